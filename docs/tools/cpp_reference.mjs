@@ -1,4 +1,4 @@
-/** The native library's reference, C++ and C, from the doc comments of its headers: Doxygen reads them, and its XML becomes a page for each subject. */
+/** Generates the reference of the C++ and C library from doc comments: Doxygen's XML becomes a page per subject. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,7 +8,7 @@ import { DOMParser } from '@xmldom/xmldom';
 
 const source = fileURLToPath(new URL('../../src', import.meta.url));
 
-/** What is on a page: headers, in this order. Whatever attn.hpp includes has to be on one. */
+/** Pages with their headers in this order. Every header of attn.hpp must be on a page. */
 const pages = {
   attention: {
     title: 'Attention',
@@ -51,7 +51,7 @@ function checkPages() {
   if (missing.length > 0) throw new Error(`attn.hpp includes what no page of the C++ reference has: ${missing.join(', ')}`);
 }
 
-/** Doxygen's XML of the headers, as documents by file name. */
+/** Runs Doxygen and parses its XML into documents by file name. */
 function readHeaders() {
   const folder = mkdtempSync(join(tmpdir(), 'attn-doxygen-'));
   try {
@@ -69,12 +69,14 @@ function readHeaders() {
       GENERATE_HTML: 'NO',
       GENERATE_LATEX: 'NO',
       EXTRACT_ALL: 'YES',
-      // The comments are plain text: what looks like markup in a formula is none.
+      // The comments are plain text, so formulas must not be read as markup.
       MARKDOWN_SUPPORT: 'NO',
       AUTOLINK_SUPPORT: 'NO',
       EXCLUDE_SYMBOLS: 'attn::detail* attn::parallel* attn::kernels*',
       QUIET: 'YES',
       WARNINGS: 'NO',
+      // Overloads share a comment, which names the arguments of all.
+      WARN_IF_DOC_ERROR: 'NO',
     };
     writeFileSync(
       join(folder, 'Doxyfile'),
@@ -95,7 +97,7 @@ const children = (node, name) => Array.from(node.childNodes).filter(({ nodeName 
 const child = (node, name) => children(node, name)[0];
 const textOf = (node, name) => child(node, name)?.textContent.trim() ?? '';
 
-/** A declaration as the headers have it: `const Q&`, `std::optional<Mask>`. */
+/** Formats a type as in the headers: `const Q&`, `std::optional<Mask>`. */
 const tidy = (type) =>
   type
     .replace(/\s+/g, ' ')
@@ -109,7 +111,7 @@ const headerOf = (node) =>
     ?.getAttribute('file')
     .replace(/\.(hpp|h)$/, '') ?? '';
 
-/** Markdown that shows exactly this text, but for names of code, which are set as such. */
+/** Escapes text as Markdown, and sets names of code as such. */
 function prose(text) {
   const escaped = (part) =>
     part
@@ -125,14 +127,66 @@ function prose(text) {
   return result + escaped(text.slice(at));
 }
 
-/** The doc comment; what is thrown and which traces there are begin paragraphs of their own. */
+const plain = (node) => node.textContent.replace(/\s+/g, ' ').trim();
+
+const listing = (node) =>
+  children(node, 'codeline')
+    .map((line) =>
+      Array.from(line.getElementsByTagName('*'))
+        .filter(({ nodeName }) => nodeName === 'sp')
+        .reduce((text, space) => (space.appendChild(space.ownerDocument.createTextNode(' ')), text), line)
+        .textContent.trimEnd(),
+    )
+    .join('\n');
+
+/** Formats doc comment tags: arguments, errors, the result, the source, an example. */
+const tags = {
+  parameterlist(node) {
+    const items = children(node, 'parameteritem').map((item) => [
+      children(item, 'parameternamelist')
+        .flatMap((list) => children(list, 'parametername').map(plain))
+        .join(', '),
+      prose(plain(child(item, 'parameterdescription'))),
+    ]);
+    if (node.getAttribute('kind') === 'exception')
+      return `Throws ${items.map((words) => words.join(' ').replace(/\b[A-Z][A-Z\\_]{2,}\b/g, (code) => `\`${code.replaceAll('\\', '')}\``)).join('; ')}.`;
+    return items.map(([name, about]) => `- \`${name}\`: ${about}`).join('\n');
+  },
+  simplesect: (node) => (node.getAttribute('kind') === 'return' ? `Returns ${prose(plain(node))}.` : `See ${prose(plain(node))}.`),
+  programlisting: (node) => `\`\`\`cpp\n${listing(node)}\n\`\`\``,
+};
+
+/** Splits a paragraph into text and tags. */
+function parts(para) {
+  const found = [];
+  let text = '';
+  const end = () => {
+    found.push(...sentences(text).map(prose));
+    text = '';
+  };
+  for (const node of Array.from(para.childNodes)) {
+    const tag = tags[node.nodeName];
+    if (!tag) text += node.textContent;
+    else {
+      end();
+      found.push(tag(node));
+    }
+  }
+  end();
+  return found;
+}
+
+/** Splits off errors and traces as separate paragraphs. */
+const sentences = (text) =>
+  text
+    .replace(/\s+/g, ' ')
+    .trim()
+    .split(/(?<=[.)]) (?=Throws\b|Traces: |State, torch)|(?<=\([^()]*(?:\d{4}|torch)[^()]*\)) (?=[a-z])/)
+    .filter(Boolean);
+
+/** Returns the paragraphs of a doc comment in Markdown. */
 const description = (node) =>
-  ['briefdescription', 'detaileddescription']
-    .flatMap((name) => children(child(node, name) ?? node, 'para').map((para) => para.textContent.trim()))
-    .filter(Boolean)
-    .flatMap((text) =>
-      text.replace(/\s+/g, ' ').split(/(?<=[.)]) (?=Throws\b|Traces: |State, torch)|(?<=\([^()]*(?:\d{4}|torch)[^()]*\)) (?=[a-z])/),
-    );
+  ['briefdescription', 'detaileddescription'].flatMap((name) => children(child(node, name) ?? node, 'para').flatMap(parts));
 
 const cell = (text) => text.replaceAll('\n', ' ').replaceAll('|', '\\|');
 const code = (text) => (text ? `\`${text.replaceAll('|', '\\|')}\`` : '');
@@ -154,40 +208,40 @@ function signature(member) {
     const value = tidy(textOf(param, 'defval'));
     return `${tidy(textOf(param, 'type'))} ${textOf(param, 'declname')}`.trim() + (value ? ` = ${value}` : '');
   });
-  // Long ones have a line for each argument.
+  // Long declarations have a line per argument.
   const [, after] = /(\)[^)]*)$/.exec(declared) ?? [];
   const long = declared.length > 90 && each.length > 1 ? `${name}(\n    ${each.join(',\n    ')}${after}` : declared;
   return `${template}${long};`;
 }
 
-/** Functions of one name with what each says. */
+/** Formats overloads with their comments. */
 function functionsText(functions, level) {
   const names = [...new Set(functions.map((each) => textOf(each, 'name')))];
-  return names.map((name) =>
-    [
-      `${'#'.repeat(level)} ${prose(name)}`,
-      ...functions
-        .filter((each) => textOf(each, 'name') === name)
-        .flatMap((each) => [`\`\`\`cpp\n${signature(each)}\n\`\`\``, ...description(each).map(prose)]),
-    ].join('\n\n'),
-  );
+  return names.map((name) => {
+    const overloads = [];
+    for (const each of functions.filter((one) => textOf(one, 'name') === name)) {
+      const about = description(each);
+      if (about.length === 0 && overloads.length > 0) overloads.at(-1).declared.push(signature(each));
+      else overloads.push({ declared: [signature(each)], about });
+    }
+    const text = overloads.flatMap(({ declared, about }) => [`\`\`\`cpp\n${declared.join('\n')}\n\`\`\``, ...about]);
+    return [`${'#'.repeat(level)} ${prose(name)}`, ...text].join('\n\n');
+  });
 }
 
 const enumText = (node, level) =>
   [
     `${'#'.repeat(level)} ${textOf(node, 'name')}`,
-    ...description(node).map(prose),
+    ...description(node),
     '| value | what it means |\n|---|---|\n' +
       children(node, 'enumvalue')
-        .map((value) => `| ${code(textOf(value, 'name'))} | ${cell(description(value).map(prose).join(' '))} |`)
+        .map((value) => `| ${code(textOf(value, 'name'))} | ${cell(description(value).join(' '))} |`)
         .join('\n'),
   ].join('\n\n');
 
 const typedefsText = (typedefs) =>
   '| name | of | what it is |\n|---|---|---|\n' +
-  typedefs
-    .map((each) => `| ${code(textOf(each, 'name'))} | ${code(tidy(textOf(each, 'type')))} | ${cell(description(each).map(prose).join(' '))} |`)
-    .join('\n');
+  typedefs.map((each) => `| ${code(textOf(each, 'name'))} | ${code(tidy(textOf(each, 'type')))} | ${cell(description(each).join(' '))} |`).join('\n');
 
 const variablesText = (variables) =>
   '| member | type | what it is |\n|---|---|---|\n' +
@@ -195,11 +249,11 @@ const variablesText = (variables) =>
     .map((each) => {
       const value = textOf(each, 'initializer').replace(/^=?\s*/, '');
       const type = tidy(textOf(each, 'type'));
-      return `| ${code(textOf(each, 'name'))} | ${code(value && value !== '{}' && value !== 'std::nullopt' ? `${type} = ${value}` : type)} | ${cell(description(each).map(prose).join(' '))} |`;
+      return `| ${code(textOf(each, 'name'))} | ${code(value && value !== '{}' && value !== 'std::nullopt' ? `${type} = ${value}` : type)} | ${cell(description(each).join(' '))} |`;
     })
     .join('\n');
 
-/** Public members; those of details are for the library itself. */
+/** Public members, without those of namespace detail. */
 const membersOf = (compound) =>
   children(compound, 'sectiondef')
     .flatMap((section) => children(section, 'memberdef'))
@@ -218,7 +272,7 @@ function compoundText(compound) {
   return [
     `## ${name}`,
     `\`\`\`cpp\n#include <attn/${headerOf(compound)}.${isC(compound) ? 'h' : 'hpp'}>\n\`\`\``,
-    ...description(compound).map(prose),
+    ...description(compound),
     ...(variables.length > 0 ? [variablesText(variables)] : []),
     ...of('enum').map((each) => enumText(each, 3)),
     ...functionsText(functions, 3),
@@ -239,7 +293,7 @@ export function writeCppReference(out) {
     const parts = headers.flatMap((header) => {
       const here = (each) => headerOf(each) === header;
       const [functions, enums] = ['function', 'enum'].map((kind) => inNamespace.filter((each) => here(each) && each.getAttribute('kind') === kind));
-      // A type without a word is one that only the library's own templates need.
+      // Undocumented types are used only by the library's templates.
       const classes = types.filter(
         (each) => here(each) && (description(each).length > 0 || membersOf(each).some((member) => description(member).length > 0)),
       );
@@ -254,14 +308,14 @@ export function writeCppReference(out) {
   const [functions, enums] = ['function', 'enum'].map((kind) => membersOf(header).filter((each) => each.getAttribute('kind') === kind));
   writeFileSync(
     join(out, 'c.md'),
-    `# C\n\n${[...description(header).map(prose), ...functionsText(functions, 2), ...structs.map(compoundText), ...enums.map((each) => enumText(each, 2))].join('\n\n')}\n`,
+    `# C\n\n${[...description(header), ...functionsText(functions, 2), ...structs.map(compoundText), ...enums.map((each) => enumText(each, 2))].join('\n\n')}\n`,
   );
   writeFileSync(
     join(out, 'index.md'),
     `# C++ reference
 
 All of it is in namespace \`attn\` and comes with \`#include <attn/attn.hpp>\`, without xtensor with \`<attn/core.hpp>\`. The
-comments are those of the headers. Dimension letters: \`B\` batch, \`H\` heads, \`L\` query length, \`S\` key length, \`E\` model
+comments are those of the headers. Examples print with \`#include <iostream>\` and \`<xtensor/xio.hpp>\`. Dimension letters: \`B\` batch, \`H\` heads, \`L\` query length, \`S\` key length, \`E\` model
 width, \`D\` head width, \`Dv\` value head width, \`F\` feed-forward width. Whatever fails throws \`attn::Error\` before anything
 is written. [How to build and link it](../../guide/cpp.md).
 

@@ -34,7 +34,7 @@ struct Context::State {
 Context::Context(const ContextOptions& options) {
   kernels::available("Context");
   if (options.executor && options.num_threads)
-    detail::fail(ErrorCode::config, "Context", "num_threads", {"none beside an executor"}, {*options.num_threads});
+    detail::fail(ErrorCode::config, "Context", "num_threads", {"no value"}, {*options.num_threads}, "An executor has its own threads");
   state_ = std::make_shared<State>(options);
 }
 

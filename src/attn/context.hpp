@@ -26,22 +26,31 @@ struct ContextOptions {
   std::optional<std::uint64_t> memory_limit = std::nullopt;
 };
 
-/// What calls run with, instead of what the process has: threads and a memory limit. It changes no bit of a result. Copies are the same
-/// context, which lives as long as one of them or a Scope. Several threads may use one at once: an executor then works for all of
-/// them, of a context's own threads one call has all and the others none.
-/// After fork() a child's contexts have as many threads as the parent's, started when there is work for them.
+/// Threads and a memory limit for calls, instead of those of the process. They do not change any bit of a result.
+/// Copies are the same context, which lives as long as a copy or a Scope does. Several threads may use one context at
+/// once: an executor then works for all of them; of a context's own threads one call has all and the others have
+/// none. After fork() a child's contexts have as many threads as the parent's, started when there is work.
+/// @code
+/// attn::Context context({.num_threads = 1, .memory_limit = 1 << 20});
+/// attn::Context::Scope scope(context);
+/// std::cout << context.num_threads();  // 1
+/// @endcode
 class Context {
   struct State;
 
  public:
-  /// Throws CONFIG for an executor beside a number of threads, for more than kMaxThreads, and where ATTN_MAX_ARCH in the environment names no
-  /// architecture; std::system_error where the system has no more threads; what the executor's workers() throws.
+  /// Creates a context. It also passes on std::system_error if the system has no more threads, and what workers()
+  /// throws.
+  ///
+  /// @throws CONFIG if both an executor and a number of threads are given, for more than kMaxThreads, or if
+  /// ATTN_MAX_ARCH in the environment names no architecture
   explicit Context(const ContextOptions& options = {});
 
   unsigned num_threads() const;
   std::uint64_t memory_limit() const;
 
-  /// While it lives, the calls of the thread that made it run with the context. Of several the innermost is in force, as a whole.
+  /// While it lives, the calls of the thread that made it run with the context. Of several the innermost is in force,
+  /// as a whole.
   class Scope {
    public:
     explicit Scope(const Context& context);
@@ -55,22 +64,27 @@ class Context {
     const std::uint64_t* memory_limit_before_;
   };
 
-  /// The kernels that the process uses: "sse4_2", "avx2_fma", "avx_vnni", "avx512f", "avx512_vnni"; on arm64 "default_arch", "neon_dotprod";
-  /// elsewhere "default_arch". The widest of archs(), unless one is pinned. Those after another that end in vnni or dotprod are the same but
-  /// for products of int8. Weights are kept in an order that depends on it, so it is one for the whole process, and final once anything has
-  /// used it. These throw CONFIG where ATTN_MAX_ARCH in the environment names no architecture.
+  /// Returns the name of the kernels that the process uses: "sse4_2", "avx2_fma", "avx_vnni", "avx512f" or
+  /// "avx512_vnni"; on arm64 "default_arch" or "neon_dotprod"; elsewhere "default_arch". It is the widest of archs()
+  /// unless one is pinned. Names that end in vnni or dotprod differ from their base only in int8 products. The order
+  /// of packed weights depends on it, so it is one for the whole process, and final after the first use.
+  ///
+  /// @throws CONFIG if ATTN_MAX_ARCH in the environment names no architecture
   static std::string_view arch();
-  /// Those that can be had here, the narrowest first: in the library, known to the machine, no wider than ATTN_MAX_ARCH.
+  /// Returns the architectures that are available, the narrowest first: in the library, supported by the machine, and
+  /// not wider than ATTN_MAX_ARCH.
   static std::vector<std::string_view> archs();
-  /// Throws CONFIG for one that is not among archs(), and when another one has been used.
+  /// Selects the kernels of the process.
+  ///
+  /// @throws CONFIG if archs() does not list the name, or another one is in use
   static void pin_arch(std::string_view name);
 
-  /// How products of int8 weights are made by arch(): "16-bit pairs", or by the instruction for four numbers of 8 bits, "vpdpbusd", "sdot".
-  /// Whichever it is, the results have the same bits.
+  /// Returns how arch() multiplies int8 weights: "16-bit pairs", or the instruction for four 8-bit numbers
+  /// ("vpdpbusd", "sdot"). The results have the same bits.
   static std::string_view int8();
 
-  /// Frees what layers keep for their next forward, of all layers in the process; they take it anew when they need it. What a forward is
-  /// using goes at its end. May be called at any time.
+  /// Frees the memory that layers keep for their next forward, of all layers in the process. A running forward frees
+  /// its memory at its end. May be called at any time.
   static void release_memory();
 
  private:

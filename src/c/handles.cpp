@@ -13,7 +13,7 @@ namespace c {
 
 namespace {
 
-/// What there is when there is no memory for anything else. It is never freed.
+/// Reported if there is no memory for a report. Never freed.
 attn_error out_of_memory{ATTN_ERROR_MEMORY, "not enough memory", "{}"};
 
 constexpr attn_status status_of(ErrorCode code) { return static_cast<attn_status>(static_cast<int>(code) + 1); }
@@ -57,11 +57,11 @@ void check_pointer(std::string_view op, const void* pointer, std::string_view ar
 namespace {
 
 Shape to_dims(std::string_view op, std::string_view argument, std::size_t rank, const std::int64_t* dims) {
-  if (rank > Shape::kMaxRank) detail::fail(ErrorCode::shape, op, argument, {"rank 8 at the most"}, {"rank ", rank});
+  if (rank > Shape::kMaxRank) detail::fail(ErrorCode::shape, op, argument, {"a rank of at most 8"}, {"rank ", rank});
   if (rank > 0) check_pointer(op, dims, std::string(argument) + ".dims");
   Shape shape;
   for (std::size_t axis = 0; axis < rank; ++axis) {
-    if (dims[axis] < 0) detail::fail(ErrorCode::shape, op, argument, {"dims of 0 or more"}, {dims[axis]});
+    if (dims[axis] < 0) detail::fail(ErrorCode::shape, op, argument, {"dims of at least 0"}, {dims[axis]});
     shape.push_back(dims[axis]);
   }
   return shape;
@@ -110,7 +110,7 @@ std::optional<Mask> to_mask(std::string_view op, std::string_view argument, cons
   const Shape shape = to_dims(op, argument, given->rank, given->dims);
   if ((given->flags != nullptr) == (given->values != nullptr))
     detail::fail(ErrorCode::mask, op, argument, {"flags or values"}, {given->flags == nullptr ? "neither" : "both"});
-  if (given->flags != nullptr && kind == MaskKind::additive) detail::fail(ErrorCode::mask, op, argument, {"values, being additive"}, {"flags"});
+  if (given->flags != nullptr && kind == MaskKind::additive) detail::fail(ErrorCode::mask, op, argument, {"values for an additive mask"}, {"flags"});
   return given->flags != nullptr ? MaskView(kind, given->flags, shape) : MaskView(kind, given->values, shape);
 }
 

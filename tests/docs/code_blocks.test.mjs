@@ -1,6 +1,6 @@
 /**
- * Every code block of the READMEs and the guides is run: what is shown is what runs. A guide has an empty folder of its own, with the packed package in
- * it and models beside it; blocks with the name of a file are written there, and commands find them.
+ * Runs every code block of the READMEs and guides. Each guide has a new folder with the packed package and models;
+ * named blocks are written there as files, for commands to use.
  */
 import { strict as assert } from 'node:assert';
 import { execFile } from 'node:child_process';
@@ -14,6 +14,7 @@ import { launch, missing } from '../../wasm-tests/browser/drivers.mjs';
 import { limit, skipUnlessCi } from '../../wasm-tests/support/node_tests.mjs';
 import { at, repository } from '../../wasm-tests/support/paths.mjs';
 import { csp, startServer } from '../../wasm-tests/support/server.mjs';
+import { globSync } from '../../tools/test/glob.mjs';
 import { blocksOf, prints } from './blocks.mjs';
 
 const execute = promisify(execFile);
@@ -30,7 +31,7 @@ function assertPrints(printed, { output: expected }) {
   if (expected !== undefined) assert.ok(prints(printed, expected), `it printed\n${printed}\ninstead of\n${expected}`);
 }
 
-/** Commands that something else runs: which file, and the words there. */
+/** Commands that other files run: the file, and the words there. */
 const elsewhere = {
   'cmake -S . -B build/release && cmake --build build/release && cmake --install build/release --prefix ~/.local': [
     'tools/release/source.mjs',
@@ -41,7 +42,7 @@ const elsewhere = {
   'pip install .': ['tools/test/steps.mjs', "'python: wheel'"],
 };
 
-/** A line of a shell: run in the guide's folder where it may be, else known to be run somewhere. */
+/** Runs a line of a shell in the guide's folder if allowed; otherwise it must be known to run elsewhere. */
 async function runLine(line, folder) {
   const [, target] = /^make ([a-z-]+)\b/.exec(line) ?? [];
   if (target) return void assert.match(readFileSync(at('Makefile'), 'utf8'), new RegExp(`^${target}\\b.*:`, 'm'), `make ${target}`);
@@ -52,12 +53,12 @@ async function runLine(line, folder) {
     rmSync(join(folder, 'node_modules'), { recursive: true });
     cpSync(at('build/attn.tgz'), join(folder, 'attn.tgz'));
   }
-  // What the registry will have is what was packed.
+  // The packed file replaces the package from the registry.
   const [program, ...args] = line.replace(/ attn$/, ' ./attn.tgz').split(' ');
   return output(program, args, { cwd: folder, env: { ...process.env, npm_config_offline: 'true', npm_config_update_notifier: 'false' } });
 }
 
-/** What a page of a guide shows in Chromium: its text, and what the maps in it read. */
+/** Opens a guide's page in Chromium; returns its text, and readings of its maps. */
 async function openPage(folder) {
   const server = await startServer({ root: folder, policy: null });
   const driver = await launch('chromium');
@@ -83,7 +84,7 @@ async function openPage(folder) {
   }
 }
 
-/** Headers that a guide gives are those of the servers that the suites and the page run under. */
+/** Checks that a guide's headers equal those of the test servers and the page's server. */
 async function assertHeaders(text) {
   const server = await startServer({ isolated: true });
   try {
@@ -98,13 +99,13 @@ async function assertHeaders(text) {
   }
 }
 
-/** The Python that tests run, and whether the wheel was built for it and installed. */
+/** The Python of the tests, and whether the wheel has been built and installed. */
 const interpreter = at('.setup/python-venv/bin/python');
 const hasWheel = existsSync(interpreter) && readdirSync(at('build')).some((name) => /^attn-.*\.whl$/.test(name));
 
 const needsModel = (text) => /models\/(all-MiniLM[\w-]*)/.exec(text)?.[1];
 
-/** The documents: a name, the blocks, and the name of the folder where the programs run. */
+/** The documents: name, blocks, and name of the working folder. */
 function documents() {
   const guides = readdirSync(at('docs/guide')).filter((name) => name.endsWith('.md'));
   const inFolders = ['web/lib/README.md', 'docs/index.md', ...guides.map((name) => `docs/guide/${name}`)];
@@ -114,7 +115,7 @@ function documents() {
   }));
 }
 
-/** Makes the folder of each guide: the packed package, installed by npm once and copied, the models, and the files that the guide names. */
+/** Creates the folder of each guide: the packed package, installed once and copied, the models, and named files. */
 async function prepare(work, all) {
   mkdirSync(join(work, 'models'));
   for (const name of ['sentiment', 'entities', 'masks', 'tiny-bert-qa']) symlinkSync(at('testdata/models', name), join(work, 'models', name));
@@ -133,7 +134,7 @@ async function prepare(work, all) {
   }
 }
 
-// Outside of the repository: programs find there only what a reader has.
+// Outside of the repository, so that programs find only files that readers have.
 const work = mkdtempSync(join(tmpdir(), 'attn-docs-'));
 const scripts = at('build/tests/docs');
 const all = documents();
@@ -150,7 +151,7 @@ test('an output that differs from the documented one is detected', limit, () => 
   assert.throws(() => blocksOf('text\n\n```txt\nan output\n```\n'), /of nothing/);
 });
 
-/** Tests of a block by its language. `folder` is where its programs run, undefined for README.md. */
+/** Creates tests of a block by language. `folder` is the working folder, undefined for README.md. */
 const testsOf = {
   sh: ({ folder, where, block }) =>
     test(`${where}: the commands print the documented output`, limit, async () => {
@@ -162,7 +163,7 @@ const testsOf = {
   js({ folder, where, block, commands }) {
     if (block.name)
       return test(`${where}: a documented command runs ${block.name}`, limit, () => assert.ok(commands.includes(`node ${block.name}\n`)));
-    // Programs for a page run in the tests of the site.
+    // Programs for pages run in the tests of the site.
     if (block.words === 'live' && /\bdocument\b/.test(block.text)) return;
     test(`${where}: the JavaScript program prints the documented output`, limit, async (t) => {
       const model = needsModel(block.text);
@@ -210,7 +211,7 @@ for (const { name, folderName, blocks } of all) {
     .join('');
   for (const block of blocks) {
     const where = `${name}, line ${block.line}`;
-    // Another library's program, in migrate.md: that library is not installed.
+    // Programs with other libraries, in migrate.md, which are not installed.
     if (block.words === 'elsewhere') continue;
     const folder = folderName && join(work, 'guides', folderName);
     const add = testsOf[block.language];
@@ -230,9 +231,26 @@ const programs = all.flatMap(({ name, folderName, blocks }) =>
       target: `${name.replace(/\W/g, '_')}_${block.line}`,
     })),
 );
+
+/** The examples in the doc comments of headers, each with the output that its comments promise. They are one program. */
+const headers = globSync('src/attn/**/*.hpp');
+const headerExamples = headers.flatMap((path) =>
+  [...readFileSync(at(path), 'utf8').matchAll(/^ *\/\/\/ @code\n([\s\S]*?)^ *\/\/\/ @endcode$/gm)].map(({ 1: comment, index, input }) => {
+    const text = comment.replace(/^ *\/\/\/ ?/gm, '');
+    const printed = [...text.matchAll(/std::cout.*;  *\/\/ (.*)/g)].map(([, output]) => output).join('');
+    return { where: `${path}, line ${input.slice(0, index).split('\n').length}`, text, printed };
+  }),
+);
+const headerProgram = `#include <attn/attn.hpp>
+#include <iostream>
+#include <xtensor/xio.hpp>
+${headerExamples.map(({ text }, i) => `static void example${i}() {\n${text}}\n`).join('')}
+int main() {
+${headerExamples.map((_, i) => `  example${i}();\n  std::cout << "\\n@\\n";\n`).join('')}}
+`;
 const project = join(work, 'cpp');
 
-/** Compiles all C++ programs in one project, linked as the guide's block says. Done once, for the first test that asks. */
+/** Compiles all C++ programs in one project, linked as in the guide, on first use. */
 let building;
 const build = () => (building ??= buildAll());
 async function buildAll() {
@@ -243,7 +261,10 @@ async function buildAll() {
   for (const { target, text } of programs) writeFileSync(join(project, `${target}.cpp`), text);
   const [{ text: shown }] = linking;
   for (const { text } of linking) assert.equal(text, shown, 'the same lines everywhere');
-  const targets = programs.map(({ target }) => `add_executable(${target} ${target}.cpp)\n${shown.replaceAll('my_program', target)}`);
+  writeFileSync(join(project, 'header_examples.cpp'), headerProgram);
+  const targets = [...programs, { target: 'header_examples' }].map(
+    ({ target }) => `add_executable(${target} ${target}.cpp)\n${shown.replaceAll('my_program', target)}`,
+  );
   writeFileSync(join(project, 'CMakeLists.txt'), `cmake_minimum_required(VERSION 3.25)\nproject(docs LANGUAGES CXX)\n${targets.join('')}`);
   await output('cmake', ['-S', project, '-B', join(project, 'build'), `-DCMAKE_PREFIX_PATH=${prefix}`, '-DCMAKE_BUILD_TYPE=Release']);
   await output('cmake', ['--build', join(project, 'build')]);
@@ -255,4 +276,18 @@ for (const program of programs)
   test(`${program.where}: the C++ program prints the documented output`, limit, async () => {
     await build();
     assertPrints(await output(join(project, 'build', program.target), [], { cwd: program.folder }), program);
+  });
+
+test('there are examples in the headers, and each promises an output', () => {
+  assert.ok(headerExamples.length >= 35, `${headerExamples.length} examples`);
+  for (const { where, printed } of headerExamples) assert.notEqual(printed, '', where);
+});
+
+let outputs;
+for (const [i, { where, printed }] of headerExamples.entries())
+  test(`${where}: the example prints the documented output`, limit, async () => {
+    await build();
+    outputs ??= output(join(project, 'build/header_examples'), [], { cwd: repository });
+    const given = (await outputs).split('\n@\n')[i];
+    assert.equal(given.replace(/\s/g, ''), printed.replace(/\s/g, ''), given);
   });

@@ -1,4 +1,3 @@
-/** All heads as pictures, and heads that are switched off. */
 import { strict as assert } from 'node:assert';
 import { packageNumbers, sentence } from './data.mjs';
 import { assertAnswer, assertMap, weightsOf } from './map.mjs';
@@ -33,7 +32,7 @@ pageTest('all heads are shown as pictures, selected by click and arrow keys', as
     await page.tool(({ all }) => all('button', undefined, ['group', 'Heads as pictures']).filter((each) => each.tabIndex === 0).length),
     1,
   );
-  // From picture to picture, and from switch to switch.
+  // Arrow keys between pictures, and between switches.
   for (const kind of ['button', 'checkbox']) {
     await page.tool(({ all }, role) => {
       const inOrder = all(role, undefined, ['group', 'Heads as pictures']);

@@ -28,10 +28,13 @@ InputFile::InputFile(const fs::path& path) {
     problem_ = "a folder";
   else if (!fs::is_regular_file(status))
     problem_ = "a device, pipe or socket";
-  if (problem_ != nullptr) return;
+  if (!problem_.empty()) return;
   size_ = fs::file_size(path, error);
+  errno = 0;
   open(path, std::ios::binary);
-  if (error || !is_open()) problem_ = "unreadable";
+  if (!error && is_open()) return;
+  if (!error) error = {errno != 0 ? errno : EIO, std::generic_category()};
+  problem_ = "unreadable (" + error.message() + ")";
 }
 
 StagedFiles::~StagedFiles() {

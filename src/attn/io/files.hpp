@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <string>
 #include <vector>
 
 // Files of the machine that are read and written. Natively only. Internal.
@@ -15,12 +16,12 @@ class InputFile : public std::ifstream {
   explicit InputFile(const std::filesystem::path& path);
 
   std::uintmax_t size() const { return size_; }
-  /// Why it is not open: "not there", "a folder", "unreadable" and so on; null if it is.
-  const char* problem() const { return problem_; }
+  /// Returns why it is not open ("not there", "a folder", "unreadable (Permission denied)"), or null if it is.
+  const char* problem() const { return problem_.empty() ? nullptr : problem_.c_str(); }
 
  private:
   std::uintmax_t size_ = 0;
-  const char* problem_ = nullptr;
+  std::string problem_;
 };
 
 /// Files that replace those at their paths, all or none: each is written beside its path, and commit() renames them. A link is replaced, not written

@@ -39,9 +39,20 @@ class StateSink final : public TensorSink {
 
 }  // namespace detail
 
-/// Tensors of a safetensors file (8 bytes of header length, a JSON header, data) as float32.
-/// F32, F16, BF16 and F64 are converted; integer and bool tensors are checked and left out. Tensors need not be aligned.
-/// Throws FORMAT for anything that the format does not allow, UNSUPPORTED for other types (F8, F4, C64), MEMORY.
+/// Reads the tensors of a safetensors file (8 bytes of header length, a JSON header, data). F32, F16, BF16 and F64
+/// become float32; integer and bool tensors are checked and left out. Tensors need not be aligned.
+///
+/// @param bytes  the whole file
+/// @return tensors by name
+/// @throws FORMAT if the file violates the format
+/// @throws UNSUPPORTED for other types (F8, F4, C64)
+/// @throws MEMORY if the tensors exceed the memory limit
+///
+/// @code
+/// attn::StateDict tensors{{"bias", xt::xarray<float>{1, 2}}};
+/// auto bytes = attn::write_safetensors(tensors);
+/// std::cout << attn::parse_safetensors(bytes).at("bias");  // { 1.,  2.}
+/// @endcode
 template <class Of = float>
 typename StateDictType<Of>::type parse_safetensors(std::span<const std::uint8_t> bytes) {
   detail::StateSink<Of> sink;
@@ -49,7 +60,20 @@ typename StateDictType<Of>::type parse_safetensors(std::span<const std::uint8_t>
   return std::move(sink.state);
 }
 
-/// The same from a file. Throws FORMAT also when it cannot be read.
+/// Reads the tensors of a safetensors file from disk, as parse_safetensors.
+///
+/// @param path  a string or std::filesystem::path
+/// @return tensors by name
+/// @throws FORMAT if the file cannot be read or violates the format
+/// @throws UNSUPPORTED, MEMORY as parse_safetensors
+///
+/// @code
+/// try {
+///   attn::read_safetensors("missing.safetensors");
+/// } catch (const attn::Error& error) {
+///   std::cout << to_string(error.code());  // FORMAT
+/// }
+/// @endcode
 template <class Of = float>
 typename StateDictType<Of>::type read_safetensors(const FilePath& path) {
   detail::StateSink<Of> sink;
@@ -57,9 +81,19 @@ typename StateDictType<Of>::type read_safetensors(const FilePath& path) {
   return std::move(sink.state);
 }
 
-/// The bytes of a safetensors file, which parse_safetensors reads back bit for bit: F32, names sorted by their bytes, data from a
-/// multiple of 8 on. Throws ARGUMENT for a name or metadata that is not UTF-8 or the name "__metadata__", SHAPE for a rank above 8,
-/// MEMORY.
+/// Returns the bytes of a safetensors file: F32, names sorted by their bytes, data aligned to 8 bytes.
+/// parse_safetensors reads it back bit for bit.
+///
+/// @param tensors   by name
+/// @param metadata  strings by name, under __metadata__; default none
+/// @throws ARGUMENT if a name or a metadata string is not UTF-8, or the name is "__metadata__"
+/// @throws SHAPE if a rank exceeds 8
+/// @throws MEMORY if the file exceeds the memory limit
+///
+/// @code
+/// attn::StateDict tensors{{"bias", xt::xarray<float>{1, 2}}};
+/// std::cout << attn::write_safetensors(tensors, {{"author", "me"}}).size() % 8;  // 0
+/// @endcode
 template <class Of = float, class State = typename StateDictType<Of>::type>
 std::vector<std::uint8_t> write_safetensors(const State& tensors, const std::map<std::string, std::string>& metadata = {}) {
   return write_safetensors_views(detail::StateInput(tensors, "write_safetensors").views, metadata);

@@ -29,7 +29,7 @@ void sort_safetensors(std::vector<SafetensorsItem>& items) {
 
 std::string safetensors_start(std::string_view op, const std::vector<SafetensorsItem>& items, const std::map<std::string, std::string>& metadata) {
   const std::size_t names = items.size() + (metadata.empty() ? 0 : 1);
-  if (names > kMaxTensors) fail(ErrorCode::argument, op, "tensors", {kMaxTensors, " names at the most"}, {names, " names"});
+  if (names > kMaxTensors) fail(ErrorCode::argument, op, "tensors", {"at most ", kMaxTensors, " names"}, {names, " names"});
 
   std::string start(8, '\0');
   start += '{';
@@ -47,7 +47,7 @@ std::string safetensors_start(std::string_view op, const std::vector<Safetensors
   MemoryEstimate memory(op);
   std::uint64_t end = 0;
   for (const auto& [name, dtype, width, shape] : items) {
-    if (name == kMetadata) fail(ErrorCode::argument, op, "a name", {"another one: the format keeps it for itself"}, {name});
+    if (name == kMetadata) fail(ErrorCode::argument, op, "a name", {"another name"}, {name}, "The format reserves this name");
     memory.add(name, shape);
     const std::uint64_t first = end;
     end += width * static_cast<std::uint64_t>(checked_size(shape, op, name));

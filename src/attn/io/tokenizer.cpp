@@ -139,7 +139,8 @@ EncodedTexts encode_rows(const TokenizerFile& file, const std::vector<Text>& tex
                 .padding_side = options.padding_side.value_or(file.padding.side)};
   const auto added = static_cast<std::int64_t>(how.added());
   const std::int64_t most = options.max_length.value_or(std::numeric_limits<std::int64_t>::max());
-  if (most < added) detail::fail(ErrorCode::out_of_range, kOp, "max_length", {"at least ", added, ", the special tokens"}, {most});
+  if (most < added)
+    detail::fail(ErrorCode::out_of_range, kOp, "max_length", {"a number of at least ", added}, {most}, "The special tokens need that many");
   const auto room = static_cast<std::size_t>(most - added);
   std::vector<Row> rows(end - begin);
   for (std::size_t i = begin; i < end; ++i) {
@@ -156,7 +157,7 @@ EncodedTexts encode_rows(const TokenizerFile& file, const std::vector<Text>& tex
     if (!options.truncation && length > room) {
       ErrorDetail detail;
       detail.emplace("index", static_cast<double>(i));
-      detail::fail(ErrorCode::out_of_range, kOp, detail::text({"text ", i}), {"at most ", most},
+      detail::fail(ErrorCode::out_of_range, kOp, detail::text({"text ", i}), {"at most ", most, " tokens"},
                    {static_cast<std::int64_t>(length) + added, " tokens long"}, std::move(detail));
     }
     truncate(row, how, room);

@@ -152,7 +152,7 @@ void pin(std::string_view op, std::string_view architecture) {
   if (named == tables.end()) detail::fail(ErrorCode::config, op, "arch", {"one of ", names_of(tables)}, {architecture});
   const KernelTable* before = nullptr;
   if (!in_use.compare_exchange_strong(before, *named) && before != *named)
-    detail::fail(ErrorCode::config, op, "arch", {before->architecture, ", which is in use"}, {architecture});
+    detail::fail(ErrorCode::config, op, "arch", {before->architecture}, {architecture}, "The process has chosen it already");
 }
 
 const KernelTable& best() {

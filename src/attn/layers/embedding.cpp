@@ -39,17 +39,14 @@ void Embedding::save(const std::string& prefix, const StateTarget& target) const
     weight_.get(place.values);
 }
 
-Embedding Embedding::loaded(const std::string& prefix, const StateView& state) const {
-  Embedding next(detail::Uninitialized{}, options_);
-  const float* weight = detail::find_data(state, prefix + "weight");
-  std::vector<float> now;
-  if (weight == nullptr) {
-    now.resize(weight_.size());
-    weight_.get(now.data());
+void Embedding::load(const StateView& state) {
+  if (weight_.is_quantized()) {
+    detail::Table table(weight_.rows(), weight_.width());
+    table.allocate();
+    weight_.get(table.values().data());
+    weight_ = std::move(table);
   }
-  next.weight_.allocate();
-  next.weight_.set_rows(0, {weight != nullptr ? weight : now.data(), weight_.size()});
-  return next;
+  if (const float* const weight = detail::find_data(state, "weight")) weight_.set_rows(0, {weight, weight_.size()});
 }
 
 Embedding Embedding::drawn(const InitOptions& options, std::uint32_t& parameter) const {
@@ -75,7 +72,7 @@ Shape Embedding::check(const std::vector<std::int64_t>& ids, const Shape& shape)
     if (ids[i] < 0 || ids[i] >= options_.num_embeddings)
       detail::fail(ErrorCode::out_of_range, kEmbeddingOp, detail::text({"ids[", i, "]"}), {"an id from 0 to ", options_.num_embeddings - 1}, {ids[i]},
                    {{"index", static_cast<double>(i)}});
-  if (shape.rank() == Shape::kMaxRank) detail::fail(ErrorCode::shape, kEmbeddingOp, "ids", {"rank 7 at the most"}, {shape});
+  if (shape.rank() == Shape::kMaxRank) detail::fail(ErrorCode::shape, kEmbeddingOp, "ids", {"a rank of at most 7"}, {shape});
   Shape rows = shape;
   rows.push_back(options_.embedding_dim);
   MemoryEstimate memory(kEmbeddingOp);
@@ -103,7 +100,7 @@ void Embedding::check_id(std::string_view op, std::string_view name, std::int64_
 }
 
 std::vector<Neighbor> Embedding::ranked(std::string_view op, const float* target, std::int64_t k, const std::vector<std::int64_t>& excluded) const {
-  if (k < 0) detail::fail(ErrorCode::argument, op, "k", {"a whole number, 0 or above"}, {k});
+  if (k < 0) detail::fail(ErrorCode::argument, op, "k", {"a whole number of at least 0"}, {k});
   MemoryEstimate memory(op);
   memory.add("similarities of all rows", {3, options_.num_embeddings});
   memory.check();

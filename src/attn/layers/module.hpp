@@ -45,14 +45,15 @@ inline Dropout dropout_at(const ForwardRandom& random, float probability, Dropou
 
 }  // namespace detail
 
-/// What every layer has, as torch.nn.Module. Layer is the class itself, which gives
-///   add_shapes(prefix, state, shapes)  the parameters by name, in the form in which the state (or null) spells them
-///   save(prefix, target)               copies of them to where the target has their names
-///   loaded(prefix, state)              a layer of the same options with the numbers of the state, its own where there are none
-///   drawn(options, parameter)          one with new random numbers; `parameter` counts them
-///   add_parameters(prefix, parameters) where they lie, for who changes them in place; projections of attention in the separate form
-///   make_int8()                        its weights (out,in) become int8, which are those of two dimensions
-///   is_quantized()                     whether they are
+/// Base of all layers, as torch.nn.Module. The layer itself (CRTP) provides:
+///   add_shapes(prefix, state, shapes)   adds its parameters by name, in the form that the state (or null) uses
+///   save(prefix, target)                copies weights to the places of their names
+///   loaded(prefix, state)               returns a layer with the state's weights and its own for missing ones; or
+///   load(state)                         the same in place: on MEMORY nothing has changed
+///   drawn(options, parameter)           returns a layer with random weights; `parameter` counts them
+///   add_parameters(prefix, parameters)  adds the addresses of its weights; projections of attention separately
+///   make_int8()                         converts its two-dimensional weights (out,in)
+///   is_quantized()
 template <class Layer>
 class Module {
  public:
@@ -60,14 +61,24 @@ class Module {
   Module& operator=(Module&&) = default;
   Module(const Module&) = delete;  // weights are large: load_state_dict(other.state_dict()) copies them where that is meant
 
-  /// Copies weights in, by torch's names and layouts. strict: every parameter must be there and nothing else; else missing ones
-  /// keep their numbers and unknown ones are ignored. Throws MISMATCH, which lists all missing, unexpected and mis-shaped names,
-  /// or MEMORY; nothing is changed then.
+  /// Copies weights in, by torch's names and layouts.
+  ///
+  /// @param state   tensors by name
+  /// @param strict  true: every parameter must be given and nothing else; false: missing ones keep their numbers,
+  /// unknown ones are ignored
+  /// @throws MISMATCH with all missing, unexpected and mis-shaped names; nothing has changed then
+  /// @throws MEMORY if the copy exceeds the memory limit
+  ///
+  /// @code
+  /// attn::MultiHeadAttention a({.embed_dim = 4, .num_heads = 2}), b({.embed_dim = 4, .num_heads = 2});
+  /// b.load_state_dict(a.state_dict());
+  /// std::cout << (b.state_dict().at("out_proj.weight") == a.state_dict().at("out_proj.weight"));  // 1
+  /// @endcode
   template <class Of = Layer, class State = typename StateDictType<Of>::type>
   void load_state_dict(const State& state, bool strict = true) {
     load_state(detail::StateInput(state, "load_state_dict").views, strict);
   }
-  /// A copy of the weights, in the form that torch would have.
+  /// Returns a copy of the weights under torch's names.
   template <class Of = Layer>
   typename StateDictType<Of>::type state_dict() const {
     typename StateDictType<Of>::type state;
@@ -77,19 +88,34 @@ class Module {
     save_state(target);
     return state;
   }
-  /// The same of places in memory, row-major and without gaps (load_state_dict takes views of any kind): from where they lie, and to
-  /// where they shall be, each as large as parameter_shapes() says.
+  /// Copies weights in from memory: row-major, without gaps, each with the shape in parameter_shapes(). Errors as
+  /// load_state_dict(), which also takes views with strides.
   void load_state(const StateView& state, bool strict = true) {
     std::map<std::string, Shape> shapes;
     layer().add_shapes("", &state, shapes);
     detail::check_state_dict("load_state_dict", shapes, state, strict);
-    replace(layer().loaded("", state));
+    if constexpr (requires(Layer& given) { given.load(state); }) {
+      layer().load(state);
+      gradients_ = {};
+    } else {
+      replace(layer().loaded("", state));
+    }
   }
+  /// Copies weights out to memory: row-major, each place as large as parameter_shapes() specifies.
   void save_state(const StateTarget& target) const { layer().save("", target); }
-  /// Weights of linear maps, and an embedding's table, become int8 with a scale for each row, rounded; their float32 is gone: state_dict()
-  /// gives scale · data. x is quantized row by row when it meets them. Everything else stays float32, and results have the same bits on
-  /// every machine. What is int8 already stays so; load_state_dict() and initialize() make it float32 again. Throws FORMAT for a weight
-  /// with NaN or infinity, UNSUPPORTED for rows longer than 65536; nothing is changed then.
+  /// Converts the weights of linear maps and an embedding's table to int8 with one scale per row. The float32 weights
+  /// are freed, and state_dict() returns scale · data. Inputs are quantized by row in each forward; everything else
+  /// stays float32, and results have the same bits on every machine. load_state_dict() and initialize() return to
+  /// float32.
+  ///
+  /// @throws FORMAT if a weight holds NaN or infinity
+  /// @throws UNSUPPORTED if a row is longer than 65536; nothing has changed after an error
+  ///
+  /// @code
+  /// attn::Embedding words({.num_embeddings = 3, .embedding_dim = 2});
+  /// words.quantize();
+  /// std::cout << words.int8_state_dict().at("weight").scale.size();  // 3
+  /// @endcode
   void quantize() {
     if (layer().is_quantized()) return;
     for (const auto& [name, shape] : parameter_shapes()) {
@@ -101,7 +127,8 @@ class Module {
     layer().make_int8();
     if constexpr (detail::kHasGradients) gradients_ = {};
   }
-  /// What quantize() made of the weights, by the names of state_dict(); of all else nothing, and nothing before it.
+  /// Returns the int8 weights by the names of state_dict(), without parameters that stay float32; empty before
+  /// quantize().
   std::map<std::string, Int8Weight> int8_state_dict() const {
     std::map<std::string, Int8Weight> state;
     if (!layer().is_quantized()) return state;
@@ -117,29 +144,33 @@ class Module {
     save_state(target);
     return state;
   }
-  /// Draws new weights; a new layer has been initialised already. The numbers follow from the seed alone, on every machine; the
-  /// distributions are torch's. Throws CONFIG, MEMORY.
+  /// Draws new weights from torch's distributions. The numbers depend only on the seed, on every machine; a new layer
+  /// has been initialised from seed 0.
+  ///
+  /// @throws CONFIG unless std is between 0 and 1e37
+  /// @throws MEMORY if the weights exceed the memory limit
   void initialize(const InitOptions& options = {}) {
     check_init_options("initialize", options);
     std::uint32_t parameter = 0;
     replace(layer().drawn(options, parameter));
   }
 
-  /// Number of parameters.
+  /// Returns the number of weights.
   std::int64_t parameter_count() const {
     std::int64_t count = 0;
     for (const auto& [name, shape] : parameter_shapes()) count += checked_size(shape, "parameter_count", name);
     return count;
   }
-  /// By the names of state_dict().
+  /// Returns the shape of each parameter by the names of state_dict().
   std::map<std::string, Shape> parameter_shapes() const {
     std::map<std::string, Shape> shapes;
     layer().add_shapes("", nullptr, shapes);
     return shapes;
   }
 
-  /// Copies of the gradients that backward() has added up since zero_grad(), by the names of state_dict(): of those parameters alone that
-  /// have one. Whatever replaces weights as a whole (load_state_dict, initialize, quantize) ends them; an optimiser's step leaves them.
+  /// Returns copies of the gradients that backward() has added up since zero_grad(), by the names of state_dict(),
+  /// for those parameters that have one. Replacing the weights (load_state_dict, initialize, quantize) discards them;
+  /// an optimiser's step does not.
   template <class Of = Layer>
   typename StateDictType<Of>::type gradients() const {
     typename StateDictType<Of>::type state;
@@ -150,29 +181,33 @@ class Module {
       }
     return state;
   }
-  /// No parameter has a gradient any more, as in torch; their memory stays for the next ones.
+  /// Removes all gradients, as in torch; their memory is reused.
   void zero_grad() {
     if (detail::Gradients* gradients = gradients_.get()) gradients->zero();
   }
-  /// For backward(): adds gradients to those that there are. Throws MISMATCH for a name or a shape that no parameter has, UNSUPPORTED for a
-  /// module whose weights are int8, MEMORY; nothing is added then.
+  /// Adds gradients that were computed elsewhere.
+  ///
+  /// @param gradients  by the names of state_dict()
+  /// @throws MISMATCH if no parameter has that name or shape
+  /// @throws UNSUPPORTED for an int8 module
+  /// @throws MEMORY if they exceed the memory limit; nothing has been added after an error
   void add_gradients(const StateView& gradients) {
     detail::check_float32("add_gradients", "the module", layer().is_quantized());
     detail::add_gradients(gradients_.share()->gradients, parameter_shapes(), gradients);
   }
-  /// The same for who adds in place, and for optimisers, who refer to it longer.
+  /// Gradients for accumulation in place and for optimisers, which refer to them longer.
   const std::shared_ptr<detail::GradientPlace::Shared>& share_gradients() const { return gradients_.share(); }
-  /// Where parameters lie, by the names of state_dict(). They stay there until weights are replaced as a whole.
+  /// Addresses of the parameters by the names of state_dict(); valid until weights are replaced as a whole.
   detail::StateParameters state_parameters() {
     detail::Parameters parameters;
     layer().add_parameters("", parameters);
     return detail::state_parameters(parameters, parameter_shapes());
   }
 
-  /// Dropout on, and forwards keep what backward() needs. Step 0 is the next forward's, and each takes the next one; so forwards of a module in
-  /// training must not overlap.
+  /// Switches dropout on and makes forwards save what backward() needs. The next forward is step 0 of the random
+  /// numbers, and each forward takes the next step, so forwards of a module in train mode must not overlap.
   void train(const TrainOptions& options = {}) { random_ = {.training = true, .seed = options.seed}; }
-  /// Dropout off, as in a new layer.
+  /// Switches dropout off, as in a new layer.
   void eval() { random_ = {}; }
 
  protected:
@@ -191,8 +226,8 @@ class Module {
     detail::check_float32(op, "the layer", layer().is_quantized());
     const auto& shared = gradients_.share();
     if (shared->kept == nullptr)
-      detail::fail(ErrorCode::argument, op, "backward", {"after a forward with for_backward or in train mode, once, before weights change"},
-                   {"without such a forward"});
+      detail::fail(ErrorCode::argument, op, "backward", {"a forward with for_backward or in train mode before it"}, {"called without such a forward"},
+                   "Each such forward allows one backward, before weights change");
     return *static_cast<Kept*>(shared->kept.get());
   }
   /// Memory for one forward.

@@ -236,9 +236,8 @@ detail::AttentionPlan MultiHeadAttention::plan(std::string_view op, const Tensor
     if (x.shape.rank() == rank && (rank == 2 || rank == 3) && x.shape.back(0) == width) return;
     const bool both = &x == &query;  // its rank decides about the others'
     detail::fail(ErrorCode::shape, op, name,
-                 {both || rank == 3 ? "(B," : "(", length, ",", width, ")", both ? " or (L," : "", both ? detail::text({width, ")"}) : "",
-                  x.shape.rank() == 4 ? "; heads are split inside: reshape (B,H,L,D) to (B,L,H*D)" : ""},
-                 {x.shape});
+                 {both || rank == 3 ? "(B," : "(", length, ",", width, ")", both ? " or (L," : "", both ? detail::text({width, ")"}) : ""}, {x.shape},
+                 x.shape.rank() == 4 ? "Reshape (B,H,L,D) to (B,L,H*D): heads are split inside" : "");
   };
   check("query", query, options_.embed_dim, "L");
   check("key", key, key_.in_features(), "S");
@@ -418,8 +417,8 @@ Trace MultiHeadAttention::available_parts(std::string_view op, Trace asked) cons
   const std::uint32_t missing =
       asked.bits() & (without(parts.any(), TraceName::c2c) | without(parts.c2p, TraceName::c2p) | without(parts.p2c, TraceName::p2c));
   if (missing != 0 && (asked.bits() & Trace::all().bits()) != Trace::all().bits())
-    detail::fail(ErrorCode::argument, op, "trace", {"c2c, c2p and p2c where scores have these parts, as DeBERTa's"},
-                 {"a list with one that there is not"});
+    detail::fail(ErrorCode::argument, op, "trace", {"names of parts that the scores have"}, {"a list with others"},
+                 "Only DeBERTa's scores have c2c, c2p and p2c");
   return Trace::from_bits(asked.bits() & ~missing);
 }
 

@@ -20,7 +20,8 @@ namespace attn {
 
 namespace detail {
 
-/// Disentangled attention (He et al. 2020): besides q kᵀ, which parts scores have of the embeddings of relative positions.
+/// Disentangled attention (He et al. 2020): besides q kᵀ, which parts scores have of the embeddings of relative
+/// positions.
 struct Disentangled {
   bool c2p = false, p2c = false;
   bool shares_projections = false;  ///< embeddings go through W_K and W_Q; else each through a map of its own
@@ -117,24 +118,42 @@ MultiHeadAttentionGradients<N> run_multi_head_attention_backward_plan(const Mult
 
 }  // namespace detail
 
-/// Concat(head_1 .. head_H) W_Oᵀ + b_O, head_h = attention(q W_Qᵀ + b_Q, k W_Kᵀ + b_K, v W_Vᵀ + b_V)
-/// (Vaswani et al. 2017, section 3.2.2; torch.nn.MultiheadAttention, batch first; grouped heads: Ainslie et al. 2023)
+/// Multi-head attention: Concat(head_1 .. head_H) W_Oᵀ + b_O with head_h = attention(q W_Qᵀ + b_Q, k W_Kᵀ + b_K, v
+/// W_Vᵀ + b_V). Weights, names and shapes are those of torch.nn.MultiheadAttention with batch_first (Vaswani et al.
+/// 2017, section 3.2.2; grouped heads: Ainslie et al. 2023).
 ///
-/// State, torch's names: in_proj_weight (3E,E), or q_proj_weight (E,E), k_proj_weight (E,kdim), v_proj_weight (E,vdim) where
-/// kdim or vdim differ from E; in_proj_bias (3E); bias_k (1,1,Hkv·D), bias_v (1,1,Hkv·Dv); out_proj.weight (E,H·Dv), out_proj.bias (E).
-/// Where heads have widths or numbers of their own: q_proj.weight (H·D,E), k_proj.weight (Hkv·D,kdim), v_proj.weight (Hkv·Dv,vdim) and
-/// their .bias, a form that is accepted always.
+/// State, torch's names: in_proj_weight (3E,E), or q_proj_weight (E,E), k_proj_weight (E,kdim), v_proj_weight
+/// (E,vdim) if kdim or vdim differ from E; in_proj_bias (3E); bias_k (1,1,Hkv·D), bias_v (1,1,Hkv·Dv);
+/// out_proj.weight (E,H·Dv), out_proj.bias (E). If heads have their own widths or numbers: q_proj.weight (H·D,E),
+/// k_proj.weight (Hkv·D,kdim), v_proj.weight (Hkv·Dv,vdim) and their .bias; this form is always accepted.
+/// @code
+/// attn::MultiHeadAttention layer({.embed_dim = 8, .num_heads = 2});
+/// xt::xtensor<float, 3> x = xt::ones<float>({1, 3, 8});
+/// auto [output, weights, trace, present] = layer.forward(x, {.need_weights = true});
+/// std::cout << (*weights)(0, 0, 0, 1);  // 0.333333
+/// @endcode
 class MultiHeadAttention : public Module<MultiHeadAttention> {
  public:
-  /// Weights as torch's constructor would draw them, from seed 0. Throws CONFIG, MEMORY.
+  /// Draws weights as torch's constructor does, from seed 0.
+  ///
+  /// @throws CONFIG if widths or numbers of heads do not fit together
+  /// @throws MEMORY if the weights exceed the memory limit
   explicit MultiHeadAttention(const MultiHeadAttentionOptions& options);
 
-  /// query (B,L,E), key (B,S,kdim), value (B,S,vdim) -> output (B,L,E), weights (B,H,L,S), where add_bias_kv and add_zero_attn each
-  /// add one to S. Without B (rank 2) nothing has it, as in torch. key and value default to query.
-  /// A past (B,Hkv,P,D), (B,Hkv,P,Dv) is what an earlier call gave as present: its keys come before the new ones (S counts them), new
-  /// ones stand at positions from P on, and L positions one by one give what all of them at once give. It is UNSUPPORTED with
-  /// add_bias_kv and add_zero_attn, whose keys come last.
-  /// Throws SHAPE, MASK, CONFIG, UNSUPPORTED, MEMORY.
+  /// Computes attention of a query, key and value; key and value default to the query.
+  ///
+  /// @param query    (B,L,E), or (L,E): without a batch nothing has one, as in torch
+  /// @param key      (B,S,kdim)
+  /// @param value    (B,S,vdim)
+  /// @param options  as scaled_dot_product_attention. A past (B,Hkv,P,D), (B,Hkv,P,Dv) is the present of an earlier
+  /// call: its keys come first (S counts them), new ones have positions from P on, and L positions one by one give
+  /// the results of all at once
+  /// @return output (B,L,E), weights (B,H,L,S), trace, present; add_bias_kv and add_zero_attn each add one to S
+  /// @throws SHAPE if batches, lengths or widths disagree
+  /// @throws MASK if a mask does not fit or holds NaN or +infinity
+  /// @throws CONFIG if an option is outside its range
+  /// @throws UNSUPPORTED for a past with add_bias_kv or add_zero_attn, whose keys come last
+  /// @throws MEMORY if the call would exceed the memory limit
   template <TensorLike Q>
   auto forward(const Q& query, const AttentionOptions& options = {}) const {
     constexpr std::size_t N = kRankOf<Q>;
@@ -152,13 +171,30 @@ class MultiHeadAttention : public Module<MultiHeadAttention> {
     return run_views<N>(q, k, v, options);
   }
 
-  /// grad, that of the output of the last forward with for_backward or in train mode, of its shape -> {grad_query, grad_key, grad_value, trace},
-  /// and the parameters' are added to gradients(). What was kept, copies of the inputs and masks, q, k, v and the merged heads, is used up.
-  /// Probabilities are computed again: besides a trace nothing is as large as (B,H,L,S). Same bits for any number of threads. Policies for
-  /// masked keys and queries without keys as scaled_dot_product_attention_backward; rows of the output whose gradient is 0 have no part in
-  /// any gradient, whatever they hold.                                                   (torch.autograd of nn.MultiheadAttention)
-  /// Traces: those of the forward. Throws UNSUPPORTED for a layer that is int8, ARGUMENT where no such forward was since the last backward or
-  /// since weights changed (load_state_dict, initialize, an optimiser's step), SHAPE, MEMORY; nothing is changed then.
+  /// Computes gradients of the last forward that had for_backward or ran in train mode, and adds those of the
+  /// parameters to gradients(). It uses up what that forward saved: copies of inputs and masks, q, k, v and the
+  /// merged heads. Probabilities are computed again, so without a trace nothing is as large as (B,H,L,S). Any number
+  /// of threads gives the same bits. Masked keys and queries without keys are treated as by
+  /// scaled_dot_product_attention_backward; rows whose gradient is 0 take no part in any gradient, whatever they
+  /// hold.
+  /// Traces: those of the forward.
+  ///
+  /// @param grad     gradient of the output, its shape
+  /// @param options  which intermediates to return gradients of
+  /// @return {grad_query, grad_key, grad_value, trace}; key and value only if they were given
+  /// @throws UNSUPPORTED for an int8 layer
+  /// @throws ARGUMENT if there was no such forward since the last backward or since weights changed
+  /// @throws SHAPE if grad does not have the shape of the output
+  /// @throws MEMORY if the call would exceed the memory limit; nothing has changed after an error
+  /// @see torch.autograd of torch.nn.MultiheadAttention
+  ///
+  /// @code
+  /// attn::MultiHeadAttention layer({.embed_dim = 4, .num_heads = 2});
+  /// xt::xtensor<float, 3> x = xt::ones<float>({1, 2, 4});
+  /// auto result = layer.forward(x, {.for_backward = true});
+  /// layer.backward(result.output);
+  /// std::cout << layer.gradients().count("in_proj_weight");  // 1
+  /// @endcode
   template <TensorLike G>
   auto backward(const G& grad, const BackwardOptions& options = {}) {
     constexpr std::size_t N = kRankOf<G>;
@@ -199,13 +235,16 @@ class MultiHeadAttention : public Module<MultiHeadAttention> {
   void make_int8();
   /// Names where its numbers will be, in the separate form.
   void add_parameters(const std::string& prefix, detail::Parameters& parameters);
-  /// The names without parts of scores that it does not have; where they are not just everything that there is, those are ARGUMENT.
+  /// The names without parts of scores that it does not have; where they are not just everything that there is, those
+  /// are ARGUMENT.
   Trace available_parts(std::string_view op, Trace asked) const;
   /// Before there are numbers.
   void set_defaults(detail::AttentionDefaults defaults);
-  /// Embeddings of relative positions (rows,E) -> what the core takes of them: keys, packed, and queries (rows,H·D), and keys as they are.
+  /// Embeddings of relative positions (rows,E) -> what the core takes of them: keys, packed, and queries (rows,H·D),
+  /// and keys as they are.
   void project_positions(const float* x, std::int64_t rows, float* key_panels, float* queries, float* keys, detail::Scratch& scratch) const;
-  /// Gradients of project_positions() from those of its keys and queries, added to what W_K and W_Q have where they share those.
+  /// Gradients of project_positions() from those of its keys and queries, added to what W_K and W_Q have where they
+  /// share those.
   void project_positions_backward(const detail::RelativePositions& relative, const float* of_keys, const float* of_queries, const std::string& prefix,
                                   detail::Gradients& gradients, float* of_x, detail::Scratch& scratch) const;
 
@@ -241,8 +280,9 @@ class MultiHeadAttention : public Module<MultiHeadAttention> {
             detail::KeptPlaces& places) const;
   /// Adds what the other backward takes.
   void add_backward_memory(const detail::AttentionSpec& spec, const detail::AttentionSizes& sizes, MemoryEstimate& memory) const;
-  /// grad (B·L,E). Gradients of parameters go where `gradients` has room, those of inputs into grad_query, grad_key and
-  /// grad_value; where key and value are the query all three are added up in grad_query. With runs there are no traces of (L,S).
+  /// grad (B·L,E). Gradients of parameters go where `gradients` has room, those of inputs into grad_query, grad_key
+  /// and grad_value; where key and value are the query all three are added up in grad_query. With runs there are no
+  /// traces of (L,S).
   void backward(const detail::AttentionSpec& spec, const detail::AttentionSizes& sizes, const detail::KeptAttention& kept, const float* grad,
                 const std::string& prefix, detail::Gradients& gradients, const detail::MultiHeadAttentionGradientBuffers& to,
                 detail::Scratch& scratch) const;

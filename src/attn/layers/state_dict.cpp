@@ -25,7 +25,7 @@ void check_state_dict(std::string_view op, const std::map<std::string, Shape>& e
     } else if (const Shape& got = found->second.shape; got != shape) {
       mis_shaped.push_back(text({name, " has shape ", got, ", expected ", shape}));
     } else if (!is_contiguous(shape, found->second.strides)) {
-      fail(ErrorCode::shape, op, name, {"row-major and without gaps"}, {"strided"});
+      fail(ErrorCode::shape, op, name, {"row-major numbers without gaps"}, {"strided"});
     }
   }
   if (strict)
@@ -65,15 +65,15 @@ void check_parameter_memory(std::string_view op, const std::map<std::string, Sha
 
 void check_int8_weight(std::string_view op, std::string_view name, const Shape& shape, std::span<const float> values) {
   if (shape.back(0) > kernels::kMostInt8Terms)
-    fail(ErrorCode::unsupported, op, name, {"rows of at most ", kernels::kMostInt8Terms, " numbers, whose products' sums int8 has room for"},
-         {shape});
+    fail(ErrorCode::unsupported, op, name, {"rows of at most ", kernels::kMostInt8Terms, " numbers"}, {shape},
+         "Sums of longer rows could leave 32 bits");
   if (!kernels::best().all_finite(values.data(), 1, values.size())) fail(ErrorCode::format, op, name, {"finite numbers"}, {"NaN or infinity"});
 }
 
 void check_float32(std::string_view op, std::string_view name, bool is_quantized) {
   if (is_quantized)
-    fail(ErrorCode::unsupported, op, name, {"weights of float32, which load_state_dict() and initialize() make of it"},
-         {"int8, which has no gradients"});
+    fail(ErrorCode::unsupported, op, name, {"float32 weights"}, {"int8, which has no gradients"},
+         "load_state_dict() and initialize() make them float32");
 }
 
 std::int64_t check_positive(std::string_view op, std::string_view name, std::int64_t value) {

@@ -19,17 +19,31 @@ struct ClassifierResult : EncoderResult<N> {
   TensorOf<kAnyBeside<N>> logits;  ///< (B,C), without pooling (B,L,C)
 };
 
-/// logits = pool(encoder(x)) Wᵀ + b: an encoder with torch.nn.Linear on top.
+/// A classifier: an encoder with torch.nn.Linear on top, logits = pool(encoder(x)) Wᵀ + b.
 ///
 /// State, torch's names: encoder.* as TransformerEncoder, classifier.weight (C,E), classifier.bias (C).
+/// @code
+/// attn::TransformerClassifier model(
+///     {.d_model = 8, .nhead = 2, .dim_feedforward = 16, .num_layers = 1, .num_classes = 3, .pooling =
+/// attn::Pooling::mean});
+/// xt::xtensor<float, 3> x = xt::ones<float>({2, 5, 8});
+/// std::cout << model.forward(x).logits.shape(1);  // 3
+/// @endcode
 class TransformerClassifier : public Module<TransformerClassifier> {
  public:
-  /// Weights as torch's constructors would draw them, from seed 0. Throws CONFIG, MEMORY.
+  /// Draws weights as torch's constructors do, from seed 0.
+  ///
+  /// @throws CONFIG if widths or numbers of heads, layers or classes do not fit together
+  /// @throws MEMORY if the weights exceed the memory limit
   explicit TransformerClassifier(const TransformerClassifierOptions& options);
 
-  /// x (B,L,E) -> output (B,L,E), logits (B,C), without pooling (B,L,C). Without B (rank 2) nothing has it.
-  /// mean and max leave out what key_padding_mask says is padding; a sequence that is all padding pools to what fully_masked says.
-  /// Throws SHAPE, MASK, OUT_OF_RANGE for a layer that is not there, MEMORY.
+  /// Computes logits. The poolings mean and max leave out positions that key_padding_mask marks as padding; a
+  /// sequence that is all padding pools to what fully_masked specifies.
+  ///
+  /// @param x        (B,L,E), or (L,E): without a batch nothing has one
+  /// @param options  as TransformerEncoder
+  /// @return output (B,L,E), logits (B,C), without pooling (B,L,C); the rest as TransformerEncoder
+  /// @throws SHAPE, MASK, OUT_OF_RANGE, MEMORY as TransformerEncoder
   template <TensorLike X>
   auto forward(const X& x, const EncoderForwardOptions& options = {}) const {
     constexpr std::size_t N = kRankOf<X>;
@@ -42,9 +56,14 @@ class TransformerClassifier : public Module<TransformerClassifier> {
     return result;
   }
 
-  /// grad_logits, that of the logits, of their shape -> grad_x, of x's and of a rank known at run time, else as TransformerEncoderLayer::backward.
-  /// Each position gets what pooling makes of it: of mean a share, of max what the first position with the largest number gets, as in torch. Padding
-  /// gets 0, and so does a sequence that is all padding, but with the policy uniform, which pools all of it.
+  /// Computes gradients from those of the logits. Pooling distributes them as in torch: mean in equal shares, max to
+  /// the first position with the largest number. Padding gets 0; so does a sequence that is all padding, unless
+  /// fully_masked is uniform.
+  ///
+  /// @param grad_logits  gradient of the logits, their shape
+  /// @param options      as TransformerEncoderLayer::backward
+  /// @return {grad_x, trace}; the rank of grad_x is known at run time
+  /// @throws UNSUPPORTED, ARGUMENT, SHAPE, OUT_OF_RANGE, MEMORY as TransformerEncoderLayer::backward
   template <TensorLike G>
   auto backward(const G& grad_logits, const EncoderBackwardOptions& options = {}) {
     const detail::Input view(grad_logits, "TransformerClassifier", "grad_logits");

@@ -16,17 +16,33 @@
 
 namespace attn {
 
-/// num_layers encoder layers one after the other, and a norm after the last where final_norm
-/// (Vaswani et al. 2017; torch.nn.TransformerEncoder, batch first).
+/// A stack of num_layers encoder layers, with a norm after the last one if final_norm is set (Vaswani et al. 2017;
+/// torch.nn.TransformerEncoder, batch first).
 ///
-/// State, torch's names: layers.N.* as TransformerEncoderLayer, norm.* where final_norm.
+/// State, torch's names: layers.N.* as TransformerEncoderLayer, norm.* if final_norm.
+/// @code
+/// attn::TransformerEncoder encoder({.d_model = 8, .nhead = 2, .dim_feedforward = 16, .num_layers = 2});
+/// xt::xtensor<float, 3> x = xt::ones<float>({1, 3, 8});
+/// auto result = encoder.forward(x, {.output_hidden_states = true});
+/// std::cout << result.hidden_states->size();  // 3
+/// @endcode
 class TransformerEncoder : public Module<TransformerEncoder> {
  public:
-  /// Weights of every layer as torch's constructor would draw them, from seed 0. Throws CONFIG, MEMORY.
+  /// Draws the weights of every layer as torch's constructor does, from seed 0.
+  ///
+  /// @throws CONFIG if widths or numbers of heads or layers do not fit together
+  /// @throws MEMORY if the weights exceed the memory limit
   explicit TransformerEncoder(const TransformerEncoderOptions& options);
 
-  /// x (B,L,E) -> output (B,L,E). Without B (rank 2) nothing has it, as in torch.
-  /// Throws SHAPE, MASK, OUT_OF_RANGE for a layer that is not there, MEMORY.
+  /// Runs all layers.
+  ///
+  /// @param x        (B,L,E), or (L,E): without a batch nothing has one, as in torch
+  /// @param options  masks, causality, and which intermediates to return
+  /// @return output of the shape of x; attentions, hidden_states and trace by layer on request
+  /// @throws SHAPE if widths disagree
+  /// @throws MASK if a mask does not fit or holds NaN or +infinity
+  /// @throws OUT_OF_RANGE if a traced layer does not exist
+  /// @throws MEMORY if the call would exceed the memory limit
   template <TensorLike X>
   auto forward(const X& x, const EncoderForwardOptions& options = {}) const {
     constexpr std::size_t N = kRankOf<X>;
@@ -36,7 +52,9 @@ class TransformerEncoder : public Module<TransformerEncoder> {
     return detail::run_encoder_plan<N>(plan, [&](const detail::EncoderBuffers& buffers) { run(plan, view, buffers); });
   }
 
-  /// As TransformerEncoderLayer::backward, of all layers and the final norm.                           (torch.autograd of nn.TransformerEncoder)
+  /// Computes the gradients of all layers and the final norm, as TransformerEncoderLayer::backward.
+  ///
+  /// @see torch.autograd of torch.nn.TransformerEncoder
   template <TensorLike G>
   auto backward(const G& grad, const EncoderBackwardOptions& options = {}) {
     constexpr std::size_t N = kRankOf<G>;
@@ -84,7 +102,8 @@ class TransformerEncoder : public Module<TransformerEncoder> {
   /// run() that keeps what backward needs.
   std::shared_ptr<detail::KeptEncoder> run_and_keep(const detail::EncoderPlan& plan, const TensorView& x, const detail::ForwardRandom& random,
                                                     const detail::PositionBias& position_bias, const detail::EncoderBuffers& buffers) const;
-  /// to.grad_x has the gradient of the output and gets that of x. Gradients of parameters go where `gradients` has room for them.
+  /// to.grad_x has the gradient of the output and gets that of x. Gradients of parameters go where `gradients` has
+  /// room for them.
   void backward(const detail::KeptEncoder& kept, const std::string& prefix, detail::Gradients& gradients, const detail::EncoderGradientBuffers& to,
                 detail::Scratch& scratch) const;
 

@@ -80,7 +80,8 @@ struct TransformerClassifierOptions {
 
 namespace detail {
 
-/// The options of the layers that a stack consists of, and of the stack in a classifier. C++ has no flat structs that share members.
+/// The options of the layers that a stack consists of, and of the stack in a classifier. C++ has no flat structs that
+/// share members.
 template <class Options>
 TransformerEncoderLayerOptions layer_options(const Options& o) {
   return {.d_model = o.d_model,
@@ -119,18 +120,36 @@ inline TransformerEncoderOptions encoder_options(const TransformerClassifierOpti
 
 }  // namespace detail
 
-/// One layer of the encoder of Vaswani et al. 2017; torch.nn.TransformerEncoderLayer, batch first.
-/// Post-norm: x = norm1(x + attention(x)); x = norm2(x + ff(x)). norm_first: x += attention(norm1(x)); x += ff(norm2(x)).
-/// ff(x) = linear2(activation(linear1(x))), and gated linear2(activation(linear_gate(x)) · linear1(x)).
+/// One layer of the encoder of Vaswani et al. 2017, as torch.nn.TransformerEncoderLayer with batch_first. Post-norm:
+/// x = norm1(x + attention(x)); x = norm2(x + ff(x)). norm_first: x += attention(norm1(x)); x += ff(norm2(x)). ff(x)
+/// = linear2(activation(linear1(x))); if gated, linear2(activation(linear_gate(x)) · linear1(x)).
 ///
-/// State, torch's names: self_attn.* (as MultiHeadAttention), linear1.*, linear2.*, linear_gate.* where gated, norm1.*, norm2.*.
+/// State, torch's names: self_attn.* (as MultiHeadAttention), linear1.*, linear2.*, linear_gate.* if gated, norm1.*,
+/// norm2.*.
+/// @code
+/// attn::TransformerEncoderLayer layer({.d_model = 8, .nhead = 2, .dim_feedforward = 16});
+/// xt::xtensor<float, 3> x = xt::ones<float>({1, 3, 8});
+/// auto result = layer.forward(x, {.output_attentions = true});
+/// std::cout << result.attentions->at(0).shape(3);  // 3
+/// @endcode
 class TransformerEncoderLayer : public Module<TransformerEncoderLayer> {
  public:
-  /// Weights as torch's constructor would draw them, from seed 0. Throws CONFIG, MEMORY.
+  /// Draws weights as torch's constructor does, from seed 0.
+  ///
+  /// @throws CONFIG if widths or numbers of heads do not fit together
+  /// @throws MEMORY if the weights exceed the memory limit
   explicit TransformerEncoderLayer(const TransformerEncoderLayerOptions& options);
 
-  /// x (B,L,E) -> output (B,L,E). Without B (rank 2) nothing has it, as in torch.
-  /// Throws SHAPE, MASK, CONFIG, OUT_OF_RANGE for a layer that is not there, MEMORY.
+  /// Runs the layer.
+  ///
+  /// @param x        (B,L,E), or (L,E): without a batch nothing has one, as in torch
+  /// @param options  masks, causality, and which intermediates to return
+  /// @return output of the shape of x; attentions, hidden_states and trace on request
+  /// @throws SHAPE if widths disagree
+  /// @throws MASK if a mask does not fit or holds NaN or +infinity
+  /// @throws CONFIG if an option is outside its range
+  /// @throws OUT_OF_RANGE if a traced layer does not exist
+  /// @throws MEMORY if the call would exceed the memory limit
   template <TensorLike X>
   auto forward(const X& x, const EncoderForwardOptions& options = {}) const {
     constexpr std::size_t N = kRankOf<X>;
@@ -140,14 +159,22 @@ class TransformerEncoderLayer : public Module<TransformerEncoderLayer> {
     return detail::run_encoder_plan<N>(plan, [&](const detail::EncoderBuffers& buffers) { run(plan, view, buffers); });
   }
 
-  /// grad, that of the output of the last forward with for_backward or in train mode, of its shape -> {grad_x, trace}, and the parameters' are
-  /// added to gradients(). What was kept is used up: copies of x and masks, q, k, v and the merged heads, the sums before norms, linear1 (and
-  /// linear_gate) of each position, all of it linear in L. All else is computed again, dropout by its seed, to the same bits.
-  /// Rows whose gradient is 0, such as padding that nobody reads, have no part in any gradient, whatever they hold. Policies for masked keys and
-  /// queries without keys as scaled_dot_product_attention_backward; same bits for any number of threads.
-  /// Throws UNSUPPORTED for a layer that is int8, ARGUMENT where no such forward was since the last backward or since weights changed
-  /// (load_state_dict, initialize, an optimiser's step), SHAPE, OUT_OF_RANGE for a layer that is not there, MEMORY; nothing is changed then.
-  ///                                                                  (torch.autograd of nn.TransformerEncoderLayer)
+  /// Computes gradients of the last forward that had for_backward or ran in train mode, and adds those of the
+  /// parameters to gradients(). It uses up what that forward saved, all of it linear in L: copies of x and masks, q,
+  /// k, v, the merged heads, the sums before norms, linear1 and linear_gate. Everything else, dropout included, is
+  /// computed again to the same bits. Rows whose gradient is 0 (padding, for example) take no part in any gradient,
+  /// whatever they hold. Masked keys and queries without keys are treated as by
+  /// scaled_dot_product_attention_backward. Any number of threads gives the same bits.
+  ///
+  /// @param grad     gradient of the output, its shape
+  /// @param options  which intermediates to return gradients of
+  /// @return {grad_x, trace}
+  /// @throws UNSUPPORTED for an int8 layer
+  /// @throws ARGUMENT if there was no such forward since the last backward or since weights changed
+  /// @throws SHAPE if grad does not have the shape of the output
+  /// @throws OUT_OF_RANGE if a traced layer does not exist
+  /// @throws MEMORY if the call would exceed the memory limit; nothing has changed after an error
+  /// @see torch.autograd of torch.nn.TransformerEncoderLayer
   template <TensorLike G>
   auto backward(const G& grad, const EncoderBackwardOptions& options = {}) {
     constexpr std::size_t N = kRankOf<G>;
@@ -209,7 +236,8 @@ class TransformerEncoderLayer : public Module<TransformerEncoderLayer> {
   /// Of a stack of such layers.
   detail::EncoderBackwardPlan plan_backward(std::string_view op, const detail::KeptEncoder& kept, const EncoderBackwardOptions& options,
                                             const std::map<std::string, Shape>& parameters, MemoryEstimate& memory) const;
-  /// grad (B·L,E), of what the layer gave, becomes that of x. Gradients of parameters go where `gradients` has room for them.
+  /// grad (B·L,E), of what the layer gave, becomes that of x. Gradients of parameters go where `gradients` has room
+  /// for them.
   void backward(const detail::KeptEncoder& stack, std::uint32_t index, float* grad, const std::string& prefix, detail::Gradients& gradients,
                 const detail::EncoderGradientBuffers& to, detail::Scratch& scratch) const;
 

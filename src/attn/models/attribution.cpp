@@ -70,7 +70,7 @@ Attribution::Attribution(std::string_view op, const EncoderModel& model, const A
   if (call.pad_id < 0 || call.pad_id >= model.config().vocab_size)
     fail(ErrorCode::out_of_range, op, "the id of padding", {"an id from 0 to ", model.config().vocab_size - 1}, {call.pad_id});
   if (length_ - (call.method == AttributionMethod::leave_one_out ? count > 0 : 0) < 1)
-    fail(ErrorCode::argument, op, "text", {"a text of more tokens"}, {length_});
+    fail(ErrorCode::argument, op, "text", {"a text of more tokens"}, {length_, " tokens long"});
   if (call.method == AttributionMethod::integrated_gradients) portions_ = (call.steps + kStepsOfAPortion - 1) / kStepsOfAPortion;
   if (call.method == AttributionMethod::leave_one_out) portions_ = std::max<std::int64_t>(1, (count + kTextsOfAPortion - 1) / kTextsOfAPortion);
   // What is wrong with the ids is said before anything is computed.

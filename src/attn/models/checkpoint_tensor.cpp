@@ -34,7 +34,7 @@ Shape CheckpointTensor::shape() const {
 
 void CheckpointTensor::check_finite(std::string_view op, std::span<const float> values) const {
   if (!kernels::best().all_finite(values.data(), 1, values.size()))
-    fail(ErrorCode::format, op, name, {"finite numbers, which alone become int8"}, {"not, there is NaN or infinity in it"});
+    fail(ErrorCode::format, op, name, {"finite numbers"}, {"NaN or infinity"}, "Only finite numbers become int8");
 }
 
 void CheckpointTensor::set_rows(std::size_t first, std::span<const float> rows) const {

@@ -73,7 +73,7 @@ void configure(const ConfigReader& config, ModelConfig& model) {
     // Beyond half of them distances share a row by their logarithm, divided by that of the largest.
     const std::int64_t middle = relative.buckets / 2;
     if (relative.buckets == 1 || (relative.buckets > 0 && relative.max_distance - 1 <= middle && model.max_position_embeddings - 1 > middle))
-      config.refuse(ErrorCode::config, "position_buckets", {"2 or more, and less than twice max_relative_positions, ", relative.max_distance},
+      config.refuse(ErrorCode::config, "position_buckets", {"a number of at least 2 and below twice max_relative_positions, ", relative.max_distance},
                     {relative.buckets});
     relative.shares_projections = config.flag("share_att_key", false);
   } else {

@@ -194,7 +194,7 @@ detail::ModelPlan EncoderModel::plan(std::string_view op, const detail::ModelInp
     longest = std::max(longest, run.length);
   }
   if (longest > config_.max_length)
-    detail::fail(ErrorCode::out_of_range, op, "the length of input_ids", {config_.max_length, " positions at the most"}, {longest});
+    detail::fail(ErrorCode::out_of_range, op, "the length of input_ids", {"at most ", config_.max_length, " positions"}, {longest});
   const auto check_ids = [&](const char* name, std::span<const std::int64_t> ids, std::int64_t rows) {
     for (std::size_t i = 0; i < ids.size(); ++i)
       if (ids[i] < 0 || ids[i] >= rows)
@@ -423,8 +423,8 @@ std::int64_t EncoderModel::embedding_size(std::string_view op, const detail::Mod
     if (pooling == Pooling::none)
       detail::fail(ErrorCode::config, op, "pooling", {"mean, cls, max, lasttoken, weightedmean or mean_sqrt_len"}, {"none"});
   if (config_.dense && config_.dense->in_features != count * config_.hidden_size)
-    detail::fail(ErrorCode::config, op, "pooling", {"left out, for the checkpoint's Dense takes ", config_.dense->in_features, " numbers"},
-                 {count * config_.hidden_size, " numbers"});
+    detail::fail(ErrorCode::config, op, "pooling", {config_.dense->in_features, " numbers, as the checkpoint's Dense takes"},
+                 {count * config_.hidden_size, " numbers"}, "Leave pooling out");
   return config_.embedding_size(options.poolings.size());
 }
 

@@ -51,8 +51,7 @@ void EncoderModel::run_result(const detail::ModelPlan& plan, const detail::Model
 
 void EncoderModel::check_gradients(std::string_view op) const {
   if (is_quantized_)
-    detail::fail(ErrorCode::unsupported, op, "the model", {"float32 weights: loaded with weights float32, int8 files become those"},
-                 {"int8, which has no gradients"});
+    detail::fail(ErrorCode::unsupported, op, "the model", {"float32 weights"}, {"int8, which has no gradients"}, "Load it with weights float32");
 }
 
 std::unique_ptr<detail::KeptModel> EncoderModel::run_and_keep(const detail::ModelPlan& plan, const detail::ModelInputs& inputs,

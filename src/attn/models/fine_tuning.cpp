@@ -45,7 +45,7 @@ HeadLoss check_fine_tuning(std::string_view op, const EncoderModel& model, const
   const ModelConfig& config = model.config();
   for (const DropoutSite site : kDropoutSites) check_dropout(op, config.dropout.at(site));
   if (options.layers && (*options.layers < 0 || *options.layers > config.stored_layers()))
-    fail(ErrorCode::out_of_range, op, "layers", {"0 to ", config.stored_layers(), ", all that there are"}, {*options.layers});
+    fail(ErrorCode::out_of_range, op, "layers", {"a number from 0 to ", config.stored_layers()}, {*options.layers});
   if (!new_labels) return loss_of_head(op, config);
   return *new_labels == 1 ? HeadLoss::binary_cross_entropy : HeadLoss::cross_entropy;
 }
@@ -119,7 +119,7 @@ ForwardRandom FineTuning::random() const {
 }
 
 void FineTuning::refuse(std::string_view what, double value) const {
-  fail(ErrorCode::out_of_range, op_, text({what, " of step ", step_ + 1}), {"a finite number: a smaller learning_rate may help"}, {value});
+  fail(ErrorCode::out_of_range, op_, text({what, " of step ", step_ + 1}), {"a finite number"}, {value}, "Try a smaller learning_rate");
 }
 
 double FineTuning::loss_of(const float* logits, std::span<const double> targets, float* gradient) const {

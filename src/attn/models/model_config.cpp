@@ -23,9 +23,8 @@ constexpr const Family* kFamilies[] = {&kBert,  &kDistilBert, &kRoberta, &kCamem
 const Family& family_of(const ConfigReader& config) {
   const std::string_view type = config.string("model_type", "");
   if (type == "longformer" || type == "big_bird")
-    config.refuse(ErrorCode::unsupported, "model_type",
-                  {"an encoder whose tokens see all others: modernbert, nomic_bert, new and jina-embeddings-v2 take as long texts"},
-                  {type, ", whose attention is sparse, of windows and global tokens"});
+    config.refuse(ErrorCode::unsupported, "model_type", {"an encoder with full attention"}, {type, ", which has sparse attention"},
+                  "modernbert, nomic_bert, new and jina-embeddings-v2 take texts as long");
   std::string all;
   for (const Family* family : kFamilies)
     for (const std::string_view name : family->model_types) {
@@ -33,8 +32,8 @@ const Family& family_of(const ConfigReader& config) {
       if (name == type) return family == &kBert && config.string("position_embedding_type", "") == "alibi" ? kJinaBert : *family;
       all += (all.empty() ? "" : ", ") + std::string(name);
     }
-  config.refuse(ErrorCode::unsupported, "model_type", {"one of ", all, "; another family runs in transformers, or exported to ONNX in onnxruntime"},
-                {type.empty() ? "missing" : type});
+  config.refuse(ErrorCode::unsupported, "model_type", {"one of ", all}, {type.empty() ? "missing" : type},
+                "Run other families in transformers or, exported to ONNX, in onnxruntime");
 }
 
 const HeadNames& names_of(const Family& family, Task task) {
@@ -76,8 +75,8 @@ Task task_of(const ConfigReader& config, const Family& family) {
     }
   std::string known;
   for (const auto& [end, task] : kEnds) known += (known.empty() ? "" : ", ") + std::string(family.architecture) + std::string(end);
-  config.refuse(ErrorCode::unsupported, "architectures[0]",
-                {"one of ", known, "; in Python AutoModel.from_pretrained(folder).save_pretrained(other) leaves the head out"}, {name});
+  config.refuse(ErrorCode::unsupported, "architectures[0]", {"one of ", known}, {name},
+                "In Python AutoModel.from_pretrained(folder).save_pretrained(other) leaves the head out");
 }
 
 /// id2label's names by their number; LABEL_0 .. where there are none, as transformers has it. There are as many as the names are, whatever numbers
@@ -86,7 +85,7 @@ std::vector<std::string> read_labels(const ConfigReader& config) {
   const Json* names = config.find("id2label");
   const bool named = names != nullptr && names->object() != nullptr && !names->object()->empty();
   const std::int64_t count = named ? static_cast<std::int64_t>(names->object()->size()) : config.whole("num_labels", 1, kMaxLabels, 2);
-  if (count > kMaxLabels) config.refuse(ErrorCode::config, "id2label", {kMaxLabels, " labels at the most"}, {count});
+  if (count > kMaxLabels) config.refuse(ErrorCode::config, "id2label", {"at most ", kMaxLabels, " labels"}, {count});
   std::vector<std::string> labels;
   for (std::int64_t id = 0; id < count; ++id) labels.push_back("LABEL_" + std::to_string(id));
   if (!named) return labels;
@@ -143,18 +142,17 @@ std::int64_t ModelConfig::outputs() const {
   }
 }
 
-void ConfigReader::refuse(ErrorCode code, const char* name, std::initializer_list<TextPart> expected, std::initializer_list<TextPart> got) const {
+void ConfigReader::refuse(ErrorCode code, const char* name, std::initializer_list<TextPart> expected, std::initializer_list<TextPart> got,
+                          std::string_view help) const {
   std::string path = name;
   const ConfigReader* at = this;
   for (; at->parent_ != nullptr; at = at->parent_) path = text({at->name_, ".", path});
-  fail(code, at->name_, path, expected, got);
+  fail(code, at->name_, path, expected, got, help);
 }
 
 const Json* ConfigReader::find(const char* name) const { return json_.find(name); }
 
-bool ConfigReader::is_null(const char* name) const {
-  return json_.object() != nullptr && json_.object()->contains(std::string_view(name)) && !has(name);
-}
+bool ConfigReader::is_null(const char* name) const { return json_.object() != nullptr && json_.object()->find(name) != nullptr && !has(name); }
 
 std::int64_t ConfigReader::whole(const char* name, std::int64_t least, std::int64_t most) const {
   const Json* value = json_.find(name);
@@ -253,7 +251,7 @@ void configure_rope_parameters(const ConfigReader& config, ModelConfig& model, d
   const char* const kind = rope.has("rope_type") ? "rope_type" : "type";
   const std::string_view type = rope.string(kind, "default");
   for (const char* const name : {"mixed_b", "partial_rotary_factor"})
-    if (rope.has(name)) rope.refuse(ErrorCode::unsupported, name, {"none"}, {"there"});
+    if (rope.has(name)) rope.refuse(ErrorCode::unsupported, name, {"null"}, {"given"});
   theta = rope.positive("rope_theta", config.positive("rope_theta", theta));
   if (type == "linear" || type == "ntk") {
     const double factor = rope.positive("factor", 1);
@@ -293,11 +291,12 @@ ModelConfig read_model_config(const ModelFiles& files) {
   if (model.task == Task::fill_mask) model.tie_word_embeddings = config.flag("tie_word_embeddings", true);
   family.configure(config, model);
   if (model.max_length < 1)  // positions begin after the padding's
-    config.refuse(ErrorCode::config, "max_position_embeddings", {model.padding_idx + 2, " or more"}, {model.max_position_embeddings});
+    config.refuse(ErrorCode::config, "max_position_embeddings", {"a number of at least ", model.padding_idx + 2}, {model.max_position_embeddings});
   if (model.hidden_size % model.num_attention_heads != 0)
     config.refuse(ErrorCode::config, "the hidden size", {"a multiple of the number of heads, ", model.num_attention_heads}, {model.hidden_size});
   if (!model.distances.empty() && model.hidden_size / model.num_attention_heads % 2 != 0)
-    config.refuse(ErrorCode::config, "a head's width", {"even, for rotary positions"}, {model.hidden_size / model.num_attention_heads});
+    config.refuse(ErrorCode::config, "a head's width", {"an even number"}, {model.hidden_size / model.num_attention_heads},
+                  "Rotary positions turn pairs of numbers");
 
   if (model.task == Task::text_classification) {
     model.labels = read_labels(config);
@@ -307,7 +306,7 @@ ModelConfig read_model_config(const ModelFiles& files) {
     model.labels = read_labels(config);
   } else if (model.task == Task::question_answering) {
     if (const std::size_t outputs = read_labels(config).size(); outputs != 2)
-      config.refuse(ErrorCode::config, "id2label", {"2 labels, for the start and the end of an answer"}, {outputs});
+      config.refuse(ErrorCode::config, "id2label", {"2 labels for the start and the end of an answer"}, {outputs});
   }
   read_sentence_files(files, model);
   if (model.num_labels() == 1) model.text_function = model.classification_function;

@@ -188,7 +188,8 @@ class ConfigReader {
   void only(const char* name, std::string_view value) const;
   void only_false(const char* name) const;
 
-  [[noreturn]] void refuse(ErrorCode code, const char* name, std::initializer_list<TextPart> expected, std::initializer_list<TextPart> got) const;
+  [[noreturn]] void refuse(ErrorCode code, const char* name, std::initializer_list<TextPart> expected, std::initializer_list<TextPart> got,
+                           std::string_view help = {}) const;
 
  private:
   ConfigReader(const ConfigReader& parent, const char* name, const Json& json) : parent_(&parent), name_(name), json_(json) {}

@@ -24,9 +24,10 @@ ModelGradient::ModelGradient(std::string_view op, EncoderModel& model, const Mod
   if (!embeddings && !attentions && !parameters)
     fail(ErrorCode::argument, op, "what gradients are with respect to", {"embeddings, attentions or parameters"}, {"nothing"});
   const bool of_head = target.label.has_value(), of_token = of_head && model.has_head() && model.config().of_tokens();
-  if (of_head && !model.has_head()) fail(ErrorCode::unsupported, op, "target.label", {"a checkpoint with a head"}, {"one without"});
-  if (of_token && !target.token) fail(ErrorCode::argument, op, "target.token", {"there, for the head has logits of each token"}, {"missing"});
-  if (!of_token && target.token) fail(ErrorCode::unsupported, op, "target.token", {"no token, for the result is of a text"}, {*target.token});
+  if (of_head && !model.has_head()) fail(ErrorCode::unsupported, op, "target.label", {"a checkpoint with a head"}, {"given without a head"});
+  if (of_token && !target.token) fail(ErrorCode::argument, op, "target.token", {"a token"}, {"missing"}, "The head has logits for each token");
+  if (!of_token && target.token)
+    fail(ErrorCode::unsupported, op, "target.token", {"no token"}, {*target.token}, "The head has logits for the whole text");
   const ModelPlan plan = model.plan(op, inputs, {.for_backward = true, .logits = !of_token});
   const EncoderPlan& encoder = plan.encoder;
   const std::int64_t width = model.result_size(of_head), number = of_head ? *target.label : *target.component;

@@ -49,7 +49,9 @@ void check_memory(const ModelConfig& config, const Kinds& quantized) {
 void check_widths(const ModelConfig& config) {
   constexpr std::int64_t kMost = kernels::kMostInt8Terms;
   const auto check = [&](const char* name, std::int64_t width) {
-    if (width > kMost) fail(ErrorCode::unsupported, kLoaderOp, name, {kMost, " at the most for weights as int8; as float32 it may be more"}, {width});
+    if (width > kMost)
+      fail(ErrorCode::unsupported, kLoaderOp, name, {"a number of at most ", kMost, " for int8 weights"}, {width},
+           "Weights as float32 have no such limit");
   };
   check("the hidden size", config.hidden_size);
   check("the width between a layer's two maps", config.intermediate_size);
@@ -78,7 +80,7 @@ Linear read_dense(std::span<const std::uint8_t> file, const DenseConfig& config,
   if (!quantized) return loaded;
   const TensorView& weight = state.at("linear.weight");
   if (!kernels::best().all_finite(weight.data, 1, static_cast<std::size_t>(config.in_features * config.out_features)))
-    fail(ErrorCode::format, kFile, "linear.weight", {"finite numbers, which alone become int8"}, {"not, there is NaN or infinity in it"});
+    fail(ErrorCode::format, kFile, "linear.weight", {"finite numbers"}, {"NaN or infinity"}, "Only finite numbers become int8");
   loaded.make_int8();
   return loaded;
 }
@@ -219,8 +221,8 @@ void ModelLoader::match(std::vector<Target> targets) {
   if (!model_->config().quantized)
     for (const SafetensorsEntry& entry : entries)
       if (entry.type->is_int8() && by_name.contains(entry.name + "_scale"))
-        fail(ErrorCode::unsupported, kLoaderOp, entry.name,
-             {"F32, F16, BF16 or F64: config.json has no quantization_config, as that of int8 files has"}, {entry.type->name});
+        fail(ErrorCode::unsupported, kLoaderOp, entry.name, {"F32, F16, BF16 or F64"}, {entry.type->name},
+             "config.json has no quantization_config, which int8 files need");
 
   const std::string prefix(family.prefix);
   const bool prefixed = by_name.contains(prefix + targets.front().tensor.name);
@@ -250,8 +252,8 @@ void ModelLoader::match(std::vector<Target> targets) {
   if (is_asked_) return;
   for (std::size_t i = 0; i < entries.size(); ++i)
     if (const auto& [target, is_scale] = of_entry_[i]; target != nullptr && !is_scale && target->tensor.is_quantized() && entries[i].type->is_float)
-      fail(ErrorCode::unsupported, kLoaderOp, entries[i].name,
-           {"I8, as config.json has it; weights int8 quantizes it, float32 takes all as they are"}, {entries[i].type->name});
+      fail(ErrorCode::unsupported, kLoaderOp, entries[i].name, {"I8, as config.json claims"}, {entries[i].type->name},
+           "Load it with weights int8 or float32");
 }
 
 void ModelLoader::note_unused(const std::vector<std::string>& names) {
@@ -351,7 +353,7 @@ void ModelLoader::by_row(std::size_t width, std::size_t first, std::span<const N
 void ModelLoader::add_scales(Target& target, std::size_t first, std::span<const float> scales) {
   for (std::size_t i = 0; i < scales.size(); ++i)
     if (!std::isfinite(scales[i]) || scales[i] < 0)
-      fail(ErrorCode::format, kLoaderOp, text({target.tensor.name, "_scale[", first + i, "]"}), {"a finite number, 0 or more"}, {scales[i]});
+      fail(ErrorCode::format, kLoaderOp, text({target.tensor.name, "_scale[", first + i, "]"}), {"a finite number of at least 0"}, {scales[i]});
   target.scales.insert(target.scales.end(), scales.begin(), scales.end());
 }
 

@@ -16,7 +16,7 @@ double theta_of(const ConfigReader& config, const char* kind, double otherwise) 
     all.refuse(ErrorCode::unsupported, "rope_theta", {"one for full_attention and one for sliding_attention"}, {"one for all"});
   rope.only("rope_type", "default");
   for (const char* const name : {"factor", "partial_rotary_factor"})
-    if (rope.has(name)) rope.refuse(ErrorCode::unsupported, name, {"none"}, {"there"});
+    if (rope.has(name)) rope.refuse(ErrorCode::unsupported, name, {"null"}, {"given"});
   return rope.positive("rope_theta", otherwise);
 }
 
@@ -44,7 +44,7 @@ void configure(const ConfigReader& config, ModelConfig& model) {
   model.mlp_bias = model.mlp_output_bias = config.flag("mlp_bias", false);
   model.norm_bias = config.flag("norm_bias", false);
 
-  if (config.has("rope_scaling")) config.refuse(ErrorCode::unsupported, "rope_scaling", {"none"}, {"there"});
+  if (config.has("rope_scaling")) config.refuse(ErrorCode::unsupported, "rope_scaling", {"null"}, {"given"});
   const double global = config.positive("global_rope_theta", kGlobalTheta);
   // Not there it is its default, null it is the global one.
   const double local = config.is_null("local_rope_theta") ? global : config.positive("local_rope_theta", kLocalTheta);

@@ -56,7 +56,7 @@ bool read_group(const ConfigReader& group, const Family& family) {
   const bool words = is_word_table(text({words_of(targets->front())}), family);
   for (const Json& target : *targets)
     if (const std::string name = text({words_of(target)}); words ? !is_word_table(name, family) : name != "Linear")
-      group.refuse(ErrorCode::unsupported, "targets", {"Linear, or in a group of its own ", family.names.word_embeddings}, {name});
+      group.refuse(ErrorCode::unsupported, "targets", {"Linear, or ", family.names.word_embeddings, " in its own group"}, {name});
   must_be(group, "format", "int-quantized", "int-quantized");
   const ConfigReader weights = group.object("weights"), inputs = group.object("input_activations");
   if (!group.has("weights")) group.refuse(ErrorCode::unsupported, "weights", {"int8"}, {"missing"});
@@ -66,7 +66,7 @@ bool read_group(const ConfigReader& group, const Family& family) {
     must_be_empty(group, "input_activations");
     return true;
   }
-  if (!group.has("input_activations")) group.refuse(ErrorCode::unsupported, "input_activations", {"int8, as what meets int8 weights"}, {"missing"});
+  if (!group.has("input_activations")) group.refuse(ErrorCode::unsupported, "input_activations", {"int8"}, {"missing"});
   check_numbers(inputs, "token", "false", "true");
   return false;
 }

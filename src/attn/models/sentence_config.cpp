@@ -49,8 +49,8 @@ Modules read_modules(const ModelFiles::File& bytes) {
         std::find(Modules::kSteps.begin() + static_cast<std::ptrdiff_t>(step), Modules::kSteps.end(), kind) - Modules::kSteps.begin());
     // Only Dense may be left out between others.
     if (known == Modules::kSteps.size() || (i < 2 && known != i))
-      reader.refuse(ErrorCode::unsupported, text({"module ", i}).c_str(),
-                    {"Transformer, Pooling, maybe one Dense and maybe Normalize, one after the other; pool what forward() gives yourself"}, {type});
+      reader.refuse(ErrorCode::unsupported, text({"module ", i}).c_str(), {"Transformer, Pooling, then optionally Dense and Normalize"}, {type},
+                    "For other modules pool the result of forward() yourself");
     const std::string folder = path != nullptr ? std::string(module_folder(text({words_of(*path)}))) : "";
     if (!is_folder_name(folder)) reader.refuse(ErrorCode::unsupported, text({"the path of ", kind}).c_str(), {"the name of a folder"}, {folder});
     modules.folders[known] = folder;
@@ -109,7 +109,7 @@ void read_dense(const ModelFiles::File& bytes, ModelConfig& model) {
   for (const char* const name : {"module_input_name", "module_output_name"}) reader.only(name, "sentence_embedding");
   reader.only_false("use_residual");
   const std::int64_t pooled = model.whole_embedding_size(model.poolings.size());
-  if (dense.in_features != pooled) reader.refuse(ErrorCode::config, "in_features", {pooled, ", what is pooled"}, {dense.in_features});
+  if (dense.in_features != pooled) reader.refuse(ErrorCode::config, "in_features", {pooled, ", the width of the pooled vector"}, {dense.in_features});
   model.dense = dense;
 }
 
@@ -146,7 +146,7 @@ void read_prompts(const ModelFiles::File& bytes, ModelConfig& model) {
   if (reader.has("default_prompt_name")) {
     const std::string_view name = reader.string("default_prompt_name", "");
     const auto found = std::find_if(model.prompts.begin(), model.prompts.end(), [&](const Prompt& prompt) { return prompt.name == name; });
-    if (found == model.prompts.end()) reader.refuse(ErrorCode::config, "default_prompt_name", {"one of prompts"}, {name});
+    if (found == model.prompts.end()) reader.refuse(ErrorCode::config, "default_prompt_name", {"a name in prompts"}, {name});
     model.default_prompt = found->text;
   }
   read_activation(reader, "activation_fn", model);
@@ -202,7 +202,7 @@ void read_sentence_files(const ModelFiles& files, ModelConfig& model) {
     const auto missing = [&](const std::optional<std::string>& folder, std::string_view name) {
       const Json none;
       ConfigReader("modules.json", none)
-          .refuse(ErrorCode::format, text({*folder, "/", name}).c_str(), {"there, since modules.json names its folder"}, {"missing"});
+          .refuse(ErrorCode::format, text({*folder, "/", name}).c_str(), {"a file"}, {"missing"}, "modules.json names its folder");
     };
     if (modules.folders[1] && !files.pooling) missing(modules.folders[1], "config.json");
     if (modules.folders[2] && !files.dense) missing(modules.folders[2], "config.json");

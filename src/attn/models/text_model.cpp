@@ -24,8 +24,15 @@ namespace {
 constexpr std::uintmax_t kMaxSmallFile = 64 << 20;
 
 [[noreturn]] void refuse_file(ErrorCode code, const std::filesystem::path& path, std::initializer_list<detail::TextPart> expected,
-                              std::initializer_list<detail::TextPart> got) {
-  detail::fail(code, "TextModel::load", path.string(), expected, got);
+                              std::initializer_list<detail::TextPart> got, std::string_view help = {}) {
+  detail::fail(code, "TextModel::load", path.string(), expected, got, help);
+}
+
+void check_folder(const std::filesystem::path& path) {
+  std::error_code none;
+  if (!std::filesystem::is_regular_file(path, none)) return;
+  const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
+  refuse_file(ErrorCode::format, path, {"a folder"}, {"a file"}, detail::text({"Give its folder, ", folder}));
 }
 
 /// folder / name, put together as one text: libstdc++ 12 frees what is not there when memory ends while a path is copied.
@@ -50,8 +57,8 @@ File read_file(const std::filesystem::path& path, bool required = false) {
   check_open(file, path);
   const std::uintmax_t size = file.size();
   // What is empty says nothing, and what is absent has a meaning.
-  if (size == 0) refuse_file(ErrorCode::format, path, {"a file"}, {"an empty one"});
-  if (size > kMaxSmallFile) refuse_file(ErrorCode::format, path, {kMaxSmallFile, " bytes at the most"}, {size, " bytes"});
+  if (size == 0) refuse_file(ErrorCode::format, path, {"a file with content"}, {"empty"});
+  if (size > kMaxSmallFile) refuse_file(ErrorCode::format, path, {"at most ", kMaxSmallFile, " bytes"}, {size, " bytes"});
   std::vector<std::uint8_t> bytes(static_cast<std::size_t>(size));
   file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   if (!file) refuse_file(ErrorCode::format, path, {"a file"}, {"unreadable"});
@@ -70,14 +77,14 @@ void check_weights(const std::filesystem::path& folder) {
   };
   if (there("model.safetensors")) return;
   if (there("model.safetensors.index.json"))
-    refuse_file(ErrorCode::unsupported, folder, {"one model.safetensors: save it again with save_pretrained(..., max_shard_size=\"100GB\")"},
-                {"a checkpoint in several files"});
+    refuse_file(ErrorCode::unsupported, folder, {"one model.safetensors"}, {"a checkpoint in several files"},
+                "Save it again with save_pretrained(..., max_shard_size=\"100GB\")");
   if (there("pytorch_model.bin"))
-    refuse_file(ErrorCode::unsupported, folder, {"model.safetensors: load it with transformers and save it with save_pretrained"},
-                {"a checkpoint with pytorch_model.bin, which can run code when it is read"});
+    refuse_file(ErrorCode::unsupported, folder, {"model.safetensors"}, {"a checkpoint with pytorch_model.bin, which can run code when it is read"},
+                "Load it with transformers and save it with save_pretrained");
   if (there("onnx/model.onnx") || there("model.onnx"))
-    refuse_file(ErrorCode::unsupported, folder, {"model.safetensors, which the checkpoint has that model.onnx was exported from"},
-                {"a graph for onnxruntime"});
+    refuse_file(ErrorCode::unsupported, folder, {"model.safetensors"}, {"a graph for onnxruntime"},
+                "The checkpoint has it from which model.onnx was exported");
 }
 
 void stream_file(const std::filesystem::path& path, detail::ModelLoader& loader) {
@@ -118,6 +125,20 @@ void detail::check_encoding(const EncodedTexts& encoding, std::size_t texts) {
     detail::fail(ErrorCode::argument, "tokenize", "what the caller's tokenizer gave", {"(", texts, ",L) of everything"}, {"lists of other lengths"});
 }
 
+void detail::rename_text(const Error& error, const std::string& name, std::size_t index) {
+  ErrorDetail facts = error.detail();
+  const auto take = [&](const char* fact) {
+    const auto found = facts.find(fact);
+    const auto* value = found != facts.end() ? std::get_if<std::string>(&found->second) : nullptr;
+    return value != nullptr ? *value : std::string();
+  };
+  if (take("argument") != "text 0") return;
+  facts.erase("argument");
+  if (const auto found = facts.find("index"); found != facts.end()) found->second = static_cast<double>(index);
+  const std::string op = take("op"), expected = take("expected"), got = take("got");
+  fail(error.code(), op, name, {expected}, {got}, std::move(facts));
+}
+
 TextModel::TextModel(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 TextModel::TextModel(TextModel&&) noexcept = default;
 TextModel& TextModel::operator=(TextModel&&) noexcept = default;
@@ -125,6 +146,7 @@ TextModel::~TextModel() = default;
 
 TextModel TextModel::load(const FilePath& path, const TextModelOptions& options) {
   const std::filesystem::path folder(path.text());
+  check_folder(folder);
   auto parts = std::make_unique<Parts>();
   const auto read = [&](const std::string& name, bool required = false) {
     File file = read_file(below(folder, name), required);
@@ -158,16 +180,17 @@ TextModel TextModel::load(const FilePath& path, const TextModelOptions& options)
                               .dense_weights = dense_weights},
                              options.weights ? std::optional(*options.weights == Weights::int8) : std::nullopt);
   try {
-    if (!tokenizer) detail::fail(ErrorCode::unsupported, "tokenize", "the checkpoint", {"one with tokenizer.json"}, {"without it"});
+    if (!tokenizer) detail::fail(ErrorCode::unsupported, "tokenize", "the checkpoint", {"one with tokenizer.json"}, {"one without it"});
     parts->tokenizer = Tokenizer::parse(*tokenizer, tokenizer_config, loader.config().tokenizer_class(),
                                         {.special_tokens_map = special_tokens_map, .added_tokens = added_tokens});
     if (loader.config().lower_case && !parts->tokenizer->lower_cases()) {
       parts->tokenizer.reset();
-      detail::fail(ErrorCode::unsupported, "sentence_bert_config.json", "do_lower_case", {"false, for this tokenizer keeps capitals"}, {"true"});
+      detail::fail(ErrorCode::unsupported, "sentence_bert_config.json", "do_lower_case", {"false"}, {"true"}, "This tokenizer keeps capitals");
     }
     if (parts->tokenizer->file_->padding.side == Side::left) {
       parts->tokenizer.reset();
-      detail::fail(ErrorCode::unsupported, "tokenizer_config.json", "padding_side", {"right, which leaves tokens at their positions"}, {"left"});
+      detail::fail(ErrorCode::unsupported, "tokenizer_config.json", "padding_side", {"right"}, {"left"},
+                   "Padding on the left would move tokens to other positions");
     }
   } catch (const Error& error) {
     if (error.code() != ErrorCode::unsupported) throw;
@@ -201,7 +224,7 @@ void TextModel::save_pretrained(const FilePath& path, const SaveOptions& options
     detail::write_weights(model, weights, files.open(below(folder, parts_->base + "model.safetensors")));
     files.commit();
   } catch (const std::system_error& error) {
-    detail::fail(ErrorCode::argument, "save_pretrained", "path", {"a folder whose files can be written"}, {error.what()});
+    detail::fail(ErrorCode::argument, "save_pretrained", "path", {"a folder whose files can be written"}, {"unwritable (", error.what(), ")"});
   }
 }
 
@@ -214,7 +237,8 @@ EncodedTexts TextModel::encode_all(const TokenizeOptions& options, Tokenize toke
   TokenizeOptions given = options;
   given.max_length = options.max_length.value_or(max_length());
   if (*given.max_length > positions)
-    detail::fail(ErrorCode::out_of_range, "tokenize", "max_length", {positions, " at the most, the model's positions"}, {*given.max_length});
+    detail::fail(ErrorCode::out_of_range, "tokenize", "max_length", {"a number of at most ", positions}, {*given.max_length},
+                 "The model has no more positions");
   EncodedTexts encoding = tokenize(given);
   if (!parts_->model->config().token_types) std::fill(encoding.token_type_ids.begin(), encoding.token_type_ids.end(), 0);
   return encoding;
@@ -223,10 +247,12 @@ EncodedTexts TextModel::encode_all(const TokenizeOptions& options, Tokenize toke
 /// Calls run(batch, rows) with the texts in batches.
 template <class Text, class Run>
 void TextModel::run_texts(const std::vector<Text>& texts, const TokenizeOptions& options, std::int64_t batch_size,
-                          const std::function<void(std::int64_t, std::int64_t)>& on_progress, Run run) const {
-  encode(texts, 0, 0, options);  // what is wrong with the options or the checkpoint is said for no texts, too
+                          const std::function<void(std::int64_t, std::int64_t)>& on_progress, std::vector<bool>* truncated, Run run) const {
+  encode(texts, 0, 0, options);  // checks the options and the checkpoint even if there are no texts
+  if (truncated != nullptr) truncated->assign(texts.size(), false);
   const auto rows_of = [&](std::size_t i, std::vector<detail::TextRow>& rows) {
     EncodedTexts text = encode(texts, i, i + 1, options);
+    if (truncated != nullptr) (*truncated)[i] = text.truncated[0];
     rows.push_back({i, std::move(text.input_ids), std::move(text.token_type_ids)});
   };
   detail::in_batches<detail::TextRow>(texts.size(), batch_size, on_progress, rows_of, run);
@@ -298,7 +324,8 @@ std::int64_t label_of(std::string_view op, std::string_view name, const std::vec
   if (found != labels.end()) return found - labels.begin();
   std::string all;
   for (const std::string& each : labels) all += (all.empty() ? "" : ", ") + each;
-  detail::fail(ErrorCode::out_of_range, op, name, {"one of ", all.empty() ? "no labels, for there is no head" : all}, {label});
+  if (all.empty()) detail::fail(ErrorCode::out_of_range, op, name, {"a number"}, {label}, "The checkpoint has no labels");
+  detail::fail(ErrorCode::out_of_range, op, name, {"one of ", all}, {label});
 }
 
 }  // namespace
@@ -341,7 +368,7 @@ TextAttribution TextModel::attribute(const std::string& text, const AttributeOpt
   const detail::FloatEnvironment environment;
   constexpr std::string_view kOp = "attribute";
   const EncoderModel& model = encoder();
-  EncodedTexts encoding = encode({text}, 0, 1, {});
+  EncodedTexts encoding = detail::naming_text("text", 0, [&] { return encode({text}, 0, 1, {}); });
   const std::vector<std::int64_t> ids(encoding.input_ids.begin(), encoding.input_ids.end());
   const std::vector<std::int64_t> types(encoding.token_type_ids.begin(), encoding.token_type_ids.end());
   std::vector<std::uint8_t> special;
@@ -361,7 +388,7 @@ TextAttribution TextModel::attribute(const std::string& text, const AttributeOpt
     model.run(plan, inputs, {hidden.data(), {}, {}}, logits.data());
     call.target = std::max_element(logits.begin(), logits.end()) - logits.begin();
   } else if (options.method != AttributionMethod::attention_rollout) {
-    detail::fail(ErrorCode::argument, kOp, "target", {"the number of a component, for the checkpoint has no head"}, {"none"});
+    detail::fail(ErrorCode::argument, kOp, "target", {"the number of a component"}, {"missing"}, "The checkpoint has no head");
   }
   const detail::Attribution attribution(kOp, model, call);
   std::vector<double> sums(ids.size());
@@ -384,15 +411,15 @@ namespace {
 constexpr std::string_view kFineTune = "fine_tune";
 
 void check_fine_tune(const std::vector<FineTuneExample>& examples, const FineTuneOptions& options) {
-  if (examples.empty()) detail::fail(ErrorCode::argument, kFineTune, "examples", {"at least one"}, {"none"});
-  if (options.epochs < 1) detail::fail(ErrorCode::config, kFineTune, "epochs", {"1 or more"}, {options.epochs});
+  if (examples.empty()) detail::fail(ErrorCode::argument, kFineTune, "examples", {"at least one example"}, {"empty"});
+  if (options.epochs < 1) detail::fail(ErrorCode::config, kFineTune, "epochs", {"a number of at least 1"}, {options.epochs});
   detail::check_batch_size(kFineTune, options.batch_size);
   if (!(options.validation >= 0 && options.validation < 1))
     detail::fail(ErrorCode::config, kFineTune, "validation", {"a number from 0 up to, not including, 1"}, {options.validation});
   for (std::size_t i = 0; i < options.labels.size(); ++i)
     for (std::size_t before = 0; before < i; ++before)
       if (options.labels[i] == options.labels[before])
-        detail::fail(ErrorCode::argument, kFineTune, detail::text({"labels[", i, "]"}), {"each label once"}, {options.labels[i], " again"});
+        detail::fail(ErrorCode::argument, kFineTune, detail::text({"labels[", i, "]"}), {"another label"}, {options.labels[i], " again"});
 }
 
 /// Labels of the head that is to be trained.
@@ -408,7 +435,7 @@ std::vector<std::string> labels_of(const std::vector<FineTuneExample>& examples,
   }
   if (!names.empty()) return {names.begin(), names.end()};
   if (most > std::ssize(examples) && most > 1)
-    detail::fail(ErrorCode::out_of_range, kFineTune, "labels", {"as many labels as there are examples at the most"}, {most + 1});
+    detail::fail(ErrorCode::out_of_range, kFineTune, "labels", {"at most as many labels as examples"}, {most + 1});
   std::vector<std::string> labels;
   for (std::int64_t i = 0; i <= most; ++i) labels.push_back(detail::text({"LABEL_", i}));
   return labels;
@@ -460,8 +487,10 @@ FineTuneResult TextModel::fine_tune(const std::vector<FineTuneExample>& examples
   std::vector<detail::TextRow> rows;
   for (std::size_t i = 0; i < examples.size(); ++i) {
     const FineTuneExample& example = examples[i];
-    EncodedTexts text =
-        example.text_pair ? encode(std::vector{std::pair(example.text, *example.text_pair)}, 0, 1, {}) : encode(std::vector{example.text}, 0, 1, {});
+    EncodedTexts text = detail::naming_text(detail::text({"examples[", i, "]"}), i, [&] {
+      return example.text_pair ? encode(std::vector{std::pair(example.text, *example.text_pair)}, 0, 1, {})
+                               : encode(std::vector{example.text}, 0, 1, {});
+    });
     rows.push_back({i, std::move(text.input_ids), std::move(text.token_type_ids)});
   }
   if (is_new) model.set_head(labels, options.seed);
@@ -568,7 +597,7 @@ void TextModel::embed(const std::vector<std::string>& texts, const EmbedOptions&
   const auto width = static_cast<std::size_t>(model.embedding_size("embed", how));
   const TokenizeOptions tokenizing = tokenizing_of(options);
   const std::vector<std::string> prompted = prompt.empty() ? std::vector<std::string>() : with_prompt(prompt, texts);
-  run_texts(prompt.empty() ? texts : prompted, tokenizing, options.batch_size, options.on_progress,
+  run_texts(prompt.empty() ? texts : prompted, tokenizing, options.batch_size, options.on_progress, options.truncated,
             [&](const detail::TextBatch& batch, std::span<const detail::TextRow> rows) {
               std::vector<float> part(rows.size() * width);
               model.embed(batch.inputs(), how, part.data());
@@ -579,21 +608,22 @@ void TextModel::embed(const std::vector<std::string>& texts, const EmbedOptions&
 template <class Text>
 std::vector<std::vector<LabelScore>> TextModel::classify_all(const std::vector<Text>& texts, const ClassifyOptions& options) const {
   detail::check_batch_size("classify", options.batch_size);
-  if (options.top_k && *options.top_k < 1) detail::fail(ErrorCode::config, "classify", "top_k", {"1 or more"}, {*options.top_k});
+  if (options.top_k && *options.top_k < 1) detail::fail(ErrorCode::config, "classify", "top_k", {"a number of at least 1"}, {*options.top_k});
   const EncoderModel& model = *parts_->model;
   std::vector<std::vector<LabelScore>> all(texts.size());
   const TokenizeOptions tokenizing = tokenizing_of(options);
-  run_texts(texts, tokenizing, options.batch_size, options.on_progress, [&](const detail::TextBatch& batch, std::span<const detail::TextRow> rows) {
-    const auto classes = static_cast<std::size_t>(model.check_classify("classify", batch.inputs())[1]);
-    std::vector<float> scores(rows.size() * classes);
-    model.classify(batch.inputs(), scores.data(), !std::is_same_v<Text, std::string>);
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      std::vector<LabelScore>& of_text = all[rows[i].index];
-      for (std::size_t c = 0; c < classes; ++c) of_text.push_back({labels()[c], scores[i * classes + c], static_cast<std::int64_t>(c)});
-      std::stable_sort(of_text.begin(), of_text.end(), [](const LabelScore& a, const LabelScore& b) { return a.score > b.score; });
-      if (options.top_k) of_text.resize(std::min(of_text.size(), static_cast<std::size_t>(*options.top_k)));
-    }
-  });
+  run_texts(texts, tokenizing, options.batch_size, options.on_progress, options.truncated,
+            [&](const detail::TextBatch& batch, std::span<const detail::TextRow> rows) {
+              const auto classes = static_cast<std::size_t>(model.check_classify("classify", batch.inputs())[1]);
+              std::vector<float> scores(rows.size() * classes);
+              model.classify(batch.inputs(), scores.data(), !std::is_same_v<Text, std::string>);
+              for (std::size_t i = 0; i < rows.size(); ++i) {
+                std::vector<LabelScore>& of_text = all[rows[i].index];
+                for (std::size_t c = 0; c < classes; ++c) of_text.push_back({labels()[c], scores[i * classes + c], static_cast<std::int64_t>(c)});
+                std::stable_sort(of_text.begin(), of_text.end(), [](const LabelScore& a, const LabelScore& b) { return a.score > b.score; });
+                if (options.top_k) of_text.resize(std::min(of_text.size(), static_cast<std::size_t>(*options.top_k)));
+              }
+            });
   return all;
 }
 
@@ -613,7 +643,7 @@ void TextModel::load_state(const StateView& state, bool strict) { parts_->model-
 Shape TextModel::parameter_shape(const std::string& name) const {
   for (const detail::CheckpointTensor& tensor : parts_->model->tensors())
     if (tensor.name == name) return tensor.shape();
-  detail::fail(ErrorCode::out_of_range, "get_parameter", "name", {"one of parameter_shapes()"}, {name});
+  detail::fail(ErrorCode::out_of_range, "get_parameter", "name", {"a name in parameter_shapes()"}, {name});
 }
 
 const Embedding& TextModel::word_embeddings() const { return parts_->model->word_embeddings(); }

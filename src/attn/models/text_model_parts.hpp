@@ -72,8 +72,22 @@ struct TextBatch {
 /// Throws ARGUMENT where the lists of a caller's tokenizer are not as long as each other.
 void check_encoding(const EncodedTexts& encoding, std::size_t texts);
 
+/// Throws the error again under another name if it is about "text 0".
+void rename_text(const Error& error, const std::string& name, std::size_t index);
+
+/// Calls run(), which tokenizes one text as a list of its own. Errors name the text as the caller knows it.
+template <class Run>
+auto naming_text(const std::string& name, std::size_t index, Run run) {
+  try {
+    return run();
+  } catch (const Error& error) {
+    rename_text(error, name, index);
+    throw;
+  }
+}
+
 inline void check_batch_size(std::string_view op, std::int64_t size) {
-  if (size < 1) fail(ErrorCode::config, op, "batch_size", {"1 or more"}, {size});
+  if (size < 1) fail(ErrorCode::config, op, "batch_size", {"a number of at least 1"}, {size});
 }
 
 /// Calls run(batch, rows) with the rows of so many texts in batches, sorted by their length so that little of a batch is padding. Long ones go first,
@@ -146,7 +160,7 @@ struct TextModel::Parts {
   }
   /// Tokens that it begins a text with, special ones included, but for one at its end.
   std::int64_t prompt_length(const std::string& prompt) const {
-    const EncodedTexts encoding = encode(std::vector{prompt}, 0, 1, {});
+    const EncodedTexts encoding = detail::naming_text("prompt", 0, [&] { return encode(std::vector{prompt}, 0, 1, {}); });
     const TokenOffsets& offsets = encoding.offsets[0];
     const bool ends_specially = !offsets.empty() && !offsets.back();
     return static_cast<std::int64_t>(offsets.size()) - (ends_specially ? 1 : 0);

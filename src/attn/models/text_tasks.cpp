@@ -28,7 +28,7 @@ struct TextWindow {
 };
 
 void check_at_least(std::string_view op, std::string_view name, std::int64_t value, std::int64_t least) {
-  if (value < least) detail::fail(ErrorCode::config, op, name, {least, " or more"}, {value});
+  if (value < least) detail::fail(ErrorCode::config, op, name, {"a number of at least ", least}, {value});
 }
 
 /// Whether the token goes on with a word, as transformers guesses where the vocabulary does not mark it.
@@ -108,7 +108,8 @@ struct TextModel::Windows {
   std::vector<TextWindow> of(std::span<const std::string> texts, std::size_t index, const detail::SequenceOptions& options, Sees sees) const {
     const detail::ModelConfig& config = model.parts_->model->config();
     if (options.max_length > config.max_length)
-      detail::fail(ErrorCode::out_of_range, op, "max_length", {config.max_length, " at the most, the model's positions"}, {options.max_length});
+      detail::fail(ErrorCode::out_of_range, op, "max_length", {"a number of at most ", config.max_length}, {options.max_length},
+                   "The model has no more positions");
     std::vector<TextWindow> windows;
     for (TokenSequence& sequence : detail::sequences(op, file(), texts, index, options)) {
       if (!config.token_types) std::fill(sequence.types.begin(), sequence.types.end(), 0);
@@ -146,15 +147,17 @@ std::vector<std::vector<Entity>> TextModel::classify_tokens(const std::vector<st
   encoder().check_task(windows.op, windows.task);
   if (options.stride) check_at_least(windows.op, "stride", *options.stride, 0);
   if (options.stride && options.aggregation == Aggregation::none)
-    detail::fail(ErrorCode::config, windows.op, "stride", {"none where aggregation is none"}, {*options.stride});
+    detail::fail(ErrorCode::config, windows.op, "stride", {"no value"}, {*options.stride}, "With aggregation none a text is not read in windows");
   const detail::SequenceOptions how{options.max_length.value_or(max_length()), options.truncation, options.stride, options.add_special_tokens,
                                     options.truncation_side};
   const std::size_t classes = labels().size();
   std::vector<std::vector<std::vector<detail::ScoredToken>>> found(texts.size());
+  if (options.truncated != nullptr) options.truncated->assign(texts.size(), false);
   const auto rows_of = [&](std::size_t i, std::vector<TextWindow>& rows) {
     for (TextWindow& window :
          windows.of({&texts[i], 1}, i, how, [](const TokenSequence& sequence, std::size_t place) { return sequence.texts[place] >= 0; })) {
       found[i].emplace_back();
+      if (options.truncated != nullptr) (*options.truncated)[i] = window.sequence.truncated;
       if (!window.places.empty()) rows.push_back(std::move(window));
     }
   };
@@ -177,7 +180,7 @@ std::vector<std::vector<Entity>> TextModel::classify_tokens(const std::vector<st
 }
 
 std::vector<std::vector<FilledMask>> TextModel::fill_mask(const std::string& text, const FillMaskOptions& options) const {
-  return std::move(fill_mask_all({text}, options).front());
+  return detail::naming_text("text", 0, [&] { return std::move(fill_mask_all({text}, options).front()); });
 }
 
 std::vector<std::vector<std::vector<FilledMask>>> TextModel::fill_mask_all(const std::vector<std::string>& texts,
@@ -192,8 +195,11 @@ std::vector<std::vector<std::vector<FilledMask>>> TextModel::fill_mask_all(const
   const auto rows_of = [&](std::size_t i, std::vector<TextWindow>& rows) {
     std::vector<TextWindow> made =
         windows.of({&texts[i], 1}, i, how, [&](const TokenSequence& sequence, std::size_t place) { return sequence.ids[place] == *file.mask_id; });
-    if (made.front().places.empty())
-      detail::fail(ErrorCode::argument, windows.op, detail::text({"text ", i}), {"a mask in it, ", mask_token().value_or("")}, {"none"});
+    if (made.front().places.empty()) {
+      const std::string mask = mask_token().value_or("");
+      detail::fail(ErrorCode::argument, windows.op, detail::text({"text ", i}), {"a text with ", mask}, {"without ", mask},
+                   detail::text({"Insert ", mask, " where a word should be predicted"}));
+    }
     rows.push_back(std::move(made.front()));
   };
   std::vector<std::vector<std::vector<FilledMask>>> filled(texts.size());
@@ -216,7 +222,7 @@ std::vector<std::vector<std::vector<FilledMask>>> TextModel::fill_mask_all(const
 }
 
 std::vector<Answer> TextModel::answer(const std::string& question, const std::string& context, const AnswerOptions& options) const {
-  return std::move(answer_all({{question, context}}, options).front());
+  return detail::naming_text("question or context", 0, [&] { return std::move(answer_all({{question, context}}, options).front()); });
 }
 
 std::vector<std::vector<Answer>> TextModel::answer_all(const std::vector<std::pair<std::string, std::string>>& pairs,
@@ -225,8 +231,8 @@ std::vector<std::vector<Answer>> TextModel::answer_all(const std::vector<std::pa
   const Windows windows{*this, "answer", Task::question_answering};
   encoder().check_task(windows.op, windows.task);
   for (const auto& [question, context] : pairs) {
-    if (question.empty()) detail::fail(ErrorCode::argument, windows.op, "question", {"a question"}, {"an empty one"});
-    if (context.empty()) detail::fail(ErrorCode::argument, windows.op, "context", {"a text"}, {"an empty one"});
+    if (question.empty()) detail::fail(ErrorCode::argument, windows.op, "question", {"a question"}, {"empty"});
+    if (context.empty()) detail::fail(ErrorCode::argument, windows.op, "context", {"a text"}, {"empty"});
   }
   check_at_least(windows.op, "top_k", options.top_k, 1);
   check_at_least(windows.op, "max_answer_length", options.max_answer_length, 1);
@@ -257,20 +263,22 @@ std::vector<RankedDocument> TextModel::rank(const std::string& query, const std:
   constexpr std::string_view kOp = "rank";
   encoder().check_task(kOp, Task::text_classification);
   if (labels().size() != 1)
-    detail::fail(ErrorCode::unsupported, kOp, "the head", {"one label, as that of a cross-encoder: classify_pairs gives several"},
-                 {labels().size(), " labels"});
+    detail::fail(ErrorCode::unsupported, kOp, "the head", {"one label, as a cross-encoder has"}, {labels().size(), " labels"},
+                 "classify_pairs gives the scores of several labels");
   if (options.top_k) check_at_least(kOp, "top_k", *options.top_k, 1);
   std::vector<std::pair<std::string, std::string>> pairs;
   const std::string asked = parts_->prompt({.prompt = options.prompt, .prompt_name = options.prompt_name}, kOp) + query;
   for (const std::string& document : documents) pairs.emplace_back(asked, document);
+  std::vector<bool> truncated;
   const auto scores = classify_pairs(pairs, {.max_length = options.max_length,
                                              .truncation = options.truncation,
                                              .batch_size = options.batch_size,
                                              .on_progress = options.on_progress,
                                              .add_special_tokens = options.add_special_tokens,
-                                             .truncation_side = options.truncation_side});
+                                             .truncation_side = options.truncation_side,
+                                             .truncated = &truncated});
   std::vector<RankedDocument> ranked;
-  for (std::size_t i = 0; i < scores.size(); ++i) ranked.push_back({static_cast<std::int64_t>(i), scores[i].front().score});
+  for (std::size_t i = 0; i < scores.size(); ++i) ranked.push_back({static_cast<std::int64_t>(i), scores[i].front().score, truncated[i]});
   std::stable_sort(ranked.begin(), ranked.end(), [](const RankedDocument& a, const RankedDocument& b) { return a.score > b.score; });
   if (options.top_k) ranked.resize(std::min(ranked.size(), static_cast<std::size_t>(*options.top_k)));
   return ranked;

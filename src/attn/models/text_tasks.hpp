@@ -35,6 +35,7 @@ struct ClassifyTokensOptions {
   std::function<void(std::int64_t done, std::int64_t total)> on_progress = nullptr;  ///< as EmbedOptions
   bool add_special_tokens = true;                                                    ///< as TokenizeOptions
   std::optional<Side> truncation_side = std::nullopt;                                ///< as TokenizeOptions
+  std::vector<bool>* truncated = nullptr;                                            ///< as EmbedOptions; with a stride no text is truncated
 };
 
 /// Something that a text names.
@@ -95,6 +96,7 @@ struct RankOptions {
 struct RankedDocument {
   std::int64_t index = 0;
   float score = 0;
+  bool truncated = false;  ///< whether the query or this document was truncated
 };
 
 }  // namespace attn

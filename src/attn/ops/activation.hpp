@@ -20,9 +20,18 @@ Shape check_activation(const TensorView& x);
 void activation(const TensorView& x, Activation name, float* y);
 }  // namespace detail
 
-/// f(x), element by element; the formulas are at Activation.
-/// x of any rank -> the same shape. At ±infinity and NaN as in torch: gelu and silu of -infinity are NaN.
-/// Throws MEMORY.                                                                     (torch.nn.functional.relu, gelu, silu, ...)
+/// Computes f(x) for each element; the formulas are at Activation.
+///
+/// @param x     any rank
+/// @param name  the function, for example Activation::gelu
+/// @return the shape of x; at ±infinity and NaN as torch: gelu and silu of -infinity are NaN
+/// @throws MEMORY if the result exceeds the memory limit
+/// @see torch.nn.functional.relu, gelu, silu, …
+///
+/// @code
+/// xt::xtensor<float, 1> x{-1, 0, 2};
+/// std::cout << attn::activation(x, attn::Activation::relu);  // { 0.,  0.,  2.}
+/// @endcode
 template <TensorLike X>
 auto activation(const X& x, Activation name) {
   const detail::Input view(x, "activation", "x");

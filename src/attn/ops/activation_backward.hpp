@@ -11,10 +11,20 @@ void check_activation_backward(const TensorView& grad, const TensorView& x);
 void activation_backward(const TensorView& grad, const TensorView& x, Activation name, float* grad_x);
 }  // namespace detail
 
-/// Gradient of activation: grad · f'(x), element by element; the formulas of f are at Activation.
-/// grad, that of the result, and x, of one shape of any rank -> the same shape. relu' is 0 at 0, as in torch; where the derivative has a
-/// limit at ±infinity it is that.
-/// Throws SHAPE, MEMORY.                                       (torch.autograd of torch.nn.functional.relu, gelu, silu, ...)
+/// Computes the gradient of activation, grad · f'(x), for each element; the formulas of f are at Activation.
+///
+/// @param grad  gradient of the result, the shape of x
+/// @param x     as the forward had it
+/// @param name  as the forward had it
+/// @return gradient of x. relu' is 0 at 0, as in torch; at ±infinity it is the derivative's limit, if there is one
+/// @throws SHAPE if the shapes differ
+/// @throws MEMORY if the result exceeds the memory limit
+/// @see torch.autograd of torch.nn.functional.relu, gelu, silu, …
+///
+/// @code
+/// xt::xtensor<float, 1> x{-1, 2}, grad{3, 3};
+/// std::cout << attn::activation_backward(grad, x, attn::Activation::relu);  // { 0.,  3.}
+/// @endcode
 template <TensorLike G, TensorLike X>
 auto activation_backward(const G& grad, const X& x, Activation name) {
   const detail::Input g(grad, "activation_backward", "grad");

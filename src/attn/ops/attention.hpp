@@ -52,9 +52,11 @@ struct AttentionOptions {
   Trace trace = {};
   std::optional<float> softcap = std::nullopt;  ///< c: scores become c · tanh(score / c), after scale, before masks (Gemma 2); 0: none, the default
   std::optional<Window> window = std::nullopt;  ///< default all keys
-  /// Query i stands at position i + offset, for is_causal and window: S - L lets the last query see all keys. Default the past's length, else 0.
+  /// Query i stands at position i + offset, for is_causal and window: S - L lets the last query see all keys. Default
+  /// the past's length, else 0.
   std::optional<std::int64_t> query_offset = std::nullopt;
-  /// Keys and values of earlier calls: they come first, and masks and S count them. A layer takes what an earlier call gave as present.
+  /// Keys and values of earlier calls: they come first, and masks and S count them. A layer takes what an earlier
+  /// call gave as present.
   std::optional<KeyValueView> past = std::nullopt;
   bool output_present = false;  ///< return past and new keys and values side by side; with a past always
   bool for_backward = false;    ///< of a layer: keep what its backward() needs, as forwards in train mode do
@@ -77,7 +79,8 @@ struct AttentionResult {
 
 namespace detail {
 
-/// The part of a spec that a call's options say, whatever the op; scale and heads are left as they are. Throws CONFIG, ARGUMENT.
+/// The part of a spec that a call's options say, whatever the op; scale and heads are left as they are. Throws
+/// CONFIG, ARGUMENT.
 AttentionSpec spec_of(std::string_view op, const AttentionOptions& options, Trace available, std::string_view available_names);
 
 AttentionPlan plan_scaled_dot_product_attention(const TensorView& query, const TensorView& key, const TensorView& value,
@@ -110,16 +113,28 @@ AttentionResult<N, W> run_attention_plan(const AttentionPlan& plan, Run run) {
 
 }  // namespace detail
 
-/// softmax(softcap(q kᵀ · scale) + mask) v                                          (Vaswani et al. 2017, eq. 1;
-/// torch.nn.functional.scaled_dot_product_attention)
-/// q (..,L,D), k (..,S,D), v (..,S,Dv) of rank 2, 3 (B) or 4 (B,H) -> output (..,L,Dv), weights (..,L,S), all of that rank.
-/// L ≠ S and D ≠ Dv are fine. Masked keys are skipped: whatever they hold, NaN included, does not reach a result.
-/// A query whose keys are all masked gives 0 (see FullyMasked). Keys that are not masked count as in IEEE arithmetic: a weight
-/// below 2⁻¹²⁶ of its row's largest is 0, and 0 times an infinite value is NaN, as in torch (with more than 1024 keys the
-/// infinity may come out, as it does in float64).
+/// Computes scaled dot-product attention, softmax(softcap(q kᵀ · scale) + mask) v. Masked keys are skipped: their
+/// values, NaN included, do not reach a result. A query whose keys are all masked gives 0 (see FullyMasked). Other
+/// keys count as in IEEE arithmetic: a weight below 2⁻¹²⁶ of its row's largest is 0, and 0 times an infinite value is
+/// NaN, as in torch (with more than 1024 keys the result may be the infinity, as in float64).
 /// Traces: q k v scores masked_scores probabilities weights weighted_values context output.
-/// Throws SHAPE when B, H, D or S disagree, MASK when a mask does not fit or holds NaN or +infinity, MEMORY before
-/// allocating more than the limit.
+///
+/// @param query    (..,L,D) of rank 2, 3 (B) or 4 (B,H)
+/// @param key      (..,S,D); L and S may differ
+/// @param value    (..,S,Dv); D and Dv may differ
+/// @param options  mask, causality, scale, dropout, window, cache, and which intermediates to return
+/// @return output (..,L,Dv); weights (..,L,S) with need_weights; trace; present. All have the rank of the query
+/// @throws SHAPE if B, H, D or S disagree
+/// @throws MASK if a mask does not fit or holds NaN or +infinity
+/// @throws CONFIG if an option is outside its range
+/// @throws MEMORY if the call would exceed the memory limit; nothing has been allocated then
+/// @see Vaswani et al. 2017, eq. 1; torch.nn.functional.scaled_dot_product_attention
+///
+/// @code
+/// xt::xtensor<float, 2> q{{1, 0}}, k{{1, 0}, {1, 0}}, v{{1, 2}, {3, 4}};
+/// auto result = attn::scaled_dot_product_attention(q, k, v, {.need_weights = true});
+/// std::cout << result.output << *result.weights;  // {{ 2.,  3.}}{{ 0.5,  0.5}}
+/// @endcode
 template <TensorLike Q, TensorLike K, TensorLike V>
 auto scaled_dot_product_attention(const Q& query, const K& key, const V& value, const AttentionOptions& options = {}) {
   constexpr std::size_t N = kRankOf<Q>;

@@ -11,9 +11,8 @@ namespace attn::detail {
 CheckedInputs check_attention_gradients(std::string_view op, const TensorView& grad, const TensorView& query, const TensorView& key,
                                         const TensorView& value, const AttentionOptions& options, bool own_widths) {
   if (options.past)
-    fail(ErrorCode::unsupported, op, "past",
-         {"none: its keys and values before the new ones as key and value, and its length as query_offset, give the gradients of all"},
-         {"a past, which has no gradient"});
+    fail(ErrorCode::unsupported, op, "past", {"no past"}, {"given"},
+         "Put its keys and values in front of key and value, and pass its length as query_offset");
   CheckedInputs checked = check_attention_inputs(op, query, key, value, options, own_widths);
   if (grad.shape != checked.output) fail(ErrorCode::shape, op, "grad", {checked.output}, {grad.shape});
   checked.spec.need_weights = checked.spec.average_weights = checked.spec.output_present = false;

@@ -12,7 +12,8 @@ namespace attn {
 template <std::size_t N>
 struct AttentionGradients {
   TensorOf<N> grad_query, grad_key, grad_value;
-  /// When a trace was asked for: the gradient of every intermediate result by the name and of the shape that the forward's trace has.
+  /// When a trace was asked for: the gradient of every intermediate result by the name and of the shape that the
+  /// forward's trace has.
   std::optional<std::map<TraceName, TensorOf<kAnyBeside<N>>>> trace = std::nullopt;
 };
 
@@ -48,18 +49,29 @@ AttentionGradientBuffers allocate_gradients(const AttentionPlan& plan, const Ten
 
 }  // namespace detail
 
-/// Gradients of scaled_dot_product_attention: with P its probabilities and dP = grad vᵀ,
-/// dS = P ∘ (dP - Σ P ∘ dP), grad_query = scale · dS k, grad_key = scale · dSᵀ q, grad_value = Pᵀ grad    (torch.autograd; Dao et al. 2022)
-/// grad (..,L,Dv), that of the output, and q, k, v and options as the forward had them -> {grad_query, grad_key, grad_value, trace}, each of
-/// the shape of what it is of. P is computed again: besides a trace nothing is as large as (B,H,L,S). need_weights, average_weights and
-/// output_present change nothing here.
-/// Masked keys are skipped, as in the forward: whatever they hold, NaN included, reaches no gradient. A query whose keys are all masked has,
-/// by its policy, a gradient of 0 and gives none (zero, the default), one of NaN and gives none (nan; 0 where that of its output is 0), or one
-/// of 0 and shares its own among all values (uniform). Sums over queries and heads are in an order of their own: same bits for any number of
-/// threads.
-/// Traces: q k v scores masked_scores probabilities weights weighted_values context output; 0 for keys that a query does not see.
-/// Throws UNSUPPORTED for a past: give its keys and values before the new ones as key and value, and its length as query_offset; SHAPE
-/// when grad does not have the output's shape; else as scaled_dot_product_attention.
+/// Computes the gradients of scaled_dot_product_attention. With its probabilities P and dP = grad vᵀ: dS = P ∘ (dP -
+/// Σ P ∘ dP), grad_query = scale · dS k, grad_key = scale · dSᵀ q, grad_value = Pᵀ grad. P is computed again, so
+/// without a trace nothing is as large as (B,H,L,S). Masked keys are skipped: their values, NaN included, reach no
+/// gradient. If all keys of a query are masked, fully_masked decides: zero gives a gradient of 0; nan gives NaN (0 if
+/// the gradient of its output is 0); uniform gives 0 and shares its own gradient among all values. The order of sums
+/// is fixed, so any number of threads gives the same bits.
+/// Traces: q k v scores masked_scores probabilities weights weighted_values context output; 0 for hidden keys.
+///
+/// @param grad     gradient of the output, (..,L,Dv)
+/// @param query    as the forward had it, as key and value
+/// @param key      (..,S,D)
+/// @param value    (..,S,Dv)
+/// @param options  as the forward had them; need_weights, average_weights and output_present have no effect
+/// @return {grad_query, grad_key, grad_value, trace}, each with the shape of its input
+/// @throws UNSUPPORTED for a past: pass its keys and values in front of the new ones, and its length as query_offset
+/// @throws SHAPE if grad does not have the shape of the output
+/// @throws MASK, CONFIG, MEMORY as scaled_dot_product_attention
+/// @see torch.autograd; Dao et al. 2022
+///
+/// @code
+/// xt::xtensor<float, 2> q{{1, 0}}, k{{1, 0}, {1, 0}}, v{{1}, {3}}, grad{{1}};
+/// std::cout << attn::scaled_dot_product_attention_backward(grad, q, k, v).grad_value;  // {{ 0.5}, { 0.5}}
+/// @endcode
 template <TensorLike G, TensorLike Q, TensorLike K, TensorLike V>
 auto scaled_dot_product_attention_backward(const G& grad, const Q& query, const K& key, const V& value, const AttentionOptions& options = {}) {
   constexpr std::size_t N = kRankOf<Q>;

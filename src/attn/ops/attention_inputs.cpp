@@ -13,13 +13,13 @@ namespace {
 constexpr Trace kAvailable =
     Trace::from_bits(Trace::of_attention().bits() & ~Trace{TraceName::q_proj, TraceName::k_proj, TraceName::v_proj, TraceName::merged}.bits());
 
-/// Throws SHAPE unless the past has the dims of x but for the number of rows, which is returned.
+/// Throws SHAPE unless the past has the dims of x except for the number of rows, which is returned.
 std::int64_t check_past(std::string_view op, std::string_view name, const TensorView& past, const TensorView& x) {
   const std::size_t rank = x.shape.rank();
   bool fits = past.shape.rank() == rank;
   for (std::size_t axis = 0; fits && axis < rank; ++axis) fits = axis + 2 == rank || past.shape[axis] == x.shape[axis];
   if (!fits) {
-    fail(ErrorCode::shape, op, name, {"the dims of ", x.shape, " but for the number of rows"}, {past.shape});
+    fail(ErrorCode::shape, op, name, {"the dims of ", x.shape, " except for the number of rows"}, {past.shape});
   }
   return past.shape.back(1);
 }

@@ -17,7 +17,7 @@ constexpr std::int64_t kLast = std::int64_t{1} << 53;
 void check_values(std::string_view op, std::string_view argument, const MaskView& mask) {
   if (!rows_without_gaps(mask.shape, mask.strides)) fail(ErrorCode::mask, op, argument, {"rows without gaps"}, {"strided"});
   if (mask.kind != MaskKind::additive) return;
-  if (mask.flags != nullptr) fail(ErrorCode::mask, op, argument, {"float values, since it is additive"}, {"of bytes"});
+  if (mask.flags != nullptr) fail(ErrorCode::mask, op, argument, {"float values for an additive mask"}, {"bytes"});
   const Rows rows({mask.values, mask.shape, mask.strides});
   for (std::size_t row = 0; row < rows.count(); ++row)
     for (std::size_t i = 0; i < rows.width(); ++i)
@@ -40,10 +40,8 @@ void check_masks(std::string_view op, const AttentionSpec& spec, const Attention
     if (fits && rank >= 3) fits = broadcasts(shape[0], B);
     if (!fits) {
       const bool torch_form = rank == 3 && shape[0] == B * H && H > 1;
-      fail(ErrorCode::mask, op, "mask",
-           {Shape{S}, ", ", Shape{L, S}, ", ", Shape{B, L, S}, " or ", Shape{B, H, L, S}, ", where B, H and L may be 1",
-            torch_form ? "; torch's (B*H,L,S) has to be reshaped to (B,H,L,S)" : ""},
-           {shape});
+      fail(ErrorCode::mask, op, "mask", {Shape{S}, ", ", Shape{L, S}, ", ", Shape{B, L, S}, " or ", Shape{B, H, L, S}, ", where B, H and L may be 1"},
+           {shape}, torch_form ? "Reshape torch's (B*H,L,S) to (B,H,L,S)" : "");
     }
     check_values(op, "mask", *spec.mask);
   }
@@ -160,18 +158,19 @@ float attention_scale(std::string_view op, const std::optional<float>& scale, st
 
 float check_softcap(std::string_view op, float softcap) {
   // Its inverse has to be finite, too.
-  if (softcap != 0 && (!(softcap > 0) || !std::isnormal(softcap))) fail(ErrorCode::config, op, "softcap", {"0 or a normal number above"}, {softcap});
+  if (softcap != 0 && (!(softcap > 0) || !std::isnormal(softcap)))
+    fail(ErrorCode::config, op, "softcap", {"0 or a normal number above 0"}, {softcap});
   return softcap;
 }
 
 Window check_window(std::string_view op, const Window& window) {
   for (const std::int64_t side : {window.left, window.right})
-    if (side < -1) fail(ErrorCode::config, op, "window", {"whole numbers from 0 on, or -1"}, {side});
+    if (side < -1) fail(ErrorCode::config, op, "window", {"whole numbers of at least -1"}, {side});
   return {std::min(window.left, 4 * kLast), std::min(window.right, 4 * kLast)};
 }
 
 std::int64_t check_query_offset(std::string_view op, std::int64_t offset) {
-  if (offset < -kLast || offset > kLast) fail(ErrorCode::config, op, "query_offset", {-kLast, " to ", kLast}, {offset});
+  if (offset < -kLast || offset > kLast) fail(ErrorCode::config, op, "query_offset", {"a number from ", -kLast, " to ", kLast}, {offset});
   return offset;
 }
 

@@ -11,9 +11,21 @@ Shape check_linear(const TensorView& x, const TensorView& weight, const TensorVi
 void linear(const TensorView& x, const TensorView& weight, const TensorView* bias, float* y);
 }  // namespace detail
 
-/// x Wᵀ + b                                                                         (torch.nn.functional.linear)
-/// x (..,in), weight (out,in), bias (out) -> (..,out), of x's rank.
-/// Throws SHAPE when widths disagree, MEMORY.
+/// Computes x Wᵀ + b. Without bias, b is 0.
+///
+/// @param x       (..,in), any rank from 1
+/// @param weight  (out,in)
+/// @param bias    (out)
+/// @return (..,out), the rank of x
+/// @throws SHAPE if widths disagree
+/// @throws MEMORY if the result exceeds the memory limit
+/// @see torch.nn.functional.linear
+///
+/// @code
+/// xt::xtensor<float, 2> x{{1, 2}}, weight{{1, 0}, {1, 1}, {0, 2}};
+/// xt::xtensor<float, 1> bias{0, 0, 10};
+/// std::cout << attn::linear(x, weight, bias);  // {{  1.,   3.,  14.}}
+/// @endcode
 template <TensorLike X, TensorLike W>
 auto linear(const X& x, const W& weight) {
   const detail::Input x_view(x, "linear", "x");

@@ -29,10 +29,22 @@ struct LinearGradients {
   TensorOf<kBeside<N, 1>> grad_bias;    ///< (out)
 };
 
-/// Gradients of linear: grad_x = grad W, grad_weight = gradᵀ x, grad_bias = Σ grad                (torch.autograd of F.linear)
-/// grad (..,out), that of the result, x (..,in), weight (out,in) -> {grad_x, grad_weight, grad_bias}, each of the shape of what it is of.
-/// Sums over rows are in an order that follows from the rows' numbers: same bits for any number of threads.
-/// Throws SHAPE when widths disagree or grad is not of the result's shape, MEMORY.
+/// Computes the gradients of linear: grad_x = grad W, grad_weight = gradᵀ x, grad_bias = Σ grad. The order of the
+/// sums follows from the number of rows, so any number of threads gives the same bits.
+///
+/// @param grad    gradient of the result, (..,out)
+/// @param x       (..,in), as the forward had it
+/// @param weight  (out,in), as the forward had it
+/// @return {grad_x, grad_weight, grad_bias}, each with the shape of its input; grad_bias (out)
+/// @throws SHAPE if widths disagree or grad does not have the shape of the result
+/// @throws MEMORY if the results exceed the memory limit
+/// @see torch.autograd of torch.nn.functional.linear
+///
+/// @code
+/// xt::xtensor<float, 2> x{{1, 2}}, weight{{3, 4}}, grad{{1}};
+/// auto [grad_x, grad_weight, grad_bias] = attn::linear_backward(grad, x, weight);
+/// std::cout << grad_x << grad_weight << grad_bias;  // {{ 3.,  4.}}{{ 1.,  2.}}{ 1.}
+/// @endcode
 template <TensorLike G, TensorLike X, TensorLike W>
 auto linear_backward(const G& grad, const X& x, const W& weight) {
   constexpr std::size_t N = kRankOf<X>;

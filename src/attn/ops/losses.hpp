@@ -54,12 +54,28 @@ float binary_cross_entropy(const TensorView& logits, const TensorView& target, c
 
 }  // namespace detail
 
-/// Σᵢ (1 - ε) w[yᵢ] (-log pᵢ[yᵢ]) + ε/C Σ_c w[c] (-log pᵢ[c]), pᵢ = softmax(logitsᵢ), divided by Σᵢ w[yᵢ] for the mean
-/// (torch.nn.functional.cross_entropy, with the classes in the last dimension whatever the rank; Szegedy et al. 2016 for ε)
-/// logits (..,C), labels as many whole numbers as there are rows, from 0 to C-1 or ignore_index -> the loss and its gradient (..,C).
-/// Where every label is ignored, or there is none, the mean is NaN (0 / 0, as in torch), the sum 0, and the gradient 0. The gradient of an
-/// ignored row is 0 even where its logits are NaN; everywhere else NaN and infinity go through as IEEE says.
-/// Sums over rows do not depend on the threads. Throws OUT_OF_RANGE with the position of the first label that is no class, SHAPE, CONFIG, MEMORY.
+/// Computes the cross entropy of softmax and its gradient. With pᵢ = softmax(logitsᵢ) the loss is Σᵢ (1 - ε) w[yᵢ]
+/// (-log pᵢ[yᵢ]) + ε/C Σ_c w[c] (-log pᵢ[c]), divided by Σᵢ w[yᵢ] for the mean. If every label is ignored, or there
+/// is none, the mean is NaN (0 / 0, as in torch), the sum 0, and the gradient 0. The gradient of an ignored row is 0
+/// even if its logits are NaN; otherwise NaN and infinity propagate. Sums over rows do not depend on the number of
+/// threads.
+///
+/// @param logits   (..,C); classes are in the last dimension at any rank
+/// @param labels   one whole number per row, 0 to C-1 or ignore_index
+/// @param options  label smoothing ε, class weights w, ignore_index, reduction
+/// @return {loss, gradient}; the gradient with respect to the logits, (..,C)
+/// @throws OUT_OF_RANGE if a label is no class; the message has its position
+/// @throws SHAPE if the number of labels or weights does not fit
+/// @throws CONFIG if label_smoothing is outside 0 to 1
+/// @throws MEMORY if the gradient exceeds the memory limit
+/// @see torch.nn.functional.cross_entropy; Szegedy et al. 2016 for ε
+///
+/// @code
+/// xt::xtensor<float, 2> logits{{0, 0}};
+/// std::vector<std::int64_t> labels{1};
+/// auto [loss, gradient] = attn::cross_entropy(logits, labels);
+/// std::cout << loss << ' ' << gradient;  // 0.693147 {{ 0.5, -0.5}}
+/// @endcode
 template <TensorLike X, class Labels>
   requires std::is_integral_v<typename Labels::value_type>
 auto cross_entropy(const X& logits, const Labels& labels, const CrossEntropyOptions& options = {}) {
@@ -71,9 +87,21 @@ auto cross_entropy(const X& logits, const Labels& labels, const CrossEntropyOpti
   return result;
 }
 
-/// Σ (prediction - target)², divided by the number of terms for the mean               (torch.nn.functional.mse_loss)
-/// prediction and target of one shape, which torch would broadcast -> the loss and its gradient with respect to the prediction.
-/// The mean of no terms is NaN. Throws SHAPE, MEMORY.
+/// Computes the squared error Σ (prediction - target)² and its gradient; the mean divides by the number of terms. The
+/// mean of no terms is NaN.
+///
+/// @param prediction  any shape
+/// @param target      the same shape; unlike torch nothing is broadcast
+/// @param options     reduction
+/// @return {loss, gradient}; the gradient with respect to the prediction
+/// @throws SHAPE if the shapes differ
+/// @throws MEMORY if the gradient exceeds the memory limit
+/// @see torch.nn.functional.mse_loss
+///
+/// @code
+/// xt::xtensor<float, 1> prediction{1, 4}, target{1, 2};
+/// std::cout << attn::mse_loss(prediction, target).loss;  // 2
+/// @endcode
 template <TensorLike P, TensorLike T>
 auto mse_loss(const P& prediction, const T& target, const MseLossOptions& options = {}) {
   const detail::Input view(prediction, "mse_loss", "prediction");
@@ -84,10 +112,21 @@ auto mse_loss(const P& prediction, const T& target, const MseLossOptions& option
   return result;
 }
 
-/// Σ weight · (-p t log σ(x) - (1 - t) log(1 - σ(x))), divided by the number of terms for the mean
-/// (torch.nn.functional.binary_cross_entropy_with_logits)
-/// logits x and target t of one shape, t usually 0 or 1 -> the loss and its gradient with respect to the logits. Exact where σ is 0 or 1.
-/// The mean of no terms is NaN. Throws SHAPE, MEMORY.
+/// Computes the binary cross entropy of sigmoid(x) and its gradient: Σ weight · (-p t log σ(x) - (1 - t) log(1 -
+/// σ(x))), divided by the number of terms for the mean. It is exact if σ is 0 or 1. The mean of no terms is NaN.
+///
+/// @param logits   x, any shape
+/// @param target   t, the same shape, usually 0 or 1
+/// @param options  weight of each term, p of positive answers (pos_weight), reduction
+/// @return {loss, gradient}; the gradient with respect to the logits
+/// @throws SHAPE if the shapes differ or a weight does not broadcast
+/// @throws MEMORY if the gradient exceeds the memory limit
+/// @see torch.nn.functional.binary_cross_entropy_with_logits
+///
+/// @code
+/// xt::xtensor<float, 1> logits{0}, target{1};
+/// std::cout << attn::binary_cross_entropy_with_logits(logits, target).loss;  // 0.693147
+/// @endcode
 template <TensorLike X, TensorLike T>
 auto binary_cross_entropy_with_logits(const X& logits, const T& target, const BinaryCrossEntropyOptions& options = {}) {
   const detail::Input view(logits, "binary_cross_entropy_with_logits", "logits");

@@ -11,7 +11,7 @@ namespace attn::detail {
 namespace {
 
 Shape check_norm(const char* op, const TensorView& x, const TensorView* weight, const TensorView* bias, float eps) {
-  if (x.shape.rank() == 0) fail(ErrorCode::shape, op, "x", {"rank 1 at the least"}, {x.shape});
+  if (x.shape.rank() == 0) fail(ErrorCode::shape, op, "x", {"a rank of at least 1"}, {x.shape});
   const Shape parameter{x.shape.back(0)};
   if (weight != nullptr && weight->shape != parameter) fail(ErrorCode::shape, op, "weight", {parameter}, {weight->shape});
   if (bias != nullptr && bias->shape != parameter) fail(ErrorCode::shape, op, "bias", {parameter}, {bias->shape});

@@ -12,9 +12,22 @@ Shape check_rms_norm(const TensorView& x, const TensorView* weight, float eps);
 void rms_norm(const TensorView& x, const TensorView* weight, float eps, float* y, bool everywhere = false);
 }  // namespace detail
 
-/// (x - mean) / √(variance + eps) · weight + bias over the last dimension, biased variance   (torch.nn.functional.layer_norm)
-/// x (..,width), weight (width) and bias (width), 1 and 0 where left out -> x's shape; eps defaults to 1e-5.
-/// Ba et al. 2016. Throws SHAPE when widths disagree or x has rank 0, CONFIG unless eps is finite and above 0, MEMORY.
+/// Computes (x - mean) / √(variance + eps) · weight + bias over the last dimension, with the biased variance.
+///
+/// @param x       (..,width), rank 1 or more
+/// @param weight  (width), default 1
+/// @param bias    (width), default 0
+/// @param eps     finite and above 0, default 1e-5
+/// @return the shape of x
+/// @throws SHAPE if widths disagree or x has rank 0
+/// @throws CONFIG unless eps is finite and above 0
+/// @throws MEMORY if the result exceeds the memory limit
+/// @see Ba et al. 2016; torch.nn.functional.layer_norm
+///
+/// @code
+/// xt::xtensor<float, 2> x{{0, 8}};
+/// std::cout << attn::layer_norm(x);  // {{-1.,  1.}}
+/// @endcode
 template <TensorLike X>
 auto layer_norm(const X& x, float eps = 1e-5F) {
   const detail::Input view(x, "layer_norm", "x");
@@ -42,9 +55,21 @@ auto layer_norm(const X& x, const W& weight, const Bias& bias, float eps = 1e-5F
   return y;
 }
 
-/// x / √(mean of x² + eps) · weight over the last dimension                                    (torch.nn.functional.rms_norm)
-/// x (..,width), weight (width), 1 where left out -> x's shape; eps defaults to torch's, 2⁻²³.
-/// Zhang & Sennrich 2019. Throws SHAPE when widths disagree or x has rank 0, CONFIG unless eps is finite and above 0, MEMORY.
+/// Computes x / √(mean of x² + eps) · weight over the last dimension.
+///
+/// @param x       (..,width), rank 1 or more
+/// @param weight  (width), default 1
+/// @param eps     finite and above 0, default torch's 2⁻²³
+/// @return the shape of x
+/// @throws SHAPE if widths disagree or x has rank 0
+/// @throws CONFIG unless eps is finite and above 0
+/// @throws MEMORY if the result exceeds the memory limit
+/// @see Zhang & Sennrich 2019; torch.nn.functional.rms_norm
+///
+/// @code
+/// xt::xtensor<float, 2> x{{1, 7}};  // root of the mean square: 5
+/// std::cout << attn::rms_norm(x);   // {{ 0.2,  1.4}}
+/// @endcode
 template <TensorLike X>
 auto rms_norm(const X& x, float eps = 0x1p-23F) {
   const detail::Input view(x, "rms_norm", "x");

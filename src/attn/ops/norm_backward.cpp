@@ -12,7 +12,7 @@ namespace attn::detail {
 namespace {
 
 void check_norm_backward(const char* op, const TensorView& grad, const TensorView& x, const TensorView* weight, float eps) {
-  if (x.shape.rank() == 0) fail(ErrorCode::shape, op, "x", {"rank 1 at the least"}, {x.shape});
+  if (x.shape.rank() == 0) fail(ErrorCode::shape, op, "x", {"a rank of at least 1"}, {x.shape});
   const std::int64_t width = x.shape.back(0);
   if (weight != nullptr && weight->shape != Shape{width}) fail(ErrorCode::shape, op, "weight", {Shape{width}}, {weight->shape});
   if (grad.shape != x.shape) fail(ErrorCode::shape, op, "grad", {x.shape}, {grad.shape});

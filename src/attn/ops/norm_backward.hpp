@@ -31,11 +31,26 @@ struct NormGradients {
   std::optional<TensorOf<kBeside<N, 1>>> grad_bias = std::nullopt;    ///< (width), of layer_norm when a weight was given
 };
 
-/// Gradients of layer_norm. With n = (x - mean) · f, f = 1 / √(variance + eps), and g = grad · weight:
-/// grad_x = f · (g - mean(g) - n · mean(g n)), grad_weight = Σ grad · n, grad_bias = Σ grad           (torch.autograd of F.layer_norm)
-/// grad, that of the result, and x (..,width), weight (width), 1 where left out -> {grad_x, grad_weight, grad_bias}; none of them depends
-/// on the bias. eps defaults to 1e-5. Sums over rows are in a fixed tree: same bits for any number of threads.
-/// Throws SHAPE when shapes disagree or x has rank 0, CONFIG unless eps is finite and above 0, MEMORY.
+/// Computes the gradients of layer_norm. With n = (x - mean) · f, f = 1 / √(variance + eps), and g = grad · weight:
+/// grad_x = f · (g - mean(g) - n · mean(g n)), grad_weight = Σ grad · n, grad_bias = Σ grad. None depends on the
+/// bias. Sums over rows form a fixed tree, so any number of threads gives the same bits.
+///
+/// @param grad    gradient of the result, the shape of x
+/// @param x       (..,width), as the forward had it
+/// @param weight  (width), as the forward had it; default 1
+/// @param eps     as the forward had it, default 1e-5
+/// @return {grad_x, grad_weight, grad_bias}; the last two only if a weight is given
+/// @throws SHAPE if shapes disagree or x has rank 0
+/// @throws CONFIG unless eps is finite and above 0
+/// @throws MEMORY if the results exceed the memory limit
+/// @see torch.autograd of torch.nn.functional.layer_norm
+///
+/// @code
+/// xt::xtensor<float, 2> x{{0, 8}}, grad{{1, 1}};
+/// xt::xtensor<float, 1> weight{1, 1};
+/// auto gradients = attn::layer_norm_backward(grad, x, weight);
+/// std::cout << *gradients.grad_weight << *gradients.grad_bias;  // {-1.,  1.}{ 1.,  1.}
+/// @endcode
 template <TensorLike G, TensorLike X>
 auto layer_norm_backward(const G& grad, const X& x, float eps = 1e-5F) {
   constexpr std::size_t N = kRankOf<X>;
@@ -59,10 +74,24 @@ auto layer_norm_backward(const G& grad, const X& x, const W& weight, float eps =
   return result;
 }
 
-/// Gradients of rms_norm. With n = x · f, f = 1 / √(mean of x² + eps), and g = grad · weight:
-/// grad_x = f · (g - n · mean(g n)), grad_weight = Σ grad · n                                          (torch.autograd of F.rms_norm)
-/// grad, that of the result, and x (..,width), weight (width), 1 where left out -> {grad_x, grad_weight}. eps defaults to 2⁻²³.
-/// Throws as layer_norm_backward.
+/// Computes the gradients of rms_norm. With n = x · f, f = 1 / √(mean of x² + eps), and g = grad · weight: grad_x = f
+/// · (g - n · mean(g n)), grad_weight = Σ grad · n.
+///
+/// @param grad    gradient of the result, the shape of x
+/// @param x       (..,width), as the forward had it
+/// @param weight  (width), as the forward had it; default 1
+/// @param eps     as the forward had it, default 2⁻²³
+/// @return {grad_x, grad_weight}; grad_weight only if a weight is given
+/// @throws SHAPE if shapes disagree or x has rank 0
+/// @throws CONFIG unless eps is finite and above 0
+/// @throws MEMORY if the results exceed the memory limit
+/// @see torch.autograd of torch.nn.functional.rms_norm
+///
+/// @code
+/// xt::xtensor<float, 2> x{{1, 7}}, grad{{5, 5}};
+/// xt::xtensor<float, 1> weight{1, 1};
+/// std::cout << *attn::rms_norm_backward(grad, x, weight).grad_weight;  // { 1.,  7.}
+/// @endcode
 template <TensorLike G, TensorLike X>
 auto rms_norm_backward(const G& grad, const X& x, float eps = 0x1p-23F) {
   constexpr std::size_t N = kRankOf<X>;

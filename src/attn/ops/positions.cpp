@@ -60,7 +60,8 @@ void sinusoidal_positions(std::int64_t length, std::int64_t width, float* y) {
 void check_rotary_options(std::string_view op, const RotaryOptions& options, std::string_view theta, std::string_view offset) {
   constexpr std::int64_t kLast = std::int64_t{1} << 53;
   if (!(options.theta > 0) || !std::isnormal(options.theta)) fail(ErrorCode::config, op, theta, {"a finite number above 0"}, {options.theta});
-  if (options.offset < -kLast || options.offset > kLast) fail(ErrorCode::config, op, offset, {-kLast, " to ", kLast}, {options.offset});
+  if (options.offset < -kLast || options.offset > kLast)
+    fail(ErrorCode::config, op, offset, {"a number from ", -kLast, " to ", kLast}, {options.offset});
 }
 
 std::vector<double> rotary_frequencies(double theta, std::size_t D) { return frequencies(theta, D, D / 2); }
@@ -99,7 +100,7 @@ void apply_rotary(const TensorView& x, const RotaryOptions& options, double dire
 }
 
 Shape check_alibi_bias(std::int64_t num_heads, std::int64_t length, std::int64_t key_length) {
-  if (num_heads < 1) fail(ErrorCode::config, "alibi_bias", "num_heads", {"1 or above"}, {num_heads});
+  if (num_heads < 1) fail(ErrorCode::config, "alibi_bias", "num_heads", {"a number of at least 1"}, {num_heads});
   check_size("alibi_bias", "num_heads", num_heads);
   check_size("alibi_bias", "length", length);
   check_size("alibi_bias", "key_length", key_length);

@@ -52,9 +52,19 @@ Shape check_alibi_bias(std::int64_t num_heads, std::int64_t length, std::int64_t
 void alibi_bias(std::int64_t num_heads, std::int64_t length, std::int64_t key_length, float* y);
 }  // namespace detail
 
-/// PE(pos, 2i) = sin(pos / 10000^(2i / width)), PE(pos, 2i + 1) = cos of the same          (Vaswani et al. 2017, section 3.5)
-/// -> (length,width), to be added to embeddings; an odd width ends with a sine.
-/// Throws ARGUMENT for a negative length or width, MEMORY.
+/// Returns the sinusoidal position table: PE(pos, 2i) = sin(pos / 10000^(2i / width)), PE(pos, 2i + 1) = cos of the
+/// same.
+///
+/// @param length  rows
+/// @param width   columns; if it is odd, the last column is a sine
+/// @return (length,width), to be added to embeddings
+/// @throws ARGUMENT if length or width is negative
+/// @throws MEMORY if the result exceeds the memory limit
+/// @see Vaswani et al. 2017, section 3.5
+///
+/// @code
+/// std::cout << attn::sinusoidal_positions(1, 4);  // {{ 0.,  1.,  0.,  1.}}
+/// @endcode
 template <std::size_t N = 2>
 TensorOf<N> sinusoidal_positions(std::int64_t length, std::int64_t width) {
   auto y = detail::empty<N>(detail::check_sinusoidal_positions(length, width));
@@ -62,11 +72,23 @@ TensorOf<N> sinusoidal_positions(std::int64_t length, std::int64_t width) {
   return y;
 }
 
-/// Turns each pair of columns of row l by the angle (offset + l) · theta^(-2i / D), i < D/2      (RoFormer, Su et al. 2021)
-/// x (..,L,D), D even: queries or keys by head -> the same shape. A product of a query and a key then depends on the
-/// distance of their positions only. Angles are float64, their error far below float32's up to positions of 10⁷; beyond
-/// 2⁵⁴, which takes a theta below 1, they have no digit left and give NaN.
-/// Throws SHAPE (rank below 2, D odd), CONFIG (theta not finite or not above 0, offset beyond ±2⁵³), MEMORY.
+/// Applies rotary position embeddings (RoPE): turns each pair of columns of row l by the angle (offset + l) ·
+/// theta^(-2i / D), i < D/2. A product of a query and a key then depends only on the distance of their positions.
+/// Angles are float64: up to positions of 10⁷ their error is far below that of float32. Beyond 2⁵⁴ (which takes a
+/// theta below 1) they give NaN.
+///
+/// @param x        (..,L,D), D even: queries or keys of one head or of several
+/// @param options  theta, the position of row 0, and how columns are paired
+/// @return the shape of x
+/// @throws SHAPE if the rank is below 2 or D is odd
+/// @throws CONFIG unless theta is finite and above 0 and offset within ±2⁵³
+/// @throws MEMORY if the result exceeds the memory limit
+/// @see RoFormer, Su et al. 2021
+///
+/// @code
+/// xt::xtensor<float, 2> x{{1, 0}, {1, 0}};
+/// std::cout << attn::apply_rotary(x)(1, 1);  // 0.841471
+/// @endcode
 template <TensorLike X>
 auto apply_rotary(const X& x, const RotaryOptions& options = {}) {
   const detail::Input view(x, "apply_rotary", "x");
@@ -75,10 +97,21 @@ auto apply_rotary(const X& x, const RotaryOptions& options = {}) {
   return y;
 }
 
-/// -slope(h) · |i - j|, to be given as an additive mask                     (ALiBi, Press et al. 2022, their get_slopes)
-/// -> (1,H,L,S), S = key_length or L. Slopes are 2^(-8 (h + 1) / H) where H is a power of two; else those of the next
-/// lower power of two P, then every other one of 2P's, from its first.
-/// Throws CONFIG when num_heads is below 1, ARGUMENT for a negative length, MEMORY.
+/// Returns the ALiBi bias -slope(h) · |i - j|, to be used as an additive mask. Slopes are 2^(-8 (h + 1) / H) if H is
+/// a power of two; else those of the next lower power of two P, followed by every other one of 2P's, from its first.
+///
+/// @param num_heads   H, 1 or more
+/// @param length      L
+/// @param key_length  S, default L
+/// @return (1,H,L,S)
+/// @throws CONFIG if num_heads is below 1
+/// @throws ARGUMENT if a length is negative
+/// @throws MEMORY if the result exceeds the memory limit
+/// @see Press et al. 2022, get_slopes
+///
+/// @code
+/// std::cout << attn::alibi_bias(8, 1, 3)(0, 0, 0, 2);  // -1
+/// @endcode
 template <std::size_t N = 4>
 TensorOf<N> alibi_bias(std::int64_t num_heads, std::int64_t length, std::optional<std::int64_t> key_length = std::nullopt) {
   const std::int64_t keys = key_length.value_or(length);

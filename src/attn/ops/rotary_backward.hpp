@@ -5,9 +5,20 @@
 
 namespace attn {
 
-/// Gradient of apply_rotary: the same turns the other way, since the inverse of a rotation is its transpose.
-/// grad (..,L,D), that of the result -> the same shape; options are the forward's.
-/// Throws SHAPE (rank below 2, D odd), CONFIG (theta not finite or not above 0, offset beyond ±2⁵³), MEMORY.
+/// Computes the gradient of apply_rotary: the same turns in the other direction, because the inverse of a rotation is
+/// its transpose.
+///
+/// @param grad     gradient of the result, (..,L,D)
+/// @param options  as the forward had them
+/// @return gradient of x, the shape of grad
+/// @throws SHAPE if the rank is below 2 or D is odd
+/// @throws CONFIG unless theta is finite and above 0 and offset within ±2⁵³
+/// @throws MEMORY if the result exceeds the memory limit
+///
+/// @code
+/// xt::xtensor<float, 2> x{{1, 2}, {3, 4}};
+/// std::cout << attn::apply_rotary_backward(attn::apply_rotary(x), {})(1, 0);  // 3
+/// @endcode
 template <TensorLike G>
 auto apply_rotary_backward(const G& grad, const RotaryOptions& options = {}) {
   const detail::Input view(grad, "apply_rotary_backward", "grad");

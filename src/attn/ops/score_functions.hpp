@@ -35,10 +35,24 @@ struct AdditiveAttentionWeights {
 };
 using AdditiveAttentionParams = AdditiveAttentionWeights<2>;
 
-/// softmax(score · scale + mask) v, score_ij = score_weight · tanh(query_weight q_i + key_weight k_j + bias)   (Bahdanau et al. 2015, appendix A.1.2)
-/// q (..,L,Dq), k (..,S,Dk), v (..,S,Dv) of rank 2, 3 (B) or 4 (B,H) -> output (..,L,Dv), weights (..,L,S), all of that rank.
-/// Options and traces are those of scaled_dot_product_attention; scale defaults to 1.
-/// Throws SHAPE when widths, heads, batches or lengths disagree, MASK, CONFIG, MEMORY.
+/// Computes additive attention, softmax(score · scale + mask) v with score_ij = score_weight · tanh(query_weight q_i
+/// + key_weight k_j + bias).
+///
+/// @param query    (..,L,Dq) of rank 2, 3 (B) or 4 (B,H)
+/// @param key      (..,S,Dk)
+/// @param value    (..,S,Dv)
+/// @param weights  query_weight (A,Dq), key_weight (A,Dk), score_weight (A), bias (A) or none
+/// @param options  as scaled_dot_product_attention; scale defaults to 1
+/// @return as scaled_dot_product_attention
+/// @throws SHAPE if widths, heads, batches or lengths disagree
+/// @throws MASK, CONFIG, MEMORY as scaled_dot_product_attention
+/// @see Bahdanau et al. 2015, appendix A.1.2
+///
+/// @code
+/// xt::xtensor<float, 2> q{{1}}, k{{0}, {0}}, v{{1}, {3}};
+/// attn::AdditiveAttentionParams weights{.query_weight = {{1}}, .key_weight = {{1}}, .score_weight = {1}};
+/// std::cout << attn::additive_attention(q, k, v, weights).output;  // {{ 2.}}
+/// @endcode
 template <TensorLike Q, TensorLike K, TensorLike V>
 auto additive_attention(const Q& query, const K& key, const V& value, const AdditiveAttentionParams& weights, const AttentionOptions& options = {}) {
   constexpr std::size_t N = kRankOf<Q>;
@@ -59,10 +73,23 @@ auto additive_attention(const Q& query, const K& key, const V& value, const Addi
       plan, [&](const detail::AttentionBuffers& buffers) { detail::additive_attention(plan, q, k, v, views, options, buffers); });
 }
 
-/// softmax(q weight kᵀ · scale + mask) v                                            (Luong et al. 2015, section 3.1, "general")
-/// q (..,L,Dq), k (..,S,Dk), v (..,S,Dv), weight (Dq,Dk) -> as scaled_dot_product_attention, whose options and traces it takes; scale
-/// defaults to 1. With the identity as weight and a scale of 1 it is Luong's "dot".
-/// Throws SHAPE when widths, heads, batches or lengths disagree, MASK, CONFIG, MEMORY.
+/// Computes Luong's general attention, softmax(q weight kᵀ · scale + mask) v. With the identity as weight it is
+/// Luong's "dot".
+///
+/// @param query    (..,L,Dq) of rank 2, 3 (B) or 4 (B,H)
+/// @param key      (..,S,Dk)
+/// @param value    (..,S,Dv)
+/// @param weight   (Dq,Dk)
+/// @param options  as scaled_dot_product_attention; scale defaults to 1
+/// @return as scaled_dot_product_attention
+/// @throws SHAPE if widths, heads, batches or lengths disagree
+/// @throws MASK, CONFIG, MEMORY as scaled_dot_product_attention
+/// @see Luong et al. 2015, section 3.1
+///
+/// @code
+/// xt::xtensor<float, 2> q{{1, 0}}, k{{1, 0}, {1, 0}}, v{{1}, {3}}, weight{{2, 0}, {0, 2}};
+/// std::cout << attn::general_attention(q, k, v, weight).output;  // {{ 2.}}
+/// @endcode
 template <TensorLike Q, TensorLike K, TensorLike V, TensorLike W>
 auto general_attention(const Q& query, const K& key, const V& value, const W& weight, const AttentionOptions& options = {}) {
   constexpr std::size_t N = kRankOf<Q>;

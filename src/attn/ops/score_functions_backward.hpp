@@ -42,13 +42,29 @@ void general_attention_backward(const AttentionPlan& plan, const TensorView& gra
 
 }  // namespace detail
 
-/// Gradients of additive_attention: with t_ij = tanh(query_weight q_i + key_weight k_j + bias), dS as in
-/// scaled_dot_product_attention_backward and u_ij = scale · dS_ij · score_weight ∘ (1 - t_ij²): Σⱼ u_ij and Σᵢ u_ij are the gradients of the
-/// projected query and key, grad_score_weight = scale · Σ dS_ij t_ij.                                            (torch.autograd)
-/// grad (..,L,Dv), that of the output, and the rest as the forward had it -> {grad_query, grad_key, grad_value, grad_query_weight,
-/// grad_key_weight, grad_score_weight, grad_bias, trace}, each of the shape of what it is of. Options, traces, masks and errors are those
-/// of scaled_dot_product_attention_backward; under the policy nan a query without keys makes the gradients of what its scores go through
-/// NaN: query_weight, score_weight and bias.
+/// Computes the gradients of additive_attention. With t_ij = tanh(query_weight q_i + key_weight k_j + bias), dS as in
+/// scaled_dot_product_attention_backward and u_ij = scale · dS_ij · score_weight ∘ (1 - t_ij²): Σⱼ u_ij and Σᵢ u_ij
+/// are the gradients of the projected query and key, and grad_score_weight = scale · Σ dS_ij t_ij. With the policy
+/// nan a query without keys makes grad_query_weight, grad_key_weight, grad_score_weight and grad_bias NaN.
+///
+/// @param grad     gradient of the output, (..,L,Dv)
+/// @param query    as the forward had it, as key, value, weights and options
+/// @param key      (..,S,Dk)
+/// @param value    (..,S,Dv)
+/// @param weights  the forward's
+/// @param options  the forward's
+/// @return {grad_query, grad_key, grad_value, grad_query_weight, grad_key_weight, grad_score_weight, grad_bias,
+/// trace}
+/// @throws SHAPE if grad does not have the shape of the output
+/// @throws UNSUPPORTED, MASK, CONFIG, MEMORY as scaled_dot_product_attention_backward
+/// @see torch.autograd
+///
+/// @code
+/// xt::xtensor<float, 2> q{{1}}, k{{0}, {0}}, v{{1}, {3}}, grad{{2}};
+/// attn::AdditiveAttentionParams weights{.query_weight = {{1}}, .key_weight = {{1}}, .score_weight = {1}};
+/// auto gradients = attn::additive_attention_backward(grad, q, k, v, weights);
+/// std::cout << gradients.grad_value(0, 0) << ' ' << gradients.grad_score_weight;  // 1 { 0.}
+/// @endcode
 template <TensorLike G, TensorLike Q, TensorLike K, TensorLike V>
 auto additive_attention_backward(const G& grad, const Q& query, const K& key, const V& value, const AdditiveAttentionParams& weights,
                                  const AttentionOptions& options = {}) {
@@ -77,11 +93,25 @@ auto additive_attention_backward(const G& grad, const Q& query, const K& key, co
   return result;
 }
 
-/// Gradients of general_attention: those of scaled_dot_product_attention with the query q weight, whose gradient d gives
-/// grad_query = d weightᵀ and grad_weight = qᵀ d.                                                                 (torch.autograd)
-/// grad (..,L,Dv), that of the output, and the rest as the forward had it -> {grad_query, grad_key, grad_value, grad_weight, trace}. Options,
-/// traces, masks and errors are those of scaled_dot_product_attention_backward; under the policy nan a query without keys makes
-/// grad_weight NaN.
+/// Computes the gradients of general_attention: those of scaled_dot_product_attention with the query q · weight,
+/// whose gradient d gives grad_query = d weightᵀ and grad_weight = qᵀ d. With the policy nan a query without keys
+/// makes grad_weight NaN.
+///
+/// @param grad     gradient of the output, (..,L,Dv)
+/// @param query    as the forward had it, as key, value, weight and options
+/// @param key      (..,S,Dk)
+/// @param value    (..,S,Dv)
+/// @param weight   (Dq,Dk)
+/// @param options  the forward's
+/// @return {grad_query, grad_key, grad_value, grad_weight, trace}
+/// @throws SHAPE if grad does not have the shape of the output
+/// @throws UNSUPPORTED, MASK, CONFIG, MEMORY as scaled_dot_product_attention_backward
+/// @see torch.autograd
+///
+/// @code
+/// xt::xtensor<float, 2> q{{1, 0}}, k{{1, 0}, {1, 0}}, v{{1}, {3}}, weight{{1, 0}, {0, 1}}, grad{{2}};
+/// std::cout << attn::general_attention_backward(grad, q, k, v, weight).grad_value(1, 0);  // 1
+/// @endcode
 template <TensorLike G, TensorLike Q, TensorLike K, TensorLike V, TensorLike W>
 auto general_attention_backward(const G& grad, const Q& query, const K& key, const V& value, const W& weight, const AttentionOptions& options = {}) {
   constexpr std::size_t N = kRankOf<Q>;

@@ -9,8 +9,8 @@ namespace attn::detail {
 
 std::size_t check_softmax(const TensorView& x, std::int64_t dim) {
   const auto rank = static_cast<std::int64_t>(x.shape.rank());
-  if (rank == 0) fail(ErrorCode::shape, "softmax", "x", {"rank 1 at the least"}, {x.shape});
-  if (dim < -rank || dim >= rank) fail(ErrorCode::out_of_range, "softmax", "dim", {-rank, " to ", rank - 1}, {dim});
+  if (rank == 0) fail(ErrorCode::shape, "softmax", "x", {"a rank of at least 1"}, {x.shape});
+  if (dim < -rank || dim >= rank) fail(ErrorCode::out_of_range, "softmax", "dim", {"a number from ", -rank, " to ", rank - 1}, {dim});
   MemoryEstimate memory("softmax");
   memory.add("the result", x.shape);
   memory.check();

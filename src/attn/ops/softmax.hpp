@@ -10,9 +10,20 @@ std::size_t check_softmax(const TensorView& x, std::int64_t dim);
 void softmax(const TensorView& x, std::size_t dim, float* y);
 }  // namespace detail
 
-/// exp(x - max x) / Σ exp(x - max x) along one dimension                           (torch.nn.functional.softmax)
-/// x of rank 1 to 8 -> the same shape; dim -rank..rank-1, -1 is the last.
-/// A slice that is all -infinity, or holds NaN or +infinity, gives NaN. Throws OUT_OF_RANGE, SHAPE, MEMORY.
+/// Computes softmax along one dimension: exp(x - max x) / Σ exp(x - max x).
+///
+/// @param x    rank 1 to 8
+/// @param dim  dimension to normalise, -rank to rank - 1; -1 is the last
+/// @return the shape of x. A slice that is all -infinity, or holds NaN or +infinity, gives NaN
+/// @throws OUT_OF_RANGE if x has no dimension dim
+/// @throws SHAPE if the rank is outside 1 to 8
+/// @throws MEMORY if the result exceeds the memory limit
+/// @see torch.nn.functional.softmax
+///
+/// @code
+/// xt::xtensor<float, 1> x{0, 0, 0, 0};
+/// std::cout << attn::softmax(x);  // { 0.25, 0.25, 0.25, 0.25}
+/// @endcode
 template <TensorLike X>
 auto softmax(const X& x, std::int64_t dim = -1) {
   const detail::Input view(x, "softmax", "x");

@@ -10,9 +10,9 @@ namespace attn::detail {
 std::size_t check_softmax_backward(const TensorView& grad, const TensorView& y, std::int64_t dim) {
   const char* op = "softmax_backward";
   const auto rank = static_cast<std::int64_t>(y.shape.rank());
-  if (rank == 0) fail(ErrorCode::shape, op, "y", {"rank 1 at the least"}, {y.shape});
+  if (rank == 0) fail(ErrorCode::shape, op, "y", {"a rank of at least 1"}, {y.shape});
   if (grad.shape != y.shape) fail(ErrorCode::shape, op, "grad", {y.shape}, {grad.shape});
-  if (dim < -rank || dim >= rank) fail(ErrorCode::out_of_range, op, "dim", {-rank, " to ", rank - 1}, {dim});
+  if (dim < -rank || dim >= rank) fail(ErrorCode::out_of_range, op, "dim", {"a number from ", -rank, " to ", rank - 1}, {dim});
   const auto axis = static_cast<std::size_t>(dim < 0 ? dim + rank : dim);
   MemoryEstimate memory(op);
   memory.add("the result", y.shape);

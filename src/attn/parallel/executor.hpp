@@ -8,11 +8,12 @@ namespace parallel {
 class SharedRun;
 }
 
-/// Threads that are the caller's: what a Context uses instead of threads of its own. Any scheduler can be one. Results have the same bits
-/// whatever it does. May be used by several threads at once.
+/// Interface to the caller's own threads: a Context uses it instead of its own threads. Any scheduler can implement
+/// it, and results have the same bits. Several threads may use it at once.
 class Executor {
  public:
-  /// A share of what one call has to do: takes parts of it until none is left, and throws nothing. Copies are the same work.
+  /// A share of what one call has to do: takes parts of it until none is left, and throws nothing. Copies are the
+  /// same work.
   class Work {
    public:
     explicit Work(std::shared_ptr<parallel::SharedRun> run) : run_(std::move(run)) {}
@@ -23,12 +24,13 @@ class Executor {
   };
 
   virtual ~Executor() = default;
-  /// How many threads may work on a call, the calling one included. Asked once, when a context is made of it.
+  /// Returns how many threads may work on a call, the calling one included. It is called once, when a context is
+  /// created.
   virtual unsigned workers() const = 0;
-  /// Calls work() up to `count` times, in several threads at once where there are several: by a parallel loop that waits for its end, or
-  /// by `count` - 1 copies put into a queue without waiting. Whatever is called late, more often or not at all, the calling thread does
-  /// what nobody else has begun and waits for what somebody has. What this throws comes out of attn's function, which then has no
-  /// result, once the tasks of that run are done: by threads that have begun, the rest by the calling thread. So no optimiser takes half a step.
+  /// Calls work() up to `count` times, if possible in several threads at once: in a parallel loop that waits for its
+  /// end, or as `count` - 1 copies put into a queue without waiting. If calls come late, more often or never, the
+  /// calling thread does the rest and waits only for work that has begun. If run() throws, the tasks are completed
+  /// first (so no optimiser takes half a step), and the exception leaves attn's function, which then has no result.
   virtual void run(unsigned count, const Work& work) = 0;
 };
 

@@ -209,7 +209,7 @@ void run(std::size_t tasks, unsigned workers, TaskRef body) { here().run(tasks, 
 
 void set_num_threads(unsigned count) {
   if (parallel::inside != parallel::Inside::nothing)
-    detail::fail(ErrorCode::busy, "set_num_threads", "the caller", {"none: the pool waits for its end"}, {"a task"});
+    detail::fail(ErrorCode::busy, "set_num_threads", "the caller", {"a thread outside the pool"}, {"a task"}, "The pool waits for its tasks to end");
   parallel::of_process.resize(count);
 }
 

@@ -5,13 +5,21 @@
 
 namespace attn {
 
-/// Threads that ops share, the calling one included. Process-wide; default 1; 0 means one per core. The number changes
-/// speed only, never a bit of a result: work is split by rows, sums are not.
-/// Waits for running work of other threads to finish. Throws BUSY inside a task, std::system_error where the system has no more
-/// threads; there is one then. The child of a fork() has as many as its parent, started when there is work for them; one that a task
-/// forks has to end by _exit or exec. Natively a Context has threads of its own instead.
+/// Sets the number of threads that ops share, the calling one included, for the whole process; the default is 1. It
+/// changes speed, never a bit of a result: work is split by rows, sums are not. It waits for running work of other
+/// threads. The child of a fork() has as many as its parent, started when there is work; a child that a task forks
+/// must end by _exit or exec. Natively a Context has its own threads. Passes on std::system_error if the system has
+/// no more threads; one is left then.
+///
+/// @param count  threads; 0 means one per core
+/// @throws BUSY inside a task
+///
+/// @code
+/// attn::set_num_threads(2);
+/// std::cout << attn::num_threads();  // 2
+/// @endcode
 void set_num_threads(unsigned count);
-/// Of the context in force here, else the process's.
+/// Returns the number of threads of the current context, or else of the process.
 unsigned num_threads();
 
 namespace parallel {
@@ -30,13 +38,15 @@ class TaskRef {
   void (*call_)(const void*, std::size_t, unsigned) noexcept;
 };
 
-/// Workers that a run over `tasks` tasks of about `cost` multiply-adds in total will use: scratch memory is sized by it.
+/// Workers that a run over `tasks` tasks of about `cost` multiply-adds in total will use: scratch memory is sized by
+/// it.
 unsigned workers_for(std::size_t tasks, double cost);
 
-/// Calls body(task, worker) once for each task in [0, tasks), worker < workers; no two threads are the same worker. Threads
-/// take tasks as they come, so which worker does which is not fixed; bodies write to disjoint places. Returns as soon as all
-/// tasks are done: the caller (worker 0) does those that nobody else takes, and waits for no thread that took none. A nested
-/// call, or one from a second user thread while the pool is taken, runs in the caller alone. Throws only what a context's executor throws.
+/// Calls body(task, worker) once for each task in [0, tasks), worker < workers; no two threads are the same worker.
+/// Threads take tasks as they come, so which worker does which is not fixed; bodies write to disjoint places. Returns
+/// as soon as all tasks are done: the caller (worker 0) does those that nobody else takes, and waits for no thread
+/// that took none. A nested call, or one from a second user thread while the pool is taken, runs in the caller alone.
+/// Throws only what a context's executor throws.
 void run(std::size_t tasks, unsigned workers, TaskRef body);
 
 }  // namespace parallel

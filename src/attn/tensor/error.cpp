@@ -17,10 +17,18 @@ std::string& cut(std::string& text, std::size_t most) {
   return text.replace(head, tail - head, " … ");
 }
 
+std::string_view help_of(const ErrorDetail& detail) noexcept {
+  const auto fact = detail.find("help");
+  const auto* help = fact != detail.end() ? std::get_if<std::string>(&fact->second) : nullptr;
+  return help != nullptr ? std::string_view(*help) : std::string_view();
+}
+
+std::string& with_help(std::string& message, std::string_view help) { return help.empty() ? message : message.append(". ").append(help).append("."); }
+
 }  // namespace
 
 Error::Error(ErrorCode code, std::string message, ErrorDetail detail)
-    : std::runtime_error(cut(message, kMostMessage)), code_(code), detail_(std::move(detail)) {
+    : std::runtime_error(cut(with_help(message, help_of(detail)), kMostMessage)), code_(code), detail_(std::move(detail)) {
   for (auto& [name, value] : detail_) {
     if (auto* fact = std::get_if<std::string>(&value)) {
       cut(*fact, kMostFact);
@@ -30,6 +38,8 @@ Error::Error(ErrorCode code, std::string message, ErrorDetail detail)
     }
   }
 }
+
+std::string_view Error::help() const noexcept { return help_of(detail_); }
 
 namespace detail {
 
@@ -53,6 +63,13 @@ void fail(ErrorCode code, std::string_view op, std::string_view argument, std::i
 void fail(ErrorCode code, std::string_view op, std::string_view argument, std::initializer_list<TextPart> expected,
           std::initializer_list<TextPart> got) {
   fail(code, op, argument, expected, got, ErrorDetail());
+}
+
+void fail(ErrorCode code, std::string_view op, std::string_view argument, std::initializer_list<TextPart> expected,
+          std::initializer_list<TextPart> got, std::string_view help) {
+  ErrorDetail more;
+  if (!help.empty()) more.emplace("help", std::string(help));
+  fail(code, op, argument, expected, got, std::move(more));
 }
 
 }  // namespace detail

@@ -36,18 +36,20 @@ static_assert(kErrorCodeNames.size() == static_cast<std::size_t>(ErrorCode::busy
 
 constexpr std::string_view to_string(ErrorCode code) { return kErrorCodeNames[static_cast<std::size_t>(code)]; }
 
-/// Facts of an error by name (op, argument, expected, got, ...), for programs; the message says the same in words.
+/// Facts of an error by name, for programs: op, argument, expected, got, help (a remedy without its final period) and others.
 using ErrorDetail = std::map<std::string, std::variant<std::string, double, std::vector<std::string>>>;
 
-/// The one exception type of the library, thrown before anything is written; beside it only std::bad_alloc, where the system has no
-/// more memory although the limit allows it.
+/// The one exception type of the library, thrown before anything is written. Only std::bad_alloc is thrown besides, when the system
+/// runs out of memory within the limit.
 class Error : public std::runtime_error {
  public:
-  /// Of a message, and of each fact, no more is kept than a reader could use: names in files may be as long as the file.
+  /// Appends the fact "help" to the message as a sentence. Long messages and facts are shortened: names in files may be as long as the file.
   Error(ErrorCode code, std::string message, ErrorDetail detail = {});
 
   ErrorCode code() const noexcept { return code_; }
   const ErrorDetail& detail() const noexcept { return detail_; }
+  /// Returns the remedy, a sentence without its final period, or an empty text if there is none.
+  std::string_view help() const noexcept;
 
  private:
   ErrorCode code_;
@@ -60,12 +62,15 @@ namespace detail {
 /// initializer list copies them.
 ErrorDetail error_detail(std::string_view op, std::string_view argument);
 
-/// Throws "op: argument is <got>, expected <expected>" ("has shape" where got is one) with the four facts and `more` as detail.
+/// Throws "op: argument is <got>, expected <expected>" ("has shape" if got is a shape) with these four facts and `more` as detail.
 [[noreturn]] void fail(ErrorCode code, std::string_view op, std::string_view argument, std::initializer_list<TextPart> expected,
                        std::initializer_list<TextPart> got, ErrorDetail more);
-/// Of its own, not by a default: a check would make an empty map, and what takes it down again, at each of 190 places.
+/// An overload rather than a default argument, which would construct and destroy an empty map at each of 190 calls.
 [[noreturn]] void fail(ErrorCode code, std::string_view op, std::string_view argument, std::initializer_list<TextPart> expected,
                        std::initializer_list<TextPart> got);
+/// The same with a remedy as the fact "help": a sentence without its final period, or an empty text for none.
+[[noreturn]] void fail(ErrorCode code, std::string_view op, std::string_view argument, std::initializer_list<TextPart> expected,
+                       std::initializer_list<TextPart> got, std::string_view help);
 
 }  // namespace detail
 

@@ -81,7 +81,7 @@ inline constexpr std::size_t kRankOf = [] {
 /// Throws SHAPE above rank 8.
 template <class Dims>
 Shape to_shape(const Dims& dims) {
-  if (dims.size() > Shape::kMaxRank) detail::fail(ErrorCode::shape, "attn", "a tensor", {"rank 8 at the most"}, {"rank ", dims.size()});
+  if (dims.size() > Shape::kMaxRank) detail::fail(ErrorCode::shape, "attn", "a tensor", {"a rank of at most 8"}, {"rank ", dims.size()});
   Shape shape;
   for (const auto dim : dims) shape.push_back(static_cast<std::int64_t>(dim));
   return shape;
@@ -91,7 +91,7 @@ Shape to_shape(const Dims& dims) {
 template <class Steps>
 Strides to_strides(const Steps& steps) {
   Strides strides{};
-  if (steps.size() > strides.size()) detail::fail(ErrorCode::shape, "attn", "a tensor", {"rank 8 at the most"}, {"rank ", steps.size()});
+  if (steps.size() > strides.size()) detail::fail(ErrorCode::shape, "attn", "a tensor", {"a rank of at most 8"}, {"rank ", steps.size()});
   for (std::size_t axis = 0; axis < steps.size(); ++axis) strides[axis] = static_cast<std::ptrdiff_t>(steps[axis]);
   return strides;
 }
@@ -107,7 +107,7 @@ template <TensorLike E>
 class Input : public TensorView {
  public:
   Input(const E& given, const char* op, const char* argument) {
-    if (given.dimension() > Shape::kMaxRank) fail(ErrorCode::shape, op, argument, {"rank 8 at the most"}, {"rank ", given.dimension()});
+    if (given.dimension() > Shape::kMaxRank) fail(ErrorCode::shape, op, argument, {"a rank of at most 8"}, {"rank ", given.dimension()});
     const Shape dims = to_shape(given.shape());
     if constexpr (HasData<E>) {
       const Strides steps = to_strides(given.strides());

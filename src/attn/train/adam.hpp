@@ -23,10 +23,13 @@ struct AdamWOptions {
   std::vector<ParameterGroup> groups = {};
 };
 
-/// g += λ p; m = β₁ m + (1 - β₁) g; v = β₂ v + (1 - β₂) g²; p -= η / (1 - β₁ᵗ) · m / (√v / √(1 - β₂ᵗ) + ε), t the parameter's step
-/// (Kingma & Ba 2015; torch.optim.Adam)
+/// Adam: g += λ p; m = β₁ m + (1 - β₁) g; v = β₂ v + (1 - β₂) g²; p -= η / (1 - β₁ᵗ) · m / (√v / √(1 - β₂ᵗ) + ε), t
+/// the parameter's step. The state has exp_avg and exp_avg_sq of the parameter's shape, and step of rank 0.
 ///
-/// Keeps exp_avg and exp_avg_sq of the parameter's shape, and step of rank 0. Throws ARGUMENT, CONFIG, UNSUPPORTED.
+/// @throws ARGUMENT if a module is given twice or none is given
+/// @throws CONFIG if an option is outside its range
+/// @throws UNSUPPORTED for an int8 module
+/// @see Kingma & Ba 2015; torch.optim.Adam
 class Adam : public Optimizer {
  public:
   explicit Adam(std::vector<ModuleRef> modules, const AdamOptions& options = {});
@@ -42,7 +45,16 @@ class Adam : public Optimizer {
   bool decoupled_;
 };
 
-/// p *= 1 - η λ instead of g += λ p, all else as Adam                  (Loshchilov & Hutter 2019; torch.optim.AdamW)
+/// Adam with decoupled weight decay: p *= 1 - η λ instead of g += λ p, all else as Adam.
+///
+/// @see Loshchilov & Hutter 2019; torch.optim.AdamW
+///
+/// @code
+/// attn::MultiHeadAttention layer({.embed_dim = 4, .num_heads = 2});
+/// attn::AdamW optimizer({layer}, {.learning_rate = 1e-3, .weight_decay = 0.01});
+/// optimizer.set_learning_rate(attn::linear_schedule(50, {.learning_rate = 1e-3, .warmup = 100, .steps = 1000}));
+/// std::cout << optimizer.learning_rate();  // 0.0005
+/// @endcode
 class AdamW : public Adam {
  public:
   explicit AdamW(std::vector<ModuleRef> modules, const AdamWOptions& options = {});

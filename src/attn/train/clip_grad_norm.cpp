@@ -41,7 +41,7 @@ double sum_of_squares(const Block& block) {
 double clip_grad_norm(const std::vector<ModuleRef>& modules, double max_norm) {
   const detail::FloatEnvironment environment;
   constexpr std::string_view kOp = "clip_grad_norm";
-  if (!(max_norm >= 0)) detail::fail(ErrorCode::config, kOp, "max_norm", {"a number, 0 or above"}, {max_norm});
+  if (!(max_norm >= 0)) detail::fail(ErrorCode::config, kOp, "max_norm", {"a number of at least 0"}, {max_norm});
   detail::check_modules(kOp, modules);
   std::vector<Block> blocks;
   double size = 0;

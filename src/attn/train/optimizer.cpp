@@ -14,7 +14,7 @@ namespace detail {
 
 double check_at_least_0(std::string_view op, std::string_view name, double value, bool above) {
   if (!std::isfinite(value) || value < 0 || (above && value == 0))
-    fail(ErrorCode::config, op, name, {"a finite number ", above ? "above 0" : "from 0 on"}, {value});
+    fail(ErrorCode::config, op, name, {"a finite number ", above ? "above 0" : "of at least 0"}, {value});
   return value;
 }
 

@@ -18,36 +18,45 @@
 
 namespace attn {
 
-/// Parameters whose names match take these options instead of the optimiser's; of several groups the first that matches.
+/// Parameters whose names match take these options instead of the optimiser's; of several groups the first that
+/// matches.
 struct ParameterGroup {
   std::function<bool(const std::string& name)> names;  ///< by the names of state_dict(), of each module
   std::optional<double> learning_rate = std::nullopt;  ///< above 0
   std::optional<double> weight_decay = std::nullopt;   ///< 0 or above
 };
 
-/// What all optimisers have (torch.optim.Optimizer). It refers to its modules, which must stay where they are and float32, and leaves
-/// parameters alone that have no gradient. All arithmetic is float32 by torch's formulas in torch's order, number by number, without fused
-/// operations: the same bits on every machine and with any number of threads. NaN in a gradient goes into its parameter, as in torch.
+/// What all optimisers have (torch.optim.Optimizer). It refers to its modules, which must stay where they are and
+/// float32, and leaves parameters alone that have no gradient. All arithmetic is float32 by torch's formulas in
+/// torch's order, number by number, without fused operations: the same bits on every machine and with any number of
+/// threads. NaN in a gradient goes into its parameter, as in torch.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
-  /// One step along the gradients that there are. Throws ARGUMENT where a module has been destroyed, moved elsewhere or given other shapes,
-  /// UNSUPPORTED where it has become int8, MEMORY; no weight has changed then. What a context's executor throws comes out when the step is
-  /// complete. New weights from elsewhere (load_state_dict) end the gradients, not what the optimiser keeps.
+  /// Takes one step along the gradients that exist. If a context's executor throws, the step is completed first. New
+  /// weights from elsewhere (load_state_dict) discard gradients, not the optimiser's own state.
+  ///
+  /// @throws ARGUMENT if a module was destroyed, moved or given other shapes
+  /// @throws UNSUPPORTED if a module has become int8
+  /// @throws MEMORY if the state exceeds the memory limit; no weight has changed after an error
   void step();
-  /// Of all modules. Throws ARGUMENT, UNSUPPORTED.
+  /// Removes the gradients of all modules.
+  ///
+  /// @throws ARGUMENT, UNSUPPORTED as step()
   void zero_grad();
 
   double learning_rate() const { return learning_rate_; }
-  /// 0, where schedules begin and end, or above. A group's own learning rate changes in the same proportion, as by torch's schedulers.
-  /// Throws CONFIG.
+  /// Sets the learning rate. A group's own rate changes in the same proportion, as by torch's schedulers.
+  ///
+  /// @param learning_rate  0 or above; schedules begin and end at 0
+  /// @throws CONFIG if it is negative or not finite
   void set_learning_rate(double learning_rate);
 
-  /// What the optimiser keeps of each parameter that has taken a step, torch's names for it behind "<place of the module>.<its name>.": such
-  /// as "0.linear1.weight.exp_avg". Options are not among it.
+  /// Returns the state of each parameter that has taken a step, under torch's names behind "<index of the
+  /// module>.<name>.", for example "0.linear1.weight.exp_avg". Options are not included.
   template <class Of = Optimizer>
   typename StateDictType<Of>::type state_dict() const {
     typename StateDictType<Of>::type state;
@@ -57,15 +66,17 @@ class Optimizer {
     save_state(target);
     return state;
   }
-  /// Takes such a state; a parameter that it does not name is one that has not taken a step. Throws MISMATCH, which lists all unexpected and
-  /// mis-shaped names and those that miss beside others of their parameter, ARGUMENT for a step that is no whole number from 1 to 2²⁴, MEMORY;
-  /// nothing changes then.
+  /// Restores such a state. Parameters that it does not name count as without steps.
+  ///
+  /// @throws MISMATCH with all unexpected, mis-shaped and incomplete names
+  /// @throws ARGUMENT if a step is no whole number from 1 to 2²⁴
+  /// @throws MEMORY if the copy exceeds the memory limit; nothing has changed after an error
   template <class Of = Optimizer, class State = typename StateDictType<Of>::type>
   void load_state_dict(const State& state) {
     load_state(detail::StateInput(state, "load_state_dict").views);
   }
 
-  /// The same of places in memory, row-major and without gaps.
+  /// Restores the state from memory, row-major and without gaps, as load_state_dict().
   void load_state(const StateView& state);
   void save_state(const StateTarget& target) const;
   std::map<std::string, Shape> state_shapes() const;

@@ -14,9 +14,9 @@ namespace {
 void check(std::string_view op, std::int64_t step, double learning_rate, std::int64_t warmup, std::int64_t steps) {
   if (!(learning_rate > 0) || !std::isfinite(learning_rate))
     detail::fail(ErrorCode::config, op, "learning_rate", {"a finite number above 0"}, {learning_rate});
-  if (steps < 1) detail::fail(ErrorCode::config, op, "steps", {"a whole number, 1 or above"}, {steps});
+  if (steps < 1) detail::fail(ErrorCode::config, op, "steps", {"a whole number of at least 1"}, {steps});
   if (warmup < 0 || warmup > steps) detail::fail(ErrorCode::config, op, "warmup", {"a whole number from 0 to ", steps}, {warmup});
-  if (step < 0) detail::fail(ErrorCode::argument, op, "step", {"a whole number, 0 or above"}, {step});
+  if (step < 0) detail::fail(ErrorCode::argument, op, "step", {"a whole number of at least 0"}, {step});
 }
 
 /// part / whole, both counts of steps.

@@ -17,13 +17,33 @@ struct CosineScheduleOptions {
   double minimum = 0;  ///< where it ends, from 0 to learning_rate
 };
 
-/// The learning rate of a step, counted from 0: learning_rate · step / warmup, then learning_rate · (steps - step) / (steps - warmup)
-/// (transformers' get_linear_schedule_with_warmup). 0 from `steps` on. Throws CONFIG, ARGUMENT for a step below 0.
+/// Returns the learning rate of a step: learning_rate · step / warmup, then learning_rate · (steps - step) / (steps -
+/// warmup), and 0 from `steps` on.
+///
+/// @param step     from 0
+/// @param options  highest rate, warm-up steps, steps of the run
+/// @throws ARGUMENT if step is negative
+/// @throws CONFIG if an option is outside its range
+/// @see transformers' get_linear_schedule_with_warmup
+///
+/// @code
+/// std::cout << attn::linear_schedule(5, {.learning_rate = 1, .warmup = 10, .steps = 100});  // 0.5
+/// @endcode
 double linear_schedule(std::int64_t step, const LinearScheduleOptions& options);
 
-/// learning_rate · step / warmup, then minimum + (learning_rate - minimum) (1 + cos(π (step - warmup) / (steps - warmup))) / 2
-/// (Loshchilov & Hutter 2017; transformers' get_cosine_schedule_with_warmup with half a cycle). `minimum` from `steps` on, where
-/// transformers' begins to rise again. The cosine is attn's own: the same bits on every machine. Throws as linear_schedule.
+/// Returns the learning rate of a step: learning_rate · step / warmup, then minimum + (learning_rate - minimum) (1 +
+/// cos(π (step - warmup) / (steps - warmup))) / 2, and `minimum` from `steps` on (transformers' begins to rise again
+/// there). The cosine has the same bits on every machine.
+///
+/// @param step     from 0
+/// @param options  highest rate, warm-up steps, steps of the run, minimum
+/// @throws ARGUMENT if step is negative
+/// @throws CONFIG if an option is outside its range
+/// @see Loshchilov & Hutter 2017; transformers' get_cosine_schedule_with_warmup with half a cycle
+///
+/// @code
+/// std::cout << attn::cosine_schedule(100, {.learning_rate = 1, .steps = 100, .minimum = 0.1});  // 0.1
+/// @endcode
 double cosine_schedule(std::int64_t step, const CosineScheduleOptions& options);
 
 }  // namespace attn

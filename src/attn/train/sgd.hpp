@@ -15,10 +15,23 @@ struct SGDOptions {
   double weight_decay = 0;                  ///< λ, 0 or above
 };
 
-/// g += λ p; b = g in the first step, then µ b + (1 - τ) g; p -= η b, with Nesterov η (g + µ b), without momentum η g
-/// (torch.optim.SGD; Sutskever et al. 2013)
+/// Stochastic gradient descent: g += λ p; b = g in the first step, then µ b + (1 - τ) g; p -= η b, with Nesterov η (g
+/// + µ b), without momentum η g. With momentum the state has momentum_buffer, of the parameter's shape.
 ///
-/// Keeps, where there is momentum: momentum_buffer, the shape of the parameter. Throws ARGUMENT, CONFIG, UNSUPPORTED.
+/// @throws ARGUMENT if a module is given twice or none is given
+/// @throws CONFIG if an option is outside its range
+/// @throws UNSUPPORTED for an int8 module
+/// @see torch.optim.SGD; Sutskever et al. 2013
+///
+/// @code
+/// attn::MultiHeadAttention layer({.embed_dim = 4, .num_heads = 2});
+/// attn::SGD optimizer({layer}, {.learning_rate = 0.1, .momentum = 0.9});
+/// xt::xtensor<float, 3> x = xt::ones<float>({1, 2, 4});
+/// layer.train();
+/// layer.backward(layer.forward(x).output);
+/// optimizer.step();
+/// std::cout << optimizer.state_dict().count("0.out_proj.weight.momentum_buffer");  // 1
+/// @endcode
 class SGD : public Optimizer {
  public:
   explicit SGD(std::vector<ModuleRef> modules, const SGDOptions& options = {});

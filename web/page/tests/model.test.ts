@@ -173,7 +173,7 @@ describe('choosing a model', () => {
     expect(loading.value).toMatchObject({ name: 'folder', phase: 'requesting the files', loaded: 0, total: undefined, bytesPerSecond: 0 });
     const speedAt = (time: number, loaded: number) => {
       now = time;
-      report({ phase: 'download', file: 'model.safetensors', loaded, total: 4000 });
+      report({ phase: 'download', file: 'model.safetensors', loaded, total: 4000, progress: loaded / 4000 });
       expect(loading.value).toMatchObject({ phase: 'download', file: 'model.safetensors', loaded, total: 4000 });
       return loading.value!.bytesPerSecond;
     };
@@ -183,7 +183,7 @@ describe('choosing a model', () => {
     expect(speedAt(3000, 3000)).toBe(2000);
     vi.restoreAllMocks();
     loading.value!.cancel();
-    report({ phase: 'download', file: 'model.safetensors', loaded: 3500, total: 4000 });
+    report({ phase: 'download', file: 'model.safetensors', loaded: 3500, total: 4000, progress: 0.875 });
     expect(loading.value!.loaded, 'what comes after is let go').toBe(3000);
     await choosing;
     expect(status.value).toEqual({ text: 'folder was not loaded: cancelled.' });
@@ -199,7 +199,7 @@ describe('choosing a model', () => {
     const signals: AbortSignal[] = [];
     engine.value = withLoad(own, (source, options) => {
       signals.push(options!.signal!);
-      reports.push(() => options!.onProgress!({ phase: 'download', file: String(source), loaded: 5 }));
+      reports.push(() => options!.onProgress!({ phase: 'download', file: String(source), loaded: 5, progress: 0 }));
       return new Promise((resolve) => later.push(resolve as (text: unknown) => void));
     });
     const real = model.value!.text;
@@ -340,7 +340,7 @@ describe('the weights of a model', () => {
       asked.length = 0;
       engine.value = folders((source, report) => {
         if (!source.includes('int8')) return Promise.resolve(files);
-        report({ phase: 'download', file: 'other.json', loaded: 777 });
+        report({ phase: 'download', file: 'other.json', loaded: 777, progress: 0 });
         return Promise.reject(absent(status));
       });
       await chooseModel('all-MiniLM-L6-v2');

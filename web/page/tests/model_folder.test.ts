@@ -134,11 +134,11 @@ describe('before it is read', () => {
     ['model.safetensors.index.json', new Blob(['{']), 'model.safetensors.index.json is not a JSON object'],
     ['model.safetensors.index.json', new Blob(['null']), 'model.safetensors.index.json is not a JSON object'],
     ['model.safetensors.index.json', new Blob(['{"weight_map": 3}']), 'model.safetensors.index.json names no files in weight_map'],
-    [part, new Blob(['x']), `the header of ${part} is longer than the file`],
-    [part, headed('{}', 9), `the header of ${part} is longer than the file`],
-    [part, headed('[1]'), `the header of ${part} is not a JSON object`],
-    [part, headed('{"a": {"dtype": "F32"}}'), `${part} has no data_offsets for a`],
-    [part, headed('{"a": null}'), `${part} has no data_offsets for a`],
+    [part, new Blob(['x']), `${part}: readSafetensorsHeader: bytes has 1 elements, expected at least 8`],
+    [part, headed('{}', 9), `${part}: readSafetensorsHeader: bytes has 10 elements, expected at least 17`],
+    [part, headed('[1]'), `${part}: readSafetensorsHeader: the header is not valid, expected a JSON object of tensors`],
+    [part, headed('{"a": {"dtype": "F32"}}'), `${part}: readSafetensorsHeader: "a" is incomplete, expected dtype, shape and data_offsets`],
+    [part, headed('{"a": null}'), `${part}: readSafetensorsHeader: "a" is incomplete, expected dtype, shape and data_offsets`],
   ])('a file of several that is damaged is named: %s', (name, file, message) =>
     expect(readyToLoad({ ...sharded, [name]: file })).rejects.toThrow(new Error(message)),
   );

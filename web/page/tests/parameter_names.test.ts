@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { load, type Tensor } from 'attn';
+import { load, readSafetensorsHeader, type Tensor } from 'attn';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { readSafetensorsHeader } from '../../../wasm-tests/support/safetensors_header.mjs';
 import { layerNames, onPaper, type LinearNames } from '../src/model/parameter_names.ts';
 
 const folder = (model: string) => new URL(`../../../testdata/models/${model}/`, import.meta.url);

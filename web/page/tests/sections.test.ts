@@ -330,7 +330,9 @@ describe('the walk through one head', () => {
       'logits undefined',
     ]);
     expect(found.filter(({ layer }) => layer === 1).map(({ place }) => place)).toEqual(
-      'X q k v scores masked_scores probabilities weights context merged output attn_residual norm1 ff_hidden ff_output ff_residual norm2'.split(' '),
+      'X q_proj k_proj v_proj q k v scores masked_scores probabilities weights context merged output attn_residual norm1 ff_hidden ff_output ff_residual norm2'.split(
+        ' ',
+      ),
     );
     const at = (place: string, layer: number | undefined) => found.find((each) => each.place === place && each.layer === layer)!.difference;
     expect([at('X', 0), at('weights', 0)]).toEqual([0, 0]);

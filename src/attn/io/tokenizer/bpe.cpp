@@ -198,7 +198,7 @@ Merges read_merges(Json& json, const Vocabulary& vocabulary, std::size_t prefix)
 
 std::unique_ptr<const Model> read_bpe(const Value& section, Json& json) {
   if (const Value dropout = section["dropout"]; dropout.is_there() && dropout.number() != 0)
-    dropout.refuse(ErrorCode::unsupported, {"null: tokens would differ from time to time"}, {dropout.number()});
+    dropout.refuse(ErrorCode::unsupported, {"null"}, {dropout.number()}, "With dropout the tokens of a text would be random");
   const Value unknown = section["unk_token"];
   const std::string name = unknown.is_there() ? unknown.string() : "";
   const std::u32string before = code_points(section["continuing_subword_prefix"].token_or("", kMaxAffix));

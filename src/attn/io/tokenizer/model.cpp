@@ -10,14 +10,15 @@
 namespace attn::detail {
 
 std::int32_t UnknownToken::needed() const {
-  if (number_ < 0) fail(ErrorCode::format, "tokenize", path_, {"a token of the vocabulary, since the text has something that is not in it"}, {name_});
+  if (number_ < 0)
+    fail(ErrorCode::format, "tokenize", path_, {"a token of the vocabulary"}, {name_}, "The text has characters that are not in the vocabulary");
   return number_;
 }
 
 Json take(Json& object, std::string_view name) {
   Json taken;
   if (Json::Object* members = object.object())
-    if (const auto found = members->find(name); found != members->end()) taken = std::exchange(found->second, Json());
+    if (Json* const found = members->find(name)) taken = std::exchange(*found, Json());
   return taken;
 }
 
@@ -31,10 +32,10 @@ Vocabulary read_tokens(Json& model) {
     bytes += token.size();
   }
   Vocabulary vocabulary;
-  Json::Object& words = *taken.object();
+  const Json::Object& words = *taken.object();
   vocabulary.reserve(words.size(), bytes);
-  for (auto word = words.begin(); word != words.end(); word = words.erase(word))
-    vocabulary.add(static_cast<std::int32_t>(*word->second.number()), word->first);
+  for (const auto& [token, id] : words) vocabulary.add(static_cast<std::int32_t>(*id.number()), token);
+  taken = Json();  // before the trie needs memory
   vocabulary.finish();
   return vocabulary;
 }

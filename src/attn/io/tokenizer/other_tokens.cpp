@@ -49,8 +49,8 @@ class TokenList {
     if (!is_new && known->second == flags) return;
     known->second = flags;
     Json::Object made;
-    made.emplace("content", Json(content));
-    for (std::size_t i = 0; i < kFlags.size(); ++i) made.emplace(kFlags[i], Json(flags[i]));
+    made["content"] = Json(content);
+    for (std::size_t i = 0; i < kFlags.size(); ++i) made[kFlags[i]] = Json(flags[i]);
     tokens_.emplace_back(std::move(made));
   }
 
@@ -121,23 +121,26 @@ void append_other_tokens(Json::Array& added_tokens, const Value& config, const V
 
 void merge_special_tokens(Json::Object& config, Json map) {
   const auto find = [&](std::string_view name) -> Json* {
-    const auto found = config.find(name);
-    return found == config.end() || found->second.is_null() ? nullptr : &found->second;
+    Json* const found = config.find(name);
+    return found == nullptr || found->is_null() ? nullptr : found;
   };
-  if (Json* const old = find(kOldExtra); old != nullptr && is_empty(find(kExtra))) config.insert_or_assign(std::string(kExtra), std::move(*old));
-  config.erase(std::string(kOldExtra));
+  if (Json* const old = find(kOldExtra); old != nullptr && is_empty(find(kExtra))) {
+    Json tokens = std::move(*old);
+    config[kExtra] = std::move(tokens);
+  }
+  config.erase(kOldExtra);
   if (map.is_null() || find(kDecoder) != nullptr) return;
   Value("special_tokens_map.json", &map).object();
   for (auto& [name, value] : *map.object()) {
     if (Json::Object* const token = value.object(); token != nullptr && name != kExtra) {
-      token->insert_or_assign("special", Json(true));
-      token->insert_or_assign("__type", Json(std::string("AddedToken")));
+      (*token)["special"] = Json(true);
+      (*token)["__type"] = Json(std::string("AddedToken"));
     }
     Json* const extra = find(kExtra);
     if (name == kExtra && extra != nullptr && extra->array() != nullptr && value.array() != nullptr)
       std::move(value.array()->begin(), value.array()->end(), std::back_inserter(*extra->array()));
     else if (name.ends_with("_token") || name == kExtra || name == kOldExtra)
-      config.insert_or_assign(name, std::move(value));
+      config[name] = std::move(value);
   }
 }
 

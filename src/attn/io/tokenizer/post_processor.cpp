@@ -23,7 +23,7 @@ Template read_template(const Value& value, const Value& special_tokens, bool pai
       for (std::size_t k = 0; k < token["ids"].array().size(); ++k) piece.ids.push_back(token["ids"][k].whole());
       for (std::size_t k = 0; k < token["tokens"].array().size(); ++k) piece.tokens.push_back(token["tokens"][k].token());
       if (piece.ids.size() != piece.tokens.size())
-        token["tokens"].refuse(ErrorCode::format, {"as many as ids, ", piece.ids.size()}, {piece.tokens.size()});
+        token["tokens"].refuse(ErrorCode::format, {piece.ids.size(), " tokens, one for each id"}, {piece.tokens.size(), " tokens"});
       piece.type_id = special["type_id"].whole();
     } else {
       const std::string& name = sequence["id"].string();
@@ -81,7 +81,7 @@ void read_part(const Value& section, PostProcessor& made, PartCount& parts, bool
   const Kind kind = choose(kKindsOfPostProcessors, section["type"]);
   if (kind == Kind::byte_level) return byte_level(section, made);
   if (kind == Kind::sequence) return sequence(section, made, parts, has_template);
-  if (std::exchange(has_template, true)) section.refuse(ErrorCode::unsupported, {"one"}, {"the second part that puts tokens around a text"});
+  if (std::exchange(has_template, true)) section.refuse(ErrorCode::unsupported, {"one part that adds special tokens"}, {"a second one"});
   if (kind == Kind::templates) return template_processing(section, made);
   if (kind == Kind::bert) return cls_and_sep(section, made, 1, 1);
   byte_level(section, made);

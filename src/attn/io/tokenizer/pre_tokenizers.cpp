@@ -147,7 +147,7 @@ PreTokenizer char_delimiter(const Value& section, PartCount&) {
 
 PreTokenizer fixed_length(const Value& section, PartCount&) {
   const auto length = static_cast<std::size_t>(section["length"].whole());
-  if (length == 0) section["length"].refuse(ErrorCode::format, {"1 or more"}, {length});
+  if (length == 0) section["length"].refuse(ErrorCode::format, {"a number of at least 1"}, {length});
   return [=](Pieces& text, Budget&) {
     split(text, [=](Text piece, std::size_t at) { return std::min(piece.size(), at + length); }, Behavior::isolated);
   };

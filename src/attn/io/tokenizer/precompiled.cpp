@@ -69,7 +69,7 @@ class CharacterMap {
  public:
   explicit CharacterMap(const Value& map) {
     const auto check = [&](bool holds) {
-      if (!holds) map.refuse(ErrorCode::format, {"one compiled by sentencepiece, in base64"}, {"no character map"});
+      if (!holds) map.refuse(ErrorCode::format, {"a map compiled by sentencepiece, in base64"}, {"no character map"});
     };
     const auto bytes = decode_base64(map.token(kMaxCharsmap));
     check(bytes && bytes->size() >= 4);

@@ -6,8 +6,8 @@
 
 namespace attn::detail {
 
-void Value::refuse(ErrorCode code, std::initializer_list<TextPart> expected, std::initializer_list<TextPart> got) const {
-  fail(code, file_, path_.empty() ? "the file" : path_, expected, got);
+void Value::refuse(ErrorCode code, std::initializer_list<TextPart> expected, std::initializer_list<TextPart> got, std::string_view help) const {
+  fail(code, file_, path_.empty() ? "the file" : path_, expected, got, help);
 }
 
 std::string Value::join(std::string_view name) const { return path_.empty() ? std::string(name) : text({path_, ".", name}); }
@@ -29,7 +29,7 @@ void Value::at_most(std::size_t count, std::size_t most, const char* what) const
 }
 
 void PartCount::add(const Value& part) {
-  if (++count_ > most_) part.refuse(ErrorCode::unsupported, {"at most ", most_}, {"part ", count_, " of its kind"});
+  if (++count_ > most_) part.refuse(ErrorCode::unsupported, {"at most ", most_, " parts"}, {"part ", count_, " of its kind"});
 }
 
 void refuse_name(const Value& value, std::string words) {

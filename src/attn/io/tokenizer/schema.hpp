@@ -20,7 +20,8 @@ class Value {
 
   bool is_there() const { return json_ != nullptr && !json_->is_null(); }
   const char* kind() const { return is_there() ? json_->kind() : "missing"; }
-  [[noreturn]] void refuse(ErrorCode code, std::initializer_list<TextPart> expected, std::initializer_list<TextPart> got) const;
+  [[noreturn]] void refuse(ErrorCode code, std::initializer_list<TextPart> expected, std::initializer_list<TextPart> got,
+                           std::string_view help = {}) const;
 
   Value operator[](std::string_view name) const { return {file_, json_ != nullptr ? json_->find(name) : nullptr, join(name)}; }
   Value operator[](std::size_t place) const { return {file_, &array()[place], join(std::to_string(place))}; }

@@ -56,13 +56,15 @@ std::vector<TokenSequence> sequences(std::string_view op, const TokenizerFile& f
     ErrorDetail detail;
     detail.emplace("index", static_cast<double>(index));
     if (!options.truncation)
-      fail(ErrorCode::out_of_range, op, text({"text ", index}), {"at most ", options.max_length}, {options.max_length - room + count, " tokens long"},
+      fail(ErrorCode::out_of_range, op, text({"text ", index}), {"at most ", options.max_length, " tokens"},
+           {options.max_length - room + count, " tokens long"}, std::move(detail));
+    if (room < 1) {
+      detail.emplace("help", "There is no room for the last text");
+      fail(ErrorCode::out_of_range, op, "max_length", {"a number of at least ", options.max_length - room + 1}, {options.max_length},
            std::move(detail));
-    if (room < 1)
-      fail(ErrorCode::out_of_range, op, "max_length",
-           {"room for what comes before the text, and the special tokens: ", options.max_length - room + 1}, {options.max_length}, std::move(detail));
+    }
     if (options.stride && *options.stride >= room)
-      fail(ErrorCode::config, op, "stride", {"below ", room, ", the tokens of the text that there is room for"}, {*options.stride});
+      fail(ErrorCode::config, op, "stride", {"a number below ", room}, {*options.stride}, "Each window has that many tokens of the text");
   }
   for (TextTokens& before : std::span(made_of).first(made_of.size() - 1)) file.trim_offsets(before);
   std::vector<TokenSequence> made;
@@ -74,6 +76,7 @@ std::vector<TokenSequence> sequences(std::string_view op, const TokenizerFile& f
       last.tokens.assign(all.end() - to, all.end() - from);
     file.trim_offsets(last);
     made.push_back(sequence_of(file, made_of, options.add_special_tokens));
+    made.back().truncated = to < count && !options.stride;
     if (to >= count || !options.stride) return made;
   }
 }

@@ -18,6 +18,7 @@ struct TokenSequence {
   std::vector<std::int32_t> texts;         ///< which text each token is of; -1 for those that were added
   std::vector<std::int64_t> starts, ends;  ///< bytes of that text; -1
   std::vector<std::int32_t> words;         ///< the number of its word there; -1
+  bool truncated = false;                  ///< whether tokens of the last text are in no sequence
 
   std::size_t size() const { return ids.size(); }
 };

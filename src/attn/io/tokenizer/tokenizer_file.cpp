@@ -43,7 +43,7 @@ void set_anew(Json* part, const Value& config, std::string_view default_class) {
     (*members)["handle_chinese_chars"] = Json(true);
   }
   for (const Setting& each : kSettings)
-    if (*type == each.type && config[each.setting].is_there()) (*members)[std::string(each.name)] = Json(config[each.setting].boolean());
+    if (*type == each.type && config[each.setting].is_there()) (*members)[each.name] = Json(config[each.setting].boolean());
 }
 
 [[noreturn]] void refuse_bytes(std::size_t index) {
@@ -118,7 +118,7 @@ bool TokenizerFile::add_tokens(std::string_view part, std::size_t begin, std::si
 TextTokens TokenizerFile::tokenize(const SourceText& text, std::size_t index, std::size_t most, Side cut) const {
   for (std::size_t i = 0; i < text.size(); ++i)
     if (text[i].size() > std::numeric_limits<std::uint32_t>::max())
-      fail(ErrorCode::argument, kOp, detail::text({"text ", index}), {"less than 2^32 bytes"}, {text[i].size()});
+      fail(ErrorCode::argument, kOp, detail::text({"text ", index}), {"less than 2^32 bytes"}, {text[i].size(), " bytes"});
   const std::size_t characters = text.characters();
   const std::size_t enough = cut == Side::right ? most : kAll;
   const auto nothing = [&] { return TextTokens{.text = text, .budget = Budget(characters)}; };
@@ -162,10 +162,7 @@ TokenizerFile read_tokenizer_file(std::span<const std::uint8_t> tokenizer_json, 
                                                   : Json());
   const Json ids = old_files.added_tokens ? parse_python_json("added_tokens.json", *old_files.added_tokens, kMaxBytes) : Json();
   const auto side_of = [](const Value& side) { return side.is_there() ? choose(kSides, side) : Side::right; };
-  const auto member = [&](std::string_view name) {
-    const auto found = json.object()->find(name);
-    return found == json.object()->end() ? nullptr : &found->second;
-  };
+  const auto member = [&](std::string_view name) { return json.object()->find(name); };
   for (const char* part : {"normalizer", "pre_tokenizer", "post_processor"}) set_anew(member(part), config, default_class);
 
   // The small sections first: what is not supported shows before a vocabulary is read.
@@ -188,7 +185,7 @@ TokenizerFile read_tokenizer_file(std::span<const std::uint8_t> tokenizer_json, 
   const Value type = root["model"]["type"];
   const bool is_bpe = type.is_string() ? type.string() == "BPE" : root["model"]["merges"].is_there();
   file.model = read_model(model != nullptr ? *model : missing);
-  Json& added = json.object()->emplace("added_tokens", Json()).first->second;
+  Json& added = (*json.object())["added_tokens"];
   if (added.is_null()) added = Json(Json::Array());
   if (added.array() != nullptr) append_other_tokens(*added.array(), config, Value("added_tokens.json", &ids));
   file.added = AddedTokens(root["added_tokens"], file.model->vocabulary(), file.normalizer, config["split_special_tokens"].boolean_or(false));

@@ -130,7 +130,7 @@ std::unique_ptr<const Model> read_unigram(const Value& section, Json& json) {
   std::int32_t unknown = -1;
   if (const Value given = section["unk_id"]; given.is_there()) {
     unknown = given.whole();
-    if (static_cast<std::size_t>(unknown) >= count) given.refuse(ErrorCode::format, {"less than the ", count, " tokens"}, {unknown});
+    if (static_cast<std::size_t>(unknown) >= count) given.refuse(ErrorCode::format, {"a number below ", count}, {unknown});
   }
   ByteFallback fallback(section, vocabulary);
   return std::make_unique<Unigram>(std::move(vocabulary), std::move(scores), unknown, std::move(fallback));

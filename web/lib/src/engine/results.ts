@@ -1,19 +1,20 @@
-/** What a call's result becomes, by the kind that its signature says. */
+/** Converts a call's result to the kind that its signature names. */
 import type { Module, Tensor } from '../attn.js';
 import type { Result } from './heap.js';
 import type { Signature } from '../args/signature.js';
+import { encoderTraceNames } from './trace_names.js';
 
 type TraceRecord = Record<string, Tensor>;
 
-/** Result objects of attention and encoders: each field that there is, by its name. */
-function assemble({ entries, traced }: Result, byLayer: boolean, traceNames: readonly string[]): object {
+/** Builds the result object of attention and encoders from the fields that are present. */
+function assemble({ entries, traced }: Result, byLayer: boolean): object {
   const all: Record<string, Tensor | Tensor[] | Record<string, Tensor> | Map<number, TraceRecord>> = {};
   const traces = new Map<number, TraceRecord>();
   for (const { field, layer, name, tensor } of entries)
     if (field === 'trace') {
       let trace = traces.get(layer);
       if (!trace) traces.set(layer, (trace = {}));
-      trace[traceNames[name as number]!] = tensor;
+      trace[encoderTraceNames[name as number]!] = tensor;
     } else if (field === 'attentions' || field === 'hiddenStates') ((all[field] ??= []) as Tensor[])[layer] = tensor;
     else if (field === 'presentKey') all['present'] = { key: tensor };
     else if (field === 'presentValue') (all['present'] as Record<string, Tensor>)['value'] = tensor;
@@ -22,12 +23,12 @@ function assemble({ entries, traced }: Result, byLayer: boolean, traceNames: rea
   return all;
 }
 
-/** What is inside of one layer, or one attention, by name. */
-function traceOf({ entries }: Result, traceNames: readonly string[]): TraceRecord {
-  return Object.fromEntries(entries.map(({ name, tensor }) => [traceNames[name as number]!, tensor]));
+/** Collects the trace of one layer or one attention by name. */
+function traceOf({ entries }: Result): TraceRecord {
+  return Object.fromEntries(entries.map(({ name, tensor }) => [encoderTraceNames[name as number]!, tensor]));
 }
 
-/** Tensors by name. Behind one of int8 stands what its rows are multiplied by. */
+/** Collects tensors by name. An int8 tensor is followed by the scales of its rows. */
 function int8Tensors({ entries }: Result): ReturnType<Module['int8StateDict']> {
   const all: ReturnType<Module['int8StateDict']> = new Map();
   for (const { name, tensor } of entries) {
@@ -37,13 +38,13 @@ function int8Tensors({ entries }: Result): ReturnType<Module['int8StateDict']> {
   return all;
 }
 
-/** k ids and similarities, in pairs of words. */
+/** Pairs of id and similarity, 32 bits each. */
 function neighbours({ data }: Tensor): { id: number; similarity: number }[] {
   const ids = new Int32Array(data.buffer);
   return Array.from({ length: data.length / 2 }, (_, i) => ({ id: ids[2 * i]!, similarity: data[2 * i + 1]! }));
 }
 
-export function toPublic(kind: Signature['result'], result: Result, traceNames: readonly string[]): unknown {
+export function toPublic(kind: Signature['result'], result: Result): unknown {
   const { entries } = result;
   switch (kind) {
     case 'none':
@@ -69,17 +70,17 @@ export function toPublic(kind: Signature['result'], result: Result, traceNames: 
       return { loss: result.number, gradient: entries[0]!.tensor };
     case 'attention':
     case 'gradients':
-      return assemble(result, false, traceNames);
+      return assemble(result, false);
     case 'encoder':
-      return assemble(result, true, traceNames);
+      return assemble(result, true);
     case 'text_model': {
-      const { output: lastHiddenState, ...others } = assemble(result, true, traceNames) as Record<string, unknown>;
+      const { output: lastHiddenState, ...others } = assemble(result, true) as Record<string, unknown>;
       return { lastHiddenState, ...others };
     }
     case 'raw':
       return result;
     case 'trace':
-      return traceOf(result, traceNames);
+      return traceOf(result);
     case 'about': {
       const [json, ...texts] = entries.map(({ name }) => name as string);
       const { classes, ...facts } = JSON.parse(json!) as { classes: number };

@@ -5,6 +5,13 @@ export function product(dims: readonly number[]): number {
   return dims.reduce((a, b) => a * b, 1);
 }
 
+/** Index of the first largest value; 0 if there is none. */
+export function argmax(values: ArrayLike<number>): number {
+  let best = 0;
+  for (let i = 1; i < values.length; ++i) if (values[i]! > values[best]!) best = i;
+  return best;
+}
+
 export function fromRows(rows: readonly (readonly number[])[]): Tensor {
   return { data: Float32Array.from(rows.flat()), dims: [rows.length, rows[0]!.length] };
 }

@@ -1,6 +1,6 @@
 /** The lab without its user interface: checks shapes, runs the module, names the results. */
 import type { AttentionOptions, AttentionResult, Mask, MultiHeadAttentionOptions, Tensor, TraceName } from 'attn';
-import type { Attn } from 'attn/worker';
+import { type Attn, traceNames } from 'attn/worker';
 import { product, transposed } from '../arithmetic/arrays.ts';
 import { counted, shapeText } from '../formats/numbers.ts';
 import type { MatrixName } from '../state/lab.ts';
@@ -59,22 +59,6 @@ export interface LabResult {
   readonly note: string;
 }
 
-const order: readonly TraceName[] = [
-  'q_proj',
-  'k_proj',
-  'v_proj',
-  'q',
-  'k',
-  'v',
-  'scores',
-  'masked_scores',
-  'probabilities',
-  'weights',
-  'weighted_values',
-  'context',
-  'merged',
-  'output',
-];
 /** Traces without a head dimension. */
 const withoutHeads: ReadonlySet<string> = new Set(['q_proj', 'k_proj', 'v_proj', 'merged']);
 /** weighted_values has L*S*Dv numbers per head; larger ones are left out. */
@@ -91,7 +75,7 @@ function describe(name: TraceName | 'output', tensor: Tensor, leading: readonly 
 function collect(result: AttentionResult, headed: readonly Leading[], outputLeading: readonly Leading[], note: string): LabResult {
   const batched = headed.filter((kind) => kind === 'batch');
   const leadingOf = (name: TraceName) => (name === 'output' ? outputLeading : withoutHeads.has(name) ? batched : headed);
-  const trace = order.flatMap((name) => {
+  const trace = traceNames.flatMap((name) => {
     const tensor = result.trace?.[name];
     return tensor ? [describe(name, tensor, leadingOf(name))] : [];
   });
@@ -104,7 +88,7 @@ function options(inputs: CommonInputs, weightedValues: number): { options: Atten
     options: {
       needWeights: true,
       isCausal: inputs.causal,
-      trace: fits ? order : order.filter((name) => name !== 'weighted_values'),
+      trace: fits ? traceNames : traceNames.filter((name) => name !== 'weighted_values'),
       ...(inputs.scale === undefined ? {} : { scale: inputs.scale }),
       ...(inputs.mask ? { mask: inputs.mask } : {}),
       ...(inputs.keyPadding ? { keyPaddingMask: inputs.keyPadding } : {}),

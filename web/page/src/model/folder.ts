@@ -1,5 +1,5 @@
 /** Finds a model among dropped or chosen files and prepares it for the package. */
-import { truncate, longestName } from '../formats/truncate.ts';
+import { readSafetensorsHeader, type SafetensorsHeader } from 'attn/worker';
 import { unnamedFiles } from './known.ts';
 import { nameInPath } from './address.ts';
 
@@ -117,24 +117,17 @@ async function jsonObject(name: string, text: Blob): Promise<Readonly<Record<str
   return value;
 }
 
-interface Header {
-  readonly start: number;
-  readonly tensors: readonly (readonly [name: string, about: Readonly<Record<string, unknown>>, from: number, to: number])[];
-}
+/** More than any header that attn reads, so that a damaged length does not read a whole file. */
+const longestHeader = 2 ** 27;
 
-/** The header of a safetensors file, and the offset of its data. */
-async function headerOf(name: string, file: Blob): Promise<Header> {
-  const length = file.size < 8 ? NaN : Number(new DataView(await file.slice(0, 8).arrayBuffer()).getBigUint64(0, true));
-  if (!(8 + length <= file.size)) throw new Error(`the header of ${name} is longer than the file`);
-  const all = Object.entries(await jsonObject(`the header of ${name}`, file.slice(8, 8 + length)));
-  const tensors = all.flatMap(([tensor, about]) => {
-    if (tensor === '__metadata__') return [];
-    const offsets: unknown = isObject(about) ? about['data_offsets'] : undefined;
-    const [from, to] = Array.isArray(offsets) ? (offsets as readonly unknown[]) : [];
-    if (!Number.isSafeInteger(from) || !Number.isSafeInteger(to)) throw new Error(`${name} has no data_offsets for ${truncate(tensor, longestName)}`);
-    return [[tensor, about as Readonly<Record<string, unknown>>, from as number, to as number] as const];
-  });
-  return { start: 8 + length, tensors };
+async function headerOf(name: string, file: Blob): Promise<SafetensorsHeader> {
+  const start = new DataView(await new Blob([file.slice(0, 8), new Uint8Array(8)]).arrayBuffer());
+  const length = Math.min(Number(start.getBigUint64(0, true)), longestHeader);
+  try {
+    return readSafetensorsHeader(new Uint8Array(await file.slice(0, 8 + length).arrayBuffer()));
+  } catch (error) {
+    throw new Error(`${name}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
 }
 
 const shardIndex = 'model.safetensors.index.json';
@@ -153,10 +146,11 @@ async function joined(files: Readonly<Record<string, Blob>>): Promise<Readonly<R
   let offset = 0;
   for (const name of names) {
     const file = files[name]!;
-    const { start, tensors } = await headerOf(name, file);
-    for (const [tensor, about, from, to] of tensors) all[tensor] = { ...about, data_offsets: [from + offset, to + offset] };
-    parts.push(file.slice(start));
-    offset += file.size - start;
+    const { dataStart, tensors } = await headerOf(name, file);
+    for (const [tensor, { data_offsets: offsets, ...about }] of Object.entries(tensors))
+      all[tensor] = { ...about, data_offsets: offsets.map((at) => at + offset) };
+    parts.push(file.slice(dataStart));
+    offset += file.size - dataStart;
   }
   const text = new TextEncoder().encode(JSON.stringify(all));
   const padding = new Uint8Array((8 - (text.length % 8)) % 8).fill(0x20);

@@ -2,6 +2,7 @@
 import { signal } from '@preact/signals';
 import type { Tensor } from 'attn';
 import { editedWeights, shownModel } from './background.ts';
+import { argmax } from '../arithmetic/arrays.ts';
 import type { LoadedModel } from '../model/loaded.ts';
 import { engine } from './model.ts';
 import { answersWithout, type Answers } from './pooling.ts';
@@ -40,7 +41,7 @@ export async function switchEachOff(): Promise<void> {
   try {
     const encoding = await of.text.tokenize(pair === undefined ? text : [[text, pair]]);
     const all = await answersWithout(attn, of, encoding, []);
-    const best = all.probabilities ? all.probabilities.data.indexOf(Math.max(...all.probabilities.data)) : -1;
+    const best = all.probabilities ? argmax(all.probabilities.data) : -1;
     const effect = async ({ vectors, probabilities }: Answers) =>
       probabilities ? probabilities.data[best]! - all.probabilities!.data[best]! : (await attn.linear(vectors, all.vectors)).data[0]! - 1;
     const effects = { data: new Float32Array(total), dims: [of.layers, of.heads] };

@@ -4,6 +4,7 @@ import type { Tensor } from 'attn';
 import type { Attn } from 'attn/worker';
 import { firstOf, fromParams, place, property, text, toParams, type Params, type Properties } from './address.ts';
 import { backgroundValue, editedWeights, headsOff, shownModel } from './background.ts';
+import { argmax } from '../arithmetic/arrays.ts';
 import type { LoadedModel } from '../model/loaded.ts';
 import { engine } from './model.ts';
 import { answersWithout } from './pooling.ts';
@@ -147,8 +148,5 @@ export function furthest(a: Tensor, b: Tensor): { readonly index: number; readon
 /** The column of each row's maximum. */
 export function largestOf({ data, dims }: Tensor): readonly number[] {
   const [rows, columns] = dims as [number, number];
-  return Array.from({ length: rows }, (_, i) => {
-    const row = data.subarray(i * columns, (i + 1) * columns);
-    return row.indexOf(Math.max(...row));
-  });
+  return Array.from({ length: rows }, (_, i) => argmax(data.subarray(i * columns, (i + 1) * columns)));
 }

@@ -3,6 +3,7 @@ import { computed } from '@preact/signals';
 import { hasChanges, type ModelChanges } from './changes.ts';
 import { backgroundValue, shownModel } from './background.ts';
 import { exampleInFocus, type Example } from './examples.ts';
+import { argmax } from '../arithmetic/arrays.ts';
 import { headMaskOf, type LoadedModel } from '../model/loaded.ts';
 import { engine } from './model.ts';
 import { answersOf } from './pooling.ts';
@@ -34,7 +35,7 @@ const example = computed(() => {
 });
 
 const bestOf = (of: LoadedModel, scores: Float32Array): LabelScore => {
-  const best = scores.indexOf(Math.max(...scores));
+  const best = argmax(scores);
   return { label: of.labels![best]!, score: scores[best]! };
 };
 

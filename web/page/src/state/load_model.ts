@@ -77,17 +77,17 @@ async function read(
   const mine = ++way.attempt;
   const speed = speedometer();
   const start = performance.now();
-  const report = (phase: string, loaded: number, total?: number, file?: string) => {
+  const report = (phase: string, loaded: number, total?: number, file?: string, progress = 0) => {
     // The worker may not have received the cancellation yet.
     if (mine !== way.attempt || controller.signal.aborted) return;
-    way.loading.value = { name: choice.name, phase, file, loaded, total, bytesPerSecond: speed(loaded), cancel: () => controller.abort() };
+    way.loading.value = { name: choice.name, phase, file, loaded, total, progress, bytesPerSecond: speed(loaded), cancel: () => controller.abort() };
   };
   report('requesting the files', 0);
   const bytes = new Map<string | undefined, number>();
   const { signal } = controller;
-  const onProgress: ModelOptions['onProgress'] = ({ phase, file, loaded, total }) => {
+  const onProgress: ModelOptions['onProgress'] = ({ phase, file, loaded, total, progress }) => {
     bytes.set(file, loaded);
-    report(phase, loaded, total, file);
+    report(phase, loaded, total, file, progress);
   };
   try {
     const used = async () => (await attn.info).heap.used;

@@ -12,6 +12,8 @@ export interface Loading {
   readonly file?: string | undefined;
   readonly loaded: number;
   readonly total?: number | undefined;
+  /** Share of all files, 0 to 1. */
+  readonly progress: number;
   readonly bytesPerSecond: number;
   cancel(): void;
 }

@@ -1,7 +1,7 @@
 /** Data for the walk through one head. */
 import { computed, effect, signal, untracked } from '@preact/signals';
 import type { Tensor } from 'attn';
-import type { Attn } from 'attn/worker';
+import { type Attn, encoderTraceNames } from 'attn/worker';
 import { product } from '../arithmetic/arrays.ts';
 import { largestDifference } from '../arithmetic/differences.ts';
 import { additiveUnit } from './layer_variant.ts';
@@ -64,25 +64,6 @@ export interface Reach {
   readonly difference: number;
 }
 
-const stages = [
-  'q',
-  'k',
-  'v',
-  'scores',
-  'masked_scores',
-  'probabilities',
-  'weights',
-  'context',
-  'merged',
-  'output',
-  'attn_residual',
-  'norm1',
-  'ff_hidden',
-  'ff_output',
-  'ff_residual',
-  'norm2',
-] as const;
-
 /** Undefined without changes, or until their numbers arrive. */
 export const reach = computed<readonly Reach[] | undefined>(() => {
   const [now, before, inside, insideBefore] = [run.value, baseline.value, layerTrace.value, baselineTrace.value];
@@ -96,7 +77,7 @@ export const reach = computed<readonly Reach[] | undefined>(() => {
   };
   for (let i = 0; i < now.model.layers; ++i) {
     compare('X', i, now.hiddenStates[i], before.hiddenStates[i]);
-    if (i === layer) for (const name of stages) compare(name, i, inside.trace[name], insideBefore.trace[name]);
+    if (i === layer) for (const name of encoderTraceNames) compare(name, i, inside.trace[name], insideBefore.trace[name]);
     else compare('weights', i, now.attentions[i], before.attentions[i]);
   }
   compare('last hidden state', undefined, now.hiddenStates.at(-1), before.hiddenStates.at(-1));

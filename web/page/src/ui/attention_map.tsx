@@ -1,4 +1,5 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { argmax } from '../arithmetic/arrays.ts';
 import { drawCells, labelEvery, levelsOf, type Look } from '../draw/heatmap.ts';
 import { cutOut, isWhole, moved as movedPart, showing, within, zoomed, type Part } from '../draw/part.ts';
 import { drawOverlay, headColour } from '../draw/overlay.ts';
@@ -139,7 +140,6 @@ export function AttentionMap({
   /** Clicking a row's name selects its largest key; clicking a column's name selects its largest query. */
   const rowOf = (i: number) => weights.subarray(i * size, (i + 1) * size);
   const columnOf = (j: number) => Float32Array.from({ length: size }, (_, i) => weights[i * size + j]!);
-  const mostIn = (values: Float32Array) => values.indexOf(values.reduce((a, b) => Math.max(a, b)));
   const across = (event: PointerEvent | MouseEvent) => at(event).column;
   const down = (event: PointerEvent | MouseEvent) => at(event).row;
   const ofLabels = (target: (place: number) => Cell, placeOf: (event: PointerEvent | MouseEvent) => number) => ({
@@ -220,10 +220,10 @@ export function AttentionMap({
   return (
     <div class={isWhole(part, size) ? 'map' : 'map zoomed'} style={{ '--label-size': `${Math.max(9, Math.min(13.5, step * 0.8))}px` }}>
       {!isWhole(part, size) && <Minimap levels={levels} size={size} part={part} onPart={onPart} />}
-      <div class="map-columns" aria-hidden="true" {...ofLabels((place) => ({ row: mostIn(columnOf(place)), column: place }), across)}>
+      <div class="map-columns" aria-hidden="true" {...ofLabels((place) => ({ row: argmax(columnOf(place)), column: place }), across)}>
         <Labels shown={shown} first={part.column} count={part.count} active={cell.column} step={step} />
       </div>
-      <div class="map-rows" aria-hidden="true" {...ofLabels((place) => ({ row: place, column: mostIn(rowOf(place)) }), down)}>
+      <div class="map-rows" aria-hidden="true" {...ofLabels((place) => ({ row: place, column: argmax(rowOf(place)) }), down)}>
         <Labels shown={shown} first={part.row} count={part.count} active={cell.row} step={step} />
       </div>
       <div class="map-field" ref={field}>

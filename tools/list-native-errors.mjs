@@ -1,0 +1,77 @@
+// Prints every error message of the C++ sources, with its expressions in place of values: node tools/list-native-errors.mjs [WORD]
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { argv } from 'node:process';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const calls = /(?<![\w~])(fail|refuse|refuse_file)\(/g;
+const names = {
+  fail: ['code', 'op', 'argument', 'expected', 'got', 'help'],
+  refuse_file: ['code', 'argument', 'expected', 'got', 'help'],
+  // A section of a configuration file, whose key is given; or a value that knows its path.
+  refuse: ['code', 'argument', 'expected', 'got', 'help'],
+  refuseValue: ['code', 'expected', 'got', 'help'],
+};
+
+/** The arguments of a call, whose opening bracket is before `at`. */
+function argumentsAt(text, at) {
+  const found = [''];
+  let depth = 0;
+  for (let i = at; i < text.length; ++i) {
+    const char = text[i];
+    if (char === '"') {
+      const end = i + /^"(?:[^"\\]|\\.)*"/s.exec(text.slice(i))[0].length;
+      found[found.length - 1] += text.slice(i, end);
+      i = end - 1;
+    } else if ('([{'.includes(char)) {
+      ++depth;
+      found[found.length - 1] += char;
+    } else if (')]}'.includes(char)) {
+      if (depth-- === 0) return found.map((each) => each.replace(/\s+/g, ' ').trim());
+      found[found.length - 1] += char;
+    } else if (char === ',' && depth === 0) {
+      found.push('');
+    } else {
+      found[found.length - 1] += char;
+    }
+  }
+  return undefined;
+}
+
+/** The text that an expression or a list of them writes into a message: literals as they are, expressions in ‹ ›. */
+function written(expression) {
+  const list = /^(?:detail::)?(?:text\(\s*)?\{(.*)\}\s*\)?$/s.exec(expression)?.[1];
+  const parts = list === undefined ? [expression] : (argumentsAt(`${list})`, 0) ?? []);
+  return parts.map((part) => (/^("(?:[^"\\]|\\.)*"\s*)+$/.test(part) ? eval(part.replace(/"\s+"/g, '')) : `‹${part}›`)).join('');
+}
+
+/** Lists the errors of src that have the facts expected and got. */
+export function nativeErrors() {
+  const files = execFileSync('git', ['ls-files', 'src/*.cpp', 'src/*.hpp'], { cwd: root, encoding: 'utf8' });
+  const errors = [];
+  for (const file of files.trim().split('\n')) {
+    const text = readFileSync(resolve(root, file), 'utf8');
+    for (const { 1: name, index, 0: start } of text.matchAll(calls)) {
+      const given = argumentsAt(text, index + start.length);
+      if (!given?.[0]?.includes('ErrorCode::')) continue;
+      const isValue = name === 'refuse' && given[1]?.startsWith('{');
+      const facts = Object.fromEntries(given.map((each, i) => [names[isValue ? 'refuseValue' : name][i], each]));
+      const [expected, got, op, argument] = ['expected', 'got', 'op', 'argument'].map((fact) => written(facts[fact] ?? fact));
+      const help = facts.help !== undefined && !/move\(|^\{\{/.test(facts.help) ? written(facts.help) : undefined;
+      const line = text.slice(0, index).split('\n').length;
+      errors.push({ file, line, code: facts.code.replace(/.*ErrorCode::/, '').toUpperCase(), op, argument, expected, got, help });
+    }
+  }
+  return errors;
+}
+
+export const messageOf = ({ op, argument, expected, got, help }) =>
+  `${op}: ${argument} is ${got}, expected ${expected}${help === undefined ? '' : `. ${help}.`}`;
+
+if (argv[1] === fileURLToPath(import.meta.url))
+  for (const error of nativeErrors()) {
+    const line = `${error.file}:${error.line} ${error.code} ${messageOf(error)}`;
+    if (argv[2] === undefined || line.includes(argv[2])) console.log(line);
+  }

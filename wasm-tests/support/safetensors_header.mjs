@@ -1,7 +1,0 @@
-/** Reads the header of a safetensors file: tensors by name, the metadata, and where the numbers begin. */
-export function readSafetensorsHeader(file) {
-  const length = Number(new DataView(file.buffer, file.byteOffset, file.byteLength).getBigUint64(0, true));
-  const dataStart = 8 + length;
-  const { __metadata__: metadata = {}, ...tensors } = JSON.parse(new TextDecoder().decode(file.subarray(8, dataStart)));
-  return { tensors, metadata, dataStart };
-}

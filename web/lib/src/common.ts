@@ -1,0 +1,4 @@
+/** Exports of every entry that has load(). */
+export { AttnError } from './args/error.js';
+export { encoderTraceNames, traceNames } from './engine/trace_names.js';
+export { readSafetensorsHeader } from './model/safetensors_header.js';
