@@ -687,7 +687,7 @@ TEST_CASE("every misuse of forward is a typed error with the expected value, and
        {ErrorCode::mask, kOp, "mask", {"has shape (4,6)", "(4,5)"}},
        [](auto& c) { c.mask = MaskInput{MaskKind::attend, Array({4, 6})}; }},
       {"torch's (B·H,L,S)",
-       {ErrorCode::mask, kOp, "mask", {"has shape (6,4,5)", "reshaped to (B,H,L,S)"}},
+       {ErrorCode::mask, kOp, "mask", {"has shape (6,4,5)", "to (B,H,L,S)"}},
        [](auto& c) { c.mask = MaskInput{MaskKind::block, Array({6, 4, 5})}; }},
       {"mask of another number of heads",
        {ErrorCode::mask, kOp, "mask", {"has shape (2,4,4,5)"}},
