@@ -156,11 +156,7 @@ describe('exact checks of arguments', () => {
         }
       for (const inside of [2 ** 31 - 1, -(2 ** 31)])
         for (const ids of [[0, inside], BigInt64Array.of(0n, BigInt(inside)), Int32Array.of(0, inside)])
-          assert.notInclude(
-            assertThrows(() => forward(ids), 'OUT_OF_RANGE').message,
-            'the embedding has its own range',
-            'the table has its own range',
-          );
+          assert.notInclude(assertThrows(() => forward(ids), 'OUT_OF_RANGE').message, '-2147483648 to 2147483647', 'the embedding has its own range');
     });
 
     it('other values than ids are ARGUMENT, other arrays DTYPE', () => {

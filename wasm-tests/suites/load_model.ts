@@ -250,7 +250,11 @@ describe('loading models', () => {
       readonly [() => unknown, 'FORMAT' | 'UNSUPPORTED' | 'ARGUMENT' | 'DTYPE' | 'CONFIG' | 'MISMATCH', readonly string[]]
     > = {
       'an undefined config.json': [() => ({ ...files, 'config.json': undefined }), 'DTYPE', ['config.json']],
-      'a missing config.json': [() => Object.fromEntries(Object.entries(files).filter(([file]) => file !== 'config.json')), 'ARGUMENT', ['config.json']],
+      'a missing config.json': [
+        () => Object.fromEntries(Object.entries(files).filter(([file]) => file !== 'config.json')),
+        'ARGUMENT',
+        ['config.json'],
+      ],
       'only a pickle file': [
         () => ({ 'config.json': files['config.json'], 'tokenizer.json': files['tokenizer.json'], 'pytorch_model.bin': new Uint8Array(9) }),
         'UNSUPPORTED',
