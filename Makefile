@@ -23,7 +23,7 @@ help:
 	@echo 'make page-figures  cost of the page in Chromium: layout shifts, milliseconds per pointer move and key, memory, time to the first map'
 	@echo 'make test      every kind of test once: natively, in Node, in Chromium (ALL=1: everything, in three browsers; ONLY=text: steps or tests whose names contain it; AFFECTED=1: also the steps that the change since .ci/base can affect)'
 	@echo 'make coverage  lines that no test reaches, natively and in Node'
-	@echo 'make mutants   planted bugs that no test of the page and the package finds (FILES=state/lines.ts: only in some files); takes hours'
+	@echo 'make mutants   planted bugs that no test of the page and the package finds (FILES=state/compare_texts.ts: only in some files); takes hours'
 	@echo 'make package   build/attn.tgz, the npm package'
 	@echo 'make docs      build/docs, the documentation as a site, and the page with a copy of it in build/page/docs'
 	@echo 'make release   VERSION=1.2.3: the files of a release, in build/release-1.2.3, and the findings that prevent it (DRY=0: the tag; RELEASING.md)'

@@ -44,9 +44,9 @@ const pageLayers = {
 };
 
 const exceptions = {
-  [`${lib}model/on_demand.ts`]: ['tasks/'],
+  [`${lib}model/lazy_tasks.ts`]: ['tasks/'],
   [`${page}model/errors.ts`]: ['state/status.ts'],
-  [`${page}draw/heatmap.ts`]: ['state/shown.ts'],
+  [`${page}draw/heatmap.ts`]: ['state/map_view.ts'],
   // The settings of a training run are part of the URL.
   [`${page}state/hash.ts`]: ['train/state.ts'],
 };

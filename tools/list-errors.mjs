@@ -23,7 +23,7 @@ const makers = {
 };
 /** The code of functions that have no parameter for it. */
 const codes = { abortError: 'ABORTED', network: 'NETWORK', unsupported: 'UNSUPPORTED', wrong: 'FORMAT' };
-/** What functions that write a part of a message return. */
+/** Results of functions that write a part of a message. */
 const samples = {
   describe: ['is 7'],
   hint: ['Did you mean it?'],

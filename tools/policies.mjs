@@ -1,7 +1,7 @@
 /** Content Security Policies of the page, its worker and its files, sent by tools/serve.mjs. */
 import { createHash } from 'node:crypto';
 
-/** Allows only what is required by the page. The built page repeats it in a meta tag, for servers without headers. */
+/** Grants the page a minimum of rights. The built page repeats it in a meta tag, for servers without headers. */
 const common = {
   'default-src': ["'none'"],
   'script-src': ["'self'", "'wasm-unsafe-eval'"],

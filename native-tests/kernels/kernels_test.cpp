@@ -566,7 +566,7 @@ TEST_CASE("all_finite finds one bad value at any position", "[kernels]") {
     }
 }
 
-TEST_CASE("all_finite checks the converted values", "[kernels]") {
+TEST_CASE("all_finite checks the scaled values", "[kernels]") {
   for (const KernelTable* const arch : architectures())
     for (const float largest : {0x1p96F, 0x1.fffffep95F}) {
       std::vector<float> x(37, -1.0F);

@@ -82,7 +82,7 @@ TEST_CASE("a failed load stays failed, whatever is called", "[models]") {
   check_error({ErrorCode::mismatch, "model.safetensors", "", {"missing"}}, [&] { empty.finish(); });
 }
 
-TEST_CASE("two tensors in a shape with two parts do not make up for one with three parts", "[models]") {
+TEST_CASE("a fused tensor with only two of its three parts is refused", "[models]") {
   const Checkpoint wrong = with_tensors(stock("tiny-modernbert"), [](Tensors& tensors) {
     FileTensor& fused = named(tensors, "model.layers.1.attn.Wqkv.weight");
     fused.shape[0] = 64;

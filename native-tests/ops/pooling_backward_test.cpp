@@ -13,7 +13,7 @@ namespace ops_pooling_backward_test {
 
 constexpr Pooling kPoolings[] = {Pooling::mean, Pooling::cls, Pooling::max, Pooling::lasttoken, Pooling::weightedmean, Pooling::mean_sqrt_len};
 
-TEST_CASE("gradients of each pooling are its slopes, and 0 for padding and for rows before the first text", "[ops][backward]") {
+TEST_CASE("gradients of each pooling are its slopes, and 0 for padding and for positions before the first pooled one", "[ops][backward]") {
   constexpr std::int64_t B = 3, L = 7, E = 4;
   Generator random(1);
   std::vector<std::uint8_t> attend(B * L, 1);

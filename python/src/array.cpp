@@ -44,7 +44,7 @@ Strides strides_of(const Array& array) {
 
 template <class Array>
 Shape shape_of(const Array& array, const char* op, const char* argument) {
-  if (array.ndim() > Shape::kMaxRank) detail::fail(ErrorCode::shape, op, argument, {"rank 8 or less"}, {"rank ", array.ndim()});
+  if (array.ndim() > Shape::kMaxRank) detail::fail(ErrorCode::shape, op, argument, {"a rank of at most 8"}, {"rank ", array.ndim()});
   return to_shape(std::span(array.shape_ptr(), array.ndim()));
 }
 

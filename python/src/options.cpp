@@ -43,9 +43,11 @@ Raises DtypeError unless the mask holds real numbers. The call that uses it rais
 >>> causal = attn.Mask.attend(np.tril(np.ones((3, 3))))
 >>> attn.scaled_dot_product_attention(x, x, x, mask=causal).output[0]
 array([1., 0., 0.], dtype=float32))")
-      .def_static("attend", &make_mask<MaskKind::attend>, nb::arg("mask"),
-                  "Allows keys whose number is not 0 (torch's scaled_dot_product_attention, ONNX, Hugging Face's attention_mask). Copies the numbers.")
-      .def_static("block", &make_mask<MaskKind::block>, nb::arg("mask"), "Blocks keys whose number is not 0 (torch's nn.MultiheadAttention). Copies the numbers.")
+      .def_static(
+          "attend", &make_mask<MaskKind::attend>, nb::arg("mask"),
+          "Allows keys whose number is not 0 (torch's scaled_dot_product_attention, ONNX, Hugging Face's attention_mask). Copies the numbers.")
+      .def_static("block", &make_mask<MaskKind::block>, nb::arg("mask"),
+                  "Blocks keys whose number is not 0 (torch's nn.MultiheadAttention). Copies the numbers.")
       .def_static("additive", &make_mask<MaskKind::additive>, nb::arg("mask"),
                   "Adds numbers to the scaled scores; -infinity blocks. Refers to float32 memory if its rows have no gaps, else copies it.");
 }

@@ -143,8 +143,8 @@ void watch_process() {
     PyEval_RestoreThread(state);
   }));
   nb::module_::import_("os").attr("register_at_fork")(nb::arg("before") = nb::cpp_function(&before_fork),
-                                                     nb::arg("after_in_parent") = nb::cpp_function(&after_fork_in_parent),
-                                                     nb::arg("after_in_child") = nb::cpp_function(&after_fork_in_child));
+                                                      nb::arg("after_in_parent") = nb::cpp_function(&after_fork_in_parent),
+                                                      nb::arg("after_in_child") = nb::cpp_function(&after_fork_in_child));
 }
 
 double Signals::now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }

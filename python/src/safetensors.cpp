@@ -30,7 +30,8 @@ types, OutOfMemoryError.
         const std::vector<std::uint8_t> bytes = run(std::nullopt, [&] { return attn::write_safetensors(state.views(), metadata); });
         return nb::bytes(bytes.data(), bytes.size());
       },
-      nb::arg("tensors"), nb::arg("metadata") = nb::dict(), R"(Writes tensors as the bytes of a safetensors file (safetensors.numpy.save). read_safetensors() reads them back bit for bit.
+      nb::arg("tensors"), nb::arg("metadata") = nb::dict(),
+      R"(Writes tensors as the bytes of a safetensors file (safetensors.numpy.save). read_safetensors() reads them back bit for bit.
 
 tensors: arrays by name; they are written as F32, sorted by the bytes of their names.
 metadata: texts by name, for the file's header.
@@ -38,7 +39,7 @@ metadata: texts by name, for the file's header.
 Raises ArgumentError for a name or metadata that is not UTF-8, ShapeError for a rank above 8, DtypeError.
 
 >>> len(attn.write_safetensors({"x": np.zeros((2, 3))}))
-88)");
+96)");
 }
 
 }  // namespace attn::python

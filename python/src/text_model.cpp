@@ -139,8 +139,9 @@ std::optional<Side> side_of(const Word<kSideNames>& truncation_side, const char*
 FloatArray embed(const Model& self, const SingleTexts& given, std::optional<std::int64_t> max_length, bool truncation,
                  const Word<kPoolingNames>& pooling, std::optional<bool> normalize, std::int64_t batch_size, const std::optional<std::string>& prompt,
                  const std::optional<std::string>& prompt_name, bool add_special_tokens, const Word<kSideNames>& truncation_side,
-                 const Done& on_progress) {
+                 const TruncatedList& truncated_texts, const Done& on_progress) {
   constexpr const char* kOp = "embed";
+  Truncated truncated(truncated_texts, kOp);
   const GivenTexts texts(given, kOp, false);
   const EmbedOptions options{.max_length = max_length,
                              .truncation = truncation,
@@ -151,14 +152,19 @@ FloatArray embed(const Model& self, const SingleTexts& given, std::optional<std:
                              .prompt_name = prompt_name,
                              .on_progress = progress_of(on_progress),
                              .add_special_tokens = add_special_tokens,
-                             .truncation_side = side_of(truncation_side, kOp)};
-  return to_python(self.read(kOp, [&](const TextModel& model) { return model.embed(texts.texts, options); }));
+                             .truncation_side = side_of(truncation_side, kOp),
+                             .truncated = truncated.flags()};
+  const Array<float> vectors = self.read(kOp, [&](const TextModel& model) { return model.embed(texts.texts, options); });
+  truncated.fill();
+  return to_python(vectors);
 }
 
 Typed<"list[list[attn.LabelScore]]"> classify(const Model& self, const Texts& given, std::optional<std::int64_t> top_k,
                                               std::optional<std::int64_t> max_length, bool truncation, std::int64_t batch_size,
-                                              bool add_special_tokens, const Word<kSideNames>& truncation_side, const Done& on_progress) {
+                                              bool add_special_tokens, const Word<kSideNames>& truncation_side, const TruncatedList& truncated_texts,
+                                              const Done& on_progress) {
   constexpr const char* kOp = "classify";
+  Truncated truncated(truncated_texts, kOp);
   const GivenTexts texts(given, kOp);
   const ClassifyOptions options{.max_length = max_length,
                                 .truncation = truncation,
@@ -166,10 +172,12 @@ Typed<"list[list[attn.LabelScore]]"> classify(const Model& self, const Texts& gi
                                 .on_progress = progress_of(on_progress),
                                 .add_special_tokens = add_special_tokens,
                                 .truncation_side = side_of(truncation_side, kOp),
-                                .top_k = top_k};
+                                .top_k = top_k,
+                                .truncated = truncated.flags()};
   const auto scores = self.read(kOp, [&](const TextModel& model) {
     return texts.are_pairs ? model.classify_pairs(texts.pairs, options) : model.classify(texts.texts, options);
   });
+  truncated.fill();
   nb::list all;
   for (const std::vector<LabelScore>& of_text : scores) {
     nb::list list;
@@ -182,8 +190,10 @@ Typed<"list[list[attn.LabelScore]]"> classify(const Model& self, const Texts& gi
 Typed<"list[list[attn.Entity]]"> classify_tokens(const Model& self, const SingleTexts& given, const Word<kAggregationNames>& aggregation,
                                                  std::optional<std::int64_t> stride, std::vector<std::string> ignore_labels,
                                                  std::optional<std::int64_t> max_length, bool truncation, std::int64_t batch_size,
-                                                 bool add_special_tokens, const Word<kSideNames>& truncation_side, const Done& on_progress) {
+                                                 bool add_special_tokens, const Word<kSideNames>& truncation_side,
+                                                 const TruncatedList& truncated_texts, const Done& on_progress) {
   constexpr const char* kOp = "classify_tokens";
+  Truncated truncated(truncated_texts, kOp);
   const GivenTexts texts(given, kOp, false);
   const ClassifyTokensOptions options{.max_length = max_length,
                                       .truncation = truncation,
@@ -193,8 +203,10 @@ Typed<"list[list[attn.Entity]]"> classify_tokens(const Model& self, const Single
                                       .batch_size = batch_size,
                                       .on_progress = progress_of(on_progress),
                                       .add_special_tokens = add_special_tokens,
-                                      .truncation_side = side_of(truncation_side, kOp)};
+                                      .truncation_side = side_of(truncation_side, kOp),
+                                      .truncated = truncated.flags()};
   const auto found = self.read(kOp, [&](const TextModel& model) { return model.classify_tokens(texts.texts, options); });
+  truncated.fill();
   nb::list all;
   for (std::size_t i = 0; i < found.size(); ++i) {
     const nb::list counted = places(texts.texts[i], offsets_of(found[i]));
@@ -275,8 +287,7 @@ Typed<"list[list[attn.Answer]]"> answers(const Model& self, const Questions& que
   if (!has_one_context && contexts.texts.size() != count)
     detail::fail(ErrorCode::argument, kOp, "context", {count, " texts, as many as questions"}, {"a list of ", contexts.texts.size()});
   std::vector<std::pair<std::string, std::string>> pairs;
-  for (std::size_t i = 0; i < count; ++i)
-    pairs.emplace_back(questions.texts[has_one_question ? 0 : i], contexts.texts[has_one_context ? 0 : i]);
+  for (std::size_t i = 0; i < count; ++i) pairs.emplace_back(questions.texts[has_one_question ? 0 : i], contexts.texts[has_one_context ? 0 : i]);
   const AnswerOptions options = answer_options(given...);
   const auto found = self.read(kOp, [&](const TextModel& model) { return model.answer_all(pairs, options); });
   nb::list all;
@@ -287,8 +298,10 @@ Typed<"list[list[attn.Answer]]"> answers(const Model& self, const Questions& que
 Typed<"list[attn.RankedDocument]"> rank(const Model& self, const std::string& query, const SingleTexts& given, std::optional<std::int64_t> top_k,
                                         std::optional<std::int64_t> max_length, bool truncation, std::int64_t batch_size,
                                         const std::optional<std::string>& prompt, const std::optional<std::string>& prompt_name,
-                                        bool add_special_tokens, const Word<kSideNames>& truncation_side, const Done& on_progress) {
+                                        bool add_special_tokens, const Word<kSideNames>& truncation_side, const TruncatedList& truncated_texts,
+                                        const Done& on_progress) {
   constexpr const char* kOp = "rank";
+  Truncated truncated(truncated_texts, kOp);
   const GivenTexts documents(given, kOp, false, "documents");
   const RankOptions options{.max_length = max_length,
                             .truncation = truncation,
@@ -298,10 +311,12 @@ Typed<"list[attn.RankedDocument]"> rank(const Model& self, const std::string& qu
                             .add_special_tokens = add_special_tokens,
                             .truncation_side = side_of(truncation_side, kOp),
                             .prompt = prompt,
-                            .prompt_name = prompt_name};
+                            .prompt_name = prompt_name,
+                            .truncated = truncated.flags()};
+  const auto ranked = self.read(kOp, [&](const TextModel& model) { return model.rank(query, documents.texts, options); });
+  truncated.fill();
   nb::list list;
-  for (const RankedDocument& each : self.read(kOp, [&](const TextModel& model) { return model.rank(query, documents.texts, options); }))
-    list.append(make_result("RankedDocument", each.index, each.score));
+  for (const RankedDocument& each : ranked) list.append(make_result("RankedDocument", each.index, each.score));
   return list;
 }
 
@@ -504,7 +519,7 @@ numbers, OutOfMemoryError.
   model.def("embed", &embed, nb::arg("texts"), nb::kw_only(), nb::arg("max_length") = nb::none(), nb::arg("truncation") = true,
             nb::arg("pooling") = nb::none(), nb::arg("normalize") = nb::none(), nb::arg("batch_size") = 32, nb::arg("prompt") = nb::none(),
             nb::arg("prompt_name") = nb::none(), nb::arg("add_special_tokens") = true, nb::arg("truncation_side") = nb::none(),
-            nb::arg("on_progress") = nb::none(),
+            nb::arg("truncated") = nb::none(), nb::arg("on_progress") = nb::none(),
             R"(Computes one vector per text, like SentenceTransformer.encode (Reimers & Gurevych 2019).
 
 Hidden states are pooled over the tokens, go through the checkpoint's Dense module if it has one, and are normalized if the checkpoint
@@ -516,6 +531,7 @@ pooling: 'mean', 'cls', 'max', 'lasttoken', 'weightedmean' or 'mean_sqrt_len'; d
 normalize: scale vectors to length 1; default as in the checkpoint.
 batch_size: texts per batch.
 prompt: a text before each text. prompt_name: a prompt of config_sentence_transformers.json; default the file's default prompt; '' is none.
+truncated: a list that receives for each text whether it was truncated.
 on_progress: function of (done, total), called after each batch; if it raises, the call ends.
 
 Returns (N,E). Raises ConfigError, and the errors of tokenize() and forward().
@@ -524,8 +540,8 @@ Returns (N,E). Raises ConfigError, and the errors of tokenize() and forward().
 >>> model.embed(["A warm film.", "Far too long."]).shape
 (2, 64))");
   model.def("classify", &classify, nb::arg("texts"), nb::kw_only(), nb::arg("top_k") = nb::none(), nb::arg("max_length") = nb::none(),
-            nb::arg("truncation") = true, nb::arg("batch_size") = 32, nb::arg("add_special_tokens") = true,
-            nb::arg("truncation_side") = nb::none(), nb::arg("on_progress") = nb::none(),
+            nb::arg("truncation") = true, nb::arg("batch_size") = 32, nb::arg("add_special_tokens") = true, nb::arg("truncation_side") = nb::none(),
+            nb::arg("truncated") = nb::none(), nb::arg("on_progress") = nb::none(),
             R"(Scores the labels of each text or pair of texts, like transformers' TextClassificationPipeline.
 
 Scores are the softmax of the logits; the sigmoid of each if the checkpoint is for several labels at once or has one label; the logits
@@ -535,7 +551,7 @@ for a regression. If a cross-encoder's files specify another activation, pairs u
 texts: a text, a list of texts, or a list of pairs.
 top_k: number of labels per text; default all.
 max_length, truncation, add_special_tokens, truncation_side: as in tokenize().
-batch_size, on_progress: as in embed().
+batch_size, truncated, on_progress: as in embed().
 
 Returns a list of LabelScore per text, by falling score. Raises UnsupportedError if the model has no such head, ConfigError for top_k below 1,
 and the errors of embed().
@@ -546,7 +562,7 @@ and the errors of embed().
   model.def("classify_tokens", &classify_tokens, nb::arg("texts"), nb::kw_only(), nb::arg("aggregation") = "simple", nb::arg("stride") = nb::none(),
             nb::arg("ignore_labels") = std::vector<std::string>{"O"}, nb::arg("max_length") = nb::none(), nb::arg("truncation") = true,
             nb::arg("batch_size") = 32, nb::arg("add_special_tokens") = true, nb::arg("truncation_side") = nb::none(),
-            nb::arg("on_progress") = nb::none(),
+            nb::arg("truncated") = nb::none(), nb::arg("on_progress") = nb::none(),
             R"(Finds named entities (NER) or labels tokens, like transformers' TokenClassificationPipeline.
 
 texts: a text or a list of texts.
@@ -557,7 +573,7 @@ stride: read an overlong text in windows that share this many tokens. If entitie
 Without it a long text is truncated.
 ignore_labels: labels to leave out.
 max_length, truncation, add_special_tokens, truncation_side: as in tokenize().
-batch_size, on_progress: as in embed().
+batch_size, truncated, on_progress: as in embed().
 
 Returns a list of Entity per text. Raises UnsupportedError for another head or a tokenizer that attn does not read itself, ConfigError for
 a stride that leaves no room, or with 'none', and the errors of embed().
@@ -612,7 +628,8 @@ question that leaves no room, ConfigError for a stride that leaves none, Unsuppo
                 "Answers one question from each of several contexts.");
   model.def("rank", &rank, nb::arg("query"), nb::arg("documents"), nb::kw_only(), nb::arg("top_k") = nb::none(), nb::arg("max_length") = nb::none(),
             nb::arg("truncation") = true, nb::arg("batch_size") = 32, nb::arg("prompt") = nb::none(), nb::arg("prompt_name") = nb::none(),
-            nb::arg("add_special_tokens") = true, nb::arg("truncation_side") = nb::none(), nb::arg("on_progress") = nb::none(),
+            nb::arg("add_special_tokens") = true, nb::arg("truncation_side") = nb::none(), nb::arg("truncated") = nb::none(),
+            nb::arg("on_progress") = nb::none(),
             R"(Sorts documents by relevance to a query with a cross-encoder, like sentence-transformers' CrossEncoder.rank.
 
 The model has a head with one label. Scores use the activation of its files, else a sigmoid.
@@ -621,7 +638,7 @@ query: a text.
 documents: a list of texts.
 top_k: number of results, default all.
 max_length, truncation, add_special_tokens, truncation_side: as in tokenize().
-batch_size, on_progress: as in embed().
+batch_size, truncated, on_progress: as in embed().
 prompt, prompt_name: a text before the query, as in embed().
 
 Returns a list of RankedDocument. Raises UnsupportedError for another head, and the errors of embed().
@@ -727,7 +744,7 @@ be written.)");
           nb::arg("token"), R"(Returns the id of a token, or None if it is not in the vocabulary.
 
 >>> attn.TextModel.load("testdata/models/sentiment").token_to_id("film")
-25)")
+222)")
       .def(
           "id_to_token",
           [](const Model& self, std::int64_t id) { return self.read("id_to_token", [&](const TextModel& of) { return of.id_to_token(id); }); },

@@ -96,6 +96,17 @@ nb::list GivenTexts::places(std::size_t i, const TokenOffsets& offsets, const To
   return list;
 }
 
+Truncated::Truncated(const TruncatedList& given, const char* op) : list_(given) {
+  if (!list_.is_none() && !PyList_Check(list_.ptr()))
+    detail::fail(ErrorCode::argument, op, "truncated", {"a list"}, {nb::cast<std::string>(list_.type().attr("__name__"))});
+}
+
+void Truncated::fill() const {
+  if (list_.is_none()) return;
+  list_.attr("clear")();
+  for (const bool each : flags_) list_.attr("append")(each);
+}
+
 GivenWords::GivenWords(nb::handle given, const char* op) {
   if (PyUnicode_Check(given.ptr()) || !nb::hasattr(given, "__iter__"))
     detail::fail(ErrorCode::argument, op, "texts", {"lists of words"}, {nb::cast<std::string>(given.type().attr("__name__"))});
@@ -104,7 +115,8 @@ GivenWords::GivenWords(nb::handle given, const char* op) {
     const bool is_pair = is_list(each) && nb::len(each) == 2 && is_list(each[0]);
     if (index == 0) are_pairs = is_pair;
     if (are_pairs && !is_pair)
-      detail::fail(ErrorCode::argument, op, detail::text({"texts[", index, "]"}), {"a pair of lists like the first element"}, {nb::cast<std::string>(each.type().attr("__name__"))});
+      detail::fail(ErrorCode::argument, op, detail::text({"texts[", index, "]"}), {"a pair of lists like the first element"},
+                   {nb::cast<std::string>(each.type().attr("__name__"))});
     if (are_pairs)
       pairs.emplace_back(words_of(each[0], op, index), words_of(each[1], op, index));
     else

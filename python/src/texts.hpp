@@ -38,6 +38,20 @@ struct GivenTexts {
   nb::list places(std::size_t i, const TokenOffsets& offsets, const TokenSequences& sequences) const;
 };
 
+using TruncatedList = Typed<"list[bool]">;
+
+/// The caller's list that receives which texts were truncated, or None.
+struct Truncated {
+  Truncated(const TruncatedList& given, const char* op);
+
+  std::vector<bool>* flags() { return list_.is_none() ? nullptr : &flags_; }
+  void fill() const;
+
+ private:
+  nb::object list_;
+  std::vector<bool> flags_;
+};
+
 /// Throws ARGUMENT with the index of a wrong element.
 struct GivenWords {
   std::vector<Words> lists;

@@ -78,6 +78,10 @@ def test_rank_sorts_by_the_scores_of_classify() -> None:
     scores = [of_pair[0].score for of_pair in model.classify([(query, document) for document in documents])]
     assert ranked == [attn.RankedDocument(i, scores[i]) for i in sorted(range(4), key=lambda i: -scores[i])]
     assert model.rank(query, iter(documents), top_k=2) == ranked[:2]
+    truncated: list[bool] = []
+    model.rank(query, documents, max_length=9, truncated=truncated)
+    assert truncated == model.tokenize([(query, document) for document in documents], max_length=9).truncated
+    assert set(truncated) == {False, True}
     assert model.rank(query, []) == []
 
 
@@ -127,6 +131,26 @@ def test_special_tokens_and_the_truncation_side_affect_every_task() -> None:
         assert call(max_length=6, add_special_tokens=False) != right
         with pytest.raises(attn.ConfigError, match="truncation_side"):
             call(truncation_side="middle")
+
+
+def test_truncated_texts_are_reported_in_a_list() -> None:
+    model, ner = model_of("tiny-bert"), model_of("tiny-bert-ner")
+    texts = ["good", "It was good, it was bad, it was good."]
+    for call in (
+        lambda **options: model.embed(texts, max_length=6, **options),
+        lambda **options: model.classify(texts, max_length=6, **options),
+        lambda **options: model.classify([("a", text) for text in texts], max_length=6, **options),
+        lambda **options: ner.classify_tokens(texts, max_length=6, **options),
+    ):
+        found = [True] * 5
+        call(truncated=found)
+        assert found == [False, True]
+        with pytest.raises(attn.ArgumentError, match="truncated is tuple, expected a list"):
+            call(truncated=())
+    ner.classify_tokens(texts, max_length=6, stride=1, truncated=found)
+    assert found == [False, False]
+    model.embed([], truncated=found)
+    assert found == []
 
 
 def test_lists_of_texts_give_the_results_of_their_texts() -> None:

@@ -43,7 +43,8 @@ def main(folder: Path) -> None:
 
     model = attn.TextModel.load(folder, weights="float32", threads=1)
     assert_type(model, attn.TextModel)
-    assert_type(model.embed("a film"), Floats)
+    truncated: list[bool] = []
+    assert_type(model.embed("a film", truncated=truncated), Floats)
     for scores in model.classify([("a", "b")]):
         for label, score in scores:
             assert_type(label, str)

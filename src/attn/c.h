@@ -283,14 +283,14 @@ ATTN_API const char* attn_text_model_note(const attn_text_model* model, size_t i
 ATTN_API attn_status attn_text_model_mask_token(const attn_text_model* model, char** token, attn_error** error);
 
 typedef struct attn_embed_options {
-  int64_t max_length;      /**< 0: the model's */
-  bool truncation;         /**< false: an overlong text is OUT_OF_RANGE */
-  const char* pooling;     /**< "mean", "cls", ...; NULL: the model's */
-  int normalize;           /**< 1, 0, or -1: the model's */
-  int64_t batch_size;      /**< does not change any bit */
-  const char* prompt;      /**< put before each text; NULL: the model's */
-  const char* prompt_name; /**< one of config_sentence_transformers.json; NULL: the model's */
-  bool add_special_tokens; /**< add [CLS] and so on around a text */
+  int64_t max_length;          /**< 0: the model's */
+  bool truncation;             /**< false: an overlong text is OUT_OF_RANGE */
+  const char* pooling;         /**< "mean", "cls", ...; NULL: the model's */
+  int normalize;               /**< 1, 0, or -1: the model's */
+  int64_t batch_size;          /**< does not change any bit */
+  const char* prompt;          /**< put before each text; NULL: the model's */
+  const char* prompt_name;     /**< one of config_sentence_transformers.json; NULL: the model's */
+  bool add_special_tokens;     /**< add [CLS] and so on around a text */
   const char* truncation_side; /**< "left" or "right"; NULL: the model's */
 } attn_embed_options;
 

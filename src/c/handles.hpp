@@ -21,7 +21,6 @@
 #include "attn/core.hpp"
 #include "attn/tensor/large_pages.hpp"
 
-
 namespace attn::c {
 
 template <class T>

@@ -136,15 +136,21 @@ std::string size_of(const Json& config, std::initializer_list<std::string_view> 
 
 int inspect(const fs::path& folder) {
   if (!fs::is_directory(folder)) {
-    command::print_error("FOLDER is " + folder.string() + ", which is no folder; expected that of a model");
+    command::print_error("FOLDER is " + folder.string() + ", which is not a folder, expected a model folder");
     return 1;
   }
   std::uintmax_t files = 0, bytes = 0;
-  for (const auto& entry : fs::recursive_directory_iterator(folder))
-    if (entry.is_regular_file()) {
-      ++files;
-      bytes += entry.file_size();
-    }
+  // Links to nothing and unreadable folders are skipped.
+  std::error_code failed;
+  fs::recursive_directory_iterator at(folder, fs::directory_options::skip_permission_denied, failed);
+  for (; !failed && at != fs::end(at); at.increment(failed)) {
+    std::error_code unreadable;
+    const bool is_file = at->is_regular_file(unreadable);
+    const std::uintmax_t size = is_file ? at->file_size(unreadable) : 0;
+    if (!is_file || unreadable) continue;
+    ++files;
+    bytes += size;
+  }
   const fs::path base = base_of(folder);
   const Json config = read(base / "config.json"), tokenizer = read(base / "tokenizer.json");
   const Json* const names = config.find("architectures");
@@ -184,8 +190,8 @@ constexpr std::string_view kWeights[] = {"float32", "float16", "int8"};
 
 int convert(const fs::path& folder, const fs::path& out, attn::FileWeights weights) {
   const bool exists = fs::exists(out);
-  if (exists && !fs::is_directory(out)) throw Misuse{"OUT is " + out.string() + ", which is a file; expected a new folder"};
-  if (exists && !fs::is_empty(out)) throw Misuse{"OUT is " + out.string() + ", which is not empty; expected a new folder"};
+  if (exists && !fs::is_directory(out)) throw Misuse{"OUT is " + out.string() + ", which is a file, expected a new folder"};
+  if (exists && !fs::is_empty(out)) throw Misuse{"OUT is " + out.string() + ", which is not empty, expected a new folder"};
   const attn::Weights kept = weights == attn::FileWeights::int8 ? attn::Weights::int8 : attn::Weights::float32;
   const attn::TextModel model = attn::TextModel::load(folder.string(), {.weights = kept});
   const command::OnSignal on_signal([&] {

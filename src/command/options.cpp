@@ -123,13 +123,13 @@ std::string checked(const std::string& name, std::string_view wanted, const std:
   const std::string option = "--" + name;
   const Words choices = split(wanted, '|');
   const int least = name == "stride" ? 0 : 1;
-  const std::string expected = wanted == "N" ? "expected a whole number from " + std::to_string(least) + " to 999999" : "expected a " + lower(wanted);
-  if (value.empty()) throw Misuse{option + " is missing; " + (choices.size() > 1 ? "there are " + join(choices) : expected)};
+  const std::string expected = ", expected a " + (wanted == "N" ? "whole number from " + std::to_string(least) + " to 999999" : lower(wanted));
+  if (value.empty()) throw Misuse{option + " is missing" + (choices.size() > 1 ? ", expected one of " + join(choices) : expected)};
   if (choices.size() > 1 && std::find(choices.begin(), choices.end(), value) == choices.end())
-    throw Misuse{option + " is " + value + "; " + hint(value, choices)};
+    throw Misuse{option + " is " + value + expected_one_of(value, choices)};
   if (wanted != "N") return value;
   const bool digits = value.size() <= 6 && value.find_first_not_of("0123456789") == std::string::npos;
-  if (!digits || std::stoi(value) < least) throw Misuse{option + " is " + value + "; " + expected};
+  if (!digits || std::stoi(value) < least) throw Misuse{option + " is " + value + expected};
   return value;
 }
 
@@ -139,7 +139,7 @@ struct Given {
 
 }  // namespace
 
-std::string hint(std::string_view name, std::span<const std::string_view> known) {
+std::string expected_one_of(std::string_view name, std::span<const std::string_view> known) {
   const std::string wanted = plain(name).substr(0, 64);
   std::size_t least = std::max<std::size_t>(2, wanted.size() / 3) + 1;
   std::string_view best;
@@ -151,7 +151,7 @@ std::string hint(std::string_view name, std::span<const std::string_view> known)
   // A part of the name also counts as near.
   for (const std::string_view each : known)
     if (best.empty() && wanted.find(plain(each)) != std::string::npos) best = each;
-  return best.empty() ? "there are " + join(known) : "did you mean " + std::string(best) + "?";
+  return ", expected one of " + join(known) + (best.empty() ? "" : ". Did you mean " + std::string(best) + "?");
 }
 
 std::string_view Call::text(std::string_view name, std::string_view otherwise) const {
@@ -197,7 +197,8 @@ std::variant<Call, Help, Version> read_call(std::span<char* const> arguments) {
     const std::size_t equals = std::min(argument.find('='), argument.size());
     const std::size_t first = std::min(argument.find_first_not_of('-'), equals);
     const std::string name = argument == "-h" ? "help" : argument.substr(first, equals - first);
-    if (std::find(known.begin(), known.end(), name) == known.end()) throw Misuse{argument.substr(0, equals) + " is no option; " + hint(name, known)};
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      throw Misuse{"option " + argument.substr(0, equals) + " is unknown" + expected_one_of(name, known)};
     if (name == "help")
       help = true;
     else if (name == "version")
@@ -218,14 +219,14 @@ std::variant<Call, Help, Version> read_call(std::span<char* const> arguments) {
   if (command == nullptr) {
     Words names;
     for (const Command& each : commands()) names.push_back(each.name);
-    throw Misuse{call.command + " is no command; " + hint(call.command, names)};
+    throw Misuse{"command is " + call.command + expected_one_of(call.command, names)};
   }
   call.paths.assign(words.begin() + 1, words.end());
   const Words names = split(command->takes, ' ');
   const auto least =
       static_cast<std::size_t>(std::count_if(names.begin(), names.end(), [](std::string_view each) { return !each.starts_with('['); }));
   if (call.paths.size() < least || call.paths.size() > names.size())
-    throw Misuse{call.command + " takes " + std::string(command->takes) + ", got " + std::to_string(call.paths.size()) + " of them"};
+    throw Misuse{call.command + " has " + std::to_string(call.paths.size()) + " arguments, expected " + std::string(command->takes)};
   for (std::size_t i = 0; i < call.paths.size(); ++i)
     if (call.paths[i].empty())
       throw Misuse{(names[i].starts_with('[') ? std::string(names[i].substr(1, names[i].size() - 2)) : std::string(names[i])) + " is empty"};

@@ -14,7 +14,7 @@ struct Misuse {
   std::string what;
 };
 
-std::string hint(std::string_view name, std::span<const std::string_view> known);
+std::string expected_one_of(std::string_view name, std::span<const std::string_view> known);
 
 struct Call {
   std::string command;

@@ -240,7 +240,7 @@ struct BadLine {
 
 std::string string_of(const Json& object, std::string_view name) {
   const Json* const value = object.find(name);
-  if (value == nullptr || value->string() == nullptr) throw BadLine{std::string(name) + " is " + (value == nullptr ? "missing" : "no string")};
+  if (value == nullptr || value->string() == nullptr) throw BadLine{std::string(name) + " is " + (value == nullptr ? "missing" : "not a string")};
   return *value->string();
 }
 
@@ -289,7 +289,7 @@ Query query_of(std::string_view command, std::string line, bool is_first, bool i
   if (line.ends_with('\r')) line.pop_back();
   if (!is_json) return {std::move(line), "", {}};
   const Json value = json_of(line);
-  if (value.object() == nullptr) throw BadLine{"is JSON, but no object"};
+  if (value.object() == nullptr) throw BadLine{"is not a JSON object"};
   if (command == "answer") {
     std::string question = string_of(value, "question");
     return {std::move(question), string_of(value, "context"), {}};
@@ -297,9 +297,9 @@ Query query_of(std::string_view command, std::string line, bool is_first, bool i
   if (command != "rank") return {string_of(value, "text"), "", {}};
   Query query{string_of(value, "query"), "", {}};
   const Json* const documents = value.find("documents");
-  if (documents == nullptr || documents->array() == nullptr) throw BadLine{"documents is no list of strings"};
+  if (documents == nullptr || documents->array() == nullptr) throw BadLine{"documents is not a list of strings"};
   for (const Json& each : *documents->array()) {
-    if (each.string() == nullptr) throw BadLine{"documents is no list of strings"};
+    if (each.string() == nullptr) throw BadLine{"documents is not a list of strings"};
     query.documents.push_back(*each.string());
   }
   return query;
@@ -403,9 +403,9 @@ void run_texts(const Call& call) {
   const auto* const kind = std::find_if(std::begin(kKinds), std::end(kKinds), [&](const Kind& each) { return each.name == call.command; });
   const bool npy = call.text("output") == "npy";
   const std::optional<std::string> out = call.has("out") ? std::optional<std::string>(call.text("out")) : std::nullopt;
-  if (npy && !out && isatty(STDOUT_FILENO) != 0) throw Misuse{"--output npy is nothing to read; --out PATH writes it to a file"};
+  if (npy && !out && isatty(STDOUT_FILENO) != 0) throw Misuse{"standard output is a terminal, expected a file for --output npy. Use --out PATH."};
   if (out && is_same_file(*out, call.paths.size() > 1 ? &call.paths[1] : nullptr))
-    throw Misuse{"--out is " + *out + ", which is the input; expected another file"};
+    throw Misuse{"--out is " + *out + ", which is the input, expected another file"};
   std::ifstream file;
   std::optional<std::uintmax_t> size;
   if (call.paths.size() > 1) {

@@ -4,7 +4,7 @@
  */
 import { strict as assert } from 'node:assert';
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { after, test } from 'node:test';
 import { load } from 'attn';
@@ -89,6 +89,12 @@ test('inspect prints architecture, sizes, tokenizer, modules, weights and head o
   ])
     assert.match(stdout, line);
   assert.match(both('inspect', bert).stdout, /^head {8}3 labels: negative, neutral, positive$/m);
+  // An interrupted download of the Hub leaves links to nothing.
+  const linked = join(work, 'linked');
+  mkdirSync(linked);
+  for (const [name, bytes] of Object.entries(filesOf(bert))) writeFileSync(join(linked, name), bytes);
+  symlinkSync('../blobs/gone', join(linked, 'vocab.txt'));
+  assert.equal(both('inspect', linked).stdout, both('inspect', bert).stdout);
 });
 
 test('inspect describes an unsupported model, gives the reason and exits with 1', limit, () => {
@@ -118,7 +124,7 @@ test('inspect describes an unsupported model, gives the reason and exits with 1'
     assert.deepEqual(both('inspect', path), {
       status: 1,
       stdout: '',
-      stderr: `attn: FOLDER is ${path}, which is no folder; expected that of a model\n`,
+      stderr: `attn: FOLDER is ${path}, which is not a folder, expected a model folder\n`,
     });
   assert.ok(!existsSync(join(work, 'never')));
 });
@@ -146,34 +152,37 @@ test('convert to float16 names a tensor with values out of range and writes noth
 
 test('an invalid call exits with 2 and names the mistake with a hint', limit, () => {
   const wrong = [
-    [['inspct', bert], /^attn: inspct is no command; did you mean inspect\?$/m],
-    [['export', bert], /^attn: export is no command; /m],
-    [['convert', bert, 'out', '--wieghts', 'int8'], /^attn: --wieghts is no option; did you mean weights\?$/m],
-    [['convert', bert, 'out', '--weights', 'int9'], /^attn: --weights is int9; did you mean int8\?$/m],
-    [['convert', bert, 'out', '--weights=flaot16'], /^attn: --weights is flaot16; did you mean float16\?$/m],
-    [['convert', bert, 'out'], /^attn: --weights is missing; there are float32, float16, int8$/m],
-    [['convert', bert, 'out', '--weights'], /^attn: --weights is missing; /m],
-    [['convert', bert, '--weights', 'int8'], /^attn: convert takes FOLDER OUT, got 1 of them$/m],
-    [['inspect'], /^attn: inspect takes FOLDER, got 0 of them$/m],
+    [['inspct', bert], /^attn: command is inspct, expected one of convert, inspect, .*\. Did you mean inspect\?$/m],
+    [['export', bert], /^attn: command is export, expected one of [\w, ]+$/m],
+    [['convert', bert, 'out', '--wieghts', 'int8'], /^attn: option --wieghts is unknown, expected one of help, .*\. Did you mean weights\?$/m],
+    [['convert', bert, 'out', '--weights', 'int9'], /^attn: --weights is int9, expected one of float32, float16, int8\. Did you mean int8\?$/m],
+    [['convert', bert, 'out', '--weights=flaot16'], /^attn: --weights is flaot16, expected one of float32, float16, int8\. Did you mean float16\?$/m],
+    [['convert', bert, 'out'], /^attn: --weights is missing, expected one of float32, float16, int8$/m],
+    [['convert', bert, 'out', '--weights'], /^attn: --weights is missing, /m],
+    [['convert', bert, '--weights', 'int8'], /^attn: convert has 1 arguments, expected FOLDER OUT$/m],
+    [['inspect'], /^attn: inspect has 0 arguments, expected FOLDER$/m],
     [['inspect', bert, '--weights', 'int8'], /^attn: inspect takes no --weights$/m],
-    [['convert', bert, bert, '--weights', 'int8'], /^attn: OUT is .*, which is not empty; expected a new folder$/m],
-    [['convert', bert, join(bert, 'config.json'), '--weights', 'int8'], /^attn: OUT is .*, which is a file; expected a new folder$/m],
+    [['convert', bert, bert, '--weights', 'int8'], /^attn: OUT is .*, which is not empty, expected a new folder$/m],
+    [['convert', bert, join(bert, 'config.json'), '--weights', 'int8'], /^attn: OUT is .*, which is a file, expected a new folder$/m],
     [['convert', bert, '', '--weights', 'int8'], /^attn: OUT is empty$/m],
     [['inspect', ''], /^attn: FOLDER is empty$/m],
-    [['convert', bert, 'out', '--', '--weights', 'int8'], /^attn: convert takes FOLDER OUT, got 4 of them$/m],
-    [['convert', '--', bert, 'out'], /^attn: --weights is missing; /m],
-    [['embd', bert], /^attn: embd is no command; did you mean embed\?$/m],
-    [['embedding', bert], /^attn: embedding is no command; did you mean embed\?$/m],
-    [['embed'], /^attn: embed takes MODEL \[FILE\], got 0 of them$/m],
-    [['embed', bert, 'a', 'b'], /^attn: embed takes MODEL \[FILE\], got 3 of them$/m],
+    [['convert', bert, 'out', '--', '--weights', 'int8'], /^attn: convert has 4 arguments, expected FOLDER OUT$/m],
+    [['convert', '--', bert, 'out'], /^attn: --weights is missing, /m],
+    [['embd', bert], /^attn: command is embd, .*\. Did you mean embed\?$/m],
+    [['embedding', bert], /^attn: command is embedding, .*\. Did you mean embed\?$/m],
+    [['embed'], /^attn: embed has 0 arguments, expected MODEL \[FILE\]$/m],
+    [['embed', bert, 'a', 'b'], /^attn: embed has 3 arguments, expected MODEL \[FILE\]$/m],
     [['embed', bert, ''], /^attn: FILE is empty$/m],
-    [['embed', bert, '--batchsize', '3'], /^attn: --batchsize is no option; did you mean batch-size\?$/m],
-    [['embed', bert, '--batch-size', '0'], /^attn: --batch-size is 0; expected a whole number from 1 to 999999$/m],
-    [['embed', bert, '--batch-size', '1000000'], /^attn: --batch-size is 1000000; expected a whole number/m],
-    [['tag', bert, '--stride=-1'], /^attn: --stride is -1; expected a whole number from 0 to 999999$/m],
-    [['tag', bert, '--aggregation', 'frist'], /^attn: --aggregation is frist; did you mean first\?$/m],
-    [['embed', bert, '--out'], /^attn: --out is missing; expected a path$/m],
-    [['classify', bert, '--output', 'npy'], /^attn: --output is npy; there are jsonl, text$/m],
+    [['embed', bert, '--batchsize', '3'], /^attn: option --batchsize is unknown, .*\. Did you mean batch-size\?$/m],
+    [['embed', bert, '--batch-size', '0'], /^attn: --batch-size is 0, expected a whole number from 1 to 999999$/m],
+    [['embed', bert, '--batch-size', '1000000'], /^attn: --batch-size is 1000000, expected a whole number/m],
+    [['tag', bert, '--stride=-1'], /^attn: --stride is -1, expected a whole number from 0 to 999999$/m],
+    [
+      ['tag', bert, '--aggregation', 'frist'],
+      /^attn: --aggregation is frist, expected one of none, simple, first, average, max\. Did you mean first\?$/m,
+    ],
+    [['embed', bert, '--out'], /^attn: --out is missing, expected a path$/m],
+    [['classify', bert, '--output', 'npy'], /^attn: --output is npy, expected one of jsonl, text$/m],
     [['classify', bert, '--stride', '2'], /^attn: classify takes no --stride$/m],
   ];
   const before = filesOf(bert);

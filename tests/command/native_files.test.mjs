@@ -37,7 +37,7 @@ test('--out that is the input is refused, whatever its path, and the input stays
       const [script, ...file] = call;
       const { status, stderr } = shell(script, 'embed', bert, ...file, '--out', out);
       assert.equal(readFileSync(input, 'utf8'), text, out);
-      assert.deepEqual([status, stderr], [2, `attn: --out is ${out}, which is the input; expected another file\n`]);
+      assert.deepEqual([status, stderr], [2, `attn: --out is ${out}, which is the input, expected another file\n`]);
     }
 });
 

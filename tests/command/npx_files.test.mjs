@@ -43,7 +43,7 @@ test('--out refuses the input itself, by whatever name, and leaves it as it was'
     assert.deepEqual(npx('embed', bert, texts, '--out', path), {
       status: 2,
       stdout: '',
-      stderr: `attn: --out is ${path}, which is the input; expected another file\n`,
+      stderr: `attn: --out is ${path}, which is the input, expected another file\n`,
     });
     const piped = spawnSync('sh', ['-c', '"$@" < same/texts.txt', 'sh', node, ...first, 'embed', bert, '--out', path], { cwd: work, timeout });
     assert.equal(piped.status, 2);

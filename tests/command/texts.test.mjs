@@ -172,9 +172,9 @@ test('an invalid line is reported by its number, after the results of the lines 
     ['{"text":"a \\ude00\\ud83d film"}', 'has half a surrogate pair, expected whole characters'],
     ['{"text":"\\ud800",}', 'is not JSON'],
     [Buffer.from([0x7b, 0xff]), 'is not UTF-8'],
-    ['["good"]', 'is JSON, but no object'],
+    ['["good"]', 'is not a JSON object'],
     ['{"txet":"good"}', 'text is missing'],
-    ['{"text":3}', 'text is no string'],
+    ['{"text":3}', 'text is not a string'],
   ]) {
     const input = Buffer.concat([Buffer.from(good + good), Buffer.from(line), Buffer.from(`\n${good}`)]);
     const { status, stdout, stderr } = bothWith(input, 'classify', bert, '--jsonl');
@@ -185,8 +185,8 @@ test('an invalid line is reported by its number, after the results of the lines 
     assert.equal(vectors.length, 128 + 2 * 4 * 32);
   }
   for (const [line, why] of [
-    ['{"query":"good"}', 'documents is no list of strings'],
-    ['{"query":"good","documents":["a",1]}', 'documents is no list of strings'],
+    ['{"query":"good"}', 'documents is not a list of strings'],
+    ['{"query":"good","documents":["a",1]}', 'documents is not a list of strings'],
     ['{"documents":[]}', 'query is missing'],
   ])
     assert.deepEqual(bothWith(line, 'rank', scorer), { status: 1, stdout: '', stderr: `attn: line 1: ${why}\n` });
@@ -195,9 +195,12 @@ test('an invalid line is reported by its number, after the results of the lines 
     const { status, stdout, stderr } = runWith('[MASK]\nnone', program, 'fill', model('tiny-bert-mlm'));
     assert.deepEqual([status, linesOf(stdout).length], [1, 1]);
     assert.match(stderr, /^attn: line 2: ARGUMENT: fill/);
-    assert.equal(run(program, 'embed', bert, 'no such file').status, 1);
     assert.equal(run(program, 'embed', work).status, 1);
   }
+  assert.deepEqual(both('embed', bert, 'no such file').stderr, 'attn: no such file: No such file or directory\n');
+  assert.deepEqual(both('embed', bert, '.').stderr, 'attn: .: Is a directory\n');
+  assert.deepEqual(both('embed', bert, '--out', 'no/out.txt').stderr, 'attn: no/out.txt: No such file or directory\n');
+  assert.deepEqual(both('embed', bert, '--out', '.').stderr, 'attn: .: Is a directory\n');
   const misfit = (...args) => bothWith('good', ...args);
   assert.deepEqual(misfit('tag', bert), {
     status: 1,
@@ -233,7 +236,7 @@ test('JSON Lines: both programs skip blank lines, recognise .ndjson and capitals
   }
   assert.equal(bothWith('a warm film', 'classify', bert, '-').stdout, right);
   assert.equal(bothWith('a warm film', 'classify', bert, '-', '--out', '-').stdout, right);
-  assert.equal(bothWith(`${line}\n\n3\n`, 'classify', bert, '--jsonl').stderr, 'attn: line 4: is JSON, but no object\n');
+  assert.equal(bothWith(`${line}\n\n3\n`, 'classify', bert, '--jsonl').stderr, 'attn: line 4: is not a JSON object\n');
   assert.equal(bothWith('\n', 'classify', bert).stdout.split('\n').length, 2);
   assert.equal(
     bothWith('{"text":"a \\ud83d film"}', 'classify', bert, '--jsonl').stderr,

@@ -141,8 +141,14 @@ async function chromium() {
       return 1000 * metrics.find(({ name }) => name === 'TaskDuration').value;
     },
     async drop(files, x, y) {
-      for (const type of ['dragEnter', 'dragOver', 'drop'])
-        await session.send('Input.dispatchDragEvent', { type, x, y, data: { items: [], files, dragOperationsMask: 1 } });
+      const dispatch = (type) => session.send('Input.dispatchDragEvent', { type, x, y, data: { items: [], files, dragOperationsMask: 1 } });
+      const evaluate = (expression) => session.send('Runtime.evaluate', { expression, awaitPromise: true });
+      await dispatch('dragEnter');
+      // A drop is ignored until the page has accepted the drag, which a busy page does late.
+      await evaluate(`void (globalThis.attnDragged = new Promise((done) => addEventListener('dragover', () => setTimeout(done), { once: true })))`);
+      await dispatch('dragOver');
+      await evaluate('attnDragged');
+      await dispatch('drop');
       return true;
     },
     messages: () => messages,

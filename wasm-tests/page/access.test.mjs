@@ -80,7 +80,7 @@ pageTest('every control can be reached and used with the keyboard', async ({ pag
   await tabTo(page, 'Run attention', hasText);
   await driver.press('Enter');
   await page.until(({ table }) => table('Weights').rows.length === 1, 'the weights of one query');
-  await tabTo(page, 'Texts, one a line', hasName);
+  await tabTo(page, 'Texts, one per line', hasName);
   await tabTo(page, 'Word', hasName);
   await tabTo(page, 'Measure again', hasText);
 });

@@ -30,7 +30,7 @@ pageTest('saved figures contain the sentence, axis titles, numbers, colour scale
   const data = await packageNumbers();
   await page.open('special=hide&threshold=0.05');
   await page.click('button', 'Export');
-  const save = (format) => saved(page, () => page.click('button', format, ['group', 'Save what is shown as']));
+  const save = (format) => saved(page, () => page.click('button', format, ['group', 'Save this map as']));
   const weights = ofHead(data.forward(sentence).attentions[1], 3);
   const [svg, lines] = [(await save('SVG')).text, (await save('Lines as SVG')).text];
   assertPlain(svg);
@@ -38,7 +38,7 @@ pageTest('saved figures contain the sentence, axis titles, numbers, colour scale
   const texts = textsOf(svg);
   for (const each of ['sentiment classifier, layer 2, head 4', sentence, 'looks (query)', 'is looked at (key)', '0'])
     assert.ok(texts.includes(each), `${each} in ${texts}`);
-  assert.ok(texts.some((each) => /Special tokens are hidden\. Weights under 0\.05 are not drawn\./.test(each)));
+  assert.ok(texts.some((each) => /Special tokens are hidden\. Weights below 0\.05 are not drawn\./.test(each)));
   // Tokens 1 and 9 of the text with [CLS]: "a" and "terrible".
   const [row, column] = [1, data.tokens(sentence).indexOf('terrible')];
   assert.ok(texts.includes(weights.at(row, column).toFixed(2).slice(1)), 'a number in its cell');
@@ -152,7 +152,7 @@ pageTest('embed.html draws the numbers in its address, and explains what is wron
   assert.deepEqual(textsOf(svg).slice(0, 6), ['Mine', 'is looked at (key)', 'looks (query)', '.90', '.05', '.05']);
   assert.ok(!(await page.evaluate(() => attnProbe.requests)).some((each) => /\.wasm|safetensors/.test(each)), 'nothing is loaded for it');
   for (const [wrong, words] of [
-    [{ tokens: ['a'], values: '[[1' }, /“values” in the address is no JSON/],
+    [{ tokens: ['a'], values: '[[1' }, /“values” in the address is not valid JSON/],
     [{ tokens: 'a', values: [[1]] }, /“tokens” in the address/],
     [{ tokens: ['a'], values: [['1']] }, /rows of numbers/],
   ]) {

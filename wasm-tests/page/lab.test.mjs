@@ -235,7 +235,7 @@ pageTest('the lab reads printed arrays, tables and weights in torch order', { en
     return table;
   });
   const weights = Object.entries(selfAttention).filter(([name]) => name !== 'X');
-  await page.click('checkbox', 'Weights as torch has them (out × in)', lab);
+  await page.click('checkbox', 'Weights as in PyTorch (out × in)', lab);
   await page.until(() => location.hash.includes('lab.torch=1'), 'the switch in the address');
   await fill(page, Object.fromEntries(weights.map(([name, rows]) => [name, transposed(rows)])));
   await run(page);

@@ -91,7 +91,7 @@ pageTest('a zoomed part is in the address, and is read, dragged and moved by the
   await point('pointermove', 0.25, 0.5, { buttons: 1 });
   await point('click', 0.25, 0.5);
   await page.eventually(async () => assert.deepEqual(await labels(page, 'columns'), tokens.slice(43, 55)));
-  assert.equal(await page.count('button', 'locked: let go'), 0, 'a drag is no click');
+  assert.equal(await page.count('button', 'Unlock cell'), 0, 'a drag is no click');
   await page.evaluate(() => {
     const map = document.querySelector('.minimap');
     const { left, top, width } = map.getBoundingClientRect();
@@ -158,7 +158,7 @@ pageTest('the colour scale becomes logarithmic for sparse heads, and the page sa
       await page.choose('combobox', 'Layer', String(l));
       await page.choose('combobox', 'Head', String(h));
       const [said, why] = [await legend(), await note()];
-      assert.equal(/ log$/.test(said), /^Chosen now: logarithmic/.test(why), `${said}: ${why}`);
+      assert.equal(/ log$/.test(said), /^Now: logarithmic/.test(why), `${said}: ${why}`);
       found.push(/ log$/.test(said));
     }
   await page.choose('combobox', 'Colours', 'log');
@@ -179,7 +179,7 @@ pageTest('the strongest links are listed, and a click selects their cell', async
   list.forEach((each, i) => assert.ok(each.endsWith(all[i][0].toFixed(4)), `${each}: ${all[i]}`));
   const [, row, column] = all[0];
   await page.tool(({ find }) => find('list', 'The strongest links').querySelector('button').click());
-  await page.until(({ find, text }, token) => find('button', 'locked: let go') && text('.map-rows .active') === token, 'it is in view', tokens[row]);
+  await page.until(({ find, text }, token) => find('button', 'Unlock cell') && text('.map-rows .active') === token, 'it is in view', tokens[row]);
   assert.equal(await page.tool(({ text }) => text('.map-columns .active')), tokens[column]);
 });
 

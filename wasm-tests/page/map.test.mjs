@@ -60,6 +60,7 @@ pageTest('the causal mask changes the weights and the answer', async ({ page }) 
   await page.click('checkbox', 'Causal mask');
   await assertMap(page, weightsOf(data.forward(sentence, { isCausal: true }), layer, head), tokens);
   await assertAnswer(page, data.answer(sentence, { isCausal: true }), data.answer(sentence));
+  await page.until(({ text }) => /\S+ is hidden by the mask, so \S+ cannot attend to it\./.test(text('.reading')), 'the hidden key');
   await page.click('checkbox', 'Causal mask');
   await assertMap(page, weightsOf(data.forward(sentence), layer, head), tokens);
 });
@@ -211,9 +212,9 @@ pageTest('the map is one tab stop, and a live region announces the cell that key
   }
   await spoken(expected(1, 0));
   await driver.press('Enter');
-  await page.shows('button', 'locked: let go');
+  await page.shows('button', 'Unlock cell');
   await driver.press('Escape');
-  await page.lacks('button', 'locked: let go');
+  await page.lacks('button', 'Unlock cell');
 });
 
 pageTest('keys on the map change head, layer and mask, and open export and help', async ({ page }) => {
@@ -279,7 +280,7 @@ pageTest('pointing at a cell shows its weight, and a click locks it', async ({ p
   await point('click', 8, 9);
   await reading(8, 9);
   await point('pointermove', 2, 4);
-  await page.shows('button', 'locked: let go');
+  await page.shows('button', 'Unlock cell');
   await reading(8, 9);
 });
 
@@ -352,9 +353,9 @@ pageTest('labels of rows and columns react to pointer and click like cells', asy
     9,
   );
   await page.until(
-    ({ find }) => !!find('button', 'locked: let go') && document.activeElement === find('grid'),
+    ({ find }) => !!find('button', 'Unlock cell') && document.activeElement === find('grid'),
     'it is locked, and the keyboard is there',
   );
   await label('columns', 9, 'click');
-  await page.lacks('button', 'locked: let go');
+  await page.lacks('button', 'Unlock cell');
 });

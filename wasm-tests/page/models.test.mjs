@@ -32,7 +32,10 @@ pageTest('a model that cannot be loaded raises an alert with cause and fix', { e
   const data = await packageNumbers();
   await page.open('table=1');
   for (const [address, cause] of [
-    ['model/gone/sentiment', /sentiment could not be loaded\. 127\.0\.0\.1:\d+ has no model\.safetensors.*404.*Check the address.*\(NETWORK\)/],
+    [
+      'model/gone/sentiment',
+      /sentiment could not be loaded\. 127\.0\.0\.1:\d+ has a config\.json but no model\.safetensors.*404.*Check the address.*\(NETWORK\)/,
+    ],
     ['model/html/sentiment', /could not be loaded\. .*gave a web page.*HTML.*\(FORMAT\)/],
     ['model/plain/nothing', /nothing could not be loaded\. .*has no config\.json there \(404\)/],
   ]) {
@@ -42,7 +45,7 @@ pageTest('a model that cannot be loaded raises an alert with cause and fix', { e
     await page.click('button', 'Close', ['alert', undefined, bar]);
   }
   await loadFrom(page, 'ftp://example.org/');
-  await page.says(/This is no address.*owner\/name/, 'alert', undefined, '#sentence');
+  await page.says(/This is not a valid address.*owner\/name/, 'alert', undefined, '#sentence');
   await page.fill('Sentence', 'Still here.');
   await page.numbers('Attention weights', ofHead(data.forward('Still here.').attentions[1], 3));
 });
@@ -72,12 +75,12 @@ pageTest('models load from the Hub by name, in all the layouts in which they are
   for (const [written, cause, fix] of [
     ['tests/inside', /has no config\.json in tests\/inside \(404\)/, /…\/tree\/main\/folder/],
     ['tests/sharded', /weights are in several files/, /Download the folder and drop it/],
-    ['tests/pickle', /a pickle only \(pytorch_model\.bin\)/, /In Python.*save_pretrained/],
-    ['tests/onnx-only', /only a graph for onnxruntime/, /Take the model that it was exported from/],
-    ['tests/no-tokenizer', /without tokenizer\.json/, /AutoTokenizer/],
+    ['tests/pickle', /a pickle \(pytorch_model\.bin\)/, /save_pretrained.*in Python/],
+    ['tests/onnx-only', /an ONNX graph but no model\.safetensors/, /Use the model from which it was exported/],
+    ['tests/no-tokenizer', /there is no tokenizer\.json/, /AutoTokenizer/],
     ['tests/decoder', /kind of model/, /families BERT/],
-    ['tests/gated', /has no model tests\/gated, or not for everybody \(401\)/, /Check the spelling/],
-    ['tests/nothing', /has no model tests\/nothing, or not for everybody \(401\)/, /Check the spelling/],
+    ['tests/gated', /has no public model tests\/gated \(401\)/, /Check the spelling/],
+    ['tests/nothing', /has no public model tests\/nothing \(401\)/, /Check the spelling/],
   ]) {
     await loadFrom(page, written);
     const said = await page.until(
@@ -125,7 +128,7 @@ pageTest('after the worker dies, Restart brings it back with the text', async ({
     });
   });
   await page.fill('Sentence', text);
-  assert.match(await page.says(/./, 'alert', undefined, '#sentence'), /The module has stopped\..*Start it again: the text and the view stay\./);
+  assert.match(await page.says(/./, 'alert', undefined, '#sentence'), /The module has stopped\..*Start it again\. The text and the view stay\./);
   await page.click('button', 'Restart', bar);
   await page.numbers('Attention weights', ofHead(data.forward(text).attentions[1], 3));
   assert.equal(await page.count('alert', undefined, '#sentence'), 0);
@@ -161,7 +164,7 @@ pageTest('dropped or chosen files and folders load their model', async ({ page, 
   await came('tests/tiny-roberta', roberta);
   await drop(page, filesOf('tiny-bert-cls', [...modelFiles, 'modules.json', 'sentence_bert_config.json']));
   await came('your files', pooled);
-  await page.until(({ text }) => /1_Pooling was not among the files/.test(text('#sentence .model')), 'what was done without');
+  await page.until(({ text }) => /1_Pooling is missing/.test(text('#sentence .model')), 'what was done without');
   await drop(page, sharded, 'tiny-bert');
   await came('tiny-bert', bert);
   if (engine === 'chromium') {
@@ -182,7 +185,7 @@ pageTest('files that are no model raise an alert, and the old model stays usable
     [/could not be loaded\. .*config\.json/, filesOf('', [], { 'cat.png': '\u0089PNG' })],
     [/could not be loaded\. .*(config\.json|pytorch_model\.bin)/, filesOf('', [], { 'pytorch_model.bin': 'PK' })],
     [/bert\.zip is an archive.*Unpack it/, filesOf('', [], { 'bert.zip': 'PK' })],
-    [/a pickle only.*In Python.*save_pretrained/, filesOf('tiny-bert', modelFiles.slice(0, 3), { 'pytorch_model.bin': 'PK' })],
+    [/a pickle.*save_pretrained.*in Python/, filesOf('tiny-bert', modelFiles.slice(0, 3), { 'pytorch_model.bin': 'PK' })],
     [/could not be loaded\. .*(tokenizer\.json|model\.safetensors)/, filesOf('tiny-bert', ['config.json'])],
     [/header is longer.*\(FORMAT\)/, filesOf('tiny-bert', modelFiles.slice(0, 3), broken)],
     [/could not be loaded\. .*config\.json/, filesOf('', []), 'empty'],
@@ -248,7 +251,7 @@ pageTest('the button loads int8 files if there are any, and quantizes float32 fi
       await loadMini(other);
       await shows(other, `${name}, ${expected.layers} × ${expected.heads} heads, int8`);
       assert.deepEqual(server.asked, asked);
-      assert.match(await nameOf(other), /int8 made here from files of 0\.\d MB/);
+      assert.match(await nameOf(other), /int8 converted here from files of 0\.\d MB/);
       await assertHeads(other, expected, [[1, 1]]);
       // The other type is always loaded from the float32 folder.
       server.asked.length = 0;
@@ -285,9 +288,9 @@ pageTest('models load as int8, or as float32 on request, and the address holds t
   await assertHeads(page, int8, heads);
   await page.choose('combobox', weights, 'float32', bar);
   await page.until(() => location.hash.includes('dtype=float32'), 'the choice in the address');
-  assert.match(await page.until(({ text }) => text('#sentence .notice'), 'the offer'), /tiny-bert is here with int8 weights\..*Stay with int8/);
+  assert.match(await page.until(({ text }) => text('#sentence .notice'), 'the offer'), /tiny-bert is loaded with int8 weights\..*Keep int8/);
   await assertHeads(page, int8, heads);
-  await page.click('button', 'Stay with int8', bar);
+  await page.click('button', 'Keep int8', bar);
   await page.until(
     ({ find }, name) => find('combobox', name, '#sentence').value === 'int8' && !document.querySelector('#sentence .notice'),
     'no offer',

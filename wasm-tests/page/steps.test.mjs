@@ -48,9 +48,9 @@ const tablesOf = (trace) => [
   ['Queries, keys, values', 'Q', ownColumns(trace.q_proj)],
   ['Scale', 'S, the scaled scores', headOf(trace.scores)],
   ['Mask', 'Masked scores', headOf(trace.masked_scores)],
-  ['Softmax', 'A, the shares', headOf(trace.probabilities)],
+  ['Softmax', 'A, the weights', headOf(trace.probabilities)],
   ['Weigh the values', 'AV, the results of this head', headOf(trace.context)],
-  ['Heads side by side', 'O, all heads side by side', window(trace.merged, { first: 48 })],
+  ['Concatenate the heads', 'O, all heads concatenated', window(trace.merged, { first: 48 })],
   ['Through W_O', 'Y, the output of attention', window(trace.output)],
   ['Add and norm', 'Z', window(trace.attn_residual)],
   ['Add and norm', 'Norm of Z', window(trace.norm1)],
@@ -68,7 +68,7 @@ async function assertWalk(page, trace, names = undefined) {
 }
 
 async function assertAnswer(page, before, now) {
-  await goTo(page, 'On, to the answer');
+  await goTo(page, 'The answer');
   await page.shows('table', 'The classifier’s answer', '#steps');
   await page.until(
     ({ table }, positive) => {
@@ -94,7 +94,7 @@ function inputWith(data, edits) {
 const undo = async (page, data) => {
   await page.click('button', 'Undo all changes', steps);
   await page.lacks('button', 'Undo all');
-  await assertWalk(page, data.trace(sentence, layer), ['Q', 'A, the shares', 'Norm of R']);
+  await assertWalk(page, data.trace(sentence, layer), ['Q', 'A, the weights', 'Norm of R']);
 };
 
 pageTest("Next goes through all steps with the package's numbers", async ({ page }) => {
@@ -120,7 +120,7 @@ pageTest("Next goes through all steps with the package's numbers", async ({ page
       const products = { ...headOf(trace.scores), at: (i, j) => headOf(trace.scores).at(i, j) * 4 };
       await page.numbers('Q times K transposed', products, steps);
     }
-    if (name === 'Softmax') (await page.table('A, the shares', steps)).totals.forEach((sum) => assertNear(sum, 1, 'row sum'));
+    if (name === 'Softmax') (await page.table('A, the weights', steps)).totals.forEach((sum) => assertNear(sum, 1, 'row sum'));
     if (await page.tool(({ find }) => find('button', 'Next step', '#steps').disabled)) break;
     await page.click('button', 'Next step', steps);
     await page.until(({ text }, before) => text('#steps h3') !== before, 'the next step', title);
@@ -129,7 +129,7 @@ pageTest("Next goes through all steps with the package's numbers", async ({ page
   await assertAnswer(page, data.answer(sentence), data.answer(sentence));
   await goTo(page, 'Feed-forward');
   await page.click('button', 'Second map, F', steps);
-  await page.numbers('F, the output of the feed-forward', window(trace.ff_output), steps);
+  await page.numbers('F, the output of the feed-forward network', window(trace.ff_output), steps);
   await goTo(page, 'Queries, keys, values');
   for (const [button, name, tensor] of [
     ['Keys', 'K', trace.k_proj],
@@ -187,7 +187,7 @@ pageTest('editing a weight updates all later steps, and undo restores them', { e
   const before = data.answer(sentence);
   await data.edited(query, [[(head * 16 + 2) * 64 + 3, 2.5]], () =>
     data.edited(second, [[1 * 256 + 4, -6]], async () => {
-      await page.numbers('F, the output of the feed-forward', window(data.trace(sentence, layer).ff_output), steps);
+      await page.numbers('F, the output of the feed-forward network', window(data.trace(sentence, layer).ff_output), steps);
       await assertAnswer(page, before, data.answer(sentence));
     }),
   );
@@ -222,13 +222,14 @@ pageTest('scale, score function and dropout change the layer as in the package',
   for (const factor of [0, 2]) {
     await goTo(page, 'Scale');
     await page.choose('slider', 'Score scale', factor, steps);
-    await run(attention({ scale: factor / 4 }), 'A, the shares');
+    await run(attention({ scale: factor / 4 }), 'A, the weights');
   }
   await goTo(page, 'Scale');
-  await page.click('button', 'Usual scale', steps);
+  await page.click('button', 'Default scale', steps);
   await goTo(page, 'Compare queries with keys');
   await page.choose('combobox', 'Score function', 'dot', steps);
-  await run(attention({ scale: 1 }), 'A, the shares');
+  await page.until(({ text }) => /unscaled: step 4 does not divide them by √16/.test(text('#steps .step-body')), 'the missing scale');
+  await run(attention({ scale: 1 }), 'A, the weights');
   await goTo(page, 'Compare queries with keys');
   await page.choose('combobox', 'Score function', 'scaled_dot', steps);
   await goTo(page, 'Softmax');
@@ -259,13 +260,13 @@ pageTest('padding, a drawn mask and a dropped head change the layer as in the pa
   block[2 * n + 4] = block[5 * n] = 1;
   const mask = { kind: 'block', data: block, dims: [n, n] };
   await page.numbers('Masked scores', headOf(data.trace(sentence, layer, { mask }).masked_scores), steps);
-  await assertWalk(page, data.trace(sentence, layer, { mask }), ['A, the shares', 'Norm of R']);
+  await assertWalk(page, data.trace(sentence, layer, { mask }), ['A, the weights', 'Norm of R']);
   await goTo(page, 'Mask');
   await page.click('button', 'Clear the drawn mask', steps);
-  await goTo(page, 'Heads side by side');
+  await goTo(page, 'Concatenate the heads');
   await page.click('button', 'Drop head 4, in focus', steps);
   const headMask = data.without(layer * data.heads + head);
-  await assertWalk(page, data.trace(sentence, layer, { headMask }), ['O, all heads side by side', 'Y, the output of attention', 'Norm of R']);
+  await assertWalk(page, data.trace(sentence, layer, { headMask }), ['O, all heads concatenated', 'Y, the output of attention', 'Norm of R']);
   await assertAnswer(page, data.answer(sentence), data.answer(sentence, { headMask }));
   await undo(page, data);
 });

@@ -95,7 +95,7 @@ pageTest('named entities are marked with the types and scores of classifyTokens(
   await page.fill('Text with names', own, use);
   await assertMarked(own, 'first');
   for (const how of ['simple', 'average', 'none']) {
-    await page.choose('combobox', 'Tokens become names', how, use);
+    await page.choose('combobox', 'Group tokens into', how, use);
     await assertMarked(own, how);
   }
   await page.choose('textbox', 'Text with names', 'nothing at all', use);
@@ -107,7 +107,7 @@ pageTest('named entities are marked with the types and scores of classifyTokens(
   await expectAlert(page, /20001 characters/);
   await page.choose('textbox', 'Text with names', own, use);
   await noAlert(page);
-  assert.match(await page.tool(({ text }) => text('#use')), /It is the model above\./);
+  assert.match(await page.tool(({ text }) => text('#use')), /This is the model above\./);
 });
 
 pageTest('[MASK] is inserted at the caret and filled with the candidates of fillMask()', async ({ page, t }) => {
@@ -211,7 +211,7 @@ pageTest('a model with one output ranks lines like rank()', { engines: 'chromium
   const query = 'Was it good?';
   const lines = ['It was bad.', 'The film was good!', 'A happy person smiles at the child in the garden.'];
   await page.fill('Query', query, use);
-  await page.choose('textbox', 'Lines to rank, one a line', lines.join('\n'), use);
+  await page.choose('textbox', 'Lines to rank, one per line', lines.join('\n'), use);
   const ranked = await byPackage(data, files, (model) => model.rank(query, lines));
   await assertList(
     page,
@@ -219,9 +219,9 @@ pageTest('a model with one output ranks lines like rank()', { engines: 'chromium
     ranked.map(({ index, score }) => [`${index + 1} ${lines[index]}`, score]),
   );
   await page.axe('an order', '#use');
-  await page.choose('textbox', 'Lines to rank, one a line', lines[0], use);
+  await page.choose('textbox', 'Lines to rank, one per line', lines[0], use);
   await expectAlert(page, /at least 2 lines/);
-  await page.choose('textbox', 'Lines to rank, one a line', lines.join('\n'), use);
+  await page.choose('textbox', 'Lines to rank, one per line', lines.join('\n'), use);
   await page.choose('textbox', 'Query', ' ', use);
   await expectAlert(page, /There is no query/);
   await page.choose('textbox', 'Query', query, use);

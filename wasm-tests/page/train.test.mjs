@@ -13,7 +13,8 @@ const reaches = (page, name, check, ...args) =>
   page.until(({ find, text }, group, own, ...given) => own(text(find('group', group, '#train')), ...given), name, name, check, ...args);
 async function pausedAt(page, step) {
   await page.until(
-    ({ find, text }, expected) => find('button', 'Train', '#train') && text(find('group', 'Step', '#train')) === expected,
+    ({ all, find, text }, expected) =>
+      ['Train', 'Train further'].some((name) => all('button', name, '#train').length > 0) && text(find('group', 'Step', '#train')) === expected,
     `step ${step}`,
     String(step),
   );
@@ -47,6 +48,8 @@ pageTest('a model learns to reverse, bit for bit as in Node, and the training mo
   t.diagnostic(`first step after ${first} ms, 99 % after ${learned} ms`);
   await pausedAt(page, kept.steps);
   assert.equal(await figure(page, 'Fingerprint'), kept.fingerprint);
+  await page.shows('button', 'Train further', '#train');
+  await page.shows('img', 'Expected, the pattern to learn', '#train');
   if (page.driver.requests()) assert.deepEqual(trains(), ['attn-train-simd'], 'the fixed-width binary');
   assert.ok((await number(page, 'Loss')) < 0.3);
   // The brightest cell of each row is on the antidiagonal.
@@ -60,7 +63,7 @@ pageTest('a model learns to reverse, bit for bit as in Node, and the training mo
   assert.deepEqual(answered, [...'81828172']);
   for (const name of ['Loss curve', 'Accuracy curve'])
     assert.equal(await page.tool(({ find }, img) => find('img', img, '#train').querySelectorAll('polyline[points*=","]').length, name), 2, name);
-  assert.match(await page.tool(({ text }) => text('#train > [aria-live]')), /^Paused\. step 200, loss 0\.\d\d, (99|100) % right$/);
+  assert.match(await page.tool(({ text }) => text('#train > [aria-live]')), /^Paused\. Step 200, loss 0\.\d\d, (99|100) % right$/);
   const curve = (await savedBy(page, 'Save Loss curve as SVG')).bytes;
   assert.match(Buffer.from(curve).toString(), /^<svg [\s\S]*>Loss curve<[\s\S]*step 200</);
   await page.click('button', 'View its maps as tables', train);
@@ -77,7 +80,7 @@ pageTest('a link restores the settings of training, which can run step by step a
   await page.choose('combobox', 'Positions', 'sinusoidal', train);
   await page.fill('Layers of the model', '1', train);
   await page.fill('Heads of the model', '4', train);
-  await page.choose('combobox', 'A second run beside it', 'positions', train);
+  await page.choose('combobox', 'Second run for comparison', 'positions', train);
   await page.until(() => /train\.task=brackets.*train\.beside=positions/.test(location.hash), 'the address');
   const hash = await page.hash();
   await page.open(hash);

@@ -35,7 +35,7 @@ const probabilities = (data, answers) => rowsOf(answers.map((answer) => data.mod
 
 async function openWithTexts(page, hash = '') {
   await page.open(hash);
-  await page.choose('textbox', 'Texts, one a line', texts.join('\n'), use);
+  await page.choose('textbox', 'Texts, one per line', texts.join('\n'), use);
   await page.until(({ find }, count) => find('combobox', 'Nearest to line', '#use').options.length === count, 'the texts', texts.length);
 }
 
@@ -140,11 +140,11 @@ pageTest('too few or too many texts raise an alert next to the field', { engines
     ['One.\nTwo.', /2 texts/],
     ['Line.\n'.repeat(31), /31 texts/],
   ]) {
-    await page.choose('textbox', 'Texts, one a line', text, use);
+    await page.choose('textbox', 'Texts, one per line', text, use);
     assert.match(await page.says(/./, 'alert', undefined, '#use'), words);
-    assert.ok(await page.tool(({ find }) => find('textbox', 'Texts, one a line', '#use').getAttribute('aria-invalid') === 'true'));
+    assert.ok(await page.tool(({ find }) => find('textbox', 'Texts, one per line', '#use').getAttribute('aria-invalid') === 'true'));
   }
-  await page.choose('textbox', 'Texts, one a line', texts.join('\n'), use);
+  await page.choose('textbox', 'Texts, one per line', texts.join('\n'), use);
   await page.lacks('alert', undefined, '#use');
 });
 
@@ -224,7 +224,7 @@ pageTest('the page compares its numbers with PyTorch, and they agree', { isolate
   for (const name of ['Differences to PyTorch', 'Layers recomputed step by step']) {
     await page.shows('table', name, '#proof');
     const { rows, columns, cells } = await page.table(name, proof);
-    assert.deepEqual(columns, ['largest difference', 'allowed', 'numbers', 'within']);
+    assert.deepEqual(columns, ['largest difference', 'tolerance', 'numbers', 'within']);
     assert.ok(rows.length >= 5, `${rows.length} rows`);
     cells.forEach(([difference, allowed, count, within], i) => {
       assert.ok(Number(difference) <= Number(allowed) && Number(allowed) < 1e-4 && Number(count) > 0 && within === 'yes', `${rows[i]}: ${cells[i]}`);
@@ -238,18 +238,18 @@ pageTest('the effect of int8 weights on the current text is computed on demand',
   await settled(page);
   const fetched = () => page.evaluate(() => attnProbe.requests.filter((each) => each.includes('safetensors')).length);
   const before = await fetched();
-  const button = 'Load int8 too and compare';
+  const button = 'Load int8 as well and compare';
   assert.equal(await page.tool(({ all }) => all('table', undefined, '#proof').some((each) => /int8/.test(each.caption.textContent))), false);
   await page.click('button', button, proof);
   const assertTold = async (text) => {
     const { layers, cosine, answers } = await data.quantized(text);
     const said = await page.eventually(async () => {
-      const told = await page.tool((tools) => tools.text(tools.find('table', 'Answers, int8 beside float32', '#proof').tBodies[0].rows[0]));
+      const told = await page.tool((tools) => tools.text(tools.find('table', 'Answers, int8 and float32', '#proof').tBodies[0].rows[0]));
       assert.ok(told.startsWith(text), told);
       return told;
     });
     const all = layers.flat();
-    const { rows, cells } = await page.table('Attention weights, int8 beside float32', proof);
+    const { rows, cells } = await page.table('Attention weights, int8 and float32', proof);
     assert.deepEqual(rows, ['layer 1', 'layer 2', 'all layers']);
     [...layers, all].forEach((each, i) => {
       const [largest, mean, count] = cells[i].map(Number);
@@ -260,7 +260,7 @@ pageTest('the effect of int8 weights on the current text is computed on demand',
       assert.equal(count, each.length);
     });
     const verdict = await page.tool(({ text, find }) =>
-      text(find('table', 'Attention weights, int8 beside float32', '#proof').closest('.proof-part').querySelector('.proof-verdict')),
+      text(find('table', 'Attention weights, int8 and float32', '#proof').closest('.proof-part').querySelector('.proof-verdict')),
     );
     const [, written] =
       /have the cosine (\d\.\d+) \(of the 8 lines under “Use it” at least 0\.9\d+\)\. Answers that flipped: 0 of 9\.$/.exec(verdict) ??
@@ -273,7 +273,7 @@ pageTest('the effect of int8 weights on the current text is computed on demand',
   };
   t.diagnostic(await assertTold(sentence));
   assert.ok((await fetched()) > before, 'they were fetched on demand');
-  const { rows, columns, cells } = await page.table('Time and memory, int8 beside float32', proof);
+  const { rows, columns, cells } = await page.table('Time and memory, int8 and float32', proof);
   assert.deepEqual(
     [rows, columns],
     [
@@ -293,9 +293,9 @@ pageTest('the effect of int8 weights on the current text is computed on demand',
   const heap = async () => Number.parseFloat((await factsOf(page))['WASM heap in use']);
   await measureAgain(page);
   const used = await heap();
-  await page.click('button', 'Let the int8 model go', proof);
+  await page.click('button', 'Remove the int8 model', proof);
   await page.shows('button', button, proof);
-  await page.lacks('table', 'Answers, int8 beside float32', proof);
+  await page.lacks('table', 'Answers, int8 and float32', proof);
   await measureAgain(page);
   assert.ok((await heap()) < used - 0.5, `${await heap()} MB of ${used} MB are in use`);
 });
@@ -316,8 +316,7 @@ pageTest('int8 layers are recomputed as the module computes them, and products a
   assert.match(await page.tool(({ text }) => text('#proof')), /With int8 weights the numbers are not those of PyTorch’s float32/);
   assert.match(await page.tool(({ text }) => text('#steps')), /They are int8, with one scale for each column of W/);
   const written = await page.until(({ text }) => text('#steps .working-line'), 'the working');
-  const [, terms, result] =
-    /^(.*?) = (-?\d+\.\d+) \(int8: the row is rounded to 8 bits before it is multiplied\)$/.exec(written) ?? assert.fail(written);
+  const [, terms, result] = /^(.*?) = (-?\d+\.\d+) \(int8: the row is rounded to 8 bits first\)$/.exec(written) ?? assert.fail(written);
   const number = '\\d+(?:\\.\\d+)?(?:e-\\d+)?';
   const product = new RegExp(`(-?) ?(${number})(?:·\\(?(-?${number})\\)?)?(?= |$)`, 'g');
   let sum = 0;

@@ -7,7 +7,7 @@ import { factsOf, json, measureAgain, ofHead, openDetails, saved, settled } from
 import { pageTest } from './fixture.mjs';
 
 const bar = '#sentence';
-const exported = (page, format) => saved(page, () => page.click('button', format, ['group', 'Save what is shown as']));
+const exported = (page, format) => saved(page, () => page.click('button', format, ['group', 'Save this map as']));
 
 pageTest('the first attention map appears when the page opens', { isolated: 'all' }, async ({ page, t }) => {
   await page.open();
@@ -83,9 +83,9 @@ pageTest('emoji, markup, unknown words and long texts are shown as tokens, with 
   const data = await packageNumbers();
   await page.open('table=1');
   for (const [text, note] of [
-    ['I loved it \u{1F60D}\u{1F525}!', /^\[UNK\] stands for what the model does not know: 1 of these 5 tokens\.$/],
-    ['この映画は最高でした。', /^The model knows none of this text: it reads \[UNK\] and nothing else/],
-    ['a good film '.repeat(100).trim(), /^Only the first 128 tokens are read/],
+    ['I loved it \u{1F60D}\u{1F525}!', /^The model does not know 1 of these 5 tokens and reads \[UNK\] instead\.$/],
+    ['この映画は最高でした。', /^All tokens of this text are unknown to the model \(\[UNK\]\), so its answer means little\./],
+    ['a good film '.repeat(100).trim(), /^The model reads only the first 128 tokens, its limit\./],
     ['', /^There is no text/],
     ['<b>Great</b><script>alert(1)</script> &amp; funny', undefined],
     ['Meh', undefined],
@@ -115,23 +115,23 @@ pageTest('the address holds the view, and a new page restores it', { isolated: '
   await page.fill('Heads', '1');
   await page.fill('Word', 'music');
   const others = ['Line one.', 'Line two.', 'Line three.'].join('\n');
-  await page.choose('textbox', 'Texts, one a line', others);
+  await page.choose('textbox', 'Texts, one per line', others);
   await page.until(() => /text=.*words\.word=music/.test(location.hash) && location.hash.includes('lines='), 'the address');
   const hash = await page.hash();
   await page.open(hash);
   const options = { isCausal: true, headMask: data.without(2) };
   const table = await page.numbers('Attention weights', ofHead(data.forward(text, options).attentions[0], 2));
   assert.deepEqual(table.rows, data.tokens(text));
-  const values = await page.tool(({ find }) => [
+  const values = await page.tool(({ all, find }) => [
     find('textbox', 'Sentence').value,
     find('combobox', 'Layer').value,
     find('combobox', 'Head').value,
     find('checkbox', 'Causal mask').checked,
-    find('button', 'Switch off head').ariaPressed,
+    String(all('button', 'Switch head on').length === 1),
     find('radio', 'Multi-head').checked,
     find('spinbutton', 'Heads').value,
     find('textbox', 'Word').value,
-    find('textbox', 'Texts, one a line').value,
+    find('textbox', 'Texts, one per line').value,
   ]);
   assert.deepEqual(values, [text, '1', '3', true, 'true', true, '1', 'music', others]);
   await page.evaluate(() => (location.hash = 'text=Good.&table=1'));
@@ -158,7 +158,10 @@ pageTest('an overlong address raises an alert, and the page stays usable', { eng
   const first = ofHead(data.forward(sentence).attentions[1], 3);
   for (const hash of [`table=1&weights=a${'@1='.repeat(130_000)}`, `table=1&x=${'X@1=2;'.repeat(65_000)}`]) {
     await page.open(hash);
-    assert.match(await page.says(/./, 'alert', undefined, '#sentence'), /This link was not read\. Its address has \d+ characters .* up to 8000/);
+    assert.match(
+      await page.says(/./, 'alert', undefined, '#sentence'),
+      /This link is too long to read\. Its address has \d+ characters .* at most 8000/,
+    );
     await page.click('button', 'View as table');
     await page.numbers('Attention weights', first);
     await page.until(() => !location.hash.includes('@'), 'an address without the edits');

@@ -87,7 +87,7 @@ describe('exact checks of arguments', () => {
       assertDims(softmax({ data: one, dims: Array(8).fill(1) }), Array(8).fill(1));
       assert.include(assertThrows(() => softmax({ data: one, dims: Array(9).fill(1) }), 'SHAPE').message, 'rank 9');
       assert.deepEqual(about(() => softmax({ data: one, dims: [0x7fffffff] }), 'SHAPE').slice(0, 2), ['x.data', '1 elements']);
-      assert.equal(about(() => softmax({ data: one, dims: [2, 3] }), 'SHAPE')[2], '6 for dims (2,3)');
+      assert.equal(about(() => softmax({ data: one, dims: [2, 3] }), 'SHAPE')[2], '6 elements for dims (2,3)');
       assert.deepEqual(about(() => softmax({ data: one, dims: [1, 0x80000000] }), 'ARGUMENT').slice(0, 2), ['x.dims[1]', '2147483648']);
       for (const dim of [-1, 0.5, NaN, '1', 1n, undefined])
         assert.equal(about(() => softmax({ data: one, dims: [1, dim] }), 'ARGUMENT')[0], 'x.dims[1]');
@@ -295,7 +295,7 @@ describe('exact checks of arguments', () => {
       );
       assert.deepEqual(
         about(() => attention({ softcap: -0.5 }), 'CONFIG'),
-        ['softcap', '-0.5', '0 or a normal number above'],
+        ['softcap', '-0.5', '0 or a normal number above 0'],
       );
       assert.deepEqual(
         about(() => attention({ past: { key: k } }), 'ARGUMENT').filter((_, i) => i !== 1),
@@ -332,7 +332,7 @@ describe('exact checks of arguments', () => {
     it('an error about a missing options object lists its required members', () => {
       assert.deepEqual(
         about(() => attn.additiveAttention(q, k, v, wrong(undefined)), 'ARGUMENT'),
-        ['params', 'missing', '{ queryWeight, keyWeight, scoreWeight }'],
+        ['params', 'missing', 'an object with queryWeight, keyWeight, scoreWeight'],
       );
       assert.equal(about(() => new attn.TransformerEncoder(wrong(undefined)), 'ARGUMENT')[2], '{ dModel, nhead, numLayers }');
       assert.equal(about(() => attn.generalAttention(q, k, v, wrong([])), 'ARGUMENT')[2], 'an object');
@@ -438,7 +438,7 @@ describe('exact checks of arguments', () => {
       assert.deepEqual(await refused(() => attn.loadModel({}), 'ARGUMENT'), [
         'loadModel',
         'source',
-        'config.json, tokenizer.json, model.safetensors',
+        'an object with config.json, tokenizer.json, model.safetensors',
       ]);
       assert.deepEqual(await refused(() => attn.loadModel({ 'config.json': wrong(7) }), 'DTYPE'), [
         'loadModel',
@@ -531,7 +531,7 @@ describe('exact checks of arguments', () => {
         const [op, argument, expected] = await refused(() => model.embed(wrong(texts)), 'ARGUMENT');
         assert.deepEqual(
           [op, argument, expected],
-          texts === 7 ? ['embed', 'texts', 'a string, an Array of strings'] : ['embed', 'texts[0]', 'a string'],
+          texts === 7 ? ['embed', 'texts', 'a string or an Array of strings'] : ['embed', 'texts[0]', 'a string'],
         );
       }
       assertDims(await model.embed([]), [0, (await model.embed('a')).dims[1]!]);
@@ -684,7 +684,7 @@ describe('exact checks of arguments', () => {
       for (const [thrown, words] of [
         [new Error('own'), '(own)'],
         ['text', '(text)'],
-        [dead, '(what was thrown cannot be read)'],
+        [dead, '(an exception that cannot be read)'],
       ] as const) {
         const error = assertThrows(() => attn.softmax(wrong(throwing(thrown))), 'ARGUMENT');
         assert.include(error.message, words);

@@ -5,15 +5,15 @@
 import { assert } from 'chai';
 import { AttnError } from '../../web/lib/src/args/error.ts';
 import { threads } from '../../web/lib/src/load/thread.ts';
-import { pageUrl, placed, scriptsFailed } from '../../web/lib/src/platform/placed.ts';
+import { pageUrl, assetUrl, scriptsFailed } from '../../web/lib/src/platform/asset_urls.ts';
 import { startWorker } from '../../web/lib/src/platform/start_worker.ts';
 import { web } from '../../web/lib/src/load/web.ts';
-import { breathe } from '../../web/lib/src/platform/breathe.ts';
-import { remoteLoader } from '../../web/lib/src/worker/client.ts';
-import type { Host } from '../../web/lib/src/worker/channel.ts';
+import { yieldToEventLoop } from '../../web/lib/src/platform/event_loop.ts';
+import { remoteLoader } from '../../web/lib/src/worker/worker_client.ts';
+import type { Host } from '../../web/lib/src/worker/worker_protocol.ts';
 import * as Comlink from '../../web/lib/src/worker/comlink.js';
 import type { Endpoint } from '../../web/lib/src/worker/comlink.js';
-import { serve } from '../../web/lib/src/worker/host.ts';
+import { serve } from '../../web/lib/src/worker/worker_server.ts';
 import type { load as Load, LoadOptions } from '../../web/lib/src/attn.js';
 import { assertRejects, assertThrows } from '../support/errors.ts';
 import { withGlobal, withMember } from '../support/fake_caches.ts';
@@ -167,8 +167,8 @@ describe('detecting the environment of a page', () => {
     assert.equal(await page({ baseURI: `${here}/base/` }, { href: `${here}/a` }), `${here}/base/`);
     assert.equal(await page(undefined, { href: `${here}/a` }), `${here}/a`);
     assert.isUndefined(await page(undefined, undefined));
-    assert.equal(placed(`${here}/node_modules/.vite/deps/a.wasm`), `${here}/node_modules/attn/dist/a.wasm`);
-    assert.equal(placed(`${here}/a.wasm`), `${here}/a.wasm`);
+    assert.equal(assetUrl(`${here}/node_modules/.vite/deps/a.wasm`), `${here}/node_modules/attn/dist/a.wasm`);
+    assert.equal(assetUrl(`${here}/a.wasm`), `${here}/a.wasm`);
     const { urls } = threads || web;
     for (const [build, address] of Object.entries(urls)) assert.match(address().href, new RegExp(`/attn-${build}\\.wasm$`));
     assert.sameMembers(Object.keys(urls), ['simd', 'relaxed', ...(threads ? ['simd-threads', 'relaxed-threads'] : [])]);
@@ -219,7 +219,7 @@ describe('communication of attn/worker', () => {
       async () => load(),
     );
     const rejected = assertRejects(loading, 'ENVIRONMENT', ['did not start', 'copy it']);
-    await breathe();
+    await yieldToEventLoop();
     assert.isFalse(ended);
     assert.lengthOf(timers, 1);
     timers[0]!();

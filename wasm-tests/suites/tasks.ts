@@ -303,7 +303,7 @@ describe('tasks', () => {
     await assertRejects(mlm.fillMask('[MASK]', { targets: ['good', ''] }), 'ARGUMENT', ['targets[1]']);
     await assertRejects(mlm.fillMask('[MASK]', { targets: ['☃'] }), 'ARGUMENT', ['targets[0]', 'begins with']);
     await assertRejects(mlm.fillMask(5 as never), 'ARGUMENT', ['texts']);
-    await assertRejects(mlm.fillMask(['[MASK]', 'good']), 'ARGUMENT', ['texts[1]', 'no mask']);
+    await assertRejects(mlm.fillMask(['[MASK]', 'good']), 'ARGUMENT', ['texts[1]', 'no [MASK]']);
     await assertRejects(mlm.fillMask(['[MASK]', `${long} [MASK]`]), 'OUT_OF_RANGE', ['texts[1]', '64']);
     await assertRejects(qa.answer(['a', ''], 'b'), 'ARGUMENT', ['question[1]', 'empty']);
     await assertRejects(qa.answer('a', ['b', '']), 'ARGUMENT', ['context[1]', 'empty']);

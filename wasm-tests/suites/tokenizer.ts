@@ -12,8 +12,8 @@ import { Section } from '../../web/lib/src/tokenizer/schema.ts';
 import { Budget, readText, stringOf } from '../../web/lib/src/tokenizer/text.ts';
 import * as earlyEnd from '../../web/lib/src/tokenizer/early_end.ts';
 import { Tokenizer, useEarlyEnd } from '../../web/lib/src/tokenizer/tokenizer.ts';
-import { useRareParts } from '../../web/lib/src/tokenizer/rare_parts.ts';
-import * as rare from '../../web/lib/src/tokenizer/rare.ts';
+import { useLazyParts } from '../../web/lib/src/tokenizer/lazy_slot.ts';
+import * as rare from '../../web/lib/src/tokenizer/lazy_parts.ts';
 import { assertThrows } from '../support/errors.ts';
 import { Generator } from '../support/generator.ts';
 import { bytes, host } from '../support/host.ts';
@@ -120,7 +120,7 @@ const tokenizerOf = (checkpoint: string) => new Tokenizer({ tokenizer: fileOf(ch
 const vocabularySize = (checkpoint: string): number => read(`testdata/models/${checkpoint}/config.json`).vocab_size;
 
 describe('tokenizer', () => {
-  before(() => useRareParts(rare));
+  before(() => useLazyParts(rare));
   before(readFiles);
 
   for (const name of [...checkpoints, 'all-MiniLM-L6-v2'])
@@ -719,7 +719,7 @@ describe('tokenizer, texts and pairs', () => {
     const error = throws(() => bert.encode(['a', 'a b c'], { maxLength: 4, truncation: false }), 'OUT_OF_RANGE');
     assert.deepInclude(error.detail, { index: 1, tokens: 5, maxLength: 4 });
     const room = throws(() => bert.encode([['a', 'b']], { maxLength: 2, truncation: true }), 'OUT_OF_RANGE');
-    assert.include(room.message, '3 special tokens');
+    assert.include(room.message, 'at least 3. There is no room for the special tokens.');
     assert.deepEqual(bert.encode([['a', 'b']], { maxLength: 3, truncation: true }).tokens, [['[CLS]', '[SEP]', '[SEP]']]);
   });
 
@@ -1242,7 +1242,7 @@ describe('tokenizer, files that it refuses', () => {
     budget.spend(1);
     assert.equal(budget.steps, most);
     const { detail } = throws(() => budget.spend(1), 'UNSUPPORTED');
-    assert.deepEqual([detail.op, detail.argument, detail.expected], ['tokenize', 'the text', `at most ${most} for 10 characters`]);
+    assert.deepEqual([detail.op, detail.argument, detail.expected], ['tokenize', 'the text', `at most ${most} steps for 10 characters`]);
     assert.equal(budget.steps, most, 'a refused step does not count');
   });
 

@@ -48,8 +48,8 @@ inline Dropout dropout_at(const ForwardRandom& random, float probability, Dropou
 /// Base of all layers, as torch.nn.Module. The layer itself (CRTP) provides:
 ///   add_shapes(prefix, state, shapes)   adds its parameters by name, in the form that the state (or null) uses
 ///   save(prefix, target)                copies weights to the places of their names
-///   loaded(prefix, state)               returns a layer with the state's weights and its own for missing ones
-///   load(state)                         optional: loads in place, if old weights may be lost when memory runs out
+///   loaded(prefix, state)               returns a layer with the state's weights and its own for missing ones; or
+///   load(state)                         the same in place: on MEMORY nothing has changed
 ///   drawn(options, parameter)           returns a layer with random weights; `parameter` counts them
 ///   add_parameters(prefix, parameters)  adds the addresses of its weights; projections of attention separately
 ///   make_int8()                         converts its two-dimensional weights (out,in)

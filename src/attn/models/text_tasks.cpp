@@ -269,15 +269,16 @@ std::vector<RankedDocument> TextModel::rank(const std::string& query, const std:
   std::vector<std::pair<std::string, std::string>> pairs;
   const std::string asked = parts_->prompt({.prompt = options.prompt, .prompt_name = options.prompt_name}, kOp) + query;
   for (const std::string& document : documents) pairs.emplace_back(asked, document);
+  std::vector<bool> truncated;
   const auto scores = classify_pairs(pairs, {.max_length = options.max_length,
                                              .truncation = options.truncation,
                                              .batch_size = options.batch_size,
                                              .on_progress = options.on_progress,
                                              .add_special_tokens = options.add_special_tokens,
                                              .truncation_side = options.truncation_side,
-                                             .truncated = options.truncated});
+                                             .truncated = &truncated});
   std::vector<RankedDocument> ranked;
-  for (std::size_t i = 0; i < scores.size(); ++i) ranked.push_back({static_cast<std::int64_t>(i), scores[i].front().score});
+  for (std::size_t i = 0; i < scores.size(); ++i) ranked.push_back({static_cast<std::int64_t>(i), scores[i].front().score, truncated[i]});
   std::stable_sort(ranked.begin(), ranked.end(), [](const RankedDocument& a, const RankedDocument& b) { return a.score > b.score; });
   if (options.top_k) ranked.resize(std::min(ranked.size(), static_cast<std::size_t>(*options.top_k)));
   return ranked;

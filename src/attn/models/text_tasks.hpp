@@ -90,13 +90,13 @@ struct RankOptions {
   std::optional<Side> truncation_side = std::nullopt;     ///< as TokenizeOptions
   std::optional<std::string> prompt = std::nullopt;       ///< before the query; as EmbedOptions
   std::optional<std::string> prompt_name = std::nullopt;  ///< as EmbedOptions
-  std::vector<bool>* truncated = nullptr;                 ///< as EmbedOptions: for each document whether its pair was truncated
 };
 
 /// A document's place in the list, and how relevant it is.
 struct RankedDocument {
   std::int64_t index = 0;
   float score = 0;
+  bool truncated = false;  ///< whether the query or this document was truncated
 };
 
 }  // namespace attn

@@ -317,8 +317,7 @@ export interface Attn extends Gradients {
   readonly info: RuntimeInfo;
 
   /**
-   * Runs multiply-adds in registers on one thread. Time it to get the machine's peak, at two operations per
-   * multiply-add.
+   * Runs multiply-adds in registers on one thread. Time it to get the peak of the machine (2 operations each).
    *
    * @param multiplyAdds number of multiply-adds, 1 to 10⁹; 10⁸ take a few milliseconds
    * @param options `weights`: `'float32'` (default), or `'int8'` for the instructions that int8 weights use
@@ -751,7 +750,8 @@ export interface Attn extends Gradients {
    * @throws {AttnError} `FORMAT` if a file is invalid (HTML, a Git LFS pointer, truncated, another SHA-256)
    * @throws {AttnError} `UNSUPPORTED` if attn does not have this kind of model, tokenizer or file
    * @throws {AttnError} `CONFIG` if config.json has sizes out of range
-   * @throws {AttnError} `MISMATCH` if weights are missing or have the wrong shape; one error lists all
+   * @throws {AttnError} `MISMATCH` if weights are missing or have the wrong shape, or int8 files have unexpected ones;
+   * one error lists all
    * @throws {AttnError} `MEMORY` if the model does not fit into memory
    * @throws {AttnError} `ABORTED` if `signal` aborts
    *
@@ -1029,11 +1029,11 @@ export interface MultiHeadAttention extends Module {
   forward(query: Tensor, key?: Tensor, value?: Tensor, options?: AttentionOptions): AttentionResult;
   /**
    * Computes the gradients of the last forward with `forBackward` or in train mode, adds those of the parameters to
-   * {@link Module.gradients}, and discards the kept values (torch.autograd of `nn.MultiheadAttention`). Probabilities
-   * are recomputed: apart from a trace nothing as large as (B,H,L,S) is stored. The bits do not depend on the number of
-   * threads.
+   * {@link Module.gradients}, and frees the saved values (torch.autograd of `nn.MultiheadAttention`). Probabilities
+   * are recomputed: apart from a trace nothing as large as (B,H,L,S) is stored. Rows of zeros in `grad` contribute to no
+   * gradient. The bits do not depend on the number of threads.
    *
-   * @param grad gradient of the output, with its shape; rows of zeros are skipped
+   * @param grad gradient of the output, with its shape
    * @param options.trace intermediates whose gradients to return, as in {@link AttentionOptions}
    * @throws {AttnError} `ARGUMENT` without such a forward since the last `backward` or change of weights
    * @throws {AttnError} `SHAPE` if `grad` has another shape
@@ -1178,12 +1178,11 @@ export interface Encoder extends Module {
    */
   forward(x: Tensor, options?: EncoderForwardOptions): EncoderResult;
   /**
-   * Computes the gradients of the last forward with `forBackward` or in train mode, adds those of the parameters to
-   * {@link Module.gradients}, and discards the kept values (torch.autograd of `nn.TransformerEncoder`). Norms, the
-   * activated hidden layer, probabilities and dropout are recomputed: apart from a trace no memory grows with L². The
-   * bits do not depend on the number of threads.
+   * Computes the gradients of the last forward, as {@link MultiHeadAttention.backward} (torch.autograd of
+   * `nn.TransformerEncoder`). Norms, the activated hidden layer, probabilities and dropout are recomputed: apart from a
+   * trace no memory grows with L².
    *
-   * @param grad gradient of the output, with its shape; rows of zeros are skipped
+   * @param grad gradient of the output, with its shape
    * @param options see {@link EncoderBackwardOptions}
    * @returns `gradX` with the shape of x, and the trace by layer
    * @throws {AttnError} those of {@link MultiHeadAttention.backward}; `OUT_OF_RANGE` if `trace` names a layer that does
@@ -1252,7 +1251,7 @@ export interface Classifier extends Module {
   /**
    * Computes the gradients of the last forward; see {@link Encoder.backward}.
    *
-   * @param gradLogits gradient of the logits, with their shape; rows of zeros are skipped
+   * @param gradLogits gradient of the logits, with their shape
    * @param options see {@link EncoderBackwardOptions}
    * @returns `gradX` with the shape of x, and the trace by layer
    * @throws {AttnError} those of {@link Encoder.backward}
@@ -1440,8 +1439,12 @@ export interface ModelOptions {
    * Receives the phases `'download'`, `'cache'` and `'read'` (files that are not fetched). `loaded` and `total` are
    * bytes of `file`, from 0 to all; `total` is missing if the server does not send a length. An error that it throws
    * ends the load with `ARGUMENT`.
+   *
+   * `progress` is the loaded share of all files, from 0 to 1, for one progress bar. It never decreases, and the last
+   * report has 1; the weights count for 95 %. If the server does not send their length, it grows ever more slowly until
+   * the end. It returns to 0 only if the cached files are damaged and are downloaded again.
    */
-  onProgress?: ((p: { phase: string; file?: string; loaded: number; total?: number }) => void) | undefined;
+  onProgress?: ((p: { phase: string; file?: string; loaded: number; total?: number; progress: number }) => void) | undefined;
 }
 
 /** Options of tokenization. */
@@ -1478,7 +1481,7 @@ export interface Encoding {
   readonly tokens: readonly (readonly string[])[];
   /**
    * Per text: one pair per id, start and end in UTF-16 units, so that `text.slice(start, end)` is the token's part of
-   * the text (of its own text in a pair); null for special tokens and padding.
+   * the text (in a pair, of the first or second text); null for special tokens and padding.
    */
   readonly offsets: readonly (readonly ([number, number] | null)[])[];
 }
@@ -1773,8 +1776,7 @@ export interface TextModel extends ModelGradients, TextTasks {
   ): Promise<{ label: string; score: number }[][]>;
 
   /**
-   * Frees the weights and `wordEmbeddings`. Later calls of `dispose` do nothing; any other use throws `DISPOSED`. A
-   * model that you do not dispose of is freed when it is garbage-collected.
+   * Frees the weights and `wordEmbeddings`; see {@link Module.dispose}.
    */
   dispose(): void;
   /** Calls {@link TextModel.dispose}. */
@@ -1837,17 +1839,18 @@ export interface SafetensorsHeader {
   };
   /** Strings of `__metadata__`; empty if the file has none. */
   readonly metadata: { readonly [name: string]: string };
-  /** Where the tensors' bytes begin in the file. */
+  /** Offset of the tensors' bytes in the file. */
   readonly dataStart: number;
 }
 
 /**
- * Reads the header of a safetensors file without its tensors: names, types, shapes and metadata. It needs no instance and no download. Use it to look
- * at a large file: read the first 8 bytes (the length N of the header, little-endian), then 8 + N bytes.
+ * Reads the header of a safetensors file: names, types, shapes and metadata of its tensors. It needs no instance. To
+ * inspect a large file, read its first 8 bytes (the length N of the header, little-endian), then 8 + N bytes.
  *
- * @param bytes the file, or its first 8 + N bytes
- * @throws {AttnError} `ARGUMENT` if `bytes` is no Uint8Array; `FORMAT` if it is shorter than the header, or the header is no JSON object of tensors.
- * Whether the tensors fit into the file is checked by `parseSafetensors` and `loadModel`.
+ * @param bytes the file, or its first 8 + N bytes. `parseSafetensors` and `loadModel` check that the tensors fit into
+ * the file
+ * @throws {AttnError} `ARGUMENT` if `bytes` is not a Uint8Array
+ * @throws {AttnError} `FORMAT` if `bytes` is shorter than the header, or the header is not a JSON object of tensors
  *
  * @example
  * ```ts
@@ -1856,7 +1859,7 @@ export interface SafetensorsHeader {
  * const attn = await load();
  * const file = attn.writeSafetensors({ bias: { data: new Float32Array(3), dims: [3] } }, { author: 'me' });
  * const { tensors, metadata } = readSafetensorsHeader(file);
- * console.log(tensors.bias.shape, metadata.author); // [3] me
+ * console.log(tensors.bias.shape, metadata.author); // [ 3 ] me
  * ```
  */
 export function readSafetensorsHeader(bytes: Uint8Array): SafetensorsHeader;
@@ -1886,6 +1889,9 @@ export class AttnError extends Error {
   readonly code: ErrorCode;
   /** Facts for programs, frozen: `op`, `argument`, `expected`, `got`, `help` and others that depend on the error. */
   readonly detail: Readonly<Record<string, unknown>>;
-  /** The remedy, if attn knows one: the last sentence of `message` without its final period, such as "Did you mean isCausal?". */
+  /**
+   * The remedy, if attn knows one: the last sentence of `message` without its final period, such as "Did you mean
+   * isCausal?".
+   */
   readonly help: string | undefined;
 }

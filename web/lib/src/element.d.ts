@@ -182,8 +182,10 @@ export function figureToSvg(figure: Figure): string;
  * ```ts
  * import { figureToPng, mapFigure } from 'attn/element';
  *
+ * const image = document.createElement('img');
  * const blob = await figureToPng(mapFigure({ tokens: ['a'], weights: [1] }));
- * console.log(blob.type, document.title); // image/png
+ * image.src = URL.createObjectURL(blob);
+ * console.log(blob.type); // image/png
  * ```
  */
 export function figureToPng(figure: Figure, density?: number): Promise<Blob>;

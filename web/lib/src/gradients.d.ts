@@ -93,8 +93,7 @@ export interface Optimizer {
    */
   loadStateDict(state: StateDict): void;
   /**
-   * Frees the state; the modules are unaffected. Later calls of `dispose` do nothing; any other use throws `DISPOSED`.
-   * An optimiser that you do not dispose of is freed when it is garbage-collected.
+   * Frees the state, not the modules; see {@link Module.dispose}.
    */
   dispose(): void;
   /** Calls {@link Optimizer.dispose}. */

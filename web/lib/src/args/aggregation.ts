@@ -1,3 +1,3 @@
-/** Ways to combine tokens into entities (transformers' AggregationStrategy). */
+/** transformers' AggregationStrategy. */
 export const aggregations = ['none', 'simple', 'first', 'average', 'max'] as const;
 export type Aggregation = (typeof aggregations)[number];

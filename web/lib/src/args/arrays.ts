@@ -1,7 +1,6 @@
 /**
- * Reads tensors and masks. Each property of a caller's object is read once, into a local variable, before it is
- * checked: a getter or Proxy could change it later. Array types are detected by internal slots, not by instanceof, so
- * arrays of other realms and subclasses work.
+ * Reads each property of a caller's object once, before it is checked: a getter could change it later. Detects arrays
+ * by internal slots, not instanceof: other realms and subclasses work.
  */
 import type { Mask } from '../attn.js';
 import { allocate, AttnError, describe, fail, shapeText } from './error.js';
@@ -18,17 +17,16 @@ const bufferGetter = getter(typedArray, 'buffer');
 const offsetGetter = getter(typedArray, 'byteOffset');
 const { keys } = typedArray;
 const { every } = Float32Array.prototype;
-// Undefined in engines without resizable buffers.
 const resizableGetter = getter(ArrayBuffer.prototype, 'resizable');
 const maximumGetter = getter(ArrayBuffer.prototype, 'maxByteLength');
 const byteLengthGetter = getter(ArrayBuffer.prototype, 'byteLength');
 
-/** Name of a typed array's type, such as 'Float32Array'; undefined for other values. */
+/** Such as 'Float32Array'; undefined for other values. */
 export function arrayTag(value: unknown): string | undefined {
   return tagGetter.call(value) as string | undefined;
 }
 
-/** Current length; 0 for a detached array. */
+/** 0 for a detached array. */
 export function arrayLength(array: ArrayBufferView): number {
   return lengthGetter.call(array) as number;
 }
@@ -37,7 +35,6 @@ export function arrayBuffer(array: ArrayBufferView): ArrayBufferLike {
   return bufferGetter.call(array) as ArrayBufferLike;
 }
 
-/** Tests for an ArrayBuffer of any realm. */
 export function isArrayBuffer(value: unknown): value is ArrayBuffer {
   try {
     byteLengthGetter.call(value); // throws on everything else, SharedArrayBuffer included
@@ -51,7 +48,7 @@ export function isShared(array: ArrayBufferView): boolean {
   return !isArrayBuffer(arrayBuffer(array));
 }
 
-/** Tests whether an array of length 0 lost its buffer. */
+/** Expects an array of length 0. */
 export function isDetached(array: ArrayBufferView): boolean {
   try {
     keys.call(array as Uint8Array); // the cheapest method that throws without a usable buffer
@@ -67,25 +64,20 @@ export function failDetached(op: string, argument: string, size: number): never 
 
 export type Data = Float32Array | Int32Array | Uint8Array;
 
-/** A checked array. */
 export interface Checked<A extends Data = Data> {
   readonly op: string;
   readonly argument: string;
   readonly data: A;
   readonly dims: readonly number[];
-  /** Number of elements. */
   readonly size: number;
-  /** Type of `data`, stored because the caller can shadow the array's own properties. */
+  /** Stored because the caller can shadow the properties of `data`. */
   readonly type: 'Float32Array' | 'Int32Array' | 'Uint8Array';
   /** Number of a mask's kind. */
   readonly kind: number;
-  /** Object that the caller passed. */
   readonly source: object;
-  /** Whether `data` is a private copy. */
   readonly copied: boolean;
 }
 
-/** Wraps a private list as an argument; `source` is the caller's value. */
 export function ownList<A extends Int32Array | Uint8Array>(
   op: string,
   argument: string,
@@ -96,7 +88,6 @@ export function ownList<A extends Int32Array | Uint8Array>(
   return { op, argument, data, dims: [data.length], size: data.length, type, kind: 0, source, copied: true };
 }
 
-/** A checked state dictionary. */
 export interface State {
   readonly entries: readonly (readonly [name: string, tensor: Checked<Float32Array>])[];
 }
@@ -105,15 +96,14 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null;
 }
 
-/** Tests for a plain object by its tag: objects of other realms and classes pass; a Set, Promise or URL does not. */
+/** Accepts objects of other realms and classes; refuses a Set, Promise or URL. */
 export function isPlainObject(value: unknown): value is Record<string, unknown> {
   return Object.prototype.toString.call(value) === '[object Object]';
 }
 
-/** Maximum rank: descriptors in the heap have this many dims (engine/native.ts). */
+/** Size of descriptors in the heap (engine/native.ts). */
 const maxRank = 8;
 
-/** `argument` names the array, `name` its dims. */
 function readDims(op: string, argument: string, value: unknown, name = `${argument}.dims`): number[] {
   if (!Array.isArray(value)) fail('ARGUMENT', op, name, describe(value), 'an Array of whole numbers');
   const rank: unknown = value.length;
@@ -137,15 +127,13 @@ function product(op: string, argument: string, dims: readonly number[]): number 
 
 const constructors = { Float32Array, Int32Array, Uint8Array };
 
-/** Copies into a new buffer. */
 export const copyOf = (array: Data, type: Checked['type']): Data => new constructors[type](array);
 
-/** Tests whether an array covers its whole buffer. */
 export function isWhole(array: Data, type: Checked['type']): boolean {
   return arrayLength(array) * (type === 'Uint8Array' ? 1 : 4) === byteLengthGetter.call(arrayBuffer(array));
 }
 
-/** Checks the length and copies a shared array, which other threads could change. Runs no code of the caller. */
+/** Copies shared arrays, which other threads could change. Runs no code of the caller. */
 function settle<A extends Data>(
   op: string,
   argument: string,
@@ -169,7 +157,6 @@ function settle<A extends Data>(
   }
   if (size === 0 && isDetached(data)) failDetached(op, argument, size);
   const copied = isShared(data);
-  // The copy has a private buffer even if the source is shared.
   const own = copied ? (allocate(op, 4 * size, () => copyOf(data, type), `a copy of ${argument}`) as A) : data;
   return { op, argument, data: own, dims, size, type, kind, source, copied };
 }
@@ -209,7 +196,7 @@ export function readMask(op: string, argument: string, value: unknown, kinds: re
     fail('DTYPE', op, `${argument}.data`, describe(data), kind === 'additive' ? 'a Float32Array' : 'a Uint8Array or a Float32Array');
   const dims = readDims(op, argument, dimsValue);
   const checked = settle(op, argument, value, data as Float32Array | Uint8Array, tag, dims, undefined, number);
-  // Infinity or NaN in flags indicates an additive mask with the wrong kind.
+  // Infinity or NaN indicates an additive mask.
   if (tag === 'Float32Array' && kind !== 'additive' && !every.call(checked.data as Float32Array, Number.isFinite))
     fail('MASK', op, argument, 'has NaN or an infinity', `finite numbers for kind '${kind}'`, "Use kind 'additive' for numbers to add to the scores");
   return checked;
@@ -218,10 +205,7 @@ export function readMask(op: string, argument: string, value: unknown, kinds: re
 const leastId = -(2 ** 31);
 const mostId = 2 ** 31 - 1;
 
-/**
- * Reads each element by index: the iterator of a caller's Array can be anything. Stops at the first element that is
- * refused.
- */
+/** By index: an Array's iterator can be anything. Stops at the first refused element. */
 export function elements<T>(array: readonly unknown[], read: (element: unknown, index: number) => T): T[] {
   const { length } = array;
   const all: T[] = [];
@@ -229,7 +213,7 @@ export function elements<T>(array: readonly unknown[], read: (element: unknown, 
   return all;
 }
 
-/** Reads a token mask as flags. Other tokenizers return whole numbers of any type. */
+/** Other tokenizers return whole numbers of any type. */
 export function readTokenMask(op: string, argument: string, data: unknown, dims: unknown): unknown {
   const tag = arrayTag(data);
   if (!Array.isArray(data) && tag !== 'Int32Array' && tag !== 'BigInt64Array') return data;
@@ -262,7 +246,6 @@ export function readNumbers(op: string, argument: string, value: unknown): Check
   return ownList(op, argument, data, 'Int32Array', value);
 }
 
-/** Reads ids, and their dims if given. */
 export function readIds(op: string, argument: string, value: unknown, dimsValue: unknown): Checked<Int32Array> {
   const tag = arrayTag(value);
   const expected = 'an Int32Array, a BigInt64Array or an Array of whole numbers';
@@ -270,14 +253,13 @@ export function readIds(op: string, argument: string, value: unknown, dimsValue:
     fail(tag === undefined ? 'ARGUMENT' : 'DTYPE', op, argument, describe(value), expected);
   const plain = Array.isArray(value) ? toInts(op, argument, value as unknown[]) : undefined;
   const givenDims = dimsValue === undefined ? undefined : readDims(op, argument, dimsValue, 'dims');
-  // No code of the caller runs from here on.
   let data: Int32Array;
   if (plain) data = plain;
   else if (tag === 'Int32Array') data = value as Int32Array;
   else {
     const wide = value as BigInt64Array;
     if (arrayLength(wide) === 0 && isDetached(wide)) failDetached(op, argument, 0);
-    // Copied first because other threads may change a shared array.
+    // Other threads may change a shared array.
     const own = allocate(op, 8 * arrayLength(wide), () => new BigInt64Array(wide), `a copy of ${argument}`);
     const index = own.findIndex((id) => id < leastId || id > mostId);
     if (index >= 0) failRange(op, argument, index, own[index]!);
@@ -287,7 +269,6 @@ export function readIds(op: string, argument: string, value: unknown, dimsValue:
   return data === value ? checked : { ...checked, copied: true };
 }
 
-/** Reads a Float32Array without dims. */
 export function readVector(op: string, argument: string, value: unknown): Checked<Float32Array> {
   const tag = arrayTag(value);
   if (tag !== 'Float32Array') fail(tag === undefined ? 'ARGUMENT' : 'DTYPE', op, argument, describe(value), 'an id or a Float32Array');
@@ -295,7 +276,7 @@ export function readVector(op: string, argument: string, value: unknown): Checke
   return settle(op, argument, data, data, 'Float32Array', [arrayLength(data)], argument);
 }
 
-/** Reads the bytes of a file from a Uint8Array (or Buffer) or an ArrayBuffer. Shared bytes are copied. */
+/** Copies shared bytes. */
 export function readBytes(op: string, argument: string, value: unknown): Uint8Array<ArrayBuffer> {
   if (isArrayBuffer(value)) {
     try {
@@ -309,11 +290,10 @@ export function readBytes(op: string, argument: string, value: unknown): Uint8Ar
   const length = arrayLength(array);
   if (length === 0 && isDetached(array)) failDetached(op, argument, 0);
   if (isShared(array)) return allocate(op, length, () => new Uint8Array(array), `a copy of ${argument}`);
-  // A new view: the caller can override the length and methods of the object.
+  // The caller can override the object's length and methods.
   return new Uint8Array(arrayBuffer(array) as ArrayBuffer, offsetGetter.call(array) as number, length);
 }
 
-/** Reads a file argument; `expected` describes its format. */
 export function readFile(op: string, argument: string, value: unknown, expected: string): Checked<Uint8Array> {
   const data = readBytes(op, argument, value);
   refuseText(op, argument, data, expected);
@@ -329,7 +309,6 @@ function intrinsicMap(value: unknown): Map<unknown, unknown> | undefined {
   }
 }
 
-/** Reads a state dictionary: a Map or a plain object. */
 export function readStateDict(op: string, argument: string, value: unknown): State {
   const entries: [unknown, unknown][] = [];
   const map = intrinsicMap(value);

@@ -2,13 +2,10 @@ import type { AttnError as AttnErrorType, ErrorCode } from '../attn.js';
 
 export type Detail = Readonly<Record<string, unknown>>;
 
-/**
- * Maximum lengths of a message, of a fact of the detail, of a list and of its items, because names in files can be
- * long. error.cpp has the same limits.
- */
+/** Maximum lengths, because names in files can be long. error.cpp has the same limits. */
 const most = { message: 2048, fact: 1000, items: 1000, item: 200 };
 
-/** Keeps the start and the end of an overlong text, cut between characters. */
+/** Keeps the start and the end. */
 function cut(text: string, length: number): string {
   if (text.length <= length) return text;
   const start = text.slice(0, Math.floor((length * 2) / 3)).replace(/[\ud800-\udbff]$/, '');
@@ -21,7 +18,7 @@ function cutFact(value: unknown): unknown {
   return value.slice(0, most.items).map((item: unknown) => (typeof item === 'string' ? cut(item, most.item) : item));
 }
 
-/** Marks errors of every copy of this class: each entry of the package has its own copy. */
+/** Each entry of the package has its own copy of this class. */
 const brand = Symbol.for('attn.AttnError');
 
 export class AttnError extends Error implements AttnErrorType {
@@ -48,12 +45,12 @@ export class AttnError extends Error implements AttnErrorType {
   }
 
   static {
-    // On the prototype, as for built-in errors, so that logs do not print it with each error.
+    // On the prototype, as for built-in errors: logs do not print it.
     Object.defineProperty(this.prototype, 'name', { value: 'AttnError', configurable: true, writable: true });
   }
 }
 
-/** Makes an ABORTED error with the name of fetch's abort errors, for callers that test the name. */
+/** Has the name of fetch's abort errors, which callers may test. */
 export function abortError(message: string, detail?: Detail, options?: { cause?: unknown }): AttnError {
   const error = new AttnError('ABORTED', message, detail, options);
   Object.defineProperty(error, 'name', { value: abortName, configurable: true, writable: true });
@@ -61,37 +58,33 @@ export function abortError(message: string, detail?: Detail, options?: { cause?:
 }
 export const abortName = 'AbortError';
 
-/** Returns a function that makes the NETWORK errors of an operation. */
 export const networkErrors =
   (op: string, more: Detail = {}) =>
   (message: string, detail: Detail, cause?: unknown): AttnError =>
     new AttnError('NETWORK', `${op}: ${message}`, { op, ...more, ...detail }, cause === undefined ? undefined : { cause });
 
-/**
- * Makes an error with a remedy. `help`, a sentence without its final period, ends the message and is a fact of the
- * detail.
- */
+/** `help`: a sentence without its final period, for the end of the message and `detail`. */
 export function errorWithHelp(code: ErrorCode, message: string, help: string | undefined, detail: Detail, options?: { cause?: unknown }): AttnError {
   if (help === undefined) return new AttnError(code, message, detail, options);
   return new AttnError(code, `${message}. ${help}${help.endsWith('?') ? '' : '.'}`, { ...detail, help }, options);
 }
 
-/** Throws "op: argument got, expected expected. Help."; `got` includes the verb ("is missing", "has 8 elements"). */
+/** Throws "op: argument got, expected expected. Help."; `got` includes its verb. */
 export function fail(code: ErrorCode, op: string, argument: string, got: string, expected: string, help?: string): never {
   const detail = { op, argument, expected, got: got.replace(/^(is|has) /, '') };
   throw errorWithHelp(code, `${op}: ${argument} ${got}, expected ${expected}`, help, detail);
 }
 
-/** Describes a thrown value. Never throws. */
+/** Never throws. */
 export function reason(thrown: unknown): string {
   try {
     return cut(String(thrown instanceof Error ? thrown.message : thrown), most.fact);
   } catch {
-    return 'what was thrown cannot be read';
+    return 'an exception that cannot be read';
   }
 }
 
-/** Tests for an AttnError. Never throws, unlike instanceof for a revoked Proxy. */
+/** Never throws, unlike instanceof for a revoked Proxy. */
 export function isAttnError(thrown: unknown): thrown is AttnError {
   try {
     return thrown instanceof AttnError;
@@ -100,15 +93,14 @@ export function isAttnError(thrown: unknown): thrown is AttnError {
   }
 }
 
-/** Makes an ARGUMENT error of what the caller's code threw (getter, Proxy, conversion). */
+/** Wraps an exception of a getter, Proxy or conversion. */
 export function unreadable(op: string, argument: string, cause: unknown): AttnError {
   if (isAttnError(cause)) return cause;
-  const got = `what throws when it is read (${reason(cause)})`;
+  const got = `a value that throws when it is read (${reason(cause)})`;
   const expected = 'a value that can be read';
   return new AttnError('ARGUMENT', `${op}: ${argument} is ${got}, expected ${expected}`, { op, argument, expected, got }, { cause });
 }
 
-/** Reads an argument and reports errors of the caller's code. */
 export function reading<T>(op: string, argument: string, read: () => T): T {
   try {
     return read();
@@ -117,7 +109,7 @@ export function reading<T>(op: string, argument: string, read: () => T): T {
   }
 }
 
-/** Allocates; throws MEMORY if the engine refuses. */
+/** Throws MEMORY if the engine refuses. */
 export function allocate<T>(op: string, bytes: number, make: () => T, what = 'the result'): T {
   try {
     return make();
@@ -126,10 +118,9 @@ export function allocate<T>(op: string, bytes: number, make: () => T, what = 'th
   }
 }
 
-/** Adds the indefinite article: "an Embedding". */
 export const withArticle = (noun: string) => `${/^([AEIO]|SGD)/.test(noun) ? 'an' : 'a'} ${noun}`;
 
-/** Describes a value for "got". Never throws. */
+/** Never throws. */
 export function describe(value: unknown): string {
   if (value === undefined) return 'is missing';
   try {
@@ -154,7 +145,6 @@ export function describe(value: unknown): string {
   }
 }
 
-/** Formats dims as "(2,8,384)". */
 export function shapeText(dims: readonly number[]): string {
   return `(${dims.join(',')})`;
 }
@@ -170,10 +160,7 @@ function distance(a: string, b: string): number {
   return row[b.length]!;
 }
 
-/**
- * Finds the most similar known name. torch's spelling counts as equal; otherwise a known name that is part of `name`
- * matches.
- */
+/** Ignores case, _ and -. Without a similar name, one that is part of `name` matches. */
 function nearest(name: string, known: readonly string[]): string | undefined {
   const plain = (text: string) => text.toLowerCase().replaceAll(/[_-]/g, '');
   const wanted = plain(name).slice(0, 64);
@@ -186,7 +173,7 @@ function nearest(name: string, known: readonly string[]): string | undefined {
   return best ?? known.find((candidate) => wanted.includes(plain(candidate)));
 }
 
-/** Help for an unknown name, such as "Did you mean isCausal?"; undefined if no known name is similar. */
+/** Such as "Did you mean isCausal?". */
 export function hint(name: string, known: readonly string[]): string | undefined {
   const near = nearest(name, known);
   return near === undefined ? undefined : `Did you mean ${near}?`;

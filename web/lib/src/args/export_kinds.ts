@@ -1,3 +1,2 @@
-/** Number formats of export(). */
 export const exportKinds = ['float32', 'float16', 'int8'] as const;
 export type ExportKind = (typeof exportKinds)[number];

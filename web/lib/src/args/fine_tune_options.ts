@@ -1,4 +1,3 @@
-/** Option names of fineTune(), shared with attn/worker. */
 import type { FineTuneOptions } from '../attn.js';
 
 export const fineTuneOptions = [

@@ -1,4 +1,4 @@
-/** Reads the arguments of loadModel() and of TextModel, in the model and in attn/worker before it sends them. */
+/** Reads arguments of loadModel() and TextModel, here or in attn/worker before they are sent. */
 import type { ModelOptions } from '../attn.js';
 import { elements, isPlainObject, readBytes, readTokenMask } from './arrays.js';
 import { AttnError, describe, errorWithHelp, fail, hint, reading } from './error.js';
@@ -7,7 +7,7 @@ import { readCallback, readSignal } from './options.js';
 import { choice, readLeaves, readMembers, type Leaf, type Signature, whole } from './signature.js';
 import { type Aggregation, aggregations } from './aggregation.js';
 
-/** Files of a model folder that attn reads; the first three are required. modules.json may specify other folders. */
+/** Files that attn reads; the first three are required. */
 export const fileNames: readonly string[] = [
   'config.json',
   'tokenizer.json',
@@ -22,14 +22,11 @@ export const fileNames: readonly string[] = [
   'sentence_bert_config.json',
   'config_sentence_transformers.json',
 ];
-/** Path of a file in the folder. */
 export type FileName = string;
 
 const inModule = /^[\w-][\w.-]*\/([\w.-]+)$/;
-/** Tests whether a model can have this file, in any module folder. */
 const mayBeRead = (name: string) => fileNames.includes(name) || fileNames.includes(inModule.exec(name)?.[1] ?? '');
 
-/** Content of a file that the caller passed. */
 export type Given = Uint8Array<ArrayBuffer> | Blob | string;
 export type Source = { readonly location: string } | { readonly files: readonly (readonly [name: string, content: Given, source: unknown])[] };
 
@@ -47,7 +44,7 @@ function sourceOf(value: unknown): Source {
     if (typeof content === 'string') return [name, content, content] as const;
     const kind = tagOf(content);
     const isBlob = (kind === 'Blob' || kind === 'File') && typeof Blob === 'function';
-    // Creates a private Blob, and throws for other objects.
+    // Private copy; throws for other objects.
     const given = isBlob ? Blob.prototype.slice.call(content) : readBytes(op, `source[${JSON.stringify(name)}]`, content);
     return [name, given, content] as const;
   });
@@ -58,15 +55,12 @@ function sourceOf(value: unknown): Source {
 const cacheModes = ['default', 'none', 'reload'] as const;
 const weightKinds = ['auto', 'float32', 'int8'] as const;
 
-/** Matches a Hub id ("organisation/model" or "model"), or a folder of that name. */
+/** Also matches relative folders. */
 const hubId = /^([\w-][\w.-]{0,95}\/)?[\w-][\w.-]{0,95}$/;
 
 const fileOfModel = /\.(safetensors|json|bin|pt|onnx|gguf)$/i;
 
-/**
- * Adds help if a folder was not found, or if the server of a single-page application returned its page: the source may
- * be the path of a file or a Hub id.
- */
+/** Helps if a folder is missing, or its server returned a page instead. */
 export function withAdvice(error: unknown, source: Source): unknown {
   if (!(error instanceof AttnError) || !('location' in source)) return error;
   const { location } = source;
@@ -85,9 +79,8 @@ export interface CheckedModelOptions {
   readonly fetch: ModelOptions['fetch'];
   readonly cache: (typeof cacheModes)[number];
   readonly weights: (typeof weightKinds)[number];
-  /** By file, in lowercase. */
+  /** Lowercase digest by file. */
   readonly sha256: ReadonlyMap<string, string>;
-  /** Headers and credentials of every request. */
   readonly request: { readonly headers?: Readonly<Record<string, string>>; readonly credentials?: RequestCredentials };
   readonly signal: AbortSignal | undefined;
   readonly onProgress: ModelOptions['onProgress'];
@@ -103,7 +96,7 @@ function modelOptions(value: unknown): CheckedModelOptions {
     if (!isPlainObject(sha256)) fail('ARGUMENT', op, 'sha256', describe(sha256), 'an object of hex digests by file name');
     for (const name of Object.keys(sha256 as object)) {
       const digest = (sha256 as Readonly<Record<string, unknown>>)[name];
-      // The digest of a file that is never read would verify nothing.
+      // Such a digest would verify nothing.
       if (!mayBeRead(name))
         throw errorWithHelp(
           'ARGUMENT',
@@ -139,7 +132,6 @@ function requestOf(value: unknown): CheckedModelOptions['request'] {
   };
 }
 
-/** Deep-freezes a JSON value. */
 export function frozen<T extends object>(value: T): Readonly<T> {
   const open: object[] = [value];
   for (let object = open.pop(); object; object = open.pop()) {
@@ -151,7 +143,7 @@ export function frozen<T extends object>(value: T): Readonly<T> {
 
 export type Text = string | readonly [string, string];
 
-/** Reads one text or several, or pairs if `pairs`, into a new Array. Each element is read once. */
+/** Reads each element once. */
 export const readTexts = (operation: string, value: unknown, pairs: boolean, name = 'texts'): Text[] =>
   reading(operation, name, () => textsOf(operation, value, pairs, name));
 
@@ -183,7 +175,6 @@ export const readDocuments = (value: unknown): string[] => {
   return readTexts('rank', value, false, 'documents') as string[];
 };
 
-/** Options of all operations on texts. */
 export interface TextOptions {
   readonly maxLength?: number;
   readonly truncation?: boolean;
@@ -206,7 +197,6 @@ export interface TextOptions {
 }
 
 export interface CheckedTextOptions {
-  /** The given options, ready to send. */
   readonly plain: TextOptions;
   readonly signal: AbortSignal | undefined;
   readonly onProgress: ((p: { done: number; total: number }) => void) | undefined;
@@ -268,7 +258,6 @@ export const readTextOptions = (operation: string, value: unknown, names: readon
     };
   });
 
-/** Reads the requested number format. */
 export const readExportOptions = (value: unknown): ExportKind | undefined =>
   reading('export', 'options', () => {
     const [weights] = value === undefined ? [] : readMembers('export', 'options', value, ['weights']);
@@ -293,7 +282,6 @@ export function readText(operation: string, name: string, value: unknown): strin
   return value;
 }
 
-/** Returns whether to skip special tokens. */
 export const readDecodeOptions = (value: unknown): boolean =>
   reading('decode', 'options', () => {
     const [skip = false] = value === undefined ? [] : readMembers('decode', 'options', value, ['skipSpecialTokens']);
@@ -323,7 +311,6 @@ export function readId(operation: string, value: unknown): number {
   return value;
 }
 
-/** Reads the arguments of a method that takes an Encoding first. */
 export const readEncoded = (operation: string, signature: Signature, inputs: unknown, others: Readonly<Record<string, unknown>>): Leaf[] =>
   reading(operation, 'inputs', () => encodedOf(operation, signature, inputs, others));
 

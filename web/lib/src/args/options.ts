@@ -1,10 +1,10 @@
-/** Reads the options of load(). */
 import type { LoadOptions } from '../attn.js';
+import { addAbortListener, removeAbortListener } from './abort_listeners.js';
 import { arrayTag, isArrayBuffer } from './arrays.js';
 import { AttnError, describe, fail, reading, reason } from './error.js';
 import { choice, readMembers, whole } from './signature.js';
 
-/** Classifies `wasm` by tags, so that objects of other realms work. */
+/** By tags, so that objects of other realms work. */
 export function wasmKind(wasm: unknown): 'location' | 'response' | 'module' | 'bytes' {
   const expected = 'a URL, an ArrayBuffer, a Uint8Array, a Response or a WebAssembly.Module';
   if (wasm === '') fail('ARGUMENT', 'load', 'wasm', 'is ""', expected);
@@ -16,7 +16,7 @@ export function wasmKind(wasm: unknown): 'location' | 'response' | 'module' | 'b
   fail('ARGUMENT', 'load', 'wasm', describe(wasm), expected);
 }
 
-/** Wraps a signal. The caller's object may be anything with these members; whatever they throw becomes ARGUMENT. */
+/** Accepts any object with these members; their exceptions become ARGUMENT. */
 export function readSignal(op: string, value: unknown): AbortSignal | undefined {
   if (value === undefined) return undefined;
   const members = ['aborted', 'addEventListener', 'removeEventListener'];
@@ -31,10 +31,10 @@ export function readSignal(op: string, value: unknown): AbortSignal | undefined 
     get reason() {
       return use(() => signal.reason as unknown);
     },
-    addEventListener: (type: string, listener: () => void) => use(() => signal.addEventListener(type, listener)),
-    removeEventListener(type: string, listener: () => void) {
+    addEventListener: (_: string, listener: () => void) => use(() => addAbortListener(signal, listener)),
+    removeEventListener(_: string, listener: () => void) {
       try {
-        signal.removeEventListener(type, listener);
+        removeAbortListener(signal, listener);
       } catch {
         // The listener is not needed any more.
       }
@@ -48,7 +48,7 @@ export function readCallback(op: string, name: string, value: unknown): unknown 
   return value;
 }
 
-/** Calls onProgress, if given. An exception of it becomes ARGUMENT. */
+/** Turns an exception of onProgress into ARGUMENT. */
 export function tell<P>(op: string, onProgress: ((progress: P) => void) | undefined, progress: P): void {
   try {
     onProgress?.(progress);

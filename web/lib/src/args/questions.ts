@@ -1,8 +1,7 @@
-/** Reads the arguments of `answer`, in the model and in attn/worker before it sends them. */
 import { fail } from './error.js';
 import { readTexts } from './model_options.js';
 
-/** Pairs questions with contexts: two lists element by element, one text with every element of the other list. */
+/** Pairs two lists element by element, and one text with every element of a list. */
 export function readQuestions(question: unknown, context: unknown): { isOne: boolean; pairs: (readonly [question: string, context: string])[] } {
   const op = 'answer';
   const read = (name: string, value: unknown) => {

@@ -1,12 +1,9 @@
 import { errorWithHelp } from './error.js';
 
-/**
- * Refuses HTML, Git LFS pointers and gzip data in place of a binary file. `subject` ends with a verb, such as "wasm is"
- * or "URL x returned".
- */
+/** Refuses HTML, Git LFS pointers and gzip data. `subject` ends with a verb: "URL x returned". */
 export function refuseText(op: string, argument: string, bytes: Uint8Array, expected: string, subject = `${argument} is`): void {
   const start = String.fromCharCode(...bytes.subarray(0, 64)).replace(/^(\u00ef\u00bb\u00bf)?\s*/, '');
-  // Whole words because the length field of safetensors can look like the first letters.
+  // Whole words: the length field of safetensors can look like their first letters.
   const [got, help] = /^<(!doctype|!--|html|head|body|\?xml)/i.test(start)
     ? ['HTML']
     : start.startsWith('version https://git-lfs')

@@ -1,6 +1,6 @@
 /**
- * Reads all arguments of a call by the module's signatures (src/bindings). Each property of the caller's objects is
- * read once, before anything is allocated. An unknown option is an error.
+ * Reads arguments by the module's signatures (src/bindings): each property of an object once, before
+ * anything is allocated.
  */
 import {
   type Checked,
@@ -43,18 +43,17 @@ export interface Argument {
     | 'limit'
     | 'group';
   readonly required?: boolean;
-  /** Permitted words; for bytes, a description of the format. */
+  /** Permitted words; for bytes a description of the format. */
   readonly choices?: readonly string[];
   readonly members?: readonly Argument[];
-  /** Number of leaves; computed when the argument is first omitted. */
+  /** Number of leaves, once computed. */
   count?: number;
-  /** Reads the kinds that only training has (training.ts). */
+  /** Set by training.ts. */
   read?: (op: string, argument: string, value: unknown) => Leaf[];
 }
 
 export interface Signature {
   readonly name: string;
-  /** Class of a method. Its constructor is called 'constructor'. */
   readonly owner?: string;
   readonly result:
     | 'tensor'
@@ -79,10 +78,10 @@ export interface Signature {
   readonly missing?: boolean;
 }
 
-/** Class behind loadModel(). It is not exposed on instances. */
+/** Class behind loadModel(); not exposed. */
 export const internalClass = 'TextModel';
 
-/** Returns a module's handle, or in attn/worker its number. Throws if the module was disposed of. */
+/** Returns a module's handle, or its number in attn/worker. */
 export type LookUp = (op: string) => { delete(): void } | number;
 
 export interface ModulesLeaf {
@@ -90,35 +89,32 @@ export interface ModulesLeaf {
   readonly modules: readonly LookUp[];
 }
 
-/** Parameter groups. NaN marks an omitted value. */
+/** NaN marks an omitted value. */
 export interface GroupsLeaf {
   readonly op: string;
   readonly groups: readonly { readonly names: RegExp; readonly learningRate: number; readonly weightDecay: number }[];
 }
 
-/** Argument value of a C++ function: a number, NaN if omitted, or a value to copy to the heap. */
+/** Argument value: a number, NaN if omitted, or data for the heap. */
 export type Leaf = number | Checked | State | ModulesLeaf | GroupsLeaf;
 
-/**
- * Modules among the arguments. The result of the call references them, so that they are not garbage-collected first.
- */
+/** The result of a call references them, so that they are not garbage-collected first. */
 export const usedBy = (leaves: readonly Leaf[]): LookUp[] =>
   leaves.flatMap((leaf) => (typeof leaf === 'object' && 'modules' in leaf ? leaf.modules : []));
 
-/** Refuses a call that only the training build supports. */
 export function noTraining(op: string): never {
   throw errorWithHelp('ENVIRONMENT', `${op}: this build computes no gradients`, 'Load one that does with load({ training: true })', { op });
 }
 
-/** Members of the training build besides the gradients of functions and layers. */
+/** Members besides gradients of functions and layers. */
 const training = 'crossEntropy mseLoss binaryCrossEntropyWithLogits clipGradNorm linearSchedule cosineSchedule SGD Adam AdamW';
 
-/** Signatures of the training build that this build lacks. */
+/** Lists signatures that only the training build has. */
 export function trainingStubs(signatures: readonly Signature[]): Signature[] {
   const added: Signature[] = [];
   const add = (name: string, owner?: string) => added.push({ name, ...(owner && { owner }), result: 'none', arguments: [], missing: true });
   for (const { name, owner, arguments: list } of signatures) {
-    // Functions of a tensor have a gradient with respect to it.
+    // Functions of a tensor have a gradient.
     if (!owner && list[0]?.kind === 'tensor') add(`${name}Backward`);
     if (owner && name === 'constructor' && owner !== internalClass) for (const method of ['backward', 'gradients', 'zeroGrad']) add(method, owner);
   }
@@ -129,15 +125,13 @@ export function trainingStubs(signatures: readonly Signature[]): Signature[] {
   return added;
 }
 
-/** Name of a layer's op in messages: the class name stands for forward. */
+/** A layer's forward is called by its class name. */
 export const opOf = (owner: string, method: string): string => (method === 'forward' ? owner : method);
 
-/** Sets the name that stack traces and consoles show. */
 export function named<T extends object>(name: string, value: T): T {
   return Object.defineProperty(value, 'name', { value: name, configurable: true });
 }
 
-/** Adds the module's methods to a class; `call` runs them. */
 export function defineMethods<Self>(
   made: { readonly prototype: Self },
   name: string,
@@ -155,7 +149,7 @@ export function defineMethods<Self>(
   }
 }
 
-/** Reads the members of an options object, once each and in the order of `known`. */
+/** Reads each member once, in the order of `known`. */
 export function readMembers(op: string, argument: string, value: unknown, known: readonly string[], path = ''): unknown[] {
   if (!isPlainObject(value)) fail('ARGUMENT', op, argument, describe(value), 'an object');
   for (const name of Object.keys(value as object))
@@ -167,7 +161,6 @@ export function readMembers(op: string, argument: string, value: unknown, known:
   return known.map((name) => (value as Readonly<Record<string, unknown>>)[name]);
 }
 
-/** Returns the index of a word among the choices. */
 export function choice(op: string, argument: string, value: unknown, choices: readonly string[]): number {
   if (typeof value !== 'string') fail('ARGUMENT', op, argument, describe(value), `one of ${choices.join(', ')}`);
   const index = choices.indexOf(value);
@@ -175,7 +168,7 @@ export function choice(op: string, argument: string, value: unknown, choices: re
   return index;
 }
 
-/** Reads a whole number. A wrong type is ARGUMENT, a wrong range CONFIG. */
+/** A wrong type is ARGUMENT, a wrong range CONFIG. */
 export function whole(op: string, argument: string, value: unknown, least: number, most: number): number {
   const expected = `a whole number from ${least} to ${most}`;
   if (typeof value !== 'number' || !Number.isInteger(value)) fail('ARGUMENT', op, argument, describe(value), expected);
@@ -183,7 +176,7 @@ export function whole(op: string, argument: string, value: unknown, least: numbe
   return value;
 }
 
-/** Reads a whole number whose range C++ checks. */
+/** C++ checks the range. */
 function integer(op: string, argument: string, value: unknown, isOption: boolean): number {
   if (typeof value !== 'number' || !Number.isInteger(value)) fail('ARGUMENT', op, argument, describe(value), 'a whole number');
   if (!Number.isSafeInteger(value)) fail(isOption ? 'CONFIG' : 'OUT_OF_RANGE', op, argument, describe(value), 'a number below 2^53');
@@ -221,12 +214,12 @@ function countLeaves({ kind, members = [] }: Argument): number {
   return members.reduce((count, member) => count + countLeaves(member), kind === 'vector_or_id' || kind === 'window' || kind === 'pair' ? 2 : 1);
 }
 
-/** Pushes the leaves of an omitted argument. Counted once, because short calls without options are frequent. */
+/** Counts them once: short calls without options are frequent. */
 function leaveOut(argument: Argument, leaves: Leaf[]): void {
   for (let count = (argument.count ??= countLeaves(argument)); count > 0; --count) leaves.push(NaN);
 }
 
-/** Reads one argument. `depth`: number of enclosing option objects; `next`: the following argument. */
+/** `depth`: number of enclosing option objects; `next`: following argument. */
 export function readLeaves(op: string, argument: Argument, path: string, value: unknown, depth: number, next: unknown, leaves: Leaf[]): void {
   const { name, kind, choices = [], members = [] } = argument;
   const full = path + name;
@@ -288,7 +281,6 @@ export function readLeaves(op: string, argument: Argument, path: string, value: 
         const needed = members.filter((member) => member.required).map((member) => member.name);
         fail('ARGUMENT', op, full, 'is missing', `an object with ${needed.join(', ')}`);
       }
-      // Paths of members omit the outermost object's name.
       const inner = depth > 0 ? `${full}.` : '';
       const values = readMembers(op, full, value, known, inner);
       leaves.push(1);

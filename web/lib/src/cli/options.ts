@@ -1,14 +1,13 @@
-/** Command line of `attn`. src/command/options.cpp has the same table and the same messages. */
+/** src/command/options.cpp has the same table and messages. */
 import { parseArgs } from 'node:util';
 import { hint } from '../args/error.js';
 
-/** Usage error. */
 export class Misuse extends Error {}
 
 interface Command {
   readonly takes: string;
   readonly about: string;
-  /** Option names with their values; N is a whole number. */
+  /** N is a whole number. */
   readonly options: readonly string[];
 }
 
@@ -76,26 +75,28 @@ export function help(name?: string): string {
 export interface Call {
   readonly command: CommandName;
   readonly paths: readonly string[];
-  /** Values of the given options; true for an option without a value. */
   readonly options: Readonly<Partial<Record<OptionName, string | number | true>>>;
 }
 
-const suggestion = (name: string, known: readonly string[]) => hint(name, known)?.replace('Did', 'did') ?? `there are ${known.join(', ')}`;
+/** ", expected one of …", and the suggestion of a similar name. */
+function expectedOneOf(name: string, known: readonly string[]): string {
+  const help = hint(name, known);
+  return `, expected one of ${known.join(', ')}${help === undefined ? '' : `. ${help}`}`;
+}
 
 function checked(name: OptionName, wanted: string | undefined, given: string | boolean): string | number | true {
   if (wanted === undefined) return true;
   const value = typeof given === 'string' ? given : '';
   const choices = wanted.split('|');
   const least = name === 'stride' ? 0 : 1;
-  const expected = wanted === 'N' ? `expected a whole number from ${least} to 999999` : `expected a ${wanted.toLowerCase()}`;
-  if (value === '') throw new Misuse(`--${name} is missing; ${choices.length > 1 ? `there are ${choices.join(', ')}` : expected}`);
-  if (choices.length > 1 && !choices.includes(value)) throw new Misuse(`--${name} is ${value}; ${suggestion(value, choices)}`);
+  const expected = `, expected a ${wanted === 'N' ? `whole number from ${least} to 999999` : wanted.toLowerCase()}`;
+  if (value === '') throw new Misuse(`--${name} is missing${choices.length > 1 ? `, expected one of ${choices.join(', ')}` : expected}`);
+  if (choices.length > 1 && !choices.includes(value)) throw new Misuse(`--${name} is ${value}${expectedOneOf(value, choices)}`);
   if (wanted !== 'N') return value;
-  if (!/^\d{1,6}$/.test(value) || Number(value) < least) throw new Misuse(`--${name} is ${value}; ${expected}`);
+  if (!/^\d{1,6}$/.test(value) || Number(value) < least) throw new Misuse(`--${name} is ${value}${expected}`);
   return Number(value);
 }
 
-/** Parses the command line: a call, or a request for help or the version. */
 export function readCall(args: readonly string[]): Call | { readonly help: string; readonly wrong: boolean } | 'version' {
   const takesNone = ['help', 'version', 'jsonl'];
   const known = ['help', 'version', ...Object.keys(abouts)];
@@ -110,16 +111,16 @@ export function readCall(args: readonly string[]): Call | { readonly help: strin
     tokens: true,
   });
   const given = tokens.filter((token) => token.kind === 'option');
-  for (const { name, rawName } of given) if (!known.includes(name)) throw new Misuse(`${rawName} is no option; ${suggestion(name, known)}`);
+  for (const { name, rawName } of given) if (!known.includes(name)) throw new Misuse(`option ${rawName} is unknown${expectedOneOf(name, known)}`);
   const [command, ...paths] = positionals;
   if (given.some(({ name }) => name === 'version')) return 'version';
   const wantsHelp = given.some(({ name }) => name === 'help');
   if (command === undefined || (wantsHelp && isCommand(command))) return { help: help(command), wrong: !wantsHelp };
-  if (!isCommand(command)) throw new Misuse(`${command} is no command; ${suggestion(command, Object.keys(commands))}`);
+  if (!isCommand(command)) throw new Misuse(`command is ${command}${expectedOneOf(command, Object.keys(commands))}`);
   const { takes, options } = commands[command];
   const names = takes.split(' ');
   const least = names.filter((name) => !name.startsWith('[')).length;
-  if (paths.length < least || paths.length > names.length) throw new Misuse(`${command} takes ${takes}, got ${paths.length} of them`);
+  if (paths.length < least || paths.length > names.length) throw new Misuse(`${command} has ${paths.length} arguments, expected ${takes}`);
   paths.forEach((path, i) => {
     if (path === '') throw new Misuse(`${names[i]!.replace(/[[\]]/g, '')} is empty`);
   });

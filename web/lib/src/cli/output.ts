@@ -1,14 +1,12 @@
-/** Writes the results of lines. */
 import type { FileHandle } from 'node:fs/promises';
 
-/** Result of a line; only vectors can be npy. */
+/** Only vectors can be npy. */
 export interface Result {
   readonly json: string;
   readonly text: string;
   readonly numbers?: Float32Array;
 }
 
-/** Writes lines, or vectors whose number is known at the end. */
 export class Output {
   readonly #file: FileHandle | undefined;
   readonly #isFile: boolean;
@@ -16,9 +14,7 @@ export class Output {
   readonly #kept: Uint8Array[] = [];
   #rows = 0;
 
-  /**
-   * `width`: numbers per row of npy output. A pipe is not seekable, so vectors wait there until their number is known.
-   */
+  /** `width`: numbers per row. A pipe is not seekable: vectors wait until their number is known. */
   constructor(file: FileHandle | undefined, isFile: boolean, width: number | undefined) {
     this.#file = file;
     this.#isFile = isFile;
@@ -46,7 +42,7 @@ export class Output {
     else for (const bytes of [this.#header(), ...this.#kept]) await this.#put(bytes);
   }
 
-  /** Header of 128 bytes for any number of rows. */
+  /** Has 128 bytes for any number of rows. */
   #header(): Buffer {
     const dictionary = `{'descr': '<f4', 'fortran_order': False, 'shape': (${this.#rows}, ${this.#width}), }`;
     return Buffer.from(`\x93NUMPY\x01\x00\x76\x00${dictionary.padEnd(117)}\n`, 'latin1');
@@ -57,7 +53,6 @@ export class Output {
       for (let at = 0; at < bytes.length;) at += (await this.#file.write(bytes, at)).bytesWritten;
       return;
     }
-    // A write error ends the program (cli.ts).
     await new Promise<void>((resolve) => process.stdout.write(bytes, (error) => void (error ?? resolve())));
   }
 }

@@ -1,8 +1,8 @@
-/** Removes unfinished files and folders if writing fails or the program is interrupted. */
+/** Removes unfinished files if writing fails or is interrupted. */
 import { rmSync } from 'node:fs';
 import { chmod, type FileHandle, open, rename, stat } from 'node:fs/promises';
+import { naming } from './system_error.js';
 
-/** Functions that remove an unfinished file or folder. */
 const unfinished = new Set<() => void>();
 let watching = false;
 
@@ -20,7 +20,6 @@ export function removeTree(path: string): void {
   rmSync(path, { recursive: true, force: true });
 }
 
-/** Runs `work` and calls `remove` if it does not finish. */
 export async function unlessFinished<T>(remove: () => void, work: () => Promise<T>): Promise<T> {
   watch();
   unfinished.add(remove);
@@ -34,19 +33,16 @@ export async function unlessFinished<T>(remove: () => void, work: () => Promise<
   }
 }
 
-/** Failure that keeps the output written so far. */
+/** Keeps the output written so far. */
 export class WrittenSoFar extends Error {}
 
-/**
- * Opens `path` for `work`. A regular file is written under a temporary name and renamed at the end; a device or pipe is
- * written directly. `isFile`: whether the file is seekable.
- */
+/** Writes a regular file under a temporary name and renames it; writes a device or pipe directly. */
 export async function replacing(path: string, work: (file: FileHandle, isFile: boolean) => Promise<void>): Promise<void> {
   const before = await stat(path).catch(() => undefined);
   const isFile = before?.isFile() ?? true;
   const beside = isFile ? `${path}.attn-${process.pid}` : path;
   const write = async () => {
-    const file = await open(beside, isFile ? 'wx' : 'w');
+    const file = await naming(path, open(beside, isFile ? 'wx' : 'w'));
     let failure: unknown;
     try {
       await work(file, isFile).catch((error: unknown) => {

@@ -1,12 +1,12 @@
-/** Finds answers in start and end scores of tokens, as transformers' QuestionAnsweringPipeline does. */
+/** As transformers' QuestionAnsweringPipeline. */
 
 import type { Answer } from '../attn.js';
 
-/** A window of the context: tokens that an answer may contain, and their scores. */
+/** Tokens of the context that an answer may contain. */
 export interface AnswerWindow {
   readonly startScores: ArrayLike<number>;
   readonly endScores: ArrayLike<number>;
-  /** Range of each token's word in the context. */
+  /** Range of each token's word. */
   readonly starts: ArrayLike<number>;
   readonly ends: ArrayLike<number>;
   /** Score of "no answer". */
@@ -19,7 +19,7 @@ interface Span {
   readonly last: number;
 }
 
-/** Returns the spans with the largest products of scores, of at most `most` tokens. Ties: the first span wins. */
+/** Maximizes start score × end score. Ties: the first span wins. */
 function spansOf({ startScores, endScores }: AnswerWindow, count: number, most: number): Span[] {
   const spans: Span[] = [];
   for (let first = 0; first < startScores.length; ++first)

@@ -1,15 +1,13 @@
-/** Combines token labels into entities, as transformers' TokenClassificationPipeline does. */
+/** As transformers' TokenClassificationPipeline. */
 
 import type { Aggregation } from '../args/aggregation.js';
 import type { Entity } from '../attn.js';
 
-/** One or several tokens: scores and range. */
 export interface Scored {
-  /** Score of each label. */
+  /** By label. */
   readonly scores: Float32Array;
   readonly start: number;
   readonly end: number;
-  /** Whether the token continues the previous token's word. */
   readonly isSubword: boolean;
 }
 
@@ -32,7 +30,6 @@ function averageOf(tokens: readonly Scored[]): Float32Array {
   return tokens[0]!.scores.map((_, label) => tokens.reduce((sum, { scores }) => sum + scores[label]!, 0) / tokens.length);
 }
 
-/** Scores of a word under an aggregation. */
 function scoresOf(word: readonly Scored[], aggregation: Aggregation): Float32Array {
   const [first] = word;
   if (aggregation === 'average') return averageOf(word);
@@ -41,7 +38,6 @@ function scoresOf(word: readonly Scored[], aggregation: Aggregation): Float32Arr
   return word.reduce((best, token) => (top(token) > top(best) ? token : best), first!).scores;
 }
 
-/** Groups tokens into words and labels each; some aggregations treat each token as a word. */
 function labelled(tokens: readonly Scored[], labels: readonly string[], aggregation: Aggregation): Labelled[] {
   const words: Scored[][] = [];
   const byWord = aggregation !== 'none' && aggregation !== 'simple';
@@ -56,10 +52,9 @@ function labelled(tokens: readonly Scored[], labels: readonly string[], aggregat
   });
 }
 
-/** Entity type of a label; a label without B- or I- counts as I-. */
+/** A label without B- or I- counts as I-. */
 const tagOf = (label: string) => (/^[BI]-/.test(label) ? label.slice(2) : label);
 const begins = (label: string) => label.startsWith('B-');
-/** Label of a group: the part after the first hyphen. */
 const groupOf = (label: string) => label.slice(label.indexOf('-') + 1);
 
 function group(words: readonly Labelled[]): Labelled[] {
@@ -77,7 +72,7 @@ function group(words: readonly Labelled[]): Labelled[] {
   }));
 }
 
-/** Resolves overlaps between windows: the longest entity wins, then the highest score. */
+/** The longest entity wins, then the highest score. */
 function withoutOverlaps(entities: readonly Labelled[]): Labelled[] {
   const kept: Labelled[] = [];
   for (const entity of [...entities].sort((a, b) => a.start - b.start)) {
@@ -91,7 +86,6 @@ function withoutOverlaps(entities: readonly Labelled[]): Labelled[] {
   return kept;
 }
 
-/** Finds the entities of one text in its windows. */
 export function entitiesOf(
   text: string,
   windows: readonly (readonly Scored[])[],

@@ -1,22 +1,19 @@
-/** Splits texts into windows of tokens. */
 import { errorWithHelp, fail } from '../args/error.js';
 import type { Part } from '../tokenizer/post_processors.js';
 import type { EncodeOptions, Tokenizer } from '../tokenizer/tokenizer.js';
 
-/** Token sequence without padding. */
 export interface Sequence {
   readonly ids: Int32Array;
   readonly types: Int32Array;
   readonly tokens: readonly string[];
-  /** Text of each token; -1 for special tokens. */
+  /** Index of each token's text; -1 for special tokens. */
   readonly texts: Int32Array;
-  /** Range of each token in its text, and its word's number. */
+  /** Range in that text, and number of the word. */
   readonly starts: Int32Array;
   readonly ends: Int32Array;
   readonly words: Int32Array;
 }
 
-/** Flattens the parts of a post-processor. */
 function sequenceOf(parts: readonly Part[], texts: readonly Part[], tokenTypes: boolean | undefined): Sequence {
   const numbers = (get: (part: Part) => Iterable<number>) => Int32Array.from(parts.flatMap((part) => [...get(part)]));
   const alike = (get: (part: Part) => number) => numbers((part) => part.ids.map(() => get(part)));
@@ -32,10 +29,7 @@ function sequenceOf(parts: readonly Part[], texts: readonly Part[], tokenTypes: 
   };
 }
 
-/**
- * Encodes one text or a pair. If it is too long, its last text is truncated or, with a stride, split into windows that
- * share `stride` tokens (overflowing tokens of the Hugging Face library).
- */
+/** Truncates the last text or, with a stride, splits it into windows that share `stride` tokens. */
 export function sequences(
   tokenizer: Tokenizer,
   operation: string,
@@ -46,7 +40,6 @@ export function sequences(
   const before = texts.slice(0, -1).map((text, i) => ({ ...tokenizer.split(text), type: i }));
   const added = addSpecialTokens ? tokenizer.added(texts.length) : 0;
   const room = maxLength - added - before.reduce((sum, { ids }) => sum + ids.length, 0);
-  // Truncated tokens need not be read.
   const most = truncation && stride === undefined && room > 0 ? room : Infinity;
   const last = { ...tokenizer.split(texts[before.length]!, most, side), type: before.length };
   const count = last.ids.length;

@@ -14,30 +14,28 @@ interface AddedToken {
   readonly stripsRight: boolean;
   readonly normalized: boolean;
   readonly special: boolean;
-  /** Tokenized by the model like any other text. */
+  /** Left to the model. */
   readonly isSplit: boolean;
 }
 
-/** Tokens to search for, by their number in the trie. */
+/** By number in the trie. */
 interface Wanted {
   readonly tokens: readonly AddedToken[];
   readonly trie: Trie;
 }
 
-/** Added tokens, found in a text before it is split into words: special tokens such as [MASK], and any others. */
+/** Found in a text before it is split into words. */
 export class AddedTokens {
   readonly ids = new Map<string, number>();
-  /** Number of added tokens that are not in the model's vocabulary. */
   readonly own: number;
   readonly #byId = new Map<number, AddedToken>();
-  /** Normalized content of tokens that are searched for after normalization. */
   readonly #texts = new Map<number, string>();
-  /** Tokens that are searched for before and after normalization. */
+  /** Searched for before and after normalization. */
   readonly #plain: Wanted;
   readonly #normalized: Wanted;
   readonly #normalizer: Normalizer;
 
-  /** `splitsSpecial`: special tokens in a text are tokenized like any other text. */
+  /** `splitsSpecial`: the model tokenizes special tokens. */
   constructor(sections: readonly Section[], model: Model, normalizer: Normalizer, splitsSpecial = false) {
     this.#normalizer = normalizer;
     let nextId = model.size;
@@ -47,10 +45,10 @@ export class AddedTokens {
       const content = section.text('content', limits.token);
       if (content === '') continue;
       length += content.length;
-      // The library also ignores the id in the file.
+      // The library also ignores the file's id.
       const id = this.ids.get(content) ?? model.idOf(content) ?? nextId++;
       const before = this.#byId.get(id);
-      // In the library a token that was special once remains special.
+      // As in the library: once special, always special.
       const special = section.boolean('special', false) || (before?.content === content && before.special);
       this.ids.set(content, id);
       this.#byId.set(id, {
@@ -65,7 +63,7 @@ export class AddedTokens {
       });
     }
     this.own = [...this.ids.keys()].filter((content) => model.idOf(content) === undefined).length;
-    // One budget for all tokens, because their number and the number of normalizers multiply.
+    // Shared, because tokens and normalizers multiply.
     const budget = new Budget(length, 'tokenizer.json.added_tokens');
     const all = [...this.#byId.values()];
     const wanted = (tokens: readonly AddedToken[], text: (token: AddedToken) => string): Wanted => ({ tokens, trie: new Trie(tokens.map(text)) });
@@ -87,12 +85,11 @@ export class AddedTokens {
     );
   }
 
-  /** All tokens with the content that is searched for. */
   get all(): readonly AddedToken[] {
     return [...this.#byId.values()].map((token) => ({ ...token, content: this.tokenOf(token.id)! }));
   }
 
-  /** Compared by text, as in the library: a token changed by normalization is not special. */
+  /** As in the library, a token that normalization changes is not special. */
   isSpecial(id: number): boolean {
     const token = this.#byId.get(id);
     return token !== undefined && token.special && this.tokenOf(id) === token.content;
@@ -102,7 +99,6 @@ export class AddedTokens {
     return this.#texts.get(id) ?? this.#byId.get(id)?.content;
   }
 
-  /** Splits a text into added tokens and the normalized text between them. */
   extract(text: string, budget: Budget): Piece[] {
     const whole = readText(text, budget);
     let length = 0;
@@ -114,13 +110,13 @@ export class AddedTokens {
     });
   }
 
-  /** Finds the leftmost and then longest token, again from its end. */
+  /** Leftmost, then longest. */
   #find(text: Text, { tokens, trie }: Wanted): Piece[] {
     const { codes, budget } = text;
     const count = codes.length;
     const out: Piece[] = [];
     let done = 0;
-    // End of the white space last scanned. Tokens that begin inside it include it again, as in the library.
+    // End of the last white space. Tokens that begin inside include it again, as in the library.
     let spaces = 0;
     for (let at = 0; at < count;) {
       let [end, found] = [at, -1];

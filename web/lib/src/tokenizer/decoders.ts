@@ -1,4 +1,4 @@
-/** Decoders: turn tokens into strings to concatenate. */
+/** Decoders return strings to concatenate. */
 import { decodeUtf8, encodeUtf8 } from '../platform/utf8.js';
 import { limits } from './limits.js';
 import { regex } from './patterns.js';
@@ -7,7 +7,7 @@ import { choose, Parts, type Section, wrong } from './schema.js';
 
 export type Decoder = (tokens: readonly string[]) => string[];
 
-/** Spaces that the library's WordPiece decoder removes. */
+/** As the library's WordPiece decoder. */
 const closings: readonly (readonly [string, string])[] = [
   [' .', '.'],
   [' ?', '?'],
@@ -23,7 +23,7 @@ const closings: readonly (readonly [string, string])[] = [
 ];
 const close = (text: string, which = closings) => which.reduce((all, [from, to]) => all.replaceAll(from, to), text);
 
-/** Cleans a whole text, as transformers' clean_up_tokenization. */
+/** transformers' clean_up_tokenization. */
 const closingsOfText = closings.filter(([from]) => from !== ' do not');
 export const cleanUp = (text: string) => close(text, closingsOfText);
 
@@ -37,7 +37,7 @@ function wordPiece(section: Section): Decoder {
     });
 }
 
-/** A token with a character that represents no byte is plain text. */
+/** A token with another character is plain text. */
 function byteLevel(): Decoder {
   const bytes = new Map(byteCodes.map((code, byte) => [code, byte]));
   return (tokens) => {
@@ -56,7 +56,7 @@ function character(section: Section, name: string, fallback?: string): string {
 
 function metaspace(section: Section): Decoder {
   const mark = character(section, 'replacement', '▁');
-  // Older files have add_prefix_space instead.
+  // Older files have add_prefix_space.
   const prepends = section.has('prepend_scheme') ? section.string('prepend_scheme') !== 'never' : section.boolean('add_prefix_space', true);
   return (tokens) => tokens.map((token, i) => token.replaceAll(mark, i === 0 && prepends ? '' : ' '));
 }
@@ -66,7 +66,7 @@ function bpe(section: Section): Decoder {
   return (tokens) => tokens.map((token, i) => (suffix === '' ? token : token.replaceAll(suffix, i === tokens.length - 1 ? '' : ' ')));
 }
 
-/** Decodes runs of <0x41> as UTF-8; every byte of an invalid run becomes U+FFFD. */
+/** Every byte of invalid UTF-8 becomes U+FFFD. */
 const byteFallback: Decoder = (tokens) => {
   const out: string[] = [];
   let bytes: number[] = [];
@@ -80,7 +80,7 @@ const byteFallback: Decoder = (tokens) => {
     bytes = [];
   };
   for (const token of tokens) {
-    // Rust accepts a plus sign when it parses the number.
+    // Rust parses a plus sign.
     const byte = /^<0x([0-9a-f]{2}|\+[0-9a-f])>$/i.exec(token)?.[1];
     if (byte !== undefined) bytes.push(parseInt(byte, 16));
     else {
@@ -141,5 +141,4 @@ export function readDecoder(section: Section, count = new Parts(limits.postProce
   return choose(decoders, section)(section, count);
 }
 
-/** Decoder of files that specify none. */
 export const spaced: Decoder = (tokens) => [tokens.join(' ')];

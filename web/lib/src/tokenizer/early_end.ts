@@ -1,9 +1,8 @@
 /**
- * Skips the end of a long text that will be truncated. At some positions the tokens before do not depend on the text
- * after: if every part of the tokenizer is known not to look across the position, and one of them splits there. Between
- * words this is a space between letters. In Chinese, Japanese, Thai and the like it is a position between two letters,
- * if the normalizer inserts a space or the model knows which tokens of an unfinished word are certain; or before a
- * comma or full stop, if the pre-tokenizer ends a run of letters there.
+ * Finds positions in a long text after which nothing affects the tokens before them, so that a truncated end is
+ * not read: no part of the tokenizer looks across them and one splits there. Between words: a space between letters. In
+ * scripts without spaces (Chinese, Thai …): between two letters, if the normalizer inserts a space or the model
+ * supports open words; or before punctuation, if the pre-tokenizer splits there.
  */
 import type { AddedTokens } from './added_tokens.js';
 import type { Normalizer } from './normalizers.js';
@@ -13,14 +12,11 @@ import { readText, stringOf } from './text.js';
 
 export type Side = 'left' | 'right';
 
-/** Parts of a tokenizer that decide where it may stop. */
 export interface Rules {
   readonly sections: readonly (Section | undefined)[];
   readonly normalize: Normalizer;
   readonly added: AddedTokens;
-  /** Whether the model knows which tokens of an unfinished word are certain. */
   readonly takesOpenWords: boolean;
-  /** Computed on first use. */
   ends?: Ends;
 }
 
@@ -28,23 +24,22 @@ interface Ends {
   /** Sides that may be skipped at a space. */
   readonly sides: readonly Side[];
   /**
-   * Pattern that the normalizer must produce between the characters around a position without a space; '' if the word
-   * continues. The text after the position may be skipped.
+   * Required pattern between the normalized characters around a position without a space; '' if the word continues.
+   * Only the text after may be skipped.
    */
   readonly infix?: string;
 }
 
-/** Letters and digits without a decomposition, which no mark, case or script expands. */
+/** No decomposition; no mark, case or script expands them. */
 const letter = '[0-9A-Za-zα-ωА-ИК-ик-яא-ת]';
-/** Letters of scripts without spaces, and Korean syllables. None composes with the preceding character. */
+/** Scripts without spaces, and Korean syllables. None composes with the preceding character. */
 const unspaced = '[ก-ฮぁ-ゖァ-ヺ一-龥가-힣]';
 const boundary = new RegExp(`${letter}{2}(?= ${letter})|${unspaced}(?= ?${unspaced}|[、。！，：；？])`, 'g');
-/** Positions to try before a larger part of the text is taken. */
+/** Positions to try before a larger part is taken. */
 const mostPlaces = 64;
 const between = /[\p{L}\p{N}][ ▁][\p{L}\p{N}]+$/u;
 const isOf = (part: Section, types: string) => types.split(' ').includes(part.string('type'));
 
-/** Flattens Sequences. */
 function flat(section: Section | undefined): Section[] {
   if (!section) return [];
   const list = ['normalizers', 'pretokenizers'].find((name) => section.has(name));
@@ -53,10 +48,8 @@ function flat(section: Section | undefined): Section[] {
 
 const none: Ends = { sides: [] };
 
-/** Derives the permitted ends from the tokenizer's parts. */
 function endsOf({ sections: [normalizer, preTokenizer], normalize, added, takesOpenWords }: Rules): Ends {
   let sides: readonly Side[] = ['right', 'left'];
-  // Whether ▁ may replace the space.
   let mark = false;
   for (const part of flat(normalizer)) {
     if (isOf(part, 'Replace')) {
@@ -74,7 +67,7 @@ function endsOf({ sections: [normalizer, preTokenizer], normalize, added, takesO
   }
   for (let code = 48; code < 0x600; ++code) {
     const one = String.fromCharCode(code);
-    // The effect of a Precompiled map is only known by applying it.
+    // A Precompiled map can only be tested by applying it.
     if (RegExp(letter).test(one) && !between.test(stringOf(normalize(readText(`${one} ${one}`)).codes))) return none;
   }
   let crosses = false;
@@ -94,7 +87,6 @@ function endsOf({ sections: [normalizer, preTokenizer], normalize, added, takesO
 
 const isWhite = (part: Section) => isOf(part, 'BertPreTokenizer WhitespaceSplit');
 
-/** Whether the part splits before a space. */
 function cuts(part: Section): boolean {
   const pattern = part.has('pattern') ? part.section('pattern') : undefined;
   return (
@@ -106,7 +98,7 @@ function cuts(part: Section): boolean {
   );
 }
 
-/** Finds the first position at or after `from` where the text may end. */
+/** Returns the first safe position after `from`. */
 function placeFrom({ normalize }: Rules, { sides, infix }: Ends, text: string, from: number, side: Side) {
   boundary.lastIndex = from;
   for (let tried = 0; tried < mostPlaces && boundary.test(text); ++tried) {
@@ -124,10 +116,7 @@ function placeFrom({ normalize }: Rules, { sides, infix }: Ends, text: string, f
   return undefined;
 }
 
-/**
- * Returns more than `most` tokens, counted from the side that is not truncated; undefined if that takes most of the
- * text.
- */
+/** Returns more than `most` tokens from the kept side; undefined if that takes most of the text. */
 export function tokensOf(
   rules: Rules,
   text: string,

@@ -5,21 +5,19 @@ import { type Budget, codesOf, stringOf, utf8 } from './text.js';
 import { PairMap } from './trie.js';
 import { Vocabulary } from './vocabulary.js';
 
-/** Receives a token: id, text and range in the given codes. */
+/** Receives a token's range in the given codes. */
 export type Emit = (id: number, token: string, from: number, to: number) => void;
 
 export interface Model {
-  /** Number of vocabulary entries. Two entries may be the same token. */
+  /** Counts entries; two may be the same token. */
   readonly size: number;
   idOf(token: string): number | undefined;
   tokenOf(id: number): string | undefined;
-  /** Whether `tokenize` supports `isOpen`. */
   readonly takesOpenWords: boolean;
-  /** Tokenizes one word. `isOpen`: the word continues; emit only the tokens that do not depend on the rest. */
+  /** `isOpen`: the word continues; emit only tokens that do not depend on the rest. */
   tokenize(codes: readonly number[], from: number, to: number, emit: Emit, budget: Budget, isOpen?: boolean): void;
 }
 
-/** Members of a model that depend only on its vocabulary. */
 function facts(vocabulary: Vocabulary): Omit<Model, 'tokenize'> {
   return {
     takesOpenWords: false,
@@ -29,7 +27,6 @@ function facts(vocabulary: Vocabulary): Omit<Model, 'tokenize'> {
   };
 }
 
-/** Reads a vocabulary object: tokens and their ids. */
 function readTokens(section: Section): [tokens: string[], ids: Int32Array] {
   const vocabulary = new Section(section.take('vocab'), section.at('vocab'));
   const tokens = vocabulary.names();
@@ -40,17 +37,14 @@ function readTokens(section: Section): [tokens: string[], ids: Int32Array] {
   return [tokens, ids];
 }
 
-/**
- * Returns the unknown token's id. A missing one is an error only if a text needs it, because many vocabularies never
- * do.
- */
+/** Fails only if a text needs the unknown token; many vocabularies have none. */
 function needed(found: number | undefined, token: string | undefined, path: string): number {
   return (
     found ?? fail('FORMAT', 'tokenize', path, describe(token), 'a token of the vocabulary', 'The text has characters that are not in the vocabulary')
   );
 }
 
-/** Matches the longest piece from the start of a word. If a part has no piece, the whole word is unknown. */
+/** Takes the longest piece each time. A word with an unknown part is unknown as a whole. */
 function wordPiece(section: Section): Model {
   const unknown = section.string('unk_token');
   const unknownPath = section.at('unk_token');
@@ -59,7 +53,7 @@ function wordPiece(section: Section): Model {
   const vocabulary = new Vocabulary(...readTokens(section));
   const { tokens, trie } = vocabulary;
   const unknownId = vocabulary.idOf(unknown);
-  // Trie state of pieces inside a word; negative if there are none.
+  // Negative if there are no pieces inside words.
   const inside = trie.walk(prefix);
 
   return {
@@ -86,7 +80,6 @@ function wordPiece(section: Section): Model {
   };
 }
 
-/** Maps whole words to tokens. */
 function wordLevel(section: Section): Model {
   const unknown = section.string('unk_token');
   const unknownPath = section.at('unk_token');
@@ -135,7 +128,6 @@ class Heap {
 
 const byteToken = (byte: number) => `<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`;
 
-/** Returns a function that spells characters in byte tokens, if the vocabulary has all 256. */
 function byteFallbackOf(section: Section, vocabulary: Vocabulary): (codes: readonly number[]) => number[] | undefined {
   if (!section.boolean('byte_fallback', false)) return () => undefined;
   const tokens = Array.from({ length: 256 }, (_, byte) => vocabulary.shared(vocabulary.find(codesOf(byteToken(byte)))));
@@ -145,7 +137,7 @@ function byteFallbackOf(section: Section, vocabulary: Vocabulary): (codes: reado
   };
 }
 
-/** Reads the merges: the rank (from 1) by a pair of tokens, and the merged token by rank. */
+/** `ranks`: rank (from 1) by pair; `made`: merged token by rank. */
 function readMerges(section: Section, vocabulary: Vocabulary, prefix: string): { ranks: PairMap; made: Int32Array } {
   const path = section.at('merges');
   const list = listOf(section.take('merges'), path);
@@ -162,15 +154,13 @@ function readMerges(section: Section, vocabulary: Vocabulary, prefix: string): {
       return number < 0 ? wrong(`${path}[${i}]`, token, 'a token of the vocabulary') : vocabulary.shared(number);
     });
     made[++rank] = both;
-    // If a pair is listed twice, the last rank applies.
+    // The last rank of a repeated pair applies.
     ranks.set(first, second, rank);
   });
   return { ranks, made };
 }
 
-/**
- * Byte-pair encoding: merges the adjacent pair of lowest rank, of equal ones the leftmost, until no pair has a rank.
- */
+/** Merges the adjacent pair of lowest rank, leftmost first, until no pair has a rank. */
 function bpe(section: Section): Model {
   const dropout = section.get('dropout') ?? 0;
   if (dropout !== 0) unsupported(section.at('dropout'), dropout, 'null', 'With dropout the tokens of a text would be random');
@@ -185,7 +175,7 @@ function bpe(section: Section): Model {
   const bytesOf = byteFallbackOf(section, vocabulary);
   const { ranks, made } = readMerges(section, vocabulary, prefix);
   const unknownToken = unknown === undefined ? -1 : vocabulary.shared(vocabulary.find(codesOf(unknown)));
-  // Trie state of characters inside a word; negative if there are none.
+  // Negative if there are none inside words.
   const inside = trie.walk(before);
 
   function symbolOf(code: number, first: boolean, last: boolean): number {
@@ -195,7 +185,7 @@ function bpe(section: Section): Model {
     return vocabulary.shared(last ? vocabulary.find(after, 0, after.length, at) : trie.numberAt(at));
   }
 
-  /** Initial symbols of a word and the number of bytes that each covers. */
+  /** Symbols and the number of bytes that each covers. */
   function symbolsOf(codes: readonly number[], from: number, to: number, budget: Budget): { symbols: number[]; lengths: number[] } {
     const symbols: number[] = [];
     const lengths: number[] = [];
@@ -231,7 +221,7 @@ function bpe(section: Section): Model {
     return { symbols, lengths };
   }
 
-  /** Flat triples (id, start, end) of a word. */
+  /** Returns flat triples (id, start, end). */
   function merge(codes: readonly number[], from: number, to: number, budget: Budget): number[] {
     const { symbols, lengths } = symbolsOf(codes, from, to, budget);
     const count = symbols.length;
@@ -262,7 +252,7 @@ function bpe(section: Section): Model {
       }
       if (previous[at] >= 0) propose(previous[at]);
     }
-    // Lengths count bytes; a part of a character gets the range of the whole character.
+    // A part of a character gets the range of the whole character.
     const out: number[] = [];
     let [start, bytes, done] = [from, 0, 0];
     for (let i = 0; i < count; i = next[i]) {
@@ -275,7 +265,6 @@ function bpe(section: Section): Model {
     return out;
   }
 
-  // Caches words, up to a limit.
   const cache = new Map<string, number[]>();
   let room = 2 ** 18;
 
@@ -298,7 +287,6 @@ function bpe(section: Section): Model {
   };
 }
 
-/** Reads a vocabulary list: tokens and their scores. */
 function readPieces(section: Section): [tokens: string[], scores: Float64Array] {
   const path = section.at('vocab');
   const list = listOf(section.take('vocab'), path);
@@ -314,8 +302,8 @@ function readPieces(section: Section): [tokens: string[], scores: Float64Array] 
 }
 
 /**
- * Returns the last position that the best paths to all open positions share. Tokens up to there do not depend on the
- * rest of the word.
+ * Returns the last position on all best paths to open positions: tokens before it do not depend on the rest of the
+ * word.
  */
 function certain(open: Uint8Array, begins: Int32Array): number {
   let end = open.length - 1;
@@ -329,7 +317,7 @@ function certain(open: Uint8Array, begins: Int32Array): number {
   return end;
 }
 
-/** Unigram: the segmentation with the largest sum of scores (Viterbi). */
+/** Maximizes the sum of scores (Viterbi). */
 function unigram(section: Section): Model {
   const [tokens, scores] = readPieces(section);
   const unknown = section.has('unk_id') ? section.id('unk_id') : undefined;
@@ -400,7 +388,7 @@ const models = { WordPiece: wordPiece, BPE: bpe, Unigram: unigram, WordLevel: wo
 
 export function readModel(section: Section): Model {
   if (section.has('type')) return choose(models, section)(section);
-  // Older files have no type: infer it from the members.
+  // Older files have no type.
   if (section.has('merges')) return bpe(section);
   if (Array.isArray(section.get('vocab'))) return unigram(section);
   return section.has('continuing_subword_prefix')

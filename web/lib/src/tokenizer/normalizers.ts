@@ -54,10 +54,9 @@ function strip(section: Section): Normalizer {
   };
 }
 
-/** Replacement text of a rule. */
 const contentOf = (section: Section, name: string): number[] => codesOf(section.text(name, limits.content));
 
-/** The new characters get the range of the last replaced character. */
+/** New characters have the range of the last replaced one. */
 function replaced({ match, cost }: Pattern, content: readonly number[]): Normalizer {
   return (text) => {
     const { codes, starts, ends, budget } = text;

@@ -1,7 +1,4 @@
-/**
- * Tokens that are only in the other files of a tokenizer. src/attn/io/tokenizer/other_tokens.cpp is the native
- * counterpart.
- */
+/** src/attn/io/tokenizer/other_tokens.cpp is the native counterpart. */
 import { isPlainObject } from '../args/arrays.js';
 import { Section } from './schema.js';
 
@@ -9,13 +6,9 @@ const named = ['bos', 'eos', 'unk', 'sep', 'pad', 'cls', 'mask'].map((name) => `
 const old = 'additional_special_tokens';
 const flags = ['single_word', 'lstrip', 'rstrip', 'normalized', 'special'];
 
-/**
- * List in which a special token is found: one of `named`, another name, extra_special_tokens, or the older list of
- * special_tokens_map.json.
- */
+/** `old`: additional_special_tokens; `named`: another name. */
 type Kind = 'usual' | 'named' | 'extra' | 'old';
 
-/** Yields the special tokens of a file: strings, or objects with flags. */
 function* specialTokens(config: Section): Generator<[value: unknown, path: string, kind: Kind]> {
   const given = (name: string, kind: Kind = 'named'): [unknown, string, Kind] => [config.get(name), config.at(name), kind];
   for (const name of named) if (config.has(name)) yield given(name, 'usual');
@@ -29,7 +22,7 @@ function* specialTokens(config: Section): Generator<[value: unknown, path: strin
   for (const each of list.names()) yield [list.get(each), list.at(each), Array.isArray(extra) ? kind : 'named'];
 }
 
-/** Appends tokens of the other files to added_tokens, in the order of transformers' from_pretrained. */
+/** As transformers' from_pretrained, in its order. */
 function withOtherTokens(own: readonly Section[], config: Section, ids: Section | undefined): Section[] {
   const all = [...own];
   const keyOf = (token: Section) => flags.map((flag) => token.get(flag) === true).join();
@@ -64,9 +57,7 @@ function withOtherTokens(own: readonly Section[], config: Section, ids: Section 
   return all;
 }
 
-/**
- * Merges special_tokens_map.json into tokenizer_config.json, as transformers does if there is no added_tokens_decoder.
- */
+/** transformers merges only without an added_tokens_decoder. */
 function withSpecialTokens(config: Section, map: Section | undefined): Section {
   const values: Record<string, unknown> = {};
   const extra = 'extra_special_tokens';
@@ -84,7 +75,6 @@ function withSpecialTokens(config: Section, map: Section | undefined): Section {
   return config.with(values);
 }
 
-/** Returns tokenizer_config.json and added_tokens, completed by the other files. */
 export function readOtherTokens(
   own: readonly Section[],
   config: Section | undefined,

@@ -4,17 +4,17 @@ import { atMost, type Section, choose, idOf, listOf, op, Parts, unsupported, wro
 import type { Budget } from './text.js';
 import { SPACE, is } from './unicode.js';
 
-/** A text, or its words if it is already split. Each word is a text. */
+/** A text, or its words if it is already split. */
 export type Source = string | readonly string[];
 
-/** Tokens of a text, or special tokens, which have no range in the text. */
+/** Special tokens have no range. */
 export interface Part {
   readonly source: Source;
   readonly ids: number[];
   readonly tokens: string[];
   readonly starts: number[];
   readonly ends: number[];
-  /** Word number of each token. */
+  /** Word numbers. */
   readonly words: number[];
   readonly type: number;
   readonly special: boolean;
@@ -22,16 +22,15 @@ export interface Part {
 }
 
 export interface PostProcessor {
-  /** Number of tokens added to one text and to a pair. */
+  /** For one text, and for a pair. */
   readonly added: readonly [number, number];
-  /** Takes one part per text. */
   process(parts: Part[]): Part[];
 }
 
 /** Ġ is the space of byte-level tokens. */
 const isSpace = (token: string, at: number) => token[at] === 'Ġ' || is(token.charCodeAt(at), SPACE);
 
-/** Moves forwards or backwards by characters; undefined beyond the text's ends. */
+/** Returns undefined beyond the text's ends. */
 function move(text: string, at: number, characters: number): number | undefined {
   for (; characters > 0; --characters) {
     if (at >= text.length) return undefined;
@@ -44,10 +43,7 @@ function move(text: string, at: number, characters: number): number | undefined 
   return at;
 }
 
-/**
- * Excludes leading and trailing white space from a token's offsets, except the one space inserted before the first
- * word.
- */
+/** Keeps the space inserted before the first word. */
 function trimOffsets({ source, tokens, starts, ends, words, budget }: Part, prefixed: boolean): void {
   tokens.forEach((token, i) => {
     const text = typeof source === 'string' ? source : source[words[i]];
@@ -115,7 +111,7 @@ function templateProcessing(section: Section): PostProcessor {
       const id = token.string('id');
       const added = known.get(id) ?? readToken(id);
       sum += Math.max(added.ids.length, 1);
-      // A file can name a token of many ids many times.
+      // A file can repeat a token of many ids.
       atMost(section.at(name), sum, 'special tokens', limits.specialTokens);
       return { ...added, type: token.id('type_id') };
     });

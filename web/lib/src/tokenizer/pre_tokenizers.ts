@@ -2,7 +2,7 @@ import { gpt2, literal, one, regex, runOf } from './patterns.js';
 import { limits } from './limits.js';
 import { choose, Parts, type Section, unsupported, wrong } from './schema.js';
 import { codesOf, push, pushBytes, rewrite, split, type Behavior, type Matcher, type Piece, type Text } from './text.js';
-import { rareParts } from './rare_parts.js';
+import { lazyParts } from './lazy_slot.js';
 import { NUMERIC, PUNCTUATION, SPACE, WORD, is, script } from './unicode.js';
 
 export type PreTokenizer = (pieces: readonly Piece[]) => Piece[];
@@ -18,7 +18,7 @@ function copy(out: Text, { text, from, to }: Piece): void {
   for (let i = from; i < to; ++i) push(out, text.codes[i], text.starts[i], text.ends[i]);
 }
 
-/** Copies a piece after an inserted character, which gets the range of the first. */
+/** The inserted character has the range of the piece's first. */
 function copyAfter(first: number, out: Text, piece: Piece): void {
   push(out, first, piece.text.starts[piece.from], piece.text.ends[piece.from]);
   copy(out, piece);
@@ -62,7 +62,6 @@ function metaspace(section: Section): PreTokenizer {
   };
 }
 
-/** Counts `cost` steps per character. */
 function spend(pieces: readonly Piece[], cost: number): void {
   pieces[0]?.text.budget.spend(cost * pieces.reduce((sum, { from, to }) => sum + to - from, 0));
 }
@@ -75,7 +74,7 @@ const wordOrOther: Matcher = (codes, at, to) => {
   while (at < to && !is(codes[at], WORD | SPACE)) ++at;
   return at;
 };
-/** Matches a run of one script, including characters of any script after the first. */
+/** Includes characters of any script after the first. */
 const scriptRun: Matcher = (codes, at, to) => {
   const first = script(codes[at]);
   if (first > 0) while (at < to && [first, 0].includes(script(codes[at]))) ++at;
@@ -115,9 +114,9 @@ const preTokenizers: Readonly<Record<string, (section: Section, parts: Parts) =>
     if (length === 0) wrong(section.at('length'), length, 'a number of at least 1');
     return (pieces) => split(pieces, (_, at, to) => Math.min(to, at + length), 'Isolated');
   },
-  // Characters of any script are dropped at the start of a piece, as in the library.
+  // As in the library, drops characters of any script at a piece's start.
   UnicodeScripts: () => {
-    rareParts(() => {});
+    lazyParts(() => {});
     return (pieces) => split(pieces, scriptRun, 'Removed', true);
   },
   Sequence: (section, parts) => {

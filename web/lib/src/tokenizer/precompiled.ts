@@ -4,10 +4,7 @@ import { op, type Section } from './schema.js';
 import { codesOf, transform, utf8, type Text } from './text.js';
 import { BREAK, EXTEND, PREPEND, is } from './unicode.js';
 
-/**
- * End of the grapheme cluster at a position. Only clusters below six bytes matter, so clusters that exceed that with
- * two characters (flags, Indic conjuncts) may end between them.
- */
+/** Exact below six bytes only: a longer cluster (flags, Indic conjuncts) may end early. */
 function clusterEnd(codes: readonly number[], at: number): number {
   for (let end = at + 1; ; ++end) {
     const [before, code] = [codes[end - 1], codes[end]];
@@ -15,7 +12,7 @@ function clusterEnd(codes: readonly number[], at: number): number {
     if (before === 13 && code === 10) continue;
     if (is(before, BREAK) || is(code, BREAK)) return end;
     if (is(code, EXTEND) || is(before, PREPEND) || joinsSyllable(before, code)) continue;
-    // Emoji sequences. © has two bytes.
+    // © has two bytes.
     if (before === 0x200d && joinsPictograph(codes, at, end)) continue;
     return end;
   }
@@ -43,9 +40,8 @@ function joinsPictograph(codes: readonly number[], from: number, at: number): bo
 }
 
 /**
- * Applies sentencepiece rules, compiled into a double array (darts-clone, 32-bit units) and a block of replacements. A
- * cluster below six bytes is replaced as a whole by the shortest rule that it begins with; a longer one character by
- * character.
+ * sentencepiece rules in a double array (darts-clone). The shortest matching rule replaces a cluster below six bytes as
+ * a whole; longer clusters go character by character.
  */
 export function precompiled(section: Section): (text: Text) => Text {
   const map = section.text('precompiled_charsmap', limits.charsmap);
@@ -73,7 +69,6 @@ export function precompiled(section: Section): (text: Text) => Text {
   }
   const unit = (at: number) => (at < size() ? units.getUint32(4 * at, true) : 0);
   const offset = (u: number) => (u >>> 10) << ((u & 512) >>> 6);
-  // Caches replacements, up to a limit.
   const found = new Map<number, number[]>();
   let room = 2 ** 18;
 
@@ -93,7 +88,7 @@ export function precompiled(section: Section): (text: Text) => Text {
       for (const byte of utf8(codes[i])) {
         node ^= byte;
         const u = unit(node);
-        // Compares the label and the bit that marks a value, because a value unit is no edge.
+        // The high bit marks a value, which is no edge.
         if ((u & 0x800000ff) >>> 0 !== byte) return undefined;
         node ^= offset(u);
         if (u & 256) return replacement(unit(node) & 0x7fffffff);
@@ -114,7 +109,7 @@ export function precompiled(section: Section): (text: Text) => Text {
         out.push(code);
         changes.push(i < content.length - more ? 0 : 1);
       });
-      // Removed characters shift the library's ranges; ours shift the same way.
+      // As in the library, removed characters shift the ranges.
       if (more < 0 && changes.length > 0) changes[changes.length - 1] += more;
       return true;
     };

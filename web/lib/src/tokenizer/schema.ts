@@ -2,12 +2,11 @@ import { isPlainObject } from '../args/arrays.js';
 import { AttnError, describe, fail, reason } from '../args/error.js';
 import { limits } from './limits.js';
 
-/** Operation that errors of a file name. */
 export const op = 'loadModel';
 
 /**
- * Refuses a file whose parsed values would take far more memory than its bytes, before parsing: 2 bytes of JSON can be
- * an object of 64 bytes. The costs per object, name and other value are those of V8.
+ * Refuses a file before parsing if its values would take far more memory than its bytes: 2 bytes can be an object of 64
+ * in V8.
  */
 function checkValues(bytes: Uint8Array, name: string): void {
   const most = limits.bytes * bytes.length + limits.moreBytes;
@@ -33,12 +32,10 @@ function checkValues(bytes: Uint8Array, name: string): void {
   atMost(name, names, 'names', limits.names);
 }
 
-/** Strings, and the NaN and Infinity that Python's json writes. */
+/** Strings, and the NaN and Infinity of Python's json. */
 const notNumbers = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\b(?:NaN|Infinity)\b/g;
 
-/**
- * Parses a JSON file. NaN and Infinity of Python become strings, except in tokenizer.json, which Python does not write.
- */
+/** Returns NaN and Infinity as strings; tokenizer.json, which Python does not write, has none. */
 export function readJson(bytes: Uint8Array, name: string): unknown {
   checkValues(bytes, name);
   try {
@@ -49,13 +46,12 @@ export function readJson(bytes: Uint8Array, name: string): unknown {
   }
 }
 
-/** Parses a JSON file that must be an object. */
 export function readObject(bytes: Uint8Array, name: string): object {
   const value = readJson(bytes, name);
   return isPlainObject(value) ? (value as object) : wrong(name, value, 'an object');
 }
 
-/** Object of a JSON file with typed access. Names of its prototype are ignored. */
+/** Ignores names of the prototype. */
 export class Section {
   readonly #values: object;
   readonly path: string;
@@ -70,12 +66,11 @@ export class Section {
     return Object.hasOwn(this.#values, name) ? (this.#values as Record<string, unknown>)[name] : undefined;
   }
 
-  /** Whether the member exists and is not null. */
+  /** Null counts as absent. */
   has(name: string): boolean {
     return (this.get(name) ?? undefined) !== undefined;
   }
 
-  /** Returns a copy with other values. */
   with(values: Readonly<Record<string, unknown>>): Section {
     return new Section({ ...this.#values, ...values }, this.path);
   }
@@ -93,7 +88,6 @@ export class Section {
     return typeof value === 'string' ? value : wrong(this.at(name), value, 'a string');
   }
 
-  /** Reads a string of at most `most` characters. */
   text(name: string, most: number, fallback?: string): string {
     const value = this.string(name, fallback);
     atMost(this.at(name), value.length, 'characters', most);
@@ -113,7 +107,7 @@ export class Section {
     return new Section(this.get(name), this.at(name));
   }
 
-  /** Returns and removes a member, so that a large part is not in memory twice. */
+  /** Removes the member, so that a large part is not in memory twice. */
   take(name: string): unknown {
     const value = this.get(name);
     if (value !== undefined) (this.#values as Record<string, unknown>)[name] = undefined;
@@ -151,7 +145,6 @@ export function atMost(path: string, count: number, what: string, most: number):
   if (count > most) fail('UNSUPPORTED', op, path, `has ${count} ${what}`, `at most ${most} ${what}`);
 }
 
-/** Counts the parts of one kind through all Sequences. */
 export class Parts {
   readonly #most: number;
   #count = 0;
@@ -165,7 +158,6 @@ export class Parts {
   }
 }
 
-/** Looks up a section's "type" in a table, ignoring names of the prototype. */
 export function choose<T>(table: Readonly<Record<string, T>>, section: Section): T {
   const type = section.get('type');
   if (typeof type === 'string' && Object.hasOwn(table, type)) return table[type];

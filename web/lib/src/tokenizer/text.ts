@@ -1,9 +1,7 @@
 import { fail } from '../args/error.js';
 import { limits } from './limits.js';
 
-/**
- * Limits the cost of a text: its length, which rules of a file can double again and again, and the steps of all stages.
- */
+/** Limits the length, which a file's rules can double repeatedly, and the steps of all stages. */
 export class Budget {
   readonly #what: string;
   readonly #length: number;
@@ -23,12 +21,10 @@ export class Budget {
     return this.#steps;
   }
 
-  /** Whether the text may grow to so many characters. */
   fits(characters: number): boolean {
     return characters <= this.#characters;
   }
 
-  /** Throws if the text grows beyond the limit. */
   hold(characters: number): void {
     if (this.fits(characters)) return;
     const most = this.#characters;
@@ -41,7 +37,7 @@ export class Budget {
     );
   }
 
-  /** Counts steps before they are taken, or after the single token that needed them. Refused steps are not counted. */
+  /** Counts steps before they are taken, or after the single token that needed them. */
   spend(steps: number): void {
     if (this.#steps + steps > this.#most)
       fail(
@@ -55,10 +51,7 @@ export class Budget {
   }
 }
 
-/**
- * A text between two stages: code points, each with its range in the original, in UTF-16 units. Stages that change
- * characters keep the ranges, so a token's offsets are those of its first and last character.
- */
+/** Code points, each with its range in the original (UTF-16 units). Every stage keeps the ranges. */
 export interface Text {
   readonly codes: number[];
   readonly starts: number[];
@@ -77,7 +70,7 @@ export function push(text: Text, code: number, start: number, end: number): void
   text.ends.push(end);
 }
 
-/** Code points of a string. A lone surrogate becomes U+FFFD, as in UTF-8. */
+/** A lone surrogate becomes U+FFFD, as in UTF-8. */
 export function codesOf(text: string): number[] {
   const codes: number[] = [];
   for (let i = 0; i < text.length; ++i) {
@@ -103,21 +96,18 @@ export function utf8(code: number): number[] {
   return [0xf0 | (code >> 18), tail(12), tail(6), tail(0)];
 }
 
-/**
- * Characters that represent the 256 bytes in byte-level tokens: printable ones represent themselves, the others begin
- * at U+0100.
- */
+/** Characters of the 256 bytes in byte-level tokens: printable ones themselves, the others from U+0100. */
 export const byteCodes: readonly number[] = (() => {
   let next = 0x100;
   return Array.from({ length: 256 }, (_, byte) => ((byte > 32 && byte < 127) || (byte > 160 && byte !== 173) ? byte : next++));
 })();
 
-/** Appends the bytes of characters [from, to), each with the range of its character. */
+/** Each byte has the range of its character. */
 export function pushBytes(out: Text, { codes, starts, ends }: Text, from: number, to: number): void {
   for (let i = from; i < to; ++i) for (const byte of utf8(codes[i])) push(out, byteCodes[byte], starts[i], ends[i]);
 }
 
-/** Converts in chunks because engines limit the number of arguments. */
+/** In chunks: engines limit the number of arguments. */
 export function stringOf(codes: readonly number[], from = 0, to = codes.length): string {
   if (to - from < 4096) return String.fromCodePoint(...codes.slice(from, to));
   let text = '';
@@ -132,9 +122,8 @@ export function slice(text: Text, from: number, to: number): Text {
 }
 
 /**
- * Replaces the characters of a text. Changes per new character: 0 takes the range of the next old character, 1 is
- * inserted and shares the range of the character before it, -n takes the next range and drops the n characters after
- * it.
+ * `changes` per new character: 0 takes the range of the next old one, 1 shares the range of the one before, -n takes
+ * the next range and drops n characters after it.
  */
 export function transform(text: Text, codes: number[], changes: readonly number[]): Text {
   const last = text.codes.length - 1;
@@ -149,7 +138,7 @@ export function transform(text: Text, codes: number[], changes: readonly number[
   return { codes, starts, ends, budget: text.budget };
 }
 
-/** Range of a text. `added` is the id of an added token; later stages leave such a piece unchanged. */
+/** `added`: id of an added token, which later stages leave unchanged. */
 export interface Piece {
   readonly text: Text;
   readonly from: number;
@@ -157,11 +146,11 @@ export interface Piece {
   readonly added?: number;
 }
 
-/** Returns the end of the match at a position, or the position itself. */
+/** Returns the end of the match, or `at`. */
 export type Matcher = (codes: readonly number[], at: number, to: number) => number;
 export type Behavior = 'Removed' | 'Isolated' | 'MergedWithPrevious' | 'MergedWithNext' | 'Contiguous';
 
-/** Splits pieces at matches; `behavior` decides what happens to a match, `invert` swaps matches and the rest. */
+/** `invert` swaps matches and the rest. */
 export function split(pieces: readonly Piece[], match: Matcher, behavior: Behavior, invert = false): Piece[] {
   const out: Piece[] = [];
   for (const piece of pieces) {
@@ -194,7 +183,6 @@ export function split(pieces: readonly Piece[], match: Matcher, behavior: Behavi
   return out;
 }
 
-/** Rewrites pieces into one new text. */
 export function rewrite(pieces: readonly Piece[], write: (piece: Piece, out: Text) => void): Piece[] {
   if (pieces.length === 0) return [];
   const text = emptyText(pieces[0].text.budget);

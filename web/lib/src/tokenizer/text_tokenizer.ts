@@ -8,13 +8,12 @@ import * as earlyEnd from './early_end.js';
 import type { Source } from './post_processors.js';
 import { readObject } from './schema.js';
 import { type EncodeOptions, Tokenizer as Inner, useEarlyEnd } from './tokenizer.js';
-import * as rare from './rare.js';
-import { useRareParts } from './rare_parts.js';
+import * as rare from './lazy_parts.js';
+import { useLazyParts } from './lazy_slot.js';
 import { encodeUtf8 } from '../platform/utf8.js';
 
 export { AttnError };
 
-/** Names the called operation in errors of the parts below. */
 function as<T>(op: string, run: () => T): T {
   try {
     return run();
@@ -24,7 +23,7 @@ function as<T>(op: string, run: () => T): T {
   }
 }
 
-/** Reads lists of words, or pairs of lists, as rows. The nesting depth decides which. */
+/** The nesting depth decides between texts and pairs. */
 function wordsOf(op: string, value: unknown): Source[][] {
   const listOf = (each: unknown, path: string): unknown[] => {
     if (!Array.isArray(each)) fail('ARGUMENT', op, path, describe(each), 'an Array of words or of Arrays of words');
@@ -60,7 +59,7 @@ export class Tokenizer implements Contract {
 
   static fromFiles(files: TokenizerFiles): Tokenizer {
     const op = 'fromFiles';
-    useRareParts(rare);
+    useLazyParts(rare);
     useEarlyEnd(earlyEnd);
     return as(op, () => {
       const given = reading(op, 'files', () => {

@@ -1,7 +1,6 @@
 /**
- * Reads tokenizer.json and tokenizes as the Hugging Face library does (WordPiece, BPE, Unigram, WordLevel), with
- * offsets. Stages: text → added tokens and the text between them → normalized → words → model tokens → special tokens →
- * padding.
+ * Tokenizes as the Hugging Face library. Stages: text → added tokens and text between them → normalized → words → model
+ * tokens → special tokens → padding.
  */
 import type { Encoding } from '../attn.js';
 import { allocate, errorWithHelp } from '../args/error.js';
@@ -13,58 +12,55 @@ import { type Normalizer, readNormalizer } from './normalizers.js';
 import type * as EarlyEnd from './early_end.js';
 import { readPostProcessor, type Part, type PostProcessor, type Source } from './post_processors.js';
 import { readPreTokenizer, type PreTokenizer } from './pre_tokenizers.js';
-import { rareParts } from './rare_parts.js';
+import { lazyParts } from './lazy_slot.js';
 import { limits } from './limits.js';
 import { readObject, Section, unsupported } from './schema.js';
 import { Budget, readText, stringOf, type Text as Places } from './text.js';
 
-/** Contents of the tokenizer's files. */
 export interface TokenizerFiles {
   readonly tokenizer: Uint8Array;
   readonly tokenizerConfig?: Uint8Array | undefined;
   readonly specialTokensMap?: Uint8Array | undefined;
   readonly addedTokens?: Uint8Array | undefined;
-  /** model_type of config.json. Some types have their own tokenizer class in transformers. */
+  /** model_type of config.json, which can imply a tokenizer class. */
   readonly modelType?: unknown;
 }
 
 export interface EncodeOptions {
   readonly maxLength: number;
   readonly truncation: boolean;
-  /** False: all token types are 0. Default: the types of tokenizer.json. */
+  /** False: all 0. Default: as in tokenizer.json. */
   readonly tokenTypes?: boolean;
   readonly addSpecialTokens?: boolean | undefined;
-  /** Side to truncate and side to pad. Default: the values of tokenizer_config.json, else 'right'. */
+  /** Default: tokenizer_config.json, else 'right'. */
   readonly truncationSide?: Side | undefined;
   readonly paddingSide?: Side | undefined;
 }
 
 type Side = EarlyEnd.Side;
 
-/** Set once the module is loaded that skips the ends of long texts. */
 let early: typeof EarlyEnd | undefined;
 export const useEarlyEnd = (module: typeof early): void => void (early = module);
 
-/** Reads a token: a string, or an object that describes an added token. */
 function tokenText(section: Section, name: string): string {
   return typeof section.get(name) === 'string' ? section.text(name, limits.token) : section.section(name).text('content', limits.token);
 }
 
-/** Members of a tokenizer.json section by type, each with the option of tokenizer_config.json that overrides it. */
+/** Members of a section that tokenizer_config.json overrides, and its names for them. */
 const settings: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   BertNormalizer: { lowercase: 'do_lower_case', strip_accents: 'strip_accents', handle_chinese_chars: 'tokenize_chinese_chars' },
   ByteLevel: { add_prefix_space: 'add_prefix_space' },
   RobertaProcessing: { add_prefix_space: 'add_prefix_space' },
 };
 
-/** Defaults of the transformers classes, which override tokenizer.json if tokenizer_config.json has no value. */
+/** Override tokenizer.json if tokenizer_config.json has no value. */
 const defaults: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   BertNormalizer: { lowercase: true, strip_accents: null, handle_chinese_chars: true },
 };
-/** Model types with such a class if tokenizer_config.json names none. */
+/** Model types that imply such a class. */
 const ownClass = /^(bert|distilbert|electra|ernie|mpnet|nomic_bert)$/;
 
-/** Applies the overrides of transformers' model-specific classes. Classes for any tokenizer.json change nothing. */
+/** Only transformers' model-specific classes override. */
 function withSettings(part: Section, config: Section | undefined, modelType: unknown): Section {
   const made = config?.string('tokenizer_class', '') ?? '';
   if (/^(PreTrainedTokenizerFast|TokenizersBackend)$/.test(made)) return part;
@@ -74,10 +70,10 @@ function withSettings(part: Section, config: Section | undefined, modelType: unk
   return part.with({ ...left, ...Object.fromEntries(names.map(([own, name]) => [own, config!.get(name)])) });
 }
 
-/** Tests whether the other files have a token that tokenizer.json lacks or has with other flags. */
+/** Other files may add tokens or change their flags. */
 function haveOtherTokens(tokens: readonly Section[], [config, map, ids]: readonly (Section | undefined)[]): boolean {
   const known = new Map(tokens.map((token) => [token.get('content'), token]));
-  // Tokens are at most a list or a table of objects; deeper values are refused when they are read.
+  // Deeper values are refused when they are read.
   const isOther = (value: unknown, depth = 0): boolean =>
     typeof value === 'object'
       ? Object.entries(value ?? {}).some(([name, each]) => {
@@ -98,14 +94,12 @@ interface Padding {
   readonly token: string;
 }
 
-/** Tokens of one text or pair. */
 export interface Row {
   readonly parts: readonly Part[];
   readonly length: number;
   readonly truncated: boolean;
 }
 
-/** Allocates the arrays of `size` tokens, padding included. */
 export function encodingOf(op: string, size: number): readonly [inputIds: Int32Array, attentionMask: Uint8Array, tokenTypeIds: Int32Array] {
   return allocate(op, 9 * size, () => {
     // The ids alone would fill the module's memory.
@@ -127,9 +121,8 @@ export class Tokenizer {
   readonly #rules: EarlyEnd.Rules;
   readonly truncationSide: Side;
   readonly paddingSide: Side;
-  /** Whether the vocabulary marks tokens that continue a word (## of WordPiece). */
+  /** Whether marks such as ## begin tokens inside a word. */
   readonly marksWords: boolean;
-  /** Ids of special tokens, if the files define them. */
   readonly clsId: number | undefined;
   readonly maskId: number | undefined;
   readonly unkId: number | undefined;
@@ -141,7 +134,7 @@ export class Tokenizer {
     if (version !== '1.0') unsupported(file.at('version'), version, '1.0');
     const maybe = (bytes: Uint8Array | undefined, name: string) => bytes && parse(bytes, name);
     let config = maybe(files.tokenizerConfig, 'tokenizer_config.json');
-    // Small sections first, so that an unsupported part is reported before a vocabulary is read.
+    // Small sections first: an unsupported part fails before a vocabulary is read.
     const part = (name: string) => (file.has(name) ? withSettings(file.section(name), config, files.modelType) : undefined);
     const [normalizer, preTokenizer, postProcessor] = [part('normalizer'), part('pre_tokenizer'), part('post_processor')];
     this.#normalizer = normalizer ? readNormalizer(normalizer) : (text) => text;
@@ -150,7 +143,7 @@ export class Tokenizer {
     this.#model = readModel(file.section('model'));
     let tokens = file.has('added_tokens') ? file.sections('added_tokens') : [];
     const others = [config, maybe(files.specialTokensMap, 'special_tokens_map.json'), maybe(files.addedTokens, 'added_tokens.json')] as const;
-    if (haveOtherTokens(tokens, others)) rareParts(({ readOtherTokens }) => ([config, tokens] = readOtherTokens(tokens, ...others)));
+    if (haveOtherTokens(tokens, others)) lazyParts(({ readOtherTokens }) => ([config, tokens] = readOtherTokens(tokens, ...others)));
     this.#added = new AddedTokens(tokens, this.#model, this.#normalizer, config?.boolean('split_special_tokens', false));
     this.#rules = {
       sections: [normalizer, preTokenizer],
@@ -184,12 +177,11 @@ export class Tokenizer {
     return { id: (found !== undefined && this.tokenToId(found)) || 0, type: padding?.id('pad_type_id', 0) ?? 0, token: found ?? token ?? '[PAD]' };
   }
 
-  /** Whether the normalizer lowercases. */
   get lowerCases(): boolean {
     return this.#normalizer(readText('ABCDEFGHIJKLMNOPQRSTUVWXYZ')).codes.every((code) => code < 65 || code > 90);
   }
 
-  /** Number of tokens, added ones included. */
+  /** Includes added tokens. */
   get size(): number {
     return this.#model.size + this.#added.own;
   }
@@ -198,7 +190,7 @@ export class Tokenizer {
     return this.#padding.id;
   }
 
-  /** Whether a token is the padding token. A text may contain it as well. */
+  /** A text may contain the padding token. */
   isPadding(id: number): boolean {
     return id === this.padId && this.idToToken(id) === this.#padding.token;
   }
@@ -212,18 +204,15 @@ export class Tokenizer {
   }
 
   /**
-   * Tokenizes one text. With `most`, only part of the tokens may be read: more than `most`, from the side that is not
-   * truncated; words are then numbered from the first one that is read.
+   * Returns all tokens, or with `most` more than `most` from the side that is not truncated; words are then numbered
+   * from the first one read.
    */
   split(source: Source, most = Infinity, cut: Side = 'right', budget?: Budget): Part {
     const run = (from: number, to: number, isOpen?: boolean) => this.#split(source, from, to, cut === 'right' ? most : Infinity, budget, isOpen);
     return (typeof source === 'string' && early?.tokensOf(this.#rules, source, most, cut, run)) || run(0, source.length);
   }
 
-  /**
-   * Tokenizes characters or words [from, to) and stops after the word that exceeds `most` tokens. `isOpen`: the last
-   * word continues after `to`.
-   */
+  /** Stops after the word that exceeds `most` tokens. `isOpen`: the last word continues after `to`. */
   #split(source: Source, from: number, to: number, most: number, budget = new Budget(String(source).length), isOpen = false): Part {
     const texts = typeof source === 'string' ? [source.slice(from, to)] : source;
     const part: Part = { source, ids: [], tokens: [], starts: [], ends: [], words: [], type: 0, special: false, budget };
@@ -282,7 +271,7 @@ export class Tokenizer {
     return { parts: processed, length: processed.reduce((sum, { ids }) => sum + ids.length, 0), truncated };
   }
 
-  /** Decodes ids as the library's decode(). The decoder section is parsed on the first call. */
+  /** Parses the decoder on the first call. */
   decode(ids: ArrayLike<number>, skipSpecialTokens = false): string {
     const tokens: string[] = [];
     for (const id of Array.from(ids)) {
@@ -294,7 +283,6 @@ export class Tokenizer {
     return this.#cleansUp ? cleanUp(text) : text;
   }
 
-  /** Number of special tokens added to one text or to a pair. */
   added(texts: number): number {
     return this.#postProcessor.added[texts - 1]!;
   }
@@ -303,10 +291,7 @@ export class Tokenizer {
     return this.#postProcessor.process(parts);
   }
 
-  /**
-   * Encodes texts or pairs, padded to the longest. The file's "truncation" is ignored, and of its "padding" only the
-   * token counts.
-   */
+  /** Pads to the longest. Ignores the file's "truncation", and its "padding" except the token. */
   encode(texts: readonly Text[], options: EncodeOptions): Encoding {
     const rows = texts.map((text, i) => this.row(typeof text === 'string' ? [text] : text, i, options));
     return this.pad(rows, options);
@@ -341,7 +326,7 @@ export class Tokenizer {
   }
 }
 
-/** Number of tokens that remain of each text: the longer text of a pair is truncated first. */
+/** Truncates the longer text of a pair first. */
 function cut(lengths: readonly number[], room: number): number[] {
   const [first, second] = lengths;
   if (second === undefined) return [room];

@@ -2,13 +2,10 @@ import { limits } from './limits.js';
 import { atMost } from './schema.js';
 import { codesOf } from './text.js';
 
-/**
- * Maps at most `count` pairs of numbers to a number above 0. Open addressing in one array takes a fraction of a Map's
- * memory.
- */
+/** Values are above 0. Open addressing takes a fraction of a Map's memory. */
 export class PairMap {
   readonly #slots: Int32Array;
-  // Random per map, so that no file can be built of colliding pairs.
+  // Random, so that no file can have colliding pairs.
   readonly #a = (Math.random() * 2 ** 32) | 1;
   readonly #b = (Math.random() * 2 ** 32) | 1;
   readonly #scale: number;
@@ -29,7 +26,6 @@ export class PairMap {
     return i;
   }
 
-  /** Returns 0 for an unknown pair. */
   get(a: number, b: number): number {
     return this.#slots[this.#slot(a, b) + 2];
   }
@@ -42,23 +38,22 @@ export class PairMap {
   }
 }
 
-// Flags of a label next to its code point: last of its row; other labels follow as well; a word ends here.
+// Flags of a label: last of its row; other labels follow as well; a word ends here.
 const CODE = 2 ** 21 - 1;
 const LAST = 2 ** 21;
 const BRANCHES = 2 ** 22;
 const WORD = 2 ** 23;
 
 /**
- * Maps words to numbers by paths of code points. A state is the index of the label that led to it. 0 is the root; as no
- * label leads to the root, 0 also means "no such state". A new word shares the labels of earlier words and stores its
- * rest in one row with its number at the end: four bytes per character. A map has the places where a row is left or a
- * word ends inside a row.
+ * A state is the index of its label; 0 is the root and "no such state". A word shares the labels of earlier words and
+ * stores its rest in a row with its number at the end: four bytes per character. A map has branches, and words that end
+ * inside a row.
  */
 export class Trie {
   readonly #labels: Int32Array;
   readonly #branches: PairMap;
 
-  /** If two words are equal, the last one counts. */
+  /** The last of equal words counts. */
   constructor(words: readonly string[]) {
     let characters = 0;
     for (const word of words) characters += word.length;
@@ -94,14 +89,13 @@ export class Trie {
     return label & BRANCHES ? this.#branches.get(at, code) : 0;
   }
 
-  /** Number of the word that ends at a state, or -1. */
   numberAt(at: number): number {
     const label = this.#labels[at];
     if (label & LAST) return this.#labels[at + 1];
     return label & WORD ? this.#branches.get(at, -1) - 1 : -1;
   }
 
-  /** State after characters [from, to), or -1. */
+  /** Returns -1 without a path. */
   walk(codes: readonly number[], from = 0, to = codes.length, start = 0): number {
     let at = start;
     for (let i = from; i < to; ++i) if ((at = this.step(at, codes[i])) === 0) return -1;

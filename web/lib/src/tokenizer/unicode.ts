@@ -1,6 +1,6 @@
-/** Properties of code points as the Hugging Face tokenizers define them, the same in every engine. */
+/** Classes of the Hugging Face tokenizers, the same in every engine. */
 import { NEWER, kinds, lowerSince14, runKinds, runLengths } from './unicode_table.js';
-import { rareParts } from './rare_parts.js';
+import { lazyParts } from './lazy_slot.js';
 import { stringOf, transform, type Text } from './text.js';
 
 export * from './unicode_table.js';
@@ -9,7 +9,7 @@ const digits = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/
 let kindOf: Uint8Array | undefined;
 let scriptOf: Uint8Array | undefined;
 
-/** Decodes base-32 numbers, lowest digit first, with 32 added to every digit but the last. */
+/** Base 32, lowest digit first, 32 added to all digits but the last. */
 function numbersOf(text: string): number[] {
   const numbers: number[] = [];
   let [value, scale] = [0, 1];
@@ -24,7 +24,6 @@ function numbersOf(text: string): number[] {
   return numbers;
 }
 
-/** Expands runs into a table by code point. */
 function readRuns(values: readonly number[], lengths: string): Uint8Array {
   const table = new Uint8Array(0x110000);
   let code = 0;
@@ -32,7 +31,7 @@ function readRuns(values: readonly number[], lengths: string): Uint8Array {
   return table;
 }
 
-/** Whether a code point is in one of the classes, such as LETTER | NUMBER. */
+/** `classes`: such as LETTER | NUMBER. */
 export function is(code: number, classes: number): boolean {
   kindOf ??= readRuns(
     Array.from(runKinds, (kind) => digits.indexOf(kind)),
@@ -41,12 +40,12 @@ export function is(code: number, classes: number): boolean {
   return (kinds[kindOf[code]]! & classes) !== 0;
 }
 
-/** Number of the script (UnicodeScripts), 0 for characters of any script. */
+/** 0: any script. */
 export function script(code: number): number {
-  return (scriptOf ??= rareParts((rare) => readRuns(numbersOf(rare.runScripts), rare.scriptLengths))!)[code];
+  return (scriptOf ??= lazyParts((rare) => readRuns(numbersOf(rare.runScripts), rare.scriptLengths))!)[code];
 }
 
-/** Lowercase of one code point without context: a final Σ becomes σ. */
+/** Without context: a final Σ becomes σ. */
 function lowerOf(code: number): number[] {
   const lower = String.fromCodePoint(code).toLowerCase();
   const first = lower.codePointAt(0)!;
@@ -79,14 +78,11 @@ export type Form = 'NFC' | 'NFD' | 'NFKC' | 'NFKD';
 /** Whether canonical order exchanges two marks. */
 const swaps = (a: string, b: string) => `a${a}${b}`.normalize('NFD') !== `a${a}${b}`;
 
-/**
- * Sorts long runs of marks into canonical order. Engines sort them mark by mark, which takes minutes for some hundred
- * thousand marks.
- */
+/** Engines take minutes for some hundred thousand marks in a row. */
 function sortMarks(run: string): string {
   return run.replace(/\p{M}{64,}/gu, (row) => {
     const marks = Array.from(row).flatMap((mark) => Array.from(mark.normalize('NFD')));
-    // Marks that can move are those that exchange places with U+0345, which sorts last, and U+0345 itself.
+    // U+0345 sorts last: marks that exchange with it can move.
     const kinds = [...new Set(marks)].filter((mark) => mark === '\u0345' || swaps('\u0345', mark));
     kinds.sort((a, b) => (swaps(a, b) ? 1 : swaps(b, a) ? -1 : 0));
     const ranks = new Map<string, number>();
@@ -105,9 +101,8 @@ function sortMarks(run: string): string {
 }
 
 /**
- * Normalizes and keeps ranges. The engine returns only the result, so the origin of each character is reconstructed: a
- * decomposition takes its character's range and inserts the rest, moved marks are the next of their kind, and the
- * components of a composed character are dropped.
+ * Reconstructs ranges, which the engine does not return: a decomposition takes its character's range and inserts the
+ * rest, moved marks are the next of their kind, components of a composed character are dropped.
  */
 function normalizeRun(run: string, form: Form, codes: number[], changes: number[]): void {
   const result = sortMarks(run).normalize(form);
@@ -140,10 +135,7 @@ function normalizeRun(run: string, form: Form, codes: number[], changes: number[
   }
 }
 
-/**
- * Checks the length before the engine normalizes. A character decomposes into at most 4 code points, or 18 for NFKC and
- * NFKD.
- */
+/** A character decomposes into at most 4 code points, or 18 with K. */
 function checkParts({ codes, budget }: Text, form: Form): void {
   if (budget.fits((form.length > 3 ? 18 : 4) * codes.length)) return;
   let count = 0;
@@ -162,7 +154,7 @@ export function normalize(text: Text, form: Form): Text {
   const finish = (to: number) => {
     if (from < to) normalizeRun(stringOf(all, from, to), form, codes, changes);
   };
-  // Characters newer than the library's Unicode version stay unchanged, and nothing moves past them.
+  // Characters newer than the library's Unicode stay, and nothing moves past them.
   all.forEach((code, at) => {
     if (!is(code, NEWER)) return;
     finish(at);

@@ -1,15 +1,12 @@
 import { codesOf } from './text.js';
 import { PairMap, Trie } from './trie.js';
 
-/**
- * Tokens of a model, numbered in file order. An id is that number unless the file has ids, which several tokens may
- * share.
- */
+/** Tokens are numbered in file order. Ids are these numbers unless the file has ids, which tokens may share. */
 export class Vocabulary {
   readonly tokens: readonly string[];
   readonly trie: Trie;
   readonly #ids: Int32Array | undefined;
-  /** By id: 1 + the number of the last token with it. */
+  /** By id: 1 + the last token's number. */
   readonly #numbers: PairMap | undefined;
 
   constructor(tokens: readonly string[], ids?: Int32Array) {
@@ -21,7 +18,7 @@ export class Vocabulary {
     ids.forEach((id, number) => numbers.set(id, 0, number + 1));
   }
 
-  /** Number of a token, given by code points that continue from a trie state; -1 if unknown. */
+  /** Continues from state `start`; -1 if unknown. */
   find(codes: readonly number[], from = 0, to = codes.length, start = 0): number {
     const at = this.trie.walk(codes, from, to, start);
     return at < 0 ? -1 : this.trie.numberAt(at);
@@ -31,7 +28,7 @@ export class Vocabulary {
     return this.#ids ? this.#ids[number] : number;
   }
 
-  /** Number of the token that represents all tokens with the same id. */
+  /** Tokens with the same id share one number. */
   shared(number: number): number {
     return this.#ids && number >= 0 ? this.#numbers!.get(this.#ids[number], 0) - 1 : number;
   }

@@ -1,4 +1,3 @@
-/** Everything that is loaded lazily, in one module. */
 export { readOtherTokens } from './other_tokens.js';
 export { patterns } from './language_model_patterns.js';
 export { runScripts, scriptLengths } from './unicode_scripts.js';
