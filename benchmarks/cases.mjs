@@ -20,12 +20,10 @@ export function chosen(table, { texts = [], most = {}, except = [] } = {}) {
   return groups;
 }
 
-/** Number of score products: DeBERTa has content-position, position-content and content-content. */
 const scoreProducts = (family) => (family === 'deberta-v2' ? 3 : 1);
 /** Linear maps of the feed-forward network; gated ones have one more. */
 const feedForwardMaps = (family) => (['nomic_bert', 'jina_bert', 'gte', 'modernbert'].includes(family) ? 3 : 2);
 
-/** Fraction of S keys that a row sees within this distance. */
 const insideWindow = (S, places) => 1 - (Math.max(0, S - places) * Math.max(0, S - places - 1)) / S ** 2;
 
 /** Flops of one call: two per multiply-add of matrix products, without softmax, norms and activations. */
@@ -48,7 +46,7 @@ export function flops({ kind, M, K, N, B, H, S, D, E, shape }) {
       return linear + attended * (1 + scoreProducts(family)) * (attention(B, S, E) / 2);
     }
     default:
-      return 0; // the worked example measures overhead
+      return 0;
   }
 }
 
@@ -62,7 +60,6 @@ export const folderOf = ({ checkpoint, files }) => (files ? `${checkpoint}-${fil
 /** The name without " weights" or the part of a training step, which are compared with each other. */
 export const pairName = ({ name, part }) => (part ? name.slice(0, -part.length - 1) : name.replace(/ weights$/, ''));
 
-/** Numbers in [-1, 1), determined by the seed. */
 export function numbers(count, seed = 1) {
   const values = new Float32Array(count);
   let state = seed >>> 0;

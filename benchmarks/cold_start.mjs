@@ -18,7 +18,6 @@ import { summary } from './wasm/measure.mjs';
 const dist = fileURLToPath(new URL('../web/lib/dist/', import.meta.url));
 const goal = 100;
 
-/** The worked example; `done` gets the known first number and the time. */
 const example = (from) => `
 const { load } = await import(${JSON.stringify(from)});
 const attn = await load();
@@ -89,7 +88,6 @@ async function measure(host, runs, once) {
   return script === undefined ? record : { ...record, script_ms: round(times('script').median_ms) };
 }
 
-/** Returns records for Node and, if available, Chromium. */
 export async function coldStart(runs = 10) {
   const records = [await measure('node', runs, node)];
   if (missing('chromium').length === 0) {

@@ -17,7 +17,6 @@ const repository = fileURLToPath(new URL('..', import.meta.url));
 const folder = join(repository, 'build/bench');
 const { table, hosts, options } = await settings();
 
-/** Runs a Node program; passes each line of its output to onLine. */
 function program(args, onLine) {
   return new Promise((done, fail) => {
     const child = spawn(process.execPath, args, { cwd: repository, stdio: ['ignore', onLine ? 'pipe' : 'inherit', 'inherit'] });

@@ -39,7 +39,6 @@ function named(names) {
 }
 
 const comlink = join(dirname(createRequire(import.meta.url).resolve('comlink/package.json')), 'dist/esm');
-/** The build puts Comlink next to the worker's sources. */
 const comlinkAliases = [
   { find: /^.*\/comlink\.js$/, replacement: join(comlink, 'comlink.mjs') },
   { find: /^.*\/comlink-node\.js$/, replacement: join(comlink, 'node-adapter.mjs') },
@@ -81,7 +80,6 @@ const built = {
 
 export default defineConfig({
   ...(folder ? built : fromSources()),
-  // Some suites import sources of the package by path, whichever package is under test.
   define: { ATTN_THREADS: String(canThread) },
   root: fileURLToPath(new URL('.', import.meta.url)),
   test: {

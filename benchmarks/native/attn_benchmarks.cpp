@@ -52,7 +52,6 @@ attn::Tensor<N> numbers(const std::array<std::size_t, N>& shape, std::uint32_t s
   return x;
 }
 
-/// A parameter of a layer, within ±1/√width.
 attn::AnyTensor parameter(const std::vector<std::size_t>& shape, std::uint32_t seed, std::size_t width) {
   attn::AnyTensor x(attn::AnyTensor::shape_type(shape.begin(), shape.end()));
   fill(x.data(), x.size(), seed, std::sqrt(static_cast<float>(width)));
@@ -210,7 +209,6 @@ void encoder(benchmark::State& state, const Json& one, const Json& shape) {
   measure_forward(state, size_of(shape, "layers") * B * S * E * (4 * E + 2 * F + 2 * S), [&] { return layers.forward(x, options); });
 }
 
-/// An encoder with a classifier of every token and AdamW, with the peers' initial weights (wasm/training.mjs).
 class Training {
  public:
   Training(const Json& one, const Json& shape)
@@ -305,7 +303,6 @@ attn::TextModel loaded(const Json& one) {
   return attn::TextModel::load(folder_of(one), {.weights = is_int8(one) ? std::optional(attn::Weights::int8) : std::nullopt});
 }
 
-/// The text model of a case; the last one is cached.
 const attn::TextModel& text_model_of(const Json& one) {
   static std::string kept;
   static std::unique_ptr<attn::TextModel> model;
@@ -325,7 +322,6 @@ std::vector<std::string> texts_of(const Json& one) {
   return texts;
 }
 
-/// Batches texts of similar length, like embed().
 const std::vector<std::vector<std::string>>& batches_of(const Json& one) {
   static std::string kept;
   static std::vector<std::vector<std::string>> batches;
@@ -343,7 +339,6 @@ const std::vector<std::vector<std::string>>& batches_of(const Json& one) {
   return batches;
 }
 
-/// The batches as ids, for peers.
 Json encoded_batches_of(const Json& one) {
   Json all = Json::array();
   for (const std::vector<std::string>& batch : batches_of(one)) {
@@ -355,7 +350,6 @@ Json encoded_batches_of(const Json& one) {
   return all;
 }
 
-/// Texts to vectors, with the tokenizer's share of the time.
 void sentences(benchmark::State& state, const Json& one) {
   using Clock = std::chrono::steady_clock;
   const attn::TextModel& model = text_model_of(one);
@@ -370,7 +364,6 @@ void sentences(benchmark::State& state, const Json& one) {
   state.counters["tokenize_ms"] = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-/// Loads a model from its folder, whose files are in the system's cache.
 void load(benchmark::State& state, const Json& one) {
   measure(state, 0, [&](auto look) {
     const attn::TextModel model = loaded(one);
@@ -379,7 +372,6 @@ void load(benchmark::State& state, const Json& one) {
   });
 }
 
-/// Three inputs of width 4, a head of width 3: the overhead of a call.
 void example(benchmark::State& state) {
   attn::MultiHeadAttention layer(
       {.embed_dim = 4, .num_heads = 1, .head_dim = 3, .value_head_dim = 3, .bias = false, .scale = 1.0F, .out_proj = false});

@@ -26,7 +26,6 @@ std::int64_t size_of_block(void* p) {
 
 void* added(void* p) {
   if (p == nullptr) throw std::bad_alloc();
-  // Threads of the library allocate too.
   if (is_counting) {
     ++allocations;
     const std::int64_t now = used += size_of_block(p);

@@ -24,11 +24,8 @@ const long = { call: 1500, samples: 3 };
 const trial = { rounds: 3, margin: 1.1 };
 /** Milliseconds of spinning of idle threads after work, measured by processor time. */
 const pause = { onnxruntime: 80, others: 20 };
-/** Kernels narrower than the best are compared on calls of up to this many GFLOP, on one thread. */
 const narrow = 30;
-/** Longest calls in GFLOP by kind, without FULL=1. */
 const most = options.isFull ? {} : { encoder: 100 };
-/** Rounds over all texts, or with QUICK over one batch of five. */
 const textRounds = options.isQuick ? 2 : 4;
 const batchesFile = path('build/bench/batches.json');
 
@@ -40,7 +37,6 @@ async function start(command, args, environment = {}) {
     child.once('exit', (code, signal) => reject(new Error(`${command} ${args.join(' ')} ended with ${signal ?? code}`)));
   });
   failed.catch(() => {});
-  // The process has exited, which read() reports.
   child.stdin.on('error', () => {});
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   const read = async () => {
@@ -72,7 +68,6 @@ async function startAttn() {
   return processes;
 }
 
-/** Contenders of a case: { process, contender, variant, threads }. */
 function contendersOf(one) {
   const { attn, onnxruntime, pytorch } = processes;
   const all = [];
@@ -89,13 +84,11 @@ function contendersOf(one) {
 
 const fastest = ({ answers }) => Math.min(...answers.map(({ ms }) => ms));
 
-/** Checks that both are forms of the same peer, and that `other` is the faster one. */
 function isSlowerForm(one, other) {
   const isSame = one.process === other.process && one.contender !== 'attn' && one.threads === other.threads && one !== other;
   return isSame && trial.margin * fastest(other) < fastest(one);
 }
 
-/** Waits until the idle threads of the previous contender stop spinning. */
 const rest = ({ process, threads }) => threads > 1 && setTimeout(process === processes.onnxruntime ? pause.onnxruntime : pause.others);
 
 /**
@@ -187,7 +180,6 @@ function compare(one, running) {
         );
 }
 
-/** Formats a record. */
 function line({ contender, variant, threads, min_ms, median_ms, texts, peak_gflops_before, peak_gflops_after }, operations) {
   const gflops = (operations * 1e-6) / min_ms;
   const share = (100 * gflops) / (threads * Math.max(peak_gflops_before, peak_gflops_after));

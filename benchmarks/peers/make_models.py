@@ -147,7 +147,7 @@ class Fused(Graph):
         zeros = self.node("Sub", ids, ids)
         x = self.fused("EmbedLayerNormalization", ids, zeros, *tables, self.parameter("norm.weight"), self.parameter("norm.bias"),
                        epsilon=self.epsilon)
-        self.nodes[-1].output.append("lengths")  # a required output that is not used
+        self.nodes[-1].output.append("lengths")
         return x
 
     def parameter(self, name):

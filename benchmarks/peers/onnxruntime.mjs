@@ -39,7 +39,6 @@ async function run(session, feeds, calls) {
   return [performance.now() - start, result];
 }
 
-/** The model of a case, with its inputs and their shape; inputs are drawn from the seeds 1, 2, .. */
 function modelOf({ kind, model, checkpoint, B, H, S, D, E, int8 }, shape) {
   const quantized = int8 ? '.int8' : '';
   switch (kind) {
@@ -61,7 +60,6 @@ function feedsOf(file, index) {
   return { ids: new ort.Tensor('int32', Int32Array.from(ids), dims), mask: new ort.Tensor('int32', Int32Array.from(mask), dims) };
 }
 
-/** Four numbers of a result, from the first to the last. */
 const probeOf = (output) => [0, 1, 2, 3].map((i) => output[Math.floor((i * (output.length - 1)) / 3)]);
 
 function drawn(names, dims) {

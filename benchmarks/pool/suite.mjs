@@ -25,10 +25,6 @@ async function start(host) {
   return { ask, end: () => worker.terminate() };
 }
 
-/**
- * Starts `count` instances with `threads` threads each; returns the start-up `ms` and embed(texts) -> vectors and peak
- * heaps.
- */
 async function contender(host, count, threads, { variant, weights, wasm }) {
   const workers = await Promise.all(Array.from({ length: count }, () => start(host)));
   const began = performance.now();
@@ -66,7 +62,6 @@ async function contender(host, count, threads, { variant, weights, wasm }) {
   };
 }
 
-/** Batches of short and long texts, and a single text as in an interactive page. */
 function casesOf(reviews) {
   const long = Array.from({ length: 24 }, (_, i) => Array.from({ length: 16 }, (_, j) => reviews[(16 * i + j) % reviews.length]).join(' '));
   return { 'short texts': reviews.slice(0, 192), 'texts of 256 tokens': long, 'one text of 256 tokens': long.slice(0, 1) };
@@ -85,7 +80,6 @@ export async function runPool(host, tell) {
           const times = { pool: [], one: [] };
           const busy = { pool: [], one: [] };
           for (let round = 0; round < rounds; round++)
-            // Alternates the order.
             for (const which of round % 2 ? ['pool', 'one'] : ['one', 'pool']) {
               await new Promise((done) => setTimeout(done, pause));
               const [started, before] = [performance.now(), host.processorMs?.()];
@@ -99,7 +93,6 @@ export async function runPool(host, tell) {
             workersTextsPerSecond: (1000 * texts.length) / median(times.pool),
             threadsTextsPerSecond: (1000 * texts.length) / median(times.one),
             workersOverThreads: median(times.one.map((ms, i) => ms / times.pool[i])),
-            // Processor time depends less on other programs.
             ...(host.processorMs && { workersOverThreadsByProcessorTime: median(busy.one.map((ms, i) => ms / busy.pool[i])) }),
             workersReadyMs: pool.ms,
             threadsReadyMs: one.ms,

@@ -1,4 +1,3 @@
-/** One instance in a worker: loads as requested, reports readiness, then embeds texts. */
 const port = globalThis.postMessage && globalThis.addEventListener ? globalThis : (await import('node:worker_threads')).parentPort;
 const answer = (message, transfer = []) => port.postMessage(message, transfer);
 

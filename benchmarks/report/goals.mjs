@@ -30,7 +30,6 @@ export function goals(records, { cases: every }) {
   for (const { host, variant } of groups.values()) {
     const native = host === 'native';
     const find = (one, threads = 1) => ours.find((r) => r.host === host && r.variant === variant && r.case === one.name && r.threads === threads);
-    /** Summarises several cases in a row with the worst value. */
     const judge = (goal, list, measure, { bound, atMost = false, unit = '%' }) => {
       const values = list.map((one) => [measure(one), one.name]).filter(([value]) => Number.isFinite(value));
       if (!values.length) return;
@@ -110,7 +109,6 @@ export function goals(records, { cases: every }) {
       share,
       { bound: 0.85 },
     );
-    // A backward takes the difference between `forward and backward` and `forward kept`.
     const training = (model, part) => cases.find((c) => c.kind === 'training' && c.model === model && c.part === part);
     const time = (model, part) => find(training(model, part) ?? {})?.min_ms;
     judge(

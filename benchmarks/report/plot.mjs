@@ -22,7 +22,6 @@ const style = `
 const escape = (text) => String(text).replace(/[&<>"]/g, (c) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' })[c]);
 const fixed = (value) => value.toFixed(1);
 
-/** A horizontal line; dots have round caps. */
 function level(kind, from, to, y, dashes = '') {
   const dashed = dashes && ` stroke-dasharray="${dashes}"${dashes === dots ? ' stroke-linecap="round"' : ''}`;
   return `<line class="${kind}" x1="${from}" x2="${to}" y1="${fixed(y)}" y2="${fixed(y)}"${dashed}/>`;
@@ -73,7 +72,6 @@ export function chart({ title, xLabel, yLabel, series, levels = [], logarithmic 
     const marks = points.map(([px, py]) => `<circle class="c${colour}" cx="${fixed(x(px))}" cy="${fixed(y(py))}" r="4"/>`).join('');
     return `<path class="c${colour}" d="${path}"${dashed ? ` stroke-dasharray="${dashes}"` : ''}/>${marks}`;
   });
-  // Labels are next to the ends of their lines, moved apart to avoid overlap.
   const names = [
     ...series.map(({ name, colour, dashed, points }) => ({ name, colour, dash: dashed ? dashes : '', at: y(points.at(-1)[1]) })),
     ...levels.map(({ name, colour, y: at }) => ({ name, colour, dash: dots, at: y(at) })),

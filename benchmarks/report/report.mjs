@@ -1,4 +1,3 @@
-/** Writes results.md and plots from the records of one run. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { flops, shapeOf } from '../cases.mjs';
@@ -143,7 +142,6 @@ function* plots(host, records, { cases }) {
 
 export function writeReport(results, list, folder) {
   const byName = new Map(list.cases.map((one) => [one.name, { ...one, shape: shapeOf(list, one) }]));
-  // Computes GFLOP/s by one formula for every host and peer.
   for (const r of results.records) {
     const work = byName.has(r.case) ? flops(byName.get(r.case)) : 0;
     if (work) r.gflops = (work * 1e-6) / r.min_ms;

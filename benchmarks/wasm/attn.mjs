@@ -9,7 +9,6 @@ const example = {
   'v_proj.weight': [0, 0, 1, 1, 2, 3, 0, 1, 0, 0, 3, 0],
 };
 
-/** The input of a case, shared by all contenders. */
 export function inputs({ kind, M, K, N, B, H, S, D, E, shape }) {
   const tensor = (dims, seed) => ({
     data: numbers(
@@ -34,7 +33,6 @@ export function inputs({ kind, M, K, N, B, H, S, D, E, shape }) {
   }
 }
 
-/** Weights of the multi-head attention case by torch's names. */
 export function mhaState({ E }) {
   const scaled = (count, seed) => numbers(count, seed).map((value) => value / Math.sqrt(E));
   return {
@@ -45,7 +43,6 @@ export function mhaState({ E }) {
   };
 }
 
-/** Creates the group's layer; none for functions. */
 function makeLayer(attn, { kind, E, H, shape, int8 }, state) {
   let layer;
   if (kind === 'encoder') {
@@ -77,7 +74,6 @@ async function familyCall(attn, checkpoint) {
   };
 }
 
-/** Loads an instance, with the layer's weights or a family's model; returns contenders { call, output }. */
 export async function attnContender(load, { variant, threads }, group, weights) {
   const attn = await load({ variant, threads });
   if (attn.info.threads !== threads) {

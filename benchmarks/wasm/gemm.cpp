@@ -10,7 +10,6 @@
 
 namespace {
 
-/// numbers() of cases.mjs.
 std::vector<float> numbers(std::size_t count, std::uint32_t state) {
   std::vector<float> values(count);
   for (float& value : values) {
@@ -57,7 +56,6 @@ EMSCRIPTEN_KEEPALIVE void gemm_run() {
     current.linear.forward(x, current.y.data(), scratch);
 }
 
-/// Allocates this many bytes to read.
 EMSCRIPTEN_KEEPALIVE void stream_prepare(int bytes) { stream.assign(static_cast<std::size_t>(bytes) / sizeof(v128_t), wasm_i32x4_splat(1)); }
 
 /// Reads all bytes, with negligible arithmetic.

@@ -18,7 +18,6 @@ export async function streamOf({ factory, bytes }, size) {
   return module._stream_run;
 }
 
-/** factory and bytes are gemm-VARIANT.mjs and .wasm; attn is an instance of the package, for the peak. */
 export async function gemmContender(attn, { factory, bytes }, variant) {
   const module = await started(factory, bytes);
   return {

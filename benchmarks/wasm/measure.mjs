@@ -85,7 +85,6 @@ export function summaryOfParts(parts) {
   return { ...summary(samples), min_ms: sum(parts.map((times) => Math.min(...times))) };
 }
 
-/** GFLOP/s of multiply-adds in registers, float32 or int8: the best of a few samples. */
 export function peak(attn, weights, { isQuick }) {
   const count = 5e7;
   let best = 0;

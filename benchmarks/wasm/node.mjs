@@ -20,7 +20,7 @@ const copies = new Map();
 const host = {
   name: 'node',
   engine: `Node ${process.versions.node} (V8 ${process.versions.v8})`,
-  isolated: null, // concerns pages only
+  isolated: null,
   threads: [1, 2],
   load,
   async gemm(variant) {

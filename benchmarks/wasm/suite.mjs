@@ -21,10 +21,8 @@ import { runTextCase } from './texts.mjs';
 import { tfjsContender } from './tfjs.mjs';
 import { attnTraining, jaxTraining, tfjsTraining } from './training.mjs';
 
-/** Multiply-adds per sample of the peak: a fraction of a millisecond. */
 const peakCount = 4.8e6;
 
-/** A contender that fails to start leaves a note and does not affect the others. */
 async function attempt(what, make, tell) {
   try {
     return (await make()) ?? [];
@@ -106,10 +104,8 @@ async function agreed(runs, tell) {
   return runs.filter((_, i) => outputs[i]);
 }
 
-/** Describes how an instance multiplies int8. */
 const productsOf = ({ info }) => info.notes.find((note) => note.startsWith('int8: '))?.slice('int8: '.length);
 
-/** Variants that this engine supports. */
 async function variantsOf(host, tell) {
   const taken = [];
   for (const variant of ['simd', 'relaxed'])

@@ -54,7 +54,6 @@ const recordOf = ({ name, engine, isolated }, one, { contender, variant, threads
   ...measured,
 });
 
-/** attn's variants, then the peer: { contender, variant, threads, embed(texts) -> concatenated vectors, dispose }. */
 async function contendersOf(host, one, source, variants, threads, tell) {
   const contenders = [];
   let tokenizer;
@@ -93,7 +92,6 @@ async function contendersOf(host, one, source, variants, threads, tell) {
   return contenders;
 }
 
-/** Batches texts of similar length, like embed(). */
 function batchesOf(texts, size, tokenize) {
   const sorted = texts.map((text) => ({ text, length: tokenize(text).dims[1] })).sort((a, b) => a.length - b.length);
   const batches = [];
@@ -101,7 +99,6 @@ function batchesOf(texts, size, tokenize) {
   return batches;
 }
 
-/** Stops the run if a contender's vectors differ from the first one's. */
 function compare(one, results) {
   const [[first, expected], ...others] = results;
   for (const [other, vectors] of others) {
@@ -123,7 +120,6 @@ async function sentences(host, one, source, variants, threads, { isQuick, tell }
     return result;
   };
 
-  // The warm-up also determines the faster form of the peer.
   const first = new Map(contenders.map((contender) => [contender, 0]));
   for (const batch of [batches[0], batches.at(-1), batches[batches.length >> 1], batches[batches.length >> 1]]) {
     const results = [];

@@ -18,7 +18,6 @@ export function tfjsContender(tf, group) {
     const others = tf.unstack(b);
     return tf.stack(tf.unstack(a).map((each, i) => tf.matMul(each, others[i])));
   };
-  /** q, k, v (heads, S, D). */
   const attention = (q, k, v) => {
     const scores = product(q, tf.transpose(k, [0, 2, 1]));
     const weights = tf.softmax(tf.mul(scores, 1 / Math.sqrt(q.shape[2])));
@@ -59,7 +58,7 @@ export function tfjsContender(tf, group) {
         let data;
         tf.tidy(() => {
           const result = run();
-          data = result.output.dataSync(); // results are read, like attn's
+          data = result.output.dataSync();
           if (one.weights) result.weights.dataSync();
         });
         return data;

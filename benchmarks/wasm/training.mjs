@@ -5,7 +5,6 @@
  */
 import { numbers } from '../cases.mjs';
 
-/** Number of losses compared before timing. */
 const compared = 6;
 const rates = { learningRate: 1e-3, betas: [0.9, 0.999], eps: 1e-8, weightDecay: 1e-2 };
 const normEps = 1e-5;
@@ -42,7 +41,6 @@ export function trainingState({ shape: { layers, E, F }, classes }) {
   );
 }
 
-/** x (B,S,E) and a class for every token. */
 export function trainingInputs({ B, S, shape: { E }, classes }) {
   const labels = Int32Array.from(numbers(B * S, 2), (value) => Math.floor(((value + 1) / 2) * classes));
   return { x: { data: numbers(B * S * E, 1), dims: [B, S, E] }, labels };

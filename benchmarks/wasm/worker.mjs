@@ -1,4 +1,3 @@
-/** Runs the cases in a page's worker, whose name holds the request. */
 import { runSuite } from './suite.mjs';
 
 const asked = JSON.parse(new URLSearchParams(self.name).get('asked'));
@@ -26,7 +25,6 @@ const host = {
     return ort;
   },
   async tfjs() {
-    // Its builds for pages are scripts that define globalThis.tf.
     await import(`${modules}/@tensorflow/tfjs-core/dist/tf-core.min.js`);
     await import(`${modules}/@tensorflow/tfjs-backend-wasm/dist/tf-backend-wasm.min.js`);
     const { tf } = globalThis;

@@ -51,7 +51,6 @@ function checkPages() {
   if (missing.length > 0) throw new Error(`attn.hpp includes what no page of the C++ reference has: ${missing.join(', ')}`);
 }
 
-/** Runs Doxygen and parses its XML into documents by file name. */
 function readHeaders() {
   const folder = mkdtempSync(join(tmpdir(), 'attn-doxygen-'));
   try {
@@ -97,7 +96,6 @@ const children = (node, name) => Array.from(node.childNodes).filter(({ nodeName 
 const child = (node, name) => children(node, name)[0];
 const textOf = (node, name) => child(node, name)?.textContent.trim() ?? '';
 
-/** Formats a type as in the headers: `const Q&`, `std::optional<Mask>`. */
 const tidy = (type) =>
   type
     .replace(/\s+/g, ' ')
@@ -139,7 +137,6 @@ const listing = (node) =>
     )
     .join('\n');
 
-/** Formats doc comment tags: arguments, errors, the result, the source, an example. */
 const tags = {
   parameterlist(node) {
     const items = children(node, 'parameteritem').map((item) => [
@@ -156,7 +153,6 @@ const tags = {
   programlisting: (node) => `\`\`\`cpp\n${listing(node)}\n\`\`\``,
 };
 
-/** Splits a paragraph into text and tags. */
 function parts(para) {
   const found = [];
   let text = '';
@@ -176,7 +172,6 @@ function parts(para) {
   return found;
 }
 
-/** Splits off errors and traces as separate paragraphs. */
 const sentences = (text) =>
   text
     .replace(/\s+/g, ' ')
@@ -184,7 +179,6 @@ const sentences = (text) =>
     .split(/(?<=[.)]) (?=Throws\b|Traces: |State, torch)|(?<=\([^()]*(?:\d{4}|torch)[^()]*\)) (?=[a-z])/)
     .filter(Boolean);
 
-/** Returns the paragraphs of a doc comment in Markdown. */
 const description = (node) =>
   ['briefdescription', 'detaileddescription'].flatMap((name) => children(child(node, name) ?? node, 'para').flatMap(parts));
 
@@ -208,13 +202,11 @@ function signature(member) {
     const value = tidy(textOf(param, 'defval'));
     return `${tidy(textOf(param, 'type'))} ${textOf(param, 'declname')}`.trim() + (value ? ` = ${value}` : '');
   });
-  // Long declarations have a line per argument.
   const [, after] = /(\)[^)]*)$/.exec(declared) ?? [];
   const long = declared.length > 90 && each.length > 1 ? `${name}(\n    ${each.join(',\n    ')}${after}` : declared;
   return `${template}${long};`;
 }
 
-/** Formats overloads with their comments. */
 function functionsText(functions, level) {
   const names = [...new Set(functions.map((each) => textOf(each, 'name')))];
   return names.map((name) => {
@@ -253,7 +245,6 @@ const variablesText = (variables) =>
     })
     .join('\n');
 
-/** Public members, without those of namespace detail. */
 const membersOf = (compound) =>
   children(compound, 'sectiondef')
     .flatMap((section) => children(section, 'memberdef'))

@@ -1,4 +1,3 @@
-/** Generates the package's reference from the doc comments of its types, a page per entry. */
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Application, Converter } from 'typedoc';

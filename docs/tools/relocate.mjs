@@ -9,10 +9,8 @@ import { parseAst } from 'rollup/parseAst';
 
 export const placeholder = '/attn-docs-base/';
 
-/** The way from a file to the site's folder: './', '../', '../../' … */
 const up = (root, file) => '../'.repeat(relative(root, file).split(sep).length - 1) || './';
 
-/** Nodes of a syntax tree, parents first. */
 function* nodesOf(node) {
   if (typeof node?.type === 'string') yield node;
   for (const child of Object.values(node ?? {})) if (child !== null && typeof child === 'object') yield* nodesOf(child);
@@ -63,19 +61,16 @@ const policy = (scripts) =>
  */
 const styles = ['position:relative;', '--vp-vh:0px;', ''];
 
-/** Makes the page's addresses relative and adds its policy. */
 export function relocatePage(html, way) {
   const relocated = html.replaceAll(placeholder, way).replace(/ style="([^"]*)"/g, (_, style) => {
     if (!styles.includes(style)) throw new Error(`an element has style="${style}", which the policy forbids`);
     return '';
   });
   const scripts = [...relocated.matchAll(/<script\b(?![^>]*\bsrc=)[^>]*>([^]*?)<\/script>/g)].map(([, text]) => digest(text)).join(' ');
-  // run.html has its own policy.
   if (relocated.includes('SCRIPT_DIGESTS')) return relocated.replace('SCRIPT_DIGESTS', scripts);
   return relocated.replace('<meta charset="utf-8">', `$&\n    <meta http-equiv="Content-Security-Policy" content="${policy(scripts)}">`);
 }
 
-/** Relocates all pages and scripts of a built site. */
 export function relocate(root) {
   for (const entry of readdirSync(root, { recursive: true, withFileTypes: true })) {
     const file = join(entry.parentPath, entry.name);

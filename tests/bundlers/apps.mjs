@@ -1,4 +1,3 @@
-/** Common parts of the rows: running tools, serving their output, and reading the app's results. */
 import { execFile, spawn } from 'node:child_process';
 import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,7 +6,6 @@ import { startServer } from '../../wasm-tests/support/server.mjs';
 import { repository } from '../../wasm-tests/support/paths.mjs';
 
 export const work = join(repository, 'build/tests/bundlers');
-/** Served next to each page as /tiny-bert. */
 export const model = join(repository, 'testdata/models/tiny-bert');
 
 /** Best result of each part; otherwise the start of a note or an error. */
@@ -17,9 +15,7 @@ const all = { attention: 'works', model: 'works', threads: 'works', worker: 'wor
 export const says = {
   program: all,
   page: { ...all, threads: onMain },
-  /** Rows that also train. */
   training: { ...all, threads: onMain, training: 'works', workerTraining: 'works' },
-  /** Rows without workers. */
   alone: {
     ...all,
     threads: `one thread instead of 2: ${noWorkers}`,
@@ -32,7 +28,6 @@ export const says = {
 const execute = promisify(execFile);
 const environment = { ...process.env, CI: 'true', ASTRO_TELEMETRY_DISABLED: '1', NEXT_TELEMETRY_DISABLED: '1', NODE_ENV: 'production' };
 
-/** Runs a program in a folder; resolves to its output. */
 export async function run(folder, program, ...args) {
   try {
     return (await execute(program, args, { cwd: folder, env: environment, maxBuffer: 1 << 24, timeout: 1_200_000 })).stdout;
@@ -47,13 +42,11 @@ export function write(folder, name, text) {
   writeFileSync(join(folder, name), text);
 }
 
-/** Copies files of the package that a tool does not bundle. */
 export function copyDist(folder, out, names) {
   for (const name of readdirSync(join(folder, 'node_modules/attn/dist')))
     if (names.test(name)) copyFileSync(join(folder, 'node_modules/attn/dist', name), join(out, name));
 }
 
-/** Returns the program of a version of Node. */
 export async function nodeProgram(version) {
   const folder = join(work, `node-${version}`);
   const name = `node-linux-${process.arch}`;
@@ -82,7 +75,6 @@ export async function inBrowser(browser, url) {
   return reported;
 }
 
-/** Passes the URL of a served folder to `use`. Hosts that allow threads are cross-origin isolated. */
 export async function served(root, use, options = {}) {
   cpSync(model, join(root, 'tiny-bert'), { recursive: true });
   const server = await startServer({ root, isolated: true, policy: null, ...options });
@@ -93,10 +85,8 @@ export async function served(root, use, options = {}) {
   }
 }
 
-/** Serves the folder that `build` returns as a page. */
 export const page = (build, options) => async (folder, browser) => served(await build(folder), (url) => inBrowser(browser, url), options);
 
-/** Starts a server program and passes its URL to `use` once it answers. */
 export async function serving(folder, program, args, url, use, env = {}) {
   const child = spawn(program, args, { cwd: folder, env: { ...environment, ...env }, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
   let said = '';
@@ -121,5 +111,4 @@ export async function serving(folder, program, args, url, use, env = {}) {
   }
 }
 
-/** Parses the last line of output as JSON. */
 export const printed = (text) => JSON.parse(text.trim().split('\n').at(-1));

@@ -1,4 +1,3 @@
-/** Bundlers: each builds the app's page for production; Vite also serves it in development mode. */
 import { cpSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -19,7 +18,6 @@ async function viteDev(folder, browser) {
   return serving(folder, process.execPath, args, 'http://127.0.0.1:5199/', twice, { NODE_ENV: 'development' });
 }
 
-/** webpack and bundlers with the same interface. */
 const packed = (file, name) => async (folder) => {
   const { [name]: bundler } = await import(pathToFileURL(join(folder, 'node_modules', file)).href);
   const configuration = { mode: 'production', context: folder, entry: './page.js', output: { path: join(folder, 'dist') } };
@@ -60,7 +58,6 @@ async function rollup(folder) {
 
 const besideProgram = 'cp node_modules/attn/dist/*.{wasm,js,mjs,cjs} dist/';
 
-/** A program for Node in a single CommonJS file, as servers and command-line tools are deployed. */
 const commonJs = (build) => async (folder) => {
   const program = `import { load } from 'attn';
 import { load as loadInWorker } from 'attn/worker';

@@ -19,7 +19,6 @@ import { rows } from './rows.mjs';
 const here = fileURLToPath(new URL('.', import.meta.url));
 const tarball = join(repository, 'build/attn.tgz');
 
-/** Prepares a new app in a folder with only the tool and the package. */
 function prepare({ name, tool }) {
   const folder = join(work, tool ?? name.replace(/\W+/g, '-').toLowerCase());
   mkdirSync(folder, { recursive: true });
@@ -47,10 +46,8 @@ function prepare({ name, tool }) {
   return folder;
 }
 
-/** Checks that a part works, or that its error or note begins as expected. */
 const isAsExpected = (result, expected) => result === expected || (expected !== undefined && expected !== 'works' && result?.startsWith(expected));
 
-/** Runs a row; resolves to the result of each part. */
 async function run(row) {
   if (!existsSync(tarball)) throw new Error('build/attn.tgz is missing: make package');
   const folder = prepare(row);
@@ -65,7 +62,6 @@ async function run(row) {
 const parts = missing('chromium');
 
 for (const row of rows.filter(({ gate }) => gate || process.env.ATTN_BUNDLERS !== 'gate')) {
-  // All tests of a row share one run.
   let running;
   const results = () => (running ??= run(row));
 

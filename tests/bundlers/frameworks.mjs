@@ -1,4 +1,3 @@
-/** Frameworks that render on a server and in the browser, built and started for production. */
 import { cpSync } from 'node:fs';
 import { join } from 'node:path';
 import { inBrowser, model, nodeProgram, page, run, says, serving, write } from './apps.mjs';
@@ -14,7 +13,6 @@ const isolating = [
   ['cross-origin-embedder-policy', 'require-corp'],
 ];
 
-/** Builds and starts an app with one page, and passes its URL to `use`. */
 async function next(folder, text, setting, use) {
   const headers = `async () => [{ source: '/:path*', headers: ${JSON.stringify(isolating.map(([key, value]) => ({ key, value })))} }]`;
   write(folder, 'next.config.mjs', `export default { headers: ${headers}, ${setting} };`);

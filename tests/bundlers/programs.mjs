@@ -1,4 +1,3 @@
-/** Programs that run JavaScript without a browser, and test runners. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { bin, model, nodeProgram, printed, run, says, serving, write } from './apps.mjs';
@@ -39,7 +38,6 @@ const nodes = ['20.0.0', '20.11.1', '22.12.0', '24.0.0', '26.10.0'].map((version
 const deno = `@deno/linux-${process.arch}-glibc`;
 const workerdProgram = `@cloudflare/workerd-linux-${process.arch === 'x64' ? '64' : process.arch}`;
 
-/** A service with the package's files as modules, and a service with the model's files. */
 async function workerd(folder) {
   const dist = join(folder, 'node_modules/attn/dist');
   const files = readdirSync(dist).filter((name) => /\.m?js$/.test(name) && !readFileSync(join(dist, name), 'utf8').includes('node:'));
@@ -92,7 +90,6 @@ const attn :Workerd.Worker = (
   );
 }
 
-/** A test that writes its result to a file. */
 const testing = (imports, out) => `${imports}
 test('attn', async () => writeFileSync(${JSON.stringify(out)}, JSON.stringify(await check(load, loadInWorker, ${JSON.stringify(model)}))), 60000);
 `;

@@ -6,7 +6,6 @@ import { rows } from './rows.mjs';
 
 const head = '| tool or place | works | with this |';
 
-/** Summarises a row in the words of the table. */
 export function summary({ attention, model, threads, worker, workerThreads }) {
   const code = (text) => `\`${text.split(':')[0]}\``;
   if (attention !== 'works') return code(attention);
@@ -18,7 +17,6 @@ export function summary({ attention, model, threads, worker, workerThreads }) {
   return list.join('; ') || 'all';
 }
 
-/** Parses the lines of the table: [names, works, how]. */
 export function tableOf(readme) {
   const lines = readme.slice(readme.indexOf(head)).split('\n').slice(2);
   return lines.slice(0, lines.indexOf('')).map((line) =>
@@ -29,13 +27,11 @@ export function tableOf(readme) {
   );
 }
 
-/** Describes the differences between table and rows. */
 export function differences(readme = readFileSync(join(repository, 'web/lib/README.md'), 'utf8')) {
   const table = tableOf(readme);
   const named = new Set();
   const found = [];
   for (const { name, line = name, says, setting = '' } of rows) {
-    // A line may list several names.
     const lines = table.filter(([names]) => names.split(/, (?![^(]*\))/).includes(line));
     if (lines.length !== 1) {
       found.push(`${lines.length} lines name ${line}`);

@@ -14,7 +14,6 @@ const source = "new URL('/tiny-bert', location).href";
 
 const importMap = page(async (folder) => (write(folder, 'index.html', mapped('<script type="module" src="./page.js"></script>')), folder));
 
-/** Serves the package from another origin than the page, with the given policy. */
 const elsewhere =
   (policyFor = () => null) =>
   (folder, browser) =>
@@ -49,9 +48,6 @@ const sandboxed = page(async (folder) => {
   return folder;
 });
 
-/**
- * A page that queries the worker that `start` resolves to; it answers through the port that it receives, or its own.
- */
 const asking = (start) =>
   html(`<script type="module">
     globalThis.matrix = ${start}.then((target) => new Promise((done) => {

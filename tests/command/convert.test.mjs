@@ -35,7 +35,6 @@ for (const folder of folders) {
       const [npx, native] = outs.map(filesOf);
       assert.deepEqual(Object.keys(native), Object.keys(npx));
       for (const [file, bytes] of Object.entries(npx)) assert.ok(bytes.equals(native[file]), `${weights}: ${file}`);
-      // Files other than weights are unchanged.
       const given = filesOf(folder);
       for (const [file, bytes] of Object.entries(npx))
         if (!/^(config\.json|model\.safetensors)$/.test(file)) assert.ok(bytes.equals(given[file]), `${weights}: ${file}`);
@@ -59,7 +58,6 @@ for (const folder of folders) {
       assert.equal(status, 0);
       assert.match(stdout, new RegExp(`^attn        takes it, as ${weights === 'int8' ? 'int8' : 'float32'}$`, 'm'));
       const native_ = run('native', 'inspect', outs[0]);
-      // The package supports more tokenizers.
       assert.equal(native_.stdout.replace(/^ {12}but texts natively: UNSUPPORTED: .*\n/m, ''), stdout);
       assert.equal(native_.status, 0);
       sizes[weights] = Object.values(npx).reduce((sum, { length }) => sum + length, 0);

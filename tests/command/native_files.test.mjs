@@ -13,7 +13,6 @@ after(removeWork);
 const [native] = programs.native;
 const cls = at('testdata/models/tiny-bert-cls');
 
-/** Copies a model's files into a new folder, with changes. */
 function copyOf(model, name, changed = {}) {
   const folder = join(work, name);
   for (const [file, bytes] of Object.entries({ ...filesOf(model), ...changed })) {
@@ -48,14 +47,12 @@ test('--out is replaced when the results are complete, and never written through
   assert.equal(runWith('she\n', 'native', 'embed', bert, '--out', 'out.txt').status, 0);
   assert.equal(readFileSync(join(work, 'behind.txt'), 'utf8'), 'behind');
   assert.match(readFileSync(join(work, 'out.txt'), 'utf8'), /^\[.*\]\n$/);
-  // A device is written to, not replaced.
   assert.equal(runWith('she\n', 'native', 'embed', bert, '--output', 'npy', '--out', '/dev/null').status, 0);
   const piped = shell('"$@" <<< she | od -c | head -1', 'embed', bert, '--output', 'npy', '--out', '/dev/stdout');
   assert.match(piped.stdout, /N {3}U {3}M {3}P {3}Y/);
   // Missing folders are not created, because the path may be misspelt.
   assert.match(runWith('she\n', 'native', 'embed', bert, '--out', 'no such/folder/out.txt').stderr, /^attn: no such.*: No such file or directory\n$/);
   assert.ok(!existsSync(join(work, 'no such')));
-  // A full disk leaves the existing file.
   const before = readFileSync(join(work, 'out.txt'));
   writeFileSync(join(work, 'long.txt'), 'she is good\n'.repeat(5000));
   const full = shell('trap "" XFSZ; ulimit -f 20; "$@"', 'embed', bert, 'long.txt', '--out', 'out.txt');
@@ -96,7 +93,6 @@ test('output that cannot be written is reported by every command', limit, () => 
     const closed = shell('echo she | "$@" >&-', ...args);
     assert.deepEqual([closed.status, closed.stderr], [1, 'attn: writing: Bad file descriptor\n'], args.join(' '));
   }
-  // Opened files do not become standard output.
   writeFileSync(join(work, 'she.txt'), 'she\n');
   assert.equal(shell('"$@" >&-', 'embed', bert, 'she.txt', '--out', 'closed.txt').status, 0);
   assert.match(readFileSync(join(work, 'closed.txt'), 'utf8'), /^\[.*\]\n$/);
@@ -165,11 +161,9 @@ test('control characters of files, arguments and texts are printed as escapes, a
     .split('\n')
     .map((line) => JSON.parse(line));
   assert.ok(all.some(({ label }) => label === hostile));
-  // Tokens and entities are parts of the user's text.
   const entities = runWith('she \u202eParis\u009b\n', 'native', 'tag', at('testdata/models/tiny-bert-ner'), '--output', 'text');
   assert.equal(entities.status, 0);
   assert.doesNotMatch(entities.stdout, controls);
-  // An error stays on one line, whatever it quotes.
   const broken = copyOf(bert, 'broken', { 'config.json': JSON.stringify({ ...config, model_type: 'x\nattn: all is well' }) });
   assert.equal(run('native', 'embed', broken).stderr.split('\n').length, 2);
 });
@@ -207,7 +201,6 @@ test('a FIFO or a device instead of a file is refused without being opened', lim
     }
     rmSync(folder, { recursive: true });
   }
-  // A link to a file is accepted.
   const folder = copyOf(cls, 'linked');
   copyFileSync(join(folder, 'config.json'), join(work, 'blob'));
   rmSync(join(folder, 'config.json'));

@@ -75,7 +75,6 @@ for (const signal of ['SIGINT', 'SIGTERM'])
     const ended = once(child, 'exit');
     child.stdin.on('error', () => {});
     child.stdin.write('good\n'.repeat(2000));
-    // The first rows are written, and more input may come.
     const bytes = () => readdirSync(here).reduce((sum, name) => sum + statSync(join(here, name)).size, 0);
     while (child.exitCode === null && bytes() < 10_000) await sleep(20);
     child.kill(signal);
@@ -117,7 +116,6 @@ test('output that cannot be written is an error, also for a device', { ...limit,
   const device = runWith('good', 'npx', 'embed', bert, '--out', '/dev/full');
   assert.equal(device.status, 1);
   assert.match(device.stderr, /^attn: .*ENOSPC/);
-  // Anything but a regular file is written to directly.
   for (const output of ['jsonl', 'npy']) {
     const piped = (...out) =>
       spawnSync('sh', ['-c', 'echo good | "$@" | cat', 'sh', node, ...first, 'embed', bert, '--output', output, ...out], { timeout }).stdout;

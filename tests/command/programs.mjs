@@ -1,4 +1,3 @@
-/** Runs the two programs `attn`, of the npm package and the native build, with the same arguments. */
 import { strict as assert } from 'node:assert';
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -6,7 +5,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { at } from '../../wasm-tests/support/paths.mjs';
 
-/** The working folder of the programs. */
 export const work = mkdtempSync(join(tmpdir(), 'attn-command-'));
 export const removeWork = () => rmSync(work, { recursive: true });
 
@@ -16,7 +14,6 @@ export const programs = { npx: [process.execPath, at('web/lib/dist/cli.js')], na
 /** The arithmetic that both programs support. */
 const env = { ...process.env, ATTN_VARIANT: 'simd', ATTN_MAX_ARCH: 'emulated' };
 
-/** Runs a program with this standard input. */
 export function runWith(input, program, ...args) {
   const [file, ...first] = programs[program];
   const { status, stdout, stderr } = spawnSync(file, [...first, ...args], {
@@ -31,7 +28,6 @@ export function runWith(input, program, ...args) {
   return { status, stdout: args.includes('npy') ? stdout : utf8(stdout), stderr: utf8(stderr) };
 }
 export const run = (program, ...args) => runWith('', program, ...args);
-/** Runs both programs, checks that output and exit code are equal, and returns them. */
 export function bothWith(input, ...args) {
   const [npx, native] = Object.keys(programs).map((program) => runWith(input, program, ...args));
   assert.deepEqual(native, npx, args.join(' '));
@@ -39,7 +35,6 @@ export function bothWith(input, ...args) {
 }
 export const both = (...args) => bothWith('', ...args);
 
-/** Files of a folder and its subfolders, by path. */
 export const filesOf = (folder) =>
   Object.fromEntries(
     readdirSync(folder, { recursive: true, withFileTypes: true })

@@ -114,7 +114,6 @@ test('tag: both programs print the entities of the package, with offsets in char
     byText.map((all) => all.map(({ label, text, score }) => single({ label, text, score }))),
     expected.map((all) => all.map(({ label, text, score }) => single({ label, text, score }))),
   );
-  // Offsets count characters, as in Python.
   byText.forEach((all, i) => all.forEach(({ text, start, end }) => assert.equal([...texts[i]].slice(start, end).join(''), text)));
   assert.ok(byText[2].some(({ end }) => end > texts[2].indexOf('😀') + 2));
   bothWith(plainLines, 'tag', model('tiny-bert-ner'), '--output', 'text');
@@ -237,7 +236,6 @@ test('JSON Lines: both programs skip blank lines, recognise .ndjson and capitals
   }
   assert.equal(bothWith('a warm film', 'classify', bert, '-').stdout, right);
   assert.equal(bothWith('a warm film', 'classify', bert, '-', '--out', '-').stdout, right);
-  // Line numbers count blank lines; a blank text is a text.
   assert.equal(bothWith(`${line}\n\n3\n`, 'classify', bert, '--jsonl').stderr, 'attn: line 4: is not a JSON object\n');
   assert.equal(bothWith('\n', 'classify', bert).stdout.split('\n').length, 2);
   assert.equal(

@@ -15,7 +15,6 @@ const source = join(out, `attn-${version}`);
 const unpacked = join(out, 'root');
 const read = (program, ...args) => execFileSync(program, args, { encoding: 'utf8' }).trim();
 
-/** Runs a command; shows its output only if it fails. */
 function quiet(program, args, { env = {} } = {}) {
   const { status, stdout, stderr, error } = spawnSync(program, args, {
     cwd: out,

@@ -1,5 +1,3 @@
-/** Parses fenced code blocks of Markdown. */
-
 /**
  * Blocks in order: `language`; `words`, the rest of the line after ```; `name`, a file name in brackets there; `text`;
  * `line`; and `output`, the text of a directly following ```txt block, which is the expected output.

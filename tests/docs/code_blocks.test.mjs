@@ -58,7 +58,6 @@ async function runLine(line, folder) {
   return output(program, args, { cwd: folder, env: { ...process.env, npm_config_offline: 'true', npm_config_update_notifier: 'false' } });
 }
 
-/** Opens a guide's page in Chromium; returns its text, and readings of its maps. */
 async function openPage(folder) {
   const server = await startServer({ root: folder, policy: null });
   const driver = await launch('chromium');
@@ -84,7 +83,6 @@ async function openPage(folder) {
   }
 }
 
-/** Checks that a guide's headers equal those of the test servers and the page's server. */
 async function assertHeaders(text) {
   const server = await startServer({ isolated: true });
   try {
@@ -99,13 +97,11 @@ async function assertHeaders(text) {
   }
 }
 
-/** The Python of the tests, and whether the wheel has been built and installed. */
 const interpreter = at('.setup/python-venv/bin/python');
 const hasWheel = existsSync(interpreter) && readdirSync(at('build')).some((name) => /^attn-.*\.whl$/.test(name));
 
 const needsModel = (text) => /models\/(all-MiniLM[\w-]*)/.exec(text)?.[1];
 
-/** The documents: name, blocks, and name of the working folder. */
 function documents() {
   const guides = readdirSync(at('docs/guide')).filter((name) => name.endsWith('.md'));
   const inFolders = ['web/lib/README.md', 'docs/index.md', ...guides.map((name) => `docs/guide/${name}`)];
@@ -151,7 +147,6 @@ test('an output that differs from the documented one is detected', limit, () => 
   assert.throws(() => blocksOf('text\n\n```txt\nan output\n```\n'), /of nothing/);
 });
 
-/** Creates tests of a block by language. `folder` is the working folder, undefined for README.md. */
 const testsOf = {
   sh: ({ folder, where, block }) =>
     test(`${where}: the commands print the documented output`, limit, async () => {
@@ -199,7 +194,6 @@ const testsOf = {
 
   http: ({ where, block }) => test(`${where}: the headers are those of the test servers`, limit, () => assertHeaders(block.text)),
 
-  // All of them are one project, below.
   cpp() {},
   cmake() {},
 };
@@ -250,7 +244,6 @@ ${headerExamples.map((_, i) => `  example${i}();\n  std::cout << "\\n@\\n";\n`).
 `;
 const project = join(work, 'cpp');
 
-/** Compiles all C++ programs in one project, linked as in the guide, on first use. */
 let building;
 const build = () => (building ??= buildAll());
 async function buildAll() {

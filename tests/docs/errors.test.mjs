@@ -6,9 +6,8 @@ import { errorsOf, listErrors } from '../../tools/list-errors.mjs';
 /** What cannot begin a noun phrase, and what hangs a reason or a remedy on it. */
 const noNounPhrase = /^(what|where|less|below|none|another|to|that|as|if|when|such|not|there)\b|;|: |\b(since|because|so that)\b|, for /;
 
-/** The fault of a message's form; undefined if there is none. */
 function faultOf(message) {
-  if (message.startsWith('‹')) return undefined; // an error of another call, with its message
+  if (message.startsWith('‹')) return undefined;
   const [, got, expected] = /^(.*?), expected (.*)$/s.exec(message) ?? [];
   if (got === undefined) return /;|^[^:]*: .*: /.test(message.split('. ')[0]) ? 'is more than one sentence' : undefined;
   if (!/^[\w./]+: .* (is|are|has|needs) ./.test(got)) return 'has no verb before "expected"';

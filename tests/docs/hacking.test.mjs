@@ -8,7 +8,6 @@ import { at, repository } from '../../wasm-tests/support/paths.mjs';
 
 const [, block] = /^## Test$.*?^```sh\n(.*?)^```/ms.exec(readFileSync(at('HACKING.md'), 'utf8'));
 const lines = block.trim().split('\n');
-/** Success messages of Vitest, Catch2, node:test, pytest and tools/test.mjs, and the output of --list. */
 const passed = /Tests\s+.*[1-9]\d* passed|All tests passed|^# pass [1-9]|^[1-9]\d* passed|^lint$/m;
 
 test('the block has ten commands', () => assert.equal(lines.length, 10));

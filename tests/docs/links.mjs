@@ -9,7 +9,6 @@ export const filesOf = (folder) =>
 
 const unescaped = (text) => text.replaceAll('&amp;', '&');
 
-/** Lists missing files, missing anchors, and files loaded from other hosts. */
 export function faultyLinks(folder, outside) {
   const pages = new Map(
     filesOf(folder).flatMap((name) => (name.endsWith('.html') ? [[join(folder, name), readFileSync(join(folder, name), 'utf8')]] : [])),

@@ -8,7 +8,6 @@ import { at } from '../../wasm-tests/support/paths.mjs';
 
 const read = (path) => readFileSync(at(path), 'utf8');
 
-/** Heading of the page -> key -> effect. */
 function tables() {
   const found = new Map();
   let table = new Map();
@@ -23,7 +22,6 @@ function tables() {
   return found;
 }
 
-/** Finds the keys that C++ readers request. */
 function keysRead(path) {
   const code = read(path).replace(/^\s*\/\/.*$/gm, '');
   const asked = [...code.matchAll(/\b(?:has|find|is_null|whole|size|positive|number|flag|string|activation|object|only|only_false)\("(\w+)"/g)];

@@ -6,7 +6,6 @@ import { messageOf, nativeErrors } from '../../tools/list-native-errors.mjs';
 const reason = /[;:.] |, for (it|the|they)\b|\b(since|because|which|instead|there)\b/;
 const noNoun = /^(after|as|before|below|above|left|none|not|there|where|without|with|of|in)\b|\bat the (most|least)\b|\b1 or (more|above)\b/;
 
-/** Describes the fault in the form of an error, or returns undefined. */
 function faultOf({ expected, got, help }) {
   const words = expected.replace(/‹[^›]*›|\d+/g, '1');
   if (reason.test(words)) return 'the reason in "expected" belongs into "help"';

@@ -1,4 +1,3 @@
-/** Tests the served documentation: links, policies, pages and programs in browsers. */
 import { strict as assert } from 'node:assert';
 import { execFileSync } from 'node:child_process';
 import { cpSync, readFileSync, readdirSync, rmSync } from 'node:fs';
@@ -18,7 +17,6 @@ import { Browser } from './site_browser.mjs';
 const root = resolve(process.env.ATTN_PAGE ?? at('build/page'));
 const docs = join(root, 'docs');
 
-/** Every guide, and one reference page of each kind. */
 const pages = [
   'index.html',
   ...readdirSync(at('docs/guide'))
@@ -33,7 +31,6 @@ const pages = [
   ],
 ];
 
-/** { name: members } of the exports of the installed Python package. */
 function pythonMembers() {
   const program = `
 import attn, json
@@ -44,13 +41,11 @@ print(json.dumps({name: members(thing) if isinstance(thing, type) else [] for na
   return JSON.parse(execFileSync(at('.setup/python-venv/bin/python'), ['-c', program], { encoding: 'utf8' }));
 }
 
-/** Programs of a document that readers run in the page. */
 const livePrograms = (name) => blocksOf(readFileSync(at('docs', name), 'utf8')).filter(({ words }) => words === 'live');
 
 let html;
 let driver;
 let servers = [];
-/** The site as served by `make demo`, and in a folder of a plain static server. */
 let [asDemo, inFolder] = [];
 before(async () => {
   // The latest build of the site, independent of the page's build.
@@ -113,7 +108,6 @@ test('the Python reference lists every name that the installed package exports',
   }
 });
 
-/** Declares a test that is skipped if the browser is missing. */
 const testIn = (engine, name, run) =>
   test(name, limit, (t) => {
     const parts = missing(engine);
@@ -122,7 +116,6 @@ const testIn = (engine, name, run) =>
   });
 const testInChromium = (name, run) => testIn('chromium', name, run);
 
-/** Checks axe-core, the width, and the console. */
 async function look(path, { dark = false, width = 1280 } = {}) {
   await inFolder.open(path, { dark, width });
   assert.equal(await driver.evaluate(() => document.documentElement.classList.contains('dark')), dark);

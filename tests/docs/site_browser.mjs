@@ -1,4 +1,3 @@
-/** Opens the documentation in a browser. */
 import { strict as assert } from 'node:assert';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isLeaving, within } from '../../wasm-tests/browser/drivers.mjs';
@@ -31,7 +30,6 @@ export class Browser {
   }
 
   assertQuiet() {
-    // Programs may print, and model folders may lack optional files.
     const messages = (this.driver.messages() ?? []).filter((text) => !text.startsWith('log: ') && !absentFile.test(text));
     assert.deepEqual(messages, [], 'messages in the console');
     // Prefetches of the previous page may arrive late, from the other server.
@@ -39,7 +37,6 @@ export class Browser {
     assert.deepEqual(elsewhere, [], 'requests to other hosts');
   }
 
-  /** Runs a page's programs one after the other and compares documented output. */
   async runPrograms(path, blocks) {
     const { driver } = this;
     await this.open(path);

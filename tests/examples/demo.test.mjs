@@ -1,4 +1,3 @@
-/** Tests the output of `make demo`, and the files that its server provides. */
 import { strict as assert } from 'node:assert';
 import { existsSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';

@@ -36,7 +36,6 @@ function ask(port, bytes) {
 const get = (target, { method = 'GET', lines = [], host = 'localhost' } = {}) =>
   `${[`${method} ${target} HTTP/1.1`, `Host: ${host}`, 'Connection: close', ...lines].join('\r\n')}\r\n\r\n`;
 
-/** Serves a page in a new folder, next to files that must not be accessible. */
 async function withServer(run) {
   const folder = mkdtempSync(join(tmpdir(), 'attn-serve-'));
   const root = join(folder, 'page');
@@ -54,7 +53,6 @@ async function withServer(run) {
   const { port } = new URL(server.url);
   try {
     await run((bytes) => ask(Number(port), bytes), folder);
-    // The server must keep running.
     assert.equal((await ask(Number(port), get('/'))).status, 200, 'it serves on');
   } finally {
     await server.close();
@@ -62,7 +60,6 @@ async function withServer(run) {
   }
 }
 
-/** Answers must not reveal paths or internal errors. */
 function assertSilent({ body, headers }, folder, what) {
   const said = `${body} ${JSON.stringify(headers)}`;
   for (const part of [repository.replace(/\/$/, ''), folder, 'node_modules', '    at ', 'secret', 'Error'])
@@ -176,7 +173,6 @@ test('the server of make demo sends each kind of file with its content security 
     for (const target of ['/text.txt', '/nothing', '/%00', '/models/'])
       assert.equal(await policy(target), "default-src 'none'; frame-ancestors 'none'", target);
     for (const target of ['/', '/worker.js', '/text.txt']) assert.match(await policy(target), /frame-ancestors 'none'/);
-    // Only this page may be framed.
     assert.equal(await policy('/embed.html'), pagePolicy({ framed: true }));
     assert.match(await policy('/embed.html'), /frame-ancestors \*$/);
     assert.equal((await send(get('/embed.html'))).headers['cross-origin-resource-policy'], 'cross-origin');

@@ -4,7 +4,6 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import { at } from '../../wasm-tests/support/paths.mjs';
 import { output } from './run.mjs';
 
-/** Parses lines of a number and words into [number, words]. */
 const numbered = (text, pattern) => [...text.matchAll(pattern)].map(([, number, words]) => [Number(number), words]);
 
 /** The behaviour of each example. The first test of an example also runs with relaxed SIMD. */

@@ -6,10 +6,8 @@ import { at, repository } from '../../wasm-tests/support/paths.mjs';
 
 const execute = promisify(execFile);
 
-/** An optional sentence model. */
 export const miniLm = at('models/all-MiniLM-L6-v2');
 
-/** Runs a program that must succeed; resolves to its output. */
 export async function output(program, args, { input = '', ...options } = {}) {
   try {
     const running = execute(program, args, { cwd: repository, timeout: limit.timeout / 2, maxBuffer: 1 << 24, ...options });
@@ -21,7 +19,6 @@ export async function output(program, args, { input = '', ...options } = {}) {
   }
 }
 
-/** Runs a program that must fail; resolves to its exit code and output. */
 export async function refusal(program, args, options = {}) {
   const error = await execute(program, args, { cwd: repository, timeout: limit.timeout / 2, ...options }).then(
     ({ stdout }) => assert.fail(`${args.join(' ')} ended well: ${stdout}`),

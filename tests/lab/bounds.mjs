@@ -7,11 +7,9 @@ const u = 2 ** -24;
 /** Below the smallest normal number float32 is coarser, or flushes to 0. */
 const tiny = 2 ** -126;
 
-/** Numbers with error bounds. */
 const make = (size) => ({ value: new Float64Array(size), error: new Float64Array(size) });
 const exact = ({ data }) => ({ value: Float64Array.from(data), error: new Float64Array(data.length) });
 
-/** Multiplies exact x (rows, K) and w (K, N). */
 function product(x, w, rows, K, N) {
   const y = make(rows * N);
   for (let i = 0; i < rows; i++)
@@ -43,7 +41,6 @@ function swapHeads(x, B, H, L, D, back) {
   return y;
 }
 
-/** Returns the number that a mask adds to the score of (b, h, l, s). */
 function added(mask, sizes, at) {
   if (!mask) return 0;
   const dims = mask.dims.length === 3 ? [mask.dims[0], 1, mask.dims[1], mask.dims[2]] : [...Array(4 - mask.dims.length).fill(1), ...mask.dims];
@@ -108,7 +105,6 @@ function attention(q, k, v, [B, H, L, S, D, Dv], { mask, keyPadding, causal, sca
   return { scores, masked_scores: masked, probabilities: weights, weights, context };
 }
 
-/** Computes every result of the lab in float64, with the error bound of float32. */
 export function reference(inputs) {
   if (inputs.mode === 'attention') {
     const { Q, K, V } = inputs;

@@ -35,7 +35,6 @@ const [{ Generator }, { initialLab }, { readLab }, { runLab }, { fileOf, inputsF
 const number = (text) => ({ nan: NaN, '-nan': NaN, inf: Infinity, '-inf': -Infinity })[text] ?? Number(text);
 const numbers = (text, pattern) => (text.match(pattern) ?? []).map(number);
 
-/** Parses a program's output, by name. */
 const readers = {
   JavaScript: (text) =>
     Object.fromEntries(
@@ -68,7 +67,6 @@ function compare(title, printed, { shown, expected }, names, sameBits = title ==
 const attn = await load();
 rmSync(work, { recursive: true, force: true });
 
-/** All states with the lab's results and a folder for their programs. */
 const cases = [];
 for (const [name, changes] of Object.entries(statesOf(new Generator(7)))) {
   const inputs = readLab({ ...initialLab, ...changes, fields: { ...initialLab.fields, ...changes.fields } });
@@ -82,7 +80,6 @@ for (const [name, changes] of Object.entries(statesOf(new Generator(7)))) {
   writeFileSync(join(folder, 'program.mjs'), code.JavaScript);
   writeFileSync(join(folder, 'program.cpp'), code['C++']);
   writeFileSync(join(folder, 'program.py'), code.PyTorch);
-  // The programs do not request weighted_values, which can be very large.
   const names = Object.keys(shown).filter((each) => each !== 'weighted_values');
   cases.push({ name, folder, code, names, shown, expected: reference(inputs), fromFile: file !== undefined });
 }
@@ -134,7 +131,6 @@ ${asPasted.map((i) => `add_executable(program_${i} ${i}/program.cpp)\n`).join(''
   );
 }
 
-/** Runs all C++ programs; resolves to their outputs. */
 async function runCpp(env) {
   const text = await output(join(work, 'build/together'), [], { env });
   const printed = Object.fromEntries([...text.matchAll(/^program (\d+)\n((?:(?!program ).*\n)*)/gm)].map(([, i, lines]) => [i, lines]));
@@ -160,7 +156,6 @@ for (const [i, each] of cases.entries())
     if (withoutFma) compare('C++', readers['C++'](plain[i] ?? ''), each, each.names, true);
   });
 
-/** Returns the first Python that can run the probe. */
 async function pythonFor(probe) {
   for (const program of [at('.setup/bench-venv/bin/python'), at('build/goldens-venv/bin/python'), 'python3'])
     if (await execute(program, ['-c', probe]).catch(() => false)) return program;

@@ -1,10 +1,8 @@
 /** States of the lab's fields. Everything is text, as in the fields. */
 
 const written = (value) => (Object.is(value, -0) ? '-0' : String(value));
-/** Formats nested rows, or a list of texts, as a user types them. */
 const text = (rows) => (Array.isArray(rows) ? `[${rows.map(text).join(', ')}]` : typeof rows === 'string' ? rows : written(rows));
 
-/** Returns changes to the lab's initial numbers, by name; `generator` draws random ones. */
 export function statesOf(generator) {
   function random(dims, factor = 1) {
     const [count, ...inner] = dims;

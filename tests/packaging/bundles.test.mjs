@@ -86,7 +86,6 @@ for (const open of [load, remote]) {
       input: join(consumer, `${name}.${kind === 'import' ? 'mjs' : 'cjs'}`),
       cwd: consumer,
       platform: 'node',
-      // As in esbuild's CommonJS output.
       transform: { define: { 'import.meta.url': 'undefined' } },
       logLevel: 'silent',
     });

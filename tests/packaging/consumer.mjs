@@ -1,4 +1,3 @@
-/** Projects that install build/attn.tgz as users do, and programs for them. */
 import { execFile, execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,7 +17,6 @@ await attn.dispose();
 `;
 export const expected = '3,3 1.936621';
 
-/** Loads a model from a folder, the last argument, and prints its labels by descending probability. */
 export const reading = `
 const model = await attn.loadModel(process.argv.at(-1));
 const [[best, ...others]] = await model.classify('It was good');
@@ -58,7 +56,6 @@ export function project(name) {
 
     script: (file, text) => (writeFileSync(join(consumer, file), text), file),
 
-    /** Runs Node in the project; resolves to its output. The error of a failure contains the output. */
     async node(args, options = {}) {
       try {
         return (await execute(process.execPath, args, { cwd: consumer, maxBuffer: 1 << 24, timeout: limit.timeout / 2, ...options })).stdout;

@@ -14,7 +14,6 @@ import { project, tsc } from './consumer.mjs';
 const { consumer, install, node, script } = project('doc_examples');
 const [sources, compiled] = [join(consumer, 'examples'), join(consumer, 'compiled')];
 
-/** Returns each TypeScript block of a file's doc comments: its code and its line. */
 function examplesOf(file) {
   const text = readFileSync(at('web/lib/src', file), 'utf8');
   return [...text.matchAll(/^ *\* ```ts\n([\s\S]*?)^ *\* ```$/gm)].map((match) => ({
@@ -49,16 +48,13 @@ function assertOutput(printed, code) {
 const files = readdirSync(at('web/lib/src')).filter((name) => name.endsWith('.d.ts'));
 const examples = files.flatMap(examplesOf);
 
-/** Whether an example needs a page. */
 const needsPage = (code) => /\bdocument\b/.test(code);
 
-/** Returns a function that runs `work` when it is first called. */
 function once(work) {
   let running;
   return () => (running ??= work());
 }
 
-/** Compiles all examples as one strict project. */
 const compile = once(async () => {
   mkdirSync(sources);
   for (const { name, code } of examples) writeFileSync(join(sources, `${name}.mts`), code);
@@ -89,14 +85,12 @@ console.log = log;
 `;
 const namesOf = (inPage) => examples.filter(({ code }) => needsPage(code) === inPage).map(({ name }) => name);
 
-/** Runs the examples without a page in one process; resolves to their outputs. */
 const runInNode = once(async () => {
   await compile();
   const program = `import { format } from 'node:util';\n${collect(namesOf(false), 'format(...parts)')}log(JSON.stringify(outputs));\nprocess.exit();\n`;
   return JSON.parse(await node([script('collect.mjs', program)]));
 });
 
-/** Runs the other examples in one page; resolves to their outputs. */
 const runInChromium = once(async () => {
   await compile();
   const imports = { attn: './node_modules/attn/dist/index.js', 'attn/element': './node_modules/attn/dist/element.js' };

@@ -4,7 +4,6 @@ import type * as Package from 'attn';
 import type { Attn, LoadOptions, ModelOptions, Tensor, TextModel } from 'attn';
 import type * as Worker from 'attn/worker';
 
-/** Members that are optional but do not accept undefined. */
 type Exact<T> = { [K in keyof T]-?: object extends Pick<T, K> ? (undefined extends Required<T>[K] ? never : K) : never }[keyof T];
 const none = <T extends never>(): T[] => [];
 

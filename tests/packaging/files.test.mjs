@@ -1,4 +1,3 @@
-/** Tests the files of the installed npm package (build/attn.tgz). */
 import { strict as assert } from 'node:assert';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { SourceMap } from 'node:module';

@@ -1,4 +1,3 @@
-/** Tests the npm package in Node: import and require(), threads, workers and models. */
 import { strict as assert } from 'node:assert';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -15,7 +15,6 @@ const lists = [
   'testdata/make/goldens/torch-cpu.txt',
   'benchmarks/peers/requirements.txt',
 ];
-/** Each is a separate environment. */
 const others = [
   'packaging/wheels/requirements.txt',
   'packaging/wheels/uv.txt',
@@ -25,7 +24,6 @@ const others = [
   'testdata/make/goldens/answers.txt',
 ];
 
-/** Parses name -> version; a line that is neither an entry with a digest nor a comment is an error. */
 function entries(path) {
   const found = new Map();
   for (const entry of read(path)

@@ -7,7 +7,6 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import ts from 'typescript';
 
-/** Only in TypeScript. */
 const ownOfAttn = ['info', 'writeSafetensors', 'loadModel', 'dispose', '[Symbol.dispose]'];
 const ownOfModules = ['dispose', '[Symbol.dispose]'];
 
@@ -17,7 +16,6 @@ const ownErrorCodes = ['DTYPE', 'DISPOSED', 'WRONG_INSTANCE', 'DETACHED', 'NETWO
 /** Used by loadModel(), which has its own types; not a member of an instance. */
 const internalClass = 'TextModel';
 
-/** Opens the module of a built package that has all functions. */
 export async function openModule(dist) {
   const { default: factory } = await import(pathToFileURL(join(dist, 'attn-train.mjs')).href);
   const module = await WebAssembly.compile(readFileSync(join(dist, 'attn-train-simd.wasm')));
@@ -30,7 +28,6 @@ export async function openModule(dist) {
   });
 }
 
-/** Describes every difference between the types in this file and the module. */
 export function differences(file, module) {
   const program = ts.createProgram([file], { strict: true, noEmit: true, target: ts.ScriptTarget.ES2022, types: [], skipDefaultLibCheck: true });
   const checker = program.getTypeChecker();

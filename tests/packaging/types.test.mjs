@@ -1,4 +1,4 @@
-/** Tests the TypeScript declarations of the npm package, and runs the examples in them. */
+/** Tests the TypeScript declarations of the npm package; their examples run in doc_examples.test.mjs. */
 import { strict as assert } from 'node:assert';
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -13,7 +13,6 @@ import { steps } from './steps.mjs';
 
 const groups = [...new Set(steps.map(({ group }) => group).filter(Boolean))];
 
-/** A file of each row, by the source of the row's expression. */
 const files = execFileSync('git', ['ls-files'], { cwd: root, encoding: 'utf8' }).trim().split('\n');
 const rowOf = (path) => table.find(([expression]) => expression.test(path));
 const samples = table.map((row) => [row, files.find((path) => rowOf(path) === row)]);
@@ -22,7 +21,6 @@ const copy = mkdtempSync(join(tmpdir(), 'attn-affected-'));
 after(() => rmSync(copy, { recursive: true, force: true }));
 const git = (...args) => execFileSync('git', ['-C', copy, '-c', 'user.name=test', '-c', 'user.email=test@localhost', ...args], { encoding: 'utf8' });
 
-/** Names of the steps that run after this path has changed. */
 function listed(path, ...options) {
   const file = join(copy, path);
   const isNew = !existsSync(file);
@@ -47,7 +45,6 @@ const expected = (wanted) => steps.filter(({ group }) => !group || wanted.has(gr
 
 test('setting up the copy', () => {
   git('clone', '-q', '--shared', root, '.');
-  // Uncommitted changes also count.
   execFileSync('cp', ['-R', join(root, 'tools'), copy]);
   writeFileSync(join(copy, '.gitignore'), 'node_modules/\nbuild/\n.setup/\n');
   git('add', '-A');

@@ -9,7 +9,6 @@ const unescaped = (text) =>
     name ? entities[name] : String.fromCodePoint(decimal ? Number(decimal) : Number.parseInt(hex, 16)),
   );
 
-/** Parses the tests of a report: { name, seconds, failed: message | undefined, skipped: message | undefined }. */
 export function readJunit(xml) {
   return [...xml.matchAll(/<testcase\b([^>]*?)(?:\/>|>([\s\S]*?)<\/testcase>)/g)].map(([, attributes, inside = '']) => {
     const attribute = (name) => unescaped(new RegExp(`\\b${name}="([^"]*)"`).exec(attributes)?.[1] ?? '');

@@ -9,7 +9,6 @@ import { current } from './processes.mjs';
 const folder = mkdtempSync(join(tmpdir(), 'attn-junit-'));
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Counts a report with these test cases, from a program that ended with `code`. */
 function counts(cases, code = 0, options = {}) {
   const file = join(folder, 'report.xml');
   const start = async () => {

@@ -71,7 +71,6 @@ export const pytest =
     return { passed, failed: failed + (ci ? skips : 0) };
   };
 
-/** Runs test files of node:test. */
 export const nodeTests =
   (files, { env = {} } = {}) =>
   async ({ names }) => {
@@ -84,7 +83,6 @@ export const nodeTests =
     return { passed, failed: failed + (ci ? skips : 0), ...(skips > 0 && passed + failed === 0 && { skipped: 'see above' }) };
   };
 
-/** Runs Vitest with the configuration of a folder. */
 export const vitest =
   (folder, { env = {} } = {}) =>
   async ({ names }) => {
@@ -106,7 +104,6 @@ export const suites =
     return vitest(at('wasm-tests'), { env })(options);
   };
 
-/** Makes the package with the single binary of a checked build; undefined on failure. */
 async function checkedPackage(name) {
   const folder = at('build', name, 'package');
   rmSync(folder, { recursive: true, force: true });
@@ -116,7 +113,6 @@ async function checkedPackage(name) {
   return code === 0 ? folder : undefined;
 }
 
-/** Builds a project of examples separately and runs it by CTest. */
 export const examples =
   (source, folder, ...options) =>
   async () => {

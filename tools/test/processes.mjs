@@ -5,7 +5,6 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 export const root = fileURLToPath(new URL('../..', import.meta.url));
-/** The step of the running code. */
 export const current = new AsyncLocalStorage();
 
 /** A process hangs if it neither prints nor computes for idleMinutes, or computes for more than cpuMinutes. */
@@ -27,7 +26,7 @@ function processes() {
           const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0);
           return [{ pid: Number(pid), parent: Number(parent), seconds: ticks / ticksPerSecond }];
         } catch {
-          return []; // it has just ended
+          return [];
         }
       });
   } catch {
@@ -44,7 +43,6 @@ function processes() {
   }
 }
 
-/** Processor seconds of a process and its descendants. */
 function processorSeconds(top) {
   const all = processes();
   const below = new Set([top]);
@@ -94,7 +92,7 @@ export function run(program, args, { env = {} } = {}) {
         unwatch();
         step.say(`${called}: stopped, ${why}\n`);
         try {
-          process.kill(-child.pid, 'SIGKILL'); // with its browsers
+          process.kill(-child.pid, 'SIGKILL');
         } catch {
           // It has just ended.
         }

@@ -1,4 +1,3 @@
-/** Tests the limits of child processes with short times. */
 import { strict as assert } from 'node:assert';
 import { test } from 'node:test';
 import { current, limits, run } from './processes.mjs';
@@ -7,7 +6,6 @@ import { current, limits, run } from './processes.mjs';
 Object.assign(limits, { idleMinutes: 5 / 60, progressSeconds: 0.02, checkSeconds: 0.5 });
 const patience = { timeout: 120_000 };
 
-/** Runs a Node program; resolves to its exit code and the step's messages. */
 async function outcome(program) {
   const said = [];
   const { code } = await current.run({ say: (text) => said.push(text) }, () => run(process.execPath, ['-e', program]));

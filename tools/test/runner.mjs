@@ -13,7 +13,6 @@ function show() {
   }
 }
 
-/** A running step. */
 class Step {
   said = [];
   last = '';
@@ -51,7 +50,6 @@ async function runStep(step, names) {
   show();
 }
 
-/** Runs steps one after another: the first ready one of `lane`, else of another lane. */
 async function work(lane, steps, names) {
   for (;;) {
     const ready = steps.filter(({ running, needed }) => !running && needed.every(({ ended }) => ended));
@@ -62,7 +60,6 @@ async function work(lane, steps, names) {
   }
 }
 
-/** Waits until one of the running steps has ended. */
 async function nextEnd(steps) {
   const running = steps.filter(({ running, ended }) => running && !ended);
   if (running.length === 0) throw new Error('steps need each other in a circle');
@@ -95,7 +92,6 @@ function failures({ name, tests, last, result }) {
   const indent = (text) => `        ${stripVTControlCharacters(text).trim().replaceAll('\n', '\n        ')}`;
   const known = tests.filter(({ failed }) => failed !== undefined);
   for (const test of known) console.log(`FAILED  ${name}: ${test.name}\n${indent(test.failed.split('\n').slice(0, 6).join('\n'))}`);
-  // If no single test failed, prints the step's last output.
   if (known.length === 0) console.log(`FAILED  ${name}\n${indent(last.trimEnd().split('\n').slice(-12).join('\n'))}`);
 }
 
@@ -105,7 +101,7 @@ function summary(steps, seconds) {
     row(seconds, `${name.padEnd(32)} ${result.skipped ? `skipped: ${result.skipped}` : `${result.passed} passed, ${result.failed} failed`}`);
   const count = (kind) => steps.reduce((sum, { result }) => sum + result[kind], 0);
   const passed = count('passed');
-  const failed = count('failed') + Number(passed + count('failed') === 0); // nothing ran
+  const failed = count('failed') + Number(passed + count('failed') === 0);
   slowest(
     'steps',
     steps.map(({ name, seconds }) => [name, seconds]),

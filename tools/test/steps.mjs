@@ -122,7 +122,6 @@ if (process.arch !== 'arm64') {
 const prefix = `-DCMAKE_PREFIX_PATH=${at('build/installed')}`;
 compiled('C++ examples by find_package', examples('examples/cpp', 'build/examples-installed', prefix), ['native: install']);
 compiled('a C example by pkg-config', examples('examples/c', 'build/examples-c', prefix), ['native: install']);
-// The whole library with the flags of the preset native, from ccache.
 compiled(
   'a C++ example by FetchContent',
   examples('cmake/fetch-content-test', 'build/examples-fetched', ...asNative, `-DFETCHCONTENT_BASE_DIR=${at('build')}`),
@@ -229,7 +228,6 @@ packaged(
   nodeTests(() => ['wasm-tests/fuzz/cost.test.mjs']),
   ['set-up: node'],
 );
-// The site needs the wheel, so it comes late; the page is built again with a link to it.
 const pageWithDocs = at('build/page-with-docs');
 const buildWithDocs = [...page, '--outDir', pageWithDocs];
 packaged('docs: build', commands(['node', 'docs/tools/site.mjs'], buildWithDocs), ['page: build', 'set-up: docs', 'python: wheel']);

@@ -37,10 +37,8 @@ const parts = {
   webkit: () => ({ WebKitWebDriver: onPath('WebKitWebDriver'), MiniBrowser: findMiniBrowser(), Xvfb: onPath('Xvfb') }),
 };
 
-/** Programs of a browser by name, undefined if missing. */
 export const programs = (engine) => parts[engine]();
 
-/** Names of this browser's missing programs; empty if it can run. */
 export function missing(engine) {
   return Object.entries(parts[engine]())
     .filter(([, path]) => !path)
@@ -80,7 +78,6 @@ function endAllOf(home) {
     }
 }
 
-/** Formats a console line with its URL. */
 function consoleLine(message) {
   const { url } = message.location();
   return `${message.type()}: ${message.text()}${url ? ` (${url})` : ''}`;
@@ -160,7 +157,6 @@ async function chromium() {
   };
 }
 
-/** Disables background requests and start pages. */
 const firefoxPreferences = {
   'app.normandy.enabled': false,
   'browser.aboutwelcome.enabled': false,
@@ -260,7 +256,6 @@ async function webkit() {
         driver = await new Builder().usingServer(`http://127.0.0.1:${port}/`).withCapabilities(capabilities).build();
         break;
       } catch (error) {
-        // The service needs a moment before it listens.
         if (i >= 50 || !/ECONNREFUSED/.test(String(error))) throw error;
         await sleep(100);
       }
@@ -311,7 +306,6 @@ const launchers = { chromium, firefox, webkit };
 /** Converts a value to source text for the page: functions and regular expressions verbatim, the rest as JSON. */
 const sourceOf = (value) => (typeof value === 'function' || value instanceof RegExp ? `(${value})` : (JSON.stringify(value) ?? 'undefined'));
 
-/** Starts a browser, or fails after the timeout. */
 export async function launch(engine, timeout = 60000) {
   const driver = await within(launchers[engine](), timeout, `${engine} did not start`);
   const { open, evaluate } = driver;
@@ -322,7 +316,6 @@ export async function launch(engine, timeout = 60000) {
   };
   /** Calls a function in the page. It sees its arguments and the page's globals, but not its module. */
   driver.evaluate = (run, ...given) => evaluate(`${sourceOf(run)}(${given.map(sourceOf).join(', ')})`);
-  /** Enters text as a user would: focus, select all, type. */
   driver.fill = async (selector, text) => {
     await driver.evaluate((own) => {
       const field = document.querySelector(own);
@@ -379,7 +372,6 @@ export async function within(promise, milliseconds, message) {
   }
 }
 
-/** Returns the browser's name and version; WebKitGTK's driver reports the version only at run time. */
 export function version(engine) {
   if (engine === 'webkit') return 'WebKitGTK';
   const [program] = Object.values(parts[engine]());

@@ -1,4 +1,3 @@
-/** Runs the suites here, or in a worker if the address requests it (threads may block only there). */
 import workerUrl from './worker.ts?worker&url';
 
 const query = new URLSearchParams(location.search);

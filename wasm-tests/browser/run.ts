@@ -1,11 +1,9 @@
-/** Runs the suites in mocha and posts the results to the test server. */
 import 'mocha/mocha.js';
 import { isComplete } from '../suites/suite_matrix.mjs';
 
 interface Results {
   setup: string;
   isolated: boolean;
-  /** Finished tests. */
   tests: { title: string; seconds: number; error?: string }[];
   notes: string[];
   current: string;
@@ -46,7 +44,6 @@ export async function runSuites(query: URLSearchParams): Promise<void> {
     await new Promise<void>((done) => {
       const run = runner.run(() => done());
       let last = performance.now();
-      // Reports the current test, to locate a hang.
       run.on('test', (test) => {
         results.current = test.fullTitle();
         if (performance.now() - last > 1000) void ((last = performance.now()), post());

@@ -29,7 +29,6 @@ async function buildPage() {
   if (code !== 0 || !existsSync(join(built, 'index.html'))) throw new Error('the page of the suites could not be built');
 }
 
-/** Returns the results that the page posted; `ended` gives the reason if it did not finish. */
 async function resultsOf({ variant, threads }, suites) {
   let results;
   let fatal;

@@ -21,7 +21,6 @@ const most = {
   /** CPU nanoseconds per byte of the file, plus milliseconds per file. */
   perByte: 5000,
   perFile: 500,
-  /** The same per character and text. */
   perCharacter: 40_000,
   perText: 500,
   /**
@@ -35,7 +34,6 @@ const most = {
   moreKept: 2 ** 20,
 };
 
-/** Cases that once cost too much. */
 const found = [123324129, 123325280, 136287348];
 
 function used() {
@@ -46,7 +44,6 @@ function used() {
 
 const milliseconds = ({ user, system }) => (user + system) / 1000;
 
-/** Runs a case; returns its errors, or its costs. */
 function runCase(number, published, { AttnError, Budget, Tokenizer }) {
   const random = new Random(number);
   const drawn = number % 8 === 7 ? drawVocabulary(random) : drawFile(random, published);
@@ -89,7 +86,6 @@ function runCase(number, published, { AttnError, Budget, Tokenizer }) {
     told.perStep = Math.max(told.perStep, (1e6 * time) / (budget.steps + text.length + 1e5));
     told.steps = Math.max(told.steps, budget.steps / (text.length + 100));
     told.perCharacter = Math.max(told.perCharacter, (1e6 * time) / (text.length + 1000));
-    // Also truncation with padding and special tokens.
     if (text.length > 5000) continue;
     attempt(() => tokenizer.encode([text, ''], { maxLength: 2 ** 31 - 1, truncation: true }));
     attempt(() => tokenizer.encode([[text, text.slice(0, 100)]], { maxLength: 64, truncation: true }));
@@ -176,7 +172,6 @@ export async function search({ seconds = 20, seed = Date.now() % 2 ** 31, one } 
     `${cases} cases from ${first}: ${read} read, at most ${worst.parse.toFixed(0)} ms to read a file, ${worst.steps.toFixed(0)} steps and ` +
     `${(worst.perCharacter / 1000).toFixed(1)} µs a character, ${worst.perStep.toFixed(0)} ns a step, ${worst.kept.toFixed(1)} × the file in memory; ` +
     `${outcomes.size - 1} kinds of refusals`;
-  // If all files were refused at once, the search would find nothing.
   const useful = one !== undefined || read > cases / 20;
   return { findings, useful, outcomes: [...outcomes.keys()], summary };
 }

@@ -1,4 +1,3 @@
-/** Runs cost.mjs for twenty seconds, with a fixed seed. */
 import { strict as assert } from 'node:assert';
 import { test } from 'node:test';
 import { limit } from '../support/node_tests.mjs';

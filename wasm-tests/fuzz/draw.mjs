@@ -62,7 +62,6 @@ const seeds = [
 seeds.push('👩‍', '\ud800', '\0', '<mask>', '[UNK]', '<0x61>', 'न\u094d', '\r\n', '\u0345', '\u{1d15e}', '\u200d');
 
 const words = (random, most) => random.pick(seeds).repeat(random.size(most)) + (random.flag() ? random.pick(seeds) : '');
-/** Uses the letters of the texts, so that many matches are found. */
 const word = (random, most) =>
   random.oneIn(4) ? words(random, most) : 'a'.repeat(1 + random.size(most)) + (random.flag() ? '' : random.pick(seeds));
 
@@ -129,7 +128,6 @@ function normalizer(random, most) {
   return { type };
 }
 
-/** A few parts, or one part many times. */
 function sequence(random, most, part) {
   if (random.flag()) return random.list(6, () => part(random, most / 8));
   const one = part(random, most / 8);
@@ -260,7 +258,6 @@ const bare = { type: 'WordPiece', unk_token: '?', continuing_subword_prefix: '##
 const token = (content, more) => ({ id: 0, content, single_word: false, lstrip: false, rstrip: false, normalized: false, ...more });
 const flags = (random) => ({ lstrip: random.flag(), rstrip: random.flag(), normalized: random.flag() });
 
-/** One kind of cost per recipe. */
 const recipes = [
   (random) => {
     const model = { type: 'BPE', vocab: Object.fromEntries(Array.from({ length: 256 }, (_, i) => [byte(_, i), i])), merges: [], byte_fallback: true };
@@ -303,7 +300,6 @@ const recipes = [
       model: { ...bare, vocab: { '?': 0, Ġ: 1, a: 2 } },
     };
   },
-  // Only values.
   (random) => {
     const [each, close] = random.pick([
       ['{},', '{}'],
@@ -319,7 +315,6 @@ const recipes = [
 const letters = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789';
 const letterWord = (random, length) => Array.from({ length }, () => letters[random.below(62)]).join('');
 
-/** Draws mostly a vocabulary of words without common prefixes, whose trie would be large. */
 export function drawVocabulary(random) {
   const length = 3 + far(random, 1000);
   const all = new Set(Array.from({ length: Math.floor(far(random, 1e6) / length) }, () => letterWord(random, 1 + random.below(length))));
@@ -344,7 +339,6 @@ export function drawVocabulary(random) {
   return { bytes: Buffer.from(JSON.stringify(file)), file };
 }
 
-/** Lists the positions of values in a file: holder and name. */
 function places(value, found = []) {
   if (typeof value !== 'object' || value === null) return found;
   const names = Array.isArray(value) ? [...value.keys()] : Object.keys(value);
@@ -405,9 +399,7 @@ function stringsOf(value, found = []) {
   return found;
 }
 
-/** Draws texts for a file, from its own words and others, some of them long. */
 export function drawTexts(random, { file, rows }) {
-  // Repeats one string, for files that are slow on repetition.
   if (rows) {
     const row = (most) => {
       const each = random.pick([' ', '1', 'a', 'a ', 'ab', '.', '\n', ' \n', "'s", 'é', '\u0301', '中']);

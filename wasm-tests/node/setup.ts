@@ -1,4 +1,3 @@
-/** Defines mocha's names of hooks, and the Host. */
 import { appendFileSync } from 'node:fs';
 import { takeCoverage } from 'node:v8';
 import { afterAll, beforeAll } from 'vitest';

@@ -25,7 +25,6 @@ async function tabTo(page, what, isThere, most = 400) {
 const hasName = ({ nameOf }, element, name) => nameOf(element) === name;
 const hasText = ({ text }, element, words) => text(element) === words;
 
-/** Opens everything, so that it is checked. */
 async function openAll(page) {
   await page.open('table=1&step=2&off=1&causal=1&change=2,0.5,scaled_dot,0,0&x=X@3%3D1.5&pair=No, but the acting was brilliant.&locked=1');
   for (const button of ['Another model', 'Export', 'View similarities as table', 'View map as table']) {
@@ -61,7 +60,6 @@ pageTest('every control can be reached and used with the keyboard', async ({ pag
   const { driver } = page;
   await tabTo(page, 'Skip to the content', hasText, 3);
   await tabTo(page, 'Sentence', hasName);
-  // Overwrites the text.
   await page.evaluate(() => document.activeElement.select());
   await driver.type('All by keyboard.');
   const forward = (options) => ofHead(data.forward('All by keyboard.', options).attentions[1], 3);
@@ -130,7 +128,6 @@ pageTest('the printed page has the map, no controls, and nothing cut off', async
       commands,
     );
   assert.deepEqual(await there(), commands, 'on the screen');
-  // A4 without margins.
   await page.driver.resize(718, 1000);
   if (!(await page.driver.print(true))) return t.diagnostic('cannot be seen here');
   try {

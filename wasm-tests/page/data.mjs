@@ -19,7 +19,6 @@ function merged({ data, dims: [, heads, length, width] }) {
 }
 
 let numbers;
-/** Loads the package and the model once per file. */
 export const packageNumbers = () => (numbers ??= compute());
 
 async function compute() {
@@ -35,7 +34,6 @@ async function compute() {
     const { data } = attn.softmax(forward(text, options).logits);
     return Object.fromEntries(model.labels.map((label, i) => [label, data[i]]));
   };
-  /** Runs with some numbers of a parameter replaced. */
   async function edited(name, edits, run) {
     const original = model.getParameter(name);
     const data = original.data.slice();
@@ -47,10 +45,6 @@ async function compute() {
       model.loadStateDict({ [name]: original }, { strict: false });
     }
   }
-  /**
-   * Loads another model of the repository, with int8 weights as is the page's default, and computes its results for a
-   * text.
-   */
   async function another(folder, text, weights = 'int8') {
     const other = await attn.loadModel(join(repository, folder), { weights });
     try {

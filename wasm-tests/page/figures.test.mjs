@@ -1,4 +1,3 @@
-/** Exported pictures, and maps embedded in other pages. */
 import { strict as assert } from 'node:assert';
 import { packageNumbers, sentence } from './data.mjs';
 import { assertNear, json, ofHead, saved } from './page.mjs';
@@ -8,7 +7,6 @@ const png = [0x89, 0x50, 0x4e, 0x47, 13, 10, 26, 10];
 const widthOf = ({ bytes }) => new DataView(bytes.buffer).getUint32(16);
 const textsOf = (svg) => [...svg.matchAll(/<text[^>]*>([^<]*)</g)].map(([, each]) => each);
 
-/** Colours in a form that CairoSVG and others support, without style sheets. */
 function assertPlain(svg) {
   const colours = [...svg.matchAll(/(?:fill|stroke)="([^"]*)"/g)].map(([, each]) => each);
   assert.ok(colours.length > 10, `${colours.length} colours`);
@@ -26,7 +24,6 @@ async function openEmbedded(page, hash) {
 }
 const captionOf = (page) =>
   page.evaluate(() => document.querySelector('attention-map').shadowRoot.querySelector('canvas').getAttribute('aria-label'));
-/** Returns the map's reading of the cell under the pointer, or its general description. */
 const reading = (page) => page.until(() => document.querySelector('attention-map').shadowRoot.querySelector('p').textContent, 'a cell');
 
 pageTest('saved figures contain the sentence, axis titles, numbers, colour scale and lines', async ({ page }) => {
@@ -94,7 +91,6 @@ pageTest('a saved picture looks as on the page and needs no style sheet', { engi
     assert.equal(name, 'attn-words.svg');
     assertPlain(svg);
     assert.deepEqual(textsOf(svg), ['Map of the words', ...words]);
-    // The light theme on white, whatever the page's theme.
     assert.ok(svg.includes('fill="#ffffff"') && svg.includes('#1f4fc4'), 'colours of the light theme');
     const picture = await saved(page, () => page.click('button', 'Save Map of the words as PNG'));
     assert.deepEqual([...picture.bytes.subarray(0, 8)], png);
@@ -119,7 +115,6 @@ pageTest('embed.html computes the head in its address and reads cells by pointer
   assertNear(weight, weights.at(row, column), said);
   await page.driver.press('End');
   assert.ok((await reading(page)).startsWith(`${tokens[row]} → [SEP]: `));
-  // One cell to the left of the mark.
   await page.evaluate(() => {
     const map = document.querySelector('attention-map').shadowRoot;
     const { left, top } = map.querySelector('canvas').getBoundingClientRect();
@@ -130,7 +125,6 @@ pageTest('embed.html computes the head in its address and reads cells by pointer
   assert.ok((await reading(page)).startsWith(`${tokens[row]} → ${tokens.at(-2)}: `), 'the cell under the pointer');
   assert.match(await page.evaluate(() => document.querySelector('a').href), /index\.html#text=Not\+a\+bad\+film\+at\+all\.&head=3$/);
   await page.axe('embed.html');
-  // Another model is offered and not loaded.
   await page.go('embed.html?other#model=owner%2Fname');
   await page.until(({ text }) => text('button') === 'Load owner/name from huggingface.co', 'the offer');
   await page.open();

@@ -12,14 +12,11 @@ import { Page } from './page.mjs';
 
 export const engine = process.env.ATTN_ENGINE ?? 'chromium';
 export const root = resolve(process.env.ATTN_PAGE ?? at('build/page'));
-/** Stops hanging tests. */
 const longest = 10 * 60_000;
 
 let driver;
-/** Servers by isolation; `before` is the server of the previous test. */
 const servers = { before: undefined };
 
-/** The reason to skip the test if something is missing; with CI=true it runs and fails. */
 export const skipWithout = (lacking) => (lacking && process.env.CI !== 'true' ? `${lacking} not found` : false);
 const skip = skipWithout(missing(engine).join(', '));
 
@@ -32,7 +29,6 @@ async function closeBrowser() {
 /** Chromium may request the icon of an earlier test's page after that page and its server are gone. */
 const isLateIcon = (text) => /\bhttp:\/\/127\.0\.0\.1:\d+\/favicon\.svg\)?$/.test(text);
 
-/** Checks that the console is empty, the CSP is not violated, and all requests go to `own`. */
 async function assertQuiet(page, own) {
   const probe = await page.evaluate(() => ({ messages: attnProbe.messages, requests: attnProbe.requests }));
   const messages = [...probe.messages, ...(page.driver.messages() ?? [])].filter((each) => !isLateIcon(each));
@@ -67,7 +63,6 @@ async function runOn(t, isolated, run) {
   try {
     await within(whole(), longest, 'the test did not end');
   } catch (error) {
-    // Discards the state of a failed test.
     await closeBrowser();
     throw error;
   }

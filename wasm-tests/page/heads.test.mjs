@@ -32,7 +32,6 @@ pageTest('all heads are shown as pictures, selected by click and arrow keys', as
     await page.tool(({ all }) => all('button', undefined, ['group', 'Heads as pictures']).filter((each) => each.tabIndex === 0).length),
     1,
   );
-  // Arrow keys between pictures, and between switches.
   for (const kind of ['button', 'checkbox']) {
     await page.tool(({ all }, role) => {
       const inOrder = all(role, undefined, ['group', 'Heads as pictures']);

@@ -177,7 +177,6 @@ pageTest('the lab computes multi-head self-attention with every trace', async ({
       await page.numbers(name, part(trace[name], dims.length > 2 ? (head * all.length) / 2 : 0, { count: rows }), lab);
     }
   }
-  // Without W_O the output is the concatenated heads.
   await fill(page, { Wo: ' ' });
   await run(page);
   await page.numbers('Output', part(trace.merged), lab);
@@ -223,7 +222,6 @@ pageTest('the lab reads printed arrays, tables and weights in torch order', { en
   await run(page);
   const [Q, K, V] = Object.values(inputs).map(matrix);
   await page.numbers('Output', part(data.attn.scaledDotProductAttention(Q, K, V).output), lab);
-  // The same as a map, next to the table.
   await page.until(() => {
     const canvas = document.querySelector('#lab attention-map').shadowRoot.querySelector('canvas');
     return /: 3 rows that look, 4 columns/.test(canvas.getAttribute('aria-label'));

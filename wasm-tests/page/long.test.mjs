@@ -1,12 +1,9 @@
-/** Maps too large to read as a whole, and several heads in one map. */
 import { strict as assert } from 'node:assert';
 import { packageNumbers, sentence } from './data.mjs';
 import { ofHead } from './page.mjs';
 import { pageTest } from './fixture.mjs';
 
-/** The initially selected head. */
 const [layer, head] = [1, 3];
-/** The model's maximum number of tokens. */
 const long = Array.from({ length: 60 }, (_, i) => `${['good', 'dull', 'film', 'and', 'never'][i % 5]} ${['the', 'cast', 'is', 'warm'][i % 4]}`).join(
   ' ',
 );
@@ -17,7 +14,6 @@ const open = async (page, hash = '') => {
   await page.open(`text=${encodeURIComponent(long)}${hash}`);
   await page.until(() => document.querySelectorAll('.map-rows > span').length > 0, 'the map');
 };
-/** Cells are wide enough for every label. */
 const near = 'part=20.40.12';
 
 pageTest('buttons, keys and wheel zoom a long map, and its labels follow', async ({ page }) => {
@@ -37,7 +33,6 @@ pageTest('buttons, keys and wheel zoom a long map, and its labels follow', async
     assert.deepEqual(await labels(page, 'columns'), tokens.slice(column, column + rows));
     return rows;
   });
-  // Keys: zoom out by one step, show all, and move to a cell outside.
   await page.tool(({ find }) => find('grid').focus());
   const counts = async (expected, what) =>
     page.eventually(async () => assert.ok(expected(await rowsShown(page)), `${what}: ${await rowsShown(page)}`));
@@ -49,7 +44,6 @@ pageTest('buttons, keys and wheel zoom a long map, and its labels follow', async
   await page.until(() => !!document.querySelector('.minimap'), 'a part again');
   await page.driver.press('End');
   await page.until(({ text }) => text([...document.querySelectorAll('.map-columns > span')].at(-1)) === '[SEP]', 'the last column comes into view');
-  // The wheel zooms with Ctrl, and pans without.
   const wheel = (properties) =>
     page.tool(({ find }, properties) => {
       const { left, top, width, height } = find('grid').getBoundingClientRect();
@@ -136,7 +130,6 @@ pageTest('two fingers zoom and move the map, one finger scrolls the page', { eng
   await touch('touchmove', [0.1, 0.3], [0.5, 0.7]);
   await page.eventually(async () => assert.notDeepEqual((await part())[1], columns));
   assert.deepEqual((await part())[0], rows, 'across alone');
-  // Zoom and pan at once: the content between the fingers stays.
   const inAddress = () => page.until(() => /part=([\d.]+)/.exec(location.hash)?.[1].split('.').map(Number), 'the part in the address');
   const before = await page.eventually(async () => {
     const now = await inAddress();
@@ -160,7 +153,6 @@ pageTest('the colour scale becomes logarithmic for sparse heads, and the page sa
   const legend = () => page.tool(({ text }) => text('.legend'));
   const note = () => page.tool(({ text }) => text('#colours-note'));
   const found = [];
-  // Only heads that attend to few tokens get it.
   for (let l = 1; l <= 2; ++l)
     for (let h = 1; h <= 4; ++h) {
       await page.choose('combobox', 'Layer', String(l));
@@ -206,7 +198,6 @@ pageTest('the overlay shows all heads of a layer in their colours', async ({ pag
     'the heads',
   );
   assert.equal(new Set(chips.map(([, , colour]) => colour)).size, data.heads);
-  // The cell in focus: wonderful to terrible.
   chips.forEach(([name, written], h) => {
     assert.equal(name, `Head ${h + 1} in the overlay`);
     const weight = ofHead(attentions[layer], h).at(4, 8);

@@ -1,12 +1,9 @@
-/** Compares the attention map and the classifier's answer with the package's numbers. */
 import { strict as assert } from 'node:assert';
 import { assertNear, ofHead } from './page.mjs';
 
 export const weightsOf = ({ attentions }, layer, head) => ofHead(attentions[layer], head);
-/** The initially selected head. */
 export const [layer, head] = [1, 3];
 
-/** Checks the table and headers of the head in focus. */
 export async function assertMap(page, expected, labels) {
   const table = await page.numbers('Attention weights', expected);
   assert.deepEqual([table.rows, table.columns], [labels, labels], 'row and column headers');

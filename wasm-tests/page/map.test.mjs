@@ -4,7 +4,6 @@ import { packageNumbers, sentence } from './data.mjs';
 import { assertAnswer, assertMap, head, layer, weightsOf } from './map.mjs';
 import { pageTest } from './fixture.mjs';
 
-/** Weights of a map after merging: rows averaged, columns summed. */
 function gathered({ at }, places, renormalise = false) {
   const rows = places.map((own) => places.map((other) => own.reduce((sum, i) => sum + other.reduce((all, j) => all + at(i, j), 0), 0) / own.length));
   const result = renormalise ? rows.map((row) => row.map((value) => value / row.reduce((a, b) => a + b, 0))) : rows;
@@ -88,7 +87,6 @@ pageTest('a long computation can be cancelled, and Run starts it again', async (
   await page.open('table=1');
   const first = weightsOf(data.forward(sentence), layer, head);
   await assertMap(page, first, data.tokens(sentence));
-  // Delays all messages to the worker.
   await page.evaluate(() => {
     attnProbe.workers.forEach((worker) => {
       worker.postMessage = (...given) => setTimeout(() => Worker.prototype.postMessage.apply(worker, given), 600);
@@ -96,7 +94,6 @@ pageTest('a long computation can be cancelled, and Run starts it again', async (
   });
   const text = 'Never mind the script.';
   await page.choose('textbox', 'Sentence', 'Never mind.');
-  // Cancelling also cancels waiting computations.
   await page.until(
     ({ all, choose, find }, words) => {
       if (all('button', 'Cancel').length !== 1) return false;
@@ -112,7 +109,6 @@ pageTest('a long computation can be cancelled, and Run starts it again', async (
   await page.evaluate(() => {
     attnProbe.workers.forEach((worker) => delete worker.postMessage);
   });
-  // A cancelled result must not appear later.
   await sleep(1500);
   await assertMap(page, first, data.tokens(sentence));
   await page.click('button', 'Run');

@@ -1,4 +1,3 @@
-/** Loads other models in the page: by name or address, by button, and from files. */
 import { createServer, get } from 'node:http';
 import { strict as assert } from 'node:assert';
 import { ofHead } from './page.mjs';
@@ -6,7 +5,6 @@ import { ofHead } from './page.mjs';
 export const bar = '#sentence';
 export const modelAlert = ['alert', undefined, '#sentence .model'];
 
-/** Runs in the page: returns its text about the loaded model, without the explanations of words. */
 function modelName({ text }) {
   const copy = document.querySelector('#sentence .model-name p').cloneNode(true);
   for (const meaning of copy.querySelectorAll('[role=tooltip]')) meaning.remove();
@@ -21,7 +19,6 @@ export const shows = (page, name) =>
     name,
   );
 
-/** Loads a model from the Hub or an address, by the field in the bar. */
 export async function loadFrom(page, address) {
   await page.fill('Model', address, bar);
   await page.click('button', 'Load model', bar);
@@ -47,7 +44,6 @@ export async function loadMini(page) {
   return Number(offer.exec(button)[1]);
 }
 
-/** Checks the table's weights and tokens for heads of another model, given as [layer, head] from 1. */
 export async function assertHeads(page, expected, heads) {
   for (const [layer, head] of heads) {
     await page.choose(['combobox', 'slider'], 'Layer', layer);
@@ -57,7 +53,6 @@ export async function assertHeads(page, expected, heads) {
   }
 }
 
-/** Waits for an alert about a model, and closes it. */
 export async function assertProblem(page, what) {
   assert.match(await page.says(/./, ...modelAlert), what);
   assert.match(await page.text('status'), /could not be loaded/);
@@ -103,7 +98,6 @@ export const sharded = [
   'model-00002-of-00002.safetensors',
 ].map((path) => [path, { url: `/hub-files/sharded/main/${path}` }]);
 
-/** Runs in the page: creates [path, File] for each of filesOf(). */
 const makeFiles = (files) =>
   Promise.all(
     files.map(async ([path, { url, text, base64 }]) => {
@@ -159,7 +153,6 @@ export async function drop(page, files, folder) {
   await page.until(() => !document.querySelector('.drop-hint'), 'the hint is gone');
 }
 
-/** Opens the section for files, which closes once a model has loaded. */
 const openOtherModels = (page) =>
   page.until(({ find }) => {
     const opener = find('button', 'Another model', '#sentence');
@@ -167,7 +160,6 @@ const openOtherModels = (page) =>
     return document.querySelector('#sentence .other-model').getClientRects().length > 0;
   }, 'the buttons for files');
 
-/** Puts files into a file input like its dialog: with the folder's name as prefix if a folder is chosen. */
 export async function chooseFiles(page, label, files, folder) {
   await openOtherModels(page);
   const put = async (make, list, own, name) => {

@@ -55,7 +55,6 @@ pageTest('models load from the Hub by name, in all the layouts in which they are
   await page.open('table=1', 'without/hub/');
   const bert = await data.another('testdata/models/tiny-bert', sentence);
   const pooled = await data.another('testdata/models/tiny-bert-cls', sentence);
-  // The page announces its requests in advance.
   await page.fill('Model', 'tests/plain', bar);
   await page.until(({ text }) => /Asks huggingface\.co for config\.json.* of tests\/plain\./.test(text('#sentence #address-plan')), 'the plan');
   for (const [written, name, expected] of [
@@ -107,7 +106,6 @@ pageTest('loading a model from an address shows progress and can be cancelled', 
   await page.until(({ text }) => /tiny-bert: .* of \d+\.\d MB/.test(text('#sentence .progress')), 'bytes of all bytes');
   await page.click('button', 'Cancel', bar);
   await page.says(/large-tiny-bert was not loaded: cancelled/, 'status');
-  // A cancelled download must not appear later.
   await sleep(300);
   assert.equal(await page.count('progressbar', undefined, '#sentence'), 0, 'no progress');
   await loadFrom(page, 'model/plain/tiny-bert-multilabel');
@@ -161,11 +159,9 @@ pageTest('dropped or chosen files and folders load their model', async ({ page, 
   const inside = [pooling, ...modelFiles, 'modules.json', 'sentence_bert_config.json'];
   await drop(page, filesOf('tiny-bert-cls', inside, { 'notes.txt': 'words' }, 'tiny-bert-cls/'), 'downloads');
   await came('tiny-bert-cls', pooled);
-  // As in the cache of huggingface_hub.
   const snapshot = `snapshots/${'0123456789'.repeat(4)}/`;
   await drop(page, filesOf('tiny-roberta', modelFiles, { 'refs/main': '0' }, snapshot), 'models--tests--tiny-roberta');
   await came('tests/tiny-roberta', roberta);
-  // Its modules.json names a missing folder.
   await drop(page, filesOf('tiny-bert-cls', [...modelFiles, 'modules.json', 'sentence_bert_config.json']));
   await came('your files', pooled);
   await page.until(({ text }) => /1_Pooling is missing/.test(text('#sentence .model')), 'what was done without');
@@ -263,7 +259,6 @@ pageTest('the button loads int8 files if there are any, and quantizes float32 fi
       await other.click('button', 'Load it as float32, 91 MB', bar);
       await shows(other, `${name}, ${models[1].layers} × ${models[1].heads} heads, float32`);
       assert.deepEqual(server.asked, [name]);
-      // Ends requests to the server before it closes.
       await page.open();
     } finally {
       await server.close();
@@ -306,7 +301,6 @@ pageTest('models load as int8, or as float32 on request, and the address holds t
   await shows(page, 'tiny-bert, 2 × 4 heads, float32');
   await assertHeads(page, float32, heads);
   assert.equal(await page.evaluate(() => !!document.querySelector('#sentence .notice')), false);
-  // The link also restores float32 in a new page.
   const hash = await page.hash();
   assert.match(hash, /dtype=float32/);
   await page.open(hash);
@@ -338,7 +332,6 @@ pageTest('without WebAssembly or memory the page explains the error and does not
     assert.match(await page.text('status'), /could not be (started|loaded)/);
     await page.until(({ text }) => !/starting|loading/i.test(text('#app')), `nothing waits without ${lacks}`);
     await page.axe(`without ${lacks}`);
-    // A second start fails in the same way, also after closing the alert.
     await page.click('button', 'Restart', bar);
     await page.until(
       ({ all, text, find }) => all('alert', undefined, '#sentence').length === 1 && /could not be/.test(text(find('status'))),

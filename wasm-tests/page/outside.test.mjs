@@ -26,10 +26,6 @@ async function otherHost() {
   };
 }
 
-/**
- * Runs in the page: tries each way to reach an address below `host`, and reports the outcome by name. A refusal may
- * throw or reject.
- */
 async function tryWaysOut(host) {
   const put = (name, properties) => document.body.appendChild(Object.assign(document.createElement(name), properties));
   const policy = (name) => () => trustedTypes.createPolicy(name, { createScriptURL: (url) => url });
@@ -97,7 +93,6 @@ async function assertClosed(page, host) {
   assert.deepEqual(host.seen, [], 'what came out');
   assert.match(await page.evaluate(() => location.href), new RegExp(`^${page.origin}`), 'the page is where it was');
   const refused = ['fetch', 'fetch without CORS', 'module', 'eval', 'Function'];
-  // With Trusted Types.
   if (await page.evaluate(() => typeof trustedTypes === 'object'))
     refused.push(
       'HTML',
@@ -112,13 +107,11 @@ async function assertClosed(page, host) {
   for (const name of refused) assert.match(answers[name], /^refused/, name);
 }
 
-/** A page without the probe of the tests. */
 async function bare(driver, server, host, other) {
   const page = new Page(driver, server.url.replace('//localhost', '//127.0.0.1'));
   await page.open();
   await assertClosed(page, host);
   await page.open();
-  // A different origin, whose files anyone may read.
   await loadFrom(page, `${other.url}model/plain/tiny-bert`);
   await shows(page, 'tiny-bert');
 }

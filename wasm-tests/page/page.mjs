@@ -22,7 +22,6 @@ export class Page {
     this.driver = driver;
     this.origin = origin;
   }
-  /** Loads the page and waits for the first map. */
   async open(hash = '', folder = '') {
     await this.visit(hash, folder);
     await this.until(() => document.documentElement.dataset.ready === 'true', 'the first map');
@@ -39,11 +38,9 @@ export class Page {
   evaluate(run, ...args) {
     return this.driver.evaluate(run, ...args);
   }
-  /** Calls run(tools, ...args) in the page, with the helpers of tools.mjs. */
   tool(run, ...args) {
     return this.evaluate((make, own, ...given) => own((globalThis.attnTools ??= make()), ...given), makeTools, run, ...args);
   }
-  /** Returns the result of run(tools, ...args) once it is truthy; waits for missing elements. */
   async until(run, what, ...args) {
     const end = Date.now() + patience;
     for (;;) {
@@ -78,16 +75,13 @@ export class Page {
     };
     return this.until(run, `${name} to be there`, value, role, name, where);
   }
-  /** Replaces the text of a field. */
   async fill(name, value, where) {
     const field = ({ find, mark }, ...wanted) => mark(find(['textbox', 'spinbutton'], ...wanted));
     await this.driver.fill(await this.until(field, `${name} to be there`, name, where), value);
   }
-  /** Text of an element, with single spaces. */
   text(role, name, where) {
     return this.tool(({ find, text }, ...wanted) => text(find(...wanted)), role, name, where);
   }
-  /** Text of an element, once it exists and its text matches. */
   says(pattern, role, name, where) {
     const run = ({ find, text }, expected, ...wanted) => {
       const said = text(find(...wanted));
@@ -98,7 +92,6 @@ export class Page {
   table(name, where) {
     return this.tool(({ table }, ...wanted) => table(...wanted), name, where);
   }
-  /** Repeats the check until it passes; rejects with its last error. */
   async eventually(check) {
     const end = Date.now() + patience;
     for (;;) {
@@ -110,7 +103,6 @@ export class Page {
       await sleep(40);
     }
   }
-  /** Returns the table once its numbers match, as by assertCells. */
   numbers(name, expected, where) {
     return this.eventually(async () => {
       const table = await this.table(name, where);
@@ -137,7 +129,6 @@ export const part = ({ data, dims }, offset = 0, { count = dims.at(-2), width = 
   width,
   at: (i, j) => data[offset + i * dims.at(-1) + first + j],
 });
-/** One head of (1,H,L,W). */
 export const ofHead = (tensor, head) => part(tensor, head * tensor.dims[2] * tensor.dims[3]);
 export const rowsOf = (rows) => ({ count: rows.length, width: rows[0].length, at: (i, j) => rows[i][j] });
 
@@ -166,7 +157,6 @@ export function assertNear(written, expected, what, unit = 1) {
 export const matrix = (rows) => ({ data: Float32Array.from(rows.flat()), dims: [rows.length, rows[0].length] });
 export const transposed = (rows) => rows[0].map((_, j) => rows.map((row) => row[j]));
 
-/** Returns the file that `press` saves: name, bytes and text. */
 export async function saved(page, press) {
   await page.evaluate(() => {
     const blobs = new Map();
@@ -202,14 +192,12 @@ export const shifts = (page) =>
     return seen;
   });
 
-/** Facts about the module that the page lists, by name. */
 export const factsOf = async (page) =>
   Object.fromEntries(
     await page.tool(({ text }) => Array.from(document.querySelectorAll('#proof dt'), (term) => [text(term), text(term.nextElementSibling)])),
   );
 
 export const settled = (page) => page.until(({ find }) => find('table', 'Speed') && !find('button', 'Measure again').disabled, 'the speed');
-/** Presses the button and waits until the measurement has finished. */
 export async function measureAgain(page) {
   await page.tool(
     ({ find }) =>

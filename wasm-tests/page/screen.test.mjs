@@ -1,4 +1,3 @@
-/** The first screen: its contents, its layout stability, and the findings of the examples. */
 import { readFileSync } from 'node:fs';
 import { strict as assert } from 'node:assert';
 import { join } from 'node:path';
@@ -9,7 +8,6 @@ import { pageTest } from './fixture.mjs';
 
 const examples = JSON.parse(readFileSync(join(repository, 'web/page/src/state/examples.json'), 'utf8'));
 
-/** Runs in the page: positions of the parts that must be visible without scrolling, by name. */
 function partsOfTheScreen({ all, find }) {
   const switches = all('checkbox', undefined, ['group', 'Heads as pictures']);
   const parts = {
@@ -32,7 +30,6 @@ function partsOfTheScreen({ all, find }) {
 
 const percent = (share) => `${(100 * share).toFixed(1)}\u00a0%`;
 
-/** The sentence of an example, from the package's numbers. */
 function expectedFinding({ text, pair, layer, head, row, column, breaks }, data) {
   const input = pair === undefined ? text : [[text, pair]];
   const tokens = data.tokens(input);

@@ -28,7 +28,6 @@ async function press(page, name, row, column) {
   await page.until(run, name, name, row, column);
 }
 
-/** Overwrites a number of a table as a visitor does. */
 async function write(page, name, row, column, value) {
   await press(page, name, row, column);
   const run = ({ find, mark }, table) => {
@@ -43,10 +42,8 @@ async function write(page, name, row, column, value) {
 const window = (tensor, { first = 0, offset = 0 } = {}) =>
   part(tensor, offset, { first, width: Math.min(12, tensor.dims.at(-1) - first), count: Math.min(16, tensor.dims.at(-2)) });
 const headOf = (tensor) => window(tensor, { offset: head * tensor.dims[2] * tensor.dims[3] });
-/** Columns of one head in a matrix of all heads. */
 const ownColumns = (tensor) => ({ ...window(tensor), at: window(tensor, { first: head * 16 }).at });
 
-/** Tables of each step after X, from a trace of the layer. */
 const tablesOf = (trace) => [
   ['Queries, keys, values', 'Q', ownColumns(trace.q_proj)],
   ['Scale', 'S, the scaled scores', headOf(trace.scores)],
@@ -70,7 +67,6 @@ async function assertWalk(page, trace, names = undefined) {
   }
 }
 
-/** The table of the last step: before, now and the difference. */
 async function assertAnswer(page, before, now) {
   await goTo(page, 'The answer');
   await page.shows('table', 'The classifier’s answer', '#steps');
@@ -88,7 +84,6 @@ async function assertAnswer(page, before, now) {
   );
 }
 
-/** X of the layer with some numbers replaced. */
 function inputWith(data, edits) {
   const x = data.forward(sentence).hiddenStates[layer];
   const values = x.data.slice();
@@ -132,7 +127,6 @@ pageTest("Next goes through all steps with the package's numbers", async ({ page
   }
   assert.equal(seen.length, 13);
   await assertAnswer(page, data.answer(sentence), data.answer(sentence));
-  // The second map of feed-forward, and two other projections.
   await goTo(page, 'Feed-forward');
   await page.click('button', 'Second map, F', steps);
   await page.numbers('F, the output of the feed-forward network', window(trace.ff_output), steps);
@@ -320,7 +314,6 @@ pageTest('the diagram of the example opens each step by click or key, and can be
       ['1.000000', '1.000000', '1.000000'],
     ],
   );
-  // The lit part is the only tab stop; arrows move from there.
   await page.evaluate(() => document.querySelector('#example svg [tabindex="0"]').focus());
   await driver.press('ArrowRight');
   await title(7);
@@ -328,7 +321,6 @@ pageTest('the diagram of the example opens each step by click or key, and can be
   await driver.press('End');
   await title(10);
   assert.equal(await page.evaluate(() => document.querySelectorAll('#example svg [tabindex="0"]').length), 1);
-  // One matrix is highlighted, and only its step is current.
   assert.deepEqual(await page.tool(({ nameOf }) => Array.from(document.querySelectorAll('#example svg [aria-current]'), nameOf)), [
     '· Wo, step 10: Mix the heads: Wo',
   ]);
@@ -337,7 +329,6 @@ pageTest('the diagram of the example opens each step by click or key, and can be
   assert.equal(name, 'attention-by-hand-step-10.svg');
   assert.match(text, /<title>Attention by hand, step 10 of 10: Mix the heads: Wo<\/title>/);
   assert.ok(!/class=|var\(|rgb\(/.test(text), 'colours of its own');
-  // The address restores changes, including the fields.
   await pressPart('X, step 1: Words are rows of numbers');
   await title(1);
   await page.fill('X, cats, number 1', '10', example);
@@ -353,7 +344,6 @@ pageTest('each step has a picture that highlights the row and column of the cell
   await page.open('cell=2.4&locked=1');
   const rows = data.tokens(sentence).length;
   await page.until(() => !!document.querySelector('#steps .blocks svg'), 'the walk');
-  /** Returns the picture's name once it matches the step. */
   const pictureOf = (step) =>
     page.until(
       ({ nameOf }, number) => {
@@ -383,7 +373,6 @@ pageTest('each step has a picture that highlights the row and column of the cell
   await goTo(page, 'Scale');
   await pictureOf(4);
   assert.ok(await page.tool(({ text }, before) => text(globalThis.keptBlock) === before && globalThis.keptBlock.isConnected, id), 'QKᵀ stays');
-  // Row 2 and column 4 of Q Kᵀ.
   const [x, y, side] = await page.evaluate(() => {
     const part = (selector) => globalThis.keptBlock.querySelector(selector).style;
     const [, left, top] = /translate\(([\d.]+)px, ([\d.]+)px\)/.exec(part('.block-lit').transform);

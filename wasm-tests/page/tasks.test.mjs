@@ -1,6 +1,3 @@
-/**
- * The section "Use it" for other heads: names, masks, answers, ranking, compared with the package on the same files.
- */
 import { strict as assert } from 'node:assert';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,7 +10,6 @@ import { pageTest } from './fixture.mjs';
 const use = '#use';
 const folderOf = (name) => join(repository, 'testdata/models', name);
 
-/** Computes a result by the package with int8 weights, like the page. */
 async function byPackage({ attn }, source, run) {
   const model = await attn.loadModel(source, { weights: 'int8' });
   try {
@@ -23,7 +19,6 @@ async function byPackage({ attn }, source, run) {
   }
 }
 
-/** Loads one of the bundled models by its button. */
 async function loadSmall(page, name) {
   const button = await page.until(
     ({ all, text }, words) => {
@@ -59,7 +54,6 @@ async function assertList(page, name, expected) {
   });
 }
 
-/** Counts requests that contain `part`. */
 const fetched = (page, part) => page.evaluate((wanted) => attnProbe.requests.filter((each) => each.includes(wanted)).length, part);
 
 pageTest('named entities are marked with the types and scores of classifyTokens()', async ({ page, t }) => {

@@ -1,6 +1,5 @@
 /** Runs in the page: finds elements by role and accessible name. Returns the helpers for functions of Page.tool(). */
 export function makeTools() {
-  /** Text of an element, or of the first match of a selector; '' if there is none. */
   const text = (what) => ((typeof what === 'string' ? document.querySelector(what) : what)?.textContent ?? '').replace(/\s+/g, ' ').trim();
   const visible = (element) => element.getClientRects().length > 0;
   /** The part of the accessible name computation that this page needs. */
@@ -43,13 +42,11 @@ export function makeTools() {
     status: '[role=status], output',
     alert: '[role=alert]',
   };
-  /** Resolves a selector, [role, name, place], or an element. */
   function placeOf(where) {
     const place = Array.isArray(where) ? find(...where) : typeof where === 'string' ? document.querySelector(where) : where;
     if (!place) throw new Error(`no element named ${where}`);
     return place;
   }
-  /** All elements with a role; without a name, whatever their names. */
   const all = (role, name, where = document) =>
     [...placeOf(where).querySelectorAll(roles[role])].filter(
       (e) => (role === 'radio' || role === 'checkbox' || visible(e)) && ((name ?? undefined) === undefined || nameOf(e) === name),

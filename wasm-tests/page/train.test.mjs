@@ -9,7 +9,6 @@ const kept = JSON.parse(readFileSync(new URL('../../testdata/page_training.json'
 
 const figure = (page, name) => page.text('group', name, train);
 const number = async (page, name) => Number.parseFloat(await figure(page, name));
-/** Waits until a figure of the run passes a check, which runs in the page. */
 const reaches = (page, name, check, ...args) =>
   page.until(({ find, text }, group, own, ...given) => own(text(find('group', group, '#train')), ...given), name, name, check, ...args);
 async function pausedAt(page, step) {
@@ -20,7 +19,6 @@ async function pausedAt(page, step) {
     String(step),
   );
 }
-/** Presses a button, and waits until the run pauses at a step. */
 async function press(page, name, step) {
   await page.click('button', name, train);
   await pausedAt(page, step);
@@ -117,7 +115,6 @@ pageTest('a link restores the settings of training, which can run step by step a
   await reaches(page, 'Step', (said) => Number(said) > 2);
   await page.click('button', 'Pause', train);
   await page.shows('button', 'Train', '#train');
-  // Changed settings create a new model.
   await page.fill('Seed', '7', train);
   await reaches(page, 'Step', (said) => said === '0');
   await page.until(({ find }) => find('button', 'Start again', '#train').disabled, 'nothing yet');
@@ -164,7 +161,6 @@ pageTest('the explanation of an answer shows the numbers of attribute()', async 
   await page.choose('combobox', 'Method', 'attention_rollout', use);
   assert.ok(Number.parseFloat(await page.text('group', 'Delta of integrated gradients', '#use')) < 1, 'per cent');
   await page.axe('the explanation', '.why');
-  // The link restores the explanation automatically.
   const link = await page.until(() => /#(why=.*)/.exec(location.hash)?.[1], 'the address');
   assert.equal(link, 'why=1.attention_rollout');
   await page.open(link);

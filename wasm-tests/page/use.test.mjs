@@ -203,7 +203,6 @@ pageTest('the map of words shows the chosen words and their neighbours', async (
   const { cells } = await page.table('Words on the map', words);
   const points = cells.map((row) => row.slice(0, 2).map(Number));
   assert.ok(points.flat().every(Number.isFinite) && new Set(points.map(String)).size === names.length, 'all positions differ');
-  // The first direction has more variance than the second, and both are centred.
   const [first, second] = [0, 1].map((axis) => points.map((point) => point[axis]));
   for (const axis of [first, second]) assert.ok(Math.abs(axis.reduce((a, b) => a + b)) < 1e-3);
   assert.ok(Math.hypot(...first) > Math.hypot(...second));
@@ -316,7 +315,6 @@ pageTest('int8 layers are recomputed as the module computes them, and products a
   );
   assert.match(await page.tool(({ text }) => text('#proof')), /With int8 weights the numbers are not those of PyTorch’s float32/);
   assert.match(await page.tool(({ text }) => text('#steps')), /They are int8, with one scale for each column of W/);
-  // The working lists the terms of a sum, 0.5·0.2 - 3·(-1) …, and its result.
   const written = await page.until(({ text }) => text('#steps .working-line'), 'the working');
   const [, terms, result] = /^(.*?) = (-?\d+\.\d+) \(int8: the row is rounded to 8 bits first\)$/.exec(written) ?? assert.fail(written);
   const number = '\\d+(?:\\.\\d+)?(?:e-\\d+)?';

@@ -1,4 +1,3 @@
-/** The whole page: loading time, address, files and memory. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { strict as assert } from 'node:assert';
 import { pagePolicy } from '../../tools/policies.mjs';
@@ -137,7 +136,6 @@ pageTest('the address holds the view, and a new page restores it', { isolated: '
   assert.deepEqual(values, [text, '1', '3', true, 'true', true, '1', 'music', others]);
   await page.evaluate(() => (location.hash = 'text=Good.&table=1'));
   await page.numbers('Attention weights', ofHead(data.forward('Good.').attentions[1], 3));
-  // The hash changes while the page is about to write it.
   await page.tool(({ choose, find }) => {
     choose(find('textbox', 'Sentence'), 'Typed.');
     for (const end = performance.now() + 400; performance.now() < end;);
@@ -170,7 +168,6 @@ pageTest('an overlong address raises an alert, and the page stays usable', { eng
     await page.click('button', 'Close', bar);
     await page.lacks('alert', undefined, '#sentence');
   }
-  // A changed hash on the open page as well; and the largest accepted number of edits is read.
   await page.evaluate(() => (location.hash = 'text=' + 'a'.repeat(100000)));
   await page.says(/./, 'alert', undefined, '#sentence');
   await page.evaluate(() => (location.hash = 'table=1&x=' + 'X@1=2;'.repeat(1300)));
@@ -182,7 +179,6 @@ pageTest('Share warns that the link contains the text', async ({ page }) => {
   await page.fill('Sentence', 'A secret.');
   await page.click('button', 'Share', bar);
   const said = await page.until(({ text }) => /text is part of/.test(text('#sentence .share')) && text('#sentence .share'), 'the warning');
-  // Without clipboard access the page shows the link.
   if (!/Copied/.test(said)) assert.match(await page.tool(({ find }) => find('textbox', 'Link to this view').value), /#text=A\+secret\.$/);
 });
 
@@ -236,7 +232,6 @@ pageTest('memory stays flat over many edits and model changes', { engines: 'chro
     await settled(page);
     await measureAgain(page);
     const facts = await factsOf(page);
-    // Lower sections render when the browser is idle.
     let held = await page.driver.memory();
     for (let last; held && held.nodes !== last?.nodes; held = await page.driver.memory()) {
       last = held;

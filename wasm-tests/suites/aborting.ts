@@ -9,7 +9,6 @@ const name = 'tiny-bert-multilabel';
 const location = () => url(`testdata/models/${name}`);
 const texts = ['The film was good.', 'It was bad'];
 
-/** Creates a signal that counts its listeners. */
 function counting(): { signal: AbortSignal; listeners: () => number; controller: AbortController } {
   const controller = new AbortController();
   const { signal } = controller;
@@ -87,7 +86,6 @@ describe('aborting', () => {
       const controller = new AbortController();
       const aborting = model.embed(many, { batchSize: 1, signal: controller.signal, onProgress: () => controller.abort() });
       await assertRejects(aborting, 'ABORTED', [], WorkerError);
-      // A change of weights waits for all calls that read them.
       const from = performance.now();
       await model.loadStateDict(await model.stateDict());
       isShort = performance.now() - from < whole / 3;

@@ -7,7 +7,6 @@ import { bytes, loadHere } from '../support/host.ts';
 import { loadCheckpoint } from '../support/model_cases.ts';
 import { assertDims, assertSameBits, tensor } from '../support/tensors.ts';
 
-/** Returns the argument, the actual and the expected value of the error. */
 function about(call: () => unknown, code: Parameters<typeof assertThrows>[1]): readonly [argument: string, got: string, expected: string] {
   const { detail } = assertThrows(call, code);
   return [String(detail.argument), String(detail.got), String(detail.expected)];
@@ -157,11 +156,7 @@ describe('exact checks of arguments', () => {
         }
       for (const inside of [2 ** 31 - 1, -(2 ** 31)])
         for (const ids of [[0, inside], BigInt64Array.of(0n, BigInt(inside)), Int32Array.of(0, inside)])
-          assert.notInclude(
-            assertThrows(() => forward(ids), 'OUT_OF_RANGE').message,
-            'the embedding has its own range',
-            'the table has its own range',
-          );
+          assert.notInclude(assertThrows(() => forward(ids), 'OUT_OF_RANGE').message, '-2147483648 to 2147483647', 'the embedding has its own range');
     });
 
     it('other values than ids are ARGUMENT, other arrays DTYPE', () => {
@@ -310,7 +305,6 @@ describe('exact checks of arguments', () => {
         about(() => new attn.TransformerEncoderLayer({ ...encoderOptions, rotary: { theta: 0 } }), 'CONFIG'),
         ['rotary.theta', '0', 'a finite number above 0'],
       );
-      // undefined counts as omitted, as for every option.
       const nothing = { softcap: undefined, window: undefined, queryOffset: undefined, past: undefined, outputPresent: undefined };
       assertSameBits(attention(nothing).output, attention({}).output);
     });
@@ -432,7 +426,6 @@ describe('exact checks of arguments', () => {
     const read = async (file: string) => bytes(`testdata/models/${name}/${file}`);
     before(async () => void (model = await loadCheckpoint(attn, name)));
     after(() => model.dispose());
-    /** Returns the operation, argument and expectation of the error. */
     const refused = async (call: () => Promise<unknown>, code: ErrorCode) => {
       const { detail } = await assertRejects(call, code);
       return [detail.op, detail.argument, detail.expected];

@@ -11,7 +11,6 @@ const { bad } = catalogue;
 const sdpa = (s: Setting, options?: unknown) => s.attn.scaledDotProductAttention(q, k, v, wrong(options));
 const masked = (s: Setting, mask: unknown) => sdpa(s, { mask });
 
-// Mismatched shapes.
 bad('data longer than dims', 'SHAPE', ['query', '24', '25'], (s) => s.attn.scaledDotProductAttention(withData(new Float32Array(25)), k, v));
 bad('data shorter than dims', 'SHAPE', ['value', '60', '59'], (s) => s.attn.scaledDotProductAttention(q, k, withData(new Float32Array(59), v.dims)));
 bad('empty data', 'SHAPE', ['key'], (s) => s.attn.scaledDotProductAttention(q, withData(new Float32Array(0), k.dims), v));
@@ -44,7 +43,6 @@ bad('forward: batches differ', 'SHAPE', [], (s) => s.mha.forward(x, random(g, [3
 bad('forward: rank 2 query with a rank 3 key', 'SHAPE', ['key'], (s) => s.mha.forward(random(g, [3, 8]), x, x));
 bad('forward: numbers of keys and values differ', 'SHAPE', ['value'], (s) => s.mha.forward(x, random(g, [2, 4, 8]), random(g, [2, 5, 8])));
 
-// Invalid dims.
 for (const [name, dims] of Object.entries<unknown>({
   negative: [-2, -3, 4],
   fractional: [2, 1.5, 8],
@@ -74,7 +72,6 @@ bad('softmax: dim below the range', 'OUT_OF_RANGE', ['dim'], (s) => s.attn.softm
 for (const dim of [0.5, NaN, '1', null, {}, 1n])
   bad(`softmax: dim ${String(dim)} (${typeof dim})`, 'ARGUMENT', ['dim'], (s) => s.attn.softmax(x, wrong(dim)));
 
-// Values that are not tensors.
 for (const value of [undefined, null, 5, 'tensor', [[1, 2]], new Float32Array(24), () => 1, Symbol('t')] as unknown[]) {
   const name = Object.prototype.toString.call(value);
   bad(`query: ${name}`, ['ARGUMENT', 'DTYPE'], ['query'], (s) => s.attn.scaledDotProductAttention(wrong(value), k, v));
@@ -85,7 +82,6 @@ for (const value of [undefined, null, 5, 'tensor', [[1, 2]], new Float32Array(24
 bad('linear: bias null', ['ARGUMENT', 'DTYPE'], ['bias'], (s) => s.attn.linear(x, w, wrong(null)));
 bad('no arguments at all', ['ARGUMENT', 'DTYPE'], ['query'], (s) => (s.attn.scaledDotProductAttention as () => unknown)());
 
-// Types of data.
 for (const data of [
   new Float64Array(24),
   new Int32Array(24),
@@ -110,7 +106,6 @@ bad('data: an object with its prototype', 'DTYPE', ['query'], (s) =>
   s.attn.scaledDotProductAttention(withData(Object.create(Float32Array.prototype)), k, v),
 );
 
-// Detached and shrunk buffers.
 bad('detached data', 'DETACHED', ['query'], (s) => s.attn.scaledDotProductAttention(withData(detached(new Float32Array(24))), k, v));
 bad('detached mask', 'DETACHED', ['mask'], (s) => {
   return masked(s, { kind: 'attend', data: detached(new Uint8Array(15)), dims: [3, 5] });

@@ -11,7 +11,6 @@ const g = new Generator(16);
 const catalogue = new Catalogue();
 const { bad } = catalogue;
 
-// Construction: each class with valid options, and invalid values for each.
 type ClassName = 'MultiHeadAttention' | 'TransformerEncoderLayer' | 'TransformerEncoder' | 'TransformerClassifier' | 'Embedding';
 const construct = (s: Setting | Attn, name: ClassName, options: unknown): Module => new ('attn' in s ? s.attn : s)[name](wrong(options));
 const good: Readonly<Record<ClassName, Readonly<Record<string, unknown>>>> = {
@@ -212,7 +211,6 @@ for (const [name, [get, parameter, dims]] of Object.entries(layers)) {
   for (const std of [-1, NaN, Infinity, 1e38])
     bad(`${name}: std ${std}, out of range`, 'CONFIG', ['std'], (s) => get(s).initialize({ scheme: 'normal', std }));
 
-  // Methods called on other objects.
   for (const self of [undefined, null, {}, 5, Object.create(null)] as unknown[])
     bad(
       `${name}: forward of ${Object.prototype.toString.call(self)} ${named(self)} ${self && Object.getPrototypeOf(self) === null ? 'bare' : ''}`,
@@ -292,7 +290,6 @@ bad('MultiHeadAttention: masks for the key that addZeroAttn adds', 'MASK', ['mas
   }
 });
 
-// Pasts of two heads of width 4.
 const continued = (s: Setting, key: readonly number[], value = key, options: object = {}, input: Tensor = x) =>
   s.mha.forward(input, undefined, undefined, { past: { key: random(g, key), value: random(g, value) }, ...options });
 for (const [what, key, value] of [

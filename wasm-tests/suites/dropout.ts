@@ -23,7 +23,6 @@ describe('dropout', () => {
       return true;
     });
   }
-  /** Allows six standard errors around 1 - p. */
   function assertRate(kept: readonly boolean[], p: number, what: string): void {
     const rate = kept.filter(Boolean).length / kept.length;
     assert.closeTo(rate, 1 - p, 6 * Math.sqrt((p * (1 - p)) / kept.length), what);

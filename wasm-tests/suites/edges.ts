@@ -1,4 +1,3 @@
-/** Tests valid edge values and sizes of encoders, score functions, norms and activations. */
 import type { Activation, Attn, AttentionOptions, AttentionResult, EncoderForwardOptions, Tensor } from 'attn';
 import { assert } from 'chai';
 import { Generator } from '../support/generator.ts';
@@ -251,7 +250,6 @@ describe('edges', () => {
     assertDims(attn.applyRotary(tensor([1, 2, 0, 4], [])), [1, 2, 0, 4], 'no rows');
     assertDims(attn.applyRotary(tensor([1, 2, 3, 0], [])), [1, 2, 3, 0], 'no columns');
     assert.isTrue(isFinite(attn.applyRotary(x, { offset: 10_000_000 })));
-    // Rotating back and forth restores the input.
     assertClose(attn.applyRotary(attn.applyRotary(slice(x, 2, 0, 1), { offset: 12345 }), { offset: -12345 }), slice(x, 2, 0, 1), 1e-6);
   });
 });

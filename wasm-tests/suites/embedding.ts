@@ -1,4 +1,3 @@
-/** Tests Embedding: lookup, neighbours, similarity and analogies on testdata/words.json. */
 import type { Attn, Embedding, Tensor } from 'attn';
 import { assert } from 'chai';
 import { Generator } from '../support/generator.ts';
@@ -80,7 +79,6 @@ describe('Embedding', () => {
         if (i) assert.isAtMost(n.similarity, all[i - 1].similarity);
         assert.equal(n.similarity, words.similarity(3, n.id));
       });
-      // The row itself as a vector: the same order, with itself first.
       const row = words.forward([3]).data;
       assert.deepEqual(words.nearest(row, 100).slice(1), all);
       assert.equal(words.nearest(row, 1)[0].id, 3);

@@ -1,4 +1,3 @@
-/** Compares gradients of text models and scores of tokens with PyTorch and Captum; tests refusals and attn/worker. */
 import type { Attn, Tensor, TextModel } from 'attn';
 import { load as loadWorker } from 'attn/worker';
 import { assert } from 'chai';

@@ -1,4 +1,3 @@
-/** Tests fineTune() with all kinds of heads: the same result as the native library, aborts, refusals, attn/worker. */
 import type { Attn, FineTuneExample, FineTuneOptions, FineTuneProgress, TextModel } from 'attn';
 import { load as loadWorker } from 'attn/worker';
 import { assert } from 'chai';
@@ -177,7 +176,6 @@ describe('fine-tuning of text models', () => {
     await assertRejects(Promise.reject(wild.error), 'OUT_OF_RANGE', [`of step ${wild.step + 1}`]);
     model.dispose();
 
-    // One run at a time; concurrent calls use the current weights; the model may be disposed of.
     const other = await loadCheckpoint(attn, 'sentiment');
     const first = other.fineTune(turned, much);
     await assertRejects(other.fineTune(turned), 'BUSY', []);

@@ -1,4 +1,3 @@
-/** Compares the package with every PyTorch golden in testdata/. */
 import type { Attn, Tensor } from 'attn';
 import { assert } from 'chai';
 import { readGoldenFile, runCase, tolerance } from '../support/golden.ts';

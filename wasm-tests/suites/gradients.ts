@@ -1,4 +1,3 @@
-/** Compares gradients, losses, optimisers and schedules with PyTorch. */
 import type { Attn } from 'attn';
 import { assert } from 'chai';
 import { readGoldenFile } from '../support/golden.ts';

@@ -13,11 +13,9 @@ import { at, hostiles, type Path, pathsOf, replaced, skip } from '../support/hos
 import { loadCheckpoint } from '../support/model_cases.ts';
 import { assertSameBits, mask, random } from '../support/tensors.ts';
 
-/** The longest allowed message, and detail as JSON. */
 const mostMessage = 2100;
 const mostDetail = 10_000;
 
-/** A function of the package with valid arguments. */
 interface Call {
   readonly run: (...args: readonly unknown[]) => unknown;
   readonly good: readonly unknown[];
@@ -34,7 +32,6 @@ function assertGoodError(error: unknown, what: string): void {
   }
 }
 
-/** Converts results to a comparable form: numbers by their bits. */
 function plain(value: unknown): unknown {
   if (ArrayBuffer.isView(value)) return Array.from(new Uint8Array(value.buffer, value.byteOffset, value.byteLength));
   if (value instanceof Map) return Array.from(value, ([key, each]) => [key as unknown, plain(each)]);
@@ -167,7 +164,6 @@ describe('hostile arguments', () => {
       'model.embed': { run: of(model, 'embed'), good: [['a', 'good day'], { pooling: 'mean', normalize: true, batchSize: 1, signal: new AbortController().signal, onProgress: () => {} }] }, // prettier-ignore
       'model.classify': { run: of(model, 'classify'), good: [['a']] },
     };
-    // A model retains memory for the longest batch so far.
     await model.embed(Array(4).fill('x y '.repeat(1000)));
     // Makes every call once, so that memory of first calls does not count.
     for (const { run, good } of Object.values(calls)) await Promise.resolve().then(() => run(...good)).catch(() => {}); // prettier-ignore
@@ -186,7 +182,6 @@ describe('hostile arguments', () => {
     ...['model.getParameter', 'model.tokenToId', 'model.idToToken', 'model.embed', 'model.classify'],
   ]; // prettier-ignore
 
-  /** Returns the result, or undefined if the call ended in a proper error. */
   async function ends({ run }: Call, args: readonly unknown[], what: string): Promise<unknown> {
     try {
       return await run(...args);
@@ -208,7 +203,7 @@ describe('hostile arguments', () => {
       try {
         right = plain(await call.run(...call.good));
       } catch (error) {
-        assertIsError(error, 'UNSUPPORTED'); // classify without a head
+        assertIsError(error, 'UNSUPPORTED');
       }
       const used = settledHeap(attn);
       for (const path of pathsOf(call.good))
@@ -242,7 +237,6 @@ describe('hostile arguments', () => {
         const call = calls[name];
         const paths = pathsOf(call.good);
         const elsewhere = paths[where % paths.length];
-        // Skips positions inside the replaced one.
         const isInside = path.every((key, i) => elsewhere[i] === key) || elsewhere.every((key, i) => path[i] === key);
         let args = call.good;
         for (const [to, hostile] of [[path, hostiles[first]] as const, ...(isInside ? [] : [[elsewhere, hostiles[second]] as const])]) {
@@ -309,7 +303,6 @@ describe('hostile arguments', () => {
         const other = of(at(good, path));
         if (other !== skip) await ends({ run, good }, replaced(good, path, other), `${name} as ${path.join('.')}`);
       }
-    // Results of the caller's fetch.
     const right = async (input: string) => await fetch(input);
     for (const { name, of } of hostiles)
       for (const give of [
@@ -398,7 +391,6 @@ describe('globals that are missing or throw', () => {
   after(() => attn.dispose());
   const folder = () => url('testdata/models/tiny-bert');
 
-  /** Runs `body` while reading the global throws. */
   async function withThrowing(name: string, body: () => Promise<void>): Promise<void> {
     const own = Object.getOwnPropertyDescriptor(globalThis, name);
     Object.defineProperty(globalThis, name, {

@@ -86,7 +86,6 @@ describe('int8 models', () => {
       if (!model) return;
       assert.equal(model.tokenize(texts[0]).dims[1], 3);
       assert.equal(model.tokenize(texts[19]).dims[1], 256);
-      // The native tests cover every size from 1 to 32.
       for (const batchSize of [1, 2, 3, 5, 7, 16, 31, 32]) await checkVectors(0, 32, batchSize);
     });
 

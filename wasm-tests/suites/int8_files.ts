@@ -1,4 +1,3 @@
-/** Tests models with int8 weights: edits, traces and files. */
 import { type Attn, AttnError, type Encoding, readSafetensorsHeader, type Tensor, type TextModel } from 'attn';
 import { load as loadWorker, AttnError as WorkerError } from 'attn/worker';
 import { assert } from 'chai';
@@ -15,7 +14,6 @@ const texts = ['A happy person smiles.', '', 'Was it bad?', 'The film was not ba
 const folder = (name: string) => url(`testdata/models/${name}`);
 const loadAs = (attn: Attn, name: string, weights: Weights) => attn.loadModel(folder(name), { cache: 'none', weights });
 const everything = { outputAttentions: true, outputHiddenStates: true } as const;
-/** Returns the names of the embedding matrix, and of the query and key weights of the first layer. */
 const wordsOf = (model: TextModel) => [...model.parameterShapes().keys()].find((name) => /(word|tok)_embeddings\.weight$/.test(name))!;
 const queryOf = (model: TextModel) =>
   [...model.parameterShapes().keys()].find((name) => /\.(query|query_proj|q_lin|q_proj|qkv_proj|Wqkv|attn\.q)\.weight$/.test(name))!;
@@ -149,7 +147,6 @@ describe('int8 models as files', () => {
       const halves = Array.from({ length: 8192 }, (_, i) => from + i).filter((half) => (half & 0x7fff) < 0x7c00);
       const next = (half: number) => ((half & 0x7fff) === 0x7bff ? floatOf(half) : floatOf(half + 1));
       assert.deepEqual([...(await write(halves.map(floatOf)))], halves);
-      // Ties round to even.
       const even = halves.filter((half) => (half & 0x7fff) !== 0x7bff);
       assert.deepEqual(
         [...(await write(even.map((half) => (floatOf(half) + next(half)) / 2)))],
@@ -396,7 +393,6 @@ describe('int8 models, edited and traced', () => {
     const error = assertThrows(() => model.loadStateDict({ [name]: edited }, { strict: false }), 'FORMAT', [name, 'NaN']);
     assert.equal(error.detail['argument'], name);
     assert.deepEqual(model.stateDict(), state);
-    // Parameters that stay float32 may hold any value.
     model.loadStateDict({ 'bert.embeddings.LayerNorm.bias': { data: new Float32Array(E).fill(NaN), dims: [E] } }, { strict: false });
     model.dispose();
     floats.dispose();

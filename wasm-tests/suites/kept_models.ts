@@ -34,7 +34,6 @@ interface Asked {
   readonly file: string;
   readonly range?: string;
 }
-/** Returns the requests since the previous call. */
 const seenOf = new Map<string, number>();
 async function asked(location: string): Promise<Asked[]> {
   const all: Asked[] = await (await fetch(url(`asked?run=${runOf(location)}`))).json();
@@ -62,7 +61,6 @@ for (const [kind, makeCaches] of Object.entries(kinds))
     });
     after(() => attn.dispose());
 
-    /** Loads a model and returns the reported phases. */
     async function phases(location: string, options: ModelOptions = {}): Promise<string[]> {
       const seen = new Set<string>();
       const model = await attn.loadModel(location, { ...options, onProgress: ({ phase }: Progress) => seen.add(phase) });
@@ -110,7 +108,6 @@ for (const [kind, makeCaches] of Object.entries(kinds))
       });
       assert.isAtLeast(names.length, 3);
       for (const each of names) assert.notInclude(each, 's3cret');
-      // Another query is another folder.
       assert.deepEqual(await phases(`${location}2`), ['download']);
     });
 

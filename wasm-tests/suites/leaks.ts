@@ -1,4 +1,3 @@
-/** Tests that every operation returns the heap in use to its earlier size. */
 import type { Attn, Tensor } from 'attn';
 import { load as loadWorker, type Attn as RemoteAttn } from 'attn/worker';
 import { assert } from 'chai';
@@ -53,7 +52,6 @@ describe('leaks', () => {
     const { used, peak } = attn.info.heap;
     for (let i = 0; i < rounds; i++) call(inputs[i % inputs.length], i);
     assert.equal(attn.info.heap.used, used, 'used');
-    // The first rounds cover every combination of input and options; small increases must not add up.
     assert.isAtMost(attn.info.heap.peak - peak, 1 << 20, 'peak');
     mha.dispose();
   });
@@ -228,7 +226,6 @@ describe('leaks', () => {
         one.dispose();
       });
 
-    /** Counts the workers started and ended from now on. */
     const watchWorkers = () => {
       const counts = { begun: 0, ended: 0 };
       const { process } = globalThis as unknown as { process: { on(event: 'worker', seen: (worker: EventEmitter) => void): void } };
@@ -269,7 +266,6 @@ describe('leaks', () => {
           (model) => model.embed('a'),
         );
         const { ended } = counts;
-        // Only the promise is reachable.
         const pending = (async () => (await (await loadWorker(setup)).loadModel(url('model/slow/tiny-bert'), { cache: 'none' })).embed('a'))();
         await collected(() => counts.ended, ended + 1, 20);
         assert.deepEqual((await pending).dims, [1, 32]);

@@ -1,4 +1,3 @@
-/** Tests loadModel: sources, refusals, abort and progress, caching and resumed downloads. */
 import { AttnError, type Attn, type ModelOptions, type ModelSource, type TextModel } from 'attn';
 import { load as loadWorker, transfer, AttnError as WorkerError } from 'attn/worker';
 import { assert } from 'chai';
@@ -20,7 +19,6 @@ const weights = 'model.safetensors';
 const texts = ['The film was good.', 'It was bad'];
 
 let lastRun = 0;
-/** Returns the address of a folder that no earlier test has used. */
 const folder = (how: string, of = name) => `${url(`model/${how}/${of}`)}?run=${Date.now()}-${host.variant}-${++lastRun}`;
 interface Asked {
   readonly method: string;
@@ -74,7 +72,6 @@ describe('loading models', () => {
   });
   after(() => attn.dispose());
 
-  /** Loads a model, compares its vectors and checks that it leaves no memory behind. */
   async function works(source: ModelSource, options: ModelOptions = { cache: 'none' }): Promise<void> {
     const start = settledHeap(attn);
     const model = await attn.loadModel(source, options);
@@ -142,7 +139,6 @@ describe('loading models', () => {
           const body = new ReadableStream<Uint8Array>({
             pull(controller) {
               if (at >= all.length) return void controller.close();
-              // Single bytes throughout would take too long.
               const end = at < 3000 ? at + size : at + Math.max(size, 5000);
               controller.enqueue(all.slice(at, end));
               at = end;
@@ -234,7 +230,6 @@ describe('loading models', () => {
     it('a Hub id that is not a local folder: the message suggests the URL', async () => {
       const advice = [/config\.json/, /Hub id/, 'https://HOST/sentence-transformers/all-MiniLM-L6-v2/resolve/main'];
       const id = 'sentence-transformers/all-MiniLM-L6-v2';
-      // A single-page server returns its page for every name.
       const page: typeof fetch = () => Promise.resolve(new Response('<!doctype html>', { headers: { 'content-type': 'text/html' } }));
       const inNode = host.engine === 'node';
       const error = await refused(id, inNode ? 'NETWORK' : ['NETWORK', 'FORMAT'], advice);
@@ -395,7 +390,6 @@ describe('loading models', () => {
   });
 
   it('any changed byte of a file gives a typed error or a model, and leaves the heap unchanged', async () => {
-    // Each change takes some milliseconds.
     const flips = host.engine === 'node' && host.complete ? 300 : 30;
     await works(files);
     const start = settledHeap(attn);
@@ -700,7 +694,6 @@ describe('loading models', () => {
         for (const _ of [1, 2]) {
           (await attn.loadModel(location)).dispose();
           const got = (await asked(location)).filter(({ method }) => method === 'GET');
-          // Without modules.json none of the files that it names is requested.
           assert.sameMembers(
             got.map(({ file }) => file),
             ['modules.json', 'config.json', 'tokenizer.json', 'tokenizer_config.json', ...oldFiles, weights],
@@ -806,7 +799,6 @@ describe('loading models', () => {
         }
       });
 
-      /** Runs `body` while another load of the folder holds its lock. */
       const besides = async (location: string, body: () => Promise<void>) =>
         navigator.locks.request(`attn-model ${await keyOf(fileOf(location, ''))}`, { ifAvailable: true }, async (lock) => {
           assert.isNotNull(lock);
@@ -1037,7 +1029,6 @@ describe('loading models', () => {
         (file: string) => `a/../${file}`,
       ])
         await works(renamed(change));
-      // Prefixes that name no folder.
       for (const before of ['./', '././', '/', '//', './/./']) await works(renamed((file) => (file === weights ? file : `${before}${file}`)));
       const besides = { ...renamed((file) => `model/${file}`), 'models.txt': 'x' };
       await refused(besides, 'ARGUMENT', ['source has no config.json', 'model/config.json']);
@@ -1161,7 +1152,6 @@ describe('loading models', () => {
       readonly range: string | undefined;
     }
 
-    /** Returns the file unchanged, or 404. */
     function plain(file: string, headers: Record<string, string> = {}): Response {
       const content = files[file];
       if (!content) return new Response('not found', { status: 404 });
@@ -1183,7 +1173,6 @@ describe('loading models', () => {
       return { fetch: fetching as typeof fetch, requests };
     }
 
-    /** Streams the given bytes, then ends or fails with `error`. */
     function cutOff(content: Uint8Array<ArrayBuffer>, error?: Error): ReadableStream<Uint8Array> {
       let isGiven = content.length === 0;
       return new ReadableStream<Uint8Array>({
@@ -1266,7 +1255,6 @@ describe('loading models', () => {
           assert.deepEqual({ ...error.detail }, { op: 'loadModel', file: absent, url: `${address}/${absent}`, status });
         }
       }
-      // A missing folder always reports the same file, however late its answer arrives.
       const late = server(({ file }) => later(file === 'config.json' ? 50 : 0).then(() => new Response(null, { status: 404 })));
       await refused(address, 'NETWORK', ['config.json answered 404'], { fetch: late.fetch, cache: 'none' });
       for (const status of [401, 500, 503])
@@ -1407,7 +1395,6 @@ describe('loading models', () => {
       const tag = { etag: '"1"' };
       const date = { 'last-modified': 'Sat, 21 Nov 2026 12:00:00 GMT' };
 
-      /** Interrupts a load in the middle, loads again and returns the requests for the rest. */
       async function brokenOnce(said: Record<string, string>, answer: () => unknown): Promise<Request[]> {
         return withCaches(fakeCaches(), async () => {
           const first = server(({ file }) => {

@@ -1,4 +1,3 @@
-/** Tests load(): sources of the module, the choice of the variant, and errors. */
 import { load, AttnError, type Attn, type ErrorCode, type LoadOptions } from 'attn';
 import { assert } from 'chai';
 import { detached } from '../support/catalogue.ts';
@@ -12,7 +11,6 @@ const g = new Generator(7);
 const [q, k, v] = [random(g, [2, 9, 16]), random(g, [2, 11, 16]), random(g, [2, 11, 5])];
 const run = (attn: Attn) => attn.scaledDotProductAttention(q, k, v).output;
 
-/** Path of a variant's single-threaded build; debug builds have one file only. */
 const file = (variant: 'simd' | 'relaxed' = 'simd') => `wasm/attn-${variant}.wasm`;
 
 /** Synchronous, because WebKitGTK 2.50 may never settle WebAssembly.compile() of a few bytes. */
@@ -163,9 +161,7 @@ describe('loading', () => {
           module(custom('attm', 'simd')),
           module(custom('attn.', 'simd')),
           module(custom('producers', 'simd'), custom('name', 'attn')),
-          // A name whose length exceeds its section.
           module(section(0, [8, ...text('attn')]), custom('x', 'simd')),
-          // Not a custom section.
           module(section(1, named('attn', 'simd'))),
         ])
           assert.match(await gotFor(other), /^another or a truncated module .* section "attn"/);
@@ -230,7 +226,6 @@ describe('loading', () => {
       await assertRejects(load({ wasm: compiled(new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0])) }), 'FORMAT');
     });
 
-    /** Copies a module and changes the first bytes of a section's contents. */
     const changed = (all: Uint8Array<ArrayBuffer>, section: number, change: (contents: Uint8Array) => void) => {
       const copy = all.slice();
       for (let at = 8; at < copy.length;) {
@@ -443,7 +438,6 @@ describe('loading', () => {
           );
         }
       }
-      // An already compiled module needs no check of features.
       const module = await WebAssembly.compile(wasm);
       await withMember(
         WebAssembly,
@@ -590,7 +584,6 @@ describe('loading', () => {
       const attn = await withMember(WebAssembly, 'instantiate', wrapped, () => given());
       const layer = new attn.Embedding({ numEmbeddings: 3, embeddingDim: 2 });
       fails = true;
-      // More than the free heap, so that it grows.
       const first = assertThrows(() => attn.softmax(tensor([2 ** 23], new Float32Array(2 ** 23))), 'INTERNAL', ['mine']);
       assert.deepEqual([{ ...first.detail }, first.cause], [{ op: 'softmax' }, mine]);
       fails = false;
@@ -667,7 +660,6 @@ describe('loading', () => {
         const attn = await load(options);
         const { notes, variant } = attn.info;
         attn.dispose();
-        // The note on int8 exists in every variant.
         assert.match(notes.at(-1)!, variant === 'simd' ? /^int8: 16-bit pairs$/ : /^int8: (16-bit pairs|relaxed dot, (un)?signed)$/);
         return notes.slice(0, -1);
       };
@@ -677,7 +669,6 @@ describe('loading', () => {
       assert.isEmpty(others);
       if (host.takesRelaxed) assert.isUndefined(note);
       else assert.match(note!, /^simd: this engine does not accept relaxed SIMD( unless it is started as node --experimental-wasm-relaxed-simd)?$/);
-      // If only the flag is missing, the note names it.
       const { process } = globalThis as { process?: { versions: { v8?: string } } };
       if (host.engine === 'node' && process?.versions.v8?.startsWith('11.3') && !host.takesRelaxed) assert.include(note!, 'unless');
       if (host.takesRelaxed) assert.deepEqual(await notesOf({ wasm: await bytes(file('relaxed')) }), []);

@@ -1,4 +1,3 @@
-/** Tests edited models: masks, heads and patches in forward, and weights. */
 import type { Attn, Encoding, ErrorCode, Tensor, TextForwardOptions, TextModel, TextModelOutput } from 'attn';
 import { load as loadWorker, AttnError as WorkerError } from 'attn/worker';
 import { assert } from 'chai';
@@ -26,7 +25,6 @@ function assertSame(got: TextModelOutput, expected: TextModelOutput, what: strin
 }
 const differs = (a: Tensor, b: Tensor) => a.data.some((value, i) => value !== b.data[i]);
 const ones = (layers: number) => tensor([layers, heads], () => 1);
-/** Multiplies head results (B,L,H·D) by factors. */
 const scaled = ({ data, dims }: Tensor, factors: readonly number[]): Tensor => ({
   data: data.map((value, i) => value * Math.fround(factors[Math.floor((i % dims[2]) / (dims[2] / heads))])),
   dims,

@@ -27,7 +27,6 @@ interface FolderCase {
 const isObject = (value: Json | undefined): value is { readonly [name: string]: Json } =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Applies a JSON merge patch (RFC 7386). */
 function merged(value: Json | undefined, patch: Json): Json {
   if (!isObject(patch)) return patch;
   const result: Record<string, Json> = isObject(value) ? { ...value } : {};
@@ -87,7 +86,6 @@ describe('model folders, compared with sentence-transformers and transformers', 
     return files;
   }
 
-  /** Computes the case's result: vectors, logits or scores. */
   async function compute(model: TextModel, { texts, options }: FolderCase, what: string): Promise<Tensor> {
     if (what === 'embedding') return model.embed(texts as readonly string[], options);
     if (what === 'logits') return model.forward(model.tokenize(texts)).logits!;
@@ -254,7 +252,6 @@ describe('model folders, compared with sentence-transformers and transformers', 
     const split = await attn.loadModel(change({ ...files }, { 'tokenizer_config.json': { split_special_tokens: true } }));
     assert.notInclude(split.tokenize('a [XX] b').tokens[0], '[XX]');
     for (const each of [model, again, split]) each.dispose();
-    // If there is an added_tokens_decoder, the two files are ignored.
     const decoder = await attn.loadModel(change({ ...files }, { 'tokenizer_config.json': { added_tokens_decoder: {} } }));
     assert.notInclude(decoder.tokenize('bad bad [YY]').tokens[0], 'bad bad');
     decoder.dispose();

@@ -1,4 +1,3 @@
-/** Tests the module MultiHeadAttention: state in both forms, initialisation, counts, rank 2. */
 import type { Attn, MultiHeadAttention, MultiHeadAttentionOptions, StateDict, Tensor } from 'attn';
 import { assert } from 'chai';
 import { assertThrows } from '../support/errors.ts';
@@ -9,7 +8,6 @@ import { assertClose, assertDims, assertSameBits, mask, product, random, reshape
 
 const E = 24;
 
-/** Options, and the state that torch has for them. */
 const forms: readonly (readonly [string, MultiHeadAttentionOptions, Readonly<Record<string, readonly number[]>>])[] = [
   ['packed', { embedDim: E, numHeads: 4 }, { in_proj_weight: [72, 24], in_proj_bias: [72], 'out_proj.weight': [24, 24], 'out_proj.bias': [24] }],
   ['packed, no bias', { embedDim: E, numHeads: 4, bias: false }, { in_proj_weight: [72, 24], 'out_proj.weight': [24, 24] }],
@@ -347,7 +345,6 @@ describe('MultiHeadAttention', () => {
       ];
       const state = grouped.stateDict();
       const repeated = new Map(state);
-      // Rows of one head of width 4, three times each.
       const order = Array.from({ length: E }, (_, i) => Math.floor(i / 12) * 4 + (i % 4));
       for (const name of ['k_proj', 'v_proj'].flatMap((p) => [`${p}.weight`, `${p}.bias`])) repeated.set(name, take(state.get(name)!, 0, order));
       whole.loadStateDict(repeated);

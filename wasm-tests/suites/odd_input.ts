@@ -1,4 +1,3 @@
-/** Tests unusual but valid input: shared memory, getters, proxies, frozen objects, arrays that grew. */
 import type { Attn, Tensor } from 'attn';
 import { assert } from 'chai';
 import { k, q, v } from '../support/catalogue.ts';
@@ -104,7 +103,6 @@ describe('unusual but valid input', () => {
     assert.deepEqual([...attn.scaledDotProductAttention(q, k, v).output.dims], [2, 3, 6]);
   });
 
-  /** Counts reads of each property, at any depth. */
   function counted<T extends object>(target: T, reads: Map<string, number>, path = ''): T {
     return new Proxy(target, {
       get(object, key) {

@@ -13,17 +13,14 @@ interface OnnxCase {
   readonly op: string;
   readonly opset: number;
   readonly attributes: Readonly<Record<string, number | string>>;
-  /** Name -> ONNX type; all are stored as F32. */
   readonly inputs: Readonly<Record<string, string>>;
   readonly expected: Readonly<Record<string, number>>;
-  /** Results that no call returns, with the reason. */
   readonly leftOut: Readonly<Record<string, string>>;
   /** Derived from this case, with caches of angles for base `theta`. */
   readonly of?: string;
   readonly theta?: number;
 }
 
-/** By ONNX names. */
 type Results = Readonly<Record<string, Tensor>>;
 
 /** One case: inputs and attributes that the test does not use are errors. */
@@ -63,7 +60,6 @@ class Running {
   }
 }
 
-/** (B,L,H,D) <-> (B,H,L,D). */
 function swapped(t: Tensor): Tensor {
   const [B, M, N, D] = t.dims;
   return tensor([B, N, M, D], (i) => {
@@ -72,7 +68,6 @@ function swapped(t: Tensor): Tensor {
   });
 }
 
-/** (B,L,H·D) -> (B,H,L,D); rank 4 is already in this form. */
 function byHead(t: Tensor, heads: number | undefined): Tensor {
   if (t.dims.length === 4) return t;
   const [B, L, width] = t.dims;
@@ -88,7 +83,6 @@ interface Attending {
   readonly query: Tensor;
   readonly key: Tensor;
   readonly value: Tensor;
-  /** Causality and window. */
   readonly placed: Pick<AttentionOptions, 'isCausal' | 'window'>;
   readonly mask: Mask | undefined;
   /** nonpad_kv_seqlen: the number of keys per batch row. */
@@ -136,7 +130,6 @@ function rowOf(given: Mask, row: number): Mask {
   return mask(given.kind, part.dims, part.data);
 }
 
-/** Computes the case by each equivalent call. */
 function attend(attn: Attn, a: Attending): Results[] {
   const run = (more: AttentionOptions): Results => {
     const r = attn.scaledDotProductAttention(a.query, a.key, a.value, { ...a.others, mask: a.mask, ...more });
@@ -236,7 +229,6 @@ function normalized(c: Running, normalize: (x: Tensor, weight: Tensor, eps: numb
   return [{ Y: reshape(y, x.dims) }];
 }
 
-/** The calls for each operator. */
 const operators: Readonly<Record<string, (c: Running) => Results[]>> = {
   Attention: attention,
   RotaryEmbedding: rotary,
@@ -272,7 +264,6 @@ describe(`ONNX ${file.metadata.onnx}: backend node tests`, () => {
     for (const { name, reason } of leftOut) assert.isNotEmpty(reason, name);
     assert.equal(new Set([...own, ...leftOut].map((c) => c.name)).size, Number(file.metadata.collected));
     assert.deepEqual([own.length, leftOut.length], [132, 19]);
-    // A substitute case has the same operator.
     for (const c of cases) if (c.of !== undefined) assert.equal(leftOut.find((each) => each.name === c.of)?.op, c.op, c.name);
     assert.hasAllKeys(Object.fromEntries(cases.map((c) => [c.op, true])), Object.keys(operators));
   });

@@ -10,7 +10,6 @@ import { Generator } from '../support/generator.ts';
 import { host, loadHere, settledHeap } from '../support/host.ts';
 import { assertSameBits, mask, random } from '../support/tensors.ts';
 
-/** Returns all results of a call in a fixed order. */
 type Call = () => readonly Tensor[];
 
 function callsOf(attn: Attn, size: number): Record<string, Call> {
@@ -140,7 +139,6 @@ function callsOf(attn: Attn, size: number): Record<string, Call> {
 const replacing: readonly string[] = ['loadStateDict', 'initialize'];
 const slack = 1024;
 
-/** Fills the heap with ever smaller embeddings until none fits. */
 function fill(attn: Attn, largest: number): Embedding[] {
   const all: Embedding[] = [];
   for (let floats = largest; floats >= 1; floats = Math.floor(floats / 2))
@@ -166,7 +164,6 @@ function plugOf(attn: Attn, floats: number): Embedding | undefined {
 }
 
 describe('out of memory', () => {
-  /** Runs calls in a hole that grows from 0 to `most` floats by `step`. */
   function holes(name: string, size: number, most: number, step: number): void {
     it(`${name}: MEMORY at every allocation, or the result`, async () => {
       const attn = await loadHere({ maximumMemory: 2 ** 23 });
@@ -273,7 +270,6 @@ describe('out of memory', () => {
         for (const [parameter, now] of gradients) {
           const before = earlier.get(parameter)!;
           const what = `${name}: ${parameter} in ${4 * free} bytes`;
-          // The same forward again doubles the gradient exactly.
           assertSameBits(now, done ? { data: before.data.map((value) => 2 * value), dims: before.dims } : before, what);
         }
       }

@@ -9,7 +9,6 @@ import { assertClose, assertDims, assertSameBits, concat, mask, random, reshape,
 type Window = readonly [number, number];
 type Past = { readonly key: Tensor; readonly value: Tensor };
 
-/** Builds the (L,S) mask that is equivalent to a window and causality. */
 function maskOfPlaces(L: number, S: number, { window: [left, right] = [-1, -1], queryOffset = 0, isCausal = false }: AttentionOptions): Mask {
   // Compares distances, so that the largest offsets are exact.
   const seen = (distance: number) =>
@@ -130,7 +129,6 @@ describe('positions of queries and keys', () => {
     });
   });
 
-  /** Slices rows [from, to) of (..,rows,width). */
   const rowsOf = (t: Tensor, from: number, to: number) => slice(t, t.dims.length - 2, from, to);
   const joined = (parts: readonly Tensor[]) => concat(parts, parts[0].dims.length - 2);
 
@@ -214,7 +212,6 @@ describe('positions of queries and keys', () => {
           assertSameBits(r.present!.value, b, `values, ${what}`);
           assert.sameMembers(Object.keys(r.trace!), Object.keys(expected.trace!));
           for (const [name, t] of Object.entries(expected.trace!)) assertSameBits(r.trace![name as 'q'], t, `${name}, ${what}`);
-          // An explicit queryOffset takes precedence over the past.
           const moved = { past: { key, value }, queryOffset: 1, isCausal: true, needWeights: true };
           assertSameResults(
             attn.scaledDotProductAttention(q, k, v, moved),
@@ -353,7 +350,6 @@ describe('positions of queries and keys', () => {
       const layer = new attn.TransformerEncoder({ ...base, numLayers: 2, rotary: {} });
       const far = new attn.TransformerEncoder({ ...base, numLayers: 2, rotary: { offset: 1000 } });
       assertClose(far.forward(x).output, layer.forward(x).output, 1e-4);
-      // Shifting only the queries changes the output.
       const moved = layer.forward(x, { queryOffset: 5 }).output;
       assert.isTrue(moved.data.some((value, i) => Math.abs(value - layer.forward(x).output.data[i]) > 1e-2));
       layer.dispose();

@@ -50,7 +50,6 @@ describe(`properties (fast-check, seed ${seed})`, () => {
         { seed, numRuns },
       ),
     );
-  /** Returns a random permutation of 0 .. n - 1. */
   const shuffled = (g: Generator, n: number) => {
     const order = Array.from({ length: n }, (_, i) => i);
     for (let i = n - 1; i > 0; i--) {

@@ -14,7 +14,6 @@ const x = random(new Generator(5), [2, 6, 12]);
 interface Case {
   readonly name: string;
   make(attn: Attn): Module;
-  /** Runs the layer on a fixed input. */
   run(layer: Module): Tensor;
 }
 
@@ -55,7 +54,6 @@ const cases: readonly Case[] = [
 
 const isInt8 = (value: Int8Tensor | Tensor): value is Int8Tensor => value.data instanceof Int8Array;
 
-/** Quantizes a two-dimensional weight as specified. */
 function nearest({ data, dims }: Tensor): { q: number[]; scale: number[] } {
   const [rows, width] = dims;
   const q: number[] = [];

@@ -87,7 +87,6 @@ describe('reference cases', () => {
       );
       assertClose(r.weights, weights, 1e-6, 'weights');
       assertClose(r.output, outputs, 1e-6, 'output');
-      // Step 6 of the article: each value times its weight; output rows are their sums.
       const wvs = r.trace!.weighted_values!;
       assert.deepEqual([...wvs.dims], [3, 3, 3]);
       for (let l = 0; l < 3; l++)

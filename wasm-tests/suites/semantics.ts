@@ -1,4 +1,3 @@
-/** Tests masks, policies, edge sizes and traces against float64 and bit for bit. */
 import type { Attn, AttentionOptions, AttentionResult, Mask, Tensor, TraceName } from 'attn';
 import { assert } from 'chai';
 import { Generator } from '../support/generator.ts';
@@ -8,7 +7,6 @@ import { assertClose, assertDims, assertSameBits, mask, product, random, reshape
 
 const [B, H, L, S, D, Dv] = [2, 3, 5, 7, 8, 6];
 
-/** Every form of mask dims; B, H and L may each be 1. */
 const maskDims: readonly (readonly number[])[] = [
   [S],
   [L, S],

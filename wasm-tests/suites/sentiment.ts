@@ -1,9 +1,7 @@
-/** Tests the bundled sentiment model on held-out texts: its answers and its accuracy. */
 import { assert } from 'chai';
 import { host, loadHere, takesLong, url } from '../support/host.ts';
 
 interface Judged {
-  /** Over all texts, by PyTorch. */
   readonly accuracy: number;
   readonly texts: readonly { readonly text: string; readonly label: 0 | 1; readonly positive: number }[];
 }

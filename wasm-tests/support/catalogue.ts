@@ -16,16 +16,13 @@ export const v = random(g, [2, 5, 6]);
 export const x = random(g, [2, 3, 8]);
 export const w = random(g, [5, 8]);
 
-/** An instance, small layers of it, and a second instance for foreign objects. */
 export interface Setting {
   readonly attn: Attn;
   readonly other: Attn;
   readonly mha: MultiHeadAttention;
   readonly layer: Encoder;
-  /** Has two layers. */
   readonly encoder: Encoder;
   readonly classifier: Classifier;
-  /** Has six rows of width 4. */
   readonly embedding: Embedding;
 }
 
@@ -36,12 +33,9 @@ export interface Entry {
   readonly call: (s: Setting) => unknown;
 }
 
-/** Options of every encoder in the catalogues. */
 export const encoderOptions = { dModel: 8, nhead: 2, dimFeedforward: 12 };
 
-/** Casts a value of a wrong type. */
 export const wrong = <T>(value: unknown): T => value as T;
-/** Formats values that JSON cannot represent. */
 const unsaid = (_: string, value: unknown) =>
   typeof value === 'bigint' ? `${value}n` : typeof value === 'number' && !Number.isFinite(value) ? String(value) : value;
 export const named = (value: unknown) =>
@@ -54,7 +48,6 @@ export const maskOf = (
   data: unknown = new Uint8Array(dims.reduce((a, b) => a * b, 1)).fill(1),
 ): unknown => ({ kind, dims, data });
 
-/** Returns the array after transferring its buffer. */
 export function detached<T extends Float32Array<ArrayBuffer> | Int32Array<ArrayBuffer> | Uint8Array<ArrayBuffer>>(data: T): T {
   structuredClone(data.buffer, { transfer: [data.buffer] });
   return data;
@@ -115,7 +108,7 @@ export class Catalogue {
           forwards().forEach((t, i) => assertSameBits(t, expected[i], `afterwards, forward ${i}`));
           const now = s.attn.info.heap.used;
           const before = used;
-          used = now; // a leak is reported once
+          used = now;
           assert.equal(now, before, 'heap in use afterwards');
         });
     });

@@ -24,7 +24,6 @@ import {
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
-/** Gradients of inputs, then traces in order. */
 function gradientTensors({ gradQuery, gradKey, gradValue, trace }: BackwardResult): Tensor[] {
   return [gradQuery, gradKey, gradValue, ...traceNames.map((name) => trace?.[name])].filter((t) => t !== undefined);
 }
@@ -142,7 +141,6 @@ function multiHeadAttention(g: Generator, attn: Attn): Call {
   return call;
 }
 
-/** Draws a row-wise function of rank 1 to 4. */
 function anyFunction(g: Generator, attn: Attn): Call {
   const call = newCall();
   const isLarge = large(g);
@@ -183,7 +181,6 @@ function anyFunction(g: Generator, attn: Attn): Call {
       case 4:
         return [attn.activationBackward(grad, x, name)];
       default:
-        // Rank 1 has no positions.
         return rank >= 2 ? [attn.applyRotaryBackward(grad, { offset, interleaved })] : [];
     }
   };
@@ -221,7 +218,6 @@ function loss(g: Generator, attn: Attn): Call {
   return call;
 }
 
-/** Trains an embedding and an attention for some steps; returns losses, weights and the optimiser's state. */
 function training(g: Generator, attn: Attn): Call {
   const N = 2 + g.below(20);
   const H = 1 + g.below(3);
@@ -275,5 +271,4 @@ const kinds = [attention, multiHeadAttention, anyFunction, training, attention, 
 
 export const backwards = 1500;
 
-/** Draws the call with this number, below `backwards`. */
 export const drawBackwardCall = (g: Generator, attn: Attn, number: number): Call => kinds[number % kinds.length](g, attn);

@@ -27,7 +27,6 @@ export interface Call {
   inputs: readonly Tensor[];
   masks: Masks;
   run(inputs: readonly Tensor[], masks: Masks): Tensor[];
-  /** Converts a layer's weights to int8. */
   quantize?(): void;
   dispose?(): void;
 }
@@ -60,7 +59,6 @@ function rowOfMask(mask: Mask | undefined, leastRank: number, at: number): Mask 
   return { kind: mask.kind, data: mask.data.slice(at * size, (at + 1) * size), dims: [1, ...mask.dims.slice(1)] };
 }
 
-/** Checks that x, a batch of one, equals row `at` of y bit for bit. */
 function isRow(x: Tensor, y: Tensor, at: number): boolean {
   const [a, b] = [wordsOf(x), wordsOf(y)];
   const start = at * a.length;
@@ -69,7 +67,6 @@ function isRow(x: Tensor, y: Tensor, at: number): boolean {
   return true;
 }
 
-/** Draws whether a call is large enough for several threads; rare because of the time. */
 export const large = (g: Generator): boolean => g.oneIn(6);
 
 /** 1 to `most`, or rarely 0. */
@@ -113,7 +110,6 @@ export function values(g: Generator, dims: Dims, factor: number): Tensor {
   return { data, dims };
 }
 
-/** Draws a mask that blocks one in `often`. */
 function maskValues(g: Generator, kind: Mask['kind'], dims: Dims, often: number): Mask {
   const data = kind === 'additive' ? new Float32Array(product(dims)) : new Uint8Array(product(dims));
   for (let i = 0; i < data.length; i++) {
@@ -146,14 +142,12 @@ export function masks(g: Generator, B: number, H: number, L: number, S: number, 
   return out;
 }
 
-/** Draws names to trace, or all except weighted_values. */
 export function trace<Name extends string>(g: Generator, everything: boolean, names: readonly Name[]): Name[] | undefined {
   return everything ? undefined : names.filter(() => g.oneIn(4));
 }
 
 export const policies = ['zero', 'nan', 'uniform'] as const;
 
-/** Draws all options of attention except masks. */
 export function attentionOptions(g: Generator, names: readonly Exclude<AttentionOptions['trace'], boolean | undefined>[number][]): AttentionOptions {
   const out: Writable<AttentionOptions> = {};
   out.isCausal = g.oneIn(3);

@@ -26,7 +26,6 @@ const runs: readonly (readonly [string, FineTuneOptions])[] = [
 
 export const fineTuningRuns = runs.length;
 
-/** Returns "hash checkpoint" per run, over the loss of each step, the result and the final weights. */
 export async function fineTuningLines(attn: Attn): Promise<string[]> {
   const lines: string[] = [];
   for (const [name, options] of runs) {

@@ -44,7 +44,6 @@ type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
 const encoderTraces = encoderTraceNames.filter((name) => !['c2c', 'c2p', 'p2c'].includes(name));
 
-/** Output, weights, traces in order, present keys and values. */
 function attentionTensors(r: AttentionResult): Tensor[] {
   const traced = traceNames.map((name) => r.trace?.[name]);
   return [r.output, r.weights, ...traced, r.present?.key, r.present?.value].filter((t) => t !== undefined);
@@ -135,7 +134,6 @@ function generalAttention(g: Generator, attn: Attn): Call {
   return finishAttention(g, call, s, Dk, (q, k, v, options) => attn.generalAttention(q, k, v, { weight }, options));
 }
 
-/** Draws training or eval mode, and a number of steps. */
 function drawMode(g: Generator) {
   const training = g.oneIn(3);
   const drawn = seed(g);
@@ -145,7 +143,6 @@ function drawMode(g: Generator) {
 
 const schemes = ['torch', 'xavier_uniform', 'xavier_normal', 'kaiming_uniform', 'kaiming_normal', 'normal'] as const;
 
-/** Draws a layer's weights from a scheme and a seed, sometimes via a state; they become the call's constants. */
 function drawWeights(g: Generator, call: Call, layer: Module): void {
   const asNew = g.oneIn(4);
   const scheme = g.pick(schemes);
@@ -266,7 +263,6 @@ function encoderOptions(g: Generator, isLarge: boolean): ClassifierOptions {
   };
 }
 
-/** Draws all options of an encoder's forward except masks; `layers` is the encoder's number of layers. */
 function forwardOptions(g: Generator, layers: number): EncoderForwardOptions {
   const out: Writable<EncoderForwardOptions> = {};
   out.isCausal = g.oneIn(4);
@@ -374,7 +370,6 @@ function anySizes(g: Generator, rank: number): number[] {
   return sizes(g, rank, large(g) ? huge[rank - 1] : small[rank - 1]);
 }
 
-/** Records a function of one tensor whose first dimension is the batch. */
 function runOne(call: Call, x: Tensor, f: (x: Tensor) => Tensor): Call {
   call.inputs = [x];
   call.batch = x.dims.length >= 2 ? x.dims[0] : 0;
@@ -608,10 +603,8 @@ const kinds = [
 const placedKinds = [placedAttention, placedMultiHeadAttention, placedEncoder];
 
 export const forwards = 12000;
-/** The last forwards use windows, softcaps, positions and pasts. */
 const placedForwards = 2000;
 
-/** Draws the call with this number, below `forwards`. */
 export const drawCall = (g: Generator, attn: Attn, number: number): Call =>
   number < forwards - placedForwards ? kinds[number % kinds.length](g, attn) : placedKinds[number % placedKinds.length](g, attn);
 

@@ -19,7 +19,6 @@ function hashOf(model: TextModel, inputs: Encoding): string {
   return hash.text();
 }
 
-/** Returns "hash checkpoint/case" of one forward each, over all of its results. */
 export async function modelLines(attn: Attn, weights: 'float32' | 'int8'): Promise<string[]> {
   const lines: string[] = [];
   for (const name of checkpoints) {

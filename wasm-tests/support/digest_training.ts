@@ -29,7 +29,6 @@ function drawBatch(g: Generator): { x: Tensor; attend: Uint8Array<ArrayBuffer>; 
   return { x: { data, dims: [B, L, E] }, attend, labels };
 }
 
-/** Hashes all losses and the final weights of 200 AdamW steps on a small classifier with dropout. */
 export function trainClassifier(attn: Attn): string {
   const g = new Generator(0x7ea10000);
   const model = new attn.TransformerClassifier({

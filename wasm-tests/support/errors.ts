@@ -3,7 +3,6 @@ import { assert } from 'chai';
 
 type ErrorClass = typeof AttnError;
 
-/** Checks that the value is an AttnError with this code, whose message contains every word. */
 export function assertIsError(
   error: unknown,
   code: ErrorCode | readonly ErrorCode[],

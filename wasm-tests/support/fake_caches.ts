@@ -50,7 +50,6 @@ export function fakeCaches(room: () => number = () => Infinity, quota = Infinity
   } as unknown as CacheStorage;
 }
 
-/** Exclusive locks. */
 function fakeLocks(): LockManager {
   const held = new Map<string, Promise<unknown>>();
   return {
@@ -81,7 +80,6 @@ export async function keyOf(address: string): Promise<string> {
   return key.href;
 }
 
-/** Runs `body` while this member of an object is `value`. */
 export async function withMember<T>(owner: object, name: string, value: unknown, body: () => Promise<T>): Promise<T> {
   const own = Object.getOwnPropertyDescriptor(owner, name);
   Object.defineProperty(owner, name, { value, configurable: true, writable: true });
@@ -93,10 +91,8 @@ export async function withMember<T>(owner: object, name: string, value: unknown,
   }
 }
 
-/** Runs `body` with another global. */
 export const withGlobal = <T>(name: string, value: unknown, body: () => Promise<T>): Promise<T> => withMember(globalThis, name, value, body);
 
-/** Runs `body` with these caches as the global ones, and with locks. */
 export function withCaches<T>(caches: CacheStorage | undefined, body: () => Promise<T>): Promise<T> {
   const run = () => withGlobal('caches', caches, body);
   return globalThis.navigator?.locks ? run() : withGlobal('navigator', { locks: fakeLocks() }, run);

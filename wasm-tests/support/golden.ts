@@ -15,18 +15,14 @@ import { assertClose, product, take } from './tensors.ts';
 
 export interface GoldenCase {
   readonly name: string;
-  /** A name of `runners`. */
   readonly op: string;
-  /** Options of the constructor, and names of its state. */
   readonly module?: Readonly<Record<string, unknown>>;
   readonly state?: readonly string[];
   readonly options: Readonly<Record<string, unknown>>;
   readonly inputs: readonly string[];
   readonly mask?: { readonly kind: Mask['kind']; readonly tensor: string };
   readonly keyPaddingMask?: { readonly kind: Mask['kind']; readonly tensor: string };
-  /** For text classifiers. */
   readonly ids?: { readonly data: readonly number[]; readonly dims: readonly number[] };
-  /** For human readers. */
   readonly texts?: unknown;
   readonly vocabulary?: unknown;
   /** Inputs generated from a seed instead of stored. */
@@ -106,7 +102,6 @@ export class Running {
     this.#state = new Set(c.state);
   }
 
-  /** Returns a tensor from the file or from a seed. */
   stored(name: string): Tensor {
     const made = this.case.generated?.[name];
     const t = made ? generate(made) : this.#tensors.get(`${this.case.name}/${name}`);
@@ -131,14 +126,12 @@ export class Running {
     return { kind: m.kind, data, dims };
   }
 
-  /** All options; the API refuses unknown ones. */
   options(): object {
     this.#options.clear();
     const { options, mask, keyPaddingMask } = this.case;
     return { ...options, ...(mask && { mask: this.#mask(mask) }), ...(keyPaddingMask && { keyPaddingMask: this.#mask(keyPaddingMask) }) };
   }
 
-  /** Returns the tensors of the state with this prefix, which is removed. */
   state(prefix = ''): Map<string, Tensor> {
     const names = [...this.#state].filter((name) => name.startsWith(prefix));
     for (const name of names) this.#state.delete(name);
@@ -241,7 +234,6 @@ const runners: Readonly<Record<string, (c: Running) => Results>> = {
   },
 };
 
-/** Runs a case and compares all of its expected results. */
 export function runCase(attn: Attn, tensors: Map<string, Tensor>, c: GoldenCase): void {
   const running = new Running(attn, tensors, c);
   if (!Object.hasOwn(runners, c.op)) assert.fail(`${c.name}: no runner for ${c.op}`);

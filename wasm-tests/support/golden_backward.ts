@@ -14,7 +14,6 @@ export interface Opened {
 
 type Gradients = { readonly trace?: { readonly [name in TraceName]?: Tensor } } & { readonly [name: string]: unknown };
 
-/** Renames gradQuery to grad_query, and traces likewise. */
 function namesOf({ trace, ...gradients }: Gradients): Results {
   const all: Results = new Map();
   for (const [name, tensor] of Object.entries(gradients))
@@ -33,7 +32,6 @@ const traceOf = (c: GoldenCase) =>
     .filter((name) => name.startsWith('trace.'))
     .map((name) => name.slice(6) as TraceName);
 
-/** Options of backward: those of forward, backward's own traces, and options absent from the forward case. */
 function attentionOptions(own: Running, forward: Running): object {
   const { dropout, seed } = own.case.options;
   if (own !== forward) own.options();
@@ -59,7 +57,6 @@ function encoderBackward(name: 'TransformerEncoderLayer' | 'TransformerEncoder' 
   return all;
 }
 
-/** `own` is the gradient case, `forward` the case with the inputs. */
 const runners: Readonly<Record<string, (own: Running, forward: Running) => Results>> = {
   linear_backward: (own, forward) => namesOf(own.attn.linearBackward(own.input('grad'), forward.input('x'), forward.input('weight'))),
   softmax_backward: (own, forward) => {
@@ -109,7 +106,6 @@ const runners: Readonly<Record<string, (own: Running, forward: Running) => Resul
   transformer_classifier_backward: (own, forward) => encoderBackward('TransformerClassifier', own, forward),
 };
 
-/** Runs a gradient case; `file` opens another file by name, or its own. */
 export function runBackward(attn: Attn, file: (name: string | undefined) => Opened, c: GoldenCase): void {
   const own = new Running(attn, file(undefined).tensors, c);
   const { tensors, cases } = file(c.of);

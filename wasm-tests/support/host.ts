@@ -8,15 +8,12 @@ export interface Host {
   readonly engine: string;
   readonly variant: 'simd' | 'relaxed';
   readonly threads: number;
-  /** Node, or an isolated page that runs the suites in a worker. */
   readonly canThread: boolean;
   readonly takesRelaxed: boolean;
   /** wasm-debug and wasm-asan are a single binary in a copy of the package, without other variants. */
   readonly build: 'release' | 'debug' | 'asan';
-  /** One set-up per engine is complete; the others skip suites that only repeat JavaScript. */
   readonly complete: boolean;
   readonly server: string;
-  /** Logs a line next to the counts. */
   note(text: string): void;
 }
 
@@ -26,10 +23,6 @@ declare global {
 
 export const host: Host = globalThis.attnHost;
 
-/**
- * Whether to run the large model and all texts: in every release set-up in Node, and in the complete one of each
- * browser.
- */
 export const takesLong = host.build === 'release' && (host.engine === 'node' || host.complete);
 
 /**
@@ -48,7 +41,6 @@ export function loadHere(options: LoadOptions = {}): Promise<Attn> {
   return load({ ...setup, ...options });
 }
 
-/** The key that compilers use for `using` in engines without Symbol.dispose. */
 export const disposeSymbol: typeof Symbol.dispose = Symbol.dispose ?? Symbol.for('Symbol.dispose');
 
 export function url(path: string): string {

@@ -15,7 +15,6 @@ function revoked(target: object): object {
   revoke();
   return proxy;
 }
-/** Throws on conversion to a string or number. */
 const unconvertible = { toString: thrower(new Error('toString')), valueOf: thrower(1), [Symbol.toPrimitive]: thrower(undefined) };
 const unreadableError = Object.defineProperty(new Error(), 'message', { get: thrower(new Error('message')) });
 
@@ -48,7 +47,6 @@ function detachedCopy(array: Float32Array): Float32Array {
   structuredClone(copy.buffer, { transfer: [copy.buffer] });
   return copy;
 }
-/** Creates a view whose buffer is resized afterwards; unchanged if the engine has no resizable buffers. */
 function resized(array: Float32Array, from: number, to: number): Float32Array {
   const buffer = Reflect.construct(ArrayBuffer, [from, { maxByteLength: 2 * from + to }]) as ArrayBuffer & { resize?(bytes: number): void };
   const view = new Float32Array(buffer);
@@ -63,7 +61,6 @@ export interface Hostile {
   readonly name: string;
   /** Creates the value that replaces a good one, or `skip` if there is none. */
   readonly of: (good: unknown) => unknown;
-  /** Valid despite its form, so the call's result is the same. */
   readonly isGood?: boolean;
 }
 export const skip = Symbol('skip');
@@ -147,10 +144,8 @@ export const hostiles: readonly Hostile[] = [
   }),
 ];
 
-/** A position in the arguments, as keys from the top. */
 export type Path = readonly (string | number)[];
 
-/** Lists every position in the arguments, down to values that are not plain objects or Arrays. */
 export function pathsOf(value: unknown, path: Path = []): Path[] {
   const below =
     isObject(value) && (Array.isArray(value) || Object.getPrototypeOf(value) === Object.prototype)
@@ -164,7 +159,6 @@ export function pathsOf(value: unknown, path: Path = []): Path[] {
 export const at = (value: unknown, path: Path): unknown =>
   path.reduce((inner, key) => (inner as Record<string | number, unknown> | undefined)?.[key], value);
 
-/** Copies the arguments with the value at one position replaced. */
 export function replaced<T>(value: T, [key, ...rest]: Path, other: unknown): T {
   if (key === undefined) return other as T;
   if (!isObject(value)) return value;

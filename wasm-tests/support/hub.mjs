@@ -9,7 +9,6 @@ import { readSafetensorsHeader } from '../../web/lib/dist/node.js';
 const plain = ['config.json', 'tokenizer.json', 'tokenizer_config.json', 'model.safetensors'];
 const pooled = [...plain, 'modules.json', 'sentence_bert_config.json', '1_Pooling/config.json'];
 
-/** Splits a checkpoint into two files. */
 function shards(file) {
   const { tensors, dataStart } = readSafetensorsHeader(file);
   const names = ['model-00001-of-00002.safetensors', 'model-00002-of-00002.safetensors'];
@@ -47,7 +46,6 @@ export function layouts(folder) {
   return {
     plain: { main: bert },
     sentences: { main: of('tiny-bert-cls', pooled) },
-    // The layout that older versions of sentence-transformers wrote.
     legacy: {
       main: {
         ...of('tiny-bert-cls', [...plain, 'sentence_bert_config.json'], '0_Transformer/'),
@@ -80,7 +78,6 @@ export function hub(folder) {
     if (found === undefined || typeof found === 'number') return (response.writeHead(found ?? 401).end(), true);
     const bytes = found[at]?.[file];
     if (!bytes) response.writeHead(404, { 'x-error-code': 'EntryNotFound' }).end();
-    // Large files redirect to another address.
     else if (!moved && file.endsWith('.safetensors'))
       response.writeHead(302, { location: `/hub-files/${repository}/${encodeURIComponent(at)}/${file}` }).end();
     else response.writeHead(200, { 'content-type': 'application/octet-stream', 'content-length': bytes.length }).end(bytes);

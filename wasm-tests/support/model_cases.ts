@@ -112,7 +112,6 @@ function cosines(actual: Tensor, expected: Tensor): number {
   return least;
 }
 
-/** Compares the numbers and the direction of an embedding. */
 export function assertEmbedding(actual: Tensor, expected: Tensor, error: number, what: string): void {
   assertClose(actual, expected, tolerance(error), what);
   assert.isAtLeast(cosines(actual, expected), 0.99999, `${what}: cosine`);
@@ -120,7 +119,6 @@ export function assertEmbedding(actual: Tensor, expected: Tensor, error: number,
 
 const isPairs = (texts: Texts): texts is readonly (readonly [string, string])[] => Array.isArray(texts[0]);
 
-/** Runs a case; returns the names of the compared results. */
 export async function runModelCase(model: TextModel, golden: ModelGolden, c: ModelCase): Promise<Set<string>> {
   const stored = (name: string) => golden.tensors.get(`${c.name}/${name}`) ?? assert.fail(`${c.name}: the file has no ${name}`);
   const expected = (name: string) => stored(`expected.${name}`);

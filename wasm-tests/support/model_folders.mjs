@@ -11,11 +11,9 @@ import { readSafetensorsHeader } from '../../web/lib/dist/node.js';
 
 const weights = 'model.safetensors';
 
-/** Chromium's message if a model folder lacks an optional file. */
 export const absentFile =
   /^error: Failed to load resource: .* status of 404 .*\/(modules|tokenizer_config|special_tokens_map|added_tokens|sentence_bert_config|config_sentence_transformers)\.json\)$/;
 
-/** Adds this many letters of metadata. */
 function enlarged(file, letters) {
   const { tensors, dataStart } = readSafetensorsHeader(file);
   let text = JSON.stringify({ ...tensors, __metadata__: { filler: 'x'.repeat(letters) } });
@@ -38,7 +36,6 @@ function cut(response, bytes, at, headers = {}, status = 200) {
   response.write(bytes.subarray(0, at), () => setTimeout(() => response.destroy(), 150 + at / 10000));
 }
 
-/** Servers that have another file in place of a required one. */
 const instead = new Map([
   ['pickle', [weights, 'pytorch_model.bin', 'PK']],
   ['sharded', [weights, 'model.safetensors.index.json', '{}']],
@@ -139,7 +136,7 @@ export function modelFolders(folder) {
   };
   const read = (name, file) => {
     if (!name.startsWith('large-') || file !== weights) return readFileSync(join(folder, normalize(name.replace(/^large-/, '')), normalize(file)));
-    if (!large.has(name)) large.set(name, enlarged(readFileSync(join(folder, normalize(name.slice(6)), weights)), 9e6)); // more than is cached in one piece
+    if (!large.has(name)) large.set(name, enlarged(readFileSync(join(folder, normalize(name.slice(6)), weights)), 9e6));
     return large.get(name);
   };
   return (request, response) => {

@@ -3,7 +3,6 @@ import { assert } from 'chai';
 
 export interface Distribution {
   readonly deviation: number;
-  /** Largest possible absolute value. */
   readonly bound: number;
 }
 export const uniform = (bound: number): Distribution => ({ deviation: bound / Math.sqrt(3), bound });

@@ -24,7 +24,6 @@ function maskValue(mask: Mask, b: number, h: number, l: number, s: number): numb
   return mask.data[(((B === 1 ? 0 : b) * H + (H === 1 ? 0 : h)) * L + (L === 1 ? 0 : l)) * S + s];
 }
 
-/** Returns the number that a mask adds to a score: 0, a finite number, or -Infinity. */
 function added(kind: Mask['kind'], value: number): number {
   if (kind === 'additive') return value;
   return (value !== 0) === (kind === 'attend') ? 0 : -Infinity;

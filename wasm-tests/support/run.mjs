@@ -3,7 +3,6 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { at, repository } from './paths.mjs';
 
-/** Runs a program with inherited output; resolves to its exit code, or rejects after a time limit. */
 export function run(program, args, { env = {}, seconds = 600, cwd = repository } = {}) {
   return new Promise((done, fail) => {
     const child = spawn(program, args, { cwd, env: { ...process.env, ...env }, stdio: ['ignore', 'inherit', 'inherit'] });
@@ -19,7 +18,6 @@ export function run(program, args, { env = {}, seconds = 600, cwd = repository }
   });
 }
 
-/** Builds examples/browser with Vite into build/wasm-tests/`name` and returns that folder. */
 export async function buildExample(name) {
   const out = at('build/wasm-tests', name);
   const code = await run(process.execPath, [

@@ -45,7 +45,6 @@ const lacking = {
   webassembly: 'delete globalThis.WebAssembly;',
   memory: "WebAssembly.instantiate = WebAssembly.instantiateStreaming = async () => { throw new RangeError('could not allocate memory'); };",
   growth: "WebAssembly.Memory.prototype.grow = () => { throw new RangeError('could not grow memory'); };",
-  // Enough for a small model.
   'much-growth': `{
     const { prototype } = WebAssembly.Memory;
     const grow = (globalThis.attnGrow ??= prototype.grow);
@@ -62,15 +61,12 @@ export function startServer({
   wasm = join(process.env.ATTN_TEST_PACKAGE ?? join(repository, 'web/lib'), 'dist'),
   isolated = false,
   withProbe = false,
-  /** Content-Security-Policy of every answer, or null for none. */
   policy = csp,
-  /** Uses the policies of the `make demo` server instead. */
   asDemo = false,
   port = 0,
   onResults,
 } = {}) {
   const wasmFile = (name) => readFileSync(join(wasm, name));
-  /** Bad files: path -> handler. */
   const fixtures = {
     '/bad/page.wasm': (_q, r) => r.writeHead(200, { 'content-type': 'text/html' }).end('<!DOCTYPE html>\n<html><title>Not found</title></html>\n'),
     '/bad/mistyped.wasm': (_q, r) => r.writeHead(200, { 'content-type': 'application/wasm' }).end('<!DOCTYPE html>\n<html></html>\n'),
@@ -82,7 +78,6 @@ export function startServer({
       const all = wasmFile('attn-simd.wasm');
       r.writeHead(200, { 'content-type': 'application/wasm' }).end(all.subarray(0, all.length >> 1));
     },
-    // Sends fewer bytes than promised: the connection breaks.
     '/bad/cut.wasm': (_q, r) => {
       const all = wasmFile('attn-simd.wasm');
       r.writeHead(200, { 'content-type': 'application/wasm', 'content-length': all.length });
@@ -91,7 +86,6 @@ export function startServer({
     '/bad/empty.wasm': (_q, r) => r.writeHead(200, { 'content-type': 'application/wasm' }).end(),
     '/bad/other-module.wasm': (_q, r) => r.writeHead(200, { 'content-type': 'application/wasm' }).end(Buffer.from([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0])),
     '/bad/forbidden.wasm': (_q, r) => r.writeHead(403, { 'content-type': 'text/plain' }).end('no'),
-    // A good file with a content type that many servers use.
     '/good/octets.wasm': (_q, r) => r.writeHead(200, { 'content-type': 'application/octet-stream' }).end(wasmFile('attn-simd.wasm')),
     '/good/slow.wasm': async (_q, r) => {
       const all = wasmFile('attn-simd.wasm');

@@ -24,7 +24,6 @@ export function mask(kind: Mask['kind'], dims: Dims, data: ArrayLike<number>): M
   return { kind, dims: [...dims], data: kind === 'additive' ? Float32Array.from(data) : Uint8Array.from(data) };
 }
 
-/** Rows [from, to) along dimension `axis`. */
 export function slice(t: Tensor, axis: number, from: number, to: number): Tensor {
   const outer = product(t.dims.slice(0, axis));
   const inner = product(t.dims.slice(axis + 1));
@@ -34,7 +33,6 @@ export function slice(t: Tensor, axis: number, from: number, to: number): Tensor
   return { data, dims: t.dims.map((d, i) => (i === axis ? to - from : d)) };
 }
 
-/** Copies the rows of dimension `axis` in the given order. */
 export function take(t: Tensor, axis: number, order: readonly number[]): Tensor {
   const outer = product(t.dims.slice(0, axis));
   const inner = product(t.dims.slice(axis + 1));
@@ -45,7 +43,6 @@ export function take(t: Tensor, axis: number, order: readonly number[]): Tensor 
   return { data, dims: t.dims.map((d, i) => (i === axis ? order.length : d)) };
 }
 
-/** Concatenates along dimension `axis`. */
 export function concat(parts: readonly Tensor[], axis: number): Tensor {
   const outer = product(parts[0].dims.slice(0, axis));
   const widths = parts.map((part) => part.data.length / outer);
@@ -64,7 +61,6 @@ export function reshape(t: Tensor, dims: Dims): Tensor {
   return { data: t.data, dims: [...dims] };
 }
 
-/** Swaps the last two dimensions. */
 export function transpose(t: Tensor): Tensor {
   const r = t.dims.length;
   const [m, n] = [t.dims[r - 2], t.dims[r - 1]];

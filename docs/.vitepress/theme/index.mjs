@@ -13,7 +13,6 @@ function tellRightly(search) {
   for (const key of search.querySelectorAll('kbd[aria-label]')) key.setAttribute('role', 'img');
   for (const item of search.querySelectorAll('li[id], li[aria-selected]')) {
     const link = item.querySelector('a');
-    // The link becomes the option; arrow keys and Enter follow it.
     for (const name of ['id', 'aria-selected'])
       if (item.hasAttribute(name)) {
         link.setAttribute(name, item.getAttribute(name));

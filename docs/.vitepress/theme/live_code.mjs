@@ -35,7 +35,6 @@ export function defineLiveCode(runner) {
       return this.#text?.value ?? this.dataset.code;
     }
 
-    /** Switches between editing and the original program. */
     #edit() {
       const shown = this.querySelector('div[class*=language-]');
       if (this.#text) {

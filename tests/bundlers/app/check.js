@@ -1,5 +1,3 @@
-// Uses attn step by step; each step reports "works" or the error.
-
 async function attempt(part) {
   try {
     return (await part()) ?? 'works';
@@ -35,7 +33,6 @@ async function model(attn, source) {
   await made.dispose();
 }
 
-/** Loaded files that only training needs. */
 const trainingFiles = () =>
   globalThis.performance?.getEntriesByType?.('resource').filter(({ name }) => /attn-train|training-|host-train/.test(name)) ?? [];
 
@@ -49,7 +46,6 @@ async function training(attn) {
   await optimizer.step();
 }
 
-/** Trains, and checks that no training file was loaded before. */
 export async function checkTraining(load, loadInWorker) {
   const results = {};
   for (const [name, each] of Object.entries({ training: load, workerTraining: loadInWorker }))
