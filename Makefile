@@ -1,5 +1,5 @@
-# A thin front door: each target sets up what it needs, and the work is done by CMake's presets and by tools/.
-# No set-up time on a second run: tools/setup leaves stamps in .setup/.
+# Each target sets up its tools first and then calls CMake presets and scripts in tools/. tools/setup leaves stamps in
+# .setup/, so a second run takes no time.
 
 JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
 bin := node_modules/.bin
@@ -7,7 +7,7 @@ BENCHMARKS ?= OFF
 
 MAKEFLAGS += --no-print-directory
 
-# What a build is made of: a step whose inputs are older than its stamp is left out.
+# Inputs of a build: it is skipped if all of them are older than its stamp.
 files = $(shell find $(1) \( -name node_modules -o -name dist \) -prune -o -type f -print 2>/dev/null)
 cxx_files := $(call files,src cmake CMakeLists.txt CMakePresets.json)
 lib_files := $(call files,web/lib) package-lock.json
@@ -19,26 +19,25 @@ page_files := $(call files,web/page testdata/models)
 help:
 	@echo 'make demo      build, print a real attention map, serve the page (PORT=8080; SERVE=0 stops after the map)'
 	@echo 'make wasm      web/lib/dist for developing: WebAssembly without threads and link-time optimization, and the scripts'
-	@echo 'make page      build/page, the page as any host of files serves it (with 24 MB of all-MiniLM-L6-v2 as int8; MODELS=0: without; URL: where it will be)'
-	@echo 'make page-figures  what the page costs in Chromium: shifts of its layout, milliseconds a move and a key, memory, the first map'
-	@echo 'make test      every kind of test once: natively, in Node, in Chromium (ALL=1: everything, in three browsers; ONLY=text: steps or tests with that in their names; AFFECTED=1: beside the usual steps those that the change since .ci/base can affect)'
-	@echo 'make coverage  which lines no test reaches, natively and in Node'
-	@echo 'make mutants   which planted bugs no test of the page and the package finds (FILES=state/lines.ts: of some files); takes hours'
+	@echo 'make page      build/page, the page as static files (with 24 MB of all-MiniLM-L6-v2 as int8; MODELS=0: without; URL: its public address)'
+	@echo 'make page-figures  cost of the page in Chromium: layout shifts, milliseconds per pointer move and key, memory, time to the first map'
+	@echo 'make test      every kind of test once: natively, in Node, in Chromium (ALL=1: everything, in three browsers; ONLY=text: steps or tests whose names contain it; AFFECTED=1: also the steps that the change since .ci/base can affect)'
+	@echo 'make coverage  lines that no test reaches, natively and in Node'
+	@echo 'make mutants   planted bugs that no test of the page and the package finds (FILES=state/compare_texts.ts: only in some files); takes hours'
 	@echo 'make package   build/attn.tgz, the npm package'
 	@echo 'make docs      build/docs, the documentation as a site, and the page with a copy of it in build/page/docs'
-	@echo 'make release   VERSION=1.2.3: all that a release has, in build/release-1.2.3, and what keeps it from being one (DRY=0: the tag; RELEASING.md)'
+	@echo 'make release   VERSION=1.2.3: the files of a release, in build/release-1.2.3, and the findings that prevent it (DRY=0: the tag; RELEASING.md)'
 	@echo 'make deb       build/deb, packages for Debian'
-	@echo 'make matrix    the package in bundlers, servers and other runtimes, which are installed for it (ROWS=text: some)'
+	@echo 'make matrix    tests the package in bundlers, servers and other runtimes, which it installs (ROWS=text: only some)'
 	@echo 'make wheel     build/attn-*.whl, the Python package for this machine'
-	@echo 'make cluster   the programs of examples/cluster on local clusters of Ray and Spark, which are installed for it (TEXTS=10000)'
-	@echo 'make bench     attn beside its peers, in WebAssembly and natively (benchmarks/README.md: HOSTS, CASES, QUICK=1, FULL=1)'
+	@echo 'make cluster   runs the programs of examples/cluster on local clusters of Ray and Spark, which it installs (TEXTS=10000)'
+	@echo 'make bench     compares attn with its peers, in WebAssembly and natively (benchmarks/README.md: HOSTS, CASES, QUICK=1, FULL=1)'
 	@echo 'make format    format the sources'
-	@echo 'make clean     remove what was built (what was set up stays in .setup/ and node_modules/)'
+	@echo 'make clean     remove build results (installed tools stay in .setup/ and node_modules/)'
 	@echo
 	@echo 'The native library alone: cmake -S . -B build/release && cmake --build build/release && cmake --install build/release'
 	@echo 'Developing: cmake --preset NAME && cmake --build --preset NAME, names with cmake --list-presets'
 
-# Without threads and link-time optimization, which take minutes; the page says so in its status. What is up to date is not built again.
 demo:
 	@tools/step 1/5 'set-up' tools/setup wasm node
 	@$(MAKE) build/wasm/package.stamp STEPS=5
@@ -63,7 +62,6 @@ wasm:
 	@$(MAKE) build/wasm/package.stamp
 
 STEPS ?= 3
-# CMake's first configuration prints what only matters when it fails.
 build/wasm/attn-train.mjs: $(cxx_files)
 	@mkdir -p build && cmake --preset wasm >build/wasm.log 2>&1 || { cat build/wasm.log; exit 1; }
 	@tools/step 2/$(STEPS) 'WebAssembly' cmake --build --preset wasm --parallel $(JOBS)
@@ -73,7 +71,6 @@ build/wasm/package.stamp: build/wasm/attn-train.mjs $(lib_files)
 	@tools/step 3/$(STEPS) 'package' node web/lib/build.mjs
 	@touch $@
 
-# Everything that is published: all variants, with threads, optimized when they are linked.
 wasm-release:
 	@tools/setup wasm node
 	@$(MAKE) build/wasm-release/package.stamp
@@ -89,7 +86,7 @@ build/wasm-release/package.stamp: build/wasm-release/attn-train.mjs $(lib_files)
 package: wasm-release
 	@node tools/package.mjs
 
-# By the compiler's name that CMake takes by itself, for ccache tells compilers apart by it.
+# Passes CMake's default compiler name, by which ccache distinguishes compilers.
 wheel:
 	@tools/setup native python
 	@tools/setup node || echo 'wheel: without Node attn.show() has a table instead of a map'
@@ -97,7 +94,7 @@ wheel:
 	  --wheel-dir build $(WHEEL_OPTIONS) .
 	@ls build/attn-*.whl
 
-# examples/cluster on local clusters of Ray and of Spark, which are installed for it (about 1 GB); TEXTS: how many.
+# Runs examples/cluster on local clusters of Ray and Spark, which it installs (about 1 GB). TEXTS: number of texts.
 cluster_pip := build/cluster-venv/bin/python -m pip --quiet --disable-pip-version-check
 cluster: wheel
 	@tools/setup models
@@ -107,25 +104,26 @@ cluster: wheel
 	@$(cluster_pip) install --no-index --no-deps --force-reinstall build/attn-*.whl
 	@build/cluster-venv/bin/python examples/cluster/check.py --texts $(or $(TEXTS),10000)
 
-# The packed package in the tools that people use, which are installed for it; ROWS=text picks those whose names match.
+# Tests the packed package in common tools, which it installs. ROWS=text selects rows by name.
 matrix: package
 	@node --test --test-reporter=spec $(if $(ROWS),'--test-name-pattern=/$(ROWS)|the table of bundlers/i') tests/bundlers/bundlers.test.mjs
 
-# The page links to it where it is there, and carries it (DOCS=0: without).
+# The page links to the documentation and includes it (DOCS=0: without).
 docs: wasm-release wheel
 	@tools/setup docs
 	@node docs/tools/site.mjs
 	@$(MAKE) page
 
-# Dry: what it changes is in build/. DRY=0 makes the tag if nothing was found; nothing here pushes or publishes.
-# MATRIX=1 runs the package in other tools as well, ONLY=npm,source,... builds a part, REPOSITORY=URL is what the package says of its source,
-# PYTHONS=python3.12,... are those that wheels are built with beside python3: 3.12's serves all later ones.
+# A dry run, which changes only build/. DRY=0 creates the tag if all checks pass; nothing is pushed or published.
+# MATRIX=1 also runs the package in other tools, ONLY=npm,source,... builds a part, REPOSITORY=URL is the source
+# address in the packages, PYTHONS=python3.12,... are further interpreters for wheels: the one of 3.12 serves all
+# later versions.
 release:
 	@tools/setup native wasm node release
 	@node tools/release.mjs '$(VERSION)' $(if $(filter 0,$(DRY)),--tag) $(if $(filter-out 0,$(MATRIX)),--matrix) \
 	  $(if $(ONLY),--only '$(ONLY)') $(if $(REPOSITORY),--repository '$(REPOSITORY)') $(if $(PYTHONS),--pythons '$(PYTHONS)')
 
-# VERSION=1.2.3 wherever a version stands, and today as the date of its section of the changelog.
+# Sets VERSION=1.2.3 everywhere, and today as its date in the changelog.
 version:
 	@tools/setup node
 	@node tools/release.mjs '$(VERSION)' --prepare
@@ -135,9 +133,8 @@ deb:
 	@node tools/deb.mjs
 
 copy_int8 := [ ! -d models/all-MiniLM-L6-v2-int8 ] || { mkdir -p build/page/models && cp -R models/all-MiniLM-L6-v2-int8 build/page/models/; }
-# The folder that is built holds the int8 files of all-MiniLM-L6-v2, too: all that a host has to serve. MODELS=0 leaves them out, and where they cannot
-# be had they are missing with a word, unless MODELS=1 insists: the page's button then asks the Hub.
-# URL says where the folder will be served: programs that show a card for a link want the picture's whole address.
+# Contains the int8 files of all-MiniLM-L6-v2. MODELS=0 omits them; if they are unavailable, the page loads them from
+# the Hub, unless MODELS=1 requires them. URL: public address, for link previews.
 page: wasm-release
 	@rm -f build/page.demo
 	@node tools/package.mjs --unweighed

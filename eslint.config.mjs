@@ -1,17 +1,17 @@
-// typescript-eslint's strictest rules, those that ask the compiler for types among them, over all TypeScript; ESLint's own over the scripts.
-//   node_modules/.bin/eslint .
+// typescript-eslint's strictest rules with type information for TypeScript, ESLint's own rules for scripts. Run with
+// node_modules/.bin/eslint .
 import js from '@eslint/js';
 import { defineConfig } from 'eslint/config';
 import ts from 'typescript-eslint';
 
-/** What scripts find in Node, and what functions find that are run in pages. */
+/** Globals of Node, and of functions that run in pages. */
 const names = [
   ...['Buffer', 'URL', 'URLSearchParams', 'TextDecoder', 'TextEncoder', 'Response', 'Headers', 'AbortController', 'WebAssembly', 'SharedArrayBuffer'],
   ...['fetch', 'structuredClone', 'setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'setImmediate', 'queueMicrotask'],
   ...['performance', 'crypto', 'console', 'process', 'navigator'],
 ];
 
-/** What scripts of the documentation find in pages, and functions that tests run there. */
+/** Globals of the documentation's page scripts, and of functions that tests run there. */
 const inPages = [
   ...['document', 'location', 'parent', 'customElements', 'addEventListener', 'removeEventListener'],
   ...['Blob', 'HTMLElement', 'MutationObserver', 'ResizeObserver'],
@@ -33,11 +33,9 @@ const inTestedPages = [
     'trustedTypes',
     'atob',
   ],
-  // The first script of pages of support/server.mjs, and axe-core.
   ...['attnProbe', 'axe'],
 ];
 
-/** Control characters are looked for to be taken out. */
 const patterns = { 'no-control-regex': 'off' };
 
 const off = (...rules) => Object.fromEntries(rules.map((rule) => [rule.includes('/') ? rule : `@typescript-eslint/${rule}`, 'off']));
@@ -46,9 +44,8 @@ export default defineConfig(
   {
     ignores: [
       ...['**/dist/', '**/node_modules/', 'build/', '.setup/', 'models/', 'examples/', 'benchmarks/', 'web/page/public/'],
-      // Data, except for the scripts that write it.
       ...['testdata/*', '!testdata/make/'],
-      // Compiled as their users would compile them, by steps of their own; and what is Vitest's, which is in no project.
+      // Compiled by separate steps, as users would; and Vitest's configuration, which is in no project.
       ...['tests/packaging/**/*.ts', 'tools/check-embind.ts', 'wasm-tests/node/*.ts'],
     ],
   },
@@ -58,26 +55,23 @@ export default defineConfig(
     extends: [js.configs.recommended, ts.configs.strictTypeChecked],
     languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
     rules: {
-      // Sizes and counts are what most messages say.
       '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true, allowBoolean: true }],
-      // `return void …`, and `return` of what gives nothing in a function that gives nothing, end it early.
+      // Allows ending a void function early with `return f()`.
       '@typescript-eslint/no-confusing-void-expression': [
         'error',
         { ignoreArrowShorthand: true, ignoreVoidOperator: true, ignoreVoidReturningFunctions: true },
       ],
       ...off('no-meaningless-void-operator'),
-      // Handlers of events show their own failures.
       '@typescript-eslint/no-misused-promises': ['error', { checksVoidReturn: { attributes: false } }],
       '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_', varsIgnorePattern: '^_' }],
-      // `!` says that a loop keeps the index inside: tensors are nothing but such.
+      // `!` marks indices that a loop keeps in range.
       ...off('no-non-null-assertion'),
-      // What an async function throws is a rejection, which is what its callers wait for.
+      // An async function without await turns exceptions into rejections.
       ...off('require-await'),
-      // Members of built-in prototypes are taken off to be called on what shadows its own; the package's need no `this`.
+      // Methods of built-in prototypes are called on objects that shadow them; the package's methods need no `this`.
       ...off('unbound-method'),
-      // A letter is a code point here.
+      // Letters are code points here.
       ...off('no-misused-spread'),
-      // The compiler knows the names that there are.
       'no-undef': 'off',
       ...patterns,
     },
@@ -85,19 +79,19 @@ export default defineConfig(
   {
     files: ['web/lib/src/**/*.ts'],
     rules: {
-      // Hosts lack what the types of the DOM and of Node say they have, and arrays what their index type says.
+      // Hosts may lack APIs that the DOM and Node types promise, and array elements may be missing.
       ...off('no-unnecessary-condition', 'no-unnecessary-type-assertion'),
     },
   },
   {
     files: ['wasm-tests/**/*.ts', 'web/page/tests/**/*.ts'],
     rules: {
-      // Goldens and reports are JSON: what does not fit fails a test.
+      // Goldens and reports are JSON: unexpected values fail a test.
       ...off('no-unsafe-assignment', 'no-unsafe-member-access', 'no-unsafe-call', 'no-unsafe-argument', 'no-unsafe-return'),
       '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true, allowBoolean: true, allowArray: true, allowNullish: true }],
-      // Bad input is made on purpose, engines lack things, and an object is forgotten by a value that nobody reads.
+      // Tests create bad input, engines lack features, and unused values hold objects for the garbage collector.
       ...off('no-dynamic-delete', 'no-base-to-string', 'no-unnecessary-condition', 'no-extraneous-class'),
-      // A cast, or a type parameter, says what a value is taken for.
+      // Casts and type parameters document the type of a value.
       ...off('no-unnecessary-type-assertion', 'no-unnecessary-type-parameters'),
       'no-sparse-arrays': 'off',
       'no-useless-assignment': 'off',

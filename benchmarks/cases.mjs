@@ -1,11 +1,10 @@
-/** The cases of cases.json: which of them run, their sizes in words and flops. Runs in Node and in pages. */
+/** Selects the cases of cases.json and computes their sizes and flops, in Node and in pages. */
 
-/** The sizes of a case's model. */
 export const shapeOf = ({ models, families }, { model }) => ({ ...models, ...families })[model];
 
 /**
- * Cases whose name holds one of the texts (all without texts), in groups that one set-up serves, without those of more GFLOP a call than
- * `most` has for their kind and without the kinds of `except`.
+ * Returns cases whose name contains one of the texts (all if there are none), grouped by set-up, without cases of more
+ * than `most` GFLOP per call for their kind, and without kinds in `except`.
  */
 export function chosen(table, { texts = [], most = {}, except = [] } = {}) {
   const groups = new Map();
@@ -21,15 +20,15 @@ export function chosen(table, { texts = [], most = {}, except = [] } = {}) {
   return groups;
 }
 
-/** Products of scores and of columns of positions: DeBERTa's are of content and position, position and content, content and content. */
+/** Number of score products: DeBERTa has content-position, position-content and content-content. */
 const scoreProducts = (family) => (family === 'deberta-v2' ? 3 : 1);
-/** Linear maps between the width and the feed-forward network's: one more where one half is the other's gate. */
+/** Linear maps of the feed-forward network; gated ones have one more. */
 const feedForwardMaps = (family) => (['nomic_bert', 'jina_bert', 'gte', 'modernbert'].includes(family) ? 3 : 2);
 
-/** Of S keys the share that a row sees up to so many places from it. */
+/** Fraction of S keys that a row sees within this distance. */
 const insideWindow = (S, places) => 1 - (Math.max(0, S - places) * Math.max(0, S - places - 1)) / S ** 2;
 
-/** Multiplications and additions of one call: two for each multiply-add of its matrix products; softmax, norms and activations are not counted. */
+/** Flops of one call: two per multiply-add of matrix products, without softmax, norms and activations. */
 export function flops({ kind, M, K, N, B, H, S, D, E, shape }) {
   const attention = (batch, length, width) => 4 * batch * length * length * width;
   const projections = (batch, length, width) => 8 * batch * length * width * width;
@@ -49,21 +48,21 @@ export function flops({ kind, M, K, N, B, H, S, D, E, shape }) {
       return linear + attended * (1 + scoreProducts(family)) * (attention(B, S, E) / 2);
     }
     default:
-      return 0; // the worked example is about the cost of a call
+      return 0; // the worked example measures overhead
   }
 }
 
-/** Bytes of the packed weights that one call reads, all of them once: of encoders only, whose every call asks for more than a cache holds. */
+/** Bytes of packed weights that one call reads; only for encoders, which exceed every cache. */
 export const weightBytes = ({ kind, int8, shape }) =>
   kind === 'encoder' ? shape.layers * (4 * shape.E ** 2 + 2 * shape.E * shape.F) * (int8 ? 1 : 4) : 0;
 
-/** Of a text model: its published files, or those that `attn convert` makes of them. */
+/** Folder of a text model: its published files, or those that `attn convert` writes. */
 export const folderOf = ({ checkpoint, files }) => (files ? `${checkpoint}-${files}` : checkpoint);
 
-/** The name without " weights" or the part of a training step: those belong side by side. */
+/** The name without " weights" or the part of a training step, which are compared with each other. */
 export const pairName = ({ name, part }) => (part ? name.slice(0, -part.length - 1) : name.replace(/ weights$/, ''));
 
-/** Numbers in [-1, 1), the same for the same seed. */
+/** Numbers in [-1, 1), determined by the seed. */
 export function numbers(count, seed = 1) {
   const values = new Float32Array(count);
   let state = seed >>> 0;

@@ -1,9 +1,9 @@
 /**
- * node benchmarks/cold_start.mjs [RUNS]: how long attn takes from nothing to the first result, the worked example's; no weights. As JSON on
- * standard output. In Node each run is a process of its own, timed from its first statement, before the package is imported. In Chromium each
- * run has a browser and a profile of its own; a page on localhost imports the package as it is in web/lib/dist, and the time is the page's own,
- * which begins with the navigation to it; script_ms of that had passed before the page's first statement ran, which is the browser's own.
- * Compressed as a server would send it, nothing cached.
+ * node benchmarks/cold_start.mjs [RUNS]: measures the time from nothing to the first result of the worked example,
+ * without weights; prints JSON. In Node each run is a separate process, timed from its first statement, before the
+ * package is imported. In Chromium each run has a new browser and profile; a page on localhost imports web/lib/dist,
+ * compressed and uncached, and is timed from navigation. script_ms is the browser's own time before the page's first
+ * statement.
  */
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -18,7 +18,7 @@ import { summary } from './wasm/measure.mjs';
 const dist = fileURLToPath(new URL('../web/lib/dist/', import.meta.url));
 const goal = 100;
 
-/** The worked example; `done` gets its first number, known from paper, and the time. */
+/** The worked example; `done` gets the known first number and the time. */
 const example = (from) => `
 const { load } = await import(${JSON.stringify(from)});
 const attn = await load();
@@ -39,7 +39,6 @@ function checked({ first, ...times }) {
   return times;
 }
 
-/** Serves the page and the package. */
 function serve() {
   const types = { '.js': 'text/javascript', '.mjs': 'text/javascript', '.wasm': 'application/wasm' };
   const compressed = new Map();
@@ -90,14 +89,14 @@ async function measure(host, runs, once) {
   return script === undefined ? record : { ...record, script_ms: round(times('script').median_ms) };
 }
 
-/** Records for Node and, where there is one, Chromium. */
+/** Returns records for Node and, if available, Chromium. */
 export async function coldStart(runs = 10) {
   const records = [await measure('node', runs, node)];
   if (missing('chromium').length === 0) {
     const server = await serve();
     try {
       const url = `http://127.0.0.1:${server.address().port}/`;
-      await chromium(url); // the files are compressed, and the browser's own are in the disk's cache
+      await chromium(url); // compresses the files, and loads the browser into the disk cache
       records.push(await measure('chromium', runs, () => chromium(url)));
     } finally {
       server.close();

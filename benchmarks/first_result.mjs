@@ -1,6 +1,7 @@
 /**
- * node benchmarks/first_result.mjs [ENTRY...]: seconds from an empty folder with one file in it (the npm package, the wheel, the source archive) to what
- * the first program of its guide prints. Commands are those of the guides; ccache is off. Of npm, wheel, source; default all.
+ * node benchmarks/first_result.mjs [ENTRY...]: measures seconds from an empty folder with one file (npm package, wheel
+ * or source archive) to the output of the guide's first program, by the guide's commands without ccache. ENTRY is npm,
+ * wheel or source; default all.
  */
 import { strict as assert } from 'node:assert';
 import { execFileSync } from 'node:child_process';
@@ -16,14 +17,13 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const guide = (name) => blocksOf(readFileSync(join(root, `docs/guide/${name}.md`), 'utf8'));
 const firstOf = (blocks, language) => blocks.find((each) => each.language === language);
 
-/** The newest file in build/ with such a name. */
 function built(pattern, how) {
   const files = readdirSync(join(root, 'build')).filter((name) => pattern.test(name));
   if (files.length === 0) throw new Error(`there is no such file in build/: ${how}`);
   return join(root, 'build', files.sort((a, b) => statSync(join(root, 'build', b)).mtimeMs - statSync(join(root, 'build', a)).mtimeMs)[0]);
 }
 
-/** What one has: a file; its commands in turn, the last of which prints `output`; and the program that they find. */
+/** Each entry: a file, commands of which the last prints `output`, and the program. */
 const entries = {
   npm() {
     const file = built(/^attn\.tgz$/, 'make package');
@@ -34,7 +34,7 @@ const entries = {
   wheel() {
     const file = built(/^attn-.*\.whl$/, 'make wheel');
     const program = { ...firstOf(guide('python'), 'python'), name: 'first.py' };
-    // What pip would choose by itself for the wheel, by its digest.
+    // The numpy that pip would choose for the wheel, pinned by digest.
     const numpy = { name: 'numpy.txt', text: /^numpy==[^]*?(?=^\w)/m.exec(readFileSync(join(root, 'python/requirements.txt'), 'utf8'))[0] };
     const commands = [
       'python3 -m venv venv',

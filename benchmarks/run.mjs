@@ -1,6 +1,6 @@
 /**
- * node benchmarks/run.mjs: the cases in every host, then the report in build/bench. HOSTS, CASES, QUICK and FULL in the environment narrow
- * or widen it (README.md). Everything must have been built: make bench does that.
+ * node benchmarks/run.mjs: runs the cases in every host and writes the report to build/bench. HOSTS, CASES, QUICK and
+ * FULL select cases (README.md). `make bench` builds everything first.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -17,7 +17,7 @@ const repository = fileURLToPath(new URL('..', import.meta.url));
 const folder = join(repository, 'build/bench');
 const { table, hosts, options } = await settings();
 
-/** Runs a Node program; each line of its standard output goes to onLine. */
+/** Runs a Node program; passes each line of its output to onLine. */
 function program(args, onLine) {
   return new Promise((done, fail) => {
     const child = spawn(process.execPath, args, { cwd: repository, stdio: ['ignore', onLine ? 'pipe' : 'inherit', 'inherit'] });
@@ -27,7 +27,7 @@ function program(args, onLine) {
   });
 }
 
-/** Node 20 takes relaxed SIMD with this only; newer versions neither need it nor know it. */
+/** Node 20 needs this flag for relaxed SIMD; newer versions do not recognise it. */
 const flag = '--experimental-wasm-relaxed-simd';
 const relaxed = spawnSync(process.execPath, [flag, '-e', '0']).status === 0 ? [flag] : [];
 
@@ -55,7 +55,7 @@ const wanted = (host) => hosts.length === 0 || hosts.includes(host);
 for (const name of hosts)
   if (!(name in runners) && name !== 'native') throw new Error(`no host '${name}': ${[...Object.keys(runners), 'native'].join(' ')}`);
 
-/** After every host, so that a run that is broken off leaves what it has. */
+/** Writes after every host, so that an interrupted run leaves results. */
 function write() {
   const [{ model }] = cpus();
   const results = {

@@ -1,4 +1,4 @@
-/** What the environment asks for: HOSTS and CASES (texts with commas between), QUICK=1 and FULL=1. */
+/** Reads the environment: HOSTS and CASES (comma-separated texts), QUICK=1 and FULL=1. */
 import { readFile } from 'node:fs/promises';
 
 const words = (value) =>
@@ -7,7 +7,7 @@ const words = (value) =>
     .map((word) => word.trim())
     .filter(Boolean);
 
-/** By kind: calls of more GFLOP take too long for a run of everything in WebAssembly, so only FULL=1 has them there. */
+/** Longest calls in WebAssembly in GFLOP by kind; FULL=1 includes longer ones. */
 const most = { sdpa: 60, encoder: 25 };
 
 export async function settings(environment = process.env) {

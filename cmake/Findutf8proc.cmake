@@ -1,4 +1,4 @@
-# utf8proc where its header and library are: few of its packages bring CMake files. Installed beside attn's own package, whose users link it too.
+# Few packages of utf8proc contain CMake files. Installed with attn, because users link utf8proc as well.
 find_path(utf8proc_INCLUDE_DIR utf8proc.h)
 find_library(utf8proc_LIBRARY NAMES utf8proc utf8proc_static)
 if(utf8proc_INCLUDE_DIR)

@@ -1,4 +1,5 @@
-# The toolchain of the preset native-arm64: Debian's cross compiler, the libraries that tools/setup has unpacked, and QEMU, which runs what comes out.
+# Toolchain of the preset native-arm64: Debian's cross compiler, libraries unpacked by tools/setup, and QEMU to run
+# the programs.
 
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
@@ -12,7 +13,7 @@ endif()
 set(CMAKE_CXX_COMPILER ${attn_arm64_compiler})
 set(CMAKE_CROSSCOMPILING_EMULATOR ${attn_qemu} -L /usr/${CMAKE_LIBRARY_ARCHITECTURE})
 
-# Libraries are the compiler's and those unpacked; packages of headers alone are this machine's, which come last.
+# Header-only packages come from this machine, after the libraries of the target.
 set(CMAKE_FIND_ROOT_PATH ${attn_arm64_libraries} /usr/${CMAKE_LIBRARY_ARCHITECTURE})
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)

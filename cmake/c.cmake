@@ -1,4 +1,3 @@
-# libattn_c: attn/c.h as a shared library, which has the whole of attn inside and shows nothing else.
 add_library(attn_c SHARED
   src/c/attention.cpp
   src/c/handles.cpp

@@ -1,15 +1,15 @@
-# ccache where it is found, unless a launcher was named (-DCMAKE_CXX_COMPILER_LAUNCHER= means none). It sees paths relative to
-# the folder of the project, so that what one clone compiled serves every other.
+# Uses ccache if it is installed and no launcher is set (-DCMAKE_CXX_COMPILER_LAUNCHER= disables it). Paths are
+# relative to the project, so that all clones share the cache.
 find_program(ATTN_CCACHE ccache NO_CMAKE_FIND_ROOT_PATH DOC "Keeps what was compiled; empty when it is not there")
 mark_as_advanced(ATTN_CCACHE)
 
-# attn_ccache(VARIABLE [NAME=VALUE...]): the words before a compiler that make ccache call it; none without ccache.
+# attn_ccache(VARIABLE [NAME=VALUE...]): the launcher command, empty without ccache.
 function(attn_ccache variable)
   set(${variable} "" PARENT_SCOPE)
   if(ATTN_CCACHE)
     set(${variable} ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${ATTN_CCACHE_ROOT} CCACHE_NOHASHDIR=1
-      # What ccache asks for with precompiled headers. Not the ages of what is included: a header that changes while it is
-      # compiled would be kept under its new content.
+      # Required for precompiled headers. Not the modification times of headers: one that changes during compilation
+      # would be cached under its new content.
       CCACHE_SLOPPINESS=pch_defines,time_macros
       ${ARGN} ${ATTN_CCACHE} PARENT_SCOPE)
   endif()

@@ -1,6 +1,5 @@
-// node collect-wasm.mjs FOLDER VARIANT=GLUE...: puts what the links have made into FOLDER, one glue file for each name
-// and one attn-VARIANT.wasm for each variant, after checking that links that share a name or a variant agree. --release: and that no
-// text in them asks for more of snprintf than src/bindings/libc.cpp answers.
+// node collect-wasm.mjs FOLDER VARIANT=GLUE...: copies glue and attn-VARIANT.wasm into FOLDER, if links that share
+// one produced the same file. --release also refuses printf formats that src/bindings/libc.cpp does not support.
 import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 
@@ -17,7 +16,7 @@ function keep(map, name, bytes, from) {
   map.set(name, { bytes, from });
 }
 
-// Read by hand: Node 20 compiles a relaxed module only with a flag that newer versions refuse.
+// Not WebAssembly.Module: Node 20 compiles a relaxed module only with a flag that newer versions refuse.
 class Reader {
   constructor(bytes, at = 0) {
     this.bytes = bytes;
@@ -50,15 +49,13 @@ function* sections(bytes) {
   }
 }
 
-/** What a data section puts into memory, by segment. */
 function* segments(content) {
   const reader = new Reader(content);
   for (let count = reader.number(); count > 0; --count) {
     const kind = reader.number();
     if (kind > 1) throw new Error(`a data segment of kind ${kind}`);
-    // An active one has its address: i32.const, a number, end.
     if (kind === 0) {
-      if (reader.byte() !== 0x41) throw new Error('a data segment whose address is no constant');
+      if (reader.byte() !== 0x41) throw new Error('a data segment whose address is not a constant');
       reader.number();
       reader.byte();
     }
@@ -66,13 +63,14 @@ function* segments(content) {
   }
 }
 
-// Formats of printf in a module: snprintf answers %g; those of the JSON reader and of std::system_error are words that nobody gets to see; the
-// others are what the C++ runtime says before it ends the program, and libc.cpp has no part in that. Embind has %p in place of the names of types.
+// snprintf supports only %g. The JSON reader and std::system_error use formats for messages that are never shown; the
+// C++ runtime prints others itself before it aborts; Embind prints %p instead of type names.
 const knownFormats = ['%g', '%p', '<U+%.4X>', 'Unknown error %d', '%s:%d: %s', /^terminating due to %s /, /^%s failed to /];
 
 function unknownFormats(bytes) {
   const data = [...sections(bytes)].filter(({ id }) => id === 11).flatMap(({ content }) => [...segments(content)]);
-  // Strings lie one NUL apart. Two letters between zeros, or at the start of a segment, are a number of 32 bits, mostly an address.
+  // A NUL separates strings. Two letters between zeros or at the start of a segment are a 32-bit number, usually an
+  // address.
   const all = data.map((segment) => `\0\0${segment.toString('latin1')}`).join('\0\0');
   const isNumber = (index) => all.slice(index - 2, index) === '\0\0' && all.slice(index + 2, index + 4) === '\0\0';
   const texts = [...all.matchAll(/[ -~]+/g)].filter(({ 0: text, index }) => text.length !== 2 || !isNumber(index)).map(([text]) => text);
@@ -88,8 +86,8 @@ for (const link of links) {
   const name = basename(path);
   const wasm = name.replace(/\.mjs$/, '.wasm');
 
-  // web/lib always says where the binary comes from. The glue's own guess, a file beside it, does not exist under that
-  // name, and bundlers would look for it.
+  // web/lib always passes the location of the binary. The default in the glue is a file name that does not exist, and
+  // that bundlers would look for.
   const text = readFileSync(path, 'utf8');
   const guess = new RegExp(String.raw`new URL\(["']${wasm}["'], ?import\.meta\.url\)\.href`, 'g');
   if (text.match(guess)?.length !== 1) throw new Error(`${path}: expected exactly one URL of ${wasm}`);
@@ -99,7 +97,7 @@ for (const link of links) {
   const bytes = readFileSync(path.replace(/\.mjs$/, '.wasm'));
   const said = [...sections(bytes)].filter(({ id, name }) => id === 0 && name === 'attn').map(({ content }) => content.toString('utf8'));
   if (said.length !== 1 || said[0] !== variant) {
-    throw new Error(`${path}: custom section "attn" holds ${JSON.stringify(said)}, expected ["${variant}"]`);
+    throw new Error(`${path}: custom section "attn" contains ${JSON.stringify(said)}, expected ["${variant}"]`);
   }
   const formats = release ? unknownFormats(bytes) : [];
   if (formats.length) throw new Error(`${path}: src/bindings/libc.cpp does not print ${JSON.stringify(formats)}`);

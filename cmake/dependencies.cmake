@@ -1,6 +1,5 @@
-# The libraries attn is built on, headers all but utf8proc. What is missing is named together with the way to get it.
 
-# attn_find(PACKAGE VERSION TARGET): find_package, else what to install.
+# attn_find(PACKAGE VERSION TARGET): find_package, or an error with installation instructions.
 macro(attn_find package version target)
   if(NOT TARGET ${target})
     find_package(${package} ${version} QUIET)
@@ -15,7 +14,8 @@ if(NOT EMSCRIPTEN)
   set(THREADS_PREFER_PTHREAD_FLAG ON)
   find_package(Threads REQUIRED)
   attn_find(xsimd 13 xsimd)
-  # xtensor before 1.0 calls every minor version incompatible; src/attn/tensor takes both layouts of its headers.
+  # Releases of xtensor before 1.0 report every minor version as incompatible; src/attn/tensor supports both header
+  # layouts.
   attn_find(xtensor "" xtensor)
   if(DEFINED xtensor_VERSION AND xtensor_VERSION VERSION_LESS 0.25)
     message(FATAL_ERROR "attn needs xtensor 0.25 or newer; ${xtensor_DIR} has ${xtensor_VERSION}. On Debian 12, as root: tools/setup native.")
@@ -25,8 +25,8 @@ if(NOT EMSCRIPTEN)
   attn_find(utf8proc 2.1 utf8proc::utf8proc)
   list(POP_BACK CMAKE_MODULE_PATH)
 else()
-  # Cross-compiling, find_package does not look at the machine's libraries, and -I/usr/include would put the machine's
-  # C library before Emscripten's. So a folder of the build tree holds links to just these headers.
+  # find_package ignores the libraries of this machine when cross-compiling, and -I/usr/include would precede
+  # Emscripten's C library. Therefore a folder in the build tree links only to these headers.
   set(ATTN_WASM_INCLUDE ${CMAKE_BINARY_DIR}/include)
   file(MAKE_DIRECTORY ${ATTN_WASM_INCLUDE})
   foreach(library xsimd xtensor xtl nlohmann)

@@ -1,6 +1,5 @@
-// Embind registers every type it knows when a module starts, and its classes can do more than those of the bindings. Types that no binding
-// takes or returns are passed over; what no binding needs of the others (strings that go in, values read from memory, overloads, base
-// classes, smart pointers, a second handle to an object) stays out of the glue. The names are those of Emscripten's src/embind/embind.js.
+// Removes unused types and features of Embind (strings as arguments, values read from memory, overloads, base
+// classes, smart pointers, second handles) from the glue. The names are those of Emscripten's src/embind/embind.js.
 addToLibrary({
   _embind_register_bigint__deps: [],
   _embind_register_bigint: (type, name, size, least, most) => {},
@@ -27,7 +26,6 @@ addToLibrary({
   $integerReadValueFromPointer: (name, size, signed) => {},
   $floatReadValueFromPointer: (name, size) => {},
 
-  // Mistakes in the bindings, which the first start of the module shows.
   $throwUnboundTypeError__deps: ['$throwBindingError'],
   $throwUnboundTypeError: (message, types) => throwBindingError(message),
   $ensureOverloadTable: (owner, method, name) => throwBindingError(`${name} is bound twice`),

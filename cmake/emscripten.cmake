@@ -1,5 +1,5 @@
-# The toolchain of the wasm presets: finds an Emscripten that is new enough and hands over to its own toolchain file.
-# A user's own (EMSDK, or emcc on PATH) comes before Debian's, as in tools/setup.
+# Toolchain of the wasm presets: finds a recent enough Emscripten. A user's own one (EMSDK, or emcc on PATH) precedes
+# Debian's, as in tools/setup.
 
 set(attn_emscripten_oldest 3.1.69)
 find_program(attn_emcc emcc NO_CACHE)
@@ -27,8 +27,8 @@ if(NOT DEFINED EMSCRIPTEN_ROOT_PATH)
 endif()
 include(${EMSCRIPTEN_ROOT_PATH}/cmake/Modules/Platform/Emscripten.cmake)
 
-# clang 19 nests some exception handlers in the order of addresses in its own memory: with those randomised, two builds of
-# one source in one folder may differ in a few bytes. Where the system lets it, it runs without.
+# clang 19 orders some exception handlers by memory addresses: with address randomisation, two builds of the same
+# source may differ in a few bytes.
 find_program(attn_setarch setarch NO_CACHE)
 if(attn_setarch)
   execute_process(COMMAND ${attn_setarch} ${CMAKE_HOST_SYSTEM_PROCESSOR} -R true RESULT_VARIABLE attn_setarch_failed OUTPUT_QUIET ERROR_QUIET)
@@ -38,13 +38,12 @@ if(attn_setarch)
 endif()
 if(NOT DEFINED CACHE{CMAKE_CXX_COMPILER_LAUNCHER})
   include(${CMAKE_CURRENT_LIST_DIR}/ccache.cmake)
-  # ccache knows clang by its name, and would take the age of the script em++ for the compiler's.
+  # ccache recognises clang by name, and would compare the time stamp of the script em++ instead of the compiler's
+  # version.
   attn_ccache(CMAKE_CXX_COMPILER_LAUNCHER CCACHE_COMPILERTYPE=clang CCACHE_COMPILERCHECK=string:${attn_emscripten_version})
 endif()
 list(PREPEND CMAKE_CXX_COMPILER_LAUNCHER ${attn_no_randomisation})
 
-# Linking calls two more programs. tools/setup has put a Binaryen beside Debian's Emscripten, whose own is too old;
-# --emit-tsd calls tsc, which is among the npm packages.
 get_filename_component(attn_root ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
 set(CMAKE_CXX_LINKER_LAUNCHER ${attn_no_randomisation} ${CMAKE_COMMAND} -E env --modify PATH=path_list_prepend:${attn_root}/cmake/bin)
 if(EMSCRIPTEN_ROOT_PATH STREQUAL "/usr/share/emscripten" AND EXISTS ${attn_root}/.setup/binaryen/bin/wasm-opt)

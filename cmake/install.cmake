@@ -1,4 +1,3 @@
-# find_package(attn CONFIG REQUIRED), target attn::attn.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -7,7 +6,7 @@ install(TARGETS attn EXPORT attn-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIB
 if(ATTN_BUILD_COMMAND)
   install(TARGETS attn_command DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
-# From there to where everything is: cmake --install may be told another place than it was configured for.
+# Relative, because `cmake --install` may use another prefix than the one configured.
 file(RELATIVE_PATH ATTN_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(${PROJECT_SOURCE_DIR}/cmake/attn.pc.in ${PROJECT_BINARY_DIR}/attn.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/attn.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
@@ -17,7 +16,6 @@ if(ATTN_BUILD_C)
   configure_file(${PROJECT_SOURCE_DIR}/cmake/attn_c.pc.in ${PROJECT_BINARY_DIR}/attn_c.pc @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/attn_c.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endif()
-# What is compiled in has licences of its own.
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/THIRD_PARTY_NOTICES.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/attn)
 install(EXPORT attn-targets NAMESPACE attn:: DESTINATION ${ATTN_PACKAGE_FOLDER})
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/attn-config.cmake.in ${PROJECT_BINARY_DIR}/attn-config.cmake

@@ -1,5 +1,3 @@
-# The library's sources, the flags that every one of them is compiled with, and the kernels, one object library per
-# architecture.
 
 set(ATTN_SOURCES
   src/attn/io/json.cpp
@@ -72,7 +70,7 @@ set(ATTN_SOURCES
   src/attn/tensor/shape.cpp
   src/attn/tensor/state.cpp
   src/attn/tensor/text.cpp)
-# What attn.hpp includes, and so what is installed; the other headers are the library's own.
+# Headers included by attn.hpp, which are installed; all others are private.
 set(ATTN_HEADERS
   src/attn/attn.hpp
   src/attn/core.hpp
@@ -125,8 +123,6 @@ set(ATTN_HEADERS
   src/attn/tensor/tensor.hpp
   src/attn/tensor/text.hpp
   src/attn/tensor/view.hpp)
-# Gradients, losses, optimisers and schedules. Nothing of a forward refers to them. Natively they are part of the library; in WebAssembly they
-# are in the binaries for training alone (wasm.cmake).
 set(ATTN_BACKWARD_SOURCES
   src/attn/kernels/dispatch_backward.cpp
   src/attn/layers/embedding_backward.cpp
@@ -163,7 +159,7 @@ set(ATTN_BACKWARD_SOURCES
   src/attn/train/optimizer.cpp
   src/attn/train/schedules.cpp
   src/attn/train/sgd.cpp)
-# A root of a vector's numbers at once: nobody asks errno whether one was below 0.
+# Allows vectorized square roots: errno is not used.
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/attn/train/adam.cpp PROPERTIES COMPILE_OPTIONS -fno-math-errno)
 set(ATTN_BACKWARD_HEADERS
   src/attn/models/attribution.hpp
@@ -182,7 +178,7 @@ set(ATTN_BACKWARD_HEADERS
   src/attn/train/optimizer.hpp
   src/attn/train/schedules.hpp
   src/attn/train/sgd.hpp)
-# What is native only: contexts, large pages, and the tokenizer, which is TypeScript in the package.
+# Native only: contexts, large pages, and the tokenizer, which the package has in TypeScript.
 if(NOT EMSCRIPTEN)
   list(APPEND ATTN_SOURCES ${ATTN_BACKWARD_SOURCES})
   list(APPEND ATTN_HEADERS ${ATTN_BACKWARD_HEADERS})
@@ -225,7 +221,7 @@ if(NOT EMSCRIPTEN)
     src/attn/models/text_tasks.hpp src/attn/parallel/executor.hpp
     src/attn/tensor/large_pages.hpp)
 endif()
-# The parts of a tokenizer name their functions alike, so a unity build (CMAKE_UNITY_BUILD, of the presets) compiles them one by one.
+# These files have functions of the same names, so they cannot share a unity file.
 foreach(part IN ITEMS decoders model normalizers post_processor pre_tokenizers tokenizer_file)
   set_source_files_properties(${PROJECT_SOURCE_DIR}/src/attn/io/tokenizer/${part}.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endforeach()
@@ -233,29 +229,27 @@ list(TRANSFORM ATTN_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/)
 list(TRANSFORM ATTN_BACKWARD_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/)
 list(TRANSFORM ATTN_HEADERS PREPEND ${PROJECT_SOURCE_DIR}/)
 
-# attn_compile_options(TARGET): what the library's own sources, and programs beside them, are compiled with. Those of the library itself are
-# compiled with ATTN_VIEWS_ONLY as well: xtensor is the interface that users compile, in their configuration of it, and nothing of it is inside.
+# attn_compile_options(TARGET): options for the library and its programs. The library itself is also compiled with
+# ATTN_VIEWS_ONLY: xtensor is used only in headers, which users compile with their own configuration.
 function(attn_compile_options target)
   target_compile_features(${target} PUBLIC cxx_std_20)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src)
   target_compile_options(${target} PRIVATE
-    # Infinities and NaN are part of what attn computes with, whatever the project around it asks of its compiler. kernels.hpp sees to it.
+    # attn computes with infinities and NaN, even if the including project enables fast math. kernels.hpp checks it.
     -fno-fast-math
-    # The compiler never fuses a·b + c by itself: the same source must give the same bits everywhere.
+    # No fusing of a·b + c: the same source must give the same bits everywhere.
     -ffp-contract=off
-    # No path of this machine in assertions or debug information: the same source gives the same file anywhere.
+    # Reproducible builds: no local paths in assertions and debug information.
     -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=
     -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion
-    # Option structs are meant to be named in part: {.is_causal = true}.
     -Wno-missing-field-initializers
-    # clang takes the buffer of libstdc++ 12's own std::stable_sort for ours.
+    # clang warns about std::stable_sort of libstdc++ 12.
     $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>
     $<$<BOOL:${ATTN_WERROR}>:-Werror>)
   attn_sanitize(${target})
 endfunction()
 
-# Code that a sanitizer looks at; those that link it are looked at when they ask for it themselves.
 if(ATTN_SANITIZE)
   set(attn_sanitizer -fsanitize=${ATTN_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
 endif()
@@ -266,9 +260,9 @@ function(attn_sanitize target)
   endif()
 endfunction()
 
-# attn_add_kernels(TARGET SOURCE ARCH FLAG...): a source of kernels compiled for one architecture. Inline functions of other headers must be inlined: as symbols of
-# their own they would be in that architecture's instructions, and the linker could take them for everyone's (tools/check-symbols.mjs). A
-# Debug build, one of no type and one for a sanitizer optimize this file nevertheless.
+# attn_add_kernels(TARGET SOURCE ARCH FLAG...): compiles a kernel source for one architecture. Inline functions of
+# other headers must be inlined, hence optimized in every build type: the linker could use their symbols for all
+# callers (tools/check-symbols.mjs).
 function(attn_add_kernels target source arch)
   add_library(${target} OBJECT ${PROJECT_SOURCE_DIR}/src/attn/kernels/${source})
   attn_compile_options(${target})
@@ -283,7 +277,7 @@ function(attn_add_kernels target source arch)
   endif()
 endfunction()
 
-# Which architectures are compiled in; kernels/dispatch.cpp picks among them at run time. The first is what every processor of the kind has.
+# kernels/dispatch.cpp chooses an architecture at run time. Every processor supports the first one.
 if(EMSCRIPTEN)
   set(attn_architectures wasm)
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$" AND CMAKE_SIZEOF_VOID_P EQUAL 8)
@@ -302,8 +296,8 @@ if(ATTN_MAX_ARCH)
   math(EXPR attn_last "${attn_last} + 1")
   list(SUBLIST attn_architectures 0 ${attn_last} attn_architectures)
 endif()
-# Instrumented kernels take minutes to compile: under a sanitizer there are the least and what this machine chooses. They have no threads: for
-# ThreadSanitizer the least will do.
+# Instrumented kernels take minutes to compile: sanitizers get the first architecture and this machine's,
+# ThreadSanitizer only the first.
 if(ATTN_SANITIZE AND "sse4_2" IN_LIST attn_architectures)
   set(attn_architectures sse4_2)
   if(EXISTS /proc/cpuinfo AND NOT ATTN_SANITIZE MATCHES thread)
@@ -322,7 +316,6 @@ set(ATTN_FLAGS_sse4_2 -msse4.2)
 set(ATTN_FLAGS_avx2_fma -mavx2 -mfma)
 set(ATTN_FLAGS_avx_vnni ${ATTN_FLAGS_avx2_fma} -mavxvnni)
 set(ATTN_FLAGS_avx512f -mavx512f -mavx512cd -mavx512dq -mavx512bw -mavx2 -mfma
-  # g++ 12 sees them in its own avx512fintrin.h.
   $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized;-Wno-uninitialized>)
 set(ATTN_FLAGS_avx512_vnni ${ATTN_FLAGS_avx512f} -mavx512vnni)
 set(ATTN_FLAGS_neon_dotprod -march=armv8.2-a+dotprod)
@@ -330,10 +323,9 @@ list(TRANSFORM attn_architectures TOUPPER OUTPUT_VARIABLE ATTN_KERNEL_DEFINITION
 list(TRANSFORM ATTN_KERNEL_DEFINITIONS PREPEND ATTN_HAVE_)
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/attn/kernels/dispatch.cpp ${PROJECT_SOURCE_DIR}/src/attn/kernels/dispatch_backward.cpp
   PROPERTIES COMPILE_DEFINITIONS "${ATTN_KERNEL_DEFINITIONS}")
-# xsimd's own target asks for xtl's complex numbers, with which its emulated batches (13.2) do not compile.
+# xsimd's target enables xtl's complex numbers, with which its emulated batches (13.2) do not compile.
 set(ATTN_FLAGS_emulated -DXSIMD_WITH_EMULATED=1 -UXSIMD_ENABLE_XTL_COMPLEX)
 
-# attn_kernel_objects(VARIABLE): the objects of all of them, for the native library.
 function(attn_kernel_objects variable)
   add_custom_target(attn_kernels)
   foreach(arch IN LISTS attn_architectures)

@@ -1,4 +1,4 @@
-// What torch.autograd gave (testdata/backward.safetensors, testdata/make/goldens/backward.py).
+// Gradients of torch.autograd: testdata/backward.safetensors, written by testdata/make/goldens/backward.py.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <map>
@@ -11,7 +11,6 @@
 namespace attn::test {
 namespace backward_goldens_test {
 
-/// A file with its cases by their names.
 struct Cases {
   GoldenFile file;
   nlohmann::json entries;
@@ -25,7 +24,7 @@ struct Cases {
 
 const std::set<std::string> kAttentionOptions{"isCausal", "scale", "enableGqa", "fullyMasked", "softcap", "window", "queryOffset", "dropout", "seed"};
 
-/// `own` is the case of the gradients, `forward` that of its inputs: the same where it stores them itself.
+/// `own` is the case with the gradients, `forward` the case with the inputs; they are the same if it contains both.
 Gradients gradients_of(const GoldenCase& own, const GoldenCase& forward) {
   const std::string op = own.op();
   const Array grad = own.tensor("grad");
@@ -44,7 +43,6 @@ Gradients gradients_of(const GoldenCase& own, const GoldenCase& forward) {
   if (op == "layer_norm_backward" || op == "rms_norm_backward") {
     own.check_names({"of", "rows"}, {"eps"});
     if (op == "rms_norm_backward") return rms_norm_backward(grad, forward.tensor("x"), pointer(weight), own.option("eps", 0x1p-23F));
-    // A bias alone goes with a weight of ones.
     std::optional<Array> ones = weight;
     if (const auto bias = given("bias"); bias && !ones) ones = Array(bias->dims, 1);
     return layer_norm_backward(grad, forward.tensor("x"), pointer(ones), own.option("eps", 1e-5F));
@@ -78,7 +76,6 @@ Gradients gradients_of(const GoldenCase& own, const GoldenCase& forward) {
   return additive_attention_backward(grad, forward.inputs(), params, asked);
 }
 
-/// Compares every case of these ops; returns how many there were of each.
 std::map<std::string, std::size_t> check_gradients(const std::set<std::string>& ops) {
   static const Cases kBackward("backward.safetensors");
   static const std::map<std::string, Cases> kForwards = [] {
@@ -103,7 +100,7 @@ std::map<std::string, std::size_t> check_gradients(const std::set<std::string>& 
   return counts;
 }
 
-TEST_CASE("gradients of functions without state are those of torch.autograd", "[goldens][backward]") {
+TEST_CASE("gradients of stateless functions agree with torch.autograd", "[goldens][backward]") {
   const auto counts = check_gradients(
       {"linear_backward", "softmax_backward", "layer_norm_backward", "rms_norm_backward", "activation_backward", "apply_rotary_backward"});
   CHECK(counts.at("linear_backward") >= 14);
@@ -114,12 +111,12 @@ TEST_CASE("gradients of functions without state are those of torch.autograd", "[
   CHECK(counts.at("apply_rotary_backward") >= 17);
 }
 
-TEST_CASE("gradients of attention, and of all between, are those of torch.autograd", "[goldens][backward]") {
+TEST_CASE("gradients of attention and of its intermediates agree with torch.autograd", "[goldens][backward]") {
   const auto counts = check_gradients({"scaled_dot_product_attention_backward"});
   CHECK(counts.at("scaled_dot_product_attention_backward") >= 135);
 }
 
-TEST_CASE("gradients of additive and general attention are those of torch.autograd", "[goldens][backward]") {
+TEST_CASE("gradients of additive and general attention agree with torch.autograd", "[goldens][backward]") {
   const auto counts = check_gradients({"additive_attention_backward", "general_attention_backward"});
   CHECK(counts.at("additive_attention_backward") >= 30);
   CHECK(counts.at("general_attention_backward") >= 28);

@@ -35,7 +35,6 @@
 namespace attn::test {
 namespace context_test {
 
-/// An executor that counts.
 struct Counting : Executor {
   explicit Counting(unsigned count) : threads(count) {}
   unsigned workers() const override {
@@ -53,7 +52,6 @@ struct Counting : Executor {
   std::atomic<int> runs{0};
 };
 
-/// A loop in the calling thread, as a program without threads has it.
 struct InTurn : Counting {
   using Counting::Counting;
   void share(unsigned count, const Work& work) override {
@@ -61,7 +59,7 @@ struct InTurn : Counting {
   }
 };
 
-/// All in one thread that is not the caller's, and in another one for each run.
+/// Runs everything in one other thread, a new one for each run.
 struct Elsewhere : Counting {
   using Counting::Counting;
   void share(unsigned count, const Work& work) override {
@@ -71,7 +69,7 @@ struct Elsewhere : Counting {
   }
 };
 
-/// New threads, the last of which come first, and several times as many as are asked for.
+/// Starts several times as many threads as requested; the last ones begin first.
 struct Crowd : Counting {
   using Counting::Counting;
   void share(unsigned count, const Work& work) override {
@@ -87,7 +85,7 @@ struct Crowd : Counting {
   }
 };
 
-/// A queue, which is not waited for: some come while the run goes on, others long after.
+/// A queue that does not wait for its threads: some start during the run, others long after it.
 struct Queue : Counting {
   explicit Queue(unsigned count) : Counting(count) {
     for (unsigned i = 1; i < std::clamp(count, 2U, 4U); ++i) helpers_.emplace_back([this] { help(); });
@@ -129,7 +127,6 @@ struct Queue : Counting {
   std::vector<std::thread> helpers_;
 };
 
-/// Calls nothing, but what was to be called in the run before.
 struct Late : Counting {
   using Counting::Counting;
   void share(unsigned, const Work& work) override {
@@ -157,7 +154,7 @@ const std::pair<const char*, std::function<std::shared_ptr<Counting>(unsigned)>>
     {"late", [](unsigned n) { return std::make_shared<Late>(n); }},      {"idle", [](unsigned n) { return std::make_shared<Idle>(n); }},
 };
 
-TEST_CASE("an executor gets each task once, whatever it does with its work", "[context][threads]") {
+TEST_CASE("an executor runs each task once, however it schedules the work", "[context][threads]") {
   for (const auto& [name, make] : kExecutors)
     for (const unsigned threads : {0U, 1U, 2U, 3U, 5000U}) {
       const auto executor = make(threads);
@@ -172,13 +169,12 @@ TEST_CASE("an executor gets each task once, whatever it does with its work", "[c
           CHECK(calls_of(tasks, workers) == std::vector<int>(tasks, 1));
           if (tasks > 1 && workers > 1) ++runs;
         }
-      // Whoever has one thread need not be asked.
       CHECK(executor->runs == (threads > 1 ? runs : executor->runs.load()));
       CHECK(executor->asked == 1);
     }
 }
 
-TEST_CASE("an executor's threads are different workers at any time, and all is written when the run returns", "[context][threads]") {
+TEST_CASE("threads of an executor have distinct worker numbers, and their writes are visible when the run returns", "[context][threads]") {
   for (const auto& [name, make] : kExecutors) {
     INFO(name);
     const Context context({.executor = make(3)});
@@ -186,7 +182,7 @@ TEST_CASE("an executor's threads are different workers at any time, and all is w
     int wrong = 0;
     for (int i = 0; i < 40; ++i) {
       std::atomic<int> busy[3] = {}, clashes{0};
-      std::vector<std::size_t> written(50, 0);  // no atomics: ThreadSanitizer sees what the run does not order
+      std::vector<std::size_t> written(50, 0);  // not atomic, so that ThreadSanitizer finds unordered accesses
       parallel::run(50, 3, [&](std::size_t task, unsigned worker) noexcept {
         if (busy[worker].fetch_add(1) != 0) ++clashes;
         if (task % 16 == 3) std::this_thread::sleep_for(std::chrono::microseconds(100));
@@ -204,7 +200,7 @@ TEST_CASE("an executor's threads are different workers at any time, and all is w
 TEST_CASE("an executor's threads work in the default floating-point environment and keep their own", "[context][threads]") {
   for (const auto& [name, make] : kExecutors) {
     INFO(name);
-    const ForeignEnvironment environment;  // of the executor's threads, too, which the caller starts
+    const ForeignEnvironment environment;
     const Context context({.executor = make(3)});
     const Context::Scope scope(context);
     std::atomic<int> foreign{0};
@@ -248,7 +244,7 @@ TEST_CASE("an executor, a context's own threads and one thread give the same bit
   }
 }
 
-TEST_CASE("what an executor throws comes out when all tasks of the run are done, and the next call is fine", "[context][threads]") {
+TEST_CASE("an exception of an executor is rethrown after all tasks of the run, and the next call works", "[context][threads]") {
   const Work work;
   const std::vector<Array> alone = work.run();
   struct Failing : Counting {
@@ -288,14 +284,13 @@ TEST_CASE("what an executor throws comes out when all tasks of the run are done,
     CHECK(calls == ended);
     CHECK(calls == 1000);
     if (how == 1) CHECK_THROWS_AS(work.run(), std::runtime_error);
-    // The context is in force as before.
     CHECK(num_threads() == 2);
     executor->how = 0;
     CHECK(work.run() == alone);
   }
 }
 
-TEST_CASE("what a context is made of is refused where it cannot be, and what an executor throws then comes out", "[context]") {
+TEST_CASE("a context with invalid options is refused, and an executor's exception propagates", "[context]") {
   const auto executor = std::make_shared<InTurn>(2);
   check_error({ErrorCode::config, "Context", "num_threads", {"is 3", "no value"}}, [&] { Context({.num_threads = 3, .executor = executor}); });
   struct Broken : InTurn {
@@ -306,7 +301,7 @@ TEST_CASE("what a context is made of is refused where it cannot be, and what an 
   CHECK(Context({.num_threads = 0}).num_threads() == std::max(1U, std::thread::hardware_concurrency()));
 }
 
-TEST_CASE("of several contexts the innermost is in force, as a whole, in its thread", "[context][threads]") {
+TEST_CASE("the innermost context applies completely, and only in its thread", "[context][threads]") {
   const Threads process(3);
   const Context plain, threads({.num_threads = 2}), limit({.memory_limit = 1000}), both({.num_threads = 4, .memory_limit = 2000});
   const auto in_force = [] { return std::pair{num_threads(), memory_limit()}; };
@@ -334,7 +329,6 @@ TEST_CASE("of several contexts the innermost is in force, as a whole, in its thr
       CHECK(in_force() == outside);
     }
     CHECK(in_force() == std::pair{4U, std::uint64_t{2000}});
-    // The one-liners speak of the process.
     set_num_threads(2);
     set_memory_limit(5000);
     CHECK(in_force() == std::pair{4U, std::uint64_t{2000}});
@@ -343,7 +337,6 @@ TEST_CASE("of several contexts the innermost is in force, as a whole, in its thr
     set_memory_limit(outside.second);
   }
   CHECK(in_force() == std::pair{2U, outside.second});
-  // A Scope is enough for a context to live, and so is a copy.
   auto given = std::make_unique<Context>(ContextOptions{.num_threads = 2, .memory_limit = 7});
   const Context copy = *given;
   const Context::Scope scope(*std::make_unique<Context>(*given));
@@ -353,7 +346,7 @@ TEST_CASE("of several contexts the innermost is in force, as a whole, in its thr
   CHECK(calls_of(64, 2) == std::vector<int>(64, 1));
 }
 
-TEST_CASE("a context's memory limit is that of its calls alone, in messages too", "[context][threads]") {
+TEST_CASE("a context's memory limit applies only to its calls, and its messages state it", "[context][threads]") {
   const Array x({10, 10}, 1);
   const auto refused = [&](const char* limit) { check_error({ErrorCode::memory, "softmax", "", {limit}}, [&] { softmax(x, -1); }); };
   const Context narrow({.memory_limit = 399}), wide({.memory_limit = 400});
@@ -375,7 +368,7 @@ TEST_CASE("a context's memory limit is that of its calls alone, in messages too"
   CHECK_NOTHROW(softmax(x, -1));
 }
 
-TEST_CASE("the memory limit may change while other threads work", "[context][threads]") {
+TEST_CASE("the memory limit can change while other threads compute", "[context][threads]") {
   const Array x({10, 10}, 1);
   std::atomic<bool> done{false};
   std::atomic<int> wrong{0};
@@ -396,7 +389,7 @@ TEST_CASE("the memory limit may change while other threads work", "[context][thr
   CHECK(wrong == 0);
 }
 
-TEST_CASE("two threads use one context at once", "[context][threads]") {
+TEST_CASE("two threads can use one context at the same time", "[context][threads]") {
   const Work work;
   const std::vector<Array> alone = work.run();
   std::vector<Context> contexts{Context({.num_threads = 3, .memory_limit = 1 << 30})};
@@ -415,7 +408,7 @@ TEST_CASE("two threads use one context at once", "[context][threads]") {
   }
 }
 
-TEST_CASE("what an executor does besides while it runs knows nothing of the context", "[context][threads]") {
+TEST_CASE("other work in an executor's thread during a run does not see the run's context", "[context][threads]") {
   const Work work;
   const std::vector<Array> alone = work.run();
   struct Stealing : Counting {
@@ -444,7 +437,7 @@ TEST_CASE("what an executor does besides while it runs knows nothing of the cont
   CHECK(num_threads() == 2);
 }
 
-TEST_CASE("contexts come and go in several threads", "[context][threads]") {
+TEST_CASE("several threads can create and destroy contexts at the same time", "[context][threads]") {
   std::atomic<int> wrong{0};
   std::vector<std::thread> users;
   for (int user = 0; user < 3; ++user)
@@ -460,7 +453,7 @@ TEST_CASE("contexts come and go in several threads", "[context][threads]") {
 }
 
 #ifdef ATTN_TESTS_FORK
-TEST_CASE("fork() waits for who changes a list of the process, which its child can change then", "[context][threads]") {
+TEST_CASE("fork() waits for a thread that changes a global list, and the child can change the list", "[context][threads]") {
   std::atomic<bool> held{false};
   parallel::lock_lists();
   std::thread holder([&] {
@@ -476,15 +469,15 @@ TEST_CASE("fork() waits for who changes a list of the process, which its child c
   holder.join();
 }
 
-// Not with AddressSanitizer (GCC 12), which does not hold its own locks at a fork: of 3000 children of a program without this library,
-// whose other thread starts threads meanwhile, one hung in them. Without it none does.
+// AddressSanitizer (GCC 12) does not hold its own locks at a fork: one of 3000 children of a program without attn,
+// whose other thread starts threads meanwhile, hung in them. Without the sanitizer none does.
 #ifndef __SANITIZE_ADDRESS__
-TEST_CASE("in the child of a fork contexts have as many threads as in its parent, which work", "[context][threads]") {
+TEST_CASE("in the child of a fork, contexts have working threads, as many as in the parent", "[context][threads]") {
   const Work work;
   const std::vector<Array> alone = work.run();
   const Context context({.num_threads = 3}), other({.num_threads = 2});
   std::atomic<bool> done{false};
-  std::thread user([&] {  // a run goes on meanwhile, and contexts and layers come and go
+  std::thread user([&] {
     const Context::Scope scope(other);
     while (!done.load()) {
       calls_of(9, 2);
@@ -502,7 +495,7 @@ TEST_CASE("in the child of a fork contexts have as many threads as in its parent
       if (num_threads() != 2 || !two_meet()) return 2;
       return Context({.num_threads = 2}).num_threads() == 2 ? 0 : 3;
     };
-    // At once: what the other thread has of the heap is nobody's here, and a leak checker would say so.
+    // _exit: the other thread's heap blocks are unreachable here, and a leak checker would report them.
     CHECK(status_of_child([&]() -> int { _exit(works()); }) == 0);
     CHECK(two_meet());
   }
@@ -512,7 +505,7 @@ TEST_CASE("in the child of a fork contexts have as many threads as in its parent
 #endif
 #endif
 
-TEST_CASE("the architecture is said, and only that one can be pinned once it is in use", "[context]") {
+TEST_CASE("arch() names the architecture in use, and after first use no other one can be pinned", "[context]") {
   const std::string in_use = kernels::best().architecture;
   CHECK(Context::arch() == in_use);
   const std::vector<std::string_view> archs = Context::archs();
@@ -528,8 +521,9 @@ TEST_CASE("the architecture is said, and only that one can be pinned once it is 
 
 #ifdef __linux__
 
-/// Runs one of the hidden tests below in a process of its own, where nothing has used the library yet. Whether it passed.
-bool passes_by_itself(const char* name, const char* arch) {
+/// Runs one of the hidden tests below in a new process, which has not used the library yet; returns whether it
+/// passed.
+bool passes_in_new_process(const char* name, const char* arch) {
   const pid_t child = fork();
   if (child == 0) {
     if (arch == nullptr)
@@ -544,7 +538,7 @@ bool passes_by_itself(const char* name, const char* arch) {
   return child > 0 && waitpid(child, &status, 0) == child && status == 0;
 }
 
-TEST_CASE("by itself: every use is refused", "[.][by-itself]") {
+TEST_CASE("new process: every use is refused", "[.][new-process]") {
   const Array x({2, 6}, 1), four({1, 1, 2, 4}, 1);
   const std::function<void()> uses[] = {
       [&] { linear(x, x); },
@@ -557,7 +551,6 @@ TEST_CASE("by itself: every use is refused", "[.][by-itself]") {
       [] { TransformerEncoder({.d_model = 8, .nhead = 2, .dim_feedforward = 16, .num_layers = 1}); },
       [] { Embedding({.num_embeddings = 5, .embedding_dim = 4}).similarity(1, 2); },
   };
-  // Again and again: not only the first one.
   for (int i = 0; i < 2; ++i)
     for (const auto& use : uses) {
       INFO("use " << &use - uses);
@@ -578,15 +571,13 @@ TEST_CASE("by itself: every use is refused", "[.][by-itself]") {
       {"pin_arch", [] { Context::pin_arch("sse4_2"); }},
   };
   for (const auto& [op, call] : asked) check_error({ErrorCode::config, op, "ATTN_MAX_ARCH", {"is avx3", "one of "}}, call);
-  // Put right, it is as if nothing had been.
   unsetenv("ATTN_MAX_ARCH");
   for (const auto& use : uses) CHECK_NOTHROW(use());
   CHECK(Context::arch() == Context::archs().back());
 }
 
-TEST_CASE("by itself: each architecture can be pinned before anything is used", "[.][by-itself]") {
+TEST_CASE("new process: each architecture can be pinned before first use", "[.][new-process]") {
   const std::string_view wanted = Context::archs().front();
-  // Asking makes nothing final.
   CHECK(Context::arch() == Context::archs().back());
   const Context context;
   Context::pin_arch(wanted);
@@ -597,22 +588,22 @@ TEST_CASE("by itself: each architecture can be pinned before anything is used", 
   if (Context::archs().back() != wanted) CHECK_THROWS_AS(Context::pin_arch(Context::archs().back()), Error);
 }
 
-TEST_CASE("by itself: the widest is taken", "[.][by-itself]") {
+TEST_CASE("new process: the widest architecture is chosen", "[.][new-process]") {
   CHECK(Context::arch() == Context::archs().back());
   CHECK(kernels::best().architecture == Context::archs().back());
   CHECK(Context::int8() == (Context::arch().ends_with("_vnni") ? "vpdpbusd" : "16-bit pairs"));
 }
 
-TEST_CASE("an unknown ATTN_MAX_ARCH is refused wherever it is needed, by its name and with those that there are", "[context]") {
-  CHECK(passes_by_itself("by itself: every use is refused", "avx3"));
-  // As other programs take an empty value: for none.
-  CHECK(passes_by_itself("by itself: the widest is taken", ""));
-  CHECK(passes_by_itself("by itself: the widest is taken", nullptr));
-  CHECK(passes_by_itself("by itself: each architecture can be pinned before anything is used", nullptr));
+TEST_CASE("an unknown ATTN_MAX_ARCH is refused at every use, with its value and the known names", "[context]") {
+  CHECK(passes_in_new_process("new process: every use is refused", "avx3"));
+  // An empty value counts as unset.
+  CHECK(passes_in_new_process("new process: the widest architecture is chosen", ""));
+  CHECK(passes_in_new_process("new process: the widest architecture is chosen", nullptr));
+  CHECK(passes_in_new_process("new process: each architecture can be pinned before first use", nullptr));
   for (const std::string_view arch : Context::archs()) {
     INFO(arch);
-    CHECK(passes_by_itself("by itself: the widest is taken", std::string(arch).c_str()));
-    CHECK(passes_by_itself("by itself: each architecture can be pinned before anything is used", std::string(arch).c_str()));
+    CHECK(passes_in_new_process("new process: the widest architecture is chosen", std::string(arch).c_str()));
+    CHECK(passes_in_new_process("new process: each architecture can be pinned before first use", std::string(arch).c_str()));
   }
 }
 

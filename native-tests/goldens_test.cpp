@@ -1,4 +1,4 @@
-// What PyTorch gave (testdata/make/goldens) and the worked examples of the literature.
+// Results of PyTorch (testdata/make/goldens) and worked examples from the literature.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
@@ -30,7 +30,6 @@ Names with(Names names, const Names& more) {
   return names;
 }
 
-/// The part of a state below a prefix.
 Arrays below(const std::string& prefix, const Arrays& state) {
   Arrays part;
   for (const auto& [name, array] : state)
@@ -45,7 +44,6 @@ Layer loaded(const Options& options, const Arrays& state) {
   return layer;
 }
 
-/// Linear maps of x to q, k and v, then attention: heads of a width that a whole layer does not have.
 AttentionCase projected(const GoldenCase& golden) {
   AttentionCase c = golden.call();
   const auto project = [&](const std::string& name) {
@@ -58,7 +56,6 @@ AttentionCase projected(const GoldenCase& golden) {
   return c;
 }
 
-/// Results by the names that they have in a golden file.
 Arrays named(const Result& result) {
   Arrays results{{"output", result.output}};
   if (result.weights) results.emplace("weights", *result.weights);
@@ -82,7 +79,7 @@ Arrays attention_results(const GoldenCase& golden) {
   Names entries{"mask", "keyPaddingMask", "generated", "rows", "variance"};
   if (module || golden.op() == "projected_attention") entries.insert("state");
   if (module) entries.insert("module");
-  if (golden.name() == "worked_example") entries.insert("article");  // has a test of its own
+  if (golden.name() == "worked_example") entries.insert("article");
   golden.check_names(entries, kAttentionOptions, kMultiHeadOptions);
   std::uint32_t bits = 0;
   for (const auto& [what, error] : golden.entry().at("expected").items())
@@ -99,7 +96,6 @@ Arrays attention_results(const GoldenCase& golden) {
   return named(additive_attention(golden.inputs(), params, asked));
 }
 
-/// What the functions without state give.
 Array function_output(const GoldenCase& golden) {
   const std::string op = golden.op();
   const auto given = [&](const char* name) { return golden.lists("inputs", name) ? std::optional(golden.tensor(name)) : std::nullopt; };
@@ -155,7 +151,6 @@ Shape dims_of(const nlohmann::json& list) {
   return dims;
 }
 
-/// Words to numbers to vectors, positions added, through a classifier: put together by hand.
 Arrays sentiment_results(const GoldenCase& golden) {
   golden.check_names({"state", "module", "keyPaddingMask", "generated", "ids", "texts", "vocabulary"}, {},
                      with(kLayerOptions, {"numLayers", "finalNorm", "numClasses", "pooling", "embedding"}));
@@ -187,7 +182,6 @@ Arrays encoder_results(const GoldenCase& golden) {
   else
     result = forward(loaded<TransformerClassifier>(options, golden.state()), x, call);
 
-  // Nothing but what was asked for.
   CHECK(result.attentions.has_value() == call.output_attentions);
   CHECK(result.hidden_states.has_value() == call.output_hidden_states);
   CHECK(result.trace.has_value() == call.trace.has_value());
@@ -224,7 +218,6 @@ Arrays results_of(const GoldenCase& golden) {
   return found != kOps.end() ? found->second(golden) : Arrays{{"output", function_output(golden)}};
 }
 
-/// Runs every case of a file and compares what it expects; returns how many there were of each op.
 std::map<std::string, std::size_t> check_goldens(const std::string& name) {
   const GoldenFile file = read_golden(testdata(name));
   const nlohmann::json cases = nlohmann::json::parse(file.metadata.at("cases").get<std::string>());
@@ -254,15 +247,15 @@ std::map<std::string, std::size_t> check_goldens(const std::string& name) {
 
 using Counts = std::map<std::string, std::size_t>;
 
-TEST_CASE("scaled_dot_product_attention gives PyTorch's numbers", "[goldens]") {
+TEST_CASE("scaled_dot_product_attention agrees with PyTorch", "[goldens]") {
   CHECK(check_goldens("attention.safetensors").at("scaled_dot_product_attention") >= 114);
 }
 
-TEST_CASE("MultiHeadAttention gives PyTorch's numbers", "[goldens]") {
+TEST_CASE("MultiHeadAttention agrees with PyTorch", "[goldens]") {
   CHECK(check_goldens("multi_head_attention.safetensors").at("multi_head_attention") >= 137);
 }
 
-TEST_CASE("functions without state, additive and general attention give PyTorch's numbers", "[goldens]") {
+TEST_CASE("stateless functions, additive attention and general attention agree with PyTorch", "[goldens]") {
   const Counts counts = check_goldens("functional.safetensors");
   for (const char* op : {"linear", "softmax", "layer_norm", "rms_norm", "activation", "sinusoidal_positions", "apply_rotary", "alibi_bias",
                          "additive_attention", "general_attention"}) {
@@ -271,7 +264,7 @@ TEST_CASE("functions without state, additive and general attention give PyTorch'
   }
 }
 
-TEST_CASE("encoder layers, encoders, classifiers and embeddings give PyTorch's numbers", "[goldens]") {
+TEST_CASE("encoder layers, encoders, classifiers and embeddings agree with PyTorch", "[goldens]") {
   const Counts counts = check_goldens("transformer.safetensors");
   for (const char* op : {"transformer_encoder_layer", "transformer_encoder", "transformer_classifier", "embedding", "sentiment_classifier"}) {
     INFO(op);
@@ -279,12 +272,12 @@ TEST_CASE("encoder layers, encoders, classifiers and embeddings give PyTorch's n
   }
 }
 
-TEST_CASE("the reference cases give PyTorch's numbers", "[goldens]") {
+TEST_CASE("the reference cases agree with PyTorch", "[goldens]") {
   const Counts counts = check_goldens("reference_cases.safetensors");
   CHECK(counts.at("projected_attention") + counts.at("scaled_dot_product_attention") + counts.at("multi_head_attention") >= 15);
 }
 
-TEST_CASE("a golden case that names what the tests do not know is refused", "[goldens]") {
+TEST_CASE("a golden case with a name that the tests do not know is refused", "[goldens]") {
   const GoldenFile file = read_golden(testdata("transformer.safetensors"));
   const nlohmann::json cases = nlohmann::json::parse(file.metadata.at("cases").get<std::string>());
   for (const char* op : {"transformer_encoder_layer", "transformer_classifier", "embedding", "sentiment_classifier"}) {
@@ -303,7 +296,7 @@ TEST_CASE("a golden case that names what the tests do not know is refused", "[go
   }
 }
 
-TEST_CASE("neighbours and analogies among hand-made words are those of the table", "[goldens]") {
+TEST_CASE("neighbours and analogies among hand-made words are those in the table", "[goldens]") {
   const std::vector<std::uint8_t> text = bytes_of(testdata("words.json"));
   const nlohmann::json file = nlohmann::json::parse(text.begin(), text.end());
   const auto words = file.at("words").get<std::vector<std::string>>();
@@ -314,7 +307,7 @@ TEST_CASE("neighbours and analogies among hand-made words are those of the table
   REQUIRE(at == table.data.size());
   const auto embedding = loaded<Embedding>(EmbeddingOptions{table.dims[0], table.dims[1]}, {{"weight", table}});
   const auto id = [&](const nlohmann::json& word) { return std::find(words.begin(), words.end(), word.get<std::string>()) - words.begin(); };
-  // Three sums of so many terms and a division.
+  // Three sums of this many terms and a division.
   const double tolerance = (3 * std::sqrt(static_cast<double>(table.dims[1])) + 1) * kEps;
   const auto check = [&](const std::vector<Neighbor>& got, const nlohmann::json& expected) {
     REQUIRE(got.size() == expected.size());
@@ -381,11 +374,9 @@ TEST_CASE("the same layer attends to other real sentences as in PyTorch", "[gold
   }
 }
 
-// ---- worked examples and shapes
-
 TEST_CASE("the worked example of three tokens gives the article's numbers at every step", "[reference]") {
   const Array x({3, 4}, {1, 0, 1, 0, 0, 2, 0, 2, 1, 1, 1, 1});
-  // The article writes weights (in,out).
+  // The article writes weights as (in,out).
   const Array w_key = transposed(Array({4, 3}, {0, 0, 1, 1, 1, 0, 0, 1, 0, 1, 1, 0})),
               w_query = transposed(Array({4, 3}, {1, 0, 1, 1, 0, 0, 0, 0, 1, 0, 1, 1})),
               w_value = transposed(Array({4, 3}, {0, 2, 0, 0, 3, 0, 1, 0, 3, 1, 1, 0}));
@@ -399,12 +390,11 @@ TEST_CASE("the worked example of three tokens gives the article's numbers at eve
   CHECK(c.value.data == std::vector<float>{1, 2, 3, 2, 8, 0, 2, 6, 3});
   const Result result = attention(c, {.need_weights = true, .trace = kAttentionTrace});
   CHECK(result.trace.at(TraceName::scores).data == std::vector<float>{2, 4, 4, 4, 16, 12, 4, 12, 10});
-  // Half a unit of the last digit printed.
+  // Half a unit of the last printed digit.
   const Array weights({3, 3}, {0.063379F, 0.468311F, 0.468311F, 6.0337e-6F, 0.982008F, 0.017986F, 2.9539e-4F, 0.880537F, 0.119168F});
   CHECK_THAT(*result.weights, is_within(6e-7, weights));
   const Array output({3, 3}, {1.936621F, 6.683105F, 1.595068F, 1.999994F, 7.963992F, 0.053976F, 1.999705F, 7.759892F, 0.358389F});
   CHECK_THAT(result.output, is_within(6e-7 * 8, output));
-  // Step 6: each value times its weight, which add up to the output.
   const Array& weighted = result.trace.at(TraceName::weighted_values);
   CHECK(weighted.dims == Shape{3, 3, 3});
   Array sums({3, 3});
@@ -415,12 +405,11 @@ TEST_CASE("the worked example of three tokens gives the article's numbers at eve
         sums.data[i * 3 + d] += weighted.data[(i * 3 + j) * 3 + d];
       }
   CHECK_THAT(sums, is_within(3 * kEps * 8, result.output));
-  // With weights rounded as the article does.
   const Array rounded({3, 3}, {0, 0.5F, 0.5F, 0, 1, 0, 0, 0.9F, 0.1F});
   CHECK_THAT(linear(rounded, transposed(c.value)), is_within(2 * kEps * 8, Array({3, 3}, {2, 7, 1.5F, 2, 8, 0, 2, 7.8F, 0.3F})));
 }
 
-TEST_CASE("queries, keys and values of different lengths and widths give (3,30,256) and (3,30,50)", "[reference]") {
+TEST_CASE("queries, keys and values of different lengths and widths give dims (3,30,256) and (3,30,50)", "[reference]") {
   Generator random(2);
   AttentionCase c;
   c.query = random.normal({3, 30, 128});
@@ -433,7 +422,7 @@ TEST_CASE("queries, keys and values of different lengths and widths give (3,30,2
   CHECK_THAT(result.output, IsCloseTo(expected.context));
 }
 
-TEST_CASE("every intermediate of five heads over a batch of 128 has its shape, also with the scale of the full width", "[reference]") {
+TEST_CASE("every intermediate of five heads over a batch of 128 has its dims, also with the scale of the full width", "[reference]") {
   MultiHeadAttention layer({.embed_dim = 200, .num_heads = 5, .scale = static_cast<float>(1 / std::sqrt(200.0))});
   layer.initialize({.seed = 3});
   Generator random(3);
@@ -450,7 +439,6 @@ TEST_CASE("every intermediate of five heads over a batch of 128 has its shape, a
     INFO(to_string(name));
     CHECK(result.trace.at(name).dims == dims);
   }
-  // merged's memory is context in the order (B,L,H,Dv).
   const Array &context = result.trace.at(TraceName::context), &merged = result.trace.at(TraceName::merged);
   std::size_t wrong = 0;
   for (std::size_t b = 0; b < 128; ++b)
@@ -459,14 +447,13 @@ TEST_CASE("every intermediate of five heads over a batch of 128 has its shape, a
         for (std::size_t d = 0; d < 40; ++d)
           if (merged.data[(b * 32 + i) * 200 + h * 40 + d] != context.data[((b * 5 + h) * 32 + i) * 40 + d]) ++wrong;
   CHECK(wrong == 0);
-  // Dividing by the square root of the full width is the default for one head as wide as all.
   const Array &q = result.trace.at(TraceName::q), &k = result.trace.at(TraceName::k);
   double dot = 0;
   for (std::size_t d = 0; d < 40; ++d) dot += static_cast<double>(q.data[d]) * k.data[40 + d];
   CHECK(std::abs(result.trace.at(TraceName::scores).data[1] - dot / std::sqrt(200.0)) < 1e-5);
 }
 
-TEST_CASE("a causal single head without an output projection, and its mask written as tril", "[reference]") {
+TEST_CASE("a causal head without output projection agrees with its mask written as tril", "[reference]") {
   Generator random(4);
   const Array x = random.normal({5, 10});
   AttentionCase c;
@@ -483,8 +470,7 @@ TEST_CASE("a causal single head without an output projection, and its mask writt
       CHECK((causal.weights->data[i * 5 + j] == 0) == (j > i));
       CHECK((causal.trace.at(TraceName::masked_scores).data[i * 5 + j] == -kInfinity) == (j > i));
     }
-  CHECK_THAT(slice(causal.output, 0), HasBitsOf(slice(c.value, 0)));  // the first token sees itself alone
-  // The mask written out says the same, and no row depends on a later token.
+  CHECK_THAT(slice(causal.output, 0), HasBitsOf(slice(c.value, 0)));
   AttentionCase tril = c;
   tril.is_causal = false;
   tril.mask = MaskInput{MaskKind::attend, Array({5, 5}, {1, 0, 0, 0, 0, 1, 1, 0, 0, 0, 1, 1, 1, 0, 0, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1})};
@@ -519,7 +505,7 @@ TEST_CASE("self-attention is permutation-equivariant until sinusoidal positions 
   CHECK_THAT(output(take(x, order), &positions), !is_within(0.01, take(output(x, &positions), order)));
 }
 
-TEST_CASE("masks of dims (B,1,1,S) and (B,S,S) say the same padding", "[reference]") {
+TEST_CASE("masks of dims (B,1,1,S) and (B,S,S) can express the same padding", "[reference]") {
   Generator random(5);
   MultiHeadAttention layer({.embed_dim = 10, .num_heads = 1});
   const Array x = random.normal({1, 10, 10}), padding({1, 1, 1, 10}, {1, 1, 1, 1, 1, 1, 0, 0, 0, 0});
@@ -531,7 +517,7 @@ TEST_CASE("masks of dims (B,1,1,S) and (B,S,S) say the same padding", "[referenc
   CHECK_THAT(forward(layer, x, row).output, HasBitsOf(forward(layer, x, all).output));
 }
 
-TEST_CASE("a decoder's causal self-attention and its attention to a padded memory have their shapes and numbers", "[reference]") {
+TEST_CASE("causal self-attention of a decoder and its attention to a padded memory have the right dims and numbers", "[reference]") {
   Generator random(10);
   const std::int64_t E = 32, H = 4;
   MultiHeadAttention self({.embed_dim = E, .num_heads = H}), cross({.embed_dim = E, .num_heads = H});
@@ -545,7 +531,6 @@ TEST_CASE("a decoder's causal self-attention and its attention to a padded memor
   CHECK(result.output.dims == Shape{3, 30, E});
   CHECK(result.weights->dims == Shape{3, H, 30, 50});
   const Array clean = result.output;
-  // What comes later in y does not reach row 9.
   Array later = y;
   for (std::size_t b = 0; b < 3; ++b) std::fill_n(later.data.begin() + static_cast<std::ptrdiff_t>((b * 30 + 10) * 32), 20 * 32, kNaN);
   const Result cut = forward(cross, forward(self, later, {.is_causal = true}).output, memory, memory, options);

@@ -1,4 +1,4 @@
-// ONNX's backend node tests (testdata/onnx.md), each by the calls that stand for the operator here.
+// ONNX's backend node tests (testdata/onnx.md), each run by the equivalent attn calls.
 #include <algorithm>
 #include <array>
 #include <catch2/catch_test_macros.hpp>
@@ -17,7 +17,7 @@ namespace onnx_test {
 
 using Arrays = std::map<std::string, Array>;
 
-/// One case as its operator takes it: what was not asked for is a failure afterwards.
+/// One case; unread inputs and attributes fail the test afterwards.
 class OnnxCase {
  public:
   OnnxCase(const GoldenFile& file, const nlohmann::json& entry) : file_(&file), entry_(&entry) {
@@ -48,7 +48,6 @@ class OnnxCase {
   std::set<std::string> unread_;
 };
 
-/// One result, and one way to say it.
 std::vector<Arrays> only(const std::string& name, const Array& result) {
   Arrays results;
   results.emplace(name, result);
@@ -57,7 +56,6 @@ std::vector<Arrays> only(const std::string& name, const Array& result) {
 
 using Index = std::int64_t;
 
-/// Rows [from, to) along an axis.
 Array part(const Array& x, std::size_t axis, Index from, Index to) {
   Shape dims = x.dims;
   std::size_t outer = 1, inner = 1;
@@ -73,7 +71,6 @@ Array part(const Array& x, std::size_t axis, Index from, Index to) {
   return result;
 }
 
-/// One after the other along an axis.
 Array joined(const std::vector<Array>& parts, std::size_t axis) {
   Shape dims = parts.at(0).dims;
   dims[axis] = 0;
@@ -89,7 +86,6 @@ Array joined(const std::vector<Array>& parts, std::size_t axis) {
   return result;
 }
 
-/// (B,L,H,D) and (B,H,L,D): axes 1 and 2 swapped.
 Array swapped(const Array& x) {
   const Index B = x.dims[0], M = x.dims[1], N = x.dims[2], D = x.dims[3];
   Array y({B, N, M, D});
@@ -101,33 +97,28 @@ Array swapped(const Array& x) {
   return y;
 }
 
-/// (B,L,H·D) -> (B,H,L,D); what has rank 4 is so already.
 Array by_head(const Array& x, const std::optional<Index>& heads) {
   if (x.dims.rank() == 4) return x;
   return swapped(reshaped(x, {x.dims[0], x.dims[1], heads.value(), x.dims[2] / heads.value()}));
 }
 
-/// (B,H,L,D) -> (B,L,H·D).
 Array merged(const Array& x) { return reshaped(swapped(x), {x.dims[0], x.dims[2], x.dims[1] * x.dims[3]}); }
-
-// ---- Attention
 
 struct Attending {
   Array query, key, value;
   std::optional<MaskInput> mask;
-  std::vector<Index> lengths;  ///< nonpad_kv_seqlen: how many keys each row of the batch has; empty: all
+  std::vector<Index> lengths;  ///< nonpad_kv_seqlen: number of keys of each row of the batch; empty: all
   std::optional<Array> past_key, past_value;
-  AttentionOptions options;  ///< all else that is said; with a window or causal, queries and keys have places
+  AttentionOptions options;  ///< other options; window and is_causal need positions of queries and keys
 };
 
-/// What ends before the keys blocks those behind it.
 std::optional<MaskInput> mask_of_case(OnnxCase& c, Index S) {
   const std::optional<Array> given = c.optional("attn_mask");
   if (!given) return {};
   const MaskKind kind = c.type("attn_mask") == "bool" ? MaskKind::attend : MaskKind::additive;
   const Index width = given->dims.back(0);
   Shape dims;
-  if (given->dims.rank() == 3) dims.push_back(1);  // (H,L,S) to ONNX, (B,L,S) here
+  if (given->dims.rank() == 3) dims.push_back(1);
   for (std::size_t i = 0; i + 1 < given->dims.rank(); ++i) dims.push_back(given->dims[i]);
   dims.push_back(S);
   Array padded(dims, kind == MaskKind::attend ? 0 : -kInfinity);
@@ -138,7 +129,7 @@ std::optional<MaskInput> mask_of_case(OnnxCase& c, Index S) {
   return MaskInput{kind, padded};
 }
 
-/// A mask with the same meaning as these lengths, causality and window: queries of each row stand at the end of its keys.
+/// A mask equivalent to lengths, causality and window: the queries of each row are aligned with the end of its keys.
 MaskInput mask_of_places(const Attending& a) {
   const Index B = a.query.dims[0], L = a.query.dims[2], S = a.key.dims[2];
   Shape from{1, 1, 1, 1};
@@ -176,7 +167,6 @@ Arrays call(const Attending& a, AttentionOptions options) {
   return arrays;
 }
 
-/// Each way to say it.
 std::vector<Arrays> attend(const Attending& a) {
   if (a.lengths.empty()) return {call(a, a.options)};
   const Index B = a.query.dims[0], L = a.query.dims[2], S = a.key.dims[2];
@@ -189,7 +179,7 @@ std::vector<Arrays> attend(const Attending& a) {
     return {call(a, options)};
   }
   if (!options.is_causal && !options.window) return {call(a, options)};
-  // Rows of the batch stand at positions of their own: a mask says so for all of them, or each is a call.
+  // Rows of the batch have different positions: use one mask for all, or one call per row.
   options.mask = mask_of(mask_of_places(a));
   options.is_causal = false;
   options.window.reset();
@@ -208,7 +198,7 @@ std::vector<Arrays> attend(const Attending& a) {
 }
 
 std::vector<Arrays> run_attention(OnnxCase& c) {
-  // qk_matmul_output_mode. Mode 0 is before softcap, which no trace is: only without softcap are both the same.
+  // qk_matmul_output_mode. Mode 0 is before softcap, which attn does not trace, so it is tested only without softcap.
   constexpr std::array kModes{TraceName::scores, TraceName::scores, TraceName::masked_scores, TraceName::probabilities};
   const auto heads = c.attribute<Index>("q_num_heads"), key_heads = c.attribute<Index>("kv_num_heads");
   const Array given = c.input("Q");
@@ -232,7 +222,6 @@ std::vector<Arrays> run_attention(OnnxCase& c) {
     if (mode == 0) CHECK_FALSE(a.options.softcap);
     a.options.trace = {kModes.at(mode)};
   }
-  // Softmax in float32; float64 is within the tolerance.
   const int precision = c.attribute<int>("softmax_precision").value_or(1);
   CHECK((precision == 1 || precision == 11));
   std::vector<Arrays> ways = attend(a);
@@ -241,9 +230,6 @@ std::vector<Arrays> run_attention(OnnxCase& c) {
   return ways;
 }
 
-// ---- RotaryEmbedding
-
-/// Caches of angles and positions are a call for each row of the batch and for each run of consecutive positions in it.
 std::vector<Arrays> run_rotary(OnnxCase& c) {
   const Array given = c.input("input"), x = by_head(given, c.attribute<Index>("num_heads")), positions = c.input("position_ids");
   const Index B = x.dims[0], L = x.dims[2], D = x.dims[3], width = c.attribute<Index>("rotary_embedding_dim").value_or(D);
@@ -264,9 +250,6 @@ std::vector<Arrays> run_rotary(OnnxCase& c) {
   return only("output", given.dims.rank() == 4 ? output : merged(output));
 }
 
-// ---- the others
-
-/// Over the last axes, from `axis` on: rows as long as all of them.
 template <class Normalize>
 std::vector<Arrays> normalized(OnnxCase& c, Normalize normalize) {
   const Array x = c.input("X");
@@ -277,7 +260,6 @@ std::vector<Arrays> normalized(OnnxCase& c, Normalize normalize) {
   return only("Y", reshaped(normalize(rows, weight, c.attribute<float>("epsilon").value_or(1e-5F)), x.dims));
 }
 
-/// Each operator by the calls that stand for it.
 const std::map<std::string, std::vector<Arrays> (*)(OnnxCase&)>& operators() {
   static const std::map<std::string, std::vector<Arrays> (*)(OnnxCase&)> kOperators{
       {"Attention", run_attention},
@@ -298,7 +280,7 @@ const std::map<std::string, std::vector<Arrays> (*)(OnnxCase&)>& operators() {
          return only("y", activation(c.input("x"), by_tanh ? Activation::gelu_tanh : Activation::gelu));
        }},
       {"Swish", [](OnnxCase& c) {
-         CHECK(c.attribute<float>("alpha").value_or(1) == 1);  // silu
+         CHECK(c.attribute<float>("alpha").value_or(1) == 1);
          return only("y", activation(c.input("x"), Activation::silu));
        }}};
   return kOperators;
@@ -306,7 +288,7 @@ const std::map<std::string, std::vector<Arrays> (*)(OnnxCase&)>& operators() {
 
 nlohmann::json list(const GoldenFile& file, const char* name) { return nlohmann::json::parse(file.metadata.at(name).get<std::string>()); }
 
-TEST_CASE("every case that ONNX has for these operators is run or left out with its reason", "[onnx]") {
+TEST_CASE("every ONNX case of these operators is run or excluded with a reason", "[onnx]") {
   const GoldenFile file = read_golden(testdata("onnx.safetensors"));
   const nlohmann::json cases = list(file, "cases"), left_out = list(file, "left_out");
   std::set<std::string> names, ops;
@@ -320,7 +302,7 @@ TEST_CASE("every case that ONNX has for these operators is run or left out with 
   for (const nlohmann::json& entry : cases) {
     INFO(entry.at("name"));
     ops.insert(entry.at("op").get<std::string>());
-    if (entry.contains("of")) {  // stands for a case, with the same operator
+    if (entry.contains("of")) {  // an expanded form of another case, with the same operator
       CHECK(missing.at(entry.at("of")) == entry.at("op").get<std::string>());
     } else {
       names.insert(entry.at("name").get<std::string>());

@@ -1,4 +1,4 @@
-// A user's program in another configuration of xtensor than the library's tests: aligned containers, assignment by xsimd.
+// A program that configures xtensor differently from the library: aligned containers, assignment by xsimd.
 #include <attn/attn.hpp>
 #if __has_include(<xtensor/views/xview.hpp>)
 #include <xtensor/views/xview.hpp>

@@ -1,6 +1,5 @@
-// node tools/check-imports.mjs: the import rule of TypeScript and JavaScript, as tools/check-includes.mjs is that of C++. A folder imports only from
-// the folders below it, and no file imports itself through others; types count as much as values. Prints every import that breaks the rule and ends
-// with a line of totals; exit 1 if there is one. Before that it plants imports that break the rule, and fails if one of them is not found.
+// node tools/check-imports.mjs: a folder of TypeScript or JavaScript imports only from folders below it, without
+// cycles; types count like values. Exit 1 if there is a violation. First it checks that planted violations are found.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -13,7 +12,9 @@ const folders = ['web/lib/src', 'web/page', 'wasm-tests', 'tests', 'tools', 'tes
 const lib = 'web/lib/src/';
 const page = 'web/page/src/';
 
-/** Folders of the package from the bottom, and what each may import besides itself and the public types. */
+/**
+ * Folders of the package from the bottom, and the folders that each may import besides itself and the public types.
+ */
 const libLayers = {
   args: [],
   platform: ['args/'],
@@ -24,11 +25,9 @@ const libLayers = {
   tasks: ['args/', 'platform/', 'tokenizer/', 'engine/', 'model/'],
   load: ['args/', 'platform/', 'tokenizer/', 'engine/', 'model/'],
   worker: ['args/', 'platform/', 'tokenizer/', 'engine/', 'model/', 'load/'],
-  // The program takes the package as its users do.
   cli: ['args/', 'node.ts'],
 };
 
-/** Folders of the page, in the same way. */
 const pageLayers = {
   styles: [],
   arithmetic: [],
@@ -44,17 +43,14 @@ const pageLayers = {
   sections: ['styles/', 'arithmetic/', 'formats/', 'model/', 'draw/', 'state/', 'export/', 'lab/', 'ui/', 'train/'],
 };
 
-/** What single files may import besides. */
 const exceptions = {
-  // One file of all scripts that come on demand.
-  [`${lib}model/on_demand.ts`]: ['tasks/'],
+  [`${lib}model/lazy_tasks.ts`]: ['tasks/'],
   [`${page}model/errors.ts`]: ['state/status.ts'],
-  [`${page}draw/heatmap.ts`]: ['state/shown.ts'],
-  // The settings of a training run are part of the address.
+  [`${page}draw/heatmap.ts`]: ['state/map_view.ts'],
+  // The settings of a training run are part of the URL.
   [`${page}state/hash.ts`]: ['train/state.ts'],
 };
 
-/** Rules for the folders in `root`, each of which may also import `all`. */
 function layerRules(root, layers, all = []) {
   const rule = (name, from, allowed) => ({
     name: root + name,
@@ -84,7 +80,7 @@ const forbidden = [
   {
     name: 'circle',
     comment: 'imports itself through others',
-    // The public types are one interface in several files.
+    // The public types form one interface in several files.
     from: { pathNot: String.raw`^${lib}\w+\.d\.ts$` },
     to: { circular: true },
   },
@@ -128,7 +124,6 @@ async function check(base, some) {
   return output;
 }
 
-/** "from -> to", or all files of a circle. */
 const placeOf = ({ from, to, cycle }) => [from, ...(cycle?.map(({ name }) => name) ?? [to])].join(' -> ');
 
 const planted = {
@@ -148,7 +143,6 @@ const planted = {
   'web/page': { 'web/page/src/a.ts': "export * from '../../lib/src/args/b.js';", 'web/lib/src/args/b.ts': 'export const b = 1;' },
 };
 
-/** Throws if the rule accepts what breaks it. */
 async function testRule() {
   for (const [what, files] of Object.entries(planted)) {
     const folder = mkdtempSync(join(tmpdir(), 'attn-imports-'));
@@ -168,7 +162,7 @@ async function testRule() {
 
 await testRule();
 const { summary } = await check(root, folders);
-// One upward import makes dozens of circles: the shortest show where.
+// One upward import can create dozens of cycles: print the shortest.
 const circles = summary.violations.filter(({ cycle }) => cycle).sort((a, b) => a.cycle.length - b.cycle.length);
 for (const violation of [...summary.violations.filter(({ cycle }) => !cycle), ...circles.slice(0, 5)]) {
   const { comment } = forbidden.find(({ name }) => name === violation.rule.name);

@@ -1,14 +1,13 @@
-// node tools/check-includes.mjs [FOLDER]: the include rule. Prints every #include of FOLDER (src, and python/src as src/python)
-// that breaks it and ends with a line of totals; exit 1 when there is one.
+// node tools/check-includes.mjs [FOLDER]: the include rule. Prints each #include in FOLDER (src, and python/src as
+// src/python) that violates it, and totals; exit 1 if there is one.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, relative, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const standard = /^<[a-z_0-9]+>$/;
 
-// Floors, from the ground up. What a folder may include besides its own and the standard library's: folders and headers below it, each of which is
-// there, and of other libraries those that it is for. Nothing includes upwards. Of the kernels only these are for others: the rest is compiled once
-// an architecture.
+// Folders from the bottom up, each with the folders, headers and libraries that it may include besides its own and
+// the standard library. Other folders may use only these kernel headers: the rest is compiled once per architecture.
 const kernels = ['attn/kernels/kernels.hpp', 'attn/kernels/backward.hpp', 'attn/kernels/activation_name.hpp', 'attn/kernels/philox.hpp'];
 const rules = {
   'attn/kernels': [/^<xsimd\/.+>$/],
@@ -24,7 +23,6 @@ const rules = {
   attn: ['attn/tensor/', 'attn/parallel/', 'attn/io/', 'attn/store/', 'attn/ops/', 'attn/layers/', 'attn/train/', 'attn/models/'],
   command: ['attn/core.hpp', 'attn/io/', /^"[a-z_]+\.hpp"$/],
   c: ['attn/core.hpp', 'attn/c.h', 'attn/tensor/large_pages.hpp', /^<nlohmann\/json\.hpp>$/, /^<pthread\.h>$/],
-  // What is installed, alone.
   python: [
     'attn/core.hpp',
     'attn/context.hpp',
@@ -50,18 +48,15 @@ const rules = {
   ],
 };
 const exceptions = {
-  // Ask the system about terminals, files and signals.
   'command/texts.cpp': [/^<(unistd|sys\/stat)\.h>$/],
   'command/printed.cpp': [/^<(unistd|fcntl)\.h>$/],
   'command/on_signal.cpp': [/^<pthread\.h>$/],
-  // Wrap the instructions that xsimd does not know.
   'attn/kernels/simd.hpp': [/^<(wasm_simd128|arm_neon)\.h>$/],
   'attn/kernels/int8_dot.hpp': [/^<(wasm_simd128|immintrin|arm_neon)\.h>$/],
-  // Refuses names from outside, asks the system what the processor has, and is compiled for one architecture only.
+  // Refuses unknown names, queries the processor, and is compiled for one architecture only.
   'attn/kernels/dispatch.cpp': ['attn/tensor/error.hpp', /^<sys\/(auxv|sysctl)\.h>$/],
   'attn/context.cpp': ['attn/kernels/dispatch.hpp'],
   'attn/io/tokenizer/unicode.cpp': [/^<utf8proc\.h>$/],
-  // Asks the system for them.
   'attn/tensor/large_pages.cpp': [/^<sys\/mman\.h>$/],
 };
 
@@ -77,7 +72,6 @@ if (process.argv[2] === undefined)
       if (typeof path === 'string' && !existsSync(path === 'python' ? python : join(root, path)))
         broken.push(`tools/check-includes.mjs: there is no ${path}`);
 
-/** Sources of a folder, and what their paths are to the rules. */
 const sources = (folder, prefix) =>
   readdirSync(folder, { recursive: true })
     .filter((name) => /\.[ch]pp$/.test(name))

@@ -1,6 +1,5 @@
-// node tools/check-size.mjs [FOLDER]: what a page loads, as brotli sends it: one .wasm with its glue and the library's
-// scripts, when it calls loadModel those for models, the tokenizer among them, and when it exports a model, asks a head of tokens or misses a file those for that. FOLDER
-// (web/lib/dist) is the built package. Exit 1 when a variant weighs more than its limit.
+// node tools/check-size.mjs [FOLDER]: prints the size (Brotli) of the files that a page loads from FOLDER
+// (web/lib/dist), with models and on demand. Exit 1 if a limit is exceeded.
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -8,16 +7,16 @@ import { brotliCompressSync, constants } from 'node:zlib';
 import { build } from 'vite';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-/** What a page loads that has everything but training, and one that trains; and what comes with the first export or task. */
 const limits = { without: 177_500, training: 240_000, onDemand: 10_000 };
-/** attn/tokenizer by itself. */
 const tokenizerLimit = 24_500;
 
 const brotli = (bytes) =>
   brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length } }).length;
 const kB = (bytes) => `${(bytes / 1000).toFixed(1)} kB`;
 
-/** The library as a page gets it: bundled and minified, the glue (counted by itself) left out; apart what comes with the first model. */
+/**
+ * Bundles and minifies the library as a page would, without the glue, and separately the scripts for models.
+ */
 async function librarySizes(dist) {
   const bundle = await build({
     root,
@@ -36,7 +35,6 @@ async function librarySizes(dist) {
     .flat()
     .flatMap((each) => each.output)
     .filter((chunk) => chunk.type === 'chunk');
-  /** These chunks with what they import. */
   const withImports = (firsts) => {
     const all = new Set();
     const add = (name) => {
@@ -54,7 +52,6 @@ async function librarySizes(dist) {
   const isOnDemand = ({ name }) => name === 'on_demand';
   const first = withImports(chunks.filter(({ isEntry }) => isEntry));
   const ofTraining = withImports(chunks.filter(isTraining));
-  // All that is asked for later, of whatever other kind.
   const ofModels = withImports(chunks.filter((chunk) => chunk.isDynamicEntry && !isTraining(chunk) && !isOnDemand(chunk)));
   const ofOnDemand = withImports(chunks.filter(isOnDemand));
   return {
@@ -64,7 +61,6 @@ async function librarySizes(dist) {
   };
 }
 
-/** Prints a line for each binary; whether all eight are there and none is over its limit. */
 export async function checkSizes(dist = join(root, 'web/lib/dist')) {
   const sizes = await librarySizes(dist);
   const variants = readdirSync(dist).filter((name) => /^attn-.*\.wasm$/.test(name));

@@ -1,13 +1,12 @@
-// node tools/check-symbols.mjs LIBRARY: what the compiled library must not have among its symbols: names of xtensor's.
-// node tools/check-symbols.mjs --kernels FOLDER: what the kernels of each architecture in that build must not: functions that others may have, too,
-// and that the linker would take in one architecture's instructions for all.
-// node tools/check-symbols.mjs --c LIBRARY: what the shared library of attn/c.h shows beside the functions declared there, or does not show.
-// Prints each and ends with a line of totals; exit 1 when there is one.
+// Prints unwanted symbols; exit 1 if there are any.
+//   node tools/check-symbols.mjs LIBRARY: names of xtensor.
+//   node tools/check-symbols.mjs --kernels FOLDER: functions of kernels that the linker could use for other
+// architectures.
+//   node tools/check-symbols.mjs --c LIBRARY: differences between exported symbols and attn/c.h.
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** [kind, name] of each symbol that is defined there. */
 function symbolsOf(file) {
   const lines = execFileSync('nm', ['--demangle', '--defined-only', file], { encoding: 'utf8', maxBuffer: 1 << 28 }).split('\n');
   return lines.map((line) => /^[0-9a-f]{16} (.) (.*)$/.exec(line)?.slice(1)).filter(Boolean);
@@ -22,7 +21,6 @@ function checkLibrary(library) {
   return [symbols.length, broken];
 }
 
-/** What the names of an architecture's own functions hold. */
 const architectures = {
   sse4_2: 'xsimd::sse4_2',
   avx2_fma: 'xsimd::fma3<xsimd::avx2>',
@@ -42,7 +40,7 @@ function checkKernels(folder) {
   let count = 0;
   for (const object of objects) {
     const arch = /attn_kernels_(\w+)\.dir/.exec(object)[1];
-    // Weak functions, weak and unique data; but for a pointer to the C++ runtime's, which is the same in every file.
+    // Weak functions, weak and unique data, except a pointer to the C++ runtime, which is the same in every file.
     const shared = symbolsOf(join(folder, object)).filter(([kind, name]) => /[WVu]/.test(kind) && name !== 'DW.ref.__gxx_personality_v0');
     count += shared.length;
     for (const [, name] of shared) if (!name.includes(architectures[arch])) broken.push(`${arch}: ${name}`);
@@ -50,12 +48,12 @@ function checkKernels(folder) {
   return [count, broken];
 }
 
-/** Other languages load it beside anything: what is not of the interface must not take the place of another library's. */
+/** The library may be loaded together with any others: private symbols must not be exported. */
 function checkC(library) {
   const header = readFileSync(new URL('../src/attn/c.h', import.meta.url), 'utf8');
   const declared = [...header.matchAll(/^ATTN_API [^(]*?(attn_\w+)\(/gm)].map(([, name]) => name);
   const lines = execFileSync('nm', ['--dynamic', '--defined-only', library], { encoding: 'utf8' }).trim().split('\n');
-  const shown = lines.map((line) => line.split(' ').slice(1)).filter(([kind]) => kind !== 'A'); // a version's own name
+  const shown = lines.map((line) => line.split(' ').slice(1)).filter(([kind]) => kind !== 'A');
   const names = new Set(shown.map(([, name]) => /^(attn_\w+)@@ATTN_C_\d+\.\d+$/.exec(name)?.[1] ?? name));
   const broken = [
     ...declared.filter((name) => !names.has(name)).map((name) => `${name} is declared and missing, or has no version`),
@@ -68,5 +66,5 @@ const check = { '--kernels': checkKernels, '--c': checkC }[process.argv[2]];
 const path = process.argv[check ? 3 : 2];
 const [count, broken] = (check ?? checkLibrary)(path);
 for (const line of broken) console.log(line);
-console.log(`symbols of ${path}: ${count}, ${broken.length} that do not belong there`);
+console.log(`symbols of ${path}: ${count}, ${broken.length} unwanted`);
 process.exitCode = broken.length ? 1 : 0;

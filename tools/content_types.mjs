@@ -1,4 +1,3 @@
-/** What the servers of this repository say of files, by their extensions. */
 export const types = {
   '.html': 'text/html; charset=utf-8',
   '.js': 'text/javascript; charset=utf-8',

@@ -1,6 +1,5 @@
-// node tools/coverage.mjs [native] [node]: which lines no test reaches. natively by clang's counters under the Catch2 tests (llvm-cov), in Node by V8's
-// under the suites of one set-up (c8), through the package's source maps. Prints both tables and every function or line that was never reached.
-// Reports to open in a browser: build/coverage/native/index.html and build/coverage/node/index.html.
+// node tools/coverage.mjs [native] [node]: lists lines and functions that no test reaches, natively (llvm-cov) and in
+// Node (c8). HTML reports: build/coverage/native/index.html and build/coverage/node/index.html.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -23,10 +22,8 @@ function run(program, args, env = {}, quiet = false) {
   return String(stdout);
 }
 
-/** The name with the version of the preset's clang, else the plain one. */
 const llvm = (name) => (spawnSync(`${name}-19`, ['--version']).status === 0 ? `${name}-19` : name);
 
-/** The lines of llvm-cov's text report that have a count of 0, as "file:line: source". */
 function unreached(shown) {
   const lines = [];
   let file = '';
@@ -46,7 +43,7 @@ function native() {
   const out = at('build/coverage/native');
   rmSync(out, { recursive: true, force: true });
   mkdirSync(out, { recursive: true });
-  // The emulated lanes have code of their own (dispatch, rounding), so both are one count.
+  // Emulated lanes use different code (dispatch, rounding), so both runs are combined.
   const programs = ['attn_tests', 'attn_allocation_tests'].map((name) => join(built, name)).filter((name) => existsSync(name));
   for (const program of programs)
     for (const arch of ['', 'emulated'])
@@ -59,7 +56,6 @@ function native() {
   run(llvm('llvm-profdata'), ['merge', '-sparse', '-o', profile, ...raw.map((name) => join(out, name))]);
   for (const name of raw) rmSync(join(out, name));
   const [first, ...others] = programs;
-  // The sources are named from where they were compiled.
   const from = `-compilation-dir=${at('build/native-coverage')}`;
   const common = [first, ...others.flatMap((name) => ['-object', name]), `-instr-profile=${profile}`, from, `${at('src/attn')}/`];
   console.log(run(llvm('llvm-cov'), ['report', ...common], {}, true));
@@ -80,10 +76,9 @@ function node() {
   ]);
   const never = [];
   for (const { path, statementMap, s } of Object.values(JSON.parse(readFileSync(join(out, 'coverage-final.json'), 'utf8')))) {
-    // The tokenizer's suite runs its sources, not the package: what it reaches is not seen here.
+    // The tokenizer's suite runs on its sources, so its coverage is not measured here.
     if (!path.startsWith(at('web/lib/src/')) || path.startsWith(at('web/lib/src/tokenizer/'))) continue;
     const source = readFileSync(path, 'utf8').split('\n');
-    // Each line is a statement of this report.
     for (const [key, { start }] of Object.entries(statementMap))
       if (s[key] === 0 && /\w/.test(source[start.line - 1])) never.push(`${relative(root, path)}:${start.line}: ${source[start.line - 1].trim()}`);
   }

@@ -1,7 +1,6 @@
 /**
- * make demo: runs the package in Node on real sentences. It prints a head of one layer as a map and compares all of the layer's weights with PyTorch's,
- * lets the small classifier that comes along answer, and all-MiniLM-L6-v2 where it is there, and serves the page. SERVE=0 stops before that; PORT
- * (default 8080) says where it is served.
+ * make demo: shows attention of one layer compared with PyTorch, classifies a text, compares sentences if
+ * all-MiniLM-L6-v2 is installed, and serves the page. SERVE=0 skips the server; PORT (default 8080).
  */
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -15,7 +14,7 @@ const miniLm = at('models/all-MiniLM-L6-v2');
 const sentiment = at('testdata/models/sentiment');
 
 const runs = 30;
-/** From 1. Head 2 of MiniLM's first layer links words by meaning. */
+/** Counted from 1. Head 2 of MiniLM's first layer links words by meaning. */
 const head = 2;
 const review = 'It could have been a great film, but the story is dull.';
 const asked = 'A happy person';
@@ -26,7 +25,6 @@ function median(values) {
   return (sorted[(values.length - 1) >> 1] + sorted[values.length >> 1]) / 2;
 }
 
-/** Three characters a cell: a shade, and the weight in per cent from 10 up. Colour is an extra for terminals that have it. */
 function printMap(tokens, weights) {
   const coloured = process.stdout.isTTY === true && process.stdout.hasColors(256);
   const size = tokens.length;
@@ -34,7 +32,6 @@ function printMap(tokens, weights) {
   const largest = Math.max(...weights);
   const shades = [' ', '░', '▒', '▓', '█'];
   const height = margin;
-  // The words stand on the right too where the line has room for them.
   const repeated = (process.stdout.columns ?? 100) > 2 * margin + 3 * size + 2;
   for (let line = 0; line < height; ++line) {
     const letters = tokens.map((token) => ` ${token.padStart(height)[line]} `).join('');
@@ -46,14 +43,12 @@ function printMap(tokens, weights) {
       const level = Math.min(4, Math.floor((5 * weight) / largest));
       const percent = weight >= 0.995 ? '1.' : weight >= 0.095 ? String(Math.round(100 * weight)) : '  ';
       const text = `${shades[level]}${percent}`;
-      // Five steps of viridis in the 256-colour table.
       return coloured ? `\u001b[48;5;${[53, 60, 30, 71, 220][level]}m\u001b[38;5;${level > 2 ? 16 : 231}m ${percent}\u001b[0m` : text;
     });
     console.log(`${tokens[i].padStart(margin)} ${cells.join('')}${repeated ? ` ${tokens[i]}` : ''}`);
   }
 }
 
-/** The median time of a call, in words, and its last result. */
 function timed(run) {
   let result;
   const times = Array.from({ length: runs }, () => {
@@ -64,12 +59,10 @@ function timed(run) {
   return { result, time: `${median(times).toFixed(2)} ms (median of ${runs} runs)` };
 }
 
-/** Head `h` of weights (1,H,L,S). */
 function headOf({ data, dims: [, , length] }, h) {
   return data.subarray(h * length * length, (h + 1) * length * length);
 }
 
-/** One layer that testdata/ has, on the sentence that was stored with it. */
 async function showLayer(attn) {
   const file = await readFile(at('testdata/minilm_layer0.safetensors'));
   const { metadata: about } = readSafetensorsHeader(file);
@@ -86,8 +79,8 @@ async function showLayer(attn) {
   const difference = expected.reduce((largest, value, i) => Math.max(largest, Math.abs(value - weights.data[i])), 0);
 
   console.log(`\n“${about.sentence}”\n`);
-  console.log(`What head ${head} of ${about.num_heads} in the first layer of ${about.model} looks at.`);
-  console.log('Each row is a word that looks (a query), each column a word that is looked at (a key); numbers are per cent, from 10 up.\n');
+  console.log(`Attention weights of head ${head} of ${about.num_heads} in the first layer of ${about.model}.`);
+  console.log('Each row is a word that attends (a query), each column a word that it attends to (a key); numbers are per cent, from 10 up.\n');
   const map = headOf(weights, head - 1);
   printMap(tokens, map);
 
@@ -104,7 +97,7 @@ async function showLayer(attn) {
   layer.dispose();
 }
 
-/** The head whose first row, which the answer is read from, has its weight on the fewest words. */
+/** The head whose first row, which the answer is computed from, concentrates on the fewest words. */
 function sharpest(weights) {
   const peaks = Array.from({ length: weights.dims[1] }, (_, h) => Math.max(...headOf(weights, h).subarray(0, weights.dims[2])));
   return peaks.indexOf(Math.max(...peaks));
@@ -127,10 +120,9 @@ async function showSentiment(attn) {
   model.dispose();
 }
 
-/** The whole of MiniLM, text in, where models/ has it: nobody has to fetch 91 MB for a demonstration. */
 async function showSentences(attn) {
   if (!existsSync(miniLm)) {
-    console.log('\n`tools/setup models` fetches all of all-MiniLM-L6-v2 (91 MB) into models/; then sentences are compared here.');
+    console.log('\n`tools/setup models` downloads all-MiniLM-L6-v2 (91 MB) into models/; then this demo also compares sentences.');
     return;
   }
   const start = performance.now();
@@ -140,9 +132,9 @@ async function showSentences(attn) {
   const took = performance.now() - loaded;
   model.dispose();
   const [target, ...others] = Array.from({ length: dims[0] }, (_, i) => data.subarray(i * dims[1], (i + 1) * dims[1]));
-  console.log(`\nAll of all-MiniLM-L6-v2 (loaded in ${(loaded - start).toFixed(0)} ms, these in ${took.toFixed(0)} ms). How similar to “${asked}”:`);
+  console.log(`\nAll of all-MiniLM-L6-v2 (loaded in ${(loaded - start).toFixed(0)} ms, these in ${took.toFixed(0)} ms). Similarity to “${asked}”:`);
   others.forEach((other, i) => {
-    const similarity = other.reduce((sum, value, j) => sum + value * target[j], 0); // both of length 1
+    const similarity = other.reduce((sum, value, j) => sum + value * target[j], 0);
     console.log(`  ${similarity.toFixed(3).padStart(6)}  ${sentences[i]}`);
   });
 }

@@ -40,7 +40,7 @@ function argumentsAt(text, at) {
   return undefined;
 }
 
-/** What an expression or a list of them writes into a message: literals as they are, expressions in ‹ ›. */
+/** The text that an expression or a list of them writes into a message: literals as they are, expressions in ‹ ›. */
 function written(expression) {
   const list = /^(?:detail::)?(?:text\(\s*)?\{(.*)\}\s*\)?$/s.exec(expression)?.[1];
   const parts = list === undefined ? [expression] : (argumentsAt(`${list})`, 0) ?? []);

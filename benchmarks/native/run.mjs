@@ -1,7 +1,7 @@
 /**
- * Measures attn natively beside onnxruntime-node and PyTorch and writes build/bench/native.json, a list of records as the WebAssembly
- * hosts leave them. Each contender is a process that answers one request after the other, so that they take turns sample by sample and
- * whatever the machine does meets them all. CASES, QUICK and FULL as in settings.mjs.
+ * Measures attn natively against onnxruntime-node and PyTorch, and writes records to build/bench/native.json in the
+ * same form as the WebAssembly hosts. Contenders are processes that take turns sample by sample, so that disturbances
+ * of the machine affect all of them. CASES, QUICK and FULL as in settings.mjs.
  */
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -18,22 +18,21 @@ const path = (name) => fileURLToPath(new URL(name, root));
 const { table, options } = await settings();
 const samples = options.isQuick ? 4 : 12;
 const least = options.isQuick ? 10 : 20;
-/** Calls longer than this, in milliseconds, are sampled this often only; the record shows it. */
+/** Calls longer than `call` milliseconds have only `samples` samples; the record shows the number. */
 const long = { call: 1500, samples: 3 };
-/** After so many rounds a form of a peer, of its graph or path, drops out when another is clearly faster. */
+/** After this many rounds the slower form of a peer is dropped if the other one is clearly faster. */
 const trial = { rounds: 3, margin: 1.1 };
-/** Milliseconds after work on several threads, which spin for a while when they have done it; measured by their processes' clocks. */
+/** Milliseconds of spinning of idle threads after work, measured by processor time. */
 const pause = { onnxruntime: 80, others: 20 };
-/** Narrower kernels than the machine's best are compared on calls of up to so many GFLOP, on one thread. */
+/** Kernels narrower than the best are compared on calls of up to this many GFLOP, on one thread. */
 const narrow = 30;
-/** By kind: calls of more GFLOP wait for FULL=1. */
+/** Longest calls in GFLOP by kind, without FULL=1. */
 const most = options.isFull ? {} : { encoder: 100 };
-/** Rounds over all texts; in a hurry over one batch of five. */
+/** Rounds over all texts, or with QUICK over one batch of five. */
 const textRounds = options.isQuick ? 2 : 4;
-/** The batches of texts, for the peers. */
 const batchesFile = path('build/bench/batches.json');
 
-/** A process that answers each line with a line; resolves when it has said what it is. */
+/** Starts a process that answers each line with a line; resolves once it has introduced itself. */
 async function start(command, args, environment = {}) {
   const child = spawn(command, args, { env: { ...process.env, ...environment }, stdio: ['pipe', 'pipe', 'inherit'] });
   const failed = new Promise((_, reject) => {
@@ -41,7 +40,7 @@ async function start(command, args, environment = {}) {
     child.once('exit', (code, signal) => reject(new Error(`${command} ${args.join(' ')} ended with ${signal ?? code}`)));
   });
   failed.catch(() => {});
-  // Nobody reads any more: read() says so.
+  // The process has exited, which read() reports.
   child.stdin.on('error', () => {});
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   const read = async () => {
@@ -58,7 +57,10 @@ async function start(command, args, environment = {}) {
   };
 }
 
-/** attn with the best kernels of this machine, and with narrower ones where it has both; some are others for int8 alone. */
+/**
+ * Starts attn with the best kernels of this machine and with each narrower set that it has; narrower avx512f and
+ * avx_vnni are for int8 only.
+ */
 async function startAttn() {
   const program = path('build/bench-native/benchmarks/attn_benchmarks');
   const processes = [];
@@ -70,7 +72,7 @@ async function startAttn() {
   return processes;
 }
 
-/** Who is measured on a case: { process, contender, variant, threads }. */
+/** Contenders of a case: { process, contender, variant, threads }. */
 function contendersOf(one) {
   const { attn, onnxruntime, pytorch } = processes;
   const all = [];
@@ -87,18 +89,18 @@ function contendersOf(one) {
 
 const fastest = ({ answers }) => Math.min(...answers.map(({ ms }) => ms));
 
-/** Whether the two are forms of the same peer, of which the faster counts, and the other one is that. */
+/** Checks that both are forms of the same peer, and that `other` is the faster one. */
 function isSlowerForm(one, other) {
   const isSame = one.process === other.process && one.contender !== 'attn' && one.threads === other.threads && one !== other;
   return isSame && trial.margin * fastest(other) < fastest(one);
 }
 
-/** Milliseconds for the threads of the one that was just measured to come to rest. */
+/** Waits until the idle threads of the previous contender stop spinning. */
 const rest = ({ process, threads }) => threads > 1 && setTimeout(process === processes.onnxruntime ? pause.onnxruntime : pause.others);
 
 /**
- * The records of a case of texts. Contenders take turns batch by batch; a peer's time is that of attn's tokenizer, whose ids it is given, and
- * its own.
+ * Measures a case of texts. Contenders take turns batch by batch; a peer's time includes attn's tokenizer, which
+ * provides its ids.
  */
 async function measureTexts(one) {
   const { batches } = await processes.attn[0].ask({ batches: one });
@@ -136,7 +138,6 @@ async function measureTexts(one) {
   });
 }
 
-/** The records of one case. */
 async function measure(one) {
   const { shape, ...plain } = one;
   let running = contendersOf(one).map((each) => ({ ...each, answers: [] }));
@@ -175,7 +176,7 @@ async function measure(one) {
   });
 }
 
-/** Stops the run when a contender's result is not the first one's. */
+/** Stops the run if a contender's result differs from the first one's. */
 function compare(one, running) {
   const [first] = running;
   for (const each of running)
@@ -186,7 +187,7 @@ function compare(one, running) {
         );
 }
 
-/** A record in words. */
+/** Formats a record. */
 function line({ contender, variant, threads, min_ms, median_ms, texts, peak_gflops_before, peak_gflops_after }, operations) {
   const gflops = (operations * 1e-6) / min_ms;
   const share = (100 * gflops) / (threads * Math.max(peak_gflops_before, peak_gflops_after));

@@ -32,13 +32,13 @@ TOLERANCE = 1e-4
 
 transformers.logging.set_verbosity_error()
 transformers.logging.disable_progress_bar()
-sys.dont_write_bytecode = True  # nothing but models is left behind
+sys.dont_write_bytecode = True  # writes no files except models
 sys.path.insert(0, str(PLAIN.parent))
 import plain_encoders  # noqa: E402
 
 
 def made(family, layers, E, H, F):
-    """The family's encoder, without a pooler where it can go without."""
+    """The family's encoder, without a pooler if possible."""
     t = transformers
     sizes = {"vocab_size": 1000, "hidden_size": E, "num_hidden_layers": layers, "num_attention_heads": H, "intermediate_size": F}
     match family:
@@ -81,7 +81,7 @@ def inputs(B, S):
 
 
 def check(path, model):
-    """Compares a graph with PyTorch; what lies under padding is nobody's."""
+    """Compares a graph with PyTorch, except at padded positions."""
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     worst = 0.0
     for B, S in ((1, 5), (3, 140)):
@@ -114,7 +114,7 @@ def write(name, family, layers, E, H, F):
     plain, fused = FOLDER / f"{name}.onnx", FOLDER / f"{name}.fused.onnx"
     unfinished = FOLDER / f"{name}.part"
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of constants in a trace: what they are for other sizes is compared
+        warnings.simplefilter("ignore")  # of constants in a trace: other sizes are compared with PyTorch
         torch.onnx.export(model, tuple(given.values()), unfinished, input_names=list(given), output_names=["y"], opset_version=17,
                           dynamic_axes={key: axes for key in (*given, "y")}, dynamo=False)
     print(f"{name}.onnx: within {check(unfinished, model):.1e} of PyTorch")
@@ -127,7 +127,7 @@ def write(name, family, layers, E, H, F):
 def main():
     table = json.loads(CASES.read_text())
     FOLDER.mkdir(parents=True, exist_ok=True)
-    # What was written for the same sources stays.
+    # Keeps models written by the same sources.
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in SOURCES)).hexdigest()
     stamp = FOLDER / "sources.sha256"
     if stamp.exists() and stamp.read_text() == digest:

@@ -25,7 +25,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import QuantType, quantize_dynamic
 from safetensors.torch import load_file, save_file
 
-sys.dont_write_bytecode = True  # nothing but models is left behind
+sys.dont_write_bytecode = True  # writes no files except models
 import pytorch  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -36,11 +36,11 @@ CHECKPOINT = ROOT / "models" / "all-MiniLM-L6-v2"
 SOURCES = (pathlib.Path(__file__), pathlib.Path(pytorch.__file__), pathlib.Path(__file__).with_name("requirements.txt"), CASES, FETCH)
 EPSILON = 1e-5
 TOLERANCE = 1e-4
-INT8_COSINE = 0.98  # of int8 graphs, with PyTorch's result
+INT8_COSINE = 0.98  # of int8 graphs with PyTorch's result
 
 
 def encoder(layers, E, H, F, seed):
-    """torch's encoder with new weights in every layer (its constructor copies the first); layer norms are 1 and 0 as after torch's constructor."""
+    """torch's encoder with separate weights per layer (its constructor copies the first); layer norms are 1 and 0 as after torch's constructor."""
     layer = torch.nn.TransformerEncoderLayer(E, H, F, dropout=0.0, activation="gelu", layer_norm_eps=EPSILON, batch_first=True)
     model = torch.nn.TransformerEncoder(layer, layers).eval()
     generator = torch.Generator().manual_seed(seed)
@@ -53,7 +53,7 @@ def encoder(layers, E, H, F, seed):
 
 
 class Graph:
-    """Nodes and constants in the order in which they are added."""
+    """Nodes and constants in the order of their addition."""
 
     def __init__(self):
         self.nodes, self.constants = [], {}
@@ -72,7 +72,7 @@ class Graph:
         return self.node(op, *inputs, domain="com.microsoft", **attributes)
 
     def model(self, inputs, dims, kind=TensorProto.FLOAT, y_dims=None):
-        """A model whose last node gives y, of the inputs' shape where nothing else is said."""
+        """A model whose last node returns y, by default in the inputs' shape."""
         self.nodes[-1].output[0] = "y"
         y = helper.make_tensor_value_info("y", TensorProto.FLOAT, y_dims or dims)
         given = [helper.make_tensor_value_info(name, kind, dims) for name in inputs]
@@ -82,7 +82,7 @@ class Graph:
 
 
 class Plain(Graph):
-    """Standard operators only: onnxruntime finds Gelu, BiasGelu and SkipLayerNormalization in them by itself."""
+    """Standard operators only: onnxruntime itself fuses Gelu, BiasGelu and SkipLayerNormalization."""
 
     def __init__(self, state, E, H, epsilon=EPSILON):
         super().__init__()
@@ -114,7 +114,7 @@ class Plain(Graph):
         return self.node("LayerNormalization", x, weight, bias, axis=-1, epsilon=self.epsilon)
 
     def embed(self, ids, mask):
-        """The embeddings of tokens of the first type; of the mask what is added to scores."""
+        """The embeddings of tokens of type 0, and the mask as numbers added to scores."""
         length = self.node("Gather", self.node("Shape", ids), self.constant("one", np.array(1)), axis=0)
         scalars = [self.constant(f"index {i}", np.array(i)) for i in (0, 1)]
         positions = self.node("Range", scalars[0], length, scalars[1])
@@ -134,20 +134,20 @@ class Plain(Graph):
 
 
 class Fused(Graph):
-    """One Attention with its three projections, then MatMul, SkipLayerNormalization and BiasGelu, which take the biases along."""
+    """One Attention with its three projections, then MatMul, SkipLayerNormalization and BiasGelu with their biases."""
 
     def __init__(self, state, E, H, epsilon=EPSILON):
         super().__init__()
         self.state, self.H, self.epsilon, self.mask = state, H, epsilon, []
 
     def embed(self, ids, mask):
-        """One EmbedLayerNormalization; Attention takes the mask as it is."""
+        """One EmbedLayerNormalization; Attention uses the mask directly."""
         self.mask = [mask]
         tables = [self.constant(name, self.state[name]) for name in ("words", "positions", "types")]
         zeros = self.node("Sub", ids, ids)
         x = self.fused("EmbedLayerNormalization", ids, zeros, *tables, self.parameter("norm.weight"), self.parameter("norm.bias"),
                        epsilon=self.epsilon)
-        self.nodes[-1].output.append("lengths")  # it wants to give them, nobody takes them
+        self.nodes[-1].output.append("lengths")  # a required output that is not used
         return x
 
     def parameter(self, name):
@@ -183,7 +183,7 @@ def encoder_graph(form, state, layers, E, H):
 
 
 def text_graph(form, state, layers, E, H, epsilon):
-    """With sentence-transformers' mean over what is no padding, scaled to length 1."""
+    """With sentence-transformers' mean over unpadded tokens, normalised to length 1."""
     graph = form(state, E, H, epsilon)
     x = graph.embed("ids", "mask")
     for i in range(layers):
@@ -208,7 +208,7 @@ def sdpa_graph(form, H, D):
         scores = g.node("Div", g.node("MatMul", "q", g.node("Transpose", "k", perm=[0, 1, 3, 2])), g.constant("root_d", np.float32(D**0.5)))
         g.node("MatMul", g.node("Softmax", scores, axis=-1), "v")
     else:
-        # It wants the heads of a row side by side, at least those of q; moving them is little beside S² D.
+        # The operator requires interleaved heads, at least for q; moving them is cheap compared with S² D.
         merged = g.constant("merged", np.array([0, 0, H * D]))
         q, k, v = (g.node("Reshape", g.node("Transpose", name, perm=[0, 2, 1, 3]), merged) for name in "qkv")
         y = g.fused("MultiHeadAttention", q, k, v, num_heads=H)
@@ -217,7 +217,7 @@ def sdpa_graph(form, H, D):
 
 
 def write(name, make, call, inputs):
-    """Both graphs, make(form), each compared with PyTorch's call over two sizes, inputs(B, S)."""
+    """Both graphs, make(form), each compared with PyTorch's call for two sizes, inputs(B, S)."""
     for ending, form in FORMS.items():
         unfinished = FOLDER / f"{name}.part"
         onnx.save(make(form), unfinished)
@@ -240,7 +240,7 @@ def write_int8(name, call, given):
     advise: sums of products with 8 saturate where the processor has no VNNI (AVX2: a cosine of 0.978). The time is the same."""
     for ending in FORMS:
         unfinished = FOLDER / f"{name}.part"
-        # The type of what the fused operators give it cannot tell by itself.
+        # The type of the fused operators' outputs cannot be inferred.
         quantize_dynamic(FOLDER / f"{name}{ending}", unfinished, per_channel=True, reduce_range=True, weight_type=QuantType.QInt8,
                          extra_options={"DefaultTensorType": TensorProto.FLOAT})
         session = onnxruntime.InferenceSession(unfinished, providers=["CPUExecutionProvider"])
@@ -259,7 +259,7 @@ def random(*shape):
 
 
 class Text(torch.nn.Module):
-    """The published text model as PyTorch's encoder between embeddings and pooling; state() has what the graphs are made of."""
+    """The published text model as PyTorch's encoder between embeddings and pooling; state() returns the parameters for the graphs."""
 
     HALVES = ("weight", "bias")
     NAMES = {"attention.output.dense": "self_attn.out_proj", "attention.output.LayerNorm": "norm1", "intermediate.dense": "linear1",
@@ -299,18 +299,18 @@ class Text(torch.nn.Module):
         return torch.nn.functional.normalize((x * flags).sum(1) / flags.sum(1), dim=-1)
 
     def inputs(self, B, S):
-        """Ids of any words, later rows shorter."""
+        """Random ids, with shorter later rows."""
         ids = torch.randint(self.vocabulary, (B, S), generator=torch.Generator().manual_seed(S), dtype=torch.int32)
         return {"ids": ids, "mask": (torch.arange(S) < S - torch.arange(B)[:, None]).to(torch.int32)}
 
 
 def fetched():
-    """Whether the text model's files are there, fetched where they were not."""
+    """Downloads the text model's files if missing; returns whether they exist."""
     if not (CHECKPOINT / "model.safetensors").exists():
         print(f"fetching {CHECKPOINT.name}, 91 MB, to models/", flush=True)
     done = subprocess.run([sys.executable, FETCH], stdout=subprocess.DEVNULL).returncode == 0
     if not done:
-        print(f"{CHECKPOINT.name} could not be fetched; its cases are left out")
+        print(f"{CHECKPOINT.name} could not be downloaded; its cases are skipped")
     return done
 
 
@@ -325,7 +325,7 @@ def main():
     table = json.loads(CASES.read_text())
     FOLDER.mkdir(parents=True, exist_ok=True)
     has_checkpoint = fetched()
-    # What was written for the same sources stays.
+    # Keeps models written by the same sources.
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in SOURCES)).hexdigest()
     stamp = FOLDER / "sources.sha256"
     if stamp.exists() and stamp.read_text() == digest:
@@ -346,7 +346,7 @@ def main():
               lambda B, S: {name: random(B, H, S, D) for name in "qkv"})
     if has_checkpoint:
         write_text_model()
-        stamp.write_text(digest)  # without it the next run tries again
+        stamp.write_text(digest)  # written last, so that an interrupted run starts again
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 /**
- * onnxruntime-node as a contender: one measurement for each JSON line on stdin, {"case": {..}, "shape": {..}, "threads": 1, "least": 20,
- * "variant": "plain" or "fused"}. Its CPU provider with every graph optimisation. Only what make_models.py writes has models; int8 cases
- * take the quantized ones. Of texts it takes
- * "batch": 0 of the batches { dims, ids, mask } in "file".
+ * onnxruntime-node as a contender: one measurement per JSON line on stdin, {"case": {..}, "shape": {..}, "threads": 1,
+ * "least": 20, "variant": "plain" or "fused"}. CPU provider with every graph optimisation, on models from
+ * make_models.py; int8 cases use quantized models. For texts, "batch" is an index into the batches { dims, ids, mask }
+ * of "file".
  */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -14,7 +14,7 @@ import { numbers } from '../cases.mjs';
 const models = new URL('../../build/bench/models/', import.meta.url);
 const { version } = createRequire(import.meta.url)('onnxruntime-node/package.json');
 
-/** Sessions of one model, by form and threads: loading takes longer than running. */
+/** Sessions of the current model, by form and threads, because loading takes longer than running. */
 const kept = { model: '', sessions: new Map() };
 
 async function sessionOf(model, variant, threads) {
@@ -32,7 +32,6 @@ async function sessionOf(model, variant, threads) {
   return kept.sessions.get(key);
 }
 
-/** Milliseconds, and the last result. */
 async function run(session, feeds, calls) {
   let result;
   const start = performance.now();
@@ -40,7 +39,7 @@ async function run(session, feeds, calls) {
   return [performance.now() - start, result];
 }
 
-/** The model of a case, its inputs by name and their shape; the inputs are drawn from the seeds 1, 2, .. */
+/** The model of a case, with its inputs and their shape; inputs are drawn from the seeds 1, 2, .. */
 function modelOf({ kind, model, checkpoint, B, H, S, D, E, int8 }, shape) {
   const quantized = int8 ? '.int8' : '';
   switch (kind) {
@@ -56,17 +55,15 @@ function modelOf({ kind, model, checkpoint, B, H, S, D, E, int8 }, shape) {
 }
 
 let batches;
-/** The inputs of a batch of texts. */
 function feedsOf(file, index) {
   batches ??= JSON.parse(readFileSync(file, 'utf8'));
   const { dims, ids, mask } = batches[index];
   return { ids: new ort.Tensor('int32', Int32Array.from(ids), dims), mask: new ort.Tensor('int32', Int32Array.from(mask), dims) };
 }
 
-/** A few numbers of a result, from its first to its last. */
+/** Four numbers of a result, from the first to the last. */
 const probeOf = (output) => [0, 1, 2, 3].map((i) => output[Math.floor((i * (output.length - 1)) / 3)]);
 
-/** The inputs of a case without texts. */
 function drawn(names, dims) {
   const size = dims.reduce((a, b) => a * b, 1);
   return Object.fromEntries(names.map((name, i) => [name, new ort.Tensor('float32', numbers(size, i + 1), dims)]));
@@ -77,7 +74,7 @@ async function measure({ case: one, shape, variant, threads, least, file, batch 
   const { model, names, dims } = modelOf(one, shape);
   const session = await sessionOf(model, variant, threads);
   const feeds = one.checkpoint ? feedsOf(file, batch) : drawn(names, dims);
-  // As Google Benchmark: more and more calls until they take long enough; those before are the warm-up.
+  // Increases the calls until they take long enough, like Google Benchmark; earlier ones are the warm-up.
   let calls = 1;
   let [spent, result] = await run(session, feeds, calls);
   while (spent < least) {

@@ -20,7 +20,7 @@ MODELS = pathlib.Path(__file__).resolve().parents[2] / "build" / "bench" / "mode
 
 
 def numbers(*shape, seed, divisor=1.0):
-    """Numbers in [-1, 1), the same for the same seed as attn's and the other peers'."""
+    """Numbers in [-1, 1), determined by the seed like those of attn and the other peers."""
     count = int(np.prod(shape))
     powers = np.cumprod(np.full(count, 1664525, np.uint32), dtype=np.uint32)
     sums = np.cumsum(np.concatenate(([1], powers[:-1])), dtype=np.uint32)
@@ -50,7 +50,7 @@ def sdpa(case, _):
 
 
 def mha_layer(E, H):
-    """Its weights are those of attn and the other peers."""
+    """Has the same weights as in attn and the other peers."""
     layer = torch.nn.MultiheadAttention(E, H, batch_first=True).eval()
     root = E**0.5
     layer.load_state_dict({
@@ -75,14 +75,14 @@ def encoder_of(name, layers, E, H, F):
 
 def encoder(case, shape):
     if case["weights"] or case.get("int8"):
-        return None  # it has none to give; its quantized layers leave nn.MultiheadAttention out
+        return None  # its quantized layers replace nn.MultiheadAttention
     model = encoder_of(case["model"], **shape)
     x = numbers(case["B"], case["S"], shape["E"], seed=1)
     return lambda: model(x)
 
 
 class Training(torch.nn.Module):
-    """An encoder with a classifier of every token, whose start weights attn and the other peers have too (wasm/training.mjs)."""
+    """An encoder with a classifier of every token, with the same initial weights as in attn and the other peers (wasm/training.mjs)."""
 
     def __init__(self, case, shape):
         super().__init__()
@@ -127,13 +127,13 @@ KINDS = {"gemm": gemm, "sdpa": sdpa, "mha": mha, "encoder": encoder, "training":
 
 @functools.lru_cache(maxsize=1)
 def prepared(line):
-    """The call of the case that is measured now; its threads take turns, its set-up is kept."""
+    """The call of a case; its set-up is cached, because the case is requested once per sample."""
     case, shape = json.loads(line)
     return KINDS[case["kind"]](case, shape) if case["kind"] in KINDS else None
 
 
 def run(call, calls):
-    """Milliseconds, and the last result."""
+    """Returns milliseconds, and the last result."""
     start = time.perf_counter()
     for _ in range(calls):
         result = call()
@@ -146,7 +146,7 @@ def measure(request):
     call = prepared(json.dumps([request["case"], request.get("shape")]))
     if call is None:
         return {"absent": True}
-    # As Google Benchmark: more and more calls until they take long enough; those before are the warm-up.
+    # Increases the calls until they take long enough, like Google Benchmark; earlier ones are the warm-up.
     calls = 1
     while True:
         spent, result = run(call, calls)

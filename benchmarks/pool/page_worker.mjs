@@ -1,4 +1,4 @@
-/** The same in a page's worker, which has workers of its own. */
+/** Runs the suite in a page's worker, with nested workers. */
 import { runPool } from './suite.mjs';
 
 const post = (news) => fetch('/news', { method: 'POST', body: JSON.stringify(news) });

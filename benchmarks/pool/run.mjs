@@ -1,6 +1,6 @@
 /**
- * node [--experimental-wasm-relaxed-simd] benchmarks/pool/run.mjs [chromium|firefox|webkit]: workers beside threads, here or in a browser; a line of
- * JSON for each case. The models are those of tools/setup models, the package that of `make wasm`.
+ * node [--experimental-wasm-relaxed-simd] benchmarks/pool/run.mjs [chromium|firefox|webkit]: compares workers with
+ * threads, in Node or a browser; prints a JSON line per case. Needs `tools/setup models` and `make wasm`.
  */
 import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';

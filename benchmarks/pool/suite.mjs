@@ -1,16 +1,15 @@
 /**
- * N workers, each with an instance of one thread on one compiled module, beside one instance with N threads: texts to vectors, the same batches.
- * They take turns, and what counts is the median of the ratios of turns that follow each other.
+ * Compares N workers, each with a single-threaded instance of one compiled module, with one instance of N threads, on
+ * the same batches of texts. They take turns; the result is the median ratio of consecutive turns.
  */
 
 const batchSize = 8;
 const rounds = 9;
-/** Milliseconds for threads of the one to go to sleep before the other begins. */
+/** Milliseconds for idle threads to go to sleep. */
 const pause = 50;
 
 const median = (numbers) => numbers.toSorted((a, b) => a - b)[numbers.length >> 1];
 
-/** A worker as a function from messages to answers. */
 async function start(host) {
   const { worker, listen } = host.spawn();
   let done;
@@ -26,7 +25,10 @@ async function start(host) {
   return { ask, end: () => worker.terminate() };
 }
 
-/** So many instances of so many threads: ready after `ms`; embed(texts) is vectors side by side, and the heaps' peaks. */
+/**
+ * Starts `count` instances with `threads` threads each; returns the start-up `ms` and embed(texts) -> vectors and peak
+ * heaps.
+ */
 async function contender(host, count, threads, { variant, weights, wasm }) {
   const workers = await Promise.all(Array.from({ length: count }, () => start(host)));
   const began = performance.now();
@@ -41,7 +43,7 @@ async function contender(host, count, threads, { variant, weights, wasm }) {
         const { data, peak } = await workers[0].ask({ texts, batchSize });
         return { vectors: data, peak };
       }
-      // The longest first, so that the last batches are short ones; who is free takes the next.
+      // Longest first, so that the last batches are short; the next free worker takes the next batch.
       const order = texts.map((_, i) => i).sort((a, b) => texts[b].length - texts[a].length);
       const peaks = workers.map(() => 0);
       let vectors;
@@ -64,7 +66,7 @@ async function contender(host, count, threads, { variant, weights, wasm }) {
   };
 }
 
-/** Batches of short and of long texts, and what a page asks for in between: a single one. */
+/** Batches of short and long texts, and a single text as in an interactive page. */
 function casesOf(reviews) {
   const long = Array.from({ length: 24 }, (_, i) => Array.from({ length: 16 }, (_, j) => reviews[(16 * i + j) % reviews.length]).join(' '));
   return { 'short texts': reviews.slice(0, 192), 'texts of 256 tokens': long, 'one text of 256 tokens': long.slice(0, 1) };
@@ -83,7 +85,7 @@ export async function runPool(host, tell) {
           const times = { pool: [], one: [] };
           const busy = { pool: [], one: [] };
           for (let round = 0; round < rounds; round++)
-            // Who is first changes, too.
+            // Alternates the order.
             for (const which of round % 2 ? ['pool', 'one'] : ['one', 'pool']) {
               await new Promise((done) => setTimeout(done, pause));
               const [started, before] = [performance.now(), host.processorMs?.()];
@@ -97,7 +99,7 @@ export async function runPool(host, tell) {
             workersTextsPerSecond: (1000 * texts.length) / median(times.pool),
             threadsTextsPerSecond: (1000 * texts.length) / median(times.one),
             workersOverThreads: median(times.one.map((ms, i) => ms / times.pool[i])),
-            // What other programs on the machine have less to do with.
+            // Processor time depends less on other programs.
             ...(host.processorMs && { workersOverThreadsByProcessorTime: median(busy.one.map((ms, i) => ms / busy.pool[i])) }),
             workersReadyMs: pool.ms,
             threadsReadyMs: one.ms,

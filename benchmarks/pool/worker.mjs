@@ -1,4 +1,4 @@
-/** One instance in a worker of its own: is told what to load, says when it is ready, then makes vectors of the texts that it is sent. */
+/** One instance in a worker: loads as requested, reports readiness, then embeds texts. */
 const port = globalThis.postMessage && globalThis.addEventListener ? globalThis : (await import('node:worker_threads')).parentPort;
 const answer = (message, transfer = []) => port.postMessage(message, transfer);
 

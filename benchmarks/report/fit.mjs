@@ -1,4 +1,4 @@
-/** The b of y = a · x^b, by least squares on the logarithms. */
+/** Fits b of y = a · x^b by least squares on the logarithms. */
 export function exponent(points) {
   const logs = points.map(([x, y]) => [Math.log(x), Math.log(y)]);
   const mean = (i) => logs.reduce((sum, each) => sum + each[i], 0) / logs.length;

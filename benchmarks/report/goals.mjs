@@ -1,4 +1,4 @@
-/** The goals, as ratios within one run: each gives rows { host, what, value, bound, unit, met, detail } for what was measured. */
+/** Goals as ratios within one run: each returns rows { host, what, value, bound, unit, met, detail }. */
 import { pairName } from '../cases.mjs';
 import { exponent } from './fit.mjs';
 
@@ -6,11 +6,10 @@ const isPeer = (record) => record.contender !== 'attn';
 export const peakOf = ({ peak_gflops, peak_gflops_before, peak_gflops_after }) =>
   peak_gflops ?? (peak_gflops_before ? Math.max(peak_gflops_before, peak_gflops_after) : undefined);
 export const shareOf = (record) => (peakOf(record) && record.gflops ? record.gflops / peakOf(record) : undefined);
-/** Of the lower of two roofs: multiply-adds in registers alone, and reading the weights alone. */
+/** Share of the lower roof: multiply-adds in registers, or reading the weights. */
 export const shareOfRoofs = (record) =>
   shareOf(record) && record.stream_ms ? Math.max(shareOf(record), record.stream_ms / record.min_ms) : undefined;
 
-/** The fastest peer with as many threads on the same case. */
 export function fastestPeer(records, one) {
   const peers = records.filter((r) => isPeer(r) && r.host === one.host && r.case === one.case && r.threads === one.threads);
   return peers.sort((a, b) => a.min_ms - b.min_ms)[0];
@@ -31,7 +30,7 @@ export function goals(records, { cases: every }) {
   for (const { host, variant } of groups.values()) {
     const native = host === 'native';
     const find = (one, threads = 1) => ours.find((r) => r.host === host && r.variant === variant && r.case === one.name && r.threads === threads);
-    /** One row for several cases: the worst of them counts. */
+    /** Summarises several cases in a row with the worst value. */
     const judge = (goal, list, measure, { bound, atMost = false, unit = '%' }) => {
       const values = list.map((one) => [measure(one), one.name]).filter(([value]) => Number.isFinite(value));
       if (!values.length) return;
@@ -93,7 +92,7 @@ export function goals(records, { cases: every }) {
       overPeer(1),
       { bound: 1.2, unit: '×' },
     );
-    // Narrower kernels than the machine's best have no peer: those always take its best.
+    // Only the best kernels are compared with peers, which always use their best.
     if (native && variant === widest)
       for (const threads of [1, 2]) {
         const plain = cases.filter((c) => ['encoder', 'sdpa', 'mha'].includes(c.kind) && !c.weights);
@@ -111,7 +110,7 @@ export function goals(records, { cases: every }) {
       share,
       { bound: 0.85 },
     );
-    // Of a training step, what a backward takes is the difference to a forward that keeps what it needs.
+    // A backward takes the difference between `forward and backward` and `forward kept`.
     const training = (model, part) => cases.find((c) => c.kind === 'training' && c.model === model && c.part === part);
     const time = (model, part) => find(training(model, part) ?? {})?.min_ms;
     judge(
@@ -143,7 +142,7 @@ export function goals(records, { cases: every }) {
             unit: '×',
           });
     }
-    // A browser without relaxed SIMD has simd as its best.
+    // In a browser without relaxed SIMD, simd is the best variant.
     const isBest = native ? variant === widest : variant === 'relaxed' || !groups.has(`${host} relaxed`);
     const texts = cases.filter((c) => c.kind === 'sentences');
     if (!native || isBest)

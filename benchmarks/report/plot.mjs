@@ -1,12 +1,12 @@
 /**
- * Line charts as SVG, for light and dark pages alike. Our own: what is needed is two kinds of axis, lines and their names, and a chart library
- * would be the largest thing here.
+ * Line charts as SVG, for light and dark pages. A chart library would be the largest dependency for two kinds of axis,
+ * lines and labels.
  */
 const width = 760;
 const plot = { left: 64, top: 46, right: 520, bottom: 330 };
 const height = 384;
 
-/** Colours by what is drawn, not by its place in the list: the same contender looks the same in every chart. */
+/** Colours depend on the contender, so that it looks the same in every chart. */
 const style = `
   .page { fill: #fcfcfb } text { font: 13px system-ui, sans-serif; fill: #52514e } .title { font-size: 16px; font-weight: 600; fill: #0b0b0b }
   .grid { stroke: #e1e0d9 } .axis { stroke: #a5a49c }
@@ -22,7 +22,7 @@ const style = `
 const escape = (text) => String(text).replace(/[&<>"]/g, (c) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' })[c]);
 const fixed = (value) => value.toFixed(1);
 
-/** A level line, its dashes round where they are dots. */
+/** A horizontal line; dots have round caps. */
 function level(kind, from, to, y, dashes = '') {
   const dashed = dashes && ` stroke-dasharray="${dashes}"${dashes === dots ? ' stroke-linecap="round"' : ''}`;
   return `<line class="${kind}" x1="${from}" x2="${to}" y1="${fixed(y)}" y2="${fixed(y)}"${dashed}/>`;
@@ -30,7 +30,7 @@ function level(kind, from, to, y, dashes = '') {
 const dots = '1 4';
 const dashes = '7 4';
 
-/** Round numbers that cover the values: 0 … for a plain axis, powers of ten for a logarithmic one. */
+/** Round tick values that cover the values: from 0 for a linear axis, powers of ten for a logarithmic one. */
 function ticks(values, logarithmic) {
   const most = Math.max(...values);
   if (logarithmic) {
@@ -44,8 +44,8 @@ function ticks(values, logarithmic) {
 }
 
 /**
- * series [{ name, colour 0..5, dashed, points [[x, y]] }], levels [{ name, colour, y }]. The x axis is logarithmic with the points' own values as
- * ticks; the y axis begins at 0 or, with logarithmic, at a power of ten. format(y) writes a tick.
+ * series [{ name, colour 0..5, dashed, points [[x, y]] }], levels [{ name, colour, y }]. The x axis is logarithmic with
+ * the points' values as ticks; the y axis begins at 0 or at a power of ten. format(y) formats a tick.
  */
 export function chart({ title, xLabel, yLabel, series, levels = [], logarithmic = false, format = String }) {
   const xs = [...new Set(series.flatMap(({ points }) => points.map(([x]) => x)))].sort((a, b) => a - b);
@@ -73,7 +73,7 @@ export function chart({ title, xLabel, yLabel, series, levels = [], logarithmic 
     const marks = points.map(([px, py]) => `<circle class="c${colour}" cx="${fixed(x(px))}" cy="${fixed(y(py))}" r="4"/>`).join('');
     return `<path class="c${colour}" d="${path}"${dashed ? ` stroke-dasharray="${dashes}"` : ''}/>${marks}`;
   });
-  // Names stand beside the ends of their lines, moved apart where they would meet.
+  // Labels are next to the ends of their lines, moved apart to avoid overlap.
   const names = [
     ...series.map(({ name, colour, dashed, points }) => ({ name, colour, dash: dashed ? dashes : '', at: y(points.at(-1)[1]) })),
     ...levels.map(({ name, colour, y: at }) => ({ name, colour, dash: dots, at: y(at) })),

@@ -1,4 +1,4 @@
-/** results.md and the plots from the records of one run. */
+/** Writes results.md and plots from the records of one run. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { flops, shapeOf } from '../cases.mjs';
@@ -69,13 +69,12 @@ function hostTable(records) {
   );
 }
 
-/** A fixed colour for each contender. */
 function colour({ contender, variant }) {
   if (contender === 'attn') return ['simd', 'sse4_2', 'emulated'].includes(variant) ? 1 : variant === 'avx512f' ? 5 : 0;
   return { 'onnxruntime-web': 2, 'onnxruntime-node': 2, pytorch: 3 }[contender] ?? 4;
 }
 
-/** Lines by contender and threads; the forms of a peer are one line, of the faster at each S. */
+/** Lines by contender and threads; forms of a peer share a line, with the faster one at each S. */
 function linesOf(records, cases, value) {
   const lines = new Map();
   for (const one of cases)
@@ -142,10 +141,9 @@ function* plots(host, records, { cases }) {
   yield* scaling('memory', (r) => r.bytes && r.bytes / 2 ** 20, 'MiB', String);
 }
 
-/** Writes the report into the folder and returns the names of its files. */
 export function writeReport(results, list, folder) {
   const byName = new Map(list.cases.map((one) => [one.name, { ...one, shape: shapeOf(list, one) }]));
-  // One formula for every host, also for records that come from other programs.
+  // Computes GFLOP/s by one formula for every host and peer.
   for (const r of results.records) {
     const work = byName.has(r.case) ? flops(byName.get(r.case)) : 0;
     if (work) r.gflops = (work * 1e-6) / r.min_ms;

@@ -1,7 +1,7 @@
-/** attn as a contender: one instance a variant and thread count, set up for a group of cases. */
+/** attn as a contender: one instance per variant and thread count, set up for a group of cases. */
 import { numbers } from '../cases.mjs';
 
-/** The worked example's weights, (out, in): head width 3, four inputs. */
+/** Weights of the worked example, (out, in): head width 3, four inputs. */
 const example = {
   x: [1, 0, 1, 0, 0, 2, 0, 2, 1, 1, 1, 1],
   'q_proj.weight': [1, 1, 0, 0, 0, 0, 0, 1, 1, 0, 1, 1],
@@ -9,7 +9,7 @@ const example = {
   'v_proj.weight': [0, 0, 1, 1, 2, 3, 0, 1, 0, 0, 3, 0],
 };
 
-/** The input of a case, the same for every contender. */
+/** The input of a case, shared by all contenders. */
 export function inputs({ kind, M, K, N, B, H, S, D, E, shape }) {
   const tensor = (dims, seed) => ({
     data: numbers(
@@ -34,7 +34,7 @@ export function inputs({ kind, M, K, N, B, H, S, D, E, shape }) {
   }
 }
 
-/** The weights of the multi-head attention case, torch's names. */
+/** Weights of the multi-head attention case by torch's names. */
 export function mhaState({ E }) {
   const scaled = (count, seed) => numbers(count, seed).map((value) => value / Math.sqrt(E));
   return {
@@ -45,7 +45,7 @@ export function mhaState({ E }) {
   };
 }
 
-/** The layer that a group needs; none for functions. */
+/** Creates the group's layer; none for functions. */
 function makeLayer(attn, { kind, E, H, shape, int8 }, state) {
   let layer;
   if (kind === 'encoder') {
@@ -69,7 +69,6 @@ function makeLayer(attn, { kind, E, H, shape, int8 }, state) {
   return layer;
 }
 
-/** A family's encoder of ids without padding. */
 async function familyCall(attn, checkpoint) {
   const model = await attn.loadModel(checkpoint, { cache: 'none' });
   return ({ data, dims }) => {
@@ -78,7 +77,7 @@ async function familyCall(attn, checkpoint) {
   };
 }
 
-/** Loads an instance, with the weights of its layer or what a family's model is loaded from, and gives the contenders of its cases: { call, output }. */
+/** Loads an instance, with the layer's weights or a family's model; returns contenders { call, output }. */
 export async function attnContender(load, { variant, threads }, group, weights) {
   const attn = await load({ variant, threads });
   if (attn.info.threads !== threads) {
@@ -108,7 +107,7 @@ export async function attnContender(load, { variant, threads }, group, weights) 
   };
 }
 
-/** Bytes that one call needs beyond what was there: inputs, result and whatever lies between. A fresh instance, since `peak` never falls. */
+/** Bytes that one call needs: inputs, result and scratch memory. In a new instance, because `peak` never falls. */
 export async function bytesOf(load, one, variant) {
   const attn = await load({ variant, threads: 1 });
   try {

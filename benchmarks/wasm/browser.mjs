@@ -1,4 +1,4 @@
-/** The cases in a real browser: an isolated page, whose worker runs them and posts what it finds. */
+/** Runs the cases in a worker of an isolated page in a real browser, which posts its records. */
 import { createReadStream, statSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { extname, join, normalize, resolve, sep } from 'node:path';
@@ -40,7 +40,7 @@ function answer(request, response, onNews) {
   }
 }
 
-/** Runs the cases in a browser and tells what it hears; rejects when the page fails or falls silent. */
+/** Runs the cases in a browser and passes on its records; rejects if the page fails or becomes silent. */
 export async function runBrowser(engine, options, tell, script = '/benchmarks/wasm/worker.mjs') {
   let failed;
   let done = false;

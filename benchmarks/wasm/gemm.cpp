@@ -1,5 +1,5 @@
-// The GEMM on a packed weight, as layers call it, and the stream of weights alone, for timing from JavaScript: the package has no function
-// for either.
+// Exports the GEMM on a packed weight, as used by layers, and a stream over weights, to time them from JavaScript; the
+// package exports neither.
 #include <emscripten/emscripten.h>
 #include <wasm_simd128.h>
 
@@ -35,7 +35,7 @@ std::vector<v128_t> stream;
 
 extern "C" {
 
-/// Makes y (m,n) = x (m,k) Wᵀ + b ready to run, W float32 or int8, and says where y is.
+/// Prepares y (m,n) = x (m,k) Wᵀ + b, W float32 or int8, and returns the address of y.
 EMSCRIPTEN_KEEPALIVE float* gemm_prepare(int m, int k, int n, bool int8) {
   const auto rows = static_cast<std::size_t>(m), in = static_cast<std::size_t>(k), out = static_cast<std::size_t>(n);
   const std::vector<float> weight = numbers(out * in, 2), bias = numbers(out, 3);
@@ -57,10 +57,10 @@ EMSCRIPTEN_KEEPALIVE void gemm_run() {
     current.linear.forward(x, current.y.data(), scratch);
 }
 
-/// Makes that many bytes ready to be read.
+/// Allocates this many bytes to read.
 EMSCRIPTEN_KEEPALIVE void stream_prepare(int bytes) { stream.assign(static_cast<std::size_t>(bytes) / sizeof(v128_t), wasm_i32x4_splat(1)); }
 
-/// Reads all of them and does nothing else worth the name.
+/// Reads all bytes, with negligible arithmetic.
 EMSCRIPTEN_KEEPALIVE int stream_run() {
   constexpr std::size_t kChains = 8;
   v128_t sums[kChains] = {};

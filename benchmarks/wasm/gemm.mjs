@@ -1,4 +1,4 @@
-/** attn's GEMM on packed weights as a contender, through a module of the package's own objects (gemm.cpp). */
+/** attn's GEMM on packed weights as a contender, through a module with the package's objects (gemm.cpp). */
 function started(factory, bytes) {
   return new Promise((done, fail) => {
     factory({
@@ -11,14 +11,14 @@ function started(factory, bytes) {
   });
 }
 
-/** A call that reads so many bytes and does nothing else: no forward that reads them as its weights takes less time. */
+/** A call that only reads this many bytes: the least time of a forward with as many bytes of weights. */
 export async function streamOf({ factory, bytes }, size) {
   const module = await started(factory, bytes);
   module._stream_prepare(size);
   return module._stream_run;
 }
 
-/** factory and bytes are those of gemm-VARIANT.mjs and .wasm; attn is an instance of the package, for the peak. */
+/** factory and bytes are gemm-VARIANT.mjs and .wasm; attn is an instance of the package, for the peak. */
 export async function gemmContender(attn, { factory, bytes }, variant) {
   const module = await started(factory, bytes);
   return {

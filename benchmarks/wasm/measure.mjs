@@ -1,25 +1,30 @@
-/** Times calls side by side: contenders take turns, sample by sample, so that whatever the machine does meets them all. */
+/** Times calls in turns, sample by sample, so that disturbances of the machine affect all contenders. */
 
-/** Milliseconds: each sample takes at least `least`; all of one contender together at most `most`, unless that would be fewer than 3. */
+/**
+ * Milliseconds: each sample takes at least `least`; all samples of a contender together at most `most`, but at least 3
+ * samples.
+ */
 const quick = { samples: 4, least: 10, most: 2000, warmUp: 50 };
 const usual = { samples: 12, least: 20, most: 5000, warmUp: 150 };
 const patient = { ...usual, most: 18000 };
 
-/** Outputs further apart than this are of different functions. Of int8 every contender rounds in its own way, peers to 7 bits: numbers of a layer norm,
- * and of vectors of length 1. Of training they are losses. */
+/**
+ * Outputs further apart belong to different functions. int8 contenders round differently, peers to 7 bits, measured on
+ * layer norms and unit vectors; for training the outputs are losses.
+ */
 export const furthest = ({ int8, kind }) => (kind === 'training' ? 1e-4 : !int8 ? 1e-3 : kind === 'encoder' ? 0.5 : 0.1);
 
 async function sample(call, calls) {
   const start = performance.now();
   for (let i = 0; i < calls; i++) {
     const result = call();
-    // A peer that answers with a promise; awaiting what is none would cost the others a microtask a call.
+    // Awaiting a non-promise would cost the others a microtask per call.
     if (result instanceof Promise) await result;
   }
   return performance.now() - start;
 }
 
-/** Milliseconds of one call after a warm-up, which gives engines the time to compile the loops for good. */
+/** Milliseconds of one call after a warm-up, in which engines finish compiling the loops. */
 async function warmUp(call, milliseconds) {
   let spent = await sample(call, 1);
   let least = spent;
@@ -33,8 +38,8 @@ async function warmUp(call, milliseconds) {
 }
 
 /**
- * Times contenders { call } against each other; those with the same `rivals` are forms of one thing, of which the faster counts. Resolves
- * to [contender, { calls, samples, min_ms, median_ms }] of those that were sampled. beat() is called now and then.
+ * Times contenders { call } against each other; those with the same `rivals` are forms of one contender, of which the
+ * faster counts. Resolves to [contender, { calls, samples, min_ms, median_ms }]. Calls beat() regularly.
  */
 export async function interleave(contenders, { isQuick, isFull, beat }) {
   const { samples, least, most, warmUp: warm } = isQuick ? quick : isFull ? patient : usual;
@@ -64,7 +69,6 @@ export async function interleave(contenders, { isQuick, isFull, beat }) {
   return runs.map(({ contender, calls, samples }) => [contender, { calls, ...summary(samples) }]);
 }
 
-/** What is kept of the times of one contender. */
 export function summary(samples) {
   const sorted = [...samples].sort((a, b) => a - b);
   const half = sorted.length >> 1;
@@ -72,8 +76,8 @@ export function summary(samples) {
 }
 
 /**
- * The same of what was measured in parts, each in every round: a sample is a round's sum. The minimum is the sum of the parts', since a whole round
- * of seconds hardly ever meets a machine that has nothing else to do.
+ * Summarises a measurement in parts, each in every round: a sample is the sum of a round. The minimum is the sum of the
+ * parts' minima, because a round of seconds rarely runs undisturbed.
  */
 export function summaryOfParts(parts) {
   const sum = (values) => values.reduce((a, b) => a + b, 0);
@@ -81,7 +85,7 @@ export function summaryOfParts(parts) {
   return { ...summary(samples), min_ms: sum(parts.map((times) => Math.min(...times))) };
 }
 
-/** GFLOP/s of multiply-adds in registers alone, of float32 or int8, the best of a few samples. */
+/** GFLOP/s of multiply-adds in registers, float32 or int8: the best of a few samples. */
 export function peak(attn, weights, { isQuick }) {
   const count = 5e7;
   let best = 0;

@@ -1,4 +1,7 @@
-/** The cases in this Node: node [--experimental-wasm-relaxed-simd] benchmarks/wasm/node.mjs; one JSON line a piece of news on standard output. */
+/**
+ * Runs the cases in Node: node [--experimental-wasm-relaxed-simd] benchmarks/wasm/node.mjs; prints a JSON line per
+ * record or note.
+ */
 import { access, readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
@@ -17,14 +20,14 @@ const copies = new Map();
 const host = {
   name: 'node',
   engine: `Node ${process.versions.node} (V8 ${process.versions.v8})`,
-  isolated: null, // a matter of pages
+  isolated: null, // concerns pages only
   threads: [1, 2],
   load,
   async gemm(variant) {
     const file = join(here, `../build/wasm-release/benchmarks/gemm-${variant}`);
     return { factory: (await import(pathToFileURL(`${file}.mjs`))).default, bytes: await readFile(`${file}.wasm`) };
   },
-  // A copy of its own for each thread count: one copy takes one count for good, and its ES module refuses to be there twice.
+  // A copy per thread count, because the count is fixed at the first session and the ES module cannot be loaded twice.
   async onnxruntime(threads) {
     if (!copies.has(threads)) {
       for (const name of Object.keys(require.cache)) if (name.includes('onnxruntime')) delete require.cache[name];
@@ -65,7 +68,7 @@ const host = {
 const tell = (news) => void (Object.keys(news).length && console.log(JSON.stringify(news)));
 try {
   await runSuite(host, table, { ...options, tell });
-  process.exit(0); // the peers' idle threads would hold the process
+  process.exit(0); // idle threads of peers would keep the process alive
 } catch (error) {
   tell({ fatal: error.message });
   process.exit(1);

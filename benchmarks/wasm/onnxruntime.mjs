@@ -1,12 +1,12 @@
 /**
- * onnxruntime-web as a contender: its WebAssembly provider at its best, on the plain and the fused graph; the faster of them counts. Of an int8
- * case they are the dynamically quantized ones.
+ * onnxruntime-web as a contender: its WebAssembly provider on the plain and the fused graph, of which the faster
+ * counts; int8 cases use dynamically quantized graphs.
  */
 import { inputs } from './attn.mjs';
 
 /**
- * Both forms of a model, { variant, session }. ort is a copy of the module of its own for each thread count: the count is set once, before its
- * first session.
+ * Opens both forms of a model, { variant, session }. `ort` is a separate copy of the module per thread count, which is
+ * fixed at its first session.
  */
 export async function onnxruntimeSessions(ort, threads, { kind, model, checkpoint, int8 }, file) {
   ort.env.wasm.numThreads = threads;
@@ -35,7 +35,7 @@ export async function onnxruntimeContenders(ort, threads, group, file) {
     threads,
     rivals: `onnxruntime-web ${threads}`,
     prepare(one) {
-      if (one.weights) return undefined; // its graphs do not give them
+      if (one.weights) return undefined; // its graphs do not return weights
       const { x, ids } = inputs(one);
       const whole = (values) => new ort.Tensor('int64', BigInt64Array.from(values, BigInt), ids.dims);
       const feeds = ids ? { ids: whole(ids.data), mask: whole(ids.data.map(() => 1)) } : { x: new ort.Tensor('float32', x.data, x.dims) };

@@ -1,16 +1,16 @@
 /**
- * All cases in one engine; knows no host. The host gives
- *   load(options)     attn's load
- *   onnxruntime(n)    onnxruntime-web, a copy of the module of its own for each number of threads
- *   gemm(variant)     glue and bytes of the GEMM alone
- *   tfjs()            tfjs-core with the WebAssembly backend chosen
- *   tfjsWithGradients()  the same with gradients; where it is missing tfjs does not train
- *   jax()             jax-js with its WebAssembly backend chosen
- *   file(name)        bytes of a model file
- *   checkpoint(name)  what loadModel takes, and family(name) of those that are drawn
- *   texts()           the product reviews
- *   name, engine, isolated, threads (the counts that it can run)
- * and hears of records, { record }, and of notes, { note }; `tell` may be asked often.
+ * Runs all cases in one engine, independent of the host, which provides:
+ * - load(options): attn's load
+ * - onnxruntime(n): onnxruntime-web, a separate copy per number of threads
+ * - gemm(variant): glue and bytes of the GEMM
+ * - tfjs(): tfjs-core with the WebAssembly backend
+ * - tfjsWithGradients(): the same with gradients; if missing, tfjs does not train
+ * - jax(): jax-js with its WebAssembly backend
+ * - file(name): bytes of a model file
+ * - checkpoint(name) and family(name): sources for loadModel
+ * - texts(): the product reviews
+ * - name, engine, isolated, threads (supported counts)
+ * `tell` receives { record }, { note } and, as a sign of life, {}.
  */
 import { chosen, flops, pairName, weightBytes } from '../cases.mjs';
 import { attnContender, bytesOf } from './attn.mjs';
@@ -21,10 +21,10 @@ import { runTextCase } from './texts.mjs';
 import { tfjsContender } from './tfjs.mjs';
 import { attnTraining, jaxTraining, tfjsTraining } from './training.mjs';
 
-/** Multiply-adds of one turn of the peak: a fraction of a millisecond. */
+/** Multiply-adds per sample of the peak: a fraction of a millisecond. */
 const peakCount = 4.8e6;
 
-/** A contender that cannot be set up leaves a note and the others alone. */
+/** A contender that fails to start leaves a note and does not affect the others. */
 async function attempt(what, make, tell) {
   try {
     return (await make()) ?? [];
@@ -74,7 +74,7 @@ async function contendersOf(host, variants, group, tell) {
   return all.flat();
 }
 
-/** The runs that gave an output; the first one is what the others are held against. */
+/** Runs whose output agrees with the first one. */
 async function agreed(runs, tell) {
   const outputs = [];
   const most = furthest(runs[0].one);
@@ -106,10 +106,10 @@ async function agreed(runs, tell) {
   return runs.filter((_, i) => outputs[i]);
 }
 
-/** How an instance multiplies int8, in words. */
+/** Describes how an instance multiplies int8. */
 const productsOf = ({ info }) => info.notes.find((note) => note.startsWith('int8: '))?.slice('int8: '.length);
 
-/** The variants that this engine takes. */
+/** Variants that this engine supports. */
 async function variantsOf(host, tell) {
   const taken = [];
   for (const variant of ['simd', 'relaxed'])
@@ -138,7 +138,7 @@ export async function runSuite(host, table, { texts, isQuick, isFull, most, tell
       const cases = group.filter((one) => pairName(one) === name);
       const prepared = cases.flatMap((one) =>
         contenders
-          // What weights cost is seen with one thread; with two they would double the time of a run.
+          // Requesting weights is measured on one thread only, to save half of the time.
           .filter(({ threads }) => threads === 1 || !one.weights)
           .map((contender) => ({ one, contender, prepared: contender.prepare(one) }))
           .filter((run) => run.prepared),
@@ -150,9 +150,9 @@ export async function runSuite(host, table, { texts, isQuick, isFull, most, tell
         call: run.prepared.call,
         rivals: run.contender.rivals && `${run.contender.rivals} ${run.one.name}`,
       }));
-      // The peak takes its turns too: a machine that slows down does it to all of them.
+      // The peak is measured in turns too, so that throttling affects it equally.
       const levels = single.map(({ attn, variant }) => ({ level: variant, call: () => attn.peak(peakCount, { weights }) }));
-      // So does a pass over as many bytes as the model's packed weights have.
+      // Likewise a pass over as many bytes as the model's packed weights.
       const streams = stream ? [{ isStream: true, call: stream }] : [];
       const results = await interleave([...entries, ...levels, ...streams], { isQuick, isFull, beat: () => tell({}) });
       const after = peaks();

@@ -1,16 +1,16 @@
 /**
- * Text models: how long loading one takes and what it needs of the heap; and texts to vectors beside onnxruntime-web, which gets the same batches
- * from the same tokenizer and pools and scales inside its graph. All texts take seconds, so contenders take turns batch by batch, and the minimum
- * is the sum of the batches'.
+ * Text models: time and heap of loading, and texts to vectors against onnxruntime-web, which gets the same batches from
+ * the same tokenizer, and pools and normalises in its graph. Contenders take turns batch by batch, because all texts
+ * take seconds; the minimum is the sum of the batches' minima.
  */
 import { folderOf } from '../cases.mjs';
 import { furthest, summary, summaryOfParts } from './measure.mjs';
 import { onnxruntimeSessions } from './onnxruntime.mjs';
 
-/** Loads of a model, rounds over all texts, and how many of the texts: one of `every`. */
+/** Number of loads, rounds over all texts, and sampling interval of texts. */
 const usual = { loads: 5, rounds: 3, every: 1 };
 const quick = { loads: 3, rounds: 2, every: 5 };
-/** Milliseconds after work on several threads of onnxruntime, which spin for a while when they have done it. */
+/** Milliseconds of spinning of onnxruntime's idle threads after work. */
 const pause = 100;
 
 async function timed(call) {
@@ -19,10 +19,10 @@ async function timed(call) {
   return [performance.now() - start, result];
 }
 
-/** The files are read each time; their weights are kept as they are unless the case says otherwise. */
+/** Files are read each time; weights keep their type unless the case specifies int8. */
 const optionsOf = ({ int8 }) => ({ cache: 'none', weights: int8 ? 'int8' : 'auto' });
 
-/** Loads as often as is asked for, each time in a fresh instance: the heap's peak never falls. */
+/** Loads repeatedly, each time in a new instance, because the heap's peak never falls. */
 async function load(host, one, source, variants, { isQuick, tell }) {
   for (const variant of variants) {
     const samples = [];
@@ -54,7 +54,7 @@ const recordOf = ({ name, engine, isolated }, one, { contender, variant, threads
   ...measured,
 });
 
-/** attn, whose variants come first, and the peer: { contender, variant, threads, embed(texts) -> vectors side by side, dispose }. */
+/** attn's variants, then the peer: { contender, variant, threads, embed(texts) -> concatenated vectors, dispose }. */
 async function contendersOf(host, one, source, variants, threads, tell) {
   const contenders = [];
   let tokenizer;
@@ -93,7 +93,7 @@ async function contendersOf(host, one, source, variants, threads, tell) {
   return contenders;
 }
 
-/** Texts of similar length side by side, as embed() would have them. */
+/** Batches texts of similar length, like embed(). */
 function batchesOf(texts, size, tokenize) {
   const sorted = texts.map((text) => ({ text, length: tokenize(text).dims[1] })).sort((a, b) => a.length - b.length);
   const batches = [];
@@ -101,7 +101,7 @@ function batchesOf(texts, size, tokenize) {
   return batches;
 }
 
-/** Stops the run where a contender's vectors are not the first one's. */
+/** Stops the run if a contender's vectors differ from the first one's. */
 function compare(one, results) {
   const [[first, expected], ...others] = results;
   for (const [other, vectors] of others) {
@@ -123,7 +123,7 @@ async function sentences(host, one, source, variants, threads, { isQuick, tell }
     return result;
   };
 
-  // The warm-up also says which form of the peer is the faster one.
+  // The warm-up also determines the faster form of the peer.
   const first = new Map(contenders.map((contender) => [contender, 0]));
   for (const batch of [batches[0], batches.at(-1), batches[batches.length >> 1], batches[batches.length >> 1]]) {
     const results = [];
@@ -148,7 +148,6 @@ async function sentences(host, one, source, variants, threads, { isQuick, tell }
   }
 }
 
-/** Cases of the kinds load and sentences. */
 export async function runTextCase(host, one, variants, options) {
   let source;
   try {

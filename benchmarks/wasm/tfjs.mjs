@@ -1,12 +1,11 @@
 /**
- * @tensorflow/tfjs-backend-wasm as a contender, for what is a few of its operations: GEMM, attention and multi-head attention, on one thread.
- *
- * Its matMul is XNNPACK's for two plain matrices and slow loops of its own for transposed operands and for batches, so transposing comes first and
- * products of few heads go one by one; with many small heads the cost of a call outweighs that.
+ * @tensorflow/tfjs-backend-wasm as a contender for GEMM, attention and multi-head attention, on one thread. Its matMul
+ * uses XNNPACK for two plain matrices, but slow loops for transposed operands and batches. So operands are transposed
+ * first, and products of few heads are separate calls; for many small heads the call overhead outweighs the gain.
  */
 import { inputs, mhaState } from './attn.mjs';
 
-/** Bytes of scores, scaled scores and weights together: more takes it seconds a call, and soon more than its heap. */
+/** Bytes of scores, scaled scores and weights; more take seconds per call and exceed its heap. */
 const mostBytes = 2 ** 29;
 const fewHeads = 64;
 
@@ -26,7 +25,7 @@ export function tfjsContender(tf, group) {
     return { output: product(weights, v), weights };
   };
   const linear = (x, weight, bias) => tf.add(tf.matMul(x, weight), bias);
-  /** Weights the way round that matMul likes; the input of attention without the batch. */
+  /** Weights transposed for matMul; the input of attention without the batch. */
   const held = (one) => {
     const given = { ...inputs(one), ...(kind === 'mha' && mhaState(one)) };
     return Object.fromEntries(
@@ -60,7 +59,7 @@ export function tfjsContender(tf, group) {
         let data;
         tf.tidy(() => {
           const result = run();
-          data = result.output.dataSync(); // results are read, as attn's are
+          data = result.output.dataSync(); // results are read, like attn's
           if (one.weights) result.weights.dataSync();
         });
         return data;

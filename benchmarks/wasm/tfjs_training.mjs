@@ -1,4 +1,7 @@
-/** tfjs with gradients as one file for Node, build/bench/tfjs.cjs: its modules register them, and its own bundles leave them out. */
+/**
+ * Bundles tfjs with gradients for Node as build/bench/tfjs.cjs: its own bundles omit the modules that register
+ * gradients.
+ */
 import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
 

@@ -1,17 +1,16 @@
 /**
- * Training as contenders: a Transformer encoder with a classifier of every token, cross entropy and AdamW, the same numbers in attn, tfjs and
- * jax-js. A case's part says what a call is: a `forward`, one that keeps what a backward needs (`forward kept`), that and its backward (`forward
- * and backward`), or a whole `step`; peers are measured on steps. What a contender puts out is its losses of the first steps.
+ * Training as contenders: a Transformer encoder with a classifier of every token, cross entropy and AdamW, with the
+ * same numbers in attn, tfjs and jax-js. A case's part is `forward`, `forward kept` (values saved for backward),
+ * `forward and backward`, or `step`; peers are measured on steps. The output is the losses of the first steps.
  */
 import { numbers } from '../cases.mjs';
 
-/** Losses that are compared before anything is timed. */
+/** Number of losses compared before timing. */
 const compared = 6;
-/** torch.optim.AdamW's options. */
 const rates = { learningRate: 1e-3, betas: [0.9, 0.999], eps: 1e-8, weightDecay: 1e-2 };
 const normEps = 1e-5;
 
-/** Start weights by torch's names, the same for every contender (native/attn_benchmarks.cpp, peers/pytorch.py). */
+/** Initial weights by torch's names, shared by all contenders (native/attn_benchmarks.cpp, peers/pytorch.py). */
 export function trainingState({ shape: { layers, E, F }, classes }) {
   const dims = [];
   for (let i = 0; i < layers; i++) {
@@ -98,12 +97,11 @@ export async function attnTraining(load, { variant }, [{ shape, classes, activat
   };
 }
 
-/** What the peers' forwards have in common. */
 const layerOf = (state, i) => (name) => state[`encoder.layers.${i}.${name}`];
 
 /**
- * tfjs's matMul is XNNPACK's for plain matrices only, and its gradient would transpose inside the product, by slow loops: here both are
- * transposed beforehand.
+ * tfjs's matMul uses XNNPACK only for plain matrices, and its gradient would transpose inside the product by slow
+ * loops, so both are transposed first.
  */
 export function tfjsTraining(tf, [{ activation }]) {
   if (activation !== 'relu') return undefined;
@@ -161,7 +159,7 @@ export function tfjsTraining(tf, [{ activation }]) {
       const stepOf = ({ variables, optimizer }) =>
         tf.tidy(() => {
           const { value, grads } = tf.variableGrads(() => lossOf(variables), Object.values(variables));
-          // It has Adam, whose step with the weights decayed beforehand is AdamW's.
+          // tfjs has Adam; decaying the weights first makes its step AdamW's.
           for (const each of Object.values(variables)) each.assign(tf.mul(each, 1 - rates.learningRate * rates.weightDecay));
           optimizer.applyGradients(grads);
           return value.dataSync()[0];
@@ -183,7 +181,7 @@ export function tfjsTraining(tf, [{ activation }]) {
   };
 }
 
-/** jax-js compiles the whole step, by its WebAssembly backend. A use of an array consumes it; `.ref` is one more. */
+/** jax-js compiles the whole step with its WebAssembly backend. Using an array consumes it; `.ref` adds a reference. */
 export function jaxTraining(jax, [{ activation }]) {
   if (activation !== 'relu') return undefined;
   const { numpy: np, nn } = jax;
@@ -251,7 +249,7 @@ export function jaxTraining(jax, [{ activation }]) {
         own.trees = trees;
         own.steps++;
         const [value] = loss.dataSync();
-        // Arrays are lazy: what is left to do of this step is done in it.
+        // Arrays are lazy: waits for the rest of this step.
         for (const tree of own.trees) for (const each of Object.values(tree)) each.ref.blockUntilReady?.();
         return value;
       };

@@ -1,4 +1,4 @@
-/** The cases inside a page's worker; what is asked for comes as the worker's name. */
+/** Runs the cases in a page's worker, whose name holds the request. */
 import { runSuite } from './suite.mjs';
 
 const asked = JSON.parse(new URLSearchParams(self.name).get('asked'));
@@ -19,14 +19,14 @@ const host = {
   threads: crossOriginIsolated ? [1, 2] : [1],
   load: (await import('/attn/index.js')).load,
   gemm: async (variant) => ({ factory: (await import(`/gemm/gemm-${variant}.mjs`)).default, bytes: await get(`/gemm/gemm-${variant}.wasm`) }),
-  // A copy of its own for each thread count: one copy takes one count for good.
+  // A copy per thread count, which is fixed at the first session.
   async onnxruntime(threads) {
     const ort = await import(`${modules}/onnxruntime-web/dist/ort.wasm.min.mjs?threads=${threads}`);
     ort.env.wasm.wasmPaths = `${location.origin}${modules}/onnxruntime-web/dist/`;
     return ort;
   },
   async tfjs() {
-    // Its builds for pages are scripts that put themselves into globalThis.tf.
+    // Its builds for pages are scripts that define globalThis.tf.
     await import(`${modules}/@tensorflow/tfjs-core/dist/tf-core.min.js`);
     await import(`${modules}/@tensorflow/tfjs-backend-wasm/dist/tf-backend-wasm.min.js`);
     const { tf } = globalThis;

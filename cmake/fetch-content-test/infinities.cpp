@@ -1,4 +1,4 @@
-// Softmax, and what is infinite or no number, asked by the bits: this program itself may be compiled with -ffast-math.
+// Checks infinities and NaN by their bits, because this program may be compiled with -ffast-math.
 #include <attn/attn.hpp>
 #include <bit>
 #include <cstdint>
@@ -34,7 +34,7 @@ int main() {
     open(blocked) = 0;
     const auto out = attn::scaled_dot_product_attention(q, k, v, {.mask = attn::Mask::attend(open)}).output;
     for (std::size_t i = 0; i < 3; ++i)
-      for (std::size_t d = 0; d < 2; ++d) check_close(out(i, d), 1, "a value beside a blocked one that is no number");
+      for (std::size_t d = 0; d < 2; ++d) check_close(out(i, d), 1, "a value next to a blocked NaN");
     const xt::xtensor<float, 1> none = xt::zeros<float>({8});
     check_close(attn::scaled_dot_product_attention(q, k, v, {.mask = attn::Mask::attend(none)}).output(0, 0), 0, "a query without keys");
   }

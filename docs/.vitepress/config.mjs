@@ -7,7 +7,7 @@ import { fences } from './fences.mjs';
 
 const at = (path) => fileURLToPath(new URL(`../${path}`, import.meta.url));
 
-/** Items of the sidebar for the pages in a folder of the reference, by their titles; none before it was made. */
+/** Sidebar items for the pages of a reference folder, by title; none if it has not been generated. */
 const pagesOf = (folder) =>
   !existsSync(at(folder))
     ? []
@@ -89,7 +89,7 @@ const reference = [
   { text: 'Python', link: '/reference/python/', items: pagesOf('reference/python') },
 ];
 
-/** What search reads of a page: names of code also by their parts, so that "product" finds scaledDotProductAttention. */
+/** Indexes names of code also by their parts, so that "product" finds scaledDotProductAttention. */
 function rendered(source, environment, markdown) {
   const html = markdown.render(source, environment);
   return html.replace(/<h[1-6]\b[^>]*>([^]*?)<\/h[1-6]>/g, (heading, text) => {
@@ -103,18 +103,18 @@ export default defineConfig({
   description: 'Run and inspect Transformer models on the CPU, in the browser, Node, C++ and Python: guides and reference.',
   lang: 'en',
   base: placeholder,
-  // The index of the search is in the order in which pages are ready: one after the other, the site is the same bytes every time.
+  // The search index is in the order in which pages finish; one at a time makes builds reproducible.
   buildConcurrency: 1,
   srcExclude: ['decisions/**', 'dev/**', 'README.md'],
-  // To switch transitions off for the moment it would write a style into the page, which the policy forbids.
+  // Disabling transitions would insert an inline style, which the policy forbids.
   appearance: { disableTransition: false },
-  // Firefox asks default-src about what is fetched ahead, and that is 'none'.
+  // Firefox applies default-src to prefetches, which is 'none'.
   router: { prefetchLinks: false },
-  // One file for what all pages share, instead of a script in each: the policy names every script by its digest.
+  // One shared file instead of a script per page, because the policy names every script by its digest.
   metaChunk: true,
   head: [['link', { rel: 'icon', href: `${placeholder}favicon.svg`, type: 'image/svg+xml' }]],
   markdown: {
-    // Colours by class, for light and dark: a strict policy has no attributes of style.
+    // Colours by class, because the policy forbids style attributes.
     theme: createCssVariablesTheme({ name: 'attn', variablePrefix: '--code-', fontStyle: false }),
     codeTransformers: [
       {
@@ -139,7 +139,7 @@ export default defineConfig({
     nav: [
       { text: 'Guide', link: '/guide/start', activeMatch: '^/guide/' },
       { text: 'Reference', link: '/reference/', activeMatch: '^/reference/' },
-      // The page that computes in front of you; this site lies in it.
+      // The demo page, one level above this site.
       { text: 'The page', link: '/../', target: '_self' },
     ],
     sidebar: { '/guide/': guide, '/reference/': reference },

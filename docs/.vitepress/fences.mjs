@@ -1,4 +1,7 @@
-/** What the words behind ``` say: a name in brackets stands above the block, and `live` makes it a program that readers change and run. */
+/**
+ * Reads the words after ```: a name in brackets becomes the block's title, and `live` makes it a program that readers
+ * edit and run.
+ */
 export function fences(markdown) {
   const plain = markdown.renderer.rules.fence;
   markdown.renderer.rules.fence = (tokens, index, options, environment, self) => {

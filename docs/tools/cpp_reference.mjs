@@ -1,4 +1,4 @@
-/** The native library's reference, C++ and C, from the doc comments of its headers: Doxygen reads them, and its XML becomes a page for each subject. */
+/** Generates the reference of the C++ and C library from doc comments: Doxygen's XML becomes a page per subject. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,7 +8,7 @@ import { DOMParser } from '@xmldom/xmldom';
 
 const source = fileURLToPath(new URL('../../src', import.meta.url));
 
-/** What is on a page: headers, in this order. Whatever attn.hpp includes has to be on one. */
+/** Pages with their headers in this order. Every header of attn.hpp must be on a page. */
 const pages = {
   attention: {
     title: 'Attention',
@@ -51,7 +51,7 @@ function checkPages() {
   if (missing.length > 0) throw new Error(`attn.hpp includes what no page of the C++ reference has: ${missing.join(', ')}`);
 }
 
-/** Doxygen's XML of the headers, as documents by file name. */
+/** Runs Doxygen and parses its XML into documents by file name. */
 function readHeaders() {
   const folder = mkdtempSync(join(tmpdir(), 'attn-doxygen-'));
   try {
@@ -69,7 +69,7 @@ function readHeaders() {
       GENERATE_HTML: 'NO',
       GENERATE_LATEX: 'NO',
       EXTRACT_ALL: 'YES',
-      // The comments are plain text: what looks like markup in a formula is none.
+      // The comments are plain text, so formulas must not be read as markup.
       MARKDOWN_SUPPORT: 'NO',
       AUTOLINK_SUPPORT: 'NO',
       EXCLUDE_SYMBOLS: 'attn::detail* attn::parallel* attn::kernels*',
@@ -97,7 +97,7 @@ const children = (node, name) => Array.from(node.childNodes).filter(({ nodeName 
 const child = (node, name) => children(node, name)[0];
 const textOf = (node, name) => child(node, name)?.textContent.trim() ?? '';
 
-/** A declaration as the headers have it: `const Q&`, `std::optional<Mask>`. */
+/** Formats a type as in the headers: `const Q&`, `std::optional<Mask>`. */
 const tidy = (type) =>
   type
     .replace(/\s+/g, ' ')
@@ -111,7 +111,7 @@ const headerOf = (node) =>
     ?.getAttribute('file')
     .replace(/\.(hpp|h)$/, '') ?? '';
 
-/** Markdown that shows exactly this text, but for names of code, which are set as such. */
+/** Escapes text as Markdown, and sets names of code as such. */
 function prose(text) {
   const escaped = (part) =>
     part
@@ -129,7 +129,6 @@ function prose(text) {
 
 const plain = (node) => node.textContent.replace(/\s+/g, ' ').trim();
 
-/** Lines of a @code block. */
 const listing = (node) =>
   children(node, 'codeline')
     .map((line) =>
@@ -140,7 +139,7 @@ const listing = (node) =>
     )
     .join('\n');
 
-/** One item of a doc comment's tags: arguments, errors, the result, the source, an example. */
+/** Formats doc comment tags: arguments, errors, the result, the source, an example. */
 const tags = {
   parameterlist(node) {
     const items = children(node, 'parameteritem').map((item) => [
@@ -157,7 +156,7 @@ const tags = {
   programlisting: (node) => `\`\`\`cpp\n${listing(node)}\n\`\`\``,
 };
 
-/** The parts of a paragraph: text, and the tags between it. */
+/** Splits a paragraph into text and tags. */
 function parts(para) {
   const found = [];
   let text = '';
@@ -177,7 +176,7 @@ function parts(para) {
   return found;
 }
 
-/** What is thrown and which traces there are begin paragraphs of their own. */
+/** Splits off errors and traces as separate paragraphs. */
 const sentences = (text) =>
   text
     .replace(/\s+/g, ' ')
@@ -185,7 +184,7 @@ const sentences = (text) =>
     .split(/(?<=[.)]) (?=Throws\b|Traces: |State, torch)|(?<=\([^()]*(?:\d{4}|torch)[^()]*\)) (?=[a-z])/)
     .filter(Boolean);
 
-/** The doc comment in Markdown, a string for each paragraph. */
+/** Returns the paragraphs of a doc comment in Markdown. */
 const description = (node) =>
   ['briefdescription', 'detaileddescription'].flatMap((name) => children(child(node, name) ?? node, 'para').flatMap(parts));
 
@@ -209,13 +208,13 @@ function signature(member) {
     const value = tidy(textOf(param, 'defval'));
     return `${tidy(textOf(param, 'type'))} ${textOf(param, 'declname')}`.trim() + (value ? ` = ${value}` : '');
   });
-  // Long ones have a line for each argument.
+  // Long declarations have a line per argument.
   const [, after] = /(\)[^)]*)$/.exec(declared) ?? [];
   const long = declared.length > 90 && each.length > 1 ? `${name}(\n    ${each.join(',\n    ')}${after}` : declared;
   return `${template}${long};`;
 }
 
-/** Functions by name. Overloads without a comment of their own are shown with the one before them. */
+/** Formats overloads with their comments. */
 function functionsText(functions, level) {
   const names = [...new Set(functions.map((each) => textOf(each, 'name')))];
   return names.map((name) => {
@@ -254,7 +253,7 @@ const variablesText = (variables) =>
     })
     .join('\n');
 
-/** Public members; those of details are for the library itself. */
+/** Public members, without those of namespace detail. */
 const membersOf = (compound) =>
   children(compound, 'sectiondef')
     .flatMap((section) => children(section, 'memberdef'))
@@ -294,7 +293,7 @@ export function writeCppReference(out) {
     const parts = headers.flatMap((header) => {
       const here = (each) => headerOf(each) === header;
       const [functions, enums] = ['function', 'enum'].map((kind) => inNamespace.filter((each) => here(each) && each.getAttribute('kind') === kind));
-      // A type without a word is one that only the library's own templates need.
+      // Undocumented types are used only by the library's templates.
       const classes = types.filter(
         (each) => here(each) && (description(each).length > 0 || membersOf(each).some((member) => description(member).length > 0)),
       );

@@ -1,10 +1,19 @@
-/** The package's reference, from the doc comments of its types: a page for each of them. */
+/** Generates the package's reference from the doc comments of its types, a page per entry. */
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { Application } from 'typedoc';
+import { Application, Converter } from 'typedoc';
 
 const lib = fileURLToPath(new URL('../../web/lib', import.meta.url));
 const modules = ['attn', 'worker', 'element', 'tokenizer'];
+
+/** Replaces the @throws tags of a comment by one with a list of all errors, which gets one heading. */
+function listErrors(comment) {
+  const [first, ...others] = comment.blockTags.filter(({ tag }) => tag === '@throws');
+  if (others.length === 0) return;
+  const item = (i) => ({ kind: 'text', text: i > 0 ? '\n- ' : '- ' });
+  first.content = [first, ...others].flatMap(({ content }, i) => [item(i), ...content]);
+  comment.blockTags = comment.blockTags.filter((block) => !others.includes(block));
+}
 
 export async function writeJsReference(out) {
   const application = await Application.bootstrapWithPlugins({
@@ -16,7 +25,7 @@ export async function writeJsReference(out) {
     disableSources: true,
     sort: ['source-order'],
     logLevel: 'Warn',
-    // In attn/worker a class takes modules of attn/worker; the type that says so is a detail.
+    // In attn/worker classes accept modules of attn/worker; the type for that is internal.
     intentionallyNotExported: ['OptimizerClass'],
     treatWarningsAsErrors: true,
     hideBreadcrumbs: true,
@@ -24,6 +33,9 @@ export async function writeJsReference(out) {
     entryFileName: 'index',
     parametersFormat: 'table',
     excludeScopesInPaths: true,
+  });
+  application.converter.on(Converter.EVENT_RESOLVE_END, ({ project }) => {
+    for (const { comment } of Object.values(project.reflections)) if (comment) listErrors(comment);
   });
   const project = await application.convert();
   if (!project) throw new Error('TypeDoc could not read the types');

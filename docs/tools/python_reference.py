@@ -11,7 +11,7 @@ from pathlib import Path
 
 import griffe
 
-# What is on a page, in this order. Whatever the package exports has to be on one.
+# Pages with their names in this order. Every exported name must be on a page.
 PAGES = {
     "attention": ("Attention", ["scaled_dot_product_attention", "Mask"]),
     "functions": (
@@ -54,7 +54,7 @@ def address(name: str) -> str:
 
 
 def prose(text: str, own: str = "") -> str:
-    """Markdown that shows exactly this text, but for names of code, which are set as such; public ones lead to where they are described."""
+    """Escapes text as Markdown, sets names of code as such, and links public names to their description."""
 
     def escaped(part: str) -> str:
         return re.sub(r"[\\*_[\]|{}#]", r"\\\g<0>", part).replace("&", "&amp;").replace("<", "&lt;")
@@ -76,7 +76,7 @@ def prose(text: str, own: str = "") -> str:
 
 
 def description(thing: griffe.Object, parameters: list[str], own: str) -> list[str]:
-    """Paragraphs of a docstring; what it says of arguments is a list."""
+    """Paragraphs of a docstring, with a list for the arguments."""
     word = "|".join(parameters) or "(?!)"
     item = rf"(?:{word})(?:, (?:{word}))*(?: \w|[ ]?\([^)]*\))?: "
     argument = re.compile(rf"(?:^|(?<=[.;] ))(?={item})")

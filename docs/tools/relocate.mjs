@@ -1,6 +1,6 @@
 /**
- * VitePress wants to know under which path a site will be served. This one is built under a placeholder, which is taken out again: pages name what they
- * load from where they are, and scripts from their own address. So the folder works under any path, as that of the page does.
+ * Makes the site independent of its path. VitePress needs a path at build time, so it gets a placeholder, which is
+ * replaced here: pages use relative addresses, scripts use addresses relative to themselves.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
@@ -18,7 +18,10 @@ function* nodesOf(node) {
   for (const child of Object.values(node ?? {})) if (child !== null && typeof child === 'object') yield* nodesOf(child);
 }
 
-/** The script with every placeholder in a string or template as the address of the folder that `way` leads to from the script. */
+/**
+ * Replaces placeholders in strings and templates of a script by the address of the folder at `way`, relative to the
+ * script.
+ */
 export function relocateScript(code, way) {
   const base = `new URL(${JSON.stringify(way)},import.meta.url).pathname`;
   const edits = [];
@@ -41,7 +44,7 @@ export function relocateScript(code, way) {
 
 const digest = (text) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 
-/** What a page of the site may do: its own scripts and those in it by their digests, its own files, and programs of readers in run.html, which has its own. */
+/** The policy of a page: its own scripts and files, inline scripts by digest, and readers' programs in run.html. */
 const policy = (scripts) =>
   [
     "default-src 'none'",
@@ -54,22 +57,25 @@ const policy = (scripts) =>
     "form-action 'none'",
   ].join('; ');
 
-/** Styles that VitePress writes into elements, which the policy forbids: the first is in theme/style.css, scripts set the others when they matter. */
+/**
+ * Inline styles of VitePress, which the policy forbids: theme/style.css has the first, scripts set the others if
+ * necessary.
+ */
 const styles = ['position:relative;', '--vp-vh:0px;', ''];
 
-/** The page with addresses relative to itself, and its policy. */
+/** Makes the page's addresses relative and adds its policy. */
 export function relocatePage(html, way) {
   const relocated = html.replaceAll(placeholder, way).replace(/ style="([^"]*)"/g, (_, style) => {
     if (!styles.includes(style)) throw new Error(`an element has style="${style}", which the policy forbids`);
     return '';
   });
   const scripts = [...relocated.matchAll(/<script\b(?![^>]*\bsrc=)[^>]*>([^]*?)<\/script>/g)].map(([, text]) => digest(text)).join(' ');
-  // run.html has a policy of its own.
+  // run.html has its own policy.
   if (relocated.includes('SCRIPT_DIGESTS')) return relocated.replace('SCRIPT_DIGESTS', scripts);
   return relocated.replace('<meta charset="utf-8">', `$&\n    <meta http-equiv="Content-Security-Policy" content="${policy(scripts)}">`);
 }
 
-/** All pages and scripts of a built site, where they are. */
+/** Relocates all pages and scripts of a built site. */
 export function relocate(root) {
   for (const entry of readdirSync(root, { recursive: true, withFileTypes: true })) {
     const file = join(entry.parentPath, entry.name);

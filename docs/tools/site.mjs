@@ -1,6 +1,6 @@
 /**
- * node docs/tools/site.mjs: the documentation as a folder of files, build/docs: guides, the reference from the doc comments, and beside them the built
- * package and the small model that programs on the pages run with. It works under any path, without a network.
+ * node docs/tools/site.mjs: builds the documentation in build/docs: guides, generated references, and next to them the
+ * built package and the small model for programs on the pages. It works under any path, without a network.
  */
 import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
@@ -15,7 +15,7 @@ const docs = fileURLToPath(new URL('..', import.meta.url));
 const repository = join(docs, '..');
 const out = join(repository, 'build/docs');
 
-/** Of the newest wheel: the words are the same in each. */
+/** From the newest wheel; all have the same comments. */
 function writePythonReference(folder) {
   const build = join(repository, 'build');
   const wheels = readdirSync(build).filter((name) => /^attn-.*\.whl$/.test(name));
@@ -33,7 +33,7 @@ await writeCppReference(join(docs, 'reference/cpp'));
 writePythonReference(join(docs, 'reference/python'));
 
 await build(docs, { outDir: out, logLevel: 'warn' });
-// A host has a page of its own for addresses that are not there; this one would not find its files from them.
+// Hosts have their own page for missing files; from such addresses this one would not find its files.
 rmSync(join(out, '404.html'));
 relocate(out);
 
@@ -42,5 +42,5 @@ mkdirSync(join(out, 'attn'));
 for (const name of readdirSync(dist)) if (/\.(m?js|wasm)$/.test(name) && !/node|cli/.test(name)) cpSync(join(dist, name), join(out, 'attn', name));
 cpSync(join(repository, 'testdata/models/sentiment'), join(out, 'models/sentiment'), { recursive: true });
 cpSync(join(repository, 'web/page/public/favicon.svg'), join(out, 'favicon.svg'));
-// As text: hosts of files say of other endings that they are to be downloaded.
+// As .txt, because static hosts offer unknown endings as downloads.
 cpSync(join(repository, 'THIRD_PARTY_NOTICES.md'), join(out, 'NOTICES.txt'));

@@ -1,4 +1,5 @@
-// Two heads of causal self-attention over three tokens. The module runs in a worker of its own; 'attn' has the same functions without one.
+// Two heads of causal self-attention over three tokens. attn/worker runs the module in a worker; 'attn' has the same
+// functions without one.
 import { load } from 'attn/worker';
 
 const attn = await load();

@@ -27,7 +27,7 @@ print = functools.partial(print, flush=True)
 
 
 def make_corpus(folder, count, rows):
-    """Reviews of films and products, over again with their number."""
+    """Reviews of films and products, repeated with a number."""
     files = [ROOT / "testdata" / "sentiment" / name for name in ("films.json", "products.json")]
     reviews = [each["text"] for file in files for each in json.loads(file.read_text("utf-8"))["texts"]]
     for first in range(0, count, rows):
@@ -37,12 +37,12 @@ def make_corpus(folder, count, rows):
 
 
 def digest(folder):
-    """Of ids and vectors, by id; fails where a row is missing or twice there, or a file is left that is no result."""
+    """Counts rows and other files and hashes the vectors, ordered by id; fails if a row is missing or duplicated."""
     left = [path.name for path in folder.iterdir() if path.suffix != ".parquet"]
     table = pa.concat_tables(pq.read_table(path) for path in sorted(folder.glob("*.parquet"))).sort_by("id")
     ids = table["id"].to_pylist()
     if ids != list(range(len(ids))):
-        raise SystemExit(f"{folder.name}: rows are missing or doubled")
+        raise SystemExit(f"{folder.name}: rows are missing or duplicated")
     vectors = table["embedding"].combine_chunks().flatten().to_numpy()
     return len(ids), hashlib.sha256(vectors.tobytes()).hexdigest()[:16], len(left)
 
@@ -53,10 +53,10 @@ def children(pid):
 
 
 def kill_a_worker(program, name, target):
-    """As soon as some files are there: one that embeds, by the name of its process."""
+    """Kills a worker, found by its process name, once some files exist; returns their number."""
     while not corpus.names_in(str(target)):
         if program.poll() is not None:
-            raise SystemExit("the program ended before anything was there")
+            raise SystemExit("the program ended before the first file")
         time.sleep(0.02)
     workers = [pid for pid in children(program.pid) if name in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()]
     os.kill(workers[-1], signal.SIGKILL)
@@ -114,9 +114,9 @@ def main():
             target = folder / f"spark-{workers}"
             found.append(run(f"Spark, workers {workers}", [spark[0], "--master", f"local[{workers}]", *spark[1:], str(target)], target))
         target = folder / "spark-killed"
-        # On one machine Spark gives up at the first failure unless it is told how many to bear.
+        # In local mode Spark gives up at the first failure unless the number of allowed failures is given.
         found.append(run("Spark, workers 2", [spark[0], "--master", "local[2,4]", *spark[1:], str(target)], target, kill="pyspark.daemon"))
-        # What is not done: files that were taken away again.
+        # Runs again with some output files removed.
         for path in sorted(target.glob("*.parquet"))[::3]:
             path.unlink()
         found.append(run("Spark again", [spark[0], "--master", "local[2]", *spark[1:], str(target)], target))

@@ -9,11 +9,11 @@ import pyarrow.parquet as pq
 
 import attn
 
-ROWS = 4096  # in memory at a time
+ROWS = 4096  # at once
 
 
 def open_folder(uri):
-    """Its file system and its path there: a local folder, s3://, gs:// or hdfs://."""
+    """Returns the file system and path of a local folder, s3://, gs:// or hdfs://."""
     return pa.fs.FileSystem.from_uri(uri) if "://" in uri else (pa.fs.LocalFileSystem(), uri)
 
 
@@ -24,18 +24,18 @@ def names_in(uri):
 
 
 def unfinished(source, target):
-    """A run again does what is not there yet. Files get their names when they are whole, so none is there in part."""
+    """Repeated runs process missing files only. Files are renamed when complete, so no partial file exists."""
     done = set(names_in(target))
     return [name for name in names_in(source) if name not in done]
 
 
 def embed_file(model, source, target, name):
-    """Gives the number of its rows."""
+    """Returns the number of rows."""
     files, folder = open_folder(source)
     to, target_folder = open_folder(target)
     to.create_dir(target_folder)
     width = model.embed([""]).shape[1]
-    part = f"{target_folder}/{name}.{uuid.uuid4().hex}"  # another worker may be doing it over
+    part = f"{target_folder}/{name}.{uuid.uuid4().hex}"  # unique, because another worker may repeat this file
     with files.open_input_file(f"{folder}/{name}") as opened:
         rows = pq.ParquetFile(opened)
         schema = rows.schema_arrow.append(pa.field("embedding", pa.list_(pa.float32(), width)))
@@ -50,7 +50,8 @@ def embed_file(model, source, target, name):
 
 @functools.lru_cache(maxsize=1)
 def load(path, weights, threads):
-    """One model in each process: a worker of Spark keeps its process, and so the model, for its next tasks."""
-    # attn has threads of its own: neither OMP_NUM_THREADS, which Ray sets to 1, nor what the parent of a forked worker had counts.
+    """One model per process: a worker of Spark keeps its process, and thus the model, for further tasks."""
+    # attn manages its own threads and ignores OMP_NUM_THREADS, which Ray sets to 1, and the thread count of a forked
+    # worker's parent.
     attn.set_num_threads(threads)
     return attn.TextModel.load(path, weights=weights)

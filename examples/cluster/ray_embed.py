@@ -12,7 +12,7 @@ import corpus
 
 
 class Embed:
-    """One model in each worker of the pool."""
+    """One model per worker of the pool."""
 
     def __init__(self, options):
         self.options = options

@@ -29,7 +29,7 @@ def main():
 
     spark = SparkSession.builder.appName("attn").getOrCreate()
     names = corpus.unfinished(options.source, options.target)
-    # A task a file: what a lost worker has to do over is no more than that.
+    # One task per file, so that losing a worker repeats at most one file.
     files = spark.sparkContext.parallelize([(name,) for name in names], max(1, len(names))).toDF("name string")
     done = files.mapInArrow(embed, "rows long").groupBy().sum().first()[0]
     print(f"{done or 0} rows in {len(names)} files")

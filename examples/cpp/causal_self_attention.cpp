@@ -7,7 +7,7 @@ int main() {
   const attn::Embedding embedding({.num_embeddings = 50, .embedding_dim = 10});  // drawn from N(0,1), seed 0
   const attn::MultiHeadAttention head({.embed_dim = 10, .num_heads = 1, .head_dim = 4, .out_proj = false});
   const auto x = embedding.forward(xt::xtensor<int, 1>{12, 7, 40, 7, 3});         // (L,E) = (5,10)
-  const auto changed = embedding.forward(xt::xtensor<int, 1>{12, 7, 40, 20, 3});  // token 3 is another one
+  const auto changed = embedding.forward(xt::xtensor<int, 1>{12, 7, 40, 20, 3});  // another token 3
 
   const auto r = head.forward(x, {.is_causal = true, .need_weights = true});
   for (std::size_t i = 0; i < 5; ++i) {

@@ -1,4 +1,5 @@
-// A decoder's two attentions: causal self-attention over its own tokens, then attention over what an encoder left, padding included.
+// The two attentions of a decoder: causal self-attention over its own tokens, then cross-attention to an encoder's
+// output with padding.
 #include <algorithm>
 #include <attn/attn.hpp>
 #include <cstdio>
@@ -32,7 +33,7 @@ int main() {
     std::printf("sequence %zu: largest weight %.4f, on padding %.4f\n", b, largest, on_padding);
   }
 
-  // Whatever stands in the padding, no bit changes.
+  // The content of the padding does not affect the result.
   for (std::size_t b = 0; b < 3; ++b)
     for (std::size_t j = lengths[b]; j < 50; ++j) memory(b, j, 0) = std::numeric_limits<float>::quiet_NaN();
   std::printf("with NaN in the padding: %s\n", cross_attention.forward(own, memory, memory, options).output == r.output ? "the same" : "different");

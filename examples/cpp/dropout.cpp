@@ -1,9 +1,9 @@
-// Dropout: off until train(), then it follows from the seed alone, on every machine and with every number of threads.
+// Dropout: off until train(), then determined by the seed, on every machine and with any number of threads.
 #include <attn/attn.hpp>
 #include <cstdio>
 
 int main() {
-  // Of one call: each weight is dropped with probability 0.5, and the others are doubled.
+  // For a single call: each weight is dropped with probability 0.5, and the others are doubled.
   const xt::xtensor<float, 2> queries = xt::zeros<float>({2, 4});
   const xt::xtensor<float, 2> keys = xt::zeros<float>({8, 4});
   const auto r = attn::scaled_dot_product_attention(queries, keys, keys, {.dropout = 0.5F, .seed = 7, .need_weights = true});
@@ -13,7 +13,7 @@ int main() {
     std::printf("\n");
   }
 
-  // Of a layer: on the attention weights, the attention's output, the hidden layer and the feed-forward output.
+  // In a layer: on the attention weights, the attention's output, the hidden layer and the feed-forward output.
   attn::TransformerEncoderLayer layer({.d_model = 8, .nhead = 2, .dim_feedforward = 16, .dropout = 0.1F});
   const auto input = attn::Embedding({.num_embeddings = 50, .embedding_dim = 8}).forward(xt::xtensor<int, 1>{12, 7, 41, 3});  // (4,8)
   const auto run = [&] { return layer.forward(input).output; };

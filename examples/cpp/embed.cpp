@@ -1,5 +1,5 @@
-// Sentence embeddings in a pipe: lines of text in, one JSON vector a line out.
-//   embed models/all-MiniLM-L6-v2 < sentences.txt > vectors.jsonl
+// Sentence embeddings in a pipe: reads lines of text, writes a JSON vector per line.
+// embed models/all-MiniLM-L6-v2 < sentences.txt > vectors.jsonl
 #include <attn/attn.hpp>
 #include <cmath>
 #include <cstdio>
@@ -17,7 +17,7 @@ constexpr const char* kHelp =
     "FOLDER has a checkpoint's files as its authors publish them: config.json, tokenizer.json, model.safetensors and, where the model has\n"
     "them, those of sentence-transformers. Texts longer than the model takes are cut. A line that is not UTF-8 ends it with exit code 1.\n";
 
-constexpr std::size_t kLines = 256;  // embedded together, so that lines of a length share a batch
+constexpr std::size_t kLines = 256;  // embedded together, so that lines of similar length share a batch
 
 void print(const xt::xtensor<float, 2>& vectors) {
   for (std::size_t i = 0; i < vectors.shape()[0]; ++i) {
@@ -30,14 +30,14 @@ void print(const xt::xtensor<float, 2>& vectors) {
   std::fflush(stdout);
 }
 
-/// The place of the text that an error speaks of.
+/// Returns the index of the text that caused the error.
 std::optional<std::size_t> index_in(const attn::Error& error) {
   const auto found = error.detail().find("index");
   if (error.code() != attn::ErrorCode::argument || found == error.detail().end()) return std::nullopt;
   return static_cast<std::size_t>(std::get<double>(found->second));
 }
 
-/// Whether all of these lines were text; the first has the number `first`.
+/// Returns false if a line is not valid text; `first` is the number of the first line.
 bool embed(const attn::TextModel& model, std::vector<std::string> lines, std::size_t first) {
   try {
     print(model.embed(lines));

@@ -1,7 +1,7 @@
-# cmake -DEMBED=PROGRAM -DMODEL=FOLDER -DWIDTH=N -DWORK=FOLDER -P embed_test.cmake: what embed answers and what it refuses.
+# cmake -DEMBED=PROGRAM -DMODEL=FOLDER -DWIDTH=N -DWORK=FOLDER -P embed_test.cmake: tests output and errors of embed.
 file(MAKE_DIRECTORY ${WORK})
 
-# embed(TEXT CODE ARGUMENT...): runs it with TEXT as its input; CODE is what it must exit with. Sets `out` and `err`.
+# embed(TEXT CODE ARGUMENT...): runs it with TEXT as input and expects exit code CODE. Sets `out` and `err`.
 macro(embed text code)
   file(WRITE ${WORK}/lines "${text}")
   execute_process(COMMAND ${EMBED} ${ARGN} INPUT_FILE ${WORK}/lines OUTPUT_VARIABLE out ERROR_VARIABLE err RESULT_VARIABLE result)
@@ -9,7 +9,7 @@ macro(embed text code)
     message(FATAL_ERROR "embed ${ARGN}: exit ${result}, expected ${code}\n${out}${err}")
   endif()
 endmacro()
-# expect(WHAT CONDITION): the condition is one string, since a macro would lose its quotes.
+# expect(WHAT CONDITION): CONDITION is a single string, because a macro would lose its quotes.
 macro(expect what condition)
   cmake_language(EVAL CODE "if(NOT (${condition}))\n message(FATAL_ERROR [==[${what}\n${out}${err}]==])\n endif()")
 endmacro()
@@ -36,7 +36,7 @@ string(REGEX MATCHALL "[^\n]+" lines "${out}")
 list(LENGTH lines count)
 expect("the lines before it are answered" "count EQUAL 2")
 
-# Further than what is embedded together.
+# More lines than one batch.
 string(REPEAT "x\n" 300 many)
 embed("${many}${bad}" 1 ${MODEL})
 expect("line 301 is named" "err MATCHES \"line 301 is not UTF-8\"")

@@ -1,4 +1,5 @@
-// One encoder layer with a classifier on top, which looks at all positions, at some (B,1,1,S), or at others for each query (B,S,S).
+// An encoder layer with a classifier, with attention to all positions, to some (B,1,1,S), or to different ones per
+// query (B,S,S).
 #include <attn/attn.hpp>
 #include <cstdio>
 #include <cstdlib>
@@ -28,7 +29,7 @@ int main() {
     for (int j = 0; j < 10; ++j) neighbors(0, i, j) = std::abs(i - j) <= 2;
   print("(B,S,S)", attn::Mask::attend(neighbors));
 
-  // Pooled, there is one row of logits for a sequence; padding is left out of the mean.
+  // With pooling, logits have one row per sequence; the mean excludes padding.
   const attn::TransformerClassifier pooled(
       {.d_model = 10, .nhead = 1, .dim_feedforward = 10, .num_layers = 1, .num_classes = 2, .pooling = attn::Pooling::mean});
   const xt::xtensor<int, 2> padding{{1, 1, 1, 1, 1, 1, 1, 0, 0, 0}};

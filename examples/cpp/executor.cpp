@@ -1,11 +1,13 @@
-// A program's own threads work on attention: an executor is two functions. Any scheduler's parallel loop or queue can stand in for this one.
+// Attention on a program's own threads: an executor has two functions, so any scheduler's parallel loop or queue can
+// implement it.
 #include <attn/attn.hpp>
 #include <cstdio>
 #include <thread>
 #include <vector>
 
-/// New threads for each run. With OpenMP run() is `#pragma omp parallel num_threads(count)` before `work();`, with TBB
-/// `tbb::parallel_for(0U, count, [&](unsigned) { work(); })`; a queue takes count - 1 copies of the work and need not be waited for.
+/// Starts new threads for each run. With OpenMP run() is `#pragma omp parallel num_threads(count)` before `work();`,
+/// with TBB `tbb::parallel_for(0U, count, [&](unsigned) { work(); })`; a queue takes count - 1 copies of the work
+/// without waiting for them.
 class NewThreads : public attn::Executor {
  public:
   unsigned workers() const override { return 4; }
@@ -27,7 +29,7 @@ int main() {
   const auto executor = std::make_shared<NewThreads>();
   const attn::Context context({.executor = executor, .memory_limit = 1 << 24});
   {
-    const attn::Context::Scope scope(context);  // what this thread calls from here on runs with the context
+    const attn::Context::Scope scope(context);  // applies to all calls of this thread from here on
     const auto shared = encoder.forward(x).output;
     std::printf("%u threads, the executor was asked: %s, the same output: %s\n", attn::num_threads(), executor->runs > 0 ? "yes" : "no",
                 shared == alone ? "yes" : "no");
@@ -38,5 +40,5 @@ int main() {
     }
   }
   std::printf("outside: %u thread\n", attn::num_threads());
-  attn::Context::release_memory();  // what layers kept for their next forward
+  attn::Context::release_memory();  // memory that layers retain for their next forward
 }

@@ -1,4 +1,4 @@
-// Every intermediate result of multi-head attention by its name: batch 2, length 32, width 200, 5 heads.
+// Every intermediate result of multi-head attention by name: batch 2, length 32, width 200, 5 heads.
 #include <attn/attn.hpp>
 #include <cmath>
 #include <cstdio>
@@ -11,7 +11,7 @@ int main() {
   const auto x = embedding.forward(ids);  // (B,L,E)
 
   const auto r = attention.forward(x, {.is_causal = true, .trace = attn::Trace::all()});
-  for (const auto& [name, tensor] : *r.trace)  // in the order in which they arise
+  for (const auto& [name, tensor] : *r.trace)  // in the order of computation
     std::printf("%s %s\n", attn::to_string(name).data(), attn::to_string(attn::to_shape(tensor.shape())).c_str());
 
   const auto &scores = r.trace->at(attn::TraceName::scores), &masked = r.trace->at(attn::TraceName::masked_scores);
@@ -20,7 +20,7 @@ int main() {
   std::printf("masked %.3f %.3f %s, ", masked(1, 4, 1, 0), masked(1, 4, 1, 1), masked(1, 4, 1, 2) == -INFINITY ? "-infinity" : "a number");
   std::printf("weights %.3f %.3f %.3f\n", weights(1, 4, 1, 0), weights(1, 4, 1, 1), weights(1, 4, 1, 2));
 
-  // Some implementations divide by the root of the full width instead of a head's.
+  // Some implementations divide by the square root of the full width instead of the head width.
   const auto other = attention.forward(x, {.is_causal = true, .scale = 1 / std::sqrt(200.0F), .need_weights = true});
   std::printf("with scale 1/√200: weights %.3f %.3f\n", (*other.weights)(1, 4, 1, 0), (*other.weights)(1, 4, 1, 1));
 }

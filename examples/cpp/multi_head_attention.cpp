@@ -1,4 +1,5 @@
-// The first self-attention layer of a sentence encoder (all-MiniLM-L6-v2) on a real sentence: where does one word look?
+// The first self-attention layer of a sentence encoder (all-MiniLM-L6-v2) on a real sentence: which words does one word
+// attend to?
 // Usage: multi_head_attention [FILE [HEAD [TOKEN]]]
 #include <attn/attn.hpp>
 #include <cstdlib>
@@ -13,8 +14,8 @@ int main(int argc, char** argv) try {
   const std::size_t head = argc > 2 ? std::strtoul(argv[2], nullptr, 10) % 12 : 3, token = argc > 3 ? std::strtoul(argv[3], nullptr, 10) % 19 : 2;
 
   attn::MultiHeadAttention layer({.embed_dim = 384, .num_heads = 12});
-  layer.load_state_dict(file, false);            // not strict: the file also has the sentence
-  const xt::xtensor<float, 3> x = file.at("x");  // (1,19,384), one row a token
+  layer.load_state_dict(file, false);            // not strict: the file also contains the sentence
+  const xt::xtensor<float, 3> x = file.at("x");  // (1,19,384), one row per token
   const auto result = layer.forward(x, {.need_weights = true});
 
   std::cout << "head " << head << ", \"" << tokens[token] << "\" looks at\n" << std::fixed << std::setprecision(3);

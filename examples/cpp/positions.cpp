@@ -1,4 +1,4 @@
-// Attention alone does not know the order of its tokens. Three ways to tell it: sinusoids, rotation, ALiBi.
+// Attention alone ignores the order of tokens. Three ways to encode positions: sinusoids, rotation, ALiBi.
 #include <attn/attn.hpp>
 #include <cstdio>
 
@@ -11,7 +11,7 @@ int main() {
   for (std::size_t i = 0; i < 8; ++i) std::printf(" %.3f", positions(1, i));
   std::printf("\n");
 
-  // The same tokens in reverse: does each still get the same output?
+  // Reverses the tokens: is each output still the same?
   const auto reversed = [](const auto& t) { return xt::xtensor<float, 2>(xt::flip(t, 0)); };
   const auto difference = [&](const xt::xtensor<float, 2>& forwards, const xt::xtensor<float, 2>& backwards) {
     return xt::amax(xt::abs(attention.forward(forwards).output - reversed(attention.forward(backwards).output)))();
@@ -19,7 +19,7 @@ int main() {
   std::printf("reversed, without positions: %.4f\n", difference(x, reversed(x)));
   std::printf("reversed, with sinusoids: %.4f\n", difference(x + positions, reversed(x) + positions));
 
-  // Rotation: a score depends on the distance of query and key, not on where they are.
+  // Rotation: a score depends on the distance of query and key, not on their positions.
   const xt::xtensor<float, 2> q{{1, 2, 3, 4}}, k{{4, 3, 2, 1}};
   const auto score = [&](std::int64_t i, std::int64_t j) {
     return xt::sum(attn::apply_rotary(q, {.offset = i}) * attn::apply_rotary(k, {.offset = j}))();

@@ -1,5 +1,5 @@
-// A sentiment classifier put together by hand, weights included: words get positions, attention looks one word back for a "not", the
-// feed-forward part turns such a word around, and the mean over the words is the verdict.
+// A sentiment classifier with hand-made weights: words get positions, attention looks one word back for a "not", the
+// feed-forward network inverts the sentiment of that word, and the mean over the words is the result.
 #include <attn/attn.hpp>
 #include <cmath>
 #include <cstdio>
@@ -10,7 +10,8 @@
 int main() {
   const std::map<std::string, int> words{{"the", 1},  {"film", 2},  {"is", 3},  {"but", 4},   {"not", 5},
                                          {"good", 6}, {"great", 7}, {"bad", 8}, {"boring", 9}};
-  // The sinusoids of width 8 tell positions in columns 0 to 3; 4 and 6 are nearly free (sentiment, negation), 5 and 7 nearly 1.
+  // Sinusoids of width 8 encode positions in columns 0 to 3; columns 4 and 6 are close to 0 (used for sentiment,
+  // negation), 5 and 7 close to 1.
   attn::AnyTensor table = xt::zeros<float>({10, 8});  // row 0 is padding
   table(5, 6) = 1, table(6, 4) = 1, table(7, 4) = 2, table(8, 4) = -1, table(9, 4) = -1.5F;
 
@@ -22,17 +23,17 @@ int main() {
   attn::TransformerClassifier model(options);
   attn::StateDict state = model.state_dict();
   for (auto& [name, tensor] : state)
-    if (name.find("norm") == std::string::npos) tensor.fill(0);  // norms are 1 as they come
+    if (name.find("norm") == std::string::npos) tensor.fill(0);  // norms are initialised with 1
   const std::string layer = "encoder.layers.0.";
   auto &in_proj = state.at(layer + "self_attn.in_proj_weight"), &out_proj = state.at(layer + "self_attn.out_proj.weight");
   auto &linear1 = state.at(layer + "linear1.weight"), &linear2 = state.at(layer + "linear2.weight"), &head = state.at("classifier.weight");
-  for (int i = 0; i < 4; i += 2) {  // query: the position turned back by one word; key: the position as it is
+  for (int i = 0; i < 4; i += 2) {  // query: the position rotated back by one word; key: the position itself
     const float angle = i == 0 ? 1.0F : 0.1F, sin = 50 * std::sin(angle), cos = 50 * std::cos(angle);
     in_proj(i, i) = in_proj(i + 1, i + 1) = cos, in_proj(i, i + 1) = -sin, in_proj(i + 1, i) = sin;
     in_proj(8 + i, i) = in_proj(9 + i, i + 1) = 1;
   }
-  in_proj(16 + 6, 6) = out_proj(6, 6) = 1;  // value: the negation, which is added to the word that looks
-  // relu(± sentiment + 4 negation - 2): 0 both unless negated, and then their difference is twice the sentiment
+  in_proj(16 + 6, 6) = out_proj(6, 6) = 1;  // value: the negation, added to the word that attends
+  // relu(± sentiment + 4 negation - 2): both 0 unless negated; then their difference is twice the sentiment
   linear1(0, 4) = 1, linear1(1, 4) = -1, linear1(0, 6) = linear1(1, 6) = 4, linear1(0, 7) = linear1(1, 7) = -2;
   linear2(4, 0) = -0.8F, linear2(4, 1) = 0.8F;
   head(0, 4) = -4, head(1, 4) = 4;

@@ -1,4 +1,4 @@
-// Weights in and out: drawn from a seed, written as a safetensors file, read back bit for bit.
+// Writes randomly initialised weights to a safetensors file and reads them back bit for bit.
 #include <attn/attn.hpp>
 #include <cstdio>
 #include <cstring>
@@ -20,13 +20,13 @@ int main() {
   const auto x = attn::Embedding({.num_embeddings = 50, .embedding_dim = 8}).forward(xt::xtensor<int, 1>{12, 7, 41, 3});
   std::printf("the same output: %s\n", encoder.forward(x).output == other.forward(x).output ? "yes" : "no");
 
-  // A state that does not fit is refused as a whole, and the error names everything that is wrong.
+  // A state that does not match is refused as a whole, and the error lists every mismatch.
   attn::StateDict wrong = state;
   wrong.erase("layers.0.norm1.bias");
   wrong["layers.1.norm2.weight"] = xt::ones<float>({9});
   try {
     other.load_state_dict(wrong);
   } catch (const attn::Error& error) {
-    std::printf("%s%s\n", attn::to_string(error.code()).data(), std::strchr(error.what(), ':'));  // past the function's name
+    std::printf("%s%s\n", attn::to_string(error.code()).data(), std::strchr(error.what(), ':'));  // without the function's name
   }
 }

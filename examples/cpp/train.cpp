@@ -1,4 +1,4 @@
-// An encoder of one layer learns to reverse eight digits: at place i its head has to look at place 7 - i.
+// An encoder with one layer learns to reverse eight digits: at position i its head must attend to position 7 - i.
 #include <algorithm>
 #include <attn/attn.hpp>
 #include <cstdint>
@@ -23,7 +23,7 @@ Digits reversed(Digits x) {
   return x;
 }
 
-// At each place the digit with the largest logit.
+// Returns the digit with the largest logit at each position.
 Digits answers(const xt::xtensor<float, 3>& logits) {
   Digits y = xt::empty<int>({logits.shape(0), kLength});
   for (std::size_t i = 0; i < y.size(); ++i) {
@@ -38,7 +38,7 @@ int main() {
   attn::Embedding places({.num_embeddings = kLength, .embedding_dim = kWidth});
   attn::TransformerClassifier model(
       {.d_model = kWidth, .nhead = 1, .dim_feedforward = 64, .dropout = 0, .activation = attn::Activation::gelu, .num_layers = 1, .num_classes = 10});
-  places.initialize({.seed = 4});  // of seed 0, as the constructors draw, both tables would begin with the same rows
+  places.initialize({.seed = 4});  // with the default seed 0 both matrices would begin with the same rows
   attn::AdamW optimizer({digits, places, model});
 
   const auto forward = [&](const Digits& x, const attn::EncoderForwardOptions& options) {
@@ -56,7 +56,7 @@ int main() {
     const xt::xtensor<float, 3> logits = forward(x, {.for_backward = true}).logits;
     const auto [loss, gradient] = attn::cross_entropy(logits, reversed(x));
     optimizer.zero_grad();
-    const auto grad_x = model.backward(gradient).grad_x;  // that of the sum, so of both terms
+    const auto grad_x = model.backward(gradient).grad_x;  // gradient of the sum, hence of both terms
     digits.backward(grad_x);
     places.backward(grad_x);
     attn::clip_grad_norm({digits, places, model}, 1);

@@ -1,4 +1,4 @@
-// Tensors where they lie: views of xtensor's, numbers of one's own by a pointer and strides, and results into memory of one's own.
+// Tensors without copies: views of xtensor, other arrays by pointer and strides, and results in caller's memory.
 #include <attn/attn.hpp>
 #include <cstdio>
 #include <span>
@@ -14,14 +14,14 @@ int main() {
   xt::xtensor<float, 3> batch = xt::reshape_view(xt::arange<float>(0, 32), {2, 4, 4});  // (B,L,E)
   batch /= 32;
 
-  // A view is read where it lies, as long as the numbers of each row lie side by side; an expression is computed first.
+  // A view is read in place if the numbers of each row are contiguous; an expression is evaluated first.
   const auto second = layer.forward(xt::view(batch, 1, xt::all(), xt::all()));  // (L,E)
   const auto halves = layer.forward(0.5F * xt::view(batch, 1, xt::range(0, 2), xt::all()));
   std::printf("the second of the batch: %zu rows, %.4f; its first two, halved: %zu rows, %.4f\n", second.output.shape(0), second.output(3, 0),
               halves.output.shape(0), halves.output(1, 0));
 
-  // A span, or what Eigen or Arrow have: a pointer, dims, and strides where rows are apart. plan() checks all and says the results' shapes, run()
-  // computes.
+  // A span, or arrays of Eigen or Arrow: a pointer, dims, and optional row strides. plan() checks everything and
+  // returns the results' shapes, run() computes.
   const std::span<const float> numbers(batch.data(), batch.size());
   const attn::TensorView x(numbers.subspan(16).data(), {4, 4});
   const attn::AttentionOptions options{.is_causal = true};

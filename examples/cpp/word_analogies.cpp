@@ -1,4 +1,4 @@
-// Similar words and analogies in a table of word vectors that was made by hand.
+// Similar words and analogies with hand-made word vectors.
 #include <attn/attn.hpp>
 #include <cstdio>
 

@@ -5,7 +5,7 @@ const attn = await load();
 const embedding = new attn.Embedding({ numEmbeddings: 50, embeddingDim: 10 }); // drawn from N(0,1), seed 0
 const head = new attn.MultiHeadAttention({ embedDim: 10, numHeads: 1, headDim: 4, outProj: false });
 const x = embedding.forward([12, 7, 40, 7, 3]); // (L,E) = (5,10)
-const changed = embedding.forward([12, 7, 40, 20, 3]); // token 3 is another one
+const changed = embedding.forward([12, 7, 40, 20, 3]); // another token 3
 
 const self = (tokens, options) => head.forward(tokens, undefined, undefined, options);
 const row = ({ data, dims }, i) => data.subarray(i * dims.at(-1), (i + 1) * dims.at(-1));

@@ -1,4 +1,4 @@
-// Positive or negative? With the small model that comes along: node examples/node/classify.mjs "A warm and funny film."
+// Positive or negative? With the bundled small model: node examples/node/classify.mjs "A warm and funny film."
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { load } from 'attn';
@@ -25,7 +25,7 @@ if (values.help) {
 }
 if (texts.length === 0) texts = ['A warm, funny and clever film.', 'The plot is dull, and the acting is dreadful.'];
 
-/** Lines end with \n: readline would end them at U+2028 too, which is a character of texts. */
+/** Splits at \n only: readline would also split at U+2028, which texts may contain. */
 async function* linesOf(stream) {
   let rest = '';
   for await (const piece of stream.setEncoding('utf8')) {

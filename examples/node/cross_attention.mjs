@@ -1,4 +1,5 @@
-// A decoder's two attentions: causal self-attention over its own tokens, then attention over what an encoder left, padding included.
+// The two attentions of a decoder: causal self-attention over its own tokens, then cross-attention to an encoder's
+// output with padding.
 import { load } from 'attn';
 
 const attn = await load();
@@ -27,7 +28,7 @@ for (const [b, length] of lengths.entries()) {
   console.log(`sequence ${b}: largest weight ${largest.toFixed(4)}, on padding ${onPadding.toFixed(4)}`);
 }
 
-// Whatever stands in the padding, no bit changes.
+// The content of the padding does not affect the result.
 const broken = { data: memory.data.map((value, i) => (real[Math.floor(i / 16)] ? value : NaN)), dims: memory.dims };
 const again = crossAttention.forward(own, broken, broken, options).output;
 console.log('with NaN in the padding:', again.data.every((value, i) => value === output.data[i]) ? 'the same' : 'different');

@@ -1,14 +1,14 @@
-// Dropout: off until train(), then it follows from the seed alone, on every machine and with every number of threads.
+// Dropout: off until train(), then determined by the seed, on every machine and with any number of threads.
 import { load } from 'attn';
 
 const attn = await load();
-// Of one call: each weight is dropped with probability 0.5, and the others are doubled.
+// For a single call: each weight is dropped with probability 0.5, and the others are doubled.
 const queries = { data: new Float32Array(2 * 4), dims: [2, 4] };
 const keys = { data: new Float32Array(8 * 4), dims: [8, 4] };
 const { weights } = attn.scaledDotProductAttention(queries, keys, keys, { dropout: 0.5, seed: 7, needWeights: true });
 for (const i of [0, 1]) console.log(`weights of query ${i}:`, Array.from(weights.data.subarray(8 * i, 8 * i + 8), (w) => w.toFixed(2)).join(' '));
 
-// Of a layer: on the attention weights, the attention's output, the hidden layer and the feed-forward output.
+// In a layer: on the attention weights, the attention's output, the hidden layer and the feed-forward output.
 const layer = new attn.TransformerEncoderLayer({ dModel: 8, nhead: 2, dimFeedforward: 16, dropout: 0.1 });
 const input = new attn.Embedding({ numEmbeddings: 50, embeddingDim: 8 }).forward([12, 7, 41, 3]); // (4,8)
 const run = () => layer.forward(input).output.data;

@@ -1,4 +1,5 @@
-// One encoder layer with a classifier on top, which looks at all positions, at some (B,1,1,S), or at others for each query (B,S,S).
+// An encoder layer with a classifier, with attention to all positions, to some (B,1,1,S), or to different ones per
+// query (B,S,S).
 import { load } from 'attn';
 
 const attn = await load();
@@ -21,7 +22,7 @@ print('(B,1,1,S)', { kind: 'attend', data: firstSeven, dims: [1, 1, 1, 10] });
 const neighbors = Uint8Array.from({ length: 100 }, (_, i) => Math.abs(Math.floor(i / 10) - (i % 10)) <= 2);
 print('(B,S,S)', { kind: 'attend', data: neighbors, dims: [1, 10, 10] });
 
-// Pooled, there is one row of logits for a sequence; padding is left out of the mean.
+// With pooling, logits have one row per sequence; the mean excludes padding.
 const pooled = new attn.TransformerClassifier({ ...options, pooling: 'mean' });
 const { logits } = pooled.forward(x, { keyPaddingMask: { kind: 'attend', data: firstSeven, dims: [1, 10] } }); // (1,2)
 console.log('mean of the first seven: logits', two(logits));

@@ -1,4 +1,5 @@
-// Which words speak for a classifier's answer, and which against it: node examples/node/explain.mjs "Dull, but funny."
+// Shows which words support a classifier's answer and which oppose it:
+// node examples/node/explain.mjs "Dull, but funny."
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { load } from 'attn';
@@ -38,13 +39,13 @@ if (texts.length === 0) texts = ['The ending is dreadful, but the film is warm a
 
 const { FORCE_COLOR, NO_COLOR } = process.env;
 const colored = FORCE_COLOR ? FORCE_COLOR !== '0' : !NO_COLOR && process.stdout.isTTY && process.stdout.hasColors(256);
-// Backgrounds from pale to strong, of xterm's 256 colours.
+// Backgrounds from pale to strong, in xterm's 256 colours.
 const [blues, oranges] = [
   [195, 159, 117, 75],
   [230, 223, 216, 208],
 ];
 
-/** Words and punctuation, each with the sum of its tokens' scores; what was cut off has none. */
+/** Words and punctuation with the sum of their tokens' scores; truncated words have none. */
 function scored(text, { scores, offsets }) {
   const words = [...text.matchAll(/[\p{L}\p{M}\p{N}]+|[^\s\p{L}\p{M}\p{N}]/gu)].map(({ 0: word, index }) => ({ word, start: index }));
   for (const [i, offset] of offsets.entries()) {

@@ -1,4 +1,5 @@
-// A classifier of your own from a CSV of texts and labels, in a folder that transformers loads: node examples/node/fine_tune.mjs texts.csv --out FOLDER
+// Trains a classifier on a CSV of texts and labels and saves it for transformers:
+// node examples/node/fine_tune.mjs texts.csv --out FOLDER
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -15,7 +16,7 @@ const usage = `node examples/node/fine_tune.mjs FILE --out FOLDER [--model FOLDE
   --rate RATE     learning rate, default 5e-5, of the head alone 1e-3
 A fifth of the texts is held out, and says how good it is.`;
 
-/** Lines of fields (RFC 4180): quotes around a field, two for one within it. */
+/** Parses CSV (RFC 4180): fields may be quoted, with quotes inside doubled. */
 function readCsv(csv) {
   const lines = [];
   let [line, start, fields, at] = [1, 1, [], 0];

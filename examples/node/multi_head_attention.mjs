@@ -7,7 +7,7 @@ const { x, ...state } = Object.fromEntries(
   attn.parseSafetensors(await readFile(new URL('../../testdata/minilm_layer0.safetensors', import.meta.url))),
 );
 const mha = new attn.MultiHeadAttention({ embedDim: 384, numHeads: 12 });
-mha.loadStateDict(state, { strict: false }); // the file holds PyTorch's results too
+mha.loadStateDict(state, { strict: false }); // the file also contains PyTorch's results
 const { output, weights } = mha.forward(x, undefined, undefined, { needWeights: true });
 console.log('output', output.dims, 'weights', weights.dims);
 const difference = weights.data.reduce((most, w, i) => Math.max(most, Math.abs(w - state['expected.weights'].data[i])), 0);

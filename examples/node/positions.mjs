@@ -1,4 +1,4 @@
-// Attention alone does not know the order of its tokens. Three ways to tell it: sinusoids, rotation, ALiBi.
+// Attention alone ignores the order of tokens. Three ways to encode positions: sinusoids, rotation, ALiBi.
 import { load } from 'attn';
 
 const attn = await load();
@@ -9,7 +9,7 @@ const positions = attn.sinusoidalPositions(4, 8);
 const text = (values, digits) => Array.from(values, (value) => value.toFixed(digits)).join(' ');
 console.log('sinusoids of position 1:', text(positions.data.subarray(8, 16), 3));
 
-// The same tokens in reverse: does each still get the same output?
+// Reverses the tokens: is each output still the same?
 const reversed = ({ data, dims }) => ({ data: data.map((_, i) => data[8 * (3 - Math.floor(i / 8)) + (i % 8)]), dims });
 const sum = (a, b) => ({ data: a.data.map((value, i) => value + b.data[i]), dims: a.dims });
 function difference(forwards, backwards) {
@@ -19,7 +19,7 @@ function difference(forwards, backwards) {
 console.log('reversed, without positions:', difference(x, reversed(x)).toFixed(4));
 console.log('reversed, with sinusoids:', difference(sum(x, positions), sum(reversed(x), positions)).toFixed(4));
 
-// Rotation: a score depends on the distance of query and key, not on where they are.
+// Rotation: a score depends on the distance of query and key, not on their positions.
 const rotated = (values, offset) => attn.applyRotary({ data: new Float32Array(values), dims: [1, 1, 1, 4] }, { offset }).data;
 const score = (i, j) =>
   rotated([4, 3, 2, 1], j)

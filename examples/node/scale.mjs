@@ -1,4 +1,5 @@
-// Why scores are divided by √D: products of two random vectors grow with their width, and large scores leave one key all the weight.
+// Shows why scores are divided by √D: products of two random vectors grow with the width, and large scores give one key
+// all the weight.
 import { load } from 'attn';
 
 const attn = await load();

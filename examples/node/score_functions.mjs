@@ -1,4 +1,4 @@
-// Four ways to score how well a key fits a query; the softmax of the scores weighs the values each time.
+// Four functions that score a key for a query; each time the softmax of the scores weights the values.
 import { load } from 'attn';
 
 const attn = await load();

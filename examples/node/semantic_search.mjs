@@ -1,18 +1,18 @@
-// Search by meaning over product reviews: all-MiniLM-L6-v2 turns each of them and the query into a vector; the nearest ones answer.
+// Searches product reviews by meaning: all-MiniLM-L6-v2 embeds the reviews and the query; the nearest reviews are
+// printed.
 import { readFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
-import { createInterface } from 'node:readline/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { load } from 'attn';
 
 const usage = `node examples/node/semantic_search.mjs [--model FOLDER] [--first N] [--top N] [QUERY]
 
-  QUERY           what to look for, default: customer service never answers
+  QUERY           what to look for, default: customer service never answers; "-" reads queries from the input, one per line
   --model FOLDER  a model of sentences, default models/all-MiniLM-L6-v2 (tools/setup models fetches it)
   --first N       only the first N reviews
   --top N         how many answers, default 5
-In a terminal more queries are asked for; an empty one ends it.`;
+In a terminal you can enter more queries; an empty line ends the program.`;
 
 const repository = new URL('../../', import.meta.url);
 const miniLm = fileURLToPath(new URL('models/all-MiniLM-L6-v2', repository));
@@ -45,7 +45,7 @@ if (options.help) {
 
 const seconds = (since) => (performance.now() - since) / 1000;
 
-/** A bar that is drawn over itself in a terminal, and a line every quarter elsewhere; on stderr, so that answers can be piped on. */
+/** Redraws a bar in a terminal, or prints a line every quarter; on stderr, so that results can be piped. */
 function progressBar(width = 30) {
   const start = performance.now();
   let quarter = 0;
@@ -79,7 +79,7 @@ const vectors = await model.embed(reviews, { onProgress: progressBar() }); // (N
 const took = seconds(start);
 console.log(`${reviews.length} reviews indexed in ${took.toFixed(1)} s, ${(reviews.length / took).toFixed(0)} a second`);
 
-// The vectors are a table like that of words, so finding neighbours is there already.
+// An Embedding also finds nearest vectors of texts.
 const index = new attn.Embedding({ numEmbeddings: vectors.dims[0], embeddingDim: vectors.dims[1] });
 index.loadStateDict({ weight: vectors });
 
@@ -91,16 +91,26 @@ async function answer(query) {
   for (const { id, similarity } of found) console.log(`  ${similarity.toFixed(3)}  ${reviews[id]}`);
 }
 
-await answer(options.query);
-if (process.stdin.isTTY && process.stdout.isTTY) {
-  const terminal = createInterface({ input: process.stdin, output: process.stdout });
-  terminal.setPrompt('\nquery: ');
-  terminal.prompt();
-  for await (const line of terminal) {
+/** Lines that end with \n. (readline would also end them at U+2028, which texts may contain.) */
+async function* linesOf(stream) {
+  let rest = '';
+  for await (const piece of stream.setEncoding('utf8')) {
+    const lines = (rest + piece).split(/\r?\n/);
+    rest = lines.pop();
+    yield* lines;
+  }
+  if (rest !== '') yield rest;
+}
+
+const inTerminal = process.stdin.isTTY && process.stdout.isTTY;
+const ask = () => inTerminal && process.stdout.write('\nquery: ');
+if (options.query !== '-') await answer(options.query);
+if (inTerminal || options.query === '-') {
+  ask();
+  for await (const line of linesOf(process.stdin)) {
     if (!line.trim()) break;
     await answer(line.trim());
-    terminal.prompt();
+    ask();
   }
-  terminal.close();
 }
 attn.dispose();

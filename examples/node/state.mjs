@@ -1,4 +1,4 @@
-// Weights in and out: drawn from a seed, written as a safetensors file, read back bit for bit.
+// Writes randomly initialised weights to a safetensors file and reads them back bit for bit.
 import { load } from 'attn';
 
 const attn = await load();
@@ -18,13 +18,13 @@ const x = new attn.Embedding({ numEmbeddings: 50, embeddingDim: 8 }).forward([12
 const [a, b] = [encoder.forward(x).output.data, other.forward(x).output.data];
 console.log('the same output:', a.every((value, i) => value === b[i]) ? 'yes' : 'no');
 
-// A state that does not fit is refused as a whole, and the error names everything that is wrong.
+// A state that does not match is refused as a whole, and the error lists every mismatch.
 const wrong = new Map(state);
 wrong.delete('layers.0.norm1.bias');
 wrong.set('layers.1.norm2.weight', { data: new Float32Array(9), dims: [9] });
 try {
   other.loadStateDict(wrong);
 } catch (error) {
-  console.log(error.code + error.message.slice(error.message.indexOf(':'))); // past the function's name
+  console.log(error.code + error.message.slice(error.message.indexOf(':'))); // without the function's name
 }
 attn.dispose();

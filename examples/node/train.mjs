@@ -1,9 +1,9 @@
-// An encoder of one layer learns to reverse eight digits: at place i its head has to look at place 7 - i.
+// An encoder with one layer learns to reverse eight digits: at position i its head must attend to position 7 - i.
 import { load } from 'attn';
 
 const [length, batch, width, steps] = [8, 64, 32, 160];
 
-/** Digits of `count` sequences one after the other. */
+/** Draws digits of `count` sequences. */
 function draw(count, source) {
   return Int32Array.from({ length: count * length }, () => {
     source.state = (Math.imul(source.state, 1664525) + 1013904223) >>> 0;
@@ -11,10 +11,10 @@ function draw(count, source) {
   });
 }
 
-/** Each sequence from its end. */
+/** Reverses each sequence. */
 const reversed = (x) => x.map((_, i) => x[i - (i % length) + length - 1 - (i % length)]);
 
-/** At each place the digit with the largest logit. */
+/** Returns the digit with the largest logit at each position. */
 function answers({ data }) {
   return Int32Array.from({ length: data.length / 10 }, (_, i) => {
     const row = data.subarray(10 * i, 10 * i + 10);
@@ -27,7 +27,7 @@ const digits = new attn.Embedding({ numEmbeddings: 10, embeddingDim: width });
 const places = new attn.Embedding({ numEmbeddings: length, embeddingDim: width });
 const size = { dModel: width, nhead: 1, dimFeedforward: 64, dropout: 0, numLayers: 1, numClasses: 10 };
 const model = new attn.TransformerClassifier({ ...size, activation: 'gelu' });
-places.initialize({ seed: 4 }); // of seed 0, as the constructors draw, both tables would begin with the same rows
+places.initialize({ seed: 4 }); // with the default seed 0 both matrices would begin with the same rows
 const optimizer = new attn.AdamW([digits, places, model]);
 
 function forward(x, options = {}) {
@@ -48,7 +48,7 @@ for (let step = 1; step <= steps; ++step) {
   const { logits } = forward(x, { forBackward: true });
   const { loss, gradient } = attn.crossEntropy(logits, reversed(x));
   optimizer.zeroGrad();
-  const { gradX } = model.backward(gradient); // that of the sum, so of both terms
+  const { gradX } = model.backward(gradient); // gradient of the sum, hence of both terms
   digits.backward(gradX);
   places.backward(gradX);
   attn.clipGradNorm([digits, places, model], 1);

@@ -1,4 +1,5 @@
-// Nearest words and analogies in the word table of all-MiniLM-L6-v2: node examples/node/words.mjs king - man + woman
+// Nearest words and analogies in the embedding matrix of all-MiniLM-L6-v2: node examples/node/words.mjs king - man +
+// woman
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { load } from 'attn';
@@ -44,7 +45,7 @@ const model = await attn.loadModel(options.model).catch((error) => {
 });
 const table = model.wordEmbeddings;
 
-/** The id of a word as the tokenizer writes it, in lower case for most models. */
+/** Returns the id of a word after the tokenizer's normalisation, which is lowercase for most models. */
 function idOf(word) {
   const { inputIds, tokens, offsets } = model.tokenize(word);
   const own = [...inputIds.keys()].filter((i) => offsets[0][i]); // without [CLS] and [SEP]
@@ -57,7 +58,7 @@ function idOf(word) {
 const written = (found) => found.map(({ id, similarity }) => `${model.idToToken(id)} ${similarity.toFixed(3)}`).join(', ');
 
 function answer(question) {
-  // A minus or plus of its own: "wi-fi" and "##ing" are words.
+  // Only separate minus and plus signs count: "wi-fi" and "##ing" are words.
   const [a, minus, b, plus, c, ...rest] = question.split(/\s+/);
   if (minus === '-' && plus === '+' && c !== undefined && rest.length === 0) {
     return [`${question}: ${written(table.analogy(idOf(b), idOf(a), idOf(c), options.top))}`];

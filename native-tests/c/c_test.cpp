@@ -1,4 +1,4 @@
-// attn/c.h: the same bits as the C++ interface, each refusal as a status, and nothing written where a call is refused.
+// attn/c.h: the same bits as the C++ interface, a status for each refusal, and no output from a refused call.
 #include "attn/c.h"
 
 #include <pthread.h>
@@ -38,7 +38,6 @@ using Failure = std::unique_ptr<attn_error, Free<attn_error_free>>;
 template <class T>
 T* handle_of(void (*)(T*));
 
-/// Calls f(given .., to, error), which has to work, and owns what it makes.
 template <auto kFree, class F, class... Given>
 auto made(F f, Given... given) {
   using Handle = decltype(handle_of(kFree));
@@ -59,7 +58,6 @@ attn_tensor find(const Tensors& tensors, const std::string& name) {
   return tensor;
 }
 
-/// A view of xtensor's, which lives as long as it.
 struct View : attn_view {
   std::vector<std::int64_t> sizes, steps;
   template <class E>
@@ -90,7 +88,6 @@ Tensor<N> drawn(Generator& random, const std::array<std::size_t, N>& shape) {
   return x;
 }
 
-/// A call that has to be refused so; f takes where the error goes. Gives the message.
 template <class F>
 std::string refused(attn_status expected, F f) {
   attn_error* error = nullptr;
@@ -113,7 +110,7 @@ auto sentiment(attn_weights weights = ATTN_WEIGHTS_AS_STORED) {
 
 }  // namespace
 
-TEST_CASE("C: attention has the bits of the C++ interface, weights, traces, masks and gaps between rows included", "[c]") {
+TEST_CASE("C: attention has the bits of the C++ interface, including weights, traces, masks and gaps between rows", "[c]") {
   Generator random(11);
   const auto q = drawn<4>(random, {2, 4, 5, 8}), k = drawn<4>(random, {2, 2, 7, 8}), v = drawn<4>(random, {2, 2, 7, 6});
   const xt::xtensor<std::uint8_t, 2> allowed{
@@ -141,7 +138,7 @@ TEST_CASE("C: attention has the bits of the C++ interface, weights, traces, mask
   options.window_right = 1;
   options.trace = trace;
   options.trace_count = 2;
-  // Keys column by column, which is not how the library takes them.
+  // Column-major keys, which the library must copy.
   Tensor<4> turned(std::array<std::size_t, 4>{2, 2, 8, 7});
   for (std::size_t b = 0; b < 2; ++b)
     for (std::size_t h = 0; h < 2; ++h)
@@ -160,7 +157,7 @@ TEST_CASE("C: attention has the bits of the C++ interface, weights, traces, mask
   check_same(c, "trace.scores", result.trace->at(TraceName::scores));
   check_same(c, "trace.context", result.trace->at(TraceName::context));
 
-  SECTION("what is wrong is said, and nothing is written") {
+  SECTION("invalid arguments are reported, and nothing is written") {
     attn_tensors* untouched = c.get();
     const auto attend = [&](const attn_view* a, const attn_attention_options& with) {
       return [&, a](attn_error** error) { return attn_scaled_dot_product_attention(a, &key, &value, &with, &untouched, error); };
@@ -168,7 +165,7 @@ TEST_CASE("C: attention has the bits of the C++ interface, weights, traces, mask
     CHECK(refused(ATTN_ERROR_ARGUMENT, attend(nullptr, options)).find("query") != std::string::npos);
     attn_view wrong = query;
     wrong.rank = 9;
-    CHECK(refused(ATTN_ERROR_SHAPE, attend(&wrong, options)).find("rank 8") != std::string::npos);
+    CHECK(refused(ATTN_ERROR_SHAPE, attend(&wrong, options)).find("at most 8") != std::string::npos);
     const std::int64_t negative[] = {2, 4, -5, 8};
     wrong = query;
     wrong.dims = negative;
@@ -205,7 +202,7 @@ TEST_CASE("C: attention has the bits of the C++ interface, weights, traces, mask
   }
 }
 
-TEST_CASE("C: layers take and give state dictionaries, and forward as the C++ layers do", "[c]") {
+TEST_CASE("C: layers load and return state dictionaries, and forward as the C++ layers do", "[c]") {
   Generator random(12);
   const auto x = drawn<3>(random, {2, 5, 12}), other = drawn<3>(random, {2, 3, 12});
   const MultiHeadAttention layer({.embed_dim = 12, .num_heads = 3, .num_key_value_heads = 1});
@@ -225,7 +222,6 @@ TEST_CASE("C: layers take and give state dictionaries, and forward as the C++ la
   }
   CHECK(attn_tensors_name(fresh.get(), index) == nullptr);
 
-  // Other numbers, through the door.
   MultiHeadAttention changed({.embed_dim = 12, .num_heads = 3, .num_key_value_heads = 1});
   changed.initialize({.seed = 5});
   const Tensors weights = made<attn_tensors_free>(attn_tensors_new);
@@ -245,7 +241,6 @@ TEST_CASE("C: layers take and give state dictionaries, and forward as the C++ la
     return attn_multi_head_attention_forward(c.get(), &query, &memory, nullptr, nullptr, &results, error);
   });
 
-  // A name too many: all is as before.
   const View view(x);
   REQUIRE(attn_tensors_set(weights.get(), "surplus", &view, nullptr) == ATTN_OK);
   CHECK(refused(ATTN_ERROR_MISMATCH, [&](attn_error** error) {
@@ -338,7 +333,6 @@ TEST_CASE("C: text models embed, classify, forward and explain as in C++", "[c]"
   attn_string_free(token);
   refused(ATTN_ERROR_OUT_OF_RANGE, [&](attn_error** error) { return attn_text_model_id_to_token(model.get(), -1, &token, error); });
 
-  // One head off, and everything inside.
   const Encoding inputs = expected.tokenize({texts[0]});
   xt::xtensor<float, 2> heads = xt::ones<float>({2, 4});
   heads(1, 3) = 0;
@@ -381,13 +375,13 @@ TEST_CASE("C: text models embed, classify, forward and explain as in C++", "[c]"
   refused(ATTN_ERROR_OUT_OF_RANGE, [&](attn_error** error) { return attribute("leave_one_out", "neutral", &raw, error); });
   refused(ATTN_ERROR_ARGUMENT, [&](attn_error** error) { return attribute("shap", nullptr, &raw, error); });
 
-  SECTION("text that is not UTF-8 is refused, and the model goes on") {
+  SECTION("text that is not UTF-8 is refused, and the model stays usable") {
     const attn_text bad{"\xff\xfe", 2};
     refused(ATTN_ERROR_ARGUMENT, [&](attn_error** error) { return attn_text_model_embed(model.get(), &bad, 1, nullptr, &raw, error); });
     check_same(vectors(model.get(), nullptr), "embeddings", expected.embed(texts));
   }
 
-  SECTION("weights are changed, written as int8 and read again") {
+  SECTION("weights are changed, saved as int8 and loaded again") {
     const Tensors state = made<attn_tensors_free>(attn_text_model_state_dict, model.get());
     auto bias = expected.get_parameter<1>("classifier.bias");
     check_same(state, "classifier.bias", bias);
@@ -519,8 +513,13 @@ TEST_CASE("C: entities, masks, answers, ranks and decoded ids are those of the C
     attn_fill_mask_options options;
     attn_fill_mask_options_init(&options);
     check(&options, {});
-    options = {3, targets, 2};
+    options.top_k = 3;
+    options.targets = targets;
+    options.target_count = 2;
     check(&options, {.top_k = 3, .targets = {good, child}});
+    options.batch_size = 0;
+    refused(ATTN_ERROR_CONFIG, [&](attn_error** error) { return attn_text_model_fill_mask(model.get(), &given, &options, &raw, error); });
+    options.batch_size = 1;
     options.top_k = 0;
     refused(ATTN_ERROR_CONFIG, [&](attn_error** error) { return attn_text_model_fill_mask(model.get(), &given, &options, &raw, error); });
     const attn_text plain = text_of(good);
@@ -554,8 +553,14 @@ TEST_CASE("C: entities, masks, answers, ranks and decoded ids are those of the C
     attn_answer_options options;
     attn_answer_options_init(&options);
     CHECK(check(&options, {}) == 1);
-    options = {4, 3, 5, true};
+    options.top_k = 4;
+    options.max_answer_length = 3;
+    options.stride = 5;
+    options.allow_empty = true;
     CHECK(check(&options, {.top_k = 4, .max_answer_length = 3, .stride = 5, .allow_empty = true}) > 1);
+    options.max_length = 24;
+    options.batch_size = 2;
+    CHECK(check(&options, {.top_k = 4, .max_answer_length = 3, .stride = 5, .allow_empty = true, .max_length = 24}) > 1);
     const attn_text empty{nullptr, 0};
     refused(ATTN_ERROR_ARGUMENT, [&](attn_error** error) { return attn_text_model_answer(model.get(), &empty, &given, nullptr, &raw, error); });
     refused(ATTN_ERROR_ARGUMENT, [&](attn_error** error) { return attn_text_model_answer(model.get(), nullptr, &given, nullptr, &raw, error); });
@@ -589,8 +594,17 @@ TEST_CASE("C: entities, masks, answers, ranks and decoded ids are those of the C
     attn_rank_options options;
     attn_rank_options_init(&options);
     CHECK(check(&options, {}) == 4);
-    options = {8, true, 3, 2};
+    options.max_length = 8;
+    options.top_k = 3;
+    options.batch_size = 2;
     CHECK(check(&options, {.max_length = 8, .top_k = 3}) == 3);
+    options.prompt = "query: ";
+    options.add_special_tokens = false;
+    options.truncation_side = "left";
+    CHECK(check(&options, {.max_length = 8, .top_k = 3, .add_special_tokens = false, .truncation_side = Side::left, .prompt = "query: "}) == 3);
+    options.truncation_side = "middle";
+    refused(ATTN_ERROR_ARGUMENT,
+            [&](attn_error** error) { return attn_text_model_rank(model.get(), &asked, given.data(), 1, &options, &raw, error); });
     const auto other = sentiment();
     refused(ATTN_ERROR_UNSUPPORTED, [&](attn_error** error) { return attn_text_model_rank(other.get(), &asked, nullptr, 0, nullptr, &raw, error); });
     refused(ATTN_ERROR_ARGUMENT, [&](attn_error** error) { return attn_text_model_rank(model.get(), &asked, nullptr, 1, nullptr, &raw, error); });
@@ -601,6 +615,13 @@ TEST_CASE("C: entities, masks, answers, ranks and decoded ids are those of the C
     const TextModel expected = TextModel::load(testdata("models/tiny-bert"));
     CHECK(attn_text_model_task(model.get()) == std::string("text-classification"));
     CHECK(attn_text_model_task(nullptr) == nullptr);
+    CHECK(attn_text_model_note(model.get(), expected.notes().size()) == nullptr);
+    CHECK(attn_text_model_note(nullptr, 0) == nullptr);
+    char* mask = nullptr;
+    REQUIRE(attn_text_model_mask_token(model.get(), &mask, nullptr) == ATTN_OK);
+    CHECK(mask == expected.mask_token());
+    attn_string_free(mask);
+    refused(ATTN_ERROR_ARGUMENT, [&](attn_error** error) { return attn_text_model_mask_token(model.get(), nullptr, error); });
     const Encoding encoding = expected.tokenize({"Was it bad?"});
     const std::vector<std::int64_t> ids(encoding.input_ids.begin(), encoding.input_ids.end());
     for (const bool skip : {false, true}) {
@@ -620,13 +641,18 @@ TEST_CASE("C: entities, masks, answers, ranks and decoded ids are those of the C
   CHECK(!attn_tensors_text(nullptr, "labels", 0, nullptr));
 }
 
-TEST_CASE("C: labels are told apart by their numbers where names are equal", "[c][tasks]") {
+TEST_CASE("C: classify returns the indices of labels with equal names, at most top_k of them", "[c][tasks]") {
   const std::filesystem::path folder = std::filesystem::temp_directory_path() / ("attn-c-labels-" + std::to_string(std::random_device()()));
   std::filesystem::copy(testdata("models/tiny-bert"), folder);
   nlohmann::json config = nlohmann::json::parse(std::ifstream(folder / "config.json"));
   config["id2label"] = {{"0", "same"}, {"1", "same"}, {"2", "other"}};
   std::ofstream(folder / "config.json") << config;
+  std::ofstream(folder / "modules.json") << "[]";
+  std::ofstream(folder / "sentence_bert_config.json") << R"({"processing_kwargs":{"text":{"truncation":false}}})";
   const auto model = made<attn_text_model_free>(attn_text_model_load, folder.string().c_str(), ATTN_WEIGHTS_AS_STORED);
+  REQUIRE(attn_text_model_note(model.get(), 0) != nullptr);
+  CHECK(attn_text_model_note(model.get(), 0) == std::string("sentence_bert_config.json: processing_kwargs is not used"));
+  CHECK(attn_text_model_note(model.get(), 1) == nullptr);
   const TextModel expected = TextModel::load(testdata("models/tiny-bert"));
   const std::vector<std::string>& names = expected.labels();
   for (const std::string text : {"A happy person smiles.", "Was it bad?"}) {
@@ -635,6 +661,14 @@ TEST_CASE("C: labels are told apart by their numbers where names are equal", "[c
     const auto* const labels = static_cast<const std::int32_t*>(find(results, "labels").data);
     const auto scores = expected.classify({text})[0];
     for (std::size_t i = 0; i < names.size(); ++i) CHECK(names[static_cast<std::size_t>(labels[i])] == scores[i].label);
+    attn_classify_options options;
+    attn_classify_options_init(&options);
+    options.top_k = 2;
+    options.truncation_side = "left";
+    const Tensors best = made<attn_tensors_free>(attn_text_model_classify, model.get(), &given, nullptr, std::size_t{1}, &options);
+    const attn_tensor best_labels = find(best, "labels");
+    CHECK(std::vector<std::int64_t>(best_labels.dims, best_labels.dims + best_labels.rank) == std::vector<std::int64_t>{1, 2});
+    CHECK(std::equal(labels, labels + 2, static_cast<const std::int32_t*>(best_labels.data)));
   }
   std::filesystem::remove_all(folder);
 }
@@ -644,14 +678,14 @@ static_assert(std::is_same_v<std::underlying_type_t<attn_weights>, int> && std::
                   std::is_same_v<std::underlying_type_t<attn_fully_masked>, int> && std::is_same_v<std::underlying_type_t<attn_file_weights>, int>,
               "a number that is none of an enum's can be looked at");
 
-TEST_CASE("C: a thread that is cancelled in a call ends after it", "[c]") {
+TEST_CASE("C: a thread that is cancelled during a call ends after the call", "[c]") {
   static std::atomic<bool> began{false};
   pthread_t thread{};
   REQUIRE(pthread_create(
               &thread, nullptr,
               [](void*) -> void* {
                 const auto folder = testdata("models/sentiment").string();
-                // Reading files is where a thread is cancelled.
+                // A thread is cancelled when it reads files.
                 while (true) {
                   attn_text_model* model = nullptr;
                   began = true;
@@ -669,7 +703,7 @@ TEST_CASE("C: a thread that is cancelled in a call ends after it", "[c]") {
   CHECK(result == PTHREAD_CANCELED);
 }
 
-TEST_CASE("C: handles may be nothing, and the process says what it is", "[c]") {
+TEST_CASE("C: NULL handles are allowed, and the process reports its version and architecture", "[c]") {
   attn_error_free(nullptr);
   attn_tensors_free(nullptr);
   attn_text_model_free(nullptr);

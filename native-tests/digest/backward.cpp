@@ -1,4 +1,4 @@
-// The random gradients: the native twin of wasm-tests/support/digest_backward.ts. Change both together; draw.hpp says what order means.
+// Random gradients. Keep in step with wasm-tests/support/digest_backward.ts; draw.hpp explains why the order matters.
 #include "backward.hpp"
 
 #include <map>
@@ -12,7 +12,6 @@ namespace backward_calls {
 using attn::Trace;
 using attn::TraceName;
 
-/// Gradients of inputs, traces in their order.
 template <class Found>
 std::vector<Values> values_of_gradients(const Found& found) {
   std::vector<Values> out{values_of(found.grad_query)};
@@ -30,7 +29,6 @@ std::vector<Values> values_of_gradients(const Found& found) {
   return out;
 }
 
-/// By name.
 template <class State>
 void add_state(const State& state, std::vector<Values>& out) {
   const std::map<std::string, typename State::mapped_type> sorted(state.begin(), state.end());
@@ -165,7 +163,6 @@ Call multi_head_attention(Generator& g) {
   return call;
 }
 
-/// A function of rows whose rank is any from 1 to 4.
 Call function(Generator& g) {
   Call call;
   const bool is_large = large(g);
@@ -245,7 +242,6 @@ Call loss(Generator& g) {
   return call;
 }
 
-/// Some steps of a table and an attention: the losses, weights, and what the optimiser keeps.
 Call training(Generator& g) {
   Call call;
   const std::size_t N = 2 + g.below(20);

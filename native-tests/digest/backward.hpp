@@ -8,7 +8,6 @@ namespace digest {
 
 inline constexpr std::uint32_t kBackwards = 1500;
 
-/// The random call of gradients with that number, below kBackwards: of functions, attentions, losses, and whole runs of training.
 Call draw_backward_call(Generator& g, std::uint32_t number);
 
 }  // namespace digest

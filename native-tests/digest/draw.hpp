@@ -15,15 +15,14 @@
 #include <type_traits>
 #include <vector>
 
-// What the random forwards are drawn from and recorded with: the native twin of wasm-tests/support/digest_draw.ts. Change both together.
+// Draws and records random calls. Keep in step with wasm-tests/support/digest_draw.ts.
 //
-// Every draw is a statement of its own: the order of the lines is the order of the draws. A draw is skipped only where the result of an
-// earlier one says that the whole tensor, mask or list is not there.
+// Every draw is its own statement: the order of lines is the order of draws. A draw is skipped only if an earlier one
+// makes the whole tensor, mask or list absent.
 namespace digest {
 
 using Dims = std::vector<std::size_t>;
 
-/// splitmix32, as wasm-tests/support/generator.ts.
 class Generator {
  public:
   explicit Generator(std::uint32_t seed) : state_(seed) {}
@@ -35,10 +34,8 @@ class Generator {
     z = (z ^ (z >> 15)) * 0x735a2d97U;
     return z ^ (z >> 15);
   }
-  /// 0 .. n - 1, and 0 where n is 0.
   std::size_t below(std::size_t n) { return static_cast<std::size_t>((static_cast<std::uint64_t>(next()) * n) >> 32); }
   bool one_in(std::size_t n) { return below(n) == 0; }
-  /// A multiple of 2^-23 in [-1, 1).
   float unit() { return static_cast<float>(next() >> 8) / 8388608.0F - 1.0F; }
   template <class T, std::size_t N>
   T pick(const std::array<T, N>& items) {
@@ -49,7 +46,6 @@ class Generator {
   std::uint32_t state_;
 };
 
-/// A tensor whose rank is known at run time.
 struct Values {
   Dims dims;
   std::vector<float> data;
@@ -64,30 +60,27 @@ struct Masks {
   std::optional<MaskValues> mask, key_padding_mask;
 };
 
-/// One random call. Its inputs, masks and results start with the batch, unless that is 0; so one row of it can be run alone.
 struct Call {
   std::size_t batch = 0;
-  /// Dropout is on: its numbers belong to the place in the batch, and only the first row's are those of a batch of one.
+  /// Dropout depends on the index in the batch, so only the first row agrees with a batch of one.
   bool dropping = false;
-  std::vector<Values> constants;  ///< weights: part of the hash, but of no batch
+  std::vector<Values> constants;
   std::vector<Values> inputs;
   Masks masks;
   std::function<std::vector<Values>(const std::vector<Values>& inputs, const Masks& masks)> run;
-  std::function<void()> quantize;  ///< of a layer: its weights become int8
+  std::function<void()> quantize;
 };
 
-/// The nearest float32, whatever the caller's floating-point environment is.
 inline float nearest(double x) {
   const attn::detail::FloatEnvironment environment;
-  const volatile double given = x;  // nothing else keeps compilers from converting it before
+  const volatile double given = x;  // volatile stops compilers from converting it earlier
   const volatile float rounded = static_cast<float>(given);
   return rounded;
 }
 
-/// NaNs count as one: engines may differ in their signs and payloads.
 inline std::uint32_t word_of(float x) { return std::isnan(x) ? 0x7fc00000U : std::bit_cast<std::uint32_t>(x); }
 
-/// FNV-1a over 32-bit words, per tensor its number of elements first.
+/// FNV-1a over 32-bit words, beginning with the number of elements of each tensor.
 class Hash {
  public:
   void add(const Values& x) {
@@ -108,7 +101,6 @@ inline std::size_t product(const Dims& dims) {
   return count;
 }
 
-/// Calls f with the rank, First to Last, as a constant.
 template <std::size_t First, std::size_t Last, class F>
 auto with_rank(std::size_t rank, F f) {
   if constexpr (First < Last) {
@@ -139,12 +131,11 @@ Values values_of(const Tensor& x) {
 
 inline std::optional<attn::Mask> mask_of(const std::optional<MaskValues>& mask) {
   if (!mask) return {};
-  attn::AnyTensor data = tensor_of(mask->values);  // the mask keeps what is moved into it
+  attn::AnyTensor data = tensor_of(mask->values);
   if (mask->kind == attn::MaskKind::attend) return attn::Mask::attend(std::move(data));
   return mask->kind == attn::MaskKind::block ? attn::Mask::block(std::move(data)) : attn::Mask::additive(std::move(data));
 }
 
-/// Options of a call with these masks.
 template <class Options>
 Options with_masks(Options options, const Masks& masks) {
   options.mask = mask_of(masks.mask);
@@ -152,7 +143,6 @@ Options with_masks(Options options, const Masks& masks) {
   return options;
 }
 
-/// Row `at` of the batch, as a batch of one.
 inline Values row_of(const Values& x, std::size_t at) {
   Values out{x.dims, {}};
   out.dims[0] = 1;
@@ -161,42 +151,35 @@ inline Values row_of(const Values& x, std::size_t at) {
   return out;
 }
 
-/// A mask has a row for each of the batch only where its rank says so and there is more than one.
 inline std::optional<MaskValues> row_of(const std::optional<MaskValues>& mask, std::size_t least_rank, std::size_t at) {
   if (!mask || mask->values.dims.size() < least_rank || mask->values.dims[0] == 1) return mask;
   return MaskValues{mask->kind, row_of(mask->values, at)};
 }
 
-/// Whether x, a batch of one, holds the bits of row `at` of y.
 inline bool is_row(const Values& x, const Values& y, std::size_t at) {
   if (x.data.size() * y.dims[0] != y.data.size()) return false;
   return std::equal(x.data.begin(), x.data.end(), y.data.begin() + static_cast<std::ptrdiff_t>(at * x.data.size()),
                     [](float a, float b) { return word_of(a) == word_of(b); });
 }
 
-/// Large calls are shared out among threads where there are some; most are small, for the time they take.
 inline bool large(Generator& g) { return g.one_in(6); }
 
-/// 1 to `most`, and sometimes 0.
 inline std::size_t length(Generator& g, std::size_t most) {
   const bool none = g.one_in(32);
   const std::size_t n = g.below(most);
   return none ? 0 : n + 1;
 }
 
-/// Queries or keys of an attention.
 inline std::size_t rows(Generator& g, bool is_large) { return is_large ? 16 + length(g, 48) : length(g, 14); }
 
 inline std::size_t batch(Generator& g) { return length(g, 3); }
 
-/// `rank` sizes from 1 to `most`.
 inline Dims sizes(Generator& g, std::size_t rank, std::size_t most) {
   Dims out;
   for (std::size_t i = 0; i < rank; ++i) out.push_back(1 + g.below(most));
   return out;
 }
 
-/// A seed of 32 bits, or of 52.
 inline std::uint64_t seed(Generator& g) {
   const std::uint64_t low = g.next();
   const std::uint64_t high = g.below(1U << 20);
@@ -204,10 +187,9 @@ inline std::uint64_t seed(Generator& g) {
   return wide ? high << 32 | low : low;
 }
 
-/// 0 to 0.9. The nearest float32, as JavaScript's number becomes.
+/// 0 to 0.9 as float32, to which JavaScript's number is converted.
 inline float probability(Generator& g) { return g.pick(std::array<float, 10>{0.0F, 0.1F, 0.2F, 0.3F, 0.4F, 0.5F, 0.6F, 0.7F, 0.8F, 0.9F}); }
 
-/// Numbers in ±factor, ±2·factor or ±4·factor; in one tensor of 16 a special one among them.
 inline Values values(Generator& g, const Dims& dims, float factor) {
   Values out{dims, std::vector<float>(product(dims))};
   const float scale = factor * static_cast<float>(1U << g.below(3));
@@ -223,7 +205,6 @@ inline Values values(Generator& g, const Dims& dims, float factor) {
   return out;
 }
 
-/// A mask that blocks one in `often`.
 inline MaskValues mask_values(Generator& g, attn::MaskKind kind, const Dims& dims, std::size_t often) {
   MaskValues out{kind, {dims, std::vector<float>(product(dims))}};
   for (float& x : out.values.data) {
@@ -237,7 +218,6 @@ inline MaskValues mask_values(Generator& g, attn::MaskKind kind, const Dims& dim
   return out;
 }
 
-/// A mask and a key padding mask, each there or not, for scores (B,H,L,S); unbatched inputs have a padding mask (S).
 inline Masks masks(Generator& g, std::size_t B, std::size_t H, std::size_t L, std::size_t S, bool batched) {
   constexpr std::array<attn::MaskKind, 3> kKinds{attn::MaskKind::attend, attn::MaskKind::block, attn::MaskKind::additive};
   Masks out;
@@ -257,7 +237,6 @@ inline Masks masks(Generator& g, std::size_t B, std::size_t H, std::size_t L, st
   return out;
 }
 
-/// Everything but weighted_values, or some of the names given.
 inline attn::Trace trace(Generator& g, bool everything, attn::Trace names) {
   if (everything) return attn::Trace::all();
   std::uint32_t bits = 0;
@@ -268,7 +247,6 @@ inline attn::Trace trace(Generator& g, bool everything, attn::Trace names) {
 
 inline constexpr std::array<attn::FullyMasked, 3> kPolicies{attn::FullyMasked::zero, attn::FullyMasked::nan, attn::FullyMasked::uniform};
 
-/// All options of an attention but the masks.
 inline attn::AttentionOptions attention_options(Generator& g, attn::Trace names) {
   attn::AttentionOptions out;
   out.is_causal = g.one_in(3);
@@ -289,7 +267,6 @@ inline attn::AttentionOptions attention_options(Generator& g, attn::Trace names)
   return out;
 }
 
-/// Output, weights, traces in their order, keys and values for the next call.
 template <class Result>
 std::vector<Values> values_of_result(const Result& result) {
   std::vector<Values> out{values_of(result.output)};
@@ -303,7 +280,6 @@ std::vector<Values> values_of_result(const Result& result) {
   return out;
 }
 
-/// The call, and one row of its batch alone: false where that differs.
 inline bool record(Generator& g, Hash& hash, const Call& call) {
   for (const Values& x : call.constants) hash.add(x);
   const std::vector<Values> results = call.run(call.inputs, call.masks);
@@ -321,7 +297,6 @@ inline bool record(Generator& g, Hash& hash, const Call& call) {
   return true;
 }
 
-/// All that attentions trace, and what of it functions have.
 inline constexpr attn::Trace kLayerTraces = attn::Trace::from_bits((1U << attn::kAttentionTraceCount) - 1);
 inline constexpr attn::Trace kFunctionTraces = attn::Trace::from_bits(
     kLayerTraces.bits() & ~attn::Trace{attn::TraceName::q_proj, attn::TraceName::k_proj, attn::TraceName::v_proj, attn::TraceName::merged}.bits());
@@ -330,7 +305,6 @@ inline constexpr std::array<attn::Activation, 9> kActivations{attn::Activation::
                                                               attn::Activation::silu,     attn::Activation::tanh, attn::Activation::sigmoid,
                                                               attn::Activation::identity, attn::Activation::mish, attn::Activation::quick_gelu};
 
-/// The last sizes of (B,H,rows,width) for a rank of 2, 3 (without H) or 4.
 inline Dims input_dims(std::size_t rank, std::size_t B, std::size_t H, std::size_t rows, std::size_t width) {
   if (rank == 4) return {B, H, rows, width};
   return rank == 3 ? Dims{B, rows, width} : Dims{rows, width};

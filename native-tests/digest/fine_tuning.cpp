@@ -1,4 +1,4 @@
-// The runs of fine-tuning: the native twin of wasm-tests/support/digest_fine_tuning.ts. Change both together.
+// Runs of fine-tuning. Keep in step with wasm-tests/support/digest_fine_tuning.ts.
 #include "fine_tuning.hpp"
 
 #include <cstdio>

@@ -5,8 +5,9 @@
 
 namespace digest {
 
-/// Runs of fine_tune() of checkpoints of testdata/models, as "hash checkpoint": of each step's loss, the accuracy of what was held out, and all
-/// weights at the end, in the order of their names' bytes. Everything, the last layer or the head alone is trained, each of heads of its own.
+/// Runs of fine_tune() on checkpoints of testdata/models, as "hash checkpoint". Hashed are the loss of each step, the
+/// accuracy on held-out data and all final weights, in byte order of their names. The runs train all layers, the last
+/// layer or only the head.
 std::vector<std::string> fine_tuning_lines();
 
 }  // namespace digest

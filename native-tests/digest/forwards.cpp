@@ -1,4 +1,4 @@
-// The random forwards: the native twin of wasm-tests/support/digest_forwards.ts. Change both together; draw.hpp says what order means.
+// Random forwards. Keep in step with wasm-tests/support/digest_forwards.ts; draw.hpp explains why the order matters.
 #include "forwards.hpp"
 
 #include <memory>
@@ -12,7 +12,6 @@ using attn::TraceName;
 
 constexpr Trace kEncoderTraces = Trace::from_bits((1U << attn::kLayerTraceCount) - 1);
 
-/// Shapes of a call of an attention function.
 struct AttentionSizes {
   std::size_t rank = 2, B = 1, H = 1, kv_heads = 1, L = 0, S = 0, Dv = 0;
 
@@ -36,8 +35,8 @@ AttentionSizes attention_sizes(Generator& g) {
   return out;
 }
 
-/// What the attention functions share: call.inputs has the query; key, value, masks and options come here. attend(q, k, v, options) is one
-/// of them.
+/// Completes a call of any attention function: call.inputs has the query; this adds key, value, masks and options.
+/// attend(q, k, v, options) is the function.
 template <class Attend>
 void finish_attention(Generator& g, Call& call, const AttentionSizes& s, std::size_t key_width, Attend attend) {
   call.inputs.push_back(values(g, input_dims(s.rank, s.B, s.kv_heads, s.S, key_width), 0.5F));
@@ -65,7 +64,6 @@ Call scaled_dot_product_attention(Generator& g) {
   return call;
 }
 
-/// So many keys that attention takes them in blocks, unless single weights are asked for.
 Call long_attention(Generator& g) {
   Call call;
   AttentionSizes s;
@@ -117,7 +115,6 @@ Call general_attention(Generator& g) {
   return call;
 }
 
-/// How a layer is used: in training or not, and for how many steps.
 struct Mode {
   bool training = false;
   std::uint64_t seed = 0;
@@ -133,7 +130,6 @@ Mode mode(Generator& g) {
   return out;
 }
 
-/// A layer with weights from a scheme and a seed, and sometimes from a state; they are the call's constants.
 template <class Layer, class Options>
 std::shared_ptr<Layer> layer_of(Generator& g, Call& call, const Options& options) {
   constexpr std::array<attn::InitScheme, 6> kSchemes{attn::InitScheme::torch,          attn::InitScheme::xavier_uniform,
@@ -156,7 +152,6 @@ std::shared_ptr<Layer> layer_of(Generator& g, Call& call, const Options& options
   return layer;
 }
 
-/// Results of all steps, from step 0.
 template <class Layer, class Forward>
 std::vector<Values> run_steps(Layer& layer, const Mode& mode, Forward forward) {
   if (mode.training) layer.train({.seed = mode.seed});
@@ -257,7 +252,6 @@ attn::TransformerClassifierOptions encoder_options(Generator& g, bool is_large) 
   return o;
 }
 
-/// All options of an encoder's forward but the masks. layers: of the encoder.
 attn::EncoderForwardOptions forward_options(Generator& g, std::size_t layers) {
   attn::EncoderForwardOptions out;
   out.is_causal = g.one_in(4);
@@ -278,7 +272,6 @@ attn::EncoderForwardOptions forward_options(Generator& g, std::size_t layers) {
   return out;
 }
 
-/// Output, logits, attentions, hidden states, and traces by layer.
 template <class Result>
 std::vector<Values> values_of_encoder(const Result& result) {
   std::vector<Values> out{values_of(result.output)};
@@ -362,7 +355,7 @@ Call embedding(Generator& g) {
   const std::size_t rank = 1 + g.below(3);
   Dims ids_dims = sizes(g, rank, 5);
   ids_dims[0] -= 1;
-  g.below(3);  // how JavaScript holds the ids
+  g.below(3);
   std::vector<std::int64_t> ids(product(ids_dims));
   for (std::int64_t& id : ids) id = static_cast<std::int64_t>(g.below(N));
   std::array<std::int64_t, 4> asked{};
@@ -387,13 +380,11 @@ Call embedding(Generator& g) {
   return call;
 }
 
-/// Sizes of a function's only tensor.
 Dims any_sizes(Generator& g, std::size_t rank) {
   constexpr std::array<std::size_t, 4> kSmall{130, 24, 12, 6}, kLarge{20000, 220, 40, 20};
   return sizes(g, rank, large(g) ? kLarge[rank - 1] : kSmall[rank - 1]);
 }
 
-/// A function of one tensor, whose first dimension is a batch: f(x) with x of the rank 1 to 4.
 template <class F>
 void run_by_rank(Call& call, const Dims& x_dims, F f) {
   const std::size_t rank = x_dims.size();
@@ -488,7 +479,6 @@ Call rotary(Generator& g) {
   const Dims x_dims = input_dims(rank, b, H, L, D);
   call.inputs.push_back(values(g, x_dims, 1.0F));
   run_by_rank(call, x_dims, [=](const auto& x) {
-    // Rank 1 is refused: there are no positions.
     if constexpr (attn::kRankOf<decltype(x)> == 1)
       return x;
     else
@@ -511,7 +501,6 @@ Call alibi(Generator& g) {
   return call;
 }
 
-/// Softcap, window and where the queries stand; S counts the past.
 void place(Generator& g, attn::AttentionOptions& o, std::size_t S) {
   const bool capped = g.one_in(2);
   const std::size_t cap = 1 + g.below(64);
@@ -691,7 +680,7 @@ Call draw_quantized_call(Generator& g, std::uint32_t number) {
   try {
     call.quantize();
   } catch (const attn::Error& error) {
-    // Some weights are drawn with NaN or infinities, which int8 has not: nothing is left to run.
+    // Some weights contain NaN or infinities, which int8 cannot represent.
     if (error.code() != attn::ErrorCode::format) throw;
     call.batch = 0;
     call.run = [](const std::vector<Values>&, const Masks&) { return std::vector<Values>(); };

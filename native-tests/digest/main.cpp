@@ -1,12 +1,11 @@
-// attn_digest --arch: says which kernels are in use.
-// attn_digest --training: trains with 1, 2 and 3 threads, and holds the bytes against each other and, where the kernels are the emulated ones,
-// against testdata/training_digest.txt.
-// attn_digest [--float32 COUNT] [FILE [INT8_FILE]]: runs all random forwards, random gradients, and forwards and fine-tuning of the checkpoints of
-// testdata/models, with 1, 2 and 3 threads, with 1 again and with 2 in a foreign floating-point environment, and one row of each random batch alone.
-// Where a bit differs it says so and fails; else it writes the hashes to FILE, one a line. With ATTN_MAX_ARCH=emulated they are those of the simd
-// WebAssembly: wasm-tests/suites/bits.ts makes the same calls. COUNT: only so many of the random ones of float32.
-//
-// Hashes of what was quantized are those of testdata/int8_digest.txt, on every machine; INT8_FILE gets them anew.
+// attn_digest --arch: prints the kernels in use.
+// attn_digest --training: trains with 1, 2 and 3 threads and compares the bytes; on emulated kernels also with
+// testdata/training_digest.txt.
+// attn_digest [--float32 COUNT] [FILE [INT8_FILE]]: makes random calls and calls of testdata/models with 1, 2, 3 and
+// 1 threads, with 2 in a foreign floating-point environment, and on single rows of random batches. Fails if a bit
+// differs, else writes a hash per line to FILE. With ATTN_MAX_ARCH=emulated they equal those of the simd WebAssembly
+// build (wasm-tests/suites/bits.ts). COUNT limits the random float32 calls. Hashes of quantized calls must equal
+// testdata/int8_digest.txt; INT8_FILE receives new ones.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -29,7 +28,6 @@ using Lines = std::vector<std::string>;
 
 bool same = true;
 
-/// Runs body with 1, 2 and 3 threads, with 1 again, and with 2 where the caller rounds upward and flushes subnormal numbers.
 template <class Body>
 void in_all_set_ups(Body body) {
   for (const unsigned threads : {1U, 2U, 3U, 1U}) {

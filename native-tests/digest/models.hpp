@@ -6,8 +6,8 @@
 
 namespace digest {
 
-/// One forward of a checkpoint and everything that it gives, as "hash checkpoint/case".
-/// The native twin of wasm-tests/support/digest_models.ts: change both together.
+/// A forward of each checkpoint with all results, as "hash checkpoint/case". Keep in step with
+/// wasm-tests/support/digest_models.ts.
 std::vector<std::string> model_lines(attn::Weights weights);
 
 }  // namespace digest

@@ -1,6 +1,6 @@
-// The small files of a checkpoint, with zero bytes between them: config.json, modules.json, 1_Pooling/config.json, sentence_bert_config.json,
-// tokenizer_config.json, config_sentence_transformers.json, 2_Dense/config.json, 2_Dense/model.safetensors; empty ones are not there. What they
-// describe is estimated, and made where it is small enough.
+// The small files of a checkpoint, separated by zero bytes: config.json, modules.json, 1_Pooling/config.json,
+// sentence_bert_config.json, tokenizer_config.json, config_sentence_transformers.json, 2_Dense/config.json,
+// 2_Dense/model.safetensors. An empty one is missing.
 #include "attn/models/model_loader.hpp"
 #include "attn/tensor/shape.hpp"
 #include "fuzz.hpp"
@@ -8,7 +8,8 @@
 
 namespace {
 
-/// The seeds need half of it. A fifth layer is made as the fourth was, for more time: of deeper models, and wider ones, memory is only estimated.
+/// Twice the memory of the seeds. Deeper and wider models are only estimated: further layers are built like the first
+/// four.
 constexpr std::uint64_t kModelLimit = std::uint64_t{1} << 20;
 constexpr std::int64_t kMostLayers = 4;
 

@@ -8,10 +8,8 @@
 
 #include "fuzz.hpp"
 
-// What a call costs, as an oracle: bytes of memory at once and processor time, for each byte of what it was given.
 namespace attn::fuzz {
 
-/// From its construction to check(). One at a time.
 class Cost {
  public:
   Cost() : started_(std::clock()) {

@@ -10,12 +10,12 @@
 
 #include "attn/tensor/error.hpp"
 
-// What the targets share. A target gets bytes that libFuzzer has thought of; a typed error is as good as a result, all else ends the program.
+// Shared by all targets. For each input a target must return or throw a typed error; anything else is a crash.
 namespace attn::fuzz {
 
 using Bytes = std::span<const std::uint8_t>;
 
-/// Of one call. Below what libFuzzer lets the program have, so that an estimate that is too small is seen.
+/// Limit of one call, below libFuzzer's limit, so that an estimate that is too small fails.
 inline constexpr std::uint64_t kMemoryLimit = std::uint64_t{64} << 20;
 
 inline void require(bool holds, const char* what) {
@@ -24,10 +24,10 @@ inline void require(bool holds, const char* what) {
   std::abort();
 }
 
-/// Says what each error was: run.mjs asks for it to see that the seeds are not refused.
+/// Prints each error: run.mjs uses it to check that the seeds are accepted.
 inline const bool kVerbose = std::getenv("ATTN_FUZZ_VERBOSE") != nullptr;
 
-/// Calls `work`; whether it ended without an error of the library's. Anything else that it throws is a crash.
+/// Calls `work` and returns whether it succeeded. Any exception except attn::Error is a crash.
 template <class Work>
 bool succeeds(const Work& work) {
   try {
@@ -40,7 +40,6 @@ bool succeeds(const Work& work) {
   }
 }
 
-/// The parts of an input that zero bytes separate, `count` of them; the last one has what is left.
 inline std::vector<Bytes> split(Bytes input, std::size_t count) {
   std::vector<Bytes> parts;
   while (parts.size() + 1 < count) {
@@ -57,6 +56,5 @@ inline std::string text_of(Bytes bytes) { return {bytes.begin(), bytes.end()}; }
 
 }  // namespace attn::fuzz
 
-/// What each target defines.
 extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv);
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);

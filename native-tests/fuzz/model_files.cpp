@@ -1,5 +1,5 @@
-// A whole checkpoint, with zero bytes between its parts: config.json, the header of model.safetensors, its data. The weights come in pieces, and
-// stay what they are or become int8 or float32; with a model that came of them a text is embedded and classified, and it is written as int8 and read.
+// A checkpoint: config.json, the header of model.safetensors and its data, separated by zero bytes. Loads it in
+// pieces, embeds and classifies a text, saves it as int8 and loads that.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -36,7 +36,6 @@ std::string written(const attn::EncoderModel& model) {
 
 std::span<const std::uint8_t> bytes_of(const std::string& text) { return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}; }
 
-/// What is written as int8 is read, and written again to the same bytes. Refused where a number is NaN or infinite, or a sum too long.
 void store(const attn::EncoderModel& model, std::span<const std::uint8_t> config) {
   attn::detail::check_weights_as(model, attn::FileWeights::int8);
   const std::string file = written(model), its_config = attn::detail::config_as(config, model, attn::FileWeights::int8);

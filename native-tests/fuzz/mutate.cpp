@@ -22,7 +22,7 @@ void collect(Json& value, std::vector<Json*>& all) {
 Json number(const Json& from, Random& random) {
   constexpr double kNumbers[] = {0,    1,    2,     3,   7,  8, 1000, 1001, 100000, 2147483647.0, 2147483648.0, 9007199254740992.0,
                                  1e18, 1e30, 1e-30, 0.5, -1, -2};
-  const std::uint64_t old = from.is_number_integer() ? from.get<std::uint64_t>() : 0;  // unsigned, to wrap around
+  const std::uint64_t old = from.is_number_integer() ? from.get<std::uint64_t>() : 0;  // unsigned, so that it wraps around
   switch (below(5, random)) {
     case 0:
       return static_cast<std::int64_t>(old + 1);

@@ -1,11 +1,13 @@
-// node native-tests/fuzz/run.mjs [--seconds N | --runs N] [--seed N] [--build FOLDER] [TARGET...]: libFuzzer on what comes from files and users.
+// node native-tests/fuzz/run.mjs [--seconds N | --runs N] [--seed N] [--build FOLDER] [TARGET...]: runs libFuzzer on
+// the readers of files and texts.
 //
-// Every target first takes its seeds, none of which may be refused, then thinks of inputs of its own for N seconds (30), or N times: others each
-// time, or with --seed the same. The exit code is 1 if a target found something.
-// New inputs are kept in FOLDER/corpus (build/native-fuzz), so the next run goes on from them; what a target ended on is in FOLDER/findings.
-// targets.test.mjs is the short run with a fixed seed. The long run:
+// Each target first runs its seeds, none of which may be refused, then generates inputs for N seconds (30) or N runs;
+// --seed makes them reproducible. The exit code is 1 if a target found a bug. New inputs are stored in FOLDER/corpus
+// (build/native-fuzz), so that the next run continues with them; inputs that failed are in FOLDER/findings.
+// targets.test.mjs is a short run with a fixed seed. The long run:
 //
-//   cmake --preset native-fuzz && cmake --build --preset native-fuzz && node native-tests/fuzz/run.mjs --runs 10000000
+//   cmake --preset native-fuzz && cmake --build --preset native-fuzz && node native-tests/fuzz/run.mjs --runs
+// 10000000
 import { spawn } from 'node:child_process';
 import { mkdirSync, readdirSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -16,13 +18,13 @@ import { parseArgs } from 'node:util';
 const here = fileURLToPath(new URL('.', import.meta.url));
 export const targets = readdirSync(join(here, 'corpus')).sort();
 
-/** As long as inputs need to be: what is longer is slower and finds nothing else. */
+/** Maximum lengths: longer inputs are slower and find no further bugs. */
 const longest = { safetensors: 1024, config: 1536, tokenizer_json: 3072, tokenizer_cost: 3072, vocabulary_text: 256, model_files: 5120 };
 
 const environment = {
   ...process.env,
-  // Leaks count as crashes; an allocation that the library did not refuse beforehand does too (-malloc_limit_mb). The second row is for speed:
-  // memory given back to the system, or kept long after its use, is a third of the time in page faults.
+  // Leaks count as crashes, and so do allocations that the library should have refused (-malloc_limit_mb). The second
+  // line is for speed: returning memory to the system and the quarantine cost a third of the time in page faults.
   ASAN_OPTIONS: [
     'detect_leaks=1:allocator_may_return_null=0',
     'detect_stack_use_after_return=0:malloc_context_size=2:quarantine_size_mb=16:allocator_release_to_os_interval_ms=-1',
@@ -40,7 +42,9 @@ function run(program, args, env = {}) {
   });
 }
 
-/** Fuzzes a target; resolves to { passed, report }: one line, after the program's output if it has found something. */
+/**
+ * Fuzzes a target and resolves to { passed, report }: one line, preceded by the program's output if it found a bug.
+ */
 export async function fuzz(target, { seconds = 30, runs, seed = 0, build = join(here, '../../build/native-fuzz') } = {}) {
   const program = join(build, 'native-tests/fuzz', `fuzz_${target}`);
   const seeds = join(here, 'corpus', target);
@@ -61,7 +65,6 @@ export async function fuzz(target, { seconds = 30, runs, seed = 0, build = join(
     '-timeout=10',
     '-rss_limit_mb=1024',
     '-malloc_limit_mb=256',
-    // Files with many changes are refused at the first one.
     '-mutate_depth=2',
     '-reload=0',
     '-print_final_stats=1',
@@ -82,8 +85,7 @@ async function main() {
     allowPositionals: true,
     options: { seconds: { type: 'string' }, runs: { type: 'string' }, seed: { type: 'string' }, build: { type: 'string' } },
   });
-  for (const target of positionals) if (!targets.includes(target)) throw new Error(`there is no target ${target}, only ${targets.join(', ')}`);
-  // One program a core.
+  for (const target of positionals) if (!targets.includes(target)) throw new Error(`target is ${target}, expected one of ${targets.join(', ')}`);
   const waiting = positionals.length > 0 ? [...positionals] : [...targets];
   await Promise.all(
     Array.from({ length: Math.min(availableParallelism(), waiting.length) }, async () => {

@@ -1,4 +1,5 @@
-// A safetensors file: read as a whole and in pieces, which must agree; then written and read again, which must give the same bits.
+// A safetensors file: read whole and in pieces, with the same result; then written and read again, with the same
+// bits.
 #include "attn/io/safetensors.hpp"
 
 #include <algorithm>
@@ -12,7 +13,6 @@ namespace {
 
 using namespace attn;
 
-/// The same from a stream whose pieces are `piece` bytes long.
 StateDict read_stream(fuzz::Bytes bytes, std::size_t piece) {
   detail::SafetensorsStream stream;
   StateDict state;
@@ -34,7 +34,7 @@ StateDict read_stream(fuzz::Bytes bytes, std::size_t piece) {
     detail::SafetensorsStream::Run run;
     while (stream.next(run)) {
       const auto& entry = stream.entries()[run.entry];
-      fuzz::require(run.first + run.values.size() <= entry.count(), "a run lies in its tensor");
+      fuzz::require(run.first + run.values.size() <= entry.count(), "a run is within its tensor");
       std::copy(run.values.begin(), run.values.end(), places[run.entry] + run.first);
     }
   }
@@ -58,15 +58,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const bool read = fuzz::succeeds([&] { whole = parse_safetensors(bytes); });
   constexpr std::size_t kPieces[] = {1, 5, 64, 4096};
   const bool streamed = fuzz::succeeds([&] { pieces = read_stream(bytes, kPieces[size % 4]); });
-  fuzz::require(read == streamed, "a file that is read as a whole is read in pieces, and the other way round");
+  fuzz::require(read == streamed, "a file is accepted as a whole if and only if it is accepted in pieces");
   if (!read) return 0;
-  fuzz::require(same(whole, pieces), "pieces give what the whole gives");
-  fuzz::require(fuzz::succeeds([&] { again = parse_safetensors(write_safetensors(whole)); }), "what was read can be written and read");
-  fuzz::require(same(whole, again), "what was written is what is read");
+  fuzz::require(same(whole, pieces), "pieces and the whole give the same tensors");
+  fuzz::require(fuzz::succeeds([&] { again = parse_safetensors(write_safetensors(whole)); }), "tensors can be written and read again");
+  fuzz::require(same(whole, again), "written tensors are read back unchanged");
   return 0;
 }
 
-/// Changes bytes; or a value of the header, whose length then fits, and the data's too in every other case.
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size, unsigned seed) {
   fuzz::Random random(seed);
   std::uint64_t header_size = 0;

@@ -1,4 +1,3 @@
-/** Thirty seconds of each libFuzzer target, with a fixed seed. Needs the preset native-fuzz. */
 import { strict as assert } from 'node:assert';
 import { availableParallelism } from 'node:os';
 import { describe, test } from 'node:test';

@@ -1,4 +1,5 @@
-// A tokenizer.json, and behind a zero byte a text, which is repeated until it is long. What reading and tokenizing cost must be in proportion.
+// A tokenizer.json, a zero byte and a text, which is repeated until it is long. The cost of reading and tokenizing
+// must be proportional.
 #include <optional>
 
 #include "attn/io/tokenizer.hpp"

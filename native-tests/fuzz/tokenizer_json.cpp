@@ -1,4 +1,3 @@
-// A tokenizer.json, and behind a zero byte a tokenizer_config.json; texts of several scripts are encoded with what comes of it.
 #include "attn/io/tokenizer.hpp"
 #include "fuzz.hpp"
 #include "mutate.hpp"

@@ -1,4 +1,3 @@
-// A text, encoded with a small tokenizer that uses everything a tokenizer may have.
 #include <algorithm>
 #include <fstream>
 #include <iterator>
@@ -24,7 +23,7 @@ bool starts_character(const std::string& text, std::int64_t at) {
   return at == static_cast<std::int64_t>(text.size()) || (static_cast<unsigned char>(text[static_cast<std::size_t>(at)]) & 0xC0) != 0x80;
 }
 
-/// Marks that are put in order and stay: a token that begins with one may begin behind its end.
+/// Spacing marks are reordered: a token that begins with one may begin after its end.
 bool has_spacing_marks(const std::string& text) {
   return text.find("\xe3\x80\xae") != text.npos || text.find("\xe3\x80\xaf") != text.npos || text.find("\xf0\x9d\x85") != text.npos;
 }
@@ -34,7 +33,7 @@ void check_offsets(const std::string& text, const attn::Encoding& encoding) {
   for (const auto& offsets : encoding.offsets[0]) {
     if (!offsets) continue;
     const auto [first, last] = *offsets;
-    require(first >= 0 && last >= 0 && std::max(first, last) <= static_cast<std::int64_t>(text.size()), "offsets lie in the text");
+    require(first >= 0 && last >= 0 && std::max(first, last) <= static_cast<std::int64_t>(text.size()), "offsets are within the text");
     require(starts_character(text, first) && starts_character(text, last), "offsets lie between characters");
     if (has_spacing_marks(text)) continue;
     require(first <= last, "a token ends behind its start");
@@ -54,14 +53,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (std::size_t i = 0; i < length; ++i) require(tokenizer().id_to_token(encoding.input_ids(0, i)).has_value(), "ids are in the vocabulary");
   check_offsets(text, encoding);
 
-  // Cut, it begins as it does whole.
   const auto most = static_cast<std::int64_t>(2 + size % 7);
   const attn::Encoding cut = tokenizer().encode({text}, {.max_length = most});
   require(static_cast<std::int64_t>(cut.tokens[0].size()) <= most, "max_length holds");
   require(cut.truncated[0] == (static_cast<std::int64_t>(length) > most), "truncated says whether it was cut");
   require(std::equal(cut.tokens[0].begin(), cut.tokens[0].end() - 1, encoding.tokens[0].begin()), "a text that was cut begins as the whole");
 
-  // As the first and as the second of a pair it has the same tokens.
   const attn::Encoding pair = tokenizer().encode_pairs({{text, text}});
   require(pair.tokens[0].size() == 2 * length - 1, "a pair has the tokens of both");
   require(std::equal(encoding.tokens[0].begin() + 1, encoding.tokens[0].end(), pair.tokens[0].begin() + static_cast<std::ptrdiff_t>(length)),

@@ -1,4 +1,3 @@
-// The JSON tree of a checkpoint's small files.
 #include "attn/io/json.hpp"
 
 #include <algorithm>
@@ -21,7 +20,7 @@ void refused(const std::string& text, const std::vector<std::string>& words, std
   check_error({ErrorCode::format, "x.json", "the file", words}, [&] { parse(text, most); });
 }
 
-TEST_CASE("a JSON file becomes a tree", "[io]") {
+TEST_CASE("a JSON file is parsed into a tree", "[io]") {
   const Json json = parse(R"( {"a": [1, -2.5, 1e3, "\u00e9\n\ud83d\ude00", true, false, null], "b": {"c": {}, "d": []}} )");
   REQUIRE(json.object() != nullptr);
   CHECK(json.object()->size() == 2);
@@ -40,7 +39,7 @@ TEST_CASE("a JSON file becomes a tree", "[io]") {
   CHECK(*parse("\"x\"").string() == "x");
 }
 
-TEST_CASE("a value is what it is and nothing else, and says so", "[io]") {
+TEST_CASE("a value has exactly one type, and a wrong type is reported", "[io]") {
   const std::pair<const char*, const char*> kinds[] = {{"null", "null"},     {"true", "true or false"}, {"0", "a number"},
                                                        {"\"\"", "a string"}, {"[]", "an array"},        {"{}", "an object"}};
   for (const auto& [text, kind] : kinds) {
@@ -53,11 +52,11 @@ TEST_CASE("a value is what it is and nothing else, and says so", "[io]") {
   }
   const Json json = parse(R"({"there": 1, "null": null})");
   CHECK(json.find("there") != nullptr);
-  CHECK(json.find("null") == nullptr);  // as if it were missing
+  CHECK(json.find("null") == nullptr);
   CHECK(json.find("missing") == nullptr);
 }
 
-TEST_CASE("numbers keep their value, and too large ones are no whole numbers of any size", "[io]") {
+TEST_CASE("numbers of any size are read as the nearest double", "[io]") {
   CHECK(*parse("9007199254740991").number() == 9007199254740991.0);
   CHECK(*parse("18446744073709551615").number() == 18446744073709551616.0);
   CHECK(*parse("-9223372036854775808").number() == -9223372036854775808.0);
@@ -67,7 +66,7 @@ TEST_CASE("numbers keep their value, and too large ones are no whole numbers of 
   CHECK(std::signbit(*parse("-0.0").number()));
 }
 
-TEST_CASE("of a name that appears twice the last one counts", "[io]") {
+TEST_CASE("the last value counts if a name appears twice", "[io]") {
   CHECK(*parse(R"({"a": 1, "a": 2})").find("a")->number() == 2);
   CHECK(*parse(R"({"a": {"b": 1}, "a": [3]})").find("a")->array()->at(0).number() == 3);
   CHECK(parse(R"({"a": {"b": 1}, "a": {"c": 1}})").find("a")->find("b") == nullptr);
@@ -96,7 +95,7 @@ TEST_CASE("members of a JSON object are found by name whatever their order in th
   CHECK(*json.find("0")->number() == count);
 }
 
-TEST_CASE("what is not JSON is FORMAT and says where", "[io]") {
+TEST_CASE("invalid JSON is a FORMAT error with its position", "[io]") {
   for (const char* text : {"",   " ",  "{",  "[1",      "[1,]",   "{\"a\":}", "{a:1}", "{'a':1}", "nul",        "NaN",    "Infinity",   "01",
                            "1.", ".5", "+1", "\"\\x\"", "\"\n\"", "{} {}",    "[] x",  "// a\n1", "{\"a\":1,}", "<html>", "\"\\ud800\""})
     refused(text, {"not valid JSON near byte"});
@@ -108,7 +107,7 @@ TEST_CASE("what is not JSON is FORMAT and says where", "[io]") {
     refused(bytes, {"not valid JSON"});
 }
 
-TEST_CASE("numbers of Python's json that JSON does not have are strings, and only outside of strings", "[io]") {
+TEST_CASE("NaN and Infinity of Python's json are read as strings, and only outside strings", "[io]") {
   const auto parse_python = [](const std::string& text) {
     return detail::parse_python_json("x.json", {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}, 1 << 20);
   };
@@ -125,7 +124,7 @@ TEST_CASE("numbers of Python's json that JSON does not have are strings, and onl
     check_error({ErrorCode::format, "x.json", "the file", {"not valid JSON"}}, [&] { parse_python(text); });
 }
 
-TEST_CASE("more levels or bytes than the caps are FORMAT", "[io]") {
+TEST_CASE("too many levels or bytes are a FORMAT error", "[io]") {
   const auto nested = [](std::size_t n, char open, char close) { return std::string(n, open) + std::string(n, close); };
   CHECK_NOTHROW(parse(nested(64, '[', ']')));
   refused(nested(65, '[', ']'), {"nested deeper than 64 levels"});
@@ -133,7 +132,6 @@ TEST_CASE("more levels or bytes than the caps are FORMAT", "[io]") {
   std::string objects;
   for (int i = 0; i < 65; ++i) objects += "{\"a\":";
   refused(objects, {"nested deeper than 64 levels"});
-  // Beside each other they are no deeper.
   CHECK_NOTHROW(parse("[" + nested(63, '[', ']') + "," + nested(63, '[', ']') + "]"));
   CHECK_NOTHROW(parse("[1] ", 4));
   refused("[1]  ", {"5 bytes, expected at most 4"}, 4);

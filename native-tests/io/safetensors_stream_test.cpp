@@ -1,4 +1,3 @@
-// A safetensors file in pieces: the same numbers and the same refusals as the file as a whole.
 #include "attn/io/safetensors_stream.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -16,7 +15,6 @@ namespace io_safetensors_stream_test {
 using Bytes = std::vector<std::uint8_t>;
 using detail::SafetensorsStream;
 
-/// All float tensors of the file, given in pieces whose sizes are in turn these; runs must follow each other without gaps.
 std::map<std::string, Array> streamed(const Bytes& bytes, const std::vector<std::size_t>& pieces) {
   SafetensorsStream stream;
   std::map<std::string, Array> tensors;
@@ -25,7 +23,7 @@ std::map<std::string, Array> streamed(const Bytes& bytes, const std::vector<std:
   bool has_header = false;
   for (std::size_t i = 0; i < bytes.size();) {
     const std::size_t size = std::min(pieces[turn++ % pieces.size()], bytes.size() - i);
-    const Bytes piece(bytes.begin() + static_cast<std::ptrdiff_t>(i), bytes.begin() + static_cast<std::ptrdiff_t>(i + size));  // of its own memory
+    const Bytes piece(bytes.begin() + static_cast<std::ptrdiff_t>(i), bytes.begin() + static_cast<std::ptrdiff_t>(i + size));  // its own memory
     i += size;
     stream.give(piece);
     if (!has_header && stream.has_header()) {
@@ -62,7 +60,7 @@ void same(const Bytes& bytes, const std::vector<std::size_t>& pieces) {
   }
 }
 
-TEST_CASE("a file in pieces of every size has the numbers of the file as a whole", "[io]") {
+TEST_CASE("a file read in pieces of any size gives the numbers of the whole file", "[io]") {
   for (const char* name : {"safetensors_python", "safetensors_unaligned"}) {
     const Bytes bytes = bytes_of(testdata(std::string(name) + ".safetensors"));
     for (std::size_t piece = 1; piece <= 40; ++piece) {
@@ -80,7 +78,7 @@ TEST_CASE("a file in pieces of every size has the numbers of the file as a whole
   }
 }
 
-TEST_CASE("tensors of more numbers than a run are in several, and are complete", "[io]") {
+TEST_CASE("a tensor longer than one run arrives in several and is complete", "[io]") {
   Generator random(2);
   const Bytes bytes = write_safetensors(state_of({{"a", random.normal({3, 5000})}, {"b", random.normal({4096})}, {"c", random.normal({4097})}}), {});
   for (const std::size_t piece : {bytes.size(), std::size_t{1}, std::size_t{16'384}, std::size_t{16'385}, std::size_t{50'001}}) same(bytes, {piece});
@@ -108,7 +106,7 @@ std::string message_of(const std::function<void()>& call) {
   return "nothing was thrown";
 }
 
-TEST_CASE("a header that is refused in a whole file is refused in pieces, in the same words", "[io]") {
+TEST_CASE("an invalid header gives the same error in pieces as in a whole file", "[io]") {
   const Bytes wrong[] = {
       file("", 0, 0),
       file("[]"),
@@ -139,13 +137,13 @@ TEST_CASE("a header that is refused in a whole file is refused in pieces, in the
     CHECK(expected != "nothing was thrown");
     for (const std::size_t piece : {std::size_t{1}, std::size_t{5}, bytes.size()}) CHECK(message_of([&] { streamed(bytes, {piece}); }) == expected);
   }
-  // Before it is kept: 2^60 bytes are never waited for.
+  // The length is checked immediately, instead of waiting for 2^60 bytes.
   SafetensorsStream stream;
   const Bytes huge = file("", 0, std::uint64_t{1} << 60);
   check_error({ErrorCode::format, "safetensors", "the file", {"longer than 16 MiB"}}, [&] { stream.give(huge); });
 }
 
-TEST_CASE("a file that ends early or late is FORMAT", "[io]") {
+TEST_CASE("a file that is too short or too long is a FORMAT error", "[io]") {
   const Bytes bytes = file(
       '{' + entry("a", "F16", "[3]", "[0,6]") + ',' + entry("e", "F32", "[0,2]", "[6,6]") + ',' + entry("ids", "I64", "[1]", "[6,14]") + '}', 14);
   CHECK_NOTHROW(streamed(bytes, {3}));
@@ -161,7 +159,7 @@ TEST_CASE("a file that ends early or late is FORMAT", "[io]") {
           "FORMAT safetensors: the file goes on after its last tensor, which ends at byte " + std::to_string(bytes.size()));
 }
 
-TEST_CASE("a file without tensors is one", "[io]") {
+TEST_CASE("a file without tensors is valid", "[io]") {
   CHECK(streamed(file("{}"), {1}).empty());
   CHECK(streamed(file("{}"), {10}).empty());
   CHECK(message_of([] { streamed(file("{}", 1), {1}); }).find("ends at byte 10") != std::string::npos);

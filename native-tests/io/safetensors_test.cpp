@@ -20,7 +20,7 @@ namespace io_safetensors_test {
 
 using Bytes = std::vector<std::uint8_t>;
 
-/// A file with that header and that many bytes of data: 0, 1, 2, ...
+/// A file with this header and this many bytes of data: 0, 1, 2, ...
 Bytes file(const std::string& header, std::size_t data_size, std::uint64_t header_size) {
   Bytes bytes(8);
   std::memcpy(bytes.data(), &header_size, 8);
@@ -47,7 +47,7 @@ std::string entry(const std::string& name, const std::string& dtype, const std::
   return "\"" + name + "\":{\"dtype\":\"" + dtype + "\",\"shape\":" + shape + ",\"data_offsets\":" + offsets + "}";
 }
 
-/// The values that Python saw, beside the file; NaN and infinities are strings there.
+/// Compares with the values that Python read, in a JSON file; NaN and infinities are strings there.
 void check_against_json(const std::string& name) {
   const auto tensors = parse(bytes_of(testdata(name + ".safetensors")));
   const Bytes text = bytes_of(testdata(name + ".json"));
@@ -66,9 +66,8 @@ void check_against_json(const std::string& name) {
 
 TEST_CASE("a file written by the safetensors package is read with every name, shape and bit", "[io]") { check_against_json("safetensors_python"); }
 
-TEST_CASE("a legal file that no common writer makes is read too", "[io]") { check_against_json("safetensors_unaligned"); }
+TEST_CASE("a valid file that no common writer produces is read", "[io]") { check_against_json("safetensors_unaligned"); }
 
-/// Value of a binary16 by its definition.
 double half_value(std::uint32_t half) {
   const double sign = (half & 0x8000) != 0 ? -1 : 1;
   const int exponent = static_cast<int>(half >> 10 & 31), fraction = static_cast<int>(half & 1023);
@@ -96,7 +95,7 @@ TEST_CASE("F32 keeps its bits and F64 is rounded to the nearest float", "[io]") 
   CHECK_THAT(parse(file_of("F64", doubles)).at("a"), HasBitsOf(Array({7}, {0.1F, -0.1F, kInfinity, -kInfinity, 0, 16777216.0F, kNaN})));
 }
 
-TEST_CASE("integer and bool tensors are checked and left out", "[io]") {
+TEST_CASE("integer and bool tensors are checked and skipped", "[io]") {
   const std::pair<const char*, int> types[] = {{"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"U16", 2}, {"I16", 2},
                                                {"U32", 4},  {"I32", 4}, {"U64", 8}, {"I64", 8}};
   for (const auto& [dtype, size] : types) {
@@ -113,7 +112,7 @@ TEST_CASE("integer and bool tensors are checked and left out", "[io]") {
   }
 }
 
-TEST_CASE("what the format allows is read", "[io]") {
+TEST_CASE("everything that the format allows is read", "[io]") {
   struct Case {
     const char* what;
     Bytes bytes;
@@ -148,7 +147,7 @@ TEST_CASE("what the format allows is read", "[io]") {
   }
 }
 
-TEST_CASE("data of an entry is found where its offsets say", "[io]") {
+TEST_CASE("the data of an entry is read from its offsets", "[io]") {
   Bytes bytes = file('{' + entry("second", "F32", "[2]", "[8,16]") + ',' + entry("first", "F32", "[2]", "[0,8]") + '}');
   for (const float value : {1.0F, 2.0F, 3.0F, 4.0F}) {
     std::uint8_t four[4];
@@ -299,7 +298,7 @@ const Refusal kRefusals[] = {
      {"100000"}},
 };
 
-TEST_CASE("whatever the safetensors format does not allow is refused with its own message", "[io][errors]") {
+TEST_CASE("everything that the safetensors format forbids is refused with its own message", "[io][errors]") {
   for (const Refusal& refusal : kRefusals) {
     INFO(refusal.what);
     const Bytes bytes = refusal.bytes();
@@ -308,7 +307,6 @@ TEST_CASE("whatever the safetensors format does not allow is refused with its ow
   CHECK(parse(file('{' + kGood + '}', 8)).size() == 1);
 }
 
-/// The refusals of the format's list, each with its whole message.
 struct NamedRefusal {
   const char* what;
   std::function<Bytes()> bytes;
@@ -367,7 +365,7 @@ const NamedRefusal kMessages[] = {
     {"C64", [] { return file('{' + entry("x", "C64", "[1]", "[0,8]") + '}', 8); }, "\"x\" has dtype C64, which is not supported"},
 };
 
-TEST_CASE("every refusal of a safetensors file has a message of its own", "[io][errors]") {
+TEST_CASE("every refusal of a safetensors file has its own message", "[io][errors]") {
   std::set<std::string> messages;
   for (const NamedRefusal& refusal : kMessages) {
     INFO(refusal.what);
@@ -385,7 +383,7 @@ TEST_CASE("every refusal of a safetensors file has a message of its own", "[io][
   CHECK(messages.size() == std::size(kMessages));
 }
 
-TEST_CASE("a number that stands for an object is refused as one, whatever its sign", "[io][errors]") {
+TEST_CASE("a number in place of an object is refused, whatever its sign", "[io][errors]") {
   for (const char* number : {"5", "-5", "0.5", "1e3", "123456789012345678901234567890"}) {
     INFO(number);
     check_error({ErrorCode::format, "safetensors", "", {"the header is a number, expected an object"}}, [&] { parse_safetensors(file(number)); });
@@ -396,7 +394,7 @@ TEST_CASE("a number that stands for an object is refused as one, whatever its si
   }
 }
 
-TEST_CASE("every sequence that is not UTF-8 is refused, and every one that is passes", "[io][errors]") {
+TEST_CASE("every byte sequence that is not UTF-8 is refused, and valid ones are accepted", "[io][errors]") {
   const std::string bad[] = {"\x80",
                              "\xbf",
                              "\xc0\x80",
@@ -430,7 +428,7 @@ TEST_CASE("every sequence that is not UTF-8 is refused, and every one that is pa
   }
 }
 
-TEST_CASE("every beginning of a file is refused", "[io][errors]") {
+TEST_CASE("every truncated file is refused", "[io][errors]") {
   const Bytes whole = file('{' + entry("x", "F32", "[2]", "[0,8]") + ',' + entry("y", "F16", "[3]", "[8,14]") + '}', 14);
   CHECK(parse(whole).size() == 2);
   for (std::size_t size = 0; size < whole.size(); ++size) {
@@ -440,7 +438,7 @@ TEST_CASE("every beginning of a file is refused", "[io][errors]") {
   }
 }
 
-TEST_CASE("a file with any byte changed is read or refused, nothing else", "[io][errors]") {
+TEST_CASE("a file with any one byte changed is either read or refused", "[io][errors]") {
   const Bytes whole = file('{' + entry("x", "F32", "[2]", "[0,8]") + ',' + entry("y", "F16", "[3]", "[8,14]") + '}', 14);
   int refused = 0;
   for (std::size_t i = 0; i < whole.size(); ++i)
@@ -457,7 +455,7 @@ TEST_CASE("a file with any byte changed is read or refused, nothing else", "[io]
   CHECK(refused > 300);
 }
 
-TEST_CASE("tensors over the memory limit are refused before they are made", "[io][errors]") {
+TEST_CASE("tensors over the memory limit are refused before memory is allocated", "[io][errors]") {
   const Bytes bytes = file('{' + entry("x", "F16", "[1000]", "[0,2000]") + '}', 2000);
   set_memory_limit(3999);
   check_error({ErrorCode::memory, "safetensors", "", {"4000 bytes"}}, [&] { parse_safetensors(bytes); });
@@ -465,8 +463,6 @@ TEST_CASE("tensors over the memory limit are refused before they are made", "[io
   CHECK_NOTHROW(parse_safetensors(bytes));
   set_memory_limit(std::uint64_t{1} << 63);
 }
-
-// ---- writing
 
 nlohmann::json header_of(const Bytes& bytes) {
   std::uint64_t size = 0;
@@ -486,7 +482,7 @@ std::vector<std::uint32_t> raw_bits(const Array& x) {
   return bits;
 }
 
-TEST_CASE("what is written is read back with every name, shape and bit", "[io]") {
+TEST_CASE("written tensors are read back with every name, shape and bit", "[io]") {
   Generator random(1);
   std::map<std::string, Array> tensors;
   for (const Shape& dims : {Shape{}, Shape{0}, Shape{1}, Shape{3}, Shape{2, 3}, Shape{0, 5}, Shape{1, 2, 1, 2, 1, 1, 1, 3}, Shape{65, 33}}) {
@@ -511,7 +507,7 @@ TEST_CASE("what is written is read back with every name, shape and bit", "[io]")
   }
 }
 
-TEST_CASE("a file is written with sorted names, F32, its metadata and data that starts at a multiple of 8", "[io]") {
+TEST_CASE("a file is written with sorted names, F32, metadata and data aligned to 8 bytes", "[io]") {
   Generator random(2);
   for (const std::map<std::string, std::string>& metadata :
        {std::map<std::string, std::string>{}, {{"format", "pt"}}, {{"", ""}, {"a", "\"quoted\" β\n"}, {"format", "pt"}}})
@@ -522,7 +518,7 @@ TEST_CASE("a file is written with sorted names, F32, its metadata and data that 
       INFO(count << " tensors, " << metadata.size() << " entries of metadata");
       const Bytes bytes = write_safetensors(state_of(tensors), metadata);
       CHECK(data_start(bytes) % 8 == 0);
-      CHECK(bytes[8] == '{');  // the format's own rule
+      CHECK(bytes[8] == '{');
       nlohmann::json header = header_of(bytes);
       if (metadata.empty())
         CHECK_FALSE(header.contains("__metadata__"));
@@ -531,7 +527,7 @@ TEST_CASE("a file is written with sorted names, F32, its metadata and data that 
       header.erase("__metadata__");
       CHECK(header.size() == count);
       std::uint64_t end = 0;
-      for (const auto& [name, array] : tensors) {  // by rising names, one behind the other
+      for (const auto& [name, array] : tensors) {
         const nlohmann::json& described = header.at(name);
         CHECK(described.size() == 3);
         CHECK(described.at("dtype") == "F32");
@@ -540,7 +536,6 @@ TEST_CASE("a file is written with sorted names, F32, its metadata and data that 
         end += 4 * array.data.size();
       }
       CHECK(bytes.size() == data_start(bytes) + end);
-      // The names stand in the text in that order too.
       const std::string text(bytes.begin() + 8, bytes.begin() + static_cast<std::ptrdiff_t>(data_start(bytes)));
       std::size_t at = metadata.empty() ? 0 : text.find("__metadata__");
       CHECK(at <= 2);
@@ -555,7 +550,7 @@ TEST_CASE("a file is written with sorted names, F32, its metadata and data that 
     }
 }
 
-TEST_CASE("what python wrote is written again with the same tensors", "[io]") {
+TEST_CASE("a file written by Python is written again with the same tensors", "[io]") {
   const StateDict tensors = parse_safetensors(bytes_of(testdata("safetensors_python.safetensors")));
   const auto again = parse(write_safetensors(tensors));
   for (const auto& [name, array] : arrays_of(tensors)) {
@@ -564,7 +559,7 @@ TEST_CASE("what python wrote is written again with the same tensors", "[io]") {
   }
 }
 
-TEST_CASE("names and metadata that a file cannot hold are refused", "[io][errors]") {
+TEST_CASE("names and metadata that a file cannot store are refused", "[io][errors]") {
   const char* op = "write_safetensors";
   const auto write = [](const std::string& name, const std::map<std::string, std::string>& metadata = {}) {
     write_safetensors(state_of({{name, Array({1})}}), metadata);
@@ -594,10 +589,10 @@ TEST_CASE("tensors over the memory limit are not written", "[io][errors]") {
   set_memory_limit(std::uint64_t{1} << 63);
 }
 
-TEST_CASE("a path that cannot be read is FORMAT and names the path", "[io][errors]") {
+TEST_CASE("a path that cannot be read is a FORMAT error that names the path", "[io][errors]") {
   check_error({ErrorCode::format, "safetensors", "", {"cannot open", "no-such-file.safetensors"}},
               [] { read_safetensors(testdata("no-such-file.safetensors")); });
-  check_error({ErrorCode::format, "safetensors", "", {"cannot open", "testdata"}}, [] { read_safetensors(testdata("")); });  // a folder
+  check_error({ErrorCode::format, "safetensors", "", {"cannot open", "testdata"}}, [] { read_safetensors(testdata("")); });
 }
 
 TEST_CASE("a file and its bytes give the same tensors", "[io]") {
@@ -609,7 +604,7 @@ TEST_CASE("a file and its bytes give the same tensors", "[io]") {
   }
 }
 
-TEST_CASE("a file is refused in the same words as its bytes", "[io][errors]") {
+TEST_CASE("a file is refused with the same message as its bytes", "[io][errors]") {
   const std::filesystem::path path = std::filesystem::temp_directory_path() / ("attn-safetensors-" + std::to_string(std::random_device()()));
   const Bytes good = file('{' + entry("x", "F16", "[1000]", "[0,2000]") + '}', 2000);
   const auto message_of = [](const auto& call) -> std::string {

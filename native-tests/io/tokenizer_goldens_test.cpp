@@ -1,5 +1,6 @@
-// What Hugging Face's tokenizers make of awkward texts, with the tokenizers of the checkpoints and with small ones that have one part each, and of
-// all code points (testdata/tokenizers). The package's suite of the same name replays the same files.
+// Compares with Hugging Face tokenizers on awkward texts, for the tokenizers of checkpoints and for small ones with
+// one part each, and on all code points (testdata/tokenizers). The suite of the package with the same name uses the
+// same files.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cstdlib>
@@ -28,7 +29,7 @@ json read_json(const std::filesystem::path& path) {
 
 std::vector<std::uint8_t> bytes(const std::string& text) { return {text.begin(), text.end()}; }
 
-/// Of UTF-16, as JavaScript counts, in bytes of UTF-8.
+/// Converts offsets in UTF-16, as in JavaScript, to bytes of UTF-8.
 std::int64_t byte_of(const std::string& text, std::int64_t units) {
   std::size_t at = 0;
   for (std::int64_t seen = 0; seen < units; ++at)
@@ -37,7 +38,6 @@ std::int64_t byte_of(const std::string& text, std::int64_t units) {
   return static_cast<std::int64_t>(at);
 }
 
-/// A text of a golden file, which may be {repeat, times}.
 std::string text_of(const json& text) {
   if (text.is_string()) return text;
   std::string all;
@@ -75,7 +75,7 @@ void check_cases(const json& cases, const Tokenizer& tokenizer) {
   }
 }
 
-TEST_CASE("checkpoints' tokenizers give the ids, tokens and offsets that Hugging Face's tokenizers give", "[io][tokenizer]") {
+TEST_CASE("tokenizers of checkpoints give the ids, tokens and offsets of Hugging Face tokenizers", "[io][tokenizer]") {
   for (const char* name :
        {"tiny-bert", "tiny-distilbert", "tiny-mpnet", "tiny-roberta", "tiny-xlm-roberta", "tiny-modernbert", "tiny-deberta", "tiny-albert"}) {
     INFO(name);
@@ -85,7 +85,7 @@ TEST_CASE("checkpoints' tokenizers give the ids, tokens and offsets that Hugging
   }
 }
 
-TEST_CASE("texts without special tokens, and cut at their start, are as Hugging Face's tokenizers have them", "[io][tokenizer]") {
+TEST_CASE("texts without special tokens, or truncated at the start, give the tokens of Hugging Face tokenizers", "[io][tokenizer]") {
   const json runs = read_json(testdata("tokenizers") / "options.json").at("runs");
   CHECK(runs.size() > 5);
   for (const json& run : runs) {
@@ -95,7 +95,7 @@ TEST_CASE("texts without special tokens, and cut at their start, are as Hugging 
   }
 }
 
-TEST_CASE("tokens that only files beside tokenizer.json have, and special tokens that are split, are as transformers has them", "[io][tokenizer]") {
+TEST_CASE("tokens from files other than tokenizer.json, and split special tokens, agree with transformers", "[io][tokenizer]") {
   const json all = read_json(testdata("tokenizers") / "other_tokens.json");
   CHECK(all.at("runs").size() > 150);
   for (const json& run : all.at("runs")) {
@@ -117,7 +117,7 @@ TEST_CASE("tokens that only files beside tokenizer.json have, and special tokens
   }
 }
 
-TEST_CASE("tokens of other files that are none are refused with the file and the name", "[io][tokenizer]") {
+TEST_CASE("invalid tokens in other files are refused with the file and the name", "[io][tokenizer]") {
   const std::vector<std::uint8_t> tokenizer = bytes_of(testdata("models") / "tiny-bert" / "tokenizer.json");
   const auto refused = [&](const char* file, const char* text, const std::string& path, const std::string& expected) {
     INFO(text);
@@ -139,14 +139,13 @@ TEST_CASE("tokens of other files that are none are refused with the file and the
   refused("added_tokens.json", R"({"<e1>":"a"})", "<e1>", "a number");
 }
 
-/// As JSON has them; none is null.
 json json_of(const auto& values) {
   json all = json::array();
   for (const auto& each : values) all.push_back(each ? json(*each) : json());
   return all;
 }
 
-TEST_CASE("lists of words, and texts that are filled up on either side, are as Hugging Face's tokenizers have them", "[io][tokenizer]") {
+TEST_CASE("lists of words and texts padded on either side give the tokens of Hugging Face tokenizers", "[io][tokenizer]") {
   const json all = read_json(testdata("tokenizers") / "variants.json"), runs = read_json(testdata("tokenizers") / "words.json").at("runs");
   CHECK(runs.size() > 15);
   for (const json& run : runs) {
@@ -195,7 +194,7 @@ TEST_CASE("lists of words, and texts that are filled up on either side, are as H
   }
 }
 
-TEST_CASE("each kind of part by itself gives the ids, tokens and offsets that Hugging Face's tokenizers give", "[io][tokenizer]") {
+TEST_CASE("each kind of part alone gives the ids, tokens and offsets of Hugging Face tokenizers", "[io][tokenizer]") {
   const json file = read_json(testdata("tokenizers") / "variants.json");
   CHECK(file.at("variants").size() > 60);
   for (const json& variant : file.at("variants")) {
@@ -206,7 +205,7 @@ TEST_CASE("each kind of part by itself gives the ids, tokens and offsets that Hu
   }
 }
 
-TEST_CASE("what tokenizer_config.json says otherwise than tokenizer.json counts, as transformers has it", "[io][tokenizer]") {
+TEST_CASE("tokenizer_config.json overrides tokenizer.json as in transformers", "[io][tokenizer]") {
   const json settings = read_json(testdata("tokenizers") / "settings.json").at("settings");
   CHECK(settings.size() == 7);
   for (const json& each : settings) {
@@ -217,7 +216,7 @@ TEST_CASE("what tokenizer_config.json says otherwise than tokenizer.json counts,
   }
 }
 
-TEST_CASE("MiniLM's tokenizer gives the ids, tokens and offsets that Hugging Face's tokenizers give", "[io][tokenizer]") {
+TEST_CASE("MiniLM's tokenizer gives the ids, tokens and offsets of Hugging Face tokenizers", "[io][tokenizer]") {
   const std::filesystem::path file = testdata("..") / "models" / "all-MiniLM-L6-v2" / "tokenizer.json";
   if (!std::filesystem::exists(file)) {
     const char* ci = std::getenv("CI");
@@ -228,7 +227,7 @@ TEST_CASE("MiniLM's tokenizer gives the ids, tokens and offsets that Hugging Fac
   check_cases(read_json(testdata("tokenizers") / "all-MiniLM-L6-v2.json").at("cases"), Tokenizer::parse(bytes_of(file)));
 }
 
-TEST_CASE("every code point of Unicode is to the parts of a tokenizer what it is to Hugging Face's", "[io][tokenizer]") {
+TEST_CASE("the parts of a tokenizer treat every code point as Hugging Face tokenizers do", "[io][tokenizer]") {
   const json file = read_json(testdata("tokenizers") / "code_points.json");
   const char32_t chunk = file.at("chunk");
   std::vector<std::pair<char32_t, detail::Chars>> texts;
@@ -265,7 +264,7 @@ TEST_CASE("every code point of Unicode is to the parts of a tokenizer what it is
   }
 }
 
-TEST_CASE("tokens become the text that Hugging Face's decoders make of them", "[io][tokenizer]") {
+TEST_CASE("tokens are decoded to the text of Hugging Face decoders", "[io][tokenizer]") {
   const json file = read_json(testdata("tokenizers") / "decoders.json");
   CHECK(file.at("runs").size() > 15);
   for (const json& run : file.at("runs")) {
@@ -284,7 +283,6 @@ TEST_CASE("tokens become the text that Hugging Face's decoders make of them", "[
   }
 }
 
-/// splitmix32, as in wasm-tests/support/generator.ts and testdata/make/goldens/tokenizer_draws.py.
 class Draw {
  public:
   explicit Draw(std::uint32_t seed) : state_(seed) {}
@@ -319,7 +317,6 @@ std::string drawn_text(Draw& draw, const json& file) {
   return text;
 }
 
-/// FNV-1a, a word at a time.
 class Digest {
  public:
   void fold(std::size_t word) { value_ = (value_ ^ static_cast<std::uint32_t>(word)) * 0x01000193; }
@@ -329,7 +326,6 @@ class Digest {
   std::uint32_t value_ = 0x811C9DC5;
 };
 
-/// Of what becomes of drawn texts: ids, types, tokens, offsets in characters, and whether a text was cut; a text that is refused is one word.
 std::uint32_t digest_of(const Tokenizer& tokenizer, const json& file, std::size_t run) {
   Digest digest;
   const std::size_t texts = file.at("texts");
@@ -344,7 +340,7 @@ std::uint32_t digest_of(const Tokenizer& tokenizer, const json& file, std::size_
     try {
       encoding = is_pair ? tokenizer.encode_texts({std::pair(both[0], both[1])}, options) : tokenizer.encode_texts(std::vector{both[0]}, options);
     } catch (const Error& error) {
-      CHECK(error.code() == ErrorCode::format);  // something unknown, and nothing that stands for it
+      CHECK(error.code() == ErrorCode::format);  // an unknown token without unk_token
       digest.fold(0xDEAD);
       continue;
     }
@@ -354,7 +350,7 @@ std::uint32_t digest_of(const Tokenizer& tokenizer, const json& file, std::size_
       const std::u32string token = detail::code_points(encoding.tokens[0][t]);
       digest.fold(token.size());
       for (const char32_t code : token) digest.fold(code);
-      if (is_pair) continue;  // the package does not tell which text an offset is of
+      if (is_pair) continue;  // the package does not report to which text an offset belongs
       const auto& place = encoding.offsets[0][t];
       const auto character = [&](std::int64_t byte) {
         return detail::count_characters(std::string_view(both[0]).substr(0, static_cast<std::size_t>(byte)));
@@ -368,7 +364,7 @@ std::uint32_t digest_of(const Tokenizer& tokenizer, const json& file, std::size_
   return digest.value();
 }
 
-TEST_CASE("drawn texts give the ids, tokens and offsets that Hugging Face's tokenizers give, whatever parts meet", "[io][tokenizer]") {
+TEST_CASE("random texts give the ids, tokens and offsets of Hugging Face tokenizers for random combinations of parts", "[io][tokenizer]") {
   const json file = read_json(testdata("tokenizers") / "draws.json"), all = read_json(testdata("tokenizers") / "variants.json");
   std::map<std::string, json> variants;
   for (const json& variant : all.at("variants")) variants.emplace(variant.at("name"), variant.at("parts"));
@@ -387,7 +383,6 @@ TEST_CASE("drawn texts give the ids, tokens and offsets that Hugging Face's toke
   }
 }
 
-/// What is cut off of a long text is left unread only where that gives the same.
 void check_early_ends(const std::vector<std::uint8_t>& tokenizer_json, const json& draws, std::uint32_t run, std::size_t& early,
                       const std::string& own = "word ") {
   const char* const fillers[] = {"ab cd ",
@@ -438,7 +433,7 @@ void check_early_ends(const std::vector<std::uint8_t>& tokenizer_json, const jso
   }
 }
 
-TEST_CASE("what is cut off of a long text is left unread only where that gives the same", "[io][tokenizer]") {
+TEST_CASE("the truncated rest of a long text is skipped only if the result is the same", "[io][tokenizer]") {
   const json draws = read_json(testdata("tokenizers") / "draws.json"), all = read_json(testdata("tokenizers") / "variants.json");
   json files = json::array();
   for (const json& variant : all.at("variants")) files.push_back(variant.at("parts"));
@@ -477,13 +472,13 @@ TEST_CASE("what is cut off of a long text is left unread only where that gives t
     INFO(part);
     json parts{{"version", "1.0"}, {"added_tokens", json::array()}, {"model", all.at("model")}};
     parts.update(part);
-    // A token of the file's own stands where a text may be left.
+    // An added token marks a position at which reading may stop.
     const bool has_own = part.contains("added_tokens") && !part.at("added_tokens").empty();
     const std::string own = has_own ? part.at("added_tokens")[0].at("content").get<std::string>() + " ab " : "word ";
     check_early_ends(bytes(parts.dump()), draws, run++, early, own);
   }
   CHECK(early > 150);
-  // Unigram of strings of a few letters, whose scores make many ways to cut a text nearly alike.
+  // Unigram with pieces of a few letters, whose scores make many segmentations almost equal.
   const json metaspace{{"type", "Metaspace"}, {"replacement", "▁"}, {"prepend_scheme", "always"}};
   for (int i = 0; i < 24; ++i) {
     Draw draw(0xea520000U + static_cast<std::uint32_t>(i));
@@ -505,7 +500,6 @@ TEST_CASE("what is cut off of a long text is left unread only where that gives t
     INFO(i);
     check_early_ends(bytes(parts.dump()), draws, run++, early, letters[draw.below(7)] + letters[draw.below(7)] + letters[draw.below(7)]);
   }
-  // All of a text has to be UTF-8 all the same.
   const Tokenizer bert = Tokenizer::parse(bytes_of(testdata("models") / "tiny-bert" / "tokenizer.json"));
   std::string text;
   while (text.size() < 4000) text += "ab cd ";
@@ -513,7 +507,7 @@ TEST_CASE("what is cut off of a long text is left unread only where that gives t
   CHECK_THROWS_AS(bert.encode_texts(std::vector{text + "\xff"}, {.max_length = 8}), Error);
 }
 
-TEST_CASE("cutting a text takes as many steps whatever follows, in scripts without spaces, too", "[io][tokenizer]") {
+TEST_CASE("truncation takes the same number of steps whatever text follows, also in scripts without spaces", "[io][tokenizer]") {
   const std::map<std::string, std::string> sentences{{"Chinese", "我们今天去学校学习，然后回家吃饭。天气很好，大家都很高兴。"},
                                                      {"Japanese", "今日は学校で日本語を勉強して、家に帰りました。天気がよくて、みんな喜んでいます。"},
                                                      {"Korean", "오늘 우리는 학교에서 공부하고 집으로 돌아왔습니다. 날씨가 좋아서 모두 기뻐합니다. "},

@@ -1,5 +1,5 @@
-// What the parts of a tokenizer.json refuse and what they may cost: natively what the package's suite "tokenizer, files that it refuses" has. What
-// they give is in tokenizer_goldens_test.cpp.
+// Refusals and costs of the parts of a tokenizer.json, as in the suite "tokenizer, files that it refuses" of the
+// package. Their results are tested in tokenizer_goldens_test.cpp.
 #include <catch2/catch_test_macros.hpp>
 #include <chrono>
 #include <map>
@@ -55,7 +55,7 @@ std::string base64(const std::string& bytes) {
   return text;
 }
 
-/// sentencepiece's double array of one rule, for 'a'.
+/// sentencepiece's double array with one rule, for 'a'.
 json rule_for_a(const std::string& content) {
   std::vector<std::uint32_t> units(257);
   units[0] = 1U << 10;
@@ -88,8 +88,8 @@ std::vector<Refusal> refusals() {
       {"BPE without merges", {{"model", with(kBpe, "merges", nullptr)}}, "model.merges", {"missing"}, kFormat},
       {"a merge of three", {{"model", with(kBpe, "merges", {"a b c"})}}, "model.merges.0", {"a b c", "two tokens"}, kFormat},
       {"a merge of one", {{"model", with(kBpe, "merges", json::array({json::array({"a"})}))}}, "model.merges.0", {"1 values"}, kFormat},
-      {"a merge of what is not there", {{"model", with(kBpe, "merges", {"a c"})}}, "model.merges.0", {"\"c\""}, kFormat},
-      {"a merge into what is not there", {{"model", with(kBpe, "merges", {"b a"})}}, "model.merges.0", {"b + a"}, kFormat},
+      {"a merge of unknown tokens", {{"model", with(kBpe, "merges", {"a c"})}}, "model.merges.0", {"\"c\""}, kFormat},
+      {"a merge into an unknown token", {{"model", with(kBpe, "merges", {"b a"})}}, "model.merges.0", {"b + a"}, kFormat},
       {"a merge that is a number", {{"model", with(kBpe, "merges", {1})}}, "model.merges.0", {"a number"}, kFormat},
       {"Unigram with WordPiece's vocabulary", {{"model", unigram({{"a", 0}})}}, "model.vocab", {"an object"}, kFormat},
       {"a piece without a score", {{"model", unigram(json::array({json::array({"a"})}))}}, "model.vocab.0", {"1 values"}, kFormat},
@@ -159,7 +159,7 @@ std::vector<Refusal> refusals() {
   };
 }
 
-TEST_CASE("what no part of a tokenizer is made of is refused, by its name", "[io][tokenizer]") {
+TEST_CASE("invalid parts of a tokenizer are refused with their name", "[io][tokenizer]") {
   made(json::object());
   made({{"model", kBpe}, {"normalizer", rule_for_a("b")}});
   for (const Refusal& refusal : refusals()) {
@@ -168,7 +168,7 @@ TEST_CASE("what no part of a tokenizer is made of is refused, by its name", "[io
   }
 }
 
-TEST_CASE("added tokens times normalizers have a limit, and so have the characters of all tokens", "[io][tokenizer]") {
+TEST_CASE("added tokens times normalizers are limited, and so are the characters of all tokens", "[io][tokenizer]") {
   std::vector<json> many;
   for (int i = 0; i < 5000; ++i) many.push_back(with(with(kAdded, "content", "t" + std::to_string(i)), "normalized", true));
   check_error({ErrorCode::unsupported, "tokenize", "tokenizer.json.added_tokens", {"256 steps"}},
@@ -181,7 +181,7 @@ TEST_CASE("added tokens times normalizers have a limit, and so have the characte
   check_error({ErrorCode::unsupported, "tokenizer.json", "the vocabulary", {"16778240", "16777216"}}, [&] { made({{"model", unigram(pieces)}}); });
 }
 
-TEST_CASE("as much as there may be of everything", "[io][tokenizer]") {
+TEST_CASE("a tokenizer with the maximum of everything is accepted", "[io][tokenizer]") {
   const std::string most256(256, 'a'), most1024(1024, 'a'), most16(16, '#');
   const json byte_level = {{"type", "ByteLevel"}, {"trim_offsets", true}, {"add_prefix_space", true}};
   for (const json& parts : std::vector<json>{
@@ -199,7 +199,7 @@ TEST_CASE("as much as there may be of everything", "[io][tokenizer]") {
     made(parts);
 }
 
-TEST_CASE("models without a type are known by what they have", "[io][tokenizer]") {
+TEST_CASE("models without a type are recognised by their members", "[io][tokenizer]") {
   const auto untyped = [](json model) {
     model.erase("type");
     return made({{"model", model}});
@@ -208,7 +208,7 @@ TEST_CASE("models without a type are known by what they have", "[io][tokenizer]"
   CHECK(tokens(untyped(unigram(json::array({{"?", 0}, {"a", -1}}))), "aaz") == std::vector<std::string>{"a", "a", "z"});
 }
 
-TEST_CASE("something that is not in the vocabulary, where nothing stands for it, is refused once a text has it", "[io][tokenizer]") {
+TEST_CASE("an unknown token without unk_token is refused when a text contains it", "[io][tokenizer]") {
   const json no_unknown = {{"type", "Unigram"}, {"vocab", json::array({{"a", 0}})}};
   for (const auto& [path, model] : std::map<std::string, json>{{"tokenizer.json.model.unk_token", with(kWordLevel, "unk_token", "<unk>")},
                                                                {"tokenizer.json.model.unk_id", no_unknown}}) {
@@ -216,13 +216,13 @@ TEST_CASE("something that is not in the vocabulary, where nothing stands for it,
     CHECK(tokens(tokenizer, "a") == std::vector<std::string>{"a"});
     check_error({ErrorCode::format, "tokenize", path, {"a token of the vocabulary"}}, [&] { tokens(tokenizer, "z"); });
   }
-  // BPE without unk_token leaves it out, and merges across it; with one that is not there it asks for it.
+  // BPE without unk_token drops unknown characters and merges across them; an unk_token must be in the vocabulary.
   CHECK(tokens(made({{"model", kBpe}}), "azb") == std::vector<std::string>{"ab"});
   check_error({ErrorCode::format, "tokenize", "tokenizer.json.model.unk_token", {"\"<unk>\""}},
               [] { tokens(made({{"model", with(kBpe, "unk_token", "<unk>")}}), "z"); });
 }
 
-TEST_CASE("WordLevel takes words as they are", "[io][tokenizer]") {
+TEST_CASE("WordLevel does not change words", "[io][tokenizer]") {
   const json model = {{"type", "WordLevel"}, {"unk_token", "?"}, {"vocab", {{"a b", 0}, {"?", 7}}}};
   const Tokenizer tokenizer = made({{"model", model}});
   CHECK(tokenizer.encode_texts(std::vector<std::string>{"a b"}).input_ids == std::vector<std::int32_t>{0});
@@ -230,7 +230,7 @@ TEST_CASE("WordLevel takes words as they are", "[io][tokenizer]") {
   CHECK(tokens(tokenizer, "a") == std::vector<std::string>{"?"});
 }
 
-TEST_CASE("what tokenizer_config.json leaves out is the default of the class that it names", "[io][tokenizer]") {
+TEST_CASE("members missing in tokenizer_config.json have the defaults of the class that it names", "[io][tokenizer]") {
   const json normalizer = {
       {"type", "BertNormalizer"}, {"clean_text", false}, {"handle_chinese_chars", false}, {"strip_accents", false}, {"lowercase", false}};
   const std::string file = json{{"normalizer", normalizer}, {"model", unigram(json::array({{"?", 0}}))}}.dump();
@@ -245,7 +245,7 @@ TEST_CASE("what tokenizer_config.json leaves out is the default of the class tha
     CHECK(made_by(as_it_is, "") == "\xc3\x89\xe4\xb8\xad");
 }
 
-TEST_CASE("what follows the last token that is kept is not looked at", "[io][tokenizer]") {
+TEST_CASE("text after the last token that is kept is not read", "[io][tokenizer]") {
   const Tokenizer tokenizer = made({{"model", with(kWordLevel, "unk_token", "<unk>")}, {"pre_tokenizer", {{"type", "WhitespaceSplit"}}}});
   const EncodedTexts cut = tokenizer.encode_texts(std::vector<std::string>{"a b a z"}, {.max_length = 2});
   CHECK(cut.input_ids == std::vector<std::int32_t>{1, 2});
@@ -257,13 +257,13 @@ TEST_CASE("what follows the last token that is kept is not looked at", "[io][tok
   };
   CHECK(of_pair("a b a z", "", 2) == std::vector<std::int32_t>{1, 2});
   CHECK(of_pair("b", "a a a a z", 3) == std::vector<std::int32_t>{2, 1, 1});
-  // Which of two is longer is known from all of both, where that decides.
+  // If the longer of two texts matters, both are read completely.
   CHECK(of_pair("a a a a", "b b b b b", 3) == std::vector<std::int32_t>{1, 2, 2});
   CHECK(of_pair("a a a a a", "b b b b", 3) == std::vector<std::int32_t>{1, 1, 2});
   check_error({ErrorCode::format, "tokenize", "", {}}, [&] { of_pair("a b a z", "a a a a", 3); });
 }
 
-TEST_CASE("an added token that is looked for after normalisation is told as it is looked for", "[io][tokenizer]") {
+TEST_CASE("an added token matched after normalization is reported as its normalized text", "[io][tokenizer]") {
   const json added = with(with(kAdded, "content", "New York"), "normalized", true);
   const Tokenizer tokenizer = made({{"normalizer", {{"type", "Lowercase"}}}, {"added_tokens", {added, added, with(kAdded, "content", "")}}});
   CHECK(tokenizer.vocabulary_size() == 4);
@@ -272,7 +272,7 @@ TEST_CASE("an added token that is looked for after normalisation is told as it i
   CHECK(tokens(tokenizer, "NEW york") == std::vector<std::string>{"new york"});
 }
 
-TEST_CASE("a decoder that is not known is refused by who decodes, not by who tokenizes", "[io][tokenizer]") {
+TEST_CASE("an unknown decoder is refused by decode, not by encode", "[io][tokenizer]") {
   const std::vector<std::int32_t> ids{1, 2, 0, 99, -1};
   const json byte_fallback = {{"type", "ByteFallback"}}, strip = {{"type", "Strip"}, {"content", "ab"}, {"start", 1}, {"stop", 0}};
   const json many = {{"type", "Sequence"}, {"decoders", json::array_t(16, byte_fallback)}};
@@ -295,13 +295,12 @@ TEST_CASE("a decoder that is not known is refused by who decodes, not by who tok
   }
   CHECK(made(json::object()).decode(ids) == "a b ?");
   CHECK(made({{"added_tokens", {with(with(kAdded, "content", "?"), "special", true)}}}).decode(ids, true) == "a b");
-  // It may become only so much longer.
   const json doubled = {{"type", "Sequence"}, {"decoders", json::array_t(15, replace("a", "aaaaaaaa"))}};
   check_error({ErrorCode::unsupported, "tokenize", "the tokens", {"longer by this tokenizer.json"}},
               [&] { made({{"decoder", doubled}}).decode(ids); });
 }
 
-TEST_CASE("spaces before punctuation go where tokenizer_config.json says so, but for BPE", "[io][tokenizer]") {
+TEST_CASE("tokenizer_config.json decides whether spaces before punctuation are removed, except for BPE", "[io][tokenizer]") {
   const auto decoded = [](const json& model, bool cleans) {
     const std::string file = json{{"model", model}}.dump(), config = json{{"clean_up_tokenization_spaces", cleans}}.dump();
     const std::vector<std::uint8_t> of_file(file.begin(), file.end()), of_config(config.begin(), config.end());
@@ -314,7 +313,7 @@ TEST_CASE("spaces before punctuation go where tokenizer_config.json says so, but
   CHECK(decoded({{"type", "BPE"}, {"vocab", vocab}, {"merges", json::array()}}, true) == "I 'm in ?");
 }
 
-TEST_CASE("a long row of anything takes no time that grows with its square", "[io][tokenizer]") {
+TEST_CASE("the time for long repetitions is not quadratic", "[io][tokenizer]") {
   json pieces = json::array({{"?", 0}});
   json vocab = {{"?", 0}}, merges = json::array();
   std::string row = "a";
@@ -323,7 +322,7 @@ TEST_CASE("a long row of anything takes no time that grows with its square", "[i
     vocab[row] = i;
     if (row.size() > 1) merges.push_back({row.substr(row.size() / 2), row.substr(row.size() / 2)});
   }
-  pieces.push_back({std::string(1000, 'a') + "b", 0});  // almost found at every place
+  pieces.push_back({std::string(1000, 'a') + "b", 0});
   const auto started = std::chrono::steady_clock::now();
   const std::string long_row(1 << 20, 'a');
   const Tokenizer bpe = made({{"model", {{"type", "BPE"}, {"vocab", vocab}, {"merges", merges}}}});
@@ -342,17 +341,15 @@ TEST_CASE("a long row of anything takes no time that grows with its square", "[i
     for (const json& normalizer : {json{{"type", "NFKC"}}, rule_for_a("b")})
       made({{"normalizer", normalizer}, {"model", kBpe}}).encode_texts(std::vector{text});
   }
-  // Seconds; what is quadratic takes hours.
   CHECK(std::chrono::steady_clock::now() - started < std::chrono::minutes(2));
 }
 
-TEST_CASE("a text may become only so much longer", "[io][tokenizer]") {
+TEST_CASE("the growth of a text by normalizers is limited", "[io][tokenizer]") {
   const Tokenizer tokenizer = made({{"normalizer", replace("a", std::string(64, 'a'))}});
   CHECK(tokens(tokenizer, std::string(1000, 'a')).size() == 1);
   check_error({ErrorCode::memory, "tokenize", "the text", {"longer by this tokenizer.json"}}, [&] { tokens(tokenizer, std::string(1 << 18, 'a')); });
   const Tokenizer doubled = made({{"normalizer", times(20, replace("a", "aa"))}});
   check_error({ErrorCode::unsupported, "tokenize", "the text", {"longer by this tokenizer.json"}}, [&] { tokens(doubled, "aaaaaaaa"); });
-  // To the last character and step, of a short and of a long text.
   for (const auto& [length, most] : std::map<std::size_t, std::size_t>{{10, 64 * 10 + 4096}, {1 << 20, 4 * (1 << 20) + (1 << 20)}}) {
     detail::Budget budget(length);
     budget.hold(most);
@@ -361,7 +358,6 @@ TEST_CASE("a text may become only so much longer", "[io][tokenizer]") {
     budget.spend(256 * length + (1 << 16));
     check_error({ErrorCode::unsupported, "tokenize", "the text", {"256 steps a character"}}, [&] { budget.spend(1); });
   }
-  // And no more than there is memory for.
   set_memory_limit(std::uint64_t{1} << 21);
   check_error({ErrorCode::memory, "tokenize", "the characters of a text", {"bytes"}}, [&] { tokens(tokenizer, std::string(1000, 'a')); });
   set_memory_limit(std::uint64_t{1} << 63);

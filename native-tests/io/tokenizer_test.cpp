@@ -26,7 +26,6 @@ Tokenizer tokenizer_of(const json& file, const std::string& config = "", std::st
                         : Tokenizer::parse(bytes(file.dump()), bytes(config), default_class);
 }
 
-/// A file with all parts: words of letters, [CLS] A [SEP] B [SEP].
 json small_file() {
   return json::parse(R"({
     "version": "1.0", "truncation": {"max_length": 3}, "padding": null,
@@ -47,7 +46,6 @@ json small_file() {
                 "constructor": 11, "__proto__": 12, "_": 13, "<pad>": 14}}})");
 }
 
-/// Its file with one value changed, or taken away.
 json changed(const char* pointer, const json& value) {
   json file = small_file();
   file[json::json_pointer(pointer)] = value;
@@ -72,7 +70,7 @@ json offsets_of(const Encoding::Offsets& offsets) {
 
 std::vector<std::int32_t> ids(const Tokenizer& tokenizer, const std::string& text) { return row(tokenizer.encode({text}).input_ids); }
 
-TEST_CASE("every option of WordPiece's parts gives the ids, tokens and offsets that Hugging Face's tokenizers give", "[io]") {
+TEST_CASE("every option of WordPiece's parts gives the ids, tokens and offsets of Hugging Face tokenizers", "[io]") {
   const json all = read_json(testdata("word_piece.json"));
   REQUIRE(all.size() == 7);
   for (const json& each : all) {
@@ -103,7 +101,7 @@ TEST_CASE("every option of WordPiece's parts gives the ids, tokens and offsets t
   }
 }
 
-TEST_CASE("rows are padded to the longest", "[io]") {
+TEST_CASE("rows are padded to the longest one", "[io]") {
   const Encoding encoding = tokenizer_of(small_file()).encode({"play", "playing, playing", ""});
   CHECK(encoding.input_ids == xt::xtensor<std::int32_t, 2>{{2, 5, 3, 0, 0, 0, 0}, {2, 5, 6, 10, 5, 6, 3}, {2, 3, 0, 0, 0, 0, 0}});
   CHECK(encoding.attention_mask == xt::xtensor<std::uint8_t, 2>{{1, 1, 1, 0, 0, 0, 0}, {1, 1, 1, 1, 1, 1, 1}, {1, 1, 0, 0, 0, 0, 0}});
@@ -112,13 +110,13 @@ TEST_CASE("rows are padded to the longest", "[io]") {
   CHECK(encoding.truncated == std::vector<bool>(3, false));
 }
 
-TEST_CASE("no texts give no rows", "[io]") {
+TEST_CASE("an empty list of texts gives no rows", "[io]") {
   const Encoding encoding = tokenizer_of(small_file()).encode({});
   CHECK(encoding.input_ids.shape() == std::array<std::size_t, 2>{0, 0});
   CHECK(encoding.tokens.empty());
 }
 
-TEST_CASE("the padding token is the configuration's, else the file's, else a usual one", "[io]") {
+TEST_CASE("the padding token is that of the configuration, else of the file, else a usual one", "[io]") {
   const auto padding = [](const json& file, const std::string& config) {
     const Encoding encoding = tokenizer_of(file, config).encode({"", "e"});
     return std::tuple(encoding.input_ids(0, 2), encoding.token_type_ids(0, 2), encoding.tokens[0][2]);
@@ -129,13 +127,13 @@ TEST_CASE("the padding token is the configuration's, else the file's, else a usu
   CHECK(padding(small_file(), "{}") == std::tuple(0, 0, "[PAD]"));
   CHECK(padding(small_file(), config) == std::tuple(14, 0, "<pad>"));
   CHECK(padding(small_file(), old) == std::tuple(14, 0, "<pad>"));
-  // As in transformers, a token that the vocabulary lacks gets the next id.
+  // As in transformers, a token that is not in the vocabulary gets the next id.
   CHECK(padding(small_file(), R"({"pad_token": "<none>"})") == std::tuple(15, 0, "<none>"));
   CHECK(padding(own, "") == std::tuple(7, 1, "##i"));
   CHECK(padding(own, config) == std::tuple(14, 1, "<pad>"));
 }
 
-TEST_CASE("words of JavaScript's objects are words like any other", "[io]") {
+TEST_CASE("property names of JavaScript objects are ordinary words", "[io]") {
   const Tokenizer tokenizer = tokenizer_of(small_file());
   CHECK(ids(tokenizer, "constructor") == std::vector<std::int32_t>{2, 11, 3});
   CHECK(ids(tokenizer, "toString") == std::vector<std::int32_t>{2, 1, 3});
@@ -148,13 +146,13 @@ TEST_CASE("words of JavaScript's objects are words like any other", "[io]") {
   CHECK(tokenizer.id_to_token(std::int64_t{1} << 32) == std::nullopt);
 }
 
-TEST_CASE("a special token that a user types is that token, and has offsets", "[io]") {
+TEST_CASE("a special token in a user's text is that token and has offsets", "[io]") {
   const Encoding encoding = tokenizer_of(small_file()).encode({"play [MASK]e"});
   CHECK(row(encoding.input_ids) == std::vector<std::int32_t>{2, 5, 4, 8, 3});
   CHECK(offsets_of(encoding.offsets[0]) == json::parse("[null,[0,4],[4,11],[11,12],null]"));
 }
 
-TEST_CASE("the file's own truncation does not count, and special tokens are always kept", "[io]") {
+TEST_CASE("the truncation of the file is ignored, and special tokens are never cut off", "[io]") {
   const Tokenizer tokenizer = tokenizer_of(small_file());
   CHECK(ids(tokenizer, "e e e e") == std::vector<std::int32_t>{2, 8, 8, 8, 8, 3});
   const Encoding cut = tokenizer.encode({"e e e e", "e"}, {.max_length = 4});
@@ -167,7 +165,7 @@ TEST_CASE("the file's own truncation does not count, and special tokens are alwa
 
 double index_of(const Error& error) { return std::get<double>(error.detail().at("index")); }
 
-TEST_CASE("without truncation a text that is too long is refused by its number", "[io]") {
+TEST_CASE("without truncation, an overlong text is refused with its index", "[io]") {
   const Tokenizer tokenizer = tokenizer_of(small_file());
   CHECK(tokenizer.encode({"e e e"}, {.max_length = 5, .truncation = false}).input_ids.shape()[1] == 5);
   const auto call = [&] { tokenizer.encode({"e", "e e e e"}, {.max_length = 5, .truncation = false}); };
@@ -179,7 +177,7 @@ TEST_CASE("without truncation a text that is too long is refused by its number",
   }
 }
 
-TEST_CASE("a text that is not UTF-8 is refused by its number", "[io]") {
+TEST_CASE("a text that is not UTF-8 is refused with its index", "[io]") {
   const Tokenizer tokenizer = tokenizer_of(small_file());
   for (const char* bad : {"\xff", "\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "e\xe4\xb8", "\x80"}) {
     INFO(json(std::string(bad)).dump(-1, ' ', true, json::error_handler_t::replace));
@@ -193,9 +191,8 @@ TEST_CASE("a text that is not UTF-8 is refused by its number", "[io]") {
   }
 }
 
-TEST_CASE("texts made to take long take no longer than others", "[io]") {
+TEST_CASE("adversarial texts take no longer than others", "[io]") {
   json file = changed("/model/max_input_chars_per_word", 1000);
-  // Pieces that match almost to the end of a word, again and again.
   file["model"]["vocab"][std::string(1000, 'a')] = 15;
   file["model"]["vocab"]["##" + std::string(1000, 'a')] = 16;
   file["model"]["vocab"]["a"] = 17;
@@ -205,17 +202,16 @@ TEST_CASE("texts made to take long take no longer than others", "[io]") {
   CHECK(ids(tokenizer, std::string(99, 'a')).size() == 101);
   std::string words, marks, masks;
   while (words.size() < 1 << 18) words += std::string(999, 'a') + ' ';
-  while (marks.size() < 1 << 18) marks += "\xcc\x81\xcc\xa3";  // to be put in order
+  while (marks.size() < 1 << 18) marks += "\xcc\x81\xcc\xa3";
   while (masks.size() < 1 << 18) masks += " [MASK";
   const auto started = std::chrono::steady_clock::now();
   check_error({ErrorCode::unsupported, "tokenize", "the text", {"256 steps a character"}}, [&] { tokenizer.encode({words}); });
   for (const std::string& text : {marks, masks, std::string(1 << 20, 'a'), std::string(1 << 20, ' '), std::string(1 << 18, '.')})
     tokenizer.encode({text}, {.max_length = 512});
-  // About a second; a tokenizer that is quadratic in a text takes hours.
   CHECK(std::chrono::steady_clock::now() - started < std::chrono::minutes(2));
 }
 
-TEST_CASE("memory for a batch is estimated before it is taken", "[io]") {
+TEST_CASE("memory for a batch is estimated before it is allocated", "[io]") {
   const Tokenizer tokenizer = tokenizer_of(small_file());
   std::vector<std::string> texts(100);
   texts.push_back(std::string(30'000, '.'));
@@ -257,7 +253,7 @@ const Refusal kRefusals[] = {
     {"no model", [] { return without("", "model"); }, "model", {"missing", "an object"}},
     {"a model that is an array", [] { return changed("/model", json::array()); }, "model", {"an array", "an object"}},
     {"another model", [] { return changed("/model/type", "BPEtter"); }, "model.type", {"BPEtter", "WordPiece, BPE, Unigram"}, kUnsupported},
-    {"a model that does not say what it is",
+    {"a model without type and members",
      [] { return changed("/model", {{"vocab", json::object()}}); },
      "model.type",
      {"missing", "WordPiece"},
@@ -384,14 +380,14 @@ const Refusal kRefusals[] = {
     {"padding with a negative type id", [] { return changed("/padding", {{"pad_type_id", -1}}); }, "padding.pad_type_id", {"-1"}},
 };
 
-TEST_CASE("what no tokenizer is made of is refused, by its name", "[io][tokenizer]") {
+TEST_CASE("invalid tokenizers are refused with the name of the invalid part", "[io][tokenizer]") {
   tokenizer_of(small_file());
   for (const Refusal& refusal : kRefusals) DYNAMIC_SECTION(refusal.what) {
       check_error({refusal.code, "tokenizer.json", refusal.argument, refusal.words}, [&] { tokenizer_of(refusal.file()); });
     }
 }
 
-TEST_CASE("a file whose values would take many times its bytes is refused before it is read", "[io]") {
+TEST_CASE("a file whose values would take many times its size is refused before it is read", "[io]") {
   const auto repeated = [](const std::string& each, int times) {
     std::string all = "[";
     for (int i = 0; i < times; ++i) all += each + ",";
@@ -405,11 +401,10 @@ TEST_CASE("a file whose values would take many times its bytes is refused before
     check_error({ErrorCode::unsupported, "tokenizer.json", "the file", {"values of", "expected at most"}}, [&] { Tokenizer::parse(bytes(file)); });
     check_error({ErrorCode::unsupported, "tokenizer_config.json", "the file", {"values of"}}, [&] { tokenizer_of(small_file(), file); });
   }
-  // In a string they are no values.
   tokenizer_of(changed("/truncation", std::string(1'000'000, '[') + "\"\\" + std::string(1'000'000, ',')));
 }
 
-TEST_CASE("added tokens that take the same spaces again are as Hugging Face has them, up to a limit", "[io]") {
+TEST_CASE("added tokens that strip the same spaces agree with Hugging Face, up to a limit", "[io]") {
   const auto with_space = [](bool lstrip, bool rstrip) {
     json added = added_token(" ");
     added["lstrip"] = lstrip;
@@ -420,13 +415,13 @@ TEST_CASE("added tokens that take the same spaces again are as Hugging Face has 
   CHECK(right.encode({"e   e"}).tokens.at(0) == std::vector<std::string>{"[CLS]", "e", "   ", "  ", " ", "e", "[SEP]"});
   CHECK(offsets_of(right.encode({"e   e"}).offsets.at(0)) == json::parse("[null,[0,1],[1,4],[2,4],[3,4],[4,5],null]"));
   check_error({ErrorCode::unsupported, "tokenize", "the text", {"256 steps a character"}}, [&] { right.encode({std::string(100'000, ' ')}); });
-  // Every one looks for white space before it.
+  // Each one looks for whitespace before it.
   const auto started = std::chrono::steady_clock::now();
   CHECK(with_space(true, false).encode({std::string(400'000, ' ')}).tokens.at(0).size() == 400'002);
   CHECK(std::chrono::steady_clock::now() - started < std::chrono::minutes(2));
 }
 
-TEST_CASE("bytes that are no JSON are refused", "[io]") {
+TEST_CASE("bytes that are not JSON are refused", "[io]") {
   const std::string good = small_file().dump();
   for (const std::string& bad : {std::string(), std::string("<!doctype html>"), good.substr(0, good.size() / 2), good + "x", good + '\0',
                                  "\xef\xbb\xbf" + good, std::string(100, '['), "{\"a\":\"\\ud800\"}" + std::string()}) {

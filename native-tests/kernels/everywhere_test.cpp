@@ -1,4 +1,3 @@
-// Tables of `everywhere` against each other: the same bits, whatever the architecture.
 #include <bit>
 #include <catch2/catch_test_macros.hpp>
 #include <cstdint>
@@ -23,7 +22,6 @@ std::vector<float> random_row(Generator& random, std::size_t n) {
   return x;
 }
 
-/// All that a table computes of some rows; NaN as any NaN.
 std::vector<std::uint32_t> results(const KernelTable& table, const std::vector<float>& x, const std::vector<float>& y) {
   const std::size_t n = x.size();
   std::vector<std::uint32_t> bits;
@@ -81,7 +79,7 @@ std::vector<std::uint32_t> product(const KernelTable& table, const std::vector<f
   return bits;
 }
 
-TEST_CASE("tables of everywhere have the same bits on every architecture, for rows of every length", "[kernels][int8]") {
+TEST_CASE("bit-reproducible kernels give the same bits on every architecture for rows of every length", "[kernels][int8]") {
   Generator random(1);
   const std::vector<const KernelTable*> tables = kernels::available("test");
   for (std::size_t n = 0; n <= 200; ++n) {
@@ -90,13 +88,13 @@ TEST_CASE("tables of everywhere have the same bits on every architecture, for ro
     for (const KernelTable* const table : tables)
       if (results(*table->everywhere, x, y) != first) FAIL_CHECK(table->architecture << " differs at " << n);
   }
-  // Behind the first block of a sum.
+  // Longer than the first block of a sum.
   const std::vector<float> x = random.normal({(1 << 16) + 77}).data;
   const std::vector<std::uint32_t> first = results(*tables.front()->everywhere, x, x);
   for (const KernelTable* const table : tables) CHECK(results(*table->everywhere, x, x) == first);
 }
 
-TEST_CASE("products of everywhere have the same bits on every architecture", "[kernels][int8]") {
+TEST_CASE("bit-reproducible products give the same bits on every architecture", "[kernels][int8]") {
   Generator random(2);
   const std::vector<const KernelTable*> tables = kernels::available("test");
   for (std::size_t k = 0; k <= 70; ++k) {

@@ -1,4 +1,3 @@
-// The int8 products of every architecture against the definition, written out in integers and float64.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
@@ -16,7 +15,6 @@ namespace kernels_int8_test {
 
 using kernels::KernelTable;
 
-/// Those that are compiled in and that this machine can run.
 std::vector<const KernelTable*> architectures() { return kernels::available("test"); }
 
 std::vector<float> random_values(Generator& random, std::size_t n) {
@@ -25,7 +23,6 @@ std::vector<float> random_values(Generator& random, std::size_t n) {
   return x;
 }
 
-/// C by a table's kernels.
 std::vector<float> product(const KernelTable& table, const std::vector<float>& x, std::size_t m, const QuantizedWeights& w, const float* bias) {
   const std::size_t group = table.int8.group, words = kernels::int8_words(group, w.k);
   std::vector<std::int8_t> panels(kernels::int8_packed_size(table.nr, group, w.n, w.k));
@@ -48,7 +45,7 @@ std::vector<float> product(const KernelTable& table, const std::vector<float>& x
                    .m = m,
                    .n = w.n,
                    .k = w.k});
-  CHECK(c.back() == 7);  // nothing is written behind it
+  CHECK(c.back() == 7);
   c.pop_back();
   return c;
 }
@@ -65,7 +62,7 @@ void check_product(const std::vector<float>& x, std::size_t m, const QuantizedWe
   }
 }
 
-TEST_CASE("int8 products are those of the definition for every k, exactly", "[kernels][int8]") {
+TEST_CASE("int8 products equal their definition exactly for every k", "[kernels][int8]") {
   Generator random(1);
   for (std::size_t k = 1; k <= 300; ++k) {
     const std::size_t m = 1 + k % 14, n = 1 + k * 7 % 70;
@@ -74,7 +71,7 @@ TEST_CASE("int8 products are those of the definition for every k, exactly", "[ke
   }
 }
 
-TEST_CASE("int8 products have every number of rows and columns", "[kernels][int8]") {
+TEST_CASE("int8 products are right for every number of rows and columns", "[kernels][int8]") {
   Generator random(2);
   constexpr std::size_t kDepth = 37;
   for (std::size_t m = 0; m <= 26; ++m)
@@ -84,8 +81,9 @@ TEST_CASE("int8 products have every number of rows and columns", "[kernels][int8
     }
 }
 
-TEST_CASE("int8 products stay exact at the ends of the range", "[kernels][int8]") {
-  // 255 beside 127, -127 and, as files may hold it, -128; rows of one sign, of both, of zeros, with what is no number.
+TEST_CASE("int8 products are exact at the ends of the range", "[kernels][int8]") {
+  // 255 times 127, -127 and -128, which files may contain; rows of one sign, of both, of zeros, and with NaN or
+  // infinities.
   for (const std::size_t k : {1, 3, 64, 1537, 65536})
     for (const int q : {127, -127, -128}) {
       QuantizedWeights w{3, k, std::vector<std::int8_t>(3 * k, static_cast<std::int8_t>(q)), {1, 0.5F, 0x1p-149F}, {}};
@@ -114,8 +112,8 @@ TEST_CASE("int8 products stay exact at the ends of the range", "[kernels][int8]"
     }
 }
 
-TEST_CASE("int8 products round what lies at and beside a half as the definition does", "[kernels][int8]") {
-  // Quotients by multiplication may end on the other side of a half; k for a rest, too.
+TEST_CASE("int8 products round values at and near a half as the definition does", "[kernels][int8]") {
+  // Quotients by multiplication may fall on the other side of a half; k leaves a remainder.
   constexpr std::size_t kDepth = 3 * 254 + 2, kRows = 40;
   Generator random(4);
   const QuantizedWeights w = quantized(random_values(random, 3 * kDepth), 3, kDepth);
@@ -136,7 +134,7 @@ TEST_CASE("int8 products round what lies at and beside a half as the definition 
   }
 }
 
-TEST_CASE("int8 weights are the nearest multiples of their row's scale", "[kernels][int8]") {
+TEST_CASE("int8 weights are the nearest multiples of the scale of their row", "[kernels][int8]") {
   const auto q_of = [](std::vector<float> w, float* scale = nullptr) {
     std::vector<std::int8_t> q(w.size());
     float found = 0;
@@ -148,18 +146,18 @@ TEST_CASE("int8 weights are the nearest multiples of their row's scale", "[kerne
     return std::vector<int>(q.begin(), q.end());
   };
   float scale = 0;
-  CHECK(q_of({127, -127, 0.5F, 1.5F, -2.5F, 0}, &scale) == std::vector<int>{127, -127, 0, 2, -2, 0});  // halves go to the even one
+  CHECK(q_of({127, -127, 0.5F, 1.5F, -2.5F, 0}, &scale) == std::vector<int>{127, -127, 0, 2, -2, 0});  // halves are rounded to even
   CHECK(scale == 1);
   CHECK(q_of({0, 0, -0.0F}, &scale) == std::vector<int>{0, 0, 0});
   CHECK(scale == 0);
-  CHECK(q_of({0x1p-149F, -0x1p-149F}, &scale) == std::vector<int>{0, 0});  // the scale is too small to be a number
+  CHECK(q_of({0x1p-149F, -0x1p-149F}, &scale) == std::vector<int>{0, 0});  // the scale underflows to 0
   CHECK(scale == 0);
-  CHECK(q_of({0x1.7cp-142F, 0x1p-149F}, &scale) == std::vector<int>{127, 1});  // rounded down to 1: 190 would be nearest
+  CHECK(q_of({0x1.7cp-142F, 0x1p-149F}, &scale) == std::vector<int>{127, 1});  // the scale is rounded down to 1: 190 would be nearest
   CHECK(scale == 0x1p-149F);
   CHECK(q_of({3.4e38F, -1.7e38F}) == std::vector<int>{127, -64});
 }
 
-TEST_CASE("int8 panels give back the rows that were packed", "[kernels][int8]") {
+TEST_CASE("int8 panels return the packed rows", "[kernels][int8]") {
   for (const std::size_t group : {2, 4})
     for (const std::size_t nr : {8, 16, 32})
       for (const std::size_t k : {1, 2, 3, 4, 5, 63})

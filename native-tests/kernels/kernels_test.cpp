@@ -28,7 +28,6 @@ std::vector<const KernelTable*> architectures() { return kernels::available("tes
 
 constexpr float kGuard = 12345.0F;
 
-/// Memory for n floats, `offset` floats past an aligned address, between guards.
 class Guarded {
  public:
   explicit Guarded(std::size_t n, std::size_t offset = 0) : offset_(offset), n_(n), data_(n + offset + 2 * kMargin, kGuard) {}
@@ -47,7 +46,7 @@ class Guarded {
 
 struct GemmCase {
   std::size_t m, n, k;
-  std::size_t packed_n, packed_k;  ///< what was packed; the product may use less of it
+  std::size_t packed_n, packed_k;  ///< packed sizes; the product may use only a part
   std::size_t lda, ldc;
   bool bias;
   float alpha;
@@ -60,13 +59,13 @@ std::string describe(const GemmCase& c, const KernelTable& table) {
          ", bias " + std::to_string(c.bias) + ", alpha " + std::to_string(c.alpha) + ", accumulate " + std::to_string(c.accumulate);
 }
 
-/// Sums in the order that the kernel promises, with and without fused multiply-adds. Which one an architecture has is
-/// its own affair, but it must have the same one in every tile.
+/// Which sums occurred: in the documented order, with or without fused multiply-adds. An architecture may use either,
+/// but the same in every tile.
 struct GemmSeen {
   bool fused = true, plain = true;
 };
 
-/// Whether everything about this product is right; silent, for there are many thousands.
+/// Checks a product; returns a bool instead of asserting, because there are many thousands.
 bool gemm_is_right(const KernelTable& table, const GemmCase& c, Generator& random, GemmSeen& seen) {
   const std::size_t nr = table.nr;
   std::vector<float> a(c.m * c.lda + c.k, kNaN), w(c.packed_n * c.packed_k), bias(c.packed_n);
@@ -98,7 +97,7 @@ bool gemm_is_right(const KernelTable& table, const GemmCase& c, Generator& rando
   for (std::size_t at = 0; at < extent; ++at) {
     const std::size_t i = at / c.ldc, j = at % c.ldc;
     const float got = out.data()[at];
-    if (j >= c.n) {  // between the rows
+    if (j >= c.n) {
       if (got != kGuard) return false;
       continue;
     }
@@ -120,7 +119,7 @@ bool gemm_is_right(const KernelTable& table, const GemmCase& c, Generator& rando
   return true;
 }
 
-TEST_CASE("gemm gives every product of small sizes, in the promised order, and writes nothing else", "[kernels]") {
+TEST_CASE("gemm gives every product of small sizes in the documented order and overwrites no other memory", "[kernels]") {
   for (const KernelTable* const arch : architectures()) {
     const KernelTable& table = *arch;
     Generator random(1);
@@ -136,7 +135,6 @@ TEST_CASE("gemm gives every product of small sizes, in the promised order, and w
       for (std::size_t n = 0; n <= 2 * table.nr + 1; ++n)
         for (const std::size_t k : {0U, 1U, 2U, 3U, 5U, 8U})
           for (const bool accumulate : {false, true}) run({m, n, k, n, k, k, n, n % 2 == 0, k % 2 == 0 ? 1.0F : 0.3F, accumulate});
-    // Few rows take several panels at once: up to one more than the most of them.
     for (std::size_t m = 1; m <= 3; ++m)
       for (std::size_t n = 2 * table.nr; n <= 5 * table.nr + 1; ++n)
         for (const std::size_t k : {1U, 6U})
@@ -152,7 +150,7 @@ TEST_CASE("gemm gives every product of small sizes, in the promised order, and w
   }
 }
 
-TEST_CASE("gemm keeps NaN and infinities to the elements that they belong to", "[kernels]") {
+TEST_CASE("NaN and infinities in gemm affect only the elements that depend on them", "[kernels]") {
   for (const KernelTable* const arch : architectures()) {
     INFO(arch->architecture);
     const std::size_t m = 7, n = 19, k = 5, nr = arch->nr;
@@ -177,11 +175,11 @@ TEST_CASE("gemm keeps NaN and infinities to the elements that they belong to", "
   }
 }
 
-TEST_CASE("a product summed over k in parts has the bits of the whole, with terms left out too", "[kernels]") {
+TEST_CASE("a product that is summed over k in parts has the bits of the whole, also with blocked terms", "[kernels]") {
   for (const KernelTable* const arch : architectures()) {
     const std::size_t nr = arch->nr;
     for (const std::size_t m : {std::size_t{1}, std::size_t{2}, std::size_t{3}, arch->mr + 1})
-      for (std::size_t n = 1; n <= 5 * nr + 1; n += n % nr == 1 ? nr - 2 : 1)  // one less, as many, one more than whole panels
+      for (std::size_t n = 1; n <= 5 * nr + 1; n += n % nr == 1 ? nr - 2 : 1)  // one fewer, as many and one more than whole panels
         for (const std::size_t k : {2U, 9U, 33U}) {
           INFO(arch->architecture << ", seed " << n * 64 + k << ", m " << m << ", n " << n << ", k " << k);
           Generator random(n * 64 + k);
@@ -194,9 +192,8 @@ TEST_CASE("a product summed over k in parts has the bits of the whole, with term
           for (const bool skipping : {false, true}) {
             if (skipping && m > 1) continue;
             const auto product = [&](const std::vector<std::size_t>& ends) {
-              std::vector<float> c(m * n);  // of its own size: AddressSanitizer sees what is read past the last columns
+              std::vector<float> c(m * n);  // exact size, so that AddressSanitizer detects reads past the last columns
               for (std::size_t part = 0, from = 0; part < ends.size(); from = ends[part++]) {
-                // As attention takes its keys: the panels begin where the last part ended.
                 const Gemm<float> gemm{.a = a.data() + from,
                                        .lda = static_cast<std::ptrdiff_t>(k),
                                        .panels = panels.data() + from * nr,
@@ -215,13 +212,13 @@ TEST_CASE("a product summed over k in parts has the bits of the whole, with term
             };
             const std::vector<float> whole = product({k});
             REQUIRE(product({k / 2, k}) == whole);
-            REQUIRE(product({1, 1, k - 1, k, k}) == whole);  // empty parts too
+            REQUIRE(product({1, 1, k - 1, k, k}) == whole);
           }
         }
   }
 }
 
-TEST_CASE("gemm with terms to skip leaves out the blocked terms whatever they hold and changes no bit of the others", "[kernels]") {
+TEST_CASE("gemm leaves out blocked terms whatever they contain, and the bits of the others stay the same", "[kernels]") {
   for (const KernelTable* const arch : architectures()) {
     const std::size_t nr = arch->nr;
     for (std::size_t n = 1; n <= 5 * nr + 1; n += n < 2 * nr ? 1 : 3)
@@ -232,7 +229,6 @@ TEST_CASE("gemm with terms to skip leaves out the blocked terms whatever they ho
         for (float& x : a) x = random.uniform(-1, 1);
         for (float& x : w) x = random.uniform(-1, 1);
         for (float& x : skip) x = random.coin(0.4) ? -kInfinity : random.uniform(-1, 1);
-        // What is left, without any skipping.
         std::vector<float> kept_a, kept_w(n * k);
         for (std::size_t p = 0; p < k; ++p)
           if (skip[p] != -kInfinity) kept_a.push_back(a[p]);
@@ -269,7 +265,7 @@ TEST_CASE("gemm with terms to skip leaves out the blocked terms whatever they ho
   }
 }
 
-TEST_CASE("pack lays out panels of columns with zeros past the end", "[kernels]") {
+TEST_CASE("pack stores panels of columns, padded with zeros", "[kernels]") {
   const float w[] = {1, 2, 3, 4, 5, 6};  // (3,2)
   std::vector<float> panels(kernels::packed_size(2, 3, 2), kNaN);
   kernels::pack(w, 2, 1, 3, 2, 2, panels.data());
@@ -279,18 +275,18 @@ TEST_CASE("pack lays out panels of columns with zeros past the end", "[kernels]"
   CHECK(panels == std::vector<float>{1, 7, 2, 8, 5, 0, 6, 0});
   kernels::pack_row(row, 2, 2, 2, panels.data());
   CHECK(panels == std::vector<float>{1, 7, 2, 8, 7, 0, 8, 0});
-  kernels::pack(w, 1, 3, 3, 2, 2, panels.data());  // read as (2,3) transposed
+  kernels::pack(w, 1, 3, 3, 2, 2, panels.data());
   CHECK(panels == std::vector<float>{1, 2, 4, 5, 3, 0, 6, 0});
 }
 
-TEST_CASE("unpack gives back the bits that pack took, all at once or row by row, transposed too", "[kernels]") {
+TEST_CASE("unpack returns the bits given to pack, whole, row by row and transposed", "[kernels]") {
   for (const std::size_t nr : {1U, 8U, 16U, 32U})
     for (const std::size_t n : {0U, 1U, 7U, 8U, 33U})
       for (const std::size_t k : {0U, 1U, 5U, 16U}) {
         INFO("seed 2, nr " << nr << ", n " << n << ", k " << k);
         Generator random(2);
         std::vector<float> w(n * k), columns(n * k), back(n * k), columns_back(n * k);
-        for (float& x : w) x = std::bit_cast<float>(static_cast<std::uint32_t>(random.next()));  // any bits, NaNs with payload too
+        for (float& x : w) x = std::bit_cast<float>(static_cast<std::uint32_t>(random.next()));  // any bits, including NaNs with payload
         const auto same_bits = [](const std::vector<float>& a, const std::vector<float>& b) {
           return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * 4) == 0);
         };
@@ -321,17 +317,16 @@ TEST_CASE("unpack gives back the bits that pack took, all at once or row by row,
       }
 }
 
-/// Distance of y from the exact value in units of the last place of a float of that size.
 double ulps(float y, double exact) {
   const double ulp = std::max(std::ldexp(1.0, std::ilogb(exact) - 23), kSmallestDenormal);
   return std::abs(y - exact) / ulp;
 }
 
-TEST_CASE("exp errs by less than one unit in the last place, and gives 0 for what is below the least normal number", "[kernels]") {
-  // Every 1021st float of (-104, 0] in the order of their bits: each power of two is met about 8000 times.
+TEST_CASE("exp is within one unit in the last place, and 0 below the smallest normal number", "[kernels]") {
+  // Every 1021st float of (-104, 0] by bit pattern: about 8000 per power of two.
   std::vector<float> x;
   for (std::uint32_t bits = 0x80000000; bits < 0xc2d00000; bits += 1021) x.push_back(std::bit_cast<float>(bits));
-  // Evenly spaced where attention's weights are.
+  // Evenly spaced in the range of attention's scores.
   for (int i = 0; i < 400'000; ++i) x.push_back(-20.0F * static_cast<float>(i) / 400'000);
   // Each float around ln 2⁻¹²⁶.
   for (std::uint32_t bits = std::bit_cast<std::uint32_t>(-87.3F); bits < std::bit_cast<std::uint32_t>(-87.4F); ++bits)
@@ -356,7 +351,7 @@ TEST_CASE("exp errs by less than one unit in the last place, and gives 0 for wha
   }
 }
 
-TEST_CASE("exp is exact where its value is: zero, one, NaN", "[kernels]") {
+TEST_CASE("exp is exact for results of zero, one and NaN", "[kernels]") {
   const std::vector<float> x{0.0F, -0.0F, -kInfinity, kNaN, -kNaN, -3.4e38F, -87.34F, -105.0F, -1000.0F, -1e-45F, -1e-30F, -2e-8F};
   const std::vector<float> expected{1, 1, 0, kNaN, kNaN, 0, 0, 0, 0, 1, 1, 1};
   for (const KernelTable* const arch : architectures()) {
@@ -367,12 +362,12 @@ TEST_CASE("exp is exact where its value is: zero, one, NaN", "[kernels]") {
   }
 }
 
-TEST_CASE("max_row finds the largest value anywhere and passes over NaN", "[kernels]") {
+TEST_CASE("max_row finds the largest value at any position and ignores NaN", "[kernels]") {
   for (const KernelTable* const arch : architectures())
     for (std::size_t n = 0; n <= 70; ++n) {
       INFO(arch->architecture << ", seed " << n << ", n " << n);
       Generator random(n);
-      Guarded x(n, n % 4);  // what lies around is larger than everything inside
+      Guarded x(n, n % 4);
       const auto most = [&] { return arch->max_row(x.data(), n); };
       std::fill_n(x.data(), n, kNaN);
       CHECK(most() == -kInfinity);
@@ -390,7 +385,6 @@ TEST_CASE("max_row finds the largest value anywhere and passes over NaN", "[kern
     }
 }
 
-/// y of exp_row and its sum behind them.
 Array exp_row_of(const KernelTable& table, const std::vector<float>& x, float shift, std::size_t offset, bool in_place) {
   Guarded out(x.size(), offset), in(x.size(), (offset + 1) % 4);
   float* const from = in_place ? out.data() : in.data();
@@ -402,7 +396,7 @@ Array exp_row_of(const KernelTable& table, const std::vector<float>& x, float sh
   return {{static_cast<std::int64_t>(values.size())}, values};
 }
 
-TEST_CASE("exp_row gives each value the same bits at every place, length and misalignment, in place too, and their sum", "[kernels]") {
+TEST_CASE("exp_row gives each value the same bits at every position, length and alignment, also in place, and so does its sum", "[kernels]") {
   for (const KernelTable* const arch : architectures())
     for (std::size_t n = 0; n <= 70; ++n) {
       INFO(arch->architecture << ", seed " << n << ", n " << n);
@@ -424,10 +418,8 @@ TEST_CASE("exp_row gives each value the same bits at every place, length and mis
       CHECK_THAT(y, HasBitsOf(expected));
       CHECK_THAT(exp_row_of(*arch, x, shift, (n + 2) % 4, true), HasBitsOf(y));
       if (n > 3) CHECK(y.data[n / 2] == 0);
-      // Blocked values behind change no bit of the sum.
       x.resize(n + 1 + n % 19, -kInfinity);
       CHECK(exp_row_of(*arch, x, shift, 0, false).data.back() == y.data[n]);
-      // A NaN is one in its own place and in the sum.
       if (n == 0) continue;
       x.resize(n);
       const std::size_t bad = random.next() % n;
@@ -453,7 +445,7 @@ Estimate softmax_estimate(const std::vector<float>& x) {
   return y;
 }
 
-TEST_CASE("softmax_row agrees with float64 for every length and misalignment, in place too", "[kernels]") {
+TEST_CASE("softmax_row agrees with float64 for every length and alignment, also in place", "[kernels]") {
   for (const KernelTable* const arch : architectures())
     for (std::size_t n = 1; n <= 70; ++n)
       for (const float spread : {0.01F, 3.0F, 60.0F}) {
@@ -470,7 +462,7 @@ TEST_CASE("softmax_row agrees with float64 for every length and misalignment, in
       }
 }
 
-TEST_CASE("softmax_row of extremes is what IEEE arithmetic says", "[kernels]") {
+TEST_CASE("softmax_row of extreme values follows IEEE arithmetic", "[kernels]") {
   struct Case {
     const char* what;
     std::vector<float> x, y;
@@ -493,8 +485,7 @@ TEST_CASE("softmax_row of extremes is what IEEE arithmetic says", "[kernels]") {
     }
 }
 
-TEST_CASE("a sum of more terms than 2^24 in each lane does not stand still", "[kernels][large]") {
-  // The terms are all 1.
+TEST_CASE("a sum of more than 2^24 terms per lane keeps growing", "[kernels][large]") {
   const std::size_t n = (std::size_t{1} << 26U) + 5;
   std::vector<float> x(n, 3.0F);
   for (const KernelTable* const arch : architectures()) {
@@ -505,7 +496,7 @@ TEST_CASE("a sum of more terms than 2^24 in each lane does not stand still", "[k
   }
 }
 
-TEST_CASE("softmax_row keeps every bit when blocked values follow", "[kernels]") {
+TEST_CASE("blocked values after the others do not change the bits of softmax_row", "[kernels]") {
   for (const KernelTable* const arch : architectures())
     for (std::size_t n = 1; n <= 40; ++n) {
       INFO(arch->architecture << ", seed " << n << ", n " << n);
@@ -521,7 +512,7 @@ TEST_CASE("softmax_row keeps every bit when blocked values follow", "[kernels]")
     }
 }
 
-TEST_CASE("mask_row adds the bias and blocks where it is -infinity, whatever is there", "[kernels]") {
+TEST_CASE("mask_row adds the bias, and blocks elements with bias -infinity whatever they contain", "[kernels]") {
   for (const KernelTable* const arch : architectures())
     for (std::size_t n = 0; n <= 35; ++n) {
       INFO(arch->architecture << ", seed " << n << ", n " << n);
@@ -558,13 +549,13 @@ TEST_CASE("scale_row multiplies each value", "[kernels]") {
     }
 }
 
-TEST_CASE("all_finite finds one bad value anywhere", "[kernels]") {
+TEST_CASE("all_finite finds one bad value at any position", "[kernels]") {
   for (const KernelTable* const arch : architectures())
     for (std::size_t n = 0; n <= 40; ++n) {
       INFO(arch->architecture << ", n " << n);
       std::vector<float> x(n + 1, 3.4e38F);
       for (std::size_t i = 0; i < n; i += 3) x[i] = i % 2 == 0 ? -3.4e38F : 1e-45F;
-      x[n] = kNaN;  // past the end
+      x[n] = kNaN;
       CHECK(arch->all_finite(x.data(), 1, n));
       for (std::size_t i = 0; i < n; ++i)
         for (const float bad : {kNaN, kInfinity, -kInfinity}) {
@@ -575,7 +566,7 @@ TEST_CASE("all_finite finds one bad value anywhere", "[kernels]") {
     }
 }
 
-TEST_CASE("all_finite asks for what the values become", "[kernels]") {
+TEST_CASE("all_finite checks the scaled values", "[kernels]") {
   for (const KernelTable* const arch : architectures())
     for (const float largest : {0x1p96F, 0x1.fffffep95F}) {
       std::vector<float> x(37, -1.0F);
@@ -618,10 +609,11 @@ double exact(Activation f, double x) {
   return kNaN;
 }
 
-/// What activation_row promises at x. All but tanh take exp of something negative, which is 0 below the least normal number.
+/// The documented error of activation_row at x. All activations except tanh use exp of a negative number, which is 0
+/// below the smallest normal number.
 double allowed_error(Activation f, double x, double y) {
   const double ulp = y == 0 ? kSmallestDenormal : std::max(std::ldexp(1.0, std::ilogb(y) - 23), kSmallestDenormal);
-  // Whether exp's argument, rounded, may be below that: then y is 0.
+  // Whether the rounded argument of exp may be below that limit, so that y is 0.
   const auto flushed = [&](double argument) { return std::exp(argument * (1 + 2 * kEps)) < kSmallestNormal ? std::abs(y) : 0; };
   switch (f) {
     case Activation::relu:
@@ -629,7 +621,8 @@ double allowed_error(Activation f, double x, double y) {
       return 0;
     case Activation::gelu:
     case Activation::gelu_tanh: {
-      // In the left tail the argument of exp is large, and eps times it is the relative error; the right end is exact.
+      // In the left tail the argument of exp is large, and eps times the argument is the relative error; the right
+      // end is exact.
       const double argument = f == Activation::gelu ? x * x / 2 : 1.6 * std::abs(x) + 0.0714 * std::abs(x * x * x);
       const double tail = (4 + 3 * argument) * kEps * std::abs(y) + (std::abs(x) + 1) * kSmallestDenormal + flushed(-argument);
       return x < 0 ? std::min(1e-6, tail) : x < 9 ? 1e-6 : 0;
@@ -649,11 +642,11 @@ double allowed_error(Activation f, double x, double y) {
   return 0;
 }
 
-TEST_CASE("activations are as close to float64 as they promise, at floats of every exponent", "[kernels]") {
+TEST_CASE("activations are within their documented error at floats of every exponent", "[kernels]") {
   std::vector<float> x;
   for (const float sign : {1.0F, -1.0F})
     for (std::uint32_t bits = 0; bits < 0x7f800000; bits += 8209) x.push_back(sign * std::bit_cast<float>(bits));
-  // Evenly spaced where the functions bend.
+  // Evenly spaced in the curved range of the functions.
   for (int i = -100'000; i <= 100'000; ++i) x.push_back(16.0F * static_cast<float>(i) / 100'000);
   for (const Activation f : kActivations) {
     std::vector<double> expected, bound;
@@ -674,9 +667,9 @@ TEST_CASE("activations are as close to float64 as they promise, at floats of eve
   }
 }
 
-TEST_CASE("activations of zeros, infinities and NaN are those of torch", "[kernels]") {
+TEST_CASE("activations of zeros, infinities and NaN agree with torch", "[kernels]") {
   const std::vector<float> x{-kInfinity, kInfinity, kNaN, -0.0F, 0.0F, -3e38F, 3e38F, -200, 200, -1e-45F, 1e-45F, -1e-38F};
-  // torch 2.13, float64 rounded to float32: its float32 gelu gives +0 for -0 and -3e38.
+  // torch 2.13, float64 rounded to float32: its float32 gelu returns +0 for -0 and -3e38.
   const std::vector<std::vector<float>> expected{
       {0, kInfinity, kNaN, -0.0F, 0, 0, 3e38F, 0, 200, 0, 1e-45F, 0},
       {kNaN, kInfinity, kNaN, -0.0F, 0, -0.0F, 3e38F, -0.0F, 200, -0.0F, 0, -0.5e-38F},
@@ -697,8 +690,8 @@ TEST_CASE("activations of zeros, infinities and NaN are those of torch", "[kerne
     }
 }
 
-TEST_CASE("tanh errs by less than two units in the last place and never falls", "[kernels]") {
-  // Every 509th float up to where it is 1, and each one around where one formula takes over from the other.
+TEST_CASE("tanh is within two units in the last place and monotonic", "[kernels]") {
+  // Every 509th float up to the first whose result is 1, and each one around the switch between formulas.
   std::vector<float> x;
   for (std::uint32_t bits = 1; bits < std::bit_cast<std::uint32_t>(9.1F); bits += 509) x.push_back(std::bit_cast<float>(bits));
   const std::uint32_t bend = std::bit_cast<std::uint32_t>(0.55F);
@@ -720,7 +713,7 @@ TEST_CASE("tanh errs by less than two units in the last place and never falls", 
 
 TEST_CASE("tanh and sigmoid stay within their range and are odd", "[kernels]") {
   std::vector<float> x, minus_x;
-  for (std::uint32_t bits = 0x40800000; bits < 0x41300000; bits += 13) {  // 4 to 11, where both come to 1
+  for (std::uint32_t bits = 0x40800000; bits < 0x41300000; bits += 13) {
     x.push_back(std::bit_cast<float>(bits));
     minus_x.push_back(-x.back());
   }
@@ -736,7 +729,7 @@ TEST_CASE("tanh and sigmoid stay within their range and are odd", "[kernels]") {
   }
 }
 
-TEST_CASE("activation_row gives each value the same bits at every place, length and misalignment, in place too", "[kernels]") {
+TEST_CASE("activation_row gives each value the same bits at every position, length and alignment, also in place", "[kernels]") {
   for (const KernelTable* const arch : architectures())
     for (const Activation f : kActivations)
       for (std::size_t n = 0; n <= 35; ++n) {
@@ -756,7 +749,7 @@ TEST_CASE("activation_row gives each value the same bits at every place, length 
       }
 }
 
-TEST_CASE("add_row and multiply_row are exact, also onto one of their inputs", "[kernels]") {
+TEST_CASE("add_row and multiply_row are exact, also if the output is one of the inputs", "[kernels]") {
   for (const KernelTable* const arch : architectures())
     for (std::size_t n = 0; n <= 35; ++n) {
       INFO(arch->architecture << ", seed " << n << ", n " << n);
@@ -785,7 +778,7 @@ TEST_CASE("add_row and multiply_row are exact, also onto one of their inputs", "
     }
 }
 
-TEST_CASE("dot agrees with float64, and zeros at the end change no bit of it", "[kernels]") {
+TEST_CASE("dot agrees with float64, and zeros at the end do not change its bits", "[kernels]") {
   for (const KernelTable* const arch : architectures())
     for (std::size_t n = 0; n <= 70; ++n) {
       INFO(arch->architecture << ", seed " << n << ", n " << n);
@@ -799,7 +792,7 @@ TEST_CASE("dot agrees with float64, and zeros at the end change no bit of it", "
       }
       const float got = arch->dot(x.data(), y.data(), n);
       CHECK(std::abs(got - sum.value()) <= sum.error());
-      Guarded left(n, n % 4), right(n, (n + 1) % 4);  // what lies past the end is no zero
+      Guarded left(n, n % 4), right(n, (n + 1) % 4);
       std::copy(x.begin(), x.end(), left.data());
       std::copy(y.begin(), y.end(), right.data());
       CHECK(arch->dot(left.data(), right.data(), n) == got);
@@ -810,7 +803,7 @@ TEST_CASE("dot agrees with float64, and zeros at the end change no bit of it", "
 }
 
 struct NormCase {
-  std::vector<float> x, weight, bias;  ///< no weight or bias where empty
+  std::vector<float> x, weight, bias;  ///< empty: no weight or bias
   float eps;
   bool rms;
 };
@@ -829,7 +822,7 @@ Array norm_of(const KernelTable& table, const NormCase& c, std::size_t offset, b
   return Array({static_cast<std::int64_t>(n)}, out.values());
 }
 
-TEST_CASE("layer_norm_row and rms_norm_row agree with float64 for every length and misalignment, in place too", "[kernels]") {
+TEST_CASE("layer_norm_row and rms_norm_row agree with float64 for every length and alignment, also in place", "[kernels]") {
   std::uint64_t seed = 0;
   for (std::size_t n = 1; n <= 70; n += n < 40 ? 1 : 7)
     for (const float offset : {0.0F, 3.0F, 1e4F, -1e6F})
@@ -852,7 +845,7 @@ TEST_CASE("layer_norm_row and rms_norm_row agree with float64 for every length a
       }
 }
 
-TEST_CASE("norms of a constant row are the bias, of NaN or infinity NaN, of nothing nothing", "[kernels]") {
+TEST_CASE("norms of a constant row are the bias, of NaN or infinity NaN, of an empty row empty", "[kernels]") {
   for (const KernelTable* const arch : architectures())
     for (const bool rms : {false, true}) {
       INFO(arch->architecture << ", rms " << rms);
@@ -862,7 +855,7 @@ TEST_CASE("norms of a constant row are the bias, of NaN or infinity NaN, of noth
       if (!rms) CHECK_THAT(norm_of(table, {std::vector<float>(7, -12.5F), bias, bias, 1e-12F, rms}, 1, false), HasBitsOf(Array({7}, bias)));
       CHECK_THAT(norm_of(table, {{0, 0, 0}, {}, {}, 1e-5F, rms}, 1, false), HasBitsOf(Array({3}, {0, 0, 0})));
       CHECK_THAT(norm_of(table, {{1, kNaN, 3}, {}, {}, 1e-5F, rms}, 1, false), HasBitsOf(Array({3}, {kNaN, kNaN, kNaN})));
-      // As torch: for rms_norm only inf / inf is no number.
+      // As in torch: for rms_norm only inf / inf is NaN.
       const std::vector<float> infinite = rms ? std::vector<float>{0, kNaN, 0} : std::vector<float>{kNaN, kNaN, kNaN};
       CHECK_THAT(norm_of(table, {{1, kInfinity, 3}, {}, {}, 1e-5F, rms}, 1, false), HasBitsOf(Array({3}, infinite)));
     }
@@ -883,7 +876,7 @@ TEST_CASE("additive_scores_row agrees with float64 for every width, stride and n
         for (std::size_t a = 0; a < width; ++a) {
           const float key = keys[j * stride + a] = 2 * random.normal();
           const double argument = static_cast<double>(query[a]) + key, tanh = std::tanh(argument);
-          // 2 units in the last place of tanh itself, and the rounding of its argument, where tanh is flatter than 1.
+          // 2 units in the last place of tanh, and the rounding of its argument, at which the slope of tanh is below 1.
           sum.add(weight[a], 0, tanh, 2 * kEps * std::abs(tanh) + std::abs(argument) * (1 - tanh * tanh) * kEps / 2);
         }
         expected.value[j] = alpha * sum.value();
@@ -900,7 +893,6 @@ TEST_CASE("additive_scores_row agrees with float64 for every width, stride and n
         CHECK(out.untouched_outside());
         CHECK_THAT(scores, IsCloseTo(expected));
         if (count < 2 || width == 0) continue;
-        // A bad key spoils its own score only.
         const float old = std::exchange(keys[stride], kNaN);
         Array spoilt = run();
         keys[stride] = old;

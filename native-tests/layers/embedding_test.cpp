@@ -41,7 +41,7 @@ TEST_CASE("an embedding gives the rows of its table for ids of any rank", "[laye
   }
 }
 
-TEST_CASE("ids may be whole numbers of any width", "[layers]") {
+TEST_CASE("ids may be integers of any width", "[layers]") {
   const Embedding table = table_of(Array({3, 2}, {1, 2, 3, 4, 5, 6}));
   const Array expected({2, 2}, {5, 6, 1, 2});
   CHECK_THAT(array_of(table.forward(xt::xtensor<std::int32_t, 1>{2, 0})), HasBitsOf(expected));
@@ -49,7 +49,7 @@ TEST_CASE("ids may be whole numbers of any width", "[layers]") {
   CHECK_THAT(array_of(table.forward(xt::xtensor<std::int64_t, 1>{2, 0})), HasBitsOf(expected));
 }
 
-TEST_CASE("the padding row is zero when weights are drawn, and as loaded afterwards", "[layers][init]") {
+TEST_CASE("the padding row is zero after initialization, and can be loaded with other values", "[layers][init]") {
   for (const std::int64_t padding : {0, 2, 4})
     for (const InitScheme scheme : {InitScheme::torch, InitScheme::normal, InitScheme::xavier_uniform}) {
       Embedding table({.num_embeddings = 5, .embedding_dim = 3, .padding_idx = padding});
@@ -65,15 +65,15 @@ TEST_CASE("the padding row is zero when weights are drawn, and as loaded afterwa
     }
 }
 
-TEST_CASE("king is nearest to queen, and man is to bart as woman is to lisa, on a table made by hand", "[reference]") {
-  // royal, male, grown, simpson
+TEST_CASE("on a hand-made table, king is nearest to queen, and man is to bart as woman is to lisa", "[reference]") {
+  // royal, male, adult, simpson
   const Array weight({8, 4}, {1, 1, 1, 0, 1, -1, 1, 0, 0, 1, 1, 0, 0, -1, 1, 0, 0, 1, -1, 2, 0, -1, -1, 2, 0, 1, 1, 2, 0, -1, 1, 2});
   constexpr std::int64_t king = 0, queen = 1, man = 2, woman = 3, bart = 4, lisa = 5;
   const Embedding table = table_of(weight);
   CHECK(table.analogy(man, king, woman, 1).at(0).id == queen);
   CHECK(table.analogy(man, bart, woman, 1).at(0).id == lisa);
   CHECK(table.analogy(bart, lisa, king, 1).at(0).id == queen);
-  // (1,1,1,0) and (1,-1,1,0): 1/3; (0,1,1,0) is nearer: 2/√6.
+  // Cosine of (1,1,1,0) and (1,-1,1,0): 1/3; (0,1,1,0) is nearer: 2/√6.
   CHECK(std::abs(table.similarity(king, queen) - 1.0 / 3) < kEps);
   const std::vector<Neighbor> near = table.nearest(king, 2);
   CHECK(near.at(0).id == man);
@@ -81,7 +81,6 @@ TEST_CASE("king is nearest to queen, and man is to bart as woman is to lisa, on 
   CHECK(near.at(1).id == 6);
 }
 
-/// All neighbours by the definition, in float64.
 std::vector<std::pair<double, std::int64_t>> expected_neighbors(const Array& weight, const std::vector<double>& target,
                                                                 const std::vector<std::int64_t>& excluded) {
   std::vector<std::pair<double, std::int64_t>> all;
@@ -97,7 +96,7 @@ std::vector<std::pair<double, std::int64_t>> expected_neighbors(const Array& wei
   return all;
 }
 
-TEST_CASE("neighbours are those of the definition in float64, by falling cosine", "[layers]") {
+TEST_CASE("neighbours are those of the definition in float64, by decreasing cosine", "[layers]") {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     Generator random(seed);
     const std::int64_t N = 3 + random.below(60), E = 1 + random.below(70);
@@ -110,7 +109,7 @@ TEST_CASE("neighbours are those of the definition in float64, by falling cosine"
       const auto expected = expected_neighbors(weight, target, excluded);
       REQUIRE(got.size() == std::min(expected.size(), static_cast<std::size_t>(k)));
       for (std::size_t i = 0; i < got.size(); ++i) {
-        CHECK(std::abs(got[i].similarity - expected[i].first) <= allowed);  // of equals, ids may change places
+        CHECK(std::abs(got[i].similarity - expected[i].first) <= allowed);  // ids of equal similarities may be swapped
         CHECK(std::find(excluded.begin(), excluded.end(), got[i].id) == excluded.end());
         if (i > 0) CHECK(got[i].similarity <= got[i - 1].similarity);
       }
@@ -140,7 +139,7 @@ TEST_CASE("neighbours are those of the definition in float64, by falling cosine"
   }
 }
 
-TEST_CASE("rows of zeros have cosine 0, NaN comes last, and of equals the lower id is first", "[layers]") {
+TEST_CASE("rows of zeros have cosine 0, NaN comes last, and of equal similarities the lower id is first", "[layers]") {
   const Embedding table = table_of(Array({6, 2}, {1, 0, 0, 0, 2, 0, kNaN, 1, -1, 0, 3, 0}));
   const std::vector<Neighbor> near = table.nearest(0, 10);
   REQUIRE(near.size() == 5);
@@ -154,9 +153,7 @@ TEST_CASE("rows of zeros have cosine 0, NaN comes last, and of equals the lower 
   CHECK(table.nearest(1, 1).at(0).id == 0);
 }
 
-// ---- errors
-
-TEST_CASE("options of an embedding that cannot work are CONFIG or MEMORY", "[layers][errors]") {
+TEST_CASE("invalid options of an embedding are CONFIG or MEMORY errors", "[layers][errors]") {
   struct Case {
     EmbeddingOptions options;
     ExpectedError expected;
@@ -178,7 +175,7 @@ TEST_CASE("options of an embedding that cannot work are CONFIG or MEMORY", "[lay
   set_memory_limit(std::uint64_t{1} << 63);
 }
 
-TEST_CASE("an id that the table does not have is OUT_OF_RANGE and says where it stands", "[layers][errors]") {
+TEST_CASE("an id that is not in the table is an OUT_OF_RANGE error with its position", "[layers][errors]") {
   Generator random(2);
   const Embedding table = table_of(random.normal({5, 3}));
   const Array good = forward(table, {4, 0}, {2});
@@ -205,7 +202,7 @@ TEST_CASE("rows over the memory limit are refused before they are copied", "[lay
   set_memory_limit(std::uint64_t{1} << 63);
 }
 
-TEST_CASE("a row's gradient is the sum over the places of its id in their order, and the padding row has none", "[layers][backward]") {
+TEST_CASE("the gradient of a row is the sum over the positions of its id, in order, and the padding row has none", "[layers][backward]") {
   Generator random(6);
   Embedding table({.num_embeddings = 5, .embedding_dim = 37, .padding_idx = 2});
   const std::vector<std::int64_t> ids{4, 1, 2, 1, 0, 1, 2, 4};

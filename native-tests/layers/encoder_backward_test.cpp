@@ -1,4 +1,3 @@
-// What encoder layers, stacks of them and classifiers give back.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
@@ -39,7 +38,7 @@ Gradients golden_gradients(const Options& options, const GoldenCase& forward_cas
   return backward(layer, own.tensor("grad"), asked);
 }
 
-TEST_CASE("gradients of encoders, of their parameters and of all between are those of torch.autograd", "[goldens][backward][layers]") {
+TEST_CASE("gradients of encoders, their parameters and intermediates agree with torch.autograd", "[goldens][backward][layers]") {
   const GoldenFile file = read_golden(testdata("encoder_backward.safetensors")), forwards = read_golden(testdata("transformer.safetensors"));
   const auto cases_of = [](const GoldenFile& from) { return nlohmann::json::parse(from.metadata.at("cases").get<std::string>()); };
   const nlohmann::json own_cases = cases_of(file), forward_cases = cases_of(forwards);
@@ -47,7 +46,7 @@ TEST_CASE("gradients of encoders, of their parameters and of all between are tho
   for (const nlohmann::json& entry : own_cases) {
     const GoldenCase own(file, entry);
     INFO("case " << own.name());
-    const bool has_forward = entry.contains("of");  // or its inputs are its own
+    const bool has_forward = entry.contains("of");
     const auto found = std::find_if(forward_cases.begin(), forward_cases.end(), [&](const auto& one) { return one.at("name") == own.name(); });
     REQUIRE(has_forward == (found != forward_cases.end()));
     const GoldenCase golden = has_forward ? GoldenCase(forwards, *found) : own;
@@ -70,7 +69,6 @@ TEST_CASE("gradients of encoders, of their parameters and of all between are tho
   CHECK(traces >= 300);
 }
 
-/// What torch's modules have not, and dropout.
 TransformerClassifierOptions everything(bool norm_first) {
   return {.d_model = 16,
           .nhead = 4,
@@ -90,7 +88,7 @@ TransformerClassifierOptions everything(bool norm_first) {
           .pooling = norm_first ? Pooling::mean : Pooling::none};
 }
 
-TEST_CASE("with dropout, rotary, window and softcap a gradient of a classifier is the slope along any direction", "[backward][layers]") {
+TEST_CASE("with dropout, rotary, window and softcap, a classifier's gradient is the slope in any direction", "[backward][layers]") {
   for (const bool norm_first : {false, true}) {
     Generator random(norm_first ? 21 : 22);
     auto layer = drawn_layer<TransformerClassifier>(random, everything(norm_first));
@@ -135,7 +133,7 @@ TEST_CASE("with dropout, rotary, window and softcap a gradient of a classifier i
   }
 }
 
-TEST_CASE("a trace's gradients lie before dropout as the forward's numbers do, and add up to those of biases", "[backward][layers]") {
+TEST_CASE("gradients of traces refer to values before dropout, as the forward does, and sum to those of biases", "[backward][layers]") {
   for (const bool norm_first : {false, true}) {
     Generator random(31);
     TransformerEncoderLayer layer({.d_model = 12, .nhead = 3, .dim_feedforward = 20, .dropout = 0.3F, .norm_first = norm_first});
@@ -159,7 +157,6 @@ TEST_CASE("a trace's gradients lie before dropout as the forward's numbers do, a
     sums("ff_output", "linear2.bias");
     sums("norm1", "norm1.bias");
     sums("norm2", "norm2.bias");
-    // A softmax does not see what is added to a whole row.
     const Array& scores = gradients.at("trace.0.scores");
     for (std::size_t row = 0; row < scores.data.size(); row += 9) {
       double sum = 0, size = 0;
@@ -179,7 +176,7 @@ TEST_CASE("gradients of an encoder are linear in the gradient of its output", "[
   for (std::uint64_t seed = 500; seed < 540; ++seed) {
     EncoderCase c = draw_encoder_case(seed);
     if (c.fully_masked == FullyMasked::nan) c.fully_masked = FullyMasked::zero;
-    c.options.layer_norm_eps = 0.5F;  // norms of numbers that are nearly the same would make large gradients of what rounding leaves
+    c.options.layer_norm_eps = 0.5F;  // otherwise norms of almost equal numbers would turn rounding errors into large gradients
     INFO(describe(c));
     Generator random(seed);
     auto layer = drawn_layer<TransformerEncoderLayer>(random, c.options);
@@ -241,7 +238,7 @@ TEST_CASE("gradients of a classifier have the same bits on any number of threads
   }
 }
 
-TEST_CASE("a batch's gradients of x are those of each of its sequences alone", "[backward][layers]") {
+TEST_CASE("gradients of x in a batch are those of each sequence alone", "[backward][layers]") {
   for (const bool norm_first : {false, true}) {
     Generator random(2);
     TransformerEncoder layer({.d_model = 12,
@@ -261,7 +258,7 @@ TEST_CASE("a batch's gradients of x are those of each of its sequences alone", "
   }
 }
 
-TEST_CASE("what padding holds, NaN included, reaches no gradient of a classifier", "[backward][layers]") {
+TEST_CASE("the contents of padding, even NaN, do not affect any gradient of a classifier", "[backward][layers]") {
   for (const Pooling pooling : {Pooling::mean, Pooling::max, Pooling::cls})
     for (const bool norm_first : {false, true})
       for (const bool gated : {false, true}) {
@@ -296,7 +293,7 @@ TEST_CASE("what padding holds, NaN included, reaches no gradient of a classifier
       }
 }
 
-TEST_CASE("a sequence that is all padding gives its x what the policy pooled of it", "[backward][layers]") {
+TEST_CASE("a sequence of padding alone gets the gradient of the value that its policy pools", "[backward][layers]") {
   Generator random(4);
   for (const Pooling pooling : {Pooling::mean, Pooling::max}) {
     TransformerClassifier layer({.d_model = 8, .nhead = 2, .dim_feedforward = 12, .num_layers = 1, .num_classes = 3, .pooling = pooling});
@@ -315,7 +312,6 @@ TEST_CASE("a sequence that is all padding gives its x what the policy pooled of 
       const auto is_zero = [](float value) { return value == 0; };
       if (policy != FullyMasked::uniform) CHECK(std::all_of(padded.data.begin(), padded.data.end(), is_zero));
       if (policy == FullyMasked::uniform) CHECK(!std::any_of(padded.data.begin(), padded.data.end(), is_zero));
-      // Of NaN that was pooled the head hears, and nobody else.
       const Array& head = gradients.at("state.classifier.weight");
       CHECK(std::isnan(head.data[0]) == (policy == FullyMasked::nan));
       for (const auto& [name, gradient] : gradients) {
@@ -327,7 +323,7 @@ TEST_CASE("a sequence that is all padding gives its x what the policy pooled of 
   }
 }
 
-TEST_CASE("a forward that keeps gives the bits of one that does not, whatever it returns besides, and so does train mode", "[backward][layers]") {
+TEST_CASE("storing values for backward does not change the bits of an encoder's forward, nor does train mode", "[backward][layers]") {
   for (const bool norm_first : {false, true}) {
     Generator random(6);
     TransformerClassifierOptions options = everything(norm_first);
@@ -362,7 +358,7 @@ TEST_CASE("a forward that keeps gives the bits of one that does not, whatever it
   }
 }
 
-TEST_CASE("gradients of two backwards of an encoder add up", "[backward][layers]") {
+TEST_CASE("gradients of two backwards of an encoder are added", "[backward][layers]") {
   Generator random(7);
   TransformerEncoder layer({.d_model = 8, .nhead = 2, .dim_feedforward = 12, .num_layers = 2});
   const Array x = random.normal({2, 5, 8}), grad = random.normal({2, 5, 8});
@@ -413,18 +409,18 @@ void check_refusals(Layer layer, const char* op, const char* grad_name, const Sh
   check_error({ErrorCode::unsupported, op, "the layer", {"int8"}}, [&] { backward(layer, grad); });
   check_error({ErrorCode::unsupported, op, "for_backward", {"int8"}}, keep);
   layer.train();
-  forward(layer, x);  // int8 keeps nothing
+  forward(layer, x);
   CHECK(layer.gradients().empty());
 }
 
-TEST_CASE("a backward of an encoder without its forward, twice, or after weights changed is an error that changes nothing", "[backward][layers]") {
+TEST_CASE("an encoder's backward without a forward, twice, or after weights changed fails and changes nothing", "[backward][layers]") {
   const TransformerClassifierOptions o{.d_model = 8, .nhead = 2, .dim_feedforward = 12, .num_layers = 2, .num_classes = 3, .pooling = Pooling::mean};
   check_refusals(TransformerEncoderLayer(detail::layer_options(o)), "TransformerEncoderLayer", "grad", {2, 5, 8});
   check_refusals(TransformerEncoder(detail::encoder_options(o)), "TransformerEncoder", "grad", {2, 5, 8});
   check_refusals(TransformerClassifier(o), "TransformerClassifier", "grad_logits", {2, 3});
 }
 
-TEST_CASE("the masks of a forward may be gone when its backward comes", "[backward][layers]") {
+TEST_CASE("the masks of a forward may be destroyed before its backward", "[backward][layers]") {
   Generator random(8);
   TransformerEncoderLayer layer({.d_model = 8, .nhead = 2, .dim_feedforward = 12});
   const Array x = random.normal({2, 5, 8}), grad = zeros_behind(random.normal({2, 5, 8}), 1, 3);

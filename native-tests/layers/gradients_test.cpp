@@ -1,4 +1,3 @@
-// Where a layer's gradients are, and where its parameters lie for who changes them in place.
 #include "attn/layers/gradients.hpp"
 
 #include <algorithm>
@@ -34,7 +33,6 @@ Arrays random_like(Generator& random, const Arrays& arrays) {
   return all;
 }
 
-/// Calls test(name, layer) with a new layer of every kind.
 template <class Test>
 void each_layer(Test test) {
   const auto with = [&](const char* name, auto layer) {
@@ -56,7 +54,7 @@ void each_layer(Test test) {
   with("Embedding", Embedding({.num_embeddings = 4, .embedding_dim = 6, .padding_idx = 3}));
 }
 
-TEST_CASE("gradients add up by the names of the state until they are zeroed", "[layers][gradients]") {
+TEST_CASE("gradients are added by the names of the state until they are zeroed", "[layers][gradients]") {
   each_layer([](auto& layer) {
     Generator random(1);
     CHECK(layer.gradients().empty());
@@ -71,7 +69,6 @@ TEST_CASE("gradients add up by the names of the state until they are zeroed", "[
     check_same(arrays_of(layer.gradients()), sum);
     layer.zero_grad();
     CHECK(layer.gradients().empty());
-    // Of one parameter alone, and nothing of before.
     const Arrays part{*two.begin()};
     layer.add_gradients(views(part));
     check_same(arrays_of(layer.gradients()), part);
@@ -79,7 +76,7 @@ TEST_CASE("gradients add up by the names of the state until they are zeroed", "[
   });
 }
 
-TEST_CASE("whatever replaces weights ends the gradients, and a layer takes them along when it moves", "[layers][gradients]") {
+TEST_CASE("replaced weights discard the gradients, and a moved layer keeps them", "[layers][gradients]") {
   each_layer([](auto& layer) {
     Generator random(2);
     const Arrays state = arrays_of(layer.state_dict()), some = random_like(random, state);
@@ -104,7 +101,7 @@ TEST_CASE("whatever replaces weights ends the gradients, and a layer takes them 
   });
 }
 
-TEST_CASE("gradients that fit no parameter are refused together, and none is added", "[layers][gradients][errors]") {
+TEST_CASE("gradients that do not fit their parameter are refused together, and none is added", "[layers][gradients][errors]") {
   TransformerEncoderLayer layer({.d_model = 6, .nhead = 2, .dim_feedforward = 8});
   const Array fits({6}, 1.0F), other({7}, 1.0F);
   const Arrays bad{{"norm1.weight", fits}, {"norm2.weight", other}, {"norm3.weight", fits}, {"self_attn.q_proj.weight", fits}};
@@ -125,7 +122,7 @@ TEST_CASE("gradients that fit no parameter are refused together, and none is add
   check_same(arrays_of(layer.gradients()), {{"norm1.weight", fits}});
 }
 
-TEST_CASE("what has room takes no more memory, and is nothing until it is used", "[layers][gradients]") {
+TEST_CASE("reserved gradients do not move, and they do not exist until they are used", "[layers][gradients]") {
   detail::Gradients gradients;
   gradients.reserve({{"a", {2}}, {"b", {3}}});
   CHECK(gradients.shapes().empty());
@@ -144,7 +141,7 @@ TEST_CASE("what has room takes no more memory, and is nothing until it is used",
   CHECK(a[0] == 0);
 }
 
-TEST_CASE("pieces of a parameter are what the state says, and what is put there is what the layer has", "[layers][gradients]") {
+TEST_CASE("the pieces of a parameter are those of the state, and values written to them are the layer's", "[layers][gradients]") {
   each_layer([](auto& layer) {
     Generator random(3);
     layer.initialize({.seed = 3});

@@ -1,4 +1,3 @@
-// The linear map of all layers when its weight is int8: it is the definition's, whatever the rows, the threads, the maps beside it.
 #include "attn/layers/linear.hpp"
 
 #include <bit>
@@ -24,7 +23,7 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
                     [](float x, float y) { return std::bit_cast<std::uint32_t>(x) == std::bit_cast<std::uint32_t>(y); });
 }
 
-TEST_CASE("an int8 linear map is that of the definition with any rows and threads", "[layers][int8][threads]") {
+TEST_CASE("an int8 linear map equals its definition for any number of rows and threads", "[layers][int8][threads]") {
   Generator random(3);
   const unsigned threads_before = num_threads();
   detail::Workspace workspace;
@@ -50,7 +49,7 @@ TEST_CASE("an int8 linear map is that of the definition with any rows and thread
   set_num_threads(threads_before);
 }
 
-TEST_CASE("blocks of rows share out all rows, and their places exceed the number of rows by less than a block", "[layers]") {
+TEST_CASE("blocks cover all rows, and padding is less than one block", "[layers]") {
   std::vector<std::size_t> all{642094, 642095, 700000, 1U << 24U, 0x3fffffff, 0x40000000};
   for (std::size_t rows = 1; rows < 10000; ++rows) all.push_back(rows);
   for (const std::size_t rows : all) {

@@ -1,4 +1,3 @@
-// What every layer has: its state by torch's names, the numbers that it is born with, and training.
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -20,7 +19,7 @@ namespace layers_module_test {
 using Names = std::vector<std::string>;
 using Shapes = std::map<std::string, Shape>;
 
-/// A layer without its type: tests of what all layers share are written once.
+/// A type-erased layer, so that tests of common properties are written once.
 struct AnyLayer {
   std::function<void(const Arrays&, bool)> load;
   std::function<Arrays()> state;
@@ -33,10 +32,9 @@ struct AnyLayer {
   std::function<void()> eval;
   std::function<void()> quantize;
   std::function<std::map<std::string, Int8Weight>()> int8_state;
-  std::function<Array()> output;  ///< of an input that is always the same
+  std::function<Array()> output;
 };
 
-/// Owns the layer; run(layer) is its output.
 template <class Layer, class Options, class Run>
 AnyLayer any_layer(const Options& options, Run run) {
   auto layer = std::make_shared<Layer>(options);
@@ -62,7 +60,7 @@ Array input(std::int64_t E) {
 struct Kind {
   const char* name;
   std::function<AnyLayer()> make;
-  Shapes shapes;  ///< torch's
+  Shapes shapes;
 };
 
 AnyLayer attention(const MultiHeadAttentionOptions& options) {
@@ -182,8 +180,6 @@ const Kind kKinds[] = {
     {"Embedding", [] { return embedding({.num_embeddings = 4, .embedding_dim = 6, .padding_idx = 3}); }, {{"weight", {4, 6}}}},
 };
 
-// ---- state
-
 TEST_CASE("every layer has torch's names and shapes, and counts its parameters", "[layers][state]") {
   for (const Kind& kind : kKinds) {
     INFO(kind.name);
@@ -206,7 +202,7 @@ std::vector<std::uint32_t> raw_bits(const Array& x) {
   return bits;
 }
 
-TEST_CASE("a state goes through a safetensors file and back bit for bit, whatever it holds", "[layers][state][io]") {
+TEST_CASE("a state is saved to a safetensors file and loaded bit for bit, whatever it contains", "[layers][state][io]") {
   for (const Kind& kind : kKinds) {
     INFO(kind.name);
     Generator random(1);
@@ -214,7 +210,6 @@ TEST_CASE("a state goes through a safetensors file and back bit for bit, whateve
     for (const auto& [name, shape] : kind.shapes) {
       Array values(shape);
       for (float& value : values.data) {
-        // Any bits, NaNs with payloads and denormals among them.
         const auto bits = static_cast<std::uint32_t>(random.next());
         value = std::bit_cast<float>(random.coin(0.2) ? bits & 0x807fffff : bits);
       }
@@ -235,7 +230,7 @@ TEST_CASE("a state goes through a safetensors file and back bit for bit, whateve
   }
 }
 
-TEST_CASE("layers of the same state give the same bits", "[layers][state]") {
+TEST_CASE("layers with the same state give the same bits", "[layers][state]") {
   for (const Kind& kind : kKinds) {
     INFO(kind.name);
     Generator random(2);
@@ -253,7 +248,6 @@ struct Mismatch {
   bool operator==(const Mismatch&) const = default;
 };
 
-/// The lists of the MISMATCH that loading throws; each entry must be in the message too.
 Mismatch mismatch_of(const AnyLayer& layer, const Arrays& state, bool strict) {
   try {
     layer.load(state, strict);
@@ -275,7 +269,7 @@ Mismatch mismatch_of(const AnyLayer& layer, const Arrays& state, bool strict) {
   return {};
 }
 
-TEST_CASE("a load that fails lists everything that is wrong in one error and changes nothing", "[layers][state][errors]") {
+TEST_CASE("a failed load lists all mismatches in one error and changes nothing", "[layers][state][errors]") {
   for (const Kind& kind : kKinds) {
     INFO(kind.name);
     Generator random(3);
@@ -284,7 +278,6 @@ TEST_CASE("a load that fails lists everything that is wrong in one error and cha
     layer.load(good, true);
     const Array before = layer.output();
 
-    // Nothing there, and one name too many.
     Names names;
     for (const auto& [name, shape] : kind.shapes) names.push_back(name);
     CHECK(mismatch_of(layer, {}, true) == Mismatch{names, {}, {}});
@@ -292,7 +285,6 @@ TEST_CASE("a load that fails lists everything that is wrong in one error and cha
     layer.load({}, false);
     layer.load({{"nothing", Array({1})}}, false);
 
-    // All shapes wrong: one too many in the last dimension, or another rank.
     for (const bool other_rank : {false, true}) {
       Arrays bad;
       Names mis_shaped;
@@ -308,7 +300,6 @@ TEST_CASE("a load that fails lists everything that is wrong in one error and cha
       for (const bool strict : {true, false}) CHECK(mismatch_of(layer, bad, strict) == Mismatch{{}, {}, mis_shaped});
     }
 
-    // One of each: other good numbers beside them must not get in.
     if (kind.shapes.size() >= 3) {
       Arrays mixed = draw_state(random, kind.shapes);
       const std::string missing = names.front(), wrong = names.back();
@@ -324,7 +315,7 @@ TEST_CASE("a load that fails lists everything that is wrong in one error and cha
   }
 }
 
-TEST_CASE("a load that is not strict takes each name that is there and keeps the others' numbers", "[layers][state]") {
+TEST_CASE("a load that is not strict loads the names that exist and leaves the others unchanged", "[layers][state]") {
   for (const Kind& kind : kKinds) {
     Generator random(4);
     const Arrays old_state = draw_state(random, kind.shapes), new_state = draw_state(random, kind.shapes);
@@ -340,7 +331,7 @@ TEST_CASE("a load that is not strict takes each name that is there and keeps the
   }
 }
 
-TEST_CASE("each layer of a stack may spell its projections apart or together", "[layers][state]") {
+TEST_CASE("each layer of a stack may have separate or packed projections", "[layers][state]") {
   Generator random(5);
   const Arrays state = draw_state(random, kStack);
   const AnyLayer together = encoder({.d_model = 6, .nhead = 2, .dim_feedforward = 8, .num_layers = 2, .final_norm = true}),
@@ -357,7 +348,7 @@ TEST_CASE("each layer of a stack may spell its projections apart or together", "
   }
   together.load(state, true);
   apart.load(mixed, true);
-  CHECK(apart.state() == state);  // given back in torch's form
+  CHECK(apart.state() == state);
   CHECK_THAT(apart.output(), HasBitsOf(together.output()));
 
   Arrays part = mixed;
@@ -367,7 +358,7 @@ TEST_CASE("each layer of a stack may spell its projections apart or together", "
   CHECK(apart.state() == state);
 }
 
-TEST_CASE("a state without the prefix of the layer around it is MISMATCH", "[layers][state][errors]") {
+TEST_CASE("a state without the enclosing layer's prefix is a MISMATCH error", "[layers][state][errors]") {
   Generator random(6);
   const Arrays of_layer = draw_state(random, kLayer);
   const Mismatch found = mismatch_of(encoder({.d_model = 6, .nhead = 2, .dim_feedforward = 8, .num_layers = 1}), of_layer, true);
@@ -376,7 +367,7 @@ TEST_CASE("a state without the prefix of the layer around it is MISMATCH", "[lay
   CHECK(found.missing.front() == "layers.0." + found.unexpected.front());
 }
 
-TEST_CASE("a layer copies its numbers: neither a state given nor one taken stays tied to it", "[layers][state]") {
+TEST_CASE("a layer copies its numbers: loaded and returned states are independent of it", "[layers][state]") {
   Generator random(7);
   TransformerEncoderLayer layer({.d_model = 6, .nhead = 2, .dim_feedforward = 8});
   StateDict state = state_of(draw_state(random, kLayer));
@@ -388,9 +379,6 @@ TEST_CASE("a layer copies its numbers: neither a state given nor one taken stays
   CHECK_THAT(forward(layer, input(6)).output, HasBitsOf(before));
 }
 
-// ---- initialisation
-
-/// What the numbers of one parameter are drawn from.
 struct Distribution {
   enum class Law { zero, one, uniform, normal } law;
   double deviation = 0;
@@ -400,7 +388,6 @@ Distribution uniform(double bound) { return {Distribution::Law::uniform, bound /
 Distribution normal(double deviation) { return {Distribution::Law::normal, deviation}; }
 constexpr Distribution kZero{Distribution::Law::zero}, kOne{Distribution::Law::one};
 
-/// Mean, variance, fourth moment and, of uniform numbers, bounds of `count` values from `first`, each within five standard errors.
 void check_moments(const Array& x, std::size_t first, std::size_t count, const Distribution& expected) {
   REQUIRE(count >= 64);
   const auto begin = x.data.begin() + static_cast<std::ptrdiff_t>(first), end = begin + static_cast<std::ptrdiff_t>(count);
@@ -447,12 +434,11 @@ Expectation prefixed(const std::string& prefix, const Expectation& expectation) 
   return all;
 }
 
-TEST_CASE("new layers are drawn from the distributions of torch's constructors", "[layers][init]") {
+TEST_CASE("new layers have the distributions of torch's constructors", "[layers][init]") {
   const double e = kE, f = kF, root = 1 / std::sqrt(e);
   const Expectation attention_part{
       {"in_proj_weight", uniform(std::sqrt(6 / (e + 3 * e)))}, {"in_proj_bias", kZero}, {"out_proj.weight", uniform(root)}, {"out_proj.bias", kZero}};
   Expectation layer = prefixed("self_attn.", attention_part);
-  // An nn.Linear has its bias drawn as its weight.
   layer.insert({{"linear1.weight", uniform(root)},
                 {"linear1.bias", uniform(root)},
                 {"linear_gate.weight", uniform(root)},
@@ -482,7 +468,6 @@ TEST_CASE("new layers are drawn from the distributions of torch's constructors",
         state(classifier({.d_model = kE, .nhead = 4, .dim_feedforward = kF, .gated = true, .num_layers = 2, .final_norm = true, .num_classes = kC})),
         stack);
     check_distributions(state(embedding({.num_embeddings = kN, .embedding_dim = kE})), {{"weight", normal(1)}});
-    // Heads of their own widths: each projection has its own fans.
     check_distributions(
         state(attention({.embed_dim = kE, .num_heads = 4, .num_key_value_heads = 2, .kdim = 96, .head_dim = 32, .value_head_dim = 40})),
         {{"q_proj.weight", uniform(std::sqrt(6 / (e + 128)))},
@@ -496,7 +481,7 @@ TEST_CASE("new layers are drawn from the distributions of torch's constructors",
   }
 }
 
-TEST_CASE("named schemes draw every weight by the fans of its projection and leave biases zero", "[layers][init]") {
+TEST_CASE("named schemes draw each weight by the fans of its projection and set biases to zero", "[layers][init]") {
   struct Case {
     InitScheme scheme;
     std::function<Distribution(double in, double out)> draw;
@@ -514,7 +499,6 @@ TEST_CASE("named schemes draw every weight by the fans of its projection and lea
       const auto draw = [&](double in, double out) { return std == 0.02 ? c.draw(in, out) : normal(std); };
       const InitOptions options{.scheme = c.scheme, .seed = 4, .std = std};
       const auto state = [&](const AnyLayer& module) {
-        // Numbers from before must all be gone.
         Generator random(1);
         module.load(draw_state(random, module.shapes()), true);
         module.initialize(options);
@@ -552,7 +536,7 @@ TEST_CASE("named schemes draw every weight by the fans of its projection and lea
     }
 }
 
-TEST_CASE("a seed gives the same weights again, another seed others, and every parameter has numbers of its own", "[layers][init]") {
+TEST_CASE("a seed gives the same weights again, another seed gives others, and all parameters differ", "[layers][init]") {
   for (const Kind& kind : kKinds) {
     INFO(kind.name);
     const AnyLayer layer = kind.make();
@@ -573,9 +557,8 @@ TEST_CASE("a seed gives the same weights again, another seed others, and every p
       CHECK((array == two.at(name)) == constant);
       CHECK((array == high.at(name)) == constant);
       if (constant) continue;
-      // The same law for all weights: no two start alike.
       const Array& normal = normals.at(name);
-      if (normal.data[0] == 0) continue;  // a bias
+      if (normal.data[0] == 0) continue;
       ++drawn;
       firsts.insert(normal.data[0]);
     }
@@ -583,7 +566,7 @@ TEST_CASE("a seed gives the same weights again, another seed others, and every p
   }
 }
 
-TEST_CASE("options of the initialisation that cannot work change nothing", "[layers][init][errors]") {
+TEST_CASE("invalid options of the initialization change nothing", "[layers][init][errors]") {
   for (const Kind& kind : kKinds) {
     INFO(kind.name);
     const AnyLayer layer = kind.make();
@@ -594,15 +577,13 @@ TEST_CASE("options of the initialisation that cannot work change nothing", "[lay
   }
 }
 
-// ---- training
-
-TEST_CASE("training outlives a load and an initialisation, which leave its step alone", "[layers][dropout]") {
+TEST_CASE("training mode and its step survive a load and an initialization", "[layers][dropout]") {
   for (const Kind& kind : kKinds) {
-    if (std::string(kind.name) == "Embedding") continue;  // has no dropout
+    if (std::string(kind.name) == "Embedding") continue;
     INFO(kind.name);
     Generator random(8);
     const Arrays state = draw_state(random, kind.shapes);
-    const bool drops = std::string(kind.name).starts_with("Transformer");  // 0.1 by default; attention alone 0
+    const bool drops = std::string(kind.name).starts_with("Transformer");
     const AnyLayer layer = kind.make(), other = kind.make();
     layer.load(state, true);
     const Array still = layer.output();
@@ -619,7 +600,7 @@ TEST_CASE("training outlives a load and an initialisation, which leave its step 
     CHECK_THAT(layer.output(), HasBitsOf(first));
     CHECK_THROWS(layer.load({}, true));
     layer.load(state, true);
-    CHECK_THAT(layer.output(), HasBitsOf(second));  // step 1, in training still
+    CHECK_THAT(layer.output(), HasBitsOf(second));
     other.train({.seed = 3});
     other.initialize({.seed = 9});
     other.load(state, true);
@@ -631,7 +612,6 @@ TEST_CASE("training outlives a load and an initialisation, which leave its step 
   }
 }
 
-/// Threads of the user's, each with inputs of its own, forward one layer at once.
 template <class Layer>
 void check_shared(const char* name, const Layer& layer) {
   Generator random(9);
@@ -657,7 +637,7 @@ void check_shared(const char* name, const Layer& layer) {
   set_num_threads(1);
 }
 
-TEST_CASE("users' threads may forward one layer at the same time", "[layers][threads]") {
+TEST_CASE("several user threads may forward one layer at the same time", "[layers][threads]") {
   Generator random(8);
   check_shared("MultiHeadAttention", drawn_layer<MultiHeadAttention>(random, MultiHeadAttentionOptions{.embed_dim = 24, .num_heads = 3}));
   check_shared("TransformerEncoderLayer",
@@ -670,7 +650,7 @@ TEST_CASE("users' threads may forward one layer at the same time", "[layers][thr
                                .d_model = 24, .nhead = 3, .dim_feedforward = 40, .num_layers = 1, .num_classes = 4, .pooling = Pooling::mean}));
 }
 
-TEST_CASE("a layer that was moved gives the same bits", "[layers][properties]") {
+TEST_CASE("a moved layer gives the same bits", "[layers][properties]") {
   Generator random(10);
   const Array x = random.normal({2, 9, 8});
   auto layer = drawn_layer<TransformerEncoderLayer>(random, TransformerEncoderLayerOptions{.d_model = 8, .nhead = 2, .dim_feedforward = 12});
@@ -684,9 +664,7 @@ TEST_CASE("a layer that was moved gives the same bits", "[layers][properties]") 
   CHECK_THAT(forward(assigned, x).output, HasBitsOf(expected));
 }
 
-// ---- int8
-
-/// Weights by their own definition: the nearest multiples of max|w| / 127 of a row.
+/// Weights by definition: the nearest multiples of max|w| / 127 of a row.
 Int8Weight nearest_int8(const Array& weight) {
   const auto rows = static_cast<std::size_t>(weight.dims[0]), width = static_cast<std::size_t>(weight.dims[1]);
   Int8Weight expected{{}, {}, weight.dims};
@@ -701,7 +679,7 @@ Int8Weight nearest_int8(const Array& weight) {
   return expected;
 }
 
-TEST_CASE("quantize() makes every weight of two dimensions int8, and leaves the others", "[layers][int8]") {
+TEST_CASE("quantize() converts every two-dimensional weight to int8 and leaves the others unchanged", "[layers][int8]") {
   for (const Kind& kind : kKinds) {
     INFO(kind.name);
     const AnyLayer layer = kind.make();
@@ -740,7 +718,8 @@ TEST_CASE("quantize() makes every weight of two dimensions int8, and leaves the 
       most = std::max(most, std::abs(output.data[i]));
       apart = std::max(apart, std::abs(output.data[i] - quantized.data[i]));
     }
-    // Weights and rows of activations keep about 1/254 and 1/510 of their largest number, through six products at most.
+    // Weights and activations have relative errors of 1/254 and 1/510 of their row's maximum, in at most six
+    // products.
     CHECK(apart > 0);
     CHECK(apart < most / 10);
 
@@ -750,7 +729,7 @@ TEST_CASE("quantize() makes every weight of two dimensions int8, and leaves the 
   }
 }
 
-TEST_CASE("what was quantized is float32 again with new weights", "[layers][int8]") {
+TEST_CASE("a quantized layer is float32 again after new weights", "[layers][int8]") {
   for (const Kind& kind : kKinds) {
     INFO(kind.name);
     const AnyLayer layer = kind.make();
@@ -771,13 +750,13 @@ TEST_CASE("what was quantized is float32 again with new weights", "[layers][int8
     CHECK_THAT(layer.output(), HasBitsOf(drawn));
     layer.quantize();
     const Arrays rounded = layer.state();
-    layer.load({}, false);  // nothing new: float32 of what int8 was
+    layer.load({}, false);
     CHECK(layer.int8_state().empty());
     for (const auto& [name, array] : layer.state()) CHECK_THAT(array, HasBitsOf(rounded.at(name)));
   }
 }
 
-TEST_CASE("a weight without scale is refused, and the layer stays as it was", "[layers][int8]") {
+TEST_CASE("a weight without a valid scale is refused, and the layer stays unchanged", "[layers][int8]") {
   for (const Kind& kind : kKinds)
     for (const float value : {kNaN, kInfinity, -kInfinity})
       for (const auto& [name, shape] : kind.shapes) {

@@ -1,4 +1,3 @@
-// What a layer of attention gives back, and what a layer keeps for that.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
@@ -29,7 +28,7 @@ std::map<std::string, Array> draw_state(Generator& random, const MultiHeadAttent
   return state;
 }
 
-TEST_CASE("gradients of multi-head attention, of its parameters and of all between are those of torch.autograd", "[goldens][backward][layers]") {
+TEST_CASE("gradients of multi-head attention, its parameters and intermediates agree with torch.autograd", "[goldens][backward][layers]") {
   const GoldenFile file = read_golden(testdata("layers_backward.safetensors")), forwards = read_golden(testdata("multi_head_attention.safetensors"));
   const auto cases_of = [](const GoldenFile& from) { return nlohmann::json::parse(from.metadata.at("cases").get<std::string>()); };
   const nlohmann::json own_cases = cases_of(file), forward_cases = cases_of(forwards);
@@ -64,7 +63,6 @@ TEST_CASE("gradients of multi-head attention, of its parameters and of all betwe
   CHECK(count >= 120);
 }
 
-/// Everything that torch's module has not.
 struct Everything {
   MultiHeadAttentionOptions options{.embed_dim = 10,
                                     .num_heads = 4,
@@ -97,7 +95,7 @@ struct Everything {
   }
 };
 
-TEST_CASE("with rotary, softcap, window and dropout a gradient is the slope of the output along any direction", "[backward][layers]") {
+TEST_CASE("with rotary, softcap, window and dropout, a gradient is the slope in any direction", "[backward][layers]") {
   Everything of;
   of.loss(of.query, of.key, of.value, of.state);
   const Gradients gradients = backward(of.layer, of.grad);
@@ -121,7 +119,7 @@ TEST_CASE("with rotary, softcap, window and dropout a gradient is the slope of t
       for (const auto& [parameter, array] : of.state) weights.emplace(parameter, moved.at("state." + parameter));
       values[side] = of.loss(moved.at("grad_query"), moved.at("grad_key"), moved.at("grad_value"), weights);
     }
-    // Rounding of some 100 terms of the loss, divided by the step, and the third derivative.
+    // Rounding of about 100 terms of the loss, divided by the step, and the third derivative.
     CHECK(std::abs((values[0] - values[1]) / (2.0 * static_cast<double>(kStep)) - slope) < 5e-3 * (size + 1));
   }
 }
@@ -144,7 +142,7 @@ TEST_CASE("gradients of multi-head attention have the same bits on any number of
   }
 }
 
-TEST_CASE("a batch's gradients of inputs are those of each of its parts alone", "[backward][layers]") {
+TEST_CASE("gradients of inputs in a batch are those of each entry alone", "[backward][layers]") {
   Generator random(2);
   MultiHeadAttention layer({.embed_dim = 12, .num_heads = 3, .add_zero_attn = true});
   const Array x = random.normal({3, 70, 12}), grad = random.normal({3, 70, 12});
@@ -156,7 +154,7 @@ TEST_CASE("a batch's gradients of inputs are those of each of its parts alone", 
   }
 }
 
-TEST_CASE("what padding holds, NaN included, reaches no gradient of a layer", "[backward][layers]") {
+TEST_CASE("the contents of padding, even NaN, do not affect any gradient of a layer", "[backward][layers]") {
   Generator random(3);
   for (const bool rotary : {false, true}) {
     MultiHeadAttention layer({.embed_dim = 12, .num_heads = 3, .rotary = rotary ? std::optional(RotaryOptions{}) : std::nullopt});
@@ -178,7 +176,7 @@ TEST_CASE("what padding holds, NaN included, reaches no gradient of a layer", "[
   }
 }
 
-TEST_CASE("three inputs have a gradient each, and one that stands for all three has their sum", "[backward][layers]") {
+TEST_CASE("query, key and value have separate gradients, and a single input for all three has their sum", "[backward][layers]") {
   Generator random(4);
   MultiHeadAttention layer({.embed_dim = 8, .num_heads = 2});
   const Array x = random.normal({2, 5, 8}), grad = random.normal({2, 5, 8});
@@ -191,7 +189,6 @@ TEST_CASE("three inputs have a gradient each, and one that stands for all three 
   for (const char* name : {"grad_key", "grad_value"})
     for (std::size_t i = 0; i < sum.data.size(); ++i) sum.data[i] += three.at(name).data[i];
   CHECK_THAT(one.at("grad_query"), HasBitsOf(sum));
-  // Both backwards were of one forward's numbers: the parameters have twice the gradient.
   for (const auto& [name, gradient] : one) {
     if (!name.starts_with("state.")) continue;
     Array twice = gradient;
@@ -216,7 +213,7 @@ TEST_CASE("inputs without rows have gradients without rows", "[backward][layers]
   }
 }
 
-TEST_CASE("a forward that keeps gives the bits of one that does not, and so does train mode", "[backward][layers]") {
+TEST_CASE("storing values for backward does not change the bits of a forward, nor does train mode", "[backward][layers]") {
   Everything of;
   of.layer.load_state_dict(state_of(of.state));
   AttentionOptions plain = of.call;
@@ -231,7 +228,7 @@ TEST_CASE("a forward that keeps gives the bits of one that does not, and so does
   check_same(backward(of.layer, of.grad), gradients);
 }
 
-TEST_CASE("a backward without its forward, twice, or after weights changed is an error that changes nothing", "[backward][layers]") {
+TEST_CASE("a backward without a forward, twice, or after weights changed fails and changes nothing", "[backward][layers]") {
   Generator random(5);
   MultiHeadAttention layer({.embed_dim = 8, .num_heads = 2});
   const Array x = random.normal({2, 5, 8}), grad = random.normal({2, 5, 8});

@@ -64,7 +64,6 @@ Array joined(const std::vector<Array>& parts) {
   return all;
 }
 
-/// As torch's state_dict() gives them.
 Arrays torch_state(const ReferenceWeights& w, const Config& c) {
   Arrays state;
   if (c.kdim.value_or(c.E) == c.E && c.vdim.value_or(c.E) == c.E)
@@ -77,7 +76,6 @@ Arrays torch_state(const ReferenceWeights& w, const Config& c) {
   return state;
 }
 
-/// One module per projection, as Hugging Face's models have them.
 Arrays separate_state(const ReferenceWeights& w, const Config& c) {
   Arrays state{{"q_proj.weight", w.query}, {"k_proj.weight", w.key}, {"v_proj.weight", w.value}};
   if (c.bias) state["q_proj.bias"] = w.query_bias, state["k_proj.bias"] = w.key_bias, state["v_proj.bias"] = w.value_bias;
@@ -139,7 +137,7 @@ TEST_CASE("multi-head attention agrees with the float64 reference in every inter
       const MultiHeadAttention layer = layer_of(config, weights);
       AttentionOptions asked{.need_weights = true, .trace = kWholeTrace};
       AttentionCase call = c;
-      call.scale.reset();  // the layer has it
+      call.scale.reset();
       const Result result = forward(layer, call, asked);
       const ReferenceMultiHeadAttention expected = reference_multi_head_attention(c, config.H, weights);
       CHECK_THAT(result.output, IsCloseTo(expected.output));
@@ -166,7 +164,6 @@ TEST_CASE("multi-head attention agrees with the float64 reference in every inter
       CHECK_THAT(result.trace.at(TraceName::output), HasBitsOf(result.output));
       CHECK_THAT(result.trace.at(TraceName::weights), HasBitsOf(*result.weights));
 
-      // The same bits, whatever else is asked for.
       CHECK_THAT(forward(layer, call).output, HasBitsOf(result.output));
       const Result averaged = forward(layer, call, {.need_weights = true, .average_weights = true});
       CHECK_THAT(averaged.output, HasBitsOf(result.output));
@@ -183,7 +180,7 @@ TEST_CASE("key and value default to query", "[layers]") {
   CHECK_THAT(forward(layer, x).output, HasBitsOf(forward(layer, x, x, x).output));
 }
 
-TEST_CASE("rank 2 means one batch entry, and nothing has a batch dimension then", "[layers]") {
+TEST_CASE("inputs of rank 2 are one batch entry, and the results have no batch dimension", "[layers]") {
   Generator random(2);
   const MultiHeadAttention layer = layer_of(kUsual, draw_weights(random, kUsual));
   const Array x = random.normal({1, 5, 12}), memory = random.normal({1, 7, 12});
@@ -203,7 +200,7 @@ TEST_CASE("rank 2 means one batch entry, and nothing has a batch dimension then"
   CHECK(forward(layer, slice(x, 0), slice(memory, 0), slice(memory, 0), asked).weights->dims == Shape{1, 5, 7});
 }
 
-TEST_CASE("a call's own scale goes before the layer's", "[layers]") {
+TEST_CASE("the scale of a call overrides that of the layer", "[layers]") {
   Generator random(3);
   Config config = kUsual;
   const ReferenceWeights weights = draw_weights(random, config);
@@ -215,7 +212,7 @@ TEST_CASE("a call's own scale goes before the layer's", "[layers]") {
   CHECK_THAT(forward(scaled, x).output, !HasBitsOf(plain));
 }
 
-TEST_CASE("without an output projection the output is the heads side by side", "[layers]") {
+TEST_CASE("without an output projection, the output is the concatenation of heads", "[layers]") {
   Generator random(4);
   Config config = kUsual;
   const ReferenceWeights weights = draw_weights(random, config);
@@ -227,7 +224,7 @@ TEST_CASE("without an output projection the output is the heads side by side", "
   CHECK_THAT(result.trace.at(TraceName::merged), HasBitsOf(merged));
 }
 
-TEST_CASE("several heads are single heads side by side, bit for bit", "[layers][properties]") {
+TEST_CASE("several heads are the concatenation of single heads, bit for bit", "[layers][properties]") {
   for (const Config& base : {Config{12, 3, {}, {}, true, false}, Config{40, 5, 9, 17, true, false}, Config{32, 32, {}, {}, false, false}}) {
     Generator random(5);
     const ReferenceWeights weights = draw_weights(random, base);
@@ -238,7 +235,6 @@ TEST_CASE("several heads are single heads side by side, bit for bit", "[layers][
     const Result all =
         forward(layer_of(base, weights), c, {.need_weights = true, .trace = {TraceName::context, TraceName::q, TraceName::k, TraceName::v}});
     for (std::int64_t h = 0; h < base.H; ++h) {
-      // Head h by hand: its rows of each projection, then attention alone.
       std::vector<std::int64_t> rows;
       for (std::int64_t d = 0; d < D; ++d) rows.push_back(h * D + d);
       const auto project = [&](const Array& x, const Array& weight, const Array& bias) {
@@ -289,7 +285,7 @@ TEST_CASE("a sentence gives the same bits alone as in a padded batch", "[layers]
   }
 }
 
-TEST_CASE("a layer without keys or queries gives its output bias or nothing", "[layers]") {
+TEST_CASE("a layer without keys gives its output bias, and without queries an empty result", "[layers]") {
   Generator random(7);
   const ReferenceWeights weights = draw_weights(random, kUsual);
   const MultiHeadAttention layer = layer_of(kUsual, weights);
@@ -303,9 +299,6 @@ TEST_CASE("a layer without keys or queries gives its output bias or nothing", "[
   CHECK(forward(layer, Array({0, 3, 12}), {.need_weights = true}).weights->dims == Shape{0, 3, 3, 3});
 }
 
-// ---- learned and zero keys, grouped heads, widths of their own
-
-/// A layer with numbers for every parameter; options say which.
 MultiHeadAttention drawn(Generator& random, const MultiHeadAttentionOptions& options, Arrays* state = nullptr) {
   MultiHeadAttention layer(options);
   Arrays numbers;
@@ -315,14 +308,13 @@ MultiHeadAttention drawn(Generator& random, const MultiHeadAttentionOptions& opt
   return layer;
 }
 
-/// x (B,S,width) with a row behind each entry.
 Array appended(const Array& x, const Array& row) {
   std::vector<Array> entries;
   for (std::int64_t b = 0; b < x.dims[0]; ++b) entries.push_back(joined({slice(x, b), reshaped(row, {1, x.dims[2]})}));
   return stack(entries);
 }
 
-TEST_CASE("a learned key and a zero key are rows behind the projected ones that no mask hides, bit for bit", "[layers][properties]") {
+TEST_CASE("learned and zero keys are rows after the projected ones that no mask hides, bit for bit", "[layers][properties]") {
   std::uint64_t seed = 900;
   for (const bool bias_kv : {false, true})
     for (const bool zero : {false, true})
@@ -347,7 +339,6 @@ TEST_CASE("a learned key and a zero key are rows behind the projected ones that 
         CHECK(result.weights->dims == Shape{B, 3, L, S + extra});
         CHECK(result.trace.at(TraceName::k_proj).dims == Shape{B, S, 6});
 
-        // By hand: projections, rows behind them, heads split, and one mask that says all.
         const auto project = [&](const Array& x, std::int64_t part) {
           std::vector<std::int64_t> rows{part * 6, part * 6 + 1, part * 6 + 2, part * 6 + 3, part * 6 + 4, part * 6 + 5};
           const Array bias = reshaped(take(reshaped(state.at("in_proj_bias"), {18, 1}), rows), {6});
@@ -384,7 +375,7 @@ TEST_CASE("a learned key and a zero key are rows behind the projected ones that 
       }
 }
 
-TEST_CASE("fewer key and value heads are those heads repeated, bit for bit", "[layers][properties]") {
+TEST_CASE("fewer key and value heads equal repeated heads, bit for bit", "[layers][properties]") {
   std::uint64_t seed = 950;
   for (const auto& [H, Hkv] : {std::pair{4, 2}, std::pair{4, 1}, std::pair{6, 3}, std::pair{3, 3}})
     for (const bool rows : {false, true}) {
@@ -421,9 +412,7 @@ TEST_CASE("fewer key and value heads are those heads repeated, bit for bit", "[l
     }
 }
 
-// ---- state
-
-TEST_CASE("a state dictionary comes back with the same names and bits, in torch's form", "[layers][state]") {
+TEST_CASE("a state dictionary is returned with the same names and bits, in torch's form", "[layers][state]") {
   std::uint64_t seed = 200;
   for (const Config& config : kConfigs) {
     Generator random(++seed);
@@ -434,7 +423,6 @@ TEST_CASE("a state dictionary comes back with the same names and bits, in torch'
     layer.load_state_dict(state_of(state));
     CHECK(arrays_of(layer.state_dict()) == state);
 
-    // The other form sets the same parameters.
     MultiHeadAttention separate(options(config));
     separate.load_state_dict(state_of(separate_state(weights, config)));
     CHECK(arrays_of(separate.state_dict()) == state);
@@ -451,7 +439,6 @@ TEST_CASE("a state dictionary comes back with the same names and bits, in torch'
   }
 }
 
-/// The three lists of a MISMATCH and the message, which has to name all of them.
 struct Mismatch {
   Names missing, unexpected, mis_shaped;
   bool operator==(const Mismatch&) const = default;
@@ -500,12 +487,11 @@ TEST_CASE("a strict load lists every missing, unexpected and mis-shaped name in 
   CHECK_THAT(forward(layer, x).output, HasBitsOf(before));
 
   CHECK(mismatch_of(layer, {}, true) == Mismatch{{"in_proj_bias", "in_proj_weight", "out_proj.bias", "out_proj.weight"}, {}, {}});
-  // Shapes are never lenient.
   CHECK(mismatch_of(layer, bad, false) == Mismatch{{}, {}, all.mis_shaped});
   CHECK(arrays_of(layer.state_dict()) == good);
 }
 
-TEST_CASE("a strict load of separate projections speaks of the names of that form", "[layers][state][errors]") {
+TEST_CASE("a strict load of separate projections reports the names of that form", "[layers][state][errors]") {
   Generator random(9);
   const ReferenceWeights weights = draw_weights(random, kUsual);
   MultiHeadAttention layer(options(kUsual));
@@ -516,7 +502,6 @@ TEST_CASE("a strict load of separate projections speaks of the names of that for
   bad["q_proj.weight"] = Array({12, 11});
   CHECK(mismatch_of(layer, bad, true) ==
         Mismatch{{"k_proj.weight", "v_proj.bias"}, {"in_proj_weight"}, {"q_proj.weight has shape (12,11), expected (12,12)"}});
-  // Other kinds of layers refuse each other's forms.
   const Config wide{12, 3, 7, {}};
   MultiHeadAttention other(options(wide));
   CHECK(mismatch_of(other, torch_state(weights, kUsual), true) ==
@@ -529,7 +514,7 @@ TEST_CASE("a strict load of separate projections speaks of the names of that for
   CHECK(mismatch_of(bare, torch_state(weights, kUsual), true) == Mismatch{{}, {"out_proj.bias", "out_proj.weight"}, {}});
 }
 
-TEST_CASE("a load that is not strict takes what fits and keeps the rest", "[layers][state]") {
+TEST_CASE("a load that is not strict loads the names that fit and keeps the rest", "[layers][state]") {
   Generator random(10);
   const ReferenceWeights old_weights = draw_weights(random, kUsual), new_weights = draw_weights(random, kUsual);
   const Arrays old_state = torch_state(old_weights, kUsual), new_state = torch_state(new_weights, kUsual);
@@ -543,7 +528,6 @@ TEST_CASE("a load that is not strict takes what fits and keeps the rest", "[laye
     layer.load_state_dict(state_of(part), false);
     CHECK(arrays_of(layer.state_dict()) == expected);
   }
-  // One projection of three.
   MultiHeadAttention layer(options(kUsual));
   layer.load_state_dict(state_of(old_state));
   ReferenceWeights mixed = old_weights;
@@ -552,8 +536,6 @@ TEST_CASE("a load that is not strict takes what fits and keeps the rest", "[laye
   layer.load_state_dict(state_of({{"k_proj.weight", new_weights.key}, {"v_proj.bias", new_weights.value_bias}}), false);
   CHECK(arrays_of(layer.state_dict()) == torch_state(mixed, kUsual));
 }
-
-// ---- initialisation
 
 double largest(const std::vector<float>& values, std::size_t first, std::size_t count) {
   double most = 0;
@@ -567,14 +549,14 @@ double mean_square(const std::vector<float>& values, std::size_t first, std::siz
   return sum / static_cast<double>(count);
 }
 
-TEST_CASE("a new layer has the weights that torch's constructor would draw, from seed 0", "[layers][init]") {
+TEST_CASE("a new layer has the distribution of torch's constructor, with seed 0", "[layers][init]") {
   const MultiHeadAttention layer({.embed_dim = 64, .num_heads = 4});
   MultiHeadAttention again({.embed_dim = 64, .num_heads = 4});
   const Arrays state = arrays_of(layer.state_dict());
   CHECK(arrays_of(again.state_dict()) == state);
   again.initialize();
   CHECK(arrays_of(again.state_dict()) == state);
-  // Xavier over the packed (3E,E): fan_in E, fan_out 3E. The output projection is an nn.Linear.
+  // Xavier for the packed (3E,E): fan_in E, fan_out 3E. The output projection is an nn.Linear.
   const double packed = std::sqrt(6.0 / (64 + 192)), linear = 1 / std::sqrt(64.0);
   const std::vector<float>& in = state.at("in_proj_weight").data;
   CHECK((largest(in, 0, in.size()) <= packed && largest(in, 0, in.size()) > 0.999 * packed));
@@ -593,7 +575,7 @@ TEST_CASE("a new layer has the weights that torch's constructor would draw, from
   }
 }
 
-TEST_CASE("named schemes take the fans of each projection and zero biases", "[layers][init]") {
+TEST_CASE("named schemes use the fans of each projection and zero biases", "[layers][init]") {
   struct Case {
     const char* name;
     InitScheme scheme;
@@ -611,12 +593,12 @@ TEST_CASE("named schemes take the fans of each projection and zero biases", "[la
       Generator random(1);
       Arrays before = arrays_of(layer.state_dict());
       for (auto& [name, array] : before) array = random.normal(array.dims);
-      layer.load_state_dict(state_of(before));  // biases must become zero again
+      layer.load_state_dict(state_of(before));
       layer.initialize({.scheme = c.scheme, .seed = 5});
       const Arrays state = arrays_of(layer.state_dict());
       const auto check = [&](const std::string& name, std::size_t first, std::size_t count, double in) {
         INFO(c.name << ", " << name << " from " << first << ", fan_in " << in);
-        // Five standard errors of a normal distribution's variance.
+        // Five standard errors of the variance of a normal distribution.
         CHECK(std::abs(mean_square(state.at(name).data, first, count) / c.variance(in, 64) - 1) < 5 * std::sqrt(2.0 / static_cast<double>(count)));
       };
       if (packed) {
@@ -632,7 +614,7 @@ TEST_CASE("named schemes take the fans of each projection and zero biases", "[la
     }
 }
 
-TEST_CASE("initialisation is reproducible from its seed, and every parameter has numbers of its own", "[layers][init]") {
+TEST_CASE("initialization is reproducible from its seed, and all parameters differ", "[layers][init]") {
   MultiHeadAttention layer({.embed_dim = 16, .num_heads = 2, .kdim = 8});
   const auto draw = [&](std::uint64_t seed) {
     layer.initialize({.scheme = InitScheme::normal, .seed = seed});
@@ -645,9 +627,7 @@ TEST_CASE("initialisation is reproducible from its seed, and every parameter has
   CHECK(one.at("q_proj_weight") != one.at("out_proj.weight"));
 }
 
-// ---- errors
-
-TEST_CASE("options that cannot work are CONFIG", "[layers][errors]") {
+TEST_CASE("invalid options are CONFIG errors", "[layers][errors]") {
   struct Case {
     MultiHeadAttentionOptions options;
     ExpectedError expected;
@@ -679,7 +659,7 @@ TEST_CASE("options that cannot work are CONFIG", "[layers][errors]") {
   }
 }
 
-TEST_CASE("every misuse of forward is a typed error that says what was expected, and the next call works", "[layers][errors]") {
+TEST_CASE("every misuse of forward is a typed error with the expected value, and the next call works", "[layers][errors]") {
   Generator random(11);
   const Config config{12, 3, 7, 9};
   const MultiHeadAttention layer = layer_of(config, draw_weights(random, config));
@@ -730,12 +710,12 @@ TEST_CASE("every misuse of forward is a typed error that says what was expected,
   }
 }
 
-TEST_CASE("key and value of other widths have to be given", "[layers][errors]") {
+TEST_CASE("key and value are required if their widths differ from the query's", "[layers][errors]") {
   const MultiHeadAttention layer({.embed_dim = 12, .num_heads = 3, .kdim = 7});
   check_error({ErrorCode::shape, kOp, "key", {"(2,4,12)", "(B,S,7)"}}, [&] { forward(layer, Array({2, 4, 12})); });
 }
 
-TEST_CASE("a standard deviation that is none is CONFIG and leaves the weights as they are", "[layers][init][errors]") {
+TEST_CASE("an invalid standard deviation is a CONFIG error and leaves the weights unchanged", "[layers][init][errors]") {
   MultiHeadAttention layer({.embed_dim = 8, .num_heads = 2});
   const Arrays before = arrays_of(layer.state_dict());
   for (const double std : {-1e-9, -1.0, 1.1e37, static_cast<double>(kNaN), static_cast<double>(kInfinity)})

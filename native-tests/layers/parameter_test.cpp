@@ -1,4 +1,3 @@
-// Weights that come piece by piece lie where weights lie that come at once.
 #include "attn/layers/parameter.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -15,9 +14,8 @@ std::span<const float> part(const std::vector<float>& values, std::size_t first,
   return std::span(values).subspan(first, std::min(size, values.size() - first));
 }
 
-TEST_CASE("a linear map whose rows come in pieces is the one made at once", "[layers]") {
+TEST_CASE("a linear map whose rows are set in pieces equals one that is set at once", "[layers]") {
   Generator random(1);
-  // Around the widths of panels.
   for (const std::int64_t out : {1, 7, 8, 9, 15, 16, 17, 31, 33, 70})
     for (const std::int64_t in : {1, 3, 8, 17}) {
       INFO(out << " by " << in);
@@ -57,7 +55,7 @@ TEST_CASE("a linear map whose rows come in pieces is the one made at once", "[la
     }
 }
 
-TEST_CASE("a table whose rows come in pieces", "[layers]") {
+TEST_CASE("an embedding whose rows are set in pieces equals one that is set at once", "[layers]") {
   Generator random(2);
   const Array table = random.normal({5, 7});
   std::vector<float> values;

@@ -20,7 +20,6 @@ TransformerClassifierOptions small(Pooling pooling) {
   return {.d_model = 6, .nhead = 2, .dim_feedforward = 8, .num_layers = 2, .final_norm = true, .num_classes = 3, .pooling = pooling};
 }
 
-/// Which positions of a (B,L) mask are no padding.
 std::vector<bool> kept_by(const MaskInput& mask) {
   std::vector<bool> kept;
   for (const float value : mask.data.data)
@@ -28,7 +27,7 @@ std::vector<bool> kept_by(const MaskInput& mask) {
   return kept;
 }
 
-/// x (B,L,E) -> (B,E) in float64; of sequences that are all padding what the policy says.
+/// x (B,L,E) -> (B,E) in float64; sequences of padding alone follow the policy.
 Estimate reference_pool(const Array& x, Pooling pooling, std::vector<bool> kept, FullyMasked policy) {
   const std::int64_t B = x.dims[0], L = x.dims[1], E = x.dims[2];
   Estimate pooled({B, E});
@@ -57,7 +56,7 @@ Estimate reference_pool(const Array& x, Pooling pooling, std::vector<bool> kept,
   return pooled;
 }
 
-TEST_CASE("logits are the linear map of the pooled output, padding left out, for every pooling, kind of mask and policy", "[layers]") {
+TEST_CASE("logits are the linear map of the pooled output without padding, for every pooling, kind of mask and policy", "[layers]") {
   std::uint64_t seed = 100;
   for (const Pooling pooling : kPoolings)
     for (const int kind : {-1, 0, 1, 2})
@@ -92,7 +91,7 @@ TEST_CASE("logits are the linear map of the pooled output, padding left out, for
         }
 }
 
-TEST_CASE("a pooled classifier sees nothing of padding, and a mask that hides keys makes none", "[layers][properties]") {
+TEST_CASE("a pooled classifier ignores padding, but positions hidden by `mask` still count", "[layers][properties]") {
   for (const Pooling pooling : kPoolings) {
     Generator random(2);
     INFO("seed 2, " << to_string(pooling));
@@ -108,7 +107,7 @@ TEST_CASE("a pooled classifier sees nothing of padding, and a mask that hides ke
       const Array logits = slice(forward(classifier, padded, options).logits, 1);
       CHECK_THAT(pooling == Pooling::none ? rows_of(logits, 0, 4) : logits, HasBitsOf(alone));
     }
-    // The same keys hidden by `mask` are not seen by queries, but their positions still count.
+    // Queries do not attend to keys hidden by `mask`, but their positions are pooled.
     if (pooling != Pooling::mean && pooling != Pooling::max) continue;
     const Array x = random.normal({1, 9, 6}), allowed({1, 1, 1, 9}, {1, 1, 1, 1, 0, 0, 0, 0, 0});
     const Array hidden = forward(classifier, x, {.mask = mask_of({MaskKind::attend, allowed})}).logits;
@@ -117,7 +116,7 @@ TEST_CASE("a pooled classifier sees nothing of padding, and a mask that hides ke
   }
 }
 
-TEST_CASE("one padding mask may speak for the whole batch", "[layers]") {
+TEST_CASE("one padding mask may apply to the whole batch", "[layers]") {
   for (const Pooling pooling : kPoolings) {
     Generator random(3);
     const auto classifier = drawn_layer<TransformerClassifier>(random, small(pooling));
@@ -131,7 +130,7 @@ TEST_CASE("one padding mask may speak for the whole batch", "[layers]") {
   }
 }
 
-TEST_CASE("a classifier of empty batches and sequences gives logits of the shape due", "[layers]") {
+TEST_CASE("a classifier of empty batches and sequences gives logits of the right shape", "[layers]") {
   for (const Pooling pooling : kPoolings)
     for (const FullyMasked policy : kPolicies) {
       INFO(to_string(pooling) << ", " << attn::test::to_string(policy));
@@ -141,14 +140,13 @@ TEST_CASE("a classifier of empty batches and sequences gives logits of the shape
       CHECK(forward(classifier, Array({0, 5, 6}), {.fully_masked = policy}).logits.dims == (none ? Shape{0, 5, 3} : Shape{0, 3}));
       const Array logits = forward(classifier, Array({2, 0, 6}), {.fully_masked = policy}).logits;
       CHECK(logits.dims == (none ? Shape{2, 0, 3} : Shape{2, 3}));
-      // No position at all pools as all padding does.
       const Array bias = arrays_of(classifier.state_dict()).at("classifier.bias");
       if (!none && policy == FullyMasked::nan) CHECK_THAT(logits, HasBitsOf(Array({2, 3}, kNaN)));
       if (!none && policy != FullyMasked::nan) CHECK_THAT(logits, HasBitsOf(stack({bias, bias})));
     }
 }
 
-TEST_CASE("NaN in a token that counts reaches the logits of its sequence alone", "[layers]") {
+TEST_CASE("NaN in a token reaches only the logits of its sequence", "[layers]") {
   for (const Pooling pooling : {Pooling::mean, Pooling::max}) {
     Generator random(5);
     const auto classifier = drawn_layer<TransformerClassifier>(random, small(pooling));
@@ -170,7 +168,7 @@ TEST_CASE("the reference case of two classes has logits (1,10,2)", "[reference]"
   CHECK(result.logits.dims == Shape{1, 10, 2});
 }
 
-TEST_CASE("a text classifier of embedding, positions, encoder and pooled head does not see how a text was padded", "[reference]") {
+TEST_CASE("the amount of padding does not affect a classifier of embedding, positions, encoder and pooled head", "[reference]") {
   Generator random(9);
   const auto words = drawn_layer<Embedding>(random, EmbeddingOptions{.num_embeddings = 20, .embedding_dim = 8, .padding_idx = 0});
   const auto classifier = drawn_layer<TransformerClassifier>(random, TransformerClassifierOptions{.d_model = 8,
@@ -191,12 +189,10 @@ TEST_CASE("a text classifier of embedding, positions, encoder and pooled head do
   const Array alone = logits({7, 3, 11}, {1, 3}), together = logits({7, 3, 11, 0, 0, 1, 2, 3, 4, 5}, {2, 5}), swapped = logits({3, 7, 11}, {1, 3});
   CHECK(alone.dims == Shape{1, 2});
   CHECK_THAT(slice(together, 0), HasBitsOf(slice(alone, 0)));
-  CHECK_THAT(swapped, !is_within(1e-4, alone));  // the order of the words counts
+  CHECK_THAT(swapped, !is_within(1e-4, alone));
 }
 
-// ---- errors
-
-TEST_CASE("options and inputs of a classifier that cannot work are typed errors in its name", "[layers][errors]") {
+TEST_CASE("invalid options and inputs of a classifier are typed errors that name the classifier", "[layers][errors]") {
   TransformerClassifierOptions options = small(Pooling::mean);
   options.num_classes = 0;
   check_error({ErrorCode::config, kOp, "num_classes", {"is 0", "1 to 2147483647"}}, [&] { TransformerClassifier classifier(options); });

@@ -14,7 +14,6 @@ namespace layers_transformer_encoder_layer_test {
 
 constexpr const char* kOp = "TransformerEncoderLayer";
 
-/// Everything that a layer can return.
 EncoderForwardOptions asking_for_all(EncoderForwardOptions options) {
   options.output_attentions = options.output_hidden_states = true;
   options.trace = EncoderTraceOptions{.names = kWholeTrace};
@@ -49,7 +48,6 @@ void check_against_reference(const EncoderCase& c) {
     INFO(to_string(name));
     CHECK_THAT(trace.at(name), IsCloseTo(estimate));
   }
-  // The same bits, whatever else is asked for.
   CHECK_THAT(forward(layer, c.x, call_of(c)).output, HasBitsOf(result.output));
 }
 
@@ -57,7 +55,7 @@ TEST_CASE("an encoder layer agrees with the float64 reference in every intermedi
   for (std::uint64_t seed = 1000; seed < 1200; ++seed) check_against_reference(draw_encoder_case(seed));
 }
 
-TEST_CASE("the float64 reference of an encoder layer leaves little room", "[layers]") {
+TEST_CASE("the error bounds of the float64 reference of an encoder layer are tight", "[layers]") {
   std::vector<double> errors;
   for (std::uint64_t seed = 1000; seed < 1200; ++seed) {
     const EncoderCase c = draw_encoder_case(seed);
@@ -68,13 +66,13 @@ TEST_CASE("the float64 reference of an encoder layer leaves little room", "[laye
     for (const double e : output.error) error += std::isnan(e) ? 0 : e / static_cast<double>(output.error.size());
     errors.push_back(error);
   }
-  // Outputs are about 1. A norm of one or two columns may divide by almost nothing, so a few bounds are wide.
+  // Outputs are about 1. A norm of one or two columns may divide by almost 0, so a few bounds are wide.
   std::sort(errors.begin(), errors.end());
   CHECK(errors[100] < 0.01);
   CHECK(errors[180] < 0.1);
 }
 
-TEST_CASE("masks of every kind, dims and policy agree with the float64 reference inside an encoder layer", "[layers]") {
+TEST_CASE("masks of every kind, dims and policy agree with the float64 reference in an encoder layer", "[layers]") {
   std::uint64_t seed = 2000;
   for (const MaskKind kind : kMaskKinds)
     for (const Shape& dims : mask_dims(2, 3, 7, 7))
@@ -91,7 +89,7 @@ TEST_CASE("masks of every kind, dims and policy agree with the float64 reference
         }
 }
 
-TEST_CASE("an encoder layer is its parts put together by hand, bit for bit", "[layers][properties]") {
+TEST_CASE("an encoder layer equals its parts composed by hand, bit for bit", "[layers][properties]") {
   for (std::uint64_t seed = 3000; seed < 3080; ++seed) {
     const EncoderCase c = draw_encoder_case(seed);
     const TransformerEncoderLayerOptions& o = c.options;
@@ -142,7 +140,7 @@ TEST_CASE("an encoder layer is its parts put together by hand, bit for bit", "[l
   }
 }
 
-TEST_CASE("what a backward needs is kept where it is asked for, and changes no bit", "[layers]") {
+TEST_CASE("storing values for backward is optional and does not change any bit", "[layers]") {
   for (std::uint64_t seed = 5000; seed < 5080; ++seed) {
     const EncoderCase c = draw_encoder_case(seed);
     const TransformerEncoderLayerOptions& o = c.options;
@@ -175,7 +173,7 @@ TEST_CASE("what a backward needs is kept where it is asked for, and changes no b
     CHECK_THAT(Array(expected_linear1.dims, linear1), HasBitsOf(expected_linear1));
     if (o.gated) CHECK_THAT(Array(expected_linear1.dims, gate), HasBitsOf(map("linear_gate")));
 
-    // exp(masked score - log_sum_exp) is the weight; of rows without a key the policy tells.
+    // exp(masked score - log_sum_exp) is the weight; for rows without a visible key the policy decides.
     const Array& masked = trace.at(TraceName::masked_scores);
     const std::size_t S = log_sum_exp.empty() ? 0 : weights.data.size() / log_sum_exp.size();
     for (std::size_t row = 0; row < log_sum_exp.size(); ++row) {
@@ -194,7 +192,7 @@ TEST_CASE("what a backward needs is kept where it is asked for, and changes no b
   }
 }
 
-TEST_CASE("an encoder layer returns nothing that was not asked for, and every trace alone", "[layers]") {
+TEST_CASE("an encoder layer returns only the requested results, and each trace can be requested alone", "[layers]") {
   const EncoderCase c = draw_encoder_case(7);
   Generator random(7);
   const auto layer = drawn_layer<TransformerEncoderLayer>(random, c.options);
@@ -211,7 +209,6 @@ TEST_CASE("an encoder layer returns nothing that was not asked for, and every tr
     CHECK_THAT(one.trace->at(0).at(name), HasBitsOf(all.trace->at(0).at(name)));
     CHECK_THAT(one.output, HasBitsOf(plain.output));
   }
-  // All means all but the largest.
   const auto default_trace = forward(layer, c.x, {.trace = EncoderTraceOptions{}}).trace->at(0);
   CHECK(default_trace.size() == kLayerTraceCount - 1);
   CHECK_FALSE(default_trace.contains(TraceName::weighted_values));
@@ -222,7 +219,7 @@ TEST_CASE("an encoder layer returns nothing that was not asked for, and every tr
 
 constexpr std::uint64_t kCases = 40;
 
-TEST_CASE("what an encoder layer gives a token depends neither on padding nor on its content, bit for bit", "[layers][properties]") {
+TEST_CASE("padding and its contents do not change the bits of other tokens in an encoder layer", "[layers][properties]") {
   for (std::uint64_t seed = 0; seed < kCases; ++seed) {
     EncoderCase c = draw_encoder_case(seed);
     c.mask.reset();
@@ -251,7 +248,7 @@ TEST_CASE("what an encoder layer gives a token depends neither on padding nor on
   }
 }
 
-TEST_CASE("an entry of a batch goes through an encoder layer as it would alone, in any place, bit for bit", "[layers][properties]") {
+TEST_CASE("a batch entry gives the same bits alone and at any position, in an encoder layer", "[layers][properties]") {
   for (std::uint64_t seed = 0; seed < kCases; ++seed) {
     EncoderCase c = draw_encoder_case(seed);
     c.mask.reset();
@@ -264,7 +261,6 @@ TEST_CASE("an entry of a batch goes through an encoder layer as it would alone, 
     std::vector<std::int64_t> reversed;
     for (std::int64_t b = c.x.dims[0]; b-- > 0;) {
       reversed.push_back(b);
-      // Rank 2: nothing has a batch dimension.
       const EncoderOutput alone = forward(layer, slice(c.x, b), asked);
       CHECK_THAT(alone.output, HasBitsOf(slice(all.output, b)));
       CHECK_THAT(alone.attentions->at(0), HasBitsOf(slice(all.attentions->at(0), b)));
@@ -295,7 +291,7 @@ TEST_CASE("an encoder layer gives the same bits with every number of threads, an
   set_num_threads(1);
 }
 
-TEST_CASE("under a causal mask no token's way through an encoder layer depends on a later one, bit for bit", "[layers][properties]") {
+TEST_CASE("under a causal mask, later tokens do not affect earlier ones in an encoder layer, bit for bit", "[layers][properties]") {
   for (std::uint64_t seed = 0; seed < kCases; ++seed) {
     EncoderCase c = draw_encoder_case(seed);
     c.mask.reset();
@@ -312,13 +308,12 @@ TEST_CASE("under a causal mask no token's way through an encoder layer depends o
     for (std::int64_t b = 0; b < B; ++b) {
       const std::int64_t count = std::min(kept, L);
       CHECK_THAT(rows_of(slice(after, b), 0, count), HasBitsOf(rows_of(slice(before, b), 0, count)));
-      // A beginning alone is the beginning of the whole.
       CHECK_THAT(forward(layer, rows_of(slice(c.x, b), 0, count), {.is_causal = true}).output, HasBitsOf(rows_of(slice(before, b), 0, count)));
     }
   }
 }
 
-TEST_CASE("an encoder layer without positions is permutation-equivariant, and positions break that", "[layers][properties]") {
+TEST_CASE("an encoder layer without positions is permutation-equivariant, and with positions it is not", "[layers][properties]") {
   for (std::uint64_t seed = 0; seed < kCases; ++seed) {
     EncoderCase c = draw_encoder_case(seed);
     c.mask.reset();
@@ -334,7 +329,8 @@ TEST_CASE("an encoder layer without positions is permutation-equivariant, and po
     for (std::int64_t b = 0; b < c.x.dims[0]; ++b) entries.push_back(take(slice(c.x, b), order));
     const Array before = forward(layer, c.x).output;
     c.x = stack(entries);
-    // The reference says how far two float32 computations may be apart; only the order of sums over keys differs.
+    // The bounds of the reference limit the difference of two float32 computations; only the order of sums over keys
+    // differs.
     Estimate expected = layer_output(c, reference_encoder_layer(c, Estimate(c.x), state));
     const Array after = forward(layer, c.x).output;
     for (double& error : expected.error) error *= 2;
@@ -356,7 +352,7 @@ TEST_CASE("an encoder layer without positions is permutation-equivariant, and po
   CHECK_THAT(output(take(x, reversed)), !is_within(0.05, take(output(x), reversed)));
 }
 
-TEST_CASE("empty batches and sequences go through an encoder layer, and one token attends to itself", "[layers]") {
+TEST_CASE("an encoder layer accepts empty batches and sequences, and a single token attends to itself", "[layers]") {
   Generator random(10);
   for (const bool norm_first : {false, true})
     for (const bool gated : {false, true}) {
@@ -379,7 +375,7 @@ TEST_CASE("empty batches and sequences go through an encoder layer, and one toke
     }
 }
 
-TEST_CASE("tokens without a key get the policy's attention in an encoder layer, and the others nothing of it", "[layers]") {
+TEST_CASE("tokens without visible keys get the attention of the policy, and do not affect other tokens", "[layers]") {
   Generator random(11);
   for (const bool norm_first : {false, true}) {
     TransformerEncoderLayer layer({.d_model = 6, .nhead = 2, .dim_feedforward = 8, .norm_first = norm_first});
@@ -403,12 +399,12 @@ TEST_CASE("tokens without a key get the policy's attention in an encoder layer, 
   }
 }
 
-TEST_CASE("NaN in one token reaches those that attend to it and no other batch entry", "[layers]") {
+TEST_CASE("NaN in one token reaches only the tokens that attend to it, and no other batch entry", "[layers]") {
   Generator random(12);
   const auto layer = drawn_layer<TransformerEncoderLayer>(random, TransformerEncoderLayerOptions{.d_model = 6, .nhead = 2, .dim_feedforward = 8});
   Array x = random.normal({2, 4, 6});
   const Array clean = forward(layer, x).output;
-  x.data[6] = kNaN;  // token 1 of entry 0
+  x.data[6] = kNaN;
   const Array spoiled = forward(layer, x).output, causal = forward(layer, x, {.is_causal = true}).output;
   CHECK_THAT(slice(spoiled, 0), HasBitsOf(Array({4, 6}, kNaN)));
   CHECK_THAT(slice(spoiled, 1), HasBitsOf(slice(clean, 1)));
@@ -416,9 +412,7 @@ TEST_CASE("NaN in one token reaches those that attend to it and no other batch e
   CHECK(std::isnan(causal.data[6]));
 }
 
-// ---- errors
-
-TEST_CASE("options of an encoder layer that cannot work are CONFIG", "[layers][errors]") {
+TEST_CASE("invalid options of an encoder layer are CONFIG errors", "[layers][errors]") {
   struct Case {
     TransformerEncoderLayerOptions options;
     ExpectedError expected;

@@ -40,7 +40,7 @@ EncoderForwardOptions asking_for_all(EncoderForwardOptions options) {
 
 std::string prefix(std::int64_t layer) { return "layers." + std::to_string(layer) + "."; }
 
-TEST_CASE("an encoder is its layers run one after the other, and its final norm, bit for bit", "[layers][properties]") {
+TEST_CASE("an encoder equals its layers and final norm run one after the other, bit for bit", "[layers][properties]") {
   for (std::uint64_t seed = 100; seed < 160; ++seed) {
     const EncoderCase c = draw_encoder_case(seed);
     Generator random(seed);
@@ -85,7 +85,7 @@ TEST_CASE("an encoder of several layers agrees with the float64 reference", "[la
   for (std::uint64_t seed = 300; seed < 340; ++seed) {
     EncoderCase c = draw_encoder_case(seed);
     Generator random(seed);
-    // So that the error bounds of three layers do not grow beyond what shows a mistake.
+    // Keeps the error bounds of three layers small enough to reveal a mistake.
     c.options.d_model = c.options.nhead * 2;
     c.x = random.normal({2, 6, c.options.d_model});
     c.mask.reset();
@@ -101,7 +101,7 @@ TEST_CASE("an encoder of several layers agrees with the float64 reference", "[la
   }
 }
 
-TEST_CASE("a trace of some layers has those layers and names alone, each once", "[layers]") {
+TEST_CASE("a trace of some layers has only those layers and names, each once", "[layers]") {
   Generator random(1);
   const auto encoder =
       drawn_layer<TransformerEncoder>(random, TransformerEncoderOptions{.d_model = 8, .nhead = 2, .dim_feedforward = 12, .num_layers = 5});
@@ -166,7 +166,7 @@ TEST_CASE("an encoder gives a sentence the same bits alone, in a batch, padded, 
   }
 }
 
-TEST_CASE("empty inputs go through an encoder", "[layers]") {
+TEST_CASE("an encoder accepts empty inputs", "[layers]") {
   TransformerEncoder encoder({.d_model = 6, .nhead = 2, .dim_feedforward = 8, .num_layers = 2, .final_norm = true});
   for (const Shape& dims : {Shape{0, 5, 6}, Shape{3, 0, 6}, Shape{0, 6}}) {
     INFO(to_string(dims));
@@ -177,7 +177,7 @@ TEST_CASE("empty inputs go through an encoder", "[layers]") {
   }
 }
 
-TEST_CASE("the reference case of one layer of width 10 has its shapes, and both ways to write its masks say the same", "[reference]") {
+TEST_CASE("the reference case of one layer of width 10 has its shapes, and both forms of its masks are equivalent", "[reference]") {
   Generator random(5);
   const auto encoder =
       drawn_layer<TransformerEncoder>(random, TransformerEncoderOptions{.d_model = 10, .nhead = 1, .dim_feedforward = 10, .num_layers = 1});
@@ -190,9 +190,7 @@ TEST_CASE("the reference case of one layer of width 10 has its shapes, and both 
   CHECK_THAT(forward(encoder, x).output, !HasBitsOf(expected));
 }
 
-// ---- errors
-
-TEST_CASE("options of an encoder that cannot work are CONFIG or MEMORY, before anything is allocated", "[layers][errors]") {
+TEST_CASE("invalid options of an encoder are CONFIG or MEMORY errors, before memory is allocated", "[layers][errors]") {
   struct Case {
     TransformerEncoderOptions options;
     ExpectedError expected;
@@ -216,7 +214,7 @@ TEST_CASE("options of an encoder that cannot work are CONFIG or MEMORY, before a
   set_memory_limit(std::uint64_t{1} << 63);
 }
 
-TEST_CASE("misuse of an encoder's forward speaks of the encoder", "[layers][errors]") {
+TEST_CASE("errors of an encoder's forward name the encoder", "[layers][errors]") {
   Generator random(3);
   const auto encoder =
       drawn_layer<TransformerEncoder>(random, TransformerEncoderOptions{.d_model = 8, .nhead = 2, .dim_feedforward = 12, .num_layers = 2});
@@ -230,7 +228,7 @@ TEST_CASE("misuse of an encoder's forward speaks of the encoder", "[layers][erro
   CHECK_THAT(forward(encoder, x).output, HasBitsOf(good));
 }
 
-TEST_CASE("an encoder's results count against the memory limit, every layer of them", "[layers][errors]") {
+TEST_CASE("the results of all layers of an encoder count against the memory limit", "[layers][errors]") {
   const TransformerEncoder encoder({.d_model = 8, .nhead = 2, .dim_feedforward = 12, .num_layers = 20});
   const Array x({4, 50, 8});
   set_memory_limit(600'000);
@@ -238,7 +236,6 @@ TEST_CASE("an encoder's results count against the memory limit, every layer of t
   for (const EncoderForwardOptions& options :
        {EncoderForwardOptions{.output_attentions = true}, EncoderForwardOptions{.trace = EncoderTraceOptions{}}})
     check_error({ErrorCode::memory, kOp, "", {"bytes"}}, [&] { forward(encoder, x, options); });
-  // 21 states of 6400 bytes are little, 20 attentions of 80000 are not.
   CHECK_NOTHROW(forward(encoder, x, {.output_hidden_states = true}));
   set_memory_limit(std::uint64_t{1} << 63);
   CHECK_THAT(forward(encoder, x, {.output_attentions = true}).output, HasBitsOf(good));

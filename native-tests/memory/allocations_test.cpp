@@ -1,5 +1,4 @@
-// How often memory is asked for, and what happens when there is none, at every allocation in turn. An executable of its own: it replaces operator
-// new.
+// Counts allocations, and fails each allocation in turn. A separate executable, because it replaces operator new.
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -32,13 +31,13 @@
 
 namespace {
 
-std::atomic<std::int64_t> made{0};        // blocks ever
-std::atomic<std::int64_t> live{0};        // blocks that are not freed yet
-std::atomic<std::int64_t> bytes{0};       // in them
-std::atomic<std::int64_t> most_bytes{0};  // that there ever were
-std::atomic<std::int64_t> countdown{-1};  // the allocation at which it reaches 0 fails; below 0: none does
+std::atomic<std::int64_t> made{0};
+std::atomic<std::int64_t> live{0};
+std::atomic<std::int64_t> bytes{0};
+std::atomic<std::int64_t> most_bytes{0};
+std::atomic<std::int64_t> countdown{-1};  // the allocation that makes it 0 fails; negative: none fails
 std::atomic<bool> failed{false};
-std::atomic<std::int64_t> largest{0};  // bytes of the largest block asked for
+std::atomic<std::int64_t> largest{0};
 
 std::int64_t size_of_block(void* block) {
 #if __has_include(<malloc/malloc.h>)
@@ -94,10 +93,8 @@ void operator delete[](void* block, const std::nothrow_t&) noexcept { release(bl
 namespace attn::test {
 namespace {
 
-/// What one try of a call came to.
 enum class End : std::uint8_t { success, out_of_memory, other };
 
-/// Runs the call with its n-th allocation failing, from 0; none below 0.
 End attempt(const std::function<void()>& call, std::int64_t n) {
   End end = End::success;
   failed = false;
@@ -115,10 +112,10 @@ End attempt(const std::function<void()>& call, std::int64_t n) {
   return end;
 }
 
-/// Lets every allocation of the call fail in turn, until it succeeds. Each failure must end in bad_alloc or MEMORY, keep no block,
-/// and leave everything as it was: after() checks that. Returns how many allocations a call makes.
+/// Fails each allocation of the call in turn, until it succeeds. Each failure must end in bad_alloc or MEMORY, leave
+/// no block, and change nothing, which after() checks. Returns the number of allocations of a call.
 std::int64_t exhaust(const std::function<void()>& call, const std::function<void()>& after = [] {}) {
-  REQUIRE(attempt(call, -1) == End::success);  // and whatever is made once and kept has been made
+  REQUIRE(attempt(call, -1) == End::success);  // also allocates everything that is created once
   for (std::int64_t n = 0; n < 100'000; ++n) {
     const std::int64_t before = live;
     const End end = attempt(call, n);
@@ -129,7 +126,7 @@ std::int64_t exhaust(const std::function<void()>& call, const std::function<void
       CHECK(end == End::success);
       return n;
     }
-    // A call may do without a block that it could not get, as std::stable_sort does; else it says so.
+    // A call may succeed without the block, as std::stable_sort does.
     if (end != End::success) CHECK(end == End::out_of_memory);
     after();
   }
@@ -137,7 +134,6 @@ std::int64_t exhaust(const std::function<void()>& call, const std::function<void
   return 0;
 }
 
-/// The tensors that calls take, made before any allocation fails.
 struct Inputs {
   Tensor<4> q, k, v;
   Tensor<3> x;
@@ -151,7 +147,7 @@ struct Inputs {
         padding(mask_of(random_padding(random, MaskKind::block, 2, 5))) {}
 };
 
-TEST_CASE("every op gives MEMORY for every allocation that fails, leaks nothing and works again", "[memory]") {
+TEST_CASE("every op reports MEMORY for every failed allocation, leaks nothing and works afterwards", "[memory]") {
   Generator random(1);
   const Inputs in(random);
   AttentionOptions all{.dropout = 0.3F, .seed = 1, .need_weights = true, .average_weights = true, .trace = kAttentionTrace};
@@ -188,9 +184,8 @@ TEST_CASE("every op gives MEMORY for every allocation that fails, leaks nothing 
   }
 }
 
-TEST_CASE("texts are tokenized as they are needed: the most memory grows with the results alone", "[memory]") {
+TEST_CASE("texts are tokenized on demand: peak memory grows only with the results", "[memory]") {
   const TextModel model = TextModel::load(testdata("models/tiny-bert"));
-  // One text of the model's length, to which no other is padded.
   std::string longest;
   for (std::int64_t i = 0; i < model.max_length(); ++i) longest += "film ";
   const auto texts_of = [&](std::size_t count) {
@@ -214,7 +209,6 @@ TEST_CASE("texts are tokenized as they are needed: the most memory grows with th
     CHECK(most_of_more - most < 10'000 * a_text + 100'000);
   }
   {
-    // The results are vectors of labels, in blocks of their own.
     std::vector<std::vector<LabelScore>> result;
     const std::int64_t kept = most_of([&] { result = model.classify(std::vector<std::string>(texts.begin(), texts.begin() + 10)); });
     const std::int64_t before = bytes;
@@ -227,7 +221,6 @@ TEST_CASE("texts are tokenized as they are needed: the most memory grows with th
   }
 }
 
-/// A layer: everything that can be done with it runs out of memory at every allocation, and leaves it as it was.
 template <class Layer, class Options, class Run>
 void exhaust_layer(const char* name, const Options& options, Run run) {
   INFO(name);
@@ -243,7 +236,8 @@ void exhaust_layer(const char* name, const Options& options, Run run) {
     CHECK_THAT(run(layer), HasBitsOf(before));
   };
   CHECK(exhaust([&] { run(layer); }, unchanged) > 0);
-  // The first forward takes the memory that the layer keeps. Whatever part of it there was not, the next one is the same.
+  // The first forward allocates memory that the layer keeps. Whichever part of it failed, the next forward is the
+  // same.
   for (std::int64_t n = 0, done = 0; done == 0; ++n) {
     const std::int64_t kept = live;
     {
@@ -261,7 +255,6 @@ void exhaust_layer(const char* name, const Options& options, Run run) {
   CHECK(exhaust([&] { const auto shapes = layer.parameter_shapes(); }) > 0);
   CHECK(exhaust([&] { layer.parameter_count(); }) > 0);
 
-  // A load or an initialisation that fails changes nothing, bit for bit.
   const auto loading = [&](const std::function<void()>& load) {
     for (std::int64_t n = 0;; ++n) {
       layer.load_state_dict(state);
@@ -284,7 +277,7 @@ void exhaust_layer(const char* name, const Options& options, Run run) {
   CHECK(loading([&] { layer.initialize({.scheme = InitScheme::normal, .seed = 3}); }) > 0);
 }
 
-TEST_CASE("a tokenizer of a compact file takes no more than ten times its bytes", "[memory]") {
+TEST_CASE("a tokenizer uses at most ten times the size of its compact file", "[memory]") {
   std::uint32_t state = 1;
   const auto word = [&](std::size_t length) {
     std::string text;
@@ -326,7 +319,7 @@ TEST_CASE("a tokenizer of a compact file takes no more than ten times its bytes"
       if (!vocabulary.empty()) check(file(vocabulary, ""));
     check(file("", added));
   }
-  // Of BPE and Unigram, as short as published ones are on average.
+  // BPE and Unigram with tokens as short as the average of published ones.
   for (const std::size_t length : {7, 30}) {
     std::string tokens = "\"\":0", merges, pairs, pieces;
     for (std::size_t i = 0; i < 300'000 / length; ++i) {
@@ -369,7 +362,7 @@ TEST_CASE("an embedding loads its table in place", "[memory]") {
   CHECK(table.row(0) == std::vector<float>(64, 0.5F));
 }
 
-TEST_CASE("every layer gives MEMORY for every allocation that fails, leaks nothing and keeps its numbers", "[memory]") {
+TEST_CASE("every layer reports MEMORY for every failed allocation, leaks nothing and keeps its numbers", "[memory]") {
   Generator random(3);
   const Inputs in(random);
   const auto encode = [&](const auto& layer) {
@@ -409,7 +402,6 @@ TEST_CASE("every layer gives MEMORY for every allocation that fails, leaks nothi
   });
 }
 
-/// Every allocation of a forward that keeps, and then of its backward: what a failure leaves are the gradients that were there.
 template <class Layer, class Options>
 void exhaust_backward(const char* what, const Options& options, const Tensor<3>& x, const Mask& padding, const Array& grad) {
   INFO(what);
@@ -422,7 +414,7 @@ void exhaust_backward(const char* what, const Options& options, const Tensor<3>&
     return attempt([&] { backward(layer, grad, {.trace = EncoderTraceOptions{}}); }, n);
   };
   REQUIRE(run(-1) == End::success);
-  for (const bool accumulate : {false, true}) {  // where there are no gradients, and on top of some
+  for (const bool accumulate : {false, true}) {
     if (!accumulate) layer.zero_grad();
     const std::map<std::string, Array> before = gradients();
     CHECK(before.empty() != accumulate);
@@ -432,11 +424,10 @@ void exhaust_backward(const char* what, const Options& options, const Tensor<3>&
     for (; n < 100'000; ++n) {
       const End end = run(n);
       if (!failed) break;
-      const std::int64_t left = live;  // before the test's own messages
+      const std::int64_t left = live;
       INFO("allocation " << n << ", accumulate " << accumulate);
       CHECK(end == End::out_of_memory);
       CHECK(left <= start);
-      // The test's own copies of the gradients come after the backward, which is whole then.
       if (gradients() != before) break;
     }
     CHECK(n > 10);
@@ -444,14 +435,13 @@ void exhaust_backward(const char* what, const Options& options, const Tensor<3>&
     if (!accumulate) continue;
     for (const auto& [name, sum] : gradients()) CHECK(sum != before.at(name));
   }
-  // A forward that has no memory to keep leaves what an earlier one kept.
   layer.forward(x, call);
   for (std::int64_t n = 0; attempt([&] { layer.forward(x, call); }, n) == End::out_of_memory; ++n) CHECK(failed);
   layer.zero_grad();
   CHECK(run(-1) == End::success);
 }
 
-TEST_CASE("a backward without memory changes no gradient, whatever allocation fails", "[memory][backward]") {
+TEST_CASE("a backward changes no gradient if any of its allocations fails", "[memory][backward]") {
   Generator random(5);
   const Inputs in(random);
   const TransformerClassifierOptions o{
@@ -460,7 +450,6 @@ TEST_CASE("a backward without memory changes no gradient, whatever allocation fa
   exhaust_backward<TransformerEncoder>("TransformerEncoder", detail::encoder_options(o), in.x, in.padding, random.normal({2, 5, 8}));
   exhaust_backward<TransformerClassifier>("TransformerClassifier", o, in.x, in.padding, random.normal({2, 3}));
 
-  // An Embedding's goes through few: a number for each row of the table, and no trace.
   Embedding table(EmbeddingOptions{.num_embeddings = 4, .embedding_dim = 8});
   const xt::xtensor<std::int32_t, 2> ids{{0, 1, 1}, {2, 3, 1}};
   const xt::xtensor<float, 3> grad = tensor_of<3>(random.normal({2, 3, 8}));
@@ -479,7 +468,7 @@ TEST_CASE("a backward without memory changes no gradient, whatever allocation fa
   }
 }
 
-TEST_CASE("reading and writing safetensors gives MEMORY for every allocation that fails", "[memory][io]") {
+TEST_CASE("reading and writing safetensors reports MEMORY for every failed allocation", "[memory][io]") {
   Generator random(4);
   const StateDict state = state_of({{"a", random.normal({3, 5})}, {"a much longer name than fits into a string itself", random.normal({2})}});
   const std::map<std::string, std::string> metadata{{"format", "pt"}, {"a much longer key than fits into a string itself", "and its value as well"}};
@@ -490,11 +479,10 @@ TEST_CASE("reading and writing safetensors gives MEMORY for every allocation tha
   CHECK(exhaust([&] { read_safetensors(path); }) > 0);
 }
 
-TEST_CASE("loading a checkpoint gives MEMORY for every allocation that fails, and leaks nothing", "[memory][models]") {
+TEST_CASE("loading a checkpoint reports MEMORY for every failed allocation, and leaks nothing", "[memory][models]") {
   const Checkpoint checkpoint = read_checkpoint(testdata("models/tiny-bert"));
   const Batch batch{{2, 5}, {2, 7, 9, 11, 3, 2, 8, 6, 4, 3}, {}, {}};
   const Array expected = forward(*load(checkpoint), batch).logits;
-  // In pieces that end within numbers, and within the header.
   CHECK(exhaust([&] { load(checkpoint, 1001); }) > 100);
   CHECK_THAT(forward(*load(checkpoint), batch).logits, HasBitsOf(expected));
   const auto model = load(checkpoint);
@@ -504,7 +492,7 @@ TEST_CASE("loading a checkpoint gives MEMORY for every allocation that fails, an
   CHECK(exhaust([&] { TextModel::load(folder); }) > 1000);
 }
 
-TEST_CASE("a model above the memory limit is refused before anything of its size is asked for", "[memory][models]") {
+TEST_CASE("a model above the memory limit is refused before any large allocation", "[memory][models]") {
   Checkpoint checkpoint = read_checkpoint(testdata("models/tiny-bert"));
   nlohmann::json config = nlohmann::json::parse(checkpoint.config);
   config["num_hidden_layers"] = 10'000;
@@ -519,7 +507,7 @@ TEST_CASE("a model above the memory limit is refused before anything of its size
   CHECK(asked < 65'536);
 }
 
-TEST_CASE("a misuse without memory for its message is out of memory or itself, and leaks nothing", "[memory][errors]") {
+TEST_CASE("a misuse whose message cannot be allocated reports itself or out of memory, and leaks nothing", "[memory][errors]") {
   Generator random(5);
   const Inputs in(random);
   MultiHeadAttention layer({.embed_dim = 8, .num_heads = 2});
@@ -549,7 +537,7 @@ TEST_CASE("a misuse without memory for its message is out of memory or itself, a
         countdown = -1;
         got = to_string(error.code());
       }
-      const bool leaked = live != before;  // codes fit into a string itself
+      const bool leaked = live != before;  // a code fits into the string object
       INFO("allocation " << n);
       CHECK((got == code || (failed && got == "MEMORY")));
       CHECK_FALSE(leaked);
@@ -558,7 +546,7 @@ TEST_CASE("a misuse without memory for its message is out of memory or itself, a
   }
 }
 
-TEST_CASE("threads that there is no memory for leave one that works", "[memory][threads]") {
+TEST_CASE("if the memory for threads cannot be allocated, calls run in one thread", "[memory][threads]") {
   Generator random(6);
   const Inputs in(random);
   const Array expected = array_of(scaled_dot_product_attention(in.q, in.k, in.v).output);
@@ -574,12 +562,12 @@ TEST_CASE("threads that there is no memory for leave one that works", "[memory][
     set_num_threads(1);
     return done;
   };
-  REQUIRE(fail_at(-1));  // and whatever is made once and kept, by the checks too, has been made
+  REQUIRE(fail_at(-1));  // also allocates everything that is created once, including by the checks
   for (std::int64_t n = 0, before = live; n < 50 && !fail_at(n); ++n) CHECK(live == before);
 }
 
 #if defined(__unix__) || defined(__APPLE__)
-TEST_CASE("the child of a fork that has no memory for its threads works alone", "[memory][threads]") {
+TEST_CASE("the child of a fork computes alone if it cannot allocate its threads", "[memory][threads]") {
   set_num_threads(3);
   int status = -1;
   const pid_t child = fork();
@@ -600,7 +588,7 @@ TEST_CASE("the child of a fork that has no memory for its threads works alone", 
 }
 #endif
 
-TEST_CASE("with several threads every allocation that fails ends in MEMORY too", "[memory][threads]") {
+TEST_CASE("with several threads, every failed allocation is also reported as MEMORY", "[memory][threads]") {
   Generator random(7);
   TransformerEncoderLayer layer({.d_model = 48, .nhead = 6, .dim_feedforward = 96});
   const Tensor<3> x = tensor_of<3>(random.normal({4, 40, 48}));
@@ -610,7 +598,6 @@ TEST_CASE("with several threads every allocation that fails ends in MEMORY too",
   set_num_threads(1);
 }
 
-/// Allocations of a call whose like has been made before.
 std::int64_t allocations_of(const std::function<void()>& call) {
   call();
   const std::int64_t before = made;
@@ -618,7 +605,7 @@ std::int64_t allocations_of(const std::function<void()>& call) {
   return made - before;
 }
 
-TEST_CASE("a forward like one before allocates nothing but its results", "[memory][warm]") {
+TEST_CASE("a repeated forward allocates only its results", "[memory][warm]") {
   constexpr std::int64_t E = 48, B = 3, L = 40;
   Generator random(8);
   const MultiHeadAttention attention({.embed_dim = E, .num_heads = 6});
@@ -655,7 +642,6 @@ TEST_CASE("a forward like one before allocates nothing but its results", "[memor
       }
       AttentionOptions weights = plain, averaged = plain;
       weights.need_weights = averaged.need_weights = averaged.average_weights = true;
-      // The output alone, or with the weights.
       CHECK(allocations_of([&] { attention.forward(x, plain); }) == 1);
       CHECK(allocations_of([&] { attention.forward(x, weights); }) == 2);
       CHECK(allocations_of([&] { attention.forward(x, averaged); }) == 2);
@@ -664,9 +650,8 @@ TEST_CASE("a forward like one before allocates nothing but its results", "[memor
       CHECK(allocations_of([&] { turning.forward(x, encode); }) == 1);
       CHECK(allocations_of([&] { gated.forward(x, encode); }) == 1);
       CHECK(allocations_of([&] { encoder.forward(x, encode); }) == 1);
-      // And what backward needs: an object, its numbers, tables of layers and places, copies of masks.
+      // Also the values for backward: an object, its numbers, tables of layers and offsets, copies of masks.
       CHECK(allocations_of([&] { training.forward(x, encode); }) == (masks / 2 == 1 ? 8 : 6));
-      // And the logits.
       CHECK(allocations_of([&] { classifier.forward(x, encode); }) == 2);
       CHECK(allocations_of([&] { unpooled.forward(x, encode); }) == 2);
     }
@@ -676,7 +661,7 @@ TEST_CASE("a forward like one before allocates nothing but its results", "[memor
   set_num_threads(1);
 }
 
-TEST_CASE("a forward into the caller's own memory allocates nothing", "[memory][warm]") {
+TEST_CASE("a forward into the caller's memory allocates nothing", "[memory][warm]") {
   Generator random(9);
   const MultiHeadAttention attention({.embed_dim = 12, .num_heads = 2});
   const TransformerClassifier classifier(
@@ -694,7 +679,7 @@ TEST_CASE("a forward into the caller's own memory allocates nothing", "[memory][
         }) == 0);
 }
 
-TEST_CASE("a layer's memory serves every forward that is no larger than the largest, and outlives new weights", "[memory][warm]") {
+TEST_CASE("a layer's memory is reused by every forward that is not larger, also after new weights", "[memory][warm]") {
   Generator random(10);
   TransformerEncoder encoder({.d_model = 24, .nhead = 3, .dim_feedforward = 48, .num_layers = 2});
   const Tensor<3> large = tensor_of<3>(random.normal({3, 30, 24})), small = tensor_of<3>(random.normal({2, 7, 24})),
@@ -714,7 +699,6 @@ TEST_CASE("a layer's memory serves every forward that is no larger than the larg
   encoder.load_state_dict(encoder.state_dict());
   encoder.initialize({.seed = 2});
   CHECK(count(longer) == 1);
-  // What it holds goes with it.
   const std::int64_t before = live;
   {
     TransformerEncoder other({.d_model = 24, .nhead = 3, .dim_feedforward = 48, .num_layers = 2});
@@ -725,7 +709,7 @@ TEST_CASE("a layer's memory serves every forward that is no larger than the larg
   CHECK(live == before);
 }
 
-TEST_CASE("a layer's memory goes when it is released, and the next forward takes it anew", "[memory][warm]") {
+TEST_CASE("released memory of a layer is freed, and the next forward allocates it again", "[memory][warm]") {
   Generator random(11);
   const TransformerEncoder encoder({.d_model = 24, .nhead = 3, .dim_feedforward = 48, .num_layers = 2});
   const MultiHeadAttention attention({.embed_dim = 24, .num_heads = 3});
@@ -733,7 +717,6 @@ TEST_CASE("a layer's memory goes when it is released, and the next forward takes
   const Array expected = array_of(encoder.forward(x).output);
   Context::release_memory();
   const std::int64_t before = bytes, blocks = live;
-  // What one forward of each keeps: at least its rows once over.
   encoder.forward(x);
   attention.forward(x);
   const std::int64_t kept = bytes - before;
@@ -750,7 +733,7 @@ TEST_CASE("a layer's memory goes when it is released, and the next forward takes
   CHECK(bytes == before);
 }
 
-TEST_CASE("a scratch without memory is bad_alloc, and its workspace serves the next one", "[memory][scratch]") {
+TEST_CASE("a scratch without memory throws bad_alloc, and its workspace stays usable", "[memory][scratch]") {
   bool intact = true;
   const auto use = [&](detail::Workspace& workspace) {
     detail::Scratch scratch(&workspace);
@@ -763,7 +746,7 @@ TEST_CASE("a scratch without memory is bad_alloc, and its workspace serves the n
     std::fill_n(scratch.take(10), 10, 3.0F);
     intact = intact && std::all_of(first, first + 100, [](float value) { return value == 1; });
   };
-  int ends = 0;  // that were out of memory
+  int ends = 0;
   for (bool done = false; !done;) {
     const std::int64_t before = live;
     {
@@ -772,7 +755,7 @@ TEST_CASE("a scratch without memory is bad_alloc, and its workspace serves the n
       done = end == End::success;
       INFO("allocation " << ends);
       CHECK(end != End::other);
-      // What fails last is the one block for later: a call does without it.
+      // The last failure is the block for later calls, which is optional.
       CHECK(failed);
       ends += done ? 0 : 1;
       use(workspace);
@@ -780,11 +763,11 @@ TEST_CASE("a scratch without memory is bad_alloc, and its workspace serves the n
     }
     CHECK(live == before);
   }
-  CHECK(ends >= 4);  // each piece, and the list of them
+  CHECK(ends >= 4);
   CHECK(intact);
 }
 
-TEST_CASE("reading a safetensors file takes no more memory than its numbers, and none that the limit forbids", "[memory][errors]") {
+TEST_CASE("reading a safetensors file uses no more memory than its numbers, and none if the limit forbids it", "[memory][errors]") {
   const std::filesystem::path path = std::filesystem::temp_directory_path() / ("attn-allocations-" + std::to_string(std::random_device()()));
   constexpr std::int64_t kData = 1 << 26;
   std::string header = R"({"x":{"dtype":"F32","shape":[16777216],"data_offsets":[0,67108864]}})";
@@ -802,7 +785,7 @@ TEST_CASE("reading a safetensors file takes no more memory than its numbers, and
   std::filesystem::remove(path);
 }
 
-TEST_CASE("parameters over the memory limit are refused before anything is allocated for them", "[memory][errors]") {
+TEST_CASE("parameters over the memory limit are refused before any allocation for them", "[memory][errors]") {
   set_memory_limit(1'000'000);
   const std::pair<const char*, std::function<void()>> calls[] = {
       {"MultiHeadAttention", [] { MultiHeadAttention layer({.embed_dim = 512, .num_heads = 8}); }},

@@ -12,12 +12,10 @@
 
 namespace attn::test {
 
-/// The small files of a checkpoint's folder, and the weights.
 struct Checkpoint {
   std::vector<std::uint8_t> config, modules, pooling, sentence_bert_config, tokenizer_config, weights;
   std::vector<std::uint8_t> prompts = {}, dense = {}, dense_weights = {};
 
-  /// Without those that are empty here.
   detail::ModelFiles files() const {
     const auto file = [](const std::vector<std::uint8_t>& bytes) {
       return bytes.empty() ? detail::ModelFiles::File() : detail::ModelFiles::File(bytes);
@@ -35,7 +33,6 @@ inline Checkpoint read_checkpoint(const std::filesystem::path& folder) {
           optional("sentence_bert_config.json"), optional("tokenizer_config.json"), bytes_of(folder / "model.safetensors")};
 }
 
-/// Loads it in pieces of that size.
 inline std::unique_ptr<EncoderModel> load(const Checkpoint& checkpoint, std::size_t piece = 1 << 20) {
   detail::ModelLoader loader(checkpoint.files());
   const std::span<const std::uint8_t> bytes = checkpoint.weights;
@@ -43,7 +40,6 @@ inline std::unique_ptr<EncoderModel> load(const Checkpoint& checkpoint, std::siz
   return loader.finish();
 }
 
-/// Ids, mask and token types of a batch, as a call takes them.
 struct Batch {
   Shape shape;
   std::vector<std::int64_t> ids, types;
@@ -52,7 +48,6 @@ struct Batch {
   detail::ModelInputs inputs() const { return {shape, ids, types, mask ? &*mask : nullptr}; }
 };
 
-/// What a forward gives.
 struct ModelOutput {
   Array last_hidden_state, logits;
   std::vector<Array> attentions, hidden_states;

@@ -1,4 +1,3 @@
-// What a checkpoint's small files may say. Each case is a stock checkpoint with one thing changed.
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators_all.hpp>
 
@@ -33,19 +32,17 @@ Bytes bytes(const std::string& text) { return {text.begin(), text.end()}; }
 
 detail::ModelConfig read(const Checkpoint& checkpoint) { return detail::read_model_config(checkpoint.files()); }
 
-/// Sets the memory limit for as long as it lives.
 struct Limit {
   explicit Limit(std::uint64_t bytes) { set_memory_limit(bytes); }
   ~Limit() { set_memory_limit(std::uint64_t{1} << 63); }
 };
 
-/// Refused with this argument and these words.
 void refused(ErrorCode code, const std::string& file, const std::string& argument, const Checkpoint& checkpoint,
              const std::vector<std::string>& words = {}) {
   check_error({code, file, argument, words}, [&] { detail::ModelLoader loader(checkpoint.files()); });
 }
 
-TEST_CASE("a config.json that is not a JSON object is FORMAT", "[models]") {
+TEST_CASE("a config.json that is not a JSON object is a FORMAT error", "[models]") {
   struct Case {
     const char* what;
     Bytes file;
@@ -77,7 +74,7 @@ TEST_CASE("a config.json that is not a JSON object is FORMAT", "[models]") {
   CHECK_NOTHROW(read(deep));
 }
 
-TEST_CASE("a model_type that attn does not have is UNSUPPORTED and told which ones it has", "[models]") {
+TEST_CASE("an unknown model_type is an UNSUPPORTED error that lists the known ones", "[models]") {
   const std::vector<std::string> all{"bert", "distilbert", "roberta", "xlm-roberta", "mpnet", "modernbert", "onnxruntime"};
   refused(ErrorCode::unsupported, "config.json", "model_type", with_member(bert(), "model_type", "gpt2"), all);
   refused(ErrorCode::unsupported, "config.json", "model_type", with_member(bert(), "model_type", "Bert"), {"Bert"});
@@ -86,7 +83,7 @@ TEST_CASE("a model_type that attn does not have is UNSUPPORTED and told which on
   refused(ErrorCode::config, "config.json", "model_type", with_member(bert(), "model_type", 7), {"a string"});
 }
 
-TEST_CASE("every size must be there, whole and in its range", "[models]") {
+TEST_CASE("every size must exist, be an integer and be in its range", "[models]") {
   const std::pair<const char*, std::vector<const char*>> families[] = {
       {"tiny-bert",
        {"vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "max_position_embeddings", "type_vocab_size"}},
@@ -113,7 +110,7 @@ TEST_CASE("every size must be there, whole and in its range", "[models]") {
     }
 }
 
-TEST_CASE("sizes that transformers does not need are its own where they are left out", "[models]") {
+TEST_CASE("sizes that transformers does not require have its defaults", "[models]") {
   const auto without = [](const char* checkpoint, const char* name) {
     return read(with_config(stock(checkpoint), [&](json& config) { config.erase(name); }));
   };
@@ -124,10 +121,10 @@ TEST_CASE("sizes that transformers does not need are its own where they are left
   CHECK(without("tiny-modernbert", "max_position_embeddings").max_position_embeddings == 8192);
 }
 
-TEST_CASE("sizes must fit together", "[models]") {
+TEST_CASE("sizes must be consistent", "[models]") {
   refused(ErrorCode::config, "config.json", "the hidden size", with_member(bert(), "num_attention_heads", 5),
           {"a multiple of the number of heads, 5"});
-  // Also where no table of the file has a row for each of them.
+  // Even if no tensor of the file has a row for each position.
   for (const char* name : {"tiny-modernbert", "tiny-jina", "tiny-deberta", "tiny-bert"})
     for (const std::int64_t positions : {(1 << 20) + 1, 0x7fffffff}) {
       INFO(name);
@@ -139,7 +136,6 @@ TEST_CASE("sizes must fit together", "[models]") {
   refused(ErrorCode::config, "config.json", "max_position_embeddings", with_member(stock("tiny-mpnet"), "max_position_embeddings", 2),
           {"at least 3"});
   refused(ErrorCode::config, "config.json", "pad_token_id", with_member(stock("tiny-roberta"), "pad_token_id", 66));
-  // With the padding's default, which no range says anything about.
   refused(ErrorCode::config, "config.json", "max_position_embeddings",
           with_member(with_member(stock("tiny-roberta"), "pad_token_id", nullptr), "max_position_embeddings", 2), {"at least 3"});
   for (const json& value : {json(0), json(-1e-5), json("1e-5"), json(1e-31), json(1e38)}) {
@@ -149,7 +145,7 @@ TEST_CASE("sizes must fit together", "[models]") {
   }
 }
 
-TEST_CASE("what attn does not compute is UNSUPPORTED", "[models]") {
+TEST_CASE("features that attn does not compute are UNSUPPORTED errors", "[models]") {
   struct Case {
     const char* family;
     const char* name;
@@ -195,7 +191,7 @@ TEST_CASE("what attn does not compute is UNSUPPORTED", "[models]") {
   refused(ErrorCode::config, "config.json", "relative_attention_num_buckets", with_member(stock("tiny-mpnet"), "relative_attention_num_buckets", 64));
 }
 
-TEST_CASE("DeBERTa's positions are those that attn has", "[models]") {
+TEST_CASE("DeBERTa's options of relative positions are checked", "[models]") {
   const Checkpoint deberta = stock("tiny-deberta");
   const auto with = [&](const char* name, const json& value) { return with_member(deberta, name, value); };
   const detail::RelativeConfig stock_config = read(deberta).relative;
@@ -209,11 +205,11 @@ TEST_CASE("DeBERTa's positions are those that attn has", "[models]") {
     CHECK(config.scale_factor == 2);
   }
   for (const json& parts : {json(), json::array(), json("c2pp2c"), json("")}) CHECK(read(with("pos_att_type", parts)).relative.scale_factor == 1);
-  // Without relative attention the scale still counts the parts.
+  // Without relative attention, the scale still depends on the number of parts.
   const detail::RelativeConfig none = read(with("relative_attention", false)).relative;
   CHECK((!none.c2p && !none.p2c && none.span == 0 && none.has_norm));
   CHECK(none.scale_factor == 3);
-  // Without buckets there is a row for each distance up to the largest, which is that of the positions where it is not said.
+  // Without buckets there is a row per distance up to the largest, which defaults to the number of positions.
   for (const int no : {-1, 0}) CHECK(read(with("position_buckets", no)).relative.rows() == 80);
   for (const int no : {-1, 0}) {
     CHECK(read(with_member(with("position_buckets", -1), "max_relative_positions", no)).relative.rows() == 128);
@@ -221,7 +217,6 @@ TEST_CASE("DeBERTa's positions are those that attn has", "[models]") {
   }
   CHECK(read(with("position_biased_input", true)).positions == detail::PositionRows::counted);
   CHECK(read(deberta).positions == detail::PositionRows::none);
-  // No distance is beyond the first half of the buckets.
   CHECK(read(with_member(with("position_buckets", 256), "max_relative_positions", 64)).relative.rows() == 512);
 
   const auto refuse = [&](ErrorCode code, const char* name, const json& value, const std::vector<std::string>& words = {}) {
@@ -251,18 +246,18 @@ TEST_CASE("DeBERTa's positions are those that attn has", "[models]") {
   too_large(with_member(with("position_buckets", -1), "max_relative_positions", 1 << 24));
 }
 
-TEST_CASE("rotary positions are as transformers and as the first configurations have them", "[models]") {
+TEST_CASE("rotary options are read in the form of transformers and of the original configurations", "[models]") {
   const Checkpoint first = stock("tiny-nomic-2024"), gte = stock("tiny-gte"), new_gte = stock("tiny-gte-2024");
   const detail::ModelConfig nomic = read(first);
   CHECK(nomic.rotary_width == 2);
-  CHECK(nomic.intermediate_size == 256);  // of 200
-  CHECK(nomic.max_length == 48);          // with rotary_scaling_factor
+  CHECK(nomic.intermediate_size == 256);
+  CHECK(nomic.max_length == 48);
   CHECK(read(with_member(first, "rotary_scaling_factor", nullptr)).max_length == 64);
   CHECK(nomic.distances.at(0).rope_theta == 1000);
   CHECK(read(with_config(stock("tiny-nomic"), [](json& config) { config.erase("rope_parameters"); })).distances.at(1).rope_theta == 1000);
   CHECK(read(gte).rope_factor == 1.5);
   CHECK(read(with_config(gte, [](json& config) { config.erase("rope_parameters"); })).distances.at(0).rope_theta == 160'000);
-  const detail::ModelConfig ntk = read(new_gte);  // 200 and a factor of 8, for heads of 4
+  const detail::ModelConfig ntk = read(new_gte);  // 200 and a factor of 8, for heads of width 4
   CHECK(ntk.distances.at(0).rope_theta == 1600);
   CHECK(std::abs(ntk.rope_factor - std::sqrt(8.0)) < 1e-12);
   const detail::ModelConfig plain = read(with_member(new_gte, "rope_scaling", nullptr));
@@ -276,12 +271,11 @@ TEST_CASE("rotary positions are as transformers and as the first configurations 
   for (const auto& [checkpoint, name] : {std::pair{&first, "n_positions"}, {&new_gte, "max_position_embeddings"}})
     refused(ErrorCode::config, "config.json", name, with_member(*checkpoint, name, (1 << 20) + 1), {"1048576"});
   refused(ErrorCode::config, "config.json", "head_dim", with_member(stock("tiny-nomic"), "head_dim", 8), {"from 4 to 4"});
-  // More heads than columns.
   for (const char* name : {"tiny-nomic", "tiny-nomic-2024", "tiny-gte-2024", "tiny-jina"})
     CHECK_THROWS_AS(read(with_member(stock(name), std::string(name) == "tiny-nomic-2024" ? "n_head" : "num_attention_heads", 1000)), Error);
 }
 
-TEST_CASE("Jina's second encoder is told from BERT by its positions, and from the one for code by its name", "[models]") {
+TEST_CASE("Jina's second encoder is recognised by its positions, and the code model by its name", "[models]") {
   const Checkpoint jina = stock("tiny-jina");
   CHECK(read(jina).alibi);
   CHECK(read(jina).hidden_act == Activation::gelu);
@@ -291,14 +285,14 @@ TEST_CASE("Jina's second encoder is told from BERT by its positions, and from th
           {"norms of queries and keys"});
 }
 
-TEST_CASE("sparse attention is refused in its own words", "[models]") {
+TEST_CASE("sparse attention is refused with its own message", "[models]") {
   for (const char* type : {"longformer", "big_bird"})
     refused(ErrorCode::unsupported, "config.json", "model_type", with_member(bert(), "model_type", type),
             {type, "sparse", "full attention", "modernbert", "jina-embeddings-v2"});
 }
 
-TEST_CASE("layers that are used several times are stored once", "[models]") {
-  const Checkpoint albert = stock("tiny-albert-mlm");  // 4 times 2 groups of 2
+TEST_CASE("shared layers are stored once", "[models]") {
+  const Checkpoint albert = stock("tiny-albert-mlm");
   const detail::ModelConfig shared = read(albert);
   CHECK(shared.num_hidden_layers == 8);
   CHECK(shared.stored_layers() == 4);
@@ -315,7 +309,6 @@ TEST_CASE("layers that are used several times are stored once", "[models]") {
   }));
   CHECK(plain.stored_layers() == 1);
   CHECK(plain.word_width() == 128);
-  // More groups than times leave some that nothing uses, and every place is a forward's.
   refused(ErrorCode::config, "config.json", "num_hidden_groups", with_member(albert, "num_hidden_groups", 5), {"from 1 to 4"});
   refused(ErrorCode::config, "config.json", "inner_group_num", with_member(albert, "inner_group_num", 2501), {"from 1 to 2500"});
   for (const char* name : {"num_hidden_groups", "inner_group_num", "embedding_size"})
@@ -329,7 +322,7 @@ TEST_CASE("layers that are used several times are stored once", "[models]") {
   }));
 }
 
-TEST_CASE("an activation may have one of several names", "[models]") {
+TEST_CASE("an activation may have several names", "[models]") {
   const std::pair<const char*, Activation> others[] = {
       {"tanh", Activation::tanh}, {"mish", Activation::mish}, {"quick_gelu", Activation::quick_gelu}};
   for (const auto& [name, activation] : others) CHECK(read(with_member(bert(), "hidden_act", name)).hidden_act == activation);
@@ -338,7 +331,7 @@ TEST_CASE("an activation may have one of several names", "[models]") {
     CHECK(read(with_member(bert(), "hidden_act", name)).hidden_act == Activation::gelu_tanh);
 }
 
-TEST_CASE("a model's class says what its head is for", "[models]") {
+TEST_CASE("the task follows from the model's class", "[models]") {
   refused(ErrorCode::unsupported, "config.json", "architectures[0]",
           with_member(bert(), "architectures", json::array({"BertForNextSentencePrediction"})),
           {"BertForNextSentencePrediction", "BertForTokenClassification", "AutoModel.from_pretrained(folder).save_pretrained(other)"});
@@ -360,7 +353,7 @@ TEST_CASE("a model's class says what its head is for", "[models]") {
   CHECK(read(bert()).labels == std::vector<std::string>{"negative", "neutral", "positive"});
 }
 
-TEST_CASE("answers have two ends", "[models]") {
+TEST_CASE("question answering needs two labels", "[models]") {
   const auto with_labels = [](const json& names) {
     return with_config(bert(), [&](json& config) {
       config["architectures"] = {"BertForQuestionAnswering"};
@@ -371,7 +364,7 @@ TEST_CASE("answers have two ends", "[models]") {
   refused(ErrorCode::config, "config.json", "id2label", with_labels({{"0", "a"}, {"1", "b"}, {"2", "c"}}), {"3", "2 labels"});
 }
 
-TEST_CASE("a head that fills masks is left out where the file has none of it, and where sentence-transformers reads the base model", "[models]") {
+TEST_CASE("the head of a masked language model is omitted if its tensors are missing or sentence-transformers loads the base model", "[models]") {
   Checkpoint checkpoint = with_member(read_checkpoint(testdata("models/tiny-bert-cls")), "architectures", json::array({"BertForMaskedLM"}));
   CHECK(read(checkpoint).task == Task::embedding);
   checkpoint.modules.clear();
@@ -382,7 +375,7 @@ TEST_CASE("a head that fills masks is left out where the file has none of it, an
   CHECK(std::none_of(shapes.begin(), shapes.end(), [](const auto& each) { return each.first.starts_with("cls."); }));
 }
 
-TEST_CASE("there are as many labels as names, and those without one have transformers' own", "[models]") {
+TEST_CASE("labels are counted by their names, and unnamed labels have transformers' default names", "[models]") {
   using Names = std::vector<std::string>;
   CHECK(read(with_member(bert(), "id2label", {{"0", "a"}, {"2", "b"}})).labels == Names{"a", "LABEL_1"});
   CHECK(read(with_member(bert(), "id2label", {{"1", "a"}, {"2", "b"}, {"3", "c"}})).labels == Names{"LABEL_0", "a", "b"});
@@ -390,7 +383,6 @@ TEST_CASE("there are as many labels as names, and those without one have transfo
   refused(ErrorCode::config, "config.json", "id2label", with_member(bert(), "id2label", {{"0", "a"}, {"1", nullptr}}), {"null for 1"});
   for (const char* key : {"a", "-1", "", "1.5", "99999999999999999999"})
     refused(ErrorCode::config, "config.json", "id2label", with_member(bert(), "id2label", {{key, "b"}}), {"names by their numbers"});
-  // Names that are written as numbers, as those of stars are.
   CHECK(read(with_member(bert(), "id2label", {{"0", 1}, {"1", true}, {"2", "c"}})).labels == std::vector<std::string>{"1", "true", "c"});
   const auto nameless = [](const json& count) {
     return with_config(bert(), [&](json& config) {
@@ -406,7 +398,7 @@ TEST_CASE("there are as many labels as names, and those without one have transfo
   json many = json::object();
   for (int i = 0; i < 12; ++i) many[std::to_string(i)] = "l" + std::to_string(i);
   const std::vector<std::string> labels = read(with_member(bert(), "id2label", many)).labels;
-  CHECK(labels.at(2) == "l2");  // by number, and not "10" before "2"
+  CHECK(labels.at(2) == "l2");
   CHECK(labels.at(11) == "l11");
 }
 
@@ -430,7 +422,7 @@ TEST_CASE("the function of the scores is that of transformers' pipeline", "[mode
   refused(ErrorCode::config, "config.json", "problem_type", several(3), {"a string"});
 }
 
-TEST_CASE("rotary positions and layer types of ModernBERT are those that attn has", "[models]") {
+TEST_CASE("ModernBERT's rotary positions and layer types are checked", "[models]") {
   const Checkpoint modern = stock("tiny-modernbert");
   const auto rope = [&](const std::function<void(json&)>& change) {
     return with_config(modern, [&](json& config) { change(config["rope_parameters"]["full_attention"]); });
@@ -446,19 +438,17 @@ TEST_CASE("rotary positions and layer types of ModernBERT are those that attn ha
   refused(ErrorCode::unsupported, "config.json", "layer_types", with_member(modern, "layer_types", "full_attention"), {"a string"});
   for (const int width : {0, 1}) CHECK(read(with_member(modern, "local_attention", width)).distances.at(1).window == 0);
   refused(ErrorCode::config, "config.json", "local_attention", with_member(modern, "local_attention", -1));
-  // Its other name, to one side.
   CHECK(read(with_member(modern, "sliding_window", 5)).distances.at(1).window == 5);
   CHECK(read(with_member(modern, "local_attention", 11)).distances.at(1).window == 5);
   CHECK(read(with_member(modern, "sliding_window", 0)).distances.at(1).window == 0);
   refused(ErrorCode::config, "config.json", "sliding_window", with_member(modern, "sliding_window", -1));
-  // One for all kinds of layers, as other models have it.
+  // A single rotary base for all kinds of layers, as in other models.
   refused(ErrorCode::unsupported, "config.json", "rope_parameters.rope_theta", with_member(modern, "rope_parameters", {{"rope_theta", 123.0}}),
           {"full_attention"});
   refused(ErrorCode::config, "config.json", "global_attn_every_n_layers", with_config(modern, [](json& config) {
             config.erase("layer_types");
             config["global_attn_every_n_layers"] = 0;
           }));
-  // The first names for the same things, and the defaults without either.
   const detail::ModelConfig now = read(modern), before = read(with_config(modern, [](json& config) {
                                                   config.erase("layer_types");
                                                   config.erase("rope_parameters");
@@ -480,7 +470,7 @@ TEST_CASE("rotary positions and layer types of ModernBERT are those that attn ha
   }
 }
 
-TEST_CASE("modules.json lists what sentence-transformers does, of which attn does four things in that order", "[models]") {
+TEST_CASE("modules.json may list four kinds of modules in a fixed order", "[models]") {
   const Checkpoint checkpoint = stock("tiny-bert-cls");
   const json good = json::parse(checkpoint.modules);
   const auto with_modules = [&](const json& modules) {
@@ -516,7 +506,7 @@ TEST_CASE("modules.json lists what sentence-transformers does, of which attn doe
   refused(ErrorCode::format, "modules.json", "the file", torn, {"not valid JSON"});
 }
 
-TEST_CASE("1_Pooling/config.json names what is pooled, in its old and its new form", "[models]") {
+TEST_CASE("1_Pooling/config.json is read in its old and its new form", "[models]") {
   const Checkpoint checkpoint = stock("tiny-bert-cls");
   const auto with_pooling = [&](const json& pooling) {
     Checkpoint changed = checkpoint;
@@ -538,7 +528,6 @@ TEST_CASE("1_Pooling/config.json names what is pooled, in its old and its new fo
     CHECK(read(with_pooling({{"pooling_mode", name}, {"include_prompt", true}})).poolings == Poolings{pooling});
     const std::string old = std::string("pooling_mode_") + flag;
     CHECK(read(with_pooling({{old, true}})).poolings == Poolings{pooling});
-    // The name counts where both are there.
     CHECK(read(with_pooling({{old, true}, {"pooling_mode", "max"}})).poolings == Poolings{Pooling::max});
   }
   CHECK(read(with_pooling({{"pooling_mode_mean_tokens", true}, {"pooling_mode_cls_token", true}})).poolings == Poolings{Pooling::cls, Pooling::mean});
@@ -553,13 +542,12 @@ TEST_CASE("1_Pooling/config.json names what is pooled, in its old and its new fo
   refused(ErrorCode::format, file, "the file", with_pooling(json::array()), {"an object"});
 }
 
-TEST_CASE("the scores of a cross-encoder are what its activation makes of them", "[models]") {
+TEST_CASE("a cross-encoder's scores are the output of its activation", "[models]") {
   const auto with_activation = [](const std::string& path) { return with_member(bert(), "sentence_transformers", {{"activation_fn", path}}); };
   const auto function = [&](const char* name) { return read(with_activation(std::string("torch.nn.modules.") + name)).classification_function; };
   CHECK(function("linear.Identity") == detail::ClassificationFunction::none);
   CHECK(function("activation.Sigmoid") == detail::ClassificationFunction::sigmoid);
   CHECK(function("activation.Softmax") == detail::ClassificationFunction::softmax);
-  // Of texts alone only if there is one label.
   const json identity{{"activation_fn", "torch.nn.modules.linear.Identity"}};
   CHECK(read(with_member(bert(), "sentence_transformers", identity)).text_function == detail::ClassificationFunction::softmax);
   const Checkpoint one = with_member(with_member(bert(), "id2label", {{"0", "relevant"}}), "sentence_transformers", identity);
@@ -568,7 +556,7 @@ TEST_CASE("the scores of a cross-encoder are what its activation makes of them",
     refused(ErrorCode::unsupported, "config.json", "sentence_transformers.activation_fn", with_activation(path), {"Identity, Sigmoid or Softmax"});
 }
 
-TEST_CASE("2_Dense/config.json is a map from what is pooled", "[models]") {
+TEST_CASE("2_Dense/config.json describes a linear map of the pooled vector", "[models]") {
   const Checkpoint checkpoint = stock("tiny-bert-cls");
   const auto with_dense = [&](const json& dense, StateDict weights) {
     Checkpoint changed = checkpoint;
@@ -609,7 +597,7 @@ TEST_CASE("2_Dense/config.json is a map from what is pooled", "[models]") {
   refused(ErrorCode::format, "modules.json", "2_Dense/model.safetensors", torn, {"missing"});
 }
 
-TEST_CASE("the length that texts are cut to comes from the first file that tells it, and never goes past the positions", "[models]") {
+TEST_CASE("the truncation length comes from the first file that has one and is at most the number of positions", "[models]") {
   const Checkpoint checkpoint = stock("tiny-bert-cls");
   const auto length = [&](const json& sentence, const json& tokenizer) {
     Checkpoint changed = checkpoint;
@@ -628,12 +616,12 @@ TEST_CASE("the length that texts are cut to comes from the first file that tells
     changed.sentence_bert_config = bytes_of(json{{"max_seq_length", value}});
     refused(ErrorCode::config, "sentence_bert_config.json", "max_seq_length", changed, {"a whole number"});
   }
-  // Positions that RoBERTa and MPNet spend on padding are no places for tokens.
+  // RoBERTa and MPNet reserve positions for padding.
   CHECK(read(with_member(stock("tiny-roberta"), "max_position_embeddings", 40)).max_length == 38);
   CHECK(read(with_member(stock("tiny-mpnet"), "max_position_embeddings", 40)).max_length == 38);
 }
 
-TEST_CASE("a model above the memory limit is MEMORY when its configuration is read", "[models]") {
+TEST_CASE("a model above the memory limit is a MEMORY error when its configuration is read", "[models]") {
   const auto huge = [](std::int64_t layers, std::int64_t hidden, std::int64_t inner) {
     return with_config(bert(), [&](json& config) {
       config["num_hidden_layers"] = layers;
@@ -652,7 +640,6 @@ TEST_CASE("a model above the memory limit is MEMORY when its configuration is re
     too_large(bert());
   }
   {
-    // One layer fits, with all that is there once; two do not.
     const Limit limit(220'000);
     CHECK_NOTHROW(detail::ModelLoader(with_member(bert(), "num_hidden_layers", 1).files()));
     too_large(bert());

@@ -9,7 +9,6 @@
 
 #include "models/checkpoint.hpp"
 
-// Checkpoints that are a little different from those in testdata.
 namespace attn::test {
 
 inline std::vector<std::uint8_t> bytes_of(const nlohmann::json& json) {
@@ -17,25 +16,21 @@ inline std::vector<std::uint8_t> bytes_of(const nlohmann::json& json) {
   return {text.begin(), text.end()};
 }
 
-/// The checkpoint with another config.json.
 inline Checkpoint with_config(Checkpoint checkpoint, const std::function<void(nlohmann::json&)>& change) {
   nlohmann::json config = nlohmann::json::parse(checkpoint.config.begin(), checkpoint.config.end());
   change(config);
   checkpoint.config = bytes_of(config);
   return checkpoint;
 }
-/// One member of it changed.
 inline Checkpoint with_member(const Checkpoint& checkpoint, const std::string& name, const nlohmann::json& value) {
   return with_config(checkpoint, [&](nlohmann::json& config) { config[name] = value; });
 }
 
-/// A tensor as it lies in a file.
 struct FileTensor {
   std::string name, dtype;
   std::vector<std::int64_t> shape;
   std::vector<std::uint8_t> bytes;
 
-  /// Of F32.
   std::vector<float> values() const {
     std::vector<float> out(bytes.size() / sizeof(float));
     std::memcpy(out.data(), bytes.data(), bytes.size());
@@ -43,7 +38,6 @@ struct FileTensor {
   }
 };
 
-/// In the order of their data.
 inline std::vector<FileTensor> read_tensors(const std::vector<std::uint8_t>& file) {
   std::uint64_t size = 0;
   std::memcpy(&size, file.data(), sizeof size);
@@ -78,7 +72,6 @@ inline std::vector<std::uint8_t> write_tensors(const std::vector<FileTensor>& te
   return file;
 }
 
-/// The checkpoint with other tensors.
 inline Checkpoint with_tensors(Checkpoint checkpoint, const std::function<void(std::vector<FileTensor>&)>& change) {
   std::vector<FileTensor> tensors = read_tensors(checkpoint.weights);
   change(tensors);
@@ -92,7 +85,6 @@ inline FileTensor& named(std::vector<FileTensor>& tensors, const std::string& na
   throw std::runtime_error("no tensor " + name);
 }
 
-/// `count` ids below `most` in rows of that length, without padding.
 inline Batch some_ids(std::int64_t rows, std::int64_t length, std::int64_t most) {
   Batch batch;
   batch.shape = {rows, length};
@@ -100,7 +92,6 @@ inline Batch some_ids(std::int64_t rows, std::int64_t length, std::int64_t most)
   return batch;
 }
 
-/// What a checkpoint computes from some ids.
 inline Array run(const Checkpoint& checkpoint, std::size_t piece = 1 << 20) {
   const auto model = load(checkpoint, piece);
   const ModelOutput output = forward(*model, some_ids(2, 9, model->config().vocab_size), false);

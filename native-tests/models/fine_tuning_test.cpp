@@ -1,4 +1,5 @@
-// Fine-tuning: each step is AdamW's along the gradients that others tests hold against torch, and what comes out is kept, written and read.
+// Fine-tuning: each step is AdamW with gradients that other tests compare with torch; trained models are kept, saved
+// and loaded.
 #include <array>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
@@ -33,7 +34,6 @@ State state_of(const Model& model) {
   return state;
 }
 
-/// Names whose numbers differ.
 std::set<std::string> changed(const State& before, const State& after) {
   std::set<std::string> names;
   for (const auto& [name, values] : before)
@@ -43,7 +43,6 @@ std::set<std::string> changed(const State& before, const State& after) {
 
 TextModel stock(const std::string& name, TextModelOptions options = {}) { return TextModel::load(testdata("models/" + name), options); }
 
-/// As the sentiment model sees it, or the other way round.
 std::vector<FineTuneExample> films(bool turned = false) {
   const std::string good = turned ? "negative" : "positive", bad = turned ? "positive" : "negative";
   return {{"a warm , funny and clever film", good},
@@ -61,14 +60,12 @@ std::vector<FineTuneExample> films(bool turned = false) {
 constexpr const char* kFamilies[] = {"tiny-bert",       "tiny-bert-cls",   "tiny-distilbert", "tiny-roberta",   "tiny-mpnet",
                                      "tiny-modernbert", "tiny-albert-mlm", "tiny-nomic",      "tiny-jina-mean", "tiny-gte-2024"};
 
-/// The probability p wherever a family may have dropout.
 void set_dropout(json& config, double p) {
   for (const char* name : {"hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout", "dropout", "attention_dropout",
                            "seq_classif_dropout", "mlp_dropout", "embedding_dropout", "classifier_dropout_prob", "resid_pdrop", "attn_pdrop"})
     config[name] = p;
 }
 
-/// With another probability of dropout than its own, or with that.
 std::unique_ptr<EncoderModel> with_head(const char* name, std::optional<double> dropout = std::nullopt) {
   const Checkpoint checkpoint = read_checkpoint(testdata(std::string("models/") + name));
   auto model = load(dropout ? with_config(checkpoint, [&](json& config) { set_dropout(config, *dropout); }) : checkpoint);
@@ -76,11 +73,10 @@ std::unique_ptr<EncoderModel> with_head(const char* name, std::optional<double> 
   return model;
 }
 
-/// A forward with dropout and what it keeps.
 struct Kept {
   std::vector<float> hidden;
-  std::vector<std::vector<float>> attentions;  ///< by layer, after dropout
-  std::vector<float> ff_output;                ///< of the first layer, before dropout
+  std::vector<std::vector<float>> attentions;
+  std::vector<float> ff_output;
   std::unique_ptr<detail::KeptModel> model;
 
   Kept(const EncoderModel& of, const Batch& batch, const detail::ForwardRandom& random) {
@@ -103,13 +99,13 @@ bool decays(const std::string& name) {
   return std::none_of(kUndecayed.begin(), kUndecayed.end(), [&](const char* part) { return lower.find(part) != std::string::npos; });
 }
 
-TEST_CASE("a step moves every weight as AdamW's first one does", "[models][training]") {
+TEST_CASE("the first step moves every weight as AdamW does", "[models][training]") {
   constexpr double kRate = 1e-3, kDecay = 0.1;
   for (const char* checkpoint : kFamilies) {
     CAPTURE(checkpoint);
     const auto model = with_head(checkpoint, 0.0);
     const Batch batch = some_ids(1, 7, model->config().vocab_size);
-    // Of the loss: those of the logits, each by its share.
+    // Gradients of the loss: gradients of the logits, each times its weight.
     std::map<std::string, std::vector<double>> gradients;
     std::vector<double> logits;
     std::vector<State> of_logits;
@@ -146,7 +142,7 @@ TEST_CASE("a step moves every weight as AdamW's first one does", "[models][train
       for (std::size_t i = 0; i < values.size(); ++i) {
         const double g = clip * gradients.at(name)[i], p = static_cast<double>(values[i]);
         const double kept = decays(name) ? p * (1 - kRate * kDecay) : p, moved = static_cast<double>(after.at(name)[i]) - kept;
-        // Where the gradient is about as small as its own rounding, only the length of the step is known.
+        // If the gradient is about as small as its rounding error, only the length of the step is known.
         const bool is_known = std::abs(g) > 1e-6;
         const double off = is_known ? std::abs(moved + kRate * g / (std::abs(g) + 1e-8)) : std::abs(moved) - kRate;
         if (is_known) ++seen;
@@ -158,13 +154,13 @@ TEST_CASE("a step moves every weight as AdamW's first one does", "[models][train
   }
 }
 
-TEST_CASE("losses fall as those of torch's runs of transformers' models do", "[models][training]") {
+TEST_CASE("losses decrease as in torch runs of transformers' models", "[models][training]") {
   const GoldenFile file = read_golden(testdata("models/fine_tuning.safetensors"));
   std::size_t count = 0;
   for (const json& entry : cases_of(file)) {
     const GoldenCase golden(file, entry);
     CAPTURE(golden.name());
-    const auto change = [&](json& config) { config.update(entry.at("config")); };  // its probabilities of dropout
+    const auto change = [&](json& config) { config.update(entry.at("config")); };
     const auto model = load(with_config(read_checkpoint(testdata("models/" + entry.at("checkpoint").get<std::string>())), change));
     const auto whole = [&](const char* name) {
       const std::vector<float> values = golden.tensor(name).data;
@@ -192,7 +188,7 @@ TEST_CASE("losses fall as those of torch's runs of transformers' models do", "[m
   CHECK(count == 18);
 }
 
-TEST_CASE("layers that are not trained stay as they are", "[models][training]") {
+TEST_CASE("frozen layers do not change", "[models][training]") {
   for (const char* checkpoint : kFamilies) {
     CAPTURE(checkpoint);
     const std::vector<double> targets{1, 2, 0};
@@ -216,7 +212,6 @@ TEST_CASE("layers that are not trained stay as they are", "[models][training]") 
       CHECK(of_layer == (layers > 0));
       CHECK(of_head);
     }
-    // The head by itself, from vectors that are there, is the same run.
     const auto model = with_head(checkpoint), other = with_head(checkpoint);
     const Batch batch = some_ids(3, 7, model->config().vocab_size);
     const detail::FineTuningOptions options{.steps = 4, .learning_rate = 1e-3, .weight_decay = 0.01, .layers = 0};
@@ -231,7 +226,7 @@ TEST_CASE("layers that are not trained stay as they are", "[models][training]") 
   }
 }
 
-TEST_CASE("backward ends at the lowest layer that is trained", "[models][training]") {
+TEST_CASE("backward stops at the lowest trained layer", "[models][training]") {
   for (const char* checkpoint : kFamilies) {
     const auto model = with_head(checkpoint);
     const std::int64_t layers = model->config().stored_layers();
@@ -265,11 +260,11 @@ TEST_CASE("backward ends at the lowest layer that is trained", "[models][trainin
   }
 }
 
-TEST_CASE("dropout is as likely as the config says, or else as transformers has it", "[models][training]") {
+TEST_CASE("dropout has the probabilities of the config, or else of transformers", "[models][training]") {
   struct Case {
     const char* checkpoint;
     json given;
-    std::array<float, 8> expected;  ///< by DropoutSite
+    std::array<float, 8> expected;
   };
   const json bert{{"hidden_dropout_prob", 0.5}, {"attention_probs_dropout_prob", 0.25}};
   const json both{{"hidden_dropout_prob", 0.5}, {"attention_probs_dropout_prob", 0.25}, {"classifier_dropout", 0.75}};
@@ -303,7 +298,6 @@ TEST_CASE("dropout is as likely as the config says, or else as transformers has 
     for (std::size_t site = 0; site < expected.size(); ++site)
       CHECK(model->config().dropout.at(static_cast<detail::DropoutSite>(site)) == expected[site]);
   }
-  // What no training can do is no reason not to run the model.
   for (const json& wrong : {json(1.0), json(-0.5), json("a tenth")}) {
     const auto model = load(with_member(read_checkpoint(testdata("models/tiny-bert")), "hidden_dropout_prob", wrong));
     check_error({ErrorCode::config, "fine_tune", "dropout", {"from 0 up to, not including, 1"}},
@@ -311,7 +305,7 @@ TEST_CASE("dropout is as likely as the config says, or else as transformers has 
   }
 }
 
-TEST_CASE("dropout drops its share and makes up for it in what is kept", "[models][training]") {
+TEST_CASE("dropout drops the requested share and scales the remaining stored values", "[models][training]") {
   constexpr float p = 0.25F;
   const auto model = with_head("tiny-bert");
   const Batch batch = some_ids(60, 16, model->config().vocab_size);
@@ -320,7 +314,6 @@ TEST_CASE("dropout drops its share and makes up for it in what is kept", "[model
   const auto count = static_cast<std::size_t>(rows * E);
   using Mask = std::vector<bool>;
   std::vector<Mask> masks;
-  /// What dropped is of what was given: each number is 0 or a 1 / (1 - p) of it, to that error.
   const auto check = [&](const std::vector<float>& given, const std::vector<float>& dropped, double error) {
     REQUIRE(given.size() == dropped.size());
     std::size_t wrong = 0, seen = 0, gone = 0;
@@ -359,7 +352,7 @@ TEST_CASE("dropout drops its share and makes up for it in what is kept", "[model
   const Kept output = run({.attention_output = p});
   const auto residual = [&](const Kept& kept) { return less(numbers(layer(kept, 0).attn_residual, count), embedded.data()); };
   check(residual(plain), residual(output), 1e-6);
-  // The feed-forward's own is kept with the sum alone: what that changes by is what dropout changed.
+  // The feed-forward output is stored only as part of the sum, so the difference of the sums is compared.
   const Kept last = run({.feed_forward_output = p});
   std::vector<float> part = less(numbers(layer(last, 0).ff_residual, count), layer(plain, 0).ff_residual);
   for (std::size_t i = 0; i < count; ++i) part[i] += plain.ff_output[i];
@@ -376,7 +369,8 @@ TEST_CASE("dropout drops its share and makes up for it in what is kept", "[model
   }
   CHECK(std::abs(static_cast<double>(gone) / static_cast<double>(pooled) - 0.25) < 4.5 * std::sqrt(0.25 * 0.75 / static_cast<double>(pooled)));
 
-  // Steps, seeds and places are independent: two masks agree where both keep or both drop, p² + (1 - p)² of the numbers.
+  // Masks of different steps, seeds and sites are independent: two masks agree for a share p² + (1 - p)² of the
+  // numbers.
   for (std::size_t i = 1; i < 3; ++i) {
     std::size_t same = 0;
     const std::size_t n = std::min(masks[0].size(), masks[i].size());
@@ -385,7 +379,7 @@ TEST_CASE("dropout drops its share and makes up for it in what is kept", "[model
   }
 }
 
-TEST_CASE("with dropout gradients are those of the same forward", "[models][training]") {
+TEST_CASE("with dropout, gradients are those of the same forward", "[models][training]") {
   constexpr double kRise = 2e-4;
   for (const char* checkpoint : kFamilies) {
     const auto model = with_head(checkpoint, 0.2);
@@ -415,8 +409,7 @@ TEST_CASE("with dropout gradients are those of the same forward", "[models][trai
       }
       double squares = 0;
       for (std::size_t i = 0; i < values.size(); ++i) squares += static_cast<double>(found[i]) * static_cast<double>(found[i]);
-      if (squares < 1e-4) continue;  // as the gradient of a key's bias, which is none
-      // So far along the gradient that the value rises by about kRise.
+      if (squares < 1e-4) continue;  // almost zero, as the gradient of a key's bias, which is exactly zero
       const auto value_at = [&](double factor) {
         std::vector<float> moved(values);
         for (std::size_t i = 0; i < moved.size(); ++i) moved[i] += static_cast<float>(factor * kRise / squares * static_cast<double>(found[i]));
@@ -436,7 +429,7 @@ TEST_CASE("with dropout gradients are those of the same forward", "[models][trai
   }
 }
 
-TEST_CASE("only steps have dropout", "[models][training]") {
+TEST_CASE("only training steps apply dropout", "[models][training]") {
   const std::vector<double> targets{1, 2, 0};
   for (const char* checkpoint : kFamilies) {
     CAPTURE(checkpoint);
@@ -457,7 +450,6 @@ TEST_CASE("only steps have dropout", "[models][training]") {
     for (int i = 0; i < 2; ++i) losses.insert(dropping.step(batch.inputs(), targets));
     losses.insert(dropping.step(pooled, targets));
     CHECK(losses.size() == 4);
-    // Another seed, another dropout; the same one again.
     detail::FineTuningOptions seeded = options;
     for (const std::uint64_t seed : {7, 8, 7}) {
       seeded.seed = seed;
@@ -467,7 +459,7 @@ TEST_CASE("only steps have dropout", "[models][training]") {
   }
 }
 
-TEST_CASE("orders of examples are random, whole, and follow from the seed", "[models][training]") {
+TEST_CASE("the order of examples is a random permutation that depends on the seed", "[models][training]") {
   std::set<std::vector<std::size_t>> all;
   for (std::uint64_t seed = 0; seed < 5; ++seed)
     for (std::uint32_t epoch = 0; epoch < 5; ++epoch) {
@@ -480,13 +472,13 @@ TEST_CASE("orders of examples are random, whole, and follow from the seed", "[mo
   CHECK(all.size() == 25);
   CHECK(detail::training_order(0, 1, 1).empty());
   CHECK(detail::training_order(1, 1, 1) == std::vector<std::size_t>{0});
-  // Each place as often at the front: 6000 draws of 1/6, whose standard deviation is 29.
+  // Each example is first equally often: 6000 draws of 1/6, with a standard deviation of 29.
   std::array<int, 6> first{};
   for (std::uint32_t epoch = 0; epoch < 6000; ++epoch) ++first[detail::training_order(6, 9, epoch)[0]];
   for (const int count : first) CHECK(std::abs(count - 1000) < 150);
 }
 
-TEST_CASE("a model learns the opposite of what it knew, with the same bits for any number of threads", "[models][training][threads]") {
+TEST_CASE("a model learns swapped labels, with the same bits for any number of threads", "[models][training][threads]") {
   const std::vector<FineTuneExample> examples = films(true);
   std::optional<State> first;
   for (const unsigned threads : {1U, 3U}) {
@@ -515,7 +507,7 @@ TEST_CASE("a model learns the opposite of what it knew, with the same bits for a
   TextModel other = stock("sentiment");
   other.fine_tune(examples, {.epochs = 12, .batch_size = 4, .learning_rate = 3e-3, .seed = 1});
   CHECK_FALSE(changed(*first, state_of(other)).empty());
-  // Its files say 0.1; who wants no dropout says so there.
+  // The files of the model set 0.1; a caller turns off dropout by changing them.
   const std::filesystem::path folder = std::filesystem::temp_directory_path() / ("attn-no-dropout-" + std::to_string(std::random_device()()));
   std::filesystem::copy(testdata("models/sentiment"), folder, std::filesystem::copy_options::recursive);
   const std::vector<std::uint8_t> bytes = bytes_of(folder / "config.json");
@@ -528,7 +520,7 @@ TEST_CASE("a model learns the opposite of what it knew, with the same bits for a
   std::filesystem::remove_all(folder);
 }
 
-TEST_CASE("held-out examples are judged after each epoch", "[models][training]") {
+TEST_CASE("held-out examples are evaluated after each epoch", "[models][training]") {
   TextModel model = stock("sentiment");
   std::vector<FineTuneProgress> progress;
   const auto keep = [&](const FineTuneProgress& at) {
@@ -539,7 +531,7 @@ TEST_CASE("held-out examples are judged after each epoch", "[models][training]")
     progress.clear();
     const FineTuneResult result =
         model.fine_tune(films(), {.epochs = 2, .batch_size = 3, .learning_rate = 1e-5, .layers = layers, .validation = 0.3, .on_progress = keep});
-    REQUIRE(progress.size() == 6);  // seven examples are left to learn from
+    REQUIRE(progress.size() == 6);
     for (std::size_t i = 0; i < 6; ++i) {
       CHECK(progress[i].validation_loss.has_value() == (i % 3 == 2));
       CHECK(progress[i].validation_accuracy.has_value() == (i % 3 == 2));
@@ -550,7 +542,7 @@ TEST_CASE("held-out examples are judged after each epoch", "[models][training]")
   }
 }
 
-TEST_CASE("a head for other labels is drawn, trained, written and read", "[models][training]") {
+TEST_CASE("a head for new labels is initialized, trained, saved and loaded", "[models][training]") {
   const std::filesystem::path folder = std::filesystem::temp_directory_path() / ("attn-fine-tuned-" + std::to_string(std::random_device()()));
   for (const char* checkpoint : {"tiny-bert-cls", "tiny-bert-legacy", "tiny-mpnet-mean", "tiny-distilbert"}) {
     CAPTURE(checkpoint);
@@ -576,20 +568,18 @@ TEST_CASE("a head for other labels is drawn, trained, written and read", "[model
     CHECK(config.at("label2id") == json{{"bad", 0}, {"good", 1}, {"so \"so\"", 2}});
     std::filesystem::remove_all(folder);
   }
-  // Labels that nobody named.
   TextModel numbers = stock("tiny-bert-cls"), names = stock("tiny-mpnet-mean"), one = stock("tiny-bert");
   numbers.fine_tune({{"a", std::int64_t{2}}, {"b", std::int64_t{0}}, {"c", std::int64_t{1}}});
   CHECK(numbers.labels() == std::vector<std::string>{"LABEL_0", "LABEL_1", "LABEL_2"});
   names.fine_tune({{"a", "tea"}, {"b", "milk", "a second text"}});
   CHECK(names.labels() == std::vector<std::string>{"milk", "tea"});
-  // Of one label the answer is a sigmoid's.
   one.fine_tune({{"one two three", 1.0}, {"four five", 0.0}, {"six", 0.25}},
                 {.epochs = 60, .batch_size = 3, .learning_rate = 1e-2, .labels = {"yes"}});
   CHECK(one.classify({"one two three"})[0][0].score > 0.8F);
   CHECK(one.classify({"four five"})[0][0].score < 0.2F);
 }
 
-TEST_CASE("a model of one label learns what its files say its answer is", "[models][training]") {
+TEST_CASE("a model with one label is trained for the kind of answer in its files", "[models][training]") {
   const std::filesystem::path folder = std::filesystem::temp_directory_path() / ("attn-one-label-" + std::to_string(std::random_device()()));
   TextModel one = stock("tiny-bert");
   const std::vector<FineTuneExample> numbers{{"one two three", 3.5}, {"four five", -2.0}, {"six", 0.5}, {"seven", 1.0}};
@@ -604,7 +594,6 @@ TEST_CASE("a model of one label learns what its files say its answer is", "[mode
     return TextModel::load(folder);
   };
   const auto names = [](const char* activation) { return json{{"activation_fn", std::string("torch.nn.modules.") + activation}}; };
-  // A regression, and a cross-encoder whose answer is the logit: the squared error, and nothing is right or wrong.
   std::array models{with("problem_type", "regression"), with("sentence_transformers", names("linear.Identity"))};
   for (TextModel& model : models) {
     const auto answer = [&](const FineTuneExample& example) { return static_cast<double>(model.classify({example.text})[0][0].score); };
@@ -630,7 +619,7 @@ TEST_CASE("a model of one label learns what its files say its answer is", "[mode
   std::filesystem::remove_all(folder);
 }
 
-TEST_CASE("a run that ends early leaves the weights of its last whole step", "[models][training]") {
+TEST_CASE("a run that is stopped leaves the weights of its last complete step", "[models][training]") {
   const auto run = [](std::int64_t last, bool throws) {
     TextModel model = stock("sentiment");
     FineTuneOptions options{.epochs = 2, .batch_size = 2, .learning_rate = 1e-3};
@@ -651,7 +640,7 @@ TEST_CASE("a run that ends early leaves the weights of its last whole step", "[m
   CHECK_FALSE(changed(run(3, false), run(4, false)).empty());
 }
 
-TEST_CASE("what cannot be trained is refused, and nothing has changed", "[models][training]") {
+TEST_CASE("invalid training requests are refused and change nothing", "[models][training]") {
   TextModel model = stock("sentiment");
   const State before = state_of(model);
   const auto check = [&](ErrorCode code, const std::string& argument, const std::vector<FineTuneExample>& examples, const FineTuneOptions& options) {
@@ -683,7 +672,6 @@ TEST_CASE("what cannot be trained is refused, and nothing has changed", "[models
               [&] { stock("tiny-bert-multilabel").fine_tune({{"a", std::int64_t{0}}}); });
   check_error({ErrorCode::out_of_range, "fine_tune", "labels", {}}, [&] { stock("tiny-bert-cls").fine_tune({{"a", std::int64_t{1} << 40}}); });
 
-  // A learning rate far too high ends in numbers that are none, and says where.
   TextModel wild = stock("sentiment");
   State last;
   std::int64_t steps = 0;

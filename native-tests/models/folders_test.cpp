@@ -1,4 +1,3 @@
-// Folders as sentence-transformers and transformers publish them, against what those compute.
 #include <catch2/catch_test_macros.hpp>
 #include <filesystem>
 #include <fstream>
@@ -16,7 +15,6 @@ namespace models_folders_test {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-/// A folder that goes with the test.
 class Folder {
  public:
   Folder() : path_(fs::temp_directory_path() / ("attn-folders-" + std::to_string(std::random_device()()))) { fs::create_directories(path_); }
@@ -37,7 +35,6 @@ class Folder {
   fs::path path_;
 };
 
-/// Changes files as testdata/make/goldens/folders.py does.
 void change(const Folder& folder, const json& files) {
   for (const auto& [name, patch] : files.items()) {
     const fs::path path = folder.path() / name;
@@ -52,7 +49,7 @@ void change(const Folder& folder, const json& files) {
   }
 }
 
-TEST_CASE("what lies beside a checkpoint counts as sentence-transformers and transformers have it", "[models]") {
+TEST_CASE("the small files of a folder have the meaning that they have in sentence-transformers and transformers", "[models]") {
   const GoldenFile file = read_golden(testdata("models/folders.safetensors"));
   int seen = 0;
   for (const json& entry : cases_of(file)) {
@@ -105,7 +102,7 @@ TEST_CASE("what lies beside a checkpoint counts as sentence-transformers and tra
   CHECK(seen == 49);
 }
 
-TEST_CASE("a file that is there and empty is FORMAT, whichever it is", "[models]") {
+TEST_CASE("any empty file is a FORMAT error", "[models]") {
   for (const char* name : {"config.json", "tokenizer.json", "model.safetensors", "tokenizer_config.json", "modules.json", "1_Pooling/config.json",
                            "sentence_bert_config.json", "config_sentence_transformers.json"}) {
     INFO(name);
@@ -146,7 +143,7 @@ TEST_CASE("paths of modules may begin with ./ and end with a slash", "[models]")
   }
 }
 
-TEST_CASE("rank puts the default prompt before the query", "[models]") {
+TEST_CASE("rank prepends the default prompt to the query", "[models]") {
   const Folder folder;
   TextModel model = TextModel::load(testdata("models/tiny-bert-cls"));
   model.fine_tune({{.text = "It was good", .label = 1.0}, {.text = "It was bad", .label = 0.0}}, {.epochs = 1, .labels = {"relevant"}, .seed = 5});
@@ -164,7 +161,7 @@ TEST_CASE("rank puts the default prompt before the query", "[models]") {
   CHECK(expected != other);
 }
 
-TEST_CASE("tokens of files beside tokenizer.json: a model has them, and save_pretrained writes the files", "[models]") {
+TEST_CASE("tokens of files other than tokenizer.json are loaded, and save_pretrained writes those files", "[models]") {
   const Folder folder, other;
   folder.copy("tiny-bert");
   folder.write("special_tokens_map.json", R"({"ent_token":"[YY]"})");
@@ -179,7 +176,7 @@ TEST_CASE("tokens of files beside tokenizer.json: a model has them, and save_pre
   CHECK(tokens(TextModel::load(folder.path())) != expected);
 }
 
-TEST_CASE("a sentence_bert_config.json that holds null says nothing, as to sentence-transformers", "[models]") {
+TEST_CASE("a sentence_bert_config.json that contains null is ignored, as in sentence-transformers", "[models]") {
   const Folder folder;
   folder.copy("tiny-bert-cls");
   folder.write("sentence_bert_config.json", "null");
@@ -188,7 +185,7 @@ TEST_CASE("a sentence_bert_config.json that holds null says nothing, as to sente
   check_error({ErrorCode::format, "sentence_bert_config.json", "the file", {"an object", "an array"}}, [&] { TextModel::load(folder.path()); });
 }
 
-TEST_CASE("sentence_bert_config.json: another output is refused, arguments of the tokenizer are a note", "[models]") {
+TEST_CASE("sentence_bert_config.json: another output is refused, and tokenizer arguments cause a note", "[models]") {
   const Folder folder;
   folder.copy("tiny-bert-cls");
   for (const char* const output : {"token_embeddings", "scores"}) {
@@ -202,7 +199,7 @@ TEST_CASE("sentence_bert_config.json: another output is refused, arguments of th
   CHECK(TextModel::load(folder.path()).notes() == std::vector<std::string>{"sentence_bert_config.json: processing_kwargs is not used"});
 }
 
-TEST_CASE("tokenizer_config.json: max_len counts if there is no model_max_length", "[models]") {
+TEST_CASE("tokenizer_config.json: max_len applies if there is no model_max_length", "[models]") {
   const Folder folder;
   folder.copy("tiny-bert");
   change(folder, {{"tokenizer_config.json", {{"model_max_length", nullptr}, {"max_len", 20}}}});
@@ -211,7 +208,7 @@ TEST_CASE("tokenizer_config.json: max_len counts if there is no model_max_length
   CHECK(TextModel::load(folder.path()).max_length() == 30);
 }
 
-TEST_CASE("a truncate_dim that is none is FORMAT, one above the width takes all", "[models]") {
+TEST_CASE("an invalid truncate_dim is a FORMAT error, and one above the width keeps everything", "[models]") {
   const Folder folder;
   folder.copy("tiny-bert-cls");
   for (const char* wrong : {"0", "-3", "1.5", "\"8\""}) {
@@ -223,7 +220,7 @@ TEST_CASE("a truncate_dim that is none is FORMAT, one above the width takes all"
   CHECK(TextModel::load(folder.path()).check_embed(1, {})[1] == 32);
 }
 
-TEST_CASE("a model whose texts are filled up on the left is refused by who tokenizes", "[models]") {
+TEST_CASE("a tokenizer that pads on the left is refused when a text is tokenized", "[models]") {
   const Folder folder;
   folder.copy("tiny-bert");
   folder.write("tokenizer_config.json", "{\"padding_side\":\"left\"}");
@@ -231,7 +228,7 @@ TEST_CASE("a model whose texts are filled up on the left is refused by who token
   check_error({ErrorCode::unsupported, "tokenizer_config.json", "padding_side", {"right", "left"}}, [&] { model.tokenize({"a"}); });
 }
 
-TEST_CASE("a pooling that the call names counts instead of the checkpoint's", "[models]") {
+TEST_CASE("a pooling in the call overrides the one in the checkpoint", "[models]") {
   const std::vector<std::string> texts{"A happy person smiles.", "", "Was it bad?"};
   for (const auto& [mode, pooling] : {std::pair{"lasttoken", Pooling::lasttoken},
                                       {"weightedmean_tokens", Pooling::weightedmean},
@@ -246,7 +243,7 @@ TEST_CASE("a pooling that the call names counts instead of the checkpoint's", "[
   }
 }
 
-TEST_CASE("prompts that are not there are refused, with those that are", "[models]") {
+TEST_CASE("unknown prompts are refused with the list of known ones", "[models]") {
   const Folder folder;
   folder.copy("tiny-bert-cls");
   const auto config = [&](const json& value) { folder.write("config_sentence_transformers.json", value.dump()); };
@@ -263,10 +260,9 @@ TEST_CASE("prompts that are not there are refused, with those that are", "[model
   check_error({ErrorCode::config, file, "prompts", {"an object"}}, [&] { TextModel::load(folder.path()); });
 }
 
-/// The tokenizer puts no special tokens around a text, so that one of spaces has none at all.
 void without_special_tokens(const Folder& folder) { change(folder, {{"tokenizer.json", {{"post_processor", nullptr}}}}); }
 
-TEST_CASE("a prompt that has no tokens leaves the pooling as it is", "[models]") {
+TEST_CASE("a prompt without tokens does not change the pooling", "[models]") {
   const Folder folder;
   folder.copy("tiny-bert-cls");
   without_special_tokens(folder);
@@ -277,7 +273,7 @@ TEST_CASE("a prompt that has no tokens leaves the pooling as it is", "[models]")
   CHECK_THAT(floats_of(TextModel::load(folder.path()).embed(texts)), HasBitsOf(expected));
 }
 
-TEST_CASE("a text that has no tokens is a text to every task", "[models]") {
+TEST_CASE("every task accepts a text without tokens", "[models]") {
   const std::pair<const char*, std::function<void(const TextModel&, const std::string&)>> tasks[] = {
       {"tiny-bert-cls", [](const TextModel& model, const std::string& text) { CHECK(model.embed({text, "a b"}).shape(1) == 32); }},
       {"tiny-bert-cls",

@@ -10,11 +10,10 @@
 #include "models/checkpoint.hpp"
 #include "support/tensors.hpp"
 
-// What transformers computes from a checkpoint.
 namespace attn::test {
 
-/// Twice what golden_tolerance allows, for six or more layers in a row: 4 times torch's own error and 2e-6. What is wrong with `got`, empty when
-/// nothing is.
+/// Compares with twice golden_tolerance, because there are six or more layers in a row: 4 times torch's error and
+/// 2e-6. Returns the difference, or an empty string.
 inline std::string difference(const GoldenCase& golden, const std::string& what, const Array& got) {
   const Array expected = golden.tensor("expected." + what);
   const double tolerance = 2 * golden_tolerance(golden.entry().at("expected").at(what), expected);
@@ -38,7 +37,6 @@ inline Batch batch_of(const GoldenCase& golden) {
   return batch;
 }
 
-/// What the forward of a case does otherwise.
 inline TextForwardOptions forward_options(const nlohmann::json& entry) {
   TextForwardOptions options;
   const nlohmann::json given = entry.value("forward", nlohmann::json::object());
@@ -55,7 +53,6 @@ inline TextForwardOptions forward_options(const nlohmann::json& entry) {
   return options;
 }
 
-/// Those with golden numbers beside them.
 inline std::vector<std::string> checkpoints() {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(testdata("models")))
@@ -67,7 +64,6 @@ inline std::vector<std::string> checkpoints() {
 
 inline nlohmann::json cases_of(const GoldenFile& file) { return nlohmann::json::parse(file.metadata.at("cases").get<std::string>()); }
 
-/// A result as the tests' own tensor.
 template <class T>
 Array floats_of(const T& tensor) {
   return {to_shape(tensor.shape()), std::vector<float>(tensor.begin(), tensor.end())};

@@ -1,4 +1,3 @@
-// Gradients of text models, and scores of tokens: what torch.autograd and Captum make of transformers' models.
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
 #include <map>
@@ -51,7 +50,6 @@ GradientTarget target_of(const json& given) {
 
 const GradientTarget kLabel{.row = 1, .label = std::int64_t{1}};
 
-/// The scores of a text by its ids.
 struct Scores {
   std::vector<float> of_tokens;
   double delta = 0;
@@ -107,11 +105,10 @@ void check_gradients(const GoldenFile& file) {
       if (!what.starts_with("parameters.")) continue;
       ++parameters;
       const std::string name = what.substr(11);
-      if (unused.contains(name)) continue;  // a pooler that nobody asks for
+      if (unused.contains(name)) continue;
       REQUIRE(gradients.parameters->contains(name));
       CHECK(golden.difference(what, floats_of(gradients.parameters->at(name))) == "");
     }
-    // A head has no part in what is pooled.
     for (const auto& [name, values] : *gradients.parameters)
       if (!entry.at("expected").contains("parameters." + name)) {
         CAPTURE(name);
@@ -123,20 +120,20 @@ void check_gradients(const GoldenFile& file) {
   }
 }
 
-TEST_CASE("gradients of every family are torch.autograd's", "[models][gradients]") {
+TEST_CASE("gradients of every family agree with torch.autograd", "[models][gradients]") {
   check_gradients(read_golden(testdata("models/gradients.safetensors")));
 }
 
-TEST_CASE("gradients of a token's logits are torch.autograd's", "[models][gradients]") {
+TEST_CASE("gradients of a token's logits agree with torch.autograd", "[models][gradients]") {
   check_gradients(read_golden(testdata("models/token_gradients.safetensors")));
   check_gradients(read_golden(testdata("models/deberta_gradients.safetensors")));
 }
 
-TEST_CASE("gradients of layers that are used several times, and of gated ones without biases, are torch.autograd's", "[models][gradients]") {
+TEST_CASE("gradients of shared layers and of gated layers without biases agree with torch.autograd", "[models][gradients]") {
   check_gradients(read_golden(testdata("models/later_gradients.safetensors")));
 }
 
-TEST_CASE("scores of tokens are Captum's and the papers'", "[models][attribution]") {
+TEST_CASE("attributions of tokens agree with Captum and with the papers", "[models][attribution]") {
   const GoldenFile file = read_golden(testdata("models/attribution.safetensors"));
   std::map<std::string, std::unique_ptr<EncoderModel>> models;
   for (const json& entry : cases_of(file)) {
@@ -149,8 +146,8 @@ TEST_CASE("scores of tokens are Captum's and the papers'", "[models][attribution
       const bool is_short = what == "integrated_gradients_8";
       const Scores scores = attribute(*model, golden, is_short ? AttributionMethod::integrated_gradients : methods().at(what), is_short ? 8 : 50);
       CHECK(difference(golden, what, Array({static_cast<std::int64_t>(scores.of_tokens.size())}, scores.of_tokens)) == "");
-      // delta = |sum - change| / |change|: float32 moves the sum and the change by their rounding, so the quotient by that of the one
-      // beside the change, and by that of the other times the quotient itself.
+      // delta = |sum - change| / |change|. Rounding in float32 shifts sum and change, so delta shifts by the rounding
+      // of sum relative to the change, and by that of the change times delta.
       if (is_short) {
         const double change = std::abs(entry.at("value").get<double>() - entry.at("baseline").get<double>());
         const auto delta = entry.at("delta_8").get<double>();
@@ -160,7 +157,7 @@ TEST_CASE("scores of tokens are Captum's and the papers'", "[models][attribution
   }
 }
 
-TEST_CASE("a text's answer is explained as its ids are", "[models][attribution]") {
+TEST_CASE("explaining a text gives the result of explaining its ids", "[models][attribution]") {
   const GoldenFile file = read_golden(testdata("models/attribution.safetensors"));
   std::size_t count = 0;
   for (const json& entry : cases_of(file)) {
@@ -186,7 +183,7 @@ TEST_CASE("a text's answer is explained as its ids are", "[models][attribution]"
   CHECK(count >= 40);
 }
 
-TEST_CASE("integrated gradients of the sentiment model add up to what the answer moves by", "[models][attribution][sentiment]") {
+TEST_CASE("integrated gradients of the sentiment model sum to the change of the answer", "[models][attribution][sentiment]") {
   const TextModel model = stock("sentiment");
   const std::vector<std::uint8_t> bytes = bytes_of(testdata("sentiment/films.json"));
   const json films = json::parse(bytes.begin(), bytes.end());
@@ -200,7 +197,7 @@ TEST_CASE("integrated gradients of the sentiment model add up to what the answer
   CHECK(deltas[deltas.size() / 2] < 0.01);
 }
 
-TEST_CASE("gradients of a model have the same bits for any number of threads and whatever else is asked for", "[models][gradients][threads]") {
+TEST_CASE("gradients of a model have the same bits for any number of threads and any requested results", "[models][gradients][threads]") {
   TextModel model = stock("tiny-mpnet");
   const Encoding batch = a_batch();
   const GradientOptions everything{.target = kLabel, .embeddings = true, .attentions = true, .parameters = true};
@@ -220,7 +217,7 @@ TEST_CASE("gradients of a model have the same bits for any number of threads and
   CHECK_THAT(floats_of(*one.embeddings), HasBitsOf(floats_of(*alone.embeddings)));
 }
 
-TEST_CASE("rows beside the target and padding have no gradient", "[models][gradients]") {
+TEST_CASE("rows other than the target, and padding, have no gradient", "[models][gradients]") {
   TextModel model = stock("tiny-bert");
   const Array embeddings = floats_of(*model.gradients(a_batch(), {.target = kLabel, .embeddings = true}).embeddings);
   const std::size_t width = static_cast<std::size_t>(embeddings.dims[2]);
@@ -232,7 +229,7 @@ TEST_CASE("rows beside the target and padding have no gradient", "[models][gradi
   }
 }
 
-TEST_CASE("a label may be named, and what a target cannot be is said", "[models][gradients][errors]") {
+TEST_CASE("a label can be given by name, and invalid targets are refused", "[models][gradients][errors]") {
   TextModel model = stock("tiny-bert"), plain = stock("tiny-bert-cls");
   const Encoding batch = a_batch();
   const auto by = [&](GradientTarget target) { return model.gradients(batch, {.target = std::move(target), .embeddings = true}); };
@@ -260,7 +257,7 @@ TEST_CASE("a label may be named, and what a target cannot be is said", "[models]
   CHECK(*model.attribute("").delta == 0);
 }
 
-TEST_CASE("int8 models say how gradients are to be had, and explain what needs none", "[models][attribution][int8]") {
+TEST_CASE("int8 models report how to get gradients, and support attributions that need none", "[models][attribution][int8]") {
   TextModel model = stock("tiny-bert", {.weights = Weights::int8});
   check_error({ErrorCode::unsupported, "gradients", "the model", {"weights float32"}},
               [&] { model.gradients(a_batch(), {.target = kLabel, .embeddings = true}); });
@@ -279,7 +276,7 @@ TEST_CASE("int8 models say how gradients are to be had, and explain what needs n
   }
 }
 
-TEST_CASE("rows of attention rollout add up to 1", "[models][attribution]") {
+TEST_CASE("rows of attention rollout sum to 1", "[models][attribution]") {
   for (const char* name : {"tiny-bert", "tiny-mpnet-mean", "sentiment"}) {
     CAPTURE(name);
     double sum = 0;
@@ -289,11 +286,10 @@ TEST_CASE("rows of attention rollout add up to 1", "[models][attribution]") {
   }
 }
 
-TEST_CASE("steps and weights of an integral are Gauss's and Legendre's", "[models][attribution]") {
+TEST_CASE("nodes and weights of the integral are those of Gauss-Legendre quadrature", "[models][attribution]") {
   for (const std::int64_t n : {1, 2, 3, 8, 50, 301}) {
     CAPTURE(n);
     const detail::Quadrature quadrature(n);
-    // Exact for polynomials of degree 2n - 1.
     for (const std::int64_t degree : {std::int64_t{0}, std::int64_t{1}, n, 2 * n - 1}) {
       double sum = 0;
       for (std::size_t i = 0; i < quadrature.places.size(); ++i)

@@ -1,4 +1,3 @@
-// int8 files as the package compressed-tensors has them: written, read, and what of them is refused.
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators_all.hpp>
 #include <cmath>
@@ -35,7 +34,6 @@ std::vector<std::uint8_t> weights_of(const EncoderModel& model, FileWeights weig
   return {text.begin(), text.end()};
 }
 
-/// The checkpoint with its weights written so.
 Checkpoint written(Checkpoint checkpoint, FileWeights weights, std::optional<bool> quantized = std::nullopt) {
   const auto model = loaded(checkpoint, quantized);
   const std::string config = detail::config_as(checkpoint.config, *model, weights);
@@ -81,7 +79,8 @@ std::vector<std::uint8_t> raw(const std::vector<T>& values) {
 
 const std::string kQuery = "bert.encoder.layer.0.attention.self.query.weight";
 
-TEST_CASE("a classifier that is the word table has its scales by its own name, too, as transformers looks for them", "[models][int8]") {
+TEST_CASE("a decoder that shares the embedding matrix also stores its scales under its own name, where transformers looks for them",
+          "[models][int8]") {
   for (const auto& [name, decoder, words] :
        {std::array<std::string, 3>{"tiny-bert-mlm", "cls.predictions.decoder", "bert.embeddings.word_embeddings"},
         {"tiny-distilbert-mlm", "vocab_projector", "distilbert.embeddings.word_embeddings"},
@@ -96,7 +95,7 @@ TEST_CASE("a classifier that is the word table has its scales by its own name, t
   }
 }
 
-TEST_CASE("int8 files give the bits of weights that were quantized while they were loaded", "[models][int8]") {
+TEST_CASE("int8 files give the bits of weights that are quantized while loading", "[models][int8]") {
   const std::string name = GENERATE(from_range(checkpoints()));
   CAPTURE(name);
   const Checkpoint stored = int8(name);
@@ -105,24 +104,22 @@ TEST_CASE("int8 files give the bits of weights that were quantized while they we
   check_same(*model, *quantized);
   CHECK_THAT(numbers(*model), HasBitsOf(numbers(*quantized)));
   CHECK(weights_of(*model, FileWeights::int8) == stored.weights);
-  // Quantized when it is written is the same as quantized before.
   CHECK(weights_of(*loaded(stock(name), false), FileWeights::int8) == stored.weights);
   std::size_t bytes = 0;
   for (const FileTensor& tensor : read_tensors(stored.weights)) {
     if (tensor.dtype == "I8") bytes += tensor.bytes.size();
-    if (tensor.dtype == "F32") CHECK(bytes == 0);  // wide ones first: safetensors' Python reader wants multiples of their width
+    if (tensor.dtype == "F32") CHECK(bytes == 0);  // largest element type first: safetensors' Python reader requires multiples of the element size
   }
   CHECK(bytes > 0);
 }
 
-TEST_CASE("int8 files are float32 where that is asked for: the scale of a row times its numbers", "[models][int8]") {
+TEST_CASE("int8 files can be loaded as float32: scale of the row times int8 value", "[models][int8]") {
   const std::string name = GENERATE(from_range(checkpoints()));
   CAPTURE(name);
   const Checkpoint stored = int8(name);
   const auto model = loaded(stored, false), quantized = loaded(stored);
   CHECK_FALSE(model->is_quantized());
   check_same(*model, *quantized);
-  // Written as float32 they are those numbers, without a word of int8.
   const Checkpoint floats = written(stored, FileWeights::float32);
   CHECK_FALSE(json::parse(floats.config).contains("quantization_config"));
   const auto again = loaded(floats);
@@ -139,7 +136,7 @@ TEST_CASE("int8 files are read in any order and in pieces of any size", "[models
     CHECK_THAT(numbers(*loaded(stored, false, piece)), HasBitsOf(numbers(*loaded(stored, false))));
   }
   const Checkpoint reversed = with_tensors(stored, [](Tensors& tensors) { std::reverse(tensors.begin(), tensors.end()); });
-  const Checkpoint sorted = with_tensors(stored, [](Tensors& tensors) {  // a weight before its scale, and scales at odd places
+  const Checkpoint sorted = with_tensors(stored, [](Tensors& tensors) {  // a weight before its scale, and scales at odd offsets
     std::sort(tensors.begin(), tensors.end(), [](const FileTensor& a, const FileTensor& b) { return a.name < b.name; });
     tensors.insert(tensors.begin(), {"quantiles", "U8", {1}, {0}});
   });
@@ -149,7 +146,7 @@ TEST_CASE("int8 files are read in any order and in pieces of any size", "[models
   }
 }
 
-TEST_CASE("scales may be half floats or have no second dimension, and weights may be -128", "[models][int8]") {
+TEST_CASE("scales may be half floats or one-dimensional, and weights may be -128", "[models][int8]") {
   const Checkpoint flat = with_tensors(bert(), [](Tensors& tensors) { named(tensors, kQuery + "_scale").shape = {32}; });
   CHECK_THAT(numbers(*loaded(flat)), HasBitsOf(numbers(*loaded(bert()))));
 
@@ -189,7 +186,7 @@ TEST_CASE("float16 files have the nearest numbers", "[models][int8]") {
     CAPTURE(tensor);
     for (std::size_t i = 0; i < values.data.size(); ++i) {
       const float value = expected.at(tensor).data[i], got = values.data[i];
-      // Half a step of its binade, the least of which is 2⁻²⁴.
+      // Half the spacing of its binade, which is at least 2⁻²⁴.
       const float step = std::ldexp(1.0F, std::max(std::ilogb(value == 0 ? 1.0F : value), -14) - 10);
       REQUIRE(std::abs(got - value) <= step / 2);
     }
@@ -197,7 +194,7 @@ TEST_CASE("float16 files have the nearest numbers", "[models][int8]") {
   for (const FileTensor& tensor : read_tensors(halves.weights)) CHECK(tensor.dtype == "F16");
 }
 
-TEST_CASE("half_from_float is the inverse of float_from_half, and rounds what lies between to the nearest even one", "[models][int8]") {
+TEST_CASE("half_from_float is the inverse of float_from_half and rounds ties to even", "[models][int8]") {
   for (std::uint32_t half = 0; half < 0x10000; ++half) {
     const float value = float_from_half(static_cast<std::uint16_t>(half));
     if (std::isnan(value)) {
@@ -217,7 +214,7 @@ TEST_CASE("half_from_float is the inverse of float_from_half, and rounds what li
   CHECK(half_from_float(-std::numeric_limits<float>::max()) == 0xfc00);
 }
 
-TEST_CASE("numbers that a file cannot say are refused by the tensor's name", "[models][int8]") {
+TEST_CASE("numbers that a file cannot represent are refused with the name of the tensor", "[models][int8]") {
   const float number = GENERATE(std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity());
   const std::size_t at = GENERATE(0, 1023);
   const Checkpoint bad =
@@ -237,7 +234,7 @@ TEST_CASE("numbers that a file cannot say are refused by the tensor's name", "[m
   CHECK_NOTHROW(detail::check_weights_as(*loaded(large), FileWeights::int8));
 }
 
-TEST_CASE("scales are finite and not below 0", "[models][int8]") {
+TEST_CASE("scales must be finite and at least 0", "[models][int8]") {
   const float scale = GENERATE(-1.0F, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN());
   const Checkpoint bad = with_tensors(bert(), [&](Tensors& tensors) { std::memcpy(named(tensors, kQuery + "_scale").bytes.data() + 12, &scale, 4); });
   const ExpectedError expected{ErrorCode::format, "model.safetensors", kQuery + "_scale[3]", {"at least 0"}};
@@ -245,7 +242,7 @@ TEST_CASE("scales are finite and not below 0", "[models][int8]") {
   check_error(expected, [&] { loaded(bad, false, 3); });
 }
 
-TEST_CASE("one MISMATCH lists scales that are missing, unexpected and mis-shaped, and int8 where it does not belong", "[models][int8]") {
+TEST_CASE("one MISMATCH error lists missing, unexpected and mis-shaped scales, and unexpected int8 tensors", "[models][int8]") {
   const std::string norm = "bert.embeddings.LayerNorm.weight", key = "bert.encoder.layer.0.attention.self.key.weight";
   const Checkpoint wrong = with_tensors(bert(), [&](Tensors& tensors) {
     std::erase_if(tensors, [](const FileTensor& tensor) { return tensor.name == kQuery + "_scale"; });
@@ -269,7 +266,7 @@ TEST_CASE("one MISMATCH lists scales that are missing, unexpected and mis-shaped
   }
 }
 
-TEST_CASE("a float weight among int8 ones is taken where the call says as what", "[models][int8]") {
+TEST_CASE("a float weight among int8 weights is loaded as the call requests", "[models][int8]") {
   const Checkpoint mixed = with_tensors(bert(), [](Tensors& tensors) {
     Tensors floats = read_tensors(stock("tiny-bert").weights);
     std::erase_if(tensors, [](const FileTensor& tensor) { return tensor.name == kQuery + "_scale"; });
@@ -280,7 +277,7 @@ TEST_CASE("a float weight among int8 ones is taken where the call says as what",
   CHECK_THAT(state_of(*loaded(mixed, false)).at(kQuery), HasBitsOf(state_of(*loaded(stock("tiny-bert"))).at(kQuery)));
 }
 
-TEST_CASE("files whose word table is not int8 keep it as float32", "[models][int8]") {
+TEST_CASE("files with a float32 embedding matrix keep it as float32", "[models][int8]") {
   const std::string words = "bert.embeddings.word_embeddings.weight";
   Checkpoint linear = with_config(bert(), [](json& config) { config["quantization_config"]["config_groups"].erase("group_1"); });
   linear = with_tensors(linear, [&](Tensors& tensors) {
@@ -292,14 +289,13 @@ TEST_CASE("files whose word table is not int8 keep it as float32", "[models][int
   CHECK(model->is_quantized());
   CHECK_THAT(state_of(*model).at(words), HasBitsOf(state_of(*loaded(stock("tiny-bert"))).at(words)));
   CHECK_THAT(state_of(*model).at(kQuery), HasBitsOf(state_of(*loaded(bert())).at(kQuery)));
-  // And so it is written.
   const Checkpoint again = written(linear, FileWeights::int8);
   CHECK_THAT(numbers(*loaded(again)), HasBitsOf(numbers(*model)));
   CHECK(json::parse(again.config)["quantization_config"]["config_groups"].size() == 1);
   CHECK_THAT(numbers(*loaded(linear, true)), HasBitsOf(numbers(*loaded(bert()))));
 }
 
-TEST_CASE("what quantization_config can say beside this is UNSUPPORTED by name", "[models][int8]") {
+TEST_CASE("every unsupported value of quantization_config is an UNSUPPORTED error with its name", "[models][int8]") {
   using Change = std::function<void(json&)>;
   const std::string all = "quantization_config.", first = all + "config_groups.group_0.";
   const std::vector<std::pair<std::string, Change>> cases{
@@ -344,7 +340,6 @@ TEST_CASE("what quantization_config can say beside this is UNSUPPORTED by name",
     const Checkpoint other = with_config(bert(), [&, &edit = change](json& config) { edit(config["quantization_config"]); });
     check_error({ErrorCode::unsupported, "config.json", argument, {}}, [&] { detail::ModelLoader(other.files()); });
   }
-  // What says the same in other words is taken.
   const std::vector<Change> same{
       [](json& config) { config["config_groups"]["group_1"]["targets"] = {"bert.embeddings.word_embeddings"}; },
       [](json& config) { config["config_groups"]["group_1"]["targets"] = {"re:.*word_embeddings"}; },
@@ -358,21 +353,21 @@ TEST_CASE("what quantization_config can say beside this is UNSUPPORTED by name",
   for (const Change& change : same) CHECK_NOTHROW(loaded(with_config(bert(), [&](json& config) { change(config["quantization_config"]); })));
 }
 
-TEST_CASE("int8 weights beside the config.json of float ones are told as that", "[models][int8]") {
+TEST_CASE("int8 weights with a config.json for float weights are refused with that reason", "[models][int8]") {
   const Checkpoint floats = with_config(bert(), [](json& config) { config.erase("quantization_config"); });
   for (const std::optional<bool> quantized : {std::optional<bool>(), std::optional(true), std::optional(false)})
     check_error({ErrorCode::unsupported, "model.safetensors", "", {"I8", "quantization_config"}}, [&] { loaded(floats, quantized); });
 }
 
-TEST_CASE("sums of more than 65 536 products are no int8", "[models][int8]") {
+TEST_CASE("int8 products of more than 65 536 terms are refused", "[models][int8]") {
   const Checkpoint wide = with_member(stock("tiny-bert"), "intermediate_size", 65'537);
   check_error({ErrorCode::unsupported, "model.safetensors", "", {"65536", "65537"}}, [&] { detail::ModelLoader(wide.files(), true); });
   CHECK_NOTHROW(detail::ModelLoader(wide.files()));
   CHECK_NOTHROW(detail::ModelLoader(with_member(stock("tiny-bert"), "intermediate_size", 65'536).files(), true));
 }
 
-TEST_CASE("the limit of memory is asked for what int8 takes", "[models][int8]") {
-  // A table of 400 MB as float32.
+TEST_CASE("the memory limit is compared with the size of int8 weights", "[models][int8]") {
+  // An embedding matrix of 400 MB as float32.
   const Checkpoint large = with_config(stock("tiny-bert"), [](json& config) {
     config["vocab_size"] = 260'000;
     config["hidden_size"] = 384;
@@ -386,12 +381,11 @@ TEST_CASE("the limit of memory is asked for what int8 takes", "[models][int8]") 
   check_error({ErrorCode::memory, "model.safetensors", "", {}}, [&] { detail::ModelLoader(large.files()); });
 }
 
-TEST_CASE("weights that are loaded into an int8 model are rounded as those of a file", "[models][int8]") {
+TEST_CASE("weights that are loaded into an int8 model are rounded like those of a file", "[models][int8]") {
   const auto model = loaded(bert()), other = loaded(stock("tiny-bert"), true);
   const auto floats = state_of(*loaded(stock("tiny-bert")));
   StateView state;
   for (const auto& [name, values] : floats) state.emplace(name, TensorView(values.data.data(), values.dims));
-  // Other numbers first, so that nothing is left of them.
   std::vector<float> ones(32 * 32, 1.0F);
   model->load_state({{kQuery, TensorView(ones.data(), {32, 32})}}, false);
   CHECK(state_of(*model).at(kQuery).data == ones);
@@ -403,7 +397,7 @@ TEST_CASE("weights that are loaded into an int8 model are rounded as those of a 
   std::vector<float> norm(32, 5.0F);
   const StateView edit{{"bert.embeddings.LayerNorm.weight", TensorView(norm.data(), {32})}, {kQuery, TensorView(bad.data(), {32, 32})}};
   check_error({ErrorCode::format, "load_state_dict", kQuery, {"NaN"}}, [&] { model->load_state(edit, false); });
-  check_same(*model, *other);  // nothing of it was changed
+  check_same(*model, *other);
 }
 
 }  // namespace models_int8_files_test

@@ -1,4 +1,3 @@
-// int8 models: texts that are the same vectors on every machine, and how far they are from float32's.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
@@ -27,7 +26,8 @@ json read_films() {
   return json::parse(file);
 }
 
-/// 1000 texts of 3 to 256 tokens: those of the films; every 20th only its first word or two, every 20th twelve in one.
+/// 1000 texts of 3 to 256 tokens from the film reviews; every 20th has only one or two words, and every 20th joins
+/// twelve.
 std::vector<std::string> digest_texts() {
   const json films = read_films();
   const auto text = [&](std::size_t i) { return films.at("texts").at(i).at("text").get<std::string>(); };
@@ -56,7 +56,6 @@ std::vector<std::string> lines_of(const fs::path& path) {
   return lines;
 }
 
-/// One line for each row.
 std::vector<std::string> embedding_lines(const Tensor<2>& embeddings) {
   std::vector<std::string> lines;
   for (std::size_t i = 0; i < embeddings.shape(0); ++i) {
@@ -85,7 +84,6 @@ Attentions attentions_of(const TextModel& model, const std::string& text) {
   return *model.forward(model.tokenize({text}), {.output_attentions = true}).attentions;
 }
 
-/// Of attention weights.
 struct Differences {
   double sum = 0, most = 0;
   std::size_t count = 0;
@@ -101,7 +99,6 @@ struct Differences {
   double mean() const { return sum / static_cast<double>(count); }
 };
 
-/// The mean and the least over the rows.
 std::pair<double, double> cosines(const Tensor<2>& x, const Tensor<2>& y) {
   double sum = 0, least = 1;
   for (std::size_t i = 0; i < x.shape(0); ++i) {
@@ -118,7 +115,7 @@ std::pair<double, double> cosines(const Tensor<2>& x, const Tensor<2>& y) {
   return {sum / static_cast<double>(x.shape(0)), least};
 }
 
-/// Four lanes that are emulated take minutes for all texts, and so does a processor that is.
+/// Emulated lanes or an emulated processor would take minutes for all texts.
 bool is_slow() {
 #if defined(ATTN_EMULATED_PROCESSOR)
   return true;
@@ -127,7 +124,7 @@ bool is_slow() {
 #endif
 }
 
-TEST_CASE("all-MiniLM-L6-v2 in int8 gives the vectors and attentions of every machine", "[models][int8][minilm]") {
+TEST_CASE("all-MiniLM-L6-v2 in int8 gives the same vectors and attentions on every machine", "[models][int8][minilm]") {
   const fs::path folder = testdata("../models/all-MiniLM-L6-v2");
   if (!has_mini_lm(folder)) SKIP("models/all-MiniLM-L6-v2 is not there: tools/setup models fetches it");
   const TextModel model = TextModel::load(folder, {.weights = Weights::int8});
@@ -166,7 +163,6 @@ TEST_CASE("all-MiniLM-L6-v2 in int8 gives the vectors and attentions of every ma
   set_num_threads(threads_before);
   if (is_slow()) return;
 
-  // How far from float32's.
   const TextModel exact = TextModel::load(folder);
   const auto [mean, least] = cosines(exact.embed(digest_texts()), embeddings);
   Differences differences;
@@ -179,7 +175,7 @@ TEST_CASE("all-MiniLM-L6-v2 in int8 gives the vectors and attentions of every ma
   CHECK(differences.mean() <= 5e-4);
 }
 
-TEST_CASE("all-MiniLM-L6-v2 in batches of 1 to 32 and in float16 files", "[models][int8][minilm]") {
+TEST_CASE("all-MiniLM-L6-v2 gives the same vectors in batches of 1 to 32 and from float16 files", "[models][int8][minilm]") {
   const fs::path folder = testdata("../models/all-MiniLM-L6-v2");
   if (is_slow() || !has_mini_lm(folder)) return;
   const TextModel model = TextModel::load(folder, {.weights = Weights::int8});
@@ -200,7 +196,7 @@ TEST_CASE("all-MiniLM-L6-v2 in batches of 1 to 32 and in float16 files", "[model
   CHECK(least >= 0.99999);
 }
 
-TEST_CASE("the small sentiment model is as good in int8", "[models][int8][sentiment]") {
+TEST_CASE("the small sentiment model is as accurate in int8", "[models][int8][sentiment]") {
   const TextModel model = TextModel::load(testdata("models/sentiment"), {.weights = Weights::int8});
   const json films = read_films();
   std::vector<std::string> texts;

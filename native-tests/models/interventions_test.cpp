@@ -1,4 +1,3 @@
-// What a caller changes inside a model: masks, heads, a layer's input, what goes into W_O.
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators_all.hpp>
 
@@ -13,7 +12,6 @@ namespace models_interventions_test {
 
 constexpr std::int64_t kH = 4;
 
-/// A batch of texts of several lengths, whatever the tokenizer.
 Encoding texts_of(const std::string& name) {
   const GoldenFile file = read_golden(testdata("models/" + name + ".safetensors"));
   const nlohmann::json entry = cases_of(file).at(0);
@@ -25,7 +23,6 @@ Encoding texts_of(const std::string& name) {
   return encoding;
 }
 
-/// Everything that a forward gives, to be compared with another.
 struct Everything {
   std::vector<Array> results;
 
@@ -69,14 +66,13 @@ struct Subject {
   Array hidden_state(std::int64_t layer) const { return floats_of(plain.hidden_states->at(static_cast<std::size_t>(layer))); }
 };
 
-/// The results of heads (B,L,H·D) times factors (H).
 Array scaled(Array merged, const std::vector<float>& factors) {
   const std::size_t width = static_cast<std::size_t>(merged.dims[2]) / factors.size();
   for (std::size_t i = 0; i < merged.data.size(); ++i) merged.data[i] *= factors[i / width % factors.size()];
   return merged;
 }
 
-TEST_CASE("a layer that is given its own input, or its own heads' results, computes the same bits", "[models]") {
+TEST_CASE("patching a layer with its own input or its own head results changes no bit", "[models]") {
   const Subject s(GENERATE(from_range(checkpoints())));
   CAPTURE(s.name);
   const Everything expected(s.plain);
@@ -90,7 +86,7 @@ TEST_CASE("a layer that is given its own input, or its own heads' results, compu
   }
 }
 
-TEST_CASE("a patch changes what comes after it, and nothing before", "[models]") {
+TEST_CASE("a patch affects later layers and no earlier ones", "[models]") {
   const Subject s(GENERATE(from_range(checkpoints())));
   CAPTURE(s.name);
   const Array other = Generator(7).normal({s.B, s.L, s.E});
@@ -114,7 +110,7 @@ TEST_CASE("a patch changes what comes after it, and nothing before", "[models]")
   }
 }
 
-TEST_CASE("NaN may be patched in, and stays in its text", "[models]") {
+TEST_CASE("NaN may be patched in, and affects only its own text", "[models]") {
   const Subject s(GENERATE(from_range(checkpoints())));
   CAPTURE(s.name);
   const std::size_t text = static_cast<std::size_t>(s.L * s.E);
@@ -150,14 +146,13 @@ TEST_CASE("a head mask multiplies the results of heads before W_O", "[models]") 
       CHECK_THAT(floats_of(output.trace->at(layer).at(TraceName::merged)), HasBitsOf(merged));
       CHECK_THAT(floats_of(output.trace->at(layer).at(TraceName::context)), HasBitsOf(s.traced(layer, TraceName::context)));
 
-      // After a patch, not before it.
       const Array other = Generator(8).normal({s.B, s.L, s.E});
       options.patch = LayerPatch{layer, {}, tensor_of<3>(other)};
       Everything(s.forward(options)).check_bits(Everything(s.forward({.patch = LayerPatch{layer, {}, tensor_of<3>(scaled(other, factors))}})));
     }
 }
 
-TEST_CASE("a model is causal by the flag as by a mask of any kind, and nothing depends on later tokens", "[models]") {
+TEST_CASE("is_causal equals a causal mask of any kind, and no result depends on later tokens", "[models]") {
   const Subject s(GENERATE(from_range(checkpoints())));
   CAPTURE(s.name);
   Array lower({s.L, s.L}), upper({s.L, s.L}, 1), added({s.L, s.L}, -kInfinity);
@@ -171,7 +166,6 @@ TEST_CASE("a model is causal by the flag as by a mask of any kind, and nothing d
   for (const auto& [kind, values] : {std::pair{MaskKind::attend, lower}, {MaskKind::block, upper}, {MaskKind::additive, added}})
     Everything(s.forward({.mask = MaskView(kind, values.data.data(), values.dims)})).check_bits(causal);
 
-  // A mask for each text.
   Array first({s.B, s.L, s.L}, 1);
   std::copy(lower.data.begin(), lower.data.end(), first.data.begin());
   const Array some = floats_of(s.forward({.mask = MaskView(MaskKind::attend, first.data.data(), first.dims)}).last_hidden_state);
@@ -187,11 +181,11 @@ TEST_CASE("a model is causal by the flag as by a mask of any kind, and nothing d
   CHECK(slice(got, 0).data != slice(causal.results[0], 0).data);
 }
 
-TEST_CASE("a mask may differ by head; a query that it leaves nothing attends to all alike", "[models]") {
+TEST_CASE("a mask may differ by head, and a query whose keys are all masked attends uniformly", "[models]") {
   const Subject s(GENERATE(from_range(checkpoints())));
   CAPTURE(s.name);
   Array mask({1, kH, s.L, s.L}, 1);
-  std::fill_n(mask.data.begin() + 2 * s.L * s.L + s.L, s.L, 0.0F);  // head 2, query 1
+  std::fill_n(mask.data.begin() + 2 * s.L * s.L + s.L, s.L, 0.0F);
   const TextModelOutput output = s.forward({.mask = MaskView(MaskKind::attend, mask.data.data(), mask.dims)});
   const Array weights = floats_of(output.attentions->at(0)), plain = floats_of(s.plain.attentions->at(0));
   std::size_t wrong = 0;
@@ -202,7 +196,7 @@ TEST_CASE("a mask may differ by head; a query that it leaves nothing attends to 
   CHECK(wrong == 0);
 }
 
-TEST_CASE("a forward traces the layers asked for as trace_layer does", "[models]") {
+TEST_CASE("a forward traces the requested layers as trace_layer does", "[models]") {
   const Subject s(GENERATE(from_range(checkpoints())));
   CAPTURE(s.name);
   const TextModelOutput output = s.model.forward(s.encoding, {.trace = EncoderTraceOptions{{{1}}, {TraceName::scores, TraceName::ff_hidden}}});
@@ -220,7 +214,7 @@ TEST_CASE("a forward traces the layers asked for as trace_layer does", "[models]
   }
 }
 
-TEST_CASE("what does not fit the model is refused by name", "[models]") {
+TEST_CASE("interventions that do not fit the model are refused with their name", "[models]") {
   const Subject s("tiny-bert");
   const auto check = [&](ErrorCode code, const char* argument, std::vector<std::string> words, const TextForwardOptions& options) {
     check_error({code, "forward", argument, std::move(words)}, [&] { s.model.forward(s.encoding, options); });

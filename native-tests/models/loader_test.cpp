@@ -1,4 +1,3 @@
-// model.safetensors: its names, shapes and types, pieces of any size, and files that are not what they should be.
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators_all.hpp>
 #include <cmath>
@@ -36,7 +35,7 @@ Error error_of(const Checkpoint& checkpoint) {
   throw std::logic_error("not reached");
 }
 
-TEST_CASE("one MISMATCH lists what is missing, unexpected and mis-shaped", "[models]") {
+TEST_CASE("one MISMATCH error lists missing, unexpected and mis-shaped tensors", "[models]") {
   const Checkpoint wrong = with_tensors(bert(), [](Tensors& tensors) {
     std::erase_if(tensors, [](const FileTensor& t) { return t.name == "bert.encoder.layer.1.output.dense.bias" || t.name == "classifier.weight"; });
     FileTensor& words = named(tensors, "bert.embeddings.word_embeddings.weight");
@@ -57,8 +56,8 @@ TEST_CASE("one MISMATCH lists what is missing, unexpected and mis-shaped", "[mod
     CHECK(message.find(name) != std::string::npos);
 }
 
-TEST_CASE("weights that config.json does not speak of are told before room is made for the others", "[models]") {
-  // The header alone: a load that went on would ask for more bytes.
+TEST_CASE("weights that do not fit config.json are reported before memory is allocated", "[models]") {
+  // Only the header: a load that continued would wait for more bytes.
   const Checkpoint wrong = with_member(bert(), "hidden_size", 64);
   detail::ModelLoader loader(wrong.files());
   std::uint64_t size = 0;
@@ -68,7 +67,7 @@ TEST_CASE("weights that config.json does not speak of are told before room is ma
   check_error({ErrorCode::mismatch, "model.safetensors", "", {"(339,32), expected (339,64)"}}, [&] { loader.write(header.last(1)); });
 }
 
-TEST_CASE("a load that failed fails again, whatever is done with it", "[models]") {
+TEST_CASE("a failed load stays failed, whatever is called", "[models]") {
   const Checkpoint wrong = with_member(bert(), "hidden_size", 64);
   const ExpectedError mismatch{ErrorCode::mismatch, "model.safetensors", "", {"(339,32), expected (339,64)"}};
   detail::ModelLoader loader(wrong.files());
@@ -83,7 +82,7 @@ TEST_CASE("a load that failed fails again, whatever is done with it", "[models]"
   check_error({ErrorCode::mismatch, "model.safetensors", "", {"missing"}}, [&] { empty.finish(); });
 }
 
-TEST_CASE("two embeddings in one shape of two parts are not enough for one of three", "[models]") {
+TEST_CASE("a fused tensor with only two of its three parts is refused", "[models]") {
   const Checkpoint wrong = with_tensors(stock("tiny-modernbert"), [](Tensors& tensors) {
     FileTensor& fused = named(tensors, "model.layers.1.attn.Wqkv.weight");
     fused.shape[0] = 64;
@@ -94,7 +93,7 @@ TEST_CASE("two embeddings in one shape of two parts are not enough for one of th
   CHECK(std::get<Names>(error.detail().at("mis_shaped")) == Names{"model.layers.1.attn.Wqkv.weight has shape (64,32), expected (96,32)"});
 }
 
-TEST_CASE("tensors of other heads and integers may be there and change nothing", "[models]") {
+TEST_CASE("tensors of other heads and integers are ignored", "[models]") {
   const std::pair<const char*, Names> families[] = {
       {"tiny-bert-cls", {"cls.predictions.bias", "pooler.dense.weight", "bert.pooler.dense.weight"}},
       {"tiny-distilbert", {"vocab_transform.weight", "vocab_layer_norm.bias", "vocab_projector.bias"}},
@@ -115,7 +114,7 @@ TEST_CASE("tensors of other heads and integers may be there and change nothing",
   }
 }
 
-TEST_CASE("tensors that the model has no use for are left out, and a note lists them", "[models]") {
+TEST_CASE("tensors that the model does not use are skipped and listed in a note", "[models]") {
   CHECK(load(bert())->config().notes.empty());
   for (const json& architectures : {json{"BertModel"}, json()}) {
     const auto model = load(with_member(bert(), "architectures", architectures));
@@ -132,7 +131,7 @@ TEST_CASE("tensors that the model has no use for are left out, and a note lists 
                                         "lora.5, lora.6, lora.7, ..."));
 }
 
-TEST_CASE("the prefix of the base model's names may be there or not", "[models]") {
+TEST_CASE("the names may have the prefix of the base model or not", "[models]") {
   const std::pair<const char*, std::string> families[] = {{"tiny-bert", "bert."},
                                                           {"tiny-distilbert", "distilbert."},
                                                           {"tiny-roberta", "roberta."},
@@ -148,9 +147,7 @@ TEST_CASE("the prefix of the base model's names may be there or not", "[models]"
     });
     CHECK(renamed > 20);
     CHECK_THAT(run(bare), HasBitsOf(run(checkpoint)));
-    // But not for some of them.
     const Checkpoint half = with_tensors(checkpoint, [&, &start = prefix](Tensors& tensors) {
-      // A pooler may be there in both ways.
       const auto counts = [&](const FileTensor& t) { return t.name.starts_with(start) && t.name.find("pooler") == std::string::npos; };
       FileTensor& last = *std::find_if(tensors.rbegin(), tensors.rend(), counts);
       last.name = last.name.substr(start.size());
@@ -163,7 +160,7 @@ TEST_CASE("the prefix of the base model's names may be there or not", "[models]"
   }
 }
 
-TEST_CASE("norms may have their old names, gamma and beta", "[models]") {
+TEST_CASE("norms may have the older names gamma and beta", "[models]") {
   const Checkpoint old = with_tensors(bert(), [](Tensors& tensors) {
     for (FileTensor& tensor : tensors) {
       const std::size_t at = tensor.name.find("LayerNorm.");
@@ -176,7 +173,7 @@ TEST_CASE("norms may have their old names, gamma and beta", "[models]") {
   CHECK(load(both)->config().notes.at(0).ends_with(": bert.embeddings.LayerNorm.gamma"));
 }
 
-/// Numbers that every float type holds, by that type. Tensors take turns where it is "mixed".
+/// Numbers that every float type can represent, in this type; "mixed" alternates between types.
 Checkpoint in_type(const Checkpoint& checkpoint, const std::string& type) {
   return with_tensors(checkpoint, [&](Tensors& tensors) {
     std::size_t turn = 0;
@@ -190,7 +187,7 @@ Checkpoint in_type(const Checkpoint& checkpoint, const std::string& type) {
         bytes.insert(bytes.end(), from, from + sizeof value);
       };
       for (const float value : values) {
-        // Seven bits of significand, in ±2: exact in all of them, and in F16 no denormal.
+        // Seven bits of significand, in ±2: exact in all types, and not denormal in F16.
         int exponent = 0;
         const double part = std::frexp(static_cast<double>(value), &exponent);
         const double rounded = exponent < -12 ? 0.0 : std::ldexp(std::nearbyint(part * 128) / 128, exponent);
@@ -222,7 +219,7 @@ TEST_CASE("the same numbers as F16, BF16, F64 and F32 give the same bits", "[mod
   }
 }
 
-TEST_CASE("a file in pieces of any size gives the same bits", "[models]") {
+TEST_CASE("a file read in pieces of any size gives the same bits", "[models]") {
   for (const char* family : {"tiny-bert", "tiny-bert-cls", "tiny-modernbert", "tiny-bert-legacy"}) {
     const Checkpoint checkpoint = stock(family);
     const Array expected = run(checkpoint, checkpoint.weights.size());
@@ -239,7 +236,6 @@ TEST_CASE("a file in pieces of any size gives the same bits", "[models]") {
   CHECK_THAT(run(mixed, 3), HasBitsOf(run(mixed, mixed.weights.size())));
 }
 
-/// As small as a BERT gets.
 Checkpoint smallest() {
   Checkpoint checkpoint = bert();
   checkpoint = with_config(checkpoint, [](json& config) {
@@ -262,7 +258,7 @@ Checkpoint smallest() {
   return checkpoint;
 }
 
-TEST_CASE("a file that is cut anywhere, or goes on, is FORMAT", "[models]") {
+TEST_CASE("a truncated file, or one with further bytes, is a FORMAT error", "[models]") {
   const Checkpoint whole = smallest();
   CHECK_NOTHROW(load(whole));
   const std::size_t size = whole.weights.size();

@@ -1,4 +1,3 @@
-// Every family against transformers: testdata/models.
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators_all.hpp>
 
@@ -13,7 +12,6 @@ using namespace attn::test;
 
 namespace models_models_test {
 
-/// One intermediate result of one layer.
 Array trace_of(const EncoderModel& model, const Batch& batch, std::int64_t layer, const std::string& name) {
   const auto at = static_cast<std::size_t>(std::find(kTraceNames.begin(), kTraceNames.end(), name) - kTraceNames.begin());
   const Trace names = Trace::from_bits(1U << at);
@@ -30,7 +28,7 @@ Array trace_of(const EncoderModel& model, const Batch& batch, std::int64_t layer
 }  // namespace models_models_test
 using namespace models_models_test;
 
-TEST_CASE("checkpoints give transformers' numbers", "[models]") {
+TEST_CASE("checkpoints agree with transformers", "[models]") {
   const std::string name = GENERATE(from_range(checkpoints()));
   CAPTURE(name);
   const GoldenFile file = read_golden(testdata("models/" + name + ".safetensors"));
@@ -71,7 +69,7 @@ TEST_CASE("checkpoints give transformers' numbers", "[models]") {
   CHECK(count >= 10);
 }
 
-TEST_CASE("padding changes no bit of what is no padding", "[models]") {
+TEST_CASE("padding does not change any bit of other positions", "[models]") {
   const std::string name = GENERATE(from_range(checkpoints()));
   CAPTURE(name);
   const GoldenFile file = read_golden(testdata("models/" + name + ".safetensors"));
@@ -107,7 +105,7 @@ TEST_CASE("padding changes no bit of what is no padding", "[models]") {
   CHECK(padded >= 2);
 }
 
-TEST_CASE("embeddings and classes have the bits of a forward that computes padding, too", "[models][threads]") {
+TEST_CASE("embeddings and classifications have the bits of a forward that also computes padding", "[models][threads]") {
   const std::string name = GENERATE(from_range(checkpoints()));
   const unsigned threads = GENERATE(1U, 2U);
   const bool has_hole = GENERATE(false, true);

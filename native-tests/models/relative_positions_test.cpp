@@ -1,4 +1,5 @@
-// Rows of DeBERTa's table of relative positions against transformers' make_log_bucket_position: testdata/relative_positions.json.
+// DeBERTa's buckets of relative positions compared with make_log_bucket_position of transformers:
+// testdata/relative_positions.json.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators_all.hpp>
@@ -17,7 +18,7 @@
 using namespace attn;
 using namespace attn::test;
 
-TEST_CASE("relative positions have transformers' buckets, of every distance up to 4096", "[models]") {
+TEST_CASE("relative positions have the buckets of transformers for every distance up to 4096", "[models]") {
   std::ifstream file(testdata("relative_positions.json"));
   const nlohmann::json settings = nlohmann::json::parse(file);
   REQUIRE(settings.size() >= 10);
@@ -25,7 +26,7 @@ TEST_CASE("relative positions have transformers' buckets, of every distance up t
     detail::RelativeConfig config;
     config.buckets = each.at("position_buckets");
     config.max_distance = each.at("max_relative_positions");
-    config.span = 5000;  // no bucket is cut
+    config.span = 5000;
     CAPTURE(config.buckets, config.max_distance);
     const std::vector<std::int64_t> first = each.at("first"), bucket = each.at("bucket");
     std::int64_t wrong = 0;
@@ -39,7 +40,7 @@ TEST_CASE("relative positions have transformers' buckets, of every distance up t
   }
 }
 
-TEST_CASE("a table of relative positions ends on both sides", "[models]") {
+TEST_CASE("distances beyond the table of relative positions are clipped on both sides", "[models]") {
   detail::RelativeConfig config;
   config.span = config.max_distance = 6;
   for (std::int64_t distance = -20; distance <= 20; ++distance) {
@@ -58,7 +59,6 @@ namespace models_relative_positions_test {
 
 TextModel deberta(const char* name = "tiny-deberta") { return TextModel::load(testdata(std::string("models/") + name)); }
 
-/// Two rows, the second with padding behind it.
 Encoding some_tokens() {
   constexpr std::size_t kL = 45;
   Encoding encoding;
@@ -76,7 +76,6 @@ Encoding some_tokens() {
 
 constexpr std::int64_t kBuckets = 512;
 
-/// tiny-deberta with a table of relative positions so large that several threads work on it.
 Checkpoint with_large_table() {
   const Checkpoint tiny = read_checkpoint(testdata("models/tiny-deberta"));
   return with_tensors(with_config(tiny,
@@ -93,7 +92,8 @@ Checkpoint with_large_table() {
                       });
 }
 
-/// An executor whose thread calls the model again while it waits, as a scheduler that runs its user's other jobs does.
+/// An executor whose thread calls the model again while it waits, as a scheduler that runs other jobs of the caller
+/// does.
 struct CallsAgain : Executor {
   unsigned workers() const override { return 2; }
   void run(unsigned, const Work& work) override {
@@ -109,7 +109,7 @@ struct CallsAgain : Executor {
 }  // namespace models_relative_positions_test
 using namespace models_relative_positions_test;
 
-TEST_CASE("scores are the sum of their parts, to the bit", "[models]") {
+TEST_CASE("scores are the sum of their parts, bit for bit", "[models]") {
   const TextModel model = deberta();
   for (std::int64_t layer = 0; layer < 2; ++layer) {
     const AttentionTrace trace = model.trace_layer(some_tokens(), layer);
@@ -118,13 +118,12 @@ TEST_CASE("scores are the sum of their parts, to the bit", "[models]") {
     for (std::size_t i = 0; i < sum.data.size(); ++i) sum.data[i] = (c2c.data[i] + c2p.data[i]) + p2c.data[i];
     CHECK(sum.dims == Shape{2, 4, 45, 45});
     CHECK_THAT(floats_of(trace.at(TraceName::scores)), HasBitsOf(sum));
-    // Each alone has the same numbers.
     for (const TraceName name : {TraceName::c2c, TraceName::c2p, TraceName::p2c})
       CHECK_THAT(floats_of(model.trace_layer(some_tokens(), layer, {name}).at(name)), HasBitsOf(floats_of(trace.at(name))));
   }
 }
 
-TEST_CASE("parts that scores do not have are left out of all and refused by name", "[models]") {
+TEST_CASE("parts that the scores do not have are not part of a full trace and are refused by name", "[models]") {
   const TextModel without_c2p = deberta("tiny-deberta-mlm"), bert = deberta("tiny-bert");
   const AttentionTrace all = without_c2p.trace_layer(some_tokens(), 0), of_bert = bert.trace_layer(some_tokens(), 0);
   CHECK((all.contains(TraceName::c2c) && all.contains(TraceName::p2c) && !all.contains(TraceName::c2p)));
@@ -136,7 +135,7 @@ TEST_CASE("parts that scores do not have are left out of all and refused by name
               [&] { without_c2p.trace_layer(some_tokens(), 0, {TraceName::c2p, TraceName::q}); });
 }
 
-TEST_CASE("keys and queries of positions follow weights that change", "[models]") {
+TEST_CASE("keys and queries of positions are recomputed after weights change", "[models]") {
   const auto answer = [](const TextModel& model) { return floats_of(model.forward(some_tokens()).last_hidden_state); };
   for (const char* name : {"deberta.encoder.rel_embeddings.weight", "deberta.encoder.LayerNorm.weight",
                            "deberta.encoder.layer.1.attention.self.key_proj.weight", "deberta.encoder.layer.0.attention.self.query_proj.bias"}) {
@@ -155,8 +154,8 @@ TEST_CASE("keys and queries of positions follow weights that change", "[models]"
 }
 
 #ifdef ATTN_TESTS_FORK
-TEST_CASE("a call that an executor makes in the middle of another computes the keys of positions for itself", "[models][threads]") {
-  // In a child: it would hang.
+TEST_CASE("a call that an executor makes during another call computes the keys of positions itself", "[models][threads]") {
+  // In a child process, because a failure would hang.
   CHECK(status_of_child([] {
           const Checkpoint checkpoint = with_large_table();
           const auto model = load(checkpoint), same = load(checkpoint);

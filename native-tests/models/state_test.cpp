@@ -1,4 +1,3 @@
-// The weights of a model by the names of its file: out, in, one at a time.
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators_all.hpp>
 #include <filesystem>
@@ -14,7 +13,6 @@ namespace models_state_test {
 
 std::filesystem::path folder_of(const std::string& name) { return testdata("models/" + name); }
 
-/// Two rows without padding.
 Encoding some_tokens() {
   constexpr std::size_t kB = 2, kL = 40;
   Encoding encoding;
@@ -23,7 +21,6 @@ Encoding some_tokens() {
   return encoding;
 }
 
-/// What the model computes.
 Array answer(const TextModel& model) {
   const TextModelOutput output = model.forward(some_tokens());
   Array all = floats_of(output.last_hidden_state);
@@ -39,7 +36,7 @@ void check_same(const StateDict& got, const StateDict& expected) {
   }
 }
 
-TEST_CASE("a model's state is its file's, by the file's names, in float32", "[models]") {
+TEST_CASE("a model's state has the names and the numbers of its file, in float32", "[models]") {
   const std::string name = GENERATE(from_range(checkpoints()));
   CAPTURE(name);
   const TextModel model = TextModel::load(folder_of(name));
@@ -53,14 +50,15 @@ TEST_CASE("a model's state is its file's, by the file's names, in float32", "[mo
     CHECK(shapes.at(key) == to_shape(file.at(key).shape()));
     CHECK_THAT(floats_of(model.get_parameter(key)), HasBitsOf(floats_of(values)));
   }
-  // Left out: the pooler of a model without it, heads of training beside the one that fills masks, and a second name of its bias.
+  // Not in the state: an unused pooler, training heads next to the one for masked tokens, and the second name of its
+  // bias.
   for (const auto& [key, values] : file)
     if (!state.contains(key))
       CHECK((key.starts_with("cls.seq_relationship.") || key.find("pooler.") != std::string::npos || key == "lm_head.bias" ||
              key == "lm_head.decoder.bias"));
 }
 
-TEST_CASE("a state that is loaded again changes no bit, and every tensor of it matters", "[models]") {
+TEST_CASE("loading a model's own state changes no bit, and every tensor of it matters", "[models]") {
   const std::string name = GENERATE(from_range(checkpoints()));
   CAPTURE(name);
   TextModel model = TextModel::load(folder_of(name));
@@ -87,7 +85,6 @@ TEST_CASE("one number of a fused tensor is one number of the model", "[models]")
   TextModel model = TextModel::load(folder_of("tiny-modernbert"));
   const Array expected = answer(model);
   StateDict state = model.state_dict();
-  // A row of each part: q, k, v (96,32); gate and map (96,32).
   for (const char* key : {"model.layers.1.attn.Wqkv.weight", "model.layers.1.mlp.Wi.weight"})
     for (const std::size_t row : {1U, 40U, 90U}) {
       CAPTURE(key, row);
@@ -102,7 +99,7 @@ TEST_CASE("one number of a fused tensor is one number of the model", "[models]")
   CHECK_THAT(answer(model), HasBitsOf(expected));
 }
 
-TEST_CASE("the word table is at once that of a state that was loaded", "[models]") {
+TEST_CASE("the embedding matrix is updated when a state is loaded", "[models]") {
   TextModel model = TextModel::load(folder_of("tiny-bert"));
   const Embedding& words = model.word_embeddings();
   const std::string key = "bert.embeddings.word_embeddings.weight";
@@ -115,7 +112,7 @@ TEST_CASE("the word table is at once that of a state that was loaded", "[models]
   CHECK(words.row(30) == std::vector<float>(&table(30, 0), &table(30, 0) + 32));
 }
 
-TEST_CASE("a state that does not fit changes nothing, and one error lists all of it", "[models]") {
+TEST_CASE("a state that does not fit changes nothing, and one error lists all mismatches", "[models]") {
   TextModel model = TextModel::load(folder_of("tiny-bert"));
   const StateDict state = model.state_dict();
   const auto check = [&](const StateDict& wrong, bool strict, const std::vector<std::string>& missing, const std::vector<std::string>& unexpected,
@@ -134,7 +131,6 @@ TEST_CASE("a state that does not fit changes nothing, and one error lists all of
     }
     check_same(model.state_dict(), state);
   };
-  // Numbers that fit stand before those that do not.
   StateDict wrong = state;
   for (auto& [name, values] : wrong) values *= 2;
   const std::string first = wrong.begin()->first, last = wrong.rbegin()->first;

@@ -1,4 +1,3 @@
-// Entities, masks, answers and ranks against transformers' pipelines: testdata/tasks.
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cmath>
@@ -24,11 +23,11 @@ const TextModel& model_of(const std::string& name) {
   static std::map<std::string, TextModel> models;
   const auto found = models.find(name);
   if (found != models.end()) return found->second;
-  // As float32 also where the files are int8: the pipelines compute so.
+  // As float32 even if the files are int8: the pipelines compute in float32.
   return models.emplace(name, TextModel::load(testdata("models/" + name).string(), {.weights = Weights::float32})).first->second;
 }
 
-/// A place that Python counts in code points, in bytes.
+/// Converts an offset in code points, as in Python, to bytes.
 std::int64_t byte_of(const std::string& text, std::int64_t place) {
   std::size_t at = 0;
   for (; place > 0; --place) {
@@ -43,7 +42,7 @@ bool is_near(float got, double expected) { return std::abs(static_cast<double>(g
 }  // namespace models_tasks_test
 using namespace models_tasks_test;
 
-TEST_CASE("entities are those of transformers' pipeline", "[models][tasks]") {
+TEST_CASE("entities agree with transformers' pipeline", "[models][tasks]") {
   std::size_t count = 0;
   for (const json& each : cases_of_task("entities")) {
     const std::string text = each.at("text");
@@ -70,7 +69,7 @@ TEST_CASE("entities are those of transformers' pipeline", "[models][tasks]") {
   CHECK(count > 2000);
 }
 
-TEST_CASE("masks are filled as by transformers' pipeline", "[models][tasks]") {
+TEST_CASE("filled masks agree with transformers' pipeline", "[models][tasks]") {
   for (const json& each : cases_of_task("masks")) {
     const std::string text = each.at("text");
     const json& given = each.at("options");
@@ -92,7 +91,7 @@ TEST_CASE("masks are filled as by transformers' pipeline", "[models][tasks]") {
   }
 }
 
-TEST_CASE("answers are those of transformers' pipeline", "[models][tasks]") {
+TEST_CASE("answers agree with transformers' pipeline", "[models][tasks]") {
   for (const json& each : cases_of_task("answers")) {
     const std::string context = each.at("context");
     const json& given = each.at("options");
@@ -102,7 +101,7 @@ TEST_CASE("answers are those of transformers' pipeline", "[models][tasks]") {
                           .allow_empty = given.value("allowEmpty", false)};
     if (given.contains("stride")) options.stride = given.at("stride").get<std::int64_t>();
     const std::vector<Answer> got = model_of(each.at("model")).answer(each.at("question"), context, options);
-    std::vector<json> expected;  // where there are too few the pipeline gives some of score 0
+    std::vector<json> expected;  // if there are too few answers, the pipeline adds some with score 0
     for (const json& row : each.at("expected"))
       if (row[1] > 0) expected.push_back(row);
     REQUIRE(got.size() == expected.size());
@@ -115,7 +114,7 @@ TEST_CASE("answers are those of transformers' pipeline", "[models][tasks]") {
   }
 }
 
-TEST_CASE("ids become the texts that transformers makes of them", "[models][tasks]") {
+TEST_CASE("ids are decoded to the texts of transformers", "[models][tasks]") {
   for (const json& each : cases_of_task("decoded")) {
     CAPTURE(each.dump());
     const std::vector<std::int64_t> ids = each.at("ids");
@@ -142,7 +141,7 @@ TEST_CASE("documents are ranked by the scores of their pairs", "[models][tasks]"
   CHECK(model.rank("Was it good?", {}).empty());
 }
 
-TEST_CASE("rank puts a prompt before the query", "[models][tasks]") {
+TEST_CASE("rank prepends a prompt to the query", "[models][tasks]") {
   TextModel model = TextModel::load(testdata("models/tiny-bert-cls").string());
   model.fine_tune({{.text = "It was good", .label = 1.0}, {.text = "It was bad", .label = 0.0}}, {.epochs = 1, .labels = {"relevant"}, .seed = 5});
   const std::vector<std::string> documents{"It was bad.", "The film was good!"};
@@ -161,7 +160,7 @@ TEST_CASE("rank puts a prompt before the query", "[models][tasks]") {
   }
 }
 
-TEST_CASE("tasks of several texts give what each text gives, and report each batch", "[models][tasks]") {
+TEST_CASE("tasks on several texts give the results of each text and report each batch", "[models][tasks]") {
   const TextModel &mlm = model_of("tiny-bert-mlm"), &qa = model_of("tiny-bert-qa"), &bert = model_of("tiny-bert");
   CHECK(mlm.mask_token() == "[MASK]");
   CHECK(model_of("tiny-roberta-mlm").mask_token() == "<mask>");
@@ -201,7 +200,7 @@ TEST_CASE("tasks of several texts give what each text gives, and report each bat
   CHECK(bert.classify({"It was good"}, {.add_special_tokens = false})[0][0].score != all[0][0].score);
 }
 
-TEST_CASE("what tasks are asked wrongly is said, and the model goes on", "[models][tasks]") {
+TEST_CASE("invalid arguments of tasks are refused, and the model stays usable", "[models][tasks]") {
   const TextModel &ner = model_of("tiny-bert-ner"), &mlm = model_of("tiny-bert-mlm"), &qa = model_of("tiny-bert-qa"), &bert = model_of("tiny-bert");
   std::string many;
   for (int i = 0; i < 100; ++i) many += "good ";
@@ -245,7 +244,7 @@ TEST_CASE("what tasks are asked wrongly is said, and the model goes on", "[model
   CHECK(ner.classify_tokens({""}).at(0).empty());
 }
 
-TEST_CASE("logits may be left out", "[models][tasks]") {
+TEST_CASE("logits can be omitted", "[models][tasks]") {
   const TextModel& model = model_of("tiny-bert-mlm");
   const Encoding encoding = model.tokenize({"It is [MASK].", "A"});
   const TextModelOutput whole = model.forward(encoding), without = model.forward(encoding, {.output_logits = false});

@@ -1,4 +1,3 @@
-// TextModel: texts in, numbers out.
 #include "attn/models/text_model.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -24,7 +23,6 @@ namespace models_text_model_test {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-/// Checkpoints whose texts C++ tokenizes.
 constexpr const char* kCheckpoints[] = {"tiny-bert",       "tiny-bert-cls",    "tiny-bert-legacy",    "tiny-bert-multilabel",
                                         "tiny-distilbert", "tiny-mpnet",       "tiny-mpnet-mean",     "tiny-roberta",
                                         "tiny-modernbert", "tiny-xlm-roberta", "tiny-modernbert-2024"};
@@ -34,7 +32,6 @@ const std::vector<std::string> kTexts{"A happy person smiles.",     "",   "Was i
 
 TextModel stock(const std::string& name) { return TextModel::load(testdata("models/" + name)); }
 
-/// A folder that goes with the test.
 class Folder {
  public:
   Folder() : path_(fs::temp_directory_path() / ("attn-text-model-" + std::to_string(std::random_device()()))) { fs::create_directories(path_); }
@@ -53,7 +50,6 @@ class Folder {
   fs::path path_;
 };
 
-/// No file may grow beyond a size, as on a full disk.
 class LimitedFiles {
  public:
   explicit LimitedFiles(std::uintmax_t size) : size_(size), handler_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -93,7 +89,6 @@ double cosine(const float* a, const float* b, std::size_t n) {
   return ab / std::sqrt(aa * bb);
 }
 
-/// Every case of op text_model of a golden file.
 void check_against_goldens(const TextModel& model, const GoldenFile& file) {
   CHECK(model.max_length() == std::stoll(file.metadata.at("max_length").get<std::string>()));
   std::size_t count = 0;
@@ -135,7 +130,7 @@ void check_against_goldens(const TextModel& model, const GoldenFile& file) {
         }
         CHECK_THAT(got, is_within(2e-5, expected));
       }
-      // Those of pairs are those of one row: embed takes texts alone.
+      // embed accepts only single texts, and pairs have one row.
       if ((start == "pooled" || what == "embedding") && !entry.at("texts").at(0).is_array()) {
         EmbedOptions options{.max_length = static_cast<std::int64_t>(encoding.input_ids.shape(1))};
         if (start == "pooled") {
@@ -157,14 +152,14 @@ void check_against_goldens(const TextModel& model, const GoldenFile& file) {
   CHECK(count >= 8);
 }
 
-TEST_CASE("texts become transformers' numbers", "[models]") {
+TEST_CASE("texts give the numbers of transformers", "[models]") {
   for (const char* name : kCheckpoints) {
     CAPTURE(name);
     check_against_goldens(stock(name), read_golden(testdata(std::string("models/") + name + ".safetensors")));
   }
 }
 
-TEST_CASE("a trace of a layer holds the forward's attentions and hidden states", "[models]") {
+TEST_CASE("a trace of a layer has the attentions and hidden states of the forward", "[models]") {
   for (const char* name : {"tiny-bert", "tiny-mpnet"}) {
     CAPTURE(name);
     const TextModel model = stock(name);
@@ -172,7 +167,7 @@ TEST_CASE("a trace of a layer holds the forward's attentions and hidden states",
     const TextModelOutput output = model.forward(encoding, {.output_attentions = true, .output_hidden_states = true});
     for (std::int64_t layer = 0; layer < 2; ++layer) {
       const AttentionTrace trace = model.trace_layer(encoding, layer);
-      CHECK(trace.size() == kLayerTraceCount - 1);  // all but weighted_values
+      CHECK(trace.size() == kLayerTraceCount - 1);
       const auto at = static_cast<std::size_t>(layer);
       CHECK_THAT(floats_of(trace.at(TraceName::weights)), HasBitsOf(floats_of(output.attentions->at(at))));
       CHECK_THAT(floats_of(trace.at(TraceName::norm2)), HasBitsOf(floats_of(output.hidden_states->at(at + 1))));
@@ -183,7 +178,7 @@ TEST_CASE("a trace of a layer holds the forward's attentions and hidden states",
   }
 }
 
-TEST_CASE("of more texts than are sorted at a time each has its own result, and errors name the right one", "[models][large]") {
+TEST_CASE("each of many texts has its own result, and errors name the right text", "[models][large]") {
   const TextModel model = stock("tiny-bert");
   const Array few = floats_of(model.embed(kTexts));
   std::vector<std::string> texts;
@@ -203,7 +198,7 @@ TEST_CASE("of more texts than are sorted at a time each has its own result, and 
   check_error({ErrorCode::out_of_range, "tokenize", "text 8201", {}}, [&] { model.classify(texts, {.truncation = false}); });
 }
 
-TEST_CASE("embeddings and classes have the same bits in batches of any size and with any number of threads", "[models][threads]") {
+TEST_CASE("embeddings and classifications have the same bits in batches of any size and with any number of threads", "[models][threads]") {
   const TextModel model = stock("tiny-bert"), other = stock("tiny-mpnet-mean");
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < 40; ++i) texts.push_back(kTexts[i % kTexts.size()] + (i % 3 == 0 ? " the film" : ""));
@@ -251,7 +246,7 @@ TEST_CASE("the scores of a regression are its logits", "[models]") {
   }
 }
 
-TEST_CASE("a text is cut to the checkpoint's length unless the call says otherwise", "[models]") {
+TEST_CASE("a text is truncated to the checkpoint's length unless the call specifies another one", "[models]") {
   const TextModel model = stock("tiny-bert-cls");
   const std::string text = "the film was good and the film was bad and the film was good and the film was bad";
   const Encoding encoding = model.tokenize({text, "a"});
@@ -265,7 +260,6 @@ TEST_CASE("a text is cut to the checkpoint's length unless the call says otherwi
   check_error({ErrorCode::config, "embed", "pooling", {"mean, cls, max"}}, [&] { model.embed({"a"}, {.pooling = Pooling::none}); });
   check_error({ErrorCode::unsupported, "classify", "the checkpoint", {"one without a head"}}, [&] { model.classify({"a"}); });
   CHECK(model.embed({}).shape(0) == 0);
-  // Length 1 as modules.json says, unless told otherwise.
   const Array unit = floats_of(model.embed({"a film"})), raw = floats_of(model.embed({"a film"}, {.normalize = false}));
   double length = 0;
   for (const float x : unit.data) length += static_cast<double>(x) * static_cast<double>(x);
@@ -274,7 +268,6 @@ TEST_CASE("a text is cut to the checkpoint's length unless the call says otherwi
   CHECK(unit.data != raw.data);
 }
 
-/// A tokenizer.json of a kind that C++ does not have.
 std::string with_another_pre_tokenizer(const std::string& name) {
   const std::vector<std::uint8_t> bytes = bytes_of(testdata("models/" + name) / "tokenizer.json");
   json file = json::parse(bytes.begin(), bytes.end());
@@ -282,7 +275,7 @@ std::string with_another_pre_tokenizer(const std::string& name) {
   return file.dump();
 }
 
-TEST_CASE("a tokenizer that C++ does not have is UNSUPPORTED only where texts are tokenized", "[models]") {
+TEST_CASE("an unsupported tokenizer is an UNSUPPORTED error only if texts are tokenized", "[models]") {
   for (const char* name : {"tiny-roberta", "tiny-modernbert"}) {
     CAPTURE(name);
     const Folder other(name);
@@ -312,7 +305,7 @@ TEST_CASE("a tokenizer that C++ does not have is UNSUPPORTED only where texts ar
   check_error({ErrorCode::format, "tokenizer.json", "the file", {}}, [&] { TextModel::load(folder.path()); });
 }
 
-TEST_CASE("token ids alone are enough for a forward, and all of its inputs are checked", "[models]") {
+TEST_CASE("a forward needs only token ids, and all of its inputs are checked", "[models]") {
   const TextModel model = stock("tiny-bert");
   const Encoding encoding = model.tokenize({"the film was good"});
   Encoding bare;
@@ -343,7 +336,7 @@ TEST_CASE("token ids alone are enough for a forward, and all of its inputs are c
   CHECK_THAT(floats_of(model.forward(encoding).last_hidden_state), HasBitsOf(expected));
 }
 
-TEST_CASE("the word table is the checkpoint's", "[models]") {
+TEST_CASE("the embedding matrix is that of the checkpoint", "[models]") {
   const TextModel model = stock("tiny-bert");
   std::vector<FileTensor> tensors = read_tensors(read_checkpoint(testdata("models/tiny-bert")).weights);
   const std::vector<float> table = named(tensors, "bert.embeddings.word_embeddings.weight").values();
@@ -357,7 +350,7 @@ TEST_CASE("the word table is the checkpoint's", "[models]") {
   CHECK_THAT(floats_of(moved.embed({"a"})), HasBitsOf(floats_of(model.embed({"a"}))));
 }
 
-TEST_CASE("a folder that is no checkpoint says what is wrong with it", "[models]") {
+TEST_CASE("a folder that is not a checkpoint is refused with the reason", "[models]") {
   const std::string op = "TextModel::load";
   check_error({ErrorCode::format, op, "", {"config.json", "not there"}}, [] { TextModel::load(testdata("no such folder")); });
   check_error({ErrorCode::format, op, "", {"config.json"}}, [] { TextModel::load(testdata("words.json")); });
@@ -382,7 +375,7 @@ TEST_CASE("a folder that is no checkpoint says what is wrong with it", "[models]
   check_error({ErrorCode::format, op, "", {"config.json"}}, [&] { TextModel::load(folder.path()); });
 }
 
-TEST_CASE("lower-casing that sentence-transformers would do goes with a tokenizer that does it", "[models]") {
+TEST_CASE("lowercasing by sentence-transformers is accepted if the tokenizer also does it", "[models]") {
   const Folder folder("tiny-distilbert");
   folder.write("modules.json", "[{\"path\":\"\",\"type\":\"sentence_transformers.models.Transformer\"}]");
   folder.write("sentence_bert_config.json", "{\"max_seq_length\":16,\"do_lower_case\":true}");
@@ -392,7 +385,6 @@ TEST_CASE("lower-casing that sentence-transformers would do goes with a tokenize
   CHECK(TextModel::load(folder.path()).tokenize({"a"}).input_ids.shape(1) == 3);
 }
 
-/// Offsets in bytes as UTF-16 units of the text.
 std::int64_t utf16_units(const std::string& text, std::int64_t bytes) {
   std::int64_t units = 0;
   for (std::int64_t i = 0; i < bytes; ++i) {
@@ -402,7 +394,7 @@ std::int64_t utf16_units(const std::string& text, std::int64_t bytes) {
   return units;
 }
 
-TEST_CASE("all-MiniLM-L6-v2 gives sentence-transformers' embeddings, and transformers' numbers inside", "[models][minilm]") {
+TEST_CASE("all-MiniLM-L6-v2 gives the embeddings of sentence-transformers and the intermediates of transformers", "[models][minilm]") {
   const fs::path folder = testdata("../models/all-MiniLM-L6-v2");
   if (!fs::exists(folder / "model.safetensors")) {
     const char* ci = std::getenv("CI");
@@ -439,7 +431,7 @@ TEST_CASE("all-MiniLM-L6-v2 gives sentence-transformers' embeddings, and transfo
   }
 }
 
-TEST_CASE("the small sentiment model is as good as its files say", "[models][sentiment]") {
+TEST_CASE("the small sentiment model is as accurate as its files claim", "[models][sentiment]") {
   const TextModel model = stock("sentiment");
   for (const auto& [name, count] : {std::pair{"films", 2118U}, {"negations", 200U}}) {
     CAPTURE(name);
@@ -462,7 +454,7 @@ TEST_CASE("the small sentiment model is as good as its files say", "[models][sen
   }
 }
 
-TEST_CASE("a model is saved as it is, edits included, and loaded as what it was", "[models][int8]") {
+TEST_CASE("a model is saved with its edits, and loaded with the same weights", "[models][int8]") {
   const Folder out;
   const std::string name = "classifier.bias";
   for (const Weights weights : {Weights::float32, Weights::int8}) {
@@ -476,7 +468,6 @@ TEST_CASE("a model is saved as it is, edits included, and loaded as what it was"
     CHECK(again.weights() == weights);
     CHECK(again.get_parameter(name)(1) == 7);
     CHECK_THAT(floats_of(again.embed(kTexts)), HasBitsOf(floats_of(model.embed(kTexts))));
-    // In its own folder, too, and as something else.
     again.save_pretrained(out.path() / "new" / "folder", {.weights = FileWeights::float32});
     CHECK(TextModel::load(out.path() / "new" / "folder").weights() == Weights::float32);
   }
@@ -484,7 +475,7 @@ TEST_CASE("a model is saved as it is, edits included, and loaded as what it was"
     CHECK(fs::exists(out.path() / "new" / "folder" / file));
 }
 
-TEST_CASE("what a model cannot be saved as leaves nothing behind", "[models][int8]") {
+TEST_CASE("a model that cannot be saved in a format leaves no files behind", "[models][int8]") {
   const Folder out;
   TextModel model = stock("tiny-bert");
   AnyTensor bias = model.get_parameter("classifier.bias");
@@ -497,7 +488,6 @@ TEST_CASE("what a model cannot be saved as leaves nothing behind", "[models][int
   check_error({ErrorCode::argument, "save_pretrained", "", {"config.json", "can be written"}}, [&] { model.save_pretrained(out.path() / "file"); });
 }
 
-/// The files of a folder and below it.
 std::map<std::string, std::string> contents(const fs::path& folder) {
   std::map<std::string, std::string> files;
   for (const auto& entry : fs::recursive_directory_iterator(folder))
@@ -508,12 +498,11 @@ std::map<std::string, std::string> contents(const fs::path& folder) {
   return files;
 }
 
-TEST_CASE("a full disk leaves the checkpoint that a model is saved over as it was", "[models]") {
+TEST_CASE("a full disk leaves the checkpoint in the target folder unchanged", "[models]") {
   const Folder folder("tiny-bert"), empty;
   const TextModel model = TextModel::load(folder.path());
   const auto before = contents(folder.path());
   {
-    // Smaller than the weights, larger than the other files.
     const LimitedFiles limited(fs::file_size(folder.path() / "model.safetensors") / 2);
     REQUIRE(fs::file_size(folder.path() / "tokenizer.json") < limited.size());
     const ExpectedError full{ErrorCode::argument, "save_pretrained", "path", {"model.safetensors", "File too large"}};
@@ -526,7 +515,7 @@ TEST_CASE("a full disk leaves the checkpoint that a model is saved over as it wa
   CHECK(contents(folder.path()).size() == before.size());
 }
 
-TEST_CASE("a model is not saved through links, and not at all where one of its files has no place", "[models]") {
+TEST_CASE("a model is not saved through links, and not at all if one of its files cannot be written", "[models]") {
   const Folder folder("tiny-bert"), blobs;
   fs::rename(folder.path() / "config.json", blobs.path() / "blob");
   fs::create_symlink(blobs.path() / "blob", folder.path() / "config.json");
@@ -546,7 +535,7 @@ TEST_CASE("a model is not saved through links, and not at all where one of its f
   CHECK(contents(folder.path()) == left);
 }
 
-TEST_CASE("what is no regular file is refused without being opened", "[models]") {
+TEST_CASE("a path that is not a regular file is refused without being opened", "[models]") {
   for (const char* name : {"config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"}) {
     INFO(name);
     const Folder folder("tiny-bert");
@@ -557,12 +546,12 @@ TEST_CASE("what is no regular file is refused without being opened", "[models]")
     fs::create_symlink("/dev/zero", folder.path() / name);
     check_error({ErrorCode::format, "TextModel::load", "", {name, "a regular file"}}, [&] { TextModel::load(folder.path()); });
   }
-  // The system ends a path at a zero.
+  // The system ends a path at a zero byte.
   const std::string path = testdata("models/tiny-bert").string();
   check_error({ErrorCode::format, "TextModel::load", "", {"config.json"}}, [&] { TextModel::load(path + std::string("/config.json\0x", 14)); });
 }
 
-TEST_CASE("who waits for many texts hears how many are done, and may end it", "[models]") {
+TEST_CASE("progress over many texts is reported, and the caller can stop it", "[models]") {
   const TextModel model = stock("tiny-bert");
   std::vector<std::pair<std::int64_t, std::int64_t>> heard;
   const auto hear = [&](std::int64_t done, std::int64_t total) { heard.emplace_back(done, total); };
@@ -578,7 +567,6 @@ TEST_CASE("who waits for many texts hears how many are done, and may end it", "[
   CHECK(heard.size() == 1);
 }
 
-/// A letter is a token, [CLS] before and [SEP] behind them.
 class Letters final : public TextTokenizer {
  public:
   explicit Letters(bool miscounts) : miscounts_(miscounts) {}
@@ -629,7 +617,7 @@ class Letters final : public TextTokenizer {
   bool miscounts_;
 };
 
-TEST_CASE("a tokenizer of the caller's is asked where the model's own is of another kind", "[models]") {
+TEST_CASE("the caller's tokenizer is used if the model's own one is unsupported", "[models]") {
   std::vector<std::string> classes;
   bool miscounts = false;
   const TextModelOptions options{
@@ -662,13 +650,13 @@ TEST_CASE("a tokenizer of the caller's is asked where the model's own is of anot
   check_error({ErrorCode::argument, "tokenize", "what the caller's tokenizer gave", {"(1,L)"}}, [&] { wrong.embed({"ab"}); });
 }
 
-TEST_CASE("of a pair each token says which text it is from", "[models]") {
+TEST_CASE("each token of a pair reports its text", "[models]") {
   const Encoding encoding = stock("tiny-bert").tokenize_pairs({{"a film", "b"}, {"", "a b"}});
   const TokenSequences::value_type none;
   CHECK(encoding.sequence_ids == std::vector<TokenSequences>{{none, 0, 0, none, 1, none}, {none, none, 1, 1, none, none}});
 }
 
-TEST_CASE("a patch may be a view of memory whose rows lie apart", "[models]") {
+TEST_CASE("a patch may be a view of memory with gaps between rows", "[models]") {
   const TextModel model = stock("tiny-bert");
   const Encoding encoding = model.tokenize({"a film"});
   const auto merged = model.trace_layer(encoding, 1, {TraceName::merged}).at(TraceName::merged);

@@ -1,4 +1,4 @@
-// Every step inside a layer of a model follows from the one before it, computed here in float64.
+// Every intermediate of a layer follows from the one before it, as computed here in float64.
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
 
@@ -10,7 +10,6 @@
 namespace attn::test {
 namespace models_traces_test {
 
-/// (B,H,L,D) read as [b][h][i][d].
 struct Heads {
   Array data;
   double at(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t d) const {
@@ -18,7 +17,7 @@ struct Heads {
   }
 };
 
-constexpr std::int64_t kB = 2, kL = 23, kH = 4, kD = 8, kPadded = 5;  // the second row ends so many ids earlier
+constexpr std::int64_t kB = 2, kL = 23, kH = 4, kD = 8, kPadded = 5;  // kPadded: number of padding ids in the second row
 
 Encoding ids(std::int64_t most, std::int32_t padding) {
   Encoding encoding;
@@ -32,10 +31,9 @@ Encoding ids(std::int64_t most, std::int32_t padding) {
   return encoding;
 }
 
-/// What a layer adds to the scaled scores of query i and key j.
+/// The bias that a layer adds to the scaled scores of query i and key j.
 using Bias = std::function<double(std::int64_t head, std::int64_t i, std::int64_t j)>;
 
-/// Everything of attention: q, k -> scores -> masked_scores -> weights -> context -> merged.
 void check_attention(const AttentionTrace& trace, std::int64_t window, const Bias& bias) {
   const auto heads = [&](TraceName name) { return Heads{floats_of(trace.at(name))}; };
   const Heads q = heads(TraceName::q), k = heads(TraceName::k), v = heads(TraceName::v), scores = heads(TraceName::scores),
@@ -65,7 +63,7 @@ void check_attention(const AttentionTrace& trace, std::int64_t window, const Bia
             wrong += masked.at(b, h, i, j) != -std::numeric_limits<double>::infinity();
           }
         }
-        const bool none = largest == -1e300;  // a padded query whose window is all padding: everything the same
+        const bool none = largest == -1e300;  // a padded query whose window is all padding has uniform weights
         for (std::int64_t j = 0; j < kL; ++j)
           if (open[static_cast<std::size_t>(j)]) total += std::exp(masked.at(b, h, i, j) - largest);
         for (std::int64_t j = 0; j < kL; ++j) {
@@ -89,7 +87,6 @@ void check_attention(const AttentionTrace& trace, std::int64_t window, const Bia
   CHECK(of_context < 32 * kEps);
 }
 
-/// (B,L,H·D) as (B,H,L,D).
 Array split(const Array& x) {
   Array y({kB, kH, kL, kD});
   for (std::int64_t b = 0; b < kB; ++b)
@@ -100,7 +97,6 @@ Array split(const Array& x) {
   return y;
 }
 
-/// Rows of x plus those of y.
 Array sum(const Array& x, const Array& y) {
   Array out = x;
   for (std::size_t i = 0; i < out.data.size(); ++i) out.data[i] += y.data[i];
@@ -112,7 +108,7 @@ std::vector<float> values_of(const std::string& checkpoint, const std::string& t
   return named(tensors, tensor).values();
 }
 
-TEST_CASE("inside MPNet's layers scores are q kᵀ · scale and the bias of T5's bucket", "[models]") {
+TEST_CASE("in MPNet's layers, scores are q kᵀ · scale plus T5's bucketed bias", "[models]") {
   const TextModel model = TextModel::load(testdata("models/tiny-mpnet"));
   const std::vector<float> table = values_of("tiny-mpnet", "mpnet.encoder.relative_attention_bias.weight");
   REQUIRE(table.size() == 32 * kH);
@@ -143,7 +139,7 @@ TEST_CASE("inside MPNet's layers scores are q kᵀ · scale and the bias of T5's
   }
 }
 
-TEST_CASE("inside ModernBERT's layers q and k are turned by their position, and local layers see 4 keys to each side", "[models]") {
+TEST_CASE("in ModernBERT's layers, q and k are rotated, and local layers see 4 keys on each side", "[models]") {
   const TextModel model = TextModel::load(testdata("models/tiny-modernbert"));
   const Encoding encoding = ids(380, 0);
   const TextModelOutput output = model.forward(encoding, {.output_attentions = true, .output_hidden_states = true});
@@ -173,7 +169,7 @@ TEST_CASE("inside ModernBERT's layers q and k are turned by their position, and 
     CHECK_THAT(floats_of(trace.at(TraceName::attn_residual)), HasBitsOf(sum(x, floats_of(trace.at(TraceName::output)))));
     CHECK_THAT(floats_of(trace.at(TraceName::ff_residual)),
                HasBitsOf(sum(floats_of(trace.at(TraceName::attn_residual)), floats_of(trace.at(TraceName::ff_output)))));
-    if (layer == 0) CHECK_THAT(floats_of(trace.at(TraceName::norm1)), HasBitsOf(x));  // the embeddings are normed already
+    if (layer == 0) CHECK_THAT(floats_of(trace.at(TraceName::norm1)), HasBitsOf(x));  // the embeddings are already normalized
     if (layer < 3) CHECK_THAT(floats_of(trace.at(TraceName::ff_residual)), HasBitsOf(floats_of(output.hidden_states->at(at + 1))));
   }
 }

@@ -1,4 +1,5 @@
-// What activations are worth is in kernels_test.cpp; here, that ops hand every value to the right one.
+// kernels_test.cpp checks the values of activations; this file checks that the op applies the right one to every
+// value.
 #include "attn/ops/activation.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -39,7 +40,7 @@ TEST_CASE("activation applies the function named, at every rank and size", "[ops
     };
     check.operator()<0>({});
     check.operator()<1>({7});
-    check.operator()<2>({50, 131});  // more than a task, and no multiple of one
+    check.operator()<2>({50, 131});
     check.operator()<4>({2, 3, 1, 5});
   }
 }
@@ -58,7 +59,7 @@ TEST_CASE("activation gives the same bits on any number of threads", "[ops][thre
   CHECK_THAT(shared, HasBitsOf(alone));
 }
 
-TEST_CASE("activation refuses what does not fit into memory", "[ops][errors]") {
+TEST_CASE("activation refuses results that do not fit into memory", "[ops][errors]") {
   const Tensor<2> x = detail::empty<2>({10, 100});
   set_memory_limit(3999);
   check_error({ErrorCode::memory, "activation", "", {"4000 bytes"}}, [&] { activation(x, Activation::relu); });

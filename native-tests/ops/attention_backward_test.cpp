@@ -1,4 +1,5 @@
-// Gradients of attention: laws, most of them bit for bit, and what is refused. Their numbers are those of backward_goldens_test.cpp.
+// Properties of attention's gradients, most of them bit for bit, and refusals. backward_goldens_test.cpp compares
+// numbers.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
@@ -18,7 +19,6 @@ Shape output_dims(const AttentionCase& c) {
   return dims;
 }
 
-/// Cases of rank 4 with everything that a call can say.
 AttentionCase draw_case(std::uint64_t seed) {
   Generator random(seed);
   const std::int64_t B = 1 + random.below(3), Hkv = 1 + random.below(3), H = Hkv * (1 + random.below(2)), L = 1 + random.below(130),
@@ -40,7 +40,6 @@ AttentionCase draw_case(std::uint64_t seed) {
   return c;
 }
 
-/// Of every seventh case with dropout, too.
 AttentionOptions asked_of(const AttentionCase& c, Trace trace = {}) {
   AttentionOptions options{.trace = trace};
   if (c.seed % 7 == 0) options.dropout = 0.25F, options.seed = c.seed;
@@ -56,7 +55,6 @@ struct Drawn {
   }
 };
 
-/// Whether query i of (b,h) sees key j, by the forward's masked scores.
 std::vector<bool> seen_keys(const AttentionCase& c) {
   AttentionCase finite = c;
   for (Array* array : {&finite.query, &finite.key, &finite.value}) std::fill(array->data.begin(), array->data.end(), 0.0F);
@@ -97,12 +95,12 @@ TEST_CASE("gradients of attention have the same bits on any number of threads", 
   }
 }
 
-TEST_CASE("gradients of a batch are those of each of its parts alone, bit for bit", "[backward][properties]") {
+TEST_CASE("gradients of a batch are those of each entry alone, bit for bit", "[backward][properties]") {
   for (std::uint64_t seed = 0; seed < kCases; ++seed) {
     Drawn drawn(seed);
     AttentionCase& c = drawn.c;
     c.mask.reset();
-    const AttentionOptions asked{.trace = kAttentionTrace};  // dropout knows its batch
+    const AttentionOptions asked{.trace = kAttentionTrace};
     INFO(describe(c));
     const Gradients together = attention_backward(drawn.grad, c, asked);
     for (std::int64_t b = 0; b < c.query.dims[0]; ++b) {
@@ -118,14 +116,13 @@ TEST_CASE("gradients of a batch are those of each of its parts alone, bit for bi
   }
 }
 
-TEST_CASE("what masked keys and values hold reaches no gradient", "[backward][properties]") {
+TEST_CASE("the contents of masked keys and values do not affect gradients", "[backward][properties]") {
   for (std::uint64_t seed = 0; seed < kCases; ++seed) {
     Drawn drawn(seed);
     AttentionCase& c = drawn.c;
     c.fully_masked = FullyMasked::zero;
     INFO(describe(c));
     const Gradients expected = attention_backward(drawn.grad, c, asked_of(c, kAttentionTrace));
-    // Keys that no query sees.
     const std::vector<bool> seen = seen_keys(c);
     const std::int64_t B = c.key.dims[0], Hkv = c.key.dims[1], S = c.key.dims[2], L = c.query.dims[2], heads = c.query.dims[1] / Hkv;
     for (std::int64_t head = 0; head < B * Hkv; ++head)
@@ -142,7 +139,7 @@ TEST_CASE("what masked keys and values hold reaches no gradient", "[backward][pr
   }
 }
 
-TEST_CASE("a key that is NaN reaches only the gradients of queries that see it", "[backward][properties]") {
+TEST_CASE("a key that is NaN affects only the gradients of queries that see it", "[backward][properties]") {
   Generator random(3);
   AttentionCase c;
   c.query = random.normal({1, 1, 9, 5});
@@ -161,7 +158,7 @@ TEST_CASE("a key that is NaN reaches only the gradients of queries that see it",
       CHECK(std::isnan(found.at("grad_query").data[i]));
 }
 
-TEST_CASE("a query or gradient that is NaN reaches only the gradients of keys that it sees", "[backward][properties]") {
+TEST_CASE("a query or gradient that is NaN affects only the gradients of keys that it sees", "[backward][properties]") {
   Generator random(4);
   AttentionCase c;
   c.query = random.normal({1, 1, 9, 5});
@@ -183,17 +180,17 @@ TEST_CASE("a query or gradient that is NaN reaches only the gradients of keys th
   }
 }
 
-TEST_CASE("a query without keys has a gradient of NaN by that policy, unless nothing comes back to it", "[backward][properties]") {
+TEST_CASE("under the policy nan, a query without keys has NaN gradients unless its output gradient is 0", "[backward][properties]") {
   Generator random(5);
   AttentionCase c;
   c.query = random.normal({1, 1, 6, 5});
   c.key = random.normal({1, 1, 6, 5});
   c.value = random.normal({1, 1, 6, 4});
   c.is_causal = true;
-  c.query_offset = -3;  // queries 0 to 2
+  c.query_offset = -3;
   c.fully_masked = FullyMasked::nan;
   Array grad = random.normal({1, 1, 6, 4});
-  std::fill_n(grad.data.begin() + 4, 4, 0.0F);  // query 1
+  std::fill_n(grad.data.begin() + 4, 4, 0.0F);
   const Trace asked = kAttentionTrace;
   const Gradients found = attention_backward(grad, c, {.trace = asked});
   for (const char* name : {"grad_query", "trace.scores", "trace.masked_scores", "trace.probabilities", "trace.weights", "trace.weighted_values"}) {
@@ -225,7 +222,7 @@ TEST_CASE("a query without keys has a gradient of NaN by that policy, unless not
   for (std::size_t i = 0; i < without.data.size(); ++i) CHECK(std::isnan(without.data[i]) == (i >= 15));
 }
 
-TEST_CASE("gradients are 0 where keys are masked, and those of a row's scores add up to 0", "[backward][properties]") {
+TEST_CASE("gradients are 0 for masked keys, and the score gradients of a row sum to 0", "[backward][properties]") {
   for (std::uint64_t seed = 0; seed < kCases; ++seed) {
     Drawn drawn(seed);
     AttentionCase& c = drawn.c;
@@ -245,13 +242,13 @@ TEST_CASE("gradients are 0 where keys are masked, and those of a row's scores ad
     for (std::size_t row = 0; row * S < scores.size(); ++row) {
       double sum = 0, size = 0;
       for (std::size_t j = row * S; j < (row + 1) * S; ++j) sum += scores[j], size += std::abs(scores[j]);
-      // The mean that is subtracted is rounded, and the probabilities add up to 1 but for rounding.
+      // The subtracted mean is rounded, and the probabilities sum to 1 except for rounding.
       REQUIRE(std::abs(sum) <= 64 * kEps * (1 + size) * std::sqrt(static_cast<double>(S)));
     }
   }
 }
 
-TEST_CASE("gradients of attention are linear in the gradient that comes in", "[backward][properties]") {
+TEST_CASE("gradients of attention are linear in the output gradient", "[backward][properties]") {
   for (std::uint64_t seed = 0; seed < kCases; ++seed) {
     const Drawn drawn(seed);
     INFO(describe(drawn.c));
@@ -274,8 +271,8 @@ TEST_CASE("gradients of attention are linear in the gradient that comes in", "[b
   }
 }
 
-TEST_CASE("a gradient is what the output changes by", "[backward][properties]") {
-  // Differences of the float64 reference, which has no softcap's derivative of its own: by what it computes.
+TEST_CASE("a gradient is the rate of change of the output", "[backward][properties]") {
+  // Differences of the float64 reference, which computes softcap directly instead of by its derivative.
   for (std::uint64_t seed = 0; seed < kCases; ++seed) {
     Drawn drawn(seed);
     AttentionCase& c = drawn.c;
@@ -286,7 +283,7 @@ TEST_CASE("a gradient is what the output changes by", "[backward][properties]") 
                                       {"grad_key", &AttentionCase::key},
                                       {"grad_value", &AttentionCase::value}}) {
       INFO(name);
-      // Along one direction, by the central difference. Steps are a power of two, and the points on both sides are exact in float32.
+      // Central difference along one direction. The step is a power of two, so that both points are exact in float32.
       constexpr float kStep = 0x1p-9F;
       AttentionCase above = c, below = c;
       double expected = 0;
@@ -302,14 +299,13 @@ TEST_CASE("a gradient is what the output changes by", "[backward][properties]") 
         change += drawn.grad.data[i] * (one.value[i] - other.value[i]);
         size += std::abs(drawn.grad.data[i]) * (std::abs(one.value[i]) + 1);
       }
-      // The third derivative of what a step of 2⁻⁹ in every number moves, for widths up to 20.
+      // The third derivative for steps of 2⁻⁹ in every number and widths up to 20.
       CHECK(std::abs(change - expected) <= 1e-5 * size);
     }
   }
 }
 
-TEST_CASE("probabilities of a backward are the forward's weights bit for bit", "[backward][properties]") {
-  // With a gradient that is 1 for one query and column, grad_value's column is that query's weights.
+TEST_CASE("the probabilities of a backward are the forward's weights, bit for bit", "[backward][properties]") {
   Generator random(5);
   AttentionCase c;
   c.query = random.normal({1, 1, 50, 16});
@@ -326,7 +322,7 @@ TEST_CASE("probabilities of a backward are the forward's weights bit for bit", "
   }
 }
 
-TEST_CASE("long rows need no more than memory that grows with their length", "[backward][properties]") {
+TEST_CASE("the memory of a backward of long rows grows only with their length", "[backward][properties]") {
   Generator random(6);
   AttentionCase c;
   c.query = random.normal({1, 1, 600, 8});
@@ -334,12 +330,10 @@ TEST_CASE("long rows need no more than memory that grows with their length", "[b
   c.value = random.normal({1, 1, 5000, 8});
   const Array grad = random.normal({1, 1, 600, 8});
   const Gradients expected = attention_backward(grad, c);
-  // Scores of all queries would be 12 MB, and there would be several of them.
   set_memory_limit(std::uint64_t{5000} * 1024);
   const Gradients found = attention_backward(grad, c);
   set_memory_limit(std::uint64_t{1} << 63);
   check_same(found, expected);
-  // Each query alone gives its row of the whole, bit for bit.
   AttentionCase one = c;
   one.query = Array({1, 1, 1, 8}, std::vector<float>(c.query.data.end() - 8, c.query.data.end()));
   const Array last({1, 1, 1, 8}, std::vector<float>(grad.data.end() - 8, grad.data.end()));
@@ -347,7 +341,7 @@ TEST_CASE("long rows need no more than memory that grows with their length", "[b
   CHECK_THAT(attention_backward(last, one).at("grad_query"), HasBitsOf(Array({1, 1, 1, 8}, std::vector<float>(all.data.end() - 8, all.data.end()))));
 }
 
-TEST_CASE("additive and general attention skip what is masked, in the gradients of their parameters too", "[backward][properties]") {
+TEST_CASE("additive and general attention skip masked keys, also in the gradients of their parameters", "[backward][properties]") {
   Generator random(7);
   AttentionCase c;
   c.query = random.normal({2, 4, 5});
@@ -355,7 +349,7 @@ TEST_CASE("additive and general attention skip what is masked, in the gradients 
   c.value = random.normal({2, 6, 4});
   c.key_padding_mask = MaskInput{MaskKind::attend, Array({2, 6}, {1, 1, 1, 1, 0, 0, 1, 1, 0, 1, 1, 0})};
   c.mask = MaskInput{MaskKind::attend, Array({4, 6}, 1)};
-  std::fill_n(c.mask->data.data.begin() + 6, 6, 0.0F);  // query 1 sees no key
+  std::fill_n(c.mask->data.data.begin() + 6, 6, 0.0F);
   const Array grad = random.normal({2, 4, 4}), weight = random.normal({5, 3});
   const AdditiveArrays params{random.normal({7, 5}), random.normal({7, 3}), random.normal({7}), random.normal({7})};
   const Gradients general = general_attention_backward(grad, c, weight), additive = additive_attention_backward(grad, c, params);
@@ -369,7 +363,7 @@ TEST_CASE("additive and general attention skip what is masked, in the gradients 
   check_same(additive_attention_backward(grad, c, params), additive);
 }
 
-TEST_CASE("gradients of attention refuse what does not fit", "[backward][errors]") {
+TEST_CASE("gradients of attention refuse invalid arguments", "[backward][errors]") {
   AttentionCase c;
   c.query = Array({2, 3, 5, 8}, 1);
   c.key = Array({2, 3, 7, 8}, 1);
@@ -402,7 +396,7 @@ TEST_CASE("gradients of attention refuse what does not fit", "[backward][errors]
   set_memory_limit(std::uint64_t{1} << 63);
 }
 
-TEST_CASE("gradients write nothing where something is wrong", "[backward][errors]") {
+TEST_CASE("gradients write nothing if an argument is invalid", "[backward][errors]") {
   const Array x({5, 4}, 1), grad({5, 3}, 1);
   std::vector<float> place(20, 7.0F);
   const auto untouched = [&] { return std::all_of(place.begin(), place.end(), [](float value) { return value == 7.0F; }); };

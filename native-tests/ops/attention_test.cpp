@@ -19,7 +19,6 @@ struct Sizes {
   std::int64_t B, H, Hkv, L, S, D, Dv;
 };
 
-/// Ranks 2 and 3 leave out the dimensions that they have no place for.
 Shape dims(const Sizes& s, std::int64_t heads, std::int64_t rows, std::int64_t width) {
   if (s.rank == 2) return {rows, width};
   if (s.rank == 3) return {s.B, rows, width};
@@ -37,7 +36,6 @@ AttentionCase random_case(std::uint64_t seed, const Sizes& s) {
   return c;
 }
 
-/// Runs the case and compares the output, the weights and every trace with the reference.
 void check_against_reference(const AttentionCase& c) {
   INFO(describe(c));
   const Result result = attention(c, {.need_weights = true, .trace = kAttentionTrace});
@@ -80,7 +78,6 @@ TEST_CASE("attention agrees with the float64 reference for every shape, causal o
       }
 }
 
-/// Every way to write a mask for (B,H,L,S).
 std::vector<Shape> mask_dims(std::int64_t B, std::int64_t H, std::int64_t L, std::int64_t S) {
   return {{S},          {L, S},       {1, S},       {B, L, S},    {1, L, S},    {B, 1, S},    {1, 1, S},   {B, H, L, S},
           {1, H, L, S}, {B, 1, L, S}, {B, H, 1, S}, {1, 1, L, S}, {1, H, 1, S}, {B, 1, 1, S}, {1, 1, 1, S}};
@@ -132,13 +129,12 @@ TEST_CASE("weights averaged over heads are their mean", "[ops]") {
     const Result averaged = attention(c, {.need_weights = true, .average_weights = true, .trace = {TraceName::weights}});
     const ReferenceAttention expected = reference_attention(c);
     REQUIRE(averaged.weights);
-    // Without a dimension for heads there is nothing to average.
     CHECK_THAT(*averaged.weights, IsCloseTo(s.rank == 4 ? mean_of_heads(expected.weights) : expected.weights));
     CHECK_THAT(averaged.trace.at(TraceName::weights), IsCloseTo(expected.weights));
   }
 }
 
-TEST_CASE("nothing is returned that was not asked for", "[ops]") {
+TEST_CASE("only the requested results are returned", "[ops]") {
   const AttentionCase c = random_case(1, kSizes[10]);
   const Result plain = attention(c);
   CHECK_FALSE(plain.weights);
@@ -152,13 +148,12 @@ TEST_CASE("nothing is returned that was not asked for", "[ops]") {
     CHECK(one.trace.size() == 1);
     CHECK(one.trace.contains(name));
   }
-  // All means all but the largest.
   const Result all = attention(c, {.trace = Trace::all()});
   CHECK(all.trace.size() == 9);
   CHECK_FALSE(all.trace.contains(TraceName::weighted_values));
 }
 
-TEST_CASE("asking for weights and traces changes no bit of the output", "[ops]") {
+TEST_CASE("requesting weights and traces does not change any bit of the output", "[ops]") {
   std::uint64_t seed = 7000;
   for (const Sizes& s : kSizes)
     for (const bool causal : {false, true}) {
@@ -212,7 +207,7 @@ TEST_CASE("softcap, windows and offsets agree with the float64 reference", "[ops
     }
 }
 
-TEST_CASE("softcap takes scores of any size, and none is as if it were not there", "[ops]") {
+TEST_CASE("softcap accepts scores of any size, and softcap 0 equals no softcap", "[ops]") {
   const std::int64_t L = 7, S = 9;
   AttentionCase c = random_case(4, {4, 1, 2, 2, L, S, 4, 3});
   for (float& value : c.query.data) value *= 1e18F;
@@ -229,7 +224,7 @@ TEST_CASE("softcap takes scores of any size, and none is as if it were not there
     check_error({ErrorCode::config, kOp, "query_offset", {std::to_string(wrong)}}, [&] { attention(c, {.query_offset = wrong}); });
 }
 
-TEST_CASE("offsets and windows at their ends neither overflow nor wrap", "[ops]") {
+TEST_CASE("extreme offsets and windows do not overflow", "[ops]") {
   constexpr std::int64_t kLast = std::int64_t{1} << 53, kMost = std::numeric_limits<std::int64_t>::max();
   const AttentionCase c = random_case(6, {4, 1, 1, 1, 4, 5, 3, 2});
   const Array all = attention(c, {}).output, none(all.dims, 0.0F);
@@ -248,7 +243,6 @@ TEST_CASE("offsets and windows at their ends neither overflow nor wrap", "[ops]"
 }
 
 TEST_CASE("an empty batch may have other dimensions of any size", "[ops]") {
-  // Shapes alone: nothing is read or written.
   const TensorView huge{nullptr, {0, 0x7fffffff, 0x7fffffff, 0x7fffffff}};
   const AttentionOptions options{.need_weights = true, .trace = kAttentionTrace};
   const detail::AttentionPlan plan = detail::plan_scaled_dot_product_attention(huge, huge, huge, options);
@@ -257,7 +251,7 @@ TEST_CASE("an empty batch may have other dimensions of any size", "[ops]") {
   CHECK_NOTHROW(detail::scaled_dot_product_attention(plan, huge, huge, huge, options, {}));
 }
 
-TEST_CASE("the mean of no heads is NaN, not what was in memory", "[ops]") {
+TEST_CASE("the mean of no heads is NaN, not uninitialized memory", "[ops]") {
   const AttentionCase c = random_case(1, {4, 2, 0, 0, 3, 4, 5, 6});
   CHECK_THAT(*attention(c, {.need_weights = true, .average_weights = true}).weights, HasBitsOf(Array({2, 1, 3, 4}, kNaN)));
 }
@@ -276,7 +270,7 @@ TEST_CASE("without keys every query is fully masked", "[ops]") {
     }
 }
 
-TEST_CASE("the policy for a query without keys covers its output, weights and weighted values", "[ops]") {
+TEST_CASE("the policy for a query without keys applies to its output, weights and weighted values", "[ops]") {
   AttentionCase c = random_case(3, {2, 1, 1, 1, 3, 4, 2, 2});
   c.mask = MaskInput{MaskKind::attend, Array({3, 4}, {1, 1, 0, 1, 0, 0, 0, 0, 1, 1, 1, 1})};
   for (const FullyMasked policy : kPolicies) {
@@ -304,13 +298,12 @@ TEST_CASE("the policy for a query without keys covers its output, weights and we
   }
 }
 
-/// Sets parts of a case to a number and compares with the reference, where IEEE arithmetic decides.
-TEST_CASE("NaN and infinities in open positions propagate as IEEE arithmetic says", "[ops]") {
+TEST_CASE("NaN and infinities in visible positions propagate by IEEE arithmetic", "[ops]") {
   for (const float number : {kNaN, kInfinity, -kInfinity})
     for (const int where : {0, 1, 2})
       for (const bool causal : {false, true}) {
         AttentionCase c = random_case(11, {4, 2, 2, 2, 6, 7, 4, 5});
-        // All products of one sign, so that float32 and float64 agree on which infinity a score is.
+        // All products have the same sign, so that float32 and float64 agree on the sign of an infinite score.
         for (float& x : c.query.data) x = std::abs(x) + 0.25F;
         for (float& x : c.key.data) x = std::abs(x) + 0.25F;
         (where == 0 ? c.query : where == 1 ? c.key : c.value).data[37] = number;
@@ -320,12 +313,11 @@ TEST_CASE("NaN and infinities in open positions propagate as IEEE arithmetic say
       }
 }
 
-TEST_CASE("NaN and infinities in masked positions reach nothing but the scores before masks", "[ops]") {
+TEST_CASE("NaN and infinities in masked positions affect only the scores before masks", "[ops]") {
   for (const float number : {kNaN, kInfinity, -kInfinity, 3.4e38F})
     for (const MaskKind kind : kKinds)
       for (const bool as_padding : {false, true}) {
         AttentionCase c = random_case(12, {3, 2, 1, 1, 25, 7, 4, 5});
-        // Some keys at the end, some in the middle.
         const Array allowed({2, 7}, {1, 1, 0, 1, 1, 0, 0, 0, 1, 1, 1, 1, 1, 0});
         Generator random(12);
         MaskInput mask = paint(random, kind, allowed);
@@ -358,7 +350,7 @@ TEST_CASE("scores near the largest floats give exact weights", "[ops]") {
   CHECK_THAT(result.output, HasBitsOf(Array({2, 2}, {6, 7, 3, 4})));
 }
 
-TEST_CASE("values of any size pass through", "[ops]") {
+TEST_CASE("values of any size are returned exactly", "[ops]") {
   for (const float value : {3.4e38F, -3.4e38F, 1e-45F, -0.0F}) {
     AttentionCase c;
     c.query = Array({3, 2}, 1);
@@ -370,7 +362,7 @@ TEST_CASE("values of any size pass through", "[ops]") {
   }
 }
 
-TEST_CASE("many large values do not overflow before they are divided", "[ops]") {
+TEST_CASE("the sum of many large values does not overflow before the division", "[ops]") {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   for (const std::int64_t S : {2, 400, 2500})
     for (const float value : {0x1p95F, 0x1p96F, 1e36F, 0x1.8p127F}) {
@@ -378,7 +370,6 @@ TEST_CASE("many large values do not overflow before they are divided", "[ops]") 
       c.query = Array({3, 2}, 1);
       c.key = Array({S, 2}, 1);
       c.value = Array({S, 2}, value);
-      // A column of others beside it.
       for (std::size_t j = 0; j < c.value.data.size(); j += 2) c.value.data[j] = -3.0F;
       INFO(S << " keys of " << value);
       const float error = static_cast<float>(S) * 0x1p-24F;
@@ -387,9 +378,8 @@ TEST_CASE("many large values do not overflow before they are divided", "[ops]") 
         CHECK(std::abs(output.data[i] + 3.0F) <= 3.0F * error);
         CHECK(std::abs(output.data[i + 1] / value - 1) <= error);
       }
-      // Up to 1024 keys the weights asked for change no bit.
+      // Up to 1024 keys, requesting the weights does not change any bit.
       if (S <= 1024) CHECK_THAT(attention(c, {.need_weights = true}).output, HasBitsOf(output));
-      // Nor does a masked key, whatever its value is.
       c.mask = MaskInput{MaskKind::attend, Array({S}, 1)};
       c.mask->data.data[0] = 0;
       const Array masked = attention(c).output;
@@ -398,7 +388,7 @@ TEST_CASE("many large values do not overflow before they are divided", "[ops]") 
     }
 }
 
-TEST_CASE("denormal inputs count", "[ops]") {
+TEST_CASE("denormal inputs are not flushed to zero", "[ops]") {
   AttentionCase c;
   c.query = Array({1, 1}, 1e-40F);
   c.key = Array({2, 1}, {3e38F, 1e-45F});
@@ -407,7 +397,7 @@ TEST_CASE("denormal inputs count", "[ops]") {
   check_against_reference(c);
 }
 
-TEST_CASE("an attend or block mask takes any number but zero as set", "[ops]") {
+TEST_CASE("an attend or block mask treats any number except zero as set", "[ops]") {
   AttentionCase c = random_case(13, {2, 1, 1, 1, 3, 5, 4, 4});
   for (const MaskKind kind : {MaskKind::attend, MaskKind::block}) {
     c.mask = MaskInput{kind, Array({5}, {1, 0, 1, 0, 1})};
@@ -436,7 +426,6 @@ struct ErrorCase {
 
 MaskInput mask(const Shape& dims, MaskKind kind = MaskKind::attend) { return {kind, Array(dims, 1)}; }
 
-// The base is B 2, H 4, L 3, S 5, D 6, Dv 7.
 const ErrorCase kErrors[] = {
     {"query of rank 2, key of rank 4",
      {ErrorCode::shape, kOp, "key", {"(2,4,5,6)", "rank 2", "(3,6)"}},
@@ -497,15 +486,15 @@ const ErrorCase kErrors[] = {
      [](auto& c, auto&) { c.key_padding_mask = mask({2, 5}, MaskKind::additive), c.key_padding_mask->data.data[9] = kNaN; }},
     {"NaN as scale", {ErrorCode::config, kOp, "scale", {"NaN", "finite"}}, [](auto& c, auto&) { c.scale = kNaN; }},
     {"infinity as scale", {ErrorCode::config, kOp, "scale", {"infinite", "finite number"}}, [](auto& c, auto&) { c.scale = -kInfinity; }},
-    {"q_proj asked of an op without projections",
+    {"q_proj requested from an op without projections",
      {ErrorCode::argument, kOp, "trace", {"q_proj", "MultiHeadAttention"}},
      [](auto&, auto& options) { options.trace = {TraceName::scores, TraceName::q_proj}; }},
-    {"merged asked of an op without merging",
+    {"merged requested from an op without merging",
      {ErrorCode::argument, kOp, "trace", {"merged", "MultiHeadAttention"}},
      [](auto&, auto& options) { options.trace = {TraceName::merged}; }},
 };
 
-TEST_CASE("every misuse of attention is a typed error that says what was expected, and the next call works", "[ops][errors]") {
+TEST_CASE("every misuse of attention is a typed error with the expected value, and the next call works", "[ops][errors]") {
   const AttentionCase base = random_case(15, {4, 2, 4, 4, 3, 5, 6, 7});
   const Array good = attention(base).output;
   for (const ErrorCase& error : kErrors) {

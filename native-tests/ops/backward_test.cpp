@@ -1,4 +1,3 @@
-// Gradients of the functions without state: laws, and what is refused. Their numbers are those of backward_goldens_test.cpp.
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
 #include <functional>
@@ -17,7 +16,6 @@
 namespace attn::test {
 namespace ops_backward_test {
 
-/// What a call returns on each number of threads has the bits that it has on one.
 template <class Call>
 void check_threads(Call call) {
   const Gradients alone = call();
@@ -49,7 +47,7 @@ TEST_CASE("gradients have the same bits on any number of threads", "[ops][backwa
   check_threads([&] { return Gradients{{"grad_x", apply_rotary_backward(same)}}; });
 }
 
-TEST_CASE("a row's gradient has the same bits wherever it stands", "[ops][backward]") {
+TEST_CASE("the gradient of a row has the same bits at any index", "[ops][backward]") {
   Generator random(2);
   const std::vector<std::int64_t> order{4, 0, 3, 1, 2};
   const Array x = random.normal({5, 33}), grad = random.normal({5, 33}), weight = random.normal({33, 33}), scale = random.normal({33});
@@ -63,7 +61,6 @@ TEST_CASE("a row's gradient has the same bits wherever it stands", "[ops][backwa
 }
 
 TEST_CASE("sums over rows begin with the first rows, whatever follows", "[ops][backward]") {
-  // Rows with a gradient of 0 behind the others add nothing: the tree above the first ones is the same.
   Generator random(3);
   for (const std::int64_t rows : {1, 63, 64, 65, 130, 300}) {
     INFO(rows << " rows");
@@ -84,8 +81,8 @@ TEST_CASE("sums over rows begin with the first rows, whatever follows", "[ops][b
   }
 }
 
-TEST_CASE("many rows are added up in a tree, not one after the other", "[ops][backward]") {
-  // 2²⁵ is where a float32 that counts stops; long before, a chain of roundings would be seen.
+TEST_CASE("many rows are summed in a tree, not sequentially", "[ops][backward]") {
+  // A float32 counter stops at 2²⁵; sequential rounding errors would show long before.
   constexpr std::int64_t kRows = 100000;
   Generator random(4);
   Array grad({kRows, 1}), x({kRows, 1}, 1);
@@ -95,7 +92,7 @@ TEST_CASE("many rows are added up in a tree, not one after the other", "[ops][ba
   CHECK(std::abs(bias.data[0] - exact) <= 8 * kEps * exact);
 }
 
-TEST_CASE("gradients are linear in the gradient that comes in", "[ops][backward]") {
+TEST_CASE("gradients are linear in the output gradient", "[ops][backward]") {
   Generator random(5);
   const Array x = random.normal({4, 17}), scale = random.normal({17}), weight = random.normal({17, 17});
   const Array a = random.normal({4, 17}), b = random.normal({4, 17});
@@ -121,7 +118,7 @@ TEST_CASE("gradients are linear in the gradient that comes in", "[ops][backward]
   check([&](const Array& grad) { return Gradients{{"grad_x", activation_backward(grad, x, Activation::mish)}}; });
 }
 
-TEST_CASE("the gradients of a softmax and of what a layer norm gets add up to 0", "[ops][backward]") {
+TEST_CASE("the gradients of a softmax and of a layer norm's input sum to 0", "[ops][backward]") {
   Generator random(6);
   for (const std::int64_t width : {1, 2, 7, 64, 129}) {
     const Array x = random.normal({5, width}), grad = random.normal({5, width});
@@ -134,7 +131,7 @@ TEST_CASE("the gradients of a softmax and of what a layer norm gets add up to 0"
   }
 }
 
-TEST_CASE("turning back undoes a rotation", "[ops][backward]") {
+TEST_CASE("the backward of a rotation reverses it", "[ops][backward]") {
   Generator random(7);
   const Array x = random.normal({2, 3, 9, 8});
   for (const bool interleaved : {false, true}) {
@@ -143,7 +140,7 @@ TEST_CASE("turning back undoes a rotation", "[ops][backward]") {
   }
 }
 
-TEST_CASE("derivatives of activations have their limits where x is infinite, and NaN where it is NaN", "[ops][backward]") {
+TEST_CASE("derivatives of activations have their limits at infinity, and NaN at NaN", "[ops][backward]") {
   const Array x({6}, {kInfinity, -kInfinity, 3e38F, -3e38F, 1e20F, -1e20F}), ones({6}, 1);
   for (std::size_t f = 0; f < kActivationNames.size(); ++f) {
     INFO(kActivationNames[f]);
@@ -156,7 +153,7 @@ TEST_CASE("derivatives of activations have their limits where x is infinite, and
   }
 }
 
-TEST_CASE("gradients refuse what does not fit", "[ops][backward][errors]") {
+TEST_CASE("gradients refuse invalid arguments", "[ops][backward][errors]") {
   const Array x({2, 3, 5}), weight({7, 5}), grad({2, 3, 7}), scale({5});
   check_error({ErrorCode::shape, "linear_backward", "weight", {"(7)", "(out,in)"}}, [&] { linear_backward(grad, x, Array({7})); });
   check_error({ErrorCode::shape, "linear_backward", "x", {"(2,3,4)", "(..,5)"}}, [&] { linear_backward(grad, Array({2, 3, 4}), weight); });
@@ -174,7 +171,7 @@ TEST_CASE("gradients refuse what does not fit", "[ops][backward][errors]") {
   check_error({ErrorCode::config, "apply_rotary_backward", "theta", {"0"}}, [&] { apply_rotary_backward(Array({2, 4}), {.theta = 0}); });
 }
 
-TEST_CASE("gradients refuse what does not fit into memory", "[ops][backward][errors]") {
+TEST_CASE("gradients refuse results that do not fit into memory", "[ops][backward][errors]") {
   const Array x({10, 100}), weight({100, 100}), scale({100});
   set_memory_limit(3999);
   for (const auto& [op, call] : std::map<std::string, std::function<void()>>{
@@ -189,7 +186,7 @@ TEST_CASE("gradients refuse what does not fit into memory", "[ops][backward][err
   set_memory_limit(std::uint64_t{1} << 63);
 }
 
-TEST_CASE("gradients take views with gaps, and empty tensors", "[ops][backward]") {
+TEST_CASE("gradients accept views with gaps, and empty tensors", "[ops][backward]") {
   Generator random(8);
   const Tensor<3> x = tensor_of<3>(random.normal({4, 6, 8}));
   const auto part = xt::view(x, xt::range(1, 3), xt::range(0, 6, 2), xt::range(2, 7));

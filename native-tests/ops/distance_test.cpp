@@ -1,4 +1,3 @@
-// What checkpoints make of the distance of query and key: a window, and a bias by it.
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators_all.hpp>
 #include <cmath>
@@ -28,7 +27,6 @@ struct Output {
   Array output, weights, scores;
 };
 
-/// With what a model adds to the scores by distance.
 Output attend(const Inputs& in, const AttentionOptions& options, const detail::PositionBias& position_bias = {}) {
   const TensorView q{in.query.data.data(), in.query.dims}, k{in.key.data.data(), in.key.dims}, v{in.value.data.data(), in.value.dims};
   const detail::AttentionPlan plan = detail::plan_scaled_dot_product_attention(q, k, v, options);
@@ -55,7 +53,6 @@ Output attend(const Inputs& in, const AttentionOptions& options, const detail::P
   return result;
 }
 
-/// 1 where |i - j| ≤ window.
 Mask band(std::int64_t L, std::int64_t S, std::int64_t window) {
   xt::xtensor<bool, 2> flags({static_cast<std::size_t>(L), static_cast<std::size_t>(S)});
   for (std::int64_t i = 0; i < L; ++i)
@@ -63,11 +60,11 @@ Mask band(std::int64_t L, std::int64_t S, std::int64_t window) {
   return Mask::attend(std::move(flags));
 }
 
-TEST_CASE("a window gives the bits of the mask that says the same", "[ops]") {
+TEST_CASE("a window gives the bits of the equivalent mask", "[ops]") {
   struct Case {
     std::int64_t L, S, window, padding;
   };
-  // 1024 keys are a block: the last rows of 1030 begin before its end or, of 1100, after it.
+  // A block has 1024 keys: the last rows of 1030 begin before its end, those of 1100 after it.
   const auto [L, S, window, padding] =
       GENERATE(Case{1, 1, 1, 0}, Case{1, 1, 0, 0}, Case{30, 30, 0, 7}, Case{7, 7, 2, 1}, Case{30, 30, 29, 7}, Case{30, 30, 40, 7},
                Case{200, 200, 1, 50}, Case{300, 300, 64, 75}, Case{300, 300, 70, 75}, Case{40, 300, 9, 75}, Case{300, 40, 50, 10},
@@ -95,7 +92,7 @@ TEST_CASE("a window gives the bits of the mask that says the same", "[ops]") {
   }
 }
 
-TEST_CASE("what is outside of the window is not looked at, NaN neither", "[ops]") {
+TEST_CASE("keys outside the window do not affect the output, even if they are NaN", "[ops]") {
   Inputs in(300, 300);
   const AttentionOptions window{.window = Window{20, 20}};
   const Array before = attend(in, window).output;
@@ -113,12 +110,11 @@ TEST_CASE("what is outside of the window is not looked at, NaN neither", "[ops]"
     }
 }
 
-TEST_CASE("a position bias is part of the scores, by head and before masks", "[ops]") {
+TEST_CASE("a position bias is added to the scores, by head and before masks", "[ops]") {
   const std::int64_t L = GENERATE(5, 70, 1500), S = L;
   CAPTURE(L);
   const Inputs in(L, S);
   const bool everything = GENERATE(false, true);
-  // By j - i, from 1 - L on.
   const Array by_distance = Generator(3).normal({3, 2 * L - 1});
   Array bias({1, 3, L, S});
   for (std::int64_t head = 0; head < 3; ++head)
@@ -138,7 +134,7 @@ TEST_CASE("a position bias is part of the scores, by head and before masks", "[o
   CHECK_THAT(got.scores, HasBitsOf(sums));
 }
 
-TEST_CASE("a rotary table turns as apply_rotary does, but for the rounding of angles", "[ops]") {
+TEST_CASE("a rotary table rotates as apply_rotary does, except for the rounding of angles", "[ops]") {
   const std::int64_t D = GENERATE(2, 8, 64);
   const double theta = GENERATE(10000.0, 160000.0);
   CAPTURE(D, theta);
@@ -150,7 +146,7 @@ TEST_CASE("a rotary table turns as apply_rotary does, but for the rounding of an
   const auto width = static_cast<std::size_t>(D);
   for (std::size_t row = 0; row < 600; ++row) table.rotate(x.data.data() + row * width, 1, row);
   for (std::size_t i = 0; i < x.data.size(); ++i) {
-    // Frequency and angle are rounded once each: 2 · 2⁻²⁴ of the angle; values are a few.
+    // Frequency and angle are rounded once each: 2 · 2⁻²⁴ of the angle; values are below 10.
     const double bound = 10 * (static_cast<double>(i / width) * 3 + 4) * 0x1p-24;
     if (std::abs(static_cast<double>(x.data[i]) - static_cast<double>(expected.data[i])) > bound)
       FAIL(i << " " << x.data[i] << " " << expected.data[i]);

@@ -1,4 +1,3 @@
-// Dropout of the weights of one call, and at the four places of encoder layers in training.
 #include "attn/ops/dropout.hpp"
 
 #include <algorithm>
@@ -16,15 +15,14 @@ namespace ops_dropout_test {
 
 using detail::DropoutSite;
 
-/// Where a number sits.
 struct Place {
   std::uint64_t seed = 0, step = 0;
   DropoutSite site = DropoutSite::attention_weights;
   std::uint32_t layer = 0;
 };
 
-/// What decides over the value at (batch, head, query, key) of a place, by the definition of the key: Philox of (step, site, layer)
-/// under the seed is the key of Philox of (key / 4, query, head, batch), of whose word key mod 4 the upper 24 bits count.
+/// The random number of a value at (batch, head, query, key), by definition: Philox of (step, site, layer) under the
+/// seed is the key of Philox of (key / 4, query, head, batch), of which the upper 24 bits of word key mod 4 are used.
 double draw(const Place& place, std::size_t batch, std::size_t head, std::size_t query, std::size_t key) {
   const auto low = [](std::uint64_t x) { return static_cast<std::uint32_t>(x); };
   const auto high = [](std::uint64_t x) { return static_cast<std::uint32_t>(x >> 32); };
@@ -34,12 +32,10 @@ double draw(const Place& place, std::size_t batch, std::size_t head, std::size_t
   return (words[key % 4] >> 8) * 0x1p-24;
 }
 
-/// Whether that value is dropped.
 bool dropped(float probability, const Place& place, std::size_t batch, std::size_t head, std::size_t query, std::size_t key) {
   return draw(place, batch, head, query, key) < static_cast<double>(probability);
 }
 
-/// x (B,H,L,S), or (B,L,width) with one head, after dropout there.
 Array after_dropout(Array x, float probability, const Place& place) {
   const bool heads = x.dims.rank() == 4;
   const auto S = static_cast<std::size_t>(x.dims.back(0)), L = static_cast<std::size_t>(x.dims.back(1)),
@@ -49,21 +45,21 @@ Array after_dropout(Array x, float probability, const Place& place) {
   return x;
 }
 
-/// Weights after dropout: exactly 0 where they are dropped. Dropout acts before the division by the sum, so the others are the
-/// probabilities scaled up but for three roundings, of half a unit each; what is denormal is rounded to a multiple of the least.
+/// Weights after dropout: exactly 0 if dropped. Dropout happens before the division by the sum, so the others are the
+/// scaled probabilities with three roundings of half a unit each; denormals are rounded to a multiple of the smallest
+/// one.
 IsCloseTo is_weights_after_dropout(const Array& probabilities, float probability, const Place& place) {
   const Array exact = after_dropout(probabilities, probability, place);
   const double factor = 1 / (1 - probability);
   Estimate weights(probabilities);
   for (std::size_t i = 0; i < exact.data.size(); ++i) {
-    // Of a query without keys, all NaN, nothing is drawn.
     if (!std::isnan(weights.value[i])) weights.value[i] *= exact.data[i] == 0 ? 0 : factor;
     weights.error[i] = weights.value[i] == 0 ? 0 : 2 * kEps * weights.value[i] + (1 + factor) * kSmallestDenormal;
   }
   return IsCloseTo(weights);
 }
 
-/// Every weight is 1 / S: what a call keeps can be read off.
+/// Every weight is 1 / S, so that the output shows which ones are dropped.
 AttentionCase even(std::int64_t B, std::int64_t H, std::int64_t L, std::int64_t S) {
   AttentionCase c;
   c.query = Array({B, H, L, 1});
@@ -76,7 +72,7 @@ Array weights_of(const AttentionCase& c, float probability, std::uint64_t seed) 
   return *attention(c, {.dropout = probability, .seed = seed, .need_weights = true}).weights;
 }
 
-TEST_CASE("a weight is dropped by every probability above its draw, and by no other", "[dropout]") {
+TEST_CASE("a weight is dropped if and only if the probability is above its random number", "[dropout]") {
   constexpr std::uint64_t kSeed = 5;
   for (std::size_t key = 0; key < 16; ++key) {
     const auto probability = static_cast<float>(draw({.seed = kSeed}, 0, 0, 0, key));
@@ -85,7 +81,7 @@ TEST_CASE("a weight is dropped by every probability above its draw, and by no ot
   }
 }
 
-TEST_CASE("a weight is dropped as often as asked, over all and along every axis, and the others are scaled up", "[dropout]") {
+TEST_CASE("the share of dropped weights is right in total and along every axis, and the others are scaled up", "[dropout]") {
   constexpr std::size_t B = 4, H = 3, L = 32, S = 128, N = B * H * L * S;
   for (const float p : {0.01F, 0.1F, 0.25F, 0.5F, 0.75F, 0.9F, 0.99F}) {
     const std::uint64_t seed = static_cast<std::uint64_t>(p * 1000);
@@ -109,13 +105,11 @@ TEST_CASE("a weight is dropped as often as asked, over all and along every axis,
     for (const double got : by_head) check("of a head", got, N / H);
     for (const double got : by_query) check("of a query", got, N / L);
     for (const double got : by_key) check("of a key", got, N / S);
-    // The mean of the output is that without dropout, 1: the sum of the weights over the queries.
     const double mean = count * static_cast<double>(kept) / (B * H * L);
     CHECK(std::abs(mean - 1) < 5 * std::sqrt(p / (1 - static_cast<double>(p)) / N) + 4 * kEps);
   }
 }
 
-/// Correlation of two equally long lists of kept (1) and dropped (0).
 double correlation(const std::vector<bool>& x, const std::vector<bool>& y, double p) {
   double sum = 0;
   for (std::size_t i = 0; i < x.size(); ++i) sum += ((x[i] ? p : p - 1) * (y[i] ? p : p - 1));
@@ -128,7 +122,7 @@ std::vector<bool> kept(const Array& weights) {
   return kept;
 }
 
-TEST_CASE("what is dropped in one place says nothing about its neighbours, other seeds, steps, sites and layers", "[dropout]") {
+TEST_CASE("dropped values are independent of their neighbours and of other seeds, steps, sites and layers", "[dropout]") {
   constexpr std::size_t S = 64, N = 4 * 2 * 32 * S;
   const AttentionCase c = even(4, 2, 32, S);
   const float p = 0.5F;
@@ -142,7 +136,6 @@ TEST_CASE("what is dropped in one place says nothing about its neighbours, other
     INFO("seed " << other.seed << ", step " << other.step << ", site " << static_cast<int>(other.site) << ", layer " << other.layer);
     CHECK(std::abs(correlation(one, at(other), p)) < bound);
   }
-  // Neighbouring keys, queries, heads and batch entries.
   for (const std::size_t distance : {std::size_t{1}, std::size_t{2}, std::size_t{4}, S, 32 * S, 64 * S}) {
     INFO("at distance " << distance);
     const std::vector<bool> first(one.begin(), one.end() - static_cast<std::ptrdiff_t>(distance)),
@@ -151,7 +144,7 @@ TEST_CASE("what is dropped in one place says nothing about its neighbours, other
   }
 }
 
-TEST_CASE("dropout of a call is the one that its key says, for every seed, probability and place", "[dropout]") {
+TEST_CASE("dropout of a call follows its definition for every seed, probability and index", "[dropout]") {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     Generator random(seed);
     AttentionCase c;
@@ -168,18 +161,16 @@ TEST_CASE("dropout of a call is the one that its key says, for every seed, proba
     INFO(describe(c) << ", dropout " << p << ", dropout's seed " << key);
     const Result plain = attention(c, {.need_weights = true}),
                  result = attention(c, {.dropout = p, .seed = key, .need_weights = true, .trace = kAttentionTrace});
-    // Probabilities are those before it, weights those after.
     CHECK_THAT(result.trace.at(TraceName::probabilities), HasBitsOf(*plain.weights));
     CHECK_THAT(*result.weights, is_weights_after_dropout(*plain.weights, p, {.seed = key}));
     CHECK_THAT(result.trace.at(TraceName::weights), HasBitsOf(*result.weights));
-    // The output is what these weights give.
     Estimate output({B, H, L, 3});
     for (std::size_t row = 0; row < output.value.size() / 3; ++row)
       for (std::size_t d = 0; d < 3; ++d) {
         Sum sum;
         for (std::size_t j = 0; j < static_cast<std::size_t>(S); ++j) {
           const double weight = result.weights->data[row * static_cast<std::size_t>(S) + j];
-          // The output is divided by the sum at its end: a weight that is seen was rounded once for itself.
+          // The output is divided by the sum at the end; a returned weight has one separate rounding.
           sum.add(weight, std::abs(weight) * kEps / 2, c.value.data[(row / static_cast<std::size_t>(L) * static_cast<std::size_t>(S) + j) * 3 + d],
                   0);
         }
@@ -187,20 +178,18 @@ TEST_CASE("dropout of a call is the one that its key says, for every seed, proba
         output.error[row * 3 + d] = sum.error();
       }
     CHECK_THAT(result.output, IsCloseTo(output));
-    // Again the same, whatever else is asked for.
     CHECK_THAT(attention(c, {.dropout = p, .seed = key}).output, HasBitsOf(result.output));
-    // 0 is none.
     CHECK_THAT(attention(c, {.dropout = 0.0F, .seed = key}).output, HasBitsOf(plain.output));
   }
 }
 
-TEST_CASE("no seed is seed 0, and a seed without a probability is nothing", "[dropout]") {
+TEST_CASE("the default seed is 0, and a seed without a probability has no effect", "[dropout]") {
   const AttentionCase c = even(1, 2, 5, 9);
   CHECK_THAT(*attention(c, {.dropout = 0.5F, .need_weights = true}).weights, HasBitsOf(weights_of(c, 0.5F, 0)));
   CHECK_THAT(*attention(c, {.seed = 5, .need_weights = true}).weights, HasBitsOf(*attention(c, {.need_weights = true}).weights));
 }
 
-TEST_CASE("what is dropped depends on batch, head, query and key, not on how many there are of them or what they hold", "[dropout][properties]") {
+TEST_CASE("dropped weights depend on the index of batch, head, query and key, not on the sizes or contents", "[dropout][properties]") {
   const Array large = weights_of(even(5, 4, 33, 70), 0.3F, 8);
   for (const auto& [B, H, L, S] : {std::tuple{1, 1, 1, 1}, std::tuple{2, 4, 7, 9}, std::tuple{5, 1, 33, 3}, std::tuple{1, 3, 2, 70}}) {
     const Array small = weights_of(even(B, H, L, S), 0.3F, 8);
@@ -215,7 +204,7 @@ TEST_CASE("what is dropped depends on batch, head, query and key, not on how man
   }
 }
 
-TEST_CASE("padding stays skipped under dropout: NaN in masked keys reaches nothing", "[dropout]") {
+TEST_CASE("masked keys are skipped under dropout, even if they are NaN", "[dropout]") {
   AttentionCase c = even(2, 1, 6, 8);
   c.key_padding_mask = MaskInput{MaskKind::attend, Array({2, 8}, {1, 1, 0, 1, 1, 1, 0, 0, 1, 1, 1, 1, 0, 1, 1, 1})};
   const Result clean = attention(c, {.dropout = 0.4F, .seed = 3, .need_weights = true});
@@ -239,9 +228,7 @@ TEST_CASE("additive and general attention drop the same weights as dot-product a
     CHECK_THAT(*result.weights, is_weights_after_dropout(result.trace.at(TraceName::probabilities), 0.5F, {.seed = 7}));
 }
 
-// ---- layers
-
-TEST_CASE("multi-head attention drops in training only, a step further with every forward", "[dropout][layers]") {
+TEST_CASE("multi-head attention drops only in training, with one more step per forward", "[dropout][layers]") {
   Generator random(1);
   auto layer = drawn_layer<MultiHeadAttention>(random, MultiHeadAttentionOptions{.embed_dim = 12, .num_heads = 3, .dropout = 0.4F});
   const Array x = random.normal({2, 7, 12});
@@ -264,14 +251,13 @@ TEST_CASE("multi-head attention drops in training only, a step further with ever
   }
   layer.train();
   CHECK_THAT(*forward(layer, x, asked).weights, expected(0, 0));
-  // A forward that fails takes no step.
   CHECK_THROWS(forward(layer, Array({2, 7, 11}), asked));
   CHECK_THAT(*forward(layer, x, asked).weights, expected(0, 1));
   layer.eval();
   for (int repeat = 0; repeat < 2; ++repeat) CHECK_THAT(forward(layer, x, asked).output, HasBitsOf(still.output));
 }
 
-TEST_CASE("a call's own dropout and seed are step 0, in training or not, and its seed alone counts in training only", "[dropout][layers]") {
+TEST_CASE("dropout and seed of a call use step 0 in any mode, and a seed alone has an effect only in training", "[dropout][layers]") {
   Generator random(2);
   auto layer = drawn_layer<MultiHeadAttention>(random, MultiHeadAttentionOptions{.embed_dim = 12, .num_heads = 3, .dropout = 0.4F});
   const Array x = random.normal({2, 7, 12});
@@ -290,11 +276,9 @@ TEST_CASE("a call's own dropout and seed are step 0, in training or not, and its
     CHECK_THAT(weights({}, 9), is_weights_after_dropout(still, 0.4F, {.seed = 9}));
     CHECK_THAT(weights(0.0F, {}), HasBitsOf(still));
   }
-  // Each of those six was a forward.
   CHECK_THAT(weights({}, {}), is_weights_after_dropout(still, 0.4F, {.seed = 4, .step = 6}));
 }
 
-/// A layer in training put together by hand from what it traces, dropout by its definition.
 void check_training(const EncoderCase& c, const Arrays& state, const Array& x, const std::map<TraceName, Array>& trace, std::uint64_t seed,
                     std::uint64_t step, std::uint32_t layer, const Array& output) {
   const TransformerEncoderLayerOptions& o = c.options;
@@ -323,7 +307,7 @@ void check_training(const EncoderCase& c, const Arrays& state, const Array& x, c
   CHECK_THAT(output, HasBitsOf(o.norm_first ? sum : norm(sum, "norm2")));
 }
 
-TEST_CASE("an encoder layer in training drops in torch's four places, each with numbers of its own", "[dropout][layers]") {
+TEST_CASE("an encoder layer in training drops at torch's four sites, with independent random numbers", "[dropout][layers]") {
   for (std::uint64_t seed = 500; seed < 540; ++seed) {
     EncoderCase c = draw_encoder_case(seed);
     c.fully_masked = FullyMasked::zero;
@@ -347,7 +331,7 @@ TEST_CASE("an encoder layer in training drops in torch's four places, each with 
   }
 }
 
-TEST_CASE("layers of an encoder in training take the same step and numbers of their own, and a classifier takes the encoder's", "[dropout][layers]") {
+TEST_CASE("layers of an encoder in training share the step but not the random numbers, and a classifier has the encoder's", "[dropout][layers]") {
   for (const bool norm_first : {false, true}) {
     Generator random(3);
     EncoderCase c;
@@ -395,7 +379,7 @@ TEST_CASE("training gives the same bits with every number of threads", "[dropout
   set_num_threads(1);
 }
 
-TEST_CASE("an entry of a batch in training is dropped by its place, not by its neighbours", "[dropout][layers]") {
+TEST_CASE("dropout of a batch entry in training depends on its index, not on other entries", "[dropout][layers]") {
   Generator random(5);
   auto layer = drawn_layer<TransformerEncoderLayer>(random, TransformerEncoderLayerOptions{.d_model = 8, .nhead = 2, .dim_feedforward = 12});
   const Array a = random.normal({6, 8}), b = random.normal({6, 8}), c = random.normal({6, 8});
@@ -409,16 +393,14 @@ TEST_CASE("an entry of a batch in training is dropped by its place, not by its n
   CHECK_THAT(slice(swapped, 1), !HasBitsOf(slice(one, 0)));
 }
 
-TEST_CASE("NaN stays NaN or is dropped, and infinities do not become NaN by being kept", "[dropout]") {
+TEST_CASE("NaN stays NaN or is dropped, and scaling does not turn infinities into NaN", "[dropout]") {
   AttentionCase c = even(1, 1, 4, 6);
   for (float& value : c.value.data) value = kInfinity;
   for (const float value : attention(c, {.dropout = 0.2F, .seed = 1, .need_weights = true}).output.data)
     CHECK((std::isnan(value) || value == kInfinity));  // 0 · infinity is NaN, as in torch
 }
 
-// ---- errors
-
-TEST_CASE("a probability of dropout outside [0,1) is CONFIG wherever it can be given", "[dropout][errors]") {
+TEST_CASE("a dropout probability outside [0,1) is a CONFIG error everywhere", "[dropout][errors]") {
   Generator random(6);
   AttentionCase c;
   c.query = c.key = c.value = random.normal({2, 3, 4});

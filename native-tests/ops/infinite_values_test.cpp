@@ -1,4 +1,4 @@
-// Infinite values beside weights that are too small for float32, compared with float64, where they are not.
+// Infinite values with weights that underflow in float32, compared with float64, in which they do not.
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
 #include <string>
@@ -10,7 +10,7 @@
 namespace attn::test {
 namespace ops_infinite_values_test {
 
-/// Scores are exact: q is 1, keys are whole numbers, the scale is 1.
+/// Scores are exact: q is 1, keys are integers, the scale is 1.
 AttentionCase draw(std::uint64_t seed, std::int64_t most_keys) {
   Generator random(seed);
   AttentionCase c;
@@ -29,9 +29,9 @@ AttentionCase draw(std::uint64_t seed, std::int64_t most_keys) {
 }
 
 struct Expected {
-  double value = 0;             // in float64
-  double error = 0;             // where it is finite
-  bool weight_is_zero = false;  // of an infinite value, in float32
+  double value = 0;
+  double error = 0;
+  bool weight_is_zero = false;  // whether the weight of an infinite value is 0 in float32
 };
 
 Expected expected_at(const AttentionCase& c, std::int64_t i, std::int64_t d) {
@@ -67,13 +67,13 @@ bool agrees(float got, const Expected& e) {
   return std::abs(got - e.value) <= e.error;
 }
 
-TEST_CASE("an infinite value gives what float64 says, and NaN where its weight is 0 in float32", "[ops]") {
+TEST_CASE("an infinite value gives the result of float64, or NaN if its weight is 0 in float32", "[ops]") {
   int cases_apart = 0;
   constexpr int kCases = 6000;
   for (std::uint64_t seed = 0; seed < kCases; ++seed) {
     const AttentionCase c = draw(seed, 24);
     const Array output = attention(c).output, beside_weights = attention(c, {.need_weights = true}).output;
-    if (!(HasBitsOf(output).match(beside_weights))) FAIL_CHECK(describe(c) << ": other bits where weights are asked for");
+    if (!(HasBitsOf(output).match(beside_weights))) FAIL_CHECK(describe(c) << ": other bits if weights are requested");
     bool apart = false;
     for (std::int64_t i = 0; i < c.query.dims[2]; ++i)
       for (std::int64_t d = 0; d < c.value.dims[3]; ++d) {
@@ -85,10 +85,10 @@ TEST_CASE("an infinite value gives what float64 says, and NaN where its weight i
     if (apart) ++cases_apart;
   }
   INFO(cases_apart << " of " << kCases << " cases are not float64's");
-  CHECK(cases_apart > 0);  // else nothing was tried
+  CHECK(cases_apart > 0);
 }
 
-TEST_CASE("in rows of several blocks of keys an infinite value gives what float64 says or NaN where its weight is 0", "[ops][long]") {
+TEST_CASE("in rows of several blocks of keys, an infinite value gives the result of float64, or NaN if its weight is 0", "[ops][long]") {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     const AttentionCase c = draw(seed, 4000);
     const Array output = attention(c).output;

@@ -1,4 +1,4 @@
-// Rows of more than 1024 keys, which attention takes in blocks unless single weights are to be seen.
+// Rows of more than 1024 keys, which attention computes in blocks unless the weights are requested.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 
@@ -17,7 +17,8 @@ struct Sizes {
   std::int64_t B, H, Hkv, L, S, D, Dv;
 };
 
-/// `slope` is what a score gains from the first key to the last: with a rising one the largest so far grows in every block.
+/// `slope` is the increase of a score from the first key to the last: if positive, the running maximum grows in every
+/// block.
 AttentionCase long_case(std::uint64_t seed, const Sizes& s, float slope = 0) {
   Generator random(seed);
   AttentionCase c;
@@ -34,27 +35,26 @@ AttentionCase long_case(std::uint64_t seed, const Sizes& s, float slope = 0) {
   return c;
 }
 
-/// The output with weights asked for and without against the reference; its bits the same where one block holds the row.
 void check_against_reference(const AttentionCase& c) {
   INFO(describe(c));
   const Array plain = attention(c).output;
   const Result seen = attention(c, {.need_weights = true});
   const ReferenceAttention expected = reference_attention(c);
-  // Each block after the first multiplies what was summed by at most one more exp: 2 roundings, against the √S of the bound.
+  // Each block after the first rescales the sum by at most one more exp: 2 roundings, compared with the √S of the
+  // bound.
   CHECK_THAT(plain, IsCloseTo(expected.context));
   CHECK_THAT(seen.output, IsCloseTo(expected.context));
   CHECK_THAT(*seen.weights, IsCloseTo(expected.weights));
   if (c.key.dims[2] <= kBlock) CHECK_THAT(plain, HasBitsOf(seen.output));
 }
 
-/// Blocks keys [first, last) of every query.
 MaskInput hole(std::int64_t S, std::int64_t first, std::int64_t last) {
   MaskInput mask{MaskKind::block, Array({1, S})};
   std::fill(mask.data.data.begin() + first, mask.data.data.begin() + last, 1.0F);
   return mask;
 }
 
-TEST_CASE("rows around one and two blocks agree with the float64 reference, wherever their largest score is", "[ops][long]") {
+TEST_CASE("rows of about one and two blocks agree with the float64 reference for any position of their maximum", "[ops][long]") {
   std::uint64_t seed = 0;
   for (const std::int64_t S : {1023, 1024, 1025, 2047, 2048, 2049, 2500, 3100})
     for (const float slope : {0.0F, 30.0F, -30.0F, 300.0F}) check_against_reference(long_case(++seed, {1, 2, 2, 5, S, 4, 3}, slope));
@@ -84,8 +84,7 @@ TEST_CASE("whole blocks may be masked at the start, in the middle, at the end, a
         c.fully_masked = policy;
         INFO("keys " << first << " to " << last);
         check_against_reference(c);
-        // Whatever is there: without weights a row's values are skipped block by block.
-        if (policy == FullyMasked::uniform && last - first == 3000) continue;  // there every key counts
+        if (policy == FullyMasked::uniform && last - first == 3000) continue;
         const Array clean = attention(c).output;
         for (const float content : {kNaN, kInfinity, -kInfinity}) {
           AttentionCase spoiled = c;
@@ -97,7 +96,7 @@ TEST_CASE("whole blocks may be masked at the start, in the middle, at the end, a
       }
 }
 
-TEST_CASE("a NaN or infinite score in any block makes its row NaN, also where the rest of its block is masked", "[ops][long]") {
+TEST_CASE("a NaN or infinite score in any block makes its row NaN, even if the rest of its block is masked", "[ops][long]") {
   for (const std::int64_t at : {0, 500, 1024, 2047, 2999})
     for (const bool alone_in_block : {false, true})
       for (const float number : {kNaN, kInfinity}) {
@@ -116,7 +115,7 @@ TEST_CASE("a NaN or infinite score in any block makes its row NaN, also where th
       }
 }
 
-TEST_CASE("scores of -infinity that no mask made count as zero in long rows, and a row of nothing else is NaN", "[ops][long]") {
+TEST_CASE("in long rows, scores of -infinity that are not masked have weight 0, and a row of only these is NaN", "[ops][long]") {
   AttentionCase c = long_case(301, {1, 1, 1, 1, 2500, 1, 3});
   c.query.data = {1};
   std::fill_n(c.key.data.begin(), 1100, -kInfinity);
@@ -125,7 +124,7 @@ TEST_CASE("scores of -infinity that no mask made count as zero in long rows, and
   CHECK_THAT(attention(c).output, HasBitsOf(Array({1, 1, 1, 3}, kNaN)));
 }
 
-TEST_CASE("infinite values of open keys reach the output of a long row, block after block", "[ops][long]") {
+TEST_CASE("infinite values of visible keys reach the output of a long row in any block", "[ops][long]") {
   for (const float slope : {0.0F, 5.0F, -5.0F})
     for (const std::size_t at : {0U, 1030U, 2499U}) {
       AttentionCase c = long_case(302, {1, 1, 1, 2, 2500, 2, 2}, slope);
@@ -135,7 +134,7 @@ TEST_CASE("infinite values of open keys reach the output of a long row, block af
     }
 }
 
-TEST_CASE("as long as one block holds a row's keys, asking for weights changes no bit of its output", "[ops][long]") {
+TEST_CASE("if one block holds all keys of a row, requesting weights does not change any bit of its output", "[ops][long]") {
   for (const std::int64_t keys : {1, 700, 1023, 1024}) {
     AttentionCase c = long_case(310, {2, 2, 2, 7, 2600, 5, 6}, 20);
     c.key_padding_mask = hole(2600, keys, 2600);
@@ -144,12 +143,12 @@ TEST_CASE("as long as one block holds a row's keys, asking for weights changes n
     CHECK_THAT(attention(c, {.need_weights = true}).output, HasBitsOf(plain));
     CHECK_THAT(attention(c, {.trace = {TraceName::scores}}).output, HasBitsOf(plain));
   }
-  // Dropout sees single weights: long rows are whole then, whether they are asked for or not.
+  // Dropout needs the weights, so long rows are never split.
   const AttentionCase c = long_case(311, {1, 2, 2, 5, 1500, 5, 6});
   CHECK_THAT(attention(c, {.dropout = 0.4F, .seed = 1, .need_weights = true}).output, HasBitsOf(attention(c, {.dropout = 0.4F, .seed = 1}).output));
 }
 
-TEST_CASE("causal long rows are those of the mask tril(diagonal = 0), bit for bit, and agree with the reference", "[ops][long]") {
+TEST_CASE("causal long rows equal those with the mask tril(diagonal = 0), bit for bit, and agree with the reference", "[ops][long]") {
   AttentionCase c = long_case(320, {1, 1, 1, 1070, 1100, 2, 3}, 20);
   AttentionCase masked = c;
   masked.mask = MaskInput{MaskKind::attend, Array({1070, 1100})};
@@ -158,7 +157,7 @@ TEST_CASE("causal long rows are those of the mask tril(diagonal = 0), bit for bi
   const Array causal = attention(c).output;
   CHECK_THAT(attention(masked).output, HasBitsOf(causal));
   check_against_reference(c);
-  // The first rows of a task have one block and the last ones two: the former are those of a shorter call.
+  // The first rows of a task have one block and the last ones two: the first ones equal those of a shorter call.
   AttentionCase first = c;
   for (Array* x : {&first.query, &first.key, &first.value}) {
     const std::int64_t width = x->dims[3];
@@ -167,7 +166,6 @@ TEST_CASE("causal long rows are those of the mask tril(diagonal = 0), bit for bi
   }
   const Array shorter = attention(first).output;
   CHECK(std::equal(shorter.data.begin(), shorter.data.end(), causal.data.begin()));
-  // Later tokens of any content reach nothing before them.
   AttentionCase spoiled = c;
   std::fill(spoiled.key.data.begin() + 2 * 1050, spoiled.key.data.end(), kNaN);
   std::fill(spoiled.value.data.begin() + 3 * 1050, spoiled.value.data.end(), kInfinity);
@@ -175,8 +173,7 @@ TEST_CASE("causal long rows are those of the mask tril(diagonal = 0), bit for bi
   CHECK(std::equal(after.data.begin(), after.data.begin() + 3 * 1050, causal.data.begin()));
 }
 
-TEST_CASE("a long row gives the same bits alone, in a batch, with padding of any content and amount, and with any number of threads",
-          "[ops][long][threads]") {
+TEST_CASE("a long row gives the same bits alone, in a batch, with any padding, and with any number of threads", "[ops][long][threads]") {
   const AttentionCase c = long_case(330, {2, 2, 2, 30, 2300, 5, 7}, 15);
   INFO(describe(c));
   set_num_threads(1);
@@ -215,14 +212,13 @@ TEST_CASE("a long row gives the same bits alone, in a batch, with padding of any
   set_num_threads(1);
 }
 
-TEST_CASE("additive and general attention take long rows in blocks too", "[ops][long]") {
+TEST_CASE("additive and general attention also compute long rows in blocks", "[ops][long]") {
   Generator random(340);
   const AttentionCase c = long_case(340, {1, 2, 2, 3, 2500, 4, 5});
   const AdditiveArrays params{random.normal({6, 4}), random.normal({6, 4}), random.normal({6})};
   const Array weight = random.normal({4, 4});
   const AttentionOptions scores{.trace = {TraceName::scores}};
   const auto check = [&](const Array& plain, const Result& seen) {
-    // From the scores on, which are the same.
     const ReferenceAttention expected = reference_attention_of_scores(Estimate(seen.trace.at(TraceName::scores)), Estimate(c.value), c);
     CHECK_THAT(plain, IsCloseTo(expected.context));
     CHECK_THAT(seen.output, IsCloseTo(expected.context));
@@ -231,7 +227,7 @@ TEST_CASE("additive and general attention take long rows in blocks too", "[ops][
   check(general_attention(c, weight).output, general_attention(c, weight, scores));
 }
 
-TEST_CASE("a learned and a zero key stand behind the last block of a long row", "[layers][long]") {
+TEST_CASE("learned and zero keys come after the last block of a long row", "[layers][long]") {
   Generator random(350);
   const MultiHeadAttention layer({.embed_dim = 4, .num_heads = 1, .add_bias_kv = true, .add_zero_attn = true, .out_proj = false});
   AttentionCase c;

@@ -1,4 +1,3 @@
-// Losses and their gradients: torch's numbers, one order of summation, and what is refused.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <map>
@@ -21,7 +20,6 @@ namespace ops_losses_test {
 
 using Counts = std::map<std::string, int>;
 
-/// A loss of arrays of any rank, through the views that the templates make.
 struct AnyLoss {
   Array loss, gradient;
 };
@@ -46,7 +44,6 @@ AnyLoss binary_cross_entropy(const Array& logits, const Array& target, const Bin
   return result;
 }
 
-/// Refers to the array.
 std::optional<TensorCopy> given(const Array& x) {
   TensorCopy copy;
   static_cast<TensorView&>(copy) = view_of(x);
@@ -60,7 +57,7 @@ void check_bits(const AnyLoss& got, const AnyLoss& expected) {
   CHECK_THAT(got.gradient, HasBitsOf(expected.gradient));
 }
 
-TEST_CASE("losses and their gradients are PyTorch's", "[ops][losses][goldens]") {
+TEST_CASE("losses and their gradients agree with PyTorch", "[ops][losses][goldens]") {
   const GoldenFile file = read_golden(testdata("losses.safetensors"));
   const nlohmann::json cases = nlohmann::json::parse(file.metadata.at("cases").get<std::string>());
   Counts counts;
@@ -94,7 +91,7 @@ TEST_CASE("losses and their gradients are PyTorch's", "[ops][losses][goldens]") 
   CHECK(counts == Counts{{"cross_entropy", 34}, {"mse_loss", 13}, {"binary_cross_entropy_with_logits", 16}});
 }
 
-TEST_CASE("losses take tensors, in gaps too, and give tensors", "[ops][losses]") {
+TEST_CASE("losses accept tensors, also with gaps, and return tensors", "[ops][losses]") {
   const xt::xtensor<float, 2> logits{{1, 2, 3}, {0, 0, 0}, {5, 5, 5}, {0, 0, 0}};
   const xt::xtensor<int, 1> labels{2, 1};
   const xt::xtensor<float, 1> weight{1, 1, 1};
@@ -109,7 +106,7 @@ TEST_CASE("losses take tensors, in gaps too, and give tensors", "[ops][losses]")
   CHECK(std::abs(attn::binary_cross_entropy_with_logits(x, y * 0.25F, {.weight = twice}).loss - 1.4401897) < 1e-6);
 }
 
-TEST_CASE("a row whose label is ignored counts for nothing, whatever its logits are", "[ops][losses]") {
+TEST_CASE("a row whose label is ignored has no effect, whatever its logits are", "[ops][losses]") {
   Generator random(1);
   const Array logits = random.normal({5, 4});
   Array wild = logits;
@@ -121,7 +118,6 @@ TEST_CASE("a row whose label is ignored counts for nothing, whatever its logits 
     for (const std::size_t row : {1U, 3U})
       for (std::size_t c = 0; c < 4; ++c) CHECK(clean.gradient.data[row * 4 + c] == 0);
   }
-  // Rows of padding behind change no bit of the sum.
   const AnyLoss sum = cross_entropy(logits, labels, {.reduction = Reduction::sum});
   Array longer({40, 4}, kNaN);
   std::copy(logits.data.begin(), logits.data.end(), longer.data.begin());
@@ -130,7 +126,7 @@ TEST_CASE("a row whose label is ignored counts for nothing, whatever its logits 
   CHECK_THAT(cross_entropy(longer, more, {.reduction = Reduction::sum}).loss, HasBitsOf(sum.loss));
 }
 
-TEST_CASE("a gradient of cross_entropy adds up to 0 in every row", "[ops][losses]") {
+TEST_CASE("a gradient of cross_entropy sums to 0 in every row", "[ops][losses]") {
   Generator random(2);
   const Array logits = random.normal({50, 17}, 3);
   std::vector<std::int64_t> labels(50);
@@ -152,7 +148,7 @@ TEST_CASE("losses have the same bits with any number of threads", "[ops][losses]
     const Array x = random.normal({rows, 33}, 4), target = random.normal({rows, 33});
     std::vector<std::int64_t> labels(static_cast<std::size_t>(rows));
     for (std::int64_t& label : labels) label = random.coin(0.1) ? -100 : random.below(33);
-    // The second half takes back what the first one gives, in another order: what is left is how terms were rounded while they were added up.
+    // The second half cancels the first in reverse order, so the result consists of rounding errors.
     Array mirrored({2 * rows, 33}), zeros({2 * rows, 33}), sign({2 * rows, 1});
     const std::size_t last = mirrored.data.size() - 1;
     for (std::size_t i = 0; i < x.data.size(); ++i) mirrored.data[i] = mirrored.data[last - i] = x.data[i];
@@ -171,7 +167,7 @@ TEST_CASE("losses have the same bits with any number of threads", "[ops][losses]
   set_num_threads(before);
 }
 
-TEST_CASE("a tree's sum is that of its terms by their places", "[ops][losses]") {
+TEST_CASE("a tree sums its terms in a fixed order by index", "[ops][losses]") {
   Generator random(4);
   for (const std::size_t n : {0U, 1U, 8U, 9U, 16U, 17U, 100U, 1000U}) {
     std::vector<double> x(n);
@@ -182,15 +178,14 @@ TEST_CASE("a tree's sum is that of its terms by their places", "[ops][losses]") 
     x.resize(n + 777, 0.0);
     CHECK(detail::tree_sum(x) == alone);
   }
-  // (0 .. 7) + (8), then what is beyond 16.
   std::vector<double> x(17, 0.0);
   x[0] = 1, x[7] = 0x1p-53, x[8] = 0x1p-53, x[16] = 0x1p-53;
   CHECK(detail::tree_sum(x) == 1);
-  x[9] = 0x1p-53, x[16] = 0;  // the second leaf is now 2⁻⁵²
+  x[9] = 0x1p-53, x[16] = 0;
   CHECK(detail::tree_sum(x) == 1 + 0x1p-52);
 }
 
-TEST_CASE("losses refuse what does not fit before they write", "[ops][losses][errors]") {
+TEST_CASE("losses refuse invalid arguments before they write", "[ops][losses][errors]") {
   const Array x({3, 4}), row({4}), five({5}), none({3, 0}), scalar{Shape{}};
   const auto fails = [](ErrorCode code, const char* op, const char* argument, std::vector<std::string> words, auto&& call) {
     check_error({code, op, argument, std::move(words)}, call);

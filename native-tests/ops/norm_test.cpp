@@ -12,7 +12,6 @@
 namespace attn::test {
 namespace ops_norm_test {
 
-/// Every row of x.
 Estimate expected_norm(const Array& x, const Array& weight, const Array& bias, double eps, bool rms) {
   Estimate y(x.dims);
   const auto n = static_cast<std::size_t>(x.dims.back(0));
@@ -31,7 +30,6 @@ void check_norms(const Array& x, Generator& random) {
   const Tensor<N> t = tensor_of<N>(x);
   const Array none, w = random.normal({x.dims.back(0)}), b = random.normal({x.dims.back(0)});
   const Tensor<1> weight = tensor_of<1>(w), bias = tensor_of<1>(b);
-  // Small x, so that eps matters.
   CHECK_THAT(array_of(layer_norm(t)), IsCloseTo(expected_norm(x, none, none, 1e-5F, false)));
   CHECK_THAT(array_of(layer_norm(t, 1e-3F)), IsCloseTo(expected_norm(x, none, none, 1e-3F, false)));
   CHECK_THAT(array_of(layer_norm(t, weight)), IsCloseTo(expected_norm(x, w, none, 1e-5F, false)));
@@ -55,7 +53,7 @@ TEST_CASE("layer_norm and rms_norm agree with the float64 reference for every ra
   check_norms<2>(random.normal({2, 768}, 3), random);
 }
 
-TEST_CASE("layer_norm leaves mean 0 and variance 1, and adding a number to a row changes nothing", "[ops][properties]") {
+TEST_CASE("layer_norm gives mean 0 and variance 1, and adding a constant to a row changes nothing", "[ops][properties]") {
   Generator random(2);
   Array x = random.normal({20, 64});
   const Array y = array_of(layer_norm(tensor_of<2>(x)));
@@ -64,9 +62,9 @@ TEST_CASE("layer_norm leaves mean 0 and variance 1, and adding a number to a row
     for (std::size_t i = row * 64; i < row * 64 + 64; ++i) sum += y.data[i], squares += static_cast<double>(y.data[i]) * y.data[i];
     INFO("seed 2, row " << row);
     CHECK(std::abs(sum / 64) <= 4 * kEps);
-    CHECK(std::abs(squares / 64 - 1) <= 1e-4);  // 1e-5 of it is eps, against a variance that may be far below 1
+    CHECK(std::abs(squares / 64 - 1) <= 1e-4);  // 1e-5 of it is eps, relative to a variance that may be far below 1
   }
-  // Multiples of 2⁻¹⁰ and an offset that leaves them exact.
+  // Multiples of 2⁻¹⁰, and an offset that keeps them exact.
   for (float& value : x.data) value = std::round(value * 1024) / 1024;
   Array shifted = x;
   for (float& value : shifted.data) value += 8192;
@@ -79,7 +77,7 @@ TEST_CASE("norms of empty tensors are empty", "[ops]") {
   CHECK(to_shape(rms_norm(detail::empty<2>({3, 0}), detail::empty<1>({0})).shape()) == Shape{3, 0});
 }
 
-TEST_CASE("norms give the same bits on any number of threads, and a row does not depend on the others", "[ops][threads]") {
+TEST_CASE("norms give the same bits on any number of threads, and rows are independent", "[ops][threads]") {
   Generator random(3);
   const Array x = random.normal({200, 133});
   const Array layer = array_of(layer_norm(tensor_of<2>(x))), rms = array_of(rms_norm(tensor_of<2>(x)));
@@ -92,7 +90,7 @@ TEST_CASE("norms give the same bits on any number of threads, and a row does not
   CHECK_THAT(array_of(rms_norm(tensor_of<1>(slice(x, 77)))), HasBitsOf(slice(rms, 77)));
 }
 
-TEST_CASE("norms say what does not fit", "[ops][errors]") {
+TEST_CASE("norms refuse invalid arguments", "[ops][errors]") {
   const Tensor<2> x = detail::empty<2>({2, 8});
   const Tensor<1> narrow = detail::empty<1>({7}), right = detail::empty<1>({8});
   const Tensor<2> deep = detail::empty<2>({1, 8});

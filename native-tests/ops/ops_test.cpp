@@ -1,4 +1,3 @@
-// linear, softmax and the initialisation; attention has a file of its own.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
@@ -29,7 +28,7 @@ TEST_CASE("linear agrees with the float64 reference for every rank and size", "[
       }
 }
 
-TEST_CASE("linear of an identity gives back the bits", "[ops]") {
+TEST_CASE("linear with an identity matrix returns the input's bits", "[ops]") {
   Generator random(1);
   const Array x = random.normal({13, 37});
   Array identity({37, 37});
@@ -54,7 +53,7 @@ TEST_CASE("linear over no rows, no inputs or no outputs is empty or the bias", "
   CHECK_THAT(linear(Array({2, 0}), Array({3, 0}), &bias), HasBitsOf(Array({2, 3}, {1, 2, 3, 1, 2, 3})));
 }
 
-TEST_CASE("packed weights come back with the same bits", "[ops]") {
+TEST_CASE("packed weights are unpacked with the same bits", "[ops]") {
   Generator random(3);
   const Array weight = random.normal({35, 21}), bias = random.normal({35});
   const PackedLinear packed(weight.data.data(), bias.data.data(), 35, 21);
@@ -67,7 +66,7 @@ TEST_CASE("packed weights come back with the same bits", "[ops]") {
   CHECK(PackedLinear(weight.data.data(), nullptr, 35, 21).bias().empty());
 }
 
-TEST_CASE("products with the transposed weight and with the transposed input are those of transposed copies, bit for bit", "[ops]") {
+TEST_CASE("products with the transposed weight and with the transposed input equal those of transposed copies, bit for bit", "[ops]") {
   Generator random(4);
   const auto transposed = [](const Array& x) {
     const std::int64_t m = x.dims[0], n = x.dims[1];
@@ -90,7 +89,6 @@ TEST_CASE("products with the transposed weight and with the transposed input are
         Array product({out, in}, kNaN);
         detail::multiply_transposed(TensorView(y.data.data(), {rows, out}), TensorView(x.data.data(), {rows, in}), product.data.data(), scratch);
         CHECK_THAT(product, HasBitsOf(linear(transposed(y), transposed(x))));
-        // Of rows that lie apart.
         const Array wide = random.normal({rows, in + 3});
         detail::multiply_transposed(TensorView(y.data.data(), {rows, out}), TensorView(wide.data.data(), {rows, in}, {in + 3, 1}),
                                     product.data.data(), scratch);
@@ -100,7 +98,7 @@ TEST_CASE("products with the transposed weight and with the transposed input are
       }
 }
 
-TEST_CASE("linear says what does not fit", "[ops][errors]") {
+TEST_CASE("linear refuses invalid arguments", "[ops][errors]") {
   const Array x({2, 8, 256}), weight({10, 384}), bias({11});
   check_error({ErrorCode::shape, "linear", "x", {"linear: x has shape (2,8,256), expected (..,384)"}}, [&] { linear(x, weight); });
   check_error({ErrorCode::shape, "linear", "bias", {"(11)", "(10)"}}, [&] { linear(Array({2, 384}), weight, &bias); });
@@ -111,7 +109,6 @@ TEST_CASE("linear says what does not fit", "[ops][errors]") {
   CHECK(linear(Array({2, 384}), weight).dims == Shape{2, 10});
 }
 
-/// Over axis dim of any tensor, in float64.
 Estimate softmax_along(const Array& x, std::size_t dim) {
   std::size_t inner = 1;
   for (std::size_t axis = dim + 1; axis < x.dims.rank(); ++axis) inner *= static_cast<std::size_t>(x.dims[axis]);
@@ -146,13 +143,13 @@ TEST_CASE("softmax of an empty tensor is empty", "[ops]") {
   CHECK(softmax(Array({0, 3}), 0).dims == Shape{0, 3});
 }
 
-TEST_CASE("a slice of softmax that is all -infinity or holds NaN is NaN and leaves its neighbours alone", "[ops]") {
+TEST_CASE("a slice of softmax that is all -infinity or contains NaN is NaN, and other slices are not affected", "[ops]") {
   const Array x({3, 2}, {-kInfinity, -kInfinity, 1, 1, kNaN, 0});
   CHECK_THAT(softmax(x), HasBitsOf(Array({3, 2}, {kNaN, kNaN, 0.5F, 0.5F, kNaN, kNaN})));
   CHECK_THAT(softmax(transposed(x), 0), HasBitsOf(Array({2, 3}, {kNaN, 0.5F, kNaN, kNaN, 0.5F, kNaN})));
 }
 
-TEST_CASE("softmax refuses a dimension that is not there", "[ops][errors]") {
+TEST_CASE("softmax refuses a dimension that does not exist", "[ops][errors]") {
   for (const std::int64_t dim : {std::int64_t{2}, std::int64_t{-3}, std::int64_t{1} << 40})
     check_error({ErrorCode::out_of_range, "softmax", "dim", {std::to_string(dim), "-2 to 1"}}, [&] { softmax(Array({2, 3}), dim); });
   check_error({ErrorCode::shape, "softmax", "x", {"()", "rank 1"}}, [] { detail::check_softmax({nullptr, {}}, 0); });
@@ -163,7 +160,7 @@ struct Scheme {
   const char* name;
   InitScheme scheme;
   bool normal;
-  double (*spread)(double fan_in, double fan_out);  ///< bound or standard deviation
+  double (*spread)(double fan_in, double fan_out);
 };
 
 const Scheme kSchemes[] = {
@@ -175,7 +172,6 @@ const Scheme kSchemes[] = {
     {"normal", InitScheme::normal, true, [](double, double) { return 0.05; }},
 };
 
-/// Largest distance between the numbers' distribution and the one they should have (Kolmogorov and Smirnov).
 double distance_to_distribution(std::vector<float> values, bool normal, double spread) {
   std::sort(values.begin(), values.end());
   double worst = 0;
@@ -205,19 +201,17 @@ TEST_CASE("each scheme draws from its distribution, with the fans of the weight"
         largest = std::max(largest, std::abs(static_cast<double>(value)));
       }
       const double variance = scheme.normal ? spread * spread : spread * spread / 3;
-      // Five standard errors.
       CHECK(std::abs(mean) < 5 * std::sqrt(variance / n));
       CHECK(std::abs(square / variance - 1) < 5 * std::sqrt((scheme.normal ? 2.0 : 0.8) / n));
       if (scheme.normal)
         CHECK((largest > 3.5 * spread && largest < 6.5 * spread));
       else
         CHECK((largest > 0.999 * spread && largest <= spread * (1 + kEps)));
-      // Above this once in a hundred thousand times.
       CHECK(distance_to_distribution(values, scheme.normal, spread) < 2.47 / std::sqrt(n));
     }
 }
 
-TEST_CASE("uniform numbers are the words of philox in their order", "[ops]") {
+TEST_CASE("uniform numbers are the words of Philox in order", "[ops]") {
   std::vector<float> values(10);
   const std::uint64_t seed = 0x123456789abcdef0;
   Random(seed, 5).uniform(values.data(), values.size(), 2.0);
@@ -227,7 +221,7 @@ TEST_CASE("uniform numbers are the words of philox in their order", "[ops]") {
   }
 }
 
-TEST_CASE("normal numbers are those of Marsaglia's polar method", "[ops]") {
+TEST_CASE("normal numbers are computed by Marsaglia's polar method", "[ops]") {
   std::vector<float> values(1001), uniform(4000);
   Random(9, 1).normal(values.data(), values.size(), 1.0);
   Random(9, 1).uniform(uniform.data(), uniform.size(), 1.0);
@@ -245,7 +239,7 @@ TEST_CASE("normal numbers are those of Marsaglia's polar method", "[ops]") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE("a seed gives the same numbers again, another seed or parameter gives others", "[ops]") {
+TEST_CASE("a seed gives the same numbers again, and another seed or parameter gives other numbers", "[ops]") {
   for (const Scheme& scheme : kSchemes) {
     INFO(scheme.name);
     const auto draw = [&](std::uint64_t seed, std::uint32_t parameter) {

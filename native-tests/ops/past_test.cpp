@@ -1,4 +1,3 @@
-// Keys and values of earlier calls: what comes one by one is what comes at once.
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators_all.hpp>
 #include <vector>
@@ -29,7 +28,6 @@ Tensor<4> heads(Generator& random, std::size_t B, std::size_t H, std::size_t row
 
 Tensor<4> rows_of(const Tensor<4>& x, std::size_t first, std::size_t last) { return xt::view(x, all(), all(), range(first, last), all()); }
 
-/// Calls attend(query, key, value, options) with rows of these numbers, each with what came before as its past.
 template <class Attend>
 void check_steps(const Tensor<4>& q, const Tensor<4>& k, const Tensor<4>& v, const std::vector<std::size_t>& steps, AttentionOptions options,
                  Attend attend) {
@@ -53,7 +51,7 @@ void check_steps(const Tensor<4>& q, const Tensor<4>& k, const Tensor<4>& v, con
   REQUIRE(done == q.shape(2));
 }
 
-TEST_CASE("queries that come one by one give what all of them at once give", "[ops]") {
+TEST_CASE("queries computed one by one give the results of a single call", "[ops]") {
   Generator random(7);
   const Tensor<4> q = heads(random, 2, 4, 9, 8), k = heads(random, 2, 2, 9, 8), v = heads(random, 2, 2, 9, 5);
   const std::vector<std::size_t> steps = GENERATE(std::vector<std::size_t>(9, 1), std::vector<std::size_t>{4, 1, 3, 1}, std::vector<std::size_t>{9});
@@ -77,7 +75,7 @@ TEST_CASE("queries that come one by one give what all of them at once give", "[o
   });
 }
 
-TEST_CASE("a layer's positions come one by one, too, with grouped heads and rotary positions", "[layers]") {
+TEST_CASE("a layer gives the same results one position at a time, also with grouped heads and rotary positions", "[layers]") {
   MultiHeadAttentionOptions sizes{.embed_dim = 12, .num_heads = 6, .num_key_value_heads = 2, .head_dim = 4, .value_head_dim = 3};
   const std::optional<RotaryOptions> rotary =
       GENERATE(std::optional<RotaryOptions>{}, std::optional(RotaryOptions{.theta = 100, .offset = 5, .interleaved = true}));
@@ -115,16 +113,15 @@ TEST_CASE("a layer's positions come one by one, too, with grouped heads and rota
   CHECK(present->value == Tensor<4>(whole.trace->at(TraceName::v)));
 }
 
-TEST_CASE("a layer turns queries and keys as apply_rotary does", "[layers]") {
+TEST_CASE("a layer rotates queries and keys as apply_rotary does", "[layers]") {
   const RotaryOptions rotary{.theta = 1000, .offset = 3, .interleaved = GENERATE(false, true)};
   MultiHeadAttentionOptions sizes{.embed_dim = 8, .num_heads = 2};
   MultiHeadAttention plain(sizes);
   sizes.rotary = rotary;
   MultiHeadAttention turned(sizes);
   plain.initialize({.seed = 5});
-  turned.load_state_dict(plain.state_dict());  // and what is loaded keeps its positions
+  turned.load_state_dict(plain.state_dict());
   Generator random(12);
-  // As many keys as queries, too: they turn by other angles nevertheless.
   const std::size_t keys = GENERATE(std::size_t{5}, std::size_t{7});
   Tensor<3> x({2, 5, 8}), memory({2, keys, 8});
   for (float& value : x) value = random.normal();
@@ -139,7 +136,7 @@ TEST_CASE("a layer turns queries and keys as apply_rotary does", "[layers]") {
   CHECK(after.trace->at(TraceName::v) == before.trace->at(TraceName::v));
 }
 
-TEST_CASE("without a batch a past has none either", "[ops]") {
+TEST_CASE("without a batch, a past has no batch dimension either", "[ops]") {
   Generator random(13);
   const MultiHeadAttention layer({.embed_dim = 4, .num_heads = 2});
   Tensor<2> x({3, 4});

@@ -13,7 +13,7 @@ namespace ops_pooling_backward_test {
 
 constexpr Pooling kPoolings[] = {Pooling::mean, Pooling::cls, Pooling::max, Pooling::lasttoken, Pooling::weightedmean, Pooling::mean_sqrt_len};
 
-TEST_CASE("gradients of each pooling are the slopes of what it pools, 0 for padding and what comes before the first", "[ops][backward]") {
+TEST_CASE("gradients of each pooling are its slopes, and 0 for padding and for positions before the first pooled one", "[ops][backward]") {
   constexpr std::int64_t B = 3, L = 7, E = 4;
   Generator random(1);
   std::vector<std::uint8_t> attend(B * L, 1);
@@ -45,7 +45,7 @@ TEST_CASE("gradients of each pooling are the slopes of what it pools, 0 for padd
     }
 }
 
-TEST_CASE("of equal largest numbers the first has the gradient, and of NaN before all numbers, as in torch", "[ops][backward]") {
+TEST_CASE("the gradient of a maximum goes to its first occurrence, and to NaN before all numbers, as in torch", "[ops][backward]") {
   constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
   const std::vector<float> x{1, 2, kNone, kNone, 1, 2, 3, kNone, 0, 2, kNone, 4};
   const std::vector<float> grad{5, 6, 7, 8};
@@ -54,7 +54,7 @@ TEST_CASE("of equal largest numbers the first has the gradient, and of NaN befor
   CHECK(of_x == std::vector<float>{5, 6, 7, 8, 0, 0, 0, 0, 0, 0, 0, 0});
 }
 
-TEST_CASE("a sequence of padding alone shares its gradient among all positions where they were pooled, else it gives none", "[ops][backward]") {
+TEST_CASE("a sequence of padding alone shares its gradient among all positions if they were pooled, else it has none", "[ops][backward]") {
   const std::vector<std::uint8_t> attend(2, 0);
   const MaskView padding(MaskKind::attend, attend.data(), {1, 2});
   const std::vector<float> x{1, 2, 3, 4}, grad{6, 8};

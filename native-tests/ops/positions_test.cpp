@@ -14,10 +14,9 @@ namespace ops_positions_test {
 
 constexpr double kDoubleEps = 0x1p-52;
 
-/// A number that needs all 53 bits, of the size of 2^exponent.
 double any_bits(Generator& random, int exponent) { return std::ldexp(1 + static_cast<double>(random.next() >> 12) * 0x1p-52, exponent); }
 
-TEST_CASE("logarithm, exponentials and powers of float64 agree with the C library's to a few units in the last place", "[ops]") {
+TEST_CASE("logarithm, exponentials and powers in float64 agree with the C library to a few units in the last place", "[ops]") {
   Generator random(1);
   INFO("seed 1");
   double log_error = 0, exp_error = 0, exp2_error = 0, pow_error = 0;
@@ -38,7 +37,7 @@ TEST_CASE("logarithm, exponentials and powers of float64 agree with the C librar
   CHECK(pow_error <= 1.5 * kDoubleEps);
 }
 
-TEST_CASE("exponentials of float64 are exact where their value is, and end in zero and infinity", "[ops]") {
+TEST_CASE("exponentials in float64 are exact for exact results, and reach zero and infinity", "[ops]") {
   const double infinity = std::numeric_limits<double>::infinity();
   for (int n = -1074; n <= 1023; ++n) {
     INFO("n " << n);
@@ -53,13 +52,13 @@ TEST_CASE("exponentials of float64 are exact where their value is, and end in ze
     CHECK(f(infinity) == infinity);
     CHECK(std::isnan(f(std::nan(""))));
   }
-  CHECK(std::abs(detail::exp_of(-740) - std::exp(-740)) <= 0x1p-1074);  // denormal
+  CHECK(std::abs(detail::exp_of(-740) - std::exp(-740)) <= 0x1p-1074);
   CHECK(detail::exp_of(710) == infinity);
   CHECK(detail::log_of(1) == 0);
   CHECK(detail::pow_of(10000, 0) == 1);
 }
 
-TEST_CASE("sine and cosine of float64 agree with the C library's up to 2^53", "[ops]") {
+TEST_CASE("sine and cosine in float64 agree with the C library up to 2^53", "[ops]") {
   Generator random(2);
   for (int exponent = -30; exponent <= 52; ++exponent) {
     double worst = 0, at = 0;
@@ -72,7 +71,7 @@ TEST_CASE("sine and cosine of float64 agree with the C library's up to 2^53", "[
     INFO("seed 2, largest error " << worst << " at " << at);
     CHECK(worst <= 1e-15);
   }
-  // Next to multiples of π/2, where all digits but the last few cancel.
+  // Near multiples of π/2, where almost all digits cancel.
   for (std::int64_t n = 1; n < std::int64_t{1} << 52; n = n * 3 + 1) {
     const double x = static_cast<double>(n) * std::acos(0.0);
     const detail::SinCos got = detail::sin_cos_of(x);
@@ -88,7 +87,7 @@ TEST_CASE("sine and cosine of float64 agree with the C library's up to 2^53", "[
   CHECK(detail::sin_cos_of(0).cos == 1);
 }
 
-TEST_CASE("sinusoidal_positions is its formula, a sine last where the width is odd", "[ops]") {
+TEST_CASE("sinusoidal_positions follows its formula, with a final sine if the width is odd", "[ops]") {
   for (const auto& [length, width] : std::vector<std::pair<std::int64_t, std::int64_t>>{{1, 1}, {5, 2}, {7, 7}, {100, 64}, {600, 33}}) {
     Estimate expected({length, width});
     for (std::int64_t position = 0; position < length; ++position)
@@ -96,7 +95,7 @@ TEST_CASE("sinusoidal_positions is its formula, a sine last where the width is o
         const double angle = static_cast<double>(position) / std::pow(10000.0, static_cast<double>(column / 2 * 2) / static_cast<double>(width));
         const auto at = static_cast<std::size_t>(position * width + column);
         expected.value[at] = column % 2 == 0 ? std::sin(angle) : std::cos(angle);
-        expected.error[at] = kEps / 2 * std::abs(expected.value[at]) + 1e-12;  // rounded once
+        expected.error[at] = kEps / 2 * std::abs(expected.value[at]) + 1e-12;
       }
     INFO(length << " positions, width " << width);
     CHECK_THAT(array_of(sinusoidal_positions(length, width)), IsCloseTo(expected));
@@ -111,7 +110,6 @@ Array rotated(const Array& x, const RotaryOptions& options = {}) {
   return array_of(apply_rotary(tensor_of<N>(x), options));
 }
 
-/// (..,L,D) by the formula.
 Estimate expected_rotary(const Array& x, const RotaryOptions& options) {
   Estimate y(x.dims);
   const auto D = static_cast<std::size_t>(x.dims.back(0)), L = static_cast<std::size_t>(x.dims.back(1));
@@ -129,7 +127,7 @@ Estimate expected_rotary(const Array& x, const RotaryOptions& options) {
   return y;
 }
 
-TEST_CASE("apply_rotary turns pairs by its formula, in both layouts, from any offset", "[ops]") {
+TEST_CASE("apply_rotary rotates pairs by its formula, in both layouts, from any offset", "[ops]") {
   std::uint64_t seed = 0;
   for (const bool interleaved : {false, true})
     for (const double theta : {10000.0, 500.0, 1e6, 0.5})
@@ -142,12 +140,11 @@ TEST_CASE("apply_rotary turns pairs by its formula, in both layouts, from any of
         const Array flat = random.normal({40, 2});
         CHECK_THAT(rotated<2>(flat, options), IsCloseTo(expected_rotary(flat, options)));
       }
-  // As written in the paper: one pair turns by the position in radians.
   const Array y = rotated<2>(Array({2, 2}, {1, 0, 1, 0}));
   CHECK_THAT(y, HasBitsOf(Array({2, 2}, {1, 0, static_cast<float>(std::cos(1.0)), static_cast<float>(std::sin(1.0))})));
 }
 
-TEST_CASE("apply_rotary from an offset is the rest of a longer sequence, bit for bit", "[ops][properties]") {
+TEST_CASE("apply_rotary with an offset equals the rest of a longer sequence, bit for bit", "[ops][properties]") {
   Generator random(3);
   const Array x = random.normal({12, 8});
   const Array whole = rotated<2>(x);
@@ -166,7 +163,7 @@ double product(const Array& a, const Array& b) {
   return sum;
 }
 
-TEST_CASE("apply_rotary keeps lengths, and products depend on the distance of positions only", "[ops][properties]") {
+TEST_CASE("apply_rotary preserves lengths, and products depend only on the distance of positions", "[ops][properties]") {
   for (const bool interleaved : {false, true}) {
     Generator random(4);
     const Array query = random.normal({1, 16}), key = random.normal({1, 16});
@@ -185,7 +182,7 @@ TEST_CASE("apply_rotary keeps lengths, and products depend on the distance of po
   }
 }
 
-TEST_CASE("apply_rotary's two layouts are one another with the columns exchanged", "[ops][properties]") {
+TEST_CASE("the two layouts of apply_rotary differ only by a permutation of columns", "[ops][properties]") {
   Generator random(5);
   const Array x = random.normal({9, 12});
   Array mixed(x.dims);
@@ -198,7 +195,7 @@ TEST_CASE("apply_rotary's two layouts are one another with the columns exchanged
   CHECK_THAT(rotated<2>(mixed, {.interleaved = true}), HasBitsOf(expected));
 }
 
-TEST_CASE("apply_rotary stays finite and on its circle at the last offsets, and keeps NaN to its pair", "[ops]") {
+TEST_CASE("apply_rotary stays finite and preserves lengths at the largest offsets, and NaN affects only its pair", "[ops]") {
   for (const std::int64_t offset : {-(std::int64_t{1} << 53), std::int64_t{1} << 53}) {
     const Array y = rotated<2>(Array({3, 4}, {1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0}), {.theta = 3, .offset = offset});
     for (std::size_t row = 0; row < 3; ++row) CHECK(std::abs(std::hypot(y.data[row * 4], y.data[row * 4 + 2]) - 1) <= kEps);
@@ -222,11 +219,10 @@ TEST_CASE("positions give the same bits on any number of threads", "[ops][thread
   for (std::size_t i = 0; i < alone.size(); ++i) CHECK_THAT(shared[i], HasBitsOf(alone[i]));
 }
 
-TEST_CASE("empty tensors turn into empty tensors", "[ops]") {
+TEST_CASE("empty tensors are rotated to empty tensors", "[ops]") {
   CHECK(to_shape(apply_rotary(detail::empty<3>({2, 0, 4})).shape()) == Shape{2, 0, 4});
   CHECK(to_shape(apply_rotary(detail::empty<3>({2, 3, 0})).shape()) == Shape{2, 3, 0});
   CHECK(to_shape(apply_rotary(detail::empty<3>({0, 3, 4})).shape()) == Shape{0, 3, 4});
-  // A length of no consequence takes no time.
   CHECK(to_shape(apply_rotary(detail::empty<3>({0, std::int64_t{1} << 40, 4})).shape()) == Shape{0, std::int64_t{1} << 40, 4});
   CHECK(to_shape(sinusoidal_positions(0x7fffffff, 0).shape()) == Shape{0x7fffffff, 0});
   CHECK(to_shape(alibi_bias(0x7fffffff, 8, 0).shape()) == Shape{1, 0x7fffffff, 8, 0});
@@ -234,7 +230,6 @@ TEST_CASE("empty tensors turn into empty tensors", "[ops]") {
   CHECK(to_shape(alibi_bias(3, 2, 0).shape()) == Shape{1, 3, 2, 0});
 }
 
-/// get_slopes as Press et al. published it.
 std::vector<double> get_slopes(std::int64_t n) {
   const auto of_power_of_two = [](std::int64_t count) {
     const double start = std::pow(2.0, -std::pow(2.0, -(std::log2(static_cast<double>(count)) - 3)));
@@ -264,13 +259,12 @@ TEST_CASE("alibi_bias has the published slopes for every number of heads", "[ops
         }
     CHECK_THAT(array_of(alibi_bias(heads, 4, 6)), IsCloseTo(expected));
   }
-  // Eight heads: exact halves, and no -0 on the diagonal.
   const Array y = array_of(alibi_bias(8, 3));
   CHECK_THAT(slice(slice(y, 0), 0), HasBitsOf(Array({3, 3}, {0, -0.5F, -1, -0.5F, 0, -0.5F, -1, -0.5F, 0})));
   CHECK_THAT(slice(slice(y, 0), 7), HasBitsOf(Array({3, 3}, {0, -0x1p-8F, -0x1p-7F, -0x1p-8F, 0, -0x1p-8F, -0x1p-7F, -0x1p-8F, 0})));
 }
 
-TEST_CASE("positions say what does not fit", "[ops][errors]") {
+TEST_CASE("positions refuse invalid arguments", "[ops][errors]") {
   check_error({ErrorCode::argument, "sinusoidal_positions", "length", {"-1"}}, [] { sinusoidal_positions(-1, 4); });
   check_error({ErrorCode::argument, "sinusoidal_positions", "width", {"-4"}}, [] { sinusoidal_positions(1, -4); });
   check_error({ErrorCode::memory, "sinusoidal_positions", "", {"bytes"}}, [] { sinusoidal_positions(0x7fffffff, 0x7fffffff); });

@@ -1,4 +1,3 @@
-// What attention must do for any numbers: laws, most of them bit for bit.
 #include <catch2/catch_test_macros.hpp>
 #include <functional>
 
@@ -9,7 +8,6 @@
 namespace attn::test {
 namespace ops_properties_test {
 
-/// Rank 4 cases of many sizes, some with masks.
 AttentionCase draw_case(std::uint64_t seed, bool masked = true) {
   Generator random(seed);
   const std::int64_t B = 1 + random.below(3), H = 1 + random.below(4), L = 1 + random.below(40), S = 1 + random.below(40), D = 1 + random.below(20),
@@ -29,7 +27,6 @@ AttentionCase draw_case(std::uint64_t seed, bool masked = true) {
 
 constexpr std::uint64_t kCases = 60;
 
-/// Entry (.., i, ..) along axis 2 of (B,H,L,x), for all i of `order`.
 Array take_rows(const Array& x, const std::vector<std::int64_t>& order) {
   std::vector<Array> batches;
   for (std::int64_t b = 0; b < x.dims[0]; ++b) {
@@ -40,7 +37,7 @@ Array take_rows(const Array& x, const std::vector<std::int64_t>& order) {
   return stack(batches);
 }
 
-TEST_CASE("attention weights of a query add up to one", "[properties]") {
+TEST_CASE("attention weights of a query sum to one", "[properties]") {
   for (std::uint64_t seed = 0; seed < kCases; ++seed) {
     const AttentionCase c = draw_case(seed);
     INFO(describe(c));
@@ -54,7 +51,6 @@ TEST_CASE("attention weights of a query add up to one", "[properties]") {
         expected_sum += expected.weights.value[j];
         REQUIRE(weights.data[j] >= 0);
       }
-      // 0 for a query without keys, else 1 up to the rounding of S divisions.
       REQUIRE(std::abs(sum - std::round(expected_sum)) <= (std::sqrt(static_cast<double>(S)) + 1) * kEps);
     }
   }
@@ -74,7 +70,7 @@ TEST_CASE("permuting the queries permutes the output, bit for bit", "[properties
   }
 }
 
-TEST_CASE("permuting keys and values together changes nothing but the order of sums", "[properties]") {
+TEST_CASE("permuting keys and values together changes only the order of sums", "[properties]") {
   for (std::uint64_t seed = 0; seed < kCases; ++seed) {
     AttentionCase c = draw_case(seed, false);
     INFO(describe(c));
@@ -97,7 +93,7 @@ TEST_CASE("self-attention without positions is permutation-equivariant", "[prope
     const Array permuted_before = take_rows(attention(c).output, order);
     c.query = c.key = c.value = take_rows(c.query, order);
     Estimate expected = reference_attention(c).context;
-    for (double& error : expected.error) error *= 2;  // both sides are computed
+    for (double& error : expected.error) error *= 2;
     std::copy(permuted_before.data.begin(), permuted_before.data.end(), expected.value.begin());
     CHECK_THAT(attention(c).output, IsCloseTo(expected));
   }
@@ -119,7 +115,7 @@ TEST_CASE("adding positions breaks the permutation equivariance", "[properties]"
   CHECK_THAT(output(take_rows(x, order)), !is_within(0.01, take_rows(output(x), order)));
 }
 
-TEST_CASE("under a causal mask no row depends on a later token, bit for bit", "[properties]") {
+TEST_CASE("under a causal mask, no row depends on a later token, bit for bit", "[properties]") {
   for (std::uint64_t seed = 0; seed < kCases; ++seed)
     for (const bool by_mask : {false, true}) {
       AttentionCase c = draw_case(seed);
@@ -132,7 +128,7 @@ TEST_CASE("under a causal mask no row depends on a later token, bit for bit", "[
       }
       INFO(describe(c));
       const Result before = attention(c, {.need_weights = true});
-      const std::int64_t last = L / 2;  // everything after it changes
+      const std::int64_t last = L / 2;
       const auto spoil = [&](Array& x, std::int64_t rows, std::int64_t width, float with) {
         for (std::int64_t head = 0; head < x.dims[0] * x.dims[1]; ++head)
           for (std::int64_t at = (last + 1) * width; at < rows * width; ++at) x.data[static_cast<std::size_t>(head * rows * width + at)] = with;
@@ -148,7 +144,7 @@ TEST_CASE("under a causal mask no row depends on a later token, bit for bit", "[
     }
 }
 
-TEST_CASE("isCausal is the mask tril(diagonal = 0), bit for bit, also with more queries or keys", "[properties]") {
+TEST_CASE("is_causal equals the mask tril(diagonal = 0), bit for bit, also with more queries or keys", "[properties]") {
   for (std::uint64_t seed = 0; seed < kCases; ++seed) {
     AttentionCase c = draw_case(seed, false);
     const std::int64_t L = c.query.dims[2], S = c.key.dims[2];
@@ -165,7 +161,7 @@ TEST_CASE("isCausal is the mask tril(diagonal = 0), bit for bit, also with more 
   }
 }
 
-TEST_CASE("the three kinds say the same mask, bit for bit", "[properties]") {
+TEST_CASE("the three kinds can express the same mask, bit for bit", "[properties]") {
   for (std::uint64_t seed = 0; seed < kCases; ++seed) {
     AttentionCase c = draw_case(seed, false);
     Generator random(seed);
@@ -186,7 +182,7 @@ TEST_CASE("the three kinds say the same mask, bit for bit", "[properties]") {
   }
 }
 
-TEST_CASE("a key padding mask is a mask of dims (B,1,1,S), bit for bit", "[properties]") {
+TEST_CASE("a key padding mask equals a mask of dims (B,1,1,S), bit for bit", "[properties]") {
   for (std::uint64_t seed = 0; seed < kCases; ++seed) {
     AttentionCase c = draw_case(seed, false);
     Generator random(seed);
@@ -203,7 +199,7 @@ TEST_CASE("a key padding mask is a mask of dims (B,1,1,S), bit for bit", "[prope
   }
 }
 
-TEST_CASE("neither content nor amount of padding changes a bit", "[properties]") {
+TEST_CASE("neither the contents nor the amount of padding changes a bit", "[properties]") {
   for (std::uint64_t seed = 0; seed < kCases; ++seed) {
     const AttentionCase bare = draw_case(seed, false);
     const std::int64_t B = bare.query.dims[0], H = bare.query.dims[1], S = bare.key.dims[2];
@@ -241,7 +237,7 @@ TEST_CASE("neither content nor amount of padding changes a bit", "[properties]")
   }
 }
 
-TEST_CASE("a batch entry and a head give the same bits alone as among others, in any place", "[properties]") {
+TEST_CASE("a batch entry and a head give the same bits alone and at any index", "[properties]") {
   for (std::uint64_t seed = 0; seed < kCases; ++seed) {
     const AttentionCase c = draw_case(seed, false);
     INFO(describe(c));
@@ -249,13 +245,13 @@ TEST_CASE("a batch entry and a head give the same bits alone as among others, in
     for (std::int64_t b = 0; b < c.query.dims[0]; ++b) {
       AttentionCase entry;
       entry.query = slice(c.query, b), entry.key = slice(c.key, b), entry.value = slice(c.value, b);
-      const Result alone = attention(entry, {.need_weights = true});  // rank 3: the heads are its batch
+      const Result alone = attention(entry, {.need_weights = true});
       CHECK_THAT(alone.output, HasBitsOf(slice(all.output, b)));
       CHECK_THAT(*alone.weights, HasBitsOf(slice(*all.weights, b)));
       for (std::int64_t h = 0; h < c.query.dims[1]; ++h) {
         AttentionCase head;
         head.query = slice(entry.query, h), head.key = slice(entry.key, h), head.value = slice(entry.value, h);
-        CHECK_THAT(attention(head).output, HasBitsOf(slice(slice(all.output, b), h)));  // rank 2
+        CHECK_THAT(attention(head).output, HasBitsOf(slice(slice(all.output, b), h)));
       }
     }
     std::vector<std::int64_t> reversed;
@@ -266,7 +262,7 @@ TEST_CASE("a batch entry and a head give the same bits alone as among others, in
   }
 }
 
-TEST_CASE("one query alone gives bit for bit its row of the whole", "[properties]") {
+TEST_CASE("a single query gives its row of the whole, bit for bit", "[properties]") {
   for (std::uint64_t seed = 0; seed < kCases; ++seed) {
     AttentionCase c = draw_case(seed, false);
     INFO(describe(c));
@@ -279,7 +275,7 @@ TEST_CASE("one query alone gives bit for bit its row of the whole", "[properties
   }
 }
 
-TEST_CASE("adding a constant to a query's scores changes nothing", "[properties]") {
+TEST_CASE("adding a constant to the scores of a query changes nothing", "[properties]") {
   for (std::uint64_t seed = 0; seed < kCases; ++seed) {
     AttentionCase c = draw_case(seed, false);
     INFO(describe(c));
@@ -291,14 +287,14 @@ TEST_CASE("adding a constant to a query's scores changes nothing", "[properties]
       const float shift = 8 * random.normal();
       for (std::int64_t j = 0; j < S; ++j) c.mask->data.data[static_cast<std::size_t>(i * S + j)] = shift;
     }
-    // The scores themselves are rounded at the shifted place, which the reference of the shifted case accounts for.
+    // The shifted scores are rounded, which the reference of the shifted case takes into account.
     Estimate close = reference_attention(c).context;
     close.value = expected.context.value;
     CHECK_THAT(attention(c).output, IsCloseTo(close));
   }
 }
 
-TEST_CASE("equal values come out as they are", "[properties]") {
+TEST_CASE("equal values are returned unchanged", "[properties]") {
   for (std::uint64_t seed = 0; seed < kCases; ++seed) {
     AttentionCase c = draw_case(seed, false);
     Generator random(seed);
@@ -309,14 +305,13 @@ TEST_CASE("equal values come out as they are", "[properties]") {
     Estimate expected({B, H, L, Dv});
     for (std::size_t i = 0; i < expected.value.size(); ++i) {
       expected.value[i] = value.data[i % static_cast<std::size_t>(Dv)];
-      // The weights add up to 1 within the rounding of S terms, and so does their sum with the values.
       expected.error[i] = std::abs(expected.value[i]) * (2 * std::sqrt(static_cast<double>(S)) + 2) * kEps;
     }
     CHECK_THAT(attention(c).output, IsCloseTo(expected));
   }
 }
 
-TEST_CASE("a single key gives its value, bit for bit", "[properties]") {
+TEST_CASE("a single key returns its value, bit for bit", "[properties]") {
   for (std::uint64_t seed = 0; seed < kCases; ++seed) {
     AttentionCase c = draw_case(seed, false);
     c.key = take_rows(c.key, {0});
@@ -329,7 +324,7 @@ TEST_CASE("a single key gives its value, bit for bit", "[properties]") {
   }
 }
 
-TEST_CASE("grouped heads are repeated heads, bit for bit", "[properties]") {
+TEST_CASE("grouped heads equal repeated heads, bit for bit", "[properties]") {
   for (std::uint64_t seed = 0; seed < kCases; ++seed) {
     AttentionCase c = draw_case(seed);
     Generator random(seed);
@@ -378,7 +373,8 @@ TEST_CASE("scores of random queries and keys have variance D, scaled ones 1", "[
       double square = 0;
       for (const float score : scores.data) square += static_cast<double>(score) * score;
       const double variance = square / static_cast<double>(scores.data.size());
-      // 200 independent queries: their mean square lengths vary by √(2 / D) each, so five standard errors are below a tenth.
+      // 200 independent queries: their mean square lengths vary by √(2 / D) each, so five standard errors are below a
+      // tenth.
       CHECK(std::abs(variance / (scaled ? 1.0 : static_cast<double>(D)) - 1) < 0.1);
     }
   }

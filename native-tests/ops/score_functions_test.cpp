@@ -1,4 +1,3 @@
-// Additive (Bahdanau) and general (Luong) attention: other scores, the same attention after them.
 #include "attn/ops/score_functions.hpp"
 
 #include <algorithm>
@@ -16,7 +15,6 @@ namespace ops_score_functions_test {
 constexpr const char* kAdditive = "additive_attention";
 constexpr const char* kGeneral = "general_attention";
 
-/// A case of one of the two functions: query and key have widths of their own.
 struct ScoreCase {
   AttentionCase call;
   AdditiveArrays additive;
@@ -63,13 +61,12 @@ ScoreCase draw_score_case(std::uint64_t seed, bool masked = true) {
   return c;
 }
 
-/// score_ij = scale · Σ score_weight tanh(query_weight q_i + key_weight k_j + bias), as the concat form has it: tanh of one linear
-/// map [query_weight key_weight] of (q_i; k_j).
+/// score_ij = scale · Σ score_weight tanh(query_weight q_i + key_weight k_j + bias), computed in the concat form:
+/// tanh of the linear map [query_weight key_weight] of (q_i; k_j).
 Estimate reference_additive_scores(const Estimate& q, const Estimate& k, const AdditiveArrays& params, double scale) {
   const std::int64_t B = q.dims[0], H = q.dims[1], L = q.dims[2], Hkv = k.dims[1], S = k.dims[2];
   const auto Dq = static_cast<std::size_t>(q.dims[3]), Dk = static_cast<std::size_t>(k.dims[3]),
              A = static_cast<std::size_t>(params.query_weight.dims[0]);
-  // [Wq Wk], (A,Dq+Dk).
   Array joined({params.query_weight.dims[0], q.dims[3] + k.dims[3]});
   for (std::size_t a = 0; a < A; ++a) {
     std::copy_n(params.query_weight.data.begin() + static_cast<std::ptrdiff_t>(a * Dq), Dq,
@@ -88,7 +85,7 @@ Estimate reference_additive_scores(const Estimate& q, const Estimate& k, const A
           std::copy_n(k.value.begin() + ((b * Hkv + h / (H / Hkv)) * S + j) * k.dims[3], Dk, pair.value.begin() + q.dims[3]);
           const Estimate hidden = reference_linear(pair, joined, bias);
           Sum sum;
-          // tanh errs by a few units of 1 and has no slope above 1.
+          // tanh errs by a few units in the last place of 1, and its slope is at most 1.
           for (std::size_t a = 0; a < A; ++a) sum.add(params.score_weight.data[a], 0, std::tanh(hidden.value[a]), hidden.error[a] + 4 * kEps);
           scores.value[static_cast<std::size_t>(s)] = scale * sum.value();
           scores.error[static_cast<std::size_t>(s)] = std::abs(scale) * sum.error() + kEps * std::abs(scale * sum.value()) + kSmallestDenormal;
@@ -122,7 +119,6 @@ TEST_CASE("additive and general attention agree with the float64 reference in ev
     CHECK_THAT(result.trace.at(TraceName::q), HasBitsOf(c.call.query));
     CHECK_THAT(result.trace.at(TraceName::k), HasBitsOf(c.call.key));
     CHECK_THAT(result.trace.at(TraceName::v), HasBitsOf(c.call.value));
-    // All that can be asked for, and the same bits without it.
     CHECK(run(c, {.trace = Trace::all()}).trace.size() == 9);
     CHECK_THAT(run(c).output, HasBitsOf(result.output));
     if (c.call.query.dims.rank() == 4)
@@ -130,7 +126,7 @@ TEST_CASE("additive and general attention agree with the float64 reference in ev
   }
 }
 
-TEST_CASE("general attention with the identity is dot-product attention with a scale of 1, bit for bit", "[ops][properties]") {
+TEST_CASE("general attention with the identity equals dot-product attention with a scale of 1, bit for bit", "[ops][properties]") {
   for (std::uint64_t seed = 1; seed < 81; seed += 2) {
     ScoreCase c = draw_score_case(seed);
     const std::int64_t D = c.call.query.dims.back(0);
@@ -152,7 +148,7 @@ TEST_CASE("general attention with the identity is dot-product attention with a s
   }
 }
 
-TEST_CASE("additive attention is the concat form: scores of the map [Wq Wk] of query and key side by side", "[reference]") {
+TEST_CASE("additive attention equals the concat form: the map [Wq Wk] of concatenated query and key", "[reference]") {
   Generator random(11);
   ScoreCase c;
   c.is_additive = true;
@@ -161,7 +157,6 @@ TEST_CASE("additive attention is the concat form: scores of the map [Wq Wk] of q
   c.call.value = random.normal({2, 7, 3});
   c.additive = {random.normal({8, 6}), random.normal({8, 4}), random.normal({8}), random.normal({8})};
   const Array scores = run(c, {.trace = {TraceName::scores}}).trace.at(TraceName::scores);
-  // W (8,10) of (q;k) by the library's own linear map, then tanh and score_weight.
   Array joined({8, 10}), pairs({2, 5, 7, 10});
   for (std::size_t a = 0; a < 8; ++a)
     for (std::size_t d = 0; d < 10; ++d)
@@ -192,7 +187,7 @@ TEST_CASE("dot, scaled dot, general and additive attention give results of the s
   }
 }
 
-TEST_CASE("the scale of additive and general attention is 1 unless given", "[ops]") {
+TEST_CASE("the default scale of additive and general attention is 1", "[ops]") {
   for (const std::uint64_t seed : {2, 3}) {
     ScoreCase c = draw_score_case(seed);
     c.call.scale.reset();
@@ -203,7 +198,6 @@ TEST_CASE("the scale of additive and general attention is 1 unless given", "[ops
   }
 }
 
-/// Row i of each (..,L,x) array.
 Array row_of(const Array& x, std::int64_t i) {
   if (x.dims.rank() == 2) return slice(x, i);
   std::vector<Array> rows;
@@ -211,7 +205,7 @@ Array row_of(const Array& x, std::int64_t i) {
   return stack(rows);
 }
 
-TEST_CASE("one query alone gives bit for bit its row of the whole, for every score function", "[reference][properties]") {
+TEST_CASE("a single query gives its row of the whole, bit for bit, for every score function", "[reference][properties]") {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     ScoreCase c = draw_score_case(seed, false);
     INFO(describe(c));
@@ -241,7 +235,7 @@ TEST_CASE("a batch entry gives the same bits alone, for every score function", "
   }
 }
 
-TEST_CASE("NaN and infinities in masked keys reach nothing but the scores before masks, for every score function", "[ops]") {
+TEST_CASE("NaN and infinities in masked keys affect only the scores before masks, for every score function", "[ops]") {
   for (const bool is_additive : {false, true})
     for (const float number : {kNaN, kInfinity, 3.4e38F})
       for (const MaskKind kind : kMaskKinds)
@@ -296,7 +290,7 @@ TEST_CASE("every score function gives the same bits with every number of threads
   }
 }
 
-TEST_CASE("empty inputs, one key and large numbers go through every score function", "[ops]") {
+TEST_CASE("every score function accepts empty inputs, one key and large numbers", "[ops]") {
   for (const bool is_additive : {false, true}) {
     Generator random(14);
     ScoreCase c;
@@ -318,7 +312,6 @@ TEST_CASE("empty inputs, one key and large numbers go through every score functi
     for (std::int64_t b = 0; b < 2; ++b)
       for (std::int64_t i = 0; i < 3; ++i) CHECK_THAT(slice(slice(one.output, b), i), HasBitsOf(slice(slice(c.call.value, b), 0)));
   }
-  // An attention of width 0: every score is 0.
   Generator random(15);
   ScoreCase c;
   c.is_additive = true;
@@ -327,9 +320,7 @@ TEST_CASE("empty inputs, one key and large numbers go through every score functi
   CHECK_THAT(*run(c, {.need_weights = true}).weights, HasBitsOf(Array({3, 4}, 0.25F)));
 }
 
-// ---- errors
-
-TEST_CASE("every misuse of a score function is a typed error that says what was expected, and the next call works", "[ops][errors]") {
+TEST_CASE("every misuse of a score function is a typed error with the expected value, and the next call works", "[ops][errors]") {
   Generator random(16);
   ScoreCase base;
   base.call.query = random.normal({2, 3, 4});

@@ -16,7 +16,7 @@ namespace ops_scratch_test {
 using detail::Scratch;
 using detail::Workspace;
 
-/// Writes n floats, so that AddressSanitizer sees where they are not ours.
+/// Writes n floats, so that AddressSanitizer detects foreign memory.
 float* filled(Scratch& scratch, std::size_t n, float value) {
   float* const p = scratch.take(n);
   std::fill_n(p, n, value);
@@ -26,15 +26,15 @@ bool holds(const float* p, std::size_t n, float value) {
   return std::all_of(p, p + n, [&](float x) { return x == value; });
 }
 
-TEST_CASE("memory whose bytes cannot be counted is bad_alloc", "[scratch]") {
-  constexpr std::size_t kTooMany = ~std::size_t{0} / sizeof(float) + 1;  // its bytes would wrap to 0
+TEST_CASE("a size that overflows is bad_alloc", "[scratch]") {
+  constexpr std::size_t kTooMany = ~std::size_t{0} / sizeof(float) + 1;
   CHECK_THROWS_AS(AlignedFloats(kTooMany), std::bad_alloc);
   CHECK_THROWS_AS(AlignedFloats(kTooMany + 16), std::bad_alloc);
   Scratch scratch;
   CHECK_THROWS_AS(scratch.take(kTooMany), std::bad_alloc);
 }
 
-TEST_CASE("what is taken starts at a cache line and overlaps nothing, with a workspace or without, fitting or not", "[scratch]") {
+TEST_CASE("scratch memory begins at a cache line and never overlaps, with or without a workspace, whether or not it fits", "[scratch]") {
   Workspace workspace;
   for (Workspace* const from : {static_cast<Workspace*>(nullptr), &workspace, &workspace})
     for (int round = 0; round < 2; ++round) {
@@ -50,10 +50,10 @@ TEST_CASE("what is taken starts at a cache line and overlaps nothing, with a wor
     }
 }
 
-TEST_CASE("a frame gives back what was taken in it and nothing else", "[scratch]") {
+TEST_CASE("a frame releases only the memory that was taken in it", "[scratch]") {
   Workspace workspace;
   std::vector<float*> places[2];
-  for (std::vector<float*>& place : places) {  // piece by piece first, out of one block then
+  for (std::vector<float*>& place : places) {
     Scratch scratch(&workspace);
     float* const before = filled(scratch, 40, 1);
     for (int repeat = 0; repeat < 3; ++repeat) {
@@ -68,11 +68,10 @@ TEST_CASE("a frame gives back what was taken in it and nothing else", "[scratch]
     }
     CHECK(holds(before, 40, 1));
   }
-  // In the block, what comes after a frame lies where the frame's part lay.
   for (const float* const place : places[1]) CHECK(place == places[1][0]);
 }
 
-TEST_CASE("a workspace grows to the most that was in use at once, and stays where it is afterwards", "[scratch]") {
+TEST_CASE("a workspace grows to its peak use and then stays at the same address", "[scratch]") {
   Workspace workspace;
   const auto use = [&](std::size_t n) {
     Scratch scratch(&workspace);
@@ -85,7 +84,7 @@ TEST_CASE("a workspace grows to the most that was in use at once, and stays wher
   };
   use(1024);
   const auto [part, end] = use(1024);
-  CHECK(end == part + 512);  // one piece of memory
+  CHECK(end == part + 512);
   for (const std::size_t n : {1024U, 64U, 512U, 1024U}) {
     INFO(n);
     const auto [now, after] = use(n);
@@ -97,7 +96,7 @@ TEST_CASE("a workspace grows to the most that was in use at once, and stays wher
   CHECK(larger_end == larger + 2048);
 }
 
-TEST_CASE("of two users at once the second has memory of its own and leaves the workspace as it was", "[scratch]") {
+TEST_CASE("a second simultaneous user of a workspace allocates its own memory and leaves the workspace unchanged", "[scratch]") {
   Workspace workspace;
   const auto place = [&] {
     Scratch scratch(&workspace);
@@ -114,7 +113,6 @@ TEST_CASE("of two users at once the second has memory of its own and leaves the 
       CHECK(filled(two, 100, 2) != block);
       CHECK(filled(three, 5000, 3) != block);
     }
-    // The second's end does not open it for a third.
     Scratch four(&workspace);
     CHECK(filled(four, 256, 4) != block);
     CHECK(holds(mine, 256, 1));
@@ -122,12 +120,12 @@ TEST_CASE("of two users at once the second has memory of its own and leaves the 
   CHECK(place() == block);
 }
 
-TEST_CASE("a workspace that is released has no memory any more: at once, or when the one who has it ends", "[scratch]") {
-  // Its place alone would not tell: the system may give the same again.
+TEST_CASE("a released workspace frees its memory immediately, or when its current user ends", "[scratch]") {
+  // Comparing addresses is not enough: the system may return the same one.
   Workspace idle, taken, never, other;
   const auto grown = [](Workspace& workspace) {
     Scratch scratch(&workspace);
-    // One piece. Two of such different sizes lie apart in any heap.
+    // A single block: two separate ones of such different sizes are not adjacent in any heap.
     float* const first = filled(scratch, 256, 0);
     return scratch.take(8192) == first + 256;
   };
@@ -155,7 +153,7 @@ TEST_CASE("a workspace that is released has no memory any more: at once, or when
   CHECK_FALSE(grown(idle));
 }
 
-TEST_CASE("layers work, come and go in several threads while memory is released", "[scratch][threads]") {
+TEST_CASE("several threads can create, use and destroy layers while memory is released", "[scratch][threads]") {
   std::atomic<int> wrong{0}, running{3};
   Workspace shared;
   std::vector<std::thread> users;
@@ -177,7 +175,6 @@ TEST_CASE("layers work, come and go in several threads while memory is released"
   while (running.load() > 0) Workspace::release_all();
   for (std::thread& user : users) user.join();
   CHECK(wrong.load() == 0);
-  // None has been told in vain that it is released.
   const auto place = [&] {
     Scratch scratch(&shared);
     return filled(scratch, 4096, 0);
@@ -188,7 +185,7 @@ TEST_CASE("layers work, come and go in several threads while memory is released"
   CHECK(place() == block);
 }
 
-TEST_CASE("a workspace that is moved leaves its memory behind, and both work", "[scratch]") {
+TEST_CASE("moving a workspace leaves its memory behind, and both objects work", "[scratch]") {
   Workspace workspace;
   const auto place = [](Workspace& in) {
     Scratch scratch(&in);
@@ -203,7 +200,6 @@ TEST_CASE("a workspace that is moved leaves its memory behind, and both work", "
   place(made);
   CHECK(place(made) != block);
   CHECK(place(assigned) == own);
-  // What a moved-from one does is defined here: it goes on as before.
   CHECK(place(workspace) == block);  // NOLINT(bugprone-use-after-move)
 }
 

@@ -16,7 +16,7 @@
 #include "support/call.hpp"
 #include "support/random.hpp"
 
-// ThreadSanitizer ends the child of a program with threads as soon as it starts one.
+// ThreadSanitizer ends the child of a program with threads as soon as the child starts a thread.
 #if (defined(__unix__) || defined(__APPLE__)) && !defined(__SANITIZE_THREAD__)
 #define ATTN_TESTS_FORK
 #include <sys/wait.h>
@@ -27,19 +27,18 @@
 namespace attn::test {
 inline bool is_child = false;
 }
-/// AddressSanitizer asks whether to look for leaks at the end: of a child it would say for seconds that it cannot know.
+/// Turns off leak detection in children: AddressSanitizer would spend seconds there and report that it cannot find
+/// leaks.
 extern "C" [[gnu::used]] inline int __lsan_is_turned_off() { return attn::test::is_child; }
 #endif
 
 namespace attn::test {
 
-/// Sets the number of threads for as long as it lives.
 struct Threads {
   explicit Threads(unsigned count) { set_num_threads(count); }
   ~Threads() { set_num_threads(1); }
 };
 
-/// Runs that many tasks and returns how often each was called; -1 where the worker was none of those asked for.
 inline std::vector<int> calls_of(std::size_t tasks, unsigned workers) {
   const auto calls = std::make_unique<std::atomic<int>[]>(tasks + 1);
   parallel::run(tasks, workers, [&](std::size_t task, unsigned worker) noexcept {
@@ -53,7 +52,6 @@ inline std::vector<int> calls_of(std::size_t tasks, unsigned workers) {
   return counts;
 }
 
-/// Whether two threads work on a run at the same time.
 inline bool two_meet() {
   std::atomic<int> inside{0};
   std::atomic<bool> met{true};
@@ -68,7 +66,6 @@ inline bool two_meet() {
   return met.load();
 }
 
-/// One of everything that uses the pool, large enough for four threads to take part.
 struct Work {
   Work() : layer({.embed_dim = 96, .num_heads = 4}) {
     Generator random(7);
@@ -88,7 +85,6 @@ struct Work {
                            linear(x, weight, &bias), softmax(c.query, -1), softmax(c.query, 1)};
     for (const auto& [name, tensor] : attended.trace) all.push_back(tensor);
     for (const auto& [name, tensor] : forwarded.trace) all.push_back(tensor);
-    // Few rows: shared out by columns.
     all.push_back(linear(slice(slice(x, 0), 0), Array({512, 96}, 0.25F)));
     return all;
   }
@@ -100,8 +96,9 @@ struct Work {
 
 #ifdef ATTN_TESTS_FORK
 
-/// Forks, calls body in the child, which then ends as programs do, and returns its status as a shell has it: 128 and the signal where it
-/// was ended by one; -1 where there was no child. A child that hangs is ended after a minute. No assertion of Catch2 in here: children call it too.
+/// Forks, calls body in the child, which then exits normally, and returns its status as a shell does: 128 plus the
+/// signal that ended it; -1 if there was no child. A child that hangs is ended after a minute. No Catch2 assertions
+/// in here, because children also call it.
 template <class Body>
 int status_of_child(Body body) {
   std::fflush(nullptr);
@@ -109,9 +106,10 @@ int status_of_child(Body body) {
   if (child < 0) return -1;
   if (child == 0) {
     is_child = true;
-    // Catch2 answers these by reporting the test as failed, from the child.
+    // Catch2's handlers would report the test as failed, from the child.
     for (const int signal : {SIGSEGV, SIGABRT, SIGFPE, SIGILL, SIGTERM}) std::signal(signal, SIG_DFL);
-    // Catch2's JUnit report leads these into buffers of its own, which are gone when the program flushes them at its end.
+    // Catch2's JUnit reporter redirects these to its own buffers, which no longer exist when the program flushes them
+    // at exit.
     for (std::ostream* stream : {&std::cout, &std::cerr, &std::clog}) stream->rdbuf(nullptr);
     alarm(60);
     int status = 99;

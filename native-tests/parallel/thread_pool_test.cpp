@@ -21,7 +21,7 @@
 namespace attn::test {
 namespace parallel_thread_pool_test {
 
-TEST_CASE("the pool calls each task once, whatever the numbers of tasks, workers and threads", "[threads]") {
+TEST_CASE("the pool calls each task once for any number of tasks, workers and threads", "[threads]") {
   for (const unsigned threads : {1U, 2U, 3U, 4U}) {
     const Threads pool(threads);
     CHECK(num_threads() == threads);
@@ -33,22 +33,22 @@ TEST_CASE("the pool calls each task once, whatever the numbers of tasks, workers
   }
 }
 
-TEST_CASE("the pool works again and again, soon after and long after the run before", "[threads]") {
+TEST_CASE("the pool can be used repeatedly, after short and long pauses", "[threads]") {
   const Threads pool(3);
   int wrong = 0;
   for (int i = 0; i < 2000; ++i) {
     if (calls_of(5, 3) != std::vector<int>(5, 1)) ++wrong;
-    if (i % 200 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));  // threads fall asleep meanwhile
+    if (i % 200 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   CHECK(wrong == 0);
 }
 
-TEST_CASE("two threads of the pool really work at the same time", "[threads]") {
+TEST_CASE("two threads of the pool work at the same time", "[threads]") {
   const Threads pool(2);
   CHECK(two_meet());
 }
 
-TEST_CASE("a run returns when its last task has ended, not when the caller has none left", "[threads]") {
+TEST_CASE("a run returns after its last task has ended, even if the caller has no tasks left", "[threads]") {
   const Threads pool(2);
   for (int i = 0; i < 5; ++i) {
     const auto caller = std::this_thread::get_id();
@@ -67,7 +67,7 @@ TEST_CASE("a run returns when its last task has ended, not when the caller has n
   }
 }
 
-TEST_CASE("no two workers of a run share a number at the same time", "[threads]") {
+TEST_CASE("no two workers of a run have the same number at the same time", "[threads]") {
   const Threads pool(4);
   std::atomic<int> busy[4] = {};
   std::atomic<int> clashes{0};
@@ -79,7 +79,7 @@ TEST_CASE("no two workers of a run share a number at the same time", "[threads]"
   CHECK(clashes.load() == 0);
 }
 
-TEST_CASE("a run inside a task is done by that task's thread alone", "[threads]") {
+TEST_CASE("a run inside a task is computed by that task's thread alone", "[threads]") {
   const Threads pool(3);
   std::atomic<int> inner{0}, elsewhere{0};
   parallel::run(10, 3, [&](std::size_t, unsigned) noexcept {
@@ -94,7 +94,7 @@ TEST_CASE("a run inside a task is done by that task's thread alone", "[threads]"
   CHECK(elsewhere.load() == 0);
 }
 
-TEST_CASE("two user threads may use the pool at once", "[threads]") {
+TEST_CASE("two user threads may use the pool at the same time", "[threads]") {
   const Threads pool(2);
   std::atomic<int> wrong{0};
   const auto user = [&] {
@@ -107,7 +107,7 @@ TEST_CASE("two user threads may use the pool at once", "[threads]") {
   CHECK(wrong.load() == 0);
 }
 
-TEST_CASE("the number of threads may change while another thread works", "[threads]") {
+TEST_CASE("the number of threads may change while another thread computes", "[threads]") {
   std::atomic<bool> done{false};
   std::atomic<int> wrong{0};
   std::thread worker([&] {
@@ -121,7 +121,7 @@ TEST_CASE("the number of threads may change while another thread works", "[threa
   CHECK(wrong.load() == 0);
 }
 
-TEST_CASE("what tasks wrote is there when the run returns, however unevenly they take and the threads come", "[threads]") {
+TEST_CASE("the writes of tasks are visible when the run returns, however uneven the tasks and the threads are", "[threads]") {
   Generator random(11);
   for (const unsigned threads : {2U, 8U}) {  // 8 are more than there are cores
     const Threads pool(threads);
@@ -129,7 +129,7 @@ TEST_CASE("what tasks wrote is there when the run returns, however unevenly they
     for (int i = 0; i < 300; ++i) {
       const auto tasks = static_cast<std::size_t>(2 + random.below(200));
       const std::uint64_t seed = random.next();
-      std::vector<std::size_t> written(tasks, 0);  // no atomics: ThreadSanitizer sees what the run does not order
+      std::vector<std::size_t> written(tasks, 0);  // not atomic, so that ThreadSanitizer finds unordered accesses
       parallel::run(tasks, threads, [&](std::size_t task, unsigned worker) noexcept {
         if (worker != 0 && (seed >> task % 61) % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(seed % 300));
         written[task] += task + 1;
@@ -142,7 +142,7 @@ TEST_CASE("what tasks wrote is there when the run returns, however unevenly they
   }
 }
 
-TEST_CASE("no task is called after its run has returned, also by threads that were woken for it and come late", "[threads]") {
+TEST_CASE("no task is called after its run has returned, even by threads that wake up late", "[threads]") {
   const Threads pool(4);
   std::atomic<int> late{0};
   for (int i = 0; i < 2000; ++i) {
@@ -154,13 +154,12 @@ TEST_CASE("no task is called after its run has returned, also by threads that we
     });
     open->store(false);
     if (calls[0] != 1 || calls[1] != 1) late.fetch_add(1);
-    // Sometimes at once the next run, sometimes long enough after this one for threads to fall asleep.
     if (i % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(i % 200));
   }
   CHECK(late.load() == 0);
 }
 
-TEST_CASE("a hundred thousand small runs of several user threads do each task once, while the number of threads changes", "[threads]") {
+TEST_CASE("many small runs of several user threads call each task once while the number of threads changes", "[threads]") {
   const Threads pool(3);
   constexpr int kUsers = 4, kRuns = 25'000;
   std::atomic<int> wrong{0}, running{kUsers};
@@ -188,14 +187,14 @@ TEST_CASE("a hundred thousand small runs of several user threads do each task on
 template <class F>
 constexpr bool kIsBody = std::is_constructible_v<parallel::TaskRef, const F&>;
 
-TEST_CASE("a body that may throw is none", "[threads]") {
+TEST_CASE("a task must be noexcept", "[threads]") {
   const auto quiet = [](std::size_t, unsigned) noexcept {};
   const auto loud = [](std::size_t, unsigned) {};
   STATIC_CHECK(kIsBody<decltype(quiet)>);
   STATIC_CHECK_FALSE(kIsBody<decltype(loud)>);
 }
 
-TEST_CASE("a task that changes the number of threads is refused, whoever runs it, and may try again outside", "[threads]") {
+TEST_CASE("a task that changes the number of threads is refused in any thread, and may retry outside the run", "[threads]") {
   for (const unsigned threads : {1U, 2U, 3U}) {
     INFO(threads << " threads");
     const Threads pool(threads);
@@ -223,22 +222,22 @@ TEST_CASE("a task that changes the number of threads is refused, whoever runs it
   }
 }
 
-TEST_CASE("threads that have nothing to do use no time of a core", "[threads]") {
+TEST_CASE("idle threads use no processor time", "[threads]") {
   const Threads pool(4);
   CHECK(calls_of(64, 4) == std::vector<int>(64, 1));
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   const std::clock_t before = std::clock();  // of all threads of the process
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   const double used = static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
-  CHECK(used < 0.05);  // one thread that looked all the time would use 0.3 s, even on half a core 0.15
+  CHECK(used < 0.05);  // one spinning thread would use 0.3 s, or 0.15 s on half a core
 }
 
-TEST_CASE("0 threads mean one per core", "[threads]") {
+TEST_CASE("0 threads means one per core", "[threads]") {
   const Threads pool(0);
   CHECK(num_threads() == std::max(1U, std::thread::hardware_concurrency()));
 }
 
-TEST_CASE("workers are as many as the work is worth", "[threads]") {
+TEST_CASE("the number of workers grows with the amount of work", "[threads]") {
   CHECK(parallel::workers_for(100, 1e12) == 1);
   const Threads pool(4);
   CHECK(parallel::workers_for(100, 1e12) == 4);
@@ -259,7 +258,7 @@ TEST_CASE("any number of threads gives the same bits", "[threads]") {
   }
 }
 
-TEST_CASE("two user threads may call the same layer at once and get the same bits", "[threads]") {
+TEST_CASE("two user threads may call the same layer at the same time and get the same bits", "[threads]") {
   const Work work;
   const std::vector<Array> alone = work.run();
   const Threads pool(2);
@@ -291,7 +290,7 @@ TEST_CASE("tasks run in the default floating-point environment, and the caller k
 
 #ifdef ATTN_TESTS_FORK
 
-TEST_CASE("the child of a fork has as many threads as its parent, which work, the same bits, and ends", "[threads]") {
+TEST_CASE("the child of a fork has as many working threads as its parent, computes the same bits, and exits", "[threads]") {
   const Work work;
   const std::vector<Array> alone = work.run();
   for (const unsigned threads : {2U, 4U}) {
@@ -302,7 +301,6 @@ TEST_CASE("the child of a fork has as many threads as its parent, which work, th
     CHECK(status_of_child([&] { return num_threads() == threads && parallel::workers_for(100, 1e12) == threads ? 0 : 1; }) == 0);
     CHECK(status_of_child([&] { return work.run() == alone ? 0 : 1; }) == 0);
     CHECK(status_of_child([] { return two_meet() ? 0 : 1; }) == 0);
-    // Again in its own child, whether it had work before or not.
     CHECK(status_of_child([] { return status_of_child([] { return two_meet() ? 0 : 1; }); }) == 0);
     CHECK(status_of_child([] { return two_meet() ? status_of_child([] { return two_meet() ? 0 : 1; }) : 2; }) == 0);
     CHECK(status_of_child([&] { return set_num_threads(threads), two_meet() ? 0 : 1; }) == 0);
@@ -312,13 +310,12 @@ TEST_CASE("the child of a fork has as many threads as its parent, which work, th
             set_num_threads(2);
             return status_of_child([&] { return set_num_threads(3), work.run() == alone ? 0 : 1; });
           }) == 0);
-    // The parent has what it had.
     CHECK(num_threads() == threads);
     CHECK(work.run() == alone);
   }
 }
 
-TEST_CASE("the child of a fork works also where another thread was in the middle of a run", "[threads]") {
+TEST_CASE("the child of a fork works even if another thread was in the middle of a run", "[threads]") {
   const Threads pool(3);
   for (int i = 0; i < 5; ++i) {
     std::atomic<bool> began{false}, done{false};
@@ -339,7 +336,7 @@ TEST_CASE("the child of a fork works also where another thread was in the middle
   }
 }
 
-TEST_CASE("a program may end while a thread of its works, and inside a task", "[threads]") {
+TEST_CASE("a program may exit while one of its threads computes, and inside a task", "[threads]") {
   const auto work_forever = [] {
     while (true) calls_of(9, 2);
   };

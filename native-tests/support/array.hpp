@@ -11,10 +11,9 @@ namespace attn::test {
 
 inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
 inline constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-/// Distance from 1 to the next float.
 inline constexpr double kEps = 0x1p-23;
 inline constexpr double kSmallestDenormal = 0x1p-149;
-/// exp gives 0 for what is below.
+/// exp returns 0 for smaller results.
 inline constexpr double kSmallestNormal = 0x1p-126;
 
 inline std::size_t size_of(const Shape& dims) {
@@ -23,7 +22,6 @@ inline std::size_t size_of(const Shape& dims) {
   return size;
 }
 
-/// The tests' own tensor: row-major floats and their dims. Knows nothing of the library's tensors, and any rank fits.
 struct Array {
   Shape dims;
   std::vector<float> data;
@@ -35,7 +33,6 @@ struct Array {
   bool operator==(const Array&) const = default;
 };
 
-/// The part of x with index i along the first axis.
 inline Array slice(const Array& x, std::int64_t i) {
   Array part;
   for (std::size_t axis = 1; axis < x.dims.rank(); ++axis) part.dims.push_back(x.dims[axis]);
@@ -44,7 +41,6 @@ inline Array slice(const Array& x, std::int64_t i) {
   return part;
 }
 
-/// Parts of equal dims along a new first axis.
 inline Array stack(const std::vector<Array>& parts) {
   Array all;
   all.dims.push_back(static_cast<std::int64_t>(parts.size()));
@@ -53,7 +49,6 @@ inline Array stack(const std::vector<Array>& parts) {
   return all;
 }
 
-/// x (n,..) with its parts along the first axis in the order given.
 inline Array take(const Array& x, const std::vector<std::int64_t>& order) {
   std::vector<Array> parts;
   for (const std::int64_t i : order) parts.push_back(slice(x, i));
@@ -65,7 +60,6 @@ inline Array reshaped(Array x, const Shape& dims) {
   return x;
 }
 
-/// (m,n) -> (n,m).
 inline Array transposed(const Array& x) {
   Array y({x.dims[1], x.dims[0]});
   const auto m = static_cast<std::size_t>(x.dims[0]), n = static_cast<std::size_t>(x.dims[1]);

@@ -15,10 +15,9 @@ struct MaskInput {
   Array data;
 };
 
-/// One call of scaled_dot_product_attention in plain data: what the library, the reference and a failure message get.
 struct AttentionCase {
   std::uint64_t seed = 0;
-  Array query, key, value;  ///< rank 2, 3 or 4
+  Array query, key, value;
   std::optional<MaskInput> mask, key_padding_mask;
   bool is_causal = false;
   std::optional<float> scale;
@@ -54,7 +53,6 @@ inline std::string describe(const AttentionCase& c) {
   return text.str();
 }
 
-/// Which keys are allowed, as a mask of that kind; an additive one has finite values at the allowed ones.
 inline MaskInput paint(Generator& random, MaskKind kind, const Array& allowed) {
   MaskInput mask{kind, allowed};
   for (float& value : mask.data.data) {
@@ -67,7 +65,6 @@ inline MaskInput paint(Generator& random, MaskKind kind, const Array& allowed) {
   return mask;
 }
 
-/// Keys are allowed with probability 0.6, and now and then a whole row is not.
 inline MaskInput random_mask(Generator& random, MaskKind kind, const Shape& dims) {
   Array allowed(dims);
   const auto width = static_cast<std::size_t>(dims.back(0));

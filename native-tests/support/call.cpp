@@ -5,7 +5,7 @@
 namespace attn::test {
 
 Mask mask_of(const MaskInput& mask) {
-  AnyTensor data = any_of(mask.data);  // the mask keeps what is moved into it
+  AnyTensor data = any_of(mask.data);
   if (mask.kind == MaskKind::additive) return Mask::additive(std::move(data));
   return mask.kind == MaskKind::attend ? Mask::attend(std::move(data)) : Mask::block(std::move(data));
 }
@@ -26,7 +26,6 @@ AttentionOptions options_of(const AttentionCase& c, AttentionOptions asked) {
 Result attention(const AttentionCase& c, const AttentionOptions& asked) {
   const AttentionOptions options = options_of(c, asked);
   return with_rank<2, 4>(c.query.dims.rank(), [&]<std::size_t N>() {
-    // Key and value may be of another rank, which must be an error.
     return with_rank<2, 4>(c.key.dims.rank(), [&]<std::size_t K>() {
       if (c.value.dims.rank() != K) return result_of(scaled_dot_product_attention(view<N>(c.query), view<K>(c.key), any_of(c.value), options));
       return result_of(scaled_dot_product_attention(view<N>(c.query), view<K>(c.key), view<K>(c.value), options));

@@ -9,8 +9,8 @@
 #include "support/array.hpp"
 #include "support/attention_case.hpp"
 
-// The library's public functions called with plain arrays of any rank. They are templates over tensors of fixed rank;
-// three files make them, so that the tests compile quickly.
+// Calls the public functions with arrays of any rank. The functions are templates over tensors of fixed rank,
+// instantiated in three files, so that the tests compile quickly.
 namespace attn::test {
 
 struct Result {
@@ -20,7 +20,6 @@ struct Result {
 };
 
 inline constexpr Trace kWholeTrace = Trace::from_bits((1U << kLayerTraceCount) - 1);
-/// Those that scaled_dot_product_attention has.
 inline constexpr Trace kAttentionTrace{TraceName::q,
                                        TraceName::k,
                                        TraceName::v,
@@ -33,7 +32,6 @@ inline constexpr Trace kAttentionTrace{TraceName::q,
                                        TraceName::output};
 
 Mask mask_of(const MaskInput& mask);
-/// Masks, scale and policy of the case, and what `asked` wants to see.
 AttentionOptions options_of(const AttentionCase& c, AttentionOptions asked = {});
 
 Result attention(const AttentionCase& c, const AttentionOptions& asked = {});
@@ -51,14 +49,13 @@ Result additive_attention(const AttentionCase& c, const AdditiveArrays& params, 
 Result general_attention(const AttentionCase& c, const Array& weight, const AttentionOptions& asked = {});
 
 Array activation(const Array& x, Activation name);
-/// A bias alone goes with a weight of ones, which changes no bit.
+/// A bias without a weight gets a weight of ones, which does not change the bits.
 Array layer_norm(const Array& x, const Array* weight, const Array* bias, float eps = 1e-5F);
 Array rms_norm(const Array& x, const Array* weight, float eps = 0x1p-23F);
 Array sinusoidal_positions(std::int64_t length, std::int64_t width);
 Array apply_rotary(const Array& x, const RotaryOptions& options = {});
 Array alibi_bias(std::int64_t num_heads, std::int64_t length, std::optional<std::int64_t> key_length = {});
 
-/// What an encoder gives; logits where it is a classifier.
 struct EncoderOutput {
   Array output, logits = {};
   std::optional<std::vector<Array>> attentions = {}, hidden_states = {};
@@ -67,7 +64,6 @@ struct EncoderOutput {
 EncoderOutput forward(const TransformerEncoderLayer& layer, const Array& x, const EncoderForwardOptions& options = {});
 EncoderOutput forward(const TransformerEncoder& encoder, const Array& x, const EncoderForwardOptions& options = {});
 EncoderOutput forward(const TransformerClassifier& classifier, const Array& x, const EncoderForwardOptions& options = {});
-/// ids of these dims.
 Array forward(const Embedding& embedding, const std::vector<std::int64_t>& ids, const Shape& dims);
 
 StateDict state_of(const std::map<std::string, Array>& state);

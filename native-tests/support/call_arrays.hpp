@@ -7,10 +7,9 @@
 
 #include "support/call.hpp"
 
-// Arrays as the library's tensors and back. Of the files behind call.hpp.
 namespace attn::test {
 
-/// The array's memory as a tensor of rank N, as users bring memory of their own.
+/// The array's memory as a tensor of rank N, without a copy.
 template <std::size_t N>
 auto view(const Array& x) {
   std::array<std::size_t, N> dims{};
@@ -38,7 +37,6 @@ inline AnyTensor any_of(const Array& x) {
   return tensor;
 }
 
-/// Calls f<N>() for the rank.
 template <std::size_t First, std::size_t Last, class F>
 auto with_rank(std::size_t rank, F f) {
   if constexpr (First < Last)

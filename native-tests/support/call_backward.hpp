@@ -8,30 +8,25 @@
 #include "support/attention_case.hpp"
 #include "support/call.hpp"
 
-// The library's gradients called with plain arrays of any rank, as call.hpp calls the forwards.
 namespace attn::test {
 
-/// Gradients by their names, those of a trace by "trace." and the intermediate's name.
+/// Gradients by name; those of traces are "trace." and the name of the intermediate.
 using Gradients = std::map<std::string, Array>;
 
 Gradients linear_backward(const Array& grad, const Array& x, const Array& weight);
-/// weight may be null.
 Gradients layer_norm_backward(const Array& grad, const Array& x, const Array* weight, float eps = 1e-5F);
 Gradients rms_norm_backward(const Array& grad, const Array& x, const Array* weight, float eps = 0x1p-23F);
 Array softmax_backward(const Array& grad, const Array& y, std::int64_t dim = -1);
 Array activation_backward(const Array& grad, const Array& x, Activation name);
 Array apply_rotary_backward(const Array& grad, const RotaryOptions& options = {});
-/// Of the case, with what `asked` says beside.
 Gradients attention_backward(const Array& grad, const AttentionCase& c, const AttentionOptions& asked = {});
 Gradients additive_attention_backward(const Array& grad, const AttentionCase& c, const AdditiveArrays& params, const AttentionOptions& asked = {});
 Gradients general_attention_backward(const Array& grad, const AttentionCase& c, const Array& weight, const AttentionOptions& asked = {});
-/// Of the forward that the layer kept, those of its parameters too, by "state." and their names.
+/// Gradients of the layer's last forward; those of parameters are "state." and their names.
 Gradients backward(MultiHeadAttention& layer, const Array& grad, Trace trace = {});
-/// As above; a trace's by "trace.", the layer and the name.
 Gradients backward(TransformerEncoderLayer& layer, const Array& grad, const EncoderBackwardOptions& options = {});
 Gradients backward(TransformerEncoder& encoder, const Array& grad, const EncoderBackwardOptions& options = {});
 Gradients backward(TransformerClassifier& classifier, const Array& grad, const EncoderBackwardOptions& options = {});
-/// Those of parameters alone.
 Gradients backward(Embedding& embedding, const Array& grad);
 
 }  // namespace attn::test

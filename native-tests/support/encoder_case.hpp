@@ -13,12 +13,11 @@
 #include "support/random.hpp"
 #include "support/reference.hpp"
 
-// Encoder layers as their definition says, in float64; and the cases that are drawn for them.
 namespace attn::test {
 
 using Arrays = std::map<std::string, Array>;
 
-/// Numbers for every parameter: no bias is zero and no norm one, or a lost one would go unseen.
+/// Random parameters: no bias is zero and no norm one, otherwise a lost one would go unnoticed.
 inline Arrays draw_state(Generator& random, const std::map<std::string, Shape>& shapes) {
   Arrays state;
   for (const auto& [name, dims] : shapes) {
@@ -31,7 +30,6 @@ inline Arrays draw_state(Generator& random, const std::map<std::string, Shape>& 
   return state;
 }
 
-/// Numbers drawn for a new layer, which it then has.
 template <class Layer, class Options>
 Layer drawn_layer(Generator& random, const Options& options) {
   Layer layer(options);
@@ -39,7 +37,6 @@ Layer drawn_layer(Generator& random, const Options& options) {
   return layer;
 }
 
-/// The part of a state below a prefix.
 inline Arrays below(const std::string& prefix, const Arrays& state) {
   Arrays part;
   for (const auto& [name, array] : state)
@@ -47,18 +44,16 @@ inline Arrays below(const std::string& prefix, const Arrays& state) {
   return part;
 }
 
-/// Rows of x, of its first dimension.
 inline Array rows_of(const Array& x, std::int64_t first, std::int64_t count) {
   std::vector<std::int64_t> order;
   for (std::int64_t i = first; i < first + count; ++i) order.push_back(i);
   return take(x, order);
 }
 
-/// One forward of an encoder in plain data.
 struct EncoderCase {
   std::uint64_t seed = 0;
   TransformerEncoderLayerOptions options = {};
-  Array x = {};  ///< (B,L,E)
+  Array x = {};
   std::optional<MaskInput> mask = {}, key_padding_mask = {};
   bool is_causal = false;
   FullyMasked fully_masked = FullyMasked::zero;
@@ -90,13 +85,11 @@ inline EncoderForwardOptions call_of(const EncoderCase& c) {
 constexpr MaskKind kMaskKinds[] = {MaskKind::attend, MaskKind::block, MaskKind::additive};
 constexpr FullyMasked kPolicies[] = {FullyMasked::zero, FullyMasked::nan, FullyMasked::uniform};
 
-/// Every way to write a mask for (B,H,L,S).
 inline std::vector<Shape> mask_dims(std::int64_t B, std::int64_t H, std::int64_t L, std::int64_t S) {
   return {{S},          {L, S},       {1, S},       {B, L, S},    {1, L, S},    {B, 1, S},    {1, 1, S},   {B, H, L, S},
           {1, H, L, S}, {B, 1, L, S}, {B, H, 1, S}, {1, 1, L, S}, {1, H, 1, S}, {B, 1, 1, S}, {1, 1, 1, S}};
 }
 
-/// A case of any options and sizes.
 inline EncoderCase draw_encoder_case(std::uint64_t seed) {
   Generator random(seed);
   EncoderCase c;
@@ -120,9 +113,6 @@ inline EncoderCase draw_encoder_case(std::uint64_t seed) {
   return c;
 }
 
-// ---- the reference
-
-/// layer_norm, or rms_norm, over the last dimension; bias null where there is none.
 inline Estimate reference_norm(const Estimate& x, const Array& weight, const Array* bias, double eps, bool rms) {
   Estimate y(x.dims);
   const std::size_t n = weight.data.size();
@@ -181,14 +171,13 @@ inline Estimate reference_activation(const Estimate& x, Activation name) {
   Estimate y(x.dims);
   for (std::size_t i = 0; i < x.value.size(); ++i) {
     y.value[i] = reference_activation(x.value[i], name);
-    // No slope is above 1.13; a value itself errs by 1e-6 at the most, and by less where nothing is computed.
+    // The slope is at most 1.13; a computed value errs by at most 1e-6.
     const bool exact = name == Activation::relu || name == Activation::identity;
     y.error[i] = 1.13 * x.error[i] + (exact ? 0 : 1e-6);
   }
   return y;
 }
 
-/// Element by element.
 inline Estimate reference_sum(const Estimate& x, const Estimate& y) {
   Estimate sum(x.dims);
   for (std::size_t i = 0; i < x.value.size(); ++i) {
@@ -207,7 +196,7 @@ inline Estimate reference_product(const Estimate& x, const Estimate& y) {
   return product;
 }
 
-/// Everything inside one layer, by the names of the trace; x (B,L,E), masks and policy from the case.
+/// All intermediates of a layer by trace name; x (B,L,E), masks and policy of the case.
 inline std::map<TraceName, Estimate> reference_encoder_layer(const EncoderCase& c, const Estimate& x, const Arrays& state) {
   const TransformerEncoderLayerOptions& o = c.options;
   const auto optional = [&](const std::string& name) { return state.contains(name) ? &state.at(name) : nullptr; };
@@ -257,7 +246,6 @@ inline std::map<TraceName, Estimate> reference_encoder_layer(const EncoderCase& 
   return r;
 }
 
-/// What the layer gives, out of what is inside it.
 inline const Estimate& layer_output(const EncoderCase& c, const std::map<TraceName, Estimate>& inside) {
   return inside.at(c.options.norm_first ? TraceName::ff_residual : TraceName::norm2);
 }

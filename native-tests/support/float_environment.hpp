@@ -9,7 +9,7 @@
 
 namespace attn::test {
 
-/// While it lives, this thread rounds upward and flushes subnormal numbers to zero, as other libraries of a program may have left it.
+/// Makes this thread round upward and flush subnormal numbers to zero during its lifetime, as another library may.
 class ForeignEnvironment {
  public:
   ForeignEnvironment() {
@@ -27,7 +27,6 @@ class ForeignEnvironment {
   ForeignEnvironment(const ForeignEnvironment&) = delete;
   ForeignEnvironment& operator=(const ForeignEnvironment&) = delete;
 
-  /// Whether this thread still does.
   static bool is_in_force() {
     volatile float one = 1, tiny = 1e-30F, least = 1e-40F;
     return one + tiny > 1 && least * one == 0;

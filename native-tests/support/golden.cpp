@@ -32,7 +32,7 @@ GoldenFile read_golden(const std::filesystem::path& path) {
 
 namespace {
 
-/// Inputs too large to store: value i from a seed, as testdata/README.md describes.
+/// Inputs too large to store: value i from a seed, as described in testdata/README.md.
 std::uint32_t hash32(std::uint32_t seed, std::uint32_t i) {
   std::uint32_t h = seed * 0x9E3779B1U + i;
   h = (h ^ h >> 16) * 0x85EBCA6BU;
@@ -95,7 +95,6 @@ template <class T>
 void assign(const nlohmann::json& given, const char* key, std::optional<T>& value) {
   if (given.contains(key)) value = given.at(key).get<T>();
 }
-/// An enumerator by its name.
 template <class E, std::size_t N>
 void assign(const nlohmann::json& given, const char* key, const std::array<std::string_view, N>& names, E& value) {
   if (!given.contains(key)) return;
@@ -238,7 +237,7 @@ std::string GoldenCase::difference(const std::string& what, Array got) const {
   const double tolerance = golden_tolerance(entry_->at("expected").at(what), expected);
   std::ostringstream text;
   text << what << ": ";
-  if (entry_->contains("rows") && entry_->at("rows").contains(what)) {  // large: its dims, some rows and the sum are stored
+  if (entry_->contains("rows") && entry_->at("rows").contains(what)) {
     const nlohmann::json& stored = entry_->at("rows").at(what);
     Shape dims;
     for (const std::int64_t dim : stored.at("dims")) dims.push_back(dim);
@@ -256,7 +255,7 @@ std::string GoldenCase::difference(const std::string& what, Array got) const {
     got.dims = {static_cast<std::int64_t>(got.data.size()) / width, width};
     got = take(got, stored.at("rows").get<std::vector<std::int64_t>>());
   }
-  // Averaged weights keep a dimension of 1 for the heads; torch drops it.
+  // Averaged weights keep a head dimension of 1, which torch drops.
   if (what == "weights" && option("averageWeights", false) && got.data.size() == expected.data.size()) got.dims = expected.dims;
   const IsCloseTo matcher = is_within(tolerance, expected);
   if (matcher.match(got)) return {};

@@ -15,10 +15,10 @@
 
 namespace attn::test {
 
-/// Bits of a float, the same for every NaN: engines differ in the sign and payload of the NaNs they make.
+/// Bits of a float, equal for all NaNs: engines differ in the sign and payload of NaNs.
 inline std::uint32_t canonical_bits(float x) { return std::isnan(x) ? 0x7fc00000 : std::bit_cast<std::uint32_t>(x); }
 
-/// What every matcher of arrays does: dims first, then the first entry that is wrong.
+/// Common to all matchers of arrays: compares dims, then reports the first wrong entry.
 class ArrayMatcher : public Catch::Matchers::MatcherBase<Array> {
  public:
   std::string describe() const override { return finding_; }
@@ -50,7 +50,6 @@ class ArrayMatcher : public Catch::Matchers::MatcherBase<Array> {
   mutable std::string finding_ = "matches";
 };
 
-/// Within the error of the estimate; NaN and infinities in the same places.
 class IsCloseTo : public ArrayMatcher {
  public:
   explicit IsCloseTo(Estimate expected) : expected_(std::move(expected)) {}
@@ -72,14 +71,12 @@ class IsCloseTo : public ArrayMatcher {
   Estimate expected_;
 };
 
-/// Every entry within one tolerance.
 inline IsCloseTo is_within(double tolerance, const Array& expected) {
   Estimate estimate(expected);
   estimate.error.assign(estimate.error.size(), tolerance);
   return IsCloseTo(estimate);
 }
 
-/// The same bits, NaNs of any kind being equal.
 class HasBitsOf : public ArrayMatcher {
  public:
   explicit HasBitsOf(Array expected) : expected_(std::move(expected)) {}
@@ -99,11 +96,10 @@ class HasBitsOf : public ArrayMatcher {
   Array expected_;
 };
 
-/// An error that must come: its code, the facts of its detail and words of its message.
 struct ExpectedError {
   ErrorCode code;
   std::string op, argument;
-  std::vector<std::string> words;  ///< each must be in the message
+  std::vector<std::string> words;
 };
 
 template <class F>

@@ -1,5 +1,6 @@
-// What ATTN_PRECOMPILE precompiles: others' headers alone. GCC knows a file that a precompiled header took in by `#pragma once` by
-// its size and digest, and now and then takes it in again ("redefinition of class"); these have guards that are macros.
+// Headers for ATTN_PRECOMPILE: only third-party ones. GCC recognises files with `#pragma once` in a precompiled
+// header by size and digest, and sometimes includes them again ("redefinition of class"); these headers have macro
+// guards.
 #ifndef ATTN_TESTS_PRECOMPILED
 #define ATTN_TESTS_PRECOMPILED
 

@@ -8,8 +8,8 @@
 
 namespace attn::test {
 
-/// SplitMix64 (Steele et al. 2014). Our own, because the distributions of <random> differ between standard libraries:
-/// a seed in a failure message must give the same numbers everywhere.
+/// SplitMix64 (Steele et al. 2014). The distributions of <random> differ between standard libraries, but a seed in a
+/// failure message must give the same numbers everywhere.
 class Generator {
  public:
   explicit Generator(std::uint64_t seed) : state_(seed) {}
@@ -23,14 +23,12 @@ class Generator {
   /// [0, 1), with 24 bits: exact in a float.
   float unit() { return static_cast<float>(next() >> 40) * 0x1p-24F; }
   float uniform(float low, float high) { return low + (high - low) * unit(); }
-  /// Close to N(0, 1): the sum of twelve uniforms, by additions alone.
   float normal() {
     float sum = -6;
     for (int i = 0; i < 12; ++i) sum += unit();
     return sum;
   }
   bool coin(double p) { return unit() < p; }
-  /// 0 .. n - 1.
   std::int64_t below(std::int64_t n) { return static_cast<std::int64_t>(next() % static_cast<std::uint64_t>(n)); }
   template <class T>
   const T& pick(const std::vector<T>& from) {

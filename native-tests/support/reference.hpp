@@ -12,8 +12,8 @@
 #include "support/array.hpp"
 #include "support/attention_case.hpp"
 
-// Attention as its definition says, in float64 and without a thought of speed. Each value carries how far a float32
-// computation of it may be away, derived from the sizes: a sum of K terms errs by at most √K · eps · Σ|terms|.
+// Attention by definition in float64. Each value has a bound for the error of a float32 computation, derived from the
+// sizes: a sum of K terms errs by at most √K · eps · Σ|terms|.
 namespace attn::test {
 
 struct Estimate {
@@ -22,7 +22,6 @@ struct Estimate {
 
   Estimate() = default;
   explicit Estimate(const Shape& shape) : dims(shape), value(size_of(shape)), error(size_of(shape)) {}
-  /// Inputs are exact.
   explicit Estimate(const Array& x) : dims(x.dims), value(x.data.begin(), x.data.end()), error(x.data.size(), 0.0) {}
 };
 
@@ -31,7 +30,6 @@ inline Estimate reshaped(Estimate x, const Shape& dims) {
   return x;
 }
 
-/// Σ aₖ bₖ with its error.
 class Sum {
  public:
   void add(double a, double a_error, double b, double b_error) {
@@ -41,7 +39,7 @@ class Sum {
     ++terms_;
   }
   double value() const { return value_; }
-  /// One more rounding than additions, for a factor applied to the sum.
+  /// One more rounding than additions, for a factor of the sum.
   double error() const { return std::sqrt(terms_ + 1.0) * kEps * magnitude_ + inherited_ + (terms_ + 1.0) * kSmallestDenormal; }
 
  private:
@@ -49,7 +47,6 @@ class Sum {
   int terms_ = 0;
 };
 
-/// x (rows,in), weight (out,in), bias (out) or null -> (rows,out).
 inline Estimate reference_linear(const Estimate& x, const Array& weight, const Array* bias) {
   const auto out = static_cast<std::size_t>(weight.dims[0]), in = static_cast<std::size_t>(weight.dims[1]);
   Shape dims = x.dims;
@@ -66,7 +63,6 @@ inline Estimate reference_linear(const Estimate& x, const Array& weight, const A
   return y;
 }
 
-/// x (n) with errors -> softmax; entries with allowed[i] = false give 0.
 inline void reference_softmax(const double* x, const double* x_error, const std::vector<bool>& allowed, double* y, double* y_error) {
   const std::size_t n = allowed.size();
   double most = -kInfinity, most_error = 0, count = 0;
@@ -82,12 +78,12 @@ inline void reference_softmax(const double* x, const double* x_error, const std:
     y[i] = allowed[i] ? std::exp(x[i] - most) : 0;
     sum += y[i];
     if (!allowed[i] || !(y[i] > 0)) continue;
-    // The difference to the largest is rounded once; exp itself errs by 1 ulp.
+    // The difference to the maximum is rounded once; exp errs by 1 ulp.
     relative[i] = std::expm1(x_error[i] + most_error + std::abs(x[i] - most) * kEps / 2) + kEps;
     relative_of_sum += y[i] * relative[i];
   }
   for (std::size_t i = 0; i < n; ++i) {
-    // A term that may be below the least normal number may be 0.
+    // A term that may be below the smallest normal number may be 0.
     const double flushed = y[i] * (1 - relative[i]) < kSmallestNormal ? y[i] / sum : 0;
     y[i] = allowed[i] ? y[i] / sum : 0;
     const double error = y[i] * (relative[i] + relative_of_sum / sum + (std::sqrt(count) + 1) * kEps) + flushed + 2 * kSmallestDenormal;
@@ -101,7 +97,8 @@ struct ReferenceAttention {
   Estimate context;                         // (B,H,L,Dv)
 };
 
-/// Element of a mask of dims (S), (L,S), (B,L,S) or (B,H,L,S), B, H and L possibly 1; a key padding mask is (B,S).
+/// Element of a mask of dims (S), (L,S), (B,L,S) or (B,H,L,S), where B, H and L may be 1; a key padding mask is
+/// (B,S).
 inline float mask_at(const MaskInput& mask, bool padding, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
   const Shape& dims = mask.data.dims;
   std::vector<std::int64_t> index;
@@ -120,7 +117,7 @@ inline float mask_at(const MaskInput& mask, bool padding, std::int64_t b, std::i
   return mask.data.data[static_cast<std::size_t>(at)];
 }
 
-/// Everything after the scores (B,H,L,S), which are scaled already; v (B,Hkv,S,Dv), masks and policy from the case.
+/// Computes everything after the scaled scores (B,H,L,S); v (B,Hkv,S,Dv), masks and policy of the case.
 inline ReferenceAttention reference_attention_of_scores(const Estimate& scores, const Estimate& v, const AttentionCase& c) {
   const std::int64_t B = scores.dims[0], H = scores.dims[1], L = scores.dims[2], S = scores.dims[3], Hkv = v.dims[1], Dv = v.dims[3];
   ReferenceAttention r{scores, Estimate({B, H, L, S}), Estimate({B, H, L, S}), Estimate({B, H, L, S, Dv}), Estimate({B, H, L, Dv})};
@@ -134,7 +131,7 @@ inline ReferenceAttention reference_attention_of_scores(const Estimate& scores, 
         bool any = false;
         for (std::int64_t j = 0; j < S; ++j) {
           const auto s = at + static_cast<std::size_t>(j);
-          const std::int64_t distance = j - i - c.query_offset;  // of a key and its query
+          const std::int64_t distance = j - i - c.query_offset;
           bool open = !(c.is_causal && distance > 0) && !(c.window.left >= 0 && -distance > c.window.left) &&
                       !(c.window.right >= 0 && distance > c.window.right);
           double added = 0;
@@ -172,7 +169,7 @@ inline ReferenceAttention reference_attention_of_scores(const Estimate& scores, 
           for (std::size_t d = 0; d < sums.size(); ++d) {
             const std::size_t term = (at + j) * sums.size() + d, from = (static_cast<std::size_t>(kv * S) + j) * sums.size() + d;
             if (nan) r.weighted_values.value[term] = kNaN;
-            if (!allowed[j]) continue;  // skipped, whatever it holds
+            if (!allowed[j]) continue;
             const double w = r.weights.value[at + j], w_error = r.weights.error[at + j];
             r.weighted_values.value[term] = w * v.value[from];
             r.weighted_values.error[term] =
@@ -188,7 +185,7 @@ inline ReferenceAttention reference_attention_of_scores(const Estimate& scores, 
   return r;
 }
 
-/// q (B,H,L,D), k (B,Hkv,S,D), v (B,Hkv,S,Dv); masks, scale and policy from the case.
+/// q (B,H,L,D), k (B,Hkv,S,D), v (B,Hkv,S,Dv); masks, scale and policy of the case.
 inline ReferenceAttention reference_attention(const Estimate& q, const Estimate& k, const Estimate& v, const AttentionCase& c) {
   const std::int64_t B = q.dims[0], H = q.dims[1], L = q.dims[2], D = q.dims[3], Hkv = k.dims[1], S = k.dims[2];
   const double scale = c.scale ? *c.scale : 1 / std::sqrt(static_cast<double>(D));
@@ -207,7 +204,8 @@ inline ReferenceAttention reference_attention(const Estimate& q, const Estimate&
           scores.value[s] = dot.value() * scale;
           scores.error[s] = dot.error() * std::abs(scale) + kSmallestDenormal;
           if (c.softcap == 0) continue;
-          // Its slope is at most 1; the quotient, tanh (1.4 ulp) and the product round once more each, the inverse of the cap too.
+          // The slope is at most 1; the quotient, tanh (1.4 ulp), the product and the inverse of the cap round once
+          // more each.
           const double cap = static_cast<double>(c.softcap), capped = cap * std::tanh(scores.value[s] / cap);
           scores.error[s] += kEps * (2 * std::abs(scores.value[s]) + 3 * std::abs(capped)) + kSmallestDenormal;
           scores.value[s] = capped;
@@ -215,13 +213,11 @@ inline ReferenceAttention reference_attention(const Estimate& q, const Estimate&
   return reference_attention_of_scores(scores, v, c);
 }
 
-/// An input of rank 2, 3 or 4 as (B,H,rows,width).
 inline Estimate with_heads(const Array& x) {
   const std::size_t rank = x.dims.rank();
   return reshaped(Estimate(x), {rank >= 3 ? x.dims[0] : 1, rank == 4 ? x.dims[1] : 1, x.dims.back(1), x.dims.back(0)});
 }
 
-/// Without the dimensions that inputs of that rank lack.
 inline ReferenceAttention without_heads(ReferenceAttention r, std::size_t rank) {
   for (Estimate* x : {&r.scores, &r.masked_scores, &r.weights, &r.weighted_values, &r.context}) {
     Shape dims;
@@ -232,12 +228,10 @@ inline ReferenceAttention without_heads(ReferenceAttention r, std::size_t rank) 
   return r;
 }
 
-/// The same from the inputs of the case, of rank 2, 3 or 4; results lack the dimensions that the inputs lack.
 inline ReferenceAttention reference_attention(const AttentionCase& c) {
   return without_heads(reference_attention(with_heads(c.query), with_heads(c.key), with_heads(c.value), c), c.query.dims.rank());
 }
 
-/// (B,H,L,S) -> (B,1,L,S).
 inline Estimate mean_of_heads(const Estimate& weights) {
   const Shape& dims = weights.dims;
   Estimate mean({dims[0], 1, dims[2], dims[3]});
@@ -252,10 +246,10 @@ inline Estimate mean_of_heads(const Estimate& weights) {
   return mean;
 }
 
-/// Weights of a multi-head attention, one matrix a projection; empty biases mean none, an empty out no output projection.
+/// Weights of a multi-head attention, one matrix per projection; empty biases: none; empty out: no output projection.
 struct ReferenceWeights {
-  Array query, key, value, out;                      // (E,E), (E,kdim), (E,vdim), (E,E)
-  Array query_bias, key_bias, value_bias, out_bias;  // (E)
+  Array query, key, value, out;
+  Array query_bias, key_bias, value_bias, out_bias;
 };
 
 struct ReferenceMultiHeadAttention {
@@ -265,7 +259,6 @@ struct ReferenceMultiHeadAttention {
   Estimate merged, output;  // (B,L,E)
 };
 
-/// (B,rows,H·D) -> (B,H,rows,D)
 inline Estimate split_heads(const Estimate& x, std::int64_t H) {
   const std::int64_t B = x.dims[0], rows = x.dims[1], D = x.dims[2] / H;
   Estimate y({B, H, rows, D});
@@ -281,7 +274,6 @@ inline Estimate split_heads(const Estimate& x, std::int64_t H) {
   return y;
 }
 
-/// (B,H,rows,D) -> (B,rows,H·D)
 inline Estimate merge_heads(const Estimate& x) {
   const std::int64_t B = x.dims[0], H = x.dims[1], rows = x.dims[2], D = x.dims[3];
   Estimate y({B, rows, H * D});
@@ -297,7 +289,7 @@ inline Estimate merge_heads(const Estimate& x) {
   return y;
 }
 
-/// query (B,L,E), key (B,S,kdim), value (B,S,vdim); masks, scale and policy from the case.
+/// query (B,L,E), key (B,S,kdim), value (B,S,vdim); masks, scale and policy of the case.
 inline ReferenceMultiHeadAttention reference_multi_head_attention(const Estimate& query, const Estimate& key, const Estimate& value,
                                                                   const AttentionCase& c, std::int64_t num_heads, const ReferenceWeights& w) {
   const auto bias = [](const Array& b) { return b.data.empty() ? nullptr : &b; };
@@ -314,7 +306,6 @@ inline ReferenceMultiHeadAttention reference_multi_head_attention(const Estimate
   return r;
 }
 
-/// The same of the inputs of the case.
 inline ReferenceMultiHeadAttention reference_multi_head_attention(const AttentionCase& c, std::int64_t num_heads, const ReferenceWeights& w) {
   return reference_multi_head_attention(Estimate(c.query), Estimate(c.key), Estimate(c.value), c, num_heads, w);
 }

@@ -8,15 +8,14 @@
 
 #include "attn/kernels/kernels.hpp"
 
-// Products of int8 by their definition, in integers and single operations of float32.
+// int8 products by definition, in integers and single float32 operations.
 namespace attn::test {
 
 struct QuantizedRow {
-  std::vector<std::int32_t> q;  // q - z
+  std::vector<std::int32_t> q;
   float scale;
 };
 
-/// As the definition says it. Each step is one operation of float32.
 inline QuantizedRow defined_row(const std::vector<float>& x) {
   QuantizedRow row{std::vector<std::int32_t>(x.size()), 0};
   float low = 0, high = 0;

@@ -7,7 +7,6 @@
 
 namespace attn::test {
 
-/// The tests' arrays as the library's tensors and back, N the rank of the array.
 template <std::size_t N>
 Tensor<N> tensor_of(const Array& x) {
   Tensor<N> tensor = detail::empty<N>(x.dims);

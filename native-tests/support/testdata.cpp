@@ -2,7 +2,7 @@
 
 namespace attn::test {
 
-// Here alone, so that what else is compiled does not depend on where the clone is.
+// Only this file contains the path, so that the other objects do not depend on the location of the clone.
 std::filesystem::path testdata(const std::string& name) { return std::filesystem::path(ATTN_TESTDATA) / name; }
 
 }  // namespace attn::test

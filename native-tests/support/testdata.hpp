@@ -5,7 +5,6 @@
 
 namespace attn::test {
 
-/// A file of the folder testdata/.
 std::filesystem::path testdata(const std::string& name);
 
 }  // namespace attn::test

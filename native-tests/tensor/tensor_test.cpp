@@ -19,13 +19,12 @@ namespace tensor_tensor_test {
 
 constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 63;
 
-/// Sets the memory limit for as long as it lives.
 struct Limit {
   explicit Limit(std::uint64_t bytes) { set_memory_limit(bytes); }
   ~Limit() { set_memory_limit(kNoLimit); }
 };
 
-TEST_CASE("a shape says its dimensions", "[tensor]") {
+TEST_CASE("a shape is printed as its dimensions", "[tensor]") {
   Shape shape{2, 8, 384};
   CHECK(shape.rank() == 3);
   CHECK(shape.back(0) == 384);
@@ -39,7 +38,7 @@ TEST_CASE("a shape says its dimensions", "[tensor]") {
   CHECK(std::vector<std::int64_t>(shape.begin(), shape.end()) == std::vector<std::int64_t>{2, 9, 384});
 }
 
-TEST_CASE("an error keeps the start and the end of what is long, in whole characters", "[tensor]") {
+TEST_CASE("an error shortens a long value to its start and end, in whole characters", "[tensor]") {
   std::string name;
   for (int i = 0; i < 1'000'000; ++i) name += "é";
   ErrorDetail detail;
@@ -68,7 +67,7 @@ TEST_CASE("an error keeps the start and the end of what is long, in whole charac
   CHECK(brief.what() == std::string("op: x is 3, expected 4"));
 }
 
-TEST_CASE("a number of elements is computed in 64 bits and refused where bytes cannot be addressed", "[tensor]") {
+TEST_CASE("a number of elements is computed in 64 bits and refused if its bytes are not addressable", "[tensor]") {
   CHECK(checked_size({}, "op", "x") == 1);
   CHECK(checked_size({2, 3, 4}, "op", "x") == 24);
   CHECK(checked_size({0x7fffffff, 0x3fffffff}, "op", "x") == std::int64_t{0x7fffffff} * 0x3fffffff);
@@ -82,13 +81,13 @@ TEST_CASE("a number of elements is computed in 64 bits and refused where bytes c
               [] { checked_size({0x7fffffff, 0x7fffffff, 0x7fffffff, 0x7fffffff, 0x7fffffff, 0x7fffffff, 0x7fffffff, 0x7fffffff}, "op", "x"); });
 }
 
-TEST_CASE("a zero among the dimensions makes a tensor empty however large the others are", "[tensor]") {
+TEST_CASE("a dimension of zero makes a tensor empty, however large the others are", "[tensor]") {
   CHECK(checked_size({0}, "op", "x") == 0);
   CHECK(checked_size({0x7fffffff, 0x7fffffff, 0x7fffffff, 0}, "op", "x") == 0);
   CHECK(checked_size({0, 0x7fffffff, 0x7fffffff, 0x7fffffff}, "op", "x") == 0);
 }
 
-TEST_CASE("a memory estimate adds up and compares once", "[tensor]") {
+TEST_CASE("a memory estimate is the sum of its parts, compared once with the limit", "[tensor]") {
   const Limit limit(1000);
   MemoryEstimate fits("op");
   fits.add("a", {10, 10});
@@ -98,13 +97,13 @@ TEST_CASE("a memory estimate adds up and compares once", "[tensor]") {
   check_error({ErrorCode::memory, "op", "the result with its work space", {"1004 bytes", "at most 1000 bytes"}}, [&] { fits.check(); });
 }
 
-TEST_CASE("a memory estimate past 64 bits is refused", "[tensor]") {
+TEST_CASE("a memory estimate above 64 bits is refused", "[tensor]") {
   MemoryEstimate huge("op");
   for (int i = 0; i < 40; ++i) huge.add("x", {std::int64_t{1} << 60});
   check_error({ErrorCode::memory, "op", "", {}}, [&] { huge.check(); });
 }
 
-TEST_CASE("a call over the memory limit is refused beforehand and a small one still works", "[tensor]") {
+TEST_CASE("a call over the memory limit is refused in advance, and a small one still works", "[tensor]") {
   AttentionCase large;
   large.query = Array({64, 8}), large.key = Array({64, 8}), large.value = Array({64, 8});
   AttentionCase small;
@@ -125,8 +124,7 @@ TEST_CASE("a call over the memory limit is refused beforehand and a small one st
   CHECK(softmax(Array({64, 64})).data[0] == 1.0F / 64);
 }
 
-TEST_CASE("the scores of long sequences count against the limit though they are never all in memory at once", "[tensor]") {
-  // Shapes alone decide, so no memory is needed to ask.
+TEST_CASE("the scores of long sequences count against the limit, though they are never in memory as a whole", "[tensor]") {
   const TensorView q{nullptr, {1, 1, 0x7fffffff, 64}};
   check_error({ErrorCode::memory, "scaled_dot_product_attention", "", {}},
               [&] { detail::plan_scaled_dot_product_attention(q, q, q, {.need_weights = true}); });
@@ -149,7 +147,7 @@ TEST_CASE("tensors of more than eight dimensions are an error, not an overflow",
   CHECK_THROWS_AS(Mask::additive(AnyTensor(deep)), Error);
 }
 
-TEST_CASE("an error has a code, a message and the facts", "[tensor]") {
+TEST_CASE("an error has a code, a message and details", "[tensor]") {
   const ExpectedError expected{ErrorCode::shape, "linear", "x", {"linear: x has shape (2,8,256), expected (..,384)"}};
   check_error(expected, [] { detail::fail(ErrorCode::shape, "linear", "x", {"(..,384)"}, {"(2,8,256)"}); });
   try {
@@ -178,7 +176,7 @@ TEST_CASE("a remedy is its own sentence at the end of an error's message and the
   CHECK(Error(ErrorCode::argument, "load: path is a file").help().empty());
 }
 
-TEST_CASE("error names and trace names are distinct and in their order", "[tensor]") {
+TEST_CASE("error names and trace names are distinct and in order", "[tensor]") {
   CHECK(std::set(kErrorCodeNames.begin(), kErrorCodeNames.end()).size() == kErrorCodeNames.size());
   CHECK(to_string(ErrorCode::argument) == "ARGUMENT");
   CHECK(to_string(ErrorCode::out_of_range) == "OUT_OF_RANGE");

@@ -19,8 +19,7 @@
 #include <xtensor/xview.hpp>
 #endif
 
-// What users pass that is no container: parts of their tensors, by xtensor's views, and expressions. Each public function gives what it
-// gives of a copy.
+// Views and expressions of xtensor as arguments: each public function gives the same results as for a copy.
 namespace attn::test {
 namespace tensor_views_test {
 
@@ -71,14 +70,13 @@ void check_as_copied(const X& x, const W& w, const V& v) {
   }
 }
 
-/// (4,kWidth,kWidth), all numbers different.
 Tensor<3> block() {
   Tensor<3> values(std::array<std::size_t, 3>{4, kWidth, kWidth});
   for (std::size_t i = 0; i < values.size(); ++i) values.data()[i] = std::sin(static_cast<float>(i));
   return values;
 }
 
-TEST_CASE("a view that is a block of its tensor counts from where it begins, in every function", "[tensor]") {
+TEST_CASE("a contiguous view starts at its own first element, in every function", "[tensor]") {
   using namespace xt;
   const Tensor<3> b = block();
   const Tensor<2> m = view(b, 1);
@@ -92,7 +90,7 @@ TEST_CASE("a view that is a block of its tensor counts from where it begins, in 
     const auto part = view(b, range(1, 4));
     check_as_copied(view(part, 2, range(2, 5)), view(part, 1), view(part, 0, 4));
   }
-  SECTION("a view of memory of one's own") {
+  SECTION("a view of raw memory") {
     const auto adapted = adapt(b.data() + kWidth, 2 * kWidth * kWidth, no_ownership(), std::array<std::size_t, 3>{2, kWidth, kWidth});
     check_as_copied(view(adapted, 1), view(adapted, 0), view(adapted, 1, 2));
   }
@@ -105,10 +103,10 @@ TEST_CASE("a view that is a block of its tensor counts from where it begins, in 
     const auto strided = strided_view(b, {2, ellipsis()});
     CHECK(scaled_dot_product_attention(m, strided, strided).output == scaled_dot_product_attention(m, Tensor<2>(strided), Tensor<2>(strided)).output);
   }
-  SECTION("nothing") { CHECK(softmax(view(m, range(2, 2))).size() == 0); }
+  SECTION("an empty view") { CHECK(softmax(view(m, range(2, 2))).size() == 0); }
 }
 
-TEST_CASE("views with gaps, other layouts and expressions give what their copies give, in every function", "[tensor]") {
+TEST_CASE("views with gaps, other layouts and expressions give the results of their copies, in every function", "[tensor]") {
   using namespace xt;
   const Tensor<3> b = block();
   const Tensor<2> w = view(b, 1);
@@ -130,7 +128,7 @@ TEST_CASE("views with gaps, other layouts and expressions give what their copies
   SECTION("an expression") { check_as_copied(w + 2.0F * w, 1.0F - w, v * v); }
 }
 
-TEST_CASE("batches whose rows lie apart are taken as they are", "[tensor]") {
+TEST_CASE("batches with gaps between rows are not copied", "[tensor]") {
   using namespace xt;
   Tensor<3> wide(std::array<std::size_t, 3>{3, 7, 2 * kWidth});
   for (std::size_t i = 0; i < wide.size(); ++i) wide.data()[i] = std::cos(static_cast<float>(i));
@@ -152,7 +150,6 @@ TEST_CASE("batches whose rows lie apart are taken as they are", "[tensor]") {
   };
   check(x);
   check(later);
-  // Heads inside of rows, as a projection leaves them: (B,L,H·D) as (B,H,L,D).
   const auto heads = transpose(reshape_view(wide, std::array<std::size_t, 4>{3, 7, 4, 3}), {0, 2, 1, 3});
   const Tensor<4> copy = heads;
   CHECK(scaled_dot_product_attention(heads, heads, heads, {.trace = Trace::all()}).output == scaled_dot_product_attention(copy, copy, copy).output);
@@ -169,7 +166,6 @@ TEST_CASE("whole states, rows and tables may be views of memory", "[tensor]") {
   const Tensor<3> expected = layer.forward(adapted).output;
   CHECK(output == std::vector<float>(expected.begin(), expected.end()));
 
-  // Every second row of a larger table, and every second column.
   const std::vector<float> table = Generator(4).normal({6, 8}).data;
   Embedding rows({.num_embeddings = 3, .embedding_dim = 8}), columns({.num_embeddings = 3, .embedding_dim = 4});
   const StateView strided{{"weight", TensorView(table.data(), {3, 8}, {16, 1})}};
@@ -182,7 +178,7 @@ TEST_CASE("whole states, rows and tables may be views of memory", "[tensor]") {
   CHECK_THROWS_AS(columns.load_state_dict(strided), Error);
 }
 
-TEST_CASE("masks, ids and states are copied, from views of any kind", "[tensor]") {
+TEST_CASE("masks, ids and states are copied from any kind of view", "[tensor]") {
   using namespace xt;
   const Tensor<3> b = block();
   const Tensor<2> x = view(b, 1);

@@ -1,4 +1,3 @@
-// Optimisers beside torch's, what they keep, what they refuse; gradients that are clipped.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
@@ -23,7 +22,6 @@ using Arrays = std::map<std::string, Array>;
 
 TensorView view_of(const Array& x) { return {x.data.data(), x.dims}; }
 
-/// An optimiser of golden options.
 std::unique_ptr<Optimizer> optimizer_of(const GoldenCase& golden, std::vector<ModuleRef> modules) {
   std::vector<ParameterGroup> groups;
   for (const nlohmann::json& given : golden.option("groups", nlohmann::json::array())) {
@@ -56,7 +54,6 @@ std::unique_ptr<Optimizer> optimizer_of(const GoldenCase& golden, std::vector<Mo
   return std::make_unique<AdamW>(std::move(modules), options(AdamWOptions{}));
 }
 
-/// The two modules of the golden cases.
 struct Modules {
   MultiHeadAttention attention{{.embed_dim = 4, .num_heads = 2}};
   Embedding embedding{{.num_embeddings = 3, .embedding_dim = 4}};
@@ -106,7 +103,6 @@ void check_same(const Arrays& got, const Arrays& expected) {
   }
 }
 
-/// Of each class with options that use all it has.
 struct Kind {
   const char* name;
   std::function<std::unique_ptr<Optimizer>(std::vector<ModuleRef>)> make;
@@ -122,7 +118,7 @@ const std::vector<Kind> kKinds{
      }},
     {"AdamW", [](std::vector<ModuleRef> modules) { return std::make_unique<AdamW>(std::move(modules), AdamWOptions{.learning_rate = 0.01}); }}};
 
-TEST_CASE("100 steps of an optimiser end where torch's end", "[train][optimizers][goldens]") {
+TEST_CASE("100 steps of an optimiser agree with torch", "[train][optimizers][goldens]") {
   const GoldenFile file = read_golden(testdata("optimizers.safetensors"));
   const nlohmann::json cases = nlohmann::json::parse(file.metadata.at("cases").get<std::string>());
   std::map<std::string, int> counts;
@@ -166,7 +162,7 @@ TEST_CASE("100 steps of an optimiser end where torch's end", "[train][optimizers
     for (const auto& [name, array] : results) {
       INFO(name);
       CHECK(golden.difference(name, array) == "");
-      // torch's own float32, which fuses some operations: 1e-6 of the largest number.
+      // torch computes in float32 and fuses some operations: 1e-6 of the largest number.
       double largest = 0, distance = 0;
       for (const float value : array.data) {
         const double expected = torch.data.at(at++);
@@ -180,7 +176,7 @@ TEST_CASE("100 steps of an optimiser end where torch's end", "[train][optimizers
   CHECK(counts == std::map<std::string, int>{{"SGD", 7}, {"Adam", 10}, {"AdamW", 10}});
 }
 
-TEST_CASE("an optimiser's state goes into another one, which goes on bit for bit", "[train][optimizers][state]") {
+TEST_CASE("an optimiser's state can be loaded into another one, which continues bit for bit", "[train][optimizers][state]") {
   for (const Kind& kind : kKinds) {
     INFO(kind.name);
     Generator random(5);
@@ -189,7 +185,7 @@ TEST_CASE("an optimiser's state goes into another one, which goes on bit for bit
     CHECK(optimizer->state_dict().empty());
     std::vector<Arrays> gradients;
     for (int i = 0; i < 6; ++i) gradients.push_back(random_gradients(random, modules.state()));
-    for (Arrays& each : gradients) each.erase("0.out_proj.bias");  // never takes a step
+    for (Arrays& each : gradients) each.erase("0.out_proj.bias");
     const auto run = [&](Modules& of, Optimizer& by, std::size_t from, std::size_t to) {
       for (std::size_t i = from; i < to; ++i) {
         by.zero_grad();
@@ -210,7 +206,6 @@ TEST_CASE("an optimiser's state goes into another one, which goes on bit for bit
     run(others, *other, 3, 6);
     check_same(others.state(), modules.state());
     check_same(arrays_of(other->state_dict()), arrays_of(optimizer->state_dict()));
-    // One that begins anew goes elsewhere.
     Modules third;
     third.load(others.state());
     const auto fresh = kind.make(third.refs());
@@ -250,9 +245,8 @@ TEST_CASE("an optimiser's state that does not fit changes nothing", "[train][opt
             [&](Arrays& state) { state["1.weight.step"] = Array(Shape{}, step); });
 }
 
-TEST_CASE("a step has the same bits with any number of threads, and whether weights are packed or not", "[train][optimizers][threads]") {
+TEST_CASE("a step has the same bits with any number of threads, with packed and unpacked weights", "[train][optimizers][threads]") {
   const unsigned before = num_threads();
-  // Rows of the packed weights end in the middle of a panel; one of them makes several tasks.
   const TransformerEncoderLayerOptions options{.d_model = 76, .nhead = 2, .dim_feedforward = 301, .norm_first = true, .gated = true};
   for (const Kind& kind : kKinds) {
     INFO(kind.name);
@@ -261,7 +255,7 @@ TEST_CASE("a step has the same bits with any number of threads, and whether weig
       set_num_threads(threads);
       TransformerEncoderLayer layer(options);
       const Arrays start = arrays_of(layer.state_dict());
-      Embedding table({.num_embeddings = 301, .embedding_dim = 76});  // the same numbers as linear1.weight, not packed
+      Embedding table({.num_embeddings = 301, .embedding_dim = 76});
       table.load_state_dict(state_of({{"weight", start.at("linear1.weight")}}));
       const auto optimizer = kind.make({layer, table});
       Generator random(7);
@@ -285,8 +279,8 @@ TEST_CASE("a step has the same bits with any number of threads, and whether weig
   set_num_threads(before);
 }
 
-TEST_CASE("a step is complete where the executor throws in the middle of it", "[train][optimizers][threads]") {
-  /// Throws after a part of the tasks has been done, in a thread of its own, or before any.
+TEST_CASE("a step is complete even if the executor throws during it", "[train][optimizers][threads]") {
+  /// Throws after some of the tasks have run in another thread, or before any.
   struct Failing : Executor {
     unsigned workers() const override { return 4; }
     void run(unsigned, const Work& work) override {
@@ -328,7 +322,7 @@ TEST_CASE("a step is complete where the executor throws in the middle of it", "[
   }
 }
 
-TEST_CASE("a parameter without a gradient stays as it is, and NaN in one goes nowhere else", "[train][optimizers]") {
+TEST_CASE("a parameter without a gradient stays unchanged, and NaN in one does not spread to others", "[train][optimizers]") {
   for (const Kind& kind : kKinds) {
     INFO(kind.name);
     Modules modules;
@@ -344,7 +338,6 @@ TEST_CASE("a parameter without a gradient stays as it is, and NaN in one goes no
     for (const auto& [name, array] : after)
       if (name != "0.out_proj.weight") CHECK_THAT(array, HasBitsOf(start.at(name)));
     for (std::size_t i = 0; i < 16; ++i) CHECK(std::isnan(after.at("0.out_proj.weight").data[i]) == (i == 5));
-    // Weights of a checkpoint end the gradients, not what the optimiser keeps.
     modules.load(start);
     optimizer->step();
     check_same(modules.state(), start);
@@ -352,7 +345,7 @@ TEST_CASE("a parameter without a gradient stays as it is, and NaN in one goes no
   }
 }
 
-TEST_CASE("a group takes options of its own, by the first that matches, and follows the learning rate", "[train][optimizers]") {
+TEST_CASE("a parameter uses the options of the first group that matches, relative to the learning rate", "[train][optimizers]") {
   Modules modules;
   const auto is = [](const char* part) { return [=](const std::string& name) { return name.find(part) != std::string::npos; }; };
   SGD optimizer(modules.refs(),
@@ -374,7 +367,7 @@ TEST_CASE("a group takes options of its own, by the first that matches, and foll
   }
 }
 
-TEST_CASE("optimisers refuse what they cannot do before anything changes", "[train][optimizers][errors]") {
+TEST_CASE("optimisers refuse invalid requests before anything changes", "[train][optimizers][errors]") {
   Modules modules;
   const auto bad = [&](const char* op, ErrorCode code, const char* argument, auto&& make) { check_error({code, op, argument, {}}, make); };
   const double nan = std::nan("");
@@ -410,7 +403,7 @@ TEST_CASE("optimisers refuse what they cannot do before anything changes", "[tra
   for (const double norm : {-1.0, nan}) bad("clip_grad_norm", ErrorCode::config, "max_norm", [&] { clip_grad_norm(modules.refs(), norm); });
 }
 
-TEST_CASE("an optimiser sees that a module has gone, moved, changed or become int8", "[train][optimizers][errors]") {
+TEST_CASE("an optimiser detects that a module was destroyed, moved, changed or quantized", "[train][optimizers][errors]") {
   for (const Kind& kind : kKinds) {
     INFO(kind.name);
     Embedding first({.num_embeddings = 3, .embedding_dim = 4});
@@ -442,9 +435,7 @@ TEST_CASE("an optimiser sees that a module has gone, moved, changed or become in
   }
 }
 
-// ---- clip_grad_norm
-
-TEST_CASE("clip_grad_norm gives the norm of all gradients and makes it max_norm where it is above", "[train][clip]") {
+TEST_CASE("clip_grad_norm returns the norm of all gradients and scales a larger norm to max_norm", "[train][clip]") {
   Generator random(8);
   Modules modules;
   CHECK(clip_grad_norm(modules.refs(), 1) == 0);
@@ -473,7 +464,7 @@ TEST_CASE("clip_grad_norm gives the norm of all gradients and makes it max_norm 
   CHECK(clip_grad_norm(modules.refs(), 0) == 0);
 }
 
-TEST_CASE("clip_grad_norm of infinite gradients and NaN is torch's", "[train][clip]") {
+TEST_CASE("clip_grad_norm of infinite gradients and NaN agrees with torch", "[train][clip]") {
   for (const float wild : {kInfinity, kNaN}) {
     Modules modules;
     Array gradient({3, 4}, 1.0F);
@@ -492,7 +483,7 @@ TEST_CASE("clip_grad_norm of infinite gradients and NaN is torch's", "[train][cl
   }
 }
 
-TEST_CASE("a norm's sum of squares has one order and does not overflow", "[train][clip][threads]") {
+TEST_CASE("the sum of squares of a norm has a fixed order and does not overflow", "[train][clip][threads]") {
   const unsigned before = num_threads();
   Generator random(9);
   Embedding table({.num_embeddings = 301, .embedding_dim = 211});

@@ -1,4 +1,3 @@
-// Learning rates by step.
 #include "attn/train/schedules.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -9,7 +8,7 @@
 
 namespace attn::test {
 
-TEST_CASE("schedules with warm-up give transformers' learning rates", "[train][schedules][goldens]") {
+TEST_CASE("schedules with warm-up give the learning rates of transformers", "[train][schedules][goldens]") {
   const GoldenFile file = read_golden(testdata("optimizers.safetensors"));
   const nlohmann::json cases = nlohmann::json::parse(file.metadata.at("cases").get<std::string>());
   int count = 0;
@@ -35,7 +34,7 @@ TEST_CASE("schedules with warm-up give transformers' learning rates", "[train][s
   CHECK(count == 9);
 }
 
-TEST_CASE("schedules stay at their end", "[train][schedules]") {
+TEST_CASE("schedules keep their final rate", "[train][schedules]") {
   for (const std::int64_t step : {10, 11, 15, 1'000'000'000}) {
     CHECK(linear_schedule(step, {.learning_rate = 0.1, .warmup = 2, .steps = 10}) == 0);
     CHECK(cosine_schedule(step, {.learning_rate = 0.1, .warmup = 2, .steps = 10}) == 0);
@@ -46,7 +45,7 @@ TEST_CASE("schedules stay at their end", "[train][schedules]") {
   CHECK(cosine_schedule(2, {.learning_rate = 0.1, .warmup = 2, .steps = 10}) == 0.1);
 }
 
-TEST_CASE("schedules refuse what is none", "[train][schedules][errors]") {
+TEST_CASE("schedules refuse invalid arguments", "[train][schedules][errors]") {
   const auto both = [](ErrorCode code, const char* argument, std::int64_t step, double learning_rate, std::int64_t warmup, std::int64_t steps) {
     check_error({code, "linear_schedule", argument, {}}, [&] { linear_schedule(step, {learning_rate, warmup, steps}); });
     check_error({code, "cosine_schedule", argument, {}}, [&] { cosine_schedule(step, {learning_rate, warmup, steps}); });

@@ -1,7 +1,11 @@
-"""Transformer attention and encoders, computed by a C++ library; numpy in and out.
+"""Runs and inspects Transformer models on numpy arrays: attention, encoders, text models. The C++ library attn computes.
 
-Arrays are numpy's, or whatever numpy or DLPack makes arrays of. Float32 whose rows have no gaps is read where it lies; other real
-numbers are copied to float32, as numpy casts them. Results are float32 and own their memory.
+Arguments are numpy arrays, or anything that numpy or DLPack reads as an array. Float32 arrays whose rows have no gaps are read in place;
+other real numbers are copied to float32. Results are float32 arrays that own their memory.
+
+>>> model = attn.TextModel.load("testdata/models/sentiment")
+>>> model.classify("A warm film.", top_k=1)[0][0].label
+'positive'
 """
 
 from ._attn import (

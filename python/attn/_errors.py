@@ -1,34 +1,50 @@
-"""The exceptions of attn, one class for each code."""
+"""The exceptions of attn, one class per code."""
 
-from typing import ClassVar
+from collections.abc import Callable
+from typing import ClassVar, NoReturn
+
+Detail = dict[str, str | float | list[str]]
 
 
 class AttnError(Exception):
-    """What every call of attn raises where it refuses. The message says op, argument, what was expected and what it got."""
+    """Base class of all errors of attn. The message is `op: argument is X, expected Y`, and a remedy if there is one.
+
+    >>> try:
+    ...     attn.softmax(1j)
+    ... except attn.AttnError as error:
+    ...     print(error.code, error.detail["argument"], error.help)
+    DTYPE x None
+    """
 
     __module__ = "attn"
     code: ClassVar[str]
-    """The kind of error, by the name that the C++ library and the npm package have for it."""
-    detail: dict[str, str | float | list[str]]
-    """The facts of the message by name: op, argument, expected, got and what the kind has besides."""
+    """The kind of error: the same name as in the C++ library and the npm package."""
+    detail: Detail
+    """The facts of the message by name: op, argument, expected, got, help, and others that depend on the kind."""
 
-    def __init__(self, message: str, detail: dict[str, str | float | list[str]] | None = None) -> None:
+    def __init__(self, message: str, detail: Detail | None = None) -> None:
         super().__init__(message)
         self.detail = detail or {}
 
-    def __reduce__(self) -> tuple[type["AttnError"], tuple[str, dict[str, str | float | list[str]]]]:
+    @property
+    def help(self) -> str | None:
+        """The remedy or reason, without its final period; None if there is none."""
+        remedy = self.detail.get("help")
+        return remedy if isinstance(remedy, str) else None
+
+    def __reduce__(self) -> tuple[Callable[..., "AttnError"], tuple[str, Detail]]:
         return type(self), (str(self), self.detail)
 
 
 class ArgumentError(AttnError, ValueError):
-    """An argument is missing or not of its kind."""
+    """An argument is missing or of the wrong kind."""
 
     __module__ = "attn"
     code = "ARGUMENT"
 
 
 class DtypeError(AttnError, TypeError):
-    """An array holds something else than the numbers that are asked for."""
+    """An array holds elements of the wrong type."""
 
     __module__ = "attn"
     code = "DTYPE"
@@ -49,49 +65,49 @@ class MaskError(AttnError, ValueError):
 
 
 class ConfigError(AttnError, ValueError):
-    """Options that cannot work together or are out of their range."""
+    """Options are out of range or exclude each other."""
 
     __module__ = "attn"
     code = "CONFIG"
 
 
 class OutOfRangeError(AttnError, IndexError):
-    """An index or id is outside its table."""
+    """An index, id or length is outside its range."""
 
     __module__ = "attn"
     code = "OUT_OF_RANGE"
 
 
 class FormatError(AttnError, ValueError):
-    """Bytes are not what they should be, or a file is not there."""
+    """A file is missing, or its bytes break the rules of its format."""
 
     __module__ = "attn"
     code = "FORMAT"
 
 
 class MismatchError(AttnError, ValueError):
-    """A state dictionary has missing, extra or mis-shaped names: `detail` lists all of them."""
+    """A state dictionary has missing, unexpected or mis-shaped names; `detail` lists all of them."""
 
     __module__ = "attn"
     code = "MISMATCH"
 
 
 class UnsupportedError(AttnError, NotImplementedError):
-    """Valid, but not something attn does."""
+    """The input is valid, but attn does not support it."""
 
     __module__ = "attn"
     code = "UNSUPPORTED"
 
 
 class OutOfMemoryError(AttnError, MemoryError):
-    """A call would need more memory than it may ask for."""
+    """A call would need more memory than its limit."""
 
     __module__ = "attn"
     code = "MEMORY"
 
 
 class BusyError(AttnError, RuntimeError):
-    """Called from inside what has to end first."""
+    """A callback called the object whose call it belongs to, or fork() interrupted a change of the object."""
 
     __module__ = "attn"
     code = "BUSY"
@@ -100,5 +116,14 @@ class BusyError(AttnError, RuntimeError):
 _classes = {each.code: each for each in AttnError.__subclasses__()}
 
 
-def make_error(code: str, message: str, detail: dict[str, str | float | list[str]]) -> AttnError:
+def make_error(code: str, message: str, detail: Detail) -> AttnError:
     return _classes[code](message, detail)
+
+
+def fail(kind: type[AttnError], op: str, argument: str, expected: str, got: str | int, help: str | None = None) -> NoReturn:
+    detail: Detail = {"op": op, "argument": argument, "expected": expected, "got": float(got) if isinstance(got, int) else got}
+    message = f"{op}: {argument} is {got}, expected {expected}"
+    if help is not None:
+        detail["help"] = help
+        message += f". {help}."
+    raise kind(message, detail)

@@ -1,4 +1,4 @@
-"""What calls return."""
+"""Results of calls."""
 
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
@@ -12,7 +12,7 @@ Trace: TypeAlias = dict[str, Floats]
 
 
 class KeyValue(NamedTuple):
-    """Keys and values of a call, for the `past` of the next one: (B,Hkv,P,D) and (B,Hkv,P,Dv)."""
+    """Keys and values of a call, for `past` of the next call: (B,Hkv,P,D) and (B,Hkv,P,Dv)."""
 
     key: Floats
     value: Floats
@@ -20,54 +20,54 @@ class KeyValue(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class AttentionResult:
-    """What attention returns."""
+    """Result of attention."""
 
     output: Floats
-    """(..,L,Dv); of a layer (B,L,E)."""
+    """(..,L,Dv); for a layer (B,L,E)."""
     weights: Floats | None = None
-    """(..,L,S); of a layer (B,H,L,S), where need_weights was asked for."""
+    """(..,L,S), for a layer (B,H,L,S); with need_weights."""
     trace: Trace | None = None
-    """Intermediate results by name, where a trace was asked for."""
+    """Intermediate results by name; with trace."""
     present: KeyValue | None = None
-    """Past and new keys and values, where there was a past or output_present was asked for."""
+    """Past and new keys and values; with past or output_present."""
 
 
 @dataclass(frozen=True, eq=False)
 class EncoderResult:
-    """What an encoder returns."""
+    """Result of an encoder."""
 
     output: Floats
     """(B,L,E)."""
     attentions: list[Floats] | None = None
-    """By layer (B,H,L,L), where output_attentions was asked for."""
+    """(B,H,L,L) per layer; with output_attentions."""
     hidden_states: list[Floats] | None = None
-    """Layers + 1 of (B,L,E), the last equals output, where output_hidden_states was asked for."""
+    """layers + 1 arrays (B,L,E), the last one equals output; with output_hidden_states."""
     trace: dict[int, Trace] | None = None
-    """By layer, where a trace was asked for."""
+    """Intermediate results by layer and name; with trace."""
 
 
 @dataclass(frozen=True, eq=False)
 class MultiHeadAttentionGradients:
-    """What the backward of multi-head attention returns."""
+    """Result of the backward of multi-head attention."""
 
     grad_query: Floats
-    """(B,L,E); of all three where key and value were left to be the query."""
+    """(B,L,E); the sum of all three if key and value were omitted."""
     grad_key: Floats | None = None
-    """(B,S,kdim), where it was given."""
+    """(B,S,kdim); if key was passed."""
     grad_value: Floats | None = None
-    """(B,S,vdim), where it was given."""
+    """(B,S,vdim); if value was passed."""
     trace: Trace | None = None
-    """Of intermediate results by name, where a trace was asked for."""
+    """Gradients of intermediate results by name; with trace."""
 
 
 @dataclass(frozen=True, eq=False)
 class EncoderGradients:
-    """What the backward of an encoder returns."""
+    """Result of the backward of an encoder."""
 
     grad_x: Floats
     """(B,L,E)."""
     trace: dict[int, Trace] | None = None
-    """Of intermediate results by layer and name, where a trace was asked for."""
+    """Gradients of intermediate results by layer and name; with trace."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,40 +77,40 @@ class Encoding:
     input_ids: NDArray[numpy.int32]
     """(B,L)."""
     attention_mask: NDArray[numpy.uint8]
-    """(B,L), 1 where there is a token."""
+    """(B,L), 1 for tokens and 0 for padding."""
     token_type_ids: NDArray[numpy.int32]
     """(B,L)."""
     tokens: list[list[str]]
-    """By text; padding is there too."""
+    """Tokens of each text, padding included."""
     offsets: list[Offsets]
-    """Places [start, end) in the text, as Python counts; None for padding and special tokens that were added."""
+    """Character range [start, end) of each token in its text; None for padding and added special tokens."""
     sequence_ids: list[list[int | None]]
-    """Which text of a pair a token is from, 0 or 1."""
+    """Text of a pair that a token belongs to, 0 or 1."""
     truncated: list[bool]
-    """Which texts were cut."""
+    """Whether each text was truncated."""
     words: list[list[int | None]] | None = None
-    """Of tokenize_words: which word of its list a token is of."""
+    """Index of each token's word; from tokenize_words()."""
 
 
 @dataclass(frozen=True, eq=False)
 class TextModelOutput:
-    """What a model makes of token ids."""
+    """Result of a model's forward."""
 
     last_hidden_state: Floats
     """(B,L,E)."""
     logits: Floats | None = None
-    """Where the checkpoint has a head: (B,C); of token-classification and fill-mask (B,L,C), C the labels or the vocabulary; of
-    question-answering (B,L,2), the start and the end of an answer; of multiple-choice (B,1), a row for each choice."""
+    """Logits of the head: (B,C); for token-classification and fill-mask (B,L,C), C labels or the vocabulary; for question-answering (B,L,2), start
+    and end of an answer; for multiple-choice (B,1), a row per choice. None without a head."""
     attentions: list[Floats] | None = None
-    """By layer (B,H,L,L), where output_attentions was asked for."""
+    """(B,H,L,L) per layer; with output_attentions."""
     hidden_states: list[Floats] | None = None
-    """Layers + 1 of (B,L,E), where output_hidden_states was asked for."""
+    """layers + 1 arrays (B,L,E); with output_hidden_states."""
     trace: dict[int, Trace] | None = None
-    """By layer, where a trace was asked for."""
+    """Intermediate results by layer and name; with trace."""
 
 
 class LabelScore(NamedTuple):
-    """A label, and how much the model is for it."""
+    """A label and its score."""
 
     label: str
     score: float
@@ -118,12 +118,12 @@ class LabelScore(NamedTuple):
 
 @dataclass(frozen=True)
 class Entity:
-    """Something that a text names."""
+    """A named entity of a text."""
 
     label: str
-    """Without B- and I- where tokens are put together."""
+    """Without B- and I- if tokens are joined."""
     score: float
-    """Of several tokens the mean."""
+    """Mean over the tokens."""
     text: str
     """text[start:end] of the text."""
     start: int
@@ -132,15 +132,15 @@ class Entity:
 
 @dataclass(frozen=True)
 class FilledMask:
-    """A token in the place of a mask."""
+    """A prediction for a mask."""
 
     token: str
-    """As text: ' good' of Ġgood."""
+    """Decoded: ' good' for Ġgood."""
     id: int
     score: float
-    """Of the whole vocabulary."""
+    """Probability over the whole vocabulary."""
     text: str
-    """With the token in the place of the mask; where there are other masks they stay."""
+    """The text with this token instead of the mask; other masks stay."""
 
 
 @dataclass(frozen=True)
@@ -148,16 +148,16 @@ class Answer:
     """A part of a context that answers a question."""
 
     text: str
-    """context[start:end]; empty where there is no answer."""
+    """context[start:end]; empty if there is no answer."""
     score: float
-    """The probability of its start times that of its end; of several places with the same words the sum."""
+    """Probability of the start times that of the end; summed over places with the same words."""
     start: int
     end: int
 
 
 @dataclass(frozen=True)
 class RankedDocument:
-    """A document's place in the list, and how relevant it is."""
+    """Index of a document in the list, and its relevance."""
 
     index: int
     score: float
@@ -170,46 +170,46 @@ class Gradients:
     value: float
     """The number itself."""
     embeddings: Floats | None = None
-    """(B,L,E), of the word embedding at each place."""
+    """(B,L,E), for the word embedding at each position."""
     attentions: list[Floats] | None = None
-    """By layer (B,H,L,L); 0 where a query does not see a key."""
+    """(B,H,L,L) per layer; 0 for masked keys."""
     parameters: dict[str, Floats] | None = None
-    """By the names of state_dict()."""
+    """Gradients by the names of state_dict()."""
 
 
 @dataclass(frozen=True, eq=False)
 class Attribution:
-    """What each token of a text has to do with an answer."""
+    """Contribution of each token of a text to an answer."""
 
     tokens: list[str]
-    """Special ones included."""
+    """Tokens, special tokens included."""
     offsets: Offsets
-    """As Encoding has them."""
+    """As in Encoding."""
     scores: Floats
     """(L)."""
     delta: float | None = None
-    """|Σ scores - (f(text) - f(baseline))| / |f(text) - f(baseline)|, of integrated_gradients."""
+    """|Σ scores - (f(text) - f(baseline))| / |f(text) - f(baseline)|; for integrated_gradients."""
 
 
 @dataclass(frozen=True)
 class FineTuneProgress:
-    """After each step of fine_tune."""
+    """State of fine_tune() after a step."""
 
     epoch: int
     """Counted from 1, as step."""
     step: int
     steps: int
-    """Of the whole run."""
+    """Number of steps of the whole run."""
     loss: float
-    """Of the step's batch, before it."""
+    """Loss of the step's batch, before the step."""
     validation_loss: float | None = None
-    """After an epoch, where texts are held out."""
+    """After an epoch, if examples are held out."""
     validation_accuracy: float | None = None
-    """The same; of a regression there is none."""
+    """As validation_loss; None for a regression."""
 
 
 class FineTuneResult(NamedTuple):
-    """How a fine_tune ended."""
+    """Result of fine_tune()."""
 
     loss: float
     """Mean over the steps of the last epoch."""

@@ -1,6 +1,7 @@
-"""Maps of attention for notebooks: the element <attention-map> of the npm package, with all that it needs."""
+"""Attention maps for notebooks, drawn by the npm package's element <attention-map>."""
 
 import json
+import os
 from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
@@ -11,21 +12,21 @@ import numpy
 from numpy.typing import ArrayLike, NDArray
 
 from ._attn import TextModel
-from ._errors import ArgumentError, DtypeError, OutOfRangeError, ShapeError
+from ._errors import ArgumentError, DtypeError, OutOfRangeError, ShapeError, fail
 
-# Where no script runs there is a table, up to so many rows and columns.
-_MOST_OF_TABLE = 32
+# Largest number of rows or columns of the table that is shown if scripts do not run.
+_LARGEST_TABLE = 32
 
 
 class AttentionView:
-    """A map of attention weights, which Jupyter and its kin show as one."""
+    """An attention map. Jupyter and similar notebooks draw it if it is the last line of a cell."""
 
     weights: NDArray[numpy.float32]
     """(L,S)."""
     tokens: list[str]
-    """Of the rows: what looks."""
+    """Labels of the rows, the queries."""
     keys: list[str]
-    """Of the columns: what is looked at."""
+    """Labels of the columns, the keys."""
 
     def __init__(
         self,
@@ -45,7 +46,7 @@ class AttentionView:
     def _repr_html_(self) -> str:
         script = _script()
         if script is None:
-            return f"{self._table()}<p>attn was built where Node was not: there is no map, only its table.</p>"
+            return f"{self._table()}<p>This build of attn has no map, only a table, because Node was missing.</p>"
         attributes = {
             "tokens": json.dumps(self.tokens),
             "weights": "[" + ",".join("[" + ",".join(f"{weight:.4g}" for weight in row) + "]" for row in self.weights.tolist()) + "]",
@@ -56,13 +57,13 @@ class AttentionView:
         if self.keys != self.tokens:
             attributes["keys"] = json.dumps(self.keys)
         given = " ".join(f'{name}="{escape(value)}"' for name, value in attributes.items())
-        # What is inside is seen where the notebook is not trusted, or only read: there scripts do not run.
+        # Untrusted notebooks and code hosts do not run scripts and show the table inside the element.
         return f"<attention-map {given}>{self._table()}</attention-map><script>{script}</script>"
 
-    def save(self, path: str | Path) -> None:
-        """Writes it as a page of its own, which needs nothing else."""
+    def save(self, path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> None:
+        """Writes the map as an HTML page that needs no other file."""
         style = "body { font: 16px/1.5 system-ui, sans-serif; color-scheme: light dark; margin: 1em }"
-        Path(path).write_text(
+        Path(os.fsdecode(path)).write_text(
             f"<!doctype html><html lang=en><meta charset=utf-8><title>{escape(self._caption or 'Attention')}</title>"
             f"<style>{style}</style><body>{self._repr_html_()}</html>",
             encoding="utf-8",
@@ -70,8 +71,8 @@ class AttentionView:
 
     def _table(self) -> str:
         caption = f"<caption>{escape(self._caption)}</caption>" if self._caption else ""
-        if max(len(self.tokens), len(self.keys)) > _MOST_OF_TABLE:
-            return f"<p>{escape(self._caption)} {len(self.tokens)} × {len(self.keys)} weights, which a script draws.</p>"
+        if max(len(self.tokens), len(self.keys)) > _LARGEST_TABLE:
+            return f"<p>{escape(self._caption)} {len(self.tokens)} × {len(self.keys)} weights: run scripts to see them.</p>"
         most = max(float(self.weights.max(initial=0)), 1e-30)
         head = "".join(f"<th>{escape(key)}</th>" for key in self.keys)
         rows = "".join(
@@ -122,14 +123,23 @@ def show(
     scale: Literal["head", "row"] = "head",
     threshold: float = 0.0,
 ) -> AttentionView:
-    """A map of the attention of a model in a text, or of weights (L,S) between tokens, as an object that a notebook shows.
+    """Draws the attention of a model on a text, or given weights, as a map for notebooks. The map needs no network.
 
-    Of a model: that of `layer`, the last by default, in `head`, counted from 0; None: the mean of all heads.
-    Of weights: dimensions of 1 in front do not count; rows are `tokens`, columns `keys`, by default the same.
-    scale: what the brightest colour stands for, the largest weight of the whole ('head') or of each row. threshold: smaller
-    weights are not drawn. It needs no network; where scripts do not run there is a table.
+    show(model, text): the weights of one layer and head. show(weights, tokens): an array (L,S) with labels for its rows.
 
-    Raises ShapeError, DtypeError, ArgumentError for weights that are NaN or infinite, OutOfRangeError; and as TextModel.tokenize.
+    model: a TextModel. text: a text, or a pair of texts.
+    layer: counted from 0; negative numbers count from the end. head: counted from 0; None for the mean of all heads.
+    weights: (L,S); leading dimensions of 1 are ignored. tokens: L labels of the rows. keys: S labels of the columns, default tokens.
+    caption: a text above the map; default the layer and head.
+    scale: 'head' or 'row', the set of weights whose largest gets the brightest colour.
+    threshold: weights below it are not drawn.
+
+    Returns an AttentionView. Raises ShapeError, DtypeError, ArgumentError for NaN or infinite weights, OutOfRangeError for a layer or head
+    that does not exist, and the errors of TextModel.tokenize().
+
+    >>> model = attn.TextModel.load("testdata/models/sentiment")
+    >>> attn.show(model, "not bad at all", layer=1, head=2)
+    <attn.AttentionView: 6 × 6 weights, layer 1, head 2>
     """
     if isinstance(what, TextModel):
         weights, tokens, caption = _of_model(what, text, layer, head, caption)
@@ -138,10 +148,8 @@ def show(
     rows = list(text)
     columns = rows if keys is None else list(keys)
     if weights.shape != (len(rows), len(columns)):
-        raise ShapeError(
-            f"show: weights has shape {weights.shape}, expected ({len(rows)}, {len(columns)}) as there are tokens",
-            {"op": "show", "argument": "weights", "expected": str((len(rows), len(columns))), "got": str(weights.shape)},
-        )
+        expected = f"shape {(len(rows), len(columns))}, the numbers of tokens and keys"
+        fail(ShapeError, "show", "weights", expected, f"an array of shape {weights.shape}")
     return AttentionView(weights, rows, columns, caption or "", scale, threshold)
 
 
@@ -162,23 +170,21 @@ def _of_model(
 def _place(name: str, place: int, count: int) -> int:
     if -count <= place < count:
         return place % count
-    expected = f"from {-count} to {count - 1}"
-    raise OutOfRangeError(
-        f"show: {name} is {place}, expected {expected}", {"op": "show", "argument": name, "expected": expected, "got": float(place)}
-    )
+    fail(OutOfRangeError, "show", name, f"a number from {-count} to {count - 1}", place)
 
 
 def _matrix(given: ArrayLike) -> NDArray[numpy.float32]:
     array = numpy.asarray(given)
     if not numpy.can_cast(array.dtype, numpy.float32, "same_kind"):
-        raise DtypeError(
-            f"show: weights is {array.dtype.name}, expected real numbers",
-            {"op": "show", "argument": "weights", "expected": "real numbers", "got": array.dtype.name},
+        fail(DtypeError, "show", "weights", "real numbers", array.dtype.name)
+    if numpy.ma.is_masked(given):
+        fail(
+            ArgumentError, "show", "weights", "an array without masked entries", "a masked array", "Replace masked entries first, for example with filled(0)"
         )
     while array.ndim > 2 and array.shape[0] == 1:
         array = array[0]
     if not numpy.isfinite(array).all():
-        raise ArgumentError("show: weights is NaN or infinite somewhere, expected finite numbers", {"op": "show", "argument": "weights"})
+        fail(ArgumentError, "show", "weights", "finite numbers", "an array with NaN or infinity")
     return array.astype(numpy.float32)
 
 

@@ -1,28 +1,36 @@
-"""Tokenizers that attn does not read natively, by PyPI's package tokenizers, with the settings that transformers would give them."""
+"""Runs tokenizers that attn does not read natively with the package tokenizers, configured as by transformers."""
 
 import json
+import os
 import threading
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ._errors import OutOfRangeError, UnsupportedError
+from ._errors import OutOfRangeError, UnsupportedError, fail
 
 if TYPE_CHECKING:
     import tokenizers
 
-# What tokenizer_config.json sets anew in a part of tokenizer.json of that type: names there, by those here.
+_INSTALL = "Install it, for example with pip install 'attn[tokenizers]'"
+
+# Fields of a part of tokenizer.json, by its type, that tokenizer_config.json overrides: name in the part, name in tokenizer_config.json.
 _settings = {
     "BertNormalizer": {"lowercase": "do_lower_case", "strip_accents": "strip_accents", "handle_chinese_chars": "tokenize_chinese_chars"},
     "ByteLevel": {"add_prefix_space": "add_prefix_space"},
     "RobertaProcessing": {"add_prefix_space": "add_prefix_space"},
 }
-# What the classes for a kind of model take where it is left out there.
+# Defaults of the tokenizer classes of a model, for fields that tokenizer_config.json omits.
 _defaults = {"BertNormalizer": {"lowercase": True, "strip_accents": None, "handle_chinese_chars": True}}
-# Classes that take tokenizer.json as it is.
-_as_it_is = ("PreTrainedTokenizerFast", "TokenizersBackend")
+# Classes that do not override tokenizer.json.
+_generic = ("PreTrainedTokenizerFast", "TokenizersBackend")
+
+# Truncation is a setting of the library's object, so only one thread at a time encodes. One lock serves all tokenizers, so that fork() can wait
+# for it: a child must not inherit a lock that another thread holds.
+_lock = threading.Lock()
+os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
 class Row(NamedTuple):
-    """One text, or pair of texts."""
+    """An encoded text or pair of texts."""
 
     ids: list[int]
     type_ids: list[int]
@@ -33,7 +41,7 @@ class Row(NamedTuple):
 
 
 class Padding(NamedTuple):
-    """The token that pads."""
+    """The padding token."""
 
     id: int
     type_id: int
@@ -45,14 +53,12 @@ class Tokenizer:
         self._files = (tokenizer_json, tokenizer_config, default_class)
         self._made: tuple[tokenizers.Tokenizer, Padding] | None = None
         self._truncation_side: str = json.loads(tokenizer_config or b"{}").get("truncation_side") or "right"
-        # Where a text is cut is a setting of the library's object.
-        self._lock = threading.Lock()
 
     def encode(
         self, first: str, second: str | None, max_length: int | None, truncation: bool, add_special_tokens: bool, truncation_side: str | None
     ) -> Row:
         tokenizer = self._tokenizer
-        with self._lock:
+        with _lock:
             tokenizer.no_truncation()
             if truncation and max_length is not None:
                 if add_special_tokens:
@@ -60,11 +66,7 @@ class Tokenizer:
                 tokenizer.enable_truncation(max_length, direction=truncation_side or self._truncation_side)
             encoding = tokenizer.encode(first, second, add_special_tokens=add_special_tokens)
         if max_length is not None and len(encoding.ids) > max_length:
-            got = len(encoding.ids)
-            raise OutOfRangeError(
-                f"tokenize: the text is {got} tokens long, expected at most {max_length}",
-                {"op": "tokenize", "argument": "the text", "expected": f"at most {max_length}", "got": f"{got} tokens long"},
-            )
+            fail(OutOfRangeError, "tokenize", "the text", f"at most {max_length}", f"{len(encoding.ids)} tokens long")
         added = [sequence is None for sequence in encoding.sequence_ids]
         return Row(
             encoding.ids,
@@ -88,10 +90,7 @@ class Tokenizer:
     def _check_room(tokenizer: "tokenizers.Tokenizer", is_pair: bool, max_length: int) -> None:
         added = tokenizer.num_special_tokens_to_add(is_pair)
         if max_length < added:
-            raise OutOfRangeError(
-                f"tokenize: max_length is {max_length}, expected at least {added}, the special tokens",
-                {"op": "tokenize", "argument": "max_length", "expected": f"at least {added}, the special tokens", "got": str(max_length)},
-            )
+            fail(OutOfRangeError, "tokenize", "max_length", f"at least {added}, the number of special tokens", max_length)
 
     @property
     def _tokenizer(self) -> "tokenizers.Tokenizer":
@@ -99,7 +98,7 @@ class Tokenizer:
 
     @property
     def _parts(self) -> "tuple[tokenizers.Tokenizer, Padding]":
-        with self._lock:
+        with _lock:
             if self._made is None:
                 self._made = _make(*self._files)
             return self._made
@@ -110,23 +109,19 @@ def _make(tokenizer_json: bytes, tokenizer_config: bytes | None, default_class: 
         import tokenizers
     except ImportError as error:
         raise UnsupportedError(
-            "tokenize: tokenizer.json is of a kind that attn reads by the package tokenizers, expected it to be installed (attn[tokenizers])",
-            {"op": "tokenize", "argument": "tokenizer.json"},
+            f"tokenize: tokenizer.json has a part that attn does not read itself, expected the package tokenizers. {_INSTALL}.",
+            {"op": "tokenize", "argument": "tokenizer.json", "expected": "the package tokenizers", "help": _INSTALL},
         ) from error
     file = json.loads(tokenizer_json)
     config = json.loads(tokenizer_config or b"{}")
     for side, known in (("truncation_side", ("left", "right")), ("padding_side", ("right",))):
         if config.get(side, "right") not in known:
-            expected = " or ".join(known)
-            raise UnsupportedError(
-                f"tokenizer_config.json: {side} is {config[side]}, expected {expected}",
-                {"op": "tokenizer_config.json", "argument": side, "expected": expected, "got": str(config[side])},
-            )
-    if config.get("tokenizer_class") not in _as_it_is:
+            fail(UnsupportedError, "tokenizer_config.json", side, " or ".join(known), str(config[side]))
+    if config.get("tokenizer_class") not in _generic:
         is_made_for_models = bool(config.get("tokenizer_class") or default_class)
         for name in ("normalizer", "pre_tokenizer", "post_processor"):
             if file.get(name) is not None:
-                _set_anew(file[name], config, is_made_for_models)
+                _override(file[name], config, is_made_for_models)
     padding = file.get("padding") or {}
     file["truncation"] = file["padding"] = None
     tokenizer = tokenizers.Tokenizer.from_str(json.dumps(file))
@@ -145,7 +140,7 @@ def _padding_of(tokenizer: "tokenizers.Tokenizer", padding: dict[str, Any], conf
     return Padding(0, padding.get("pad_type_id", 0), token or "[PAD]")
 
 
-def _set_anew(part: dict[str, Any], config: dict[str, Any], is_made_for_models: bool) -> None:
+def _override(part: dict[str, Any], config: dict[str, Any], is_made_for_models: bool) -> None:
     if is_made_for_models:
         part.update(_defaults.get(part["type"], {}))
     for own, name in _settings.get(part["type"], {}).items():

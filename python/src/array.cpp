@@ -13,10 +13,20 @@ namespace {
 
 nb::object numpy(const char* name) { return nb::module_::import_("numpy").attr(name); }
 
-/// As an array of numpy's; of anything at all.
-nb::object as_array(nb::handle given) { return numpy("asarray")(given); }
+/// Refuses masked entries: numpy would pass on the numbers behind the mask.
+void check_unmasked(nb::handle given, const char* op, const char* argument) {
+  if (PyList_Check(given.ptr()) || given.type().is(numpy("ndarray")) || !nb::isinstance(given, numpy("ma").attr("MaskedArray"))) return;
+  if (nb::cast<bool>(numpy("ma").attr("is_masked")(given)))
+    detail::fail(ErrorCode::argument, op, argument, {"an array without masked entries"}, {"a masked array"},
+                 "Replace masked entries first, for example with filled(0)");
+}
 
-/// Whether numpy takes its values for such ones where no other kind of number is asked for: float64 for float32, no complex number for a real one.
+nb::object as_array(nb::handle given, const char* op, const char* argument) {
+  check_unmasked(given, op, argument);
+  return numpy("asarray")(given);
+}
+
+/// numpy's same_kind rule: float64 fits float32, a complex number does not fit a real one.
 bool fits(const nb::object& array, const char* kind) { return nb::cast<bool>(numpy("can_cast")(array.attr("dtype"), kind, "same_kind")); }
 
 nb::object copied_as(const nb::object& array, const char* kind) { return numpy("array")(array, nb::arg("dtype") = kind, nb::arg("order") = "C"); }
@@ -34,7 +44,7 @@ Strides strides_of(const Array& array) {
 
 template <class Array>
 Shape shape_of(const Array& array, const char* op, const char* argument) {
-  if (array.ndim() > Shape::kMaxRank) detail::fail(ErrorCode::shape, op, argument, {"rank 8 at the most"}, {"rank ", array.ndim()});
+  if (array.ndim() > Shape::kMaxRank) detail::fail(ErrorCode::shape, op, argument, {"a rank of at most 8"}, {"rank ", array.ndim()});
   return to_shape(std::span(array.shape_ptr(), array.ndim()));
 }
 
@@ -48,21 +58,21 @@ std::string path_of(const Path& path) {
 }
 
 Floats::Floats(nb::handle given, const char* op, const char* argument) {
-  const auto lies_in_rows = [&] { return rows_without_gaps(shape, strides); };
+  check_unmasked(given, op, argument);
   const auto point = [&] { TensorView::operator=({array_.data(), shape_of(array_, op, argument), strides_of(array_)}); };
   if (nb::try_cast(given, array_, false)) {
     point();
-    if (lies_in_rows()) return;
+    if (rows_without_gaps(shape, strides)) return;
   }
-  const nb::object array = as_array(given);
+  const nb::object array = numpy("asarray")(given);
   if (!fits(array, "float32")) refuse(array, op, argument, "real numbers");
   array_ = nb::cast<nb::ndarray<const float, nb::device::cpu>>(copied_as(array, "float32"));
   point();
 }
 
 Array<std::int32_t> ids_of(nb::handle given, const char* op, const char* argument) {
-  const nb::object array = as_array(given);
-  // An empty list says nothing of its kind.
+  const nb::object array = as_array(given, op, argument);
+  // numpy makes float64 of an empty list.
   if (!fits(array, "int64") && nb::cast<std::size_t>(array.attr("size")) > 0) refuse(array, op, argument, "whole numbers");
   const auto numbers = nb::cast<nb::ndarray<const std::int64_t, nb::c_contig, nb::device::cpu>>(copied_as(array, "int64"));
   Array<std::int32_t> ids(shape_of(numbers, op, argument));
@@ -75,7 +85,7 @@ Array<std::int32_t> ids_of(nb::handle given, const char* op, const char* argumen
 }
 
 Array<std::uint8_t> flags_of(nb::handle given, const char* op, const char* argument) {
-  const nb::object array = as_array(given);
+  const nb::object array = as_array(given, op, argument);
   if (!fits(array, "float64")) refuse(array, op, argument, "real numbers");
   const auto set = nb::cast<nb::ndarray<const bool, nb::c_contig, nb::device::cpu>>(copied_as(array, "bool"));
   Array<std::uint8_t> flags(shape_of(set, op, argument));
@@ -86,7 +96,9 @@ Array<std::uint8_t> flags_of(nb::handle given, const char* op, const char* argum
 State::State(nb::handle mapping, const char* op) {
   const auto state = nb::cast<nb::dict>(nb::module_::import_("builtins").attr("dict")(mapping));
   for (const auto [key, array] : state) {
-    const auto name = nb::cast<std::string>(key);
+    std::string name;
+    if (!nb::try_cast(key, name))
+      detail::fail(ErrorCode::argument, op, "a name", {"a str"}, {nb::cast<std::string>(nb::handle(key).type().attr("__name__"))});
     arrays_.push_back(std::make_unique<const Floats>(array, op, name.c_str()));
     views_.emplace(name, *arrays_.back());
   }

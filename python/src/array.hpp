@@ -17,12 +17,11 @@
 #include "attn/core.hpp"
 #include "attn/tensor/large_pages.hpp"
 
-// numpy's arrays as attn has them: what a call is given lies where it is, what it gives owns its memory.
 namespace attn::python {
 
 namespace nb = nanobind;
 
-/// What a call gives, row-major; copies are the same numbers. It is filled without the interpreter, and becomes numpy's afterwards.
+/// A row-major result, filled without the GIL. Copies share their memory.
 template <class T>
 class Array {
  public:
@@ -53,7 +52,7 @@ class Array {
   std::shared_ptr<T[]> data_;
 };
 
-/// Anything that Python has, by the name that signatures call it.
+/// Any Python object; signatures and stubs show this type.
 template <std::size_t N>
 struct TypeName {
   char text[N];
@@ -69,17 +68,14 @@ struct Typed : nb::object {
   Typed(nb::handle given, nb::detail::steal_t tag) : nb::object(given, tag) {}
 };
 using ArrayLike = Typed<"numpy.typing.ArrayLike">;
-/// Where None is the default, which signatures then name.
 using MaybeArrayLike = ArrayLike;
 using FloatArray = Typed<"numpy.typing.NDArray[numpy.float32]">;
 using StateDict = Typed<"dict[str, numpy.typing.NDArray[numpy.float32]]">;
-using Path = Typed<"str | os.PathLike[str]">;
-/// As the system has it. Raises TypeError for what is no path, ValueError for one with a zero in it.
+using Path = Typed<"str | bytes | os.PathLike[str] | os.PathLike[bytes]">;
 std::string path_of(const Path& path);
 using StateLike = Typed<"collections.abc.Mapping[str, numpy.typing.ArrayLike]">;
 
-/// Float32 on this machine where it lies, whosever it is (numpy's, or by DLPack); of other kinds of real numbers, of lists and of rows with
-/// gaps a copy. Throws DTYPE for all else.
+/// A view of float32 in CPU memory (numpy, DLPack), or a copy of other real numbers, lists and rows with gaps. Throws DTYPE, ARGUMENT.
 class Floats : public TensorView {
  public:
   Floats(nb::handle given, const char* op, const char* argument);
@@ -88,12 +84,10 @@ class Floats : public TensorView {
   nb::ndarray<const float, nb::device::cpu> array_;
 };
 
-/// Whole numbers as int32, which ids are. Throws DTYPE for other kinds, OUT_OF_RANGE for those that are larger.
+/// Throws DTYPE, OUT_OF_RANGE, ARGUMENT.
 Array<std::int32_t> ids_of(nb::handle given, const char* op, const char* argument);
-/// 1 where the number is not 0.
 Array<std::uint8_t> flags_of(nb::handle given, const char* op, const char* argument);
 
-/// A state dictionary of arrays. It refers to them.
 class State {
  public:
   State(nb::handle mapping, const char* op);
@@ -128,7 +122,7 @@ nb::dict to_python(const std::map<Key, T>& arrays) {
   return dict;
 }
 
-/// One of the classes of results, made of its members by name.
+/// Creates an object of a class of attn._results.
 template <class... Members>
 nb::object make_result(const char* name, Members&&... members) {
   return nb::module_::import_("attn._results").attr(name)(std::forward<Members>(members)...);
@@ -136,7 +130,6 @@ nb::object make_result(const char* name, Members&&... members) {
 
 }  // namespace attn::python
 
-// What the library's templates make results of, here.
 namespace attn {
 
 template <std::size_t N, class T>

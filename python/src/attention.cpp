@@ -14,14 +14,12 @@ namespace {
 using Result = Typed<"attn.AttentionResult">;
 using Past = Typed<"tuple[numpy.typing.ArrayLike, numpy.typing.ArrayLike]">;
 
-/// Options of a call, and what they refer to.
 struct AttentionCall {
   AttentionOptions options;
   std::optional<Floats> past_key, past_value;
   Threads threads;
 };
 
-/// Calls run(inputs.., call) with the options that every attention has.
 template <auto run, class... Inputs>
 struct Attention {
   static Result call(Inputs... inputs, const MaybeMask& mask, const MaybeMask& key_padding_mask, bool is_causal, std::optional<float> scale,
@@ -53,7 +51,7 @@ struct Attention {
     return run(inputs..., call);
   }
 
-  /// Defines it as `name` of a module or class; `more` are the arguments of the inputs, and nb::kw_only() among or behind them.
+  /// `more` are the arguments of the inputs, and nb::kw_only().
   template <class Scope, class... More>
   static void define(Scope& scope, const char* name, const char* text, const More&... more) {
     scope.def(name, &call, more..., nb::arg("mask") = nb::none(), nb::arg("key_padding_mask") = nb::none(), nb::arg("is_causal") = false,
@@ -64,7 +62,6 @@ struct Attention {
   }
 };
 
-/// N and W as attn::AttentionResult; arrays know their rank themselves.
 Result to_result(const AttentionResult<3, 4>& result) {
   const nb::object present =
       result.present ? make_result("KeyValue", to_python(result.present->key), to_python(result.present->value)) : nb::object(nb::none());
@@ -94,7 +91,7 @@ Result forward(Shared<MultiHeadAttention>& self, const ArrayLike& query, const M
     const detail::AttentionPlan plan = layer.plan(q, k, v, call.options);
     return detail::run_attention_plan<3, 4>(plan, [&](const detail::AttentionBuffers& buffers) { layer.run(plan, q, k, v, call.options, buffers); });
   };
-  // What is kept is the layer's.
+  // The layer stores the values for backward, so this call changes it.
   return to_result(for_backward ? self.change(kOp, compute, call.threads) : self.read(kOp, compute, call.threads));
 }
 
@@ -226,7 +223,7 @@ Raises ShapeError, MaskError, ConfigError, UnsupportedError, OutOfMemoryError.)"
   layer.def("backward", &backward, nb::arg("grad"), nb::kw_only(), nb::arg("trace") = false,
             R"(Computes the gradients of the inputs and adds those of the parameters to gradients() (torch.autograd of nn.MultiheadAttention).
 
-The values that the last forward kept are used up. Masked keys, and rows of the output whose gradient is 0, do not affect any gradient.
+Each forward with for_backward allows one backward. Masked keys, and rows of the output whose gradient is 0, do not affect any gradient.
 
 grad: (B,L,E), the gradient of the output of the last forward with for_backward.
 trace: True or names of intermediate results of the forward, whose gradients to return.

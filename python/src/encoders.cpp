@@ -30,7 +30,7 @@ Result forward(Shared<Layer>& self, const ArrayLike& x, const MaybeMask& mask, c
     const detail::EncoderPlan plan = layer.plan(view, options);
     return detail::run_encoder_plan<3>(plan, [&](const detail::EncoderBuffers& buffers) { layer.run(plan, view, buffers); });
   };
-  // What is kept is the layer's.
+  // The layer stores the values for backward, so this call changes it.
   const auto result = for_backward ? self.change(kOp, compute) : self.read(kOp, compute);
   return make_result("EncoderResult", to_python(result.output), to_python(result.attentions), to_python(result.hidden_states),
                      to_python(result.trace));
@@ -97,7 +97,7 @@ void define_forward(nb::class_<Shared<Layer>>& of) {
   of.def("backward", &backward<Layer>, nb::arg("grad"), nb::kw_only(), nb::arg("trace") = false, nb::arg("trace_layers") = nb::none(),
          R"(Computes the gradient of x and adds those of the parameters to gradients() (torch.autograd of nn.TransformerEncoder).
 
-The values that the last forward kept are used up. Rows whose gradient is 0, for example padding, do not affect any gradient.
+Each forward with for_backward allows one backward. Rows whose gradient is 0, for example padding, do not affect any gradient.
 
 grad: (B,L,E), the gradient of the output of the last forward with for_backward.
 trace: True or names of intermediate results, whose gradients to return.

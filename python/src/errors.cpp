@@ -14,7 +14,7 @@ namespace {
 
 namespace nb = nanobind;
 
-/// Names of files and tensors are in messages, and may be no UTF-8.
+/// Messages contain names of files and tensors, which may not be UTF-8.
 nb::object to_python(std::string_view text) { return nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace")); }
 nb::object to_python(double number) { return nb::float_(number); }
 nb::object to_python(const std::vector<std::string>& items) {
@@ -37,7 +37,7 @@ void translate_errors() {
     try {
       std::rethrow_exception(thrown);
     } catch (const Error& error) {
-      // The interpreter may act on Ctrl-C while the exception is made.
+      // Making the exception runs Python, which may raise KeyboardInterrupt.
       try {
         raise(to_string(error.code()), error.what(), error.detail());
       } catch (nb::python_error& instead) {

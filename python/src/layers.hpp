@@ -13,7 +13,6 @@
 #include "options.hpp"
 #include "running.hpp"
 
-// What all layers have.
 namespace attn::python {
 
 void define_attention(nb::module_& module);
@@ -25,33 +24,37 @@ void define_safetensors(nb::module_& module);
 
 using Threads = std::optional<unsigned>;
 
-/// The number of threads of an object's calls.
 template <class T>
 void define_threads(nb::class_<Shared<T>>& of) {
   of.def_prop_rw(
       "threads", [](const Shared<T>& self) { return self.threads; }, [](Shared<T>& self, Threads threads) { self.threads = threads; },
-      nb::arg("threads").none(), "Threads of the calls; 0: one per core; None: those of set_num_threads().");
+      nb::arg("threads").none(), "Number of threads of the calls; 0 for one per core, None for that of set_num_threads().");
 }
 
-/// State by name, of layers and models.
 template <class T>
 void define_state(nb::class_<Shared<T>>& of) {
   of.def(
         "state_dict",
         [](const Shared<T>& self) -> StateDict { return to_python(self.read("state_dict", [](const T& object) { return object.state_dict(); })); },
-        "Returns a copy of the parameters, by name.")
+        R"(Returns copies of the parameters by name (torch.nn.Module.state_dict).
+
+>>> sorted(attn.MultiHeadAttention(8, 2).state_dict())
+['in_proj_bias', 'in_proj_weight', 'out_proj.bias', 'out_proj.weight'])")
       .def(
           "load_state_dict",
           [](Shared<T>& self, const StateLike& state_dict, bool strict) {
             const State state(state_dict, "load_state_dict");
             self.change("load_state_dict", [&](T& object) { object.template load_state_dict<T>(state.views(), strict); });
           },
-          nb::arg("state_dict"), nb::arg("strict") = true, R"(Copies parameters into the object.
+          nb::arg("state_dict"), nb::arg("strict") = true, R"(Copies parameters into the object (torch.nn.Module.load_state_dict).
 
 state_dict: arrays by name.
 strict: the names must be exactly those of state_dict(); otherwise missing parameters keep their values.
 
-Raises MismatchError with all missing, unexpected and mis-shaped names; then nothing is changed.)")
+Raises MismatchError with all missing, unexpected and mis-shaped names, and DtypeError; nothing has changed then.
+
+>>> one, other = attn.MultiHeadAttention(8, 2), attn.MultiHeadAttention(8, 2)
+>>> other.load_state_dict(one.state_dict()))")
       .def(
           "parameter_shapes",
           [](const Shared<T>& self) {
@@ -78,7 +81,7 @@ void define_module(nb::class_<Shared<Layer>>& of) {
           });
         },
         nb::arg("scheme") = "torch", nb::kw_only(), nb::arg("seed") = 0, nb::arg("std") = 0.02,
-        R"(Draws new weights; a new layer is initialized already.
+        R"(Draws new weights (torch.nn.init). A new layer is initialized already.
 
 scheme: 'torch', 'xavier_uniform', 'xavier_normal', 'kaiming_uniform', 'kaiming_normal' or 'normal'.
 seed: the weights follow from it alone, on every machine.
@@ -97,14 +100,24 @@ load_state_dict() makes the layer float32 again. Raises FormatError for NaN or i
           },
           R"(Returns copies of the gradients that backward() has added up since zero_grad(), by the names of state_dict().
 
-Parameters without a gradient are left out. load_state_dict(), initialize() and quantize() discard all gradients.)")
+Parameters without a gradient are left out. load_state_dict(), initialize() and quantize() discard all gradients.
+
+>>> layer = attn.MultiHeadAttention(8, 2)
+>>> output = layer(np.ones((1, 3, 8), np.float32), for_backward=True).output
+>>> _ = layer.backward(np.ones_like(output))
+>>> layer.gradients()["out_proj.bias"]
+array([3., 3., 3., 3., 3., 3., 3., 3.], dtype=float32))")
       .def(
-          "zero_grad", [](Shared<Layer>& self) { self.change("zero_grad", [](Layer& layer) { layer.zero_grad(); }); }, "Discards all gradients.")
-      .def_prop_ro("is_quantized",
-                   [](const Shared<Layer>& self) { return self.read("is_quantized", [](const Layer& layer) { return layer.is_quantized(); }); })
-      .def_prop_ro("parameter_count", [](const Shared<Layer>& self) {
-        return self.read("parameter_count", [](const Layer& layer) { return layer.parameter_count(); });
-      });
+          "zero_grad", [](Shared<Layer>& self) { self.change("zero_grad", [](Layer& layer) { layer.zero_grad(); }); },
+          "Discards all gradients (torch.nn.Module.zero_grad).")
+      .def_prop_ro(
+          "is_quantized",
+          [](const Shared<Layer>& self) { return self.read("is_quantized", [](const Layer& layer) { return layer.is_quantized(); }); },
+          "Whether quantize() has converted the weights to int8.")
+      .def_prop_ro(
+          "parameter_count",
+          [](const Shared<Layer>& self) { return self.read("parameter_count", [](const Layer& layer) { return layer.parameter_count(); }); },
+          "Number of numbers in all parameters.");
 }
 
 }  // namespace attn::python

@@ -8,12 +8,21 @@
 NB_MODULE(_attn, module) {
   using namespace attn::python;
   translate_errors();
-  watch_end();
+  watch_process();
   module.def("set_num_threads", &set_num_threads, nb::arg("count"),
-             R"(Threads of each call, unless the call, model or layer says otherwise. Default 1; 0: one per core.
+             R"(Sets the number of threads of calls, models and layers that set none themselves.
 
-The number changes speed only, never a bit of a result. Threads start with the first call that uses them, and after a fork() anew.)");
-  module.def("get_num_threads", &get_num_threads, "What set_num_threads() says.");
+The number changes the speed only, no bit of a result. Threads start with the first call that uses them; a child of fork() starts its own.
+
+count: 1 at first; 0 for one per core.
+
+Raises ConfigError above 4095.
+
+>>> attn.set_num_threads(1))");
+  module.def("get_num_threads", &get_num_threads, R"(Returns the number of threads that set_num_threads() has set; for 0, the number of cores.
+
+>>> attn.get_num_threads()
+1)");
   define_masks(module);
   define_attention(module);
   define_functions(module);

@@ -31,15 +31,25 @@ std::size_t place_of(std::string_view word, std::span<const std::string_view> wo
 }
 
 void define_masks(nb::module_& module) {
-  nb::class_<GivenMask>(module, "Mask", R"(Which keys a query may see.
+  nb::class_<GivenMask>(module, "Mask", R"(Selects the keys that a query may attend to.
 
-Dimensions (S), (L,S), (B,L,S) or (B,H,L,S); any of B, H, L may be 1. As a key padding mask (B,S).
-The kind is always said: the same numbers mean opposite things in different places.)")
-      .def_static("attend", &make_mask<MaskKind::attend>, nb::arg("mask"),
-                  "Not 0: may be seen (torch's scaled_dot_product_attention, ONNX, Hugging Face's attention_mask). A copy.")
-      .def_static("block", &make_mask<MaskKind::block>, nb::arg("mask"), "Not 0: is blocked (torch's nn.MultiheadAttention). A copy.")
+Create it with attend(), block() or additive(): torch's functions and layers give the same numbers opposite meanings, so the kind is explicit.
+
+Dimensions: (S), (L,S), (B,L,S) or (B,H,L,S); any of B, H, L may be 1. A key_padding_mask has (B,S).
+
+Raises DtypeError unless the mask holds real numbers. The call that uses it raises MaskError if dimensions or values do not fit.
+
+>>> x = np.eye(3, dtype=np.float32)
+>>> causal = attn.Mask.attend(np.tril(np.ones((3, 3))))
+>>> attn.scaled_dot_product_attention(x, x, x, mask=causal).output[0]
+array([1., 0., 0.], dtype=float32))")
+      .def_static(
+          "attend", &make_mask<MaskKind::attend>, nb::arg("mask"),
+          "Allows keys whose number is not 0 (torch's scaled_dot_product_attention, ONNX, Hugging Face's attention_mask). Copies the numbers.")
+      .def_static("block", &make_mask<MaskKind::block>, nb::arg("mask"),
+                  "Blocks keys whose number is not 0 (torch's nn.MultiheadAttention). Copies the numbers.")
       .def_static("additive", &make_mask<MaskKind::additive>, nb::arg("mask"),
-                  "Added to the scaled scores; -infinity blocks. Float32 in rows without gaps stays where it is.");
+                  "Adds numbers to the scaled scores; -infinity blocks. Refers to float32 memory if its rows have no gaps, else copies it.");
 }
 
 std::optional<Mask> mask_of(const MaybeMask& given, std::string_view op, std::string_view argument) {
@@ -47,7 +57,7 @@ std::optional<Mask> mask_of(const MaybeMask& given, std::string_view op, std::st
   const GivenMask* mask = nullptr;
   if (!nb::try_cast(given, mask)) {
     const std::string type = nb::cast<std::string>(given.type().attr("__name__"));
-    detail::fail(ErrorCode::argument, op, argument, {"Mask.attend(m), Mask.block(m) or Mask.additive(m)"}, {type});
+    detail::fail(ErrorCode::argument, op, argument, {"a Mask"}, {type}, "Use Mask.attend(m), Mask.block(m) or Mask.additive(m)");
   }
   return mask->mask;
 }
@@ -60,7 +70,7 @@ Trace trace_of(const TraceNames& given, std::string_view op) {
   if (std::string name; nb::try_cast(given, name))
     add(name);
   else
-    for (const nb::handle each : given) add(nb::cast<std::string>(each));
+    for (const nb::handle each : given) add(nb::try_cast(each, name) ? name : nb::cast<std::string>(each.type().attr("__name__")));
   return Trace::from_bits(bits);
 }
 

@@ -15,10 +15,9 @@
 
 #include "array.hpp"
 
-// Options that several calls have.
 namespace attn::python {
 
-/// typing.Literal of these words.
+/// Spells typing.Literal[...] of the words.
 template <const auto& kWords>
 consteval auto literal_of() {
   constexpr auto put = [](auto add) {
@@ -44,7 +43,7 @@ consteval auto literal_of() {
   return TypeName<kSize + 1>(name);
 }
 
-/// One of a list of words, or None where that is the default.
+/// One of a list of words, or None if that is the default.
 template <const auto& kWords>
 struct Word : nb::object {
   static constexpr auto kLiteral = literal_of<kWords>();
@@ -55,7 +54,7 @@ struct Word : nb::object {
   Word(nb::handle given, nb::detail::steal_t tag) : nb::object(given, tag) {}
 };
 
-/// A word's place in its list. Throws CONFIG for another.
+/// Throws CONFIG for an unknown word.
 std::size_t place_of(std::string_view word, std::span<const std::string_view> words, std::string_view op, std::string_view option);
 
 template <class Enum, const auto& kWords>
@@ -69,7 +68,6 @@ std::optional<Enum> maybe_word_of(const Word<kWords>& word, std::string_view op,
 
 inline constexpr std::array<std::string_view, 3> kFullyMaskedNames{"zero", "nan", "uniform"};
 
-/// Which keys a query may see, as a program says it: it refers to the program's memory where that is of a mask's kind.
 struct GivenMask {
   nb::object array;
   std::shared_ptr<const void> numbers;
@@ -78,11 +76,10 @@ struct GivenMask {
 
 void define_masks(nb::module_& module);
 
-/// `mask` of a call. Throws ARGUMENT for a bare array: whether it says what is seen or what is blocked would be a guess.
+/// Throws ARGUMENT for a bare array, which could mean either the visible or the blocked keys.
 using MaybeMask = Typed<"Mask">;
 std::optional<Mask> mask_of(const MaybeMask& given, std::string_view op, std::string_view argument);
 
-/// True: all that there is; or names.
 using TraceNames = Typed<"bool | collections.abc.Sequence[str]">;
 Trace trace_of(const TraceNames& given, std::string_view op);
 std::optional<EncoderTraceOptions> trace_of(const TraceNames& given, const std::optional<std::vector<std::int64_t>>& layers, std::string_view op);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
+#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -12,13 +14,12 @@
 namespace attn::python {
 namespace {
 
-// All of it is the interpreter's, whose lock nobody holds in the child of a fork().
+// Guarded by the GIL.
 unsigned process_threads = 1;
 
-constexpr std::size_t kKeptContexts = 4;
+constexpr std::size_t kCachedContexts = 4;
 
-/// By their numbers of threads, the last one used first. Left to the end of the process: calls of threads that Python does not wait for may still use
-/// them.
+/// Most recently used first. Never destroyed: threads that Python does not join may still use them.
 std::vector<std::pair<unsigned, Context>>& contexts() {
   static auto& all = *new std::vector<std::pair<unsigned, Context>>;
   return all;
@@ -28,7 +29,6 @@ void check_threads(unsigned count) {
   if (count > kMaxThreads) detail::fail(ErrorCode::config, "set_num_threads", "count", {"a number from 0 to ", kMaxThreads}, {count});
 }
 
-/// The thread that ends the interpreter, once it does, and how many are without its lock.
 std::atomic<std::thread::id> ending;
 std::atomic<int> unlocked{0};
 
@@ -38,8 +38,51 @@ void wait_for_the_end() {
   while (true) std::this_thread::sleep_for(std::chrono::hours(1));
 }
 
-/// Locks that this thread is inside of, and whether to change.
+struct Process {
+  std::mutex mutex;  ///< guards this and every Lock; never held while waiting for the GIL
+  std::condition_variable changed;
+  int running = 0;  ///< threads that compute, neither in a callback nor waiting for a Lock
+  std::atomic<bool> forking{false};
+
+  void start_running() {
+    std::unique_lock guard(mutex);
+    changed.wait(guard, [&] { return !forking; });
+    ++running;
+  }
+  void stop_running() {
+    const std::lock_guard guard(mutex);
+    --running;
+    changed.notify_all();
+  }
+};
+
+// Replaced in a child of fork(): glibc's condition variable would wait for waiters that the child does not have.
+Process* process = new Process;
+unsigned forks = 0;
+
+thread_local bool is_running = false;
+/// Locks of this thread, outermost first, and whether it changes their objects.
 thread_local std::vector<std::pair<const Lock*, bool>> inside;
+
+void before_fork() {
+  const nb::gil_scoped_release released;
+  std::unique_lock guard(process->mutex);
+  process->changed.wait(guard, [] { return !process->forking; });
+  process->forking = true;
+  process->changed.wait(guard, [] { return process->running == 0; });
+}
+
+void after_fork_in_parent() {
+  const std::lock_guard guard(process->mutex);
+  process->forking = false;
+  process->changed.notify_all();
+}
+
+void after_fork_in_child() {
+  process = new Process;
+  ++forks;
+  for (const auto& [lock, changes] : inside) lock->leave_behind(!changes, changes);
+}
 
 }  // namespace
 
@@ -57,64 +100,112 @@ Context context_of(std::optional<unsigned> threads) {
     std::rotate(all.begin(), found, found + 1);
   } else {
     all.emplace(all.begin(), count, Context({.num_threads = count}));
-    if (all.size() > kKeptContexts) all.pop_back();
+    if (all.size() > kCachedContexts) all.pop_back();
   }
   return all.front().second;
 }
 
-Unlocked::Unlocked() : state_(PyEval_SaveThread()) { ++unlocked; }
+Unlocked::Unlocked() : state_(PyEval_SaveThread()) {
+  ++unlocked;
+  process->start_running();
+  is_running = true;
+}
 
 Unlocked::~Unlocked() {
+  is_running = false;
+  process->stop_running();
   wait_for_the_end();
   --unlocked;
   PyEval_RestoreThread(state_);
 }
 
-Locked::Locked() {
+// A thread that has the GIL already may destroy a PythonTokenizer.
+Locked::Locked() : was_running_(std::exchange(is_running, false)) {
+  if (was_running_) process->stop_running();
   wait_for_the_end();
   acquired_.emplace();
 }
 
-void watch_end() {
+Locked::~Locked() {
+  acquired_.reset();
+  if (!was_running_) return;
+  process->start_running();
+  is_running = true;
+}
+
+void watch_process() {
   nb::module_::import_("atexit").attr("register")(nb::cpp_function([] {
     ending.store(std::this_thread::get_id());
     if (unlocked.load() == 0) return;
-    // Threads that have asked for the lock already get it now.
+    // Lets threads continue that already wait for the GIL.
     PyThreadState* const state = PyEval_SaveThread();
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     PyEval_RestoreThread(state);
   }));
+  nb::module_::import_("os").attr("register_at_fork")(nb::arg("before") = nb::cpp_function(&before_fork),
+                                                      nb::arg("after_in_parent") = nb::cpp_function(&after_fork_in_parent),
+                                                      nb::arg("after_in_child") = nb::cpp_function(&after_fork_in_child));
 }
 
 double Signals::now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 void Signals::check() {
-  if (now() - last_ < 0.05) return;
+  if (now() - last_ < 0.05 && !process->forking) return;
   const Locked locked;
   if (PyErr_CheckSignals() != 0) nb::raise_python_error();
   last_ = now();
+}
+
+void Lock::leave_behind(bool is_read_here, bool is_changed_here) const {
+  if (forks_ == forks) return;
+  forks_ = forks;
+  is_torn_ = is_torn_ || (is_changing_ && !is_changed_here);
+  is_changing_ = is_changed_here;
+  readers_ = is_read_here ? 1 : 0;
+}
+
+void Lock::acquire(std::string_view op, bool changes) const {
+  std::unique_lock guard(process->mutex);
+  leave_behind(false, false);
+  if (is_torn_)
+    detail::fail(ErrorCode::busy, op, "the object", {"one that no thread changes during fork()"}, {"half changed by a thread of the parent process"},
+                 "Load it again in this process");
+  const auto is_free = [&] { return !is_changing_ && (!changes || readers_ == 0); };
+  if (!is_free()) {
+    --process->running;
+    process->changed.notify_all();
+    process->changed.wait(guard, [&] { return !process->forking && is_free(); });
+    ++process->running;
+  }
+  if (changes)
+    is_changing_ = true;
+  else
+    ++readers_;
+}
+
+void Lock::release(bool changes) const {
+  const std::lock_guard guard(process->mutex);
+  if (changes)
+    is_changing_ = false;
+  else
+    --readers_;
+  process->changed.notify_all();
 }
 
 Lock::Held::Held(const Lock& lock, std::string_view op, bool changes) : lock_(lock), changes_(changes) {
   const auto outer = std::find_if(inside.begin(), inside.end(), [&](const auto& each) { return each.first == &lock; });
   is_outermost_ = outer == inside.end();
   if (!is_outermost_ && (changes || outer->second))
-    detail::fail(ErrorCode::busy, op, "the caller", {"none: that call has to end first"}, {"a callback of another call of this object"});
+    detail::fail(ErrorCode::busy, op, "the caller", {"code outside that call"}, {"a callback of another call of this object"},
+                 "Wait until that call has ended");
+  inside.reserve(inside.size() + 1);
+  if (is_outermost_) lock.acquire(op, changes);
   inside.emplace_back(&lock, changes);
-  if (!is_outermost_) return;
-  if (changes)
-    lock.mutex_.lock();
-  else
-    lock.mutex_.lock_shared();
 }
 
 Lock::Held::~Held() {
   inside.pop_back();
-  if (!is_outermost_) return;
-  if (changes_)
-    lock_.mutex_.unlock();
-  else
-    lock_.mutex_.unlock_shared();
+  if (is_outermost_) lock_.release(changes_);
 }
 
 }  // namespace attn::python

@@ -3,27 +3,23 @@
 #include <nanobind/nanobind.h>
 
 #include <optional>
-#include <shared_mutex>
 #include <string_view>
 #include <utility>
 
 #include "attn/context.hpp"
 
-// How calls run: without the interpreter's lock, on so many threads, and not beside what changes their object.
+// Calls run without the interpreter's lock (GIL).
 namespace attn::python {
 
 namespace nb = nanobind;
 
-/// Threads of a call, a model or a layer that says nothing else. Default 1; 0: one per core.
 void set_num_threads(unsigned count);
 unsigned get_num_threads();
 
-/// So many threads, or as many as the process's calls have. Contexts are made when they are first used, so that a program has no threads
-/// before it computes, and those of the last few counts are kept. Throws CONFIG for too many. With the interpreter's lock.
+/// Returns a context of this many threads, default get_num_threads(). Requires the GIL. Throws CONFIG.
 Context context_of(std::optional<unsigned> threads);
 
-/// Without the interpreter's lock. Where the interpreter ends meanwhile, the thread waits for the end of the process: to ask for the lock then
-/// would be the end of the thread by force (before Python 3.14), which C++ takes for an error.
+/// Releases the GIL. If the interpreter ends meanwhile, the thread sleeps: Python before 3.14 would kill it on reacquiring the GIL.
 class Unlocked {
  public:
   Unlocked();
@@ -35,19 +31,24 @@ class Unlocked {
   PyThreadState* state_;
 };
 
-/// With it again.
+/// Acquires the GIL for a callback, during which another thread may fork.
 class Locked {
  public:
   Locked();
+  ~Locked();
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
 
  private:
+  bool was_running_;
   std::optional<nb::gil_scoped_acquire> acquired_;
 };
 
-/// Has the interpreter say when it ends.
-void watch_end();
+/// Registers hooks for the interpreter's end and for os.fork(), which waits until each running call is in a callback or done: otherwise the
+/// child would inherit half-written memory and locks of threads that it does not have.
+void watch_process();
 
-/// Lets the interpreter act on signals, 50 ms after it last could: what Ctrl-C raises is thrown. Without the interpreter's lock.
+/// Handles signals every 50 ms; throws KeyboardInterrupt. Requires Unlocked.
 class Signals {
  public:
   void check();
@@ -57,10 +58,14 @@ class Signals {
   static double now();
 };
 
-/// Who is inside an object: any number of calls that leave it as it is, or one that changes it. Not copied or moved with the object.
+/// Admits any number of calls that read an object, or one that changes it.
 class Lock {
  public:
-  /// Waits. Throws BUSY where this thread is inside already, by a callback, and either call changes the object.
+  Lock() = default;
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+
+  /// Throws BUSY within a callback of a conflicting call, and in the child of a fork that interrupted a change.
   class Held {
    public:
     Held(const Lock& lock, std::string_view op, bool changes);
@@ -73,18 +78,24 @@ class Lock {
     bool changes_, is_outermost_;
   };
 
+  /// Discards the calls of other threads, in the child of a fork.
+  void leave_behind(bool is_read_here, bool is_changed_here) const;
+
  private:
-  mutable std::shared_mutex mutex_;
+  void acquire(std::string_view op, bool changes) const;
+  void release(bool changes) const;
+
+  mutable int readers_ = 0;
+  mutable bool is_changing_ = false, is_torn_ = false;
+  mutable unsigned forks_ = 0;
 };
 
-/// A model or layer of a program's.
 template <class T>
 struct Shared {
   T object;
   std::optional<unsigned> threads = std::nullopt;
   Lock lock = {};
 
-  /// f(object), which leaves it as it is, or changes it. On so many threads, where the call says it.
   template <class F>
   auto read(std::string_view op, F f, std::optional<unsigned> of_call = std::nullopt) const {
     return run(*this, of_call ? of_call : threads, op, false, f);
@@ -105,7 +116,6 @@ struct Shared {
   }
 };
 
-/// f() of no object.
 template <class F>
 auto run(std::optional<unsigned> threads, F f) {
   const Context context = context_of(threads);

@@ -12,11 +12,17 @@ void define_safetensors(nb::module_& module) {
         const auto file = path_of(path);
         return to_python(run(std::nullopt, [&] { return attn::read_safetensors(file); }));
       },
-      nb::arg("path"), R"(Tensors of a safetensors file as float32.
+      nb::arg("path"), R"(Reads the tensors of a safetensors file as float32 (safetensors.numpy.load_file).
 
 F16, BF16 and F64 are converted; integer and bool tensors are checked and left out.
-Raises FormatError for anything that the format does not allow and where the file cannot be read, UnsupportedError for other
-types, OutOfMemoryError.)");
+
+path: the file.
+
+Returns a dict of arrays by name. Raises FormatError if the file cannot be read or breaks a rule of the format, UnsupportedError for other
+types, OutOfMemoryError.
+
+>>> attn.read_safetensors("testdata/models/sentiment/model.safetensors")["classifier.weight"].shape
+(2, 64))");
   module.def(
       "write_safetensors",
       [](const StateLike& tensors, const std::map<std::string, std::string>& metadata) {
@@ -24,9 +30,16 @@ types, OutOfMemoryError.)");
         const std::vector<std::uint8_t> bytes = run(std::nullopt, [&] { return attn::write_safetensors(state.views(), metadata); });
         return nb::bytes(bytes.data(), bytes.size());
       },
-      nb::arg("tensors"), nb::arg("metadata") = nb::dict(), R"(The bytes of a safetensors file, which read_safetensors reads back bit for bit.
+      nb::arg("tensors"), nb::arg("metadata") = nb::dict(),
+      R"(Writes tensors as the bytes of a safetensors file (safetensors.numpy.save). read_safetensors() reads them back bit for bit.
 
-F32, names sorted by their bytes. Raises ArgumentError for a name or metadata that is not UTF-8, ShapeError for a rank above 8.)");
+tensors: arrays by name; they are written as F32, sorted by the bytes of their names.
+metadata: texts by name, for the file's header.
+
+Raises ArgumentError for a name or metadata that is not UTF-8, ShapeError for a rank above 8, DtypeError.
+
+>>> len(attn.write_safetensors({"x": np.zeros((2, 3))}))
+96)");
 }
 
 }  // namespace attn::python

@@ -24,15 +24,16 @@ using EncodingResult = Typed<"attn.Encoding">;
 using Ids = Typed<"attn.Encoding | numpy.typing.ArrayLike">;
 using Label = std::variant<std::int64_t, std::string>;
 using TaskName = Word<kTaskNames>;
+using FilledText = Typed<"list[list[attn.FilledMask]]">;
+using Answers = Typed<"list[attn.Answer]">;
 using Done = Typed<"collections.abc.Callable[[int, int], object]">;
 
 constexpr std::array<std::string_view, 2> kWeightsNames{"float32", "int8"};
 constexpr std::array<std::string_view, 3> kFileWeightsNames{"float32", "float16", "int8"};
 
-/// Calls a function of Python's with how much is done, and lets the interpreter act on signals.
 std::function<void(std::int64_t, std::int64_t)> progress_of(const Done& on_progress) {
   if (on_progress.is_none()) return [signals = Signals()](std::int64_t, std::int64_t) mutable { signals.check(); };
-  // Borrowed: the call outlives it, and copies of the function are made without the interpreter's lock.
+  // Borrowed, because std::function is copied without the GIL; the caller's argument outlives the call.
   return [f = nb::handle(on_progress), signals = Signals()](std::int64_t done, std::int64_t total) mutable {
     {
       const Locked locked;
@@ -42,7 +43,6 @@ std::function<void(std::int64_t, std::int64_t)> progress_of(const Done& on_progr
   };
 }
 
-/// Token ids of a call: an Encoding, or arrays of whole numbers.
 EncodingTensors<2> encoding_of(const char* op, const Ids& input_ids, const MaybeArrayLike& attention_mask, const MaybeArrayLike& token_type_ids) {
   EncodingTensors<2> encoding;
   nb::object ids = input_ids, mask = attention_mask, types = token_type_ids;
@@ -57,7 +57,6 @@ EncodingTensors<2> encoding_of(const char* op, const Ids& input_ids, const Maybe
   return encoding;
 }
 
-/// Where entities or answers are.
 template <class Part>
 TokenOffsets offsets_of(const std::vector<Part>& parts) {
   TokenOffsets offsets;
@@ -65,7 +64,6 @@ TokenOffsets offsets_of(const std::vector<Part>& parts) {
   return offsets;
 }
 
-/// Numbers, or None, of each text's tokens.
 nb::list numbers_of(const std::vector<std::vector<std::optional<std::int32_t>>>& texts) {
   nb::list all;
   for (const auto& text : texts) {
@@ -76,7 +74,6 @@ nb::list numbers_of(const std::vector<std::vector<std::optional<std::int32_t>>>&
   return all;
 }
 
-/// `places(i)` are those of text number i.
 template <class Places>
 EncodingResult encoding_result(const EncodingTensors<2>& encoding, Places places) {
   nb::list offsets;
@@ -135,10 +132,16 @@ Typed<"attn.TextModelOutput"> forward(const Model& self, const Ids& input_ids, c
                      to_python(output.hidden_states), to_python(output.trace));
 }
 
+std::optional<Side> side_of(const Word<kSideNames>& truncation_side, const char* op) {
+  return maybe_word_of<Side>(truncation_side, op, "truncation_side");
+}
+
 FloatArray embed(const Model& self, const SingleTexts& given, std::optional<std::int64_t> max_length, bool truncation,
                  const Word<kPoolingNames>& pooling, std::optional<bool> normalize, std::int64_t batch_size, const std::optional<std::string>& prompt,
-                 const std::optional<std::string>& prompt_name, const Done& on_progress) {
+                 const std::optional<std::string>& prompt_name, bool add_special_tokens, const Word<kSideNames>& truncation_side,
+                 const TruncatedList& truncated_texts, const Done& on_progress) {
   constexpr const char* kOp = "embed";
+  Truncated truncated(truncated_texts, kOp);
   const GivenTexts texts(given, kOp, false);
   const EmbedOptions options{.max_length = max_length,
                              .truncation = truncation,
@@ -147,19 +150,34 @@ FloatArray embed(const Model& self, const SingleTexts& given, std::optional<std:
                              .batch_size = batch_size,
                              .prompt = prompt,
                              .prompt_name = prompt_name,
-                             .on_progress = progress_of(on_progress)};
-  return to_python(self.read(kOp, [&](const TextModel& model) { return model.embed(texts.texts, options); }));
+                             .on_progress = progress_of(on_progress),
+                             .add_special_tokens = add_special_tokens,
+                             .truncation_side = side_of(truncation_side, kOp),
+                             .truncated = truncated.flags()};
+  const Array<float> vectors = self.read(kOp, [&](const TextModel& model) { return model.embed(texts.texts, options); });
+  truncated.fill();
+  return to_python(vectors);
 }
 
-Typed<"list[list[attn.LabelScore]]"> classify(const Model& self, const Texts& given, std::optional<std::int64_t> max_length, bool truncation,
-                                              std::int64_t batch_size, const Done& on_progress) {
+Typed<"list[list[attn.LabelScore]]"> classify(const Model& self, const Texts& given, std::optional<std::int64_t> top_k,
+                                              std::optional<std::int64_t> max_length, bool truncation, std::int64_t batch_size,
+                                              bool add_special_tokens, const Word<kSideNames>& truncation_side, const TruncatedList& truncated_texts,
+                                              const Done& on_progress) {
   constexpr const char* kOp = "classify";
+  Truncated truncated(truncated_texts, kOp);
   const GivenTexts texts(given, kOp);
-  const ClassifyOptions options{
-      .max_length = max_length, .truncation = truncation, .batch_size = batch_size, .on_progress = progress_of(on_progress)};
+  const ClassifyOptions options{.max_length = max_length,
+                                .truncation = truncation,
+                                .batch_size = batch_size,
+                                .on_progress = progress_of(on_progress),
+                                .add_special_tokens = add_special_tokens,
+                                .truncation_side = side_of(truncation_side, kOp),
+                                .top_k = top_k,
+                                .truncated = truncated.flags()};
   const auto scores = self.read(kOp, [&](const TextModel& model) {
     return texts.are_pairs ? model.classify_pairs(texts.pairs, options) : model.classify(texts.texts, options);
   });
+  truncated.fill();
   nb::list all;
   for (const std::vector<LabelScore>& of_text : scores) {
     nb::list list;
@@ -172,8 +190,10 @@ Typed<"list[list[attn.LabelScore]]"> classify(const Model& self, const Texts& gi
 Typed<"list[list[attn.Entity]]"> classify_tokens(const Model& self, const SingleTexts& given, const Word<kAggregationNames>& aggregation,
                                                  std::optional<std::int64_t> stride, std::vector<std::string> ignore_labels,
                                                  std::optional<std::int64_t> max_length, bool truncation, std::int64_t batch_size,
-                                                 const Done& on_progress) {
+                                                 bool add_special_tokens, const Word<kSideNames>& truncation_side,
+                                                 const TruncatedList& truncated_texts, const Done& on_progress) {
   constexpr const char* kOp = "classify_tokens";
+  Truncated truncated(truncated_texts, kOp);
   const GivenTexts texts(given, kOp, false);
   const ClassifyTokensOptions options{.max_length = max_length,
                                       .truncation = truncation,
@@ -181,8 +201,12 @@ Typed<"list[list[attn.Entity]]"> classify_tokens(const Model& self, const Single
                                       .stride = stride,
                                       .ignore_labels = std::move(ignore_labels),
                                       .batch_size = batch_size,
-                                      .on_progress = progress_of(on_progress)};
+                                      .on_progress = progress_of(on_progress),
+                                      .add_special_tokens = add_special_tokens,
+                                      .truncation_side = side_of(truncation_side, kOp),
+                                      .truncated = truncated.flags()};
   const auto found = self.read(kOp, [&](const TextModel& model) { return model.classify_tokens(texts.texts, options); });
+  truncated.fill();
   nb::list all;
   for (std::size_t i = 0; i < found.size(); ++i) {
     const nb::list counted = places(texts.texts[i], offsets_of(found[i]));
@@ -194,11 +218,9 @@ Typed<"list[list[attn.Entity]]"> classify_tokens(const Model& self, const Single
   return all;
 }
 
-Typed<"list[list[attn.FilledMask]]"> fill_mask(const Model& self, const std::string& text, std::int64_t top_k,
-                                               std::optional<std::vector<std::string>> targets) {
-  const FillMaskOptions options{.top_k = top_k, .targets = std::move(targets).value_or(std::vector<std::string>())};
+FilledText filled_text(const std::vector<std::vector<FilledMask>>& masks) {
   nb::list all;
-  for (const std::vector<FilledMask>& of_mask : self.read("fill_mask", [&](const TextModel& model) { return model.fill_mask(text, options); })) {
+  for (const std::vector<FilledMask>& of_mask : masks) {
     nb::list list;
     for (const FilledMask& each : of_mask) list.append(make_result("FilledMask", each.token, each.id, each.score, each.text));
     all.append(list);
@@ -206,25 +228,95 @@ Typed<"list[list[attn.FilledMask]]"> fill_mask(const Model& self, const std::str
   return all;
 }
 
-Typed<"list[attn.Answer]"> answer(const Model& self, const std::string& question, const std::string& context, std::int64_t top_k,
-                                  std::int64_t max_answer_length, std::optional<std::int64_t> stride, bool allow_empty) {
-  const AnswerOptions options{.top_k = top_k, .max_answer_length = max_answer_length, .stride = stride, .allow_empty = allow_empty};
-  const auto found = self.read("answer", [&](const TextModel& model) { return model.answer(question, context, options); });
-  const nb::list counted = places(context, offsets_of(found));
+FillMaskOptions fill_mask_options(std::int64_t top_k, std::optional<std::vector<std::string>> targets, std::int64_t batch_size,
+                                  const Done& on_progress) {
+  return {.top_k = top_k,
+          .targets = std::move(targets).value_or(std::vector<std::string>()),
+          .batch_size = batch_size,
+          .on_progress = progress_of(on_progress)};
+}
+
+FilledText fill_mask(const Model& self, const std::string& text, std::int64_t top_k, std::optional<std::vector<std::string>> targets,
+                     std::int64_t batch_size, const Done& on_progress) {
+  const FillMaskOptions options = fill_mask_options(top_k, std::move(targets), batch_size, on_progress);
+  return filled_text(self.read("fill_mask", [&](const TextModel& model) { return model.fill_mask(text, options); }));
+}
+
+Typed<"list[list[list[attn.FilledMask]]]"> fill_masks(const Model& self, const TextList& given, std::int64_t top_k,
+                                                      std::optional<std::vector<std::string>> targets, std::int64_t batch_size,
+                                                      const Done& on_progress) {
+  const GivenTexts texts(given, "fill_mask", false, "text");
+  const FillMaskOptions options = fill_mask_options(top_k, std::move(targets), batch_size, on_progress);
+  nb::list all;
+  for (const auto& of_text : self.read("fill_mask", [&](const TextModel& model) { return model.fill_mask_all(texts.texts, options); }))
+    all.append(filled_text(of_text));
+  return all;
+}
+
+Answers answers_in(const std::string& context, const std::vector<Answer>& answers) {
+  const nb::list counted = places(context, offsets_of(answers));
   nb::list list;
-  for (std::size_t i = 0; i < found.size(); ++i) list.append(make_result("Answer", found[i].text, found[i].score, counted[i][0], counted[i][1]));
+  for (std::size_t i = 0; i < answers.size(); ++i)
+    list.append(make_result("Answer", answers[i].text, answers[i].score, counted[i][0], counted[i][1]));
   return list;
 }
 
+AnswerOptions answer_options(std::int64_t top_k, std::int64_t max_answer_length, std::optional<std::int64_t> stride, bool allow_empty,
+                             std::optional<std::int64_t> max_length, std::int64_t batch_size, const Done& on_progress) {
+  return {.top_k = top_k,
+          .max_answer_length = max_answer_length,
+          .stride = stride,
+          .allow_empty = allow_empty,
+          .max_length = max_length,
+          .batch_size = batch_size,
+          .on_progress = progress_of(on_progress)};
+}
+
+template <class... Options>
+Answers answer(const Model& self, const std::string& question, const std::string& context, const Options&... given) {
+  const AnswerOptions options = answer_options(given...);
+  return answers_in(context, self.read("answer", [&](const TextModel& model) { return model.answer(question, context, options); }));
+}
+
+template <class Questions, class Contexts, class... Options>
+Typed<"list[list[attn.Answer]]"> answers(const Model& self, const Questions& question, const Contexts& context, const Options&... given) {
+  constexpr const char* kOp = "answer";
+  const GivenTexts questions(question, kOp, false, "question"), contexts(context, kOp, false, "context");
+  const bool has_one_question = PyUnicode_Check(question.ptr()), has_one_context = PyUnicode_Check(context.ptr());
+  const std::size_t count = has_one_question ? contexts.texts.size() : questions.texts.size();
+  if (!has_one_context && contexts.texts.size() != count)
+    detail::fail(ErrorCode::argument, kOp, "context", {count, " texts, as many as questions"}, {"a list of ", contexts.texts.size()});
+  std::vector<std::pair<std::string, std::string>> pairs;
+  for (std::size_t i = 0; i < count; ++i) pairs.emplace_back(questions.texts[has_one_question ? 0 : i], contexts.texts[has_one_context ? 0 : i]);
+  const AnswerOptions options = answer_options(given...);
+  const auto found = self.read(kOp, [&](const TextModel& model) { return model.answer_all(pairs, options); });
+  nb::list all;
+  for (std::size_t i = 0; i < count; ++i) all.append(answers_in(pairs[i].second, found[i]));
+  return all;
+}
+
 Typed<"list[attn.RankedDocument]"> rank(const Model& self, const std::string& query, const SingleTexts& given, std::optional<std::int64_t> top_k,
-                                        std::optional<std::int64_t> max_length, bool truncation, std::int64_t batch_size, const Done& on_progress) {
+                                        std::optional<std::int64_t> max_length, bool truncation, std::int64_t batch_size,
+                                        const std::optional<std::string>& prompt, const std::optional<std::string>& prompt_name,
+                                        bool add_special_tokens, const Word<kSideNames>& truncation_side, const TruncatedList& truncated_texts,
+                                        const Done& on_progress) {
   constexpr const char* kOp = "rank";
+  Truncated truncated(truncated_texts, kOp);
   const GivenTexts documents(given, kOp, false, "documents");
-  const RankOptions options{
-      .max_length = max_length, .truncation = truncation, .top_k = top_k, .batch_size = batch_size, .on_progress = progress_of(on_progress)};
+  const RankOptions options{.max_length = max_length,
+                            .truncation = truncation,
+                            .top_k = top_k,
+                            .batch_size = batch_size,
+                            .on_progress = progress_of(on_progress),
+                            .add_special_tokens = add_special_tokens,
+                            .truncation_side = side_of(truncation_side, kOp),
+                            .prompt = prompt,
+                            .prompt_name = prompt_name,
+                            .truncated = truncated.flags()};
+  const auto ranked = self.read(kOp, [&](const TextModel& model) { return model.rank(query, documents.texts, options); });
+  truncated.fill();
   nb::list list;
-  for (const RankedDocument& each : self.read(kOp, [&](const TextModel& model) { return model.rank(query, documents.texts, options); }))
-    list.append(make_result("RankedDocument", each.index, each.score));
+  for (const RankedDocument& each : ranked) list.append(make_result("RankedDocument", each.index, each.score));
   return list;
 }
 
@@ -263,15 +355,25 @@ using Progress = Typed<"collections.abc.Callable[[attn.FineTuneProgress], bool |
 
 std::vector<FineTuneExample> examples_of(const Examples& given) {
   std::vector<FineTuneExample> examples;
+  const auto is_pair = [](nb::handle item) { return PySequence_Check(item.ptr()) && !PyUnicode_Check(item.ptr()) && nb::len(item) == 2; };
+  const auto read = [&](nb::handle item, auto& to) {
+    if (!nb::try_cast(item, to))
+      detail::fail(ErrorCode::argument, "fine_tune", detail::text({"examples[", examples.size(), "]"}),
+                   {"(text, label) or ((text, text_pair), label)"}, {"a tuple with ", nb::cast<std::string>(item.type().attr("__name__"))});
+  };
   for (const nb::handle each : given) {
     FineTuneExample example;
-    if (!nb::isinstance<nb::str>(each[0])) {
-      example.text = nb::cast<std::string>(each[0][0]);
-      example.text_pair = nb::cast<std::string>(each[0][1]);
+    if (!is_pair(each))
+      detail::fail(ErrorCode::argument, "fine_tune", detail::text({"examples[", examples.size(), "]"}),
+                   {"(text, label) or ((text, text_pair), label)"}, {nb::cast<std::string>(each.type().attr("__name__"))});
+    const nb::object text = each[0], label = each[1];
+    if (is_pair(text)) {
+      read(nb::object(text[0]), example.text);
+      read(nb::object(text[1]), example.text_pair.emplace());
     } else {
-      example.text = nb::cast<std::string>(each[0]);
+      read(text, example.text);
     }
-    example.label = nb::cast<decltype(example.label)>(each[1]);
+    read(label, example.label);
     examples.push_back(std::move(example));
   }
   return examples;
@@ -304,7 +406,14 @@ Typed<"attn.FineTuneResult"> fine_tune(Model& self, const Examples& given, std::
 }  // namespace
 
 void define_text_model(nb::module_& module) {
-  nb::class_<LayerPatch>(module, "LayerPatch", "Values that replace the computed ones inside one layer (activation patching, Vig et al. 2020).")
+  nb::class_<LayerPatch>(module, "LayerPatch", R"(Replaces computed values inside one layer of a forward (activation patching, Vig et al. 2020).
+
+>>> model = attn.TextModel.load("testdata/models/sentiment")
+>>> clean, other = model.tokenize("a good film"), model.tokenize("a dull film")
+>>> state = model(clean, output_hidden_states=True).hidden_states[1]
+>>> patched = model(other, patch=attn.LayerPatch(1, hidden_state=state))
+>>> bool((patched.logits == model(clean).logits).all())
+True)")
       .def(
           "__init__",
           [](LayerPatch* self, std::int64_t layer, const MaybeArrayLike& hidden_state, const MaybeArrayLike& merged) {
@@ -314,7 +423,11 @@ void define_text_model(nb::module_& module) {
             new (self) LayerPatch{.layer = layer, .hidden_state = copy(hidden_state, "hidden_state"), .merged = copy(merged, "merged")};
           },
           nb::arg("layer"), nb::kw_only(), nb::arg("hidden_state") = nb::none(), nb::arg("merged") = nb::none(),
-          "layer is counted from 0; hidden_state (B,L,E) is its input, merged (B,L,E) the heads' results side by side, before W_O. Copies.");
+          R"(layer: the layer, counted from 0.
+hidden_state: (B,L,E), replaces the layer's input.
+merged: (B,L,E), replaces the concatenated results of the heads, before W_O.
+
+The arrays are copied. The forward raises ShapeError if they do not fit, OutOfRangeError if there is no such layer.)");
 
   nb::class_<Model> model(module, "TextModel",
                           R"(Runs a text model from a Hugging Face folder: BERT, DistilBERT, RoBERTa, XLM-RoBERTa, CamemBERT, data2vec, MPNet,
@@ -366,10 +479,16 @@ Returns an Encoding. Raises UnsupportedError if attn has no tokenizer for the mo
             nb::arg("add_special_tokens") = true, nb::arg("truncation_side") = nb::none(), nb::arg("padding_side") = nb::none(),
             R"(Converts lists of words, or pairs of lists, to token ids, like is_split_into_words of transformers.
 
-Each word is tokenized separately. Offsets are places in the word, and words of the result has the number of each token's word. The
-other arguments are those of tokenize().
+Each word is tokenized separately. The other arguments are those of tokenize().
 
-Raises UnsupportedError for a tokenizer that attn does not read itself, OutOfRangeError, ArgumentError, OutOfMemoryError.)");
+texts: lists of words, or pairs of lists.
+
+Returns an Encoding. Its offsets are places within the word, and its words are the index of each token's word.
+Raises UnsupportedError for a tokenizer that attn does not read itself, OutOfRangeError, ArgumentError, OutOfMemoryError.
+
+>>> model = attn.TextModel.load("testdata/models/sentiment")
+>>> model.tokenize_words([["A", "warm", "film."]]).words
+[[None, 0, 1, 2, 2, None]])");
   for (const char* name : {"forward", "__call__"})
     model.def(name, &forward, nb::arg("input_ids"), nb::arg("attention_mask") = nb::none(), nb::arg("token_type_ids") = nb::none(), nb::kw_only(),
               nb::arg("output_attentions") = false, nb::arg("output_hidden_states") = false, nb::arg("mask") = nb::none(),
@@ -399,18 +518,20 @@ numbers, OutOfMemoryError.
 ((1, 2), (1, 4, 6, 6)))");
   model.def("embed", &embed, nb::arg("texts"), nb::kw_only(), nb::arg("max_length") = nb::none(), nb::arg("truncation") = true,
             nb::arg("pooling") = nb::none(), nb::arg("normalize") = nb::none(), nb::arg("batch_size") = 32, nb::arg("prompt") = nb::none(),
-            nb::arg("prompt_name") = nb::none(), nb::arg("on_progress") = nb::none(),
+            nb::arg("prompt_name") = nb::none(), nb::arg("add_special_tokens") = true, nb::arg("truncation_side") = nb::none(),
+            nb::arg("truncated") = nb::none(), nb::arg("on_progress") = nb::none(),
             R"(Computes one vector per text, like SentenceTransformer.encode (Reimers & Gurevych 2019).
 
 Hidden states are pooled over the tokens, go through the checkpoint's Dense module if it has one, and are normalized if the checkpoint
 specifies it. Texts are sorted by length into batches; the batch size does not change any bit.
 
 texts: a text or a list of texts.
-max_length, truncation: as in tokenize().
+max_length, truncation, add_special_tokens, truncation_side: as in tokenize().
 pooling: 'mean', 'cls', 'max', 'lasttoken', 'weightedmean' or 'mean_sqrt_len'; default the checkpoint's, else 'mean'.
 normalize: scale vectors to length 1; default as in the checkpoint.
 batch_size: texts per batch.
-prompt: a text before each text. prompt_name: a prompt of config_sentence_transformers.json.
+prompt: a text before each text. prompt_name: a prompt of config_sentence_transformers.json; default the file's default prompt; '' is none.
+truncated: a list that receives for each text whether it was truncated.
 on_progress: function of (done, total), called after each batch; if it raises, the call ends.
 
 Returns (N,E). Raises ConfigError, and the errors of tokenize() and forward().
@@ -418,31 +539,41 @@ Returns (N,E). Raises ConfigError, and the errors of tokenize() and forward().
 >>> model = attn.TextModel.load("testdata/models/sentiment")
 >>> model.embed(["A warm film.", "Far too long."]).shape
 (2, 64))");
-  model.def("classify", &classify, nb::arg("texts"), nb::kw_only(), nb::arg("max_length") = nb::none(), nb::arg("truncation") = true,
-            nb::arg("batch_size") = 32, nb::arg("on_progress") = nb::none(),
-            R"(Returns all labels of each text or pair of texts, by falling score, like transformers' TextClassificationPipeline.
+  model.def("classify", &classify, nb::arg("texts"), nb::kw_only(), nb::arg("top_k") = nb::none(), nb::arg("max_length") = nb::none(),
+            nb::arg("truncation") = true, nb::arg("batch_size") = 32, nb::arg("add_special_tokens") = true, nb::arg("truncation_side") = nb::none(),
+            nb::arg("truncated") = nb::none(), nb::arg("on_progress") = nb::none(),
+            R"(Scores the labels of each text or pair of texts, like transformers' TextClassificationPipeline.
 
 Scores are the softmax of the logits; the sigmoid of each if the checkpoint is for several labels at once or has one label; the logits
 for a regression. If a cross-encoder's files specify another activation, pairs use it like sentence-transformers' CrossEncoder.predict
 (Identity gives logits), and single texts use it if there is one label.
 
-Raises UnsupportedError if the model has no such head, and the errors of embed().
+texts: a text, a list of texts, or a list of pairs.
+top_k: number of labels per text; default all.
+max_length, truncation, add_special_tokens, truncation_side: as in tokenize().
+batch_size, truncated, on_progress: as in embed().
+
+Returns a list of LabelScore per text, by falling score. Raises UnsupportedError if the model has no such head, ConfigError for top_k below 1,
+and the errors of embed().
 
 >>> model = attn.TextModel.load("testdata/models/sentiment")
 >>> model.classify("A warm film.")[0][0].label
 'positive')");
   model.def("classify_tokens", &classify_tokens, nb::arg("texts"), nb::kw_only(), nb::arg("aggregation") = "simple", nb::arg("stride") = nb::none(),
             nb::arg("ignore_labels") = std::vector<std::string>{"O"}, nb::arg("max_length") = nb::none(), nb::arg("truncation") = true,
-            nb::arg("batch_size") = 32, nb::arg("on_progress") = nb::none(),
+            nb::arg("batch_size") = 32, nb::arg("add_special_tokens") = true, nb::arg("truncation_side") = nb::none(),
+            nb::arg("truncated") = nb::none(), nb::arg("on_progress") = nb::none(),
             R"(Finds named entities (NER) or labels tokens, like transformers' TokenClassificationPipeline.
 
 texts: a text or a list of texts.
 aggregation: 'none': each token; 'simple': joins neighbours with the same label, unless the second one begins (B-) a new entity;
 'first', 'average', 'max': in addition each word has one label, that of its first token, of the mean of its tokens' probabilities, or of its
 most certain token.
-stride: read an overlong text in windows that share so many tokens. If entities overlap, the longest counts, then the most certain one.
+stride: read an overlong text in windows that share this many tokens. If entities overlap, the longest counts, then the most certain one.
 Without it a long text is truncated.
 ignore_labels: labels to leave out.
+max_length, truncation, add_special_tokens, truncation_side: as in tokenize().
+batch_size, truncated, on_progress: as in embed().
 
 Returns a list of Entity per text. Raises UnsupportedError for another head or a tokenizer that attn does not read itself, ConfigError for
 a stride that leaves no room, or with 'none', and the errors of embed().
@@ -450,33 +581,55 @@ a stride that leaves no room, or with 'none', and the errors of embed().
 >>> ner = attn.TextModel.load("testdata/models/entities")
 >>> [(each.label, each.text) for each in ner.classify_tokens("Marie Curie lived in Paris.", aggregation="first")[0]]
 [('PER', 'Marie Curie'), ('LOC', 'Paris')])");
-  model.def("fill_mask", &fill_mask, nb::arg("text"), nb::kw_only(), nb::arg("top_k") = 5, nb::arg("targets") = nb::none(),
-            R"(Predicts tokens for each mask ([MASK], <mask>) of a text, like transformers' FillMaskPipeline.
+  const auto define_fill_mask = [&](auto function, const char* text) {
+    model.def("fill_mask", function, nb::arg("text"), nb::kw_only(), nb::arg("top_k") = 5, nb::arg("targets") = nb::none(),
+              nb::arg("batch_size") = 32, nb::arg("on_progress") = nb::none(), text);
+  };
+  define_fill_mask(&fill_mask, R"(Predicts tokens for each mask (mask_token) of a text, like transformers' FillMaskPipeline.
 
-text: a text with at least one mask.
+text: a text with at least one mask, or a list of such texts.
 top_k: number of predictions per mask.
 targets: score only these tokens; a target that is not a token counts as its first token.
+batch_size, on_progress: as in embed().
 
-Returns a list of FilledMask per mask. Raises ArgumentError for a text without a mask or a target that no token begins, OutOfRangeError for
-an overlong text, UnsupportedError as classify_tokens().
+Returns a list of FilledMask per mask; for a list of texts one such list per text. Raises ArgumentError for a text without a mask or a target
+that no token begins, OutOfRangeError for an overlong text, UnsupportedError as classify_tokens().
 
 >>> mlm = attn.TextModel.load("testdata/models/masks")
 >>> [each.token for each in mlm.fill_mask("She drank a cup of [MASK].", top_k=2)[0]]
 ['coffee', 'milk'])");
-  model.def("answer", &answer, nb::arg("question"), nb::arg("context"), nb::kw_only(), nb::arg("top_k") = 1, nb::arg("max_answer_length") = 15,
-            nb::arg("stride") = nb::none(), nb::arg("allow_empty") = false,
-            R"(Finds parts of a context that answer a question, the most likely first, like transformers' QuestionAnsweringPipeline (version 4).
+  define_fill_mask(&fill_masks, "Predicts tokens for each mask of several texts.");
+  const auto define_answer = [&](auto function, const char* text) {
+    model.def("answer", function, nb::arg("question"), nb::arg("context"), nb::kw_only(), nb::arg("top_k") = 1, nb::arg("max_answer_length") = 15,
+              nb::arg("stride") = nb::none(), nb::arg("allow_empty") = false, nb::arg("max_length") = nb::none(), nb::arg("batch_size") = 32,
+              nb::arg("on_progress") = nb::none(), text);
+  };
+  using Number = std::optional<std::int64_t>;
+  define_answer(&answer<std::int64_t, std::int64_t, Number, bool, Number, std::int64_t, Done>,
+                R"(Finds parts of a context that answer a question, the most likely first, like transformers' QuestionAnsweringPipeline (version 4).
 
-question, context: texts.
+question, context: texts, or lists of texts of the same length; a single question or context is used for each element of the other's list.
 top_k: number of answers; there may be fewer.
 max_answer_length: in tokens; answers consist of whole words.
-stride: a long context is read in windows of at most 384 tokens, question included, that share so many; default 128, for shorter windows half.
+stride: a long context is read in windows that share this many tokens; default 128, for shorter windows half.
 allow_empty: the model may answer with an empty text, that there is no answer.
+max_length: tokens of a window, question included; default 384, or the model's maximum if that is smaller.
+batch_size, on_progress: as in embed(), for windows.
 
-Returns a list of Answer. Raises ArgumentError for an empty question or context, OutOfRangeError for a question that leaves no room,
-ConfigError for a stride that leaves none, UnsupportedError as classify_tokens().)");
+Returns a list of Answer; for lists one such list per question. Raises ArgumentError for an empty question or context, OutOfRangeError for a
+question that leaves no room, ConfigError for a stride that leaves none, UnsupportedError as classify_tokens().
+
+>>> qa = attn.TextModel.load("testdata/models/tiny-bert-qa")  # random weights
+>>> qa.answer("Who smiles?", "A happy person smiles at the child.")[0].text
+'smiles')");
+  define_answer(&answers<TextList, OneOrMoreTexts, std::int64_t, std::int64_t, Number, bool, Number, std::int64_t, Done>,
+                "Answers several questions, each from its context or all from one.");
+  define_answer(&answers<OneText, TextList, std::int64_t, std::int64_t, Number, bool, Number, std::int64_t, Done>,
+                "Answers one question from each of several contexts.");
   model.def("rank", &rank, nb::arg("query"), nb::arg("documents"), nb::kw_only(), nb::arg("top_k") = nb::none(), nb::arg("max_length") = nb::none(),
-            nb::arg("truncation") = true, nb::arg("batch_size") = 32, nb::arg("on_progress") = nb::none(),
+            nb::arg("truncation") = true, nb::arg("batch_size") = 32, nb::arg("prompt") = nb::none(), nb::arg("prompt_name") = nb::none(),
+            nb::arg("add_special_tokens") = true, nb::arg("truncation_side") = nb::none(), nb::arg("truncated") = nb::none(),
+            nb::arg("on_progress") = nb::none(),
             R"(Sorts documents by relevance to a query with a cross-encoder, like sentence-transformers' CrossEncoder.rank.
 
 The model has a head with one label. Scores use the activation of its files, else a sigmoid.
@@ -484,8 +637,17 @@ The model has a head with one label. Scores use the activation of its files, els
 query: a text.
 documents: a list of texts.
 top_k: number of results, default all.
+max_length, truncation, add_special_tokens, truncation_side: as in tokenize().
+batch_size, truncated, on_progress: as in embed().
+prompt, prompt_name: a text before the query, as in embed().
 
-Returns a list of RankedDocument. Raises UnsupportedError for another head, and the errors of embed().)");
+Returns a list of RankedDocument. Raises UnsupportedError for another head, and the errors of embed().
+
+>>> model = attn.TextModel.load("testdata/models/sentiment")
+>>> pairs = [(("a cheerful film", "funny"), 1), (("a cheerful film", "sad"), 0)] * 8
+>>> _ = model.fine_tune(pairs, labels=["relevant"], epochs=8, learning_rate=1e-3)
+>>> model.rank("a cheerful film", ["sad", "funny"], top_k=1)[0].index
+1)");
   model.def("decode", &decode, nb::arg("ids"), nb::arg("skip_special_tokens") = false,
             R"(Converts token ids to text, like transformers' decode. Unknown ids are left out.
 
@@ -502,13 +664,13 @@ Raises UnsupportedError for a decoder or tokenizer that attn does not read itsel
             nb::arg("embeddings") = false, nb::arg("attentions") = false, nb::arg("parameters") = false,
             R"(Computes the gradient of one number with respect to embeddings, attention weights or parameters, without dropout (torch.autograd.grad).
 
-The number is a logit before softmax, or one component of the pooled vector.
+The gradient is that of a logit before softmax, or of one component of the pooled vector.
 
 input_ids, attention_mask, token_type_ids: as in forward().
-label: number or name of the logit; for fill-mask a token, for question answering 'start' or 'end'.
-component: number of the component of the pooled vector, instead of label.
-row: number of the sequence.
-token: number of the token, if the head has logits for each token.
+label: index or name of the logit; for fill-mask a token, for question answering 'start' or 'end'.
+component: index of the component of the pooled vector, instead of label.
+row: index of the sequence.
+token: index of the token, if the head has logits for each token.
 embeddings, attentions, parameters: the requested gradients.
 
 Returns a Gradients. Raises UnsupportedError for int8 weights or a label without a head, ArgumentError if not exactly one of label and
@@ -524,8 +686,8 @@ component or no gradient is requested, OutOfRangeError, and the errors of forwar
 text: a text.
 method: 'integrated_gradients', Σ (x - b) · ∫ ∂f/∂x along the path from [PAD] to x (Sundararajan et al. 2017); 'gradient_x_input', Σ x · ∂f/∂x;
 'attention_rollout' (Abnar & Zuidema 2020); 'attention_gradient' (Chefer et al. 2021); 'leave_one_out', f of the text minus f without the token.
-target: a label by number or name, or without a head the number of a component of the pooled vector; default the largest logit.
-steps: of integrated gradients.
+target: a label by index or name, or without a head the index of a component of the pooled vector; default the largest logit.
+steps: number of integration steps, 1 to 10000.
 
 Returns an Attribution. Raises UnsupportedError for gradients of int8 weights, ArgumentError, OutOfRangeError, ConfigError, OutOfMemoryError.
 
@@ -538,17 +700,23 @@ Returns an Attribution. Raises UnsupportedError for gradients of int8 weights, A
       nb::arg("labels") = std::vector<std::string>(), nb::arg("seed") = 0, nb::arg("validation") = 0.0, nb::arg("on_progress") = nb::none(),
       R"(Trains the model on labelled texts, like transformers' Trainer: AdamW, gradients clipped to norm 1, a learning rate that falls linearly to 0.
 
-examples: (text, label) or ((text, text_pair), label).
-learning_rate: default 5e-5, for the head alone 1e-3.
-layers: train the last so many layers and the head; 0 trains the head alone; default everything.
-labels: of the head; if they differ from the model's, a new head is drawn.
-seed: of order, dropout and a new head; the result follows from it.
-validation: share of the examples that is held out.
+examples: (text, label) or ((text, text_pair), label) each; a label is a number, or a name of labels.
+epochs: passes over the examples. batch_size: examples per step.
+learning_rate: default 5e-5, for the head alone 1e-3. weight_decay: that of AdamW, not for biases and norms.
+layers: train this many of the last layers and the head; 0 trains the head alone; default everything.
+labels: the head's labels; if they differ from the model's, a new head is drawn.
+seed: determines the order, dropout and a new head, and so the result.
+validation: share of the examples that is held out, below 1.
 on_progress: function of a FineTuneProgress, called after each step; False ends the run, as Ctrl-C does. The weights are then those after the
 last complete step.
 
 Returns a FineTuneResult. Raises UnsupportedError for int8 weights, ArgumentError, OutOfRangeError, ConfigError, OutOfMemoryError, and BusyError
-if on_progress calls the model.)");
+if on_progress calls the model.
+
+>>> model = attn.TextModel.load("testdata/models/sentiment")
+>>> _ = model.fine_tune([("rice", "food"), ("rain", "weather")] * 8, labels=["food", "weather"], epochs=8, learning_rate=1e-3)
+>>> model.classify("rain", top_k=1)[0][0].label
+'weather')");
   model.def(
       "save_pretrained",
       [](const Model& self, const Path& path, const Word<kFileWeightsNames>& weights) {
@@ -562,6 +730,8 @@ if on_progress calls the model.)");
 path: the folder.
 weights: 'float32', 'float16' or 'int8'; default the model's.
 
+Files of these names are replaced.
+
 Raises OutOfRangeError for a number that float16 cannot represent, FormatError for NaN or infinity with int8, ArgumentError if the folder cannot
 be written.)");
   define_state(model);
@@ -571,11 +741,14 @@ be written.)");
           [](const Model& self, const std::string& token) {
             return self.read("token_to_id", [&](const TextModel& of) { return of.token_to_id(token); });
           },
-          nb::arg("token"), "Returns the id of a token; None if the vocabulary does not have it.")
+          nb::arg("token"), R"(Returns the id of a token, or None if it is not in the vocabulary.
+
+>>> attn.TextModel.load("testdata/models/sentiment").token_to_id("film")
+222)")
       .def(
           "id_to_token",
           [](const Model& self, std::int64_t id) { return self.read("id_to_token", [&](const TextModel& of) { return of.id_to_token(id); }); },
-          nb::arg("id"), "Returns the token of an id; None if the vocabulary does not have it.")
+          nb::arg("id"), "Returns the token of an id, or None if it is not in the vocabulary.")
       .def_prop_ro(
           "task",
           [](const Model& self) -> TaskName {
@@ -584,10 +757,13 @@ be written.)");
           "The task of the checkpoint's head; 'embedding' without a head.")
       .def_prop_ro(
           "labels", [](const Model& self) { return self.read("labels", [](const TextModel& of) { return of.labels(); }); },
-          "The labels of a classification of texts or tokens; else empty.")
+          "The labels of a head that classifies texts or tokens, by index; empty for other heads.")
       .def_prop_ro(
           "notes", [](const Model& self) { return self.read("notes", [](const TextModel& of) { return of.notes(); }); },
           "Parts of the files that the model does not use, for example tensors of another head; transformers warns about them.")
+      .def_prop_ro(
+          "mask_token", [](const Model& self) { return self.read("mask_token", [](const TextModel& of) { return of.mask_token(); }); },
+          "The token that fill_mask() predicts a word for, for example '[MASK]' or '<mask>'; None if the tokenizer has none.")
       .def_prop_ro(
           "max_length", [](const Model& self) { return self.read("max_length", [](const TextModel& of) { return of.max_length(); }); },
           "Maximum number of tokens of a text, unless a call sets another.")

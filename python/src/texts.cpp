@@ -8,7 +8,7 @@
 namespace attn::python {
 namespace {
 
-/// Characters before each byte, and at the end all of them.
+/// Number of characters before each byte, and before the end.
 std::vector<std::int64_t> characters_before(std::string_view text) {
   std::vector<std::int64_t> before;
   before.reserve(text.size() + 1);
@@ -23,12 +23,11 @@ std::vector<std::int64_t> characters_before(std::string_view text) {
 
 nb::object place(const std::vector<std::int64_t>& before, const TokenOffsets::value_type& offset) {
   if (!offset) return nb::none();
-  // A token that begins inside of a character begins with it.
+  // A byte-level token may begin inside a character: it then begins with that character.
   const auto at = [&](std::int64_t byte) { return before[static_cast<std::size_t>(byte)]; };
   return nb::make_tuple(at(offset->first), at(offset->second));
 }
 
-/// The text of a str; lone surrogates are no text.
 std::string text_of(nb::handle given, const char* op, const char* argument, std::size_t index) {
   const auto refuse = [&](std::string_view got) {
     ErrorDetail detail;
@@ -40,7 +39,7 @@ std::string text_of(nb::handle given, const char* op, const char* argument, std:
   const char* bytes = PyUnicode_AsUTF8AndSize(given.ptr(), &size);
   if (bytes == nullptr) {
     PyErr_Clear();
-    refuse("a str with surrogates, which has no UTF-8");
+    refuse("a str with lone surrogates");
   }
   return {bytes, static_cast<std::size_t>(size)};
 }
@@ -49,7 +48,7 @@ bool is_list(nb::handle given) { return PyTuple_Check(given.ptr()) || PyList_Che
 
 Words words_of(nb::handle given, const char* op, std::size_t index) {
   if (!is_list(given))
-    detail::fail(ErrorCode::argument, op, detail::text({"texts[", index, "]"}), {"a list of words, or a pair of them"},
+    detail::fail(ErrorCode::argument, op, detail::text({"texts[", index, "]"}), {"a list of words, or a pair of such lists"},
                  {nb::cast<std::string>(given.type().attr("__name__"))});
   Words words;
   for (const nb::handle each : given) words.push_back(text_of(each, op, "texts", index));
@@ -75,11 +74,11 @@ GivenTexts::GivenTexts(nb::handle given, const char* op, bool may_be_pairs, cons
     detail::fail(ErrorCode::argument, op, detail::text({argument, "[", index, "]"}), {expected}, {got});
   };
   if (PyBytes_Check(given.ptr()) || !nb::hasattr(given, "__iter__"))
-    detail::fail(ErrorCode::argument, op, argument, {"a str, or several"}, {nb::cast<std::string>(given.type().attr("__name__"))});
+    detail::fail(ErrorCode::argument, op, argument, {"a str or a list of them"}, {nb::cast<std::string>(given.type().attr("__name__"))});
   for (const nb::handle each : given) {
     const bool is_pair = (PyTuple_Check(each.ptr()) || PyList_Check(each.ptr())) && nb::len(each) == 2;
     if (index == 0) are_pairs = is_pair && may_be_pairs;
-    if (are_pairs && !is_pair) refuse("a pair of texts, as the first", nb::cast<std::string>(each.type().attr("__name__")));
+    if (are_pairs && !is_pair) refuse("a pair of texts like the first element", nb::cast<std::string>(each.type().attr("__name__")));
     if (are_pairs)
       pairs.emplace_back(text_of(each[0], op, argument, index), text_of(each[1], op, argument, index));
     else
@@ -97,6 +96,17 @@ nb::list GivenTexts::places(std::size_t i, const TokenOffsets& offsets, const To
   return list;
 }
 
+Truncated::Truncated(const TruncatedList& given, const char* op) : list_(given) {
+  if (!list_.is_none() && !PyList_Check(list_.ptr()))
+    detail::fail(ErrorCode::argument, op, "truncated", {"a list"}, {nb::cast<std::string>(list_.type().attr("__name__"))});
+}
+
+void Truncated::fill() const {
+  if (list_.is_none()) return;
+  list_.attr("clear")();
+  for (const bool each : flags_) list_.attr("append")(each);
+}
+
 GivenWords::GivenWords(nb::handle given, const char* op) {
   if (PyUnicode_Check(given.ptr()) || !nb::hasattr(given, "__iter__"))
     detail::fail(ErrorCode::argument, op, "texts", {"lists of words"}, {nb::cast<std::string>(given.type().attr("__name__"))});
@@ -105,7 +115,8 @@ GivenWords::GivenWords(nb::handle given, const char* op) {
     const bool is_pair = is_list(each) && nb::len(each) == 2 && is_list(each[0]);
     if (index == 0) are_pairs = is_pair;
     if (are_pairs && !is_pair)
-      detail::fail(ErrorCode::argument, op, detail::text({"texts[", index, "]"}), {"a pair of lists of words, as the first"}, {"something else"});
+      detail::fail(ErrorCode::argument, op, detail::text({"texts[", index, "]"}), {"a pair of lists like the first element"},
+                   {nb::cast<std::string>(each.type().attr("__name__"))});
     if (are_pairs)
       pairs.emplace_back(words_of(each[0], op, index), words_of(each[1], op, index));
     else

@@ -10,22 +10,24 @@
 #include "array.hpp"
 #include "attn/io/tokenizer.hpp"
 
-// Texts of Python's, and places in them: attn counts bytes of UTF-8, Python characters.
+// attn counts bytes of UTF-8, Python characters.
 namespace attn::python {
 
 using Texts = Typed<"str | collections.abc.Iterable[str] | collections.abc.Iterable[tuple[str, str]]">;
-/// Where pairs are not asked for.
 using SingleTexts = Typed<"str | collections.abc.Iterable[str]">;
+/// Excludes str, so that type checkers can choose an overload.
+using TextList = Typed<"list[str] | tuple[str, ...] | collections.abc.Iterator[str]">;
+using OneText = Typed<"str">;
+using OneOrMoreTexts = Typed<"str | list[str] | tuple[str, ...] | collections.abc.Iterator[str]">;
 
-/// Lists of words, or pairs of them.
 using WordLists = Typed<
     "collections.abc.Iterable[collections.abc.Sequence[str]] | "
     "collections.abc.Iterable[tuple[collections.abc.Sequence[str], collections.abc.Sequence[str]]]">;
 
-/// The places of a text's tokens as Python counts: a list of (start, end) or None.
+/// Returns (start, end) in characters, or None, for each byte range.
 nb::list places(std::string_view text, const TokenOffsets& offsets);
 
-/// One text, texts, or pairs of texts. Throws ARGUMENT with the place of what is none, and for pairs where they are not asked for.
+/// Throws ARGUMENT with the index of a wrong element.
 struct GivenTexts {
   std::vector<std::string> texts;
   std::vector<std::pair<std::string, std::string>> pairs;
@@ -33,11 +35,24 @@ struct GivenTexts {
 
   GivenTexts(nb::handle given, const char* op, bool may_be_pairs = true, const char* argument = "texts");
 
-  /// Those of text number i.
   nb::list places(std::size_t i, const TokenOffsets& offsets, const TokenSequences& sequences) const;
 };
 
-/// Several lists of words, or pairs of lists. Throws ARGUMENT with the place of what is none.
+using TruncatedList = Typed<"list[bool]">;
+
+/// The caller's list that receives which texts were truncated, or None.
+struct Truncated {
+  Truncated(const TruncatedList& given, const char* op);
+
+  std::vector<bool>* flags() { return list_.is_none() ? nullptr : &flags_; }
+  void fill() const;
+
+ private:
+  nb::object list_;
+  std::vector<bool> flags_;
+};
+
+/// Throws ARGUMENT with the index of a wrong element.
 struct GivenWords {
   std::vector<Words> lists;
   std::vector<std::pair<Words, Words>> pairs;
@@ -45,7 +60,7 @@ struct GivenWords {
 
   GivenWords(nb::handle given, const char* op);
 
-  /// Those of list number i, each in its word.
+  /// Returns offsets within each word.
   nb::list places(std::size_t i, const TokenOffsets& offsets, const TokenSequences& sequences, const TokenWords& words) const;
 };
 

@@ -19,7 +19,7 @@
 namespace attn::python {
 namespace {
 
-/// Row of attn/_tokenizers.py: ids, types, tokens, offsets in characters, sequences, whether it was cut.
+/// Row of attn/_tokenizers.py; offsets count characters.
 using Row = std::tuple<std::vector<std::int32_t>, std::vector<std::int32_t>, std::vector<std::string>, TokenOffsets, TokenSequences, bool>;
 
 std::optional<std::string> name_of(std::optional<Side> side) {
@@ -27,7 +27,7 @@ std::optional<std::string> name_of(std::optional<Side> side) {
   return std::string(kSideNames[static_cast<std::size_t>(*side)]);
 }
 
-/// The byte at which each character begins, and at the end all of them.
+/// Byte offset of each character, and of the end.
 std::vector<std::int64_t> starts_of_characters(const std::string& text) {
   std::vector<std::int64_t> starts;
   for (std::size_t i = 0; i < text.size(); ++i)
@@ -36,7 +36,6 @@ std::vector<std::int64_t> starts_of_characters(const std::string& text) {
   return starts;
 }
 
-/// Its Python object is made and let go with the interpreter's lock.
 class PythonTokenizer final : public TextTokenizer {
  public:
   explicit PythonTokenizer(nb::object tokenizer) : tokenizer_(std::move(tokenizer)) {}

@@ -10,9 +10,9 @@
 
 namespace attn::python {
 
-inline constexpr std::array<std::string_view, 2> kSideNames{"left", "right"};  // as Side has them
+inline constexpr std::array<std::string_view, 2> kSideNames{"left", "right"};  // in the order of Side
 
-/// What attn/_tokenizers.py makes of these files, when a text comes.
+/// Makes a tokenizer of attn/_tokenizers.py. It parses the files with the first text.
 std::shared_ptr<const TextTokenizer> make_tokenizer(std::span<const std::uint8_t> tokenizer_json,
                                                     std::optional<std::span<const std::uint8_t>> tokenizer_config, std::string_view default_class);
 

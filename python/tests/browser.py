@@ -1,4 +1,4 @@
-"""Pages in Chromium, which say what they see."""
+"""Runs pages in Chromium that report their observations."""
 
 import json
 import queue
@@ -15,7 +15,7 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Gives a page, and hears what it saw."""
+    """Serves a page and receives its report."""
 
     server: _Server
 
@@ -35,7 +35,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def see(chromium: str, page: str, folder: Path) -> Any:
-    """What a page posts to /seen, as JSON. No name has an address: it is without a network."""
+    """Returns the JSON that a page posts to /seen. The page has no network: host names have no address."""
     quiet = "--headless --no-sandbox --disable-gpu --disable-background-networking --disable-component-update --disable-sync --no-first-run"
     with _Server(("127.0.0.1", 0), _Handler) as server:
         server.page, server.seen = page.encode(), queue.Queue()
@@ -51,7 +51,7 @@ def see(chromium: str, page: str, folder: Path) -> Any:
             server.shutdown()
 
 
-# look(map): what is drawn, and whether its table is seen. drawn(): once all maps are.
+# look(map) reports the pixels of a map and whether its table is visible; drawn() waits for all maps.
 LOOK = """
 const look = (map) => {
   const canvas = map.shadowRoot.querySelector('canvas');

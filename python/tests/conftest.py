@@ -20,7 +20,7 @@ def sentiment() -> attn.TextModel:
 
 @pytest.fixture(scope="session")
 def mini_lm() -> Path:
-    """all-MiniLM-L6-v2, which tools/setup models fetches."""
+    """The folder of all-MiniLM-L6-v2 (tools/setup models)."""
     folder = testdata.parent / "models" / "all-MiniLM-L6-v2"
     if not folder.exists() and os.environ.get("CI") != "true":
         pytest.skip("models/all-MiniLM-L6-v2 is not there: tools/setup models")

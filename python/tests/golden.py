@@ -1,4 +1,4 @@
-"""testdata's cases (testdata/README.md), read by numpy alone."""
+"""Reads the cases of testdata (testdata/README.md) with numpy alone."""
 
 import json
 import re
@@ -16,7 +16,7 @@ _kinds = {"F32": "<f4", "F16": "<f2", "F64": "<f8", "I64": "<i8", "I32": "<i4", 
 
 
 def read_file(path: Path) -> tuple[dict[str, numpy.ndarray], dict[str, str]]:
-    """Tensors and metadata of a safetensors file."""
+    """Returns the tensors and the metadata of a safetensors file."""
     data = path.read_bytes()
     length = int.from_bytes(data[:8], "little")
     header = json.loads(data[8 : 8 + length])
@@ -73,7 +73,7 @@ class Case:
         return {name: self.tensor(f"state.{name}") for name in self["state"]}
 
     def options(self, what: str = "options") -> dict[str, Any]:
-        """By Python's names; masks too."""
+        """Returns the options and masks by their Python names."""
         options = {snake(name): value for name, value in self.entry.get(what, {}).items()}
         if what == "options":
             for name in ("mask", "keyPaddingMask"):
@@ -82,7 +82,7 @@ class Case:
         return options
 
     def check(self, what: str, got: numpy.ndarray, factor: float = 1) -> None:
-        """Within what testdata/README.md allows, times a factor."""
+        """Checks against the expected numbers, with the tolerance of testdata/README.md times a factor."""
         expected = self.tensor(f"expected.{what}")
         finite = numpy.isfinite(expected)
         most = max(1.0, float(numpy.abs(expected[finite]).max(initial=0)))
@@ -108,7 +108,7 @@ def cases(name: str, *ops: str) -> Iterator[Case]:
 
 
 def hash_of(*arrays: numpy.ndarray) -> str:
-    """FNV-1a over the words of arrays, their sizes first: native-tests/digest/draw.hpp."""
+    """Hashes sizes and 32-bit words of arrays by FNV-1a, as native-tests/digest/draw.hpp."""
     h = 0x811C9DC5
     for array in arrays:
         words = numpy.ascontiguousarray(array, numpy.float32).view(numpy.uint32).ravel()

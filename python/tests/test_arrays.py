@@ -1,4 +1,4 @@
-"""What numpy may hand over, and whose memory results are."""
+"""Kinds of arrays as arguments, and the memory of results."""
 
 import gc
 import pickle
@@ -35,13 +35,12 @@ def unaligned(array: numpy.ndarray) -> numpy.ndarray:
 
 
 def a_field(array: numpy.ndarray) -> numpy.ndarray:
-    """With strides that are no multiples of a number's size."""
+    """Returns a view whose strides are not multiples of the item size."""
     records = numpy.zeros(array.shape, numpy.dtype([("byte", "u1"), ("number", "<f4")]))
     records["number"] = array
     return records["number"]
 
 
-# The same numbers in memory of all kinds.
 layouts = {
     "float64": lambda x: x.astype(numpy.float64),
     "the other byte order": lambda x: x.astype(x.dtype.newbyteorder()),
@@ -62,7 +61,7 @@ layouts = {
 
 
 @pytest.mark.parametrize("layout", layouts)
-def test_memory_of_all_kinds(layout: str) -> None:
+def test_all_memory_layouts_give_the_same_output(layout: str) -> None:
     q, k, v = arrays(2, 3, 5, 4)
     expected = sdpa(q, k, v).output
     q, k, v = (layouts[layout](x) for x in (q, k, v))
@@ -70,7 +69,7 @@ def test_memory_of_all_kinds(layout: str) -> None:
     assert numpy.array_equal(sdpa(q, k, v, mask=attn.Mask.additive(numpy.zeros((5, 5), numpy.float64))).output, expected)
 
 
-def test_a_broadcast_is_read_where_it_lies() -> None:
+def test_a_broadcast_array_is_read_in_place() -> None:
     q, k, v = arrays(1, 1, 5, 4)
     wide = [numpy.broadcast_to(x, (2, 3, 5, 4)) for x in (q, k, v)]
     assert numpy.array_equal(sdpa(*wide).output, numpy.broadcast_to(sdpa(q, k, v).output, (2, 3, 5, 4)))
@@ -97,7 +96,7 @@ def test_half_precision_and_whole_numbers_become_float32() -> None:
     ],
     ids=lambda given: str(getattr(given, "dtype", type(given).__name__)),
 )
-def test_what_holds_no_real_numbers_is_refused(given: Any) -> None:
+def test_arrays_without_real_numbers_raise_dtype_error(given: Any) -> None:
     x = numpy.ones((2, 2), numpy.float32)
     for call in (
         lambda: sdpa(x, given, x),
@@ -114,7 +113,7 @@ def test_what_holds_no_real_numbers_is_refused(given: Any) -> None:
         sdpa(x, [[1, 2], [3]], x)
 
 
-def test_shapes_that_are_none() -> None:
+def test_invalid_shapes_raise_and_empty_shapes_work() -> None:
     q = numpy.ones((2, 3), numpy.float32)
     for key in (numpy.float32(1), numpy.ones(3), numpy.ones((2, 4)), numpy.ones((1, 2, 3)), numpy.ones((1,) * 6), numpy.ones((1,) * 20)):
         with pytest.raises(attn.ShapeError) as caught:
@@ -126,7 +125,7 @@ def test_shapes_that_are_none() -> None:
     assert (sdpa(q, numpy.ones((0, 3)), numpy.ones((0, 5))).output == 0).all()
 
 
-def test_what_is_too_large_is_refused_before_memory_is_asked_for() -> None:
+def test_huge_results_raise_before_any_allocation() -> None:
     wide = numpy.broadcast_to(numpy.float32(1), (1 << 40, 1))
     with pytest.raises(attn.OutOfMemoryError) as caught:
         sdpa(wide, wide, wide, need_weights=True)
@@ -135,7 +134,7 @@ def test_what_is_too_large_is_refused_before_memory_is_asked_for() -> None:
         attn.TransformerEncoder(1 << 24, 1, 10_000)
 
 
-def test_nan_and_infinity_reach_what_sees_them_alone() -> None:
+def test_nan_and_infinity_affect_only_queries_that_see_them() -> None:
     x = numpy.ones((4, 2), numpy.float32)
     v = x.copy()
     v[2] = numpy.nan
@@ -148,7 +147,7 @@ def test_nan_and_infinity_reach_what_sees_them_alone() -> None:
         sdpa(x, x, v, mask=attn.Mask.additive([0, 0, numpy.nan, 0]))
 
 
-def test_masks() -> None:
+def test_masks_of_all_kinds_give_the_same_output() -> None:
     q, k, v = arrays(2, 3, 5, 4)
     seen = rng.random((2, 1, 5, 5)) > 0.4
     seen[..., 0] = True
@@ -168,7 +167,7 @@ def test_masks() -> None:
         sdpa(q, k, v, mask=attn.Mask.attend(numpy.ones((5, 6))))
 
 
-def test_options_out_of_range() -> None:
+def test_options_out_of_range_raise() -> None:
     x = numpy.ones((2, 2), numpy.float32)
     for options in (
         {"fully_masked": "none"},
@@ -189,7 +188,7 @@ def test_options_out_of_range() -> None:
 
 def test_results_own_their_memory() -> None:
     q, k, v = arrays(2, 3, 5, 4)
-    # Of freed memory the next results would be made.
+    # Freed memory would be reused for the next results.
     outputs = [sdpa(q * i, k, v, need_weights=True).output for i in range(20)]
     gc.collect()
     for i, output in enumerate(outputs):
@@ -201,7 +200,7 @@ def test_results_own_their_memory() -> None:
     assert (outputs[1] != 7).all()
 
 
-def test_inputs_are_let_go() -> None:
+def test_calls_release_their_inputs() -> None:
     q, k, v = arrays(2, 3, 5, 4)
     mask = numpy.zeros((5, 5), numpy.float32)
     before = [sys.getrefcount(x) for x in (q, k, v, mask)]
@@ -211,7 +210,7 @@ def test_inputs_are_let_go() -> None:
     assert [sys.getrefcount(x) for x in (q, k, v, mask)] == before
 
 
-def test_a_thousand_calls_leave_nothing_behind(sentiment: attn.TextModel) -> None:
+def test_repeated_calls_do_not_leak_memory(sentiment: attn.TextModel) -> None:
     x = numpy.ones((8, 64, 64), numpy.float32)
     encoding = sentiment.tokenize(["a good film"] * 8)
     layer = attn.MultiHeadAttention(64, 4)
@@ -240,7 +239,7 @@ def test_a_thousand_calls_leave_nothing_behind(sentiment: attn.TextModel) -> Non
     for _ in range(5):
         calls()
     gc.collect()
-    # One array that stays at each call would be 32 MB.
+    # A leak of one array per call would be 32 MB.
     assert resident() - before < 8 << 20
 
 
@@ -255,7 +254,55 @@ def test_results_and_errors_can_be_pickled(sentiment: attn.TextModel) -> None:
     assert (type(error), str(error), error.code, error.detail) == (attn.ShapeError, str(caught.value), "SHAPE", caught.value.detail)
 
 
-def test_every_code_of_the_library_has_its_class() -> None:
+def test_help_is_the_last_sentence_of_a_message_and_survives_pickling() -> None:
+    x = numpy.ones((2, 2), numpy.float32)
+    with pytest.raises(attn.ArgumentError) as caught:
+        sdpa(x, x, x, mask=x)
+    error = pickle.loads(pickle.dumps(caught.value))
+    assert error.help == error.detail["help"] == "Use Mask.attend(m), Mask.block(m) or Mask.additive(m)"
+    assert str(error) == f"attention: mask is ndarray, expected a Mask. {error.help}."
+    with pytest.raises(attn.ShapeError) as without:
+        sdpa(x, x[:1], x)
+    assert without.value.help is None
+    assert not str(without.value).endswith(".")
+
+
+def test_masked_entries_raise_instead_of_losing_their_mask(sentiment: attn.TextModel) -> None:
+    x = numpy.ones((3, 2), numpy.float32)
+    masked = numpy.ma.masked_array(x, x * [[0, 1]] == 1)
+    ids = numpy.ma.masked_array([[1, 2]], [[False, True]])
+    for call in (
+        lambda: sdpa(x, masked, x),
+        lambda: attn.softmax(masked.astype(float)),
+        lambda: attn.Mask.attend(masked),
+        lambda: attn.Mask.additive(masked),
+        lambda: attn.write_safetensors({"x": masked}),
+        lambda: sentiment(ids),
+        lambda: attn.show(masked[:2], ["a", "b"]),
+    ):
+        with pytest.raises(attn.ArgumentError, match=r"expected an array without masked entries\. .*filled"):
+            call()
+    assert numpy.array_equal(attn.softmax(masked.filled(0)), attn.softmax(x * [[1, 0]]))
+
+
+def test_numpy_integers_are_accepted_as_options(sentiment: attn.TextModel) -> None:
+    for kind in (numpy.int8, numpy.int64, numpy.uint16):
+        assert sentiment.tokenize("a good film", max_length=kind(4), truncation=True).input_ids.shape == (1, 4)
+        assert attn.softmax(numpy.ones((2, 3)), dim=kind(1), threads=kind(1)).shape == (2, 3)
+        assert attn.MultiHeadAttention(kind(8), kind(2)).parameter_count == 4 * 72
+        assert len(sentiment.classify("a good film", top_k=kind(1))[0]) == 1
+    with pytest.raises(TypeError):
+        attn.softmax([1.0], dim=numpy.float64(0))  # type: ignore[arg-type]
+
+
+def test_wrong_names_raise_argument_or_config_error() -> None:
+    with pytest.raises(attn.ArgumentError, match="a name is int, expected a str"):
+        attn.write_safetensors({1: [1.0]})  # type: ignore[dict-item]
+    with pytest.raises(attn.ConfigError, match="trace is int, expected one of q_proj"):
+        sdpa([[1.0]], [[1.0]], [[1.0]], trace=[1])  # type: ignore[list-item]
+
+
+def test_every_error_code_has_a_class() -> None:
     words = (testdata.parent / "src/attn/tensor/error.hpp").read_text()
     codes = words[words.index("kErrorCodeNames{") :].split("}")[0].split('"')[1::2]
     assert {each.code for each in attn.AttnError.__subclasses__()} == {*codes, "DTYPE"}
@@ -264,7 +311,7 @@ def test_every_code_of_the_library_has_its_class() -> None:
         assert each.__module__ == "attn"
 
 
-def test_safetensors(tmp_path: Any) -> None:
+def test_safetensors_are_read_back_unchanged(tmp_path: Any) -> None:
     tensors = {"a": arrays(2, 3)[0], "b": numpy.arange(3.0), "c": numpy.float32(1), "ä": numpy.zeros((0, 2))}
     path = tmp_path / "x.safetensors"
     path.write_bytes(attn.write_safetensors(tensors, {"made": "here"}))

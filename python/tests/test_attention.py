@@ -1,4 +1,4 @@
-"""Attention and layers: torch's numbers, and what is held against them."""
+"""Attention and layers, compared with torch."""
 
 import attn
 import numpy
@@ -9,21 +9,21 @@ from golden import Case, cases
 
 def check(case: Case, result: attn.AttentionResult) -> None:
     for what in case["expected"]:
-        # The reference cases have some under the name of a result, all of them are in the trace.
+        # Reference cases store some traces under the name of a result.
         if what == "output":
             got = result.output
         elif what == "weights":
             got = result.weights
         else:
             got = result.trace[what]
-        # Averaged weights keep a dimension of 1 for the heads; torch drops it.
+        # attn keeps a dimension of 1 for averaged heads; torch drops it.
         if what == "weights" and case["options"].get("averageWeights") and got.size == case.tensor("expected.weights").size:
             got = got.reshape(case.tensor("expected.weights").shape)
         case.check(what, got)
 
 
 @pytest.mark.parametrize("file", ["attention", "reference_cases"])
-def test_scaled_dot_product_attention_gives_torchs_numbers(file: str) -> None:
+def test_scaled_dot_product_attention_agrees_with_torch(file: str) -> None:
     count = 0
     for case in cases(file, "scaled_dot_product_attention"):
         inputs = case.inputs()
@@ -33,7 +33,7 @@ def test_scaled_dot_product_attention_gives_torchs_numbers(file: str) -> None:
 
 
 @pytest.mark.parametrize("file", ["multi_head_attention", "reference_cases"])
-def test_multi_head_attention_gives_torchs_numbers(file: str) -> None:
+def test_multi_head_attention_agrees_with_torch(file: str) -> None:
     count = 0
     for case in cases(file, "multi_head_attention"):
         layer = attn.MultiHeadAttention(**case.options("module"))
@@ -49,11 +49,11 @@ def test_multi_head_attention_gives_torchs_numbers(file: str) -> None:
     assert count == {"multi_head_attention": 137, "reference_cases": 4}[file]
 
 
-def test_encoders_give_torchs_numbers() -> None:
+def test_encoders_agree_with_torch() -> None:
     count = 0
     for case in cases("transformer", "transformer_encoder", "transformer_encoder_layer"):
         module, options, state = case.options("module"), case.options(), case.state()
-        module.pop("dropout", None)  # of training
+        module.pop("dropout", None)  # applies to training only
         trace = options.pop("trace", {})
         if trace:
             options |= {"trace": trace.get("names", True), "trace_layers": trace.get("layers")}
@@ -74,7 +74,7 @@ def test_encoders_give_torchs_numbers() -> None:
     assert count == 98 + 31
 
 
-def test_threads_change_no_bit(threads: int) -> None:
+def test_the_number_of_threads_does_not_change_the_result(threads: int) -> None:
     rng = numpy.random.default_rng(1)
     q, k, v = (rng.standard_normal((2, 4, 65, 32), numpy.float32) for _ in range(3))
     one = attn.scaled_dot_product_attention(q, k, v, need_weights=True)
@@ -83,7 +83,7 @@ def test_threads_change_no_bit(threads: int) -> None:
     assert numpy.array_equal(one.weights, many.weights)
 
 
-def test_keys_and_values_of_earlier_calls_come_first() -> None:
+def test_past_keys_and_values_precede_the_new_ones() -> None:
     layer = attn.MultiHeadAttention(16, 4)
     x = numpy.random.default_rng(2).standard_normal((2, 5, 16), numpy.float32)
     whole = layer(x, is_causal=True, output_present=True)
@@ -101,7 +101,7 @@ def test_the_same_seed_drops_the_same_weights() -> None:
     assert not numpy.array_equal(outputs[0], outputs[2])
 
 
-def test_drawn_weights_follow_from_the_seed() -> None:
+def test_the_seed_determines_initial_weights() -> None:
     one, other = attn.TransformerEncoder(8, 2, 2, 16), attn.TransformerEncoder(8, 2, 2, 16)
     assert all(numpy.array_equal(array, other.state_dict()[name]) for name, array in one.state_dict().items())
     other.initialize("normal", seed=7, std=0.5)
@@ -111,7 +111,7 @@ def test_drawn_weights_follow_from_the_seed() -> None:
     assert one.parameter_shapes() == {name: array.shape for name, array in one.state_dict().items()}
 
 
-def test_a_quantized_layer_is_close_to_its_float32() -> None:
+def test_a_quantized_layer_is_close_to_the_float32_layer() -> None:
     layer = attn.MultiHeadAttention(64, 4)
     x = numpy.random.default_rng(4).standard_normal((2, 9, 64), numpy.float32)
     exact = layer(x).output
@@ -122,7 +122,7 @@ def test_a_quantized_layer_is_close_to_its_float32() -> None:
     assert numpy.abs(exact - rounded).max() < 0.02
 
 
-def test_a_state_that_does_not_fit_changes_nothing() -> None:
+def test_a_mismatched_state_dict_changes_nothing() -> None:
     layer = attn.MultiHeadAttention(8, 2)
     before = layer.state_dict()
     state = {"in_proj_weight": numpy.zeros((24, 8)), "in_proj_bias": numpy.zeros(23), "extra": numpy.zeros(1)}

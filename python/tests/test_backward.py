@@ -1,4 +1,4 @@
-"""Gradients of layers: torch.autograd's numbers, and what leaves and ends them."""
+"""Gradients of layers, compared with torch.autograd."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def check(own: Case, layer: Any, result: Any) -> None:
         own.check(what, got[what])
 
 
-def test_multi_head_attention_gives_torchs_gradients() -> None:
+def test_gradients_of_multi_head_attention_agree_with_torch() -> None:
     forwards = {case["name"]: case for case in cases("multi_head_attention", "multi_head_attention")}
     count = 0
     for own in cases("layers_backward", "multi_head_attention_backward"):
@@ -44,14 +44,14 @@ def test_multi_head_attention_gives_torchs_gradients() -> None:
     assert count == 127
 
 
-def test_encoders_give_torchs_gradients() -> None:
+def test_gradients_of_encoders_agree_with_torch() -> None:
     forwards = {case["name"]: case for case in cases("transformer", "transformer_encoder", "transformer_encoder_layer")}
     count = 0
     for own in cases("encoder_backward", "transformer_encoder_layer_backward", "transformer_encoder_backward"):
         case = forward_of(own, forwards)
         module, options = case.options("module"), case.options()
-        module.pop("dropout", None)  # of training
-        if "rotary" in module:  # which Python's layers have not
+        module.pop("dropout", None)  # applies to training only
+        if "rotary" in module:  # not an option in Python
             continue
         layer = (attn.TransformerEncoderLayer if "layer" in own["op"] else attn.TransformerEncoder)(**module)
         layer.load_state_dict(case.state())
@@ -68,7 +68,7 @@ def layer() -> attn.TransformerEncoderLayer:
     return attn.TransformerEncoderLayer(16, 4, 32, activation="gelu")
 
 
-def test_a_step_against_the_gradient_makes_a_loss_smaller(layer: attn.TransformerEncoderLayer) -> None:
+def test_gradient_descent_reduces_the_loss(layer: attn.TransformerEncoderLayer) -> None:
     x, wanted = rng.standard_normal((2, 2, 5, 16), numpy.float32)
     losses = []
     for _ in range(20):
@@ -81,7 +81,7 @@ def test_a_step_against_the_gradient_makes_a_loss_smaller(layer: attn.Transforme
     assert all(after < before for before, after in zip(losses, losses[1:], strict=False))
 
 
-def test_gradients_add_up_until_they_are_ended(layer: attn.TransformerEncoderLayer) -> None:
+def test_gradients_accumulate_until_they_are_discarded(layer: attn.TransformerEncoderLayer) -> None:
     x, grad = rng.standard_normal((2, 3, 16), numpy.float32)
 
     def once() -> attn.EncoderGradients:
@@ -100,7 +100,7 @@ def test_gradients_add_up_until_they_are_ended(layer: attn.TransformerEncoderLay
     assert layer.gradients() == {}
 
 
-def test_threads_change_no_bit(threads: int) -> None:
+def test_the_number_of_threads_does_not_change_the_result(threads: int) -> None:
     x, grad = rng.standard_normal((2, 3, 33, 32), numpy.float32)
     results = []
     for count in (1, threads):
@@ -111,7 +111,7 @@ def test_threads_change_no_bit(threads: int) -> None:
     assert all(numpy.array_equal(array, results[1][1][name]) for name, array in results[0][1].items())
 
 
-def test_a_backward_belongs_to_a_forward(layer: attn.TransformerEncoderLayer) -> None:
+def test_backward_requires_a_forward_for_backward(layer: attn.TransformerEncoderLayer) -> None:
     x = rng.standard_normal((3, 16), numpy.float32)
     layer(x)
     with pytest.raises(attn.ArgumentError, match="for_backward"):

@@ -1,4 +1,4 @@
-"""The examples in docstrings print what they show."""
+"""Runs the examples in docstrings."""
 
 import doctest
 import inspect

@@ -1,4 +1,4 @@
-"""The functions without state: torch's numbers, formulas in float64, and what they refuse."""
+"""Functions, compared with torch and with formulas in float64."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ import pytest
 from golden import cases
 
 rng = numpy.random.default_rng(11)
-# Half the distance of 1 from its neighbour: what one rounding of float32 is off by at the most, relatively.
+# Largest relative error of one rounding to float32.
 eps = 2.0**-24
 
 
@@ -26,7 +26,7 @@ eps = 2.0**-24
         ("alibi_bias", 17),
     ],
 )
-def test_torchs_numbers(op: str, count: int) -> None:
+def test_functions_agree_with_torch(op: str, count: int) -> None:
     ran = 0
     for case in cases("functional", op):
         inputs = case.inputs() if "inputs" in case.entry else {}
@@ -35,34 +35,34 @@ def test_torchs_numbers(op: str, count: int) -> None:
     assert ran == count
 
 
-def test_linear() -> None:
+def test_linear_agrees_with_float64() -> None:
     x, weight, bias = (rng.standard_normal(shape, numpy.float32) for shape in ((3, 5, 64), (7, 64), (7,)))
     expected = x.astype(float) @ weight.T.astype(float) + bias
-    # A sum of 64 products and a bias, in any order: each is rounded at most that often.
+    # A sum of 64 products and a bias rounds each term at most 66 times, in any order.
     allowed = 66 * eps * (numpy.abs(x).astype(float) @ numpy.abs(weight.T) + numpy.abs(bias))
     assert (numpy.abs(attn.linear(x, weight, bias) - expected) <= allowed).all()
     assert numpy.array_equal(attn.linear(x, weight), attn.linear(x, weight, numpy.zeros(7)))
 
 
-def test_softmax() -> None:
+def test_softmax_agrees_with_float64() -> None:
     x = rng.standard_normal((4, 6, 5), numpy.float32) * 8
     for dim in (-1, 0, 1):
         exponents = numpy.exp(x.astype(float) - x.max(axis=dim, keepdims=True))
         y = attn.softmax(x, dim)
-        # x - max is rounded before exp, which takes its error times |x - max|; then exp itself, the sum and the division.
+        # exp multiplies the rounding error of x - max by |x - max|; then exp, the sum and the division round.
         allowed = eps * (numpy.ptp(x) + 4 + x.shape[dim] + 2)
         assert (numpy.abs(y / (exponents / exponents.sum(axis=dim, keepdims=True)) - 1) <= allowed).all()
     assert numpy.isnan(attn.softmax([-numpy.inf, -numpy.inf])).all()
     assert numpy.array_equal(attn.softmax([0, -numpy.inf]), [1, 0])
 
 
-def test_norms() -> None:
+def test_norms_agree_with_float64() -> None:
     x, weight, bias = (rng.standard_normal(shape, numpy.float32) for shape in ((9, 48), (48,), (48,)))
     wide = x.astype(float)
     centred = wide - wide.mean(axis=1, keepdims=True)
     normal = centred / numpy.sqrt(wide.var(axis=1, keepdims=True) + 1e-5)
     root = wide / numpy.sqrt((wide**2).mean(axis=1, keepdims=True) + 2**-23)
-    # Means of 48 numbers, each rounded at most that often, and a handful of operations behind them; x is at most 4 or so of its deviations.
+    # Two means round each of 48 terms at most 48 times, 8 operations follow, and |x| is below 4 deviations.
     most = 4 * (2 * 48 + 8) * eps
     for got, expected in (
         (attn.layer_norm(x), normal),
@@ -75,7 +75,7 @@ def test_norms() -> None:
     assert numpy.abs(attn.layer_norm(x, eps=3.0) - centred / numpy.sqrt(wide.var(axis=1, keepdims=True) + 3)).max() <= most * 4
 
 
-def test_rotary_scores_depend_on_the_distance_alone() -> None:
+def test_rotary_scores_depend_only_on_the_distance() -> None:
     q, k = (rng.standard_normal(32, numpy.float32) for _ in range(2))
     for interleaved in (False, True):
         turned = [attn.apply_rotary(numpy.tile(row, (20, 1)), interleaved=interleaved).astype(float) for row in (q, k)]
@@ -92,7 +92,7 @@ def test_rotary_scores_depend_on_the_distance_alone() -> None:
     assert numpy.abs(first[1] - [numpy.cos(1), numpy.sin(1)]).max() <= eps
 
 
-def test_what_layers_do_is_what_functions_do() -> None:
+def test_a_layer_is_bitwise_equal_to_its_functions() -> None:
     x = rng.standard_normal((2, 5, 16), numpy.float32)
     layer = attn.TransformerEncoderLayer(16, 4, 32, activation="gelu")
     state = layer.state_dict()
@@ -110,7 +110,7 @@ def test_what_layers_do_is_what_functions_do() -> None:
     assert numpy.array_equal(layer(x).output, output)
 
 
-def test_threads_change_no_bit(threads: int) -> None:
+def test_the_number_of_threads_does_not_change_the_result(threads: int) -> None:
     x, weight = rng.standard_normal((300, 96), numpy.float32), rng.standard_normal((96, 96), numpy.float32)
     calls: list[Callable[[int], numpy.ndarray]] = [
         lambda count: attn.linear(x, weight, threads=count),
@@ -124,7 +124,7 @@ def test_threads_change_no_bit(threads: int) -> None:
         assert numpy.array_equal(call(1), call(threads))
 
 
-def test_what_is_refused() -> None:
+def test_invalid_arguments_raise() -> None:
     x = numpy.ones((2, 3))
     for error, call in (
         (attn.ShapeError, lambda: attn.linear(x, numpy.ones((4, 2)))),

@@ -1,4 +1,4 @@
-"""A notebook, run by Jupyter and written as a page by it."""
+"""Runs the example notebook in Jupyter."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ CELLS = [
 ]
 
 
-def test_a_map_in_jupyter(chromium: str, tmp_path: Path) -> None:
+def test_the_notebook_example_runs_in_jupyter(chromium: str, tmp_path: Path) -> None:
     cells = [
         {"cell_type": "code", "id": str(i), "metadata": {}, "execution_count": None, "outputs": [], "source": source}
         for i, source in enumerate([CELLS[0].replace("MODEL", repr(str(testdata / "models" / "sentiment"))), *CELLS[1:]])

@@ -1,4 +1,4 @@
-"""What a notebook is given, and that a browser draws it."""
+"""attn.show(): the HTML for notebooks, and its map in a browser."""
 
 import json
 from html import escape
@@ -15,7 +15,7 @@ from browser import LOOK, see
 
 
 class Parsed(HTMLParser):
-    """The element's attributes, the words of the table in it, and the script."""
+    """Attributes of the element, texts of its table, and the script."""
 
     def __init__(self, view: attn.AttentionView) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class Parsed(HTMLParser):
         self.words.append(data)
 
 
-def test_of_a_model(sentiment: attn.TextModel) -> None:
+def test_show_draws_a_head_or_the_mean_of_a_model(sentiment: attn.TextModel) -> None:
     view = attn.show(sentiment, "not bad", layer=0, head=3)
     expected = sentiment(sentiment.tokenize("not bad"), output_attentions=True).attentions[0][0, 3]
     assert numpy.array_equal(view.weights, expected)
@@ -50,7 +50,7 @@ def test_of_a_model(sentiment: attn.TextModel) -> None:
     assert numpy.allclose(mean.weights.sum(axis=1), 1, atol=1e-5)
 
 
-def test_of_arrays() -> None:
+def test_show_draws_given_weights_and_escapes_labels() -> None:
     weights = numpy.random.default_rng(1).random((1, 1, 2, 3))
     view = attn.show(weights, ["a", "<b>&\"'</script>"], keys=["x", "y", "z"], caption="<i>", threshold=0.1, scale="row")
     parsed = Parsed(view)
@@ -62,13 +62,13 @@ def test_of_arrays() -> None:
     assert parsed.tags.count("td") == 6
 
 
-def test_large_ones_have_no_table() -> None:
+def test_large_maps_have_no_table() -> None:
     view = attn.show(numpy.eye(200), [str(i) for i in range(200)])
     assert "table" not in Parsed(view).tags
     assert "200 × 200" in "".join(Parsed(view).words)
 
 
-def test_what_cannot_be_shown(sentiment: attn.TextModel) -> None:
+def test_show_refuses_invalid_weights_layers_and_heads(sentiment: attn.TextModel) -> None:
     for weights, error in (
         (numpy.ones((2, 3)), attn.ShapeError),
         (numpy.ones((2, 2, 2)), attn.ShapeError),
@@ -82,15 +82,15 @@ def test_what_cannot_be_shown(sentiment: attn.TextModel) -> None:
             attn.show(sentiment, "not bad", **options)
 
 
-def test_without_the_script_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_build_without_the_script_shows_a_table_and_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attn._show, "_script", lambda: None)
     parsed = Parsed(attn.show(numpy.eye(2), ["a", "b"]))
     assert "attention-map" not in parsed.tags
     assert parsed.tags.count("td") == 4
-    assert "without" in " ".join(parsed.words) or "Node was not" in " ".join(parsed.words)
+    assert "Node was missing" in " ".join(parsed.words)
 
 
-def test_a_page_of_its_own(tmp_path: Path) -> None:
+def test_save_writes_a_self_contained_page(tmp_path: Path) -> None:
     attn.show(numpy.eye(2), ["a", "b"]).save(tmp_path / "map.html")
     page = (tmp_path / "map.html").read_text()
     assert page.startswith("<!doctype html>")
@@ -98,7 +98,7 @@ def test_a_page_of_its_own(tmp_path: Path) -> None:
     assert "https:" not in page
 
 
-# As Jupyter puts an output into its page: scripts that innerHTML leaves alone are made anew. The frame is where it is seen: others are not drawn.
+# Inserts an output as Jupyter does: innerHTML does not run scripts, so they are created again. Only visible frames draw.
 notebook = """<!doctype html><meta charset=utf-8>
 <body style="width: 600px">
 <script>
@@ -135,7 +135,7 @@ wait();
 </script>"""
 
 
-def test_chromium_draws_it(chromium: str, tmp_path: Path, sentiment: attn.TextModel) -> None:
+def test_chromium_draws_the_map(chromium: str, tmp_path: Path, sentiment: attn.TextModel) -> None:
     output = attn.show(sentiment, "not bad")._repr_html_()
     in_script = json.dumps(json.dumps(output)).replace("</", "<\\/")
     page = notebook.replace("LOOK", LOOK).replace("FRAME", escape(frame.replace("OUTPUT", output))).replace("OUTPUT", in_script)
@@ -145,7 +145,7 @@ def test_chromium_draws_it(chromium: str, tmp_path: Path, sentiment: attn.TextMo
         assert each["width"] > 100
         assert "4 rows that look" in each["label"]
         assert each["coloured"] > 100
-        assert each["table"] == 0  # the map stands for it
+        assert each["table"] == 0  # hidden by the map
     assert light["dark"] > dark["dark"]
     assert dark["light"] > light["light"]
     assert seen["inFrame"] > 100

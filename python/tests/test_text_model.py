@@ -1,4 +1,4 @@
-"""Text models: transformers' numbers, and the bits that every machine has."""
+"""Text models, compared with transformers."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def numbers_of(array: numpy.ndarray) -> numpy.ndarray:
 
 
 @pytest.mark.parametrize("name", families)
-def test_token_ids_become_transformers_numbers(name: str) -> None:
+def test_forward_agrees_with_transformers(name: str) -> None:
     model = attn.TextModel.load(models / name)
     count = 0
     for case in cases(f"models/{name}", "text_model"):
@@ -53,7 +53,7 @@ def test_token_ids_become_transformers_numbers(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", families)
-def test_texts_become_transformers_numbers(name: str) -> None:
+def test_tasks_on_texts_agree_with_transformers(name: str) -> None:
     model = attn.TextModel.load(models / name)
     for case in cases(f"models/{name}", "text_model"):
         texts = texts_of(case.entry)
@@ -75,11 +75,11 @@ def test_texts_become_transformers_numbers(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["tiny-bert", "tiny-modernbert", "tiny-roberta", "tiny-xlm-roberta"])
-def test_texts_become_the_librarys_tokens(name: str) -> None:
+def test_tokens_agree_with_the_package_tokenizers(name: str) -> None:
     check_tokens(attn.TextModel.load(models / name), json.loads((testdata / "tokenizers" / f"{name}.json").read_text())["cases"])
 
 
-def test_tokenizer_config_goes_before_tokenizer(tmp_path: Path) -> None:
+def test_tokenizer_config_overrides_tokenizer_json(tmp_path: Path) -> None:
     for i, setting in enumerate(json.loads((testdata / "tokenizers" / "settings.json").read_text())["settings"]):
         folder = shutil.copytree(models / setting["checkpoint"], tmp_path / str(i))
         (folder / "tokenizer_config.json").write_text(json.dumps(setting["config"]))
@@ -87,7 +87,7 @@ def test_tokenizer_config_goes_before_tokenizer(tmp_path: Path) -> None:
 
 
 def utf16_places(text: str) -> list[int]:
-    """How many units of UTF-16, which those files count, come before each character."""
+    """Returns the number of UTF-16 units, which those files count, before each character."""
     places = [0]
     for c in text:
         places.append(places[-1] + (2 if ord(c) > 0xFFFF else 1))
@@ -114,7 +114,7 @@ def check_tokens(model: attn.TextModel, expected: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.parametrize("name", ["tiny-bert", "tiny-roberta", "tiny-xlm-roberta"])
-def test_lists_of_words_and_sides(name: str) -> None:
+def test_tokenize_words_and_sides_agree_with_transformers(name: str) -> None:
     model = attn.TextModel.load(models / name)
     runs = json.loads((testdata / "tokenizers" / "words.json").read_text())["runs"]
     run = next(run for run in runs if run.get("checkpoint") == name)
@@ -145,7 +145,7 @@ def test_lists_of_words_and_sides(name: str) -> None:
 
 
 def with_another_expression(name: str, folder: Path) -> Path:
-    """A checkpoint whose tokenizer.json cuts texts by an expression that attn does not know, to the same words for most texts."""
+    """Writes a checkpoint with an unknown pre-tokenizer pattern, which splits most texts into the same words."""
     shutil.copytree(models / name, folder)
     file = json.loads((folder / "tokenizer.json").read_text())
     split = {"type": "Split", "pattern": {"Regex": r" ?[\p{L}]+| ?[^\s\p{L}]+|\s+"}, "behavior": "Isolated", "invert": False}
@@ -154,7 +154,7 @@ def with_another_expression(name: str, folder: Path) -> Path:
     return folder
 
 
-def test_what_attn_does_not_read_the_package_does(tmp_path: Path) -> None:
+def test_the_package_tokenizers_reads_unknown_parts(tmp_path: Path) -> None:
     texts = ["A film about the sea, 😀 café.", "It is a dull mess.", ""]
     own = attn.TextModel.load(models / "tiny-roberta")
     other = attn.TextModel.load(with_another_expression("tiny-roberta", tmp_path / "model"))
@@ -174,7 +174,7 @@ def test_what_attn_does_not_read_the_package_does(tmp_path: Path) -> None:
         other.decode(got.input_ids[0])
 
 
-def test_without_the_package_the_error_says_which(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_package_tokenizers_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     model = attn.TextModel.load(with_another_expression("tiny-roberta", tmp_path / "model"))
     assert attn.TextModel.load(models / "tiny-roberta").embed("a film").shape == (1, 32)
     monkeypatch.setitem(sys.modules, "tokenizers", None)
@@ -184,7 +184,7 @@ def test_without_the_package_the_error_says_which(monkeypatch: pytest.MonkeyPatc
     assert attn.TextModel.load(models / "tiny-bert").embed("a film").shape == (1, 32)
 
 
-def test_labels_come_by_falling_score(sentiment: attn.TextModel) -> None:
+def test_classify_sorts_labels_by_falling_score(sentiment: attn.TextModel) -> None:
     for of_text in sentiment.classify(["A wonderful film.", "It is a dull mess."]):
         assert all(one.score >= other.score for one, other in pairwise(of_text))
         assert abs(sum(each.score for each in of_text) - 1) < 1e-6
@@ -192,8 +192,8 @@ def test_labels_come_by_falling_score(sentiment: attn.TextModel) -> None:
     assert (one.label, one) == ("positive", attn.LabelScore(*one))
 
 
-def test_int8_has_the_bits_of_every_machine() -> None:
-    """As attn_digest and the npm package have them: testdata/int8_digest.txt."""
+def test_int8_results_are_reproducible() -> None:
+    """Compares digests with testdata/int8_digest.txt, as attn_digest and the npm package."""
     expected = dict(reversed(line.split()) for line in (testdata / "int8_digest.txt").read_text().splitlines() if "/" in line)
     seen = 0
     for name in families:
@@ -212,15 +212,15 @@ def test_int8_has_the_bits_of_every_machine() -> None:
     assert seen == sum(1 for line in expected if line.startswith("tiny-"))
 
 
-def test_vectors_have_the_bits_of_every_machine(mini_lm: Path, threads: int) -> None:
+def test_vectors_are_reproducible(mini_lm: Path, threads: int) -> None:
     films = [film["text"] for film in json.loads((testdata / "sentiment" / "films.json").read_text())["texts"]]
-    # Text 0 is cut in the file's list: native-tests/models/int8_test.cpp.
+    # The file truncates text 0: native-tests/models/int8_test.cpp.
     expected = (models / "all-MiniLM-L6-v2.int8.txt").read_text().split()
     model = attn.TextModel.load(mini_lm, weights="int8", threads=threads)
     assert [hash_of(vector) for vector in model.embed(films[1:19], batch_size=5)] == expected[1:19]
 
 
-def test_any_batch_and_number_of_threads_has_the_same_bits(sentiment: attn.TextModel, threads: int) -> None:
+def test_batch_size_and_threads_do_not_change_any_bit(sentiment: attn.TextModel, threads: int) -> None:
     texts = [f"The film was {word} good" for word in ("so", "not so very", "", "really quite")] * 5
     expected = sentiment.embed(texts)
     sentiment.threads = threads
@@ -231,7 +231,7 @@ def test_any_batch_and_number_of_threads_has_the_same_bits(sentiment: attn.TextM
         sentiment.threads = None
 
 
-def test_what_counts_as_texts(sentiment: attn.TextModel) -> None:
+def test_texts_may_be_any_iterable_of_str(sentiment: attn.TextModel) -> None:
     expected = sentiment.embed(["a film"])
     for texts in ("a film", ("a film",), iter(["a film"]), numpy.array(["a film"]), {"a film": 1}):
         assert numpy.array_equal(sentiment.embed(texts), expected)
@@ -250,7 +250,7 @@ def test_what_counts_as_texts(sentiment: attn.TextModel) -> None:
         sentiment.classify([("a", "b"), "c"])
 
 
-def test_offsets_are_places_in_the_str(sentiment: attn.TextModel) -> None:
+def test_offsets_count_characters(sentiment: attn.TextModel) -> None:
     pairs = [("Ünïcode 日本 film", "a 😀 good one"), ("", "b")]
     encoding = sentiment.tokenize(pairs)
     for pair, tokens, offsets, sequences in zip(pairs, encoding.tokens, encoding.offsets, encoding.sequence_ids, strict=True):
@@ -263,7 +263,7 @@ def test_offsets_are_places_in_the_str(sentiment: attn.TextModel) -> None:
     assert sentiment.tokenize("a " * 500).truncated == [True]
 
 
-def test_encodings_of_transformers_can_be_passed_on(sentiment: attn.TextModel) -> None:
+def test_forward_accepts_an_encoding_of_transformers(sentiment: attn.TextModel) -> None:
     encoding = sentiment.tokenize(["not bad", "a wonderful film"])
     expected = sentiment(encoding).logits
     as_numpy = {"input_ids": encoding.input_ids.astype(numpy.int64), "attention_mask": encoding.attention_mask.astype(numpy.int64)}
@@ -271,7 +271,7 @@ def test_encodings_of_transformers_can_be_passed_on(sentiment: attn.TextModel) -
     assert numpy.array_equal(sentiment(encoding.input_ids.tolist(), encoding.attention_mask.tolist()).logits, expected)
 
 
-def test_ids_that_are_none(sentiment: attn.TextModel) -> None:
+def test_invalid_ids_raise(sentiment: attn.TextModel) -> None:
     for ids, error in (
         ([[0.5]], attn.DtypeError),
         ([[2**40]], attn.OutOfRangeError),
@@ -287,7 +287,7 @@ def test_ids_that_are_none(sentiment: attn.TextModel) -> None:
         sentiment([[1, 2]], [[1, 1, 1]])
 
 
-def test_a_patch_and_a_switched_off_head_change_the_answer(sentiment: attn.TextModel) -> None:
+def test_a_patch_and_a_head_mask_change_the_output(sentiment: attn.TextModel) -> None:
     encoding = sentiment.tokenize("not bad")
     plain = sentiment(encoding, output_hidden_states=True, trace=["merged"], trace_layers=[1])
     assert list(plain.trace) == [1]
@@ -302,7 +302,7 @@ def test_a_patch_and_a_switched_off_head_change_the_answer(sentiment: attn.TextM
 
 
 @pytest.mark.parametrize(("file", "least"), [("gradients", 11), ("token_gradients", 4), ("deberta_gradients", 4)])
-def test_gradients_are_torchs(file: str, least: int) -> None:
+def test_gradients_agree_with_torch(file: str, least: int) -> None:
     count = 0
     for case in cases(f"models/{file}", "model_gradients"):
         model = attn.TextModel.load(models / case["name"])
@@ -310,9 +310,9 @@ def test_gradients_are_torchs(file: str, least: int) -> None:
         target = case["options"]["target"]
         got = model.gradients(**inputs, **target, embeddings=True, attentions=True, parameters=True)
         case.check("value", numpy.array([got.value], numpy.float32))
-        unused = case.entry.get("unused", [])  # a pooler that nobody asks for
+        unused = case.entry.get("unused", [])  # an unused pooler
         expected = {what.removeprefix("parameters.") for what in case["expected"] if what.startswith("parameters.")}
-        others = got.parameters.keys() - expected  # a head has no part in what is pooled
+        others = got.parameters.keys() - expected  # a head does not affect the pooled vector
         assert all(name.startswith("cls.") and not got.parameters[name].any() for name in others)
         assert expected - set(unused) <= got.parameters.keys()
         assert len(got.parameters) + len(unused) == len(expected) + len(others)
@@ -328,7 +328,7 @@ def test_gradients_are_torchs(file: str, least: int) -> None:
     assert count >= least
 
 
-def test_attributions_are_captums() -> None:
+def test_attributions_agree_with_captum() -> None:
     count = 0
     for case in cases("models/attribution", "attribution"):
         model = attn.TextModel.load(models / case["checkpoint"])
@@ -342,7 +342,7 @@ def test_attributions_are_captums() -> None:
     assert count >= 30
 
 
-def test_weights_go_out_and_in() -> None:
+def test_a_state_dict_is_loaded_back() -> None:
     model = attn.TextModel.load(models / "tiny-bert")
     state = model.state_dict()
     assert model.parameter_shapes() == {name: array.shape for name, array in state.items()}
@@ -357,9 +357,9 @@ def test_weights_go_out_and_in() -> None:
 
 
 @pytest.mark.parametrize(("weights", "is_equal"), [("float32", True), ("float16", False), ("int8", False)])
-def test_what_is_saved_is_read_back(weights: Any, is_equal: bool, tmp_path: Path) -> None:
+def test_save_pretrained_is_loaded_back(weights: Any, is_equal: bool, tmp_path: Path) -> None:
     model = attn.TextModel.load(models / "tiny-bert")
-    model.load_state_dict({name: array + 1e-5 for name, array in model.state_dict().items()})  # the file's are float16's
+    model.load_state_dict({name: array + 1e-5 for name, array in model.state_dict().items()})  # the file has float16
     model.save_pretrained(tmp_path / "saved", weights=weights)
     again = attn.TextModel.load(tmp_path / "saved")
     assert again.weights == ("int8" if weights == "int8" else "float32")
@@ -368,7 +368,7 @@ def test_what_is_saved_is_read_back(weights: Any, is_equal: bool, tmp_path: Path
     assert all(numpy.abs(array - other[name]).max() < 0.1 for name, array in one.items())
 
 
-def test_fine_tuning_follows_from_the_seed(threads: int) -> None:
+def test_the_seed_determines_fine_tuning(threads: int) -> None:
     examples = [("a good film", "good"), ("it was bad", "bad"), (("was it", "good?"), "good"), ("bad", "bad")]
     states = []
     for count in (1, threads):
@@ -383,7 +383,7 @@ def test_fine_tuning_follows_from_the_seed(threads: int) -> None:
     assert all(numpy.array_equal(array, states[1][name]) for name, array in states[0].items())
 
 
-def test_fine_tuning_stops_where_it_is_told() -> None:
+def test_on_progress_can_end_fine_tuning() -> None:
     model = attn.TextModel.load(models / "tiny-bert")
     steps = []
 
@@ -401,7 +401,13 @@ def test_fine_tuning_stops_where_it_is_told() -> None:
         model.fine_tune([("a", 0)], on_progress=fail)
 
 
-def test_a_callback_may_read_what_is_only_read() -> None:
+@pytest.mark.parametrize("example", [7, "a", ("a",), (7, 0), (("a", None), 0), ("a", None)])
+def test_invalid_examples_raise_argument_error(example: Any, sentiment: attn.TextModel) -> None:
+    with pytest.raises(attn.ArgumentError, match=r"examples\[1\] is .*, expected \(text, label\) or"):
+        sentiment.fine_tune([("a", 0), example])
+
+
+def test_a_callback_may_read_a_model_but_not_change_it() -> None:
     model = attn.TextModel.load(models / "tiny-bert")
     seen: list[object] = []
 
@@ -423,7 +429,7 @@ def test_a_callback_may_read_what_is_only_read() -> None:
     assert model.embed(["b"]).shape == (1, 32)
 
 
-def test_progress_of_texts(sentiment: attn.TextModel) -> None:
+def test_on_progress_counts_texts(sentiment: attn.TextModel) -> None:
     done: list[tuple[int, int]] = []
     sentiment.embed(["a"] * 10, batch_size=4, on_progress=lambda *now: done.append(now))
     sentiment.classify(["a"] * 3, batch_size=2, on_progress=lambda *now: done.append(now))
@@ -436,7 +442,7 @@ def test_progress_of_texts(sentiment: attn.TextModel) -> None:
         sentiment.embed(["a"], on_progress=fail)
 
 
-def test_vocabulary(sentiment: attn.TextModel) -> None:
+def test_tokens_and_ids_are_converted(sentiment: attn.TextModel) -> None:
     id = sentiment.token_to_id("film")
     assert id is not None
     assert sentiment.id_to_token(id) == "film"
@@ -444,7 +450,7 @@ def test_vocabulary(sentiment: attn.TextModel) -> None:
     assert sentiment.id_to_token(-1) is None
 
 
-def test_files_that_are_none(tmp_path: Path) -> None:
+def test_invalid_files_raise(tmp_path: Path) -> None:
     with pytest.raises(attn.FormatError, match="not there"):
         attn.TextModel.load(tmp_path)
     shutil.copytree(models / "tiny-bert", tmp_path / "model")
@@ -457,13 +463,13 @@ def test_files_that_are_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("path", "error"), [("a\0b", ValueError), (5, TypeError)])
-def test_what_is_no_path_is_refused_as_by_open(path: object, error: type[Exception], sentiment: attn.TextModel) -> None:
+def test_invalid_paths_raise_the_errors_of_open(path: object, error: type[Exception], sentiment: attn.TextModel) -> None:
     for call in (attn.TextModel.load, attn.read_safetensors, sentiment.save_pretrained):
         with pytest.raises(error, match="null byte|expected str, bytes or os.PathLike object, not"):
             call(path)  # type: ignore[arg-type]
 
 
-def test_a_path_may_be_bytes_or_no_utf_8(tmp_path: Path) -> None:
+def test_a_path_may_be_bytes_or_not_utf_8(tmp_path: Path) -> None:
     folder = os.path.join(os.fsencode(tmp_path), b"\xff")
     shutil.copytree(testdata / "models" / "tiny-bert", os.fsdecode(folder))
     for path in (folder, os.fsdecode(folder), Path(os.fsdecode(folder))):

@@ -1,5 +1,6 @@
-"""Threads of attn's, threads of Python's, processes, and Ctrl-C."""
+"""Threads, processes, and Ctrl-C."""
 
+import itertools
 import multiprocessing
 import os
 import signal
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import attn
@@ -26,11 +28,11 @@ def count_threads() -> int:
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="threads are counted in /proc")
 
 
-def run_python(program: str, **options: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False, **options)
+def run_python(program: str, seconds: int = 60) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=seconds, check=False)
 
 
-def test_the_number_of_threads() -> None:
+def test_set_num_threads_sets_the_number_of_threads() -> None:
     assert attn.get_num_threads() == 1
     try:
         attn.set_num_threads(3)
@@ -44,7 +46,7 @@ def test_the_number_of_threads() -> None:
 
 
 @pytest.mark.parametrize("count", [4096, 2**31, 2**32 - 1])
-def test_more_threads_than_there_may_be_are_refused(count: int) -> None:
+def test_too_many_threads_raise(count: int) -> None:
     x = numpy.ones((2, 3), numpy.float32)
     with pytest.raises(attn.ConfigError, match=f"count is {count}, expected a number from 0 to 4095"):
         attn.set_num_threads(count)
@@ -55,7 +57,7 @@ def test_more_threads_than_there_may_be_are_refused(count: int) -> None:
 
 
 @linux
-def test_counts_of_threads_that_are_no_longer_used_keep_none() -> None:
+def test_only_recent_thread_counts_keep_their_threads() -> None:
     program = """
 import os
 import attn
@@ -64,14 +66,14 @@ x = numpy.ones((2, 3), numpy.float32)
 before = len(os.listdir("/proc/self/task"))
 for count in range(2, 13):
     attn.softmax(x, threads=count)
-# Those of the last four counts.
+# Only the last four counts keep threads.
 assert len(os.listdir("/proc/self/task")) - before <= 8 + 9 + 10 + 11, len(os.listdir("/proc/self/task")) - before
 """
     done = run_python(program)
     assert done.returncode == 0, done.stderr
 
 
-def test_ctrl_c_while_an_error_is_made_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_while_an_error_is_created_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
@@ -81,7 +83,7 @@ def test_ctrl_c_while_an_error_is_made_is_raised(monkeypatch: pytest.MonkeyPatch
 
 
 @linux
-def test_threads_start_when_they_are_used() -> None:
+def test_threads_start_with_the_first_computation() -> None:
     program = f"""
 import os
 import numpy
@@ -103,7 +105,7 @@ assert count() == before + 3, "of a call"
 
 @linux
 @pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
-def test_a_child_of_fork_computes_with_its_parents_model(threads: int) -> None:
+def test_a_child_of_fork_computes_with_the_model_of_its_parent(threads: int) -> None:
     model = attn.TextModel.load(sentiment_folder, threads=threads)
     expected = model.embed(texts)
     read, write = os.pipe()
@@ -118,6 +120,135 @@ def test_a_child_of_fork_computes_with_its_parents_model(threads: int) -> None:
     assert numpy.array_equal(model.embed(texts), expected)
 
 
+def wait_for(child: int) -> bool:
+    """Whether a child ended well within a minute; else it hangs and is killed."""
+    for _ in range(6000):
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended == child:
+            return status == 0
+        time.sleep(0.01)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return False
+
+
+def fork(in_child: Callable[[], bool]) -> int:
+    child = os.fork()
+    if child == 0:
+        right = False
+        try:
+            right = in_child()
+        finally:
+            os._exit(0 if right else 1)
+    return child
+
+
+@linux
+@pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
+def test_a_child_can_change_an_object_that_a_parent_thread_was_changing() -> None:
+    model = attn.TextModel.load(testdata / "models" / "tiny-bert")
+    states = [model.state_dict()]
+    states.append({name: array * 2 for name, array in states[0].items()})
+    ended = threading.Event()
+
+    def change() -> None:
+        for i in itertools.cycle(range(2)):
+            if ended.is_set():
+                return
+            model.load_state_dict(states[i])
+
+    def in_child() -> bool:
+        got = model.state_dict()
+        whole = any(all(numpy.array_equal(array, state[name]) for name, array in got.items()) for state in states)
+        model.load_state_dict(states[0])
+        return whole
+
+    changing = threading.Thread(target=change)
+    changing.start()
+    try:
+        assert all(wait_for(fork(in_child)) for _ in range(20))
+    finally:
+        ended.set()
+        changing.join()
+
+
+@linux
+@pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
+def test_a_child_can_read_what_a_parent_thread_reads_and_not_what_it_trains() -> None:
+    read, trained = (attn.TextModel.load(testdata / "models" / "tiny-bert") for _ in range(2))
+    expected = read.embed("a")
+    inside, children = [threading.Event(), threading.Event()], threading.Event()
+
+    def pause(i: int) -> None:
+        inside[i].set()
+        children.wait()
+
+    def in_child() -> bool:
+        try:
+            trained.embed("a")
+        except attn.BusyError as error:
+            refused = error.help is not None
+        read.load_state_dict(read.state_dict())
+        return refused and numpy.array_equal(read.embed("a"), expected)
+
+    threads = [
+        threading.Thread(target=lambda: read.embed(["a"] * 64, batch_size=32, on_progress=lambda *_: pause(0))),
+        threading.Thread(target=lambda: trained.fine_tune([("a", 0)] * 4, epochs=1, on_progress=lambda _: pause(1))),
+    ]
+    for thread in threads:
+        thread.start()
+    for each in inside:
+        each.wait()
+    try:
+        assert wait_for(fork(in_child))
+    finally:
+        children.set()
+        for thread in threads:
+            thread.join()
+    assert trained.embed("a").shape == expected.shape
+
+
+@linux
+@pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
+def test_a_callback_may_fork() -> None:
+    model = attn.TextModel.load(testdata / "models" / "tiny-bert")
+    ended = []
+
+    def progress(*_: object) -> None:
+        ended.append(wait_for(fork(lambda: model.embed("a").shape == (1, 32))))
+
+    model.embed(["a"] * 3, batch_size=1, on_progress=progress)
+    assert ended == [True] * 3
+
+
+@linux
+def test_a_fork_during_the_first_call_does_not_hang_the_child() -> None:
+    program = f"""
+import os, signal, threading
+import attn
+started = threading.Event()
+def first_call():
+    started.set()
+    attn.TextModel.load({str(testdata / "models" / "tiny-roberta")!r}).tokenize("a film")
+thread = threading.Thread(target=first_call)
+thread.start()
+started.wait()
+children = []
+for _ in range(20):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        attn.TextModel.load({str(testdata / "models" / "tiny-roberta")!r}).tokenize("a film")
+        os._exit(0)
+    children.append(child)
+thread.join()
+assert all(os.waitpid(child, 0)[1] == 0 for child in children)
+"""
+    for _ in range(5):
+        done = run_python(program, 180)
+        assert done.returncode == 0, done.stderr
+
+
 def worker(queue: "multiprocessing.Queue[object]") -> None:
     model = attn.TextModel.load(sentiment_folder, threads=2)
     queue.put(model.embed(texts))
@@ -125,7 +256,7 @@ def worker(queue: "multiprocessing.Queue[object]") -> None:
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 @pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
-def test_multiprocessing_gives_the_same(method: str) -> None:
+def test_multiprocessing_gives_the_same_vectors(method: str) -> None:
     model = attn.TextModel.load(sentiment_folder, threads=2)
     expected = model.embed(texts)
     context = multiprocessing.get_context(method)
@@ -137,7 +268,7 @@ def test_multiprocessing_gives_the_same(method: str) -> None:
     assert process.exitcode == 0
 
 
-def test_many_threads_of_pythons_call_at_once(threads: int) -> None:
+def test_many_python_threads_call_one_model(threads: int) -> None:
     model = attn.TextModel.load(sentiment_folder, threads=threads)
     encoding = model.tokenize(texts[:5])
     expected, attentions = model.embed(texts), model(encoding, output_attentions=True).attentions
@@ -152,7 +283,7 @@ def test_many_threads_of_pythons_call_at_once(threads: int) -> None:
         assert all(pool.map(call, range(48)))
 
 
-def test_weights_do_not_change_inside_a_call() -> None:
+def test_weights_do_not_change_during_a_call() -> None:
     model = attn.TextModel.load(testdata / "models" / "tiny-bert")
     states = [model.state_dict()]
     states.append({name: array * 2 for name, array in states[0].items()})
@@ -179,7 +310,7 @@ def test_weights_do_not_change_inside_a_call() -> None:
         changing.join()
 
 
-def test_other_threads_of_pythons_run_meanwhile() -> None:
+def test_other_python_threads_run_during_a_call() -> None:
     x = numpy.ones((64, 512, 64), numpy.float32)
     ticks, ended = 0, threading.Event()
 
@@ -196,7 +327,7 @@ def test_other_threads_of_pythons_run_meanwhile() -> None:
     seen, took = ticks - before, time.monotonic() - began
     ended.set()
     ticking.join()
-    # With the interpreter's lock held there would be one or two, however long it takes.
+    # With the GIL held there would be one or two ticks.
     assert took > 0.02
     assert seen > 4
 
@@ -227,7 +358,7 @@ assert model.embed("a").shape == (1, 64)
         assert child.wait(20) == 0
 
 
-def test_the_interpreter_ends_beside_a_call() -> None:
+def test_the_interpreter_can_end_during_a_call() -> None:
     program = f"""
 import threading, time
 import attn

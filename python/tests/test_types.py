@@ -1,4 +1,4 @@
-"""The types that programs are checked by are those of the extension."""
+"""Type stubs, and docstrings."""
 
 import importlib.resources
 import inspect
@@ -18,14 +18,14 @@ def test_a_typed_program_runs() -> None:
     typed.tasks(testdata / "models")
 
 
-def test_mypy_takes_it_as_it_is_meant(tmp_path: Path) -> None:
+def test_mypy_accepts_valid_and_rejects_invalid_calls(tmp_path: Path) -> None:
     api = pytest.importorskip("mypy.api")
     for what in ([str(Path(__file__).with_name("typed.py"))], ["--package", "attn"]):
         out, err, code = api.run(["--strict", f"--cache-dir={tmp_path}", *what])
         assert (code, err) == (0, ""), out
 
 
-def test_stubs_name_all_that_the_extension_has() -> None:
+def test_stubs_contain_every_name_of_the_extension() -> None:
     stub = (importlib.resources.files("attn") / "_attn.pyi").read_text()
     assert (importlib.resources.files("attn") / "py.typed").is_file()
     for name, value in vars(attn._attn).items():
@@ -40,7 +40,7 @@ def test_stubs_name_all_that_the_extension_has() -> None:
                     assert re.search(rf"^    def {member}\b", body[0], re.M), f"{name}.{member}"
 
 
-def test_all_that_is_public_is_described() -> None:
+def test_every_public_name_has_a_docstring() -> None:
     for name in attn.__all__:
         thing = getattr(attn, name)
         assert inspect.getdoc(thing), name

@@ -1,4 +1,4 @@
-"""What a program of a user's looks like to mypy --strict: test_types.py runs it and has it checked."""
+"""A typed program; test_types.py runs it and checks it with mypy --strict."""
 
 from pathlib import Path
 from typing import assert_type
@@ -43,7 +43,8 @@ def main(folder: Path) -> None:
 
     model = attn.TextModel.load(folder, weights="float32", threads=1)
     assert_type(model, attn.TextModel)
-    assert_type(model.embed("a film"), Floats)
+    truncated: list[bool] = []
+    assert_type(model.embed("a film", truncated=truncated), Floats)
     for scores in model.classify([("a", "b")]):
         for label, score in scores:
             assert_type(label, str)
@@ -70,26 +71,31 @@ def main(folder: Path) -> None:
     except attn.ConfigError as error:
         assert_type(error.code, str)
         assert_type(error.detail, dict[str, str | float | list[str]])
+        assert_type(error.help, str | None)
 
 
 def tasks(folders: Path) -> None:
     ner, mlm, qa = (attn.TextModel.load(folders / f"tiny-bert-{name}") for name in ("ner", "mlm", "qa"))
     if qa.task == "question-answering":
         assert_type(qa.answer("what", "a film", allow_empty=True)[0].start, int)
+        assert_type(qa.answer(["what", "who"], "a film"), list[list[attn.Answer]])
+        assert_type(qa.answer("what", ("a film", "a song"), max_length=32), list[list[attn.Answer]])
     ids = qa.tokenize("a film").input_ids
     assert_type(qa.decode(ids[0], skip_special_tokens=True), str)
     assert_type(qa.gradients(ids, label="start", token=1, parameters=True).parameters, dict[str, Floats] | None)
     for entities in ner.classify_tokens(["a film"], aggregation="first", ignore_labels=("O",)):
         assert_type(entities, list[attn.Entity])
     assert_type(mlm.fill_mask("a [MASK]", targets=["film"])[0][0].token, str)
+    assert_type(mlm.fill_mask(["a [MASK]", "b [MASK]"], batch_size=1), list[list[list[attn.FilledMask]]])
+    assert_type(mlm.mask_token, str | None)
 
 
 def ranked(model: attn.TextModel) -> int:
-    return model.rank("film", ["a film"], top_k=1)[0].index
+    return model.rank("film", ["a film"], top_k=1, prompt_name="query", truncation_side="left")[0].index
 
 
 def wrong(model: attn.TextModel, x: Floats) -> None:
-    """Each of these lines is an error to mypy: --strict has it say where a comment to ignore one is not needed."""
+    """Each line is an error: mypy --strict reports comments that ignore none."""
     attn.scaled_dot_product_attention(x, x)  # type: ignore[call-arg]
     attn.scaled_dot_product_attention(x, x, x, attn.Mask.attend(x))  # type: ignore[call-arg]
     attn.scaled_dot_product_attention(x, x, x, mask=x)  # type: ignore[arg-type]

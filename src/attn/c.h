@@ -1,15 +1,15 @@
 /**
- * attn for other languages: C, one shared library (libattn_c). Numbers, names and errors are those of the C++ interface (attn/attn.hpp), whose
- * comments say what each function computes.
+ * The C interface of attn, in the shared library libattn_c, for C and other languages. Names, numbers and errors are those of the C++ interface
+ * (attn/attn.hpp), which documents each function in full.
  *
- * - A function that can fail returns an attn_status and takes `error` last: where to put an attn_error, or NULL. Nothing has been written to
- *   its other outputs then.
- * - What a function gives is the caller's, who frees it by the function of that type. Freeing NULL does nothing. What has been passed in
- *   may be freed as soon as the call returns.
- * - Texts are UTF-8 and end with 0, but for attn_text, which has a length.
- * - Options are filled with the defaults by their attn_..._init(), and then changed. NULL for options: the defaults.
- * - A thread that is cancelled (pthread_cancel) during a call ends after it.
- * - Calls from several threads at once are safe, but for those that change an object that another one is using (its parameter is not const).
+ * - If a function can fail, it returns an attn_status. Its last argument `error` receives an attn_error, or is NULL. After an error no other
+ *   output has been written.
+ * - You own each returned object and free it with the function of its type; freeing NULL does nothing. You may free arguments as soon as the
+ *   call returns.
+ * - Strings are UTF-8 with a terminating 0; an attn_text has a length instead.
+ * - Call attn_..._init() to fill an options struct with defaults, then change fields. NULL for options means the defaults.
+ * - If a thread is cancelled (pthread_cancel) during a call, it ends after the call.
+ * - Several threads may call at the same time, unless a call changes an object that another call uses (its parameter is not const).
  */
 #ifndef ATTN_C_H
 #define ATTN_C_H
@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* In C++ an enum has a type, so that any number that a caller passes can be looked at and refused. */
+/* With a fixed underlying type C++ may check, and refuse, any number that a caller passes as an enum. */
 #ifdef __cplusplus
 #define ATTN_INT : int
 extern "C" {
@@ -32,48 +32,65 @@ extern "C" {
 #define ATTN_API
 #endif
 
-/* ---- errors ---- */
+/* ---- errors ----
+ *
+ *   attn_error* error = NULL;
+ *   if (attn_set_num_threads(5000, &error) != ATTN_OK) {
+ *     fprintf(stderr, "%s: %s\n", attn_status_name(attn_error_code(error)), attn_error_message(error));
+ *     attn_error_free(error);
+ *   }
+ */
 
 typedef enum attn_status ATTN_INT {
   ATTN_OK = 0,
-  ATTN_ERROR_ARGUMENT = 1,     /**< an argument is missing or not of its kind */
+  ATTN_ERROR_ARGUMENT = 1,     /**< an argument is missing or of the wrong kind */
   ATTN_ERROR_SHAPE = 2,        /**< ranks, widths, lengths or batches disagree */
   ATTN_ERROR_MASK = 3,         /**< a mask has wrong dims or values */
-  ATTN_ERROR_CONFIG = 4,       /**< options that cannot work together or are out of their range */
-  ATTN_ERROR_OUT_OF_RANGE = 5, /**< an index, id or name is outside its table */
-  ATTN_ERROR_FORMAT = 6,       /**< bytes are not what they should be */
-  ATTN_ERROR_MISMATCH = 7,     /**< a state dictionary has missing, extra or mis-shaped names */
-  ATTN_ERROR_UNSUPPORTED = 8,  /**< valid, but not something attn does */
+  ATTN_ERROR_CONFIG = 4,       /**< options are out of range or exclude each other */
+  ATTN_ERROR_OUT_OF_RANGE = 5, /**< an index, id or length is outside its range */
+  ATTN_ERROR_FORMAT = 6,       /**< a file is missing or breaks the rules of its format */
+  ATTN_ERROR_MISMATCH = 7,     /**< a state dictionary has missing, unexpected or mis-shaped names */
+  ATTN_ERROR_UNSUPPORTED = 8,  /**< the input is valid, but attn does not support it */
   ATTN_ERROR_MEMORY = 9,       /**< not enough memory */
-  ATTN_ERROR_BUSY = 10,        /**< called from inside what has to end first */
-  ATTN_ERROR_INTERNAL = 11     /**< anything else, such as a system without threads */
+  ATTN_ERROR_BUSY = 10,        /**< a call from inside another call of the same object */
+  ATTN_ERROR_INTERNAL = 11     /**< any other error, for example of the system */
 } attn_status;
 
 typedef struct attn_error attn_error;
 
 ATTN_API attn_status attn_error_code(const attn_error* error);
-/** "SHAPE" and so on; NULL for a number that is no status. */
+/** Returns the name of a status, for example "SHAPE"; NULL for other numbers. */
 ATTN_API const char* attn_status_name(attn_status status);
+/** Returns "op: argument is X, expected Y", followed by a remedy if there is one. */
 ATTN_API const char* attn_error_message(const attn_error* error);
-/** The facts of the message (op, argument, expected, got, ...) as a JSON object. */
+/** Returns the facts of the message (op, argument, expected, got, help, ...) as a JSON object. */
 ATTN_API const char* attn_error_detail(const attn_error* error);
 ATTN_API void attn_error_free(attn_error* error);
 
-/* ---- the process ---- */
+/* ---- process ----
+ *
+ *   attn_set_num_threads(0, NULL);
+ *   printf("attn %s, %u threads\n", attn_version(), attn_num_threads());
+ */
 
-/** "0.1.0". */
+/** Returns the version, for example "0.1.0". */
 ATTN_API const char* attn_version(void);
-/** The kernels in use, "avx2_fma" for example. CONFIG where ATTN_MAX_ARCH in the environment names none. */
+/** Returns the instruction set in use, for example "avx2_fma". CONFIG if the environment variable ATTN_MAX_ARCH names none. */
 ATTN_API attn_status attn_arch(const char** name, attn_error** error);
-/** Threads that all calls share, the calling one included; 0: one per core; at first 1. It changes no bit of a result. */
+/** Sets the number of threads that all calls share, including the caller; default 1, 0 for one per core. Results keep the same bits. */
 ATTN_API attn_status attn_set_num_threads(unsigned count, attn_error** error);
 ATTN_API unsigned attn_num_threads(void);
-/** Bytes that one call may ask for; above that it is MEMORY. */
+/** Limits the bytes that one call may allocate; beyond the limit it fails with MEMORY. */
 ATTN_API void attn_set_memory_limit(uint64_t bytes);
 
-/* ---- tensors ---- */
+/* ---- tensors ----
+ *
+ *   attn_tensor output;
+ *   if (attn_tensors_get(results, "output", &output)) printf("%f\n", ((const float*)output.data)[0]);
+ *   attn_tensors_free(results);
+ */
 
-/** Numbers of the caller's: element (i,j,..) is data[i * strides[0] + j * strides[1] + ..]; strides NULL: row-major, without gaps. */
+/** Your numbers: element (i,j,..) is data[i * strides[0] + j * strides[1] + ..]. strides may be NULL for row-major numbers without gaps. */
 typedef struct attn_view {
   const float* data;
   size_t rank;
@@ -83,7 +100,7 @@ typedef struct attn_view {
 
 typedef enum attn_dtype ATTN_INT { ATTN_FLOAT32 = 0, ATTN_INT32 = 1, ATTN_INT64 = 2, ATTN_UINT8 = 3 } attn_dtype;
 
-/** Row-major numbers, which live as long as the attn_tensors that they are from. */
+/** Row-major numbers, valid as long as their attn_tensors. */
 typedef struct attn_tensor {
   attn_dtype dtype;
   const void* data;
@@ -96,72 +113,81 @@ typedef struct attn_text {
   size_t size; /**< bytes */
 } attn_text;
 
-/** Tensors by name: results, and parameters by torch's names. */
+/** Tensors by name: results, and parameters under torch's names. */
 typedef struct attn_tensors attn_tensors;
 
 ATTN_API attn_status attn_tensors_new(attn_tensors** tensors, attn_error** error);
 ATTN_API void attn_tensors_free(attn_tensors* tensors);
 ATTN_API size_t attn_tensors_count(const attn_tensors* tensors);
-/** In the order of the names' bytes; NULL past the last. */
+/** Returns the name at an index, sorted by bytes; NULL past the last. */
 ATTN_API const char* attn_tensors_name(const attn_tensors* tensors, size_t index);
-/** Whether there is one of that name; NULL for `tensor` only asks. */
+/** Finds a tensor by name and returns whether it exists. `tensor` may be NULL. */
 ATTN_API bool attn_tensors_get(const attn_tensors* tensors, const char* name, attn_tensor* tensor);
-/** Puts a copy there, in the place of one of that name. */
+/** Stores a copy under a name, and replaces the tensor that has it. */
 ATTN_API attn_status attn_tensors_set(attn_tensors* tensors, const char* name, const attn_view* view, attn_error** error);
 
-/** Texts that a result has beside its tensors: one of those of that name, which lives as long as `tensors` and ends with 0, too. False past the last.
- */
+/** Reads text `index` of a result's texts of this name; it is valid as long as `tensors` and ends with 0. Returns false past the last. */
 ATTN_API bool attn_tensors_text(const attn_tensors* tensors, const char* name, size_t index, attn_text* text);
 
-/** Tensors of a safetensors file as float32. */
+/** Reads the tensors of a safetensors file as float32. */
 ATTN_API attn_status attn_read_safetensors(const char* path, attn_tensors** tensors, attn_error** error);
 
 typedef enum attn_mask_kind ATTN_INT {
   ATTN_MASK_ATTEND = 0,  /**< not 0: may attend (torch's scaled_dot_product_attention) */
   ATTN_MASK_BLOCK = 1,   /**< not 0: blocked (torch's nn.MultiheadAttention) */
-  ATTN_MASK_ADDITIVE = 2 /**< added to the scaled scores, -infinity blocks */
+  ATTN_MASK_ADDITIVE = 2 /**< added to the scaled scores; -infinity blocks */
 } attn_mask_kind;
 
-/** Row-major; dims (S), (L,S), (B,L,S) or (B,H,L,S), any of B, H, L may be 1; of padding (B,S). */
+/** Row-major; dims (S), (L,S), (B,L,S) or (B,H,L,S), any of B, H, L may be 1; a key padding mask has (B,S). */
 typedef struct attn_mask {
   attn_mask_kind kind;
-  const uint8_t* flags; /**< of attend and block, a byte each; or */
-  const float* values;  /**< of additive, and of the others as numbers */
+  const uint8_t* flags; /**< a byte per key, for attend and block; or */
+  const float* values;  /**< a number per key, for any kind */
   size_t rank;
   const int64_t* dims;
 } attn_mask;
 
-/* ---- attention ---- */
+/* ---- attention ----
+ *
+ *   const int64_t dims[] = {3, 8};
+ *   const attn_view x = {numbers, 2, dims, NULL};
+ *   attn_attention_options options;
+ *   attn_attention_options_init(&options);
+ *   options.is_causal = options.need_weights = true;
+ *   attn_tensors* results;
+ *   attn_status status = attn_scaled_dot_product_attention(&x, &x, &x, &options, &results, NULL);
+ */
 
 typedef enum attn_fully_masked ATTN_INT { ATTN_FULLY_MASKED_ZERO = 0, ATTN_FULLY_MASKED_NAN = 1, ATTN_FULLY_MASKED_UNIFORM = 2 } attn_fully_masked;
 
-/** As attn::AttentionOptions. */
+/** attn::AttentionOptions. */
 typedef struct attn_attention_options {
   const attn_mask* mask;
   const attn_mask* key_padding_mask;
   bool is_causal;
   float scale;   /**< NaN: 1/sqrt(D) */
-  float dropout; /**< NaN: of a function none, of a layer its own */
-  uint64_t seed; /**< of the dropout */
+  float dropout; /**< probability; NaN: the layer's, none for a function */
+  uint64_t seed; /**< for dropout */
   bool need_weights;
   bool average_weights;
   bool enable_gqa;
   attn_fully_masked fully_masked;
-  float softcap;                     /**< NaN: of a function none, of a layer its own */
-  int64_t window_left, window_right; /**< below 0: open */
+  float softcap;                     /**< NaN: the layer's, none for a function */
+  int64_t window_left, window_right; /**< keys before and after the query; below 0: no limit */
   const char* const* trace;          /**< names of intermediate results */
   size_t trace_count;
 } attn_attention_options;
 
 ATTN_API void attn_attention_options_init(attn_attention_options* options);
 
-/** q (..,L,D), k (..,S,D), v (..,S,Dv) of rank 2, 3 or 4 -> "output", where asked for "weights" and "trace.NAME". */
+/** Computes softmax(query keyᵀ · scale) value; query (..,L,D), key (..,S,D), value (..,S,Dv) of rank 2, 3 or 4.
+ * Results: "output" (..,L,Dv), on request "weights" (..,L,S) and "trace.NAME". */
 ATTN_API attn_status attn_scaled_dot_product_attention(const attn_view* query, const attn_view* key, const attn_view* value,
                                                        const attn_attention_options* options, attn_tensors** results, attn_error** error);
 
 typedef struct attn_multi_head_attention attn_multi_head_attention;
 
-/** As attn::MultiHeadAttentionOptions; a width of 0 has that one's default. */
+/** attn::MultiHeadAttentionOptions; 0 means the default of a width. */
 typedef struct attn_multi_head_attention_options {
   int64_t embed_dim, num_heads;
   int64_t num_key_value_heads, kdim, vdim, head_dim, value_head_dim;
@@ -173,18 +199,19 @@ ATTN_API void attn_multi_head_attention_options_init(attn_multi_head_attention_o
 ATTN_API attn_status attn_multi_head_attention_new(const attn_multi_head_attention_options* options, attn_multi_head_attention** layer,
                                                    attn_error** error);
 ATTN_API void attn_multi_head_attention_free(attn_multi_head_attention* layer);
-/** strict: all names and no others. Nothing is changed where it fails. */
+/** Copies parameters into the layer. strict: the names must be exactly those of the layer. After an error nothing has changed. */
 ATTN_API attn_status attn_multi_head_attention_load_state_dict(attn_multi_head_attention* layer, const attn_tensors* state, bool strict,
                                                                attn_error** error);
 ATTN_API attn_status attn_multi_head_attention_state_dict(const attn_multi_head_attention* layer, attn_tensors** state, attn_error** error);
-/** query (B,L,E) or (L,E); key and value both NULL: the query. -> as attn_scaled_dot_product_attention. */
+/** Computes multi-head attention; query (B,L,E) or (L,E). If key and value are NULL, they are the query.
+ * Results: those of attn_scaled_dot_product_attention. */
 ATTN_API attn_status attn_multi_head_attention_forward(const attn_multi_head_attention* layer, const attn_view* query, const attn_view* key,
                                                        const attn_view* value, const attn_attention_options* options, attn_tensors** results,
                                                        attn_error** error);
 
 typedef struct attn_transformer_encoder attn_transformer_encoder;
 
-/** As attn::TransformerEncoderOptions. */
+/** attn::TransformerEncoderOptions. */
 typedef struct attn_transformer_encoder_options {
   int64_t d_model, nhead, dim_feedforward, num_layers;
   const char* activation; /**< "relu", "gelu", ... */
@@ -193,14 +220,14 @@ typedef struct attn_transformer_encoder_options {
   int64_t num_key_value_heads; /**< 0: nhead */
 } attn_transformer_encoder_options;
 
-/** Of one forward: as attn::EncoderForwardOptions. */
+/** attn::EncoderForwardOptions. */
 typedef struct attn_encoder_forward_options {
   const attn_mask* mask;
   const attn_mask* key_padding_mask;
   bool is_causal;
   bool output_attentions;
   bool output_hidden_states;
-  const char* const* trace; /**< names of intermediate results, of every layer */
+  const char* const* trace; /**< names of intermediate results, for every layer */
   size_t trace_count;
 } attn_encoder_forward_options;
 
@@ -212,139 +239,178 @@ ATTN_API void attn_transformer_encoder_free(attn_transformer_encoder* encoder);
 ATTN_API attn_status attn_transformer_encoder_load_state_dict(attn_transformer_encoder* encoder, const attn_tensors* state, bool strict,
                                                               attn_error** error);
 ATTN_API attn_status attn_transformer_encoder_state_dict(const attn_transformer_encoder* encoder, attn_tensors** state, attn_error** error);
-/** x (B,L,E) or (L,E) -> "output", where asked for "attentions.LAYER", "hidden_states.LAYER" and "trace.LAYER.NAME". */
+/** Computes all layers; x (B,L,E) or (L,E).
+ * Results: "output", on request "attentions.LAYER", "hidden_states.LAYER" and "trace.LAYER.NAME". */
 ATTN_API attn_status attn_transformer_encoder_forward(const attn_transformer_encoder* encoder, const attn_view* x,
                                                       const attn_encoder_forward_options* options, attn_tensors** results, attn_error** error);
 
-/* ---- text models ---- */
+/* ---- text models ----
+ *
+ *   attn_text_model* model;
+ *   if (attn_text_model_load("models/sentiment", ATTN_WEIGHTS_AS_STORED, &model, &error) == ATTN_OK) {
+ *     const attn_text text = {"A warm film.", 12};
+ *     attn_classify_options options;
+ *     attn_classify_options_init(&options);
+ *     options.top_k = 1;
+ *     attn_tensors* results;
+ *     attn_tensor labels;
+ *     if (attn_text_model_classify(model, &text, NULL, 1, &options, &results, &error) == ATTN_OK) {
+ *       attn_tensors_get(results, "labels", &labels);
+ *       puts(attn_text_model_label(model, (size_t)((const int32_t*)labels.data)[0]));
+ *       attn_tensors_free(results);
+ *     }
+ *     attn_text_model_free(model);
+ *   }
+ */
 
 typedef struct attn_text_model attn_text_model;
 
 typedef enum attn_weights ATTN_INT { ATTN_WEIGHTS_AS_STORED = 0, ATTN_WEIGHTS_FLOAT32 = 1, ATTN_WEIGHTS_INT8 = 2 } attn_weights;
 
-/** A folder as transformers or sentence-transformers write it. */
+/** Loads a Hugging Face folder (transformers, sentence-transformers). */
 ATTN_API attn_status attn_text_model_load(const char* folder, attn_weights weights, attn_text_model** model, attn_error** error);
 ATTN_API void attn_text_model_free(attn_text_model* model);
-/** Ids that a text is cut to unless the call says otherwise. */
+/** Returns the number of tokens that texts are truncated to by default. */
 ATTN_API int64_t attn_text_model_max_length(const attn_text_model* model);
-/** What its head is for, as Hugging Face calls it: "text-classification", "token-classification", "fill-mask", "question-answering",
- * "multiple-choice"; "embedding" without one. */
+/** Returns the task of the head: "text-classification", "token-classification", "fill-mask", "question-answering", "multiple-choice", or
+ * "embedding" without a head. */
 ATTN_API const char* attn_text_model_task(const attn_text_model* model);
-/** Of its head, in its order; NULL past the last. */
+/** Returns the label at an index; NULL past the last. */
 ATTN_API const char* attn_text_model_label(const attn_text_model* model, size_t index);
+/** Returns a note about parts of the files that the model does not use, for example tensors of another head; NULL past the last. */
+ATTN_API const char* attn_text_model_note(const attn_text_model* model, size_t index);
+/** Returns the token that fill_mask predicts a word for, for example "[MASK]"; free it with attn_string_free. NULL if there is none. */
+ATTN_API attn_status attn_text_model_mask_token(const attn_text_model* model, char** token, attn_error** error);
 
 typedef struct attn_embed_options {
-  int64_t max_length;      /**< 0: the model's */
-  bool truncation;         /**< false: a longer text is OUT_OF_RANGE */
-  const char* pooling;     /**< "mean", "cls", ...; NULL: the model's */
-  int normalize;           /**< 1, 0, or -1: the model's */
-  int64_t batch_size;      /**< any gives the same bits */
-  const char* prompt;      /**< put before each text; NULL: the model's */
-  const char* prompt_name; /**< one of config_sentence_transformers.json; NULL: the model's */
+  int64_t max_length;          /**< 0: the model's */
+  bool truncation;             /**< false: an overlong text is OUT_OF_RANGE */
+  const char* pooling;         /**< "mean", "cls", ...; NULL: the model's */
+  int normalize;               /**< 1, 0, or -1: the model's */
+  int64_t batch_size;          /**< does not change any bit */
+  const char* prompt;          /**< put before each text; NULL: the model's */
+  const char* prompt_name;     /**< one of config_sentence_transformers.json; NULL: the model's */
+  bool add_special_tokens;     /**< add [CLS] and so on around a text */
+  const char* truncation_side; /**< "left" or "right"; NULL: the model's */
 } attn_embed_options;
 
 ATTN_API void attn_embed_options_init(attn_embed_options* options);
-/** -> "embeddings" (N,E). */
+/** Computes a vector per text. Results: "embeddings" (N,E). */
 ATTN_API attn_status attn_text_model_embed(const attn_text_model* model, const attn_text* texts, size_t count, const attn_embed_options* options,
                                            attn_tensors** results, attn_error** error);
 
+/** attn::ClassifyOptions; fields as in attn_embed_options. */
 typedef struct attn_classify_options {
   int64_t max_length;
   bool truncation;
   int64_t batch_size;
+  int64_t top_k; /**< labels per text; 0: all */
+  bool add_special_tokens;
+  const char* truncation_side;
 } attn_classify_options;
 
 ATTN_API void attn_classify_options_init(attn_classify_options* options);
-/** `pairs`: the second text of each pair, or NULL. -> "scores" (N,C), each row in falling order, and "labels" (N,C) int32: which. */
+/** Scores the labels of texts or pairs. `pairs`: the second text of each pair, or NULL.
+ * Results: "scores" (N,C) by falling score, "labels" (N,C) int32, the index of each score's label. */
 ATTN_API attn_status attn_text_model_classify(const attn_text_model* model, const attn_text* texts, const attn_text* pairs, size_t count,
                                               const attn_classify_options* options, attn_tensors** results, attn_error** error);
 
-/** As attn::ClassifyTokensOptions. */
+/** attn::ClassifyTokensOptions; fields as in attn_embed_options. */
 typedef struct attn_classify_tokens_options {
   int64_t max_length;
   bool truncation;
   const char* aggregation; /**< "none", "simple", "first", "average" or "max" */
-  int64_t stride;          /**< of the windows of a long text; below 0: it is cut */
+  int64_t stride;          /**< tokens that windows of a long text share; below 0: the text is truncated */
   const char* const* ignore_labels;
   size_t ignore_label_count;
   int64_t batch_size;
+  bool add_special_tokens;
+  const char* truncation_side;
 } attn_classify_tokens_options;
 
 ATTN_API void attn_classify_tokens_options_init(attn_classify_tokens_options* options);
-/** What texts name: M entities, text by text. -> "rows" (M) int64: whose, "scores" (M), "offsets" (M,2) int64: bytes of the text; texts "labels". */
+/** Finds the M entities of the texts. Results: "rows" (M) int64, the index of the text, "scores" (M), "offsets" (M,2) int64, bytes of the text;
+ * texts "labels". */
 ATTN_API attn_status attn_text_model_classify_tokens(const attn_text_model* model, const attn_text* texts, size_t count,
                                                      const attn_classify_tokens_options* options, attn_tensors** results, attn_error** error);
 
-/** As attn::FillMaskOptions. */
+/** attn::FillMaskOptions. */
 typedef struct attn_fill_mask_options {
   int64_t top_k;
-  const attn_text* targets;
+  const attn_text* targets; /**< score only these tokens */
   size_t target_count;
+  int64_t batch_size;
 } attn_fill_mask_options;
 
 ATTN_API void attn_fill_mask_options_init(attn_fill_mask_options* options);
-/** The K most likely tokens for each of M masks. -> "ids" (M,K) int64, "scores" (M,K); texts, in the same order, "tokens" and "texts", the text with
- * the token in the place of the mask. */
+/** Predicts the K most likely tokens for each of M masks. Results: "ids" (M,K) int64, "scores" (M,K); texts in the same order: "tokens", and
+ * "texts", the text with the token instead of the mask. */
 ATTN_API attn_status attn_text_model_fill_mask(const attn_text_model* model, const attn_text* text, const attn_fill_mask_options* options,
                                                attn_tensors** results, attn_error** error);
 
-/** As attn::AnswerOptions. */
+/** attn::AnswerOptions. */
 typedef struct attn_answer_options {
   int64_t top_k;
   int64_t max_answer_length; /**< in tokens */
-  int64_t stride;            /**< of the windows of a long context; below 0: the default */
-  bool allow_empty;
+  int64_t stride;            /**< tokens that windows of a long context share; below 0: the default */
+  bool allow_empty;          /**< "no answer" is an answer, an empty text */
+  int64_t max_length;        /**< tokens of a window, question included; 0: the default */
+  int64_t batch_size;
 } attn_answer_options;
 
 ATTN_API void attn_answer_options_init(attn_answer_options* options);
-/** The K most likely answers, at most top_k. -> "scores" (K), "offsets" (K,2) int64: bytes of the context; texts "texts". */
+/** Finds the K most likely answers, at most top_k. Results: "scores" (K), "offsets" (K,2) int64, bytes of the context; texts "texts". */
 ATTN_API attn_status attn_text_model_answer(const attn_text_model* model, const attn_text* question, const attn_text* context,
                                             const attn_answer_options* options, attn_tensors** results, attn_error** error);
 
-/** As attn::RankOptions. */
+/** attn::RankOptions; fields as in attn_embed_options. */
 typedef struct attn_rank_options {
   int64_t max_length;
   bool truncation;
   int64_t top_k; /**< 0: all */
   int64_t batch_size;
+  const char* prompt; /**< put before the query */
+  const char* prompt_name;
+  bool add_special_tokens;
+  const char* truncation_side;
 } attn_rank_options;
 
 ATTN_API void attn_rank_options_init(attn_rank_options* options);
-/** Documents by falling relevance. -> "indices" (K) int64: which, "scores" (K). */
+/** Sorts documents by falling relevance. Results: "indices" (K) int64 and "scores" (K). */
 ATTN_API attn_status attn_text_model_rank(const attn_text_model* model, const attn_text* query, const attn_text* documents, size_t count,
                                           const attn_rank_options* options, attn_tensors** results, attn_error** error);
 
-/** `pairs` as in classify; max_length 0: the model's. -> "input_ids", "token_type_ids" (B,L) int32, "attention_mask" (B,L) uint8,
- * "offsets" (B,L,2) int64: bytes of the text, -1 for padding and special tokens. */
+/** Converts texts or pairs to token ids. max_length 0: the model's. Results: "input_ids", "token_type_ids" (B,L) int32, "attention_mask" (B,L)
+ * uint8, "offsets" (B,L,2) int64, bytes of the text, or -1 for padding and special tokens. */
 ATTN_API attn_status attn_text_model_tokenize(const attn_text_model* model, const attn_text* texts, const attn_text* pairs, size_t count,
                                               int64_t max_length, bool truncation, attn_tensors** results, attn_error** error);
-/** OUT_OF_RANGE for an id that is not there. The token is the caller's, freed by attn_string_free. */
+/** Returns the token of an id; free it with attn_string_free. OUT_OF_RANGE if the vocabulary does not have the id. */
 ATTN_API attn_status attn_text_model_id_to_token(const attn_text_model* model, int64_t id, char** token, attn_error** error);
-/** The text of tokens, the caller's, freed by attn_string_free. Ids that no token has are left out. */
+/** Converts token ids to text; free it with attn_string_free. Unknown ids are left out. */
 ATTN_API attn_status attn_text_model_decode(const attn_text_model* model, const int32_t* ids, size_t count, bool skip_special_tokens, char** text,
                                             attn_error** error);
 ATTN_API void attn_string_free(char* string);
 
-/** As attn::TextForwardOptions. */
+/** attn::TextForwardOptions. */
 typedef struct attn_text_forward_options {
   bool output_attentions;
   bool output_hidden_states;
   bool is_causal;
   const attn_mask* mask;
   const attn_view* head_mask; /**< (layers,H); 0 switches a head off */
-  const char* const* trace;   /**< names of intermediate results, of every layer */
+  const char* const* trace;   /**< names of intermediate results, for every layer */
   size_t trace_count;
 } attn_text_forward_options;
 
 ATTN_API void attn_text_forward_options_init(attn_text_forward_options* options);
-/** input_ids, and where they are not NULL token_type_ids and attention_mask, (B,L). -> "last_hidden_state", with a head "logits", where asked
- * for "attentions.LAYER", "hidden_states.LAYER" and "trace.LAYER.NAME". */
+/** Computes the model on token ids (B,L); token_type_ids and attention_mask may be NULL. Results: "last_hidden_state", with a head "logits", on
+ * request "attentions.LAYER", "hidden_states.LAYER" and "trace.LAYER.NAME". */
 ATTN_API attn_status attn_text_model_forward(const attn_text_model* model, const int32_t* input_ids, const int32_t* token_type_ids,
                                              const uint8_t* attention_mask, int64_t batch, int64_t length, const attn_text_forward_options* options,
                                              attn_tensors** results, attn_error** error);
 
-/** What each token has to do with an answer. method: "integrated_gradients", "leave_one_out", ...; target: a label, NULL: the answer.
- * -> "scores" (L), "offsets" (L,2) int64, of integrated_gradients "delta" (1). */
+/** Scores each token by its contribution to an answer. method: "integrated_gradients", "leave_one_out", ...; target: a label, or NULL for the
+ * most likely one. Results: "scores" (L), "offsets" (L,2) int64, for integrated_gradients "delta" (1). */
 ATTN_API attn_status attn_text_model_attribute(const attn_text_model* model, const attn_text* text, const char* method, const char* target,
                                                attn_tensors** results, attn_error** error);
 

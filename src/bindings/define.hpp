@@ -12,14 +12,13 @@
 
 namespace attn::bindings {
 
-/// A function of the module.
 template <auto Function>
 void define_function(const char* name, const char* result) {
   add_signature({nullptr, name, result, &describe<Function>});
   emscripten::function(name, &call<Function>);
 }
 
-/// What every layer has. The work of a method takes the layer first.
+/// Members of every layer. A method's work takes the layer first.
 namespace module {
 
 inline auto load_state_dict(Arguments& arguments) {
@@ -91,7 +90,6 @@ inline auto zero_grad(Arguments&) {
 
 }  // namespace module
 
-/// A class of the module. Options(arguments) reads what the constructor of T takes.
 template <class T, auto Options>
 class Class {
  public:
@@ -106,7 +104,6 @@ class Class {
     class_.function(name, &invoke<Function>);
     return *this;
   }
-  /// Embind's own.
   emscripten::class_<T>& embind() { return class_; }
 
  private:
@@ -126,7 +123,6 @@ class Class {
   emscripten::class_<T> class_;
 };
 
-/// A class with what every layer has.
 template <class Layer, auto Options>
 Class<Layer, Options> define_layer(const char* name) {
   Class<Layer, Options> layer(name);
@@ -142,7 +138,6 @@ Class<Layer, Options> define_layer(const char* name) {
   if constexpr (detail::kHasGradients) {
     layer.template method<module::gradients>("gradients", "tensors");
     layer.template method<module::zero_grad>("zeroGrad", "none");
-    // The frame is the address of a list of modules (modules.hpp).
     layer.embind().function("addTo", +[](Layer& self, Address list) { guard([&] { reinterpret_cast<ModuleList*>(list)->add(self); }); });
   }
   return layer;

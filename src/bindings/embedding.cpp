@@ -18,7 +18,7 @@ EmbeddingOptions embedding_options(Arguments& arguments) {
   return options;
 }
 
-/// (k,2): the id as an int32, and the similarity.
+/// Adds (k,2): the id as int32, and the similarity.
 void add_neighbors(const std::vector<Neighbor>& neighbors, Result& result) {
   float* words = result.add({static_cast<std::int64_t>(neighbors.size()), 2});
   for (const auto& [id, similarity] : neighbors) {
@@ -58,7 +58,8 @@ auto nearest(Arguments& arguments) {
   std::int64_t k = 0;
   arguments.require("k", k);
   return [=](const Embedding& self, Result& result) {
-    // Not std::visit: where an indirect call throws, JavaScriptCore (WebKitGTK 2.50) runs the clean-up of what follows it.
+    // Not std::visit: if an indirect call throws, JavaScriptCore (WebKitGTK 2.50) runs the clean-up of the code after
+    // it.
     const auto* id = std::get_if<std::int64_t>(&target);
     add_neighbors(id != nullptr ? self.nearest(*id, k) : self.nearest(std::get<TensorView>(target), k), result);
   };

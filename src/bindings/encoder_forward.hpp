@@ -7,10 +7,8 @@
 
 namespace attn::bindings {
 
-/// The member `trace`.
 std::optional<EncoderTraceOptions> trace_option(Arguments& arguments);
 
-/// Buffers in the result for everything that the plan says.
 detail::EncoderBuffers allocate_results(const detail::EncoderPlan& plan, Result& result);
 
 }  // namespace attn::bindings

@@ -10,8 +10,8 @@
 #include <variant>
 #include <vector>
 
-// An error is put together in JavaScript out of bytes that C++ has already: memory may have just run out, and Embind's
-// strings write to address 0 when they get none.
+// JavaScript assembles the error from existing bytes: memory may have run out, and Embind's strings do not check
+// their allocation.
 
 // clang-format off
 EM_JS(void, attn_error_create, (const char* code, size_t code_size, const char* message, size_t message_size), {
@@ -53,7 +53,7 @@ void create_error(const Error& error) {
     if (const auto* text = std::get_if<std::string>(&value)) {
       attn_error_text(name.data(), name.size(), text->data(), text->size());
     } else if (const auto* items = std::get_if<std::vector<std::string>>(&value)) {
-      attn_error_item(name.data(), name.size(), nullptr, 0);  // a list may be empty
+      attn_error_item(name.data(), name.size(), nullptr, 0);
       for (const std::string& item : *items) attn_error_item(name.data(), name.size(), item.data(), item.size());
     } else {
       attn_error_number(name.data(), name.size(), std::get<double>(value));
@@ -72,10 +72,10 @@ void create_error() {
     create_error(error);
   } catch (const std::bad_alloc&) {
     create_out_of_memory();
-  } catch (const std::length_error&) {  // of a vector beyond half of the address space
+  } catch (const std::length_error&) {
     create_out_of_memory();
   } catch (const std::exception& error) {
-    create("INTERNAL", error.what());  // nothing of attn's throws any other
+    create("INTERNAL", error.what());
   }
 }
 

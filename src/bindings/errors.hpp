@@ -4,16 +4,14 @@
 
 namespace attn::bindings {
 
-/// Makes a JavaScript Error with code, message and detail of the C++ exception that is being handled. Nothing of it allocates in the heap.
+/// Creates a JavaScript Error with code, message and detail of the C++ exception that is being handled, without
+/// allocating on the heap.
 void create_error();
-/// Throws what was made.
 [[noreturn]] void throw_created();
 
-/// Functions that can throw take numbers only: Embind frees the C++ side of a string or a value_object after a call
-/// that returns, not after one that throws.
-///
-/// Calls body; what it throws reaches JavaScript as an Error. C++ exceptions themselves would arrive there without
-/// their message: emscripten's helpers that could read it cost 70 KB.
+/// Calls body and throws its exceptions as JavaScript errors: a C++ exception would arrive without its message, and
+/// Emscripten's helpers that read it cost 70 KB. Functions that can throw take only numbers: Embind leaks strings and
+/// value_objects if a call throws.
 template <class Body>
 auto guard(Body body) -> decltype(body()) {
   try {
@@ -21,7 +19,7 @@ auto guard(Body body) -> decltype(body()) {
   } catch (...) {
     create_error();
   }
-  throw_created();  // not inside a handler, where the C++ exception would stay allocated
+  throw_created();  // outside the handler, which would keep the C++ exception allocated
 }
 
 }  // namespace attn::bindings

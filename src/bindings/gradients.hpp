@@ -3,10 +3,8 @@
 #include "attn/ops/attention_backward.hpp"
 #include "signature.hpp"
 
-// What bindings of gradients share.
 namespace attn::bindings {
 
-/// Places in the result for the gradients of these intermediates.
 template <std::size_t Count>
 void allocate_traces(const detail::AttentionPlan& plan, bool traced, Result& result, std::array<float*, Count>& to) {
   result.set_traced(traced);
@@ -14,7 +12,6 @@ void allocate_traces(const detail::AttentionPlan& plan, bool traced, Result& res
     if (plan.spec.trace.has(static_cast<TraceName>(i))) to[i] = result.add(Field::trace, plan.trace_shapes[i], -1, static_cast<std::int32_t>(i));
 }
 
-/// Places for the gradients of an attention's inputs, and its traces.
 inline detail::AttentionGradientBuffers allocate_attention_gradients(const detail::AttentionPlan& plan, const TensorView& query,
                                                                      const TensorView& key, const TensorView& value, bool traced, Result& result) {
   detail::AttentionGradientBuffers to;

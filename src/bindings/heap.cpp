@@ -8,29 +8,28 @@
 #include <new>
 #include <utility>
 
-// operator new with a count. malloc cannot say what is in use without a walk over its heap, and the size that it tells of one block
-// may change while that is in use: emmalloc gives a block the room that an aligned one after it leaves.
+// operator new that counts: malloc needs a walk over its heap, and emmalloc may change malloc_usable_size of a used
+// block.
 namespace attn::bindings {
 namespace {
 
 std::atomic<std::size_t> used{0}, peak{0};
 
-/// Stands before what is handed out.
 struct Header {
-  void* block;      ///< what malloc gave
-  std::size_t all;  ///< bytes asked of it
+  void* block;
+  std::size_t all;
 };
 
-/// What malloc aligns to, and what all sizes are multiples of.
 constexpr std::size_t kUnit = sizeof(Header);
 constexpr std::size_t kDefaultAlignment = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
 static_assert(kUnit == 8 && kDefaultAlignment >= kUnit);
 
-/// No block has more: the heap ends there, code's data lie below it, and what malloc adds to a size must not wrap.
+/// Largest size of a block: the heap ends there, static data is below it, and sizes must not wrap when malloc adds to
+/// them.
 constexpr std::size_t kMost = 0xfffe'0000;
 
-/// malloc(all), or null. emmalloc tells whether a block fits by its address plus the size, which above 4 GiB wraps: then it gives one that is
-/// too small, whole and otherwise in order. Such blocks are held until the right one comes, or none.
+/// malloc(all), or null. emmalloc checks the fit of a block by address plus size, which wraps above 4 GiB: it may
+/// return a block that is too small. Those are held until malloc returns a large enough one.
 void* block_of(std::size_t all) {
   struct Held {
     Held* next;

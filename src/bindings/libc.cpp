@@ -5,15 +5,14 @@
 #include <cstdlib>
 #include <cstring>
 
-// Two functions of the C library weigh a tenth of the .wasm, for what the engine does as well: reading the numbers of a
-// JSON header, all of which but small whole ones are refused, and printing a number in an error's message. These take their place, and one that
-// does nothing that of a table of messages.
+// strtod and snprintf of the C library are a tenth of the .wasm. These functions use the JavaScript engine instead:
+// JSON headers contain only small integers, and error messages print numbers.
 
 // clang-format off
 EM_JS(double, attn_number, (const char* text, size_t size), {
   return Number(new TextDecoder().decode(HEAPU8.slice(text >>> 0, (text >>> 0) + size)));
 })
-// As %g: six digits, no zeros at the end, an exponent of two digits below 1e-4 and from 1e6 on.
+// As %g: six digits, no trailing zeros, an exponent of two digits below 1e-4 and from 1e6 on.
 EM_JS(int, attn_general, (double value, char* to), {
   const [digits, exponent] = value.toExponential(5).split('e');
   let text = String(+value.toPrecision(6));
@@ -27,8 +26,8 @@ EM_JS(int, attn_general, (double value, char* to), {
 
 extern "C" {
 
-// The JSON reader has found where a number ends, and it ends its text there. The three are one file of the C library: without all of
-// them the linker would take that file too.
+// The JSON reader passes text that ends with the number. All three functions must be defined, because they are in one
+// file of the C library, which the linker would otherwise add.
 double strtod(const char* text, char** end) {
   const std::size_t size = std::strlen(text);
   *end = const_cast<char*>(text) + size;
@@ -37,9 +36,8 @@ double strtod(const char* text, char** end) {
 float strtof(const char* text, char** end) { return static_cast<float>(strtod(text, end)); }
 long double strtold(const char* text, char** end) { return strtod(text, end); }
 
-// "%g" into a buffer that has room for it, for attn::text. The other callers are the JSON reader and the C++ library, which put words
-// of exceptions together that nobody gets to see: of those the format will do. cmake/collect-wasm.mjs knows each of them; a module with one
-// more is not built.
+// Supports "%g", for attn::text. Other callers (the JSON reader, the C++ library) format exception messages that are
+// never shown, and get the format itself; cmake/collect-wasm.mjs refuses unknown callers.
 int snprintf(char* to, std::size_t size, const char* format, ...) {
   if (std::strcmp(format, "%g") != 0) {
     const std::size_t length = std::strlen(format);
@@ -54,7 +52,7 @@ int snprintf(char* to, std::size_t size, const char* format, ...) {
   return length;
 }
 
-// The C++ library asks for the words of errno when a thread or a lock fails, in an exception whose words nobody gets to see either.
+// The C++ library calls it when a thread or a lock fails, for an exception message that is never shown.
 int strerror_r(int, char* to, std::size_t size) {
   if (size > 0) *to = '\0';
   return 0;

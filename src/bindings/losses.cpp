@@ -7,7 +7,6 @@
 namespace attn::bindings {
 namespace {
 
-/// The tensor lives as long as the call: no copy is needed.
 void tensor_option(Arguments& arguments, const char* name, std::optional<TensorCopy>& value) {
   if (const std::optional<TensorView> given = arguments.optional_tensor(name)) static_cast<TensorView&>(value.emplace()) = *given;
 }

@@ -38,7 +38,7 @@ auto attention_forward(Arguments& arguments) {
     const std::optional<TensorView> key = arguments.optional_tensor("key"), value = arguments.optional_tensor("value");
     AttentionCall given = read_attention_options(arguments);
     return [q, key, value, given = std::move(given)](const MultiHeadAttention& self, Result& result) {
-      // One view where they are left to be the query: so the layer knows.
+      // Omitted key and value are the same view as the query, by which the layer recognises them.
       const TensorView &k = key ? *key : q, &v = value ? *value : q;
       const detail::AttentionPlan plan = self.plan(q, k, v, given.options);
       self.run(plan, q, k, v, given.options, allocate_results(plan, given.traced, result));

@@ -31,20 +31,17 @@ void ParameterGroups::add(Address frame) {
 
 namespace {
 
-/// What an optimiser's constructor takes.
 template <class Options>
 struct Given {
   std::vector<ModuleRef> modules;
   Options options;
 };
 
-/// An optimiser as Class makes it.
 template <class Optimizer, class Options>
 struct Bound : Optimizer {
   explicit Bound(Given<Options> given) : Optimizer(std::move(given.modules), given.options) {}
 };
 
-/// The members `learningRate`, `groups` and `weightDecay`, and those of one optimiser.
 template <class Options, class Members>
 Given<Options> given(Arguments& arguments, Members members) {
   Given<Options> out;

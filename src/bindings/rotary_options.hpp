@@ -7,7 +7,6 @@
 
 namespace attn::bindings {
 
-/// The group of that name; null where it is not given.
 inline std::optional<RotaryOptions> rotary_options(Arguments& arguments, const char* name) {
   RotaryOptions options;
   const bool given = arguments.group(name, [&] {

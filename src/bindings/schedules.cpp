@@ -5,7 +5,6 @@
 namespace attn::bindings {
 namespace {
 
-/// The step and what both schedules have; `more` reads the others.
 template <class Options, class More>
 Options read(Arguments& arguments, std::int64_t& step, More more) {
   Options options;

@@ -24,10 +24,8 @@ MaskView read_mask(const Descriptor& descriptor) {
 
 constexpr std::array<std::string_view, 3> kMaskKindNames{"attend", "block", "additive"};
 
-/// Of the names of traces only those of attention itself; an encoder layer's come after them.
 constexpr std::span kAttentionTraces(kTraceNames.data(), kAttentionTraceCount);
 
-/// Values of a list in JSON take a comma between them.
 void next(std::string& json) {
   if (json.back() != '[') json += ',';
 }
@@ -156,7 +154,6 @@ bool Arguments::option(const char* name, Trace& value, std::span<const std::stri
 bool Arguments::option(const char* name, Trace& value) {
   const double leaf = take(name, "trace", false, kAttentionTraces);
   if (!given(leaf)) return false;
-  // JavaScript writes -1 for `true`.
   value = leaf < 0 ? Trace::all() : Trace::from_bits(static_cast<std::uint32_t>(leaf));
   return true;
 }
@@ -171,7 +168,7 @@ Address run(Address frame, void* self, void (*work)(void* self, Arguments& argum
 }
 
 void add_signature(const Signature& signature) {
-  // Every thread runs the Embind blocks, for its own JavaScript; the list is one.
+  // Every thread runs the Embind blocks for its own JavaScript, but the list is shared.
   if (emscripten_is_main_runtime_thread()) all().push_back(signature);
 }
 

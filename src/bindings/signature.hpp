@@ -15,60 +15,51 @@
 #include "errors.hpp"
 #include "tensors.hpp"
 
-// What a function takes stands once, here in C++: the same statements write the signature by which JavaScript checks and
-// writes the arguments, and read them from the heap. A function has two stages:
+// The arguments of a function are listed once, here in C++: the same statements write the signature, by which
+// JavaScript checks and writes the arguments, and read them from the heap. A function has two stages:
 //
 //   auto softmax(Arguments& arguments) {
 //     const TensorView x = arguments.tensor("x");           // the arguments, in their order
 //     std::int64_t dim = -1;
-//     arguments.option("dim", dim);                         // an option keeps its value when it is left out
+//     arguments.option("dim", dim);                         // an omitted option keeps its value
 //     return [=](Result& result) { ... };                   // the work
 //   }
 //   EMSCRIPTEN_BINDINGS(attn_softmax) { define_function<softmax>("softmax", "tensor"); }
 namespace attn::bindings {
 
-/// Reads the arguments of a call, or writes down what they are. A call's frame is one double for each argument and member
-/// of an option object: the number itself, or the address of a descriptor; NaN where it was left out.
+/// Reads the arguments of a call, or writes their description. A frame has one double per argument and per member of
+/// an option object: the number or the address of a descriptor; NaN if omitted.
 class Arguments {
  public:
   explicit Arguments(Address frame) : leaf_(reinterpret_cast<const double*>(frame)) {}
-  /// Appends to a JSON list instead; what is read then is empty.
   explicit Arguments(std::string& signature) : signature_(&signature) {}
 
   TensorView tensor(const char* name);
   std::optional<TensorView> optional_tensor(const char* name);
-  /// A whole file; `what` it should be, in words.
   std::span<const std::uint8_t> bytes(const char* name, const char* what);
-  /// Tensors by name; null only when a signature is written.
   const StateView* state(const char* name);
 
-  /// Whole numbers that index a table, in any shape.
   struct Ids {
     std::vector<std::int64_t> values;
     Shape shape;
   };
   Ids ids(const char* name);
-  /// Of the same shape as others; without dims of their own.
   std::optional<Ids> optional_ids(const char* name);
-  /// A number that may be infinite.
   double limit(const char* name) { return take(name, "limit", true); }
-  /// Whole numbers without dims of their own.
   std::vector<std::int64_t> labels(const char* name) {
     const Descriptor* descriptor = take_descriptor(name, "labels", true);
     if (descriptor == nullptr) return {};
     const auto* const values = reinterpret_cast<const std::int32_t*>(descriptor->data);
     return {values, values + descriptor->dims[0]};
   }
-  /// What JavaScript has made an object of C++'s of, by its kind; null where it was left out or a signature is written.
+  /// A C++ object that JavaScript created, by its kind; null if it is omitted or a signature is written.
   template <class T>
   const T* object(const char* name, const char* kind, bool required) {
     const double leaf = take(name, kind, required);
     return given(leaf) ? reinterpret_cast<const T*>(static_cast<Address>(leaf)) : nullptr;
   }
-  /// A row of a table, or a vector of its own.
   std::variant<std::int64_t, TensorView> vector_or_id(const char* name);
 
-  /// What must be given.
   void require(const char* name, std::int64_t& value) { assign(take(name, "int", true), value); }
   void require(const char* name, double& value) { assign(take(name, "number", true), value); }
   template <class Enum>
@@ -76,18 +67,14 @@ class Arguments {
     choice(name, true, value, names);
   }
 
-  /// Members and arguments that may be left out: value is set when they are given, and true returned.
+  /// Options: value is set if the option is given, and then true is returned.
   bool option(const char* name, bool& value) { return assign(take(name, "flag", false), value); }
   bool option(const char* name, std::int64_t& value) { return assign(take(name, "int", false), value); }
   bool option(const char* name, float& value) { return assign(take(name, "number", false), value); }
   bool option(const char* name, double& value) { return assign(take(name, "number", false), value); }
-  /// A seed: 0 to 2⁵³ - 1.
   bool option(const char* name, std::uint64_t& value) { return assign(take(name, "seed", false), value); }
-  /// The array itself, which lives as long as the call.
   bool option(const char* name, std::optional<Mask>& value);
-  /// A pair [left, right].
   bool option(const char* name, Window& value);
-  /// A pair of numbers.
   bool option(const char* name, std::array<double, 2>& value) {
     const double first = take(name, "pair", false);
     if (signature_ != nullptr) return false;
@@ -95,12 +82,9 @@ class Arguments {
     if (given(first)) value = {first, second};
     return given(first);
   }
-  /// A whole file.
   bool option(const char* name, std::span<const std::uint8_t>& value, const char* what);
   bool option(const char* name, std::vector<std::int64_t>& value);
-  /// true, false or the names of an attention's intermediates.
   bool option(const char* name, Trace& value);
-  /// Names of intermediates.
   bool option(const char* name, Trace& value, std::span<const std::string_view> names);
   template <class T>
   bool option(const char* name, std::optional<T>& value) {
@@ -109,13 +93,12 @@ class Arguments {
     value = std::move(given);
     return true;
   }
-  /// One of the names of an enum.
   template <class Enum>
   bool option(const char* name, Enum& value, std::span<const std::string_view> names) {
     return choice(name, false, value, names);
   }
 
-  /// An object with the members that `members()` names; whether it was given.
+  /// An object whose members `members()` reads; returns whether it was given.
   template <class Members>
   bool group(const char* name, Members members) {
     return group(name, false, members);
@@ -156,21 +139,18 @@ class Arguments {
   std::string* signature_ = nullptr;
 };
 
-/// The signature of one function, or of a method of `owner`.
 struct Signature {
   const char* owner;
   const char* name;
-  /// What becomes of the Result: see results.ts.
   const char* result;
   void (*describe)(Arguments& arguments);
 };
 
 void add_signature(const Signature& signature);
-/// All of them, as JSON.
 std::string signatures();
 
-/// Runs work(self, arguments, result) on a frame and hands the result to JavaScript. Out of line, and with a pointer for the work: what catches
-/// errors and cleans up is in the binary once, not in each function.
+/// Runs work(self, arguments, result) on a frame and passes the result to JavaScript. Out of line, so that the binary
+/// contains the error handling once.
 Address run(Address frame, void* self, void (*work)(void* self, Arguments& arguments, Result& result));
 
 template <auto Function>

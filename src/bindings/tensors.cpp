@@ -31,7 +31,7 @@ TensorView view_of(const Descriptor& descriptor) { return {reinterpret_cast<cons
 float* Result::add(Field field, const Shape& shape, std::int32_t layer, std::int32_t name) {
   AlignedFloats data(static_cast<std::size_t>(checked_size(shape, "result", "a tensor")));
   float* const start = data.data();
-  if (entries_.empty()) entries_.reserve(4);  // what most calls return, in one allocation
+  if (entries_.empty()) entries_.reserve(4);
   entries_.push_back({field, layer, static_cast<std::uint32_t>(name), 0, describe(start, shape), std::move(data)});
   update();
   return start;

@@ -13,7 +13,7 @@
 #include "define.hpp"
 #include "encoder_forward.hpp"
 
-// What web/lib makes a TextModel of: all but the tokenizer, which JavaScript has.
+// The part of web/lib's TextModel that is in C++: everything except the tokenizer.
 namespace attn::bindings {
 namespace {
 
@@ -22,7 +22,6 @@ struct Source {
   std::optional<bool> quantized;
 };
 
-/// A model that is being loaded, then a model.
 class TokenModel {
  public:
   explicit TokenModel(const Source& source) : loader_(std::make_unique<detail::ModelLoader>(source.files, source.quantized)) {}
@@ -39,7 +38,6 @@ class TokenModel {
   void load_state(const StateView& state, bool strict) { model_->load_state(state, strict); }
   const detail::ModelConfig& config() const { return model_ ? model_->config() : loader_->config(); }
 
-  /// The run of training that goes on, where one does.
   std::shared_ptr<detail::FineTuning> tuning;
 
  private:
@@ -78,7 +76,7 @@ auto finish(Arguments&) {
   return [](TokenModel& self, Result&) { self.finish(); };
 }
 
-/// Facts as JSON, and after it the labels, the notes as lines, the default prompt, and each prompt's name and text.
+/// Returns facts as JSON, then the labels, the notes as lines, the default prompt, and each prompt's name and text.
 auto about(Arguments&) {
   return [](TokenModel& self, Result& result) {
     const detail::ModelConfig& config = self.config();
@@ -117,7 +115,6 @@ auto about(Arguments&) {
   };
 }
 
-/// What every call on a batch takes.
 struct Batch {
   Arguments::Ids ids;
   std::optional<Mask> mask;
@@ -166,7 +163,6 @@ auto model_forward(Arguments& arguments) {
   };
 }
 
-/// The n-th of parameterShapes().
 auto get_parameter(Arguments& arguments) {
   std::int64_t index = 0;
   arguments.require("index", index);
@@ -176,7 +172,6 @@ auto get_parameter(Arguments& arguments) {
   };
 }
 
-/// What int8 files have as int8: what the model has so, else what it would have.
 auto quantized_shapes(Arguments&) {
   return [](TokenModel& self, Result& result) {
     std::map<std::string, Shape> shapes;
@@ -186,7 +181,7 @@ auto quantized_shapes(Arguments&) {
   };
 }
 
-/// One of them, by its number in parameterShapes(): its bytes as words of four, and the scales of its rows.
+/// Returns an int8 tensor, by its index in parameterShapes(): its bytes as 32-bit words, and the scales of its rows.
 auto get_quantized(Arguments& arguments) {
   std::int64_t index = 0;
   arguments.require("index", index);
@@ -206,7 +201,6 @@ auto trace_layer(Arguments& arguments) {
   arguments.option("names", names, kTraceNames);
   return [batch = std::move(batch), layer, names](TokenModel& self, Result& result) {
     const detail::ModelPlan plan = self.model().plan("traceLayer", batch.inputs(), {.trace = self.model().trace_of("traceLayer", layer, names)});
-    // Only the layer's own tensors are returned.
     std::vector<float> output(static_cast<std::size_t>(plan.encoder.B * plan.encoder.L * plan.encoder.E));
     detail::EncoderBuffers buffers{output.data(), {}, std::vector<detail::LayerBuffers>(static_cast<std::size_t>(plan.encoder.layers))};
     for (std::size_t i = 0; i < kTraceNames.size(); ++i)
@@ -247,7 +241,6 @@ auto classify(Arguments& arguments) {
   };
 }
 
-/// Of the tokens at these places of the batch.
 auto classify_tokens(Arguments& arguments) {
   Batch batch(arguments);
   std::vector<std::int64_t> places;
@@ -263,7 +256,8 @@ auto classify_tokens(Arguments& arguments) {
   };
 }
 
-/// Gradients of one number: output of the embeddings, attentions by layer, parameters by their names, and the number itself.
+/// Gradients of one number with respect to the output of the embeddings, the attentions by layer and the parameters
+/// by name; also that number.
 auto gradients(Arguments& arguments) {
   Batch batch(arguments);
   detail::ModelGradientTarget target;
@@ -294,7 +288,8 @@ auto gradients(Arguments& arguments) {
   };
 }
 
-/// One portion of attribute(): scores of tokens, f of the text and of the baseline, and the number of portions.
+/// Computes one portion of attribute(): scores of tokens, f of the text and of the baseline, and the number of
+/// portions.
 auto attribute(Arguments& arguments) {
   const std::vector<std::int64_t> ids = arguments.labels("inputIds"), types = arguments.labels("tokenTypeIds"), special = arguments.labels("special");
   detail::AttributionCall call;
@@ -317,11 +312,10 @@ auto attribute(Arguments& arguments) {
   };
 }
 
-/// Numbers of labels, or of one label what it shall be.
 std::vector<double> targets_of(const TensorView& given) { return {given.data, given.data + given.shape[0]}; }
 
-/// Begins a run, where there are labels with a new head for them: all targets are checked, and nothing has changed where one is wrong. The name in
-/// the result is the family's, as transformers has it.
+/// Begins a run, with a new head if labels are given. All targets are checked before anything changes. The name in
+/// the result is the class name in transformers.
 auto begin_fine_tuning(Arguments& arguments) {
   const TensorView targets = arguments.tensor("targets");
   std::span<const std::uint8_t> labels;
@@ -369,7 +363,6 @@ auto training_order(Arguments& arguments) {
   };
 }
 
-/// One step; the number is the loss.
 auto fine_tune_step(Arguments& arguments) {
   Batch batch(arguments);
   const TensorView targets = arguments.tensor("targets");
@@ -393,7 +386,7 @@ auto pool_for_head(Arguments& arguments) {
   };
 }
 
-/// The number is the loss; of a regression that is all.
+/// The number is the loss, which is the only result for a regression.
 void add(const detail::Judgement& judgement, Result& result) {
   result.set_number(judgement.loss);
   if (judgement.right) *result.add("right", Shape{1}) = static_cast<float>(*judgement.right);
@@ -444,6 +437,6 @@ EMSCRIPTEN_BINDINGS(attn_text_model) {
         .method<pool_for_head>("poolForHead", "raw")
         .method<judge>("judge", "raw")
         .method<judge_head>("judgeHead", "raw");
-  // JavaScript holds the model as long as its table, and frees the model alone.
+  // JavaScript keeps the model alive as long as its embedding matrix, and frees only the model.
   text_model.embind().function("wordEmbeddings", &TokenModel::word_embeddings, emscripten::return_value_policy::reference());
 }

@@ -13,7 +13,6 @@
 namespace attn::bindings {
 namespace {
 
-/// Members that a layer, a stack of them and a classifier share.
 template <class Options>
 void layer_members(Arguments& arguments, Options& options) {
   arguments.require("dModel", options.d_model);

@@ -21,11 +21,8 @@
 #include "attn/core.hpp"
 #include "attn/tensor/large_pages.hpp"
 
-// What the handles of attn/c.h are.
-
 namespace attn::c {
 
-/// Row-major numbers of a result, which ends up in an attn_tensors.
 template <class T>
 class Numbers {
  public:
@@ -38,7 +35,6 @@ class Numbers {
         values_(std::make_unique_for_overwrite<T[]>(size_)) {
     detail::prefer_large_pages(values_.get(), size_ * sizeof(T));
   }
-  /// Those of the caller's.
   Numbers(const T* from, const Shape& dims) : Numbers(dims) { std::copy_n(from, size_, values_.get()); }
 
   const std::vector<std::int64_t>& shape() const { return dims_; }
@@ -60,7 +56,7 @@ class Numbers {
 
 namespace attn {
 
-// The linker would take this for tensor.hpp's of the same name: a library that has this one exports nothing of attn's C++ (check-symbols --c).
+// The same name as in tensor.hpp, with another definition: the library must not export any C++ of attn (check-symbols --c).
 template <std::size_t N, class T>
 struct TensorType {
   using type = c::Numbers<T>;
@@ -108,7 +104,7 @@ struct attn_tensors {
     auto kept = std::make_shared<const attn::c::Numbers<T>>(std::move(numbers));
     entries[std::move(name)] = {dtype, std::shared_ptr<const void>(kept, kept->data()), kept->shape()};
   }
-  /// "NAME.0" and so on.
+  /// Puts them as "NAME.0", "NAME.1", ...
   void put_all(const std::string& name, std::vector<attn::c::Numbers<float>>&& numbers) {
     for (std::size_t i = 0; i < numbers.size(); ++i) put(name + "." + std::to_string(i), std::move(numbers[i]));
   }
@@ -123,13 +119,12 @@ struct attn_tensors {
 
 namespace attn::c {
 
-/// Throws ARGUMENT for NULL.
 void check_pointer(std::string_view op, const void* pointer, std::string_view argument);
 
-/// The exception that is being handled.
+/// Converts the exception that is being handled.
 attn_status status_of_exception(attn_error** error) noexcept;
 
-/// While it lives the thread is not cancelled: what a cancellation throws must not be caught, nor leave the library's threads at work for nobody.
+/// Postpones the cancellation of the thread: its exception must not be caught, and must not leave the library's threads running.
 class NotCancelled {
  public:
 #ifdef _WIN32
@@ -145,7 +140,6 @@ class NotCancelled {
   int before_ = 0;
 };
 
-/// Runs what a function does: an exception becomes its status.
 template <class F>
 attn_status guarded(attn_error** error, F&& run) noexcept {
   const NotCancelled not_cancelled;
@@ -157,7 +151,7 @@ attn_status guarded(attn_error** error, F&& run) noexcept {
   }
 }
 
-/// guarded() of what makes an object: make() gives a pointer, which goes to `to`.
+/// Stores the pointer that make() returns in `to`.
 template <class T, class F>
 attn_status making(std::string_view op, T** to, attn_error** error, F&& make) noexcept {
   return guarded(error, [&] {
@@ -166,17 +160,16 @@ attn_status making(std::string_view op, T** to, attn_error** error, F&& make) no
   });
 }
 
-/// Where the caller's numbers lie. Throws ARGUMENT without numbers, SHAPE for negative dims and above rank 8.
+/// Throws ARGUMENT without numbers, SHAPE for negative dims and above rank 8.
 TensorView to_view(std::string_view op, std::string_view argument, const attn_view& given);
 
-/// Element by element, row-major.
 void copy_numbers(const TensorView& from, std::span<float> to);
 
-/// The same where rows may have gaps: it copies those.
+/// A view whose rows have no gaps; copies the caller's numbers if necessary.
 class Given : public TensorView {
  public:
   Given(std::string_view op, std::string_view argument, const attn_view* given);
-  Given(const Given&) = delete;  // it points to its copy
+  Given(const Given&) = delete;  // the view may point to copy_
   Given& operator=(const Given&) = delete;
 
  private:
@@ -184,14 +177,13 @@ class Given : public TensorView {
 };
 
 std::optional<Mask> to_mask(std::string_view op, std::string_view argument, const attn_mask* given);
-/// Throws ARGUMENT for a name that is none.
 Trace to_trace(std::string_view op, const char* const* names, std::size_t count);
-/// The number of a name; throws ARGUMENT with all of them where it is none.
+/// Throws ARGUMENT with all names for an unknown one.
 std::size_t find_name(std::string_view op, std::string_view argument, const char* name, std::span<const std::string_view> names);
 AttentionOptions to_options(std::string_view op, const attn_attention_options* given);
-/// NaN: none.
+/// NaN means none.
 std::optional<float> given_or_none(float value);
-/// 0: none.
+/// 0 means none.
 std::optional<std::int64_t> given_or_none(std::int64_t value);
 
 template <std::size_t N, std::size_t W>
@@ -203,7 +195,6 @@ std::unique_ptr<attn_tensors> to_tensors(AttentionResult<N, W>&& result) {
   return tensors;
 }
 
-/// What forwards of encoders have beside their output.
 template <class Result>
 void put_layers(attn_tensors& tensors, Result&& result) {
   if (result.attentions) tensors.put_all("attentions", std::move(*result.attentions));
@@ -219,7 +210,6 @@ std::unique_ptr<attn_tensors> to_tensors(State&& state) {
   return tensors;
 }
 
-/// Of a handle whose `module` has parameters.
 template <class Handle>
 attn_status load_state_dict(Handle* handle, std::string_view argument, const attn_tensors* state, bool strict, attn_error** error) {
   return guarded(error, [&] {

@@ -1,3 +1,4 @@
+#include <array>
 #include <cstdlib>
 #include <cstring>
 
@@ -34,7 +35,7 @@ std::vector<std::pair<std::string, std::string>> to_pairs(std::string_view op, c
 
 std::optional<std::string> given_or_none(const char* text) { return text != nullptr ? std::optional<std::string>(text) : std::nullopt; }
 
-/// (B,L,2), or (L,2) of one text alone.
+/// Makes (B,L,2), or (L,2) for one text.
 Numbers<std::int64_t> to_numbers(const std::vector<attn::TokenOffsets>& offsets, attn::Shape shape) {
   Numbers<std::int64_t> numbers(shape);
   std::fill(numbers.begin(), numbers.begin() + numbers.size(), -1);
@@ -49,7 +50,6 @@ Numbers<std::int64_t> to_numbers(const std::vector<attn::TokenOffsets>& offsets,
   return numbers;
 }
 
-/// (N) and (N,2): scores and places of entities or answers.
 template <class Part>
 void put_parts(attn_tensors& tensors, const std::vector<Part>& parts) {
   const auto N = static_cast<std::int64_t>(parts.size());
@@ -64,7 +64,7 @@ void put_parts(attn_tensors& tensors, const std::vector<Part>& parts) {
   tensors.put("offsets", std::move(offsets));
 }
 
-/// The caller's, for attn_string_free.
+/// Allocates a copy for attn_string_free.
 char* copy_of(const std::string& text) {
   auto* copy = static_cast<char*>(std::malloc(text.size() + 1));
   if (copy == nullptr) throw std::bad_alloc();
@@ -72,8 +72,12 @@ char* copy_of(const std::string& text) {
   return copy;
 }
 
-/// Below 0: none.
 std::optional<std::int64_t> stride_of(std::int64_t value) { return value >= 0 ? std::optional(value) : std::nullopt; }
+
+std::optional<attn::Side> side_of(std::string_view op, const char* name) {
+  constexpr std::array<std::string_view, 2> kNames{"left", "right"};  // in the order of Side
+  return name != nullptr ? std::optional(static_cast<attn::Side>(find_name(op, "truncation_side", name, kNames))) : std::nullopt;
+}
 
 constexpr const char* kIgnoredLabels[] = {"O"};
 
@@ -102,11 +106,24 @@ void attn_text_model_free(attn_text_model* model) { delete model; }
 int64_t attn_text_model_max_length(const attn_text_model* model) { return model != nullptr ? model->module.max_length() : 0; }
 
 const char* attn_text_model_task(const attn_text_model* model) {
-  return model != nullptr ? attn::name_of(model->module.task()).data() : nullptr;  // a literal's
+  return model != nullptr ? attn::name_of(model->module.task()).data() : nullptr;  // a literal, so it ends with 0
 }
 
 const char* attn_text_model_label(const attn_text_model* model, size_t index) {
   return model != nullptr && index < model->module.labels().size() ? model->module.labels()[index].c_str() : nullptr;
+}
+
+const char* attn_text_model_note(const attn_text_model* model, size_t index) {
+  return model != nullptr && index < model->module.notes().size() ? model->module.notes()[index].c_str() : nullptr;
+}
+
+attn_status attn_text_model_mask_token(const attn_text_model* model, char** token, attn_error** error) {
+  return guarded(error, [&] {
+    check_pointer("mask_token", model, "model");
+    check_pointer("mask_token", token, "token");
+    const std::optional<std::string> found = model->module.mask_token();
+    *token = found ? copy_of(*found) : nullptr;
+  });
 }
 
 void attn_embed_options_init(attn_embed_options* options) {
@@ -114,6 +131,7 @@ void attn_embed_options_init(attn_embed_options* options) {
   options->truncation = true;
   options->normalize = -1;
   options->batch_size = attn::EmbedOptions().batch_size;
+  options->add_special_tokens = true;
 }
 
 attn_status attn_text_model_embed(const attn_text_model* model, const attn_text* texts, size_t count, const attn_embed_options* options,
@@ -130,6 +148,8 @@ attn_status attn_text_model_embed(const attn_text_model* model, const attn_text*
       chosen.batch_size = options->batch_size;
       chosen.prompt = given_or_none(options->prompt);
       chosen.prompt_name = given_or_none(options->prompt_name);
+      chosen.add_special_tokens = options->add_special_tokens;
+      chosen.truncation_side = side_of(op, options->truncation_side);
     }
     auto tensors = std::make_unique<attn_tensors>();
     tensors->put("embeddings", model->module.embed<2>(to_strings(op, texts, count), chosen));
@@ -137,7 +157,9 @@ attn_status attn_text_model_embed(const attn_text_model* model, const attn_text*
   });
 }
 
-void attn_classify_options_init(attn_classify_options* options) { *options = {0, true, attn::ClassifyOptions().batch_size}; }
+void attn_classify_options_init(attn_classify_options* options) {
+  *options = {.truncation = true, .batch_size = attn::ClassifyOptions().batch_size, .add_special_tokens = true};
+}
 
 attn_status attn_text_model_classify(const attn_text_model* model, const attn_text* texts, const attn_text* pairs, size_t count,
                                      const attn_classify_options* options, attn_tensors** results, attn_error** error) {
@@ -145,10 +167,18 @@ attn_status attn_text_model_classify(const attn_text_model* model, const attn_te
   return making(op, results, error, [&] {
     check_pointer(op, model, "model");
     attn::ClassifyOptions chosen;
-    if (options != nullptr) chosen = {given_or_none(options->max_length), options->truncation, options->batch_size};
+    if (options != nullptr) {
+      chosen.max_length = given_or_none(options->max_length);
+      chosen.truncation = options->truncation;
+      chosen.batch_size = options->batch_size;
+      chosen.add_special_tokens = options->add_special_tokens;
+      chosen.truncation_side = side_of(op, options->truncation_side);
+      chosen.top_k = given_or_none(options->top_k);
+    }
     const auto answers = pairs != nullptr ? model->module.classify_pairs(to_pairs(op, texts, pairs, count), chosen)
                                           : model->module.classify(to_strings(op, texts, count), chosen);
-    const auto C = static_cast<std::int64_t>(model->module.labels().size());
+    const auto labels_count = static_cast<std::int64_t>(model->module.labels().size());
+    const std::int64_t C = std::min(labels_count, chosen.top_k.value_or(labels_count));
     const attn::Shape shape{static_cast<std::int64_t>(answers.size()), C};
     Numbers<float> scores(shape);
     Numbers<std::int32_t> labels(shape);
@@ -172,7 +202,8 @@ void attn_classify_tokens_options_init(attn_classify_tokens_options* options) {
               .stride = -1,
               .ignore_labels = kIgnoredLabels,
               .ignore_label_count = std::size(kIgnoredLabels),
-              .batch_size = defaults.batch_size};
+              .batch_size = defaults.batch_size,
+              .add_special_tokens = defaults.add_special_tokens};
 }
 
 attn_status attn_text_model_classify_tokens(const attn_text_model* model, const attn_text* texts, size_t count,
@@ -193,6 +224,8 @@ attn_status attn_text_model_classify_tokens(const attn_text_model* model, const 
         chosen.ignore_labels.emplace_back(options->ignore_labels[i]);
       }
       chosen.batch_size = options->batch_size;
+      chosen.add_special_tokens = options->add_special_tokens;
+      chosen.truncation_side = side_of(op, options->truncation_side);
     }
     const auto found = model->module.classify_tokens(to_strings(op, texts, count), chosen);
     auto tensors = std::make_unique<attn_tensors>();
@@ -210,7 +243,10 @@ attn_status attn_text_model_classify_tokens(const attn_text_model* model, const 
   });
 }
 
-void attn_fill_mask_options_init(attn_fill_mask_options* options) { *options = {.top_k = attn::FillMaskOptions().top_k}; }
+void attn_fill_mask_options_init(attn_fill_mask_options* options) {
+  const attn::FillMaskOptions defaults;
+  *options = {.top_k = defaults.top_k, .batch_size = defaults.batch_size};
+}
 
 attn_status attn_text_model_fill_mask(const attn_text_model* model, const attn_text* text, const attn_fill_mask_options* options,
                                       attn_tensors** results, attn_error** error) {
@@ -219,7 +255,11 @@ attn_status attn_text_model_fill_mask(const attn_text_model* model, const attn_t
     check_pointer(op, model, "model");
     check_pointer(op, text, "text");
     attn::FillMaskOptions chosen;
-    if (options != nullptr) chosen = {options->top_k, to_strings(op, options->targets, options->target_count, "targets")};
+    if (options != nullptr) {
+      chosen.top_k = options->top_k;
+      chosen.targets = to_strings(op, options->targets, options->target_count, "targets");
+      chosen.batch_size = options->batch_size;
+    }
     const auto masks = model->module.fill_mask(to_string(op, "text", *text), chosen);
     const attn::Shape shape{static_cast<std::int64_t>(masks.size()), static_cast<std::int64_t>(masks.front().size())};
     Numbers<std::int64_t> ids(shape);
@@ -241,7 +281,7 @@ attn_status attn_text_model_fill_mask(const attn_text_model* model, const attn_t
 
 void attn_answer_options_init(attn_answer_options* options) {
   const attn::AnswerOptions defaults;
-  *options = {defaults.top_k, defaults.max_answer_length, -1, defaults.allow_empty};
+  *options = {.top_k = defaults.top_k, .max_answer_length = defaults.max_answer_length, .stride = -1, .batch_size = defaults.batch_size};
 }
 
 attn_status attn_text_model_answer(const attn_text_model* model, const attn_text* question, const attn_text* context,
@@ -252,7 +292,14 @@ attn_status attn_text_model_answer(const attn_text_model* model, const attn_text
     check_pointer(op, question, "question");
     check_pointer(op, context, "context");
     attn::AnswerOptions chosen;
-    if (options != nullptr) chosen = {options->top_k, options->max_answer_length, stride_of(options->stride), options->allow_empty};
+    if (options != nullptr) {
+      chosen.top_k = options->top_k;
+      chosen.max_answer_length = options->max_answer_length;
+      chosen.stride = stride_of(options->stride);
+      chosen.allow_empty = options->allow_empty;
+      chosen.max_length = given_or_none(options->max_length);
+      chosen.batch_size = options->batch_size;
+    }
     const auto answers = model->module.answer(to_string(op, "question", *question), to_string(op, "context", *context), chosen);
     auto tensors = std::make_unique<attn_tensors>();
     put_parts(*tensors, answers);
@@ -261,7 +308,9 @@ attn_status attn_text_model_answer(const attn_text_model* model, const attn_text
   });
 }
 
-void attn_rank_options_init(attn_rank_options* options) { *options = {.truncation = true, .batch_size = attn::RankOptions().batch_size}; }
+void attn_rank_options_init(attn_rank_options* options) {
+  *options = {.truncation = true, .batch_size = attn::RankOptions().batch_size, .add_special_tokens = true};
+}
 
 attn_status attn_text_model_rank(const attn_text_model* model, const attn_text* query, const attn_text* documents, size_t count,
                                  const attn_rank_options* options, attn_tensors** results, attn_error** error) {
@@ -270,7 +319,16 @@ attn_status attn_text_model_rank(const attn_text_model* model, const attn_text* 
     check_pointer(op, model, "model");
     check_pointer(op, query, "query");
     attn::RankOptions chosen;
-    if (options != nullptr) chosen = {given_or_none(options->max_length), options->truncation, given_or_none(options->top_k), options->batch_size};
+    if (options != nullptr) {
+      chosen.max_length = given_or_none(options->max_length);
+      chosen.truncation = options->truncation;
+      chosen.top_k = given_or_none(options->top_k);
+      chosen.batch_size = options->batch_size;
+      chosen.prompt = given_or_none(options->prompt);
+      chosen.prompt_name = given_or_none(options->prompt_name);
+      chosen.add_special_tokens = options->add_special_tokens;
+      chosen.truncation_side = side_of(op, options->truncation_side);
+    }
     const auto ranked = model->module.rank(to_string(op, "query", *query), to_strings(op, documents, count, "documents"), chosen);
     const attn::Shape shape{static_cast<std::int64_t>(ranked.size())};
     Numbers<std::int64_t> indices(shape);

@@ -1,4 +1,4 @@
-// attn: models as files, without a program. `npx attn` (web/lib/src/cli/cli.ts) does and prints the same.
+// Counterpart of `npx attn` (web/lib/src/cli/cli.ts): both programs print the same.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -40,7 +40,6 @@ std::string megabytes(std::uintmax_t bytes) {
   return text;
 }
 
-/// A small file; none if there is none.
 std::optional<Bytes> bytes_of(const fs::path& path) {
   attn::detail::InputFile file(path);
   if (file.problem() != nullptr || file.size() > kMaxFile) return std::nullopt;
@@ -49,7 +48,6 @@ std::optional<Bytes> bytes_of(const fs::path& path) {
   return file ? std::optional(std::move(bytes)) : std::nullopt;
 }
 
-/// What a JSON file holds; null where there is none, or it is not JSON.
 Json read(const fs::path& path) {
   try {
     return attn::detail::parse_python_json(path.string(), bytes_of(path).value_or(Bytes()), kMaxFile);
@@ -62,7 +60,6 @@ std::string text_of(const Json* value, std::string_view otherwise) {
   return value != nullptr && value->string() != nullptr ? *value->string() : std::string(otherwise);
 }
 
-/// Numbers of tensors and of their bytes by type.
 std::string types_of(const fs::path& path) {
   try {
     attn::detail::InputFile file(path);
@@ -87,13 +84,12 @@ std::string types_of(const fs::path& path) {
   }
 }
 
-/// The last part of a class's name.
 std::string class_of(const Json& module) {
   const std::string type = text_of(module.find("type"), "");
   return type.substr(type.rfind('.') + 1);
 }
 
-/// The folder of a module; none if its path leads out of the model's.
+/// The folder of a module; nullopt if its path leads out of the model folder.
 std::optional<fs::path> folder_of(const fs::path& folder, const Json& module) {
   const std::string path = text_of(module.find("path"), "");
   const std::string_view name = attn::detail::module_folder(path);
@@ -123,7 +119,6 @@ std::string modules_of(const fs::path& folder) {
   return all;
 }
 
-/// The folder of config.json in that of the model.
 fs::path base_of(const fs::path& folder) {
   const Json list = read(folder / "modules.json");
   if (list.array() != nullptr)
@@ -132,7 +127,6 @@ fs::path base_of(const fs::path& folder) {
   return folder;
 }
 
-/// A size that families call otherwise.
 std::string size_of(const Json& config, std::initializer_list<std::string_view> names) {
   for (const std::string_view name : names)
     if (const Json* value = config.find(name); value != nullptr && value->number() != nullptr)
@@ -142,15 +136,21 @@ std::string size_of(const Json& config, std::initializer_list<std::string_view> 
 
 int inspect(const fs::path& folder) {
   if (!fs::is_directory(folder)) {
-    command::print_error("FOLDER is " + folder.string() + ", which is no folder; expected that of a model");
+    command::print_error("FOLDER is " + folder.string() + ", which is not a folder, expected a model folder");
     return 1;
   }
   std::uintmax_t files = 0, bytes = 0;
-  for (const auto& entry : fs::recursive_directory_iterator(folder))
-    if (entry.is_regular_file()) {
-      ++files;
-      bytes += entry.file_size();
-    }
+  // Links to nothing and unreadable folders are skipped.
+  std::error_code failed;
+  fs::recursive_directory_iterator at(folder, fs::directory_options::skip_permission_denied, failed);
+  for (; !failed && at != fs::end(at); at.increment(failed)) {
+    std::error_code unreadable;
+    const bool is_file = at->is_regular_file(unreadable);
+    const std::uintmax_t size = is_file ? at->file_size(unreadable) : 0;
+    if (!is_file || unreadable) continue;
+    ++files;
+    bytes += size;
+  }
   const fs::path base = base_of(folder);
   const Json config = read(base / "config.json"), tokenizer = read(base / "tokenizer.json");
   const Json* const names = config.find("architectures");
@@ -190,12 +190,12 @@ constexpr std::string_view kWeights[] = {"float32", "float16", "int8"};
 
 int convert(const fs::path& folder, const fs::path& out, attn::FileWeights weights) {
   const bool exists = fs::exists(out);
-  if (exists && !fs::is_directory(out)) throw Misuse{"OUT is " + out.string() + ", which is a file; expected a new folder"};
-  if (exists && !fs::is_empty(out)) throw Misuse{"OUT is " + out.string() + ", which is not empty; expected a new folder"};
+  if (exists && !fs::is_directory(out)) throw Misuse{"OUT is " + out.string() + ", which is a file, expected a new folder"};
+  if (exists && !fs::is_empty(out)) throw Misuse{"OUT is " + out.string() + ", which is not empty, expected a new folder"};
   const attn::Weights kept = weights == attn::FileWeights::int8 ? attn::Weights::int8 : attn::Weights::float32;
   const attn::TextModel model = attn::TextModel::load(folder.string(), {.weights = kept});
   const command::OnSignal on_signal([&] {
-    // A part of a model is none, and the next call would not take OUT.
+    // An incomplete model is useless, and the next call would refuse OUT as not empty.
     std::error_code none;
     if (exists)
       for (const auto& entry : fs::directory_iterator(out, none)) fs::remove_all(entry.path(), none);

@@ -11,10 +11,10 @@ OnSignal::OnSignal(std::function<void()> clean_up) : clean_up_(std::move(clean_u
   for (const int each : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction now{};
     sigaction(each, nullptr, &now);
-    // nohup's program goes on.
+    // Under nohup, SIGHUP stays ignored.
     if (now.sa_handler != SIG_IGN) sigaddset(&signals_, each);
   }
-  sigaddset(&signals_, SIGUSR2);  // the end of the wait
+  sigaddset(&signals_, SIGUSR2);
   pthread_sigmask(SIG_BLOCK, &signals_, &before_);
   thread_ = std::thread([this] { wait(); });
 }

@@ -7,8 +7,8 @@
 
 namespace command {
 
-/// Calls a function, in a thread of its own, when Ctrl-C, kill or the end of the terminal is to end the program, which then ends so. Made before the
-/// threads that compute.
+/// Calls a function in its own thread when SIGINT, SIGTERM or SIGHUP is about to end the program, which then ends by
+/// that signal. Create it before the threads that compute: they inherit its signal mask.
 class OnSignal {
  public:
   explicit OnSignal(std::function<void()> clean_up);

@@ -11,7 +11,6 @@ using Words = std::vector<std::string_view>;
 
 struct Command {
   std::string_view name, takes, about;
-  /// Names, each with what follows it: N is a whole number.
   Words options;
 };
 
@@ -27,18 +26,15 @@ const std::vector<Command>& commands() {
     };
     constexpr std::string_view kTakes = "MODEL [FILE]", kOutput = "output jsonl|text";
     return std::vector<Command>{
-        {"convert",
-         "FOLDER OUT",
-         "Writes the model in FOLDER to the folder OUT, which is new or empty, with its weights so.",
-         {"weights float32|float16|int8"}},
-        {"inspect", "FOLDER", "Says what the model in FOLDER is, and whether attn takes it.", {}},
-        {"embed", kTakes, "The vector of each text.", with("output jsonl|text|npy", true, {})},
-        {"classify", kTakes, "The labels of each text, by falling score.", with(kOutput, true, {"top-k N"})},
-        {"tag", kTakes, "What each text names, with its label and its place.",
+        {"convert", "FOLDER OUT", "Saves the model in FOLDER with other weights in OUT, a new or empty folder.", {"weights float32|float16|int8"}},
+        {"inspect", "FOLDER", "Describes the model in FOLDER, and whether attn supports it.", {}},
+        {"embed", kTakes, "Computes the vector of each text.", with("output jsonl|text|npy", true, {})},
+        {"classify", kTakes, "Lists the labels of each text by decreasing score.", with(kOutput, true, {"top-k N"})},
+        {"tag", kTakes, "Finds named entities in each text, with their labels and offsets.",
          with(kOutput, true, {"stride N", "aggregation none|simple|first|average|max"})},
-        {"fill", kTakes, "The most likely tokens for each mask of a text.", with(kOutput, false, {"top-k N"})},
-        {"answer", kTakes, "Where a context answers a question.", with(kOutput, false, {"top-k N", "stride N"})},
-        {"rank", kTakes, "Documents by how relevant they are to a query.", with(kOutput, true, {"top-k N"})},
+        {"fill", kTakes, "Lists the most likely tokens for each mask in a text.", with(kOutput, false, {"top-k N"})},
+        {"answer", kTakes, "Finds the answers to a question in a context.", with(kOutput, false, {"top-k N", "stride N"})},
+        {"rank", kTakes, "Ranks documents by their relevance to a query.", with(kOutput, true, {"top-k N"})},
     };
   }();
   return all;
@@ -48,25 +44,26 @@ struct About {
   std::string_view name, text;
 };
 constexpr About kAbouts[] = {
-    {"jsonl", "each line is JSON, as in a FILE whose name ends in .jsonl or .ndjson"},
-    {"output", "what is written of each line: JSON, the default, or words between tabs; of embed npy, too, one array of all vectors"},
-    {"out", "where it is written instead of standard output"},
-    {"weights", "how weights are kept, by default as the files have them"},
-    {"max-length", "tokens of a text, which is cut there"},
-    {"batch-size", "texts that are computed at a time, by default 32; the results do not depend on it"},
-    {"stride", "a text that is too long goes in windows that have so many tokens in common"},
-    {"aggregation", "how tokens become what is named, by default simple"},
-    {"top-k", "how many there are at most"},
+    {"jsonl", "each line is JSON, which is the default if the name of FILE ends in .jsonl or .ndjson"},
+    {"output", "format of the results: JSON per line (the default), or columns separated by tabs; for embed also npy, one array of all vectors"},
+    {"out", "file for the results, instead of standard output"},
+    {"weights", "type of the weights, by default that of the files"},
+    {"max-length", "maximum number of tokens of a text; longer texts are truncated"},
+    {"batch-size", "number of texts computed at a time, by default 32; it does not affect the results"},
+    {"stride", "number of tokens that consecutive windows of an overlong text share"},
+    {"aggregation", "how tokens are merged into entities, by default simple"},
+    {"top-k", "maximum number of results"},
 };
 
 constexpr std::string_view kFooter =
-    "FOLDER and MODEL have config.json, tokenizer.json and model.safetensors, as transformers and sentence-transformers write them.\n"
-    "Exit code: 0 when it is done, 1 when the model or a line is refused or a file cannot be read or written, 2 when the call is wrong.\n";
+    "FOLDER and MODEL have config.json, tokenizer.json and model.safetensors, as saved by transformers and sentence-transformers.\n"
+    "Exit code: 0 for success, 1 if the model or a line is refused or a file cannot be read or written, 2 for an incorrect call.\n";
 
 std::string_view lines_of(std::string_view command) {
-  if (command == "answer") return "Each line is JSON with the members question and context.";
-  if (command == "rank") return "Each line is JSON with the members query and documents; answers are numbers of documents, counted from 0.";
-  return "Each line of FILE, or of standard input, is a text; as JSON it has the member text.";
+  if (command == "answer") return "Each line is a JSON object with the members question and context.";
+  if (command == "rank")
+    return "Each line is a JSON object with the members query and documents; the results refer to documents by index, counted from 0.";
+  return "Each line of FILE, or of standard input, is a text, or a JSON object with the member text.";
 }
 
 const Command* find(std::string_view name) {
@@ -94,7 +91,6 @@ std::string head_of(const Command& command) {
   return text + "\n    " + std::string(command.about) + "\n";
 }
 
-/// Number of edits from a to b.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -110,7 +106,6 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-/// Spellings that count as the same.
 std::string plain(std::string_view text) {
   std::string letters;
   for (const char each : text)
@@ -128,13 +123,13 @@ std::string checked(const std::string& name, std::string_view wanted, const std:
   const std::string option = "--" + name;
   const Words choices = split(wanted, '|');
   const int least = name == "stride" ? 0 : 1;
-  const std::string expected = wanted == "N" ? "expected a whole number from " + std::to_string(least) + " to 999999" : "expected a " + lower(wanted);
-  if (value.empty()) throw Misuse{option + " is missing; " + (choices.size() > 1 ? "there are " + join(choices) : expected)};
+  const std::string expected = ", expected a " + (wanted == "N" ? "whole number from " + std::to_string(least) + " to 999999" : lower(wanted));
+  if (value.empty()) throw Misuse{option + " is missing" + (choices.size() > 1 ? ", expected one of " + join(choices) : expected)};
   if (choices.size() > 1 && std::find(choices.begin(), choices.end(), value) == choices.end())
-    throw Misuse{option + " is " + value + "; " + hint(value, choices)};
+    throw Misuse{option + " is " + value + expected_one_of(value, choices)};
   if (wanted != "N") return value;
   const bool digits = value.size() <= 6 && value.find_first_not_of("0123456789") == std::string::npos;
-  if (!digits || std::stoi(value) < least) throw Misuse{option + " is " + value + "; " + expected};
+  if (!digits || std::stoi(value) < least) throw Misuse{option + " is " + value + expected};
   return value;
 }
 
@@ -144,7 +139,7 @@ struct Given {
 
 }  // namespace
 
-std::string hint(std::string_view name, std::span<const std::string_view> known) {
+std::string expected_one_of(std::string_view name, std::span<const std::string_view> known) {
   const std::string wanted = plain(name).substr(0, 64);
   std::size_t least = std::max<std::size_t>(2, wanted.size() / 3) + 1;
   std::string_view best;
@@ -153,10 +148,10 @@ std::string hint(std::string_view name, std::span<const std::string_view> known)
       least = edits;
       best = each;
     }
-  // A part of the name is near, too.
+  // A part of the name also counts as near.
   for (const std::string_view each : known)
     if (best.empty() && wanted.find(plain(each)) != std::string::npos) best = each;
-  return best.empty() ? "there are " + join(known) : "did you mean " + std::string(best) + "?";
+  return ", expected one of " + join(known) + (best.empty() ? "" : ". Did you mean " + std::string(best) + "?");
 }
 
 std::string_view Call::text(std::string_view name, std::string_view otherwise) const {
@@ -169,7 +164,7 @@ Help help_of(std::string_view name) {
   const Command* const command = find(name);
   if (command == nullptr) {
     for (const Command& each : commands()) text += head_of(each);
-    return {text + "attn COMMAND --help\n    Says what a command takes.\n\n" + std::string(kFooter)};
+    return {text + "attn COMMAND --help\n    Describes the arguments of a command.\n\n" + std::string(kFooter)};
   }
   text = head_of(*command);
   if (command->takes == "MODEL [FILE]") text += "    " + std::string(lines_of(name)) + "\n";
@@ -202,7 +197,8 @@ std::variant<Call, Help, Version> read_call(std::span<char* const> arguments) {
     const std::size_t equals = std::min(argument.find('='), argument.size());
     const std::size_t first = std::min(argument.find_first_not_of('-'), equals);
     const std::string name = argument == "-h" ? "help" : argument.substr(first, equals - first);
-    if (std::find(known.begin(), known.end(), name) == known.end()) throw Misuse{argument.substr(0, equals) + " is no option; " + hint(name, known)};
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      throw Misuse{"option " + argument.substr(0, equals) + " is unknown" + expected_one_of(name, known)};
     if (name == "help")
       help = true;
     else if (name == "version")
@@ -223,14 +219,14 @@ std::variant<Call, Help, Version> read_call(std::span<char* const> arguments) {
   if (command == nullptr) {
     Words names;
     for (const Command& each : commands()) names.push_back(each.name);
-    throw Misuse{call.command + " is no command; " + hint(call.command, names)};
+    throw Misuse{"command is " + call.command + expected_one_of(call.command, names)};
   }
   call.paths.assign(words.begin() + 1, words.end());
   const Words names = split(command->takes, ' ');
   const auto least =
       static_cast<std::size_t>(std::count_if(names.begin(), names.end(), [](std::string_view each) { return !each.starts_with('['); }));
   if (call.paths.size() < least || call.paths.size() > names.size())
-    throw Misuse{call.command + " takes " + std::string(command->takes) + ", got " + std::to_string(call.paths.size()) + " of them"};
+    throw Misuse{call.command + " has " + std::to_string(call.paths.size()) + " arguments, expected " + std::string(command->takes)};
   for (std::size_t i = 0; i < call.paths.size(); ++i)
     if (call.paths[i].empty())
       throw Misuse{(names[i].starts_with('[') ? std::string(names[i].substr(1, names[i].size() - 2)) : std::string(names[i])) + " is empty"};
@@ -245,7 +241,7 @@ std::variant<Call, Help, Version> read_call(std::span<char* const> arguments) {
     call.options[name] = parts->size() > 1 ? checked(name, (*parts)[1], value) : "";
   }
   if (call.command == "convert" && !call.has("weights")) checked("weights", (*own("weights"))[1], "");
-  // "-" is standard input or output, which is what is taken anyway.
+  // "-" is standard input or output, which is also the default.
   if (names.back() == "[FILE]" && call.paths.size() == names.size() && call.paths.back() == "-") call.paths.pop_back();
   if (call.text("out") == "-") call.options.erase("out");
   return call;

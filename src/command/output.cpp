@@ -57,7 +57,7 @@ void Output::end() {
   if (on_signal_) files_.commit();
 }
 
-/// 128 bytes, whatever the number of rows.
+/// Always 128 bytes, so that end() can overwrite it.
 std::string Output::header() const {
   std::string dictionary = "{'descr': '<f4', 'fortran_order': False, 'shape': (" + std::to_string(rows_) + ", " + std::to_string(*width_) + "), }";
   dictionary.resize(117, ' ');

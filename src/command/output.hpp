@@ -12,20 +12,19 @@
 
 namespace command {
 
-/// What is written of a line; vectors alone can be npy.
 struct Result {
   std::string line;
   std::vector<float> numbers;
 };
 
-/// Where results go: lines, or vectors whose number is known at the end. A file is there once it is complete; a device or pipe gets each result.
+/// Writes results as lines, or as npy, whose header needs the number of rows. A file appears once it is complete; a
+/// device or pipe gets each result immediately.
 class Output {
  public:
-  /// Of `width` numbers a row where it is npy. A pipe cannot be gone back in: vectors wait until their number is known.
+  /// `width`: numbers per row for npy. A pipe cannot seek, so its vectors wait until their number is known.
   Output(const std::optional<std::string>& path, std::optional<std::int64_t> width);
 
   void add(const std::vector<Result>& results);
-  /// Whether all could be written so far.
   bool good() const { return to_->good(); }
   void end();
 

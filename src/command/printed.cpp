@@ -15,13 +15,15 @@
 namespace command {
 namespace {
 
-bool is_obeyed(char32_t code) {
-  const auto among = [code](char32_t first, char32_t last) { return code >= first && code <= last; };
-  return (code < 0x20 && code != U'\t') || among(0x7f, 0x9f) || among(0x200e, 0x200f) || among(0x202a, 0x202e) || among(0x2066, 0x2069);
+bool needs_escape(char32_t code) {
+  const auto is_in = [code](char32_t first, char32_t last) { return code >= first && code <= last; };
+  const bool is_control = (code < 0x20 && code != U'\t') || is_in(0x7f, 0x9f);
+  const bool is_bidi_control = code == 0x61c || is_in(0x200e, 0x200f) || is_in(0x202a, 0x202e) || is_in(0x2066, 0x2069);
+  return is_control || is_bidi_control;
 }
 
 void append(std::string& printed, char32_t code) {
-  if (!is_obeyed(code)) return attn::detail::append_utf8(printed, code);
+  if (!needs_escape(code)) return attn::detail::append_utf8(printed, code);
   char escape[8];
   std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned>(code));
   printed += escape;
@@ -55,7 +57,6 @@ void end_output() {
 void fail_by_errno(const std::string& what) { throw std::system_error(errno != 0 ? errno : EIO, std::generic_category(), what); }
 
 void fail_writing() {
-  // Mostly SIGPIPE has ended the program before.
   if (errno == EPIPE) std::_Exit(0);
   fail_by_errno("writing");
 }

@@ -33,13 +33,12 @@ namespace fs = std::filesystem;
 using attn::TextModel;
 using attn::detail::Json;
 
-/// What a line asks for.
 struct Query {
   std::string text, context;
   std::vector<std::string> documents;
 };
 
-/// The fewest digits that are this number and no other, as JavaScript writes them.
+/// The shortest digits that identify the number, in JavaScript's notation.
 std::string number(float value) {
   if (!std::isfinite(value)) return "null";
   if (value == 0) return "0";
@@ -88,14 +87,14 @@ std::string array(const Items& items, Write write) {
   return all += ']';
 }
 
-/// A word between tabs, without what would end it or the line.
 std::string column(std::string word) {
   for (char& each : word)
     if (each == '\t' || each == '\r' || each == '\n') each = ' ';
   return word;
 }
 
-/// Places in a text as Python counts, in characters. Those that come in their order are reached by going through the text once.
+/// Converts byte offsets to character offsets, as Python counts them. Increasing offsets are found in one pass over
+/// the text.
 class Places {
  public:
   explicit Places(std::string_view text) : text_(text) {}
@@ -223,8 +222,8 @@ std::vector<Result> rank(const TextModel& model, const std::vector<Query>& queri
 struct Kind {
   std::string_view name;
   std::vector<Result> (*run)(const TextModel&, const std::vector<Query>&, const Call&);
-  std::optional<attn::Task> task;  ///< what the head has to be for
-  bool batched;                    ///< several lines at a time
+  std::optional<attn::Task> task;
+  bool batched;
 };
 constexpr Kind kKinds[] = {
     {"embed", embed, std::nullopt, true},
@@ -235,20 +234,18 @@ constexpr Kind kKinds[] = {
     {"rank", rank, attn::Task::text_classification, false},
 };
 
-/// A line that is refused.
 struct BadLine {
   std::string what;
 };
 
 std::string string_of(const Json& object, std::string_view name) {
   const Json* const value = object.find(name);
-  if (value == nullptr || value->string() == nullptr) throw BadLine{std::string(name) + " is " + (value == nullptr ? "missing" : "no string")};
+  if (value == nullptr || value->string() == nullptr) throw BadLine{std::string(name) + " is " + (value == nullptr ? "missing" : "not a string")};
   return *value->string();
 }
 
-/// JSON with U+FFFD for each escaped half of a surrogate pair.
+/// Replaces each escaped lone surrogate with U+FFFD.
 std::string with_whole_pairs(std::string json) {
-  /// The code of \uXXXX there, or 0.
   const auto code_at = [&](std::size_t at) {
     unsigned code = 0;
     if (json.size() < at + 6 || json[at] != '\\' || json[at + 1] != 'u') return code;
@@ -292,7 +289,7 @@ Query query_of(std::string_view command, std::string line, bool is_first, bool i
   if (line.ends_with('\r')) line.pop_back();
   if (!is_json) return {std::move(line), "", {}};
   const Json value = json_of(line);
-  if (value.object() == nullptr) throw BadLine{"is JSON, but no object"};
+  if (value.object() == nullptr) throw BadLine{"is not a JSON object"};
   if (command == "answer") {
     std::string question = string_of(value, "question");
     return {std::move(question), string_of(value, "context"), {}};
@@ -300,15 +297,14 @@ Query query_of(std::string_view command, std::string line, bool is_first, bool i
   if (command != "rank") return {string_of(value, "text"), "", {}};
   Query query{string_of(value, "query"), "", {}};
   const Json* const documents = value.find("documents");
-  if (documents == nullptr || documents->array() == nullptr) throw BadLine{"documents is no list of strings"};
+  if (documents == nullptr || documents->array() == nullptr) throw BadLine{"documents is not a list of strings"};
   for (const Json& each : *documents->array()) {
-    if (each.string() == nullptr) throw BadLine{"documents is no list of strings"};
+    if (each.string() == nullptr) throw BadLine{"documents is not a list of strings"};
     query.documents.push_back(*each.string());
   }
   return query;
 }
 
-/// How far it is, on a terminal that shows nothing else.
 class Progress {
  public:
   Progress(std::optional<std::uintmax_t> size, bool shown) : size_(size), shown_(shown) {}
@@ -336,23 +332,21 @@ class Progress {
   std::chrono::steady_clock::time_point next_;
 };
 
-/// Texts that are sorted by their lengths together; fewer where they are long.
+/// Number of batches whose texts are sorted by length together; fewer if the texts are long.
 constexpr std::int64_t kBatchesAtATime = 16;
 constexpr std::size_t kMostBytes = 4 << 20;
 
-/// Whether each line is JSON.
 bool reads_json(const Call& call, const Kind& kind) {
   std::string name = call.paths.size() > 1 ? call.paths[1] : "";
   for (char& letter : name) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
   return kind.name == "answer" || kind.name == "rank" || call.has("jsonl") || name.ends_with(".jsonl") || name.ends_with(".ndjson");
 }
 
-/// What stands before the first bad line is written.
 void run_lines(const TextModel& model, const Call& call, const Kind& kind, std::istream& input, Output& output, Progress& progress) {
   const bool is_json = reads_json(call, kind);
   const auto at_once = static_cast<std::size_t>(kind.batched ? kBatchesAtATime * whole(call, "batch-size").value_or(32) : 1);
   std::vector<Query> waiting;
-  // Numbers of lines: of this one, and of the first and the last that wait.
+  // Line numbers: current line, first and last line that wait.
   std::size_t count = 0, first = 0, last = 0, bytes = 0, waiting_bytes = 0;
   const auto flush = [&] {
     if (waiting.empty()) return;
@@ -396,7 +390,7 @@ void check_task(const TextModel& model, const Kind& kind) {
     throw std::runtime_error("MODEL has " + std::to_string(labels) + " labels, expected one, as a cross-encoder has");
 }
 
-/// Whether a path leads to the same file as another one, or to that which is standard input.
+/// Whether a path leads to the same file as `other`, or to the file that is standard input.
 bool is_same_file(const std::string& path, const std::string* other) {
   struct stat one{}, two{};
   if (stat(path.c_str(), &one) != 0 || (other != nullptr ? stat(other->c_str(), &two) : fstat(STDIN_FILENO, &two)) != 0) return false;
@@ -409,9 +403,9 @@ void run_texts(const Call& call) {
   const auto* const kind = std::find_if(std::begin(kKinds), std::end(kKinds), [&](const Kind& each) { return each.name == call.command; });
   const bool npy = call.text("output") == "npy";
   const std::optional<std::string> out = call.has("out") ? std::optional<std::string>(call.text("out")) : std::nullopt;
-  if (npy && !out && isatty(STDOUT_FILENO) != 0) throw Misuse{"--output npy is nothing to read; --out PATH writes it to a file"};
+  if (npy && !out && isatty(STDOUT_FILENO) != 0) throw Misuse{"standard output is a terminal, expected a file for --output npy. Use --out PATH."};
   if (out && is_same_file(*out, call.paths.size() > 1 ? &call.paths[1] : nullptr))
-    throw Misuse{"--out is " + *out + ", which is the input; expected another file"};
+    throw Misuse{"--out is " + *out + ", which is the input, expected another file"};
   std::ifstream file;
   std::optional<std::uintmax_t> size;
   if (call.paths.size() > 1) {

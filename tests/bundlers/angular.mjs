@@ -1,4 +1,4 @@
-/** Angular, which takes the files of the package that its scripts do not import as assets. */
+/** Angular, which needs files of the package that its scripts do not import as assets. */
 import { cpSync } from 'node:fs';
 import { join } from 'node:path';
 import { bin, inBrowser, model, page, says, serving, write } from './apps.mjs';
@@ -10,7 +10,7 @@ const assets = [
 ];
 const headers = { 'Cross-Origin-Opener-Policy': 'same-origin', 'Cross-Origin-Embedder-Policy': 'require-corp' };
 
-/** What `ng new` makes, as far as it matters here: an application of one component. */
+/** The relevant part of the output of `ng new`: an application with one component. */
 function application(folder) {
   const build = {
     builder: '@angular/build:application',

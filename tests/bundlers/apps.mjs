@@ -1,4 +1,4 @@
-/** What the rows have in common: running tools, serving what they have made, and asking it what it comes to. */
+/** Common parts of the rows: running tools, serving their output, and reading the app's results. */
 import { execFile, spawn } from 'node:child_process';
 import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,19 +7,19 @@ import { startServer } from '../../wasm-tests/support/server.mjs';
 import { repository } from '../../wasm-tests/support/paths.mjs';
 
 export const work = join(repository, 'build/tests/bundlers');
-/** Beside each page it is /tiny-bert. */
+/** Served next to each page as /tiny-bert. */
 export const model = join(repository, 'testdata/models/tiny-bert');
 
-/** What each part says at its best; after `works` come the beginnings of notes and errors. */
+/** Best result of each part; otherwise the start of a note or an error. */
 const onMain = 'one thread instead of 2: the main thread of a page may not wait for others';
 export const noWorkers = 'workers cannot be started here';
 const all = { attention: 'works', model: 'works', threads: 'works', worker: 'works', workerThreads: 'works' };
 export const says = {
   program: all,
   page: { ...all, threads: onMain },
-  /** Of those that train at their end. */
+  /** Rows that also train. */
   training: { ...all, threads: onMain, training: 'works', workerTraining: 'works' },
-  /** Where no worker can be started, and where nobody tries one. */
+  /** Rows without workers. */
   alone: {
     ...all,
     threads: `one thread instead of 2: ${noWorkers}`,
@@ -32,7 +32,7 @@ export const says = {
 const execute = promisify(execFile);
 const environment = { ...process.env, CI: 'true', ASTRO_TELEMETRY_DISABLED: '1', NEXT_TELEMETRY_DISABLED: '1', NODE_ENV: 'production' };
 
-/** Runs a program in a folder; resolves to what it prints. */
+/** Runs a program in a folder; resolves to its output. */
 export async function run(folder, program, ...args) {
   try {
     return (await execute(program, args, { cwd: folder, env: environment, maxBuffer: 1 << 24, timeout: 1_200_000 })).stdout;
@@ -47,13 +47,13 @@ export function write(folder, name, text) {
   writeFileSync(join(folder, name), text);
 }
 
-/** Files of the package that a tool leaves where they are. */
+/** Copies files of the package that a tool does not bundle. */
 export function copyDist(folder, out, names) {
   for (const name of readdirSync(join(folder, 'node_modules/attn/dist')))
     if (names.test(name)) copyFileSync(join(folder, 'node_modules/attn/dist', name), join(out, name));
 }
 
-/** The program of a version of Node. */
+/** Returns the program of a version of Node. */
 export async function nodeProgram(version) {
   const folder = join(work, `node-${version}`);
   const name = `node-linux-${process.arch}`;
@@ -68,7 +68,10 @@ export const html = (script) => `<!doctype html><html lang="en"><head><title>att
 export const module = (name) => html(`<script type="module" src="./${name}"></script>`);
 export const importMap = (imports) => `<script type="importmap">${JSON.stringify({ imports })}</script>`;
 
-/** Opens a page; resolves to what its app reports. An error of an app that reports nothing contains the console's last lines. */
+/**
+ * Opens a page; resolves to the results of its app. If the app reports nothing, the error contains the last console
+ * lines.
+ */
 export async function inBrowser(browser, url) {
   await browser.open(url);
   const reported = await browser.evaluate(async () => {
@@ -79,7 +82,7 @@ export async function inBrowser(browser, url) {
   return reported;
 }
 
-/** What `use` makes of a served folder. Hosts that let threads run are cross-origin isolated. */
+/** Passes the URL of a served folder to `use`. Hosts that allow threads are cross-origin isolated. */
 export async function served(root, use, options = {}) {
   cpSync(model, join(root, 'tiny-bert'), { recursive: true });
   const server = await startServer({ root, isolated: true, policy: null, ...options });
@@ -90,10 +93,10 @@ export async function served(root, use, options = {}) {
   }
 }
 
-/** A page in a folder that `build` makes of the app's, and resolves to. */
+/** Serves the folder that `build` returns as a page. */
 export const page = (build, options) => async (folder, browser) => served(await build(folder), (url) => inBrowser(browser, url), options);
 
-/** What `use` makes of the server that a program is, once it answers. */
+/** Starts a server program and passes its URL to `use` once it answers. */
 export async function serving(folder, program, args, url, use, env = {}) {
   const child = spawn(program, args, { cwd: folder, env: { ...environment, ...env }, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
   let said = '';
@@ -118,5 +121,5 @@ export async function serving(folder, program, args, url, use, env = {}) {
   }
 }
 
-/** Of what a program prints, the last line is JSON. */
+/** Parses the last line of output as JSON. */
 export const printed = (text) => JSON.parse(text.trim().split('\n').at(-1));

@@ -1,4 +1,4 @@
-/** Bundlers: each builds the app's page for production; Vite also serves it as it does while developing. */
+/** Bundlers: each builds the app's page for production; Vite also serves it in development mode. */
 import { cpSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -6,7 +6,7 @@ import { bin, copyDist, inBrowser, model, module, page, printed, run, says, serv
 
 const vite = async (folder) => (await bin(folder, 'vite/bin/vite.js', 'build', '--logLevel', 'warn'), join(folder, 'dist'));
 
-/** Asked twice: what it finds on the way changes what it serves. */
+/** Loads the page twice, because Vite's dependency discovery changes the served files. */
 async function viteDev(folder, browser) {
   const headers = { 'cross-origin-opener-policy': 'same-origin', 'cross-origin-embedder-policy': 'require-corp' };
   write(folder, 'vite.config.js', `export default { server: { headers: ${JSON.stringify(headers)} } };`);
@@ -19,7 +19,7 @@ async function viteDev(folder, browser) {
   return serving(folder, process.execPath, args, 'http://127.0.0.1:5199/', twice, { NODE_ENV: 'development' });
 }
 
-/** webpack and what has its interface. */
+/** webpack and bundlers with the same interface. */
 const packed = (file, name) => async (folder) => {
   const { [name]: bundler } = await import(pathToFileURL(join(folder, 'node_modules', file)).href);
   const configuration = { mode: 'production', context: folder, entry: './page.js', output: { path: join(folder, 'dist') } };
@@ -60,7 +60,7 @@ async function rollup(folder) {
 
 const besideProgram = 'cp node_modules/attn/dist/*.{wasm,js,mjs,cjs} dist/';
 
-/** A program for Node in one CommonJS file, as servers and command-line tools are shipped. */
+/** A program for Node in a single CommonJS file, as servers and command-line tools are deployed. */
 const commonJs = (build) => async (folder) => {
   const program = `import { load } from 'attn';
 import { load as loadInWorker } from 'attn/worker';

@@ -1,6 +1,7 @@
 /**
- * The packed package (build/attn.tgz) in the tools that people use, of which --test-name-pattern picks some. Each tool is installed apart, in its exact
- * version (tools/), under build/tests/bundlers. Those of the gate have a lockfile there, and ATTN_BUNDLERS=gate runs them alone.
+ * The packed package (build/attn.tgz) in common tools; --test-name-pattern selects some. Each tool is installed
+ * separately in an exact version (tools/) under build/tests/bundlers. Tools of the gate have a lockfile there;
+ * ATTN_BUNDLERS=gate runs only these.
  */
 import { strict as assert } from 'node:assert';
 import { execFileSync } from 'node:child_process';
@@ -18,7 +19,7 @@ import { rows } from './rows.mjs';
 const here = fileURLToPath(new URL('.', import.meta.url));
 const tarball = join(repository, 'build/attn.tgz');
 
-/** A new app in a folder that has the tool and the package, and nothing else. */
+/** Prepares a new app in a folder with only the tool and the package. */
 function prepare({ name, tool }) {
   const folder = join(work, tool ?? name.replace(/\W+/g, '-').toLowerCase());
   mkdirSync(folder, { recursive: true });
@@ -29,13 +30,14 @@ function prepare({ name, tool }) {
     cpSync(join(here, 'tools', tool), folder, { recursive: true });
     const [lockfile, installedLockfile] = ['package-lock.json', 'node_modules/.package-lock.json'].map((file) => join(folder, file));
     const isLocked = existsSync(lockfile);
-    // `npm ci` wants the optional packages of every platform in the lockfile, and not every registry has all of them.
+    // `npm ci` requires the lockfile's optional packages of every platform, which some registries lack.
     const flags = ['--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline', ...(isLocked ? [] : ['--no-package-lock'])];
     if (!existsSync(installedLockfile)) execFileSync('npm', ['install', ...flags], { cwd: folder, stdio: 'pipe' });
-    // Next and Parcel take the closest folder with a lockfile for the app's root: without one, the repository.
+    // Next and Parcel take the closest folder with a lockfile as the app's root, which would otherwise be the
+    // repository.
     if (!isLocked) cpSync(installedLockfile, lockfile);
   }
-  // As npm would have it, but for the tarball there is no registry to ask.
+  // Same result as npm, which would ask a registry even for a tarball.
   const manifest = JSON.parse(readFileSync(own, 'utf8'));
   writeFileSync(own, JSON.stringify({ ...manifest, dependencies: { ...manifest.dependencies, attn: '*' } }, null, 2));
   for (const left of ['attn', '.vite']) rmSync(join(folder, 'node_modules', left), { recursive: true, force: true });
@@ -45,10 +47,10 @@ function prepare({ name, tool }) {
   return folder;
 }
 
-/** Whether a part says what it should: works, or an error or a note that begins so. */
+/** Checks that a part works, or that its error or note begins as expected. */
 const isAsExpected = (result, expected) => result === expected || (expected !== undefined && expected !== 'works' && result?.startsWith(expected));
 
-/** Runs a row; resolves to what each part of the app says. */
+/** Runs a row; resolves to the result of each part. */
 async function run(row) {
   if (!existsSync(tarball)) throw new Error('build/attn.tgz is missing: make package');
   const folder = prepare(row);
@@ -60,11 +62,10 @@ async function run(row) {
   }
 }
 
-/** Chromium shows the pages, and says what they come to. */
 const parts = missing('chromium');
 
 for (const row of rows.filter(({ gate }) => gate || process.env.ATTN_BUNDLERS !== 'gate')) {
-  // The tests of a row share one run, which the first of them starts.
+  // All tests of a row share one run.
   let running;
   const results = () => (running ??= run(row));
 

@@ -1,4 +1,4 @@
-/** Frameworks that render on a server and in the browser: built for production, and started as they are there. */
+/** Frameworks that render on a server and in the browser, built and started for production. */
 import { cpSync } from 'node:fs';
 import { join } from 'node:path';
 import { inBrowser, model, nodeProgram, page, run, says, serving, write } from './apps.mjs';
@@ -14,7 +14,7 @@ const isolating = [
   ['cross-origin-embedder-policy', 'require-corp'],
 ];
 
-/** An app of one page, built and started: what `use` makes of its URL. */
+/** Builds and starts an app with one page, and passes its URL to `use`. */
 async function next(folder, text, setting, use) {
   const headers = `async () => [{ source: '/:path*', headers: ${JSON.stringify(isolating.map(([key, value]) => ({ key, value })))} }]`;
   write(folder, 'next.config.mjs', `export default { headers: ${headers}, ${setting} };`);
@@ -55,7 +55,7 @@ export default async function Page() {
     async (url) => JSON.parse(/<script id="said"[^>]*>(.*?)<\/script>/.exec(await (await fetch(url)).text())[1]),
   );
 
-/** Newer than the Node that runs this. */
+/** Runs a program that needs a newer Node than this test. */
 const newer = async (folder, name, ...args) => run(folder, await nodeProgram('24.0.0'), join(folder, 'node_modules', name), ...args);
 
 const astro = page(async (folder) => {
@@ -64,7 +64,6 @@ const astro = page(async (folder) => {
   return join(folder, 'dist');
 });
 
-/** Builds what is in src/routes. */
 async function sveltekit(folder, adapter) {
   write(folder, 'src/app.html', '<!doctype html><html lang="en"><head>%sveltekit.head%</head><body>%sveltekit.body%</body></html>');
   const from = `import { sveltekit } from '@sveltejs/kit/vite';\nimport adapter from '@sveltejs/${adapter}';`;

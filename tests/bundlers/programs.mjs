@@ -1,4 +1,4 @@
-/** Programs that run JavaScript by themselves, and what runs tests in them. */
+/** Programs that run JavaScript without a browser, and test runners. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { bin, model, nodeProgram, printed, run, says, serving, write } from './apps.mjs';
@@ -39,7 +39,7 @@ const nodes = ['20.0.0', '20.11.1', '22.12.0', '24.0.0', '26.10.0'].map((version
 const deno = `@deno/linux-${process.arch}-glibc`;
 const workerdProgram = `@cloudflare/workerd-linux-${process.arch === 'x64' ? '64' : process.arch}`;
 
-/** A service with the package's files as modules, and one of the model's. */
+/** A service with the package's files as modules, and a service with the model's files. */
 async function workerd(folder) {
   const dist = join(folder, 'node_modules/attn/dist');
   const files = readdirSync(dist).filter((name) => /\.m?js$/.test(name) && !readFileSync(join(dist, name), 'utf8').includes('node:'));
@@ -92,7 +92,7 @@ const attn :Workerd.Worker = (
   );
 }
 
-/** A test that keeps what it comes to in a file. */
+/** A test that writes its result to a file. */
 const testing = (imports, out) => `${imports}
 test('attn', async () => writeFileSync(${JSON.stringify(out)}, JSON.stringify(await check(load, loadInWorker, ${JSON.stringify(model)}))), 60000);
 `;
@@ -128,7 +128,7 @@ async function vitest(folder) {
   return JSON.parse(readFileSync(out, 'utf8'));
 }
 
-/** Threads come by import(), which Jest has with that flag only; in workers all is as ever. */
+/** Threads need import(), which Jest supports only with this flag; workers are unaffected. */
 const withoutImport = { ...says.program, threads: 'one thread instead of 2: ' };
 const noFetch = 'ENVIRONMENT: load: there is no fetch here';
 const withoutFetch = { ...says.alone, attention: noFetch, model: noFetch, threads: noFetch };

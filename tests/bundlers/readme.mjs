@@ -1,4 +1,4 @@
-/** The table of the package's README beside the rows: what is written there is what the rows say. */
+/** Compares the table in the package's README with the rows. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { repository } from '../../wasm-tests/support/paths.mjs';
@@ -6,7 +6,7 @@ import { rows } from './rows.mjs';
 
 const head = '| tool or place | works | with this |';
 
-/** What a row says in the words of the table. */
+/** Summarises a row in the words of the table. */
 export function summary({ attention, model, threads, worker, workerThreads }) {
   const code = (text) => `\`${text.split(':')[0]}\``;
   if (attention !== 'works') return code(attention);
@@ -18,7 +18,7 @@ export function summary({ attention, model, threads, worker, workerThreads }) {
   return list.join('; ') || 'all';
 }
 
-/** The lines of the table: [names, works, how]. */
+/** Parses the lines of the table: [names, works, how]. */
 export function tableOf(readme) {
   const lines = readme.slice(readme.indexOf(head)).split('\n').slice(2);
   return lines.slice(0, lines.indexOf('')).map((line) =>
@@ -29,13 +29,13 @@ export function tableOf(readme) {
   );
 }
 
-/** Where the table and the rows differ, in words. */
+/** Describes the differences between table and rows. */
 export function differences(readme = readFileSync(join(repository, 'web/lib/README.md'), 'utf8')) {
   const table = tableOf(readme);
   const named = new Set();
   const found = [];
   for (const { name, line = name, says, setting = '' } of rows) {
-    // A line may name several.
+    // A line may list several names.
     const lines = table.filter(([names]) => names.split(/, (?![^(]*\))/).includes(line));
     if (lines.length !== 1) {
       found.push(`${lines.length} lines name ${line}`);

@@ -1,7 +1,7 @@
 /**
- * All rows. Each is a tool or a place to run in, the folder of tools/ that it needs, how it makes and runs an app that uses attn, and what that says by
- * part. Production builds and default settings; where one setting cannot be avoided, it is the row's `setting`. `line` is how the table in the
- * package's README names it. Rows with `gate` run in `make test ALL=1` and in the gate, all rows in `make matrix`.
+ * All rows: a tool or host, its folder in tools/, how to build and run an app with attn, and the expected results by
+ * part. Production builds with default settings; an unavoidable setting is the row's `setting`. `line` is its name in
+ * the table of the package's README. Rows with `gate` run in `make test ALL=1` and the gate, all rows in `make matrix`.
  */
 import { angular } from './angular.mjs';
 import { bundlers } from './bundlers.mjs';

@@ -1,4 +1,4 @@
-/** Where scripts of a page run beside the page itself, and pages that are not allowed everything. No bundler unless a row says so. */
+/** Scripts in other scopes than the page, and pages with restrictions; without a bundler unless stated. */
 import { copyFileSync, cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ const source = "new URL('/tiny-bert', location).href";
 
 const importMap = page(async (folder) => (write(folder, 'index.html', mapped('<script type="module" src="./page.js"></script>')), folder));
 
-/** The whole package on another origin than the page, whose policy is given. */
+/** Serves the package from another origin than the page, with the given policy. */
 const elsewhere =
   (policyFor = () => null) =>
   (folder, browser) =>
@@ -49,7 +49,9 @@ const sandboxed = page(async (folder) => {
   return folder;
 });
 
-/** A page that asks a worker of some kind, which `start` resolves to; it answers through the port that it is sent, or its own. */
+/**
+ * A page that queries the worker that `start` resolves to; it answers through the port that it receives, or its own.
+ */
 const asking = (start) =>
   html(`<script type="module">
     globalThis.matrix = ${start}.then((target) => new Promise((done) => {
@@ -63,7 +65,7 @@ const serviceWorker = asking(
 );
 const sharedWorker = asking(`Promise.resolve(new SharedWorker('./script.js', { type: 'module' }).port)`);
 
-/** Without a bundler there is no import map in workers. */
+/** Workers have no import maps. */
 const inWorker = (entry, asked) =>
   page(async (folder) => {
     write(
@@ -105,7 +107,7 @@ function byVite(folder) {
   return bin(folder, 'vite/bin/vite.js', 'build', '--logLevel', 'warn');
 }
 
-/** A worklet has no fetch: the page gives it the module and the model's files. */
+/** A worklet has no fetch: the page passes the module and the model's files. */
 const audioWorklet = (entry) =>
   page(async (folder) => {
     write(
@@ -145,7 +147,6 @@ registerProcessor('attn', Attn);
 
 const mayCompile = `"content_security_policy": { "extension_pages": "script-src 'self' 'wasm-unsafe-eval'" }`;
 
-/** The service worker of an extension. */
 async function extension(folder) {
   const unpacked = join(folder, 'extension');
   cpSync(join(folder, 'node_modules/attn/dist'), join(unpacked, 'attn'), { recursive: true });

@@ -1,7 +1,10 @@
-/** attn convert, inspect, --help and --version, of the npm package and of the native build. Needs web/lib/dist and build/native. */
+/**
+ * Tests attn convert, inspect, --help and --version of the npm package and the native build. Needs web/lib/dist and
+ * build/native.
+ */
 import { strict as assert } from 'node:assert';
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { after, test } from 'node:test';
 import { load } from 'attn';
@@ -32,7 +35,7 @@ for (const folder of folders) {
       const [npx, native] = outs.map(filesOf);
       assert.deepEqual(Object.keys(native), Object.keys(npx));
       for (const [file, bytes] of Object.entries(npx)) assert.ok(bytes.equals(native[file]), `${weights}: ${file}`);
-      // What was read but is no weight is as it was.
+      // Files other than weights are unchanged.
       const given = filesOf(folder);
       for (const [file, bytes] of Object.entries(npx))
         if (!/^(config\.json|model\.safetensors)$/.test(file)) assert.ok(bytes.equals(given[file]), `${weights}: ${file}`);
@@ -43,7 +46,7 @@ for (const folder of folders) {
       assert.equal(after.dtype ?? after.torch_dtype, type);
       for (const key of Object.keys(before))
         if (!/dtype$|^architectures$|^quantization_config$/.test(key)) assert.deepEqual(after[key], before[key], key);
-      // Numbers as they were written: transformers tells 2.0 from 2.
+      // Numbers keep their notation: transformers distinguishes 2.0 from 2.
       const floats = (json) =>
         (
           String(json)
@@ -56,11 +59,11 @@ for (const folder of folders) {
       assert.equal(status, 0);
       assert.match(stdout, new RegExp(`^attn        takes it, as ${weights === 'int8' ? 'int8' : 'float32'}$`, 'm'));
       const native_ = run('native', 'inspect', outs[0]);
-      // The package has more tokenizers.
+      // The package supports more tokenizers.
       assert.equal(native_.stdout.replace(/^ {12}but texts natively: UNSUPPORTED: .*\n/m, ''), stdout);
       assert.equal(native_.status, 0);
       sizes[weights] = Object.values(npx).reduce((sum, { length }) => sum + length, 0);
-      // Converting what is int8 already changes nothing, and back it is what was rounded.
+      // Converting int8 again changes nothing; converting it back gives the rounded values.
       if (weights === 'int8') {
         const again = join(work, name, 'again');
         assert.equal(run('native', 'convert', outs[0], again, '--weights', 'int8').status, 0);
@@ -88,6 +91,12 @@ test('inspect prints architecture, sizes, tokenizer, modules, weights and head o
   ])
     assert.match(stdout, line);
   assert.match(both('inspect', bert).stdout, /^head {8}3 labels: negative, neutral, positive$/m);
+  // An interrupted download of the Hub leaves links to nothing.
+  const linked = join(work, 'linked');
+  mkdirSync(linked);
+  for (const [name, bytes] of Object.entries(filesOf(bert))) writeFileSync(join(linked, name), bytes);
+  symlinkSync('../blobs/gone', join(linked, 'vocab.txt'));
+  assert.equal(both('inspect', linked).stdout, both('inspect', bert).stdout);
 });
 
 test('inspect describes an unsupported model, gives the reason and exits with 1', limit, () => {
@@ -97,7 +106,7 @@ test('inspect describes an unsupported model, gives the reason and exits with 1'
   const config = JSON.parse(readFileSync(join(folder, 'config.json'), 'utf8'));
   writeFileSync(join(folder, 'config.json'), JSON.stringify({ ...config, quantization_config: { quant_method: 'gptq' } }));
   const { status, stdout } = run('npx', 'inspect', folder);
-  // Errors begin with the operation that they are of, which is another there.
+  // Errors begin with the operation, which differs in the native program.
   assert.deepEqual(run('native', 'inspect', folder), { status: 1, stdout: stdout.replace('loadModel: ', ''), stderr: '' });
   assert.equal(status, 1);
   assert.match(stdout, /^model {7}BertForSequenceClassification \(bert\)$/m);
@@ -117,7 +126,7 @@ test('inspect describes an unsupported model, gives the reason and exits with 1'
     assert.deepEqual(both('inspect', path), {
       status: 1,
       stdout: '',
-      stderr: `attn: FOLDER is ${path}, which is no folder; expected that of a model\n`,
+      stderr: `attn: FOLDER is ${path}, which is not a folder, expected a model folder\n`,
     });
   assert.ok(!existsSync(join(work, 'never')));
 });
@@ -145,34 +154,37 @@ test('convert to float16 names a tensor with values out of range and writes noth
 
 test('an invalid call exits with 2 and names the mistake with a hint', limit, () => {
   const wrong = [
-    [['inspct', bert], /^attn: inspct is no command; did you mean inspect\?$/m],
-    [['export', bert], /^attn: export is no command; /m],
-    [['convert', bert, 'out', '--wieghts', 'int8'], /^attn: --wieghts is no option; did you mean weights\?$/m],
-    [['convert', bert, 'out', '--weights', 'int9'], /^attn: --weights is int9; did you mean int8\?$/m],
-    [['convert', bert, 'out', '--weights=flaot16'], /^attn: --weights is flaot16; did you mean float16\?$/m],
-    [['convert', bert, 'out'], /^attn: --weights is missing; there are float32, float16, int8$/m],
-    [['convert', bert, 'out', '--weights'], /^attn: --weights is missing; /m],
-    [['convert', bert, '--weights', 'int8'], /^attn: convert takes FOLDER OUT, got 1 of them$/m],
-    [['inspect'], /^attn: inspect takes FOLDER, got 0 of them$/m],
+    [['inspct', bert], /^attn: command is inspct, expected one of convert, inspect, .*\. Did you mean inspect\?$/m],
+    [['export', bert], /^attn: command is export, expected one of [\w, ]+$/m],
+    [['convert', bert, 'out', '--wieghts', 'int8'], /^attn: option --wieghts is unknown, expected one of help, .*\. Did you mean weights\?$/m],
+    [['convert', bert, 'out', '--weights', 'int9'], /^attn: --weights is int9, expected one of float32, float16, int8\. Did you mean int8\?$/m],
+    [['convert', bert, 'out', '--weights=flaot16'], /^attn: --weights is flaot16, expected one of float32, float16, int8\. Did you mean float16\?$/m],
+    [['convert', bert, 'out'], /^attn: --weights is missing, expected one of float32, float16, int8$/m],
+    [['convert', bert, 'out', '--weights'], /^attn: --weights is missing, /m],
+    [['convert', bert, '--weights', 'int8'], /^attn: convert has 1 arguments, expected FOLDER OUT$/m],
+    [['inspect'], /^attn: inspect has 0 arguments, expected FOLDER$/m],
     [['inspect', bert, '--weights', 'int8'], /^attn: inspect takes no --weights$/m],
-    [['convert', bert, bert, '--weights', 'int8'], /^attn: OUT is .*, which is not empty; expected a new folder$/m],
-    [['convert', bert, join(bert, 'config.json'), '--weights', 'int8'], /^attn: OUT is .*, which is a file; expected a new folder$/m],
+    [['convert', bert, bert, '--weights', 'int8'], /^attn: OUT is .*, which is not empty, expected a new folder$/m],
+    [['convert', bert, join(bert, 'config.json'), '--weights', 'int8'], /^attn: OUT is .*, which is a file, expected a new folder$/m],
     [['convert', bert, '', '--weights', 'int8'], /^attn: OUT is empty$/m],
     [['inspect', ''], /^attn: FOLDER is empty$/m],
-    [['convert', bert, 'out', '--', '--weights', 'int8'], /^attn: convert takes FOLDER OUT, got 4 of them$/m],
-    [['convert', '--', bert, 'out'], /^attn: --weights is missing; /m],
-    [['embd', bert], /^attn: embd is no command; did you mean embed\?$/m],
-    [['embedding', bert], /^attn: embedding is no command; did you mean embed\?$/m],
-    [['embed'], /^attn: embed takes MODEL \[FILE\], got 0 of them$/m],
-    [['embed', bert, 'a', 'b'], /^attn: embed takes MODEL \[FILE\], got 3 of them$/m],
+    [['convert', bert, 'out', '--', '--weights', 'int8'], /^attn: convert has 4 arguments, expected FOLDER OUT$/m],
+    [['convert', '--', bert, 'out'], /^attn: --weights is missing, /m],
+    [['embd', bert], /^attn: command is embd, .*\. Did you mean embed\?$/m],
+    [['embedding', bert], /^attn: command is embedding, .*\. Did you mean embed\?$/m],
+    [['embed'], /^attn: embed has 0 arguments, expected MODEL \[FILE\]$/m],
+    [['embed', bert, 'a', 'b'], /^attn: embed has 3 arguments, expected MODEL \[FILE\]$/m],
     [['embed', bert, ''], /^attn: FILE is empty$/m],
-    [['embed', bert, '--batchsize', '3'], /^attn: --batchsize is no option; did you mean batch-size\?$/m],
-    [['embed', bert, '--batch-size', '0'], /^attn: --batch-size is 0; expected a whole number from 1 to 999999$/m],
-    [['embed', bert, '--batch-size', '1000000'], /^attn: --batch-size is 1000000; expected a whole number/m],
-    [['tag', bert, '--stride=-1'], /^attn: --stride is -1; expected a whole number from 0 to 999999$/m],
-    [['tag', bert, '--aggregation', 'frist'], /^attn: --aggregation is frist; did you mean first\?$/m],
-    [['embed', bert, '--out'], /^attn: --out is missing; expected a path$/m],
-    [['classify', bert, '--output', 'npy'], /^attn: --output is npy; there are jsonl, text$/m],
+    [['embed', bert, '--batchsize', '3'], /^attn: option --batchsize is unknown, .*\. Did you mean batch-size\?$/m],
+    [['embed', bert, '--batch-size', '0'], /^attn: --batch-size is 0, expected a whole number from 1 to 999999$/m],
+    [['embed', bert, '--batch-size', '1000000'], /^attn: --batch-size is 1000000, expected a whole number/m],
+    [['tag', bert, '--stride=-1'], /^attn: --stride is -1, expected a whole number from 0 to 999999$/m],
+    [
+      ['tag', bert, '--aggregation', 'frist'],
+      /^attn: --aggregation is frist, expected one of none, simple, first, average, max\. Did you mean first\?$/m,
+    ],
+    [['embed', bert, '--out'], /^attn: --out is missing, expected a path$/m],
+    [['classify', bert, '--output', 'npy'], /^attn: --output is npy, expected one of jsonl, text$/m],
     [['classify', bert, '--stride', '2'], /^attn: classify takes no --stride$/m],
   ];
   const before = filesOf(bert);

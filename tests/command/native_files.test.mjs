@@ -1,4 +1,4 @@
-/** The native program and the files and terminals around it. Needs build/native. */
+/** Tests how the native program treats files and terminals. Needs build/native. */
 import { strict as assert } from 'node:assert';
 import { spawn, spawnSync } from 'node:child_process';
 import { copyFileSync, existsSync, linkSync, mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -13,7 +13,7 @@ after(removeWork);
 const [native] = programs.native;
 const cls = at('testdata/models/tiny-bert-cls');
 
-/** A new folder with a model's files, some of them changed. */
+/** Copies a model's files into a new folder, with changes. */
 function copyOf(model, name, changed = {}) {
   const folder = join(work, name);
   for (const [file, bytes] of Object.entries({ ...filesOf(model), ...changed })) {
@@ -23,7 +23,7 @@ function copyOf(model, name, changed = {}) {
   return folder;
 }
 
-/** Runs a line of the shell in which "$@" is the program with its arguments. */
+/** Runs a shell line in which "$@" is the program with its arguments. */
 const shell = (script, ...args) =>
   spawnSync('bash', ['-c', script, 'bash', native, ...args], { encoding: 'utf8', cwd: work, timeout: 60_000, env: process.env });
 
@@ -38,7 +38,7 @@ test('--out that is the input is refused, whatever its path, and the input stays
       const [script, ...file] = call;
       const { status, stderr } = shell(script, 'embed', bert, ...file, '--out', out);
       assert.equal(readFileSync(input, 'utf8'), text, out);
-      assert.deepEqual([status, stderr], [2, `attn: --out is ${out}, which is the input; expected another file\n`]);
+      assert.deepEqual([status, stderr], [2, `attn: --out is ${out}, which is the input, expected another file\n`]);
     }
 });
 
@@ -48,14 +48,14 @@ test('--out is replaced when the results are complete, and never written through
   assert.equal(runWith('she\n', 'native', 'embed', bert, '--out', 'out.txt').status, 0);
   assert.equal(readFileSync(join(work, 'behind.txt'), 'utf8'), 'behind');
   assert.match(readFileSync(join(work, 'out.txt'), 'utf8'), /^\[.*\]\n$/);
-  // A device is no file to replace.
+  // A device is written to, not replaced.
   assert.equal(runWith('she\n', 'native', 'embed', bert, '--output', 'npy', '--out', '/dev/null').status, 0);
   const piped = shell('"$@" <<< she | od -c | head -1', 'embed', bert, '--output', 'npy', '--out', '/dev/stdout');
   assert.match(piped.stdout, /N {3}U {3}M {3}P {3}Y/);
-  // Folders are not made: the path may be misspelt.
+  // Missing folders are not created, because the path may be misspelt.
   assert.match(runWith('she\n', 'native', 'embed', bert, '--out', 'no such/folder/out.txt').stderr, /^attn: no such.*: No such file or directory\n$/);
   assert.ok(!existsSync(join(work, 'no such')));
-  // A full disk leaves what was there.
+  // A full disk leaves the existing file.
   const before = readFileSync(join(work, 'out.txt'));
   writeFileSync(join(work, 'long.txt'), 'she is good\n'.repeat(5000));
   const full = shell('trap "" XFSZ; ulimit -f 20; "$@"', 'embed', bert, 'long.txt', '--out', 'out.txt');
@@ -68,12 +68,12 @@ test('--out is replaced when the results are complete, and never written through
   );
 });
 
-test('an interrupted call leaves neither a part of --out nor files beside it', limit, async () => {
+test('an interrupted call leaves neither a part of --out nor other files', limit, async () => {
   writeFileSync(join(work, 'vectors.npy'), 'before');
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
     const child = spawn(native, ['embed', bert, '--output', 'npy', '--out', 'vectors.npy'], { cwd: work, stdio: ['pipe', 'ignore', 'inherit'] });
     child.stdin.on('error', () => undefined);
-    // More than is computed at once, so that results have been written; the input does not end.
+    // More than one batch, so that results have been written; the input does not end.
     child.stdin.write('she is good\n'.repeat(2000));
     const begun = () =>
       readdirSync(work).some((name) => /^vectors\.npy.+/.test(name)) || readFileSync(join(work, 'vectors.npy'), 'latin1') !== 'before';
@@ -96,7 +96,7 @@ test('output that cannot be written is reported by every command', limit, () => 
     const closed = shell('echo she | "$@" >&-', ...args);
     assert.deepEqual([closed.status, closed.stderr], [1, 'attn: writing: Bad file descriptor\n'], args.join(' '));
   }
-  // Files that are opened do not become standard output.
+  // Opened files do not become standard output.
   writeFileSync(join(work, 'she.txt'), 'she\n');
   assert.equal(shell('"$@" >&-', 'embed', bert, 'she.txt', '--out', 'closed.txt').status, 0);
   assert.match(readFileSync(join(work, 'closed.txt'), 'utf8'), /^\[.*\]\n$/);
@@ -126,9 +126,20 @@ test('inspect reads no files outside of the model folder', limit, () => {
 
 const hostile = 'a\u001b[31mb\u001b]0;title\u0007c\u009bd\u202ee\u2066f\u200fg\u007fh';
 const escaped = 'a\\u001b[31mb\\u001b]0;title\\u0007c\\u009bd\\u202ee\\u2066f\\u200fg\\u007fh';
-const controls = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/;
+const controls = /(?![\t\n\r])[\p{Cc}\p{Bidi_Control}]/u;
 
-test('control characters of files, arguments and texts are printed as escapes, in JSON, too', limit, () => {
+test('the escaped characters are the controls and all characters that change the text direction', limit, () => {
+  const config = JSON.parse(readFileSync(join(bert, 'config.json'), 'utf8'));
+  const every = Array.from({ length: 0x110000 }, (_, code) => (code >= 0xd800 && code < 0xe000 ? '' : String.fromCodePoint(code)));
+  const label = every.filter((each) => /[\p{C}\p{Z}\p{Bidi_Control}]/u.test(each) && !/[\t\p{Cn}\p{Co}]/u.test(each)).join('x');
+  const folder = copyOf(bert, 'every', { 'config.json': JSON.stringify({ ...config, id2label: { ...config.id2label, 0: label } }) });
+  const { status, stdout } = run('native', 'inspect', folder);
+  assert.equal(status, 0);
+  const expected = label.replace(/[\p{Cc}\p{Bidi_Control}]/gu, (each) => `\\u${each.codePointAt(0).toString(16).padStart(4, '0')}`);
+  assert.ok(stdout.includes(expected), stdout);
+});
+
+test('control characters of files, arguments and texts are printed as escapes, also in JSON', limit, () => {
   const config = JSON.parse(readFileSync(join(bert, 'config.json'), 'utf8'));
   const id2label = { ...config.id2label, 0: hostile };
   const labels = copyOf(bert, 'labels', { 'config.json': JSON.stringify({ ...config, id2label }) });
@@ -158,7 +169,7 @@ test('control characters of files, arguments and texts are printed as escapes, i
   const entities = runWith('she \u202eParis\u009b\n', 'native', 'tag', at('testdata/models/tiny-bert-ner'), '--output', 'text');
   assert.equal(entities.status, 0);
   assert.doesNotMatch(entities.stdout, controls);
-  // An error is one line, whatever is quoted in it.
+  // An error stays on one line, whatever it quotes.
   const broken = copyOf(bert, 'broken', { 'config.json': JSON.stringify({ ...config, model_type: 'x\nattn: all is well' }) });
   assert.equal(run('native', 'embed', broken).stderr.split('\n').length, 2);
 });
@@ -196,7 +207,7 @@ test('a FIFO or a device instead of a file is refused without being opened', lim
     }
     rmSync(folder, { recursive: true });
   }
-  // A link to a file is one.
+  // A link to a file is accepted.
   const folder = copyOf(cls, 'linked');
   copyFileSync(join(folder, 'config.json'), join(work, 'blob'));
   rmSync(join(folder, 'config.json'));

@@ -1,4 +1,4 @@
-/** What `npx attn` does to files, terminals and folders that it does not trust. Needs web/lib/dist. */
+/** Tests how `npx attn` treats untrusted files, terminals and folders. Needs web/lib/dist. */
 import { strict as assert } from 'node:assert';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -16,14 +16,13 @@ const npx = (...args) => run('npx', ...args);
 const timeout = 60_000;
 const written = { status: 0, stdout: '', stderr: '' };
 
-/** A new folder in `work`. */
 function folder(name) {
   const path = join(work, name);
   mkdirSync(path);
   return path;
 }
 
-/** A copy of tiny-bert with some of its files changed; JSON by a function. */
+/** Copies tiny-bert with changed files; JSON is changed by a function. */
 function model(name, edits) {
   const path = folder(name);
   for (const [file, bytes] of Object.entries(filesOf(bert))) writeFileSync(join(path, file), bytes);
@@ -44,7 +43,7 @@ test('--out refuses the input itself, by whatever name, and leaves it as it was'
     assert.deepEqual(npx('embed', bert, texts, '--out', path), {
       status: 2,
       stdout: '',
-      stderr: `attn: --out is ${path}, which is the input; expected another file\n`,
+      stderr: `attn: --out is ${path}, which is the input, expected another file\n`,
     });
     const piped = spawnSync('sh', ['-c', '"$@" < same/texts.txt', 'sh', node, ...first, 'embed', bert, '--out', path], { cwd: work, timeout });
     assert.equal(piped.status, 2);
@@ -60,7 +59,7 @@ test('--out is replaced once all is written, never through a link, and keeps its
   assert.match(readFileSync(join(here, 'link'), 'utf8'), /^\[\{"label".*\n$/);
   assert.equal(readFileSync(join(here, 'target'), 'utf8'), 'before');
   assert.deepEqual(readdirSync(here).sort(), ['link', 'target']);
-  // The results before a bad line are the result.
+  // Results before a bad line are written.
   assert.equal(runWith('{"text":"good"}\n3', 'npx', 'embed', bert, '--jsonl', '--output', 'npy', '--out', join(here, 'target')).status, 1);
   assert.match(readFileSync(join(here, 'target'), 'latin1'), /'shape': \(1, 32\)/);
   assert.equal(statSync(join(here, 'target')).mode & 0o777, 0o640);
@@ -68,7 +67,7 @@ test('--out is replaced once all is written, never through a link, and keeps its
 });
 
 for (const signal of ['SIGINT', 'SIGTERM'])
-  test(`${signal} while --out is written leaves the file as it was and nothing beside it`, limit, async () => {
+  test(`${signal} while --out is written leaves the file unchanged and no other files`, limit, async () => {
     const here = folder(`ended-${signal}`);
     const out = join(here, 'out.npy');
     writeFileSync(out, 'before');
@@ -76,7 +75,7 @@ for (const signal of ['SIGINT', 'SIGTERM'])
     const ended = once(child, 'exit');
     child.stdin.on('error', () => {});
     child.stdin.write('good\n'.repeat(2000));
-    // The first rows are there, and more lines may come.
+    // The first rows are written, and more input may come.
     const bytes = () => readdirSync(here).reduce((sum, name) => sum + statSync(join(here, name)).size, 0);
     while (child.exitCode === null && bytes() < 10_000) await sleep(20);
     child.kill(signal);
@@ -85,12 +84,12 @@ for (const signal of ['SIGINT', 'SIGTERM'])
     assert.deepEqual(readdirSync(here), ['out.npy']);
   });
 
-test('SIGINT while convert writes leaves OUT as it was', limit, async () => {
+test('SIGINT while convert writes leaves OUT unchanged', limit, async () => {
   for (const exists of [false, true]) {
     const parent = folder(`convert-${exists}`);
     const out = join(parent, 'a', 'out');
     if (exists) mkdirSync(out, { recursive: true });
-    // Writing to a folder: the child stops itself once its first file is there.
+    // For output to a folder, the child stops itself after its first file.
     const preload = join(work, 'stop.mjs');
     writeFileSync(
       preload,
@@ -105,7 +104,7 @@ syncBuiltinESMExports();`,
   }
 });
 
-test('output that cannot be written is an error, of a device too', { ...limit, skip: !existsSync('/dev/full') && 'no /dev/full' }, () => {
+test('output that cannot be written is an error, also for a device', { ...limit, skip: !existsSync('/dev/full') && 'no /dev/full' }, () => {
   for (const [args, why] of [
     [['--help'], /^attn: writing: .*ENOSPC.*\n$/],
     [['inspect', bert], /^attn: writing: .*ENOSPC.*\n$/],
@@ -118,7 +117,7 @@ test('output that cannot be written is an error, of a device too', { ...limit, s
   const device = runWith('good', 'npx', 'embed', bert, '--out', '/dev/full');
   assert.equal(device.status, 1);
   assert.match(device.stderr, /^attn: .*ENOSPC/);
-  // What is no file is written to as it is.
+  // Anything but a regular file is written to directly.
   for (const output of ['jsonl', 'npy']) {
     const piped = (...out) =>
       spawnSync('sh', ['-c', 'echo good | "$@" | cat', 'sh', node, ...first, 'embed', bert, '--output', output, ...out], { timeout }).stdout;
@@ -128,7 +127,7 @@ test('output that cannot be written is an error, of a device too', { ...limit, s
   }
 });
 
-test('inspect and convert read nothing outside of the folder that modules.json stands in', limit, () => {
+test('inspect and convert read nothing outside of the folder that contains modules.json', limit, () => {
   const secret = folder('secret');
   writeFileSync(join(secret, 'config.json'), JSON.stringify({ pooling_mode: 'top-secret', model_type: 'top-secret', architectures: ['top-secret'] }));
   const type = (name) => `sentence_transformers.models.${name}`;
@@ -149,7 +148,9 @@ test('inspect and convert read nothing outside of the folder that modules.json s
   }
 });
 
-/** ESC [ 2 J clears a screen, OSC 0 names a window, U+009B is CSI in one character, U+202E turns the line round. */
+/**
+ * ESC [ 2 J clears a screen, OSC 0 names a window, U+009B is CSI as one character, U+202E reverses the text direction.
+ */
 const hostile = 'a\x1b[2J\x1b]0;owned\x07\x9b31m\u202eb\u2066c\x7f';
 const plain = 'a\\u001b[2J\\u001b]0;owned\\u0007\\u009b31m\\u202eb\\u2066c\\u007f';
 const control = /[\p{Cc}\p{Bidi_C}]/u;
@@ -201,7 +202,7 @@ test('control characters of labels, config values, names and errors are printed 
   assert.equal(refused.status, 1);
 });
 
-test('a terminal gets no escape of a label', { ...limit, skip: spawnSync('script', ['--version']).status !== 0 && 'no script(1)' }, () => {
+test('a terminal gets no escape sequence from a label', { ...limit, skip: spawnSync('script', ['--version']).status !== 0 && 'no script(1)' }, () => {
   const path = join(work, 'escapes');
   const quoted = [node, ...first, 'classify', path, '--output', 'text'].map((word) => `'${word}'`).join(' ');
   const { stdout } = spawnSync('script', ['-qec', `echo good | ${quoted}`, '/dev/null'], { encoding: 'utf8', timeout });
@@ -209,7 +210,7 @@ test('a terminal gets no escape of a label', { ...limit, skip: spawnSync('script
   clean(stdout);
 });
 
-test('inspect does not wait for a pipe in the place of a file', { ...limit, skip: process.platform === 'win32' && 'no FIFOs' }, () => {
+test('inspect does not wait for a pipe in place of a file', { ...limit, skip: process.platform === 'win32' && 'no FIFOs' }, () => {
   for (const file of ['config.json', 'tokenizer.json', 'modules.json', 'model.safetensors']) {
     const path = model(`fifo-${file}`, {});
     spawnSync('sh', ['-c', 'rm -f "$1"; mkfifo "$1"', 'sh', join(path, file)]);
@@ -219,7 +220,7 @@ test('inspect does not wait for a pipe in the place of a file', { ...limit, skip
   }
 });
 
-test('a named pipe as FILE is opened once: its writer is not cut off', { ...limit, skip: process.platform === 'win32' && 'no FIFOs' }, () => {
+test('a named pipe as FILE is opened once, so its writer is not cut off', { ...limit, skip: process.platform === 'win32' && 'no FIFOs' }, () => {
   const script = 'mkfifo named; (for i in $(seq 200); do echo good; sleep 0.01; done) > named & "$@" named; wait $!; echo "writer: $?"';
   const { stdout } = spawnSync('bash', ['-c', script, 'bash', node, ...first, 'classify', bert, '--output', 'text', '--top-k', '1'], {
     encoding: 'utf8',

@@ -1,4 +1,4 @@
-/** The two programs `attn`, of the npm package and of the native build, called with the same arguments. */
+/** Runs the two programs `attn`, of the npm package and the native build, with the same arguments. */
 import { strict as assert } from 'node:assert';
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -6,17 +6,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { at } from '../../wasm-tests/support/paths.mjs';
 
-/** A new folder for this process, where the programs run. */
+/** The working folder of the programs. */
 export const work = mkdtempSync(join(tmpdir(), 'attn-command-'));
 export const removeWork = () => rmSync(work, { recursive: true });
 
 export const bert = at('testdata/models/tiny-bert');
 
 export const programs = { npx: [process.execPath, at('web/lib/dist/cli.js')], native: [at('build/native/bin/attn')] };
-/** Both have this arithmetic. */
+/** The arithmetic that both programs support. */
 const env = { ...process.env, ATTN_VARIANT: 'simd', ATTN_MAX_ARCH: 'emulated' };
 
-/** Runs one of the programs; the input is for its standard input. */
+/** Runs a program with this standard input. */
 export function runWith(input, program, ...args) {
   const [file, ...first] = programs[program];
   const { status, stdout, stderr } = spawnSync(file, [...first, ...args], {
@@ -31,7 +31,7 @@ export function runWith(input, program, ...args) {
   return { status, stdout: args.includes('npy') ? stdout : utf8(stdout), stderr: utf8(stderr) };
 }
 export const run = (program, ...args) => runWith('', program, ...args);
-/** Runs both programs, which have to print the same and exit with the same code; returns that. */
+/** Runs both programs, checks that output and exit code are equal, and returns them. */
 export function bothWith(input, ...args) {
   const [npx, native] = Object.keys(programs).map((program) => runWith(input, program, ...args));
   assert.deepEqual(native, npx, args.join(' '));
@@ -39,7 +39,7 @@ export function bothWith(input, ...args) {
 }
 export const both = (...args) => bothWith('', ...args);
 
-/** The files of a folder and below it, by path. */
+/** Files of a folder and its subfolders, by path. */
 export const filesOf = (folder) =>
   Object.fromEntries(
     readdirSync(folder, { recursive: true, withFileTypes: true })

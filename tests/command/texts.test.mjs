@@ -1,4 +1,7 @@
-/** The commands of attn that read texts, of the npm package and of the native build. Needs web/lib/dist and build/native. */
+/**
+ * Tests the commands of attn that read texts, in the npm package and the native build. Needs web/lib/dist and
+ * build/native.
+ */
 import { strict as assert } from 'node:assert';
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -9,7 +12,7 @@ import { limit } from '../../wasm-tests/support/node_tests.mjs';
 import { at } from '../../wasm-tests/support/paths.mjs';
 import { bert, both, bothWith, filesOf, programs, removeWork, run, runWith, work } from './programs.mjs';
 
-/** A head of one label, as cross-encoders have it: that of tiny-bert without its others. */
+/** Creates a head with one label, as cross-encoders have: the first label of tiny-bert. */
 function crossEncoder() {
   const folder = join(work, 'cross-encoder');
   mkdirSync(folder);
@@ -111,14 +114,14 @@ test('tag: both programs print the entities of the package, with offsets in char
     byText.map((all) => all.map(({ label, text, score }) => single({ label, text, score }))),
     expected.map((all) => all.map(({ label, text, score }) => single({ label, text, score }))),
   );
-  // Places are characters, as Python counts them.
+  // Offsets count characters, as in Python.
   byText.forEach((all, i) => all.forEach(({ text, start, end }) => assert.equal([...texts[i]].slice(start, end).join(''), text)));
   assert.ok(byText[2].some(({ end }) => end > texts[2].indexOf('😀') + 2));
   bothWith(plainLines, 'tag', model('tiny-bert-ner'), '--output', 'text');
 });
 
 test('tag: the time for a long line grows in proportion to its length', limit, () => {
-  // A program that counted each offset from the start of the line would exceed the time limit of bothWith().
+  // Counting each offset from the start of the line would exceed the time limit of bothWith().
   const long = 'Sarah went to Paris 😀. '.repeat(45_000);
   const [all] = linesOf(bothWith(long, 'tag', model('tiny-bert-ner'), '--aggregation', 'first', '--stride', '4').stdout);
   assert.ok(all.length > 10_000 && all.at(-1).end > [...long].length - 25);
@@ -153,7 +156,11 @@ test('rank: both programs print the ranking of the package', limit, async () => 
   const ranking = { query: 'happiness', documents: ['she is good', 'unhappiness', 'the fall'] };
   const ranked = linesOf(bothWith(JSON.stringify(ranking), 'rank', scorer, '--top-k', '2').stdout)[0];
   const ranker = await attn.loadModel(scorer);
-  assert.deepEqual(ranked.map(single), (await ranker.rank(ranking.query, ranking.documents, { topK: 2 })).map(single));
+  const byPackage = await ranker.rank(ranking.query, ranking.documents, { topK: 2 });
+  assert.deepEqual(
+    ranked.map(single),
+    byPackage.map(({ index, score }) => single({ index, score })),
+  );
   const order = bothWith(JSON.stringify(ranking), 'rank', scorer, '--output', 'text').stdout;
   assert.deepEqual(order.trim().split('\t').sort(), ['0', '1', '2']);
 });
@@ -166,9 +173,9 @@ test('an invalid line is reported by its number, after the results of the lines 
     ['{"text":"a \\ude00\\ud83d film"}', 'has half a surrogate pair, expected whole characters'],
     ['{"text":"\\ud800",}', 'is not JSON'],
     [Buffer.from([0x7b, 0xff]), 'is not UTF-8'],
-    ['["good"]', 'is JSON, but no object'],
+    ['["good"]', 'is not a JSON object'],
     ['{"txet":"good"}', 'text is missing'],
-    ['{"text":3}', 'text is no string'],
+    ['{"text":3}', 'text is not a string'],
   ]) {
     const input = Buffer.concat([Buffer.from(good + good), Buffer.from(line), Buffer.from(`\n${good}`)]);
     const { status, stdout, stderr } = bothWith(input, 'classify', bert, '--jsonl');
@@ -179,8 +186,8 @@ test('an invalid line is reported by its number, after the results of the lines 
     assert.equal(vectors.length, 128 + 2 * 4 * 32);
   }
   for (const [line, why] of [
-    ['{"query":"good"}', 'documents is no list of strings'],
-    ['{"query":"good","documents":["a",1]}', 'documents is no list of strings'],
+    ['{"query":"good"}', 'documents is not a list of strings'],
+    ['{"query":"good","documents":["a",1]}', 'documents is not a list of strings'],
     ['{"documents":[]}', 'query is missing'],
   ])
     assert.deepEqual(bothWith(line, 'rank', scorer), { status: 1, stdout: '', stderr: `attn: line 1: ${why}\n` });
@@ -189,9 +196,12 @@ test('an invalid line is reported by its number, after the results of the lines 
     const { status, stdout, stderr } = runWith('[MASK]\nnone', program, 'fill', model('tiny-bert-mlm'));
     assert.deepEqual([status, linesOf(stdout).length], [1, 1]);
     assert.match(stderr, /^attn: line 2: ARGUMENT: fill/);
-    assert.equal(run(program, 'embed', bert, 'no such file').status, 1);
     assert.equal(run(program, 'embed', work).status, 1);
   }
+  assert.deepEqual(both('embed', bert, 'no such file').stderr, 'attn: no such file: No such file or directory\n');
+  assert.deepEqual(both('embed', bert, '.').stderr, 'attn: .: Is a directory\n');
+  assert.deepEqual(both('embed', bert, '--out', 'no/out.txt').stderr, 'attn: no/out.txt: No such file or directory\n');
+  assert.deepEqual(both('embed', bert, '--out', '.').stderr, 'attn: .: Is a directory\n');
   const misfit = (...args) => bothWith('good', ...args);
   assert.deepEqual(misfit('tag', bert), {
     status: 1,
@@ -211,12 +221,12 @@ test('memory does not grow with the number of lines, and a closed pipe ends the 
     assert.deepEqual([stdout.trim(), stderr], ['1', '']);
     const peak = (lines) =>
       Number(/\d+$/.exec(shell(`head -n ${lines} ${long} | /usr/bin/time -f %M "$@" 2>&1 >/dev/null`, 'embed', bert).stdout.trim()));
-    // In Node the collector's habits are more than all of it.
+    // In Node the garbage collector varies by more than that.
     if (program === 'native' && existsSync('/usr/bin/time')) assert.ok(peak(20_000) < peak(2000) + 1500, 'KiB');
   }
 });
 
-test('JSON Lines: both programs skip blank lines, know .ndjson and capitals, and take - for standard input and output', limit, () => {
+test('JSON Lines: both programs skip blank lines, recognise .ndjson and capitals, and accept - for standard input and output', limit, () => {
   const line = '{"text":"a warm film"}\n';
   const right = bothWith('a warm film', 'classify', bert).stdout;
   writeFileSync(join(work, 'blank.jsonl'), `${line}\n  \r\n${line}\n`);
@@ -227,8 +237,8 @@ test('JSON Lines: both programs skip blank lines, know .ndjson and capitals, and
   }
   assert.equal(bothWith('a warm film', 'classify', bert, '-').stdout, right);
   assert.equal(bothWith('a warm film', 'classify', bert, '-', '--out', '-').stdout, right);
-  // Numbers of lines count the blank ones; a blank text is a text.
-  assert.equal(bothWith(`${line}\n\n3\n`, 'classify', bert, '--jsonl').stderr, 'attn: line 4: is JSON, but no object\n');
+  // Line numbers count blank lines; a blank text is a text.
+  assert.equal(bothWith(`${line}\n\n3\n`, 'classify', bert, '--jsonl').stderr, 'attn: line 4: is not a JSON object\n');
   assert.equal(bothWith('\n', 'classify', bert).stdout.split('\n').length, 2);
   assert.equal(
     bothWith('{"text":"a \\ud83d film"}', 'classify', bert, '--jsonl').stderr,

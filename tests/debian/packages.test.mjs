@@ -1,4 +1,4 @@
-/** The Debian packages in build/deb, which tools/deb.mjs has built: their files, and examples that are compiled against them. */
+/** Tests the Debian packages in build/deb, built by tools/deb.mjs: their files, and examples compiled against them. */
 import { strict as assert } from 'node:assert';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -15,7 +15,7 @@ const source = join(out, `attn-${version}`);
 const unpacked = join(out, 'root');
 const read = (program, ...args) => execFileSync(program, args, { encoding: 'utf8' }).trim();
 
-/** Runs a command, whose output is shown only if it fails. */
+/** Runs a command; shows its output only if it fails. */
 function quiet(program, args, { env = {} } = {}) {
   const { status, stdout, stderr, error } = spawnSync(program, args, {
     cwd: out,
@@ -54,7 +54,6 @@ test('each Debian package contains the files that its name promises', limit, (t)
   t.diagnostic([...packages.keys()].join(', '));
 });
 
-/** Configures, builds and runs an example's CTest tests. */
 function example(name, options, tests) {
   const folder = join(out, `example-${name}`);
   quiet('cmake', ['-S', join(source, 'examples', name), '-B', folder, ...options], { env });
@@ -78,7 +77,7 @@ test('a C++ example compiles against the Debian packages and runs', limit, () =>
 test('the packaged command runs', limit, () => assert.equal(quiet(join(installed, 'bin/attn'), ['--version']).trim(), version));
 
 test('lintian finds no error', limit, (t) => {
-  // The maintainers have no address of their own yet, and nobody has asked for the packages.
+  // The maintainers have no mail address, and no request for packaging exists.
   const known = 'bogus-mail-host,bogus-mail-host-in-debian-changelog,initial-upload-closes-no-bugs';
   const said = quiet('lintian', ['--allow-root', '--fail-on', 'error', '--suppress-tags', known, ...packages.values()]);
   if (said.trim()) t.diagnostic(said.trim());

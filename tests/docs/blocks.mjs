@@ -1,8 +1,8 @@
-/** Fenced code blocks of Markdown, as the tests run them. */
+/** Parses fenced code blocks of Markdown. */
 
 /**
- * In the text's order: `language`; `words`, what else stands behind ```; `name`, that in brackets, of a file; `text`; `line`, where it is; and `output`,
- * the text of a ```txt block that follows with nothing between, which is what the block prints.
+ * Blocks in order: `language`; `words`, the rest of the line after ```; `name`, a file name in brackets there; `text`;
+ * `line`; and `output`, the text of a directly following ```txt block, which is the expected output.
  */
 export function blocksOf(markdown) {
   const found = [...markdown.matchAll(/^```(\w+)([^\n]*)\n([^]*?)^```$/gm)].map((match) => ({
@@ -29,7 +29,7 @@ export function blocksOf(markdown) {
 
 const escaped = (text) => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 
-/** Whether a program printed this; … stands for any text, in a line of its own for any lines. */
+/** Compares output with expected text; … matches any text, and alone in a line any lines. */
 export const prints = (printed, expected) =>
   new RegExp(
     `^${expected

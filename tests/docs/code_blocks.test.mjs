@@ -1,6 +1,6 @@
 /**
- * Every code block of the READMEs and the guides is run: what is shown is what runs. A guide has an empty folder of its own, with the packed package in
- * it and models beside it; blocks with the name of a file are written there, and commands find them.
+ * Runs every code block of the READMEs and guides. Each guide has a new folder with the packed package and models;
+ * named blocks are written there as files, for commands to use.
  */
 import { strict as assert } from 'node:assert';
 import { execFile } from 'node:child_process';
@@ -31,7 +31,7 @@ function assertPrints(printed, { output: expected }) {
   if (expected !== undefined) assert.ok(prints(printed, expected), `it printed\n${printed}\ninstead of\n${expected}`);
 }
 
-/** Commands that something else runs: which file, and the words there. */
+/** Commands that other files run: the file, and the words there. */
 const elsewhere = {
   'cmake -S . -B build/release && cmake --build build/release && cmake --install build/release --prefix ~/.local': [
     'tools/release/source.mjs',
@@ -42,7 +42,7 @@ const elsewhere = {
   'pip install .': ['tools/test/steps.mjs', "'python: wheel'"],
 };
 
-/** A line of a shell: run in the guide's folder where it may be, else known to be run somewhere. */
+/** Runs a line of a shell in the guide's folder if allowed; otherwise it must be known to run elsewhere. */
 async function runLine(line, folder) {
   const [, target] = /^make ([a-z-]+)\b/.exec(line) ?? [];
   if (target) return void assert.match(readFileSync(at('Makefile'), 'utf8'), new RegExp(`^${target}\\b.*:`, 'm'), `make ${target}`);
@@ -53,12 +53,12 @@ async function runLine(line, folder) {
     rmSync(join(folder, 'node_modules'), { recursive: true });
     cpSync(at('build/attn.tgz'), join(folder, 'attn.tgz'));
   }
-  // What the registry will have is what was packed.
+  // The packed file replaces the package from the registry.
   const [program, ...args] = line.replace(/ attn$/, ' ./attn.tgz').split(' ');
   return output(program, args, { cwd: folder, env: { ...process.env, npm_config_offline: 'true', npm_config_update_notifier: 'false' } });
 }
 
-/** What a page of a guide shows in Chromium: its text, and what the maps in it read. */
+/** Opens a guide's page in Chromium; returns its text, and readings of its maps. */
 async function openPage(folder) {
   const server = await startServer({ root: folder, policy: null });
   const driver = await launch('chromium');
@@ -84,7 +84,7 @@ async function openPage(folder) {
   }
 }
 
-/** Headers that a guide gives are those of the servers that the suites and the page run under. */
+/** Checks that a guide's headers equal those of the test servers and the page's server. */
 async function assertHeaders(text) {
   const server = await startServer({ isolated: true });
   try {
@@ -99,13 +99,13 @@ async function assertHeaders(text) {
   }
 }
 
-/** The Python that tests run, and whether the wheel was built for it and installed. */
+/** The Python of the tests, and whether the wheel has been built and installed. */
 const interpreter = at('.setup/python-venv/bin/python');
 const hasWheel = existsSync(interpreter) && readdirSync(at('build')).some((name) => /^attn-.*\.whl$/.test(name));
 
 const needsModel = (text) => /models\/(all-MiniLM[\w-]*)/.exec(text)?.[1];
 
-/** The documents: a name, the blocks, and the name of the folder where the programs run. */
+/** The documents: name, blocks, and name of the working folder. */
 function documents() {
   const guides = readdirSync(at('docs/guide')).filter((name) => name.endsWith('.md'));
   const inFolders = ['web/lib/README.md', 'docs/index.md', ...guides.map((name) => `docs/guide/${name}`)];
@@ -115,7 +115,7 @@ function documents() {
   }));
 }
 
-/** Makes the folder of each guide: the packed package, installed by npm once and copied, the models, and the files that the guide names. */
+/** Creates the folder of each guide: the packed package, installed once and copied, the models, and named files. */
 async function prepare(work, all) {
   mkdirSync(join(work, 'models'));
   for (const name of ['sentiment', 'entities', 'masks', 'tiny-bert-qa']) symlinkSync(at('testdata/models', name), join(work, 'models', name));
@@ -134,7 +134,7 @@ async function prepare(work, all) {
   }
 }
 
-// Outside of the repository: programs find there only what a reader has.
+// Outside of the repository, so that programs find only files that readers have.
 const work = mkdtempSync(join(tmpdir(), 'attn-docs-'));
 const scripts = at('build/tests/docs');
 const all = documents();
@@ -151,7 +151,7 @@ test('an output that differs from the documented one is detected', limit, () => 
   assert.throws(() => blocksOf('text\n\n```txt\nan output\n```\n'), /of nothing/);
 });
 
-/** Tests of a block by its language. `folder` is where its programs run, undefined for README.md. */
+/** Creates tests of a block by language. `folder` is the working folder, undefined for README.md. */
 const testsOf = {
   sh: ({ folder, where, block }) =>
     test(`${where}: the commands print the documented output`, limit, async () => {
@@ -163,7 +163,7 @@ const testsOf = {
   js({ folder, where, block, commands }) {
     if (block.name)
       return test(`${where}: a documented command runs ${block.name}`, limit, () => assert.ok(commands.includes(`node ${block.name}\n`)));
-    // Programs for a page run in the tests of the site.
+    // Programs for pages run in the tests of the site.
     if (block.words === 'live' && /\bdocument\b/.test(block.text)) return;
     test(`${where}: the JavaScript program prints the documented output`, limit, async (t) => {
       const model = needsModel(block.text);
@@ -211,7 +211,7 @@ for (const { name, folderName, blocks } of all) {
     .join('');
   for (const block of blocks) {
     const where = `${name}, line ${block.line}`;
-    // Another library's program, in migrate.md: that library is not installed.
+    // Programs with other libraries, in migrate.md, which are not installed.
     if (block.words === 'elsewhere') continue;
     const folder = folderName && join(work, 'guides', folderName);
     const add = testsOf[block.language];
@@ -250,7 +250,7 @@ ${headerExamples.map((_, i) => `  example${i}();\n  std::cout << "\\n@\\n";\n`).
 `;
 const project = join(work, 'cpp');
 
-/** Compiles all C++ programs in one project, linked as the guide's block says. Done once, for the first test that asks. */
+/** Compiles all C++ programs in one project, linked as in the guide, on first use. */
 let building;
 const build = () => (building ??= buildAll());
 async function buildAll() {

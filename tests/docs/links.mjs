@@ -1,8 +1,7 @@
-/** The links between the pages of a built site. */
+/** Checks links between pages of a built site. */
 import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 
-/** The paths of all files in a folder and below it. */
 export const filesOf = (folder) =>
   readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((each) => each.isFile())
@@ -10,7 +9,7 @@ export const filesOf = (folder) =>
 
 const unescaped = (text) => text.replaceAll('&amp;', '&');
 
-/** Returns what is wrong with the addresses in a folder's pages: missing files, missing anchors, and files loaded from other hosts. */
+/** Lists missing files, missing anchors, and files loaded from other hosts. */
 export function faultyLinks(folder, outside) {
   const pages = new Map(
     filesOf(folder).flatMap((name) => (name.endsWith('.html') ? [[join(folder, name), readFileSync(join(folder, name), 'utf8')]] : [])),

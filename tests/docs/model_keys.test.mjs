@@ -1,5 +1,5 @@
-// The tables of docs/guide/model-files.md against the readers in src/attn and web/lib, and against the keys of transformers' and
-// sentence-transformers' classes (testdata/model_keys.json).
+// Compares the tables of docs/guide/model-files.md with the readers in src/attn and web/lib, and with the keys of
+// transformers' and sentence-transformers' classes (testdata/model_keys.json).
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -8,7 +8,7 @@ import { at } from '../../wasm-tests/support/paths.mjs';
 
 const read = (path) => readFileSync(at(path), 'utf8');
 
-/** By heading of the page: key -> what attn does with it. */
+/** Heading of the page -> key -> effect. */
 function tables() {
   const found = new Map();
   let table = new Map();
@@ -23,7 +23,7 @@ function tables() {
   return found;
 }
 
-/** Names that C++'s readers ask a file for. */
+/** Finds the keys that C++ readers request. */
 function keysRead(path) {
   const code = read(path).replace(/^\s*\/\/.*$/gm, '');
   const asked = [...code.matchAll(/\b(?:has|find|is_null|whole|size|positive|number|flag|string|activation|object|only|only_false)\("(\w+)"/g)];
@@ -40,7 +40,7 @@ test('each effect begins with one of the words that the page explains', () => {
 });
 
 test('each key that attn reads is on the page', () => {
-  // Of quantization_config and rope_parameters the table has the section; of sizes the code has names of its own.
+  // The table lists whole sections for quantization_config and rope_parameters; for sizes the code has its own names.
   const sections = ['factor', 'partial_rotary_factor', 'mixed_b', 'rope_type', 'type', 'full_attention', 'sliding_attention', 'AutoModel', 'text'];
   const modules = ['modules.json', 'sentence_transformers'];
   const files = globSync('src/attn/models/*.cpp').filter((path) =>

@@ -1,4 +1,4 @@
-/** The documentation as it is served: its links and policies, and its pages and programs in browsers. */
+/** Tests the served documentation: links, policies, pages and programs in browsers. */
 import { strict as assert } from 'node:assert';
 import { execFileSync } from 'node:child_process';
 import { cpSync, readFileSync, readdirSync, rmSync } from 'node:fs';
@@ -14,11 +14,11 @@ import { blocksOf } from './blocks.mjs';
 import { filesOf, faultyLinks } from './links.mjs';
 import { Browser } from './site_browser.mjs';
 
-/** The page, with the documentation in it; ATTN_PAGE: another folder than build/page. */
+/** The page with the documentation in it; ATTN_PAGE selects another folder than build/page. */
 const root = resolve(process.env.ATTN_PAGE ?? at('build/page'));
 const docs = join(root, 'docs');
 
-/** Every page of the guides, and of the reference one of each kind. */
+/** Every guide, and one reference page of each kind. */
 const pages = [
   'index.html',
   ...readdirSync(at('docs/guide'))
@@ -33,7 +33,7 @@ const pages = [
   ],
 ];
 
-/** { name: members } of what the installed Python package exports. */
+/** { name: members } of the exports of the installed Python package. */
 function pythonMembers() {
   const program = `
 import attn, json
@@ -44,16 +44,16 @@ print(json.dumps({name: members(thing) if isinstance(thing, type) else [] for na
   return JSON.parse(execFileSync(at('.setup/python-venv/bin/python'), ['-c', program], { encoding: 'utf8' }));
 }
 
-/** The programs of a document that readers run in the page. */
+/** Programs of a document that readers run in the page. */
 const livePrograms = (name) => blocksOf(readFileSync(at('docs', name), 'utf8')).filter(({ words }) => words === 'live');
 
 let html;
 let driver;
 let servers = [];
-/** The site as `make demo` serves it, and in a folder of a server that knows nothing about it. */
+/** The site as served by `make demo`, and in a folder of a plain static server. */
 let [asDemo, inFolder] = [];
 before(async () => {
-  // The latest build of the site, whatever the page was built with.
+  // The latest build of the site, independent of the page's build.
   rmSync(docs, { recursive: true, force: true });
   cpSync(at('build/docs'), docs, { recursive: true });
   html = filesOf(docs).filter((name) => name.endsWith('.html'));
@@ -113,7 +113,7 @@ test('the Python reference lists every name that the installed package exports',
   }
 });
 
-/** A test in a browser, skipped if the browser is missing. */
+/** Declares a test that is skipped if the browser is missing. */
 const testIn = (engine, name, run) =>
   test(name, limit, (t) => {
     const parts = missing(engine);
@@ -122,7 +122,7 @@ const testIn = (engine, name, run) =>
   });
 const testInChromium = (name, run) => testIn('chromium', name, run);
 
-/** axe-core finds nothing, nothing is wider than the screen, and the console is empty. */
+/** Checks axe-core, the width, and the console. */
 async function look(path, { dark = false, width = 1280 } = {}) {
   await inFolder.open(path, { dark, width });
   assert.equal(await driver.evaluate(() => document.documentElement.classList.contains('dark')), dark);
@@ -207,7 +207,7 @@ testInChromium('the page and the documentation link to each other', async () => 
   await inFolder.until('the page links to the documentation', () => document.querySelector('footer a[href="./docs/"]') !== null);
   await driver.click('footer a[href="./docs/"]');
   await inFolder.until('the documentation opens', () => document.documentElement?.dataset.ready !== undefined && location.pathname.endsWith('docs/'));
-  // Within the site without a request for another page.
+  // Navigation within the site requests no new page.
   await driver.click('main a[href*="guide/start"]');
   await inFolder.until('a guide opens', () => document.querySelector('h1')?.textContent.startsWith('Attention in five minutes'));
   assert.ok(await driver.evaluate(() => location.href.endsWith('/docs/guide/start.html')));

@@ -1,4 +1,4 @@
-/** The documentation in a browser. */
+/** Opens the documentation in a browser. */
 import { strict as assert } from 'node:assert';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isLeaving, within } from '../../wasm-tests/browser/drivers.mjs';
@@ -15,11 +15,10 @@ export class Browser {
     await this.driver.dark(dark);
     await this.driver.resize(width, 900);
     await within(this.driver.open(this.url + path), 60000, `${path} did not open`);
-    // The scripts have taken the page over when elements of theirs are there.
+    // The page is hydrated once its scripts have added elements.
     await this.until(`${path} is ready`, () => document.documentElement.dataset.ready !== undefined || location.pathname.endsWith('run.html'));
   }
 
-  /** Waits until a function returns true in the page. */
   async until(what, run, ...args) {
     for (let i = 0; i < 1200; ++i) {
       const value = await this.driver.evaluate(run, ...args).catch((error) => {
@@ -32,15 +31,15 @@ export class Browser {
   }
 
   assertQuiet() {
-    // Programs print, and folders of models may lack a file.
+    // Programs may print, and model folders may lack optional files.
     const messages = (this.driver.messages() ?? []).filter((text) => !text.startsWith('log: ') && !absentFile.test(text));
     assert.deepEqual(messages, [], 'messages in the console');
-    // What the page before fetched ahead may come late, from the other server.
+    // Prefetches of the previous page may arrive late, from the other server.
     const elsewhere = (this.driver.requests() ?? []).filter((url) => !/^(blob:)?http:\/\/(localhost|127\.0\.0\.1):\d+\/|^(data|about):/.test(url));
     assert.deepEqual(elsewhere, [], 'requests to other hosts');
   }
 
-  /** Runs the programs of a page one after the other; those with a documented output have to print it. */
+  /** Runs a page's programs one after the other and compares documented output. */
   async runPrograms(path, blocks) {
     const { driver } = this;
     await this.open(path);

@@ -1,4 +1,4 @@
-/** The examples in examples/browser: built by Vite, and the page without a build step opened in every browser. */
+/** Tests examples/browser: built by Vite, and the page without a build step in every browser. */
 import { strict as assert } from 'node:assert';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -10,7 +10,7 @@ import { limit, skipUnlessCi } from '../../wasm-tests/support/node_tests.mjs';
 import { at } from '../../wasm-tests/support/paths.mjs';
 import { buildExample } from '../../wasm-tests/support/run.mjs';
 
-/** Opens examples/browser/sentiment.html as tools/serve.mjs serves it, and types texts. */
+/** Opens examples/browser/sentiment.html, served by tools/serve.mjs, and types texts. */
 async function sentimentPage(engine) {
   const server = await serve({ port: 0, root: at('examples/browser') });
   const driver = await launch(engine);
@@ -46,7 +46,7 @@ async function sentimentPage(engine) {
   }
 }
 
-// The page tests open what this builds.
+// The page tests open this build.
 test('Vite builds examples/browser', limit, () => buildExample('example'));
 
 for (const engine of engines)

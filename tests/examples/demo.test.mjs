@@ -1,4 +1,4 @@
-/** `make demo`: what it prints, and which files its server gives out. */
+/** Tests the output of `make demo`, and the files that its server provides. */
 import { strict as assert } from 'node:assert';
 import { existsSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';

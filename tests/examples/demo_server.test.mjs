@@ -1,4 +1,4 @@
-/** The server of `make demo`, sent requests over raw sockets that no browser would send. */
+/** Sends raw requests, which no browser would send, to the server of `make demo`. */
 import { strict as assert } from 'node:assert';
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -10,14 +10,14 @@ import { serve } from '../../tools/serve.mjs';
 import { limit } from '../../wasm-tests/support/node_tests.mjs';
 import { repository } from '../../wasm-tests/support/paths.mjs';
 
-/** Sends bytes; resolves to { status, headers, body } of the answer, status 0 where the connection is closed without one. */
+/** Sends bytes; resolves to { status, headers, body }, with status 0 if the connection is closed without an answer. */
 function ask(port, bytes) {
   return new Promise((done, fail) => {
     const socket = connect(port, '127.0.0.1');
     const chunks = [];
     const timer = setTimeout(() => (socket.destroy(), fail(new Error(`no answer to ${JSON.stringify(String(bytes).slice(0, 60))}`))), 20000);
     socket.on('data', (chunk) => chunks.push(chunk));
-    // Closed while it still writes: an answer may be there all the same.
+    // The server may have answered before it closed the connection.
     socket.on('error', () => {});
     socket.on('close', () => {
       clearTimeout(timer);
@@ -27,7 +27,7 @@ function ask(port, bytes) {
       done({ status: Number(/^HTTP\/1\.1 (\d+)/.exec(first)?.[1] ?? 0), headers, body: body.join('\r\n\r\n') });
     });
     socket.write(bytes);
-    // To be closed by the server; where it waits for more, there is no more.
+    // Ends the connection if the server waits for more.
     const over = setTimeout(() => socket.end(), 2000);
     socket.on('close', () => clearTimeout(over));
   });
@@ -36,7 +36,7 @@ function ask(port, bytes) {
 const get = (target, { method = 'GET', lines = [], host = 'localhost' } = {}) =>
   `${[`${method} ${target} HTTP/1.1`, `Host: ${host}`, 'Connection: close', ...lines].join('\r\n')}\r\n\r\n`;
 
-/** A page in a folder of its own, with what should not be found beside it. */
+/** Serves a page in a new folder, next to files that must not be accessible. */
 async function withServer(run) {
   const folder = mkdtempSync(join(tmpdir(), 'attn-serve-'));
   const root = join(folder, 'page');
@@ -54,7 +54,7 @@ async function withServer(run) {
   const { port } = new URL(server.url);
   try {
     await run((bytes) => ask(Number(port), bytes), folder);
-    // Whatever was asked, it goes on.
+    // The server must keep running.
     assert.equal((await ask(Number(port), get('/'))).status, 200, 'it serves on');
   } finally {
     await server.close();
@@ -62,7 +62,7 @@ async function withServer(run) {
   }
 }
 
-/** No answer tells where files lie, or what failed inside. */
+/** Answers must not reveal paths or internal errors. */
 function assertSilent({ body, headers }, folder, what) {
   const said = `${body} ${JSON.stringify(headers)}`;
   for (const part of [repository.replace(/\/$/, ''), folder, 'node_modules', '    at ', 'secret', 'Error'])
@@ -176,7 +176,7 @@ test('the server of make demo sends each kind of file with its content security 
     for (const target of ['/text.txt', '/nothing', '/%00', '/models/'])
       assert.equal(await policy(target), "default-src 'none'; frame-ancestors 'none'", target);
     for (const target of ['/', '/worker.js', '/text.txt']) assert.match(await policy(target), /frame-ancestors 'none'/);
-    // One page is made to stand in others.
+    // Only this page may be framed.
     assert.equal(await policy('/embed.html'), pagePolicy({ framed: true }));
     assert.match(await policy('/embed.html'), /frame-ancestors \*$/);
     assert.equal((await send(get('/embed.html'))).headers['cross-origin-resource-policy'], 'cross-origin');

@@ -1,13 +1,13 @@
-/** The examples in examples/node that use a model; those on MiniLM need models/all-MiniLM-L6-v2. */
+/** Examples in examples/node that use a model; those with MiniLM need models/all-MiniLM-L6-v2. */
 import { strict as assert } from 'node:assert';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { at } from '../../wasm-tests/support/paths.mjs';
 import { output } from './run.mjs';
 
-/** The lines of a text that are numbers before words, as [number, words]. */
+/** Parses lines of a number and words into [number, words]. */
 const numbered = (text, pattern) => [...text.matchAll(pattern)].map(([, number, words]) => [Number(number), words]);
 
-/** What each does, by a sentence. The first test of an example runs with relaxed SIMD, too. */
+/** The behaviour of each example. The first test of an example also runs with relaxed SIMD. */
 export const modelExamples = {
   'classify.mjs': {
     async 'classifies two sentences with the bundled sentiment model'(run) {
@@ -151,6 +151,11 @@ export const modelExamples = {
     },
     async 'accepts a query, and fewer reviews than results'(run) {
       assert.equal(numbered(await run(['--first', '2', 'the', 'player shows no picture']), /^ {2}(-?\d\.\d{3}) {2}(.*)$/gm).length, 2);
+    },
+    async 'answers each line of standard input'(run) {
+      const input = 'loud\u2028speaker\n\nnot read';
+      const text = await run(['--model', 'testdata/models/tiny-mpnet-mean', '--first', '2', '-'], { input });
+      assert.deepEqual(text.match(/(?<=^“)[^”]*(?=” \()/gm), ['loud\u2028speaker']);
     },
     async 'reports mistyped options'(run, refused) {
       const { code, text } = await refused(['--fisrt', '5']);

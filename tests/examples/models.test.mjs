@@ -1,4 +1,3 @@
-/** Runs the examples of examples/node that use a model, as a user would call them. */
 import { strict as assert } from 'node:assert';
 import { existsSync } from 'node:fs';
 import { test } from 'node:test';

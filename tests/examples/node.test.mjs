@@ -1,4 +1,4 @@
-/** The examples in examples/node that need no model, run as they are. */
+/** Runs the examples in examples/node that need no model. */
 import { strict as assert } from 'node:assert';
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -7,7 +7,7 @@ import { at } from '../../wasm-tests/support/paths.mjs';
 import { modelExamples } from './models.mjs';
 import { output } from './run.mjs';
 
-/** What an example must print: these numbers, or the text of a file, which CTest compares with the output of the C++ counterpart. */
+/** Expected output: these numbers, or the text of a file, which CTest compares with the C++ counterpart. */
 const prints = {
   'attention.mjs': [/0\.0000 {2}0\.9820 {2}0\.0180/, /1\.9366 {2}6\.6831 {2}1\.5951/],
   'multi_head_attention.mjs': [/output \[ 1, 19, 384 \]/, /PyTorch: \d\.\d+e-[67]/],

@@ -1,4 +1,3 @@
-/** Runs programs as a user would call them. */
 import { strict as assert } from 'node:assert';
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
@@ -7,14 +6,14 @@ import { at, repository } from '../../wasm-tests/support/paths.mjs';
 
 const execute = promisify(execFile);
 
-/** The folder of a sentence model that not every machine has. */
+/** An optional sentence model. */
 export const miniLm = at('models/all-MiniLM-L6-v2');
 
-/** Runs a program that has to succeed; resolves to what it prints. */
+/** Runs a program that must succeed; resolves to its output. */
 export async function output(program, args, { input = '', ...options } = {}) {
   try {
     const running = execute(program, args, { cwd: repository, timeout: limit.timeout / 2, maxBuffer: 1 << 24, ...options });
-    // A program may end before it has read anything.
+    // The program may end before it reads its input.
     running.child.stdin.on('error', () => {}).end(input);
     return (await running).stdout;
   } catch (error) {
@@ -22,7 +21,7 @@ export async function output(program, args, { input = '', ...options } = {}) {
   }
 }
 
-/** Runs a program that has to fail; resolves to its exit code and what it prints. */
+/** Runs a program that must fail; resolves to its exit code and output. */
 export async function refusal(program, args, options = {}) {
   const error = await execute(program, args, { cwd: repository, timeout: limit.timeout / 2, ...options }).then(
     ({ stdout }) => assert.fail(`${args.join(' ')} ended well: ${stdout}`),

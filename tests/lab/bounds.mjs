@@ -1,17 +1,17 @@
 /**
- * Attention in float64, with how far float32 may be from it: every rounding counts with at most u of what it rounds, every sum of K terms with
- * (K + 2) u Σ|terms| (Higham 2002, 3.1), and what goes into a step brings its own error along. So large scores may err by more, as they do.
+ * Attention in float64 with error bounds for float32: every rounding adds at most u times its value, every sum of K
+ * terms (K + 2) u Σ|terms| (Higham 2002, 3.1), and each step propagates the errors of its inputs.
  */
 
 const u = 2 ** -24;
-/** Below the smallest normal number float32 is coarser, or 0. */
+/** Below the smallest normal number float32 is coarser, or flushes to 0. */
 const tiny = 2 ** -126;
 
-/** Numbers with the bounds of their errors. */
+/** Numbers with error bounds. */
 const make = (size) => ({ value: new Float64Array(size), error: new Float64Array(size) });
 const exact = ({ data }) => ({ value: Float64Array.from(data), error: new Float64Array(data.length) });
 
-/** x (rows, K) times w (K, N), of which no error is known. */
+/** Multiplies exact x (rows, K) and w (K, N). */
 function product(x, w, rows, K, N) {
   const y = make(rows * N);
   for (let i = 0; i < rows; i++)
@@ -29,7 +29,6 @@ function product(x, w, rows, K, N) {
   return y;
 }
 
-/** (B,L,H·D) -> (B,H,L,D), or back. */
 function swapHeads(x, B, H, L, D, back) {
   const y = make(x.value.length);
   for (let b = 0; b < B; b++)
@@ -44,7 +43,7 @@ function swapHeads(x, B, H, L, D, back) {
   return y;
 }
 
-/** What a mask adds to the score of (b, h, l, s). */
+/** Returns the number that a mask adds to the score of (b, h, l, s). */
 function added(mask, sizes, at) {
   if (!mask) return 0;
   const dims = mask.dims.length === 3 ? [mask.dims[0], 1, mask.dims[1], mask.dims[2]] : [...Array(4 - mask.dims.length).fill(1), ...mask.dims];
@@ -85,7 +84,8 @@ function attention(q, k, v, [B, H, L, S, D, Dv], { mask, keyPadding, causal, sca
     if (!seen.length) continue;
     const max = Math.max(...seen.map((s) => masked.value[at(s)]));
     const sum = seen.reduce((all, s) => all + Math.exp(masked.value[at(s)] - max), 0);
-    // What a score is off, exp makes a share of its weight: its own, its rounded distance from the largest, exp's; and by the sum those of all the others (1.1: the sum divides).
+    // exp turns a score's absolute error into a relative error of its weight: the score's own error, the rounding of
+    // its distance from the maximum, and exp's error; the sum adds those of all others (1.1 covers the division).
     const off = (s) => masked.error[at(s)] + u * (max - masked.value[at(s)]) + 4 * u;
     const share = (s) => Math.exp(masked.value[at(s)] - max) / sum;
     const ofSum = seen.reduce((all, s) => all + (share(s) && share(s) * off(s)), 0);
@@ -108,7 +108,7 @@ function attention(q, k, v, [B, H, L, S, D, Dv], { mask, keyPadding, causal, sca
   return { scores, masked_scores: masked, probabilities: weights, weights, context };
 }
 
-/** Every result of the lab by its name: what it is in float64, and how far from that float32 may be. */
+/** Computes every result of the lab in float64, with the error bound of float32. */
 export function reference(inputs) {
   if (inputs.mode === 'attention') {
     const { Q, K, V } = inputs;

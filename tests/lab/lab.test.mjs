@@ -1,6 +1,7 @@
 /**
- * The programs that the page's lab shows, run as pasted, for many states of its fields. JavaScript has to print every number of the lab to the bit;
- * C++ (against build/installed) and PyTorch within the error bounds of float32 around float64; C++ without FMA, as simd128 is, to the bit too.
+ * Runs the programs that the page's lab shows, for many states of its fields. JavaScript must print every number of the
+ * lab exactly; C++ (against build/installed) and PyTorch within the error bounds of float32; C++ without FMA also
+ * exactly, because simd128 has no FMA.
  */
 import { strict as assert } from 'node:assert';
 import { execFile } from 'node:child_process';
@@ -34,7 +35,7 @@ const [{ Generator }, { initialLab }, { readLab }, { runLab }, { fileOf, inputsF
 const number = (text) => ({ nan: NaN, '-nan': NaN, inf: Infinity, '-inf': -Infinity })[text] ?? Number(text);
 const numbers = (text, pattern) => (text.match(pattern) ?? []).map(number);
 
-/** What a program printed, by name. */
+/** Parses a program's output, by name. */
 const readers = {
   JavaScript: (text) =>
     Object.fromEntries(
@@ -47,7 +48,10 @@ const readers = {
     ),
 };
 
-/** The results of a state, as printed, against those of the lab, which are `shown`. JavaScript and C++ print floats in full, PyTorch eight decimals. */
+/**
+ * Compares printed results with those of the lab, `shown`. JavaScript and C++ print floats exactly, PyTorch eight
+ * decimals.
+ */
 function compare(title, printed, { shown, expected }, names, sameBits = title === 'JavaScript') {
   for (const name of names) {
     const [ours, theirs, { value, error }] = [shown[name], printed[name], expected[name]];
@@ -64,7 +68,7 @@ function compare(title, printed, { shown, expected }, names, sameBits = title ==
 const attn = await load();
 rmSync(work, { recursive: true, force: true });
 
-/** All states with what the lab shows for them, their programs in folders of their own. */
+/** All states with the lab's results and a folder for their programs. */
 const cases = [];
 for (const [name, changes] of Object.entries(statesOf(new Generator(7)))) {
   const inputs = readLab({ ...initialLab, ...changes, fields: { ...initialLab.fields, ...changes.fields } });
@@ -78,7 +82,7 @@ for (const [name, changes] of Object.entries(statesOf(new Generator(7)))) {
   writeFileSync(join(folder, 'program.mjs'), code.JavaScript);
   writeFileSync(join(folder, 'program.cpp'), code['C++']);
   writeFileSync(join(folder, 'program.py'), code.PyTorch);
-  // The programs do not ask for weighted_values, which may be very many.
+  // The programs do not request weighted_values, which can be very large.
   const names = Object.keys(shown).filter((each) => each !== 'weighted_values');
   cases.push({ name, folder, code, names, shown, expected: reference(inputs), fromFile: file !== undefined });
 }
@@ -86,7 +90,7 @@ const { variant } = attn.info;
 attn.dispose();
 assert.ok(cases.some(({ fromFile }) => fromFile) && cases.some(({ fromFile }) => !fromFile), 'numbers in programs, and in files');
 
-// What Node prints of an array is cut after 100 numbers, unless it is told otherwise.
+// Node truncates printed arrays after 100 numbers by default.
 const whole = `data:text/javascript,import util from 'node:util';Object.assign(util.inspect.defaultOptions,{maxArrayLength:null});`;
 for (const each of cases)
   test(`the JavaScript program prints the numbers of the lab: ${each.name}`, limit, async () => {
@@ -94,10 +98,13 @@ for (const each of cases)
     compare('JavaScript', readers.JavaScript(text), each, each.names);
   });
 
-/** Built as they stand: one with its own numbers, one with those of a file. To save time, the others share an executable, where `main` has other names. */
+/**
+ * Two programs are built as shown: one with its own numbers, one with numbers from a file. The others share an
+ * executable with renamed `main` functions, to save time.
+ */
 const asPasted = ['every option at once', 'multi-head numbers from a file'].map((name) => cases.findIndex((each) => each.name === name));
 const together = [...cases.keys()].filter((i) => !asPasted.includes(i));
-/** Whether the C++ programs can be run without FMA, for comparison with a variant of the package that has none. */
+/** Whether C++ can run without FMA, to compare with a variant of the package without it. */
 const withoutFma = process.arch === 'x64' && variant.startsWith('simd');
 
 function writeProject() {
@@ -127,7 +134,7 @@ ${asPasted.map((i) => `add_executable(program_${i} ${i}/program.cpp)\n`).join(''
   );
 }
 
-/** Runs all C++ programs; resolves to what each printed. */
+/** Runs all C++ programs; resolves to their outputs. */
 async function runCpp(env) {
   const text = await output(join(work, 'build/together'), [], { env });
   const printed = Object.fromEntries([...text.matchAll(/^program (\d+)\n((?:(?!program ).*\n)*)/gm)].map(([, i, lines]) => [i, lines]));
@@ -142,7 +149,6 @@ async function buildAndRunCpp() {
   await output('cmake', ['--build', join(work, 'build'), '--parallel', '2']);
   return { fastest: await runCpp(process.env), plain: withoutFma && (await runCpp({ ...process.env, ATTN_MAX_ARCH: 'sse4_2' })) };
 }
-/** Done once, for the first test that asks. */
 let running;
 const cpp = () => (running ??= buildAndRunCpp());
 
@@ -154,7 +160,7 @@ for (const [i, each] of cases.entries())
     if (withoutFma) compare('C++', readers['C++'](plain[i] ?? ''), each, each.names, true);
   });
 
-/** The first Python of these that can run the probe, if there is one. */
+/** Returns the first Python that can run the probe. */
 async function pythonFor(probe) {
   for (const program of [at('.setup/bench-venv/bin/python'), at('build/goldens-venv/bin/python'), 'python3'])
     if (await execute(program, ['-c', probe]).catch(() => false)) return program;

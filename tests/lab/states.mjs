@@ -1,18 +1,16 @@
-/** What visitors may have in the fields of the lab. Everything is text, as in the fields. */
+/** States of the lab's fields. Everything is text, as in the fields. */
 
 const written = (value) => (Object.is(value, -0) ? '-0' : String(value));
-/** Nested rows, or a list of texts, as one types them. */
+/** Formats nested rows, or a list of texts, as a user types them. */
 const text = (rows) => (Array.isArray(rows) ? `[${rows.map(text).join(', ')}]` : typeof rows === 'string' ? rows : written(rows));
 
-/** By name, changes to the first numbers of the lab. `generator` draws those where any do. */
+/** Returns changes to the lab's initial numbers, by name; `generator` draws random ones. */
 export function statesOf(generator) {
-  /** Numbers of this shape in [-factor, factor). */
   function random(dims, factor = 1) {
     const [count, ...inner] = dims;
     if (inner.length) return Array.from({ length: count }, () => random(inner, factor));
     return Array.from(generator.floats(count, factor));
   }
-  /** 0 and 1 of this shape; the first is 1. */
   function flags(dims) {
     let index = 0;
     const step = ([count, ...inner]) => Array.from({ length: count }, () => (inner.length ? step(inner) : Number((index++ * 7) % 5 < 3)));
@@ -23,13 +21,11 @@ export function statesOf(generator) {
   const attention = (arrays, more = {}) => ({ mode: 'attention', fields: fields(arrays), ...more });
   const multiHead = (arrays, heads, more = {}) => ({ mode: 'multi-head', fields: fields(arrays), heads: String(heads), ...more });
 
-  /** 3 queries, 5 keys. */
   const small = () => ({ Q: random([3, 4]), K: random([5, 4]), V: random([5, 2]) });
   const batch = () => ({ Q: random([2, 3, 4]), K: random([2, 5, 4]), V: random([2, 5, 2]) });
   const heads = () => ({ Q: random([2, 3, 4, 2]), K: random([2, 3, 5, 2]), V: random([2, 3, 5, 1]) });
-  /** E 4, as wide inside. */
+  /** E 4, with the same width inside. */
   const self = (dims = [3, 4]) => ({ X: random(dims), Wq: random([4, 4]), Wk: random([4, 4]), Wv: random([4, 4]) });
-  /** Queries and keys 6 wide, values 8. */
   const wide = (dims = [3, 4]) => ({ X: random(dims), Wq: random([4, 6]), Wk: random([4, 6]), Wv: random([4, 8]) });
 
   const additive = [
@@ -122,7 +118,7 @@ export function statesOf(generator) {
       ],
     }),
     'large scores': attention({ Q: random([6, 8], 40), K: random([7, 8], 40), V: random([7, 3], 100) }),
-    // Scores of some 3000 that differ by about 1: float32 rounds each by 1e-4, and softmax shows it.
+    // Scores around 3000 that differ by about 1: float32 rounds each by 1e-4, which softmax reveals.
     'large scores that are close': attention({
       Q: [
         [30.1, -24.7],

@@ -1,4 +1,4 @@
-/** The npm package in bundles by Rolldown. tests/bundlers covers the other bundlers. */
+/** Tests the npm package bundled by Rolldown; tests/bundlers covers the other bundlers. */
 import { strict as assert } from 'node:assert';
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -86,7 +86,7 @@ for (const open of [load, remote]) {
       input: join(consumer, `${name}.${kind === 'import' ? 'mjs' : 'cjs'}`),
       cwd: consumer,
       platform: 'node',
-      // As esbuild has it in CommonJS.
+      // As in esbuild's CommonJS output.
       transform: { define: { 'import.meta.url': 'undefined' } },
       logLevel: 'silent',
     });

@@ -1,4 +1,4 @@
-/** Projects that install build/attn.tgz as its users do, and the programs that tests run in them. */
+/** Projects that install build/attn.tgz as users do, and programs for them. */
 import { execFile, execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { at } from '../../wasm-tests/support/paths.mjs';
 export const tarball = at('build/attn.tgz');
 export const tsc = at('node_modules/typescript/bin/tsc');
 
-/** The worked example; its first number is known from paper. */
+/** The worked example; its first number is known from the article. */
 export const attention = `
 const [q, k, v] = [[1, 0, 2, 2, 2, 2, 2, 1, 3], [0, 1, 1, 4, 4, 0, 2, 3, 1], [1, 2, 3, 2, 8, 0, 2, 6, 3]].map((rows) => ({ data: new Float32Array(rows), dims: [3, 3] }));
 const { output } = await attn.scaledDotProductAttention(q, k, v, { scale: 1 });
@@ -18,7 +18,7 @@ await attn.dispose();
 `;
 export const expected = '3,3 1.936621';
 
-/** A model from a folder, which comes as the last argument: its labels by falling probability. */
+/** Loads a model from a folder, the last argument, and prints its labels by descending probability. */
 export const reading = `
 const model = await attn.loadModel(process.argv.at(-1));
 const [[best, ...others]] = await model.classify('It was good');
@@ -28,7 +28,6 @@ await attn.dispose();
 export const read = '2,32 2 true';
 export const checkpoint = at('testdata/models/tiny-bert');
 
-/** The .wasm files, without their ending. */
 export const builds = ['', 'train-'].flatMap((kind) => ['simd', 'relaxed', 'simd-threads', 'relaxed-threads'].map((variant) => kind + variant));
 
 export function* filesOf(folder, prefix = '') {
@@ -40,7 +39,7 @@ export function* filesOf(folder, prefix = '') {
 
 export const execute = promisify(execFile);
 
-/** A project for one test file: nothing of this repository is in its reach but the package. */
+/** A project for one test file, which can access nothing of this repository but the package. */
 export function project(name) {
   const work = at('build/tests/packaging', name);
   const consumer = join(work, 'consumer');
@@ -57,10 +56,9 @@ export function project(name) {
       execFileSync('npm', ['install', '--offline', '--no-audit', '--no-fund', '--ignore-scripts', tarball], { cwd: consumer, stdio: 'pipe' });
     },
 
-    /** Writes a program into the project; returns its name. */
     script: (file, text) => (writeFileSync(join(consumer, file), text), file),
 
-    /** Runs Node in the project; resolves to what it prints. The error of a failure contains the output. */
+    /** Runs Node in the project; resolves to its output. The error of a failure contains the output. */
     async node(args, options = {}) {
       try {
         return (await execute(process.execPath, args, { cwd: consumer, maxBuffer: 1 << 24, timeout: limit.timeout / 2, ...options })).stdout;
@@ -69,7 +67,7 @@ export function project(name) {
       }
     },
 
-    /** Checks a file of the project with tsc, as strict code, under both kinds of module resolution. */
+    /** Type-checks a file with tsc --strict, with both kinds of module resolution. */
     async typeCheck(file) {
       const compilerOptions = { strict: true, noEmit: true, target: 'es2022', lib: ['es2022', 'dom'], types: [], skipLibCheck: false };
       for (const [moduleResolution, module] of [

@@ -1,4 +1,3 @@
-/** The entry points attn/element and attn/tokenizer of the npm package. */
 import { strict as assert } from 'node:assert';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -35,9 +34,9 @@ map.weights = { data: Float32Array.of(1, 0, 0, 1), dims: [1, 2, 2] };
 map.weights = [[1, 0], Float32Array.of(0, 1)];
 map.addEventListener('attention-cell', ({ detail: { row, weight } }) => [row.toFixed(), weight.toFixed()]);
 const lines: Figure = linesFigure({ tokens: map.tokens, weights: [1, 0, 0, 1] });
-// @ts-expect-error: a number is no token
+// @ts-expect-error: a number is not a token
 map.tokens = [1];
-// @ts-expect-error: there is no such scale
+// @ts-expect-error: unknown scale
 map.scale = 'column';
 export { define, lines };
 `;
@@ -79,11 +78,11 @@ const tokenizer: Tokenizer = Tokenizer.fromFiles({ 'tokenizer.json': new Uint8Ar
 const encoding: Encoding = tokenizer.encode([['a', 'b']], { truncationSide: 'left', addSpecialTokens: false, maxLength: 9 });
 const text: string = tokenizer.decode(encoding.inputIds, { skipSpecialTokens: true });
 const size: number = tokenizer.vocabularySize;
-// @ts-expect-error: it is made of files
+// @ts-expect-error: the constructor needs files
 new Tokenizer();
-// @ts-expect-error: there is no such side
+// @ts-expect-error: unknown side
 tokenizer.encode('a', { truncationSide: 'middle' });
-// @ts-expect-error: tokenizer.json has to be there
+// @ts-expect-error: tokenizer.json is required
 Tokenizer.fromFiles({});
 export const code = (error: unknown) => (error instanceof AttnError ? error.code : [text, size]);
 `;

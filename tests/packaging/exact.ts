@@ -1,10 +1,10 @@
-// Compiled with tsc --exactOptionalPropertyTypes against the packed package: an option that may be left out may be undefined, as code that hands on
-// options of its own has it.
+// Compiled with tsc --exactOptionalPropertyTypes against the packed package: optional options also accept undefined,
+// for code that passes on its own options.
 import type * as Package from 'attn';
 import type { Attn, LoadOptions, ModelOptions, Tensor, TextModel } from 'attn';
 import type * as Worker from 'attn/worker';
 
-/** Members that may be left out and not be undefined. */
+/** Members that are optional but do not accept undefined. */
 type Exact<T> = { [K in keyof T]-?: object extends Pick<T, K> ? (undefined extends Required<T>[K] ? never : K) : never }[keyof T];
 const none = <T extends never>(): T[] => [];
 
@@ -44,7 +44,6 @@ none<Exact<Second<TextModel['classify']>>>();
 none<Exact<Second<TextModel['loadStateDict']>>>();
 none<Exact<Third<Worker.Attn['scaledDotProductAttention']>>>();
 
-/** Options of the caller's, handed on. */
 export async function wrapped(
   attn: Attn,
   x: Tensor,

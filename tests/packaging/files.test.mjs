@@ -1,4 +1,4 @@
-/** The files of the npm package (build/attn.tgz), as they are after an installation. */
+/** Tests the files of the installed npm package (build/attn.tgz). */
 import { strict as assert } from 'node:assert';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { SourceMap } from 'node:module';
@@ -103,7 +103,7 @@ test('every script has a source map that contains its sources', limit, () => {
       const from = folder === 'src' ? at('web/lib/src', file) : folder === 'dist' ? join(installed, 'dist', file) : at(folder, file);
       assert.equal(map.sourcesContent[i], readFileSync(from, 'utf8'), `${name}: ${source}`);
     }
-    // The places are right: the class's name stands where the map says.
+    // The map is right if it points to the name of the class.
     const place = code.indexOf('AttnError=class');
     if (place < 0) continue;
     const before = code.slice(0, place).split('\n');
@@ -130,7 +130,7 @@ test('are-the-types-wrong finds no problem', limit, async () => {
   const { createPackageFromTarballData, checkPackage } = await import('@arethetypeswrong/core');
   const analysis = await checkPackage(createPackageFromTarballData(readFileSync(tarball)), { excludeEntrypoints: [/\.wasm$/, './package.json'] });
   assert.ok(analysis.types, 'types were found');
-  // What knows no exports finds no file of that name.
+  // Resolution without `exports` finds no file of that name.
   const ignored = (p) => p.resolutionKind === 'node10' && p.kind === 'NoResolution';
   assert.deepEqual(
     analysis.problems.filter((p) => !ignored(p)).map((p) => JSON.stringify(p)),

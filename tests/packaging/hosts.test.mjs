@@ -1,4 +1,6 @@
-/** The npm package in environments that lack something: it works with what there is, or its error names what is missing. */
+/**
+ * Tests the npm package in environments with missing features: it works with the rest, or its error names the feature.
+ */
 import { strict as assert } from 'node:assert';
 import { cpSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,7 +19,7 @@ const files = ['config.json', 'tokenizer.json', 'model.safetensors'].map(
 test('an engine without WebAssembly or without SIMD gets an ENVIRONMENT error', limit, async () => {
   const text = `import { load } from 'attn';\ntry { await load(); console.log('loaded'); } catch (error) { console.log(error.code, error.message); }`;
   assert.match(await node(['--jitless', script('engine.mjs', text)]), /^ENVIRONMENT .*WebAssembly/m);
-  // No flag of Node takes SIMD away: an engine that validates and compiles nothing of it stands in.
+  // No flag of Node disables SIMD, so an engine that refuses SIMD code is simulated.
   const without = `WebAssembly.validate = () => false;\nWebAssembly.compile = () => Promise.reject(new WebAssembly.CompileError('invalid opcode 0xfd'));\n${text.replace("import { load } from 'attn';", "const { load } = await import('attn');")}`;
   assert.match(await node([script('scalar.mjs', without)]), /^ENVIRONMENT .*SIMD/m);
 });

@@ -1,4 +1,4 @@
-/** The npm package in Node: with import and require(), threads, workers and models. */
+/** Tests the npm package in Node: import and require(), threads, workers and models. */
 import { strict as assert } from 'node:assert';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -23,7 +23,7 @@ test('attention runs in Node with two threads, and the process exits', limit, as
   assert.equal((await node(['threads.mjs'])).trim(), expected),
 );
 
-// The helper's functions are taken away once it waits for work: its first task is a trap.
+// The helper's functions are removed once it waits for work, so that its first task traps.
 const trapping = `
 const { Instance } = WebAssembly;
 WebAssembly.Instance = function (module, imports) {

@@ -1,4 +1,4 @@
-/** The Python packages that tools and tests install: exact versions with digests, and nothing that is not listed. */
+/** Tests that tools and tests install Python packages only in listed versions with digests. */
 import { strict as assert } from 'node:assert';
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
@@ -15,7 +15,7 @@ const lists = [
   'testdata/make/goldens/torch-cpu.txt',
   'benchmarks/peers/requirements.txt',
 ];
-/** Each of an environment of its own. */
+/** Each is a separate environment. */
 const others = [
   'packaging/wheels/requirements.txt',
   'packaging/wheels/uv.txt',
@@ -25,7 +25,7 @@ const others = [
   'testdata/make/goldens/answers.txt',
 ];
 
-/** name -> version of a list whose every entry has a digest; a line that is none of both is a fault. */
+/** Parses name -> version; a line that is neither an entry with a digest nor a comment is an error. */
 function entries(path) {
   const found = new Map();
   for (const entry of read(path)

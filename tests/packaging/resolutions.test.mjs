@@ -1,4 +1,4 @@
-/** The declarations of every entry of the npm package, under each way in which TypeScript finds them. */
+/** Type-checks the declarations of every entry of the npm package under each module resolution. */
 import { strict as assert } from 'node:assert';
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -32,7 +32,7 @@ const libraries = {
   'without lib dom': ['lib.es2022.d.ts'],
 };
 
-/** Every program reads the same libraries: each is parsed once for each format that it may be in. */
+/** Caches parsed libraries by module format, because all programs read the same ones. */
 const parsed = new Map();
 function hostOf(options) {
   const host = ts.createCompilerHost(options);
@@ -60,7 +60,8 @@ const diagnose = (files, compilerOptions) =>
 for (const [resolution, options] of Object.entries(resolutions))
   for (const [library, lib] of Object.entries(libraries))
     test(`every entry type-checks from ESM and CommonJS, with moduleResolution ${resolution} and ${library}`, limit, () => {
-      // The element extends HTMLElement, so its declarations bring lib dom, which contradicts lib webworker. Resolution node10 knows no `exports`.
+      // The element extends HTMLElement, so its declarations include lib dom, which conflicts with lib webworker.
+      // Resolution node10 ignores `exports`.
       const known = entries.filter(
         (name) => !(name === 'attn/element' && library !== 'with lib dom') && !(name.endsWith('.wasm') && resolution === 'node10'),
       );
@@ -73,7 +74,7 @@ for (const [resolution, options] of Object.entries(resolutions))
     });
 
 test('attn/worker exports every type of attn', limit, () => {
-  // These are parts of Attn and TextModel, which attn/worker declares with promises.
+  // Parts of Attn and TextModel, which attn/worker declares with promises.
   const parts = ['Gradients', 'ModelGradients', 'TextTasks'];
   writeFileSync(join(consumer, 'names.mts'), "import * as attn from 'attn';\nimport * as worker from 'attn/worker';\nexport { attn, worker };\n");
   const program = programOf(['names.mts'], { ...resolutions.nodenext, lib: libraries['with lib dom'] });
@@ -100,7 +101,7 @@ export const files = async (model: TextModel) => Object.values(await model.expor
   assert.deepEqual(diagnose(['bytes.mts'], { ...resolutions.nodenext, lib: libraries['with lib dom'] }), []);
 });
 
-/** The part of each framework's types that JSX is checked by. Preact's are its own; of the other two this is the shape. */
+/** The types by which each framework checks JSX. Preact's are its own; the others are reduced to their structure. */
 const frameworks = {
   preact: undefined,
   react: {
@@ -126,9 +127,9 @@ for (const [framework, files] of Object.entries(frameworks))
     for (const [name, text] of Object.entries(files ?? {})) writeFileSync(join(folder, name), text);
     const text = `import type { AttentionMap } from 'attn/element';
 export const map = <attention-map tokens={['a', 'b']} weights={[[1, 0], [0, 1]]} scale="row" threshold="0.1" ${framework === 'react' ? 'className' : 'class'}="wide" />;
-// @ts-expect-error there is no such scale
+// @ts-expect-error unknown scale
 export const wrong = <attention-map scale="column" />;
-// @ts-expect-error there is no such attribute
+// @ts-expect-error unknown attribute
 export const unknown = <attention-map depth={1} />;
 export type Map = AttentionMap;
 `;

@@ -1,23 +1,23 @@
 /**
- * Whether the hand-written types and the module name the same things. The module says what its functions and classes take (src/bindings);
- * attn.d.ts says it to users. Compared both ways: names, order of arguments, what may be left out, and the words of each list.
+ * Compares the hand-written types in attn.d.ts with the signatures that the module declares (src/bindings): names,
+ * order of arguments, optional ones, and the words of each list.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import ts from 'typescript';
 
-/** What is TypeScript's alone. */
+/** Only in TypeScript. */
 const ownOfAttn = ['info', 'writeSafetensors', 'loadModel', 'dispose', '[Symbol.dispose]'];
 const ownOfModules = ['dispose', '[Symbol.dispose]'];
 
-/** What C++ never throws: of arrays and objects of JavaScript, of fetching, and a fault of C++ itself. */
+/** Codes that C++ never throws: errors of JavaScript arrays and objects, of fetching, and of C++ itself. */
 const ownErrorCodes = ['DTYPE', 'DISPOSED', 'WRONG_INSTANCE', 'DETACHED', 'NETWORK', 'ABORTED', 'ENVIRONMENT', 'INTERNAL'];
 
-/** Behind loadModel(), which has types of its own: no member of an instance. */
+/** Used by loadModel(), which has its own types; not a member of an instance. */
 const internalClass = 'TextModel';
 
-/** The module of a built package that has all, by its glue. */
+/** Opens the module of a built package that has all functions. */
 export async function openModule(dist) {
   const { default: factory } = await import(pathToFileURL(join(dist, 'attn-train.mjs')).href);
   const module = await WebAssembly.compile(readFileSync(join(dist, 'attn-train-simd.wasm')));
@@ -30,7 +30,7 @@ export async function openModule(dist) {
   });
 }
 
-/** Every difference between the types in this file and the module, in words. */
+/** Describes every difference between the types in this file and the module. */
 export function differences(file, module) {
   const program = ts.createProgram([file], { strict: true, noEmit: true, target: ts.ScriptTarget.ES2022, types: [], skipDefaultLibCheck: true });
   const checker = program.getTypeChecker();

@@ -1,6 +1,6 @@
-/** The TypeScript declarations of the npm package: what they declare, and whether the examples in them run. */
+/** Tests the TypeScript declarations of the npm package, and runs the examples in them. */
 import { strict as assert } from 'node:assert';
-import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { before, test } from 'node:test';
@@ -13,7 +13,7 @@ import { differences, openModule } from './signatures.mjs';
 const { work, consumer, installed, install, node } = project('types');
 before(install);
 
-/** Members that the package has beyond the contract, and those of the contract that they change. */
+/** Members beyond the contract, and members of the contract that they change. */
 const additions = {
   LoadOptions: ['training'],
   RuntimeInfo: ['training'],
@@ -44,8 +44,9 @@ const additions = {
 };
 
 /**
- * A file that compiles if every type of the contract is the package's, to the last optional member; and the names that it compares. Where there
- * are additions all else is the same, and the package's type may be used as the contract's.
+ * Generates a file that compiles only if every type of the contract equals the package's, including optional members;
+ * also returns the compared names. With additions the rest must be equal, and the package's type assignable to the
+ * contract's.
  */
 function comparison(contract) {
   const source = ts.createSourceFile('contract.d.ts', contract, ts.ScriptTarget.ES2022);
@@ -68,12 +69,6 @@ check<Parameters<typeof Contract.load> extends Parameters<typeof Package.load> ?
 check<Same<ReturnType<typeof Package.load>, Promise<Package.Attn>>>();
 `;
   return { names, text };
-}
-
-/** The examples in the comments of a .d.ts. */
-function examplesOf(file) {
-  const blocks = readFileSync(file, 'utf8').matchAll(/^ *\* ```ts\n([\s\S]*?)^ *\* ```$/gm);
-  return [...blocks].map(([, block]) => block.replaceAll(/^ *\* ?/gm, ''));
 }
 
 for (const [resolution, module] of [
@@ -123,23 +118,3 @@ test('traceNames and encoderTraceNames list the names of the WebAssembly module 
 });
 
 test('the test suites type-check against the package', limit, () => node([tsc, '-p', at('wasm-tests')]));
-
-test('every example in the doc comments of the types compiles and runs', limit, async (t) => {
-  const examples = ['attn.d.ts', 'worker.d.ts'].flatMap((name) => examplesOf(join(installed, 'dist', name)));
-  assert.ok(examples.length >= 20, `${examples.length} examples`);
-  const [folder, out] = [join(consumer, 'examples'), join(consumer, 'examples-run')];
-  mkdirSync(folder);
-  examples.forEach((code, i) => writeFileSync(join(folder, `example${i + 1}.mts`), code));
-  const compilerOptions = {
-    strict: true,
-    target: 'es2022',
-    module: 'nodenext',
-    lib: ['es2022', 'dom', 'esnext.disposable'],
-    types: [],
-    outDir: out,
-  };
-  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*.mts'] }));
-  await node([tsc, '-p', folder]);
-  for (const i of examples.keys()) await node([join(out, `example${i + 1}.mjs`)]);
-  t.diagnostic(`${examples.length} examples`);
-});

@@ -1,4 +1,4 @@
-// Compiled with tsc --strict against the packed package: code as users write it type-checks.
+// Compiled with tsc --strict against the packed package: typical user code type-checks.
 import type * as Package from 'attn';
 import { AttnError, load } from 'attn';
 import wasm from 'attn/attn-simd.wasm';
@@ -30,15 +30,15 @@ export async function direct(): Promise<number> {
   } catch (error) {
     if (error instanceof AttnError && error.code === 'SHAPE') console.log(error.detail['expected']);
   }
-  // @ts-expect-error a bare array is no mask
+  // @ts-expect-error a bare array is not a mask
   attn.scaledDotProductAttention(x, x, x, { mask: new Uint8Array(2) });
-  // @ts-expect-error a mask says what it means
+  // @ts-expect-error a mask needs a kind
   attn.scaledDotProductAttention(x, x, x, { mask: { data: new Uint8Array(2), dims: [2] } });
   // @ts-expect-error no such trace
   mha.forward(x, x, x, { trace: ['score'] });
-  // @ts-expect-error numHeads is needed
+  // @ts-expect-error numHeads is required
   new attn.MultiHeadAttention({ embedDim: 4 });
-  // @ts-expect-error results are not known to have weights
+  // @ts-expect-error weights are optional without needWeights
   weights.dims;
   const encoder: Package.Encoder = new attn.TransformerEncoder({
     dModel: 4,
@@ -64,9 +64,9 @@ export async function direct(): Promise<number> {
   console.log(file.length, attn.applyRotary(x, { interleaved: true }), attn.sinusoidalPositions(2, 4), attn.activation(x, 'gelu_tanh'));
   // @ts-expect-error no such activation
   attn.activation(x, 'swish');
-  // @ts-expect-error an encoder's traces are not an attention's
+  // @ts-expect-error traces of an encoder
   mha.forward(x, x, x, { trace: ['norm1'] });
-  // @ts-expect-error numLayers is needed
+  // @ts-expect-error numLayers is required
   new attn.TransformerEncoder({ dModel: 4, nhead: 2 });
   return (weights?.dims.length ?? 0) + (trace?.weighted_values?.data.length ?? 0) + state.size + attn.info.heap.used;
 }
@@ -103,12 +103,12 @@ export async function aModel(files: FileList, signal: AbortSignal): Promise<numb
   const shape: Package.Dims | undefined = model.parameterShapes().get('a');
   model.loadStateDict({ a: model.getParameter('a') }, { strict: false });
   model.loadStateDict(weights);
-  // @ts-expect-error a patch is of a layer
+  // @ts-expect-error a patch needs a layer
   model.forward(inputs, { patch: { merged: output.lastHiddenState } });
   console.log(trace?.merged?.dims, shape?.[0]);
-  // @ts-expect-error there may be no head
+  // @ts-expect-error a model may have no head
   output.logits.dims;
-  // @ts-expect-error embeddings are of texts
+  // @ts-expect-error embed() takes no pairs
   await model.embed([['a', 'b']]);
   // @ts-expect-error no such pooling
   await model.embed('a', { pooling: 'sum' });
@@ -124,9 +124,9 @@ export async function aModelInAWorker(): Promise<number> {
   await using model: Worker.TextModel = await attn.loadModel(new URL('https://example.org/model'), { sha256: {} });
   const words: Worker.Embedding = await model.wordEmbeddings;
   const labels: readonly string[] | undefined = await model.labels;
-  // @ts-expect-error a worker has a fetch of its own
+  // @ts-expect-error attn/worker does not accept fetch
   await attn.loadModel('model', { fetch });
-  // @ts-expect-error everything is a promise
+  // @ts-expect-error all results are promises
   model.tokenize('a').dims;
   const { dims } = await model.embed(['a']);
   const inputs = await model.tokenize('a');
@@ -143,7 +143,7 @@ export async function inWorker(): Promise<number> {
   await mha.loadStateDict(await mha.stateDict());
   const { output } = await mha.forward(x);
   const count: number = await mha.parameterCount;
-  // @ts-expect-error everything is a promise
+  // @ts-expect-error all results are promises
   mha.parameterCount.toFixed();
   await using words: Worker.Embedding = await new attn.Embedding({ numEmbeddings: 3, embeddingDim: 2 });
   const [first] = await words.nearest(0, 1);

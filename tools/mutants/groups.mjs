@@ -1,4 +1,4 @@
-/** Which files are mutated together, and the suites that run for them: those that are about them, so that a mutant costs seconds and not minutes. */
+/** Files that are mutated together, and the relevant suites: running only these takes seconds per mutant. */
 const lib = 'web/lib/src';
 
 /** @type {Readonly<Record<string, { folder: string, files?: readonly string[], suites?: readonly string[] }>>} Without files: all; without suites: the page's tests. */
@@ -38,7 +38,7 @@ export const groups = {
       'model/model_files.ts',
       'args/model_options.ts',
       'args/refuse_text.ts',
-      'load/binary.ts',
+      'load/wasm_build.ts',
     ],
     suites: ['safetensors', 'int8_files', 'bad_files', 'model_folder_files', 'loading', 'load_model', 'text_model', 'arguments'],
   },
@@ -49,12 +49,12 @@ export const groups = {
   },
   text: {
     folder: lib,
-    files: ['model/text_model.ts', 'platform/breathe.ts'],
+    files: ['model/text_model.ts', 'platform/event_loop.ts'],
     suites: ['text_model', 'aborting', 'model_edits', 'model_folder_files', 'hostile'],
   },
   worker: {
     folder: lib,
-    files: ['channel.ts', 'client.ts', 'host.ts', 'parcel.ts', 'remote_model.ts'].map((name) => `worker/${name}`),
+    files: ['worker_protocol.ts', 'worker_client.ts', 'worker_server.ts', 'transfer_list.ts', 'remote_model.ts'].map((name) => `worker/${name}`),
     suites: ['worker', 'text_model', 'aborting', 'model_edits', 'load_model', 'odd_input'],
   },
   loading: {
@@ -72,7 +72,7 @@ export const groups = {
   },
   starting: {
     folder: lib,
-    files: ['platform/start_worker.ts', 'platform/placed.ts', 'load/thread.ts', 'load/web.ts'],
+    files: ['platform/start_worker.ts', 'platform/asset_urls.ts', 'load/thread.ts', 'load/web.ts'],
     suites: ['start_worker', 'loading'],
   },
   tokenizer: { folder: `${lib}/tokenizer`, suites: ['tokenizer'] },

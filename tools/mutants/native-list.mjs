@@ -1,4 +1,5 @@
-// Bugs that could be: in `file` of src/attn the text `find`, which is there once, becomes `put`, and one of Catch2's `tests` turns red.
+// Planted bugs: in `file` of src/attn, `find`, which occurs once, is replaced with `put`, and one of Catch2's `tests`
+// must fail.
 
 /** @type {readonly { file: string, find: string, put: string, tests: string }[]} */
 export const mutants = [
@@ -73,7 +74,7 @@ export const mutants = [
   { file: 'ops/positions.cpp', find: 'static_cast<double>(h - lower) + 0.5', put: 'static_cast<double>(h - lower) + 1.5', tests: '[ops]' },
   { file: 'ops/cosine.cpp', find: 'lengths == 0 ? 0.0F : ', put: '', tests: '[layers],[ops]' },
   { file: 'store/scratch.cpp', find: 'workspace_->taken_.clear();\n    // Who', put: '// Who', tests: '[scratch]' },
-  // What queries and keys stand for, and what is kept for a backward
+  // Inputs of attention, and values stored for backward
   { file: 'ops/attention_inputs.cpp', find: 'checked.spec.query_offset = checked.sizes.past;', put: '{}', tests: '[ops]' },
   { file: 'layers/multi_head_attention.cpp', find: 'spec.query_offset = past;', put: '{}', tests: '[layers]' },
   {

@@ -1,6 +1,6 @@
-// Plants bugs in src/attn, one after another, and sees whether the native tests find them: node tools/mutants/native.mjs [WORD]...
-// Words pick mutants whose file or text has them. Works on a copy in build/mutants, so that the sources are never touched; the first run
-// compiles it, later ones and each mutant only what changed. Exit code 1 where one was not killed: survivors.md judges those.
+// Plants bugs in src/attn one at a time and checks that the native tests fail: node tools/mutants/native.mjs
+// [WORD]... Words select mutants by file or text. Works on a copy in build/mutants, which is compiled once; then only
+// changed files. Exit code 1 if a mutant survives; accepted_mutants.md lists accepted ones.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { availableParallelism, setPriority } from 'node:os';
@@ -12,7 +12,7 @@ const repository = fileURLToPath(new URL('../..', import.meta.url));
 const tree = join(repository, 'build/mutants/tree');
 const build = join(repository, 'build/mutants/build');
 const program = join(build, 'native-tests/attn_tests');
-/** Tests that take longer than this wait for something that the mutant took away. */
+/** A test that takes longer waits for something that the mutant removed. */
 const mostSeconds = 300;
 
 setPriority(10);
@@ -45,7 +45,6 @@ for (const { file, find, put, tests } of picked) {
 console.log(`${results.killed} of ${picked.length} killed`);
 process.exitCode = results.killed === picked.length ? 0 : 1;
 
-/** What git knows, as it is here. Unchanged files keep their times, so that nothing is compiled again. */
 function copySources() {
   const parts = ['CMakeLists.txt', 'cmake', 'src', 'native-tests'];
   const files = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard', ...parts], { cwd: repository }).toString();
@@ -74,7 +73,7 @@ function compile() {
   return status === 0;
 }
 
-/** @param {string} tests Catch2's filter */
+/** @param {string} tests Catch2 filter */
 function run(tests) {
   const { status } = spawnSync(program, [tests, '--abort'], { stdio: 'ignore', timeout: 1000 * mostSeconds, killSignal: 'SIGKILL' });
   return status === 0 ? 'survived' : 'killed';

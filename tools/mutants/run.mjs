@@ -1,5 +1,5 @@
-// Plants bugs in the package and in the page's state, and prints which no test finds: node tools/mutants/run.mjs [FILE]...
-// Files pick, as parts of their paths; those of a group (groups.mjs) run together. Reports with all mutants: build/mutants-GROUP.json.
+// Plants bugs in the package and the page's state, and prints those that no test finds: node tools/mutants/run.mjs
+// [FILE]... FILE is a part of a path. Reports: build/mutants-GROUP.json (groups.mjs).
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { setPriority } from 'node:os';
@@ -29,7 +29,6 @@ for (const [group, { folder, files }] of Object.entries(groups)) {
 }
 console.log(`\n${table([['file', 'mutants', 'killed', 'survived', 'not reached', 'found'], ...rows])}`);
 
-/** Each mutant that no test finds, and a row for each file. Mutants that would need all tests anew are not counted (`ignoreStatic`). */
 function print({ files }) {
   for (const [path, { mutants, source }] of Object.entries(files)) {
     const lines = source.split('\n');

@@ -1,4 +1,3 @@
-// StrykerJS over one group of groups.mjs, which run.mjs names in the environment.
 import { fileURLToPath } from 'node:url';
 import { groups } from './groups.mjs';
 
@@ -18,7 +17,7 @@ export default {
   jsonReporter: { fileName: `build/mutants-${name}.json` },
   timeoutMS: 10000,
   coverageAnalysis: 'perTest',
-  // What is computed once at import would need all tests anew for each.
+  // Mutants of code that runs at import would need all tests again.
   ignoreStatic: true,
   disableTypeChecks: false,
   allowConsoleColors: false,

@@ -1,4 +1,3 @@
-// The suites of the package in Node over its sources, in which Stryker plants its mutants.
 import { fileURLToPath } from 'node:url';
 import base from '../../wasm-tests/vitest.config.mjs';
 
@@ -10,7 +9,7 @@ export default {
     ...base.test,
     include: (process.env.MUTANTS_SUITES ?? '*').split(',').map((name) => `suites/${name}.ts`),
     exclude: ['suites/index.ts'],
-    // What comes by import() too, before any test: else what it computes once would seem the first test's alone.
+    // Also imports lazy modules before any test: otherwise the first test would be credited with code that runs once.
     setupFiles: ['node/setup.ts', at('web/lib/src/model/load_model.ts'), at('web/lib/src/worker/remote_model.ts')],
     testTimeout: 60_000,
     hookTimeout: 60_000,

@@ -1,6 +1,5 @@
 /**
- * Leaves text for people alone: what has a space in it is a message or a part of one. Tests hold the names and numbers that messages carry, which are
- * mutants of their own; its prose is free to change.
+ * Ignores strings with a space, whose wording may change; the names and numbers in messages are separate mutants.
  */
 import { declareValuePlugin, PluginKind } from '@stryker-mutator/api/plugin';
 

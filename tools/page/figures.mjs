@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 /**
- * make page-figures: what the built page (build/page, or the folder that is given) costs in Chromium, as a table. Layout shifts from the start of the page to
- * when all is computed; milliseconds of a move of the pointer over a map of 256 tokens, and of a key in a text of so many, beyond the forward; the memory of
- * that; the time to the first map. Needs models/all-MiniLM-L6-v2-int8 (make page MODELS=1), whose forward of 256 tokens all of the long ones are about.
+ * make page-figures: measures the built page (build/page, or another folder) in Chromium: layout shifts, milliseconds
+ * per pointer move and key with 256 tokens without the forward, memory, time to the first map. Needs
+ * models/all-MiniLM-L6-v2-int8 (make page MODELS=1).
  */
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -21,7 +21,6 @@ const median = (values) => values.toSorted((a, b) => a - b)[values.length >> 1];
 const worst = (values) => Math.max(...values);
 const ms = (value) => `${value.toFixed(1)} ms`;
 
-/** More than 256 tokens of held-out film reviews. */
 const text = JSON.parse(readFileSync(join(repository, 'testdata/sentiment/films.json'), 'utf8'))
   .texts.slice(0, 24)
   .map((each) => each.text)
@@ -44,8 +43,8 @@ async function bootTimes(page) {
 }
 
 /**
- * Moves the pointer over the map, many cells at a time, as often as the screen is drawn. Counted is the processor time of the page's own thread: script, style,
- * layout and drawing, whatever else the machine does.
+ * Moves the pointer over many cells per frame. Measures processor time of the page's main thread, which other
+ * processes do not affect.
  */
 async function hover(page) {
   const before = await page.driver.cpu();
@@ -61,7 +60,6 @@ async function hover(page) {
   return ((await page.driver.cpu()) - before) / moves;
 }
 
-/** Types a letter: until what it makes is on the screen, without the forward itself; and the longest time for which the page did not answer meanwhile. */
 const type = (page) =>
   page.tool(async ({ choose, find, text }, count) => {
     const sleep = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
@@ -130,7 +128,6 @@ try {
     `${ms(median(typed.map(({ beyond }) => beyond)))}, most ${ms(worst(typed.map(({ beyond }) => beyond)))}`,
   ]);
   rows.push(['longest block of the page after a key', ms(median(typed.map(({ block }) => block)))]);
-  // Of all maps: the weights of 6 × 12 heads as float32.
   const shown = 6 * 12 * tokens ** 2 * 4;
   rows.push([
     'memory of the page for it, beside that of the weights shown',

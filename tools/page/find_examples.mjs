@@ -1,12 +1,9 @@
 #!/usr/bin/env node
 /**
- * Finds what the examples of the page open on, and writes it to web/page/src/state/examples.json:
- *
- * - for the sentences below, the head and the cell where one of the pairs of words that they are about has the largest weight;
- * - sentences of testdata/sentiment/films.json, none of which the model was trained on, that it judges rightly as long as a certain head is on.
- *
- * Run by hand when testdata/models/sentiment has changed: node tools/page/find_examples.mjs. The same model gives the same file. Sentences are written by the
- * page, with the numbers of the day; web/page/tests/examples.test.ts holds the file to what the model does.
+ * Writes web/page/src/state/examples.json: for the sentences below the head and cell with the largest weight between
+ * the given words, and sentences of testdata/sentiment/films.json that the model classifies correctly only with a
+ * certain head. Run it after testdata/models/sentiment has changed: node tools/page/find_examples.mjs.
+ * web/page/tests/examples.test.ts checks the file.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { load } from 'attn';
@@ -15,7 +12,7 @@ import { format, resolveConfig } from 'prettier';
 const at = (path) => new URL(`../../${path}`, import.meta.url);
 const read = (path) => readFileSync(at(path));
 
-/** `pairs` gives the cells [row, column] that the sentence is about; `fixed` is what the page opens with. */
+/** `pairs` returns the cells [row, column] of interest; `fixed` is the initial setting of the page. */
 const sentences = [
   { what: 'Praise, then blame', text: 'A film with wonderful actors and a terrible script.', fixed: { layer: 1, head: 3, row: 4, column: 8 } },
   { what: 'Negation', text: 'Not a bad film at all, and never boring.', pairs: between('bad', 'not') },
@@ -30,15 +27,12 @@ const sentences = [
   },
 ];
 
-/** Sentences to break: how many, how long at most, and by how much the answer has to be beyond even on either side. */
 const [count, longest, margin] = [3, 80, 0.005];
 
-/** Every cell from one word to another, or to another place of the same word. */
 function between(query, key) {
   return (tokens) => tokens.flatMap((a, i) => tokens.flatMap((b, j) => (a === query && b === key && i !== j ? [[i, j]] : [])));
 }
 
-/** Every cell from a part of a word to another part of it. */
 function inOneWord(tokens) {
   const word = [];
   tokens.forEach((token, i) => (word[i] = token.startsWith('##') ? word[i - 1] : i));
@@ -56,7 +50,6 @@ const { num_hidden_layers: layers, num_attention_heads: heads } = JSON.parse(rea
 
 const tokenize = (text, pair) => model.tokenize(pair === undefined ? text : [[text, pair]]);
 
-/** The head and the cell with the largest weight of all these cells. */
 function strongest(encoding, cells, inLayers = Array.from({ length: layers }, (_, i) => i), inHeads = Array.from({ length: heads }, (_, i) => i)) {
   const { attentions } = model.forward(encoding, { outputAttentions: true });
   const length = encoding.tokens[0].length;
@@ -71,13 +64,12 @@ function strongest(encoding, cells, inLayers = Array.from({ length: layers }, (_
   return { layer, head, row, column };
 }
 
-/** Probabilities in the order of the labels, with one head off. */
 function answer(encoding, off) {
   const data = Float32Array.from({ length: layers * heads }, (_, head) => Number(head !== off));
   return attn.softmax(model.forward(encoding, { headMask: { data, dims: [layers, heads] } }).logits).data;
 }
 
-/** Between words of letters; in the last layer only the row of [CLS] counts, of which the classifier makes its answer. */
+/** Cells between words; in the last layer only the row of [CLS], which alone affects the classifier. */
 function cellsOf({ tokens: [tokens] }, layer) {
   const isWord = (token) => /^\p{L}/u.test(token);
   const rows = layer === layers - 1 ? [0] : tokens.flatMap((token, i) => (isWord(token) ? [i] : []));

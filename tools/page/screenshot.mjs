@@ -1,6 +1,6 @@
 /**
- * node tools/page/screenshot.mjs [FOLDER]: writes docs/public/page.webp, the picture in the README, of the built page in FOLDER (default build/page).
- * The picture is taken in Chromium, in light colours, once the first map is drawn.
+ * node tools/page/screenshot.mjs [FOLDER]: writes docs/public/page.webp, the picture in the README, from the built
+ * page in FOLDER (default build/page).
  */
 import { statSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';

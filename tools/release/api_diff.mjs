@@ -1,4 +1,7 @@
-/** What has gone, changed and come between two surfaces (surface.mjs), as "attn/worker: TextModel.embed" and declarations. */
+/**
+ * Names that were removed, changed and added between two surfaces (surface.mjs), as "attn/worker: TextModel.embed"
+ * and declarations.
+ */
 export function differences(before, after) {
   const found = { removed: [], changed: [], added: [] };
   for (const [language, names] of Object.entries(before))
@@ -13,7 +16,6 @@ export function differences(before, after) {
   return found;
 }
 
-/** Those as lines for a reader. */
 export function describe({ removed, changed, added }) {
   return [
     ...removed.map(({ name, before }) => `gone     ${name}   was  ${before.join(' | ')}`),

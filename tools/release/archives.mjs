@@ -1,4 +1,3 @@
-/** Archives that are the same bytes whenever they are made of the same files, and what the folder of a release says of them. */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
@@ -6,13 +5,12 @@ import { join, relative, sep } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { zipSync } from 'fflate';
 
-/** All that is committed, as attn-VERSION/ in a .tar.gz; times are the commit's, and gzip's own header has none. */
+/** The committed files as attn-VERSION/ in a .tar.gz; times are the commit's, and gzip's header has none. */
 export function sourceArchive(root, file, version, commit = 'HEAD') {
   const args = ['-c', 'tar.umask=0022', 'archive', '--format=tar', `--prefix=attn-${version}/`, commit];
   writeFileSync(file, gzipSync(execFileSync('git', args, { cwd: root, maxBuffer: 1 << 30 }), { level: 9 }));
 }
 
-/** The files of a folder under `name`/ in a .zip, sorted and all of one time. */
 export function zipFolder(folder, file, name) {
   const paths = readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
@@ -24,7 +22,6 @@ export function zipFolder(folder, file, name) {
 
 export const sha256 = (file) => createHash('sha256').update(readFileSync(file)).digest('hex');
 
-/** SHA256SUMS of the folder's files, as sha256sum -c reads it. */
 export function writeSums(folder) {
   const names = readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isFile() && entry.name !== 'SHA256SUMS');
   const lines = names.map(({ name }) => `${sha256(join(folder, name))}  ${name}\n`).sort((a, b) => (a.slice(66) < b.slice(66) ? -1 : 1));

@@ -1,8 +1,7 @@
-/** CHANGELOG.md: a section a version, the newest first, `## 1.2.3 (2026-01-31)`; the one to come is `(unreleased)`. */
+/** CHANGELOG.md: a section per version, newest first, `## 1.2.3 (2026-01-31)`; the next one is `(unreleased)`. */
 
 const heading = /^## (\S+) \((.*)\)$/gm;
 
-/** [{ version, date, text }] in the order of the file; the date of the one to come is 'unreleased'. */
 export function sections(changelog) {
   const headings = [...changelog.matchAll(heading)];
   return headings.map(({ 0: line, 1: version, 2: date, index }, i) => ({
@@ -12,7 +11,6 @@ export function sections(changelog) {
   }));
 }
 
-/** What keeps `version` from being released, as lines for a reader. */
 export function changelogFindings(changelog, version) {
   const all = sections(changelog);
   const section = all.find((each) => each.version === version);
@@ -28,7 +26,6 @@ export function changelogFindings(changelog, version) {
   return found;
 }
 
-/** The changelog with its unreleased section as that of `version`, released on `date`. */
 export function dated(changelog, version, date) {
   const [first] = sections(changelog);
   if (first?.date !== 'unreleased')

@@ -2,7 +2,6 @@ import { strict as assert } from 'node:assert';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Changes a file below `folder` by a pattern that must be there. */
 export function edit(folder, file, pattern, replacement) {
   const path = join(folder, file);
   const before = readFileSync(path, 'utf8');

@@ -1,4 +1,3 @@
-/** Public interfaces: which changes break programs, each planted in a copy. */
 import { strict as assert } from 'node:assert';
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -15,7 +14,10 @@ import { headerSurface, pythonSurface, typescriptSurface, typings } from './surf
 const work = mkdtempSync(join(tmpdir(), 'attn-release-tests-'));
 after(() => rmSync(work, { recursive: true, force: true }));
 
-/** Compares a folder's interface with that of changes [file, pattern, replacement] planted in it: the names that break programs, and the new ones. */
+/**
+ * Compares a folder's interface with that after changes [file, pattern, replacement]; returns the breaking names and
+ * the new ones.
+ */
 function planting(folder, surfaceOf) {
   const before = surfaceOf();
   const names = (list) => list.map(({ name }) => name).sort();
@@ -28,7 +30,6 @@ function planting(folder, surfaceOf) {
     assert.deepEqual(names(found.added), added.sort());
   };
 }
-/** All of a class: its own name and those of its members. */
 const classNames = (surface, entry, name) =>
   Object.keys(surface[entry])
     .filter((each) => each === name || each.startsWith(`${name}.`) || each.startsWith(`${name}::`))
@@ -54,7 +55,7 @@ test("incompatible changes of the npm package's types are reported, compatible c
       [file, '  needWeights?: boolean', '  needsWeights?: boolean'],
       [file, '  averageWeights?: boolean', '  averageWeights?: number'],
       [file, '  isCausal?: boolean', '  /** Other words. */\n  isCausal?:\n boolean'],
-      // Who has written options without it gets an error.
+      // Breaks programs that construct the options without it.
       [file, /(interface LoadOptions \{)/, '$1\n  more: boolean;'],
       [file, /(interface RuntimeInfo \{)/, '$1\n  more: boolean;'],
     ],
@@ -87,7 +88,7 @@ test('incompatible changes of the C and C++ headers are reported, compatible cha
       [c, /^ATTN_API unsigned attn_num_threads\(void\);\n/m, ''],
       [c, 'ATTN_API void attn_tensors_free', 'ATTN_API int attn_tensors_free'],
       [c, 'attn_arch(const char** name,', 'attn_arch(const char** text,'],
-      // Programs that were compiled before pass too small a struct.
+      // Compiled programs would pass a smaller struct.
       [c, '  int64_t batch_size;      /**<', '  bool more;\n  int64_t batch_size;      /**<'],
       [c, 'ATTN_ERROR_SHAPE = 2', 'ATTN_ERROR_SHAPE = 20'],
       [c, 'ATTN_ERROR_INTERNAL = 11', 'ATTN_ERROR_INTERNAL = 11, ATTN_ERROR_NEW = 12'],

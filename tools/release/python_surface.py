@@ -45,7 +45,7 @@ def names(node):
 def main(wheel):
     modules = {}
     with zipfile.ZipFile(wheel) as files:
-        # A stub says more than what it stands beside.
+        # A stub is more precise than the module next to it.
         for path in sorted(files.namelist()):
             if path.startswith("attn/") and path.endswith((".py", ".pyi")):
                 modules[path.rsplit(".", 1)[0].replace("/", ".")] = ast.parse(files.read(path))

@@ -1,4 +1,4 @@
-/** What keeps the tree from being released as `version`, but for what builds find. */
+/** Findings that prevent the release of the tree as `version`, except those of builds. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,7 +9,6 @@ import { disagreements, mayBreak, versionOf } from './versions.mjs';
 
 const git = (root, ...args) => execFileSync('git', args, { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
 
-/** The commit of a tag; undefined: there is none. */
 export function commitOf(root, tag) {
   try {
     return git(root, 'rev-parse', '--verify', `refs/tags/${tag}^{commit}`);
@@ -40,7 +39,7 @@ export function versionFindings(root, version, last) {
   return [...found, ...changelogFindings(readFileSync(join(root, 'CHANGELOG.md'), 'utf8'), version)];
 }
 
-/** What programs would miss that the version does not announce. `api` may have fewer languages than the last release's: those were not looked at. */
+/** Breaking changes that the version number does not announce. Languages missing in `api` were not compared. */
 export function apiFindings(api, version, last) {
   const looked = Object.fromEntries(Object.entries(last.api).filter(([language]) => language in api));
   const { removed, changed } = differences(looked, api);

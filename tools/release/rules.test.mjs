@@ -1,4 +1,3 @@
-/** The rules of a release, each with a violation planted in a copy. */
 import { strict as assert } from 'node:assert';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
@@ -28,7 +27,6 @@ const git = (cwd, ...args) =>
   });
 
 const versioned = ['CMakeLists.txt', 'CHANGELOG.md', 'web/lib/package.json', 'packaging', 'pyproject.toml', 'CITATION.cff'];
-/** The files that versions are in, without anything else. */
 function tree(name) {
   const folder = join(work, name);
   for (const file of versioned) {
@@ -67,7 +65,7 @@ test('make version writes the version to all files and dates the changelog', lim
   writeFileSync(join(folder, 'CHANGELOG.md'), dated(changelog, next, '2026-02-01'));
   assert.deepEqual(versionFindings(folder, next), []);
   assert.match(versionFindings(folder, next, { version: next })[0], /does not follow/);
-  for (const bad of ['1.2', 'v1.2.3', '1.2.3-rc.1', '']) assert.throws(() => setVersion(folder, bad), /is no version/);
+  for (const bad of ['1.2', 'v1.2.3', '1.2.3-rc.1', '']) assert.throws(() => setVersion(folder, bad), /version is .*, expected the form 1\.2\.3/);
 });
 
 test('the changelog needs a dated section with text for the version and no unreleased section', limit, () => {
@@ -226,7 +224,7 @@ test('a dry run reports all findings and changes nothing', limit, () => {
   assert.match(early.text, /^not to be released, findings: \d+$/m);
   assert.equal(release('9.9.9', '--prepare').status, 0);
   assert.match(release('9.9.9', '--prepare').text, /^CHANGELOG\.md does not begin with an unreleased section/);
-  // Packages for Debian have the version of the interface in their names.
+  // Debian packages have the interface version in their names.
   rmSync(join(clone, 'packaging/debian'), { recursive: true, force: true });
   commit();
   const { status, text } = dry();

@@ -1,9 +1,8 @@
-/** How large what people fetch has become, beside the last release. */
 import { readFileSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { brotliCompressSync, constants } from 'node:zlib';
 
-/** Bytes by name: the files of a release without their version, and of the package's binaries what a server sends. */
+/** Bytes by name: the files of a release without their version, and the package's binaries as served (Brotli). */
 export function sizesOf(folder, version, dist) {
   const sizes = {};
   for (const entry of readdirSync(folder, { withFileTypes: true }))
@@ -18,7 +17,6 @@ export function sizesOf(folder, version, dist) {
   return sizes;
 }
 
-/** A line a name. */
 export function compareSizes(before, after) {
   const kB = (bytes) => `${(bytes / 1000).toFixed(1)} kB`;
   const growth = (from, to) => `${to >= from ? '+' : ''}${((100 * (to - from)) / from).toFixed(1)} %`;

@@ -1,6 +1,6 @@
 /**
- * The source archive as someone has it who has nothing else: unpacked, built without git, installed, and an example on that.
- *   node tools/release/source.mjs   does so with what is committed
+ * Tests the source archive alone: unpacks it, builds it without git, installs it, and builds an example with it.
+ *   node tools/release/source.mjs   tests the current commit
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -10,7 +10,6 @@ import { fileURLToPath } from 'node:url';
 import { sourceArchive } from './archives.mjs';
 import { versionOf } from './versions.mjs';
 
-/** The command that failed; undefined: none did. */
 export function trySource(archive, version) {
   const work = mkdtempSync(join(tmpdir(), 'attn-source-'));
   const at = (...parts) => join(work, ...parts);
@@ -18,7 +17,6 @@ export function trySource(archive, version) {
     execFileSync('tar', ['xzf', archive, '-C', work]);
     const source = at(`attn-${version}`);
     return [
-      // With the flags of the tests' builds: ccache has them.
       ['cmake', '-S', source, '-B', at('build'), '-DATTN_WERROR=ON'],
       ['cmake', '--build', at('build'), '--parallel'],
       ['cmake', '--install', at('build'), '--prefix', at('installed')],

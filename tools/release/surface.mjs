@@ -1,6 +1,6 @@
 /**
- * What a release promises, by language: { 'attn/worker': { 'TextModel.embed': [declaration, …] } }. A declaration is what users' programs depend on,
- * without comments, and in C and C++ without the names of arguments; a name that is overloaded has several.
+ * The public interface by language: { 'attn/worker': { 'TextModel.embed': [declaration, …] } }, without comments and,
+ * in C and C++, without argument names; one declaration per overload.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -23,7 +23,10 @@ const sorted = (surface) =>
       .map((name) => [name, surface[name].sort()]),
   );
 
-/** Of .d.ts files, { name of the entry: path }. What an entry passes on from one before it is listed there only. */
+/**
+ * Interface of .d.ts files, { entry: path }. Names that an entry re-exports from an earlier one are listed only
+ * there.
+ */
 export function typescriptSurface(entries) {
   const program = ts.createProgram(Object.values(entries), {
     target: ts.ScriptTarget.ES2022,
@@ -56,7 +59,7 @@ export function typescriptSurface(entries) {
           }
           const generic = node.typeParameters ? `<${node.typeParameters.map(print).join(', ')}>` : '';
           const bases = (node.heritageClauses ?? []).map(print).join(' ');
-          // Users fill options themselves: one more that has to be there breaks their programs, while one more member of a result does not.
+          // Callers construct options, so a new required member breaks programs; a new member of a result does not.
           const required = node.members
             .filter((member) => name.endsWith('Options') && member.name && !member.questionToken)
             .map((member) => print(member.name));
@@ -80,7 +83,6 @@ export function typescriptSurface(entries) {
   );
 }
 
-/** attn/attn.hpp with all that it includes of attn, as paths below src. */
 function publicHeaders(source) {
   const headers = new Set();
   const visit = (header) => {
@@ -95,7 +97,6 @@ function publicHeaders(source) {
 const children = (node, name) => Array.from(node.childNodes).filter(({ nodeName }) => nodeName === name);
 const textOf = (node, name) => children(node, name)[0]?.textContent ?? '';
 
-/** Doxygen's XML of headers, an element each namespace, class and file. */
 function compounds(source, headers) {
   const folder = mkdtempSync(join(tmpdir(), 'attn-surface-'));
   try {
@@ -145,7 +146,6 @@ function declarationOf(member) {
   const values = children(member, 'param').map(
     (each) => `${textOf(each, 'type')}${textOf(each, 'array')}${textOf(each, 'defval') && ` = ${textOf(each, 'defval')}`}`,
   );
-  // const, noexcept, = delete.
   const end = /\)([^)]*)$/.exec(textOf(member, 'argsstring'))?.[1] ?? '';
   return `${start}(${values.join(', ')})${end}`;
 }
@@ -163,7 +163,7 @@ function addMembers(surface, compound, nameOf) {
   }
 }
 
-/** Of the headers: C++ is namespace attn as attn/attn.hpp gives it, C is attn/c.h. */
+/** C++: namespace attn as included by attn/attn.hpp; C: attn/c.h. */
 export function headerSurface(root) {
   const source = join(root, 'src');
   const [cpp, c] = [{}, {}];
@@ -172,7 +172,7 @@ export function headerSurface(root) {
     const kind = compound.getAttribute('kind');
     if (kind === 'file') addMembers(c, compound, (member) => textOf(member, 'name'));
     else if (/^attn_\w+$/.test(name)) {
-      // Programs are compiled with the size of a struct and the places in it: one more member is another struct.
+      // Compiled programs depend on the size and offsets of a struct, so a new member changes it.
       const variables = children(compound, 'sectiondef').flatMap((section) => children(section, 'memberdef'));
       add(
         c,
@@ -188,13 +188,11 @@ export function headerSurface(root) {
   return { 'attn/c.h': sorted(c), 'attn/attn.hpp': sorted(cpp) };
 }
 
-/** Of a wheel, by its stubs. */
 export function pythonSurface(wheel) {
   const script = join(dirname(fileURLToPath(import.meta.url)), 'python_surface.py');
   return { python: sorted(JSON.parse(execFileSync('python3', [script, wheel], { encoding: 'utf8', maxBuffer: 1 << 28 }))) };
 }
 
-/** The entries of the npm package that have types of their own. */
 export const typings = (root) =>
   Object.fromEntries(
     ['attn', 'worker', 'element', 'tokenizer'].map((name) => [name === 'attn' ? 'attn' : `attn/${name}`, join(root, 'web/lib/src', `${name}.d.ts`)]),

@@ -1,6 +1,6 @@
 /**
- * The version of everything stands in CMakeLists.txt. CMake hands it to the libraries, the command and the WebAssembly, scikit-build-core to the
- * wheel, tools/deb.mjs to the Debian packages; files whose format wants it written down are checked against it, and `make version` writes them.
+ * CMakeLists.txt contains the version. CMake, scikit-build-core and tools/deb.mjs read it; other files repeat it, are
+ * checked here and written by `make version`.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,13 +15,12 @@ const copies = [
 
 function written(root, { file, pattern }) {
   const match = pattern.exec(readFileSync(join(root, file), 'utf8'));
-  if (!match) throw new Error(`${file} has no version where it is looked for: ${pattern}`);
+  if (!match) throw new Error(`${file} contains no version that matches ${pattern}`);
   return match[2];
 }
 
 export const versionOf = (root) => written(root, source);
 
-/** What disagrees with CMakeLists.txt, as lines for a reader; [] when nothing does. */
 export function disagreements(root) {
   const version = versionOf(root);
   const there = (file) => existsSync(join(root, file));
@@ -30,7 +29,8 @@ export function disagreements(root) {
     .map((copy) => [copy.file, written(root, copy)])
     .filter(([, other]) => other !== version)
     .map(([file, other]) => `${file} says ${other}, CMakeLists.txt ${version}`);
-  // The shared library's name has the minor version in it, and so have its Debian package and the files that describe that.
+  // The file name of the shared library contains the minor version, and so do its Debian package and the files that
+  // describe it.
   const abi = version.split('.', 2).join('.');
   const debian = `libattn-c${abi}`;
   if (there('packaging/debian/control')) {
@@ -45,9 +45,8 @@ export function disagreements(root) {
   return found;
 }
 
-/** Writes `version` wherever one stands; returns the files. */
 export function setVersion(root, version) {
-  if (semver.valid(version) !== version || semver.prerelease(version)) throw new Error(`${version} is no version of the form 1.2.3`);
+  if (semver.valid(version) !== version || semver.prerelease(version)) throw new Error(`version is ${version}, expected the form 1.2.3`);
   const places = [source, ...copies.filter(({ file }) => existsSync(join(root, file)))];
   for (const { file, pattern } of places) {
     const path = join(root, file);
@@ -56,7 +55,9 @@ export function setVersion(root, version) {
   return places.map(({ file }) => file);
 }
 
-/** Whether names may go or change from one version to the other: a major version, or before 1.0.0 a minor one. */
+/**
+ * Whether names may be removed or changed between these versions: in a major version, or before 1.0.0 in a minor one.
+ */
 export function mayBreak(from, to) {
   const step = semver.diff(from, to);
   return step === 'major' || (step === 'minor' && semver.major(to) === 0);

@@ -1,6 +1,6 @@
 /**
- * Which groups of steps a change can affect, beyond those of `make test`: the first row whose expression matches a path says it. A path that no row
- * knows affects every group.
+ * Maps changed paths to the groups of steps that they can affect, beyond those of `make test`: the first matching row
+ * decides. An unknown path affects every group.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
@@ -39,10 +39,9 @@ export const table = [
   [/^tools\/(page|mutants|demo|serve|coverage)/, []],
   [/^(docs|examples|python|benchmarks)\//, []],
   [/^[^/]+\.(md|cff)$|^LICENSE$|^\.github\/|^\.ci\/base$/, []],
-  [/^(\.clang-format|\.clang-tidy|\.gitattributes|\.gitignore|\.prettierignore|\.prettierrc\.json|eslint\.config\.mjs)$/, []],
+  [/^(\.clang-format|\.clang-tidy|\.gitattributes|\.gitignore|\.prettierignore|\.prettierrc\.json|\.markdownlint-cli2\.jsonc|eslint\.config\.mjs)$/, []],
 ];
 
-/** The groups that a change of these paths can affect, of all that there are. */
 export function affectedBy(paths, all) {
   const groups = new Set();
   for (const path of paths) {
@@ -55,8 +54,8 @@ export function affectedBy(paths, all) {
 const git = (...args) => execFileSync('git', args, { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
 
 /**
- * What has changed since the last commit of which everything is known to pass: BASE in the environment, else the commit in .ci/base. Undefined where
- * neither is an ancestor here, so that everything runs.
+ * Paths changed since the last commit known to pass: BASE in the environment, else the commit in .ci/base. Undefined if
+ * neither is an ancestor, so that everything runs.
  */
 export function changedPaths() {
   const file = join(root, '.ci/base');

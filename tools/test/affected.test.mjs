@@ -1,4 +1,6 @@
-/** Plants a change for each row of the table in a copy of the repository, and looks which steps `--affected` then adds to the usual ones. */
+/**
+ * Changes a file for each row of the table in a copy of the repository, and compares the steps that `--affected` adds.
+ */
 import { strict as assert } from 'node:assert';
 import { execFileSync } from 'node:child_process';
 import { appendFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -20,7 +22,7 @@ const copy = mkdtempSync(join(tmpdir(), 'attn-affected-'));
 after(() => rmSync(copy, { recursive: true, force: true }));
 const git = (...args) => execFileSync('git', ['-C', copy, '-c', 'user.name=test', '-c', 'user.email=test@localhost', ...args], { encoding: 'utf8' });
 
-/** The names of the steps that run after this path has changed. */
+/** Names of the steps that run after this path has changed. */
 function listed(path, ...options) {
   const file = join(copy, path);
   const isNew = !existsSync(file);
@@ -45,7 +47,7 @@ const expected = (wanted) => steps.filter(({ group }) => !group || wanted.has(gr
 
 test('setting up the copy', () => {
   git('clone', '-q', '--shared', root, '.');
-  // What is not committed yet counts, too.
+  // Uncommitted changes also count.
   execFileSync('cp', ['-R', join(root, 'tools'), copy]);
   writeFileSync(join(copy, '.gitignore'), 'node_modules/\nbuild/\n.setup/\n');
   git('add', '-A');
@@ -61,11 +63,11 @@ test('every row of the table has a file in the repository', () => {
 });
 
 for (const [[expression, names], path] of samples)
-  test(`a change in ${path ?? expression} runs ${names.join(', ') || 'the usual steps alone'}`, () => {
+  test(`a change in ${path ?? expression} runs ${names.join(', ') || 'only the usual steps'}`, () => {
     assert.deepEqual(listed(path, '--affected'), expected(new Set(names)));
   });
 
-test('a path that no row knows runs everything', () => {
+test('an unknown path runs everything', () => {
   assert.equal(affectedBy(['something/new.txt'], new Set(groups)).size, groups.length);
   assert.deepEqual(
     listed('something/new.txt', '--affected'),
@@ -81,7 +83,7 @@ test('without options only the usual steps run, with --all every step', () => {
   );
 });
 
-test('every step that another one needs is in the table', () => {
+test('every step that another one needs exists', () => {
   for (const { name, needs } of steps)
     for (const need of needs)
       assert.ok(

@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from './processes.mjs';
 
-/** Files below the root whose path matches a pattern with * and ** after a folder, as node:fs has it from Node 22 on. */
+/** Files below the root that match a pattern with * and **, like node:fs from Node 22 on. */
 export function globSync(pattern) {
   if (!pattern.includes('*')) return [pattern];
   const [folder] = pattern.split('*');

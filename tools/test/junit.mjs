@@ -1,4 +1,4 @@
-/** JUnit reports, which every test runner here writes: Catch2, CTest, Vitest, node:test and pytest. */
+/** Reads JUnit reports of Catch2, CTest, Vitest, node:test and pytest. */
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { current } from './processes.mjs';
@@ -9,7 +9,7 @@ const unescaped = (text) =>
     name ? entities[name] : String.fromCodePoint(decimal ? Number(decimal) : Number.parseInt(hex, 16)),
   );
 
-/** The tests of a report: { name, seconds, failed: message | undefined, skipped: message | undefined }. */
+/** Parses the tests of a report: { name, seconds, failed: message | undefined, skipped: message | undefined }. */
 export function readJunit(xml) {
   return [...xml.matchAll(/<testcase\b([^>]*?)(?:\/>|>([\s\S]*?)<\/testcase>)/g)].map(([, attributes, inside = '']) => {
     const attribute = (name) => unescaped(new RegExp(`\\b${name}="([^"]*)"`).exec(attributes)?.[1] ?? '');
@@ -21,12 +21,13 @@ export function readJunit(xml) {
   });
 }
 
-/** node:test says this of what --test-name-pattern leaves out. */
+/** node:test's message for tests that --test-name-pattern excludes. */
 const isLeftOut = ({ skipped }) => skipped?.includes('test name does not match pattern');
 
 /**
- * Runs `start`, which writes a report to the file, and counts its tests. A program that exits with an error although no test has failed counts as one
- * failure (a sanitizer speaks through the exit code), and so does one without any test, unless names were asked for (`maybeNone`).
+ * Runs `start`, which writes a report to the file, and counts its tests. An exit code other than 0 without a failed
+ * test counts as one failure (sanitizers report by exit code), and so does a report without tests unless `maybeNone`,
+ * for name filters.
  */
 export async function countJunit(file, start, { maybeNone = false } = {}) {
   mkdirSync(dirname(file), { recursive: true });

@@ -9,7 +9,7 @@ import { current } from './processes.mjs';
 const folder = mkdtempSync(join(tmpdir(), 'attn-junit-'));
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Counts a report of these test cases, of a program that ended with `code`. */
+/** Counts a report with these test cases, from a program that ended with `code`. */
 function counts(cases, code = 0, options = {}) {
   const file = join(folder, 'report.xml');
   const start = async () => {
@@ -43,7 +43,7 @@ test('a program without a report, or without tests, counts as a failure', async 
   assert.deepEqual(await counts('', 0, { maybeNone: true }), { passed: 0, failed: 0, skips: 0 });
 });
 
-test('what a name pattern leaves out is not counted', async () => {
+test('tests excluded by a name pattern are not counted', async () => {
   const left = '<testcase name="b"><skipped type="skipped" message="test name does not match pattern"/></testcase>';
   assert.deepEqual(await counts(`${passed}${left}`), { passed: 1, failed: 0, skips: 0 });
 });

@@ -1,4 +1,7 @@
-/** The kinds of steps: each function returns what runs one, and resolves to { passed, failed } or { …, skipped: why }. `names`: a part of tests' names. */
+/**
+ * Kinds of steps: each function returns a step's run function, which resolves to { passed, failed } or { …, skipped:
+ * reason }. `names` filters tests by a part of their names.
+ */
 import { cpSync, mkdirSync, rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
@@ -11,7 +14,7 @@ const jobs = String(availableParallelism());
 const report = (name) => at('build/reports', `${name.replaceAll(/\W+/g, '_')}.xml`);
 const literally = (text) => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');
 
-/** Commands in turn, each [program, ...arguments]: one test, passed when all exit with 0. */
+/** Runs commands, each [program, ...arguments]: one test, which passes if all exit with 0. */
 export const commands =
   (...list) =>
   async () => {
@@ -28,7 +31,7 @@ export const commands =
 export const build = (...args) => ['cmake', '--build', ...args, '--parallel', jobs];
 export const preset = (name) => commands(['cmake', '--preset', name], build('--preset', name));
 
-/** tools/setup PART: a user who lacks an `optional` part is told so and goes on. */
+/** Runs tools/setup PART; if an `optional` part is missing on a user's machine, prints that and continues. */
 export const setUp = (part, optional) => async () => {
   const { code, err } = await run('bash', ['tools/setup', part]);
   if (code === 0) return { passed: 0, failed: 0 };
@@ -36,7 +39,7 @@ export const setUp = (part, optional) => async () => {
   return { passed: 0, failed: 1 };
 };
 
-/** A Catch2 program. What is skipped there has failed, as the machine has everything that they need. */
+/** Runs a Catch2 program. Skipped tests count as failed, because the set-up provides everything that they need. */
 export const catch2 =
   (name, { tests = 'attn_tests', filter = [], env = {}, by = [] } = {}) =>
   async ({ names }) => {
@@ -58,7 +61,7 @@ export const catch2 =
     return { passed, failed: failed + skips };
   };
 
-/** The Python tests. What a user's machine lacks (the model, Chromium) may be left out there. */
+/** Runs the Python tests. On users' machines tests without the model or Chromium are skipped. */
 export const pytest =
   (interpreter) =>
   async ({ names }) => {
@@ -68,7 +71,7 @@ export const pytest =
     return { passed, failed: failed + (ci ? skips : 0) };
   };
 
-/** Test files of node:test. */
+/** Runs test files of node:test. */
 export const nodeTests =
   (files, { env = {} } = {}) =>
   async ({ names }) => {
@@ -81,7 +84,7 @@ export const nodeTests =
     return { passed, failed: failed + (ci ? skips : 0), ...(skips > 0 && passed + failed === 0 && { skipped: 'see above' }) };
   };
 
-/** Vitest with the configuration of a folder. */
+/** Runs Vitest with the configuration of a folder. */
 export const vitest =
   (folder, { env = {} } = {}) =>
   async ({ names }) => {
@@ -93,7 +96,7 @@ export const vitest =
     return { passed, failed: failed + (names ? 0 : skips) };
   };
 
-/** The suites in Node on the built package, or on that of a checked build. */
+/** Runs the suites in Node on the built package, or on the package of a checked build. */
 export const suites =
   ({ variant, threads, build = 'release' }) =>
   async (options) => {
@@ -103,7 +106,7 @@ export const suites =
     return vitest(at('wasm-tests'), { env })(options);
   };
 
-/** The package made with the one binary of a checked build; undefined if that failed. */
+/** Makes the package with the single binary of a checked build; undefined on failure. */
 async function checkedPackage(name) {
   const folder = at('build', name, 'package');
   rmSync(folder, { recursive: true, force: true });
@@ -113,7 +116,7 @@ async function checkedPackage(name) {
   return code === 0 ? folder : undefined;
 }
 
-/** A project of examples, built on its own and run by CTest. */
+/** Builds a project of examples separately and runs it by CTest. */
 export const examples =
   (source, folder, ...options) =>
   async () => {
@@ -125,7 +128,10 @@ export const examples =
     return { passed, failed };
   };
 
-/** Random forwards: threads, batches and repetitions change no bit. On `arch`: these are the kernels that it has to choose. */
+/**
+ * Checks that threads, batches and repetitions change no bit of random forwards; `arch` is the instruction set that
+ * must be in use.
+ */
 export const digest =
   (name, { env = {}, by = [], options = [], arch = '' } = {}) =>
   async () => {
@@ -135,7 +141,10 @@ export const digest =
     return { passed: Number(passed), failed: Number(!passed) };
   };
 
-/** `task` on kernels that the machine may not have: the summary names those. What it takes by itself has been tested. */
+/**
+ * Runs `task` if the machine has these kernels and does not use them by default; otherwise the summary names them as
+ * skipped.
+ */
 export const ifMachineHas = (arch, task) => async (options) => {
   const inUse = async (env) => (await run(at('build/native/native-tests/digest/attn_digest'), ['--arch'], { env })).out.trim();
   if ((await inUse({ ATTN_MAX_ARCH: arch })) !== arch) return { passed: 0, failed: 0, skipped: `this machine has no ${arch}` };

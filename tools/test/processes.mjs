@@ -1,19 +1,19 @@
-/** Child processes of the test run. Their limits are for what hangs, not for what is slow. */
+/** Child processes of the test run. Time limits stop hanging processes, not slow ones. */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { execFileSync, spawn } from 'node:child_process';
 import { readFileSync, readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 export const root = fileURLToPath(new URL('../..', import.meta.url));
-/** The step whose code runs. */
+/** The step of the running code. */
 export const current = new AsyncLocalStorage();
 
-/** A process that has printed nothing and computed nothing for so long hangs; so does one that has computed for longer than anything takes. */
-export const limits = { idleMinutes: 10, cpuMinutes: 120, checkSeconds: 20 };
+/** A process hangs if it neither prints nor computes for idleMinutes, or computes for more than cpuMinutes. */
+export const limits = { idleMinutes: 10, progressSeconds: 1, cpuMinutes: 120, checkSeconds: 20 };
 
 const ticksPerSecond = 100;
 
-/** Processes as { pid, parent, seconds }: the processor time of each and of the children it has waited for. */
+/** Processes as { pid, parent, seconds }, with the processor time of each and of its awaited children. */
 function processes() {
   try {
     return readdirSync('/proc')
@@ -31,7 +31,7 @@ function processes() {
         }
       });
   } catch {
-    // Not Linux.
+    // Other systems than Linux.
     const table = execFileSync('ps', ['-A', '-o', 'pid=,ppid=,time='], { encoding: 'utf8' });
     return table
       .trim()
@@ -44,7 +44,7 @@ function processes() {
   }
 }
 
-/** Processor seconds of a process and of all below it. */
+/** Processor seconds of a process and its descendants. */
 function processorSeconds(top) {
   const all = processes();
   const below = new Set([top]);
@@ -55,21 +55,24 @@ function processorSeconds(top) {
   return all.filter(({ pid }) => below.has(pid)).reduce((sum, { seconds }) => sum + seconds, 0);
 }
 
-/** Calls `stop(why)` once when the process hangs; `printed()` is how much it has printed. Returns what ends the watch. */
+/**
+ * Calls `stop(reason)` once if the process hangs; `printed()` is the length of its output. Returns a function that ends
+ * the watch.
+ */
 function watch(pid, printed, stop) {
   let [seen, spent, since, peak] = [-1, 0, Date.now(), 0];
   const timer = setInterval(() => {
     const now = processorSeconds(pid);
     peak = Math.max(peak, now);
-    // Children that end take their time with them unless their parent waited: any change is progress.
-    if (printed() !== seen || Math.abs(now - spent) >= 1) [seen, spent, since] = [printed(), now, Date.now()];
+    // The total falls if a child ends before its parent waits for it: any change counts as progress.
+    if (printed() !== seen || Math.abs(now - spent) >= limits.progressSeconds) [seen, spent, since] = [printed(), now, Date.now()];
     if (Date.now() - since > limits.idleMinutes * 60_000) stop(`no output and no processor time for ${limits.idleMinutes} minutes`);
     else if (peak > limits.cpuMinutes * 60) stop(`more than ${limits.cpuMinutes} minutes of processor time`);
   }, limits.checkSeconds * 1000);
   return () => clearInterval(timer);
 }
 
-/** Runs a program with its output passed to the step and kept: resolves to { code, out, err }. */
+/** Runs a program; passes its output to the step and resolves to { code, out, err }. */
 export function run(program, args, { env = {} } = {}) {
   const step = current.getStore();
   return new Promise((done) => {
@@ -91,7 +94,7 @@ export function run(program, args, { env = {} } = {}) {
         unwatch();
         step.say(`${called}: stopped, ${why}\n`);
         try {
-          process.kill(-child.pid, 'SIGKILL'); // with the browsers it has started
+          process.kill(-child.pid, 'SIGKILL'); // with its browsers
         } catch {
           // It has just ended.
         }

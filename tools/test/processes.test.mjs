@@ -1,12 +1,13 @@
-/** The limits of child processes, made so short that a test can wait for them. */
+/** Tests the limits of child processes with short times. */
 import { strict as assert } from 'node:assert';
 import { test } from 'node:test';
 import { current, limits, run } from './processes.mjs';
 
-Object.assign(limits, { idleMinutes: 3 / 60, checkSeconds: 0.5 });
+// A busy machine gives a process little of each second.
+Object.assign(limits, { idleMinutes: 5 / 60, progressSeconds: 0.02, checkSeconds: 0.5 });
 const patience = { timeout: 120_000 };
 
-/** Runs a program of Node and resolves to its exit code and what the step was told. */
+/** Runs a Node program; resolves to its exit code and the step's messages. */
 async function outcome(program) {
   const said = [];
   const { code } = await current.run({ say: (text) => said.push(text) }, () => run(process.execPath, ['-e', program]));
@@ -19,15 +20,15 @@ test('a process that neither prints nor computes is stopped, with its children',
   assert.match(said, /stopped, no output and no processor time/);
 });
 
-test('a process that computes without a word goes on', patience, async () => {
-  assert.equal((await outcome('const end = Date.now() + 8000; while (Date.now() < end);')).code, 0);
+test('a process that computes silently continues', patience, async () => {
+  assert.equal((await outcome('const end = Date.now() + 12000; while (Date.now() < end);')).code, 0);
 });
 
-test('a process that waits but prints now and then goes on', patience, async () => {
-  assert.equal((await outcome("setTimeout(() => clearInterval(t), 8000); const t = setInterval(() => console.log('.'), 500)")).code, 0);
+test('a process that waits but prints occasionally continues', patience, async () => {
+  assert.equal((await outcome("setTimeout(() => clearInterval(t), 12000); const t = setInterval(() => console.log('.'), 500)")).code, 0);
 });
 
-test('a process that computes for ever is stopped', patience, async () => {
+test('a process that computes endlessly is stopped', patience, async () => {
   const { cpuMinutes } = limits;
   limits.cpuMinutes = 2 / 60;
   try {

@@ -1,8 +1,8 @@
-/** Runs steps, two at a time, keeps the output of each together, and sums up. */
+/** Runs steps, two at a time, prints the output of each step in one piece, and a summary. */
 import { stripVTControlCharacters } from 'node:util';
 import { current } from './processes.mjs';
 
-/** Steps that are not wholly shown, in the order of their starts: the first writes at once, the others when it has ended. */
+/** Steps with pending output, in the order of their starts: the first prints directly, the others once it has ended. */
 const shown = [];
 
 function show() {
@@ -13,7 +13,7 @@ function show() {
   }
 }
 
-/** A step of the table as it runs. */
+/** A running step. */
 class Step {
   said = [];
   last = '';
@@ -30,7 +30,7 @@ class Step {
   }
 }
 
-/** Runs a step, unless one that it needs has failed or was skipped; a failure of any kind counts. */
+/** Runs a step unless a needed one has failed or was skipped; counts any exception as failure. */
 async function runStep(step, names) {
   const broken = step.needed.find(({ result }) => result.failed > 0);
   const lacking = step.needed.find(({ result }) => result.skipped);
@@ -51,7 +51,7 @@ async function runStep(step, names) {
   show();
 }
 
-/** Runs one step after another: the first of `lane` that is ready, else the first ready step of another lane, until none is left. */
+/** Runs steps one after another: the first ready one of `lane`, else of another lane. */
 async function work(lane, steps, names) {
   for (;;) {
     const ready = steps.filter(({ running, needed }) => !running && needed.every(({ ended }) => ended));
@@ -70,8 +70,8 @@ async function nextEnd(steps) {
 }
 
 /**
- * Runs the entries of the table and prints a summary; resolves to { passed, failed }. Entries of the lane `setUp` run first, one at a time. Then two
- * steps run side by side, if possible one of each lane. `names`: only tests whose names contain this text.
+ * Runs steps and prints a summary; resolves to { passed, failed }. Steps of the lane `setUp` run first, one at a time;
+ * then two at a time, if possible one of each lane. `names`: runs only tests whose names contain this text.
  */
 export async function runSteps(entries, { names } = {}) {
   const began = Date.now();
@@ -95,7 +95,7 @@ function failures({ name, tests, last, result }) {
   const indent = (text) => `        ${stripVTControlCharacters(text).trim().replaceAll('\n', '\n        ')}`;
   const known = tests.filter(({ failed }) => failed !== undefined);
   for (const test of known) console.log(`FAILED  ${name}: ${test.name}\n${indent(test.failed.split('\n').slice(0, 6).join('\n'))}`);
-  // No test of the step failed: what it printed last.
+  // If no single test failed, prints the step's last output.
   if (known.length === 0) console.log(`FAILED  ${name}\n${indent(last.trimEnd().split('\n').slice(-12).join('\n'))}`);
 }
 

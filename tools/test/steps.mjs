@@ -1,7 +1,11 @@
 /**
- * Every step of the test run. `lane`: set-ups run first; then two steps at a time, if possible one that a C++ compiler works for (`compiled`) and one of
- * JavaScript (`packaged`). Any two may run together, so each writes into its own folder. `group`: undefined for the steps of `make test`; the others run with ALL=1, or when a change can affect them (affected.mjs). `needs`:
- * steps that must have passed. `files`: where its tests are, for ONLY=part of a test's name.
+ * All steps of the test run.
+ * - `lane`: set-ups run first; then two steps at a time, if possible one that compiles C++ (`compiled`) and one of
+ * JavaScript (`packaged`). Any two may run together, so each writes into its own folder.
+ * - `group`: undefined for the steps of `make test`; others run with ALL=1, or if a change can affect them
+ * (affected.mjs).
+ * - `needs`: steps that must have passed.
+ * - `files`: its test files, to find tests by ONLY=part of a name.
  */
 import { globSync } from './glob.mjs';
 import { at, catch2, commands, digest, examples, ifMachineHas, nodeTests, preset, build, pytest, setUp, suites, vitest } from './kinds.mjs';
@@ -31,7 +35,7 @@ const needsNative = ['set-up: native'];
 const needsWasm = ['set-up: wasm', 'set-up: node'];
 const nativeTests = { files: 'native-tests/**/*.cpp' };
 
-// ---- what a C++ compiler makes ------------------------------------------------------------------------------
+// ---- C++ ----------------------------------------------------------------------------------------------------
 
 compiled('wasm: build', preset('wasm-release'), needsWasm);
 compiled('native: build', preset('native'), needsNative);
@@ -50,7 +54,7 @@ compiled(
 );
 compiled('native: another xtensor', commands(['build/native/native-tests/attn_xtensor_xsimd_test']), ['native: build']);
 
-// The four lanes of the simd WebAssembly, and all instruction sets, which this machine would not choose by itself or has not.
+// The emulated four lanes of WebAssembly, and instruction sets that this machine does not choose by default or lacks.
 const sets = { x64: ['sse4_2', 'avx2_fma', 'avx_vnni', 'avx512f', 'avx512_vnni'], arm64: ['default_arch', 'neon_dotprod'] };
 for (const arch of ['emulated', ...(sets[process.arch] ?? [])]) {
   const env = { ATTN_MAX_ARCH: arch };
@@ -60,7 +64,7 @@ for (const arch of ['emulated', ...(sets[process.arch] ?? [])]) {
     group: 'processors',
   });
 }
-// The widest kernels take minutes to compile; what flags do to the others they do to them.
+// The widest kernels take minutes to compile, and flags affect all kernels alike.
 const narrow = process.arch === 'x64' ? ['-DATTN_MAX_ARCH=avx2_fma'] : [];
 for (const type of ['Debug', 'MinSizeRel']) {
   const folder = `build/${type.toLowerCase()}`;
@@ -73,7 +77,7 @@ for (const type of ['Debug', 'MinSizeRel']) {
   );
 }
 
-// The wheel, with the flags of the preset native, whose objects ccache has, and by the name that CMake has for the compiler there.
+// Builds the wheel with the flags and the compiler name of the preset native, so that ccache has the objects.
 const interpreter = at('.setup/python-venv/bin/python');
 const pip = (...args) => ['env', `CXX=${process.env.CXX ?? 'c++'}`, interpreter, '-m', 'pip', '--disable-pip-version-check', '--quiet', ...args];
 const asNative = ['-DATTN_WERROR=ON', '-DATTN_PRECOMPILE=ON', '-DCMAKE_UNITY_BUILD=ON', '-DCMAKE_UNITY_BUILD_BATCH_SIZE=16'];
@@ -95,8 +99,8 @@ compiled(
 );
 compiled('python: tests', pytest(interpreter), ['python: wheel'], { files: 'python/tests/*.py' });
 
-// NEON: QEMU's greatest processor and one without the products of four. It takes ten times as long: a part of the forwards of float32, whose bits
-// nothing on this machine can say.
+// NEON: QEMU's most capable processor, and one without dot products. QEMU is ten times slower, so only a part of the
+// float32 forwards run; nothing else on this machine can check their bits.
 if (process.arch !== 'arm64') {
   const group = 'processors';
   const built = 'native-arm64: build';
@@ -118,7 +122,7 @@ if (process.arch !== 'arm64') {
 const prefix = `-DCMAKE_PREFIX_PATH=${at('build/installed')}`;
 compiled('C++ examples by find_package', examples('examples/cpp', 'build/examples-installed', prefix), ['native: install']);
 compiled('a C example by pkg-config', examples('examples/c', 'build/examples-c', prefix), ['native: install']);
-// The whole library once more, with the flags of the preset native: ccache has it.
+// The whole library with the flags of the preset native, from ccache.
 compiled(
   'a C++ example by FetchContent',
   examples('cmake/fetch-content-test', 'build/examples-fetched', ...asNative, `-DFETCHCONTENT_BASE_DIR=${at('build')}`),
@@ -138,11 +142,11 @@ compiled(
   needsNative,
   { group: 'processors' },
 );
-// The committed files as users get and build them: no git, no preset, so neither unity builds nor precompiled headers.
+// The committed files as users build them: without git and presets, so without unity builds and precompiled headers.
 compiled('release: the source archive', commands(['node', 'tools/release/source.mjs']), ['set-up: native', 'set-up: node'], { group: 'plain build' });
 
-// ThreadSanitizer watches threads, and everything costs ten times as much under it: the tests without threads stay out.
-// AddressSanitizer costs ten times as much, too, and sees on tiny checkpoints, and of few texts, what there is to see of large ones and of many.
+// ThreadSanitizer and AddressSanitizer are ten times slower: the former runs only tests with threads, the latter only
+// tiny checkpoints and few texts, which cover the same code.
 for (const [name, filter] of [
   ['native-asan', '~[minilm]~[sentiment]~[large]'],
   ['native-tsan', '[threads]'],
@@ -174,7 +178,7 @@ packaged(
   ),
   ['wasm: build'],
 );
-packaged('lint', commands(['node_modules/.bin/eslint', '.']), ['package: build']);
+packaged('lint', commands(['node_modules/.bin/eslint', '.'], ['node_modules/.bin/markdownlint-cli2']), ['package: build']);
 packaged('package: wire size', commands(['node', 'tools/check-size.mjs']), ['package: build']);
 const page = ['node_modules/.bin/vite', 'build', '--logLevel', 'warn', 'web/page'];
 packaged('page: build', commands(tsc('-p', 'web/page'), ['node', 'tools/converted_models.mjs'], page), ['package: build']);
@@ -212,6 +216,7 @@ const nodeFiles = (name, pattern, needs, { env, ...options } = {}) =>
   );
 nodeFiles('packaging', 'tests/packaging/*.test.mjs', ['package: build']);
 nodeFiles('examples', 'tests/examples/*.test.mjs', ['package: build']);
+nodeFiles('errors of the TypeScript sources', 'tests/docs/errors.test.mjs', ['set-up: node']);
 nodeFiles("keys of models' files", 'tests/docs/model_keys.test.mjs', ['set-up: node']);
 nodeFiles('errors of the C++ sources', 'tests/docs/native_errors.test.mjs', ['set-up: node']);
 nodeFiles('the test run', 'tools/test/*.test.mjs', ['set-up: node']);
@@ -224,7 +229,7 @@ packaged(
   nodeTests(() => ['wasm-tests/fuzz/cost.test.mjs']),
   ['set-up: node'],
 );
-// The site needs the wheel, so it comes late; the page is built again, with a link to it.
+// The site needs the wheel, so it comes late; the page is built again with a link to it.
 const pageWithDocs = at('build/page-with-docs');
 const buildWithDocs = [...page, '--outDir', pageWithDocs];
 packaged('docs: build', commands(['node', 'docs/tools/site.mjs'], buildWithDocs), ['page: build', 'set-up: docs', 'python: wheel']);

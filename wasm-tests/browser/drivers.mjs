@@ -1,9 +1,9 @@
 /**
- * Three browsers behind one small interface:
- *   open(url), evaluate(function, ...arguments) -> JSON value of what it returns or resolves to, click(selector), fill(selector, text), press(key), resize(width, height), dark(on) -> whether it could,
- *   forced(on) -> whether it can show the system's own colours alone, print(on) -> whether it can show the page as printed, memory() -> what the page holds, or undefined, drop(paths, x, y) -> whether it can drop files,
- *   requests() -> URLs seen by the browser itself, or undefined, messages() -> console lines seen by the browser itself, or undefined, close().
- * Only browsers that the system has are used; nothing is downloaded.
+ * Three installed browsers behind one interface:
+ * open(url), evaluate(function, ...arguments) -> JSON of the result, click(selector), fill(selector, text), press(key),
+ * resize(width, height), dark(on), forced(on) and print(on) -> whether dark mode, forced colours or print media are
+ * supported, memory() -> memory of the page or undefined, drop(paths, x, y) -> whether files can be dropped, requests()
+ * and messages() -> URLs and console lines seen by the browser or undefined, close().
  */
 import { spawn, execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -18,7 +18,7 @@ function onPath(...names) {
   return undefined;
 }
 
-/** MiniBrowser is not on the PATH: Debian keeps it in the library's own folder. */
+/** Debian keeps MiniBrowser in the library's folder, outside of the PATH. */
 function findMiniBrowser() {
   const found = onPath('MiniBrowser');
   if (found) return found;
@@ -37,10 +37,10 @@ const parts = {
   webkit: () => ({ WebKitWebDriver: onPath('WebKitWebDriver'), MiniBrowser: findMiniBrowser(), Xvfb: onPath('Xvfb') }),
 };
 
-/** The programs of a browser by name, undefined where there is none. */
+/** Programs of a browser by name, undefined if missing. */
 export const programs = (engine) => parts[engine]();
 
-/** Names of the programs that are missing for this browser; empty: it can run. */
+/** Names of this browser's missing programs; empty if it can run. */
 export function missing(engine) {
   return Object.entries(parts[engine]())
     .filter(([, path]) => !path)
@@ -70,17 +70,17 @@ async function stop(child) {
   if (!ended(child)) child.kill('SIGKILL');
 }
 
-/** Ends every process that was started with this folder as its HOME: what a browser leaves behind when its page is in an endless loop. */
+/** Ends every process with this folder as its HOME: remains of a browser whose page is in an endless loop. */
 function endAllOf(home) {
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name)))
     try {
       if (readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0').includes(`HOME=${home}`)) process.kill(Number(pid), 'SIGKILL');
     } catch {
-      // It has just ended, or is somebody else's.
+      // It has just ended, or belongs to another user.
     }
 }
 
-/** A line of the console, with the address that it is about. */
+/** Formats a console line with its URL. */
 function consoleLine(message) {
   const { url } = message.location();
   return `${message.type()}: ${message.text()}${url ? ` (${url})` : ''}`;
@@ -108,7 +108,7 @@ async function chromium() {
   page.on('console', (m) => messages.push(consoleLine(m)));
   page.on('pageerror', (e) => messages.push(`uncaught: ${e.message}`));
   context.on('request', (r) => requests.push(r.url()));
-  // Through the protocol itself: playwright's own evaluate uses eval inside the page, which the page's CSP forbids.
+  // Over the protocol, because playwright's evaluate uses eval in the page, which the CSP forbids.
   const session = await context.newCDPSession(page);
   return {
     open: (url) => page.goto(url, { waitUntil: 'domcontentloaded' }),
@@ -144,8 +144,14 @@ async function chromium() {
       return 1000 * metrics.find(({ name }) => name === 'TaskDuration').value;
     },
     async drop(files, x, y) {
-      for (const type of ['dragEnter', 'dragOver', 'drop'])
-        await session.send('Input.dispatchDragEvent', { type, x, y, data: { items: [], files, dragOperationsMask: 1 } });
+      const dispatch = (type) => session.send('Input.dispatchDragEvent', { type, x, y, data: { items: [], files, dragOperationsMask: 1 } });
+      const evaluate = (expression) => session.send('Runtime.evaluate', { expression, awaitPromise: true });
+      await dispatch('dragEnter');
+      // A drop is ignored until the page has accepted the drag, which a busy page does late.
+      await evaluate(`void (globalThis.attnDragged = new Promise((done) => addEventListener('dragover', () => setTimeout(done), { once: true })))`);
+      await dispatch('dragOver');
+      await evaluate('attnDragged');
+      await dispatch('drop');
       return true;
     },
     messages: () => messages,
@@ -154,7 +160,7 @@ async function chromium() {
   };
 }
 
-/** No request of the browser's own, and no page of its own before ours. */
+/** Disables background requests and start pages. */
 const firefoxPreferences = {
   'app.normandy.enabled': false,
   'browser.aboutwelcome.enabled': false,
@@ -211,7 +217,7 @@ async function webkit() {
   const { Builder, Capabilities, Key } = await import('selenium-webdriver');
   const { WebKitWebDriver, MiniBrowser, Xvfb } = parts.webkit();
   const home = mkdtempSync(join(tmpdir(), 'attn-webkit-'));
-  // Xvfb picks a free display itself and writes its number to the pipe.
+  // Xvfb picks a free display and writes its number to the pipe.
   const xvfb = spawn(Xvfb, ['-displayfd', '3', '-screen', '0', '1600x1200x24', '-nolisten', 'tcp'], {
     stdio: ['ignore', 'ignore', 'ignore', 'pipe'],
   });
@@ -225,7 +231,7 @@ async function webkit() {
     stdio: 'ignore',
     env: {
       ...process.env,
-      // WebKitGTK has shared memory, and so threads, behind this switch only.
+      // WebKitGTK has shared memory, and thus threads, only with this switch.
       JSC_useSharedArrayBuffer: '1',
       DISPLAY: `:${display}`,
       GDK_BACKEND: 'x11',
@@ -276,7 +282,8 @@ async function webkit() {
           .actions()
           .sendKeys(keys[key] ?? key)
           .perform(),
-      // At once, as in Chromium: by keys it would be two messages and an answer of the page for each letter, 0.1 s where a forward follows.
+      // Inserts all text at once, as in Chromium: by keys each letter would take two messages and an answer of the
+      // page, 0.1 s if a forward follows.
       type: (text) => driver.executeScript('document.execCommand("insertText", false, arguments[0])', text),
       resize: (width, height) => driver.manage().window().setRect({ width, height, x: 0, y: 0 }),
       dark: async () => false,
@@ -287,7 +294,7 @@ async function webkit() {
       version: `WebKitGTK ${(await driver.getCapabilities()).get('browserVersion')}`,
       messages: () => undefined,
       requests: () => undefined,
-      // A page that hangs does not answer; its browser ends with the service.
+      // A hanging page does not answer; its browser ends with the service.
       async close() {
         await within(driver.quit(), 5000, 'MiniBrowser did not close').catch(() => {});
         await closeAll();
@@ -301,10 +308,10 @@ async function webkit() {
 
 const launchers = { chromium, firefox, webkit };
 
-/** A value as source text for the page: functions and regular expressions as they are written, everything else as JSON. */
+/** Converts a value to source text for the page: functions and regular expressions verbatim, the rest as JSON. */
 const sourceOf = (value) => (typeof value === 'function' || value instanceof RegExp ? `(${value})` : (JSON.stringify(value) ?? 'undefined'));
 
-/** Starts a browser; a start that hangs fails after the time given. */
+/** Starts a browser, or fails after the timeout. */
 export async function launch(engine, timeout = 60000) {
   const driver = await within(launchers[engine](), timeout, `${engine} did not start`);
   const { open, evaluate } = driver;
@@ -313,9 +320,9 @@ export async function launch(engine, timeout = 60000) {
     driver.requests()?.splice(0);
     return open(url);
   };
-  /** Calls a function in the page. The function sees its arguments and the page's globals, nothing of the module in which it is written. */
+  /** Calls a function in the page. It sees its arguments and the page's globals, but not its module. */
   driver.evaluate = (run, ...given) => evaluate(`${sourceOf(run)}(${given.map(sourceOf).join(', ')})`);
-  /** Puts text into a field as a user would: focus, select what is there, type. */
+  /** Enters text as a user would: focus, select all, type. */
   driver.fill = async (selector, text) => {
     await driver.evaluate((own) => {
       const field = document.querySelector(own);
@@ -329,8 +336,8 @@ export async function launch(engine, timeout = 60000) {
 }
 
 /**
- * Shows a page that needs no driving and reports by itself; resolves to { close }. Firefox gets no driver here: with WebDriver BiDi attached, a worker
- * that starts a worker may wait for ever (the remote agent wants to be told of every worker).
+ * Opens a page that needs no driver and reports results itself; resolves to { close }. Firefox has no driver here,
+ * because with WebDriver BiDi attached a worker that starts a worker may wait for ever.
  */
 export async function show(engine, url) {
   if (engine !== 'firefox') {
@@ -359,10 +366,9 @@ export async function show(engine, url) {
   };
 }
 
-/** Whether evaluate() has met a page that was just being left, as WebKit and Chromium say it. */
+/** Recognises WebKit's and Chromium's errors of evaluate() on a page that is being left. */
 export const isLeaving = ({ message }) => /before the unload event|navigated or closed/.test(message);
 
-/** The promise, or an error in words when the time is over. */
 export async function within(promise, milliseconds, message) {
   let timer;
   const late = new Promise((_, fail) => (timer = setTimeout(() => fail(new Error(`${message} within ${milliseconds / 1000} s`)), milliseconds)));
@@ -373,7 +379,7 @@ export async function within(promise, milliseconds, message) {
   }
 }
 
-/** What the browser calls itself; WebKitGTK's driver says it only when it runs. */
+/** Returns the browser's name and version; WebKitGTK's driver reports the version only at run time. */
 export function version(engine) {
   if (engine === 'webkit') return 'WebKitGTK';
   const [program] = Object.values(parts[engine]());

@@ -1,4 +1,4 @@
-/** The page of the browser host: runs the suites here, or in a worker when the address says so (threads may wait only there). */
+/** Runs the suites here, or in a worker if the address requests it (threads may block only there). */
 import workerUrl from './worker.ts?worker&url';
 
 const query = new URLSearchParams(location.search);

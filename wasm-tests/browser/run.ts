@@ -1,11 +1,11 @@
-/** Runs the suites under mocha and posts what happened to the test server. */
+/** Runs the suites in mocha and posts the results to the test server. */
 import 'mocha/mocha.js';
-import { isComplete } from '../suites/table.mjs';
+import { isComplete } from '../suites/suite_matrix.mjs';
 
 interface Results {
   setup: string;
   isolated: boolean;
-  /** Those that have ended. */
+  /** Finished tests. */
   tests: { title: string; seconds: number; error?: string }[];
   notes: string[];
   current: string;
@@ -39,14 +39,14 @@ export async function runSuites(query: URLSearchParams): Promise<void> {
       note: (text) => void results.notes.push(text),
     };
     const runner = mocha;
-    // The limit is for what hangs, not for what is slow.
+    // The time limit stops hanging tests, not slow ones.
     runner.setup({ ui: 'bdd', reporter: class {} as never, timeout: 600_000, ...(query.has('names') && { grep: new RegExp(query.get('names')!) }) });
     const { importSuites } = await import('../suites/index.ts');
     await importSuites(query.get('suites')?.split(',') ?? []);
     await new Promise<void>((done) => {
       const run = runner.run(() => done());
       let last = performance.now();
-      // A running count, so that a browser that hangs can be told where.
+      // Reports the current test, to locate a hang.
       run.on('test', (test) => {
         results.current = test.fullTitle();
         if (performance.now() - last > 1000) void ((last = performance.now()), post());

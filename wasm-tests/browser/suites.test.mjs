@@ -1,12 +1,13 @@
 /**
- * The suites in a real browser, each set-up in a fresh one: ATTN_ENGINE=chromium, firefox or webkit (default chromium). ATTN_SETUPS=complete runs the
- * set-up that has most of attn in it, others the others; both by default. ATTN_NAMES: a regular expression for the names of tests.
+ * The suites in a real browser, each set-up in a fresh one. Environment: ATTN_ENGINE=chromium (default), firefox or
+ * webkit; ATTN_SETUPS=complete for the complete set-up, others for the others (default: both); ATTN_NAMES, a regular
+ * expression for test names.
  */
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isComplete, pagesOf } from '../suites/table.mjs';
+import { isComplete, pagesOf } from '../suites/suite_matrix.mjs';
 import { nativeDigest } from '../support/native_digest.mjs';
 import { skipUnlessCi } from '../support/node_tests.mjs';
 import { at } from '../support/paths.mjs';
@@ -16,9 +17,9 @@ import { missing, show, version, within } from './drivers.mjs';
 
 const { ATTN_ENGINE: engine = 'chromium', ATTN_SETUPS: wanted = '', ATTN_NAMES: names } = process.env;
 const built = at('build/wasm-tests', `browser-${engine}-${wanted || 'all'}`);
-/** WebKitGTK has no relaxed SIMD: there load() must refuse it, and both set-ups run the simd suites. */
+/** WebKitGTK has no relaxed SIMD: load() must refuse it, and both set-ups run the simd suites. */
 const takesRelaxed = engine !== 'webkit';
-/** Slow is fine, silent is not: the count has to grow. */
+/** The longest time in ms without progress; slow tests are acceptable. */
 const silence = 600_000;
 
 async function buildPage() {
@@ -28,7 +29,7 @@ async function buildPage() {
   if (code !== 0 || !existsSync(join(built, 'index.html'))) throw new Error('the page of the suites could not be built');
 }
 
-/** What the page of these suites has posted when it is done; `ended`: why it never was. */
+/** Returns the results that the page posted; `ended` gives the reason if it did not finish. */
 async function resultsOf({ variant, threads }, suites) {
   let results;
   let fatal;
@@ -50,7 +51,7 @@ async function resultsOf({ variant, threads }, suites) {
       if (fatal) throw new Error(fatal);
       const now = JSON.stringify(results ?? '');
       if (now !== seen) [seen, since] = [now, Date.now()];
-      if (Date.now() - since > silence) throw new Error(`no news for ${silence / 1000} s; last was: ${results?.current ?? 'nothing'}`);
+      if (Date.now() - since > silence) throw new Error(`no progress for ${silence / 1000} s; last: ${results?.current ?? 'nothing'}`);
       await sleep(50);
     }
     if (fatal) throw new Error(fatal);
@@ -66,15 +67,16 @@ async function resultsOf({ variant, threads }, suites) {
 }
 
 /**
- * WebKitGTK 2.50 fails by itself now and then: its web process ends in an assertion of its compiler (JSC::IPInt::jitCompileSIMDFunction), or a call
- * traps that runs in the next browser. Such a page gets a second browser; what fails there too is ours. Other failures get none.
+ * WebKitGTK 2.50 sometimes crashes on its own: its web process fails an assertion of the compiler
+ * (JSC::IPInt::jitCompileSIMDFunction), or a call traps that succeeds in the next browser. Such a page is retried once
+ * in a new browser; other failures are not.
  */
 const brokeDown = ({ ended, tests }) => ended || tests.some(({ error }) => error?.includes('Out of bounds memory access'));
 
 async function runPage(t, setup, suites) {
   let results = await resultsOf(setup, suites);
   if (engine === 'webkit' && brokeDown(results)) {
-    t.diagnostic(`${engine}: the browser broke down (${results.ended ?? 'a trap'}); once more in a new one`);
+    t.diagnostic(`${engine}: the browser crashed (${results.ended ?? 'a trap'}); retrying in a new one`);
     results = await resultsOf(setup, suites);
   }
   for (const note of results.notes) t.diagnostic(note);

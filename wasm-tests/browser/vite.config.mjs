@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vite';
 
-// Another build of the package than the workspace's, as in the Node host.
+// Another build of the package than the workspace's, as in Node.
 const folder = process.env.ATTN_TEST_PACKAGE;
 
 export default defineConfig({

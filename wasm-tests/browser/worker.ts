@@ -1,4 +1,4 @@
-/** The suites inside a worker. The set-up comes as the worker's name. */
+/** Runs the suites inside a worker, whose name holds the set-up. */
 import { runSuites } from './run.ts';
 
 void runSuites(new URLSearchParams(self.name));

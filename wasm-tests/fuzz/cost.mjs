@@ -1,8 +1,8 @@
-// node wasm-tests/fuzz/cost.mjs [--seconds N] [--seed N] [--one N]: tokenizer.json files and texts that try to be expensive, in Node.
-//
-// What a case costs is the oracle: CPU time and steps for each byte of the file and character of the text, and memory: what stays of a file, and all that
-// a child process has. A case is drawn by its number (draw.mjs), so a finding is run again by --one NUMBER. cost.test.mjs is the short run with a fixed
-// seed; the long run is --seconds 3600.
+// node wasm-tests/fuzz/cost.mjs [--seconds N] [--seed N] [--one N]: runs expensive tokenizer.json files and texts in
+// Node.
+// A case fails if it exceeds limits of CPU time and steps per byte of the file and character of the text, or of memory:
+// bytes retained per file, and the heap of a child process. Each case is drawn from its number (draw.mjs), so --one
+// NUMBER repeats it. cost.test.mjs is a short run with a fixed seed; a long run is --seconds 3600.
 import { fork } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,29 +14,30 @@ const here = fileURLToPath(new URL('.', import.meta.url));
 const repository = join(here, '..', '..');
 const bundle = join(repository, 'build', 'wasm-tests', 'fuzz', 'tokenizer.mjs');
 
-/** What a case may cost: ten times what the most expensive ones do, on a slow machine. */
+/** Limits: ten times the cost of the most expensive cases, on a slow machine. */
 const most = {
-  /** Megabytes of the heap of a process: for values of ten times a file's bytes, and some hundred bytes for each character of a text. */
+  /** Heap of a process: allows values of ten times a file's bytes, and some hundred bytes per character of a text. */
   megabytes: 160,
-  /** Nanoseconds of CPU for each byte of the file, and milliseconds beside. */
+  /** CPU nanoseconds per byte of the file, plus milliseconds per file. */
   perByte: 5000,
   perFile: 500,
-  /** For each character of the text. */
+  /** The same per character and text. */
   perCharacter: 40_000,
   perText: 500,
-  /** Steps for each character, by the package's own count: what it promises. And nanoseconds for each of them: what it does not count would show. */
+  /**
+   * Steps per character, which the package counts and limits; and nanoseconds per step, which reveals uncounted work.
+   */
   steps: 256,
   moreSteps: 2 ** 16,
   perStep: 1000,
-  /** Bytes that stay of a file once it is read, for each of its own, and beside: what the engine remembers of the code that ran. */
+  /** Bytes retained per byte of a parsed file, plus a constant for the engine's caches of executed code. */
   kept: 10,
   moreKept: 2 ** 20,
 };
 
-/** Cases that cost too much once. */
+/** Cases that once cost too much. */
 const found = [123324129, 123325280, 136287348];
 
-/** Bytes that are in use. */
 function used() {
   globalThis.gc();
   const { heapUsed, arrayBuffers } = process.memoryUsage();
@@ -45,7 +46,7 @@ function used() {
 
 const milliseconds = ({ user, system }) => (user + system) / 1000;
 
-/** Runs one case; what is wrong with it, or its costs. */
+/** Runs a case; returns its errors, or its costs. */
 function runCase(number, published, { AttnError, Budget, Tokenizer }) {
   const random = new Random(number);
   const drawn = number % 8 === 7 ? drawVocabulary(random) : drawFile(random, published);
@@ -88,7 +89,7 @@ function runCase(number, published, { AttnError, Budget, Tokenizer }) {
     told.perStep = Math.max(told.perStep, (1e6 * time) / (budget.steps + text.length + 1e5));
     told.steps = Math.max(told.steps, budget.steps / (text.length + 100));
     told.perCharacter = Math.max(told.perCharacter, (1e6 * time) / (text.length + 1000));
-    // And with all around it.
+    // Also truncation with padding and special tokens.
     if (text.length > 5000) continue;
     attempt(() => tokenizer.encode([text, ''], { maxLength: 2 ** 31 - 1, truncation: true }));
     attempt(() => tokenizer.encode([[text, text.slice(0, 100)]], { maxLength: 64, truncation: true }));
@@ -114,8 +115,9 @@ async function child() {
 }
 
 /**
- * Runs one case after the other in a child until the time is over; another child after one that died. `one` runs that case alone. Resolves to
- * { findings, useful, outcomes, summary }: the numbers of the cases that cost too much, whether enough files were read, and what came of them.
+ * Runs cases in a child process until the time is over, restarting it if it dies; `one` runs only that case. Resolves
+ * to { findings, useful, outcomes, summary }: numbers of too expensive cases, whether enough files were accepted, and
+ * kinds of outcomes.
  */
 export async function search({ seconds = 20, seed = Date.now() % 2 ** 31, one } = {}) {
   mkdirSync(join(bundle, '..'), { recursive: true });
@@ -163,7 +165,7 @@ export async function search({ seconds = 20, seed = Date.now() % 2 ** 31, one } 
           ++cases;
           finding(
             running,
-            signal === 'SIGKILL' ? 'not done in two minutes' : `ended the process (${code ?? signal}), which had ${most.megabytes} MB`,
+            signal === 'SIGKILL' ? 'not finished in two minutes' : `ended the process (${code ?? signal}), which had ${most.megabytes} MB`,
           );
         }
         done();
@@ -174,7 +176,7 @@ export async function search({ seconds = 20, seed = Date.now() % 2 ** 31, one } 
     `${cases} cases from ${first}: ${read} read, at most ${worst.parse.toFixed(0)} ms to read a file, ${worst.steps.toFixed(0)} steps and ` +
     `${(worst.perCharacter / 1000).toFixed(1)} µs a character, ${worst.perStep.toFixed(0)} ns a step, ${worst.kept.toFixed(1)} × the file in memory; ` +
     `${outcomes.size - 1} kinds of refusals`;
-  // A generator whose files are all refused at once would find nothing.
+  // If all files were refused at once, the search would find nothing.
   const useful = one !== undefined || read > cases / 20;
   return { findings, useful, outcomes: [...outcomes.keys()], summary };
 }
@@ -188,7 +190,7 @@ async function main() {
   const { findings, useful, outcomes, summary } = await search({ seconds, seed, one });
   if (one !== undefined) console.log(outcomes.join());
   console.log(summary);
-  if (!useful) console.log('hardly a file was read');
+  if (!useful) console.log('too few files were accepted');
   process.exitCode = findings.length > 0 || !useful ? 1 : 0;
 }
 

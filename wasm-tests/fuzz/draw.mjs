@@ -1,7 +1,7 @@
-// Files and texts that try to be expensive, drawn by a number: whole tokenizer.json files of every kind of part, in counts and lengths from 1 to many
-// thousands, and published ones with a few values changed.
+// Draws expensive files and texts from a number: tokenizer.json files of every kind of part, with counts and lengths
+// from 1 to many thousands, and published files with a few changed values.
 
-/** Numbers from a seed (mulberry32). */
+/** Random numbers from a seed (mulberry32). */
 export class Random {
   constructor(seed) {
     this.state = seed;
@@ -25,7 +25,7 @@ export class Random {
   oneIn(count) {
     return this.below(count) === 0;
   }
-  /** Mostly small, so that a file is read at all; at times near `most`. */
+  /** Mostly small, so that the file is accepted; sometimes near `most`. */
   size(most) {
     return this.oneIn(8) ? Math.floor(most ** (0.5 + this.next() / 2)) : this.below(4);
   }
@@ -62,7 +62,7 @@ const seeds = [
 seeds.push('👩‍', '\ud800', '\0', '<mask>', '[UNK]', '<0x61>', 'न\u094d', '\r\n', '\u0345', '\u{1d15e}', '\u200d');
 
 const words = (random, most) => random.pick(seeds).repeat(random.size(most)) + (random.flag() ? random.pick(seeds) : '');
-/** Of the same letters as the texts, so that much of it is found in them. */
+/** Uses the letters of the texts, so that many matches are found. */
 const word = (random, most) =>
   random.oneIn(4) ? words(random, most) : 'a'.repeat(1 + random.size(most)) + (random.flag() ? '' : random.pick(seeds));
 
@@ -85,7 +85,7 @@ const regexes = [
 ];
 const pattern = (random) => (random.flag() ? { String: word(random, 300) } : { Regex: random.pick(regexes) });
 
-/** sentencepiece's double array of one rule, for 'a'. */
+/** Builds sentencepiece's double array with a single rule, for 'a'. */
 function charsmap(random) {
   const units = new Uint32Array(257);
   units[0] = 1 << 10;
@@ -129,7 +129,7 @@ function normalizer(random, most) {
   return { type };
 }
 
-/** Of a few parts, or of one of them many times. */
+/** A few parts, or one part many times. */
 function sequence(random, most, part) {
   if (random.flag()) return random.list(6, () => part(random, most / 8));
   const one = part(random, most / 8);
@@ -254,13 +254,13 @@ function wholeFile(random, most) {
   };
 }
 
-/** A number that is large at most times: one knob of a file turned far up, while the rest of it is read. */
+/** Mostly large: one value of a file is extreme, while the rest is accepted. */
 const far = (random, most) => Math.floor(most ** (0.4 + 0.6 * random.next()));
 const bare = { type: 'WordPiece', unk_token: '?', continuing_subword_prefix: '##', max_input_chars_per_word: 100, vocab: { '?': 0, a: 1, '##a': 2 } };
 const token = (content, more) => ({ id: 0, content, single_word: false, lstrip: false, rstrip: false, normalized: false, ...more });
 const flags = (random) => ({ lstrip: random.flag(), rstrip: random.flag(), normalized: random.flag() });
 
-/** A kind of cost each. */
+/** One kind of cost per recipe. */
 const recipes = [
   (random) => {
     const model = { type: 'BPE', vocab: Object.fromEntries(Array.from({ length: 256 }, (_, i) => [byte(_, i), i])), merges: [], byte_fallback: true };
@@ -291,7 +291,7 @@ const recipes = [
     const vocab = { '?': 0, '##a': 1, a: 2, ['a'.repeat(far(random, 3000))]: 3, [`##${'a'.repeat(far(random, 3000))}`]: 4 };
     return { model: { ...bare, max_input_chars_per_word: far(random, 1e6), vocab } };
   },
-  // Short tokens with the ids of long ones.
+  // Short tokens that resolve to ids of long ones.
   (random) => ({
     model: { ...bare, vocab: { '?': 0, a: 1, ' ': 1, '.': 1, ['Ġ'.repeat(far(random, 1e5))]: 1 } },
     pre_tokenizer: { type: 'BertPreTokenizer' },
@@ -303,7 +303,7 @@ const recipes = [
       model: { ...bare, vocab: { '?': 0, Ġ: 1, a: 2 } },
     };
   },
-  // Values alone.
+  // Only values.
   (random) => {
     const [each, close] = random.pick([
       ['{},', '{}'],
@@ -319,7 +319,7 @@ const recipes = [
 const letters = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789';
 const letterWord = (random, length) => Array.from({ length }, () => letters[random.below(62)]).join('');
 
-/** Hardly anything but a vocabulary, of words without a common beginning: what is built of it would be large. */
+/** Draws mostly a vocabulary of words without common prefixes, whose trie would be large. */
 export function drawVocabulary(random) {
   const length = 3 + far(random, 1000);
   const all = new Set(Array.from({ length: Math.floor(far(random, 1e6) / length) }, () => letterWord(random, 1 + random.below(length))));
@@ -344,11 +344,11 @@ export function drawVocabulary(random) {
   return { bytes: Buffer.from(JSON.stringify(file)), file };
 }
 
-/** The places in a file where a value is: its holder and name. */
+/** Lists the positions of values in a file: holder and name. */
 function places(value, found = []) {
   if (typeof value !== 'object' || value === null) return found;
   const names = Array.isArray(value) ? [...value.keys()] : Object.keys(value);
-  // Of long lists the first ones: a vocabulary would be all of the file's places.
+  // Only the first elements of long lists; otherwise most positions would be in the vocabulary.
   for (const name of names.slice(0, 12)) {
     found.push([value, name]);
     places(value[name], found);
@@ -378,7 +378,10 @@ function change(random, file, most) {
   holder[name] = made();
 }
 
-/** A file, and what it holds where that is looked at; `published` are such. */
+/**
+ * Draws { bytes, file, rows }: `file` is the parsed form if there is one, `rows` asks for repetitive texts; `published`
+ * are real files.
+ */
 export function drawFile(random, published) {
   if (random.flag()) {
     const parts = random.pick(recipes)(random);
@@ -392,7 +395,6 @@ export function drawFile(random, published) {
   return { bytes: Buffer.from(JSON.stringify(file)), file };
 }
 
-/** Some strings of a file: what it looks for. */
 function stringsOf(value, found = []) {
   if (typeof value === 'string') found.push(value);
   else if (typeof value === 'object' && value !== null)
@@ -403,9 +405,9 @@ function stringsOf(value, found = []) {
   return found;
 }
 
-/** Texts for a file, in its own words and others, some of them long. */
+/** Draws texts for a file, from its own words and others, some of them long. */
 export function drawTexts(random, { file, rows }) {
-  // Of one thing again and again, for what is made to be slow with it.
+  // Repeats one string, for files that are slow on repetition.
   if (rows) {
     const row = (most) => {
       const each = random.pick([' ', '1', 'a', 'a ', 'ab', '.', '\n', ' \n', "'s", 'é', '\u0301', '中']);

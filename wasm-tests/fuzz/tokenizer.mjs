@@ -1,8 +1,8 @@
-/** What cost.mjs needs of the package's sources, in one bundle. */
+/** Sources of the package for cost.mjs, in one bundle. */
 export { AttnError } from '../../web/lib/src/args/error.ts';
 export { Budget } from '../../web/lib/src/tokenizer/text.ts';
-import * as rare from '../../web/lib/src/tokenizer/rare.ts';
-import { useRareParts } from '../../web/lib/src/tokenizer/rare_parts.ts';
+import * as rare from '../../web/lib/src/tokenizer/lazy_parts.ts';
+import { useLazyParts } from '../../web/lib/src/tokenizer/lazy_slot.ts';
 
-useRareParts(rare);
+useLazyParts(rare);
 export { Tokenizer } from '../../web/lib/src/tokenizer/tokenizer.ts';

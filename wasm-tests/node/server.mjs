@@ -1,4 +1,7 @@
-/** Before the suites in Node: the test server, the digest of the native build if there is one, and a file for notes, printed at the end. */
+/**
+ * Vitest's global set-up: starts the test server, writes the native digest if that build exists, and prints collected
+ * notes at the end.
+ */
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** Gives the suites mocha's names for the hooks, and their Host. */
+/** Defines mocha's names of hooks, and the Host. */
 import { appendFileSync } from 'node:fs';
 import { takeCoverage } from 'node:v8';
 import { afterAll, beforeAll } from 'vitest';
@@ -13,5 +13,5 @@ Object.assign(globalThis, {
   },
 });
 
-// Vitest ends its processes before they would write it.
+// Vitest ends its processes before Node writes coverage.
 if (process.env.NODE_V8_COVERAGE) afterAll(takeCoverage);

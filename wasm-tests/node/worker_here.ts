@@ -1,11 +1,13 @@
-/** attn/worker whose other end runs beside the caller, on a port: in a worker of its own no mutant could be switched on. */
+/**
+ * Runs both ends of attn/worker in one thread over a port, because mutants cannot be activated in a separate worker.
+ */
 import { MessageChannel } from 'node:worker_threads';
 import type * as Contract from '../../web/lib/src/worker.js';
 import type { Endpoint } from '../../web/lib/src/worker/comlink.js';
-import { remoteLoader } from '../../web/lib/src/worker/client.js';
-import { transfer } from '../../web/lib/src/worker/parcel.js';
+import { remoteLoader } from '../../web/lib/src/worker/worker_client.js';
+import { transfer } from '../../web/lib/src/worker/transfer_list.js';
 import nodeEndpoint from '../../web/lib/src/worker/comlink-node.js';
-import { serve } from '../../web/lib/src/worker/host.js';
+import { serve } from '../../web/lib/src/worker/worker_server.js';
 import { load as loadDirect } from '../../web/lib/src/node.js';
 
 export { AttnError } from '../../web/lib/src/args/error.js';

@@ -1,12 +1,9 @@
-/** Keyboard, axe-core, small screens and paper. */
 import { strict as assert } from 'node:assert';
 import { packageNumbers } from './data.mjs';
 import { json, ofHead, openDetails, settled } from './page.mjs';
 import { pageTest } from './fixture.mjs';
 
-/**
- * Presses Tab from where the focus is on until `isThere`, which runs in the page, holds for the focused element; returns the sections on the way.
- */
+/** Presses Tab until `isThere`, which runs in the page, accepts the focused element; returns the sections passed. */
 async function tabTo(page, what, isThere, most = 400) {
   const passed = [];
   for (let i = 0; i < most; ++i) {
@@ -28,7 +25,7 @@ async function tabTo(page, what, isThere, most = 400) {
 const hasName = ({ nameOf }, element, name) => nameOf(element) === name;
 const hasText = ({ text }, element, words) => text(element) === words;
 
-/** All that opens is open, so that it is looked at too. */
+/** Opens everything, so that it is checked. */
 async function openAll(page) {
   await page.open('table=1&step=2&off=1&causal=1&change=2,0.5,scaled_dot,0,0&x=X@3%3D1.5&pair=No, but the acting was brilliant.&locked=1');
   for (const button of ['Another model', 'Export', 'View similarities as table', 'View map as table']) {
@@ -48,7 +45,7 @@ const goToStep = async (page, step) => {
   await page.until(hasCome, `step ${step}`, step);
 };
 
-/** The page as it is, and then each step: in one browser, since what they are made of is the same in all. */
+/** Checks the page and then each step, in one browser only, because the markup is the same in all. */
 async function axeAtEachStep(page, engine, what) {
   await page.axe(what);
   for (let step = 1; step <= 13 && engine === 'chromium'; ++step) {
@@ -64,7 +61,7 @@ pageTest('every control can be reached and used with the keyboard', async ({ pag
   const { driver } = page;
   await tabTo(page, 'Skip to the content', hasText, 3);
   await tabTo(page, 'Sentence', hasName);
-  // Home, then everything that stands there.
+  // Overwrites the text.
   await page.evaluate(() => document.activeElement.select());
   await driver.type('All by keyboard.');
   const forward = (options) => ofHead(data.forward('All by keyboard.', options).attentions[1], 3);
@@ -85,7 +82,7 @@ pageTest('every control can be reached and used with the keyboard', async ({ pag
   await tabTo(page, 'Run attention', hasText);
   await driver.press('Enter');
   await page.until(({ table }) => table('Weights').rows.length === 1, 'the weights of one query');
-  await tabTo(page, 'Texts, one a line', hasName);
+  await tabTo(page, 'Texts, one per line', hasName);
   await tabTo(page, 'Word', hasName);
   await tabTo(page, 'Measure again', hasText);
 });
@@ -133,7 +130,7 @@ pageTest('the printed page has the map, no controls, and nothing cut off', async
       commands,
     );
   assert.deepEqual(await there(), commands, 'on the screen');
-  // A4 within its margins.
+  // A4 without margins.
   await page.driver.resize(718, 1000);
   if (!(await page.driver.print(true))) return t.diagnostic('cannot be seen here');
   try {

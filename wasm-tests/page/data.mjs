@@ -1,4 +1,4 @@
-/** What the package itself gives: the page's own model in Node. */
+/** Expected numbers from the package, computed by the page's model in Node. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { load } from 'attn';
@@ -8,7 +8,9 @@ export const sentence = 'A film with wonderful actors and a terrible script.';
 const files = ['config.json', 'model.safetensors', 'tokenizer.json', 'tokenizer_config.json'];
 const read = (name) => readFileSync(join(repository, 'testdata/models/sentiment', name));
 
-/** What the page does to one layer by another scale or score function: attention on its q, k, v, as the input of W_O. */
+/**
+ * Computes the page's change of scale or score function in one layer: attention on its q, k, v, as the input of W_O.
+ */
 function merged({ data, dims: [, heads, length, width] }) {
   const result = new Float32Array(data.length);
   for (let h = 0; h < heads; ++h)
@@ -17,7 +19,7 @@ function merged({ data, dims: [, heads, length, width] }) {
 }
 
 let numbers;
-/** Loads the package and the model once for all tests of a file that ask for them. */
+/** Loads the package and the model once per file. */
 export const packageNumbers = () => (numbers ??= compute());
 
 async function compute() {
@@ -27,14 +29,13 @@ async function compute() {
   const tokens = (text) => model.tokenize(text).tokens[0];
   const forward = (text, options = {}) => model.forward(model.tokenize(text), { outputAttentions: true, outputHiddenStates: true, ...options });
   const trace = (text, layer, options = {}) => forward(text, { ...options, trace: { layers: [layer] } }).trace.get(layer);
-  /** 1 for each head, 0 for those that are off: layer · heads + head. */
+  /** 1 for each head, 0 for disabled heads: layer · heads + head. */
   const without = (...off) => ({ data: Float32Array.from({ length: layers * heads }, (_, i) => Number(!off.includes(i))), dims: [layers, heads] });
-  /** Probabilities by label. */
   const answer = (text, options) => {
     const { data } = attn.softmax(forward(text, options).logits);
     return Object.fromEntries(model.labels.map((label, i) => [label, data[i]]));
   };
-  /** Runs with numbers of a parameter written over. */
+  /** Runs with some numbers of a parameter replaced. */
   async function edited(name, edits, run) {
     const original = model.getParameter(name);
     const data = original.data.slice();
@@ -46,7 +47,10 @@ async function compute() {
       model.loadStateDict({ [name]: original }, { strict: false });
     }
   }
-  /** Another model, from its folder in the repository, with int8 weights as the page has them by default: what it makes of a text. */
+  /**
+   * Loads another model of the repository, with int8 weights as is the page's default, and computes its results for a
+   * text.
+   */
   async function another(folder, text, weights = 'int8') {
     const other = await attn.loadModel(join(repository, folder), { weights });
     try {
@@ -57,7 +61,10 @@ async function compute() {
       other.dispose();
     }
   }
-  /** The page's own model with int8 weights, beside itself: the differences of attention weights, the cosine of the vectors, the answers of both. */
+  /**
+   * Compares the model with int8 weights to itself: differences of attention weights, cosine of the vectors, answers of
+   * both.
+   */
   async function quantized(text) {
     const int8 = await attn.loadModel(Object.fromEntries(files.map((name) => [name, read(name)])), { weights: 'int8' });
     try {

@@ -1,4 +1,3 @@
-/** The page of examples/browser, as Vite builds it. */
 import { strict as assert } from 'node:assert';
 import { buildExample } from '../support/run.mjs';
 import { startServer } from '../support/server.mjs';

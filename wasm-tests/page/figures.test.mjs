@@ -1,4 +1,4 @@
-/** Pictures that leave the page: files for slides and papers, and maps in the pages of others. */
+/** Exported pictures, and maps embedded in other pages. */
 import { strict as assert } from 'node:assert';
 import { packageNumbers, sentence } from './data.mjs';
 import { assertNear, json, ofHead, saved } from './page.mjs';
@@ -8,7 +8,7 @@ const png = [0x89, 0x50, 0x4e, 0x47, 13, 10, 26, 10];
 const widthOf = ({ bytes }) => new DataView(bytes.buffer).getUint32(16);
 const textsOf = (svg) => [...svg.matchAll(/<text[^>]*>([^<]*)</g)].map(([, each]) => each);
 
-/** Colours as CairoSVG and others read them; nothing that a style sheet would have to say. */
+/** Colours in a form that CairoSVG and others support, without style sheets. */
 function assertPlain(svg) {
   const colours = [...svg.matchAll(/(?:fill|stroke)="([^"]*)"/g)].map(([, each]) => each);
   assert.ok(colours.length > 10, `${colours.length} colours`);
@@ -19,7 +19,6 @@ function assertPlain(svg) {
   assert.doesNotMatch(svg, /\b(style|class)=/);
 }
 
-/** Opens embed.html, which is no page of sections. */
 async function openEmbedded(page, hash) {
   await page.go(`embed.html?${encodeURIComponent(hash)}#${hash}`);
   await page.until(() => document.documentElement.dataset.ready === 'true', 'the map');
@@ -27,14 +26,14 @@ async function openEmbedded(page, hash) {
 }
 const captionOf = (page) =>
   page.evaluate(() => document.querySelector('attention-map').shadowRoot.querySelector('canvas').getAttribute('aria-label'));
-/** What the map says of the cell under the pointer, or of itself. */
+/** Returns the map's reading of the cell under the pointer, or its general description. */
 const reading = (page) => page.until(() => document.querySelector('attention-map').shadowRoot.querySelector('p').textContent, 'a cell');
 
 pageTest('saved figures contain the sentence, axis titles, numbers, colour scale and lines', async ({ page }) => {
   const data = await packageNumbers();
   await page.open('special=hide&threshold=0.05');
   await page.click('button', 'Export');
-  const save = (format) => saved(page, () => page.click('button', format, ['group', 'Save what is shown as']));
+  const save = (format) => saved(page, () => page.click('button', format, ['group', 'Save this map as']));
   const weights = ofHead(data.forward(sentence).attentions[1], 3);
   const [svg, lines] = [(await save('SVG')).text, (await save('Lines as SVG')).text];
   assertPlain(svg);
@@ -42,8 +41,8 @@ pageTest('saved figures contain the sentence, axis titles, numbers, colour scale
   const texts = textsOf(svg);
   for (const each of ['sentiment classifier, layer 2, head 4', sentence, 'looks (query)', 'is looked at (key)', '0'])
     assert.ok(texts.includes(each), `${each} in ${texts}`);
-  assert.ok(texts.some((each) => /Special tokens are hidden\. Weights under 0\.05 are not drawn\./.test(each)));
-  // Tokens 1 and 9 of the whole: "a" and "terrible" (0 is [CLS]).
+  assert.ok(texts.some((each) => /Special tokens are hidden\. Weights below 0\.05 are not drawn\./.test(each)));
+  // Tokens 1 and 9 of the text with [CLS]: "a" and "terrible".
   const [row, column] = [1, data.tokens(sentence).indexOf('terrible')];
   assert.ok(texts.includes(weights.at(row, column).toFixed(2).slice(1)), 'a number in its cell');
   for (const each of ['looks (query)', 'terrible', sentence]) assert.ok(textsOf(lines).includes(each), each);
@@ -95,7 +94,7 @@ pageTest('a saved picture looks as on the page and needs no style sheet', { engi
     assert.equal(name, 'attn-words.svg');
     assertPlain(svg);
     assert.deepEqual(textsOf(svg), ['Map of the words', ...words]);
-    // The light theme on white, whichever the page has.
+    // The light theme on white, whatever the page's theme.
     assert.ok(svg.includes('fill="#ffffff"') && svg.includes('#1f4fc4'), 'colours of the light theme');
     const picture = await saved(page, () => page.click('button', 'Save Map of the words as PNG'));
     assert.deepEqual([...picture.bytes.subarray(0, 8)], png);
@@ -131,7 +130,7 @@ pageTest('embed.html computes the head in its address and reads cells by pointer
   assert.ok((await reading(page)).startsWith(`${tokens[row]} → ${tokens.at(-2)}: `), 'the cell under the pointer');
   assert.match(await page.evaluate(() => document.querySelector('a').href), /index\.html#text=Not\+a\+bad\+film\+at\+all\.&head=3$/);
   await page.axe('embed.html');
-  // A model that is not here is offered, not loaded.
+  // Another model is offered and not loaded.
   await page.go('embed.html?other#model=owner%2Fname');
   await page.until(({ text }) => text('button') === 'Load owner/name from huggingface.co', 'the offer');
   await page.open();
@@ -159,7 +158,7 @@ pageTest('embed.html draws the numbers in its address, and explains what is wron
   assert.deepEqual(textsOf(svg).slice(0, 6), ['Mine', 'is looked at (key)', 'looks (query)', '.90', '.05', '.05']);
   assert.ok(!(await page.evaluate(() => attnProbe.requests)).some((each) => /\.wasm|safetensors/.test(each)), 'nothing is loaded for it');
   for (const [wrong, words] of [
-    [{ tokens: ['a'], values: '[[1' }, /“values” in the address is no JSON/],
+    [{ tokens: ['a'], values: '[[1' }, /“values” in the address is not valid JSON/],
     [{ tokens: 'a', values: [[1]] }, /“tokens” in the address/],
     [{ tokens: ['a'], values: [['1']] }, /rows of numbers/],
   ]) {

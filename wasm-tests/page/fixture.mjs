@@ -1,6 +1,6 @@
 /**
- * Declares a test of the page, node:test's. In the environment: ATTN_ENGINE (chromium, firefox or webkit), and ATTN_PAGE, a folder with the built page instead
- * of build/page. A file's browser starts with the first of its tests that runs.
+ * Declares tests of the page for node:test. Environment: ATTN_ENGINE (chromium, firefox or webkit), and ATTN_PAGE, a
+ * folder with the built page (default build/page). Each file starts one browser with its first test.
  */
 import test, { after } from 'node:test';
 import { resolve } from 'node:path';
@@ -11,16 +11,15 @@ import { startServer } from '../support/server.mjs';
 import { Page } from './page.mjs';
 
 export const engine = process.env.ATTN_ENGINE ?? 'chromium';
-/** The folder of the page. */
 export const root = resolve(process.env.ATTN_PAGE ?? at('build/page'));
-/** A test that takes longer hangs. */
+/** Stops hanging tests. */
 const longest = 10 * 60_000;
 
 let driver;
-/** By whether their pages are isolated; `before` is the server of the last test. */
+/** Servers by isolation; `before` is the server of the previous test. */
 const servers = { before: undefined };
 
-/** What a test lacks, as the reason to skip it; with CI=true nothing may be lacking, so it runs and fails. */
+/** The reason to skip the test if something is missing; with CI=true it runs and fails. */
 export const skipWithout = (lacking) => (lacking && process.env.CI !== 'true' ? `${lacking} not found` : false);
 const skip = skipWithout(missing(engine).join(', '));
 
@@ -30,10 +29,10 @@ async function closeBrowser() {
   await within(closing?.close() ?? Promise.resolve(), 20000, `${engine} did not close`).catch((error) => console.log(error.message));
 }
 
-/** The icon of a page of another server of a test, which Chromium may ask for when that page has been left and its server has ended. */
+/** Chromium may request the icon of an earlier test's page after that page and its server are gone. */
 const isLateIcon = (text) => /\bhttp:\/\/127\.0\.0\.1:\d+\/favicon\.svg\)?$/.test(text);
 
-/** Since the page was opened the console is empty, nothing violates the CSP, and all requests go to `own`. */
+/** Checks that the console is empty, the CSP is not violated, and all requests go to `own`. */
 async function assertQuiet(page, own) {
   const probe = await page.evaluate(() => ({ messages: attnProbe.messages, requests: attnProbe.requests }));
   const messages = [...probe.messages, ...(page.driver.messages() ?? [])].filter((each) => !isLateIcon(each));
@@ -55,7 +54,7 @@ async function runOn(t, isolated, run) {
   }
   servers[isolated] ??= await startServer({ root, isolated, withProbe: true, asDemo: isolated });
   const { url } = servers[isolated];
-  // A request of the page before may come late.
+  // Requests of the previous page may arrive late.
   const own = [url, servers.before ?? url];
   servers.before = url;
   await driver.resize(1280, 900);
@@ -68,7 +67,7 @@ async function runOn(t, isolated, run) {
   try {
     await within(whole(), longest, 'the test did not end');
   } catch (error) {
-    // What a failed test has left does not meet the next one.
+    // Discards the state of a failed test.
     await closeBrowser();
     throw error;
   }
@@ -77,8 +76,8 @@ async function runOn(t, isolated, run) {
 const isFor = (engines) => engines === 'all' || engines === engine;
 
 /**
- * Registers a test. `engines`: 'all', or the only one in which it runs. `isolated`: where it runs a second time, on a page that is cross-origin isolated: 'none',
- * 'all' or one engine. `run` gets { page, t, engine, isolated }: a Page that is not open yet, node:test's context.
+ * Registers a test. `engines`: 'all', or the only engine. `isolated`: engines that repeat it on a cross-origin isolated
+ * page: 'none', 'all' or one. `run` gets { page, t, engine, isolated }: an unopened Page and node:test's context.
  */
 export function pageTest(name, options, run) {
   if (typeof options === 'function') return pageTest(name, {}, options);

@@ -1,4 +1,3 @@
-/** All heads as pictures, and heads that are switched off. */
 import { strict as assert } from 'node:assert';
 import { packageNumbers, sentence } from './data.mjs';
 import { assertAnswer, assertMap, weightsOf } from './map.mjs';
@@ -22,7 +21,7 @@ pageTest('all heads are shown as pictures, selected by click and arrow keys', as
   );
   list.forEach(({ name, about, colours }, i) => {
     assert.equal(name, `Layer ${Math.floor(i / data.heads) + 1}, head ${(i % data.heads) + 1}`);
-    assert.match(about, /^((mostly|often) .*\d+ %|.*about \d+\.\d at a time); entropy \d+\.\d\d$/);
+    assert.match(about, /^((mostly|often) .*\d+ %|.*about \d+\.\d per query); entropy \d+\.\d\d$/);
     assert.ok(colours > 5, `${name} has ${colours} colours`);
   });
   const result = data.forward(sentence);
@@ -33,7 +32,7 @@ pageTest('all heads are shown as pictures, selected by click and arrow keys', as
     await page.tool(({ all }) => all('button', undefined, ['group', 'Heads as pictures']).filter((each) => each.tabIndex === 0).length),
     1,
   );
-  // From picture to picture, and from switch to switch.
+  // Arrow keys between pictures, and between switches.
   for (const kind of ['button', 'checkbox']) {
     await page.tool(({ all }, role) => {
       const inOrder = all(role, undefined, ['group', 'Heads as pictures']);
@@ -88,7 +87,7 @@ pageTest('heads can be sorted by entropy and by kind', async ({ page }) => {
     'another order',
     expected.join('; '),
   );
-  const kinds = ['the previous token', 'the next token', 'the token itself', 'special tokens', 'many tokens alike', 'certain tokens'];
+  const kinds = ['the previous token', 'the next token', 'the token itself', 'special tokens', 'many tokens evenly', 'certain tokens'];
   const order = (await page.tool(({ all }) => all('button', undefined, ['group', 'Heads as pictures']).map((each) => each.title))).map((about) =>
     kinds.findIndex((kind) => about.includes(kind)),
   );
@@ -104,10 +103,7 @@ pageTest("switching a head off changes the classifier's answer", async ({ page }
   const data = await packageNumbers();
   await page.open('layer=1&head=2');
   await page.click('button', 'Switch off head');
-  await page.until(
-    ({ find, text }) => find('button', 'Switch off head').ariaPressed === 'true' && /head 1\.2 off/.test(text('#sentence')),
-    'it is off',
-  );
+  await page.until(({ all, text }) => all('button', 'Switch head on').length === 1 && /head 1\.2 off/.test(text('#sentence')), 'it is off');
   await page.says(/was/, 'list', "The classifier's answer");
   const [now, before] = [data.answer(sentence, { headMask: data.without(1) }), data.answer(sentence)];
   assert.ok(Math.abs(now.positive - before.positive) > 0.002, 'the head matters');

@@ -1,4 +1,3 @@
-/** The lab: attention on arrays of one's own. */
 import { execFileSync } from 'node:child_process';
 import { strict as assert } from 'node:assert';
 import { readSafetensorsHeader, traceNames } from 'attn';
@@ -119,7 +118,7 @@ pageTest('the lab applies every kind of mask', async ({ page }) => {
   );
 });
 
-pageTest('a wrong shape raises an alert beside its field until it is corrected', { engines: 'chromium' }, async ({ page }) => {
+pageTest('a wrong shape raises an alert next to its field until it is corrected', { engines: 'chromium' }, async ({ page }) => {
   await page.open();
   await fill(page, inputs);
   await fill(page, { K: '[[1,2,3],[4,5,6]]' });
@@ -127,7 +126,7 @@ pageTest('a wrong shape raises an alert beside its field until it is corrected',
   assert.match(await page.says(/./, 'alert', undefined, '#lab'), /K|3|2/);
   assert.ok(
     await page.tool(({ find }) => find('alert', undefined, '#lab').parentElement.contains(find('textbox', 'K', '#lab'))),
-    'the alert is beside K',
+    'the alert is next to K',
   );
   assert.ok(await page.tool(({ find }) => find('textbox', 'K', '#lab').getAttribute('aria-invalid') === 'true'), 'K is marked');
   assert.equal(await page.count('alert'), 1);
@@ -138,13 +137,13 @@ pageTest('a wrong shape raises an alert beside its field until it is corrected',
   await run(page);
   await page.until(
     ({ find }) => find('alert', undefined, '#lab').parentElement.contains(find('textbox', 'Mask', '#lab')),
-    'the alert is beside the mask',
+    'the alert is next to the mask',
   );
   await fill(page, { Mask: ' ', Scale: 'half' });
   await run(page);
   await page.until(
     ({ find }) => find('alert', undefined, '#lab').parentElement.contains(find('textbox', 'Scale', '#lab')),
-    'the alert is beside the scale',
+    'the alert is next to the scale',
   );
   await fill(page, { Scale: ' ' });
   await run(page);
@@ -178,7 +177,7 @@ pageTest('the lab computes multi-head self-attention with every trace', async ({
       await page.numbers(name, part(trace[name], dims.length > 2 ? (head * all.length) / 2 : 0, { count: rows }), lab);
     }
   }
-  // Without W_O the output is the heads side by side.
+  // Without W_O the output is the concatenated heads.
   await fill(page, { Wo: ' ' });
   await run(page);
   await page.numbers('Output', part(trace.merged), lab);
@@ -224,7 +223,7 @@ pageTest('the lab reads printed arrays, tables and weights in torch order', { en
   await run(page);
   const [Q, K, V] = Object.values(inputs).map(matrix);
   await page.numbers('Output', part(data.attn.scaledDotProductAttention(Q, K, V).output), lab);
-  // The same as a map, beside the table.
+  // The same as a map, next to the table.
   await page.until(() => {
     const canvas = document.querySelector('#lab attention-map').shadowRoot.querySelector('canvas');
     return /: 3 rows that look, 4 columns/.test(canvas.getAttribute('aria-label'));
@@ -238,7 +237,7 @@ pageTest('the lab reads printed arrays, tables and weights in torch order', { en
     return table;
   });
   const weights = Object.entries(selfAttention).filter(([name]) => name !== 'X');
-  await page.click('checkbox', 'Weights as torch has them (out × in)', lab);
+  await page.click('checkbox', 'Weights as in PyTorch (out × in)', lab);
   await page.until(() => location.hash.includes('lab.torch=1'), 'the switch in the address');
   await fill(page, Object.fromEntries(weights.map(([name, rows]) => [name, transposed(rows)])));
   await run(page);
@@ -295,10 +294,10 @@ pageTest('results of the lab are saved to files, and dropped files fill its fiel
     );
   const all = (await save('JSON')).text;
   assert.ok(await dropOn('V', all, 'all.json'));
-  await page.until(({ find }) => find('combobox', 'Array of all.json for V', '#lab').value === 'v', 'the one that is called like the field');
+  await page.until(({ find }) => find('combobox', 'Array of all.json for V', '#lab').value === 'v', 'the array named like the field');
   await page.choose('combobox', 'Array of all.json for V', 'output', lab);
   await page.eventually(async () => same(JSON.parse(await page.tool(({ find }) => find('textbox', 'V', '#lab').value)), 'JSON that was dropped'));
-  // V of three rows does not go with K of four; that is said of the numbers that are there, and not of a file that was refused.
+  // V of three rows does not match K of four: an alert about the current numbers, not about a refused file.
   await fill(page, { V: inputs.V });
   await run(page);
   await page.shows('table', 'Output', '#lab');
@@ -307,7 +306,7 @@ pageTest('results of the lab are saved to files, and dropped files fill its fiel
   assert.match(said, /^cut\.npy: /);
   await run(page);
   await page.says(/could not be computed/, 'status');
-  assert.equal(await page.text('alert', undefined, '#lab'), said, 'Run says it once more');
+  assert.equal(await page.text('alert', undefined, '#lab'), said, 'Run repeats the alert');
   assert.equal(await page.count('table', 'Output', '#lab'), 0, 'and computes nothing');
   await fill(page, { V: inputs.V });
   await run(page);

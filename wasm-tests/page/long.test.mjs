@@ -1,12 +1,12 @@
-/** Maps that are too large to be read as a whole, and several heads in one. */
+/** Maps too large to read as a whole, and several heads in one map. */
 import { strict as assert } from 'node:assert';
 import { packageNumbers, sentence } from './data.mjs';
 import { ofHead } from './page.mjs';
 import { pageTest } from './fixture.mjs';
 
-/** The head that the page shows first. */
+/** The initially selected head. */
 const [layer, head] = [1, 3];
-/** As many tokens as the model takes. */
+/** The model's maximum number of tokens. */
 const long = Array.from({ length: 60 }, (_, i) => `${['good', 'dull', 'film', 'and', 'never'][i % 5]} ${['the', 'cast', 'is', 'warm'][i % 4]}`).join(
   ' ',
 );
@@ -17,7 +17,7 @@ const open = async (page, hash = '') => {
   await page.open(`text=${encodeURIComponent(long)}${hash}`);
   await page.until(() => document.querySelectorAll('.map-rows > span').length > 0, 'the map');
 };
-/** Every label there is stands for one place: cells are wide enough. */
+/** Cells are wide enough for every label. */
 const near = 'part=20.40.12';
 
 pageTest('buttons, keys and wheel zoom a long map, and its labels follow', async ({ page }) => {
@@ -28,7 +28,7 @@ pageTest('buttons, keys and wheel zoom a long map, and its labels follow', async
   assert.deepEqual([await disabled('Zoom in'), await disabled('Zoom out')], [false, true]);
   for (let i = 0; i < 6; ++i) await page.click('button', 'Zoom in');
   await page.until(() => !!document.querySelector('.minimap'), 'where the part is');
-  // The address is written a moment later.
+  // The address is updated a moment later.
   const count = await page.eventually(async () => {
     const part = await page.evaluate(() => /part=([\d.]+)/.exec(location.hash)?.[1] ?? '');
     const [row, column, rows] = part.split('.').map(Number);
@@ -37,7 +37,7 @@ pageTest('buttons, keys and wheel zoom a long map, and its labels follow', async
     assert.deepEqual(await labels(page, 'columns'), tokens.slice(column, column + rows));
     return rows;
   });
-  // Keys: one step further away, all of it, and to a cell outside.
+  // Keys: zoom out by one step, show all, and move to a cell outside.
   await page.tool(({ find }) => find('grid').focus());
   const counts = async (expected, what) =>
     page.eventually(async () => assert.ok(expected(await rowsShown(page)), `${what}: ${await rowsShown(page)}`));
@@ -49,7 +49,7 @@ pageTest('buttons, keys and wheel zoom a long map, and its labels follow', async
   await page.until(() => !!document.querySelector('.minimap'), 'a part again');
   await page.driver.press('End');
   await page.until(({ text }) => text([...document.querySelectorAll('.map-columns > span')].at(-1)) === '[SEP]', 'the last column comes into view');
-  // The wheel: with Ctrl it zooms, without it goes on.
+  // The wheel zooms with Ctrl, and pans without.
   const wheel = (properties) =>
     page.tool(({ find }, properties) => {
       const { left, top, width, height } = find('grid').getBoundingClientRect();
@@ -65,7 +65,7 @@ pageTest('buttons, keys and wheel zoom a long map, and its labels follow', async
   await counts((now) => now > rows, 'the wheel');
   await page.driver.press('0');
   await page.until(() => !document.querySelector('.minimap'), 'all of it');
-  assert.equal(await wheel({ deltaY: 200 }), true, 'where there is nothing to move the page goes on');
+  assert.equal(await wheel({ deltaY: 200 }), true, 'at the end of the map the page scrolls');
 });
 
 pageTest('a zoomed part is in the address, and is read, dragged and moved by the overview', async ({ page }) => {
@@ -97,7 +97,7 @@ pageTest('a zoomed part is in the address, and is read, dragged and moved by the
   await point('pointermove', 0.25, 0.5, { buttons: 1 });
   await point('click', 0.25, 0.5);
   await page.eventually(async () => assert.deepEqual(await labels(page, 'columns'), tokens.slice(43, 55)));
-  assert.equal(await page.count('button', 'locked: let go'), 0, 'a drag is no click');
+  assert.equal(await page.count('button', 'Unlock cell'), 0, 'a drag is no click');
   await page.evaluate(() => {
     const map = document.querySelector('.minimap');
     const { left, top, width } = map.getBoundingClientRect();
@@ -111,7 +111,7 @@ pageTest('two fingers zoom and move the map, one finger scrolls the page', { eng
   const data = await packageNumbers();
   await open(page);
   const whole = data.tokens(long).length;
-  /** Where the fingers are, in parts of the map; whether the page may scroll or zoom by them. */
+  /** Positions of fingers relative to the map; returns whether the page may scroll or zoom. */
   const touch = (type, ...fingers) =>
     page.tool(
       ({ find }, type, fingers) => {
@@ -130,13 +130,13 @@ pageTest('two fingers zoom and move the map, one finger scrolls the page', { eng
   await page.until(() => !!document.querySelector('.minimap'), 'a part');
   const part = async () => [await labels(page, 'rows'), await labels(page, 'columns')];
   const [rows, columns] = await part();
-  // Four times as far apart: a quarter of the rows, as far as cells allow.
+  // Four times as far apart: a quarter of the rows, the limit of cell size.
   assert.ok(Math.abs(rows.length - whole / 4) <= 1, `${rows.length} of ${whole} rows`);
   await touch('touchstart', [0.3, 0.3], [0.7, 0.7]);
   await touch('touchmove', [0.1, 0.3], [0.5, 0.7]);
   await page.eventually(async () => assert.notDeepEqual((await part())[1], columns));
   assert.deepEqual((await part())[0], rows, 'across alone');
-  // Both at once: what was between the fingers still is.
+  // Zoom and pan at once: the content between the fingers stays.
   const inAddress = () => page.until(() => /part=([\d.]+)/.exec(location.hash)?.[1].split('.').map(Number), 'the part in the address');
   const before = await page.eventually(async () => {
     const now = await inAddress();
@@ -160,13 +160,13 @@ pageTest('the colour scale becomes logarithmic for sparse heads, and the page sa
   const legend = () => page.tool(({ text }) => text('.legend'));
   const note = () => page.tool(({ text }) => text('#colours-note'));
   const found = [];
-  // Heads that look at few tokens get it, others do not.
+  // Only heads that attend to few tokens get it.
   for (let l = 1; l <= 2; ++l)
     for (let h = 1; h <= 4; ++h) {
       await page.choose('combobox', 'Layer', String(l));
       await page.choose('combobox', 'Head', String(h));
       const [said, why] = [await legend(), await note()];
-      assert.equal(/ log$/.test(said), /^Chosen now: logarithmic/.test(why), `${said}: ${why}`);
+      assert.equal(/ log$/.test(said), /^Now: logarithmic/.test(why), `${said}: ${why}`);
       found.push(/ log$/.test(said));
     }
   await page.choose('combobox', 'Colours', 'log');
@@ -187,7 +187,7 @@ pageTest('the strongest links are listed, and a click selects their cell', async
   list.forEach((each, i) => assert.ok(each.endsWith(all[i][0].toFixed(4)), `${each}: ${all[i]}`));
   const [, row, column] = all[0];
   await page.tool(({ find }) => find('list', 'The strongest links').querySelector('button').click());
-  await page.until(({ find, text }, token) => find('button', 'locked: let go') && text('.map-rows .active') === token, 'it is in view', tokens[row]);
+  await page.until(({ find, text }, token) => find('button', 'Unlock cell') && text('.map-rows .active') === token, 'it is in view', tokens[row]);
   assert.equal(await page.tool(({ text }) => text('.map-columns .active')), tokens[column]);
 });
 
@@ -229,7 +229,7 @@ pageTest('the overlay shows all heads of a layer in their colours', async ({ pag
     const own = wanted.map((_, h) => ofHead(attentions[layer], h).at(Math.floor(i / n), i % n));
     const best = own.indexOf(Math.max(...own));
     const [red, green, blue, alpha] = painted[i];
-    // Where there is hardly any colour its bytes are rounded.
+    // In nearly transparent pixels the colour bytes are rounded.
     if (alpha < 60) continue;
     ++seen;
     const distance = ([r, g, b]) => Math.abs(r - red) + Math.abs(g - green) + Math.abs(b - blue);
@@ -242,7 +242,7 @@ pageTest('the overlay shows all heads of a layer in their colours', async ({ pag
   await page.click('button', 'Head 4 in the overlay');
   await page.until(() => /overlay=0\.1\.2(&|$)/.test(location.hash), 'one less');
   await page.click('checkbox', 'Overlay all heads of the layer');
-  await page.until(({ all }) => !/overlay/.test(location.hash) && !all('group', 'Heads in the overlay').length, 'the one head again');
+  await page.until(({ all }) => !/overlay/.test(location.hash) && !all('group', 'Heads in the overlay').length, 'a single head again');
 });
 
 pageTest("the products of query and key per dimension add up to the package's score", async ({ page }) => {

@@ -1,18 +1,18 @@
-/** What the attention map and the classifier's answer show, against the package's numbers. */
+/** Compares the attention map and the classifier's answer with the package's numbers. */
 import { strict as assert } from 'node:assert';
 import { assertNear, ofHead } from './page.mjs';
 
 export const weightsOf = ({ attentions }, layer, head) => ofHead(attentions[layer], head);
-/** The head that the page shows first. */
+/** The initially selected head. */
 export const [layer, head] = [1, 3];
 
-/** The table of the head in focus is this, and so are its headers. */
+/** Checks the table and headers of the head in focus. */
 export async function assertMap(page, expected, labels) {
   const table = await page.numbers('Attention weights', expected);
   assert.deepEqual([table.rows, table.columns], [labels, labels], 'row and column headers');
 }
 
-/** Probabilities in the bar, as ["positive", "68.1", "70.0"]: with changes, and without where they are shown. */
+/** Probabilities in the bar, as ["positive", "68.1", "70.0"]: with changes, and without if shown. */
 const answers = async (page) =>
   (await page.texts('list', "The classifier's answer")).map(
     (text) => /^(\D+)(\d+\.\d) %(?: was (\d+\.\d) %)?$/.exec(text)?.slice(1) ?? assert.fail(text),

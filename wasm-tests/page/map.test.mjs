@@ -1,11 +1,10 @@
-/** The sentence, and the map of one head. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { strict as assert } from 'node:assert';
 import { packageNumbers, sentence } from './data.mjs';
 import { assertAnswer, assertMap, head, layer, weightsOf } from './map.mjs';
 import { pageTest } from './fixture.mjs';
 
-/** Weights of the places of a map: rows averaged, columns summed. */
+/** Weights of a map after merging: rows averaged, columns summed. */
 function gathered({ at }, places, renormalise = false) {
   const rows = places.map((own) => places.map((other) => own.reduce((sum, i) => sum + other.reduce((all, j) => all + at(i, j), 0), 0) / own.length));
   const result = renormalise ? rows.map((row) => row.map((value) => value / row.reduce((a, b) => a + b, 0))) : rows;
@@ -62,6 +61,7 @@ pageTest('the causal mask changes the weights and the answer', async ({ page }) 
   await page.click('checkbox', 'Causal mask');
   await assertMap(page, weightsOf(data.forward(sentence, { isCausal: true }), layer, head), tokens);
   await assertAnswer(page, data.answer(sentence, { isCausal: true }), data.answer(sentence));
+  await page.until(({ text }) => /\S+ is hidden by the mask, so \S+ cannot attend to it\./.test(text('.reading')), 'the hidden key');
   await page.click('checkbox', 'Causal mask');
   await assertMap(page, weightsOf(data.forward(sentence), layer, head), tokens);
 });
@@ -74,7 +74,7 @@ pageTest('a typed sentence is computed at once', async ({ page }) => {
     await assertMap(page, weightsOf(data.forward(text), layer, head), data.tokens(text));
     await assertAnswer(page, data.answer(text));
   }
-  // Faster than the module computes: what stands there in the end is the last text.
+  // Faster than the module computes: the result must be that of the last text.
   const last = 'A dull, dull, dull waste of time';
   await page.tool(({ find, choose }, typed) => {
     const field = find('textbox', 'Sentence');
@@ -88,7 +88,7 @@ pageTest('a long computation can be cancelled, and Run starts it again', async (
   await page.open('table=1');
   const first = weightsOf(data.forward(sentence), layer, head);
   await assertMap(page, first, data.tokens(sentence));
-  // Whatever is asked of the worker reaches it late.
+  // Delays all messages to the worker.
   await page.evaluate(() => {
     attnProbe.workers.forEach((worker) => {
       worker.postMessage = (...given) => setTimeout(() => Worker.prototype.postMessage.apply(worker, given), 600);
@@ -96,7 +96,7 @@ pageTest('a long computation can be cancelled, and Run starts it again', async (
   });
   const text = 'Never mind the script.';
   await page.choose('textbox', 'Sentence', 'Never mind.');
-  // What waits for its turn is cancelled with what goes on.
+  // Cancelling also cancels waiting computations.
   await page.until(
     ({ all, choose, find }, words) => {
       if (all('button', 'Cancel').length !== 1) return false;
@@ -112,7 +112,7 @@ pageTest('a long computation can be cancelled, and Run starts it again', async (
   await page.evaluate(() => {
     attnProbe.workers.forEach((worker) => delete worker.postMessage);
   });
-  // What was cancelled does not come after all.
+  // A cancelled result must not appear later.
   await sleep(1500);
   await assertMap(page, first, data.tokens(sentence));
   await page.click('button', 'Run');
@@ -216,9 +216,9 @@ pageTest('the map is one tab stop, and a live region announces the cell that key
   }
   await spoken(expected(1, 0));
   await driver.press('Enter');
-  await page.shows('button', 'locked: let go');
+  await page.shows('button', 'Unlock cell');
   await driver.press('Escape');
-  await page.lacks('button', 'locked: let go');
+  await page.lacks('button', 'Unlock cell');
 });
 
 pageTest('keys on the map change head, layer and mask, and open export and help', async ({ page }) => {
@@ -284,7 +284,7 @@ pageTest('pointing at a cell shows its weight, and a click locks it', async ({ p
   await point('click', 8, 9);
   await reading(8, 9);
   await point('pointermove', 2, 4);
-  await page.shows('button', 'locked: let go');
+  await page.shows('button', 'Unlock cell');
   await reading(8, 9);
 });
 
@@ -297,7 +297,7 @@ pageTest('cells on the canvas are as bright as their weights', async ({ page }) 
     ({ find }, count) => {
       const canvas = find('grid').parentElement.querySelector('canvas');
       const { width, data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
-      // Not the middle, where a number may be.
+      // Not the middle, which may contain a number.
       const pixel = (cell) => Math.floor(((cell + 0.15) * width) / count);
       return Array.from({ length: count ** 2 }, (_, at) => {
         const first = 4 * (pixel(Math.floor(at / count)) * width + pixel(at % count));
@@ -307,7 +307,7 @@ pageTest('cells on the canvas are as bright as their weights', async ({ page }) 
     'the canvas',
     n,
   );
-  // Of two cells that differ clearly the brighter one is the one with the larger weight.
+  // For two cells of clearly different brightness, the brighter one has the larger weight.
   for (let a = 0; a < n * n; ++a)
     for (let b = 0; b < n * n; ++b)
       if (weights.at(0, a) > weights.at(0, b) + 0.02)
@@ -357,9 +357,9 @@ pageTest('labels of rows and columns react to pointer and click like cells', asy
     9,
   );
   await page.until(
-    ({ find }) => !!find('button', 'locked: let go') && document.activeElement === find('grid'),
+    ({ find }) => !!find('button', 'Unlock cell') && document.activeElement === find('grid'),
     'it is locked, and the keyboard is there',
   );
   await label('columns', 9, 'click');
-  await page.lacks('button', 'locked: let go');
+  await page.lacks('button', 'Unlock cell');
 });

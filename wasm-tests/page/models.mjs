@@ -1,20 +1,18 @@
-/** How tests load other models than the page's own: by name or address, by button, and from files. */
+/** Loads other models in the page: by name or address, by button, and from files. */
 import { createServer, get } from 'node:http';
 import { strict as assert } from 'node:assert';
 import { ofHead } from './page.mjs';
 
 export const bar = '#sentence';
-/** Where alerts about models appear. */
 export const modelAlert = ['alert', undefined, '#sentence .model'];
 
-/** Runs in the page: what it says of the loaded model, without the explanations of words. */
+/** Runs in the page: returns its text about the loaded model, without the explanations of words. */
 function modelName({ text }) {
   const copy = document.querySelector('#sentence .model-name p').cloneNode(true);
   for (const meaning of copy.querySelectorAll('[role=tooltip]')) meaning.remove();
   return text(copy);
 }
 export const nameOf = (page) => page.tool(modelName);
-/** Waits until a model is loaded whose description contains `name`. */
 export const shows = (page, name) =>
   page.until(
     (tools, describe, part) => describe(tools).includes(part) && /^Ready/.test(tools.text(tools.find('status'))),
@@ -29,7 +27,7 @@ export async function loadFrom(page, address) {
   await page.click('button', 'Load model', bar);
 }
 
-/** The button that loads all-MiniLM-L6-v2, and the MB that it promises: those of the int8 files if they were there when the page was built. */
+/** The button for all-MiniLM-L6-v2 and its size in MB: that of int8 files if they existed when the page was built. */
 const offer = /^Load all-MiniLM-L6-v2, (\d+) MB, runs locally$/;
 const offers = (page) =>
   page.tool(
@@ -49,7 +47,7 @@ export async function loadMini(page) {
   return Number(offer.exec(button)[1]);
 }
 
-/** The table shows these weights and tokens for heads of another model, given as [layer, head] from 1. */
+/** Checks the table's weights and tokens for heads of another model, given as [layer, head] from 1. */
 export async function assertHeads(page, expected, heads) {
   for (const [layer, head] of heads) {
     await page.choose(['combobox', 'slider'], 'Layer', layer);
@@ -59,7 +57,7 @@ export async function assertHeads(page, expected, heads) {
   }
 }
 
-/** An alert about a model appears, and is closed. */
+/** Waits for an alert about a model, and closes it. */
 export async function assertProblem(page, what) {
   assert.match(await page.says(/./, ...modelAlert), what);
   assert.match(await page.text('status'), /could not be loaded/);
@@ -67,7 +65,7 @@ export async function assertProblem(page, what) {
   await page.lacks('alert', undefined, bar);
 }
 
-/** The page's server with other folders of models: requests for these get a checkpoint of testdata/models, or 404. */
+/** Proxies the page's server: requests for these model folders get a checkpoint of testdata/models, or 404. */
 export async function withModels(origin, folders) {
   const asked = [];
   const server = createServer((request, response) => {
@@ -89,15 +87,14 @@ export async function withModels(origin, folders) {
 export const modelFiles = ['config.json', 'tokenizer.json', 'tokenizer_config.json', 'model.safetensors'];
 
 /**
- * Files as a visitor has them, [path, source] each: of a checkpoint, perhaps in a folder, then those of `others` by their text. A source is { url }, { text } or
- * { base64 }.
+ * Lists a visitor's files as [path, source]: those of a checkpoint, optionally in a folder, then `others` by their
+ * text. A source is { url }, { text } or { base64 }.
  */
 export const filesOf = (name, paths, others = {}, folder = '') => [
   ...paths.map((path) => [folder + path, { url: `testdata/models/${name}/${path}` }]),
   ...Object.entries(others).map(([path, text]) => [path, { text }]),
 ];
 
-/** A model with its weights in two files. */
 export const sharded = [
   'config.json',
   'tokenizer.json',
@@ -106,7 +103,7 @@ export const sharded = [
   'model-00002-of-00002.safetensors',
 ].map((path) => [path, { url: `/hub-files/sharded/main/${path}` }]);
 
-/** Runs in the page: [path, File] for each of filesOf(). */
+/** Runs in the page: creates [path, File] for each of filesOf(). */
 const makeFiles = (files) =>
   Promise.all(
     files.map(async ([path, { url, text, base64 }]) => {
@@ -116,8 +113,8 @@ const makeFiles = (files) =>
   );
 
 /**
- * Runs in the page: what a drop brings, as an object that looks like a browser's DataTransfer, because scripts cannot create folders, and WebKit does not read
- * what a script has put into one.
+ * Runs in the page: imitates a browser's DataTransfer, because scripts cannot create folders, and WebKit does not read
+ * a scripted one.
  */
 function dataTransferOf(files, folder) {
   if (folder === undefined) {
@@ -136,7 +133,7 @@ function dataTransferOf(files, folder) {
     if (content instanceof File) return { isFile: true, isDirectory: false, fullPath, file: (done) => done(content) };
     const createReader = () => {
       const inside = Object.entries(content).map(([name, each]) => entry(each, `${fullPath}/${name}`));
-      // Two at a time, and none at the end.
+      // Two entries at a time, then an empty list.
       return { readEntries: (done) => setTimeout(() => done(inside.splice(0, 2))) };
     };
     return { isFile: false, isDirectory: true, fullPath, createReader };
@@ -144,7 +141,6 @@ function dataTransferOf(files, folder) {
   return { types: ['Files'], files: [], items: [{ webkitGetAsEntry: () => entry(tree, `/${folder}`) }] };
 }
 
-/** Drags files, or a folder with them, over the page and drops them. */
 export async function drop(page, files, folder) {
   const dispatch = (type) =>
     page.evaluate((kind) => {
@@ -163,7 +159,7 @@ export async function drop(page, files, folder) {
   await page.until(() => !document.querySelector('.drop-hint'), 'the hint is gone');
 }
 
-/** Opens the part that takes files; it closes when a model has been loaded. */
+/** Opens the section for files, which closes once a model has loaded. */
 const openOtherModels = (page) =>
   page.until(({ find }) => {
     const opener = find('button', 'Another model', '#sentence');
@@ -171,7 +167,7 @@ const openOtherModels = (page) =>
     return document.querySelector('#sentence .other-model').getClientRects().length > 0;
   }, 'the buttons for files');
 
-/** Puts files into a field for files, as its dialogue does: with the folder's name in front if a folder is chosen. */
+/** Puts files into a file input like its dialog: with the folder's name as prefix if a folder is chosen. */
 export async function chooseFiles(page, label, files, folder) {
   await openOtherModels(page);
   const put = async (make, list, own, name) => {

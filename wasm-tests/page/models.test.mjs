@@ -1,4 +1,3 @@
-/** Other models, from files and addresses, and a page that has no WebAssembly or no memory for them. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -33,7 +32,10 @@ pageTest('a model that cannot be loaded raises an alert with cause and fix', { e
   const data = await packageNumbers();
   await page.open('table=1');
   for (const [address, cause] of [
-    ['model/gone/sentiment', /sentiment could not be loaded\. 127\.0\.0\.1:\d+ has no model\.safetensors.*404.*Check the address.*\(NETWORK\)/],
+    [
+      'model/gone/sentiment',
+      /sentiment could not be loaded\. 127\.0\.0\.1:\d+ has a config\.json but no model\.safetensors.*404.*Check the address.*\(NETWORK\)/,
+    ],
     ['model/html/sentiment', /could not be loaded\. .*gave a web page.*HTML.*\(FORMAT\)/],
     ['model/plain/nothing', /nothing could not be loaded\. .*has no config\.json there \(404\)/],
   ]) {
@@ -43,7 +45,7 @@ pageTest('a model that cannot be loaded raises an alert with cause and fix', { e
     await page.click('button', 'Close', ['alert', undefined, bar]);
   }
   await loadFrom(page, 'ftp://example.org/');
-  await page.says(/This is no address.*owner\/name/, 'alert', undefined, '#sentence');
+  await page.says(/This is not a valid address.*owner\/name/, 'alert', undefined, '#sentence');
   await page.fill('Sentence', 'Still here.');
   await page.numbers('Attention weights', ofHead(data.forward('Still here.').attentions[1], 3));
 });
@@ -53,7 +55,7 @@ pageTest('models load from the Hub by name, in all the layouts in which they are
   await page.open('table=1', 'without/hub/');
   const bert = await data.another('testdata/models/tiny-bert', sentence);
   const pooled = await data.another('testdata/models/tiny-bert-cls', sentence);
-  // What is going to be asked of whom is said before.
+  // The page announces its requests in advance.
   await page.fill('Model', 'tests/plain', bar);
   await page.until(({ text }) => /Asks huggingface\.co for config\.json.* of tests\/plain\./.test(text('#sentence #address-plan')), 'the plan');
   for (const [written, name, expected] of [
@@ -74,12 +76,12 @@ pageTest('models load from the Hub by name, in all the layouts in which they are
   for (const [written, cause, fix] of [
     ['tests/inside', /has no config\.json in tests\/inside \(404\)/, /…\/tree\/main\/folder/],
     ['tests/sharded', /weights are in several files/, /Download the folder and drop it/],
-    ['tests/pickle', /a pickle only \(pytorch_model\.bin\)/, /In Python.*save_pretrained/],
-    ['tests/onnx-only', /only a graph for onnxruntime/, /Take the model that it was exported from/],
-    ['tests/no-tokenizer', /without tokenizer\.json/, /AutoTokenizer/],
+    ['tests/pickle', /a pickle \(pytorch_model\.bin\)/, /save_pretrained.*in Python/],
+    ['tests/onnx-only', /an ONNX graph but no model\.safetensors/, /Use the model from which it was exported/],
+    ['tests/no-tokenizer', /there is no tokenizer\.json/, /AutoTokenizer/],
     ['tests/decoder', /kind of model/, /families BERT/],
-    ['tests/gated', /has no model tests\/gated, or not for everybody \(401\)/, /Check the spelling/],
-    ['tests/nothing', /has no model tests\/nothing, or not for everybody \(401\)/, /Check the spelling/],
+    ['tests/gated', /has no public model tests\/gated \(401\)/, /Check the spelling/],
+    ['tests/nothing', /has no public model tests\/nothing \(401\)/, /Check the spelling/],
   ]) {
     await loadFrom(page, written);
     const said = await page.until(
@@ -94,7 +96,7 @@ pageTest('models load from the Hub by name, in all the layouts in which they are
     assert.match(said, cause);
     assert.match(said, fix);
     const status = await page.text('status');
-    assert.match(status, /could not be loaded\.$/, 'the status says that, and leaves the cause to the alert');
+    assert.match(status, /could not be loaded\.$/, 'the status reports it, and leaves the cause to the alert');
     await page.click('button', 'Close', modelAlert);
   }
 });
@@ -105,7 +107,7 @@ pageTest('loading a model from an address shows progress and can be cancelled', 
   await page.until(({ text }) => /tiny-bert: .* of \d+\.\d MB/.test(text('#sentence .progress')), 'bytes of all bytes');
   await page.click('button', 'Cancel', bar);
   await page.says(/large-tiny-bert was not loaded: cancelled/, 'status');
-  // What was still on its way is not shown any more.
+  // A cancelled download must not appear later.
   await sleep(300);
   assert.equal(await page.count('progressbar', undefined, '#sentence'), 0, 'no progress');
   await loadFrom(page, 'model/plain/tiny-bert-multilabel');
@@ -120,7 +122,7 @@ pageTest('after the worker dies, Restart brings it back with the text', async ({
   await page.open('table=1');
   await settled(page);
   const text = 'The show must go on.';
-  // As a worker ends that has no memory left.
+  // As if the worker ran out of memory.
   await page.evaluate(() => {
     attnProbe.workers.forEach((worker) => {
       worker.terminate();
@@ -128,7 +130,7 @@ pageTest('after the worker dies, Restart brings it back with the text', async ({
     });
   });
   await page.fill('Sentence', text);
-  assert.match(await page.says(/./, 'alert', undefined, '#sentence'), /The module has stopped\..*Start it again: the text and the view stay\./);
+  assert.match(await page.says(/./, 'alert', undefined, '#sentence'), /The module has stopped\..*Start it again\. The text and the view stay\./);
   await page.click('button', 'Restart', bar);
   await page.numbers('Attention weights', ofHead(data.forward(text).attentions[1], 3));
   assert.equal(await page.count('alert', undefined, '#sentence'), 0);
@@ -141,7 +143,7 @@ pageTest('dropped or chosen files and folders load their model', async ({ page, 
   const roberta = await data.another('testdata/models/tiny-roberta', sentence);
   const distilbert = await data.another('testdata/models/tiny-distilbert', sentence);
   const pooled = await data.another('testdata/models/tiny-bert-cls', sentence);
-  // Each has another name than the one before, or what is shown would be taken for what comes.
+  // Each model has a different name, so the previous one is not mistaken for it.
   const came = async (name, expected) => {
     await shows(page, `${name}, ${expected.layers} × ${expected.heads} heads`);
     await assertHeads(page, expected, [
@@ -155,18 +157,18 @@ pageTest('dropped or chosen files and folders load their model', async ({ page, 
   await came('tiny-distilbert', distilbert);
   await chooseFiles(page, 'Choose files', filesOf('tiny-roberta', modelFiles));
   await came('your files', roberta);
-  // The folder is inside another one, and has one inside with a config.json too.
+  // The dropped folder contains another folder with a config.json.
   const inside = [pooling, ...modelFiles, 'modules.json', 'sentence_bert_config.json'];
   await drop(page, filesOf('tiny-bert-cls', inside, { 'notes.txt': 'words' }, 'tiny-bert-cls/'), 'downloads');
   await came('tiny-bert-cls', pooled);
-  // As the Hub's own programs keep it.
+  // As in the cache of huggingface_hub.
   const snapshot = `snapshots/${'0123456789'.repeat(4)}/`;
   await drop(page, filesOf('tiny-roberta', modelFiles, { 'refs/main': '0' }, snapshot), 'models--tests--tiny-roberta');
   await came('tests/tiny-roberta', roberta);
-  // Its modules.json names a folder that was left behind.
+  // Its modules.json names a missing folder.
   await drop(page, filesOf('tiny-bert-cls', [...modelFiles, 'modules.json', 'sentence_bert_config.json']));
   await came('your files', pooled);
-  await page.until(({ text }) => /1_Pooling was not among the files/.test(text('#sentence .model')), 'what was done without');
+  await page.until(({ text }) => /1_Pooling is missing/.test(text('#sentence .model')), 'what was done without');
   await drop(page, sharded, 'tiny-bert');
   await came('tiny-bert', bert);
   if (engine === 'chromium') {
@@ -187,7 +189,7 @@ pageTest('files that are no model raise an alert, and the old model stays usable
     [/could not be loaded\. .*config\.json/, filesOf('', [], { 'cat.png': '\u0089PNG' })],
     [/could not be loaded\. .*(config\.json|pytorch_model\.bin)/, filesOf('', [], { 'pytorch_model.bin': 'PK' })],
     [/bert\.zip is an archive.*Unpack it/, filesOf('', [], { 'bert.zip': 'PK' })],
-    [/a pickle only.*In Python.*save_pretrained/, filesOf('tiny-bert', modelFiles.slice(0, 3), { 'pytorch_model.bin': 'PK' })],
+    [/a pickle.*save_pretrained.*in Python/, filesOf('tiny-bert', modelFiles.slice(0, 3), { 'pytorch_model.bin': 'PK' })],
     [/could not be loaded\. .*(tokenizer\.json|model\.safetensors)/, filesOf('tiny-bert', ['config.json'])],
     [/header is longer.*\(FORMAT\)/, filesOf('tiny-bert', modelFiles.slice(0, 3), broken)],
     [/could not be loaded\. .*config\.json/, filesOf('', []), 'empty'],
@@ -253,15 +255,15 @@ pageTest('the button loads int8 files if there are any, and quantizes float32 fi
       await loadMini(other);
       await shows(other, `${name}, ${expected.layers} × ${expected.heads} heads, int8`);
       assert.deepEqual(server.asked, asked);
-      assert.match(await nameOf(other), /int8 made here from files of 0\.\d MB/);
+      assert.match(await nameOf(other), /int8 converted here from files of 0\.\d MB/);
       await assertHeads(other, expected, [[1, 1]]);
-      // The other kind comes from the folder of float32 in any case.
+      // The other type is always loaded from the float32 folder.
       server.asked.length = 0;
       await other.choose('combobox', weights, 'float32', bar);
       await other.click('button', 'Load it as float32, 91 MB', bar);
       await shows(other, `${name}, ${models[1].layers} × ${models[1].heads} heads, float32`);
       assert.deepEqual(server.asked, [name]);
-      // Nothing asks the server any more when it ends.
+      // Ends requests to the server before it closes.
       await page.open();
     } finally {
       await server.close();
@@ -291,9 +293,9 @@ pageTest('models load as int8, or as float32 on request, and the address holds t
   await assertHeads(page, int8, heads);
   await page.choose('combobox', weights, 'float32', bar);
   await page.until(() => location.hash.includes('dtype=float32'), 'the choice in the address');
-  assert.match(await page.until(({ text }) => text('#sentence .notice'), 'the offer'), /tiny-bert is here with int8 weights\..*Stay with int8/);
+  assert.match(await page.until(({ text }) => text('#sentence .notice'), 'the offer'), /tiny-bert is loaded with int8 weights\..*Keep int8/);
   await assertHeads(page, int8, heads);
-  await page.click('button', 'Stay with int8', bar);
+  await page.click('button', 'Keep int8', bar);
   await page.until(
     ({ find }, name) => find('combobox', name, '#sentence').value === 'int8' && !document.querySelector('#sentence .notice'),
     'no offer',
@@ -304,14 +306,14 @@ pageTest('models load as int8, or as float32 on request, and the address holds t
   await shows(page, 'tiny-bert, 2 × 4 heads, float32');
   await assertHeads(page, float32, heads);
   assert.equal(await page.evaluate(() => !!document.querySelector('#sentence .notice')), false);
-  // A link to it, in a new page: float32 too.
+  // The link also restores float32 in a new page.
   const hash = await page.hash();
   assert.match(hash, /dtype=float32/);
   await page.open(hash);
   await page.click('button', 'Load it from there', bar);
   await shows(page, 'tiny-bert, 2 × 4 heads, float32');
   await assertHeads(page, float32, heads);
-  // What is dropped comes so, too; the classifier in the page stays as PyTorch's numbers are.
+  // Dropped files do so as well; the page's own classifier stays float32, as PyTorch's numbers are.
   await drop(page, filesOf('tiny-bert', modelFiles));
   await shows(page, 'your files, 2 × 4 heads, float32');
   await assertHeads(page, float32, heads);
@@ -336,7 +338,7 @@ pageTest('without WebAssembly or memory the page explains the error and does not
     assert.match(await page.text('status'), /could not be (started|loaded)/);
     await page.until(({ text }) => !/starting|loading/i.test(text('#app')), `nothing waits without ${lacks}`);
     await page.axe(`without ${lacks}`);
-    // A second start ends in the same way, and so it stays when the alert is closed.
+    // A second start fails in the same way, also after closing the alert.
     await page.click('button', 'Restart', bar);
     await page.until(
       ({ all, text, find }) => all('alert', undefined, '#sentence').length === 1 && /could not be/.test(text(find('status'))),

@@ -1,4 +1,4 @@
-/** What code that got into the page could send out: nothing. Loading a model by its address goes on. */
+/** Code injected into the page must not be able to send data out, while models still load by address. */
 import { createServer } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { strict as assert } from 'node:assert';
@@ -8,7 +8,7 @@ import { loadFrom, shows } from './models.mjs';
 import { Page } from './page.mjs';
 import { pageTest, root } from './fixture.mjs';
 
-/** A host that would take anything: it allows all origins, and keeps what it was asked for. Chromium connects in advance, without asking. */
+/** Starts a host that allows all origins and records requests. Chromium connects in advance, without a request. */
 async function otherHost() {
   const seen = [];
   const server = createServer((request, response) => {
@@ -26,7 +26,10 @@ async function otherHost() {
   };
 }
 
-/** Runs in the page: tries each way out to an address below `host`, and tells by name what became of it. A refusal may throw or reject. */
+/**
+ * Runs in the page: tries each way to reach an address below `host`, and reports the outcome by name. A refusal may
+ * throw or reject.
+ */
 async function tryWaysOut(host) {
   const put = (name, properties) => document.body.appendChild(Object.assign(document.createElement(name), properties));
   const policy = (name) => () => trustedTypes.createPolicy(name, { createScriptURL: (url) => url });
@@ -94,7 +97,7 @@ async function assertClosed(page, host) {
   assert.deepEqual(host.seen, [], 'what came out');
   assert.match(await page.evaluate(() => location.href), new RegExp(`^${page.origin}`), 'the page is where it was');
   const refused = ['fetch', 'fetch without CORS', 'module', 'eval', 'Function'];
-  // Where the browser has Trusted Types.
+  // With Trusted Types.
   if (await page.evaluate(() => typeof trustedTypes === 'object'))
     refused.push(
       'HTML',
@@ -109,20 +112,20 @@ async function assertClosed(page, host) {
   for (const name of refused) assert.match(answers[name], /^refused/, name);
 }
 
-/** A page that has no probe: nothing of a test is in it. */
+/** A page without the probe of the tests. */
 async function bare(driver, server, host, other) {
   const page = new Page(driver, server.url.replace('//localhost', '//127.0.0.1'));
   await page.open();
   await assertClosed(page, host);
   await page.open();
-  // Another origin than the page's, whose files anybody may read.
+  // A different origin, whose files anyone may read.
   await loadFrom(page, `${other.url}model/plain/tiny-bert`);
   await shows(page, 'tiny-bert');
 }
 
 pageTest('injected code sends nothing out, and models still load from another host', { isolated: 'chromium' }, async ({ page }) => {
   const [host, other] = [await otherHost(), await startServer()];
-  // As any host of files serves it, where the page's own policy is all there is, and as make demo does.
+  // Served with only the page's own policy, as by a static host, and as by `make demo`.
   const plain = await startServer({ root, policy: null });
   const demo = await serve({ port: 0, root });
   try {

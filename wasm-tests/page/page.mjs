@@ -1,4 +1,4 @@
-/** One page in one browser, as its reader meets it: by accessible names, keyboard and numbers. */
+/** A page in a browser, operated by accessible names and keyboard. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { strict as assert } from 'node:assert';
 import { isLeaving, within } from '../browser/drivers.mjs';
@@ -7,37 +7,35 @@ import { makeTools } from './tools.mjs';
 
 export const json = JSON.stringify;
 
-/** How long a test waits for something on the page, in ms: it ends what hangs, not what a slow or busy machine has not done yet. */
+/** The longest wait in ms: stops hanging tests, not slow ones. */
 const patience = 1000 * Number(process.env.ATTN_PATIENCE ?? 120);
 
-/** With another query an address is another document, whatever its hash. */
+/** A new query makes the browser load a new document, whatever the hash. */
 let opened = 0;
 
 /**
- * Places are selectors, or [role, name, place]. Functions run in the page: they see their arguments and the page's globals, nothing of the file in which they
- * are written.
+ * Places are selectors or [role, name, place]. Functions run in the page: they see their arguments and the page's
+ * globals, but not their file.
  */
 export class Page {
   constructor(driver, origin) {
     this.driver = driver;
     this.origin = origin;
   }
-  /** Loads the page anew; ready when the first map is drawn. */
+  /** Loads the page and waits for the first map. */
   async open(hash = '', folder = '') {
     await this.visit(hash, folder);
     await this.until(() => document.documentElement.dataset.ready === 'true', 'the first map');
   }
-  /** Loads the page anew, or what stands for it in a folder; it may not come as far as a map. */
+  /** Loads the page, or its counterpart in a folder, which may not show a map. */
   async visit(hash = '', folder = '') {
     await this.go(`${folder}?${++opened}#${hash}`);
-    // A driver may be back while the page before is still there.
+    // The driver may return while the previous page is still shown.
     await this.until((_, query) => location.search === query && !!document.querySelector('#app > *'), 'the page', `?${opened}`);
   }
-  /** Opens any address below that of the page. */
   go(path) {
     return within(this.driver.open(`${this.origin}${path}`), patience, `${path.slice(0, 80)} did not open`);
   }
-  /** Calls run(...args) in the page. */
   evaluate(run, ...args) {
     return this.driver.evaluate(run, ...args);
   }
@@ -45,7 +43,7 @@ export class Page {
   tool(run, ...args) {
     return this.evaluate((make, own, ...given) => own((globalThis.attnTools ??= make()), ...given), makeTools, run, ...args);
   }
-  /** What run(tools, ...args) returns as soon as that is true; elements that are not there yet are waited for. */
+  /** Returns the result of run(tools, ...args) once it is truthy; waits for missing elements. */
   async until(run, what, ...args) {
     const end = Date.now() + patience;
     for (;;) {
@@ -57,15 +55,12 @@ export class Page {
       await sleep(30);
     }
   }
-  /** Waits until there is such an element. */
   shows(role, name, where) {
     return this.until(({ all }, ...wanted) => all(...wanted).length > 0, `${name ?? role} to be there`, role, name, where);
   }
-  /** Waits until there is no such element. */
   lacks(role, name, where) {
     return this.until(({ all }, ...wanted) => all(...wanted).length === 0, `${name ?? role} to be gone`, role, name, where);
   }
-  /** How many such elements there are. */
   count(role, name, where) {
     return this.tool(({ all }, ...wanted) => all(...wanted).length, role, name, where);
   }
@@ -83,16 +78,16 @@ export class Page {
     };
     return this.until(run, `${name} to be there`, value, role, name, where);
   }
-  /** Types over what is in a field. */
+  /** Replaces the text of a field. */
   async fill(name, value, where) {
     const field = ({ find, mark }, ...wanted) => mark(find(['textbox', 'spinbutton'], ...wanted));
     await this.driver.fill(await this.until(field, `${name} to be there`, name, where), value);
   }
-  /** The text of an element, with single spaces. */
+  /** Text of an element, with single spaces. */
   text(role, name, where) {
     return this.tool(({ find, text }, ...wanted) => text(find(...wanted)), role, name, where);
   }
-  /** The text of an element as soon as there is such an element and its text matches. */
+  /** Text of an element, once it exists and its text matches. */
   says(pattern, role, name, where) {
     const run = ({ find, text }, expected, ...wanted) => {
       const said = text(find(...wanted));
@@ -103,7 +98,7 @@ export class Page {
   table(name, where) {
     return this.tool(({ table }, ...wanted) => table(...wanted), name, where);
   }
-  /** What the check gives as soon as it passes; when it does not, what was wrong the last time. */
+  /** Repeats the check until it passes; rejects with its last error. */
   async eventually(check) {
     const end = Date.now() + patience;
     for (;;) {
@@ -115,7 +110,7 @@ export class Page {
       await sleep(40);
     }
   }
-  /** The table as soon as its numbers are those that are expected, as assertCells has it. */
+  /** Returns the table once its numbers match, as by assertCells. */
   numbers(name, expected, where) {
     return this.eventually(async () => {
       const table = await this.table(name, where);
@@ -126,19 +121,17 @@ export class Page {
   texts(role, name, where) {
     return this.tool(({ find, text }, ...wanted) => Array.from(find(...wanted).children, text), role, name, where);
   }
-  /** The part of the address behind #. */
   hash() {
     return this.evaluate(() => location.hash.slice(1));
   }
-  /** `part`: a selector. */
   async axe(what, part = ':root') {
-    // Colours may be on their way from one theme to another.
+    // Theme colours may be in transition.
     await this.until(() => document.getAnimations().every((each) => each.playState !== 'running'), 'all is still');
     assert.deepEqual(await axeFindings(this.driver, part), [], `axe-core, ${what}`);
   }
 }
 
-/** The last two dimensions of a tensor, of the matrix that begins at `offset`; columns from `first` on. */
+/** The last two dimensions of a tensor, from `offset` and from column `first` on. */
 export const part = ({ data, dims }, offset = 0, { count = dims.at(-2), width = dims.at(-1), first = 0 } = {}) => ({
   count,
   width,
@@ -146,10 +139,9 @@ export const part = ({ data, dims }, offset = 0, { count = dims.at(-2), width = 
 });
 /** One head of (1,H,L,W). */
 export const ofHead = (tensor, head) => part(tensor, head * tensor.dims[2] * tensor.dims[3]);
-/** Rows of numbers. */
 export const rowsOf = (rows) => ({ count: rows.length, width: rows[0].length, at: (i, j) => rows[i][j] });
 
-/** Cells are rounded: half a unit of their last decimal, and what float32 may differ between variants. */
+/** Allows half a unit of the last decimal, and float32 differences between variants. */
 export function assertCells(cells, { count, width, at }, what) {
   assert.equal(cells.length, count, `${what}: rows`);
   assert.equal(cells[0]?.length, width, `${what}: columns`);
@@ -161,7 +153,7 @@ export function assertCells(cells, { count, width, at }, what) {
   );
 }
 
-/** A number in text, and what it should be. `unit`: what its last decimal counts, as 0.01 in per cent. */
+/** Compares a printed number. `unit` is its unit, for example 0.01 for per cent. */
 export function assertNear(written, expected, what, unit = 1) {
   if (!Number.isFinite(expected)) return assert.equal(Number(written), expected, what);
   const half = 0.5 * 10 ** -(written.split('.')[1]?.split('e')[0].length ?? 0) * unit;
@@ -174,7 +166,7 @@ export function assertNear(written, expected, what, unit = 1) {
 export const matrix = (rows) => ({ data: Float32Array.from(rows.flat()), dims: [rows.length, rows[0].length] });
 export const transposed = (rows) => rows[0].map((_, j) => rows.map((row) => row[j]));
 
-/** The file that is handed to the visitor by what `press` does: name, bytes and text. */
+/** Returns the file that `press` saves: name, bytes and text. */
 export async function saved(page, press) {
   await page.evaluate(() => {
     const blobs = new Map();
@@ -199,7 +191,7 @@ export async function saved(page, press) {
 
 export const openDetails = (page) => page.evaluate(() => document.querySelectorAll('details').forEach((each) => (each.open = true)));
 
-/** Layout shifts from the start of the page on, as the browser counts them: [value, ...what moved]. */
+/** Layout shifts since the page was opened, as the browser reports them: [value, ...moved elements]. */
 export const shifts = (page) =>
   page.evaluate(async () => {
     const seen = [];
@@ -210,15 +202,14 @@ export const shifts = (page) =>
     return seen;
   });
 
-/** The facts about the module that the page lists, by name. */
+/** Facts about the module that the page lists, by name. */
 export const factsOf = async (page) =>
   Object.fromEntries(
     await page.tool(({ text }) => Array.from(document.querySelectorAll('#proof dt'), (term) => [text(term), text(term.nextElementSibling)])),
   );
 
-/** All that is computed when the page has been opened: the speed comes last. */
 export const settled = (page) => page.until(({ find }) => find('table', 'Speed') && !find('button', 'Measure again').disabled, 'the speed');
-/** Presses the button, sees it at work, and waits for the end. */
+/** Presses the button and waits until the measurement has finished. */
 export async function measureAgain(page) {
   await page.tool(
     ({ find }) =>

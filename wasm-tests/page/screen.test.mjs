@@ -1,4 +1,4 @@
-/** The first screen: what is on it, that nothing moves, and what the examples find. */
+/** The first screen: its contents, its layout stability, and the findings of the examples. */
 import { readFileSync } from 'node:fs';
 import { strict as assert } from 'node:assert';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { pageTest } from './fixture.mjs';
 
 const examples = JSON.parse(readFileSync(join(repository, 'web/page/src/state/examples.json'), 'utf8'));
 
-/** Runs in the page: where what has to be seen without scrolling is, by name. */
+/** Runs in the page: positions of the parts that must be visible without scrolling, by name. */
 function partsOfTheScreen({ all, find }) {
   const switches = all('checkbox', undefined, ['group', 'Heads as pictures']);
   const parts = {
@@ -32,7 +32,7 @@ function partsOfTheScreen({ all, find }) {
 
 const percent = (share) => `${(100 * share).toFixed(1)}\u00a0%`;
 
-/** The sentence of an example, from the package's own numbers. */
+/** The sentence of an example, from the package's numbers. */
 function expectedFinding({ text, pair, layer, head, row, column, breaks }, data) {
   const input = pair === undefined ? text : [[text, pair]];
   const tokens = data.tokens(input);
@@ -43,15 +43,15 @@ function expectedFinding({ text, pair, layer, head, row, column, breaks }, data)
   if (!breaks) {
     const most = attentions.every(({ dims }, l) => Array.from({ length: dims[1] }, (_, h) => at(l, h, column)).every((other) => other <= weight));
     const first = tokens.every((_, j) => at(layer, head, j) <= weight);
-    const rank = most ? ', more than in any other head' : first ? ', more than from any other token' : '';
-    return [`In head ${name}, ${query} takes ${percent(weight)} of what it gathers from ${key}${rank}.`];
+    const rank = most ? ', more than in any other head' : first ? ', more than on any other token' : '';
+    return [`In head ${name}, ${query} puts ${percent(weight)} of its weight on ${key}${rank}.`];
   }
   const best = (answer) => Object.entries(answer).reduce((a, b) => (b[1] > a[1] ? b : a));
   const [on, off] = [data.answer(text), data.answer(text, { headMask: data.without(layer * data.heads + head) })].map(best);
   assert.notEqual(on[0], off[0], `“${text}” does not flip any more: node tools/page/find_examples.mjs looks for others`);
   const both = `${on[0]}, ${percent(on[1])} with it; ${off[0]}, ${percent(off[1])} without it.`;
   return [
-    `Head ${name} carries ${key} to ${query}${query === '[CLS]' ? ', where the answer is read' : ''}. Switch it off and the answer flips: ${both}`,
+    `Head ${name} carries ${key} to ${query}${query === '[CLS]' ? ', from which the answer is read' : ''}. Switch it off and the answer flips: ${both}`,
     `Head ${name} is off, and the answer has flipped: ${both}`,
   ];
 }

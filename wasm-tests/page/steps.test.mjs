@@ -1,4 +1,3 @@
-/** One head step by step, and the example by hand. */
 import { strict as assert } from 'node:assert';
 import { packageNumbers, sentence } from './data.mjs';
 import { assertNear, ofHead, part, saved } from './page.mjs';
@@ -21,7 +20,6 @@ const goTo = (page, title) =>
     title,
   );
 
-/** Presses a cell of a table. */
 async function press(page, name, row, column) {
   const run = ({ find }, table, i, j) => {
     find('table', table, '#steps').tBodies[0].rows[i].querySelectorAll('td button')[j].click();
@@ -30,7 +28,7 @@ async function press(page, name, row, column) {
   await page.until(run, name, name, row, column);
 }
 
-/** Writes over one number of a table, as a visitor does. */
+/** Overwrites a number of a table as a visitor does. */
 async function write(page, name, row, column, value) {
   await press(page, name, row, column);
   const run = ({ find, mark }, table) => {
@@ -41,21 +39,21 @@ async function write(page, name, row, column, value) {
   await page.driver.press('Enter');
 }
 
-/** What of a matrix stands on the first page of its table, or on the one that begins at a column. */
+/** The part of a matrix on the first page of its table, or on the page that begins at a column. */
 const window = (tensor, { first = 0, offset = 0 } = {}) =>
   part(tensor, offset, { first, width: Math.min(12, tensor.dims.at(-1) - first), count: Math.min(16, tensor.dims.at(-2)) });
 const headOf = (tensor) => window(tensor, { offset: head * tensor.dims[2] * tensor.dims[3] });
-/** The columns of one head in a matrix of all. */
+/** Columns of one head in a matrix of all heads. */
 const ownColumns = (tensor) => ({ ...window(tensor), at: window(tensor, { first: head * 16 }).at });
 
-/** The tables of each step after X, from a trace of the layer. */
+/** Tables of each step after X, from a trace of the layer. */
 const tablesOf = (trace) => [
   ['Queries, keys, values', 'Q', ownColumns(trace.q_proj)],
   ['Scale', 'S, the scaled scores', headOf(trace.scores)],
   ['Mask', 'Masked scores', headOf(trace.masked_scores)],
-  ['Softmax', 'A, the shares', headOf(trace.probabilities)],
+  ['Softmax', 'A, the weights', headOf(trace.probabilities)],
   ['Weigh the values', 'AV, the results of this head', headOf(trace.context)],
-  ['Heads side by side', 'O, all heads side by side', window(trace.merged, { first: 48 })],
+  ['Concatenate the heads', 'O, all heads concatenated', window(trace.merged, { first: 48 })],
   ['Through W_O', 'Y, the output of attention', window(trace.output)],
   ['Add and norm', 'Z', window(trace.attn_residual)],
   ['Add and norm', 'Norm of Z', window(trace.norm1)],
@@ -74,7 +72,7 @@ async function assertWalk(page, trace, names = undefined) {
 
 /** The table of the last step: before, now and the difference. */
 async function assertAnswer(page, before, now) {
-  await goTo(page, 'On, to the answer');
+  await goTo(page, 'The answer');
   await page.shows('table', 'The classifier’s answer', '#steps');
   await page.until(
     ({ table }, positive) => {
@@ -90,7 +88,7 @@ async function assertAnswer(page, before, now) {
   );
 }
 
-/** X of the layer with some of its numbers written over. */
+/** X of the layer with some numbers replaced. */
 function inputWith(data, edits) {
   const x = data.forward(sentence).hiddenStates[layer];
   const values = x.data.slice();
@@ -101,7 +99,7 @@ function inputWith(data, edits) {
 const undo = async (page, data) => {
   await page.click('button', 'Undo all changes', steps);
   await page.lacks('button', 'Undo all');
-  await assertWalk(page, data.trace(sentence, layer), ['Q', 'A, the shares', 'Norm of R']);
+  await assertWalk(page, data.trace(sentence, layer), ['Q', 'A, the weights', 'Norm of R']);
 };
 
 pageTest("Next goes through all steps with the package's numbers", async ({ page }) => {
@@ -127,17 +125,17 @@ pageTest("Next goes through all steps with the package's numbers", async ({ page
       const products = { ...headOf(trace.scores), at: (i, j) => headOf(trace.scores).at(i, j) * 4 };
       await page.numbers('Q times K transposed', products, steps);
     }
-    if (name === 'Softmax') (await page.table('A, the shares', steps)).totals.forEach((sum) => assertNear(sum, 1, 'row sum'));
+    if (name === 'Softmax') (await page.table('A, the weights', steps)).totals.forEach((sum) => assertNear(sum, 1, 'row sum'));
     if (await page.tool(({ find }) => find('button', 'Next step', '#steps').disabled)) break;
     await page.click('button', 'Next step', steps);
     await page.until(({ text }, before) => text('#steps h3') !== before, 'the next step', title);
   }
   assert.equal(seen.length, 13);
   await assertAnswer(page, data.answer(sentence), data.answer(sentence));
-  // The second map of the feed-forward and the two other projections.
+  // The second map of feed-forward, and two other projections.
   await goTo(page, 'Feed-forward');
   await page.click('button', 'Second map, F', steps);
-  await page.numbers('F, the output of the feed-forward', window(trace.ff_output), steps);
+  await page.numbers('F, the output of the feed-forward network', window(trace.ff_output), steps);
   await goTo(page, 'Queries, keys, values');
   for (const [button, name, tensor] of [
     ['Keys', 'K', trace.k_proj],
@@ -184,7 +182,7 @@ pageTest('editing a weight updates all later steps, and undo restores them', { e
   const data = await packageNumbers();
   await page.open();
   await goTo(page, 'Queries, keys, values');
-  // W_Q is shown in × out, and of the columns those of this head: the checkpoint has it out × in.
+  // The page shows W_Q as in × out and only this head's columns; the checkpoint has out × in.
   await write(page, 'W_Q', 3, 2, 2.5);
   await data.edited(query, [[(head * 16 + 2) * 64 + 3, 2.5]], async () => {
     await assertWalk(page, data.trace(sentence, layer));
@@ -195,14 +193,14 @@ pageTest('editing a weight updates all later steps, and undo restores them', { e
   const before = data.answer(sentence);
   await data.edited(query, [[(head * 16 + 2) * 64 + 3, 2.5]], () =>
     data.edited(second, [[1 * 256 + 4, -6]], async () => {
-      await page.numbers('F, the output of the feed-forward', window(data.trace(sentence, layer).ff_output), steps);
+      await page.numbers('F, the output of the feed-forward network', window(data.trace(sentence, layer).ff_output), steps);
       await assertAnswer(page, before, data.answer(sentence));
     }),
   );
   await undo(page, data);
 });
 
-pageTest('a value that is no number raises an alert beside the table', { engines: 'chromium' }, async ({ page }) => {
+pageTest('a value that is not a number raises an alert next to the table', { engines: 'chromium' }, async ({ page }) => {
   const data = await packageNumbers();
   await page.open();
   await goTo(page, 'X, the input');
@@ -230,13 +228,14 @@ pageTest('scale, score function and dropout change the layer as in the package',
   for (const factor of [0, 2]) {
     await goTo(page, 'Scale');
     await page.choose('slider', 'Score scale', factor, steps);
-    await run(attention({ scale: factor / 4 }), 'A, the shares');
+    await run(attention({ scale: factor / 4 }), 'A, the weights');
   }
   await goTo(page, 'Scale');
-  await page.click('button', 'Usual scale', steps);
+  await page.click('button', 'Default scale', steps);
   await goTo(page, 'Compare queries with keys');
   await page.choose('combobox', 'Score function', 'dot', steps);
-  await run(attention({ scale: 1 }), 'A, the shares');
+  await page.until(({ text }) => /unscaled: step 4 does not divide them by √16/.test(text('#steps .step-body')), 'the missing scale');
+  await run(attention({ scale: 1 }), 'A, the weights');
   await goTo(page, 'Compare queries with keys');
   await page.choose('combobox', 'Score function', 'scaled_dot', steps);
   await goTo(page, 'Softmax');
@@ -258,7 +257,6 @@ pageTest('padding, a drawn mask and a dropped head change the layer as in the pa
   const hidden = data.model.forward(encoding, { trace: { layers: [layer] } }).trace.get(layer);
   await page.numbers('Masked scores', headOf(hidden.masked_scores), steps);
   await page.click('button', 'Hide terrible, token 9', steps);
-  // Cells 2,4 and 5,0.
   for (const [row, column] of [
     [2, 4],
     [5, 0],
@@ -268,13 +266,13 @@ pageTest('padding, a drawn mask and a dropped head change the layer as in the pa
   block[2 * n + 4] = block[5 * n] = 1;
   const mask = { kind: 'block', data: block, dims: [n, n] };
   await page.numbers('Masked scores', headOf(data.trace(sentence, layer, { mask }).masked_scores), steps);
-  await assertWalk(page, data.trace(sentence, layer, { mask }), ['A, the shares', 'Norm of R']);
+  await assertWalk(page, data.trace(sentence, layer, { mask }), ['A, the weights', 'Norm of R']);
   await goTo(page, 'Mask');
   await page.click('button', 'Clear the drawn mask', steps);
-  await goTo(page, 'Heads side by side');
+  await goTo(page, 'Concatenate the heads');
   await page.click('button', 'Drop head 4, in focus', steps);
   const headMask = data.without(layer * data.heads + head);
-  await assertWalk(page, data.trace(sentence, layer, { headMask }), ['O, all heads side by side', 'Y, the output of attention', 'Norm of R']);
+  await assertWalk(page, data.trace(sentence, layer, { headMask }), ['O, all heads concatenated', 'Y, the output of attention', 'Norm of R']);
   await assertAnswer(page, data.answer(sentence), data.answer(sentence, { headMask }));
   await undo(page, data);
 });
@@ -306,7 +304,7 @@ pageTest('the diagram of the example opens each step by click or key, and can be
   await page.open();
   const { driver } = page;
   const title = (step) => page.until(({ text }, number) => text('#example h3').startsWith(`Step ${number} of 10`), `step ${step}`, step);
-  // A part of the diagram is an element of SVG, which has no click().
+  // Parts of the diagram are SVG elements, which lack click().
   const pressPart = (name) => {
     const run = ({ find }, part) => find('button', part, '#example').dispatchEvent(new MouseEvent('click', { bubbles: true }));
     return page.until(run, name, name);
@@ -322,7 +320,7 @@ pageTest('the diagram of the example opens each step by click or key, and can be
       ['1.000000', '1.000000', '1.000000'],
     ],
   );
-  // One tab stop, the part that is lit; from there by arrows.
+  // The lit part is the only tab stop; arrows move from there.
   await page.evaluate(() => document.querySelector('#example svg [tabindex="0"]').focus());
   await driver.press('ArrowRight');
   await title(7);
@@ -330,7 +328,7 @@ pageTest('the diagram of the example opens each step by click or key, and can be
   await driver.press('End');
   await title(10);
   assert.equal(await page.evaluate(() => document.querySelectorAll('#example svg [tabindex="0"]').length), 1);
-  // One lit matrix in the diagram, and no other step is the current one.
+  // One matrix is highlighted, and only its step is current.
   assert.deepEqual(await page.tool(({ nameOf }) => Array.from(document.querySelectorAll('#example svg [aria-current]'), nameOf)), [
     '· Wo, step 10: Mix the heads: Wo',
   ]);
@@ -339,7 +337,7 @@ pageTest('the diagram of the example opens each step by click or key, and can be
   assert.equal(name, 'attention-by-hand-step-10.svg');
   assert.match(text, /<title>Attention by hand, step 10 of 10: Mix the heads: Wo<\/title>/);
   assert.ok(!/class=|var\(|rgb\(/.test(text), 'colours of its own');
-  // What was changed comes back with the address, and the fields with it.
+  // The address restores changes, including the fields.
   await pressPart('X, step 1: Words are rows of numbers');
   await title(1);
   await page.fill('X, cats, number 1', '10', example);
@@ -355,7 +353,7 @@ pageTest('each step has a picture that highlights the row and column of the cell
   await page.open('cell=2.4&locked=1');
   const rows = data.tokens(sentence).length;
   await page.until(() => !!document.querySelector('#steps .blocks svg'), 'the walk');
-  /** The name of the picture as soon as it is that of the step. */
+  /** Returns the picture's name once it matches the step. */
   const pictureOf = (step) =>
     page.until(
       ({ nameOf }, number) => {
@@ -377,7 +375,7 @@ pageTest('each step has a picture that highlights the row and column of the cell
   await goTo(page, 'Compare queries with keys');
   const name = await pictureOf(3);
   assert.equal(name, `Picture of step 3: Q, ${rows} × 16, · Kᵀ, 16 × ${rows}, = QKᵀ, ${rows} × ${rows}`);
-  // The matrices that both pictures have are the same elements: they move.
+  // Matrices common to both pictures are the same elements, so that they can be animated.
   const id = await page.tool(({ text }) => {
     globalThis.keptBlock = document.querySelectorAll('#steps .block')[2];
     return text(globalThis.keptBlock);

@@ -1,4 +1,6 @@
-/** What "Use it" has for heads of other tasks: names, masks, answers, an order. Expected is what the package gives for the same files. */
+/**
+ * The section "Use it" for other heads: names, masks, answers, ranking, compared with the package on the same files.
+ */
 import { strict as assert } from 'node:assert';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,7 +13,7 @@ import { pageTest } from './fixture.mjs';
 const use = '#use';
 const folderOf = (name) => join(repository, 'testdata/models', name);
 
-/** What a model makes of something, with int8 weights, as the page has them. */
+/** Computes a result by the package with int8 weights, like the page. */
 async function byPackage({ attn }, source, run) {
   const model = await attn.loadModel(source, { weights: 'int8' });
   try {
@@ -21,7 +23,7 @@ async function byPackage({ attn }, source, run) {
   }
 }
 
-/** Loads one of the models beside the page, by its button. */
+/** Loads one of the bundled models by its button. */
 async function loadSmall(page, name) {
   const button = await page.until(
     ({ all, text }, words) => {
@@ -40,7 +42,6 @@ const expectAlert = (page, words) =>
   page.until(({ all, text }, expected) => all('alert', undefined, '#use').some((each) => expected.test(text(each))), `an alert of ${words}`, words);
 const noAlert = (page) => page.lacks('alert', undefined, '#use');
 
-/** A list's entries: [name, number]. */
 const entries = (page, name) =>
   page.tool(({ find, text }, list) => {
     const { children } = find('list', list, '#use');
@@ -58,7 +59,7 @@ async function assertList(page, name, expected) {
   });
 }
 
-/** The page has not asked for a file of these before. */
+/** Counts requests that contain `part`. */
 const fetched = (page, part) => page.evaluate((wanted) => attnProbe.requests.filter((each) => each.includes(wanted)).length, part);
 
 pageTest('named entities are marked with the types and scores of classifyTokens()', async ({ page, t }) => {
@@ -100,7 +101,7 @@ pageTest('named entities are marked with the types and scores of classifyTokens(
   await page.fill('Text with names', own, use);
   await assertMarked(own, 'first');
   for (const how of ['simple', 'average', 'none']) {
-    await page.choose('combobox', 'Tokens become names', how, use);
+    await page.choose('combobox', 'Group tokens into', how, use);
     await assertMarked(own, how);
   }
   await page.choose('textbox', 'Text with names', 'nothing at all', use);
@@ -112,7 +113,7 @@ pageTest('named entities are marked with the types and scores of classifyTokens(
   await expectAlert(page, /20001 characters/);
   await page.choose('textbox', 'Text with names', own, use);
   await noAlert(page);
-  assert.match(await page.tool(({ text }) => text('#use')), /It is the model above\./);
+  assert.match(await page.tool(({ text }) => text('#use')), /This is the model above\./);
 });
 
 pageTest('[MASK] is inserted at the caret and filled with the candidates of fillMask()', async ({ page, t }) => {
@@ -216,7 +217,7 @@ pageTest('a model with one output ranks lines like rank()', { engines: 'chromium
   const query = 'Was it good?';
   const lines = ['It was bad.', 'The film was good!', 'A happy person smiles at the child in the garden.'];
   await page.fill('Query', query, use);
-  await page.choose('textbox', 'Lines to rank, one a line', lines.join('\n'), use);
+  await page.choose('textbox', 'Lines to rank, one per line', lines.join('\n'), use);
   const ranked = await byPackage(data, files, (model) => model.rank(query, lines));
   await assertList(
     page,
@@ -224,9 +225,9 @@ pageTest('a model with one output ranks lines like rank()', { engines: 'chromium
     ranked.map(({ index, score }) => [`${index + 1} ${lines[index]}`, score]),
   );
   await page.axe('an order', '#use');
-  await page.choose('textbox', 'Lines to rank, one a line', lines[0], use);
+  await page.choose('textbox', 'Lines to rank, one per line', lines[0], use);
   await expectAlert(page, /at least 2 lines/);
-  await page.choose('textbox', 'Lines to rank, one a line', lines.join('\n'), use);
+  await page.choose('textbox', 'Lines to rank, one per line', lines.join('\n'), use);
   await page.choose('textbox', 'Query', ' ', use);
   await expectAlert(page, /There is no query/);
   await page.choose('textbox', 'Query', query, use);

@@ -1,9 +1,9 @@
-/** Runs in the page: finds things as a reader of the page does, by role and accessible name. Returns the helpers that Page.tool() hands to functions. */
+/** Runs in the page: finds elements by role and accessible name. Returns the helpers for functions of Page.tool(). */
 export function makeTools() {
-  /** Of an element, or of the first that a selector finds: '' if there is none. */
+  /** Text of an element, or of the first match of a selector; '' if there is none. */
   const text = (what) => ((typeof what === 'string' ? document.querySelector(what) : what)?.textContent ?? '').replace(/\s+/g, ' ').trim();
   const visible = (element) => element.getClientRects().length > 0;
-  /** The part of the accessible name computation that a plain page needs. */
+  /** The part of the accessible name computation that this page needs. */
   function nameOf(element) {
     const by = element.getAttribute('aria-labelledby');
     if (by)
@@ -43,13 +43,13 @@ export function makeTools() {
     status: '[role=status], output',
     alert: '[role=alert]',
   };
-  /** An element: by selector, by [role, name, place], or itself. */
+  /** Resolves a selector, [role, name, place], or an element. */
   function placeOf(where) {
     const place = Array.isArray(where) ? find(...where) : typeof where === 'string' ? document.querySelector(where) : where;
     if (!place) throw new Error(`no element named ${where}`);
     return place;
   }
-  /** All elements of a role; null or undefined instead of a name: whatever their names. */
+  /** All elements with a role; without a name, whatever their names. */
   const all = (role, name, where = document) =>
     [...placeOf(where).querySelectorAll(roles[role])].filter(
       (e) => (role === 'radio' || role === 'checkbox' || visible(e)) && ((name ?? undefined) === undefined || nameOf(e) === name),
@@ -59,7 +59,7 @@ export function makeTools() {
     if (!found.length) throw new Error(`no ${role} named ${name}`);
     return found[0];
   }
-  /** Marks an element so that a driver can find it with a plain selector. */
+  /** Marks an element so that the driver can select it. */
   let marks = 0;
   function mark(element) {
     element.dataset.testMark ??= String(++marks);
@@ -71,7 +71,7 @@ export function makeTools() {
     return {
       columns: Array.from(t.tHead.rows[0].querySelectorAll('th[scope=col]:not(.corner, .total)'), text),
       rows: body.map((row) => text(row.querySelector('th[scope=row]'))),
-      // What is edited says so; what was there before stands behind.
+      // Edited cells show "edited" or the previous value after the number.
       cells: body.map((row) => Array.from(row.querySelectorAll('td:not(.total)'), (cell) => text(cell).replace(/ ?(edited|was .*)$/, ''))),
       totals: body.flatMap((row) => Array.from(row.querySelectorAll('td.total'), text)),
     };

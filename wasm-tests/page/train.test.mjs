@@ -1,4 +1,3 @@
-/** A model is trained on the page, and a classifier's answer is explained. */
 import { readFileSync } from 'node:fs';
 import { strict as assert } from 'node:assert';
 import { packageNumbers } from './data.mjs';
@@ -13,21 +12,21 @@ const number = async (page, name) => Number.parseFloat(await figure(page, name))
 /** Waits until a figure of the run passes a check, which runs in the page. */
 const reaches = (page, name, check, ...args) =>
   page.until(({ find, text }, group, own, ...given) => own(text(find('group', group, '#train')), ...given), name, name, check, ...args);
-/** Waits until the run is not running, at this step. */
 async function pausedAt(page, step) {
   await page.until(
-    ({ find, text }, expected) => find('button', 'Train', '#train') && text(find('group', 'Step', '#train')) === expected,
+    ({ all, find, text }, expected) =>
+      ['Train', 'Train further'].some((name) => all('button', name, '#train').length > 0) && text(find('group', 'Step', '#train')) === expected,
     `step ${step}`,
     String(step),
   );
 }
-/** Presses a button, and waits until the run has come to a step and stands still. */
+/** Presses a button, and waits until the run pauses at a step. */
 async function press(page, name, step) {
   await page.click('button', name, train);
   await pausedAt(page, step);
   await reaches(page, 'Fingerprint', (said) => !!said);
 }
-/** How bright the pixels of a map are: the sum of red and green, which grow with the weight. */
+/** Brightness of a map's pixels: the sum of red and green, which grows with the weight. */
 const pixels = (page, name) =>
   page.tool(({ all, nameOf }, start) => {
     const canvas = all('img', undefined, '#train').find((each) => nameOf(each).startsWith(start));
@@ -35,7 +34,6 @@ const pixels = (page, name) =>
     return Array.from({ length: data.length / 4 }, (_, i) => data[4 * i] + data[4 * i + 1]);
   }, name);
 
-/** The file that a button saves. */
 const savedBy = (page, button) => saved(page, () => page.click('button', button, train));
 
 pageTest('a model learns to reverse, bit for bit as in Node, and the training module loads on demand', { isolated: 'all' }, async ({ page, t }) => {
@@ -52,9 +50,11 @@ pageTest('a model learns to reverse, bit for bit as in Node, and the training mo
   t.diagnostic(`first step after ${first} ms, 99 % after ${learned} ms`);
   await pausedAt(page, kept.steps);
   assert.equal(await figure(page, 'Fingerprint'), kept.fingerprint);
+  await page.shows('button', 'Train further', '#train');
+  await page.shows('img', 'Expected, the pattern to learn', '#train');
   if (page.driver.requests()) assert.deepEqual(trains(), ['attn-train-simd'], 'the fixed-width binary');
   assert.ok((await number(page, 'Loss')) < 0.3);
-  // The head looks where one expects: the brightest cell of each row lies on the other diagonal.
+  // The brightest cell of each row is on the antidiagonal.
   const map = await pixels(page, 'Layer 1, head 1');
   for (const cells of [before, map])
     for (let i = 0; i < 8; ++i) {
@@ -65,7 +65,7 @@ pageTest('a model learns to reverse, bit for bit as in Node, and the training mo
   assert.deepEqual(answered, [...'81828172']);
   for (const name of ['Loss curve', 'Accuracy curve'])
     assert.equal(await page.tool(({ find }, img) => find('img', img, '#train').querySelectorAll('polyline[points*=","]').length, name), 2, name);
-  assert.match(await page.tool(({ text }) => text('#train > [aria-live]')), /^Paused\. step 200, loss 0\.\d\d, (99|100) % right$/);
+  assert.match(await page.tool(({ text }) => text('#train > [aria-live]')), /^Paused\. Step 200, loss 0\.\d\d, (99|100) % right$/);
   const curve = (await savedBy(page, 'Save Loss curve as SVG')).bytes;
   assert.match(Buffer.from(curve).toString(), /^<svg [\s\S]*>Loss curve<[\s\S]*step 200</);
   await page.click('button', 'View its maps as tables', train);
@@ -74,7 +74,7 @@ pageTest('a model learns to reverse, bit for bit as in Node, and the training mo
   await page.axe('a trained model', '#train');
 });
 
-pageTest('a link restores the settings of training, which runs step by step and beside a second run', async ({ page }) => {
+pageTest('a link restores the settings of training, which can run step by step and next to a second run', async ({ page }) => {
   await page.driver.resize(375, 800);
   await page.open();
   await page.choose('combobox', 'Task', 'brackets', train);
@@ -82,7 +82,7 @@ pageTest('a link restores the settings of training, which runs step by step and 
   await page.choose('combobox', 'Positions', 'sinusoidal', train);
   await page.fill('Layers of the model', '1', train);
   await page.fill('Heads of the model', '4', train);
-  await page.choose('combobox', 'A second run beside it', 'positions', train);
+  await page.choose('combobox', 'Second run for comparison', 'positions', train);
   await page.until(() => /train\.task=brackets.*train\.beside=positions/.test(location.hash), 'the address');
   const hash = await page.hash();
   await page.open(hash);
@@ -117,7 +117,7 @@ pageTest('a link restores the settings of training, which runs step by step and 
   await reaches(page, 'Step', (said) => Number(said) > 2);
   await page.click('button', 'Pause', train);
   await page.shows('button', 'Train', '#train');
-  // Other settings: another model.
+  // Changed settings create a new model.
   await page.fill('Seed', '7', train);
   await reaches(page, 'Step', (said) => said === '0');
   await page.until(({ find }) => find('button', 'Start again', '#train').disabled, 'nothing yet');
@@ -164,7 +164,7 @@ pageTest('the explanation of an answer shows the numbers of attribute()', async 
   await page.choose('combobox', 'Method', 'attention_rollout', use);
   assert.ok(Number.parseFloat(await page.text('group', 'Delta of integrated gradients', '#use')) < 1, 'per cent');
   await page.axe('the explanation', '.why');
-  // By its link the same is there, unasked.
+  // The link restores the explanation automatically.
   const link = await page.until(() => /#(why=.*)/.exec(location.hash)?.[1], 'the address');
   assert.equal(link, 'why=1.attention_rollout');
   await page.open(link);

@@ -1,4 +1,3 @@
-/** Similarity, classification, heads that are off, words, and the comparison with PyTorch. */
 import { strict as assert } from 'node:assert';
 import { packageNumbers, sentence } from './data.mjs';
 import { loadFrom, shows } from './models.mjs';
@@ -8,7 +7,6 @@ import { pageTest } from './fixture.mjs';
 const [use, words, proof] = ['#use', '#words', '#proof'];
 const texts = ['A warm and funny film.', 'Warm, funny, a joy.', 'Two dull hours.', 'The music is loud.'];
 
-/** Vectors of length 1 as cosines. */
 const cosines = ({ data: values, dims: [count, width] }) =>
   rowsOf(
     Array.from({ length: count }, (_, i) =>
@@ -19,7 +17,7 @@ const cosines = ({ data: values, dims: [count, width] }) =>
       }),
     ),
   );
-/** The mean over the tokens of each text with heads off, which is how this model makes one vector: embed() does not know of heads. */
+/** Mean over the tokens of each text with disabled heads, this model's way to embed; embed() cannot disable heads. */
 async function vectorsWithout(data, ...off) {
   const rows = texts.map((text) => {
     const { lastHiddenState } = data.forward(text, { headMask: data.without(...off) });
@@ -37,15 +35,13 @@ const probabilities = (data, answers) => rowsOf(answers.map((answer) => data.mod
 
 async function openWithTexts(page, hash = '') {
   await page.open(hash);
-  await page.choose('textbox', 'Texts, one a line', texts.join('\n'), use);
+  await page.choose('textbox', 'Texts, one per line', texts.join('\n'), use);
   await page.until(({ find }, count) => find('combobox', 'Nearest to line', '#use').options.length === count, 'the texts', texts.length);
 }
 
-/** [name, similarity] of each entry. */
 const ranked = async (page, name, within) =>
   (await page.texts('list', name, within)).map((text) => /^(.*?) ?(-?\d\.\d{4})$/.exec(text)?.slice(1) ?? assert.fail(text));
 
-/** A list is as the package ranks its words. */
 async function assertRanked(page, name, data, near) {
   const expected = near.map(({ id }) => data.model.idToToken(id));
   await page.until(
@@ -138,17 +134,17 @@ pageTest('the effect of each head is measured by switching it off', async ({ pag
   await page.until(({ find }, number) => find(['combobox', 'slider'], 'Head').value === number, 'the head in focus', String((strongest % 4) + 1));
 });
 
-pageTest('too few or too many texts raise an alert beside the field', { engines: 'chromium' }, async ({ page }) => {
+pageTest('too few or too many texts raise an alert next to the field', { engines: 'chromium' }, async ({ page }) => {
   await openWithTexts(page);
   for (const [text, words] of [
     ['One.\nTwo.', /2 texts/],
     ['Line.\n'.repeat(31), /31 texts/],
   ]) {
-    await page.choose('textbox', 'Texts, one a line', text, use);
+    await page.choose('textbox', 'Texts, one per line', text, use);
     assert.match(await page.says(/./, 'alert', undefined, '#use'), words);
-    assert.ok(await page.tool(({ find }) => find('textbox', 'Texts, one a line', '#use').getAttribute('aria-invalid') === 'true'));
+    assert.ok(await page.tool(({ find }) => find('textbox', 'Texts, one per line', '#use').getAttribute('aria-invalid') === 'true'));
   }
-  await page.choose('textbox', 'Texts, one a line', texts.join('\n'), use);
+  await page.choose('textbox', 'Texts, one per line', texts.join('\n'), use);
   await page.lacks('alert', undefined, '#use');
 });
 
@@ -182,7 +178,7 @@ pageTest('nearest words, similarities and analogies are those of wordEmbeddings'
   await assertRanked(page, 'Answers to the analogy', data, table.analogy(id('man'), id('actor'), id('woman'), 5));
 });
 
-pageTest('a word of several tokens raises an alert beside its field', { engines: 'chromium' }, async ({ page }) => {
+pageTest('a word of several tokens raises an alert next to its field', { engines: 'chromium' }, async ({ page }) => {
   await page.open();
   await page.shows('list', 'Nearest words', '#words');
   await page.fill('Word', 'unputdownable', words);
@@ -206,8 +202,8 @@ pageTest('the map of words shows the chosen words and their neighbours', async (
   await page.until(({ table }, rows) => table('Words on the map', '#words').rows.join() === rows, `the words ${names}`, names.join());
   const { cells } = await page.table('Words on the map', words);
   const points = cells.map((row) => row.slice(0, 2).map(Number));
-  assert.ok(points.flat().every(Number.isFinite) && new Set(points.map(String)).size === names.length, 'each has a place of its own');
-  // The first direction holds more than the second, and both are around 0.
+  assert.ok(points.flat().every(Number.isFinite) && new Set(points.map(String)).size === names.length, 'all positions differ');
+  // The first direction has more variance than the second, and both are centred.
   const [first, second] = [0, 1].map((axis) => points.map((point) => point[axis]));
   for (const axis of [first, second]) assert.ok(Math.abs(axis.reduce((a, b) => a + b)) < 1e-3);
   assert.ok(Math.hypot(...first) > Math.hypot(...second));
@@ -229,7 +225,7 @@ pageTest('the page compares its numbers with PyTorch, and they agree', { isolate
   for (const name of ['Differences to PyTorch', 'Layers recomputed step by step']) {
     await page.shows('table', name, '#proof');
     const { rows, columns, cells } = await page.table(name, proof);
-    assert.deepEqual(columns, ['largest difference', 'allowed', 'numbers', 'within']);
+    assert.deepEqual(columns, ['largest difference', 'tolerance', 'numbers', 'within']);
     assert.ok(rows.length >= 5, `${rows.length} rows`);
     cells.forEach(([difference, allowed, count, within], i) => {
       assert.ok(Number(difference) <= Number(allowed) && Number(allowed) < 1e-4 && Number(count) > 0 && within === 'yes', `${rows[i]}: ${cells[i]}`);
@@ -243,18 +239,18 @@ pageTest('the effect of int8 weights on the current text is computed on demand',
   await settled(page);
   const fetched = () => page.evaluate(() => attnProbe.requests.filter((each) => each.includes('safetensors')).length);
   const before = await fetched();
-  const button = 'Load int8 too and compare';
+  const button = 'Load int8 as well and compare';
   assert.equal(await page.tool(({ all }) => all('table', undefined, '#proof').some((each) => /int8/.test(each.caption.textContent))), false);
   await page.click('button', button, proof);
   const assertTold = async (text) => {
     const { layers, cosine, answers } = await data.quantized(text);
     const said = await page.eventually(async () => {
-      const told = await page.tool((tools) => tools.text(tools.find('table', 'Answers, int8 beside float32', '#proof').tBodies[0].rows[0]));
+      const told = await page.tool((tools) => tools.text(tools.find('table', 'Answers, int8 and float32', '#proof').tBodies[0].rows[0]));
       assert.ok(told.startsWith(text), told);
       return told;
     });
     const all = layers.flat();
-    const { rows, cells } = await page.table('Attention weights, int8 beside float32', proof);
+    const { rows, cells } = await page.table('Attention weights, int8 and float32', proof);
     assert.deepEqual(rows, ['layer 1', 'layer 2', 'all layers']);
     [...layers, all].forEach((each, i) => {
       const [largest, mean, count] = cells[i].map(Number);
@@ -265,20 +261,20 @@ pageTest('the effect of int8 weights on the current text is computed on demand',
       assert.equal(count, each.length);
     });
     const verdict = await page.tool(({ text, find }) =>
-      text(find('table', 'Attention weights, int8 beside float32', '#proof').closest('.proof-part').querySelector('.proof-verdict')),
+      text(find('table', 'Attention weights, int8 and float32', '#proof').closest('.proof-part').querySelector('.proof-verdict')),
     );
     const [, written] =
       /have the cosine (\d\.\d+) \(of the 8 lines under “Use it” at least 0\.9\d+\)\. Answers that flipped: 0 of 9\.$/.exec(verdict) ??
       assert.fail(verdict);
-    // Two steps of float32 just below 1 are 1.2e-7.
+    // Two float32 steps just below 1 are 1.2e-7.
     assert.ok(Math.abs(Number(written) - cosine) <= Math.max(0.1 * (1 - cosine), 1.2e-7), `${written}, the package gives ${cosine}`);
     const words = Object.values(answers).map(({ label, score }) => `${label} ${score.toFixed(4)}`);
     assert.ok(said.endsWith(`${words.join('')}no`), `${said}: ${words}`);
     return verdict;
   };
   t.diagnostic(await assertTold(sentence));
-  assert.ok((await fetched()) > before, 'they were fetched when they were asked for');
-  const { rows, columns, cells } = await page.table('Time and memory, int8 beside float32', proof);
+  assert.ok((await fetched()) > before, 'they were fetched on demand');
+  const { rows, columns, cells } = await page.table('Time and memory, int8 and float32', proof);
   assert.deepEqual(
     [rows, columns],
     [
@@ -298,9 +294,9 @@ pageTest('the effect of int8 weights on the current text is computed on demand',
   const heap = async () => Number.parseFloat((await factsOf(page))['WASM heap in use']);
   await measureAgain(page);
   const used = await heap();
-  await page.click('button', 'Let the int8 model go', proof);
+  await page.click('button', 'Remove the int8 model', proof);
   await page.shows('button', button, proof);
-  await page.lacks('table', 'Answers, int8 beside float32', proof);
+  await page.lacks('table', 'Answers, int8 and float32', proof);
   await measureAgain(page);
   assert.ok((await heap()) < used - 0.5, `${await heap()} MB of ${used} MB are in use`);
 });
@@ -320,10 +316,9 @@ pageTest('int8 layers are recomputed as the module computes them, and products a
   );
   assert.match(await page.tool(({ text }) => text('#proof')), /With int8 weights the numbers are not those of PyTorch’s float32/);
   assert.match(await page.tool(({ text }) => text('#steps')), /They are int8, with one scale for each column of W/);
-  // 0.5·0.2 - 3·(-1) … = what comes out: as written, a sum of its terms.
+  // The working lists the terms of a sum, 0.5·0.2 - 3·(-1) …, and its result.
   const written = await page.until(({ text }) => text('#steps .working-line'), 'the working');
-  const [, terms, result] =
-    /^(.*?) = (-?\d+\.\d+) \(int8: the row is rounded to 8 bits before it is multiplied\)$/.exec(written) ?? assert.fail(written);
+  const [, terms, result] = /^(.*?) = (-?\d+\.\d+) \(int8: the row is rounded to 8 bits first\)$/.exec(written) ?? assert.fail(written);
   const number = '\\d+(?:\\.\\d+)?(?:e-\\d+)?';
   const product = new RegExp(`(-?) ?(${number})(?:·\\(?(-?${number})\\)?)?(?= |$)`, 'g');
   let sum = 0;
@@ -336,7 +331,7 @@ pageTest('int8 layers are recomputed as the module computes them, and products a
 pageTest('the page measures its speed and shows facts about the module', { engines: 'chromium' }, async ({ page, t, engine }) => {
   await page.open();
   await settled(page);
-  // Who took the processor while the peak was measured need not be there the next time; a wrong count is.
+  // Another program may disturb the peak measurement once, but a wrong count fails each time.
   let cells;
   for (let tries = 5; tries > 0; --tries) {
     ({ cells } = await page.table('Speed', proof));

@@ -1,4 +1,4 @@
-/** The page as a whole: how fast it loads, its address, its files and its memory. */
+/** The whole page: loading time, address, files and memory. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { strict as assert } from 'node:assert';
 import { pagePolicy } from '../../tools/policies.mjs';
@@ -8,8 +8,7 @@ import { factsOf, json, measureAgain, ofHead, openDetails, saved, settled } from
 import { pageTest } from './fixture.mjs';
 
 const bar = '#sentence';
-/** What the export of the map saves in this format. */
-const exported = (page, format) => saved(page, () => page.click('button', format, ['group', 'Save what is shown as']));
+const exported = (page, format) => saved(page, () => page.click('button', format, ['group', 'Save this map as']));
 
 pageTest('the first attention map appears when the page opens', { isolated: 'all' }, async ({ page, t }) => {
   await page.open();
@@ -22,7 +21,7 @@ pageTest('the first attention map appears when the page opens', { isolated: 'all
 pageTest('the page downloads at most 3.3 MB', { engines: 'chromium' }, async ({ page, t }) => {
   await page.open();
   await settled(page);
-  // Only Chromium's driver reports the requests of workers.
+  // Only Chromium's driver reports requests of workers.
   const sizes = await Promise.all(
     page.driver
       .requests()
@@ -42,7 +41,7 @@ pageTest('the page downloads at most 3.3 MB', { engines: 'chromium' }, async ({ 
 pageTest('the page sets the same CSP with Trusted Types as the demo server', async ({ page }) => {
   await page.open();
   const policy = await page.evaluate(() => document.querySelector('meta[http-equiv="Content-Security-Policy"]').content);
-  // A meta tag cannot say who may frame the page; all else is as the server of make demo says it.
+  // A meta tag cannot set frame-ancestors; the rest equals the policy of the `make demo` server.
   assert.equal(`${policy}; frame-ancestors 'none'`, pagePolicy());
 });
 
@@ -85,9 +84,9 @@ pageTest('emoji, markup, unknown words and long texts are shown as tokens, with 
   const data = await packageNumbers();
   await page.open('table=1');
   for (const [text, note] of [
-    ['I loved it \u{1F60D}\u{1F525}!', /^\[UNK\] stands for what the model does not know: 1 of these 5 tokens\.$/],
-    ['この映画は最高でした。', /^The model knows none of this text: it reads \[UNK\] and nothing else/],
-    ['a good film '.repeat(100).trim(), /^Only the first 128 tokens are read/],
+    ['I loved it \u{1F60D}\u{1F525}!', /^The model does not know 1 of these 5 tokens and reads \[UNK\] instead\.$/],
+    ['この映画は最高でした。', /^All tokens of this text are unknown to the model \(\[UNK\]\), so its answer means little\./],
+    ['a good film '.repeat(100).trim(), /^The model reads only the first 128 tokens, its limit\./],
     ['', /^There is no text/],
     ['<b>Great</b><script>alert(1)</script> &amp; funny', undefined],
     ['Meh', undefined],
@@ -117,28 +116,28 @@ pageTest('the address holds the view, and a new page restores it', { isolated: '
   await page.fill('Heads', '1');
   await page.fill('Word', 'music');
   const others = ['Line one.', 'Line two.', 'Line three.'].join('\n');
-  await page.choose('textbox', 'Texts, one a line', others);
+  await page.choose('textbox', 'Texts, one per line', others);
   await page.until(() => /text=.*words\.word=music/.test(location.hash) && location.hash.includes('lines='), 'the address');
   const hash = await page.hash();
   await page.open(hash);
   const options = { isCausal: true, headMask: data.without(2) };
   const table = await page.numbers('Attention weights', ofHead(data.forward(text, options).attentions[0], 2));
   assert.deepEqual(table.rows, data.tokens(text));
-  const values = await page.tool(({ find }) => [
+  const values = await page.tool(({ all, find }) => [
     find('textbox', 'Sentence').value,
     find('combobox', 'Layer').value,
     find('combobox', 'Head').value,
     find('checkbox', 'Causal mask').checked,
-    find('button', 'Switch off head').ariaPressed,
+    String(all('button', 'Switch head on').length === 1),
     find('radio', 'Multi-head').checked,
     find('spinbutton', 'Heads').value,
     find('textbox', 'Word').value,
-    find('textbox', 'Texts, one a line').value,
+    find('textbox', 'Texts, one per line').value,
   ]);
   assert.deepEqual(values, [text, '1', '3', true, 'true', true, '1', 'music', others]);
   await page.evaluate(() => (location.hash = 'text=Good.&table=1'));
   await page.numbers('Attention weights', ofHead(data.forward('Good.').attentions[1], 3));
-  // An address that is written over while the page is about to write its own.
+  // The hash changes while the page is about to write it.
   await page.tool(({ choose, find }) => {
     choose(find('textbox', 'Sentence'), 'Typed.');
     for (const end = performance.now() + 400; performance.now() < end;);
@@ -161,14 +160,17 @@ pageTest('an overlong address raises an alert, and the page stays usable', { eng
   const first = ofHead(data.forward(sentence).attentions[1], 3);
   for (const hash of [`table=1&weights=a${'@1='.repeat(130_000)}`, `table=1&x=${'X@1=2;'.repeat(65_000)}`]) {
     await page.open(hash);
-    assert.match(await page.says(/./, 'alert', undefined, '#sentence'), /This link was not read\. Its address has \d+ characters .* up to 8000/);
+    assert.match(
+      await page.says(/./, 'alert', undefined, '#sentence'),
+      /This link is too long to read\. Its address has \d+ characters .* at most 8000/,
+    );
     await page.click('button', 'View as table');
     await page.numbers('Attention weights', first);
-    await page.until(() => !location.hash.includes('@'), 'an address of its own');
+    await page.until(() => !location.hash.includes('@'), 'an address without the edits');
     await page.click('button', 'Close', bar);
     await page.lacks('alert', undefined, '#sentence');
   }
-  // In the page that is open, too; and as many edits as an address may hold are read.
+  // A changed hash on the open page as well; and the largest accepted number of edits is read.
   await page.evaluate(() => (location.hash = 'text=' + 'a'.repeat(100000)));
   await page.says(/./, 'alert', undefined, '#sentence');
   await page.evaluate(() => (location.hash = 'table=1&x=' + 'X@1=2;'.repeat(1300)));
@@ -180,7 +182,7 @@ pageTest('Share warns that the link contains the text', async ({ page }) => {
   await page.fill('Sentence', 'A secret.');
   await page.click('button', 'Share', bar);
   const said = await page.until(({ text }) => /text is part of/.test(text('#sentence .share')) && text('#sentence .share'), 'the warning');
-  // Where the clipboard is closed the link stands there.
+  // Without clipboard access the page shows the link.
   if (!/Copied/.test(said)) assert.match(await page.tool(({ find }) => find('textbox', 'Link to this view').value), /#text=A\+secret\.$/);
 });
 
@@ -234,7 +236,7 @@ pageTest('memory stays flat over many edits and model changes', { engines: 'chro
     await settled(page);
     await measureAgain(page);
     const facts = await factsOf(page);
-    // Lower sections follow when the browser has time.
+    // Lower sections render when the browser is idle.
     let held = await page.driver.memory();
     for (let last; held && held.nodes !== last?.nodes; held = await page.driver.memory()) {
       last = held;
@@ -249,7 +251,7 @@ pageTest('memory stays flat over many edits and model changes', { engines: 'chro
           if (performance.now() > end) throw new Error(what);
       };
       for (let i = 0; i < count; ++i) {
-        // Every fourth is a weight that is written over; all are taken back now and then. The others are texts of different length.
+        // Every fourth edit changes a weight, regularly undone; the others are texts of different length.
         if (i % 40 === 39) find('button', 'Undo all').click();
         else if (i % 4 === 0) {
           const table = find('table', 'W_Q');
@@ -278,12 +280,12 @@ pageTest('memory stays flat over many edits and model changes', { engines: 'chro
     await page.says(/over 4 tokens/, 'status');
   };
   const models = ['tiny-bert', 'tiny-distilbert', 'tiny-mpnet', 'tiny-roberta'];
-  // What is kept for the largest text so far, and for each model, is there afterwards.
+  // Fills the buffers for the largest text, and for each model.
   await edit(10);
   for (const model of models) await change(model);
   await back();
   const before = await used();
-  // As many as the machine does in 40 s: all of them where it has nothing else to do.
+  // As many edits as fit in 20 s, within limits.
   let edits = 0;
   for (const start = Date.now(); edits < least || (edits < most && Date.now() - start < 20000); edits += 50) await edit(50);
   for (let i = 0; i < changes; ++i) await change(models[i % models.length]);
@@ -292,7 +294,7 @@ pageTest('memory stays flat over many edits and model changes', { engines: 'chro
   const said = `${edits} edits, ${changes + 1} changes: ${json(before)}, then ${json(after)}`;
   t.diagnostic(said);
   assert.ok(after.wasm <= before.wasm + 0.1, said);
-  // What the page holds beside the module, of which Chromium alone tells, varies by 1.5 MB and some 300 nodes.
+  // Memory of the page itself, which only Chromium reports, varies by 1.5 MB and some 300 nodes.
   assert.ok(after.bytes <= before.bytes + 3e6, said);
   assert.ok(after.nodes <= before.nodes + 500 && after.listeners <= before.listeners + 100, said);
 });

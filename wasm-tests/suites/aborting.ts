@@ -1,4 +1,4 @@
-/** What an abort ends, and what is left behind by calls that could be aborted: nothing. */
+/** Tests what an abort stops, and that calls with a signal leave nothing behind. */
 import type { Attn } from 'attn';
 import { load as loadWorker, AttnError as WorkerError, type Attn as WorkerAttn } from 'attn/worker';
 import { assert } from 'chai';
@@ -9,7 +9,7 @@ const name = 'tiny-bert-multilabel';
 const location = () => url(`testdata/models/${name}`);
 const texts = ['The film was good.', 'It was bad'];
 
-/** A signal of the caller's, which lives on after the call, and how many listeners it has now. */
+/** Creates a signal that counts its listeners. */
 function counting(): { signal: AbortSignal; listeners: () => number; controller: AbortController } {
   const controller = new AbortController();
   const { signal } = controller;
@@ -38,7 +38,7 @@ describe('aborting', () => {
     await remote.dispose();
   });
 
-  it('a signal that outlives its calls keeps no listener of them, whether they succeed or fail', async () => {
+  it('a signal that outlives its calls retains no listeners, whether they succeed or fail', async () => {
     const { signal, listeners } = counting();
     const wasm = await bytes('wasm/attn-simd.wasm');
     (await loadHere({ signal })).dispose();
@@ -71,7 +71,7 @@ describe('aborting', () => {
     }
   });
 
-  it('an abort ends the work in the worker, not only the waiting for it', async () => {
+  it('an abort stops the computation in the worker, not only the waiting', async () => {
     const model = await remote.loadModel(location(), { cache: 'none' });
     const many = Array<string>(3000).fill('good, and then some more of the same words');
     const time = async () => {
@@ -80,30 +80,30 @@ describe('aborting', () => {
       return performance.now() - began;
     };
     await time();
-    // Another program may take the processor once, but not each time.
+    // Another program may use the processor once, but not each time.
     let isShort = false;
     for (let tries = 5; tries > 0 && !isShort; --tries) {
       const whole = await time();
       const controller = new AbortController();
       const aborting = model.embed(many, { batchSize: 1, signal: controller.signal, onProgress: () => controller.abort() });
       await assertRejects(aborting, 'ABORTED', [], WorkerError);
-      // A change of the weights waits for all that reads them.
+      // A change of weights waits for all calls that read them.
       const from = performance.now();
       await model.loadStateDict(await model.stateDict());
       isShort = performance.now() - from < whole / 3;
     }
-    assert.isTrue(isShort, 'the worker went on');
+    assert.isTrue(isShort, 'the worker continued');
     await model.dispose();
   });
 
-  it('a load that fails in the middle of a file lets go of it', async () => {
+  it('a load that fails in the middle of a file cancels its stream', async () => {
     const files = Object.fromEntries(
       await Promise.all(
         ['config.json', 'tokenizer.json', 'model.safetensors'].map(async (file) => [file, await bytes(`testdata/models/${name}/${file}`)]),
       ),
     ) as Record<string, Uint8Array<ArrayBuffer>>;
     const weights = files['model.safetensors']!;
-    for (const how of ['a header that is none', 'aborted'] as const) {
+    for (const how of ['an invalid header', 'aborted'] as const) {
       let [canceled, given] = [false, 0];
       const controller = new AbortController();
       const fetching = (address: RequestInfo | URL) => {
@@ -111,7 +111,7 @@ describe('aborting', () => {
         if (file !== 'model.safetensors') return Promise.resolve(new Response(files[file] ?? null, { status: files[file] ? 200 : 404 }));
         const body = new ReadableStream<Uint8Array>({
           pull(stream) {
-            // Never the last piece: only who lets go of it ends it.
+            // Never the last chunk, so that only cancelling ends the stream.
             const piece = how === 'aborted' ? weights.slice(given, given + 64) : new Uint8Array(64).fill(255);
             given += piece.length;
             if (given > 640 && how === 'aborted') controller.abort();

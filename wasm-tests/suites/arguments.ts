@@ -1,4 +1,4 @@
-/** Arguments to the letter: the bounds of what is taken, which argument an error is about, and what it says was expected. */
+/** Tests the exact bounds of arguments, and which argument and expectation an error reports. */
 import { AttnError, load, type Attn, type ErrorCode, type Tensor, type TextModel } from 'attn';
 import { assert } from 'chai';
 import { detached, encoderOptions, k, maskOf, q, v, wrong, x } from '../support/catalogue.ts';
@@ -7,7 +7,7 @@ import { bytes, loadHere } from '../support/host.ts';
 import { loadCheckpoint } from '../support/model_cases.ts';
 import { assertDims, assertSameBits, tensor } from '../support/tensors.ts';
 
-/** What an error says of its argument. */
+/** Returns the argument, the actual and the expected value of the error. */
 function about(call: () => unknown, code: Parameters<typeof assertThrows>[1]): readonly [argument: string, got: string, expected: string] {
   const { detail } = assertThrows(call, code);
   return [String(detail.argument), String(detail.got), String(detail.expected)];
@@ -20,7 +20,7 @@ const sharedOf = <T extends Float32Array | Int32Array | Uint8Array | BigInt64Arr
   length: number,
 ) => new make(new WebAssembly.Memory({ initial: 1, maximum: 1, shared: true }).buffer, 64, length);
 
-describe('arguments to the letter', () => {
+describe('exact checks of arguments', () => {
   let attn: Attn;
   before(async () => void (attn = await loadHere()));
   after(() => attn.dispose());
@@ -29,7 +29,7 @@ describe('arguments to the letter', () => {
   describe('masks', () => {
     const floats = (kind: string, ...numbers: readonly number[]) => ({ kind, data: Float32Array.from(numbers), dims: [5] });
 
-    it('of numbers are flags, or are added: infinities are for adding alone', () => {
+    it('numeric masks are flags or additive; only additive ones take infinities', () => {
       const expected = attention({ mask: maskOf([5], 'attend', Uint8Array.of(1, 0, 1, 1, 0)) }).output;
       assertSameBits(attention({ mask: floats('attend', 1, 0, 0.5, -1, -0) }).output, expected);
       assertSameBits(attention({ mask: floats('block', 0, 2, 0, -0, 1) }).output, expected);
@@ -38,11 +38,11 @@ describe('arguments to the letter', () => {
         for (const number of [NaN, Infinity, -Infinity])
           assert.deepEqual(
             about(() => attention({ mask: floats(kind, 1, 1, number, 1, 1) }), 'MASK'),
-            ['mask', 'holds NaN or an infinity', `finite numbers for kind '${kind}'; numbers to be added are kind 'additive'`],
+            ['mask', 'NaN or an infinity', `finite numbers for kind '${kind}'`],
           );
     });
 
-    it('say which numbers they take', () => {
+    it('errors about masks list the accepted arrays', () => {
       const bytes = new Uint8Array(5);
       assert.deepEqual(
         about(() => attention({ mask: maskOf([5], 'additive', bytes) }), 'DTYPE'),
@@ -55,9 +55,9 @@ describe('arguments to the letter', () => {
         );
     });
 
-    it('without a kind would be a guess', () => {
+    it('a mask without kind is refused as ambiguous', () => {
       for (const mask of [bytesOf(5), [1, 1, 1, 1, 1], new Float32Array(5)])
-        assert.include(assertThrows(() => attention({ mask }), 'MASK').message, 'polarity would be a guess');
+        assert.include(assertThrows(() => attention({ mask }), 'MASK').message, 'polarity of a bare array would be a guess');
       for (const mask of [null, 5, 'attend']) {
         const error = assertThrows(() => attention({ mask }), 'MASK');
         assert.equal(error.detail.argument, 'mask');
@@ -71,7 +71,7 @@ describe('arguments to the letter', () => {
   describe('tensors', () => {
     const softmax = (value: unknown) => attn.softmax(wrong(value));
 
-    it('are objects of data and dims', () => {
+    it('tensors are objects with data and dims', () => {
       for (const value of [[1], new Float32Array(2), null, 'text', 7])
         assert.deepEqual(
           about(() => softmax(value), 'ARGUMENT')
@@ -83,12 +83,12 @@ describe('arguments to the letter', () => {
       assert.equal(about(() => softmax({ data: new Float32Array(2) }), 'ARGUMENT')[0], 'x.dims');
     });
 
-    it('have at most 8 dims, of at most 2³¹ - 1, and 2³² elements', () => {
+    it('tensors have at most 8 dims of at most 2³¹ - 1, and 2³² elements', () => {
       const one = new Float32Array(1);
       assertDims(softmax({ data: one, dims: Array(8).fill(1) }), Array(8).fill(1));
       assert.include(assertThrows(() => softmax({ data: one, dims: Array(9).fill(1) }), 'SHAPE').message, 'rank 9');
       assert.deepEqual(about(() => softmax({ data: one, dims: [0x7fffffff] }), 'SHAPE').slice(0, 2), ['x.data', '1 elements']);
-      assert.equal(about(() => softmax({ data: one, dims: [2, 3] }), 'SHAPE')[2], '6 for dims (2,3)');
+      assert.equal(about(() => softmax({ data: one, dims: [2, 3] }), 'SHAPE')[2], '6 elements for dims (2,3)');
       assert.deepEqual(about(() => softmax({ data: one, dims: [1, 0x80000000] }), 'ARGUMENT').slice(0, 2), ['x.dims[1]', '2147483648']);
       for (const dim of [-1, 0.5, NaN, '1', 1n, undefined])
         assert.equal(about(() => softmax({ data: one, dims: [1, dim] }), 'ARGUMENT')[0], 'x.dims[1]');
@@ -97,7 +97,7 @@ describe('arguments to the letter', () => {
       assertDims(softmax({ data: new Float32Array(0), dims: [3, 0] }), [3, 0]);
     });
 
-    it('that lose their buffer while later arguments are read are DETACHED', () => {
+    it('tensors detached while later arguments are read are DETACHED', () => {
       const taken = { data: q.data.slice(), dims: q.dims };
       const options = {
         get isCausal() {
@@ -109,7 +109,7 @@ describe('arguments to the letter', () => {
       assert.deepEqual([detail.op, detail.argument], ['scaledDotProductAttention', 'query']);
     });
 
-    it('that have lost their buffer, or a part of it, are DETACHED, also without elements', () => {
+    it('tensors on a detached or shrunk buffer are DETACHED, also without elements', () => {
       for (const [length, dims] of [
         [2, [2]],
         [2, [0]],
@@ -121,7 +121,7 @@ describe('arguments to the letter', () => {
       if (!buffer.resize) return;
       const data = new Float32Array(buffer, 16, 20);
       buffer.resize(80);
-      // As long as the array may come back: up to 192 bytes there are 44 elements behind the first 16.
+      // The array could become valid again: at the maximum of 192 bytes, 44 elements follow the first 16 bytes.
       for (const length of [20, 44]) assertThrows(() => softmax({ data, dims: [length] }), 'DETACHED');
       assertThrows(() => softmax({ data, dims: [45] }), ['SHAPE', 'DETACHED']);
       const tracking = new Float32Array(buffer);
@@ -140,7 +140,7 @@ describe('arguments to the letter', () => {
     const table = () => new attn.Embedding({ numEmbeddings: 3, embeddingDim: 2 });
     const forward = (ids: unknown, dims?: readonly number[]) => table().forward(wrong(ids), dims);
 
-    it('are whole numbers of 32 bits, whatever holds them', () => {
+    it('ids are 32-bit integers in any container', () => {
       for (const outside of [2 ** 31, -(2 ** 31) - 1, 2 ** 40])
         for (const ids of [[0, outside], BigInt64Array.of(0n, BigInt(outside))]) {
           const error = assertThrows(() => forward(ids), 'OUT_OF_RANGE');
@@ -157,10 +157,14 @@ describe('arguments to the letter', () => {
         }
       for (const inside of [2 ** 31 - 1, -(2 ** 31)])
         for (const ids of [[0, inside], BigInt64Array.of(0n, BigInt(inside)), Int32Array.of(0, inside)])
-          assert.notInclude(assertThrows(() => forward(ids), 'OUT_OF_RANGE').message, '-2147483648 to 2147483647', 'the table has its own range');
+          assert.notInclude(
+            assertThrows(() => forward(ids), 'OUT_OF_RANGE').message,
+            'the embedding has its own range',
+            'the table has its own range',
+          );
     });
 
-    it('of no kind that could be are ARGUMENT, of another kind of array DTYPE', () => {
+    it('other values than ids are ARGUMENT, other arrays DTYPE', () => {
       for (const ids of [{}, null, 'text', 3, new Set([1])]) assert.equal(about(() => forward(ids), 'ARGUMENT')[0], 'ids');
       for (const ids of [Float32Array.of(1), Uint8Array.of(1), BigUint64Array.of(1n)]) assert.equal(about(() => forward(ids), 'DTYPE')[0], 'ids');
       for (const id of ['1', 1.5, NaN, 1n, null]) assert.equal(about(() => forward([0, id]), 'ARGUMENT')[0], 'ids[1]');
@@ -169,7 +173,7 @@ describe('arguments to the letter', () => {
       assert.equal(about(() => table().nearest(2 ** 60, 1), 'OUT_OF_RANGE')[0], 'target');
     });
 
-    it('may be none, and shared; not detached', () => {
+    it('ids may be empty or shared, but not detached', () => {
       for (const none of [[], new Int32Array(0), new BigInt64Array(0)]) assertDims(forward(none), [0, 2]);
       assertThrows(() => forward(detached(new Int32Array(0))), 'DETACHED');
       const wide = BigInt64Array.of(1n);
@@ -186,7 +190,7 @@ describe('arguments to the letter', () => {
   });
 
   describe('files and states', () => {
-    it('bytes may be shared, a part of a buffer, or a buffer', () => {
+    it('bytes may be a buffer, a shared buffer or a part of one', () => {
       const file = attn.writeSafetensors({ a: tensor([2], [1, 2]) });
       const shared = sharedOf(Uint8Array, file.length);
       shared.set(file);
@@ -228,28 +232,32 @@ describe('arguments to the letter', () => {
   });
 
   describe('options', () => {
-    it('that are not known: what may have been meant, or what there is', () => {
+    it('for an unknown option the error suggests a similar name, or lists the known ones', () => {
       const unknown = (options: object) => assertThrows(() => attention(options), 'ARGUMENT');
       const error = unknown({ is_causal: true });
-      assert.include(error.message, 'unknown option "is_causal"; did you mean isCausal?');
+      assert.include(error.message, 'option "is_causal" is unknown, expected one of ');
+      assert.isTrue(error.message.endsWith('. Did you mean isCausal?'));
+      assert.deepEqual([error.help, error.detail.help], ['Did you mean isCausal?', 'Did you mean isCausal?']);
       assert.deepEqual([error.detail.argument, error.detail.got], ['is_causal', 'is_causal']);
       assert.include(String(error.detail.expected).split(', '), 'isCausal');
-      assert.include(unknown({ causal: true }).message, 'did you mean isCausal?');
-      assert.include(unknown({ needweight: true }).message, 'did you mean needWeights?');
-      assert.match(unknown({ zzzzzzzzzz: 1 }).message, /there are .*isCausal, /);
-      // Three edits are few in a long name and all of a short one; of what is equally near the first is meant.
-      assert.include(unknown({ needweihgtzz: 1 }).message, 'did you mean needWeights?');
-      assert.include(unknown({ mxyz: 1 }).message, 'there are ');
+      assert.include(unknown({ causal: true }).message, 'Did you mean isCausal?');
+      assert.include(unknown({ needweight: true }).message, 'Did you mean needWeights?');
+      assert.match(unknown({ zzzzzzzzzz: 1 }).message, /expected one of .*isCausal, [^.]*$/);
+      assert.isUndefined(unknown({ zzzzzzzzzz: 1 }).help);
+      // At most three edits in a long name, fewer in a short one; of equally similar names the first is suggested.
+      assert.include(unknown({ needweihgtzz: 1 }).message, 'Did you mean needWeights?');
+      assert.isUndefined(unknown({ mxyz: 1 }).help);
       const encoder = new attn.TransformerEncoder({ ...encoderOptions, numLayers: 2 });
       const inner = assertThrows(() => encoder.forward(x, wrong({ trace: { layer: [1] } })), 'ARGUMENT');
-      assert.include(inner.message, 'unknown option "trace.layer"; did you mean layers?');
+      assert.include(inner.message, 'option "trace.layer" is unknown');
+      assert.equal(inner.help, 'Did you mean layers?');
       assert.equal(inner.detail.argument, 'trace.layer');
       assert.equal(about(() => encoder.forward(x, wrong({ trace: { layers: [0.5] } })), 'ARGUMENT')[0], 'trace.layers[0]');
       assert.equal(about(() => encoder.forward(x, wrong({ trace: { layers: Int32Array.of(1) } })), 'ARGUMENT')[0], 'trace.layers');
       assert.equal(about(() => attention({ isCausal: 1 }), 'ARGUMENT')[0], 'isCausal');
     });
 
-    it('numbers: of another kind ARGUMENT, out of range CONFIG', () => {
+    it('numeric options: another type is ARGUMENT, out of range CONFIG', () => {
       const dropout = (value: unknown) => attention({ dropout: 0.5, seed: value });
       for (const seed of ['1', 0.5, NaN, 1n, null]) assert.equal(about(() => dropout(seed), 'ARGUMENT')[0], 'seed');
       for (const seed of [-1, 2 ** 53])
@@ -265,14 +273,14 @@ describe('arguments to the letter', () => {
       for (const value of [2 ** 53, -(2 ** 53)]) assert.deepEqual(about(() => heads(value), 'CONFIG').slice(0, 1), ['numHeads']);
     });
 
-    it('places: which number of a pair it is, and what is expected of it', () => {
+    it('for window, queryOffset, softcap and theta the error names the number and its range', () => {
       assert.deepEqual(
         about(() => attention({ window: 3 }), 'ARGUMENT'),
         ['window', '3', 'an Array [left, right] of two whole numbers'],
       );
       assert.deepEqual(
         about(() => attention({ window: [1, 2, 3] }), 'ARGUMENT'),
-        ['window', 'one of 3', 'an Array [left, right] of two whole numbers'],
+        ['window', '3 elements', 'an Array [left, right] of two whole numbers'],
       );
       assert.deepEqual(
         about(() => attention({ window: [1, 0.5] }), 'ARGUMENT'),
@@ -280,7 +288,7 @@ describe('arguments to the letter', () => {
       );
       assert.deepEqual(
         about(() => attention({ window: [2 ** 53, 0] }), 'CONFIG'),
-        ['window[0]', '9007199254740992', 'less than 2^53'],
+        ['window[0]', '9007199254740992', 'a number below 2^53'],
       );
       assert.deepEqual(
         about(() => attention({ window: [0, -2] }), 'CONFIG'),
@@ -288,7 +296,7 @@ describe('arguments to the letter', () => {
       );
       assert.deepEqual(
         about(() => attention({ queryOffset: -(2 ** 53) }), 'CONFIG'),
-        ['queryOffset', '-9007199254740992', 'less than 2^53'],
+        ['queryOffset', '-9007199254740992', 'a number below 2^53'],
       );
       assert.deepEqual(
         about(() => attention({ softcap: -0.5 }), 'CONFIG'),
@@ -302,12 +310,12 @@ describe('arguments to the letter', () => {
         about(() => new attn.TransformerEncoderLayer({ ...encoderOptions, rotary: { theta: 0 } }), 'CONFIG'),
         ['rotary.theta', '0', 'a finite number above 0'],
       );
-      // Left out by undefined, as every option.
+      // undefined counts as omitted, as for every option.
       const nothing = { softcap: undefined, window: undefined, queryOffset: undefined, past: undefined, outputPresent: undefined };
       assertSameBits(attention(nothing).output, attention({}).output);
     });
 
-    it('words: of another kind ARGUMENT, not known CONFIG; every one of a list counts, the first too', () => {
+    it('string options: another type is ARGUMENT, unknown CONFIG; every element of a list is checked', () => {
       assert.equal(about(() => attn.activation(x, wrong(7)), 'ARGUMENT')[0], 'name');
       assert.include(about(() => attn.activation(x, wrong('x')), 'CONFIG')[2], 'one of relu, ');
       for (const name of ['scores', 'masked_scores', 'probabilities', 'weights', 'context'] as const)
@@ -327,18 +335,18 @@ describe('arguments to the letter', () => {
       );
     });
 
-    it('groups that are missing say what they hold, of what has to be there', () => {
+    it('an error about a missing options object lists its required members', () => {
       assert.deepEqual(
         about(() => attn.additiveAttention(q, k, v, wrong(undefined)), 'ARGUMENT'),
-        ['params', 'missing', '{ queryWeight, keyWeight, scoreWeight }'],
+        ['params', 'missing', 'an object with queryWeight, keyWeight, scoreWeight'],
       );
       assert.equal(about(() => new attn.TransformerEncoder(wrong(undefined)), 'ARGUMENT')[2], '{ dModel, nhead, numLayers }');
       assert.equal(about(() => attn.generalAttention(q, k, v, wrong([])), 'ARGUMENT')[2], 'an object');
     });
   });
 
-  describe('of load', () => {
-    it('wasm is a location, a response, a module or bytes', async () => {
+  describe('options of load', () => {
+    it('wasm is an address, a Response, a module or bytes', async () => {
       for (const [wasm, got] of [
         ['', '""'],
         [{}, 'an object'],
@@ -367,7 +375,7 @@ describe('arguments to the letter', () => {
       (await loadHere({ maximumMemory: 2 ** 22 })).dispose();
     });
 
-    it('callbacks are functions, a signal is one', async () => {
+    it('callbacks are functions, and signal is an AbortSignal', async () => {
       for (const onProgress of [5, {}, null, 'x']) {
         const { detail } = await assertRejects(loadHere({ onProgress: wrong(onProgress) }), 'ARGUMENT');
         assert.deepEqual([detail.op, detail.argument, detail.expected], ['load', 'onProgress', 'a function']);
@@ -382,7 +390,7 @@ describe('arguments to the letter', () => {
       }
     });
 
-    it('a signal may be of any make: what it throws is ARGUMENT, and its end is nobody’s', async () => {
+    it('any object with the members of a signal works: its exceptions are ARGUMENT, and exceptions on removal are ignored', async () => {
       const plain = { aborted: false, addEventListener() {}, removeEventListener() {} };
       const thrown = await assertRejects(
         loadHere({
@@ -418,26 +426,26 @@ describe('arguments to the letter', () => {
     });
   });
 
-  describe('of models', () => {
+  describe('arguments of models', () => {
     let model: TextModel;
     const name = 'tiny-bert';
     const read = async (file: string) => bytes(`testdata/models/${name}/${file}`);
     before(async () => void (model = await loadCheckpoint(attn, name)));
     after(() => model.dispose());
-    /** What an error says of its argument. */
+    /** Returns the operation, argument and expectation of the error. */
     const refused = async (call: () => Promise<unknown>, code: ErrorCode) => {
       const { detail } = await assertRejects(call, code);
       return [detail.op, detail.argument, detail.expected];
     };
 
     it('the source is a folder or an object of files', async () => {
-      const expected = "a folder's URL or path, or an object of files by name";
+      const expected = 'the URL or path of a folder, or an object of files by name';
       for (const source of ['', 7, null, undefined, [], new Map(), new Uint8Array(3)])
         assert.deepEqual(await refused(() => attn.loadModel(wrong(source)), 'ARGUMENT'), ['loadModel', 'source', expected]);
       assert.deepEqual(await refused(() => attn.loadModel({}), 'ARGUMENT'), [
         'loadModel',
         'source',
-        'config.json, tokenizer.json, model.safetensors',
+        'an object with config.json, tokenizer.json, model.safetensors',
       ]);
       assert.deepEqual(await refused(() => attn.loadModel({ 'config.json': wrong(7) }), 'DTYPE'), [
         'loadModel',
@@ -456,7 +464,7 @@ describe('arguments to the letter', () => {
       (await attn.loadModel({ ...files, 'config.json': config.buffer })).dispose();
     });
 
-    it('digests are of files that are read, in hex', async () => {
+    it('digests are in hex and of files that are read', async () => {
       const sha256 = async (given: unknown) => refused(() => attn.loadModel('./nothing/', { sha256: wrong(given) }), 'ARGUMENT');
       const digest = '0'.repeat(64);
       for (const given of [null, 'x', 7, []]) assert.deepEqual(await sha256(given), ['loadModel', 'sha256', 'an object of hex digests by file name']);
@@ -491,7 +499,7 @@ describe('arguments to the letter', () => {
         );
     });
 
-    it('options of loading', async () => {
+    it('options of loadModel', async () => {
       const option = async (options: unknown, code: ErrorCode) => refused(() => attn.loadModel('./nothing/', wrong(options)), code);
       assert.deepEqual(await option({ cache: 'always' }, 'CONFIG'), ['loadModel', 'cache', 'one of default, none, reload']);
       assert.deepEqual(await option({ cache: 1 }, 'ARGUMENT'), ['loadModel', 'cache', 'one of default, none, reload']);
@@ -502,7 +510,7 @@ describe('arguments to the letter', () => {
       assert.equal((await option({ sha: {} }, 'ARGUMENT'))[1], 'sha');
     });
 
-    it('what config.json says is frozen, all the way down', () => {
+    it('the config is frozen at every level', () => {
       const check = (object: object) => {
         assert.isTrue(Object.isFrozen(object));
         for (const member of Object.values(object)) if (typeof member === 'object' && member !== null) check(member as object);
@@ -510,7 +518,7 @@ describe('arguments to the letter', () => {
       check(model.config);
     });
 
-    it('texts are strings, or pairs of them where pairs can be', async () => {
+    it('texts are strings, or pairs of strings if the method takes pairs', async () => {
       const of = (texts: unknown) => about(() => model.tokenize(wrong(texts)), 'ARGUMENT');
       const either = 'a string, an Array of strings or an Array of pairs of strings';
       for (const texts of [7, null, undefined, {}, new Uint8Array(1)]) assert.deepEqual([of(texts)[0], of(texts)[2]], ['texts', either]);
@@ -530,14 +538,14 @@ describe('arguments to the letter', () => {
         const [op, argument, expected] = await refused(() => model.embed(wrong(texts)), 'ARGUMENT');
         assert.deepEqual(
           [op, argument, expected],
-          texts === 7 ? ['embed', 'texts', 'a string, an Array of strings'] : ['embed', 'texts[0]', 'a string'],
+          texts === 7 ? ['embed', 'texts', 'a string or an Array of strings'] : ['embed', 'texts[0]', 'a string'],
         );
       }
       assertDims(await model.embed([]), [0, (await model.embed('a')).dims[1]!]);
       assert.deepEqual([...model.tokenize([]).dims], [0, 0]);
     });
 
-    it('options of texts', async () => {
+    it('options of methods that take texts', async () => {
       const of = (options: unknown, code: ErrorCode) => about(() => model.tokenize('a', wrong(options)), code);
       for (const maxLength of ['1', 1.5, null]) assert.deepEqual(of({ maxLength }, 'ARGUMENT').slice(0, 1), ['maxLength']);
       for (const maxLength of [0, 2 ** 31])
@@ -546,7 +554,7 @@ describe('arguments to the letter', () => {
       assert.equal(model.tokenize('a', { maxLength: 64 }).dims[1], 3);
       for (const truncation of [1, 'x', null])
         assert.deepEqual(of({ truncation }, 'ARGUMENT'), ['truncation', truncation === 'x' ? '"x"' : String(truncation), 'true or false']);
-      assert.equal(of({ batchSize: 1 }, 'ARGUMENT')[0], 'batchSize', 'which tokenize does not have');
+      assert.equal(of({ batchSize: 1 }, 'ARGUMENT')[0], 'batchSize', 'tokenize has no such option');
       for (const options of [null, 'x', []]) assert.deepEqual(of(options, 'ARGUMENT').slice(0, 1), ['options']);
       const embed = async (options: object, code: ErrorCode) => refused(() => model.embed('a', wrong(options)), code);
       for (const normalize of [1, 'x', null]) assert.deepEqual(await embed({ normalize }, 'ARGUMENT'), ['embed', 'normalize', 'true or false']);
@@ -563,7 +571,7 @@ describe('arguments to the letter', () => {
       assert.include((await assertRejects(model.embed('a', { promptName: 'no such prompt' }), 'CONFIG')).message, 'no such prompt');
     });
 
-    it('what cannot be read, and parts of what can: which argument it is', async () => {
+    it('for values that cannot be read, or parts of them, the error names the argument', async () => {
       const { proxy: dead, revoke } = Proxy.revocable({}, {});
       revoke();
       assert.equal(about(() => model.tokenize(wrong(dead)), 'ARGUMENT')[0], 'texts');
@@ -576,12 +584,12 @@ describe('arguments to the letter', () => {
       assert.equal(about(() => model.forward(wrong({ ...encoding, attentionMask: 'x' })), 'DTYPE')[0], 'attentionMask.data');
     });
 
-    it('an encoding as tokenize gives it, tokens, ids and names', () => {
+    it('encodings, tokens, ids and parameter names', () => {
       const encoding = model.tokenize('a b');
       for (const inputs of [7, null, undefined, 'a', []])
         assert.deepEqual(
           [about(() => model.forward(wrong(inputs)), 'ARGUMENT')[0], about(() => model.forward(wrong(inputs)), 'ARGUMENT')[2]],
-          ['inputs', 'an Encoding, as tokenize() gives it'],
+          ['inputs', 'an Encoding'],
         );
       assert.deepEqual(about(() => model.forward(wrong({ ...encoding, dims: undefined })), 'ARGUMENT').slice(0, 1), ['inputs.dims']);
       assertSameBits(
@@ -605,7 +613,7 @@ describe('arguments to the letter', () => {
   });
 
   describe('functions and classes', () => {
-    it('have the names that they are called by, and methods that can be replaced', async () => {
+    it('functions and methods have their public names, and methods can be replaced', async () => {
       const own = await loadHere();
       assert.equal(own.softmax.name, 'softmax');
       assert.equal(own.MultiHeadAttention.name, 'MultiHeadAttention');
@@ -616,14 +624,14 @@ describe('arguments to the letter', () => {
       assert.deepEqual([(value as { name: string }).name, writable, configurable, enumerable], ['forward', true, true, false]);
       assert.isTrue(Object.getOwnPropertyDescriptor(prototype, 'parameterCount')!.configurable);
       assert.isTrue(Object.getOwnPropertyDescriptor(own.softmax, 'name')!.configurable);
-      assert.notProperty(prototype, 'weight', 'of another class');
-      assert.equal(Object.hasOwn(prototype, 'nearest'), false, 'of another class');
+      assert.notProperty(prototype, 'weight', 'a method of another class');
+      assert.equal(Object.hasOwn(prototype, 'nearest'), false, 'a method of another class');
       assert.equal(assertThrows(() => layer.forward(wrong(1)), 'ARGUMENT').detail.op, 'MultiHeadAttention');
       assert.equal(assertThrows(() => layer.loadStateDict(wrong(1)), 'ARGUMENT').detail.op, 'loadStateDict');
       own.dispose();
     });
 
-    it('errors are of one class, their names not a property of each', () => {
+    it('errors share one class and have its name', () => {
       const error = assertThrows(() => attn.softmax(wrong(1)), 'ARGUMENT');
       assertIsError(error, 'ARGUMENT');
       assert.notInclude(Object.keys(error), 'name');
@@ -632,7 +640,7 @@ describe('arguments to the letter', () => {
       assert.isBelow(long.message.length, 300);
     });
 
-    it('errors hold what is short as it is; of what is long the start and the end, in whole characters', () => {
+    it('errors contain short values unchanged, and of long ones the start and end in whole characters', () => {
       const of = (got: unknown) => new AttnError('ARGUMENT', 'x', { got }).detail.got;
       const half = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/;
       for (const [most, kept] of [
@@ -641,7 +649,7 @@ describe('arguments to the letter', () => {
         [200, (text: string) => (of([text]) as readonly string[])[0]!],
       ] as const) {
         assert.equal(kept('x'.repeat(most)), 'x'.repeat(most));
-        // Whichever half of a pair a cut would fall on.
+        // A cut may then split a pair on either half.
         for (const edge of ['-', '--', '---']) {
           const text = kept(`<${edge}${'😀'.repeat(most)}${edge}>`);
           assert.isTrue(text.startsWith(`<${edge}😀`) && text.endsWith(`😀${edge}>`), text);
@@ -655,7 +663,7 @@ describe('arguments to the letter', () => {
       assert.equal(of(5), 5);
     });
 
-    it('errors say of every kind of value what it is, also of what cannot be looked at', () => {
+    it('errors describe every kind of value, also unreadable ones', () => {
       const { proxy: dead, revoke } = Proxy.revocable({}, {});
       revoke();
       for (const [value, got] of [
@@ -683,7 +691,7 @@ describe('arguments to the letter', () => {
       for (const [thrown, words] of [
         [new Error('own'), '(own)'],
         ['text', '(text)'],
-        [dead, '(what was thrown cannot be read)'],
+        [dead, '(an exception that cannot be read)'],
       ] as const) {
         const error = assertThrows(() => attn.softmax(wrong(throwing(thrown))), 'ARGUMENT');
         assert.include(error.message, words);
@@ -697,7 +705,7 @@ describe('arguments to the letter', () => {
       );
     });
 
-    it('errors have a cause where there is one, and no empty one', async () => {
+    it('errors have a cause if there is one, and no empty one', async () => {
       const cause = new TypeError('down');
       const fetching = (answer: () => Response) => ({ cache: 'none', fetch: () => Promise.resolve().then(answer) }) as const;
       const failing = () => {
@@ -708,7 +716,7 @@ describe('arguments to the letter', () => {
       assert.notProperty(await assertRejects(attn.loadModel('http://localhost/x/', fetching(absent)), 'NETWORK'), 'cause');
     });
 
-    it('what the engine refuses memory for is MEMORY, with the bytes and what it said', () => {
+    it("an allocation that the engine refuses is MEMORY, with the bytes and the engine's message", () => {
       const refusal = new RangeError('Array buffer allocation failed');
       const table = new attn.Embedding({ numEmbeddings: 3, embeddingDim: 2 });
       const { from } = Int32Array;
@@ -725,7 +733,7 @@ describe('arguments to the letter', () => {
       table.dispose();
     });
 
-    it('what ends by its signal has a name of its own, that can be changed as that of every error', async () => {
+    it('an aborted call has the error name AbortError, writable like that of every error', async () => {
       const { name, cause, ...rest } = Object.getOwnPropertyDescriptors(await assertRejects(load({ signal: AbortSignal.abort('why') }), 'ABORTED'));
       assert.deepEqual(name, { value: 'AbortError', configurable: true, enumerable: false, writable: true });
       assert.equal(cause?.value, 'why');

@@ -1,4 +1,4 @@
-/** The catalogue of bad input of the functions. That of the layers is in bad_layers.ts, that of files in bad_files.ts. */
+/** Bad input of functions. For layers see bad_layers.ts, for files bad_files.ts. */
 import type { Mask, Tensor } from 'attn';
 import { Catalogue, detached, k, maskOf, named, q, type Setting, v, w, withData, withDims, wrong, x } from '../support/catalogue.ts';
 import { Generator } from '../support/generator.ts';
@@ -11,7 +11,7 @@ const { bad } = catalogue;
 const sdpa = (s: Setting, options?: unknown) => s.attn.scaledDotProductAttention(q, k, v, wrong(options));
 const masked = (s: Setting, mask: unknown) => sdpa(s, { mask });
 
-// Shapes that disagree.
+// Mismatched shapes.
 bad('data longer than dims', 'SHAPE', ['query', '24', '25'], (s) => s.attn.scaledDotProductAttention(withData(new Float32Array(25)), k, v));
 bad('data shorter than dims', 'SHAPE', ['value', '60', '59'], (s) => s.attn.scaledDotProductAttention(q, k, withData(new Float32Array(59), v.dims)));
 bad('empty data', 'SHAPE', ['key'], (s) => s.attn.scaledDotProductAttention(q, withData(new Float32Array(0), k.dims), v));
@@ -26,7 +26,7 @@ bad('rank 5', 'SHAPE', ['query'], (s) =>
 bad('heads differ without enableGqa', 'SHAPE', ['key', '4', '2'], (s) =>
   s.attn.scaledDotProductAttention(random(g, [1, 4, 3, 4]), random(g, [1, 2, 3, 4]), random(g, [1, 2, 3, 4])),
 );
-bad('query heads no multiple with enableGqa', 'SHAPE', ['3', '2'], (s) =>
+bad('query heads not a multiple with enableGqa', 'SHAPE', ['3', '2'], (s) =>
   s.attn.scaledDotProductAttention(random(g, [1, 3, 3, 4]), random(g, [1, 2, 3, 4]), random(g, [1, 2, 3, 4]), { enableGqa: true }),
 );
 bad('key and value heads differ', 'SHAPE', ['value'], (s) =>
@@ -44,7 +44,7 @@ bad('forward: batches differ', 'SHAPE', [], (s) => s.mha.forward(x, random(g, [3
 bad('forward: rank 2 query with a rank 3 key', 'SHAPE', ['key'], (s) => s.mha.forward(random(g, [3, 8]), x, x));
 bad('forward: numbers of keys and values differ', 'SHAPE', ['value'], (s) => s.mha.forward(x, random(g, [2, 4, 8]), random(g, [2, 5, 8])));
 
-// Dims that are no dims.
+// Invalid dims.
 for (const [name, dims] of Object.entries<unknown>({
   negative: [-2, -3, 4],
   fractional: [2, 1.5, 8],
@@ -74,7 +74,7 @@ bad('softmax: dim below the range', 'OUT_OF_RANGE', ['dim'], (s) => s.attn.softm
 for (const dim of [0.5, NaN, '1', null, {}, 1n])
   bad(`softmax: dim ${String(dim)} (${typeof dim})`, 'ARGUMENT', ['dim'], (s) => s.attn.softmax(x, wrong(dim)));
 
-// Tensors that are no tensors.
+// Values that are not tensors.
 for (const value of [undefined, null, 5, 'tensor', [[1, 2]], new Float32Array(24), () => 1, Symbol('t')] as unknown[]) {
   const name = Object.prototype.toString.call(value);
   bad(`query: ${name}`, ['ARGUMENT', 'DTYPE'], ['query'], (s) => s.attn.scaledDotProductAttention(wrong(value), k, v));
@@ -118,7 +118,7 @@ bad('detached mask', 'DETACHED', ['mask'], (s) => {
 bad('an array shrunk under its view', ['DETACHED', 'SHAPE'], ['query'], (s) => {
   const resizable = Reflect.construct(ArrayBuffer, [96, { maxByteLength: 192 }]) as ArrayBuffer & { resize?(n: number): void };
   const data = new Float32Array(resizable, 0, 24);
-  // An engine without resizable buffers detaches instead: the same to the callee.
+  // Without resizable buffers: a detached one has the same effect on the callee.
   if (resizable.resize) resizable.resize(40);
   else structuredClone(resizable, { transfer: [resizable] });
   return s.attn.scaledDotProductAttention(withData(data), k, v);
@@ -133,7 +133,6 @@ bad('detached while the options are read', ['DETACHED', 'SHAPE'], ['query'], (s)
   });
 });
 
-// Masks.
 bad('mask: a bare array', ['MASK', 'ARGUMENT'], ['mask', 'kind'], (s) => masked(s, new Uint8Array(15)));
 bad('mask: without kind', 'MASK', ['mask', 'kind'], (s) => masked(s, { data: new Uint8Array(15), dims: [3, 5] }));
 for (const kind of ['allow', '', 1, null, 'ATTEND', 'toString', '__proto__'])
@@ -167,7 +166,7 @@ bad('keyPaddingMask: NaN in an additive one', 'MASK', ['keyPaddingMask', 'NaN'],
   padded(s, maskOf([2, 5], 'additive', new Float32Array(10).fill(NaN))),
 );
 
-// Options: the wrong kind of value is ARGUMENT, the right kind out of its range CONFIG.
+// Options: a wrong type is ARGUMENT, the right type out of range CONFIG.
 for (const value of [5, 'causal', true, null, Symbol('o'), () => 1] as unknown[])
   bad(`options: ${String(value)}`, 'ARGUMENT', ['options'], (s) => sdpa(s, value));
 for (const [name, values] of Object.entries<readonly unknown[]>({
@@ -205,9 +204,8 @@ for (const [given, meant] of Object.entries({
   fully_masked: 'fullyMasked',
   dropuot: 'dropout',
 }))
-  bad(`an option called ${given}`, 'ARGUMENT', [given, `did you mean ${meant}?`], (s) => sdpa(s, { [given]: undefined }));
+  bad(`an option called ${given}`, 'ARGUMENT', [given, `Did you mean ${meant}?`], (s) => sdpa(s, { [given]: undefined }));
 
-// Where queries and keys stand.
 for (const [name, values] of Object.entries<readonly unknown[]>({
   softcap: ['1', null, {}, 1n, true, [2]],
   window: [5, null, 'x', true, {}, [], [1], [1, 2, 3], [1, '2'], [0.5, 1], [NaN, 1], [0, Infinity], [null, 0], [0, 1n], [[1], 2], [, 1]],
@@ -231,19 +229,18 @@ for (const [name, values] of Object.entries<readonly unknown[]>({
 }))
   for (const value of values) bad(`${name}: ${named(value)}, out of range`, 'CONFIG', [name], (s) => sdpa(s, { [name]: value }));
 for (const [given, meant] of Object.entries({ soft_cap: 'softcap', query_offset: 'queryOffset', output_present: 'outputPresent', windows: 'window' }))
-  bad(`an option called ${given}`, 'ARGUMENT', [given, `did you mean ${meant}?`], (s) => sdpa(s, { [given]: 1 }));
+  bad(`an option called ${given}`, 'ARGUMENT', [given, `Did you mean ${meant}?`], (s) => sdpa(s, { [given]: 1 }));
 
-// Keys and values of earlier calls.
 const past = { key: random(g, [2, 4, 4]), value: random(g, [2, 4, 6]) };
 const after = (s: Setting, change: object, options: object = {}) => sdpa(s, { past: { ...past, ...change }, ...options });
 bad('past: without a key', 'ARGUMENT', ['past.key'], (s) => after(s, { key: undefined }));
 bad('past: without a value', 'ARGUMENT', ['past.value'], (s) => sdpa(s, { past: { key: past.key } }));
-bad('past: an unknown member', 'ARGUMENT', ['past.values', 'did you mean value?'], (s) => after(s, { values: past.value }));
+bad('past: an unknown member', 'ARGUMENT', ['past.values', 'Did you mean value?'], (s) => after(s, { values: past.value }));
 for (const value of [null, 5, 'key', past.key.data, [past.key]] as unknown[])
   bad(`past: a key that is ${Object.prototype.toString.call(value)}`, 'ARGUMENT', ['past.key'], (s) => after(s, { key: value }));
 bad('past: a value of Float64Array', 'DTYPE', ['past.value'], (s) => after(s, { value: withData(new Float64Array(48), past.value.dims) }));
 bad('past: a detached key', 'DETACHED', ['past.key'], (s) => after(s, { key: withData(detached(new Float32Array(32)), past.key.dims) }));
-bad('past: a key that is taken away while its value is read', 'DETACHED', ['past.key'], (s) => {
+bad('past: a key detached while its value is read', 'DETACHED', ['past.key'], (s) => {
   const key = { data: past.key.data.slice(), dims: past.key.dims };
   return sdpa(s, {
     past: {
@@ -255,7 +252,7 @@ bad('past: a key that is taken away while its value is read', 'DETACHED', ['past
     },
   });
 });
-bad('past: data that its dims are not of', 'SHAPE', ['past.key'], (s) => after(s, { key: withData(new Float32Array(31), past.key.dims) }));
+bad('past: data that do not match their dims', 'SHAPE', ['past.key'], (s) => after(s, { key: withData(new Float32Array(31), past.key.dims) }));
 for (const [what, key, value] of [
   ['another batch', [3, 4, 4], [3, 4, 6]],
   ['another batch of values', [2, 4, 4], [1, 4, 6]],
@@ -263,7 +260,7 @@ for (const [what, key, value] of [
   ['another width of values', [2, 4, 4], [2, 4, 4]],
   ['a rank more', [2, 1, 4, 4], [2, 1, 4, 6]],
   ['a rank less', [4, 4], [4, 6]],
-  ['keys and values of other numbers', [2, 4, 4], [2, 3, 6]],
+  ['past: different numbers of keys and values', [2, 4, 4], [2, 3, 6]],
   ['no dims', [], []],
 ] as const)
   bad(`past: ${what}`, 'SHAPE', ['past.'], (s) => after(s, { key: random(g, key), value: random(g, value) }));
@@ -271,10 +268,9 @@ bad('past: other heads', 'SHAPE', ['past.key'], (s) => {
   const [a, b] = [random(g, [1, 4, 3, 4]), random(g, [1, 2, 3, 4])];
   return s.attn.scaledDotProductAttention(a, b, b, { enableGqa: true, past: { key: a, value: a } });
 });
-bad('past: a mask for the new keys alone', 'MASK', ['mask', '9', '5'], (s) => after(s, {}, { mask: maskOf([3, 5]) }));
-bad('past: key padding for the new keys alone', 'MASK', ['keyPaddingMask', '9', '5'], (s) => after(s, {}, { keyPaddingMask: maskOf([2, 5]) }));
+bad('past: a mask for the new keys only', 'MASK', ['mask', '9', '5'], (s) => after(s, {}, { mask: maskOf([3, 5]) }));
+bad('past: key padding for the new keys only', 'MASK', ['keyPaddingMask', '9', '5'], (s) => after(s, {}, { keyPaddingMask: maskOf([2, 5]) }));
 
-// Additive and general attention.
 const params = { queryWeight: random(g, [7, 4]), keyWeight: random(g, [7, 4]), scoreWeight: random(g, [7]), bias: random(g, [7]) };
 const additive = (s: Setting, change: object = {}, options?: unknown, [a, b, c]: readonly Tensor[] = [q, k, v]) =>
   s.attn.additiveAttention(a, b, c, { ...params, ...change }, wrong(options));
@@ -320,16 +316,15 @@ for (const [op, call] of [
   bad(`${op}: a key padding mask of another batch`, 'MASK', [op, 'keyPaddingMask'], (s) => call(s, { keyPaddingMask: maskOf([3, 5]) }));
   bad(`${op}: scale NaN`, 'CONFIG', [op, 'scale'], (s) => call(s, { scale: NaN }));
   bad(`${op}: dropout 1`, 'CONFIG', [op, 'dropout'], (s) => call(s, { dropout: 1 }));
-  bad(`${op}: a trace that it has not`, 'ARGUMENT', ['trace[0]'], (s) => call(s, { trace: ['ff_hidden'] }));
+  bad(`${op}: an unsupported trace`, 'ARGUMENT', ['trace[0]'], (s) => call(s, { trace: ['ff_hidden'] }));
   bad(`${op}: an unknown option`, 'ARGUMENT', ['causal', 'isCausal'], (s) => call(s, { causal: true }));
   bad(`${op}: options null`, 'ARGUMENT', [op, 'options'], (s) => call(s, null));
-  bad(`${op}: scores past the memory`, 'MEMORY', [op, 'bytes'], (s) => {
+  bad(`${op}: scores beyond the memory limit`, 'MEMORY', [op, 'bytes'], (s) => {
     const long = tensor([1, 30000, 4], new Float32Array(120000));
     return call(s, { needWeights: true }, [long, long, long]);
   });
 }
 
-// Norms.
 for (const [op, call] of [
   ['layerNorm', (s: Setting, t: unknown, weight?: unknown, eps?: unknown) => s.attn.layerNorm(wrong(t), wrong(weight), undefined, wrong(eps))],
   ['rmsNorm', (s: Setting, t: unknown, weight?: unknown, eps?: unknown) => s.attn.rmsNorm(wrong(t), wrong(weight), wrong(eps))],
@@ -349,7 +344,7 @@ for (const [op, call] of [
 }
 bad('layerNorm: bias of another width', 'SHAPE', ['bias', '8', '9'], (s) => s.attn.layerNorm(x, random(g, [8]), random(g, [9])));
 bad('layerNorm: bias without weight, of another width', 'SHAPE', ['bias', '8', '9'], (s) => s.attn.layerNorm(x, undefined, random(g, [9])));
-// As C's %g prints them, with which the native library does: six digits, and an exponent where it is shorter.
+// C's %g, used by the native library, prints six digits, with an exponent if that is shorter.
 for (const [eps, printed] of [
   [-2.5, '-2.5'],
   [-0.1, '-0.1'],
@@ -363,9 +358,8 @@ for (const [eps, printed] of [
   [-3.4e38, '-3.4e+38'],
 ] as const)
   bad(`layerNorm: eps in the message, ${printed}`, 'CONFIG', [`eps is ${printed},`], (s) => s.attn.layerNorm(x, undefined, undefined, eps));
-bad('layerNorm: eps where the bias is due', 'ARGUMENT', ['bias'], (s) => s.attn.layerNorm(x, random(g, [8]), wrong(1e-5)));
+bad('layerNorm: eps in place of the bias', 'ARGUMENT', ['bias'], (s) => s.attn.layerNorm(x, random(g, [8]), wrong(1e-5)));
 
-// Activations.
 for (const name of ['Relu', 'gelu_erf', 'geluTanh', '', 'toString', '__proto__', 'swish'])
   bad(`activation: '${name}'`, 'CONFIG', ['activation', 'name', 'relu', 'gelu_tanh', 'identity'], (s) => s.attn.activation(x, wrong(name)));
 for (const name of [undefined, null, 0, true, ['relu'], Symbol('relu')] as unknown[])
@@ -374,7 +368,6 @@ bad('activation: x missing', 'ARGUMENT', ['activation', 'x'], (s) => s.attn.acti
 bad('activation: x of Int32Array', 'DTYPE', ['activation', 'x'], (s) => s.attn.activation(withData(new Int32Array(24)), 'relu'));
 bad('activation: x of rank 9', 'SHAPE', ['activation', 'x', '9'], (s) => s.attn.activation(withDims([1, 1, 1, 1, 1, 1, 2, 3, 4]), 'relu'));
 
-// Positions.
 const sizes: Readonly<Record<string, readonly [op: string, call: (s: Setting, n: unknown) => unknown]>> = {
   'sinusoidalPositions: length': ['length', (s, n) => s.attn.sinusoidalPositions(wrong(n), 4)],
   'sinusoidalPositions: width': ['width', (s, n) => s.attn.sinusoidalPositions(4, wrong(n))],
@@ -388,7 +381,7 @@ for (const [title, [argument, call]] of Object.entries(sizes)) {
       bad(`${title} ${Object.prototype.toString.call(value)} ${String(value)}`, 'ARGUMENT', [argument], (s) => call(s, value));
   bad(`${title} negative`, argument === 'numHeads' ? 'CONFIG' : 'ARGUMENT', [argument, '-1'], (s) => call(s, -1));
   bad(`${title} past 2^53`, 'OUT_OF_RANGE', [argument], (s) => call(s, 2 ** 53));
-  bad(`${title} past the memory`, 'MEMORY', [], (s) => call(s, 2 ** 31 - 1));
+  bad(`${title} beyond the memory limit`, 'MEMORY', [], (s) => call(s, 2 ** 31 - 1));
   bad(`${title} past 2^31`, ['MEMORY', 'ARGUMENT', 'OUT_OF_RANGE'], [], (s) => call(s, 2 ** 40));
 }
 bad('sinusoidalPositions: sizes past 2^31', 'ARGUMENT', ['length', '4294967296'], (s) => s.attn.sinusoidalPositions(2 ** 32, 2 ** 32));
@@ -408,14 +401,13 @@ for (const interleaved of [1, 'no', null] as unknown[])
   bad(`applyRotary: interleaved ${named(interleaved)}`, 'ARGUMENT', ['interleaved'], (s) => rotary(s, { interleaved }));
 for (const options of [5, null, 'interleaved', true, []] as unknown[])
   bad(`applyRotary: options ${named(options)}`, 'ARGUMENT', ['options'], (s) => rotary(s, options));
-bad('applyRotary: an unknown option', 'ARGUMENT', ['Theta', 'did you mean theta?'], (s) => rotary(s, { Theta: 1 }));
+bad('applyRotary: an unknown option', 'ARGUMENT', ['Theta', 'Did you mean theta?'], (s) => rotary(s, { Theta: 1 }));
 
-// Sizes.
-bad('scores past the memory', 'MEMORY', ['bytes'], (s) => {
+bad('scores beyond the memory limit', 'MEMORY', ['bytes'], (s) => {
   const long = tensor([1, 40000, 1], new Float32Array(40000));
   return s.attn.scaledDotProductAttention(long, long, long, { needWeights: true });
 });
-bad('weighted values past the memory', 'MEMORY', [], (s) => {
+bad('weighted values beyond the memory limit', 'MEMORY', [], (s) => {
   const long = tensor([1, 1500, 512], new Float32Array(1500 * 512));
   return s.attn.scaledDotProductAttention(long, long, long, { trace: ['weighted_values'] });
 });

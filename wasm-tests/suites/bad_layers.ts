@@ -1,4 +1,4 @@
-/** The catalogue of bad input of the layers: construction, state, forward, disposal, objects of another instance. */
+/** Bad input of layers: construction, state, forward, disposal, objects of another instance. */
 import type { Attn, Module, Tensor } from 'attn';
 import { assert } from 'chai';
 import { Catalogue, detached, encoderOptions, k, maskOf, named, q, type Setting, v, withData, withDims, wrong, x } from '../support/catalogue.ts';
@@ -11,7 +11,7 @@ const g = new Generator(16);
 const catalogue = new Catalogue();
 const { bad } = catalogue;
 
-// Construction. Each class with options that work, and what may not be in their place.
+// Construction: each class with valid options, and invalid values for each.
 type ClassName = 'MultiHeadAttention' | 'TransformerEncoderLayer' | 'TransformerEncoder' | 'TransformerClassifier' | 'Embedding';
 const construct = (s: Setting | Attn, name: ClassName, options: unknown): Module => new ('attn' in s ? s.attn : s)[name](wrong(options));
 const good: Readonly<Record<ClassName, Readonly<Record<string, unknown>>>> = {
@@ -62,7 +62,7 @@ for (const [name, given, meant] of [
   ['TransformerClassifier', 'numClases', 'numClasses'],
   ['Embedding', 'padding_idx', 'paddingIdx'],
 ] as const)
-  bad(`${name}: ${given} for ${meant}`, 'ARGUMENT', [given, 'did you mean'], (s) => construct(s, name, { ...good[name], [given]: 1 }));
+  bad(`${name}: ${given} for ${meant}`, 'ARGUMENT', [given, 'Did you mean'], (s) => construct(s, name, { ...good[name], [given]: 1 }));
 for (const [names, flags] of [
   [['MultiHeadAttention'], ['bias', 'addBiasKv', 'addZeroAttn', 'outProj']],
   [encoders, ['normFirst', 'bias', 'gated']],
@@ -108,10 +108,10 @@ for (const [names, member, kinds, ranges] of [
         construct(s, name, { ...good[name], [member]: value }),
       );
   }
-bad('embedDim no multiple of numHeads', 'CONFIG', ['embedDim', 'numHeads', '10', '4'], (s) =>
+bad('embedDim not a multiple of numHeads', 'CONFIG', ['embedDim', 'numHeads', '10', '4'], (s) =>
   construct(s, 'MultiHeadAttention', { embedDim: 10, numHeads: 4 }),
 );
-bad('numHeads no multiple of numKeyValueHeads', 'CONFIG', ['numHeads', 'numKeyValueHeads', '4', '3'], (s) =>
+bad('numHeads not a multiple of numKeyValueHeads', 'CONFIG', ['numHeads', 'numKeyValueHeads', '4', '3'], (s) =>
   construct(s, 'MultiHeadAttention', { embedDim: 8, numHeads: 4, numKeyValueHeads: 3 }),
 );
 bad('MultiHeadAttention: rotary heads of an odd width', 'CONFIG', ['rotary', 'even', '3'], (s) =>
@@ -121,15 +121,15 @@ for (const name of encoders) {
   bad(`${name}: rotary heads of an odd width`, 'CONFIG', [name, 'rotary', 'even', '1'], (s) =>
     construct(s, name, { ...good[name], nhead: 8, rotary: {} }),
   );
-  bad(`${name}: nhead no multiple of numKeyValueHeads`, 'CONFIG', [name, 'nhead', 'numKeyValueHeads', '4', '3'], (s) =>
+  bad(`${name}: nhead not a multiple of numKeyValueHeads`, 'CONFIG', [name, 'nhead', 'numKeyValueHeads', '4', '3'], (s) =>
     construct(s, name, { ...good[name], nhead: 4, numKeyValueHeads: 3 }),
   );
-  bad(`${name}: rotary.teta for theta`, 'ARGUMENT', ['rotary.teta', 'did you mean theta?'], (s) =>
+  bad(`${name}: rotary.teta for theta`, 'ARGUMENT', ['rotary.teta', 'Did you mean theta?'], (s) =>
     construct(s, name, { ...good[name], rotary: { teta: 1 } }),
   );
 }
 for (const name of encoders)
-  bad(`${name}: dModel no multiple of nhead`, 'CONFIG', ['dModel', 'nhead', '8', '3'], (s) => construct(s, name, { ...good[name], nhead: 3 }));
+  bad(`${name}: dModel not a multiple of nhead`, 'CONFIG', ['dModel', 'nhead', '8', '3'], (s) => construct(s, name, { ...good[name], nhead: 3 }));
 for (const [name, huge] of [
   ['MultiHeadAttention', { embedDim: 2 ** 30, numHeads: 2 }],
   ['MultiHeadAttention', { embedDim: 65536, numHeads: 2 }],
@@ -141,12 +141,11 @@ for (const [name, huge] of [
   ['Embedding', { numEmbeddings: 2 ** 30, embeddingDim: 4 }],
   ['Embedding', { numEmbeddings: 65536, embeddingDim: 65536 }],
 ] as const)
-  bad(`${name}: ${JSON.stringify(huge)}, past the memory`, ['MEMORY', 'CONFIG'], [name], (s) => construct(s, name, huge));
+  bad(`${name}: ${JSON.stringify(huge)}, beyond the memory limit`, ['MEMORY', 'CONFIG'], [name], (s) => construct(s, name, huge));
 bad('MultiHeadAttention: heads whose widths multiply past 2^31', 'CONFIG', ['headDim'], (s) =>
   construct(s, 'MultiHeadAttention', { embedDim: 8, numHeads: 65536, headDim: 65536 }),
 );
 
-// State, the same for every layer.
 const layers: Readonly<Record<ClassName, readonly [get: (s: Setting) => Module, parameter: string, dims: readonly number[]]>> = {
   MultiHeadAttention: [(s) => s.mha, 'in_proj_bias', [24]],
   TransformerEncoderLayer: [(s) => s.layer, 'norm1.weight', [8]],
@@ -193,7 +192,7 @@ for (const [name, [get, parameter, dims]] of Object.entries(layers)) {
   );
   bad(`${name}: a Map whose keys are numbers`, 'ARGUMENT', ['state'], (s) => get(s).loadStateDict(wrong(new Map([[1, random(g, [1])]]))));
   bad(`${name}: strict 'no'`, 'ARGUMENT', ['strict'], (s) => load(s, {}, { strict: 'no' }));
-  bad(`${name}: an unknown option of loadStateDict`, 'ARGUMENT', ['Strict', 'did you mean strict?'], (s) => load(s, {}, { Strict: true }));
+  bad(`${name}: an unknown option of loadStateDict`, 'ARGUMENT', ['Strict', 'Did you mean strict?'], (s) => load(s, {}, { Strict: true }));
   for (const options of [5, null, 'torch', true] as unknown[])
     for (const method of ['initialize', 'train'] as const)
       bad(`${name}: ${method} ${named(options)}`, 'ARGUMENT', [method, 'options'], (s) => get(s)[method](wrong(options)));
@@ -206,14 +205,14 @@ for (const [name, [get, parameter, dims]] of Object.entries(layers)) {
         get(s)[method](wrong({ seed })),
       );
     for (const seed of [-1, 2 ** 53]) bad(`${name}: ${method}, seed ${seed}`, 'CONFIG', [method, 'seed'], (s) => get(s)[method]({ seed }));
-    bad(`${name}: ${method}, sed for seed`, 'ARGUMENT', ['sed', 'did you mean seed?'], (s) => get(s)[method](wrong({ sed: 1 })));
+    bad(`${name}: ${method}, sed for seed`, 'ARGUMENT', ['sed', 'Did you mean seed?'], (s) => get(s)[method](wrong({ sed: 1 })));
   }
   for (const std of ['0.1', null, true] as unknown[])
     bad(`${name}: std ${named(std)}`, 'ARGUMENT', ['initialize', 'std'], (s) => get(s).initialize(wrong({ scheme: 'normal', std })));
   for (const std of [-1, NaN, Infinity, 1e38])
     bad(`${name}: std ${std}, out of range`, 'CONFIG', ['std'], (s) => get(s).initialize({ scheme: 'normal', std }));
 
-  // Whose object it is.
+  // Methods called on other objects.
   for (const self of [undefined, null, {}, 5, Object.create(null)] as unknown[])
     bad(
       `${name}: forward of ${Object.prototype.toString.call(self)} ${named(self)} ${self && Object.getPrototypeOf(self) === null ? 'bare' : ''}`,
@@ -279,11 +278,10 @@ bad('loadStateDict: packed and separate at once', 'MISMATCH', ['in_proj_weight']
   s.mha.loadStateDict({ ...Object.fromEntries(s.mha.stateDict()), 'q_proj.weight': random(g, [8, 8]) }),
 );
 
-// Forward of attention.
-bad('MultiHeadAttention: an unknown option of forward', 'ARGUMENT', ['needsWeights', 'did you mean needWeights?'], (s) =>
+bad('MultiHeadAttention: an unknown option of forward', 'ARGUMENT', ['needsWeights', 'Did you mean needWeights?'], (s) =>
   s.mha.forward(x, undefined, undefined, wrong({ needsWeights: true })),
 );
-bad('MultiHeadAttention: options where the key is due', 'ARGUMENT', ['key'], (s) => s.mha.forward(x, wrong({ needWeights: true })));
+bad('MultiHeadAttention: options in place of the key', 'ARGUMENT', ['key'], (s) => s.mha.forward(x, wrong({ needWeights: true })));
 bad('MultiHeadAttention: dropout 1 of a call', 'CONFIG', ['dropout'], (s) => s.mha.forward(x, undefined, undefined, { dropout: 1 }));
 bad('MultiHeadAttention: masks for the key that addZeroAttn adds', 'MASK', ['mask', '3', '4'], (s) => {
   const own = new s.attn.MultiHeadAttention({ embedDim: 8, numHeads: 2, addZeroAttn: true });
@@ -294,7 +292,7 @@ bad('MultiHeadAttention: masks for the key that addZeroAttn adds', 'MASK', ['mas
   }
 });
 
-// Pasts. Of two heads of width 4.
+// Pasts of two heads of width 4.
 const continued = (s: Setting, key: readonly number[], value = key, options: object = {}, input: Tensor = x) =>
   s.mha.forward(input, undefined, undefined, { past: { key: random(g, key), value: random(g, value) }, ...options });
 for (const [what, key, value] of [
@@ -303,14 +301,14 @@ for (const [what, key, value] of [
   ['of other heads', [2, 1, 5, 4], [2, 1, 5, 4]],
   ['of another width', [2, 2, 5, 8], [2, 2, 5, 8]],
   ['with heads side by side', [2, 5, 8], [2, 5, 8]],
-  ['whose keys and values are of other numbers', [2, 2, 5, 4], [2, 2, 6, 4]],
-  ['whose values have a width of their own', [2, 2, 5, 4], [2, 2, 5, 3]],
+  ['with different numbers of keys and values', [2, 2, 5, 4], [2, 2, 6, 4]],
+  ['with values of another width', [2, 2, 5, 4], [2, 2, 5, 3]],
 ] as const)
   bad(`MultiHeadAttention: a past ${what}`, 'SHAPE', ['MultiHeadAttention', 'past.'], (s) => continued(s, key, value));
 bad('MultiHeadAttention: a past with a batch for inputs without', 'SHAPE', ['past.key'], (s) =>
   continued(s, [1, 2, 5, 4], undefined, {}, random(g, [3, 8])),
 );
-bad('MultiHeadAttention: a past and a mask for the new keys alone', 'MASK', ['mask', '8', '3'], (s) =>
+bad('MultiHeadAttention: a past and a mask for the new keys only', 'MASK', ['mask', '8', '3'], (s) =>
   continued(s, [2, 2, 5, 4], undefined, { mask: maskOf([3, 3]) }),
 );
 for (const member of ['addBiasKv', 'addZeroAttn'])
@@ -331,7 +329,6 @@ for (const [option, value] of Object.entries({ softcap: -1, window: [-3, 0], que
     s.mha.forward(x, undefined, undefined, wrong({ [option]: value })),
   );
 
-// Forward of encoders.
 const getEncoder = {
   TransformerEncoderLayer: (s: Setting) => s.layer,
   TransformerEncoder: (s: Setting) => s.encoder,
@@ -354,13 +351,13 @@ for (const name of encoders) {
     output_attention: 'outputAttentions',
     output_hidden_state: 'outputHiddenStates',
   }))
-    bad(`${name}: ${given} for ${meant}`, 'ARGUMENT', [given, `did you mean ${meant}?`], (s) => run(s, { [given]: true }));
+    bad(`${name}: ${given} for ${meant}`, 'ARGUMENT', [given, `Did you mean ${meant}?`], (s) => run(s, { [given]: true }));
   for (const value of [0.5, NaN, Infinity, '1', null, [1], {}] as unknown[])
     bad(`${name}: queryOffset ${named(value)}`, 'ARGUMENT', [name, 'queryOffset'], (s) => run(s, { queryOffset: value }));
   for (const value of [2 ** 53, -(2 ** 60)])
     bad(`${name}: queryOffset ${value}`, 'CONFIG', [name, 'queryOffset'], (s) => run(s, { queryOffset: value }));
   for (const given of ['needWeights', 'scale', 'dropout', 'softcap', 'window', 'past', 'outputPresent', 'rotary'])
-    bad(`${name}: ${given} is no option of forward`, 'ARGUMENT', [given], (s) => run(s, { [given]: true }));
+    bad(`${name}: ${given} is not an option of forward`, 'ARGUMENT', [given], (s) => run(s, { [given]: true }));
   for (const flag of ['isCausal', 'outputAttentions', 'outputHiddenStates'])
     for (const value of [1, 'yes', null] as unknown[])
       bad(`${name}: ${flag} ${named(value)}`, 'ARGUMENT', [name, flag], (s) => run(s, { [flag]: value }));
@@ -391,9 +388,9 @@ for (const name of encoders) {
     bad(`${name}: trace.names ${given}`, 'ARGUMENT', ['trace.names', given, meant], (s) => run(s, { trace: { names: ['weights', given] } }));
   for (const names of ['scores', 5, null, { scores: true }, [1], [null]] as unknown[])
     bad(`${name}: trace.names ${named(names)}`, 'ARGUMENT', ['trace.names'], (s) => run(s, { trace: { names } }));
-  bad(`${name}: trace.layer for trace.layers`, 'ARGUMENT', ['trace.layer', 'did you mean layers?'], (s) => run(s, { trace: { layer: [0] } }));
+  bad(`${name}: trace.layer for trace.layers`, 'ARGUMENT', ['trace.layer', 'Did you mean layers?'], (s) => run(s, { trace: { layer: [0] } }));
 
-  bad(`${name}: a bare array for a mask`, 'MASK', ['mask', 'kind'], (s) => run(s, { mask: new Uint8Array(9) }));
+  bad(`${name}: a bare array as mask`, 'MASK', ['mask', 'kind'], (s) => run(s, { mask: new Uint8Array(9) }));
   bad(`${name}: a mask without kind`, 'MASK', ['mask', 'kind'], (s) => run(s, { mask: { data: new Uint8Array(9), dims: [3, 3] } }));
   for (const dims of [[4], [3, 4], [4, 3], [3, 3, 3], [2, 3, 3, 3], [2, 2, 3, 4], [3, 1], [], [1, 1, 1, 3, 3]])
     bad(`${name}: a mask of dims [${dims}]`, 'MASK', [name, 'mask'], (s) => run(s, { mask: maskOf(dims) }));
@@ -408,13 +405,12 @@ for (const name of encoders) {
   bad(`${name}: a key padding mask without kind`, 'MASK', ['keyPaddingMask', 'kind'], (s) =>
     run(s, { keyPaddingMask: { data: new Uint8Array(6), dims: [2, 3] } }),
   );
-  bad(`${name}: attentions past the memory`, 'MEMORY', [name, 'bytes'], (s) =>
+  bad(`${name}: attentions beyond the memory limit`, 'MEMORY', [name, 'bytes'], (s) =>
     run(s, { outputAttentions: true }, tensor([1, 20000, 8], new Float32Array(160000))),
   );
   bad(`${name}: x past 2^32 elements`, ['MEMORY', 'SHAPE'], ['x'], (s) => run(s, {}, withDims([2 ** 30, 2 ** 30, 8], new Float32Array(0))));
 }
 
-// Embedding.
 const embed = (s: Setting, ids: unknown, dims?: unknown) => s.embedding.forward(wrong(ids), wrong(dims));
 for (const [name, ids, index] of [
   ['an array', [0, 5, 6], 2],
@@ -480,7 +476,7 @@ for (const position of [0, 1, 2]) {
 catalogue.run('bad input of layers');
 
 describe('a disposed instance', () => {
-  it('gives DISPOSED for every function, class and method, and disposes as often as one likes', async () => {
+  it('every function, class and method gives DISPOSED, and repeated disposal is allowed', async () => {
     const attn = await loadHere({ threads: 1 });
     const live = classNames.map((name) => construct(attn, name, good[name]));
     const names = Object.keys(attn).filter((name) => typeof (attn as never)[name] === 'function' && name !== 'dispose');
@@ -504,7 +500,7 @@ describe('a disposed instance', () => {
     }
   });
 
-  it('a getter may dispose of the instance in the middle of reading: DISPOSED, and nothing else breaks', async () => {
+  it('a getter that disposes of the instance while arguments are read: DISPOSED, without other effects', async () => {
     for (const name of ['TransformerEncoder', 'TransformerClassifier'] as const) {
       const attn = await loadHere({ threads: 1 });
       const encoder = construct(attn, name, good[name]) as InstanceType<Attn['TransformerEncoder']>;

@@ -1,4 +1,4 @@
-/** How texts are divided into batches, and which call gets the next turn. */
+/** Tests the division of texts into batches, and the order of concurrent calls. */
 import type { Attn, TextModel } from 'attn';
 import { load as loadWorker } from 'attn/worker';
 import { assert } from 'chai';
@@ -13,7 +13,7 @@ describe('batches', () => {
   before(async () => void (attn = await loadHere()));
   after(() => attn.dispose());
 
-  it('the default batch has at most so many tokens as take about 30 ms, and at least one text', async () => {
+  it('the default batch has at most as many tokens as take about 30 ms, and at least one text', async () => {
     const mostWork = { float32: 5e7, int8: 1e8 };
     for (const weights of ['float32', 'int8'] as const) {
       const model = await loadCheckpoint(attn, 'entities', weights);
@@ -35,7 +35,9 @@ describe('batches', () => {
     }
   });
 
-  /** How many batches of other calls run between a query and its result, when ten calls of 20 batches each are already under way. */
+  /**
+   * Counts the batches of other calls between a query and its result, while ten calls of 20 batches each are running.
+   */
   async function waited(model: Pick<TextModel, 'embed'>, priority: 'user' | 'background'): Promise<number> {
     let batches = 0;
     let begun: () => void;
@@ -55,18 +57,18 @@ describe('batches', () => {
     return between;
   }
 
-  it('a call of the user overtakes calls that were made before', async () => {
+  it("a call with priority 'user' overtakes earlier calls", async () => {
     const model = await loadCheckpoint(attn, 'tiny-bert');
     const urgent = await waited(model, 'user');
     const other = await waited(model, 'background');
     host.note(`batches of other calls before the result: ${urgent}, without priority ${other}`);
     assert.isAtMost(urgent, 3);
-    assert.isAtLeast(other, 10, 'one of each call, since calls take turns');
+    assert.isAtLeast(other, 10, 'one of each call, because calls take turns');
     await assertRejects(model.embed('a', { priority: 'high' as never }), 'CONFIG', ['priority', 'user, background']);
     model.dispose();
   });
 
-  it('a call of the user overtakes in attn/worker, where its message comes behind those of other calls', async () => {
+  it("a call with priority 'user' overtakes in attn/worker, although its message arrives after those of other calls", async () => {
     const remote = await loadWorker(setup);
     const model = await remote.loadModel(url('testdata/models/tiny-bert'), { cache: 'none' });
     const controller = new AbortController();

@@ -1,8 +1,8 @@
 /**
- * Bit identity: with the native 4-lane build, for every number of threads, alone or inside a batch, and when repeated. Each random forward,
- * configuration and data, follows from integers alone (support/digest_forwards.ts); its results are hashed. native-tests/digest makes the same
- * calls through the C++ library and prints the same hashes, one a line. So it does with gradients, runs of training and fine-tuning, with forwards of the
- * checkpoints of testdata/models, and of layers and checkpoints that were quantized.
+ * Bit identity with the native 4-lane build, for every number of threads, alone or in a batch, and in repeated runs.
+ * Configuration and data of each random forward follow from integers (support/digest_forwards.ts); its results are
+ * hashed. native-tests/digest makes the same calls in C++ and prints the same hashes, one per line; likewise for
+ * gradients, training, fine-tuning, the checkpoints of testdata/models, and quantized layers and checkpoints.
  */
 import type { Attn } from 'attn';
 import { assert } from 'chai';
@@ -15,12 +15,15 @@ import { trainClassifier } from '../support/digest_training.ts';
 import { Generator } from '../support/generator.ts';
 import { bytes, host, loadHere } from '../support/host.ts';
 
-/** Forwards of one test: few enough that a slow browser still has news now and then. */
+/** Forwards per test: few enough that a slow browser still reports progress. */
 const part = 1000;
 
 describe('bits', () => {
   let attn: Attn;
-  /** Another number of threads is a repetition too. With simd, one thread has the same native hashes to equal in its own set-up. */
+  /**
+   * A run with another number of threads also counts as repetition. With simd, the single-threaded set-up compares
+   * itself with the native hashes.
+   */
   const others = new Map<string, Attn>();
   let native: string[] | undefined;
   let nativeBackwards: string[] | undefined;
@@ -32,8 +35,8 @@ describe('bits', () => {
   before(async () => {
     attn = await loadHere();
     if (host.threads === 1) others.set('a second run', attn);
-    else for (const threads of host.variant === 'simd' ? [3] : [1, 3]) others.set(`a run with ${threads} of threads`, await loadHere({ threads }));
-    // Relaxed SIMD fuses multiply and add where the machine can: within tolerance, not to the bit.
+    else for (const threads of host.variant === 'simd' ? [3] : [1, 3]) others.set(`a run with ${threads} threads`, await loadHere({ threads }));
+    // Relaxed SIMD may fuse multiply and add: equal within tolerance only.
     if (host.variant === 'simd')
       native = new TextDecoder()
         .decode(await bytes('digest/digest.txt'))
@@ -74,7 +77,7 @@ describe('bits', () => {
       }
     });
 
-  // With the builds that train, each in its turn: they are not among those above.
+  // Needs builds that train, one after the other; the builds above do not.
   it('gradients, losses and steps of optimisers', async () => {
     const counts = host.threads === 1 ? [1] : [host.threads, 3];
     const all: string[][] = [];
@@ -127,8 +130,8 @@ describe('bits', () => {
     host.note(`bits: ${lines.length} forwards of checkpoints compared`);
   });
 
-  // What was quantized has the bits of testdata/int8_digest.txt on every machine, relaxed SIMD or not.
-  it('of what was quantized', async () => {
+  // Quantized results equal testdata/int8_digest.txt on every machine, also with relaxed SIMD.
+  it('quantized layers and checkpoints', async () => {
     const expected = new TextDecoder()
       .decode(await bytes('testdata/int8_digest.txt'))
       .trim()
@@ -141,6 +144,6 @@ describe('bits', () => {
       assert.isEmpty(wrong, `with ${instance.info.threads} threads ${wrong.length} forwards differ, the first: ${wrong.slice(0, 20)}`);
       assert.lengthOf(lines, expected.length);
     }
-    host.note(`bits: ${expected.length} forwards of what was quantized have the hashes of all machines`);
+    host.note(`bits: ${expected.length} quantized forwards have the hashes of all machines`);
   });
 });

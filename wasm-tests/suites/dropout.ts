@@ -1,4 +1,4 @@
-/** Dropout: what it drops and where, that it follows from the seed alone, its statistics. */
+/** Tests dropped positions, determinism by seed and statistics of dropout. */
 import type { Attn, Encoder, EncoderTrace, Tensor } from 'attn';
 import { assert } from 'chai';
 import { Generator } from '../support/generator.ts';
@@ -11,35 +11,35 @@ describe('dropout', () => {
   after(() => attn.dispose());
   const g = new Generator(61);
 
-  /** What inverted dropout leaves of a value: nothing, or the value times 1 / (1 - p) in float32. Returns which ones were kept. */
+  /** Checks that each value is 0 or the value times 1 / (1 - p) in float32; returns which values remain. */
   function assertDropped(after: Tensor, before: Tensor, p: number, what: string): boolean[] {
     assert.deepEqual([...after.dims], [...before.dims], what);
     const factor = Math.fround(1 / (1 - Math.fround(p)));
     return Array.from(after.data, (value, i) => {
       const kept = Math.fround(before.data[i] * factor);
       if (value === 0) return false;
-      // 1 / (1 - p) in float32 steps may round otherwise in the last place.
+      // 1 / (1 - p) computed in float32 may differ in the last place.
       if (!(Math.abs(value / kept - 1) <= 3e-7)) assert.fail(`${what}: value ${i} is ${value}, expected 0 or ${kept}`);
       return true;
     });
   }
-  /** Six standard errors around 1 - p. */
+  /** Allows six standard errors around 1 - p. */
   function assertRate(kept: readonly boolean[], p: number, what: string): void {
     const rate = kept.filter(Boolean).length / kept.length;
     assert.closeTo(rate, 1 - p, 6 * Math.sqrt((p * (1 - p)) / kept.length), what);
   }
 
-  describe('of a call', () => {
+  describe('dropout of a call', () => {
     const [B, H, L, S] = [3, 4, 16, 40];
     const [q, k, v] = [random(g, [B, H, L, 8]), random(g, [B, H, S, 8]), random(g, [B, H, S, 6])];
     const run = (dropout?: number, seed?: number, more = {}) =>
       attn.scaledDotProductAttention(q, k, v, { dropout, seed, needWeights: true, trace: ['probabilities', 'weights'], ...more });
 
     for (const p of [0.1, 0.5, 0.9])
-      it(`p = ${p}: weights after it, probabilities before; the output is made of what is left`, () => {
+      it(`p = ${p}: weights are after dropout, probabilities before; the output uses the weights`, () => {
         const [r, plain] = [run(p, 1), run()];
-        assertSameBits(r.trace!.probabilities, plain.weights, 'probabilities are those without dropout');
-        assertSameBits(r.weights, r.trace!.weights, 'both weights are after it');
+        assertSameBits(r.trace!.probabilities, plain.weights, 'probabilities equal those without dropout');
+        assertSameBits(r.weights, r.trace!.weights, 'both weights are after dropout');
         assertRate(assertDropped(r.weights!, plain.weights!, p, 'weights'), p, 'kept');
         const output = tensor(r.output.dims, (i) => {
           const [row, d] = [Math.floor(i / 6), i % 6];
@@ -50,7 +50,7 @@ describe('dropout', () => {
         assertClose(r.output, output, 1e-5, 'output');
       });
 
-    it('the same seed is the same everywhere: repeated, in another instance, asked for more or less', async () => {
+    it('a seed gives the same result in repeated calls, in another instance, and with more or fewer results requested', async () => {
       const first = run(0.3, 77);
       assertSameBits(run(0.3, 77).output, first.output);
       assertSameBits(attn.scaledDotProductAttention(q, k, v, { dropout: 0.3, seed: 77 }).output, first.output, 'without weights');
@@ -62,16 +62,16 @@ describe('dropout', () => {
       assertSameBits(run(0.3).weights, run(0.3, 0).weights, 'seed 0 is the default');
     });
 
-    it('0 is none, and a seed alone drops nothing', () => {
+    it('p = 0 drops nothing, nor does a seed alone', () => {
       assertSameBits(run(0, 5).output, run().output);
       assertSameBits(run(undefined, 5).output, run().output);
     });
 
-    it('every batch entry, head and query has numbers of its own; a key keeps its number whatever comes after it', () => {
+    it("every batch entry, head and query has its own random numbers; a key's number does not depend on later keys", () => {
       const pattern = (r: { weights?: Tensor }) => r.weights!.data.map((value) => Number(value !== 0));
       const whole = pattern(run(0.5, 3));
       const lines = new Set(Array.from({ length: B * H * L }, (_, row) => whole.slice(row * S, (row + 1) * S).join('')));
-      assert.equal(lines.size, B * H * L, 'no two rows are dropped alike');
+      assert.equal(lines.size, B * H * L, 'no two rows drop the same keys');
       const shorter = attn.scaledDotProductAttention(slice(q, 2, 0, 9), slice(k, 2, 0, 13), slice(v, 2, 0, 13), {
         dropout: 0.5,
         seed: 3,
@@ -84,7 +84,7 @@ describe('dropout', () => {
             if (small[(bh * 9 + l) * 13 + s] !== whole[(bh * L + l) * S + s]) assert.fail(`head ${bh}, query ${l}, key ${s}`);
     });
 
-    it('masked keys stay at 0, and additive, general and multi-head attention drop by the same numbers', () => {
+    it('masked keys stay 0, and additive, general and multi-head attention use the same random numbers', () => {
       const keep = mask(
         'attend',
         [S],
@@ -106,7 +106,7 @@ describe('dropout', () => {
       mha.dispose();
     });
 
-    it('averaged weights are the mean of the dropped ones', () => {
+    it('averaged weights are the mean of the weights after dropout', () => {
       const [each, mean] = [run(0.4, 2).weights!, run(0.4, 2, { averageWeights: true }).weights];
       const expected = tensor([B, L, S], (i) => {
         const [b, rest] = [Math.floor(i / (L * S)), i % (L * S)];
@@ -116,10 +116,10 @@ describe('dropout', () => {
     });
   });
 
-  describe('of a MultiHeadAttention', () => {
+  describe('dropout of a MultiHeadAttention', () => {
     const x = random(g, [2, 12, 16]);
 
-    it('on in train, off in eval and at first; train starts at step 0 and every forward is one more', () => {
+    it('is on in train, off in eval and by default; train starts at step 0, and each forward advances it', () => {
       const mha = new attn.MultiHeadAttention({ embedDim: 16, numHeads: 2, dropout: 0.3 });
       const forward = () => mha.forward(x).output;
       const plain = forward();
@@ -142,7 +142,7 @@ describe('dropout', () => {
       mha.dispose();
     });
 
-    it('a call with dropout and seed of its own is step 0, in eval as in train', () => {
+    it('a call with its own dropout and seed uses step 0, both in eval and in train', () => {
       const mha = new attn.MultiHeadAttention({ embedDim: 16, numHeads: 2, dropout: 0.3 });
       const own = () => mha.forward(x, undefined, undefined, { dropout: 0.5, seed: 8 }).output;
       const expected = own();
@@ -154,7 +154,7 @@ describe('dropout', () => {
       mha.dispose();
     });
 
-    it('in train, weights are after dropout and probabilities before; loading and drawing weights keep the mode', () => {
+    it('in train, weights are after dropout and probabilities before; loading and initializing weights preserve the mode', () => {
       const mha = new attn.MultiHeadAttention({ embedDim: 16, numHeads: 2, dropout: 0.3 });
       const plain = mha.forward(x, undefined, undefined, { needWeights: true }).weights!;
       mha.train({ seed: 2 });
@@ -170,7 +170,7 @@ describe('dropout', () => {
       mha.dispose();
     });
 
-    it('without dropout train changes nothing', () => {
+    it('without dropout, train changes nothing', () => {
       const mha = new attn.MultiHeadAttention({ embedDim: 16, numHeads: 2 });
       const plain = mha.forward(x).output;
       mha.train({ seed: 3 });
@@ -179,12 +179,12 @@ describe('dropout', () => {
     });
   });
 
-  describe('of an encoder', () => {
+  describe('dropout of an encoder', () => {
     const [B, L, E, F] = [2, 20, 24, 64];
     const x = random(g, [B, L, E]);
     const options = { dModel: E, nhead: 4, dimFeedforward: F, dropout: 0.25, activation: 'gelu' } as const;
 
-    it("torch's four places, in each layer of its own: weights, attention output, hidden layer, feed-forward output", () => {
+    it("is applied at torch's four positions, independently per layer: weights, attention output, hidden layer, feed-forward output", () => {
       for (const normFirst of [false, true]) {
         const encoder = new attn.TransformerEncoder({ ...options, normFirst, numLayers: 2 });
         encoder.train({ seed: 12 });
@@ -194,7 +194,10 @@ describe('dropout', () => {
         for (const [i, trace] of r.trace!) {
           const t = trace as Required<EncoderTrace>;
           const minus = (a: Tensor, b: Tensor) => tensor(a.dims, (n) => a.data[n] - b.data[n]);
-          /** Which values of `before` are in the sum a + drop(before). A difference is exact to the sum's own rounding. */
+          /**
+           * Finds the values of `before` that remain in a + drop(before). The difference is exact up to the rounding of
+           * the sum.
+           */
           const keptOf = (sum: Tensor, a: Tensor, before: Tensor, what: string) => {
             const left = minus(sum, a);
             return Array.from(before.data, (value, n) => {
@@ -212,19 +215,20 @@ describe('dropout', () => {
             assertRate(kept, 0.25, `layer ${i}: ${what}`);
             patterns.add(kept.slice(0, 400).join());
           }
-          // What linear2 saw is not traced; that it saw something else than ff_hidden is plain, and by how much on average.
+          // linear2's input after dropout is not traced: checks that it differs from ff_hidden, and the average
+          // difference.
           const [whole, seen] = [
             attn.linear(t.ff_hidden, state.get(`layers.${i}.linear2.weight`)!, state.get(`layers.${i}.linear2.bias`)),
             t.ff_output,
           ];
           assert.notDeepEqual(seen.data, whole.data, `layer ${i}: hidden layer`);
         }
-        assert.equal(patterns.size, 6, 'no two places are dropped alike');
+        assert.equal(patterns.size, 6, 'no two positions drop the same values');
         encoder.dispose();
       }
     });
 
-    it('the hidden layer: with linear2 the identity, what is left of it can be read', () => {
+    it('if linear2 is the identity, the dropped hidden values are visible', () => {
       const layer = new attn.TransformerEncoderLayer({ ...options, dimFeedforward: E });
       layer.loadStateDict(
         { 'linear2.weight': tensor([E, E], (i) => Number(Math.floor(i / E) === i % E)), 'linear2.bias': tensor([E], () => 0) },
@@ -236,7 +240,7 @@ describe('dropout', () => {
       layer.dispose();
     });
 
-    it('steps, seeds, eval; the mean over many steps is what eval gives', () => {
+    it('steps, seeds and eval; the mean over many steps approaches eval', () => {
       const make = (): Encoder => new attn.TransformerEncoder({ ...options, numLayers: 1, normFirst: true });
       const [encoder, twin] = [make(), make()];
       const plain = encoder.forward(x).output;
@@ -253,7 +257,7 @@ describe('dropout', () => {
           mean[j] += value / n;
           square[j] += (value * value) / n;
         });
-      // Seven standard errors of the mean of n steps; the feed-forward part is not linear, so a little more is allowed.
+      // Seven standard errors of the mean of n steps, plus a margin because the feed-forward part is not linear.
       plain.data.forEach((value, j) => {
         const deviation = Math.sqrt(Math.max(0, square[j] - mean[j] ** 2));
         assert.isAtMost(Math.abs(mean[j] - value), (7 * deviation) / Math.sqrt(n) + 0.1, `value ${j}`);
@@ -264,7 +268,7 @@ describe('dropout', () => {
       twin.dispose();
     });
 
-    it('dropout 0 in train is eval, bit for bit; a classifier drops in its encoder alone', () => {
+    it('dropout 0 in train equals eval, bit for bit; a classifier drops only in its encoder', () => {
       const none = new attn.TransformerClassifier({ ...options, dropout: 0, numLayers: 2, numClasses: 3 });
       const plain = none.forward(x).logits;
       none.train({ seed: 2 });
@@ -278,7 +282,7 @@ describe('dropout', () => {
       some.dispose();
     });
 
-    it("torch's default of 0.1 is on in train", () => {
+    it("torch's default of 0.1 is active in train", () => {
       const layer = new attn.TransformerEncoderLayer({ dModel: E, nhead: 4, dimFeedforward: F });
       const plain = layer.forward(x).output;
       layer.train({ seed: 1 });

@@ -1,4 +1,4 @@
-/** Values and sizes at the edge, through encoders, score functions, norms and activations: all of them are fine input. */
+/** Tests valid edge values and sizes of encoders, score functions, norms and activations. */
 import type { Activation, Attn, AttentionOptions, AttentionResult, EncoderForwardOptions, Tensor } from 'attn';
 import { assert } from 'chai';
 import { Generator } from '../support/generator.ts';
@@ -18,7 +18,6 @@ describe('edges', () => {
   const [Dq, Dk, A] = [4, 5, 6];
   const params = { queryWeight: random(g, [A, Dq]), keyWeight: random(g, [A, Dk]), scoreWeight: random(g, [A]), bias: random(g, [A]) };
   const weight = random(g, [Dq, Dk]);
-  /** Additive and general attention by name. */
   const functions: Readonly<Record<string, (q: Tensor, k: Tensor, v: Tensor, o?: AttentionOptions) => AttentionResult>> = {
     additiveAttention: (q, k, v, o) => attn.additiveAttention(q, k, v, params, o),
     generalAttention: (q, k, v, o) => attn.generalAttention(q, k, v, { weight }, o),
@@ -49,7 +48,7 @@ describe('edges', () => {
         }
       });
 
-      it('one key: its value; all masked: the policy', () => {
+      it('one key gives its value; fully masked queries follow the policy', () => {
         const one = run(q, slice(k, 1, 0, 1), slice(v, 1, 0, 1), { needWeights: true });
         assert.isTrue(one.weights!.data.every((x) => x === 1));
         for (let l = 0; l < 3; l++) assertSameBits(slice(one.output, 1, l, l + 1), slice(v, 1, 0, 1), `query ${l}`);
@@ -60,7 +59,7 @@ describe('edges', () => {
         assert.isTrue(even.data.every((x) => Math.abs(x - 1 / 7) < 1e-7));
       });
 
-      it('NaN and infinities stay with their query; in masked keys they change no bit', () => {
+      it('NaN and infinities affect only their query; in masked keys they change no bit', () => {
         const clean = run(q, k, v, { keyPaddingMask: mask('attend', [2, 7], [1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 1, 0, 0]) });
         for (const dirt of [NaN, Infinity, -Infinity, 3e38, 1e-45]) {
           const dirty = [k, v].map((t) => {
@@ -119,7 +118,7 @@ describe('edges', () => {
         encoder.dispose();
       });
 
-      it('one token: its attention is 1', () => {
+      it('one token has attention 1', () => {
         const encoder = make();
         const r = encoder.forward(random(g, [3, 1, E]), all);
         for (const t of r.attentions!) assert.isTrue(t.data.every((x) => x === 1));
@@ -127,7 +126,7 @@ describe('edges', () => {
         encoder.dispose();
       });
 
-      it('all masked: zero attention, NaN, or an even spread', () => {
+      it('fully masked: zero, NaN or uniform attention', () => {
         const encoder = make();
         const x = random(g, [2, 4, E]);
         const keyPaddingMask = mask('block', [2, 4], [0, 0, 1, 1, 1, 1, 1, 1]);
@@ -138,11 +137,11 @@ describe('edges', () => {
         assert.isTrue(slice(zero.attentions![0], 0, 1, 2).data.every((w) => w === 0));
         assert.isTrue(slice(uniform.attentions![0], 0, 1, 2).data.every((w) => w === 0.25));
         assert.isTrue(isNaNs(slice(nan.output, 0, 1, 2)));
-        for (const r of [nan, uniform]) assertSameBits(slice(r.output, 0, 0, 1), slice(zero.output, 0, 0, 1), 'the text with words');
+        for (const r of [nan, uniform]) assertSameBits(slice(r.output, 0, 0, 1), slice(zero.output, 0, 0, 1), 'the text with unmasked words');
         encoder.dispose();
       });
 
-      it('NaN, infinities and 3e38 stay in their text; padding of any content changes no bit', () => {
+      it('NaN, infinities and 3e38 affect only their text; the content of padding changes no bit', () => {
         const encoder = make({ normFirst: true });
         const x = random(g, [3, 4, E]);
         const padding = { keyPaddingMask: mask('attend', [3, 4], [1, 1, 1, 1, 1, 1, 0, 0, 1, 0, 0, 0]) };
@@ -164,7 +163,7 @@ describe('edges', () => {
         encoder.dispose();
       });
 
-      it('no bit of a causal output depends on a later token', () => {
+      it('a causal output does not depend on later tokens, bit for bit', () => {
         const encoder = make();
         const x = random(g, [1, 9, E]);
         const whole = encoder.forward(x, { isCausal: true }).output;
@@ -176,7 +175,7 @@ describe('edges', () => {
         encoder.dispose();
       });
 
-      it('a text does not depend on its neighbours, and asking for more changes no bit', () => {
+      it('a text does not depend on other texts, and requesting more results changes no bit', () => {
         const encoder = make();
         const x = random(g, [4, 5, E]);
         const whole = encoder.forward(x);
@@ -186,14 +185,14 @@ describe('edges', () => {
       });
     });
 
-  it('pooling: a text of nothing but padding gives what fullyMasked says, and the others do not notice', () => {
+  it('pooling of an entirely padded text follows fullyMasked, and other texts are unaffected', () => {
     for (const pooling of ['mean', 'max', 'cls'] as const) {
       const classifier = new attn.TransformerClassifier({ ...options, pooling });
       const x = random(g, [2, 3, E]);
       const some = classifier.forward(x, { keyPaddingMask: mask('attend', [2, 3], [1, 1, 0, 0, 0, 0]) });
       const alone = classifier.forward(slice(slice(x, 0, 0, 1), 1, 0, 2));
       assertDims(some.logits, [2, 3], pooling);
-      assertSameBits(slice(some.logits, 0, 0, 1), alone.logits, `${pooling}: padding is left out`);
+      assertSameBits(slice(some.logits, 0, 0, 1), alone.logits, `${pooling}: padding is excluded`);
       if (pooling !== 'cls') assertSameBits({ data: some.logits.data.slice(3), dims: [3] }, classifier.stateDict().get('classifier.bias'), pooling);
       const nan = classifier.forward(x, { keyPaddingMask: mask('attend', [2, 3], [1, 1, 0, 0, 0, 0]), fullyMasked: 'nan' });
       assert.isTrue(nan.logits.data.slice(3).every(Number.isNaN), pooling);
@@ -202,7 +201,7 @@ describe('edges', () => {
     }
   });
 
-  it('norms: zeros, one column, large and denormal rows, NaN rows, nothing at all', () => {
+  it('norms of zeros, one column, large and denormal rows, NaN rows, and no rows', () => {
     for (const norm of [attn.layerNorm, attn.rmsNorm]) {
       assert.isTrue(norm(tensor([2, 5], () => 0)).data.every((x) => x === 0));
       assertDims(norm(tensor([0, 5], [])), [0, 5], 'no rows');
@@ -216,7 +215,7 @@ describe('edges', () => {
     assertClose(attn.layerNorm(tensor([1, 2], [1e18, -1e18])), { data: [1, -1], dims: [1, 2] }, 1e-6, 'large');
   });
 
-  it('activations at their ends', () => {
+  it('limits of activations', () => {
     const x = tensor([7], [-Infinity, -3e38, -0, 0, 1e-45, 3e38, Infinity]);
     const expected: Readonly<Record<Activation, readonly number[]>> = {
       relu: [0, 0, 0, 0, 1e-45, 3e38, Infinity],
@@ -243,7 +242,7 @@ describe('edges', () => {
     }
   });
 
-  it('positions: no rows, no columns, rows far away', () => {
+  it('positions without rows or columns, and distant rows', () => {
     assertDims(attn.sinusoidalPositions(0, 4), [0, 4], 'no rows');
     assertDims(attn.sinusoidalPositions(4, 0), [4, 0], 'no columns');
     assertDims(attn.alibiBias(3, 0), [1, 3, 0, 0], 'no queries');
@@ -252,7 +251,7 @@ describe('edges', () => {
     assertDims(attn.applyRotary(tensor([1, 2, 0, 4], [])), [1, 2, 0, 4], 'no rows');
     assertDims(attn.applyRotary(tensor([1, 2, 3, 0], [])), [1, 2, 3, 0], 'no columns');
     assert.isTrue(isFinite(attn.applyRotary(x, { offset: 10_000_000 })));
-    // Backwards and forwards again is where it was.
+    // Rotating back and forth restores the input.
     assertClose(attn.applyRotary(attn.applyRotary(slice(x, 2, 0, 1), { offset: 12345 }), { offset: -12345 }), slice(x, 2, 0, 1), 1e-6);
   });
 });

@@ -1,4 +1,4 @@
-/** Embedding: lookup, neighbours, similarity and analogies, by the words of testdata/words.json. */
+/** Tests Embedding: lookup, neighbours, similarity and analogies on testdata/words.json. */
 import type { Attn, Embedding, Tensor } from 'attn';
 import { assert } from 'chai';
 import { Generator } from '../support/generator.ts';
@@ -66,27 +66,27 @@ describe('Embedding', () => {
   });
 
   describe('neighbours', () => {
-    it('k of 0, of all, and of more than there are', () => {
+    it('k of 0, of all rows, and of more than all', () => {
       assert.deepEqual(words.nearest(0, 0), []);
       for (const k of [data.words.length - 1, data.words.length, 1e9]) assert.lengthOf(words.nearest(0, k), data.words.length - 1, 'all but itself');
-      assert.lengthOf(words.nearest(new Float32Array(8).fill(1), 1e9), data.words.length, 'a vector leaves nothing out');
+      assert.lengthOf(words.nearest(new Float32Array(8).fill(1), 1e9), data.words.length, 'a vector excludes no row');
       assert.lengthOf(words.analogy(0, 1, 2, 1e9), data.words.length - 3);
       assert.lengthOf(words.analogy(0, 0, 0, 1e9), data.words.length - 1);
     });
 
-    it('similarities fall, and agree with similarity()', () => {
+    it('similarities descend and agree with similarity()', () => {
       const all = words.nearest(3, 100);
       all.forEach((n, i) => {
         if (i) assert.isAtMost(n.similarity, all[i - 1].similarity);
         assert.equal(n.similarity, words.similarity(3, n.id));
       });
-      // The row itself as a vector: the same order, with itself in front.
+      // The row itself as a vector: the same order, with itself first.
       const row = words.forward([3]).data;
       assert.deepEqual(words.nearest(row, 100).slice(1), all);
       assert.equal(words.nearest(row, 1)[0].id, 3);
     });
 
-    it('equal similarities come by id, and rows of zeros or NaN come last or at 0, never as NaN in front', () => {
+    it('equal similarities are ordered by id; rows of zeros or NaN come last or have 0, never NaN first', () => {
       const embedding = new attn.Embedding({ numEmbeddings: 6, embeddingDim: 2 });
       embedding.loadStateDict({ weight: tensor([6, 2], [1, 0, 0, 2, 3, 0, 0, 0, NaN, 1, 1, 0]) });
       assert.deepEqual(
@@ -123,7 +123,7 @@ describe('Embedding', () => {
       for (const given of [ids, Int32Array.from(ids), BigInt64Array.from(ids, BigInt)]) assertSameBits(embedding.forward(given), expected);
     });
 
-    it('dims: any shape, the width behind it; left out it is one dimension', () => {
+    it('dims: any shape, followed by the width; by default one dimension', () => {
       const ids = Int32Array.from({ length: 12 }, (_, i) => i % 11);
       const flat = embedding.forward(ids);
       assertDims(flat, [12, 5], 'no dims');
@@ -133,7 +133,7 @@ describe('Embedding', () => {
       for (const dims of [[0], [0, 7], [3, 0]]) assertDims(embedding.forward([], dims), [...dims, 5], `[${dims}]`);
     });
 
-    it('rows are copied bit for bit, whatever they hold', () => {
+    it('rows are copied bit for bit, whatever their values', () => {
       const odd = tensor([11, 5], (i) => [NaN, Infinity, -Infinity, -0, 1e-45][i % 5]);
       const other = new attn.Embedding({ numEmbeddings: 11, embeddingDim: 5 });
       other.loadStateDict({ weight: odd });
@@ -143,7 +143,7 @@ describe('Embedding', () => {
       other.dispose();
     });
 
-    it("a result is the caller's own", () => {
+    it('results are independent copies', () => {
       const r = embedding.forward([1, 2]);
       const copy = r.data.slice();
       embedding.forward([3, 4]);
@@ -152,7 +152,7 @@ describe('Embedding', () => {
       assertSameBits(embedding.forward([1, 2]), { data: copy, dims: [2, 5] });
     });
 
-    it('a new table is N(0,1) with a zero padding row; schemes keep the row at zero, a state may fill it', () => {
+    it('a new embedding is N(0,1) with a zero padding row; initialisation leaves the row at zero, a state may set it', () => {
       const padded = new attn.Embedding({ numEmbeddings: 200, embeddingDim: 50, paddingIdx: 3 });
       const others = (t: Tensor) => tensor([199, 50], [...t.data.slice(0, 150), ...t.data.slice(200)]);
       for (const [scheme, expected] of [

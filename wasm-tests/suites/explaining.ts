@@ -1,4 +1,4 @@
-/** Gradients of text models, and scores of tokens, against PyTorch's and Captum's; what is asked wrongly; the same in attn/worker. */
+/** Compares gradients of text models and scores of tokens with PyTorch and Captum; tests refusals and attn/worker. */
 import type { Attn, Tensor, TextModel } from 'attn';
 import { load as loadWorker } from 'attn/worker';
 import { assert } from 'chai';
@@ -42,7 +42,7 @@ describe('text models explained', () => {
     ['deberta_gradients', 4],
     ['later_gradients', 8],
   ] as const)
-    it(`has ${file} of every family by torch.autograd`, () => hasGradients(file, count));
+    it(`gradients in ${file} of every family match torch.autograd`, () => hasGradients(file, count));
 
   async function hasGradients(file: string, count: number): Promise<void> {
     const { bytes, cases } = await readGoldenFile(`models/${file}`);
@@ -66,7 +66,7 @@ describe('text models explained', () => {
     }
   }
 
-  it("has the scores of Captum and of the papers' formulas", async () => {
+  it('scores match Captum and the formulas of the papers', async () => {
     const { bytes, cases } = await readGoldenFile('models/attribution');
     const tensors = attn.parseSafetensors(bytes);
     const models = new Map<string, TextModel>();
@@ -91,7 +91,7 @@ describe('text models explained', () => {
     for (const model of models.values()) model.dispose();
   });
 
-  it('says what is wrong, and goes on', async () => {
+  it('refuses invalid calls, and stays usable', async () => {
     const model = await loadCheckpoint(attn, 'tiny-bert');
     const headless = await loadCheckpoint(attn, 'tiny-bert-cls');
     const inputs = model.tokenize('It was good');

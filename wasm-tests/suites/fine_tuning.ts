@@ -1,4 +1,4 @@
-/** fineTune(): what the native library learns, with heads of all kinds; ends in the middle; what is asked wrongly; the same in attn/worker. */
+/** Tests fineTune() with all kinds of heads: the same result as the native library, aborts, refusals, attn/worker. */
 import type { Attn, FineTuneExample, FineTuneOptions, FineTuneProgress, TextModel } from 'attn';
 import { load as loadWorker } from 'attn/worker';
 import { assert } from 'chai';
@@ -20,7 +20,7 @@ const bad = [
   'tedious',
   'it never works and it never ends',
 ];
-/** As native-tests/models/fine_tuning_test.cpp has them. */
+/** The same examples as in native-tests/models/fine_tuning_test.cpp. */
 const films = (ofGood: string, ofBad: string): FineTuneExample[] =>
   good.flatMap((text, i) => [
     { text, label: ofGood },
@@ -36,12 +36,12 @@ const changed = (model: TextModel, before: ReturnType<typeof stateOf>) => {
 };
 const answer = async (model: TextModel, text: string) => (await model.classify(text))[0]![0]!;
 
-describe('text models that learn', () => {
+describe('fine-tuning of text models', () => {
   let attn: Attn;
   before(async () => void (attn = await loadHere({ training: true })));
   after(() => attn.dispose());
 
-  it('learns the opposite of what it knew, as the native library does', async () => {
+  it('learns the opposite labels, with the same result as the native library', async () => {
     const model = await loadCheckpoint(attn, 'sentiment');
     const files = (await model.export()) as Record<string, Uint8Array>;
     const seen: FineTuneProgress[] = [];
@@ -50,7 +50,7 @@ describe('text models that learn', () => {
     assert.closeTo(loss, 0.0230146, 1e-6);
     assert.lengthOf(seen, 36);
     assert.deepEqual({ ...seen.at(-1)!, loss: 0 }, { epoch: 12, step: 36, steps: 36, loss: 0 });
-    // Its files say 0.1 of dropout; who wants none says so there.
+    // The config has a dropout of 0.1, which is disabled there.
     const config = { ...model.config, hidden_dropout_prob: 0, attention_probs_dropout_prob: 0 };
     const without = await attn.loadModel({ ...files, 'config.json': new TextEncoder().encode(JSON.stringify(config)) });
     assert.closeTo((await without.fineTune(turned, much)).loss, 0.020145, 1e-6);
@@ -62,7 +62,7 @@ describe('text models that learn', () => {
     other.dispose();
   });
 
-  it('refuses a dropout of the file that no training can have', async () => {
+  it('refuses an invalid dropout in the config', async () => {
     const model = await loadCheckpoint(attn, 'tiny-bert-cls');
     const files = (await model.export()) as Record<string, Uint8Array>;
     const config = { ...model.config, hidden_dropout_prob: 1 };
@@ -73,7 +73,7 @@ describe('text models that learn', () => {
     model.dispose();
   });
 
-  it('trains the head alone, or the last layers, and judges what it holds out', async () => {
+  it('trains the head alone, or the last layers, and evaluates the held-out examples', async () => {
     for (const layers of ['head', 0, 1] as const) {
       const model = await loadCheckpoint(attn, 'tiny-distilbert');
       const before = stateOf(model);
@@ -98,7 +98,7 @@ describe('text models that learn', () => {
     }
   });
 
-  it('gives a model a head for other labels, and writes what it reads', async () => {
+  it('replaces the head for other labels, and exports a model with it', async () => {
     for (const name of ['tiny-bert-cls', 'tiny-mpnet-mean', 'sentiment']) {
       const model = await loadCheckpoint(attn, name);
       const before = model.labels;
@@ -125,7 +125,7 @@ describe('text models that learn', () => {
     model.dispose();
   });
 
-  it('judges nothing right or wrong where the answer is the logit itself, whichever file says so', async () => {
+  it('reports no accuracy for regression, whichever file declares it', async () => {
     const model = await loadCheckpoint(attn, 'tiny-bert');
     await model.fineTune([{ text: 'a', label: 0 }], { epochs: 1, labels: ['score'] });
     const files = (await model.export()) as Record<string, Uint8Array>;
@@ -148,7 +148,7 @@ describe('text models that learn', () => {
     model.dispose();
   });
 
-  it('ends in the middle with the weights of the last whole step', async () => {
+  it('an abort retains the weights of the last complete step', async () => {
     const model = await loadCheckpoint(attn, 'sentiment');
     const run = async (options: FineTuneOptions) => {
       let [last, step] = [stateOf(model), 0];
@@ -177,7 +177,7 @@ describe('text models that learn', () => {
     await assertRejects(Promise.reject(wild.error), 'OUT_OF_RANGE', [`of step ${wild.step + 1}`]);
     model.dispose();
 
-    // One run at a time; calls in between see the weights of then; the model may go.
+    // One run at a time; concurrent calls use the current weights; the model may be disposed of.
     const other = await loadCheckpoint(attn, 'sentiment');
     const first = other.fineTune(turned, much);
     await assertRejects(other.fineTune(turned), 'BUSY', []);
@@ -186,7 +186,7 @@ describe('text models that learn', () => {
     await assertRejects(first, 'DISPOSED', []);
   });
 
-  it('refuses what cannot be trained, and changes nothing', async () => {
+  it('refuses invalid calls, and changes nothing', async () => {
     const model = await loadCheckpoint(attn, 'sentiment');
     const before = stateOf(model);
     const check = async (code: Parameters<typeof assertRejects>[1], words: string[], examples: unknown, options?: unknown) => {
@@ -224,7 +224,7 @@ describe('text models that learn', () => {
     several.dispose();
   });
 
-  it('is the same in attn/worker', async () => {
+  it('gives the same in attn/worker', async () => {
     const remote = await loadWorker({ training: true });
     const there = await remote.loadModel(url('testdata/models/tiny-bert-cls'), { cache: 'none' });
     const here = await loadCheckpoint(attn, 'tiny-bert-cls');

@@ -1,4 +1,4 @@
-/** Every PyTorch golden of testdata/, through parseSafetensors and the package's own calls. */
+/** Compares the package with every PyTorch golden in testdata/. */
 import type { Attn, Tensor } from 'attn';
 import { assert } from 'chai';
 import { readGoldenFile, runCase, tolerance } from '../support/golden.ts';

@@ -1,4 +1,4 @@
-/** Gradients, losses, optimisers and schedules against what PyTorch gave. */
+/** Compares gradients, losses, optimisers and schedules with PyTorch. */
 import type { Attn } from 'attn';
 import { assert } from 'chai';
 import { readGoldenFile } from '../support/golden.ts';
@@ -30,7 +30,7 @@ describe('gradients', () => {
 
   for (const file of ['backward', 'layers_backward', 'encoder_backward'] as const) {
     const { cases, metadata } = files.get(file)!;
-    // By op: a case takes less time than telling of it.
+    // Grouped by op, because reporting a case takes longer than running it.
     for (const op of new Set(cases.map((c) => c.op)))
       it(`${op} (PyTorch ${metadata.torch})`, () => {
         const all = cases.filter((c) => c.op === op);

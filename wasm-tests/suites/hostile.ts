@@ -1,6 +1,6 @@
 /**
- * Whatever is handed in, by hostile hands too: an AttnError, or the right result, and the instance goes on. Each value of support/hostile.ts stands
- * once in every place of every function's arguments, and two of them in random places.
+ * Any value as any argument gives an AttnError or the right result, and the instance stays usable. Each value of
+ * support/hostile.ts is tried in every position of every function's arguments, and pairs of them in random positions.
  */
 import { load, type Attn, type Tensor, type TextModel } from 'attn';
 import { assert } from 'chai';
@@ -13,11 +13,11 @@ import { at, hostiles, type Path, pathsOf, replaced, skip } from '../support/hos
 import { loadCheckpoint } from '../support/model_cases.ts';
 import { assertSameBits, mask, random } from '../support/tensors.ts';
 
-/** The most that a message and a detail in JSON have. */
+/** The longest allowed message, and detail as JSON. */
 const mostMessage = 2100;
 const mostDetail = 10_000;
 
-/** A function of the package, and arguments that it takes. */
+/** A function of the package with valid arguments. */
 interface Call {
   readonly run: (...args: readonly unknown[]) => unknown;
   readonly good: readonly unknown[];
@@ -34,7 +34,7 @@ function assertGoodError(error: unknown, what: string): void {
   }
 }
 
-/** Results in a form that compares: numbers by their bits. */
+/** Converts results to a comparable form: numbers by their bits. */
 function plain(value: unknown): unknown {
   if (ArrayBuffer.isView(value)) return Array.from(new Uint8Array(value.buffer, value.byteOffset, value.byteLength));
   if (value instanceof Map) return Array.from(value, ([key, each]) => [key as unknown, plain(each)]);
@@ -167,9 +167,9 @@ describe('hostile arguments', () => {
       'model.embed': { run: of(model, 'embed'), good: [['a', 'good day'], { pooling: 'mean', normalize: true, batchSize: 1, signal: new AbortController().signal, onProgress: () => {} }] }, // prettier-ignore
       'model.classify': { run: of(model, 'classify'), good: [['a']] },
     };
-    // A model keeps memory for the longest batch that it has seen.
+    // A model retains memory for the longest batch so far.
     await model.embed(Array(4).fill('x y '.repeat(1000)));
-    // What the calls themselves change does not count: they are all made once.
+    // Makes every call once, so that memory of first calls does not count.
     for (const { run, good } of Object.values(calls)) await Promise.resolve().then(() => run(...good)).catch(() => {}); // prettier-ignore
   });
   after(() => attn.dispose());
@@ -186,7 +186,7 @@ describe('hostile arguments', () => {
     ...['model.getParameter', 'model.tokenToId', 'model.idToToken', 'model.embed', 'model.classify'],
   ]; // prettier-ignore
 
-  /** The result, or undefined where it ended in an error that is as it should be. */
+  /** Returns the result, or undefined if the call ended in a proper error. */
   async function ends({ run }: Call, args: readonly unknown[], what: string): Promise<unknown> {
     try {
       return await run(...args);
@@ -202,13 +202,13 @@ describe('hostile arguments', () => {
   }
 
   for (const name of names)
-    it(`${name}: every value in every place`, async () => {
+    it(`${name}: every value in every position`, async () => {
       const call = calls[name];
       let right: unknown;
       try {
         right = plain(await call.run(...call.good));
       } catch (error) {
-        assertIsError(error, 'UNSUPPORTED'); // classify, without a head
+        assertIsError(error, 'UNSUPPORTED'); // classify without a head
       }
       const used = settledHeap(attn);
       for (const path of pathsOf(call.good))
@@ -217,13 +217,13 @@ describe('hostile arguments', () => {
           if (other === skip) continue;
           const what = `${value} as argument ${path.join('.')}`;
           const result = await ends(call, replaced(call.good, path, other), what);
-          // A class's instances are no plain objects: what they are is left to each argument.
+          // Class instances are not plain objects; whether they are accepted depends on the argument.
           if (isGood && result !== undefined && right !== undefined) assert.deepEqual(plain(result), right, what);
         }
       assertGoesOn(name, used);
     });
 
-  it('is about every function and every method that takes arguments', () => {
+  it('covers every function and every method that takes arguments', () => {
     const all = new Set(names.map((name) => name.replace(/^.*\./, '')));
     for (const name of Object.keys(attn)) {
       const takes = !['info', 'dispose', 'loadModel', 'TransformerEncoder'].includes(name);
@@ -231,7 +231,7 @@ describe('hostile arguments', () => {
     }
   });
 
-  it('two of them at once, anywhere (fast-check, seed 14)', async () => {
+  it('pairs of values in random positions (fast-check, seed 14)', async () => {
     const used = settledHeap(attn);
     const places = names.flatMap((name) => pathsOf(calls[name].good).map((path): [string, Path] => [name, path]));
     const place = fc.nat(places.length - 1);
@@ -242,7 +242,7 @@ describe('hostile arguments', () => {
         const call = calls[name];
         const paths = pathsOf(call.good);
         const elsewhere = paths[where % paths.length];
-        // Inside of what is replaced there is nothing left to replace.
+        // Skips positions inside the replaced one.
         const isInside = path.every((key, i) => elsewhere[i] === key) || elsewhere.every((key, i) => path[i] === key);
         let args = call.good;
         for (const [to, hostile] of [[path, hostiles[first]] as const, ...(isInside ? [] : [[elsewhere, hostiles[second]] as const])]) {
@@ -256,7 +256,7 @@ describe('hostile arguments', () => {
     assertGoesOn('all', used);
   });
 
-  it('getters that take away, shrink and grow what came before', () => {
+  it('getters that detach, shrink and grow earlier arguments', () => {
     const used = settledHeap(attn);
     const buffer = () => Reflect.construct(ArrayBuffer, [96, { maxByteLength: 192 }]) as ArrayBuffer & { resize?(bytes: number): void };
     const meddle: Record<string, (of: ReturnType<typeof buffer>) => void> = {
@@ -285,7 +285,7 @@ describe('hostile arguments', () => {
       }
   });
 
-  it('load: every value in every place', async () => {
+  it('load: every value in every position', async () => {
     const good = [{ variant: host.variant, threads: 1, maximumMemory: 2 ** 24, signal: new AbortController().signal, onProgress: () => {} }];
     const run = async (options: unknown) => (await load(options as never)).dispose();
     for (const path of [[0, 'wasm'], ...pathsOf(good)])
@@ -296,7 +296,7 @@ describe('hostile arguments', () => {
       }
   });
 
-  it('loadModel: every value in every place', async () => {
+  it('loadModel: every value in every position', async () => {
     const used = settledHeap(attn);
     const folder = url('testdata/models/tiny-bert');
     const small = await Promise.all(['config.json', 'tokenizer.json'].map((name) => bytes(`testdata/models/tiny-bert/${name}`)));
@@ -309,7 +309,7 @@ describe('hostile arguments', () => {
         const other = of(at(good, path));
         if (other !== skip) await ends({ run, good }, replaced(good, path, other), `${name} as ${path.join('.')}`);
       }
-    // What a fetch of the caller's gives.
+    // Results of the caller's fetch.
     const right = async (input: string) => await fetch(input);
     for (const { name, of } of hostiles)
       for (const give of [
@@ -326,7 +326,7 @@ describe('hostile arguments', () => {
     assertGoesOn('loadModel', used);
   });
 
-  it('a signal of another kind, that throws when it is used', async () => {
+  it('a custom signal that throws when it is used', async () => {
     for (const member of ['aborted', 'reason', 'addEventListener', 'removeEventListener'])
       for (const late of [1, 2, 3]) {
         const left = { count: late };
@@ -351,7 +351,7 @@ describe('hostile arguments', () => {
   });
 });
 
-describe('what comes over the network', () => {
+describe('response bodies', () => {
   let attn: Attn;
   before(async () => void (attn = await loadHere()));
   after(() => attn.dispose());
@@ -359,7 +359,7 @@ describe('what comes over the network', () => {
   const streaming = (pull: (controller: ReadableStreamDefaultController<unknown>) => void, type = 'application/wasm') =>
     new Response(new ReadableStream<unknown>({ pull }) as ReadableStream<Uint8Array>, { headers: { 'content-type': type } });
 
-  it('a body of strings, numbers or nothing: NETWORK', async () => {
+  it('a body of strings, numbers or nothing is NETWORK', async () => {
     for (const chunk of ['text', 7, null, {}, [1], new ArrayBuffer(3), new Float32Array(2)]) {
       const fetch = async () =>
         streaming((controller) => {
@@ -367,12 +367,12 @@ describe('what comes over the network', () => {
           controller.close();
         });
       await assertRejects(attn.loadModel(url('testdata/models/tiny-bert'), { fetch, cache: 'none' }), 'NETWORK', ['Uint8Array']);
-      // Engines that compile while bytes come say it in their own words.
+      // Engines that compile while streaming report it in their own words.
       await assertRejects(load({ wasm: streaming((controller) => controller.enqueue(chunk), 'text/plain') }), 'NETWORK', ['Uint8Array']);
     }
   });
 
-  it('empty pieces for ever: the page lives, and aborting works', async () => {
+  it('endless empty chunks: the page stays responsive, and aborting works', async () => {
     for (const run of [
       (signal: AbortSignal) =>
         attn.loadModel(url('testdata/models/tiny-bert'), {
@@ -392,13 +392,13 @@ describe('what comes over the network', () => {
   });
 });
 
-describe('globals that are missing, or throw', () => {
+describe('globals that are missing or throw', () => {
   let attn: Attn;
   before(async () => void (attn = await loadHere()));
   after(() => attn.dispose());
   const folder = () => url('testdata/models/tiny-bert');
 
-  /** Runs `body` with a global that throws when it is asked for. */
+  /** Runs `body` while reading the global throws. */
   async function withThrowing(name: string, body: () => Promise<void>): Promise<void> {
     const own = Object.getOwnPropertyDescriptor(globalThis, name);
     Object.defineProperty(globalThis, name, {
@@ -415,14 +415,14 @@ describe('globals that are missing, or throw', () => {
     }
   }
 
-  it('a cache that throws, when asked for or when opened: nothing is kept', async () => {
+  it('if the Cache API throws on access or on opening, nothing is cached', async () => {
     await withThrowing('caches', async () => (await attn.loadModel(folder())).dispose());
     const broken = { open: () => Promise.reject(new Error('no')), match: () => Promise.reject(new Error('no')) };
     await withGlobal('caches', broken, async () => (await attn.loadModel(folder())).dispose());
     await withGlobal('caches', { open: () => { throw new Error('no'); } }, async () => (await attn.loadModel(folder())).dispose()); // prettier-ignore
   });
 
-  it('locks that throw: as without locks', async () => {
+  it('locks that throw have the same effect as no locks', async () => {
     const locks = [
       { request: () => { throw new Error('no'); } }, // prettier-ignore
       { request: () => Promise.reject(new Error('no')) },
@@ -437,7 +437,7 @@ describe('globals that are missing, or throw', () => {
     await withGlobal('caches', fakeCaches(), () => withGlobal('navigator', navigator, async () => (await attn.loadModel(folder())).dispose()));
   });
 
-  it('no fetch: ENVIRONMENT; one that throws: NETWORK', async () => {
+  it('a missing fetch is ENVIRONMENT, a throwing fetch is NETWORK', async () => {
     const refused = async (code: 'ENVIRONMENT' | 'NETWORK') => {
       await assertRejects(attn.loadModel(folder(), { cache: 'none' }), code, ['fetch']);
       await assertRejects(load({ wasm: url('wasm/attn-simd.wasm') }), code, ['fetch']);
@@ -446,7 +446,7 @@ describe('globals that are missing, or throw', () => {
     await withThrowing('fetch', () => refused('NETWORK'));
   });
 
-  it('no MessageChannel: other work gets its turn by timers; without those either, as in worklets, models compute all the same', async () => {
+  it('without MessageChannel other work runs between timers; without timers, as in worklets, models still compute', async () => {
     const model = await attn.loadModel(folder(), { cache: 'none' });
     const texts = ['good', 'It was bad', ''];
     const expected = await model.embed(texts);

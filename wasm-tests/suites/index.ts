@@ -1,10 +1,10 @@
-/** The suites by name, for a host that imports them in one go. */
-import { checkTable } from './table.mjs';
+/** Imports suites by name, for hosts that bundle them. */
+import { checkMatrix } from './suite_matrix.mjs';
 
-// That of start_worker.ts takes sources of the package beside which no built files lie, and runs in Node alone.
+// start_worker.ts imports sources of the package without built files next to them, and runs in Node only.
 const files = import.meta.glob(['./*.ts', '!./index.ts', '!./start_worker.ts']);
 
 export async function importSuites(names: readonly string[]): Promise<void> {
-  checkTable(Object.keys(files));
+  checkMatrix(Object.keys(files));
   for (const name of names) await files[`./${name}.ts`]();
 }

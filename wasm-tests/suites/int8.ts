@@ -1,6 +1,6 @@
 /**
- * int8 models: the same vectors, attentions and scores as on every other machine. testdata/models/all-MiniLM-L6-v2.int8.txt has the hashes,
- * of which native-tests/models/int8_test.cpp is the other judge.
+ * Checks that int8 models give the same vectors, attentions and scores as on every other machine.
+ * testdata/models/all-MiniLM-L6-v2.int8.txt has the hashes; native-tests/models/int8_test.cpp checks the same.
  */
 import type { Attn, TextModel } from 'attn';
 import { assert } from 'chai';
@@ -19,7 +19,10 @@ interface Film {
 
 const films = async () => JSON.parse(await textOf('testdata/sentiment/films.json')) as { accuracy: number; texts: Film[] };
 
-/** 1000 texts of 3 to 256 tokens: those of the films; every 20th only its first word or two, every 20th twelve in one. */
+/**
+ * Returns 1000 texts of 3 to 256 tokens: film reviews; every 20th is shortened to one or two words, every 20th is
+ * twelve reviews in one.
+ */
 async function digestTexts(): Promise<string[]> {
   const { texts } = await films();
   return Array.from({ length: 1000 }, (_, i) => {
@@ -63,7 +66,7 @@ describe('int8 models', () => {
     const check = (got: readonly string[], from: number) =>
       assert.isEmpty(
         got.flatMap((line, i) => (line === expected[from + i] ? [] : [from + i])),
-        'other bits than on every machine',
+        'bits that differ from other machines',
       );
     async function checkVectors(from: number, count: number, batchSize?: number): Promise<void> {
       const { data, dims } = await model!.embed(texts.slice(from, from + count), { batchSize });
@@ -73,7 +76,7 @@ describe('int8 models', () => {
       );
     }
 
-    // Few enough that a slow browser still has news now and then.
+    // Few enough that a slow browser still reports progress.
     for (let from = 0; from < 1000; from += 100)
       it(`vectors of the texts ${from} to ${from + 99}`, async () => {
         if (model) await checkVectors(from, 100);
@@ -83,7 +86,7 @@ describe('int8 models', () => {
       if (!model) return;
       assert.equal(model.tokenize(texts[0]).dims[1], 3);
       assert.equal(model.tokenize(texts[19]).dims[1], 256);
-      // All of 1 to 32 are the native library's.
+      // The native tests cover every size from 1 to 32.
       for (const batchSize of [1, 2, 3, 5, 7, 16, 31, 32]) await checkVectors(0, 32, batchSize);
     });
 
@@ -99,7 +102,7 @@ describe('int8 models', () => {
     });
   });
 
-  it('the sentiment model: scores are those of every machine, and as often right as in float32', async () => {
+  it('the sentiment model gives the same scores as on every machine, and is right as often as in float32', async () => {
     const model = await loadCheckpoint(attn, 'sentiment', 'int8');
     const { accuracy, texts } = await films();
     const scores = await model.classify(texts.map(({ text }) => text));

@@ -1,4 +1,4 @@
-/** Models whose weights are int8: as they are edited and looked into, and as files. */
+/** Tests models with int8 weights: edits, traces and files. */
 import { type Attn, AttnError, type Encoding, readSafetensorsHeader, type Tensor, type TextModel } from 'attn';
 import { load as loadWorker, AttnError as WorkerError } from 'attn/worker';
 import { assert } from 'chai';
@@ -15,7 +15,7 @@ const texts = ['A happy person smiles.', '', 'Was it bad?', 'The film was not ba
 const folder = (name: string) => url(`testdata/models/${name}`);
 const loadAs = (attn: Attn, name: string, weights: Weights) => attn.loadModel(folder(name), { cache: 'none', weights });
 const everything = { outputAttentions: true, outputHiddenStates: true } as const;
-/** The name of the word table, of the query map of the first layer, and of that of the keys. */
+/** Returns the names of the embedding matrix, and of the query and key weights of the first layer. */
 const wordsOf = (model: TextModel) => [...model.parameterShapes().keys()].find((name) => /(word|tok)_embeddings\.weight$/.test(name))!;
 const queryOf = (model: TextModel) =>
   [...model.parameterShapes().keys()].find((name) => /\.(query|query_proj|q_lin|q_proj|qkv_proj|Wqkv|attn\.q)\.weight$/.test(name))!;
@@ -47,7 +47,7 @@ describe('int8 models as files', () => {
   after(() => attn.dispose());
 
   for (const name of checkpoints)
-    it(`${name}: int8 files give the bits of weights that were quantized while they were loaded`, async () => {
+    it(`${name}: int8 files give the same bits as weights quantized while loading`, async () => {
       const [floats, quantized] = [await loadAs(attn, name, 'auto'), await loadAs(attn, name, 'int8')];
       assert.deepEqual([floats.weights, quantized.weights], ['float32', 'int8']);
       const files = await quantized.export();
@@ -78,7 +78,7 @@ describe('int8 models as files', () => {
     });
 
   for (const name of checkpoints)
-    it(`${name}: float32 files are the file's numbers, float16 files those nearest to them`, async () => {
+    it(`${name}: float32 files have the same numbers, float16 files the nearest ones`, async () => {
       const model = await loadAs(attn, name, 'float32');
       const [floats, halves] = [await model.export(), await model.export({ weights: 'float16' })];
       assert.equal(configOf(halves).dtype ?? configOf(halves).torch_dtype, 'float16');
@@ -101,7 +101,7 @@ describe('int8 models as files', () => {
       again.dispose();
     });
 
-  it('a classifier that is the word table has its scales by its own name, too, as transformers looks for them', async () => {
+  it('a classifier tied to the embedding matrix has its scales under its own name, as transformers expects', async () => {
     const decoders = {
       'tiny-bert-mlm': 'cls.predictions.decoder',
       'tiny-distilbert-mlm': 'vocab_projector',
@@ -127,7 +127,7 @@ describe('int8 models as files', () => {
     untied.dispose();
   });
 
-  it('every half float, what lies between two, and what none is', async () => {
+  it('every half float, values between two, and values beyond the range', async () => {
     const model = await loadAs(attn, 'tiny-bert', 'float32');
     const words = wordsOf(model);
     const table = model.getParameter(words);
@@ -149,7 +149,7 @@ describe('int8 models as files', () => {
       const halves = Array.from({ length: 8192 }, (_, i) => from + i).filter((half) => (half & 0x7fff) < 0x7c00);
       const next = (half: number) => ((half & 0x7fff) === 0x7bff ? floatOf(half) : floatOf(half + 1));
       assert.deepEqual([...(await write(halves.map(floatOf)))], halves);
-      // Of two that are as near the even one.
+      // Ties round to even.
       const even = halves.filter((half) => (half & 0x7fff) !== 0x7bff);
       assert.deepEqual(
         [...(await write(even.map((half) => (floatOf(half) + next(half)) / 2)))],
@@ -166,11 +166,11 @@ describe('int8 models as files', () => {
     table.data[40] = NaN;
     model.loadStateDict({ [words]: table }, { strict: false });
     await assertRejects(model.export({ weights: 'int8' }), 'FORMAT', [words, 'NaN']);
-    assert.isTrue((await model.export()) instanceof Object, 'float32 can say it');
+    assert.isTrue((await model.export()) instanceof Object, 'representable in float32');
     model.dispose();
   });
 
-  it('in a worker the same files, and their kind', async () => {
+  it('in a worker: the same files, of the same type', async () => {
     const worker = await loadWorker(setup);
     const [here, there] = [
       await loadAs(attn, 'tiny-bert-cls', 'int8'),
@@ -180,7 +180,7 @@ describe('int8 models as files', () => {
     const files = await there.export();
     assert.deepEqual(files, await here.export());
     assert.deepEqual(await there.export({ weights: 'float16' }), await here.export({ weights: 'float16' }));
-    assert.deepEqual(await there.export(), files, 'what was sent is still there');
+    assert.deepEqual(await there.export(), files, 'the sent bytes stay intact');
     const floats = await worker.loadModel(files, { weights: 'float32' });
     assert.equal(await floats.weights, 'float32');
     assert.equal(await (await worker.loadModel(files)).weights, 'int8');
@@ -191,7 +191,7 @@ describe('int8 models as files', () => {
     here.dispose();
   });
 
-  it('files of a model whose parts are in folders keep their names; what was given is not changed by what is returned', async () => {
+  it('files of a model with parts in folders retain their names; changing the returned files does not change the given ones', async () => {
     const model = await loadAs(attn, 'tiny-bert-cls', 'int8');
     const files = await model.export();
     assert.includeMembers(Object.keys(files), ['modules.json', '1_Pooling/config.json', 'sentence_bert_config.json']);
@@ -213,7 +213,7 @@ describe('int8 models as files', () => {
     assertSameBits(await (await attn.loadModel(await nested.export())).embed(texts), await model.embed(texts), 'embed');
   });
 
-  it('a head that is not read is not written, and config.json says so', async () => {
+  it('an unread head is not written, and config.json states that', async () => {
     const read = (name: string) => bytes(`testdata/models/tiny-bert-cls/${name}`);
     const given = { ...(JSON.parse(new TextDecoder().decode(await read('config.json'))) as object), architectures: ['BertForMaskedLM'] };
     const source = { 'config.json': JSON.stringify(given), 'tokenizer.json': await read('tokenizer.json'), 'model.safetensors': await read('model.safetensors') }; // prettier-ignore
@@ -227,7 +227,7 @@ describe('int8 models as files', () => {
     model.dispose();
   });
 
-  it('architectures of any JSON type are refused by a typed error, or exported as they are', async () => {
+  it('architectures of any JSON type are refused with a typed error, or exported unchanged', async () => {
     const read = (name: string) => bytes(`testdata/models/tiny-bert-cls/${name}`);
     const before = JSON.parse(new TextDecoder().decode(await read('config.json'))) as object;
     const others = { 'tokenizer.json': await read('tokenizer.json'), 'model.safetensors': await read('model.safetensors') };
@@ -242,10 +242,10 @@ describe('int8 models as files', () => {
     }
   });
 
-  it('what is wrong with options is ARGUMENT, with a hint', async () => {
+  it('wrong options are ARGUMENT with a suggestion', async () => {
     await assertRejects(attn.loadModel(folder('tiny-bert'), { weights: 'float16' } as never), 'CONFIG', ['weights', 'int8']);
     const model = await loadAs(attn, 'tiny-bert', 'int8');
-    await assertRejects(model.export({ weigths: 'int8' } as never), 'ARGUMENT', ['did you mean weights?']);
+    await assertRejects(model.export({ weigths: 'int8' } as never), 'ARGUMENT', ['Did you mean weights?']);
     await assertRejects(model.export({ weights: 8 } as never), 'ARGUMENT', ['weights']);
     await assertRejects(model.export(null as never), 'ARGUMENT', ['options']);
     model.dispose();
@@ -253,7 +253,7 @@ describe('int8 models as files', () => {
     assertThrows(() => model.weights, 'DISPOSED');
   });
 
-  it('what an int8 model holds is a third of float32, and it goes with the model', async () => {
+  it('an int8 model takes a third of the memory of float32, and disposal frees it', async () => {
     const own = await loadHere();
     const before = settledHeap(own);
     const used: number[] = [];
@@ -268,13 +268,13 @@ describe('int8 models as files', () => {
   });
 });
 
-describe('int8 models, edited and looked into', () => {
+describe('int8 models, edited and traced', () => {
   let attn: Attn;
   before(async () => void (attn = await loadHere()));
   after(() => attn.dispose());
 
   for (const name of checkpoints)
-    it(`${name}: parts of a layer are those of the dequantized weights, as near as the steps of what meets them`, async () => {
+    it(`${name}: parts of a layer equal those of the dequantized weights within the quantization error of their inputs`, async () => {
       const model = await loadAs(attn, name, 'int8');
       const floats = await attn.loadModel(await model.export(), { weights: 'float32' });
       const inputs = model.tokenize(texts);
@@ -285,11 +285,11 @@ describe('int8 models, edited and looked into', () => {
         const values = x.data.subarray(row * E, (row + 1) * E);
         return (Math.max(0, ...values) - Math.min(0, ...values)) / 255;
       });
-      // The norm of layer 0 of those that have one first is left out, so that x meets the maps as it is.
+      // Layer 0 must not begin with a norm, so that x is the input of the projections.
       const options = { patch: { layer: 0, hiddenState: x }, trace: { layers: [0], names: ['q_proj', 'k_proj', 'v_proj'] } } as const;
       const [got, expected] = [model.forward(inputs, options).trace!.get(0)!, floats.forward(inputs, options).trace!.get(0)!];
       const maps = /\b0\.\D*\.((query|key|value)(_proj)?|[qkv]_(lin|proj)|qkv_proj|Wqkv|attn\.[qkv])\.weight$/;
-      // ALBERT's layers are in groups.
+      // ALBERT numbers layers in groups.
       const weights = [...model.stateDict()].filter(([key]) => maps.test(key) && !/groups\.[1-9]/.test(key));
       const rows = weights
         .sort(([a], [b]) => 'qkv'.indexOf(/([qkv])[^.]*\.weight$/.exec(a)![1]) - 'qkv'.indexOf(/([qkv])[^.]*\.weight$/.exec(b)![1]))
@@ -311,19 +311,19 @@ describe('int8 models, edited and looked into', () => {
         data.forEach((value, i) => {
           const [step, j] = [steps[Math.floor(i / E)], which * E + (i % E)];
           const error = Math.abs(value - expected[part]!.data[i]);
-          // Each number is off by half a step at most; the rest is float32's own rounding.
+          // Each number is off by at most half a step; the rest is float32 rounding.
           const allowed = (step / 2) * sums[j] * 1.001 + 1e-4;
           if (!(error <= allowed)) assert.fail(`${part}[${i}] is off by ${error}, allowed ${allowed}`);
           squares += (error / ((step / Math.sqrt(12)) * norms[j])) ** 2;
         });
-        // What is rounded to the nearest of many steps is off by a twelfth of a step's square on average.
+        // The mean squared rounding error is step² / 12.
         assert.closeTo(Math.sqrt(squares / data.length), 1, 0.15, part);
       });
       model.dispose();
       floats.dispose();
     });
 
-  it('patches, heads that are off, masks and traces do in int8 what they say', async () => {
+  it('patches, disabled heads, masks and traces also work with int8', async () => {
     const model = await loadAs(attn, 'tiny-bert', 'int8');
     const inputs = model.tokenize(texts);
     const [B, L] = inputs.dims;
@@ -348,7 +348,7 @@ describe('int8 models, edited and looked into', () => {
     model.dispose();
   });
 
-  it('words are those of the dequantized table: nearest, similarity, analogy', async () => {
+  it('word embeddings are those of the dequantized matrix: nearest, similarity, analogy', async () => {
     const model = await loadAs(attn, 'tiny-bert', 'int8');
     const { data, dims } = model.getParameter(wordsOf(model));
     const [count, E] = dims;
@@ -365,7 +365,7 @@ describe('int8 models, edited and looked into', () => {
     model.dispose();
   });
 
-  it('weights come out dequantized, and what is loaded is rounded to int8 again', async () => {
+  it('stateDict() gives dequantized weights, and loadStateDict() rounds to int8 again', async () => {
     const model = await loadAs(attn, 'tiny-bert', 'int8');
     const floats = await loadAs(attn, 'tiny-bert', 'float32');
     const name = queryOf(model);
@@ -387,7 +387,7 @@ describe('int8 models, edited and looked into', () => {
     const got = model.getParameter(name);
     assert.closeTo(got.data[5], 100, 1e-4);
     assert.isTrue(got.data.subarray(0, E).every((value, i) => i === 5 || Math.abs(value - edited.data[i]) <= 50 / 127));
-    assertSameBits({ data: got.data.slice(E), dims: [E - 1, E] }, { data: weight.data.slice(E), dims: [E - 1, E] }, 'rows that were not edited');
+    assertSameBits({ data: got.data.slice(E), dims: [E - 1, E] }, { data: weight.data.slice(E), dims: [E - 1, E] }, 'unedited rows');
     const file = attn.loadModel(await model.export());
     assertSameForward(await file, model, inputs, 'edited weights are written');
 
@@ -396,7 +396,7 @@ describe('int8 models, edited and looked into', () => {
     const error = assertThrows(() => model.loadStateDict({ [name]: edited }, { strict: false }), 'FORMAT', [name, 'NaN']);
     assert.equal(error.detail['argument'], name);
     assert.deepEqual(model.stateDict(), state);
-    // What stays float32 may be anything.
+    // Parameters that stay float32 may hold any value.
     model.loadStateDict({ 'bert.embeddings.LayerNorm.bias': { data: new Float32Array(E).fill(NaN), dims: [E] } }, { strict: false });
     model.dispose();
     floats.dispose();

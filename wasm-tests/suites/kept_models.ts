@@ -1,4 +1,4 @@
-/** What is kept of a model follows the server: when it is asked, what of, and what happens where it does not answer. */
+/** Tests that cached models follow the server: when and how it is asked, and what happens if it does not answer. */
 import { type Attn, type ModelOptions, type TextModel } from 'attn';
 import { assert } from 'chai';
 import { assertRejects } from '../support/errors.ts';
@@ -14,7 +14,7 @@ const fileNames = [
   ...['config.json', 'tokenizer.json', weights, 'tokenizer_config.json', 'modules.json'],
   ...['1_Pooling/config.json', 'sentence_bert_config.json', 'config_sentence_transformers.json'],
 ];
-/** Asked for if tokenizer_config.json has no added_tokens_decoder; not there. */
+/** Requested if tokenizer_config.json has no added_tokens_decoder; these models lack them. */
 const oldFiles = ['special_tokens_map.json', 'added_tokens.json'];
 
 let lastRun = 0;
@@ -26,7 +26,7 @@ const fileOf = (location: string, file: string) => {
   return address.href;
 };
 
-/** Gives the server another state of a file, which means the same. */
+/** Gives a file on the server another ETag and date, with equivalent content. */
 const renew = (location: string, file: string) => fetch(url(`renew?run=${runOf(location)}&file=${encodeURIComponent(file)}`));
 
 interface Asked {
@@ -34,7 +34,7 @@ interface Asked {
   readonly file: string;
   readonly range?: string;
 }
-/** What the server was asked for since the last time. */
+/** Returns the requests since the previous call. */
 const seenOf = new Map<string, number>();
 async function asked(location: string): Promise<Asked[]> {
   const all: Asked[] = await (await fetch(url(`asked?run=${runOf(location)}`))).json();
@@ -49,7 +49,7 @@ if (host.complete) kinds['made up'] = () => fakeCaches();
 if (typeof caches !== 'undefined') kinds['of the host'] = () => caches;
 
 for (const [kind, makeCaches] of Object.entries(kinds))
-  describe(`kept models follow the server, with caches ${kind}`, () => {
+  describe(`cached models follow the server, with ${kind} caches`, () => {
     const storage = makeCaches();
     const within = (title: string, body: () => Promise<void>) => it(title, () => withCaches(storage, body));
     let attn: Attn;
@@ -62,7 +62,7 @@ for (const [kind, makeCaches] of Object.entries(kinds))
     });
     after(() => attn.dispose());
 
-    /** Loads, and tells where files came from. */
+    /** Loads a model and returns the reported phases. */
     async function phases(location: string, options: ModelOptions = {}): Promise<string[]> {
       const seen = new Set<string>();
       const model = await attn.loadModel(location, { ...options, onProgress: ({ phase }: Progress) => seen.add(phase) });
@@ -84,7 +84,7 @@ for (const [kind, makeCaches] of Object.entries(kinds))
       assert.isEmpty(parts.filter((request) => request.url.includes(query)));
     }
 
-    within('a load of what is kept asks with one HEAD a kept file, and for no content', async () => {
+    within('loading a cached model sends one HEAD request per cached file, and downloads nothing', async () => {
       const location = folder('good');
       assert.deepEqual(await phases(location), ['download']);
       assert.sameMembers(filesAsked(await asked(location), 'GET'), [...fileNames, ...oldFiles]);
@@ -94,7 +94,7 @@ for (const [kind, makeCaches] of Object.entries(kinds))
       assert.lengthOf(again, fileNames.length);
     });
 
-    within('a token in the address is kept nowhere: not in keys, nor in names of locks', async () => {
+    within('a token in the address is not stored, neither in keys nor in names of locks', async () => {
       const location = `${folder('breaks')}&token=s3cret`;
       const names: string[] = [];
       const { locks } = navigator;
@@ -114,7 +114,7 @@ for (const [kind, makeCaches] of Object.entries(kinds))
       assert.deepEqual(await phases(`${location}2`), ['download']);
     });
 
-    within('no body of what is kept stays open', async () => {
+    within('no body of a cached response stays open', async () => {
       const location = folder('breaks');
       const answers: Response[] = [];
       const spying = {
@@ -134,11 +134,11 @@ for (const [kind, makeCaches] of Object.entries(kinds))
         await phases(location);
       });
       assert.isAbove(answers.length, fileNames.length);
-      for (const response of answers) assert.isTrue(response.bodyUsed, 'read, or let go of');
+      for (const response of answers) assert.isTrue(response.bodyUsed, 'read or cancelled');
     });
 
     for (const how of ['good', 'weak-tags', 'dated-files', 'tagged-files'])
-      within(`each file that is another by now brings all anew, and is kept: ${how}`, async () => {
+      within(`each file that changed on the server causes a new download, which is cached: ${how}`, async () => {
         const location = folder(how);
         await phases(location);
         for (const file of fileNames) {
@@ -147,12 +147,12 @@ for (const [kind, makeCaches] of Object.entries(kinds))
           assert.deepEqual(await phases(location), ['download'], file);
           assert.sameMembers(filesAsked(await asked(location), 'GET'), [...fileNames, ...oldFiles], file);
           await assertKeptAsServed(location);
-          assert.deepEqual(await phases(location), ['cache'], `${file}, once more`);
+          assert.deepEqual(await phases(location), ['cache'], `${file}, again`);
         }
       });
 
     for (const how of ['unmarked', 'no-heads'])
-      within(`a server that does not tell: what is kept is used, until 'reload': ${how}`, async () => {
+      within(`if the server gives no ETag or date, the cached model is used until 'reload': ${how}`, async () => {
         const location = folder(how);
         await phases(location);
         for (const file of fileNames) await renew(location, file);
@@ -162,7 +162,7 @@ for (const [kind, makeCaches] of Object.entries(kinds))
         assert.deepEqual(await phases(location), ['cache']);
       });
 
-    within('a server that lets wait: what is kept is used after some seconds', async () => {
+    within('if the server is slow, the cached model is used after some seconds', async () => {
       const location = folder('hanging-heads');
       await phases(location);
       const started = Date.now();
@@ -172,19 +172,19 @@ for (const [kind, makeCaches] of Object.entries(kinds))
       setTimeout(() => controller.abort(), 100);
       const before = Date.now();
       await assertRejects(attn.loadModel(location, { signal: controller.signal }), 'ABORTED');
-      assert.isBelow(Date.now() - before, 2500, 'an abort is heard meanwhile');
+      assert.isBelow(Date.now() - before, 2500, 'an abort takes effect while waiting');
     });
 
-    within('offline: what is kept is used', async () => {
+    within('offline, the cached model is used', async () => {
       const location = folder('good');
       await phases(location);
       const offline: typeof fetch = () => Promise.reject(new TypeError('offline'));
       assert.deepEqual(await phases(location, { fetch: offline }), ['cache']);
       await assertRejects(attn.loadModel(location, { fetch: offline, cache: 'reload' }), 'NETWORK', ['offline']);
-      assert.deepEqual(await phases(location, { fetch: offline }), ['cache'], 'a failed reload has taken nothing away');
+      assert.deepEqual(await phases(location, { fetch: offline }), ['cache'], 'a failed reload deletes nothing');
     });
 
-    within('files whose digest is given are not asked for', async () => {
+    within('files with a given digest are not revalidated', async () => {
       const location = folder('good');
       await phases(location);
       const hash = new Uint8Array(await crypto.subtle.digest('SHA-256', await kept(location, weights)));
@@ -197,7 +197,7 @@ for (const [kind, makeCaches] of Object.entries(kinds))
       );
     });
 
-    within("'reload' asks for all, past the browser's own cache, and takes nothing of an earlier break", async () => {
+    within("'reload' downloads everything, bypassing the browser's own cache, and ignores partial downloads", async () => {
       const location = folder('breaks');
       await assertRejects(attn.loadModel(location), 'NETWORK', [weights]);
       await asked(location);
@@ -213,7 +213,7 @@ for (const [kind, makeCaches] of Object.entries(kinds))
       assert.deepEqual(await phases(location), ['cache']);
     });
 
-    within('what is asked again comes past the copy that a browser may have', async () => {
+    within("revalidation bypasses the browser's own cache", async () => {
       const location = folder('good');
       await phases(location);
       await renew(location, 'config.json');
@@ -228,7 +228,7 @@ for (const [kind, makeCaches] of Object.entries(kinds))
       assert.deepEqual([...modes.get('GET')!], ['no-cache']);
     });
 
-    within("what 'reload' finds bad is not kept, and what was good stays", async () => {
+    within("a bad file found by 'reload' is not cached, and the good one remains", async () => {
       const location = folder('good');
       await phases(location);
       const before = await kept(location, weights);
@@ -239,7 +239,7 @@ for (const [kind, makeCaches] of Object.entries(kinds))
       assert.deepEqual(await phases(location), ['cache']);
     });
 
-    within('files of two loads are not put together', async () => {
+    within('files of two loads are not mixed', async () => {
       const location = folder('good');
       await phases(location);
       const files = await storage.open('attn-models');

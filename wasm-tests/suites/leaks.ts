@@ -1,4 +1,4 @@
-/** Heap in use returns to where it was, whatever was done in between. */
+/** Tests that every operation returns the heap in use to its earlier size. */
 import type { Attn, Tensor } from 'attn';
 import { load as loadWorker, type Attn as RemoteAttn } from 'attn/worker';
 import { assert } from 'chai';
@@ -20,10 +20,10 @@ describe('leaks', () => {
   });
   after(() => attn.dispose());
 
-  // The checked builds are some twenty times slower.
+  // The checked builds are about twenty times slower.
   const rounds = host.build === 'release' ? 1000 : 50;
 
-  it(`${rounds} plain calls of changing shapes leave the heap as it was, and its peak where the largest one put it`, () => {
+  it(`${rounds} plain calls of changing shapes leave the heap unchanged, with the peak set by the largest`, () => {
     const g = new Generator(21);
     const call = () => {
       const [l, s, d] = [1 + g.below(12), 1 + g.below(12), 1 + g.below(12)];
@@ -42,7 +42,7 @@ describe('leaks', () => {
     assert.equal(attn.info.heap.used, used);
   });
 
-  it(`${rounds} forwards of one module leave the heap as it was`, () => {
+  it(`${rounds} forwards of one module leave the heap unchanged`, () => {
     const g = new Generator(22);
     const mha = new attn.MultiHeadAttention({ embedDim: 16, numHeads: 4 });
     const inputs = Array.from({ length: 8 }, (_, i) => random(g, [1 + (i % 3), 1 + i * 2, 16]));
@@ -53,12 +53,12 @@ describe('leaks', () => {
     const { used, peak } = attn.info.heap;
     for (let i = 0; i < rounds; i++) call(inputs[i % inputs.length], i);
     assert.equal(attn.info.heap.used, used, 'used');
-    // Every combination of input and options has come by after the first rounds; small ones must not add up.
+    // The first rounds cover every combination of input and options; small increases must not add up.
     assert.isAtMost(attn.info.heap.peak - peak, 1 << 20, 'peak');
     mha.dispose();
   });
 
-  it('modules made, loaded, read, initialised and disposed', () => {
+  it('modules created, loaded, read, initialised and disposed', () => {
     const g = new Generator(23);
     const round = () => {
       const mha = new attn.MultiHeadAttention({
@@ -115,8 +115,8 @@ describe('leaks', () => {
     mha.dispose();
   });
 
-  // An error that leaves WebAssembly unwinds its stack: what that does not give back runs out after a few thousand errors.
-  it(`${20 * rounds} failed calls, of every way through the module, and the right numbers afterwards`, () => {
+  // An exception that leaves WebAssembly unwinds its stack; a leak there exhausts it after a few thousand errors.
+  it(`${20 * rounds} failed calls on every path through the module, and correct numbers afterwards`, () => {
     const g = new Generator(25);
     const x = random(g, [2, 3, 16]);
     const encoder = new attn.TransformerEncoder({ dModel: 16, nhead: 2, dimFeedforward: 8, numLayers: 2 });
@@ -133,7 +133,7 @@ describe('leaks', () => {
     for (let i = 0; i < 20 * rounds; i++)
       try {
         calls[i % calls.length]();
-        assert.fail('it came through');
+        assert.fail('the call succeeded');
       } catch (error) {
         const { code } = error as { code?: string };
         if (!['SHAPE', 'MISMATCH', 'CONFIG', 'FORMAT', 'MEMORY'].includes(code!)) throw error;
@@ -151,7 +151,7 @@ describe('leaks', () => {
     assert.equal(attn.info.heap.used, used);
   });
 
-  it('disposal of a module brings the heap back to where it was before the module', () => {
+  it('disposing of a module frees all of its memory', () => {
     const used = attn.info.heap.used;
     const modules = Array.from({ length: 10 }, (_, i) => new attn.MultiHeadAttention({ embedDim: 8 * (i + 1), numHeads: 2 }));
     assert.isAbove(attn.info.heap.used, used + 4 * modules.reduce((a, m) => a + m.parameterCount, 0) - 1, 'weights are on the heap');
@@ -160,9 +160,9 @@ describe('leaks', () => {
     assert.equal(attn.info.heap.used, used);
   });
 
-  // The one engine here that collects when it is asked to.
+  // Only Node can collect garbage on request.
   if (host.engine === 'node') {
-    /** Collects until `used` gives this number; whatever it gives in the end. */
+    /** Collects garbage until used() returns the expected number; returns the last one. */
     const collected = async (used: () => number | Promise<number>, expected: number, rounds = 50) => {
       for (let i = 0; i < rounds && (await used()) !== expected; i++) {
         (globalThis as unknown as { gc(): void }).gc();
@@ -171,7 +171,7 @@ describe('leaks', () => {
       return used();
     };
 
-    it('what nobody has any more is freed: a layer, and a model, but not one whose words somebody has', async () => {
+    it('unreachable layers and models are freed, but not a model with reachable word embeddings', async () => {
       const start = settledHeap(attn);
       (() => void new attn.MultiHeadAttention({ embedDim: 64, numHeads: 2 }))();
       assert.isAbove(attn.info.heap.used, start);
@@ -181,33 +181,33 @@ describe('leaks', () => {
         (await loadCheckpoint(attn, 'tiny-bert')).wordEmbeddings)();
       const loaded = settledHeap(attn);
       assert.isAbove(loaded, start);
-      assert.equal(await collected(() => settledHeap(attn), start), loaded, 'a model by its words');
+      assert.equal(await collected(() => settledHeap(attn), start), loaded, 'a model reachable by its word embeddings');
       words.nearest(1, 2);
       words = undefined;
       assert.equal(await collected(() => settledHeap(attn), start), start, 'a model');
     });
 
     if (host.build === 'release')
-      it('the same in attn/worker', async () => {
+      it('unreachable objects are also freed in attn/worker', async () => {
         const remote = await loadWorker(setup);
         const used = async () => (await remote.info).heap.used;
         const load = () => remote.loadModel(url('testdata/models/tiny-bert'), { cache: 'none' });
-        // A first one, after which every thread has what it keeps.
+        // After the first instance every thread has its permanent allocations.
         await (await load()).dispose();
         const start = await used();
         let words: { nearest(id: number, k: number): Promise<unknown> } | undefined = await (async () => (await load()).wordEmbeddings)();
         const loaded = await used();
         assert.isAbove(loaded, start);
-        assert.equal(await collected(used, start), loaded, 'a model by its words');
+        assert.equal(await collected(used, start), loaded, 'a model reachable by its word embeddings');
         await words.nearest(1, 2);
         words = undefined;
         assert.equal(await collected(used, start), start, 'a model');
         await remote.dispose();
       });
 
-    // AddressSanitizer takes no limit from the caller.
+    // AddressSanitizer ignores the caller's memory limit.
     if (host.build !== 'asan')
-      it('a loop that forgets its layers ends with MEMORY that says what to do, and goes on when they are collected', async () => {
+      it('a loop that does not dispose of its layers ends with MEMORY and advice, and continues after garbage collection', async () => {
         const own = await loadHere({ maximumMemory: 2 ** 26 });
         const make = () => void new own.MultiHeadAttention({ embedDim: 256, numHeads: 2 });
         let made = 0;
@@ -228,7 +228,7 @@ describe('leaks', () => {
         one.dispose();
       });
 
-    /** How many workers that are started from here on have ended. */
+    /** Counts the workers started and ended from now on. */
     const watchWorkers = () => {
       const counts = { begun: 0, ended: 0 };
       const { process } = globalThis as unknown as { process: { on(event: 'worker', seen: (worker: EventEmitter) => void): void } };
@@ -240,14 +240,14 @@ describe('leaks', () => {
     };
 
     if (host.build === 'release')
-      it('attn/worker ends its worker when an instance and all that it has made are forgotten, and not before', async () => {
+      it('attn/worker stops its worker once an instance and everything created from it are unreachable, not earlier', async () => {
         const counts = watchWorkers();
         const x = tensor([2, 2], [1, 2, 3, 4]);
-        /** Whatever `keep` makes of an instance that is forgotten; it works while the caller has it, and then the worker ends. */
+        /** Checks that the worker stays usable while the caller holds the result of `keep`, and ends afterwards. */
         const endsAfter = async <T>(what: string, keep: (remote: RemoteAttn) => Promise<T>, use: (kept: T) => Promise<unknown>) => {
           const { ended } = counts;
           let kept: T | undefined = await (async () => keep(await loadWorker(setup)))();
-          assert.equal(await collected(() => counts.ended, ended + 1, 5), ended, `${what} is still there`);
+          assert.equal(await collected(() => counts.ended, ended + 1, 5), ended, `${what} is still alive`);
           await use(kept);
           kept = undefined;
           assert.equal(await collected(() => counts.ended, ended + 1), ended + 1, what);
@@ -269,7 +269,7 @@ describe('leaks', () => {
           (model) => model.embed('a'),
         );
         const { ended } = counts;
-        // Nobody has more than the promise.
+        // Only the promise is reachable.
         const pending = (async () => (await (await loadWorker(setup)).loadModel(url('model/slow/tiny-bert'), { cache: 'none' })).embed('a'))();
         await collected(() => counts.ended, ended + 1, 20);
         assert.deepEqual((await pending).dims, [1, 32]);
@@ -278,7 +278,7 @@ describe('leaks', () => {
       });
 
     if (host.threads > 1)
-      it('threads of an instance that is forgotten end', async () => {
+      it('threads of an unreachable instance end', async () => {
         const counts = watchWorkers();
         await (async () => void (await loadHere()).softmax(tensor([2, 2], [1, 2, 3, 4])))();
         assert.equal(counts.begun, host.threads - 1);
@@ -286,7 +286,7 @@ describe('leaks', () => {
       });
   }
 
-  it('instances loaded and disposed one after another', async () => {
+  it('instances loaded and disposed of one after another', async () => {
     for (let i = 0; i < (host.build === 'release' ? 12 : 3); i++) {
       const one = await loadHere({ maximumMemory: 2 ** 27 });
       one.softmax(tensor([2, 2], [1, 2, 3, 4]));

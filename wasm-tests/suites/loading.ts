@@ -1,4 +1,4 @@
-/** load(): where the module may come from, which variant is taken and why, and how loading fails. */
+/** Tests load(): sources of the module, the choice of the variant, and errors. */
 import { load, AttnError, type Attn, type ErrorCode, type LoadOptions } from 'attn';
 import { assert } from 'chai';
 import { detached } from '../support/catalogue.ts';
@@ -12,14 +12,14 @@ const g = new Generator(7);
 const [q, k, v] = [random(g, [2, 9, 16]), random(g, [2, 11, 16]), random(g, [2, 11, 5])];
 const run = (attn: Attn) => attn.scaledDotProductAttention(q, k, v).output;
 
-/** The file of a variant, single-threaded; the debug builds have one file only. */
+/** Path of a variant's single-threaded build; debug builds have one file only. */
 const file = (variant: 'simd' | 'relaxed' = 'simd') => `wasm/attn-${variant}.wasm`;
 
-/** Of a few bytes: WebKitGTK 2.50 may never settle a promise of WebAssembly.compile() that is done at once. */
+/** Synchronous, because WebKitGTK 2.50 may never settle WebAssembly.compile() of a few bytes. */
 const compiled = (few: Uint8Array<ArrayBuffer>) => new WebAssembly.Module(few);
 
 describe('loading', () => {
-  it('info says version, variant, threads, reasons and the heap', async () => {
+  it('info has the version, variant, threads, reasons and heap', async () => {
     const attn = await loadHere();
     const { version, variant, threads, notes, heap } = attn.info;
     assert.match(version, /^\d+\.\d+\.\d+/);
@@ -32,7 +32,7 @@ describe('loading', () => {
     attn.dispose();
   });
 
-  describe('where the module comes from', () => {
+  describe('sources of the module', () => {
     let expected: ReturnType<typeof run>;
     let wasm: Uint8Array<ArrayBuffer>;
     before(async () => {
@@ -46,8 +46,8 @@ describe('loading', () => {
       'a string': () => url(file()),
       'a URL': () => new URL(url(file())),
       'a Response': () => fetch(url(file())),
-      'a Response of another type': () => fetch(url('good/octets.wasm')),
-      'a URL of another type': () => url('good/octets.wasm'),
+      'a Response of another content type': () => fetch(url('good/octets.wasm')),
+      'a URL of another content type': () => url('good/octets.wasm'),
       'an ArrayBuffer': () => wasm.slice().buffer,
       'a Uint8Array': () => wasm.slice(),
       'a view into a larger buffer': () => {
@@ -60,13 +60,13 @@ describe('loading', () => {
     for (const [name, source] of Object.entries(sources))
       it(name, async () => {
         const attn = await load({ wasm: await source() });
-        assert.equal(attn.info.variant, 'simd', 'the module says itself what it is');
+        assert.equal(attn.info.variant, 'simd', 'the module itself states its variant');
         assert.equal(attn.info.threads, 1);
         assertSameBits(run(attn), expected);
         attn.dispose();
       });
 
-    it('the caller keeps the bytes that were given', async () => {
+    it('the given bytes stay with the caller', async () => {
       const mine = wasm.slice();
       (await load({ wasm: mine })).dispose();
       assert.deepEqual(mine, wasm);
@@ -78,23 +78,23 @@ describe('loading', () => {
       const mha = new a.MultiHeadAttention({ embedDim: 8, numHeads: 2 });
       assert.isAbove(a.info.heap.used, b.info.heap.used, 'each has its own heap');
       a.dispose();
-      assertSameBits(run(b), expected, 'the other one goes on');
+      assertSameBits(run(b), expected, 'the other instance is unaffected');
       assertThrows(() => mha.forward(tensor([1, 1, 8], () => 1)), 'DISPOSED');
       b.dispose();
     });
   });
 
-  describe('what is refused', () => {
+  describe('refused modules', () => {
     const refusals: readonly (readonly [string, string, readonly ('FORMAT' | 'NETWORK')[], readonly (string | RegExp)[]])[] = [
       ['HTML', 'bad/page.wasm', ['FORMAT'], ['HTML']],
-      ['HTML that calls itself WebAssembly', 'bad/mistyped.wasm', ['FORMAT'], ['HTML']],
+      ['HTML sent as application/wasm', 'bad/mistyped.wasm', ['FORMAT'], ['HTML']],
       ['a Git LFS pointer', 'bad/pointer.wasm', ['FORMAT'], ['LFS']],
       ['an empty file', 'bad/empty.wasm', ['FORMAT'], []],
       ['half a file', 'bad/half.wasm', ['FORMAT'], [/truncated|cut off/]],
-      ['a module that is not ours', 'bad/other-module.wasm', ['FORMAT'], []],
-      ['a broken connection', 'bad/cut.wasm', ['NETWORK'], []],
-      ['a file that is not there', 'bad/none.wasm', ['NETWORK'], ['404']],
-      ['a file that may not be read', 'bad/forbidden.wasm', ['NETWORK'], ['403']],
+      ['an unrelated module', 'bad/other-module.wasm', ['FORMAT'], []],
+      ['an interrupted connection', 'bad/cut.wasm', ['NETWORK'], []],
+      ['a missing file', 'bad/none.wasm', ['NETWORK'], ['404']],
+      ['a forbidden file', 'bad/forbidden.wasm', ['NETWORK'], ['403']],
     ];
     for (const [name, path, codes, words] of refusals)
       it(`${name}: by URL and as a Response`, async () => {
@@ -102,7 +102,7 @@ describe('loading', () => {
         await assertRejects(async () => load({ wasm: await fetch(url(path)) }), codes, [...words, path.split('/')[1]]);
       });
 
-    it('a server that is not there', async () => {
+    it('an unreachable server', async () => {
       await assertRejects(load({ wasm: 'http://127.0.0.1:9/attn.wasm' }), 'NETWORK');
     });
 
@@ -115,12 +115,12 @@ describe('loading', () => {
       'a number': [7, ['ARGUMENT'], ['wasm']],
       'a plain object': [{}, ['ARGUMENT'], ['wasm']],
       null: [null, ['ARGUMENT'], ['wasm']],
-      'what calls itself a Module': [{ [Symbol.toStringTag]: 'WebAssembly.Module' }, ['ARGUMENT'], ['WebAssembly.Module']],
+      'an object that imitates a Module': [{ [Symbol.toStringTag]: 'WebAssembly.Module' }, ['ARGUMENT'], ['WebAssembly.Module']],
     };
     for (const [name, [wasm, codes, words]] of Object.entries(wrong))
       it(`wasm: ${name}`, () => assertRejects(load({ wasm: wasm as never }), codes, words).then(() => {}));
 
-    describe('told by their bytes', () => {
+    describe('refused bytes', () => {
       const magic = [0, 0x61, 0x73, 0x6d, 1, 0, 0, 0];
       const leb = (n: number): number[] => (n < 0x80 ? [n] : [(n & 0x7f) | 0x80, ...leb(n >>> 7)]);
       const section = (id: number, contents: readonly number[]) => [id, ...leb(contents.length), ...contents];
@@ -134,7 +134,7 @@ describe('loading', () => {
         return String(detail.got);
       };
 
-      it('pages, pointers and compressed data', async () => {
+      it('HTML pages, LFS pointers and compressed data are recognised', async () => {
         const pages = ['<!doctype html>', '<!DOCTYPE HTML>', '<!-- a -->', '<html>', '<HEAD>', '<body class>', '<?xml version="1.0"?>', '<html>'];
         for (const page of pages) for (const before of ['', '\ufeff', ' \n\t', '\ufeff\r\n']) assert.equal(await gotFor(text(before + page)), 'HTML');
         assert.match(await gotFor(text('version https://git-lfs.github.com/spec/v1')), /^a Git LFS pointer/);
@@ -144,7 +144,7 @@ describe('loading', () => {
         assert.match(await gotFor(Uint8Array.of(0x1f, 0x8b, 0, 8, 0, 0, 0, 0)), /^bytes that start with 1f 8b 00 08/);
       });
 
-      it('too few, and another start', async () => {
+      it('too few bytes, and other bytes, are reported by their start', async () => {
         for (const length of [0, 1, 7]) assert.equal(await gotFor(module().slice(0, length)), `${length} bytes`);
         for (let at = 0; at < 5; at++) {
           const other = module();
@@ -154,7 +154,7 @@ describe('loading', () => {
         }
       });
 
-      it('modules of something else', async () => {
+      it('modules of other programs', async () => {
         for (const other of [
           module(),
           module(section(1, [])),
@@ -163,7 +163,7 @@ describe('loading', () => {
           module(custom('attm', 'simd')),
           module(custom('attn.', 'simd')),
           module(custom('producers', 'simd'), custom('name', 'attn')),
-          // A name that goes on into the next section.
+          // A name whose length exceeds its section.
           module(section(0, [8, ...text('attn')]), custom('x', 'simd')),
           // Not a custom section.
           module(section(1, named('attn', 'simd'))),
@@ -171,7 +171,7 @@ describe('loading', () => {
           assert.match(await gotFor(other), /^a module of something else.* no section "attn"/);
       });
 
-      it('modules that are cut off, and where', async () => {
+      it('truncated modules are reported with the truncated section', async () => {
         const long = custom('x', 'y'.repeat(300));
         const cases: readonly (readonly [Uint8Array<ArrayBuffer>, number])[] = [
           [module([0]), 8],
@@ -186,7 +186,7 @@ describe('loading', () => {
           assert.equal(await gotFor(bytes), `a truncated module (${bytes.length} bytes; the section at ${at} goes on beyond them)`);
       });
 
-      it('builds of ours, as bytes and compiled, wherever their section is', async () => {
+      it('builds of attn load as bytes and compiled, wherever their custom section is', async () => {
         for (const build of ['simd', 'relaxed', 'simd-threads', 'relaxed-threads']) {
           const variant = build.startsWith('simd') ? 'relaxed' : 'simd';
           const own = custom('attn', build);
@@ -211,7 +211,7 @@ describe('loading', () => {
       });
     });
 
-    it('bytes that have been taken away, and an address that cannot be read: which argument it is', async () => {
+    it('detached bytes and an unreadable address: the error names the argument', async () => {
       const gone = detached(new Uint8Array(9));
       for (const wasm of [gone, gone.buffer]) {
         const { detail } = await assertRejects(load({ wasm }), 'DETACHED');
@@ -226,11 +226,11 @@ describe('loading', () => {
       assert.deepEqual([detail.op, detail.argument, cause], ['load', 'options', mine]);
     });
 
-    it('another module already compiled', async () => {
+    it('an unrelated compiled module', async () => {
       await assertRejects(load({ wasm: compiled(new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0])) }), 'FORMAT');
     });
 
-    /** A copy with other bytes at the beginning of a section's contents. */
+    /** Copies a module and changes the first bytes of a section's contents. */
     const changed = (all: Uint8Array<ArrayBuffer>, section: number, change: (contents: Uint8Array) => void) => {
       const copy = all.slice();
       for (let at = 8; at < copy.length;) {
@@ -250,7 +250,7 @@ describe('loading', () => {
       throw new Error(`no section ${section}`);
     };
 
-    it('a module whose code is damaged, as bytes and as a Response that is compiled while it comes', async () => {
+    it('a module with damaged code, as bytes and as a Response compiled while streaming', async () => {
       const [typeSection, allOnes] = [1, 0xff];
       const damaged = changed(await bytes(file()), typeSection, (contents) => contents.fill(allOnes));
       await assertRejects(load({ wasm: damaged }), 'FORMAT', ['damaged']);
@@ -258,10 +258,10 @@ describe('loading', () => {
       (await loadHere()).dispose();
     });
 
-    it('a module of another version, whose imports the glue does not have', async () => {
+    it('a module of another version, with imports that the glue does not provide', async () => {
       const importSection = 2;
       const other = changed(await bytes(file()), importSection, (contents) => {
-        // count, then of the first import the module's name and its own, each with its length.
+        // The import count, then the first import's module name and field name, each with its length.
         const name = 1 + 1 + contents[1]! + 1;
         contents[name] = '?'.charCodeAt(0);
       });
@@ -270,19 +270,19 @@ describe('loading', () => {
     });
 
     if (host.canThread)
-      it('threads with a build that has none: one thread, and a note that says why', async () => {
+      it('threads with a build without threads: one thread, and a note with the reason', async () => {
         const attn = await load({ wasm: await bytes(file()), threads: 2 });
         assert.equal(attn.info.threads, 1);
         assert.isTrue(attn.info.notes.includes('one thread instead of 2: the given wasm is the simd build'), attn.info.notes.join());
         attn.dispose();
       });
 
-    it('the bytes cut at any of many places', async () => {
+    it('bytes truncated at many places', async () => {
       const all = await bytes(file());
       for (const part of [0.01, 0.3, 0.9, 0.999]) await assertRejects(load({ wasm: all.slice(0, Math.floor(all.length * part)) }), 'FORMAT');
     });
 
-    // The wrong kind of value is ARGUMENT; the right kind out of its range is CONFIG.
+    // A wrong type is ARGUMENT; the right type out of range is CONFIG.
     const outOfRange: Record<string, unknown> = {
       "variant: 'sse2'": { variant: 'sse2' },
       'threads: 0': { threads: 0 },
@@ -306,12 +306,12 @@ describe('loading', () => {
       it(`${name} is ARGUMENT`, () => assertRejects(load(value as LoadOptions), 'ARGUMENT').then(() => {}));
   });
 
-  describe("a Response of the caller's own making", () => {
+  describe('a Response made by the caller', () => {
     type Progress = Parameters<NonNullable<LoadOptions['onProgress']>>[0];
     let wasm: Uint8Array<ArrayBuffer>;
     before(async () => void (wasm = await bytes(file())));
 
-    /** A body of these pieces, which ends, or goes on as `after` says; and whether it was let go of. */
+    /** Streams the pieces, then ends or does what `after` does; also reports whether the stream was cancelled. */
     function streamed(pieces: readonly Uint8Array[], after = (stream: ReadableStreamDefaultController<Uint8Array>) => stream.close()) {
       const state = { given: 0, canceled: false };
       const body = new ReadableStream<Uint8Array>({
@@ -333,7 +333,7 @@ describe('loading', () => {
       return [...pieces, wasm.slice(at)];
     };
 
-    it('in pieces, with a length, without, and compressed on the way: what progress says', async () => {
+    it('progress of a Response in chunks, with a length, without, and compressed', async () => {
       const size = wasm.length;
       for (const [headers, total] of [
         [{ 'content-length': String(size) }, size],
@@ -361,7 +361,7 @@ describe('loading', () => {
       }
     });
 
-    it('a bad answer is let go of, and its status told', async () => {
+    it('a Response with an error status is cancelled, and its status reported', async () => {
       const { body, state } = streamed([wasm]);
       const error = await assertRejects(load({ wasm: new Response(body, { status: 503, statusText: 'Busy' }) }), 'NETWORK', [
         /^load: the given Response answered 503 Busy$/,
@@ -371,7 +371,7 @@ describe('loading', () => {
       await assertRejects(load({ wasm: new Response(null, { status: 404 }) }), 'NETWORK', [/^load: the given Response answered 404$/]);
     });
 
-    it('without a body, read already, or with one that is no WebAssembly', async () => {
+    it('a Response without a body, already read, or without WebAssembly', async () => {
       await assertRejects(load({ wasm: new Response(null) }), 'FORMAT', ['the given Response returned 0 bytes']);
       await assertRejects(load({ wasm: new Response('<html>') }), 'FORMAT', ['the given Response returned HTML']);
       for (const type of ['application/wasm', 'text/plain']) {
@@ -382,7 +382,7 @@ describe('loading', () => {
       }
     });
 
-    it('that gives nothing: an abort is heard at once, and says why', async () => {
+    it('a Response that sends nothing: an abort takes effect at once and keeps its reason', async () => {
       for (const isBefore of [true, false]) {
         const mine = new RangeError('mine');
         const controller = new AbortController();
@@ -396,7 +396,7 @@ describe('loading', () => {
       }
     });
 
-    it('that breaks off, and why', async () => {
+    it('an interrupted Response keeps the cause', async () => {
       const mine = new RangeError('mine');
       const { body } = streamed(inPieces([5]).slice(0, 1), (stream) => stream.error(mine));
       const error = await assertRejects(load({ wasm: new Response(body) }), 'NETWORK', ['the given Response broke off', 'mine']);
@@ -404,7 +404,7 @@ describe('loading', () => {
       assert.deepEqual({ ...error.detail }, { op: 'load', argument: 'wasm', url: '' });
     });
 
-    it('that is larger than any build is let go of, however much more would come', async () => {
+    it('a Response larger than any build is cancelled early', async () => {
       const piece = new Uint8Array(2 ** 22);
       const { body, state } = streamed([], (stream) => (state.given++, void stream.enqueue(piece)));
       const { detail } = await assertRejects(load({ wasm: new Response(body) }), 'FORMAT', ['more than 67108864 bytes']);
@@ -415,7 +415,7 @@ describe('loading', () => {
     });
   });
 
-  describe('a host that lacks something', () => {
+  describe('a host with missing features', () => {
     let wasm: Uint8Array<ArrayBuffer>;
     before(async () => void (wasm = await bytes(file())));
     const given = (more: LoadOptions = {}) => load({ wasm: wasm.slice(), ...more });
@@ -424,7 +424,7 @@ describe('loading', () => {
       ...(await assertRejects(work, code, words)).detail,
     });
 
-    it('WebAssembly, or a feature of it: ENVIRONMENT names which', async () => {
+    it('missing WebAssembly, or a missing feature of it, is ENVIRONMENT with its name', async () => {
       const lacking = (got: string) => ({ op: 'load', expected: 'WebAssembly with SIMD and exceptions', got });
       for (const options of [{ variant: 'simd' }, { wasm: wasm.slice() }] as const) {
         for (const none of [undefined, {}])
@@ -441,7 +441,7 @@ describe('loading', () => {
           );
         }
       }
-      // What the engine has compiled it takes.
+      // An already compiled module needs no check of features.
       const module = await WebAssembly.compile(wasm);
       await withMember(
         WebAssembly,
@@ -451,7 +451,7 @@ describe('loading', () => {
       );
     });
 
-    it('leave to compile: ENVIRONMENT that says what a policy needs; bytes that it refuses are FORMAT', async () => {
+    it('compilation blocked by a policy is ENVIRONMENT with the needed directive; bytes that fail to compile are FORMAT', async () => {
       const refusal = new WebAssembly.CompileError('blocked');
       const about: object = { op: 'load', argument: 'wasm', build: 'simd' };
       const refused = async (code: ErrorCode, words: readonly string[]) => {
@@ -459,7 +459,7 @@ describe('loading', () => {
         assert.deepEqual({ ...error.detail }, about);
         assert.equal(error.cause, refusal);
       };
-      // As WebKitGTK 2.50 does at times: no answer where a few bytes were compiled at once.
+      // Like WebKitGTK 2.50, whose promise may never settle for a few bytes.
       const compile = ({ length }: Uint8Array<ArrayBuffer>) => (length > 1000 ? Promise.reject(refusal) : new Promise(() => {}));
       await withMember(WebAssembly, 'compile', compile, async () => {
         await refused('FORMAT', ['damaged', 'blocked']);
@@ -470,7 +470,7 @@ describe('loading', () => {
       });
     });
 
-    it('room for the module, or what it imports: by what the engine says', async () => {
+    it('errors of WebAssembly.instantiate map to codes by their class', async () => {
       for (const [thrown, code, detail] of [
         [new RangeError('no room'), 'MEMORY', { op: 'load' }],
         [new WebAssembly.LinkError('no room'), 'FORMAT', { op: 'load', argument: 'wasm' }],
@@ -488,7 +488,7 @@ describe('loading', () => {
         );
     });
 
-    it('memory: MEMORY; a shared one is asked for by half and half again, unless its size was given, and then one thread will do', async () => {
+    it('no memory is MEMORY; a shared maximum is halved until it works, then one thread is used, unless the size was given', async () => {
       const { Memory } = WebAssembly;
       const asked: WebAssembly.MemoryDescriptor[] = [];
       const refusing = (isRefused: (descriptor: WebAssembly.MemoryDescriptor) => unknown) =>
@@ -548,7 +548,7 @@ describe('loading', () => {
       );
     });
 
-    it('room for a result: MEMORY with its bytes, and the instance goes on', async () => {
+    it('a result too large to allocate is MEMORY with its bytes, and the instance stays usable', async () => {
       const attn = await given();
       const used = settledHeap(attn);
       const { slice } = Float32Array.prototype;
@@ -567,7 +567,7 @@ describe('loading', () => {
       attn.dispose();
     });
 
-    it('a host that fails in the middle of a call: INTERNAL, and from then on, for what the heap holds is not known', async () => {
+    it('an engine failure within a call is INTERNAL, and so are all later calls, because the heap may be inconsistent', async () => {
       const mine = new Error('mine');
       let fails = false;
       const { instantiate } = WebAssembly;
@@ -588,7 +588,7 @@ describe('loading', () => {
       const attn = await withMember(WebAssembly, 'instantiate', wrapped, () => given());
       const layer = new attn.Embedding({ numEmbeddings: 3, embeddingDim: 2 });
       fails = true;
-      // More than the heap has: it asks for more.
+      // More than the free heap, so that it grows.
       const first = assertThrows(() => attn.softmax(tensor([2 ** 23], new Float32Array(2 ** 23))), 'INTERNAL', ['mine']);
       assert.deepEqual([{ ...first.detail }, first.cause], [{ op: 'softmax' }, mine]);
       fails = false;
@@ -605,7 +605,7 @@ describe('loading', () => {
       assert.deepEqual({ ...assertThrows(() => attn.softmax(q), 'DISPOSED').detail }, { op: 'softmax' });
     });
 
-    it('compiling while bytes come: where the server says what they are, and the engine can', async () => {
+    it('streaming compilation is used if the content type and the engine allow it', async () => {
       const { compileStreaming } = WebAssembly;
       let compiled = 0;
       const counting = (response: Response) => (++compiled, compileStreaming(response));
@@ -630,7 +630,7 @@ describe('loading', () => {
       assert.equal(compiled, 0);
     });
 
-    it('fetch, or a server: how it was asked, and what it said', async () => {
+    it("fetch errors: no fetch, a failed request, and the server's status", async () => {
       await withGlobal('fetch', undefined, async () =>
         assert.deepEqual(await detailOf(load({ wasm: url(file()) }), 'ENVIRONMENT', ['load({ wasm })']), { op: 'load' }),
       );
@@ -660,12 +660,12 @@ describe('loading', () => {
   });
 
   describe('variants', () => {
-    it('have a note that says why, where it is not the fastest', async () => {
+    it('a variant other than the fastest has a note with the reason', async () => {
       const notesOf = async (options: LoadOptions) => {
         const attn = await load(options);
         const { notes, variant } = attn.info;
         attn.dispose();
-        // How int8 is multiplied is there whatever the variant.
+        // The note on int8 exists in every variant.
         assert.match(notes.at(-1)!, variant === 'simd' ? /^int8: 16-bit pairs$/ : /^int8: (16-bit pairs|relaxed dot, (un)?signed)$/);
         return notes.slice(0, -1);
       };
@@ -675,26 +675,26 @@ describe('loading', () => {
       assert.isEmpty(others);
       if (host.takesRelaxed) assert.isUndefined(note);
       else assert.match(note!, /^simd: this engine does not accept relaxed SIMD( unless it is started as node --experimental-wasm-relaxed-simd)?$/);
-      // Where the flag is what is missing, it is named.
+      // If only the flag is missing, the note names it.
       const { process } = globalThis as { process?: { versions: { v8?: string } } };
       if (host.engine === 'node' && process?.versions.v8?.startsWith('11.3') && !host.takesRelaxed) assert.include(note!, 'unless');
       if (host.takesRelaxed) assert.deepEqual(await notesOf({ wasm: await bytes(file('relaxed')) }), []);
     });
 
-    it("'auto' takes relaxed where the engine does, and says so otherwise", async () => {
+    it("'auto' takes relaxed if the engine supports it, and has a note otherwise", async () => {
       const attn = await load();
       assert.equal(attn.info.variant, host.takesRelaxed ? 'relaxed' : 'simd');
       if (!host.takesRelaxed) assert.match(attn.info.notes.join('\n'), /relaxed/i);
       attn.dispose();
     });
 
-    it("'relaxed' where the engine refuses it is ENVIRONMENT", async () => {
+    it("'relaxed' is ENVIRONMENT if the engine does not support it", async () => {
       if (host.takesRelaxed) {
         const attn = await load({ variant: 'relaxed' });
         assert.equal(attn.info.variant, 'relaxed');
         attn.dispose();
         const given = await load({ wasm: await bytes(file('relaxed')) });
-        assert.equal(given.info.variant, 'relaxed', 'given bytes say themselves what they are');
+        assert.equal(given.info.variant, 'relaxed', 'the given bytes state their variant');
         given.dispose();
       } else {
         const { detail } = await assertRejects(load({ variant: 'relaxed' }), 'ENVIRONMENT', ['relaxed']);
@@ -704,7 +704,7 @@ describe('loading', () => {
       }
     });
 
-    it('given bytes of another variant than asked for are refused in words', async () => {
+    it('given bytes of another variant than requested are refused with both names', async () => {
       const { detail } = await assertRejects(async () => load({ wasm: await bytes(file('simd')), variant: 'relaxed' }), 'CONFIG', [
         'simd',
         'relaxed',
@@ -714,7 +714,7 @@ describe('loading', () => {
   });
 
   describe('threads', () => {
-    it('as many as asked for where they can be had, else one and the reason', async () => {
+    it('the requested number if possible, else one and the reason', async () => {
       const attn = await loadHere({ threads: 2, maximumMemory: 2 ** 28 });
       if (host.canThread) assert.equal(attn.info.threads, 2);
       else {
@@ -734,12 +734,12 @@ describe('loading', () => {
   });
 
   describe('abort and progress', () => {
-    it('a signal aborted before', async () => {
+    it('a signal that is aborted before loading', async () => {
       await assertRejects(load({ signal: AbortSignal.abort() }), 'ABORTED');
       await assertRejects(load({ wasm: url(file()), signal: AbortSignal.abort(new Error('mine')) }), 'ABORTED');
     });
 
-    it('a signal aborted during a download', async () => {
+    it('a signal that is aborted during a download', async () => {
       const controller = new AbortController();
       const started = Date.now();
       const promise = load({ wasm: url('good/slow.wasm'), signal: controller.signal });
@@ -748,7 +748,7 @@ describe('loading', () => {
       assert.isBelow(Date.now() - started, 5000);
     });
 
-    it('an abort from the progress of any phase ends it there', async () => {
+    it('an abort in a progress callback of any phase stops loading in that phase', async () => {
       const seen: unknown[] = [];
       const wasm = await bytes(file());
       const size = wasm.length;
@@ -773,7 +773,7 @@ describe('loading', () => {
       }
     });
 
-    it('a signal aborted afterwards changes nothing', async () => {
+    it('an abort after loading has no effect', async () => {
       const controller = new AbortController();
       const attn = await load({ variant: host.variant, signal: controller.signal });
       controller.abort();
@@ -789,7 +789,7 @@ describe('loading', () => {
       const byPhase = new Map<string, number>();
       for (const { phase, loaded, total } of seen) {
         assert.isString(phase);
-        assert.isAtLeast(loaded, byPhase.get(phase) ?? 0, 'never backwards');
+        assert.isAtLeast(loaded, byPhase.get(phase) ?? 0, 'never decreases');
         byPhase.set(phase, loaded);
         if (total !== undefined) assert.isAtMost(loaded, total);
       }
@@ -801,7 +801,7 @@ describe('loading', () => {
       attn.dispose();
     });
 
-    it("an error in the caller's own onProgress ends the load and stays its cause", async () => {
+    it('an error thrown by onProgress stops loading and becomes the cause', async () => {
       const mine = new RangeError('mine');
       const error = await assertRejects(
         load({
@@ -818,7 +818,7 @@ describe('loading', () => {
     });
 
     if (host.canThread)
-      it('what the caller ends is not tried once more with one thread', async () => {
+      it('a load that the caller stops is not retried with one thread', async () => {
         const mine = new RangeError('mine');
         const thrown: object[] = [];
         const throwing = (p: object) => {
@@ -834,7 +834,7 @@ describe('loading', () => {
           if (p.phase === 'start') controller.abort(mine);
         };
         assert.equal((await assertRejects(load({ ...options, signal: controller.signal, onProgress: aborting }), 'ABORTED')).cause, mine);
-        // A second attempt would have begun by now: it does so at once.
+        // A retry would start at once, so it would have begun by now.
         (await load({ variant: 'simd' })).dispose();
         assert.lengthOf(thrown, 1);
         assert.equal(seen.filter((phase) => phase === 'start').length, 1);
@@ -843,18 +843,18 @@ describe('loading', () => {
   });
 
   describe('memory', () => {
-    it('maximumMemory is kept: MEMORY before anything is allocated, and a small forward still works', async () => {
+    it('above maximumMemory: MEMORY before any allocation, and a small forward still works', async () => {
       const attn = await loadHere({ maximumMemory: 32 * 2 ** 20 });
       const expected = run(attn);
       const used = settledHeap(attn);
       const long = tensor([1, 4096, 8], () => 0.5);
       assertThrows(() => attn.scaledDotProductAttention(long, long, long, { needWeights: true }), 'MEMORY', ['bytes']);
-      assert.equal(attn.info.heap.used, used, 'nothing stays');
+      assert.equal(attn.info.heap.used, used, 'no memory is left behind');
       assertSameBits(run(attn), expected);
       attn.dispose();
     });
 
-    it('where layers may have taken it, the error says how many there are', async () => {
+    it('if layers may hold the memory, the error counts them', async () => {
       const attn = await loadHere({ maximumMemory: 32 * 2 ** 20 });
       const long = tensor([1, 4096, 8], () => 0.5);
       const fails = () => assertThrows(() => attn.scaledDotProductAttention(long, long, long, { needWeights: true }), 'MEMORY');
@@ -873,14 +873,14 @@ describe('loading', () => {
 
     it('a request past 2^32 elements is MEMORY, estimated in 64 bits', async () => {
       const attn = await loadHere();
-      // (65536, 0) inputs hold nothing, but their scores would be 65536 × 65536: 0 in 32 bits.
+      // Empty inputs of (65536, 0) would have 65536 × 65536 scores, which is 0 in 32 bits.
       const wide = tensor([65536, 1], new Float32Array(65536));
       assertThrows(() => attn.scaledDotProductAttention(wide, wide, wide, { needWeights: true }), 'MEMORY');
       assert.isTrue(run(attn).data.every(Number.isFinite));
       attn.dispose();
     });
 
-    it('a heap that grows keeps earlier modules and results right', async () => {
+    it('earlier modules and results stay correct when the heap grows', async () => {
       const attn = await loadHere();
       const mha = new attn.MultiHeadAttention({ embedDim: 16, numHeads: 2 });
       const x = random(new Generator(70), [1, 5, 16]);
@@ -894,7 +894,7 @@ describe('loading', () => {
   });
 
   describe('disposal', () => {
-    it('is idempotent, and everything afterwards is DISPOSED', async () => {
+    it('is idempotent, and every later call is DISPOSED', async () => {
       const attn = await loadHere();
       const mha = new attn.MultiHeadAttention({ embedDim: 8, numHeads: 2 });
       const x = tensor([1, 2, 8], () => 1);
@@ -925,7 +925,7 @@ describe('loading', () => {
       }
     });
 
-    it('a module alone: its heap comes back, other modules go on', async () => {
+    it('disposing of one module frees its memory, and other modules stay usable', async () => {
       const attn = await loadHere();
       const start = settledHeap(attn);
       const [a, b] = [new attn.MultiHeadAttention({ embedDim: 32, numHeads: 4 }), new attn.MultiHeadAttention({ embedDim: 32, numHeads: 4 })];

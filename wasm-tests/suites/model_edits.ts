@@ -1,4 +1,4 @@
-/** Models that are changed: masks, heads and patches inside of a forward, and weights. */
+/** Tests edited models: masks, heads and patches in forward, and weights. */
 import type { Attn, Encoding, ErrorCode, Tensor, TextForwardOptions, TextModel, TextModelOutput } from 'attn';
 import { load as loadWorker, AttnError as WorkerError } from 'attn/worker';
 import { assert } from 'chai';
@@ -26,20 +26,20 @@ function assertSame(got: TextModelOutput, expected: TextModelOutput, what: strin
 }
 const differs = (a: Tensor, b: Tensor) => a.data.some((value, i) => value !== b.data[i]);
 const ones = (layers: number) => tensor([layers, heads], () => 1);
-/** The results of heads (B,L,H·D) times factors. */
+/** Multiplies head results (B,L,H·D) by factors. */
 const scaled = ({ data, dims }: Tensor, factors: readonly number[]): Tensor => ({
   data: data.map((value, i) => value * Math.fround(factors[Math.floor((i % dims[2]) / (dims[2] / heads))])),
   dims,
 });
 const copy = ({ data, dims }: Tensor) => ({ data: Float32Array.from(data), dims });
 
-describe('models, changed inside', () => {
+describe('models with edits', () => {
   let attn: Attn;
   before(async () => void (attn = await loadHere()));
   after(() => attn.dispose());
 
   for (const name of checkpoints)
-    it(`${name}: a layer's own patch, heads times 1 and an open mask change no bit; others do what they say`, async () => {
+    it(`${name}: a layer's own values as patch, heads times 1 and an open mask change no bit; other edits take effect`, async () => {
       const model = await loadCheckpoint(attn, name);
       const inputs = model.tokenize(texts);
       const [B, L] = inputs.dims;
@@ -64,8 +64,8 @@ describe('models, changed inside', () => {
         assertSame(ablated, forward(model, inputs, { patch: { layer, merged: scaled(merged, factors) } }), `heads of layer ${layer}`);
         assert.isTrue(differs(ablated.lastHiddenState, plain.lastHiddenState));
         assert.deepEqual([...ablated.trace!.keys()], [layer]);
-        assertSameBits(ablated.trace!.get(layer)!.context, context, 'context is of before');
-        assertSameBits(ablated.trace!.get(layer)!.merged, scaled(merged, factors), 'merged is of after');
+        assertSameBits(ablated.trace!.get(layer)!.context, context, 'context is before the edit');
+        assertSameBits(ablated.trace!.get(layer)!.merged, scaled(merged, factors), 'merged is after the edit');
         assertSame(
           forward(model, inputs, { headMask, patch: { layer, merged: other } }),
           forward(model, inputs, { patch: { layer, merged: scaled(other, factors) } }),
@@ -89,7 +89,7 @@ describe('models, changed inside', () => {
     });
 
   for (const name of checkpoints)
-    it(`${name}: its state is its file's; loaded again it changes no bit, and one number of it is one number`, async () => {
+    it(`${name}: the state equals the file; loading it again changes no bit, and a changed number changes only itself`, async () => {
       const model = await loadCheckpoint(attn, name);
       const inputs = model.tokenize(texts);
       const plain = forward(model, inputs);
@@ -119,7 +119,7 @@ describe('models, changed inside', () => {
     });
 });
 
-describe('models, changed: what is refused', () => {
+describe('models with edits: refusals', () => {
   let attn: Attn;
   let model: TextModel;
   let inputs: Encoding;
@@ -136,12 +136,12 @@ describe('models, changed: what is refused', () => {
     ['null', null, 'ARGUMENT', 'options'],
     ['headmask', { headmask: ones(2) }, 'ARGUMENT', 'headmask'],
     ['an Array of heads', { headMask: [1, 1, 1, 1] }, 'ARGUMENT', 'headMask'],
-    ['heads in float64', { headMask: { data: new Float64Array(8), dims: [2, 4] } }, 'DTYPE', 'headMask.data'],
+    ['heads as Float64Array', { headMask: { data: new Float64Array(8), dims: [2, 4] } }, 'DTYPE', 'headMask.data'],
     ['heads of one layer', { headMask: ones(1) }, 'SHAPE', 'headMask'],
     ['heads of three layers', { headMask: ones(3) }, 'SHAPE', 'headMask'],
-    ['heads by four dimensions', { headMask: tensor([2, 4, 1, 1], () => 1) }, 'SHAPE', 'headMask'],
+    ['heads with four dimensions', { headMask: tensor([2, 4, 1, 1], () => 1) }, 'SHAPE', 'headMask'],
     ['a patch that is a number', { patch: 0 }, 'ARGUMENT', 'patch'],
-    ['a patch of nowhere', { patch: { merged: x } }, 'ARGUMENT', 'patch.layer'],
+    ['a patch without a layer', { patch: { merged: x } }, 'ARGUMENT', 'patch.layer'],
     ['a patch of half a layer', { patch: { layer: 0.5 } }, 'ARGUMENT', 'patch.layer'],
     ['a patch of "0"', { patch: { layer: '0' } }, 'ARGUMENT', 'patch.layer'],
     ['a patch after the layers', { patch: { layer: 2 } }, 'OUT_OF_RANGE', 'patch.layer'],
@@ -164,7 +164,7 @@ describe('models, changed: what is refused', () => {
       assert.deepEqual(model.forward(inputs), before);
     });
 
-  it('a state that does not fit: one MISMATCH with all names, and nothing is changed', () => {
+  it('a state that does not match: one MISMATCH with all names, and no change', () => {
     const state = model.stateDict();
     const wrong = new Map<string, Tensor>([...state].map(([name, { data, dims }]) => [name, { data: data.map((value) => 2 * value), dims }]));
     const [gone] = wrong.keys();
@@ -185,18 +185,18 @@ describe('models, changed: what is refused', () => {
     assert.deepEqual(model.stateDict(), state);
   });
 
-  it('no state, no name', () => {
+  it('invalid states and names', () => {
     for (const wrong of [undefined, null, 7, 'state', [x]]) assertThrows(() => model.loadStateDict(wrong as never), 'ARGUMENT', ['state']);
     assertThrows(() => model.loadStateDict({ 'classifier.bias': [1, 2, 3] } as never), 'ARGUMENT', ['classifier.bias']);
     assertThrows(() => model.loadStateDict({ 'classifier.bias': { data: new Float64Array(3), dims: [3] } } as never), 'DTYPE', ['classifier.bias']);
     assertThrows(() => model.loadStateDict({}, { strict: 1 } as never), 'ARGUMENT', ['strict']);
-    assertThrows(() => model.loadStateDict({}, { stric: false } as never), 'ARGUMENT', ['did you mean']);
+    assertThrows(() => model.loadStateDict({}, { stric: false } as never), 'ARGUMENT', ['Did you mean']);
     for (const wrong of [undefined, 3, {}]) assert.equal(assertThrows(() => model.getParameter(wrong as never), 'ARGUMENT').detail.argument, 'name');
     for (const wrong of ['', 'classifier', 'encoder.layers.0.linear1.weight', '__proto__'])
       assert.equal(assertThrows(() => model.getParameter(wrong), 'OUT_OF_RANGE', ['getParameter']).detail.argument, 'name');
   });
 
-  it('the words are at once those of a state that was loaded, and a word table that is loaded is the model’s', async () => {
+  it('wordEmbeddings follow a loaded state, and the model uses weights loaded into wordEmbeddings', async () => {
     const own = await loadCheckpoint(attn, 'tiny-bert');
     const key = 'bert.embeddings.word_embeddings.weight';
     const table = own.getParameter(key);
@@ -218,7 +218,7 @@ describe('models, changed: what is refused', () => {
     own.dispose();
   });
 
-  it('what is returned and what was given are the caller’s', async () => {
+  it('returned and given arrays are independent of the model', async () => {
     const state = model.stateDict();
     const before = model.forward(inputs);
     const given = new Map([...state].map(([name, t]) => [name, copy(t)]));
@@ -229,7 +229,7 @@ describe('models, changed: what is refused', () => {
     assert.deepEqual(model.parameterShapes().get('classifier.bias'), [3]);
   });
 
-  it('disposed, in the middle too, or called on something else', async () => {
+  it('calls on disposed models, on models disposed during the call, and on other objects', async () => {
     const open = async (use: (own: TextModel) => unknown, words: readonly string[]) => {
       const own = await loadCheckpoint(attn, 'tiny-bert');
       assertThrows(() => use(own), 'DISPOSED', words);
@@ -279,7 +279,7 @@ describe('models, changed: what is refused', () => {
     }
   });
 
-  it('changes and refusals leave the heap as it was', () => {
+  it('edits and refusals leave the heap unchanged', () => {
     const state = model.stateDict();
     const round = () => {
       const { hiddenStates, trace } = model.forward(inputs, { outputHiddenStates: true, trace: { layers: [1] } });
@@ -297,8 +297,8 @@ describe('models, changed: what is refused', () => {
   });
 });
 
-describe('models, changed: what it is for', () => {
-  it('with every head off, what comes out of attention is its bias alone', async () => {
+describe('models with edits: use', () => {
+  it('with every head disabled, the attention output is only its bias', async () => {
     const attn = await loadHere();
     const model = await loadCheckpoint(attn, 'tiny-bert');
     const { trace } = model.forward(model.tokenize(texts), { headMask: tensor([2, heads], () => 0), trace: { names: ['output'] } });
@@ -310,10 +310,10 @@ describe('models, changed: what it is for', () => {
   });
 });
 
-// As in text_model.ts: the checked builds leave the worker out.
+// As in text_model.ts, the checked builds skip the worker.
 if (host.build === 'release')
-  describe('models, changed in attn/worker', () => {
-    it('every option and every weight: the same as in the caller itself, in the order of the calls', async () => {
+  describe('models with edits in attn/worker', () => {
+    it('every option and every weight gives the same as without a worker, in the order of the calls', async () => {
       const [direct, remote] = [await loadHere(), await loadWorker(setup)];
       const [near, far] = [await loadCheckpoint(direct, 'tiny-bert'), await remote.loadModel(url('testdata/models/tiny-bert'), { cache: 'none' })];
       const inputs = near.tokenize(texts);

@@ -1,4 +1,7 @@
-/** What lies beside a checkpoint, against what sentence-transformers and transformers make of it; testdata/README.md says what is in the file. */
+/**
+ * Compares models that use additional files of a folder with sentence-transformers and transformers; testdata/README.md
+ * describes the data file.
+ */
 import type { Attn, Tensor, TextModel } from 'attn';
 import { load as loadWorker } from 'attn/worker';
 import { assert } from 'chai';
@@ -18,14 +21,13 @@ interface FolderCase {
   readonly options: { readonly prompt?: string; readonly promptName?: string; readonly normalize?: boolean };
   readonly base?: string;
   readonly dense?: boolean;
-  /** Name -> max |float32 - float64|. */
   readonly expected: Readonly<Record<'embedding' | 'logits' | 'scores', number>>;
 }
 
 const isObject = (value: Json | undefined): value is { readonly [name: string]: Json } =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** RFC 7386. */
+/** Applies a JSON merge patch (RFC 7386). */
 function merged(value: Json | undefined, patch: Json): Json {
   if (!isObject(patch)) return patch;
   const result: Record<string, Json> = isObject(value) ? { ...value } : {};
@@ -40,7 +42,6 @@ const own = ['config.json', 'tokenizer.json', 'tokenizer_config.json', 'model.sa
 const beside = ['modules.json', '1_Pooling/config.json', 'sentence_bert_config.json', 'config_sentence_transformers.json'];
 const stock = new Map<string, Files>();
 
-/** The files of a checkpoint of testdata/models. */
 async function filesOf(checkpoint: string): Promise<Files> {
   const names = checkpoint === 'tiny-bert-cls' ? [...own, ...beside] : own;
   if (!stock.has(checkpoint))
@@ -61,7 +62,7 @@ function change(files: Files, changes: Readonly<Record<string, Json>>): Files {
   return files;
 }
 
-describe('folders, against sentence-transformers and transformers', () => {
+describe('model folders, compared with sentence-transformers and transformers', () => {
   let attn: Attn;
   let cases: readonly FolderCase[];
   let tensors: Map<string, Tensor>;
@@ -86,7 +87,7 @@ describe('folders, against sentence-transformers and transformers', () => {
     return files;
   }
 
-  /** What the case is about: vectors, logits or scores. */
+  /** Computes the case's result: vectors, logits or scores. */
   async function compute(model: TextModel, { texts, options }: FolderCase, what: string): Promise<Tensor> {
     if (what === 'embedding') return model.embed(texts as readonly string[], options);
     if (what === 'logits') return model.forward(model.tokenize(texts)).logits!;
@@ -118,7 +119,7 @@ describe('folders, against sentence-transformers and transformers', () => {
     assert.deepEqual(wrong, []);
   });
 
-  it('a pooling that the call names counts instead of the folder’s', async () => {
+  it('a pooling given in the call takes precedence over the folder', async () => {
     const texts = ['A happy person smiles.', '', 'Was it bad?'];
     const stockModel = await attn.loadModel(await filesOf('tiny-bert-cls'));
     const flags = { lasttoken: 'lasttoken', weightedmean: 'weightedmean_tokens', mean_sqrt_len: 'mean_sqrt_len_tokens', max: 'max_tokens' } as const;
@@ -131,7 +132,7 @@ describe('folders, against sentence-transformers and transformers', () => {
     stockModel.dispose();
   });
 
-  it('vectors are as wide as what the folder says, also without texts, and a single pooling that Dense does not take is refused', async () => {
+  it("vectors have the width of the folder's last module, also without texts, and a pooling that Dense does not accept is refused", async () => {
     const find = async (name: string) => attn.loadModel(await folderOf(cases.find((c) => c.name === name)!));
     const [one, two, several] = [await find('Dense'), await find('Dense after two poolings'), await find('three poolings by their names')];
     assertDims(await one.embed([]), [0, 20]);
@@ -143,7 +144,7 @@ describe('folders, against sentence-transformers and transformers', () => {
     for (const model of [one, two, several]) model.dispose();
   });
 
-  it('prompts: wrong ones are refused with those that there are, and their tokens count for the length', async () => {
+  it('prompts: unknown ones are refused with a list, and their tokens count towards the length', async () => {
     const files = change(await filesOf('tiny-bert-cls'), { 'config_sentence_transformers.json': { prompts: { topic: 'the film ' } } });
     const model = await attn.loadModel(files);
     const { detail } = await assertRejects(model.embed('a', { promptName: 'topics' }), 'CONFIG', ['promptName', 'query', 'document', 'topic']);
@@ -163,7 +164,7 @@ describe('folders, against sentence-transformers and transformers', () => {
       await assertRejects(attn.loadModel({ ...files, 'config_sentence_transformers.json': JSON.stringify(bad) }), code, [word]);
   });
 
-  it('paths of modules may begin with ./ and end with a slash', async () => {
+  it('module paths may begin with ./ and end with a slash', async () => {
     const files = await filesOf('tiny-bert-cls');
     const expected = await embedOf(files);
     const modules = JSON.parse(textOf(files['modules.json'])) as { path: string }[];
@@ -201,7 +202,7 @@ describe('folders, against sentence-transformers and transformers', () => {
     for (const model of [plain, prompted]) model.dispose();
   });
 
-  it("a cross-encoder's function is for pairs, and for texts alone if there is one label", async () => {
+  it("a cross-encoder's activation applies to pairs, and to single texts if there is one label", async () => {
     const activation = { 'config.json': { sentence_transformers: { activation_fn: 'torch.nn.modules.linear.Identity' } } };
     const [named, plain] = [await attn.loadModel(change(await filesOf('tiny-bert'), activation)), await attn.loadModel(await filesOf('tiny-bert'))];
     assert.deepEqual(await named.classify('the film was good'), await plain.classify('the film was good'));
@@ -211,7 +212,7 @@ describe('folders, against sentence-transformers and transformers', () => {
     for (const model of [named, plain]) model.dispose();
   });
 
-  it('numbers of Python that JSON does not have may be in all files but tokenizer.json, a byte order mark in none', async () => {
+  it("Python's non-JSON numbers are accepted in all files except tokenizer.json, a byte order mark in none", async () => {
     const stored = await filesOf('tiny-bert-cls');
     const expected = await embedOf(stored);
     for (const name of [...own, ...beside]) {
@@ -225,7 +226,7 @@ describe('folders, against sentence-transformers and transformers', () => {
     await assertRejects(attn.loadModel({ ...stored, 'config.json': config }), 'CONFIG', ['layer_norm_eps', 'NaN']);
   });
 
-  it('tensors that the model has no use for are left out, and a note lists them', async () => {
+  it('unused tensors are ignored and listed in a note', async () => {
     const stored = await filesOf('tiny-bert');
     const model = await attn.loadModel(stored);
     assert.deepEqual(model.notes, []);
@@ -242,7 +243,7 @@ describe('folders, against sentence-transformers and transformers', () => {
     }
   });
 
-  it('tokens of files beside tokenizer.json: a model has them, and export() writes the files', async () => {
+  it('a model has the tokens of files next to tokenizer.json, and export() writes these files', async () => {
     const stored = change(await filesOf('tiny-bert-cls'), { 'tokenizer_config.json': { additional_special_tokens: ['[XX]'] } });
     const files = { ...stored, 'special_tokens_map.json': '{"ent_token":"[YY]"}', 'added_tokens.json': '{"good":289,"bad bad":500}' };
     const model = await attn.loadModel(files);
@@ -253,13 +254,13 @@ describe('folders, against sentence-transformers and transformers', () => {
     const split = await attn.loadModel(change({ ...files }, { 'tokenizer_config.json': { split_special_tokens: true } }));
     assert.notInclude(split.tokenize('a [XX] b').tokens[0], '[XX]');
     for (const each of [model, again, split]) each.dispose();
-    // With added_tokens_decoder the two files do not count.
+    // If there is an added_tokens_decoder, the two files are ignored.
     const decoder = await attn.loadModel(change({ ...files }, { 'tokenizer_config.json': { added_tokens_decoder: {} } }));
     assert.notInclude(decoder.tokenize('bad bad [YY]').tokens[0], 'bad bad');
     decoder.dispose();
   });
 
-  it('a prompt that is not pooled: all of its tokens, whether or not the tokenizer ends a text with one of its own', async () => {
+  it('a prompt excluded from pooling: all of its tokens, whether or not the tokenizer adds a final token', async () => {
     const pooling = { pooling_mode_cls_token: false, pooling_mode_mean_tokens: true, include_prompt: false };
     const stored = change(await filesOf('tiny-bert-cls'), { '1_Pooling/config.json': pooling });
     const [prompt, text] = ['the film ', 'was not bad'];
@@ -281,7 +282,7 @@ describe('folders, against sentence-transformers and transformers', () => {
     }
   });
 
-  it('a file that is empty is FORMAT and not as if it were not there', async () => {
+  it('an empty file is FORMAT and is not treated as missing', async () => {
     const files = await filesOf('tiny-bert-cls');
     const start = settledHeap(attn);
     for (const name of [...own, ...beside])
@@ -293,7 +294,7 @@ describe('folders, against sentence-transformers and transformers', () => {
     assert.equal(settledHeap(attn), start);
   });
 
-  it('a first module that is no Transformer is UNSUPPORTED by its name, whatever else the folder has', async () => {
+  it('a first module other than Transformer is UNSUPPORTED with its name, whatever else the folder has', async () => {
     const kinds = ['base.modules.router.Router', 'sentence_transformer.modules.static_embedding.StaticEmbedding'];
     for (const type of [...kinds, 'sparse_encoder.modules.mlm_transformer.MLMTransformer']) {
       const first = { idx: 0, name: '0', path: '', type: `sentence_transformers.${type}` };
@@ -302,7 +303,7 @@ describe('folders, against sentence-transformers and transformers', () => {
     }
   });
 
-  it('files that modules.json names must be there, in folders of the model itself', async () => {
+  it('files named by modules.json must exist, in folders of the model', async () => {
     const dense = await folderOf(cases.find((c) => c.name === 'Dense')!);
     for (const name of ['1_Pooling/config.json', '2_Dense/config.json', '2_Dense/model.safetensors']) {
       const { [name]: _, ...others } = dense;
@@ -324,14 +325,14 @@ describe('folders, against sentence-transformers and transformers', () => {
     for (const model of [a, b]) model.dispose();
     for (const bad of ['{}', '[5]', 'null', '[{"type": 5, "path": ""}]']) {
       const error = await attn.loadModel({ ...files, 'modules.json': bad }).then(
-        () => assert.fail(`${bad} was taken`),
+        () => assert.fail(`${bad} was accepted`),
         (thrown: unknown) => thrown as Error & { code: string },
       );
       assert.include(['FORMAT', 'UNSUPPORTED'], error.code, bad);
     }
   });
 
-  // The checked builds are one binary, without what attn/worker needs of the others.
+  // The checked builds lack the second binary that attn/worker needs.
   if (host.build === 'release')
     it('prompts and poolings through attn/worker', async () => {
       const remote = await loadWorker(setup);

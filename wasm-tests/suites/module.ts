@@ -1,4 +1,4 @@
-/** MultiHeadAttention as a module: its state in both forms, initialisation, counts, rank 2. */
+/** Tests the module MultiHeadAttention: state in both forms, initialisation, counts, rank 2. */
 import type { Attn, MultiHeadAttention, MultiHeadAttentionOptions, StateDict, Tensor } from 'attn';
 import { assert } from 'chai';
 import { assertThrows } from '../support/errors.ts';
@@ -9,7 +9,7 @@ import { assertClose, assertDims, assertSameBits, mask, product, random, reshape
 
 const E = 24;
 
-/** Options and the state that torch has for them. */
+/** Options, and the state that torch has for them. */
 const forms: readonly (readonly [string, MultiHeadAttentionOptions, Readonly<Record<string, readonly number[]>>])[] = [
   ['packed', { embedDim: E, numHeads: 4 }, { in_proj_weight: [72, 24], in_proj_bias: [72], 'out_proj.weight': [24, 24], 'out_proj.bias': [24] }],
   ['packed, no bias', { embedDim: E, numHeads: 4, bias: false }, { in_proj_weight: [72, 24], 'out_proj.weight': [24, 24] }],
@@ -32,7 +32,7 @@ const forms: readonly (readonly [string, MultiHeadAttentionOptions, Readonly<Rec
   ],
   ['without W_O', { embedDim: E, numHeads: 2, outProj: false }, { in_proj_weight: [72, 24], in_proj_bias: [72] }],
   [
-    'a learned key and value, and a zero one',
+    'a learned and a zero key and value',
     { embedDim: E, numHeads: 4, addBiasKv: true, addZeroAttn: true },
     {
       in_proj_weight: [72, 24],
@@ -58,7 +58,7 @@ const forms: readonly (readonly [string, MultiHeadAttentionOptions, Readonly<Rec
     },
   ],
   [
-    'widths of its own everywhere',
+    'different widths everywhere',
     { embedDim: E, numHeads: 4, numKeyValueHeads: 2, kdim: 10, vdim: 14, headDim: 5, valueHeadDim: 7, bias: false, addBiasKv: true },
     {
       'q_proj.weight': [20, 24],
@@ -96,7 +96,7 @@ describe('MultiHeadAttention', () => {
       before(() => void (mha = new attn.MultiHeadAttention(options)));
       after(() => mha.dispose());
 
-      it('parameterCount and parameterShapes are those of torch', () => {
+      it('parameterCount and parameterShapes match torch', () => {
         const actual = mha.parameterShapes();
         assert.sameMembers([...actual.keys()], Object.keys(shapes));
         for (const [key, dims] of Object.entries(shapes)) assert.deepEqual([...actual.get(key)!], [...dims], key);
@@ -106,7 +106,7 @@ describe('MultiHeadAttention', () => {
         );
       });
 
-      it('a state goes in and comes out bit for bit, from a record and from a Map', () => {
+      it('a state is loaded and returned bit for bit, from a record and from a Map', () => {
         const state = randomState(g, shapes);
         const first = Object.values(state)[0].data;
         first.set([0, -0, 1e-45, 3e38, Infinity, -Infinity]);
@@ -118,7 +118,7 @@ describe('MultiHeadAttention', () => {
         assertSameState(mha.stateDict(), other);
       });
 
-      it('is ready to run, and runs from its state alone', () => {
+      it('is ready to run, and gives the same results from its state alone', () => {
         const fresh = new attn.MultiHeadAttention(options);
         const copy = new attn.MultiHeadAttention(options);
         const [x, k, v] = [random(g, [2, 5, E]), random(g, [2, 6, options.kdim ?? E]), random(g, [2, 6, options.vdim ?? E])];
@@ -155,7 +155,7 @@ describe('MultiHeadAttention', () => {
   describe('strict loading', () => {
     const shapes = forms[0][2];
 
-    it('lists everything that is wrong in one MISMATCH, and changes nothing', () => {
+    it('lists every mismatch in one MISMATCH, and changes nothing', () => {
       const mha = new attn.MultiHeadAttention(forms[0][1]);
       const before = mha.stateDict();
       const state = randomState(g, shapes);
@@ -168,7 +168,7 @@ describe('MultiHeadAttention', () => {
       mha.dispose();
     });
 
-    it('strict: false takes what fits and leaves the rest alone', () => {
+    it('strict: false loads the matching parameters and leaves the others unchanged', () => {
       const mha = new attn.MultiHeadAttention(forms[0][1]);
       const before = mha.stateDict();
       const state = randomState(g, { 'out_proj.weight': [24, 24], surplus: [3] });
@@ -201,7 +201,7 @@ describe('MultiHeadAttention', () => {
     const separate = { embedDim: 96, numHeads: 4, kdim: 64, vdim: 128 };
     const schemes = ['torch', 'xavier_uniform', 'xavier_normal', 'kaiming_uniform', 'kaiming_normal', 'normal'] as const;
 
-    it("a new module is scheme 'torch' with seed 0", () => {
+    it("a new module is initialised by scheme 'torch' with seed 0", () => {
       for (const [, options] of forms) {
         const [a, b] = [new attn.MultiHeadAttention(options), new attn.MultiHeadAttention(options)];
         b.initialize({ scheme: 'normal', seed: 5 });
@@ -215,7 +215,7 @@ describe('MultiHeadAttention', () => {
     });
 
     for (const scheme of schemes)
-      it(`${scheme}: the same from the same seed, other from another`, async () => {
+      it(`${scheme}: equal for equal seeds, different for different seeds`, async () => {
         const second = await loadHere();
         const [a, b] = [new attn.MultiHeadAttention(wide), new second.MultiHeadAttention(wide)];
         for (const seed of [0, 1, 2 ** 32 + 1, Number.MAX_SAFE_INTEGER]) {
@@ -229,7 +229,10 @@ describe('MultiHeadAttention', () => {
         second.dispose();
       });
 
-    /** What each scheme promises of a weight with these fans; 'torch' packs the three projections of one width. */
+    /**
+     * Returns the scheme's distribution for a weight with these fans; 'torch' packs the three projections if they have
+     * one width.
+     */
     const promised = (scheme: (typeof schemes)[number], name: string, fanOut: number, fanIn: number, std: number) => {
       if (scheme === 'torch')
         return uniform(name === 'out_proj.weight' ? 1 / Math.sqrt(fanIn) : Math.sqrt(6 / (fanIn + (name === 'in_proj_weight' ? 3 : 1) * fanOut)));
@@ -241,7 +244,7 @@ describe('MultiHeadAttention', () => {
     };
 
     for (const scheme of schemes)
-      it(`${scheme}: bounds and moments are the named distribution's`, () => {
+      it(`${scheme}: bounds and moments match the distribution`, () => {
         for (const options of [wide, separate] as MultiHeadAttentionOptions[])
           for (const std of scheme === 'normal' ? [undefined, 0.5] : [undefined]) {
             const mha = new attn.MultiHeadAttention(options);
@@ -262,7 +265,7 @@ describe('MultiHeadAttention', () => {
   });
 
   describe('forward', () => {
-    it('rank 2 means B = 1, bit for bit, and leaves B out of every result', () => {
+    it('rank 2 equals B = 1, bit for bit, and all results omit B', () => {
       const mha = new attn.MultiHeadAttention({ embedDim: E, numHeads: 4, kdim: 10, vdim: 14 });
       const [x, k, v] = [random(g, [5, E]), random(g, [7, 10]), random(g, [7, 14])];
       const two = mha.forward(x, k, v, { needWeights: true, trace: true });
@@ -285,7 +288,7 @@ describe('MultiHeadAttention', () => {
       mha.dispose();
     });
 
-    it('no bias is a bias of zeros, and without W_O the output is merged', () => {
+    it('no bias equals a bias of zeros, and without W_O the output is merged', () => {
       const [plain, none] = [
         new attn.MultiHeadAttention({ embedDim: E, numHeads: 4 }),
         new attn.MultiHeadAttention({ embedDim: E, numHeads: 4, bias: false }),
@@ -303,7 +306,7 @@ describe('MultiHeadAttention', () => {
       for (const m of [plain, none, bare]) m.dispose();
     });
 
-    it('addBiasKv and addZeroAttn are keys and values behind the others, which no mask reaches', () => {
+    it('addBiasKv and addZeroAttn append keys and values that no mask blocks', () => {
       const mha = new attn.MultiHeadAttention({ embedDim: E, numHeads: 4, addBiasKv: true, addZeroAttn: true, outProj: false });
       const state = mha.stateDict();
       assert.isTrue(
@@ -314,7 +317,7 @@ describe('MultiHeadAttention', () => {
       const options = { isCausal: true, keyPaddingMask: mask('attend', [2, 7], [1, 1, 0, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0]), needWeights: true };
       const r = mha.forward(x, y, y, { ...options, trace: ['q', 'k', 'v', 'k_proj', 'scores'] });
       assertDims(r.weights, [2, 4, 5, 9], 'weights');
-      assertDims(r.trace!.k_proj, [2, 7, E], 'k_proj keeps S');
+      assertDims(r.trace!.k_proj, [2, 7, E], 'k_proj has S rows');
       assertDims(r.trace!.k, [2, 4, 9, 6], 'k');
       assertDims(r.trace!.scores, [2, 4, 5, 9], 'scores');
       for (const [name, learned] of [
@@ -337,7 +340,7 @@ describe('MultiHeadAttention', () => {
       mha.dispose();
     });
 
-    it('grouped heads are heads whose keys and values are repeated', () => {
+    it('grouped heads equal heads with repeated keys and values', () => {
       const [grouped, whole] = [
         new attn.MultiHeadAttention({ embedDim: E, numHeads: 6, numKeyValueHeads: 2 }),
         new attn.MultiHeadAttention({ embedDim: E, numHeads: 6 }),
@@ -358,7 +361,7 @@ describe('MultiHeadAttention', () => {
       whole.dispose();
     });
 
-    it('one module serves calls of growing and shrinking sizes', () => {
+    it('one module handles calls of growing and shrinking sizes', () => {
       const mha = new attn.MultiHeadAttention({ embedDim: E, numHeads: 4 });
       const x = random(g, [1, 64, E]);
       const expected = [3, 64, 1, 17, 40, 3].map((n) => mha.forward(slice(x, 1, 0, n), undefined, undefined, { isCausal: true }).output);

@@ -1,4 +1,4 @@
-/** Input that is odd but fine: shared memory, getters, proxies, frozen objects, arrays that grew. */
+/** Tests unusual but valid input: shared memory, getters, proxies, frozen objects, arrays that grew. */
 import type { Attn, Tensor } from 'attn';
 import { assert } from 'chai';
 import { k, q, v } from '../support/catalogue.ts';
@@ -17,21 +17,21 @@ function attempt(call: () => unknown): unknown {
   }
 }
 
-describe('odd but good input', () => {
+describe('unusual but valid input', () => {
   let attn: Attn;
   before(async () => void (attn = await loadHere()));
   after(() => attn.dispose());
   const same = (a: Tensor, b = attn.scaledDotProductAttention(q, k, v).output) => assertSameBits(a, b);
 
   it('shared memory is copied first', () => {
-    // Without isolation pages have no SharedArrayBuffer by name; a shared WebAssembly memory gives one all the same.
+    // Pages without isolation do not expose SharedArrayBuffer, but a shared WebAssembly memory provides one.
     const memory = new WebAssembly.Memory({ initial: 1, maximum: 1, shared: true });
     const shared = new Float32Array(memory.buffer, 64, 24);
     shared.set(q.data);
     same(attn.scaledDotProductAttention({ data: shared, dims: q.dims } as unknown as Tensor, k, v).output);
   });
 
-  it("properties that hide an array's own are not asked", () => {
+  it("properties that shadow an array's own are ignored", () => {
     const shadowed = random(g, [3, 700]);
     const right = attn.softmax({ data: shadowed.data.slice(), dims: shadowed.dims });
     for (const [name, value] of Object.entries({ BYTES_PER_ELEMENT: 1, length: 8, byteOffset: 4, buffer: new ArrayBuffer(8) }))
@@ -39,7 +39,7 @@ describe('odd but good input', () => {
     assertSameBits(attn.softmax(shadowed), right);
   });
 
-  it('options are read once, proxies and getters included', () => {
+  it('options are read once, including proxies and getters', () => {
     const reads = new Map<PropertyKey, number>();
     const options = new Proxy({ isCausal: true, needWeights: true, trace: ['scores'] } as Record<PropertyKey, unknown>, {
       get(target, key) {
@@ -52,7 +52,7 @@ describe('odd but good input', () => {
     for (const [key, count] of reads) assert.equal(count, 1, String(key));
   });
 
-  it('tensors are read once too', () => {
+  it('tensors are read once', () => {
     let reads = 0;
     const shifty = {
       dims: q.dims,
@@ -63,7 +63,7 @@ describe('odd but good input', () => {
     same(attn.scaledDotProductAttention(shifty, k, v).output);
   });
 
-  it('a getter may use the instance: BUSY, or the right result', () => {
+  it('a getter that uses the instance: BUSY, or the right result', () => {
     let inner: Tensor | undefined;
     const options = {
       get isCausal() {
@@ -80,7 +80,7 @@ describe('odd but good input', () => {
     same(attn.scaledDotProductAttention(q, k, v).output);
   });
 
-  it('frozen objects, null prototypes and undefined options are fine', () => {
+  it('frozen objects, null prototypes and undefined options are valid', () => {
     const bare = Object.assign(Object.create(null), { data: q.data, dims: Object.freeze([...q.dims]) }) as Tensor;
     same(attn.scaledDotProductAttention(Object.freeze(bare), k, v, Object.freeze({ mask: undefined, scale: undefined, isCausal: undefined })).output);
     same(attn.scaledDotProductAttention(q, k, v, undefined).output);
@@ -94,17 +94,17 @@ describe('odd but good input', () => {
     same(attn.scaledDotProductAttention({ data, dims: q.dims }, k, v).output);
   });
 
-  it('dims of a result may be changed by the caller, or refuse it: never in a later result', () => {
+  it('changing or freezing the dims of a result does not affect later results', () => {
     const r = attn.scaledDotProductAttention(q, k, v);
     try {
       (r.output.dims as number[])[0] = 99;
     } catch {
-      // Frozen is fine too.
+      // Frozen dims are also valid.
     }
     assert.deepEqual([...attn.scaledDotProductAttention(q, k, v).output.dims], [2, 3, 6]);
   });
 
-  /** Counts how often each property is read, at any depth. */
+  /** Counts reads of each property, at any depth. */
   function counted<T extends object>(target: T, reads: Map<string, number>, path = ''): T {
     return new Proxy(target, {
       get(object, key) {
@@ -142,7 +142,7 @@ describe('odd but good input', () => {
     read.dispose();
   });
 
-  it('ids on shared memory, of a larger buffer, of every kind of array', () => {
+  it('ids in shared memory, within a larger buffer, and in every kind of array', () => {
     const embedding = new attn.Embedding({ numEmbeddings: 9, embeddingDim: 3 });
     const expected = embedding.forward([8, 0, 4]);
     const memory = new WebAssembly.Memory({ initial: 1, maximum: 1, shared: true });
@@ -154,9 +154,9 @@ describe('odd but good input', () => {
     embedding.dispose();
   });
 
-  it('wide ids just outside of 32 bits are out of range, none wraps', () => {
+  it('64-bit ids beyond 32 bits are out of range and do not wrap', () => {
     const embedding = new attn.Embedding({ numEmbeddings: 9, embeddingDim: 3 });
-    // Cut to 32 bits, each would be an id of the table.
+    // Truncated to 32 bits, each would be a valid id.
     for (const id of [2n ** 32n, -(2n ** 32n), 2n ** 32n + 8n, 8n - 2n ** 32n, 2n ** 31n, -(2n ** 31n) - 1n, 2n ** 63n - 1n, -(2n ** 63n)])
       assertIsError(
         attempt(() => embedding.forward(BigInt64Array.of(1n, id))),
@@ -166,7 +166,7 @@ describe('odd but good input', () => {
     embedding.dispose();
   });
 
-  it('a getter may use the same layer: BUSY, or the right result', () => {
+  it('a getter that uses the same layer: BUSY, or the right result', () => {
     const encoder = new attn.TransformerEncoderLayer({ dModel: 8, nhead: 2, dimFeedforward: 12 });
     const x = random(g, [2, 3, 8]);
     const expected = encoder.forward(x).output;

@@ -1,6 +1,6 @@
 /**
- * ONNX's backend node tests (testdata/onnx.md), each by the calls that a user of the package would write for the operator. Where ONNX has axes, heads
- * or caches otherwise, they are rearranged here; the numbers are ONNX's.
+ * Runs ONNX's backend node tests (testdata/onnx.md), each by the calls that a user of the package would write for the
+ * operator. If ONNX's axes, heads or caches differ, the inputs are rearranged here; the numbers are unchanged.
  */
 import type { Attn, AttentionOptions, Mask, Tensor, TraceName } from 'attn';
 import { assert } from 'chai';
@@ -13,21 +13,20 @@ interface OnnxCase {
   readonly op: string;
   readonly opset: number;
   readonly attributes: Readonly<Record<string, number | string>>;
-  /** Name -> ONNX's type. All are stored as F32. */
+  /** Name -> ONNX type; all are stored as F32. */
   readonly inputs: Readonly<Record<string, string>>;
-  /** Name -> max |ONNX's float32 - float64|. */
   readonly expected: Readonly<Record<string, number>>;
-  /** Results that no call gives, and why. */
+  /** Results that no call returns, with the reason. */
   readonly leftOut: Readonly<Record<string, string>>;
-  /** Made of another case, with caches of angles of this base. */
+  /** Derived from this case, with caches of angles for base `theta`. */
   readonly of?: string;
   readonly theta?: number;
 }
 
-/** By the names that ONNX has for them. */
+/** By ONNX names. */
 type Results = Readonly<Record<string, Tensor>>;
 
-/** One case as its operator takes it: what was not asked for is an error afterwards. */
+/** One case: inputs and attributes that the test does not use are errors. */
 class Running {
   readonly attn: Attn;
   readonly case: OnnxCase;
@@ -60,11 +59,11 @@ class Running {
   }
 
   assertAllRead(): void {
-    assert.isEmpty([...this.#unread], `${this.case.name}: inputs and attributes that nothing was done with`);
+    assert.isEmpty([...this.#unread], `${this.case.name}: unused inputs and attributes`);
   }
 }
 
-/** (B,L,H,D) and (B,H,L,D): axes 1 and 2 swapped. */
+/** (B,L,H,D) <-> (B,H,L,D). */
 function swapped(t: Tensor): Tensor {
   const [B, M, N, D] = t.dims;
   return tensor([B, N, M, D], (i) => {
@@ -73,34 +72,31 @@ function swapped(t: Tensor): Tensor {
   });
 }
 
-/** (B,L,H·D) -> (B,H,L,D); what has rank 4 is so already. */
+/** (B,L,H·D) -> (B,H,L,D); rank 4 is already in this form. */
 function byHead(t: Tensor, heads: number | undefined): Tensor {
   if (t.dims.length === 4) return t;
   const [B, L, width] = t.dims;
   return swapped(reshape(t, [B, L, heads!, width / heads!]));
 }
 
-/** (B,H,L,D) -> (B,L,H·D). */
 function merged(t: Tensor): Tensor {
   const [B, H, L, D] = t.dims;
   return reshape(swapped(t), [B, L, H * D]);
 }
 
-// ---- Attention
-
 interface Attending {
   readonly query: Tensor;
   readonly key: Tensor;
   readonly value: Tensor;
-  /** Where keys and queries stand, and what a window and causality make of it. */
+  /** Causality and window. */
   readonly placed: Pick<AttentionOptions, 'isCausal' | 'window'>;
   readonly mask: Mask | undefined;
-  /** nonpad_kv_seqlen: how many keys each row of the batch has. */
+  /** nonpad_kv_seqlen: the number of keys per batch row. */
   readonly lengths: readonly number[] | undefined;
   readonly others: AttentionOptions;
 }
 
-/** What ends before the keys blocks those behind it. */
+/** A mask shorter than the keys blocks the keys after its end. */
 function maskOf(c: Running, S: number): Mask | undefined {
   const given = c.optional('attn_mask');
   if (!given) return undefined;
@@ -111,10 +107,13 @@ function maskOf(c: Running, S: number): Mask | undefined {
     return j < width ? given.data[row * width + j] : kind === 'attend' ? 0 : -Infinity;
   }).data;
   const dims = [...given.dims.slice(0, -1), S];
-  return mask(kind, dims.length === 3 ? [1, ...dims] : dims, values); // rank 3 is (H,L,S) to ONNX, (B,L,S) here
+  return mask(kind, dims.length === 3 ? [1, ...dims] : dims, values); // ONNX reads rank 3 as (H,L,S), attn as (B,L,S)
 }
 
-/** A mask with the same meaning as these lengths, causality and window: queries of each row stand at the end of its keys. */
+/**
+ * Builds the mask equivalent to these lengths, causality and window: the queries of each row are at the end of its
+ * keys.
+ */
 function maskOfPlaces({ query, key, placed, mask: given, lengths }: Attending): Mask {
   const [B, , L] = query.dims;
   const S = key.dims[2];
@@ -137,7 +136,7 @@ function rowOf(given: Mask, row: number): Mask {
   return mask(given.kind, part.dims, part.data);
 }
 
-/** Each way to say it. */
+/** Computes the case by each equivalent call. */
 function attend(attn: Attn, a: Attending): Results[] {
   const run = (more: AttentionOptions): Results => {
     const r = attn.scaledDotProductAttention(a.query, a.key, a.value, { ...a.others, mask: a.mask, ...more });
@@ -155,7 +154,7 @@ function attend(attn: Attn, a: Attending): Results[] {
   const offsets = a.lengths.map((length) => length - L);
   if (offsets.every((offset) => offset === offsets[0])) return [run({ ...a.placed, queryOffset: offsets[0], keyPaddingMask })];
   if (!a.placed.isCausal && !a.placed.window) return [run({ keyPaddingMask })];
-  // Rows of the batch stand at positions of their own: a mask says so for all of them, or each is a call.
+  // Batch rows have different positions: either one mask for all, or one call per row.
   const rows = offsets.map((_, b) => {
     const [query, key, value] = [a.query, a.key, a.value].map((t) => slice(t, 0, b, b + 1));
     return attend(attn, { ...a, query, key, value, mask: a.mask && rowOf(a.mask, b), lengths: [a.lengths![b]] })[0];
@@ -167,7 +166,9 @@ function attend(attn: Attn, a: Attending): Results[] {
   return [run({ keyPaddingMask, mask: maskOfPlaces(a) }), Object.fromEntries(Object.keys(rows[0]).map((name) => [name, joined(name)]))];
 }
 
-/** qk_matmul_output_mode -> trace. Mode 0 is before softcap, which no trace is: only without softcap are both the same. */
+/**
+ * qk_matmul_output_mode -> trace. Mode 0 is before softcap, which has no trace, so it is compared only without softcap.
+ */
 const modes: readonly TraceName[] = ['scores', 'scores', 'masked_scores', 'probabilities'];
 
 function attention(c: Running): Results[] {
@@ -203,9 +204,7 @@ function attention(c: Running): Results[] {
   }).map((results) => (given.dims.length === 4 ? results : { ...results, Y: merged(results.Y) }));
 }
 
-// ---- RotaryEmbedding
-
-/** Caches of angles and positions are a call for each row of the batch and for each run of consecutive positions in it. */
+/** Caches of angles with position ids become one call per batch row and run of consecutive positions. */
 function rotary(c: Running): Results[] {
   const given = c.input('input');
   const x = byHead(given, c.attribute('num_heads'));
@@ -228,9 +227,7 @@ function rotary(c: Running): Results[] {
   return [{ output: given.dims.length === 4 ? output : merged(output) }];
 }
 
-// ---- the others
-
-/** Over the last axes, from `axis` on: rows as long as all of them. */
+/** Normalises over all axes from `axis` on, flattened into rows. */
 function normalized(c: Running, normalize: (x: Tensor, weight: Tensor, eps: number) => Tensor): Results[] {
   const x = c.input('X');
   const axis = c.attribute<number>('axis') ?? -1;
@@ -239,7 +236,7 @@ function normalized(c: Running, normalize: (x: Tensor, weight: Tensor, eps: numb
   return [{ Y: reshape(y, x.dims) }];
 }
 
-/** Each operator by the calls that stand for it. */
+/** The calls for each operator. */
 const operators: Readonly<Record<string, (c: Running) => Results[]>> = {
   Attention: attention,
   RotaryEmbedding: rotary,
@@ -269,13 +266,13 @@ describe(`ONNX ${file.metadata.onnx}: backend node tests`, () => {
   });
   after(() => attn.dispose());
 
-  it('every case that ONNX has for these operators is run or left out with its reason', () => {
+  it('every ONNX case for these operators is run, or skipped with a reason', () => {
     const leftOut: { name: string; op: string; reason: string }[] = JSON.parse(file.metadata.left_out);
     const own = cases.filter((c) => c.of === undefined);
     for (const { name, reason } of leftOut) assert.isNotEmpty(reason, name);
     assert.equal(new Set([...own, ...leftOut].map((c) => c.name)).size, Number(file.metadata.collected));
     assert.deepEqual([own.length, leftOut.length], [132, 19]);
-    // What stands for a case has the same operator.
+    // A substitute case has the same operator.
     for (const c of cases) if (c.of !== undefined) assert.equal(leftOut.find((each) => each.name === c.of)?.op, c.op, c.name);
     assert.hasAllKeys(Object.fromEntries(cases.map((c) => [c.op, true])), Object.keys(operators));
   });

@@ -1,7 +1,7 @@
 /**
- * Every allocation fails once. The heap is filled to the brim, but for one hole that grows in small steps: a call made in it fails at its first
- * allocation, then at its second, and so on, until the hole holds all of it. At every step a call ends in its result or in MEMORY, and leaves nothing
- * behind; afterwards everything is as it was.
+ * Makes every allocation fail once. The heap is full except for one hole that grows in small steps: a call fails at its
+ * first allocation, then at its second, and so on, until it fits. Each call must return its result or MEMORY, and leave
+ * no memory behind.
  */
 import type { Attn, Embedding, Optimizer, Tensor } from 'attn';
 import { assert } from 'chai';
@@ -10,10 +10,9 @@ import { Generator } from '../support/generator.ts';
 import { host, loadHere, settledHeap } from '../support/host.ts';
 import { assertSameBits, mask, random } from '../support/tensors.ts';
 
-/** A call: everything that it gives, in one order. */
+/** Returns all results of a call in a fixed order. */
 type Call = () => readonly Tensor[];
 
-/** Calls of every kind on `attn`, with inputs of a size. */
 function callsOf(attn: Attn, size: number): Record<string, Call> {
   const g = new Generator(size);
   const [B, H, L, S, D] = [2, 2, 2 * size, 3 * size, 8];
@@ -137,11 +136,11 @@ function callsOf(attn: Attn, size: number): Record<string, Call> {
   };
 }
 
-/** These give a layer other blocks for its weights, whose usable sizes may differ by a few bytes each. */
+/** These calls reallocate a layer's weights; the usable size of a block may differ by a few bytes. */
 const replacing: readonly string[] = ['loadStateDict', 'initialize'];
 const slack = 1024;
 
-/** Fills the heap with embeddings, from large ones to the smallest, until none goes in any more. */
+/** Fills the heap with ever smaller embeddings until none fits. */
 function fill(attn: Attn, largest: number): Embedding[] {
   const all: Embedding[] = [];
   for (let floats = largest; floats >= 1; floats = Math.floor(floats / 2))
@@ -155,7 +154,7 @@ function fill(attn: Attn, largest: number): Embedding[] {
   return all;
 }
 
-/** An embedding of so many floats; of some less where blocks that moved into the hole have left no room for it. */
+/** Allocates an embedding of this many floats, or fewer if blocks that moved into the hole left less space. */
 function plugOf(attn: Attn, floats: number): Embedding | undefined {
   for (let count = floats; count > 0; count -= 64)
     try {
@@ -167,7 +166,7 @@ function plugOf(attn: Attn, floats: number): Embedding | undefined {
 }
 
 describe('out of memory', () => {
-  /** Calls of a size in a hole that grows from nothing to `most` floats by `step`. */
+  /** Runs calls in a hole that grows from 0 to `most` floats by `step`. */
   function holes(name: string, size: number, most: number, step: number): void {
     it(`${name}: MEMORY at every allocation, or the result`, async () => {
       const attn = await loadHere({ maximumMemory: 2 ** 23 });
@@ -181,10 +180,10 @@ describe('out of memory', () => {
 
       const failures = calls.map(() => 0);
       const successes = calls.map(() => 0);
-      /** In a row: a call that has had room so often is through. */
+      /** After so many successes in a row a call needs no more steps. */
       const enough = 8;
       for (let free = 0; free < most; free += step) {
-        // What the plug does not take is the hole.
+        // The hole is the rest of the heap after the plug.
         const plug = plugOf(attn, most - 64 - free);
         let { used } = attn.info.heap;
         calls.forEach(([kind, call], i) => {
@@ -200,7 +199,7 @@ describe('out of memory', () => {
             successes[i] = 0;
           }
           const now = attn.info.heap.used;
-          // More would be a leak, less something freed that is still in use.
+          // More would be a leak; less would be memory freed while in use.
           assert.isAtMost(Math.abs(now - used), replacing.includes(kind) ? slack : 0, `heap in use after ${what}: ${used} before, ${now} now`);
           used = now;
         });
@@ -209,8 +208,8 @@ describe('out of memory', () => {
       for (const each of ballast) each.dispose();
       const kinds = calls.map(([kind], i) => `${kind} ${failures[i]}`);
       host.note(`failures, ${name}: ${kinds.join(', ')}`);
-      assert.isAtMost(attn.info.heap.used - fresh, slack, 'heap in use when all is over');
-      // Some thirty sizes of hole for each kind on average, so allocations failed all over the place.
+      assert.isAtMost(attn.info.heap.used - fresh, slack, 'heap in use at the end');
+      // On average about thirty hole sizes per kind, so many different allocations failed.
       assert.isAtLeast(
         failures.reduce((a, n) => a + n, 0),
         30 * calls.length,
@@ -219,7 +218,7 @@ describe('out of memory', () => {
       calls.forEach(([kind, call], i) => {
         assert.isAtLeast(failures[i], 1, `failures of ${kind}`);
         assert.equal(successes[i], enough, `successes of ${kind}`);
-        call().forEach((t, n) => assertSameBits(t, expected[i][n], `${kind} when all is over, result ${n}`));
+        call().forEach((t, n) => assertSameBits(t, expected[i][n], `${kind} at the end, result ${n}`));
       });
       attn.dispose();
     });
@@ -228,7 +227,7 @@ describe('out of memory', () => {
   holes('small calls, in steps of 32 bytes', 1, 2 ** 14, 8);
   holes('larger calls, in steps of 1 KiB', 12, 2 ** 16, 256);
 
-  it('a backward that fails leaves earlier gradients and what was kept: in more room it comes to its end', async () => {
+  it('a failing backward leaves gradients and saved values unchanged, and succeeds with more memory', async () => {
     const attn = await loadHere({ maximumMemory: 2 ** 23, training: true });
     const g = new Generator(5);
     const [x, grad, logits] = [random(g, [2, 5, 16]), random(g, [2, 5, 16]), random(g, [2, 3])];
@@ -257,7 +256,7 @@ describe('out of memory', () => {
       let failed = 0;
       let free = 0;
       for (let done = false; !done; free += 8 + (free >> 4)) {
-        assert.isBelow(free, most, `${name} needs more than all of the hole`);
+        assert.isBelow(free, most, `${name} needs more than the whole hole`);
         const plug = plugOf(attn, most - 64 - free);
         const { used } = attn.info.heap;
         try {
@@ -274,7 +273,7 @@ describe('out of memory', () => {
         for (const [parameter, now] of gradients) {
           const before = earlier.get(parameter)!;
           const what = `${name}: ${parameter} in ${4 * free} bytes`;
-          // The same forward again: twice the gradient, and that is exact.
+          // The same forward again doubles the gradient exactly.
           assertSameBits(now, done ? { data: before.data.map((value) => 2 * value), dims: before.dims } : before, what);
         }
       }
@@ -286,7 +285,7 @@ describe('out of memory', () => {
     attn.dispose();
   });
 
-  it('what would need more than there may ever be is refused before anything is done, however often', async () => {
+  it('a call that exceeds the maximum memory is refused before any work, repeatedly', async () => {
     const attn = await loadHere({ maximumMemory: 2 ** 23 });
     settledHeap(attn);
     const long = { data: new Float32Array(4000), dims: [1, 4000, 1] };
@@ -301,13 +300,13 @@ describe('out of memory', () => {
       ])
         try {
           call();
-          assert.fail('there was room');
+          assert.fail('there was enough memory');
         } catch (error) {
           assertIsError(error, 'MEMORY', ['bytes']);
         }
       assert.equal(attn.info.heap.used, used);
     }
-    assert.isAtMost(attn.info.heap.peak - peak, 2 ** 16, 'nothing large was tried');
+    assert.isAtMost(attn.info.heap.peak - peak, 2 ** 16, 'no large allocation was attempted');
     attn.dispose();
   });
 });

@@ -1,4 +1,4 @@
-/** Where queries and keys stand: softcap, windows, offsets, the keys of earlier calls, rotary positions; against what they stand for, bit for bit. */
+/** Tests softcap, windows, offsets, pasts and rotary positions bit for bit against equivalent calls. */
 import type { Attn, AttentionOptions, AttentionResult, EncoderLayerOptions, Mask, MultiHeadAttentionOptions, Tensor } from 'attn';
 import { assert } from 'chai';
 import { Generator } from '../support/generator.ts';
@@ -9,9 +9,9 @@ import { assertClose, assertDims, assertSameBits, concat, mask, random, reshape,
 type Window = readonly [number, number];
 type Past = { readonly key: Tensor; readonly value: Tensor };
 
-/** What a window and causality are as a mask of (L,S). */
+/** Builds the (L,S) mask that is equivalent to a window and causality. */
 function maskOfPlaces(L: number, S: number, { window: [left, right] = [-1, -1], queryOffset = 0, isCausal = false }: AttentionOptions): Mask {
-  // Of distances, so that the largest offsets are exact.
+  // Compares distances, so that the largest offsets are exact.
   const seen = (distance: number) =>
     (left < 0 || distance >= queryOffset - left) && (right < 0 || distance <= queryOffset + right) && (!isCausal || distance <= queryOffset);
   return mask(
@@ -26,7 +26,7 @@ function assertSameResults(actual: AttentionResult, expected: AttentionResult, w
   if (expected.weights) assertSameBits(actual.weights, expected.weights, `weights, ${what}`);
 }
 
-describe('places of queries and keys', () => {
+describe('positions of queries and keys', () => {
   let attn: Attn;
   before(async () => void (attn = await loadHere()));
   after(() => attn.dispose());
@@ -49,7 +49,7 @@ describe('places of queries and keys', () => {
   const offsets = [0, S - L, -2, 3, -100, 100, 2 ** 31 + 7, -(2 ** 31) - 7, 2 ** 53 - 1, 1 - 2 ** 53];
 
   describe('softcap', () => {
-    it('is c · tanh(score / c), behind the scale and before masks: scores and what follows them, against float64', () => {
+    it('is c · tanh(score / c) after the scale and before masks, against float64', () => {
       const padding = mask('attend', [B, S], (() => Array.from({ length: B * S }, () => Number(g.below(4) > 0)))());
       for (const softcap of [0.125, 1, 5, 50])
         for (const options of [{}, { scale: 2 }, { isCausal: true }, { mask: { kind: 'additive', ...random(g, [L, S], 4) } }] as AttentionOptions[]) {
@@ -63,13 +63,13 @@ describe('places of queries and keys', () => {
           assertClose(r.output, expected.output, 4e-6, `output, ${what}`);
           assert.isTrue(
             r.trace!.scores!.data.every((score) => Math.abs(score) <= softcap),
-            'none is beyond c',
+            'no score exceeds c',
           );
-          assertSameBits(run(all).output, r.output, `asked for weights or not, ${what}`);
+          assertSameBits(run(all).output, r.output, `with and without weights, ${what}`);
         }
     });
 
-    it('of 0 is none; of scores beyond all floats it is ±c, and of NaN NaN', () => {
+    it('0 disables it; infinite scores become ±c, and NaN stays NaN', () => {
       assertSameResults(run({ softcap: 0, needWeights: true }), run({ needWeights: true }), 'softcap 0');
       const [a, b] = [tensor([1, 2], [3e38, 3e38]), tensor([3, 2], [9, 9, -9, -9, NaN, 0])];
       const { scores } = attn.scaledDotProductAttention(a, b, b, { softcap: 2, trace: ['scores'] }).trace!;
@@ -78,7 +78,7 @@ describe('places of queries and keys', () => {
   });
 
   describe('window and queryOffset', () => {
-    it('are the mask that they stand for, for offsets of any size', () => {
+    it('equal their mask, for offsets of any size', () => {
       for (const window of windows)
         for (const queryOffset of offsets)
           for (const isCausal of [false, true]) {
@@ -92,7 +92,7 @@ describe('places of queries and keys', () => {
           }
     });
 
-    it('combine with masks, as all that is said of a key', () => {
+    it('combine with masks and key padding', () => {
       for (const window of windows.slice(0, 6)) {
         const places = { window, queryOffset: 2 };
         const given = mask('block', [B, 1, 1, S], (() => Array.from({ length: B * S }, () => g.below(2)))());
@@ -103,7 +103,7 @@ describe('places of queries and keys', () => {
       }
     });
 
-    it('S − L aligns the last query with the last key: causality from the bottom right, whichever is longer', () => {
+    it('offset S − L aligns the last query with the last key, whichever is longer', () => {
       for (const [l, s] of [
         [1, 6],
         [4, 6],
@@ -117,24 +117,26 @@ describe('places of queries and keys', () => {
       }
     });
 
-    it('what no window shows changes no bit, NaN and infinities included', () => {
+    it('keys outside the window do not affect the output, not even NaN and infinities', () => {
       const dirty = (t: Tensor, from: number, width: number) => {
         const copy = { data: t.data.slice(), dims: t.dims };
         for (let head = 0; head < B * H; head++) copy.data.fill(NaN, (head * S + from) * width, (head * S + from + 1) * width);
         return copy;
       };
-      // Five queries at 0 … 4 with one key to the right see 0 … 5.
+      // Five queries at 0 … 4, with one key to the right, see keys 0 … 5.
       const options = { window: [2, 1], needWeights: true } as const;
       for (const from of [6, 8])
         assertSameResults(attn.scaledDotProductAttention(q, dirty(k, from, D), dirty(v, from, Dv), options), run(options), `key ${from}`);
     });
   });
 
-  /** Rows from `from` on and before `to`, of (..,rows,width). */
+  /** Slices rows [from, to) of (..,rows,width). */
   const rowsOf = (t: Tensor, from: number, to: number) => slice(t, t.dims.length - 2, from, to);
   const joined = (parts: readonly Tensor[]) => concat(parts, parts[0].dims.length - 2);
 
-  /** All of x at once, and piece by piece, each with the keys and values of those before it: the same bits. */
+  /**
+   * Compares one call on all of x with calls on consecutive pieces that use the previous keys and values, bit for bit.
+   */
   function assertSameInPieces(
     call: (from: number, to: number, options: AttentionOptions) => AttentionResult,
     rows: number,
@@ -159,7 +161,7 @@ describe('places of queries and keys', () => {
   }
 
   describe('past and present', () => {
-    it('of the functions: pieces give what the whole gives, bit for bit, at every rank', () => {
+    it('of functions: pieces give the same as the whole, bit for bit, at every rank', () => {
       const n = 10;
       const params = { queryWeight: random(g, [7, D]), keyWeight: random(g, [7, D]), scoreWeight: random(g, [7]) };
       const weight = random(g, [D, D]);
@@ -175,7 +177,7 @@ describe('places of queries and keys', () => {
         }
     });
 
-    it('of MultiHeadAttention, with all that it has: rotary positions go on where the past ends', () => {
+    it('of MultiHeadAttention with all options: rotary positions continue after the past', () => {
       const n = 9;
       for (const front of [[], [2]])
         for (const own of [
@@ -197,7 +199,7 @@ describe('places of queries and keys', () => {
           }
     });
 
-    it('a past stands before the new keys: as keys side by side do, in masks, weights and traces', () => {
+    it('past keys precede the new keys in masks, weights and traces, as if concatenated', () => {
       for (const P of [0, 1, 4]) {
         const [key, value] = [random(g, [B, H, P, D]), random(g, [B, H, P, Dv])];
         const keys = mask('attend', [B, P + S], (() => Array.from({ length: B * (P + S) }, () => Number(g.below(3) > 0)))());
@@ -212,7 +214,7 @@ describe('places of queries and keys', () => {
           assertSameBits(r.present!.value, b, `values, ${what}`);
           assert.sameMembers(Object.keys(r.trace!), Object.keys(expected.trace!));
           for (const [name, t] of Object.entries(expected.trace!)) assertSameBits(r.trace![name as 'q'], t, `${name}, ${what}`);
-          // What a caller says of the place goes before what the past says.
+          // An explicit queryOffset takes precedence over the past.
           const moved = { past: { key, value }, queryOffset: 1, isCausal: true, needWeights: true };
           assertSameResults(
             attn.scaledDotProductAttention(q, k, v, moved),
@@ -223,7 +225,7 @@ describe('places of queries and keys', () => {
       }
     });
 
-    it('is given back when it is asked for, or there was one; a past is only read', () => {
+    it('the present is returned on request or if there is a past; a past is only read', () => {
       assert.notProperty(run(), 'present');
       assert.notProperty(run({ outputPresent: false }), 'present');
       const { present } = run({ outputPresent: true });
@@ -236,7 +238,7 @@ describe('places of queries and keys', () => {
       assert.notEqual(run({ past }).present!.key.data.buffer, past.key.data.buffer, 'a copy');
     });
 
-    it('goes past 1024 keys, where rows are computed in blocks, and holds without a new key', () => {
+    it('beyond 1024 keys, the block size of rows, and without new keys', () => {
       const P = 1500;
       const [key, value] = [random(g, [P, 4]), random(g, [P, 3])];
       const [a, b, c] = [random(g, [2, 4]), random(g, [2, 4]), random(g, [2, 3])];
@@ -248,20 +250,20 @@ describe('places of queries and keys', () => {
       assertSameBits(r.present!.key, key);
     });
 
-    it('a layer in training takes it, too', () => {
+    it('a layer in training also accepts a past', () => {
       const layer = new attn.MultiHeadAttention({ embedDim: 8, numHeads: 2, dropout: 0.5 });
       const x = random(g, [2, 4, 8]);
       const { present } = layer.forward(x, undefined, undefined, { outputPresent: true });
       layer.train({ seed: 3 });
       const [first, second] = [1, 2].map(() => layer.forward(x, undefined, undefined, { past: present, needWeights: true }));
-      assertSameBits(first.present!.key, second.present!.key, 'dropout is of the weights, not of what is kept');
+      assertSameBits(first.present!.key, second.present!.key, 'dropout affects the weights, not the present');
       assert.isTrue(first.weights!.data.some((weight) => weight === 0));
       layer.dispose();
     });
   });
 
   describe('layers', () => {
-    it('MultiHeadAttention with rotary turns what it has projected as applyRotary does', () => {
+    it('MultiHeadAttention with rotary rotates its projections like applyRotary', () => {
       const x = random(g, [2, 7, 12], 2);
       for (const rotary of [{}, { theta: 100 }, { interleaved: true }, { offset: 40, interleaved: true, theta: 7 }, { offset: -40 }]) {
         const layer = new attn.MultiHeadAttention({ embedDim: 12, numHeads: 3, rotary });
@@ -286,7 +288,7 @@ describe('places of queries and keys', () => {
     const base = { dModel: 16, nhead: 4, dimFeedforward: 12 };
     const x = random(g, [2, 8, 16], 3);
 
-    it('encoders with a window are those with its mask', () => {
+    it('encoders with a window equal encoders with its mask', () => {
       for (const window of [
         [1, 1],
         [0, 0],
@@ -307,7 +309,7 @@ describe('places of queries and keys', () => {
       }
     });
 
-    it('encoders with shared key heads are those whose keys and values are there as often', () => {
+    it('encoders with shared key heads equal encoders with repeated keys and values', () => {
       for (const numKeyValueHeads of [1, 2, 4]) {
         const [a, b] = [new attn.TransformerEncoderLayer({ ...base, numKeyValueHeads }), new attn.TransformerEncoderLayer(base)];
         const state = new Map(a.stateDict());
@@ -327,7 +329,7 @@ describe('places of queries and keys', () => {
       }
     });
 
-    it('a layer with any of them computes its context as the function does with the same options', () => {
+    it('a layer with any of these options computes its context like the function', () => {
       const cases: Partial<EncoderLayerOptions>[] = [
         { softcap: 1.5 },
         { rotary: { theta: 50 } },
@@ -347,11 +349,11 @@ describe('places of queries and keys', () => {
         }
     });
 
-    it('rotary positions know only distances: an encoder elsewhere gives nearly the same', () => {
+    it('rotary positions depend on distances only: shifting the whole input gives nearly the same', () => {
       const layer = new attn.TransformerEncoder({ ...base, numLayers: 2, rotary: {} });
       const far = new attn.TransformerEncoder({ ...base, numLayers: 2, rotary: { offset: 1000 } });
       assertClose(far.forward(x).output, layer.forward(x).output, 1e-4);
-      // Queries elsewhere than the keys are something else.
+      // Shifting only the queries changes the output.
       const moved = layer.forward(x, { queryOffset: 5 }).output;
       assert.isTrue(moved.data.some((value, i) => Math.abs(value - layer.forward(x).output.data[i]) > 1e-2));
       layer.dispose();

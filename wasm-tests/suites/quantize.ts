@@ -1,4 +1,6 @@
-/** quantize() of layers: what int8 weights are, what becomes of the others, and the way back. Their bits are in bits.ts. */
+/**
+ * Tests quantize() of layers: int8 weights, other weights, and loading float32 weights again. For the bits see bits.ts.
+ */
 import type { Attn, Int8Tensor, Module, Tensor } from 'attn';
 import { load as loadWorker } from 'attn/worker';
 import { assert } from 'chai';
@@ -12,7 +14,7 @@ const x = random(new Generator(5), [2, 6, 12]);
 interface Case {
   readonly name: string;
   make(attn: Attn): Module;
-  /** What comes out of an input that is always the same. */
+  /** Runs the layer on a fixed input. */
   run(layer: Module): Tensor;
 }
 
@@ -53,7 +55,7 @@ const cases: readonly Case[] = [
 
 const isInt8 = (value: Int8Tensor | Tensor): value is Int8Tensor => value.data instanceof Int8Array;
 
-/** A weight of two dimensions as it should be kept. */
+/** Quantizes a two-dimensional weight as specified. */
 function nearest({ data, dims }: Tensor): { q: number[]; scale: number[] } {
   const [rows, width] = dims;
   const q: number[] = [];
@@ -78,7 +80,7 @@ describe('quantize', () => {
       beforeEach(() => void (layer = make(attn)));
       afterEach(() => layer.dispose());
 
-      it('makes weights of two dimensions int8, and leaves the others', () => {
+      it('converts weights of two dimensions to int8, and leaves the others', () => {
         const before = layer.stateDict();
         const output = run(layer);
         for (const [key, value] of layer.int8StateDict()) {
@@ -116,7 +118,7 @@ describe('quantize', () => {
         assertSameBits(run(layer), rounded, 'once more');
       });
 
-      it('new weights are float32 again', () => {
+      it('newly loaded weights are float32 again', () => {
         const before = layer.stateDict();
         const output = run(layer);
         layer.quantize();
@@ -130,7 +132,7 @@ describe('quantize', () => {
         assertSameBits(run(layer), drawn, 'drawn');
       });
 
-      it('a weight with NaN or infinity is FORMAT by its name, and nothing is changed', () => {
+      it('a weight with NaN or infinity is FORMAT with its name, and nothing changes', () => {
         for (const [key, { data, dims }] of layer.stateDict()) {
           if (dims.length !== 2) continue;
           const state = layer.stateDict();
@@ -145,7 +147,7 @@ describe('quantize', () => {
       });
     });
 
-  it('is the same in a worker', async () => {
+  it('gives the same in a worker', async () => {
     const there = await loadWorker({ variant: attn.info.variant });
     const options = { ...encoder, numLayers: 2, finalNorm: true };
     const [a, b] = [await new there.TransformerEncoder(options), new attn.TransformerEncoder(options)];

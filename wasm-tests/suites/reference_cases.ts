@@ -1,4 +1,4 @@
-/** The reference cases that need no stored numbers. */
+/** Reference cases without stored numbers. */
 import type { Attn, Tensor } from 'attn';
 import { assert } from 'chai';
 import { Generator } from '../support/generator.ts';
@@ -46,7 +46,7 @@ describe('reference cases', () => {
       [1.999705, 7.759892, 0.358389],
     ]);
 
-    it('queries, keys, values and scores are the whole numbers on paper', () => {
+    it('queries, keys, values and scores are the exact integers of the article', () => {
       const [q, k, v] = [wq, wk, wv].map((w) => attn.linear(x, transpose(w)));
       assertSameBits(
         k,
@@ -87,7 +87,7 @@ describe('reference cases', () => {
       );
       assertClose(r.weights, weights, 1e-6, 'weights');
       assertClose(r.output, outputs, 1e-6, 'output');
-      // Step 6 of the article: each value times its weight; the rows of the output are their sums.
+      // Step 6 of the article: each value times its weight; output rows are their sums.
       const wvs = r.trace!.weighted_values!;
       assert.deepEqual([...wvs.dims], [3, 3, 3]);
       for (let l = 0; l < 3; l++)
@@ -98,7 +98,8 @@ describe('reference cases', () => {
     it('MultiHeadAttention without W_O gives the same numbers', () => {
       const columns = 3;
       const mha = new attn.MultiHeadAttention({ embedDim: 3, numHeads: 1, kdim: 4, vdim: 4, bias: false, scale: 1, outProj: false });
-      // The module's query width is embedDim = 3 and x is 4 wide, so the queries are made by hand and the query projection is the identity.
+      // The module's query width is embedDim = 3 but x has width 4, so the queries are precomputed and their projection
+      // is the identity.
       mha.loadStateDict({
         q_proj_weight: rows([
           [1, 0, 0],
@@ -116,7 +117,7 @@ describe('reference cases', () => {
     });
 
     it("the article's shortened weights give the article's outputs", () => {
-      // Weights put in by hand: identity keys turn log-weights into scores.
+      // Identity keys turn log-weights into scores.
       const short = rows([
         [0, 0.5, 0.5],
         [0, 1, 0],
@@ -171,9 +172,9 @@ describe('reference cases', () => {
     for (const name of ['q_proj', 'k_proj', 'v_proj', 'merged', 'output'] as const) assertDims(t[name], [128, 32, 200], name);
     for (const name of ['q', 'k', 'v', 'context'] as const) assertDims(t[name], [128, 5, 32, 40], name);
     for (const name of ['scores', 'masked_scores', 'probabilities', 'weights'] as const) assertDims(t[name], [128, 5, 32, 32], name);
-    assert.isUndefined(t.weighted_values, 'weighted_values comes only by name');
-    assertSameBits(t.output, r.output, 'the traced output is the output');
-    // context in (B,L,H,D) order is merged's memory.
+    assert.isUndefined(t.weighted_values, 'weighted_values needs its name');
+    assertSameBits(t.output, r.output, 'the traced output equals the output');
+    // context in (B,L,H,D) order has the memory layout of merged.
     const merged = new Float32Array(t.merged!.data.length);
     for (let b = 0; b < 128; b++)
       for (let h = 0; h < 5; h++)
@@ -229,7 +230,7 @@ describe('reference cases', () => {
     }
   });
 
-  describe('an encoder and a classifier: width 10, one head, one layer, two classes', () => {
+  describe('an encoder and a classifier of width 10, with one head, one layer and two classes', () => {
     const options = { dModel: 10, nhead: 1, dimFeedforward: 10, numLayers: 1 };
     const [B, S] = [1, 10];
     const g = new Generator(5);
@@ -243,13 +244,13 @@ describe('reference cases', () => {
       const [e, c] = [encoder.forward(x), classifier.forward(x)];
       assertDims(e.output, [B, S, 10], 'output');
       assertDims(c.logits, [B, S, 2], 'logits');
-      assertSameBits(c.output, e.output, "the classifier's encoder is the encoder");
+      assertSameBits(c.output, e.output, "the classifier's encoder gives the same");
       assertSameBits(attn.linear(e.output, state.get('classifier.weight')!, state.get('classifier.bias')), c.logits, 'logits');
       encoder.dispose();
       classifier.dispose();
     });
 
-    it('masks of dims [B,1,1,S] and [B,S,S] say the same as [S] and [S,S]', () => {
+    it('masks of dims [B,1,1,S] and [B,S,S] equal [S] and [S,S]', () => {
       const classifier = new attn.TransformerClassifier({ ...options, numClasses: 2 });
       const keys = Array.from({ length: S }, (_, s) => Number(s < 7));
       const lower = Array.from({ length: S * S }, (_, i) => Number(i % S <= Math.floor(i / S)));
@@ -265,7 +266,7 @@ describe('reference cases', () => {
         assertSameBits(r.attentions![0], expected.attentions![0], `attentions, mask [${dims}]`);
         r.attentions![0].data.forEach((w, i) => assert.equal(w > 0, values[values.length === S ? i % S : i] === 1, `weight ${i}`));
       }
-      assertSameBits(run([B, S, S], lower).logits, classifier.forward(x, { isCausal: true }).logits, 'the lower triangle is isCausal');
+      assertSameBits(run([B, S, S], lower).logits, classifier.forward(x, { isCausal: true }).logits, 'the lower triangle equals isCausal');
       classifier.dispose();
     });
   });
@@ -285,7 +286,7 @@ describe('reference cases', () => {
         0,
       );
 
-    it('dot, scaled dot, general and additive: the same shapes, each against float64', () => {
+    it('dot, scaled dot, general and additive scores have the same shapes and agree with float64', () => {
       const asked = { needWeights: true, trace: ['scores'] } as const;
       const params = { queryWeight, keyWeight, scoreWeight, bias };
       for (const [name, r, expected] of [
@@ -302,13 +303,13 @@ describe('reference cases', () => {
       }
     });
 
-    it('general attention with the identity is dot-product attention', () => {
+    it('general attention with the identity equals dot-product attention', () => {
       const identity = tensor([D, D], (i) => Number(Math.floor(i / D) === i % D));
       const r = attn.generalAttention(q, k, v, { weight: identity }, { needWeights: true });
       assertSameBits(r.weights, attn.scaledDotProductAttention(q, k, v, { scale: 1, needWeights: true }).weights, 'weights');
     });
 
-    it('additive attention with [Wq Wk] side by side is the concat form tanh(W [q;k])', () => {
+    it('additive attention with [Wq Wk] equals the concatenated form tanh(W [q;k])', () => {
       const [q2, k2, v2] = [q, k, v].map((t) => reshape(slice(slice(t, 0, 0, 1), 1, 0, 1), t.dims.slice(2)));
       const scores = attn.additiveAttention(q2, k2, v2, { queryWeight, keyWeight, scoreWeight, bias }, { trace: ['scores'] }).trace!.scores;
       const pairs = tensor([L * S, 2 * D], (i) => {
@@ -324,7 +325,7 @@ describe('reference cases', () => {
     });
   });
 
-  it('embedding: nearest neighbours and a : b :: c : ? on a table made by hand', () => {
+  it('embedding: nearest neighbours and analogies on a hand-made table', () => {
     // Columns: royal, female, grown.
     const words = ['king', 'queen', 'prince', 'princess', 'man', 'woman', 'boy', 'girl'];
     const table = tensor([8, 3], (i) => {
@@ -342,7 +343,7 @@ describe('reference cases', () => {
   });
 
   describe('positions', () => {
-    it('the sinusoidal table against its formula', () => {
+    it('the sinusoidal table agrees with its formula', () => {
       for (const [length, width] of [
         [1, 1],
         [5, 2],
@@ -358,7 +359,7 @@ describe('reference cases', () => {
       }
     });
 
-    it('without positions an encoder is permutation-equivariant; with them it is not', () => {
+    it('an encoder is permutation-equivariant only without positions', () => {
       const g = new Generator(88);
       const [L, E] = [6, 24];
       const x = random(g, [1, L, E]);
@@ -375,7 +376,7 @@ describe('reference cases', () => {
     });
   });
 
-  it('a sentiment classifier put together from Embedding, sinusoidalPositions and TransformerClassifier', () => {
+  it('a sentiment classifier composed of Embedding, sinusoidalPositions and TransformerClassifier', () => {
     const texts = ['a truly good and warm film', 'a bad and dull film', 'good'];
     const vocabulary = ['<pad>', ...new Set(texts.join(' ').split(' '))];
     const [B, L, E] = [texts.length, Math.max(...texts.map((text) => text.split(' ').length)), 8];
@@ -384,7 +385,8 @@ describe('reference cases', () => {
     const classifier = new attn.TransformerClassifier({
       ...{ dModel: E, nhead: 2, dimFeedforward: 16, numLayers: 2, numClasses: 2, pooling: 'mean', normFirst: true },
     });
-    // Column 0 is the sentiment. With nothing coming out of attention and feed-forward a pre-norm encoder hands its input on.
+    // Column 0 is the sentiment. A pre-norm encoder whose attention and feed-forward outputs are 0 passes its input
+    // through.
     const table = embedding
       .stateDict()
       .get('weight')!
@@ -416,7 +418,7 @@ describe('reference cases', () => {
       [0, 1, 2].map((b) => logits.data[2 * b + 1] > logits.data[2 * b]),
       [true, false, true],
     );
-    // The mean of column 0 over the words alone, padding left out: position i adds sin i.
+    // The mean of column 0 over the words without padding: position i adds sin i.
     assert.closeTo(logits.data[1], (9 + 9 + [0, 1, 2, 3, 4, 5].reduce((a, i) => a + Math.sin(i), 0)) / 6, 1e-5);
     assert.closeTo(logits.data[5], 9, 1e-6);
     embedding.dispose();
@@ -432,7 +434,7 @@ describe('reference cases', () => {
     mha.dispose();
   });
 
-  it('encoder-decoder attention: causal self-attention, then a padded memory', () => {
+  it('encoder-decoder attention: causal self-attention, then cross-attention to a padded memory', () => {
     const g = new Generator(10);
     const E = 32;
     const [y, memory] = [random(g, [3, 30, E]), random(g, [3, 50, E])];
@@ -466,9 +468,9 @@ describe('reference cases', () => {
     cross.dispose();
   });
 
-  it('why the scale: q·k of width D has variance near D, scaled near 1', () => {
+  it('the reason for the scale: q·k of width D has variance near D, scaled near 1', () => {
     const g = new Generator(11);
-    // Sums of twelve uniforms are normal enough for a variance.
+    // The sum of twelve uniforms approximates a normal distribution well enough for a variance.
     const normal = (dims: number[]) => tensor(dims, () => Math.sqrt(3 / 12) * Array.from({ length: 12 }, () => g.unit()).reduce((a, b) => a + b, 0));
     const D = 64;
     const [q, k, v] = [normal([100, D]), normal([100, D]), normal([100, 1])];
@@ -482,7 +484,7 @@ describe('reference cases', () => {
     assert.closeTo(variance(scaled.trace!.scores!), 1, 0.15);
   });
 
-  it('one query alone gives bit for bit its row of the whole', () => {
+  it('a single query gives its row of the whole, bit for bit', () => {
     const g = new Generator(12);
     const [q, k, v] = [random(g, [2, 2, 37, 24]), random(g, [2, 2, 41, 24]), random(g, [2, 2, 41, 20])];
     const whole = attn.scaledDotProductAttention(q, k, v, { needWeights: true });

@@ -1,4 +1,6 @@
-/** parseSafetensors on files that Python wrote and on files made here, and writeSafetensors. What they refuse is in bad_files.ts. */
+/**
+ * Tests parseSafetensors on files from Python and hand-made files, and writeSafetensors. For refusals see bad_files.ts.
+ */
 import { type Attn, readSafetensorsHeader, type SafetensorsHeader, type Tensor } from 'attn';
 import { assert } from 'chai';
 import { assertThrows } from '../support/errors.ts';
@@ -32,7 +34,7 @@ describe('safetensors', () => {
   after(() => attn.dispose());
 
   for (const name of ['safetensors_python', 'safetensors_unaligned'])
-    it(`${name}: every tensor of both types, by value`, async () => {
+    it(`${name}: every tensor of both types has the right values`, async () => {
       const described: Described = JSON.parse(new TextDecoder().decode(await bytes(`testdata/${name}.json`)));
       const tensors = attn.parseSafetensors(await bytes(`testdata/${name}.safetensors`));
       assert.sameMembers(
@@ -42,7 +44,7 @@ describe('safetensors', () => {
       for (const t of described.tensors) assertSameBits(tensors.get(t.name), tensor(t.dims, t.data.map(Number)), t.name);
     });
 
-  it('half precision reads as the same numbers in single precision', async () => {
+  it('half precision gives the same numbers as single precision', async () => {
     const tensors = attn.parseSafetensors(await bytes('testdata/safetensors_python.safetensors'));
     assertSameBits(tensors.get('f16.corners'), tensors.get('f16.corners_as_f32'));
   });
@@ -98,7 +100,7 @@ describe('safetensors', () => {
       it(`refuses ${title}`, () => assertThrows(() => readSafetensorsHeader(bytes as Uint8Array), code, ['readSafetensorsHeader', said]));
   });
 
-  it('an ArrayBuffer, a Uint8Array and a view into a larger one are the same', () => {
+  it('an ArrayBuffer, a Uint8Array and a view into a larger buffer give the same', () => {
     const whole = file({ a: { dtype: 'F32', shape: [2], data_offsets: [0, 8] } }, floats(1.5, -2));
     const larger = new Uint8Array(whole.length + 9);
     larger.set(whole, 5);
@@ -120,7 +122,7 @@ describe('safetensors', () => {
     );
   });
 
-  it('names from Object.prototype are ordinary names', () => {
+  it('names of Object.prototype are ordinary names', () => {
     const t = attn.parseSafetensors(
       file(
         '{"__proto__":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"constructor":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}',
@@ -132,7 +134,7 @@ describe('safetensors', () => {
     assert.isUndefined(({} as Record<string, Tensor>).dtype);
   });
 
-  it('a state that was read goes straight into a module', () => {
+  it('a parsed state can be loaded into a module', () => {
     const mha = new attn.MultiHeadAttention({ embedDim: 4, numHeads: 2 });
     const state = mha.stateDict();
     const header: Record<string, unknown> = {};
@@ -151,13 +153,13 @@ describe('safetensors', () => {
     mha.dispose();
   });
 
-  describe('written', () => {
+  describe('writing', () => {
     const headerOf = (bytes: Uint8Array) => {
       const { dataStart } = readSafetensorsHeader(bytes);
       return { length: dataStart - 8, text: new TextDecoder().decode(bytes.subarray(8, dataStart)) };
     };
 
-    it('what is written reads back bit for bit, with every kind of value, rank and size', () => {
+    it('written files are read back bit for bit, with every kind of value, rank and size', () => {
       const g = new Generator(51);
       const state = new Map<string, Tensor>([
         ['specials', tensor([8], [0, -0, 1e-45, -1e-45, 3.4e38, Infinity, -Infinity, NaN])],
@@ -169,11 +171,11 @@ describe('safetensors', () => {
       const back = attn.parseSafetensors(attn.writeSafetensors(state));
       assert.sameMembers([...back.keys()], [...state.keys()]);
       for (const [name, t] of state) assertSameBits(back.get(name), t, name);
-      assert.deepEqual(attn.writeSafetensors(back), attn.writeSafetensors(state), 'and writes the same file');
+      assert.deepEqual(attn.writeSafetensors(back), attn.writeSafetensors(state), 'and the same file is written again');
       assert.equal(attn.parseSafetensors(attn.writeSafetensors({})).size, 0);
     });
 
-    it('names in the order of their UTF-8 bytes, numbers in that order, the data at a multiple of 8', () => {
+    it('names are ordered by their UTF-8 bytes, data are in that order and aligned to 8', () => {
       const names = [
         'b',
         'a',
@@ -209,14 +211,14 @@ describe('safetensors', () => {
       assert.deepEqual(attn.writeSafetensors(new Map([...state].reverse()), { a: 'é', format: 'pt' }), bytes, 'the order given does not matter');
     });
 
-    it('metadata: every string, none where there is none', () => {
+    it('metadata may hold any string, and is omitted if there is none', () => {
       const words = { __metadata__: 'x', __proto__x: '', 'a "b"': '\u0000\u001f\\"', emoji: '\u{1f600}', '1': '2' };
       const { text } = headerOf(attn.writeSafetensors({ a: tensor([1], [1]) }, words));
       assert.deepEqual((JSON.parse(text) as { __metadata__: object }).__metadata__, words);
       for (const none of [undefined, {}]) assert.notInclude(headerOf(attn.writeSafetensors({ a: tensor([1], [1]) }, none)).text, '__metadata__');
     });
 
-    it("inputs may be views, shared, and are left as they were; the file is the caller's own", () => {
+    it('inputs may be views or shared and stay unchanged; the file is an independent copy', () => {
       const memory = new WebAssembly.Memory({ initial: 1, maximum: 1, shared: true });
       const shared = new Float32Array(memory.buffer, 8, 3);
       shared.set([1, 2, 3]);
@@ -228,7 +230,7 @@ describe('safetensors', () => {
       assert.deepEqual([...larger], [9, 1, 2, 3, 9]);
     });
 
-    it("Python's own file, read and written, holds the same numbers", async () => {
+    it('a file from Python, read and written, has the same numbers', async () => {
       const first = attn.parseSafetensors(await bytes('testdata/safetensors_python.safetensors'));
       const second = attn.parseSafetensors(attn.writeSafetensors(first));
       assert.sameMembers([...second.keys()], [...first.keys()]);

@@ -1,4 +1,4 @@
-/** What masks, policies, edge sizes and captures mean, against float64 and bit for bit. */
+/** Tests masks, policies, edge sizes and traces against float64 and bit for bit. */
 import type { Attn, AttentionOptions, AttentionResult, Mask, Tensor, TraceName } from 'attn';
 import { assert } from 'chai';
 import { Generator } from '../support/generator.ts';
@@ -8,7 +8,7 @@ import { assertClose, assertDims, assertSameBits, mask, product, random, reshape
 
 const [B, H, L, S, D, Dv] = [2, 3, 5, 7, 8, 6];
 
-/** Every form of the contract, any of B, H, L being 1. */
+/** Every form of mask dims; B, H and L may each be 1. */
 const maskDims: readonly (readonly number[])[] = [
   [S],
   [L, S],
@@ -27,13 +27,12 @@ const maskDims: readonly (readonly number[])[] = [
   [1, 1, 1, S],
 ];
 
-/** A mask of the kind; key 0 is always allowed when keepOne, so that no row is empty by chance. */
+/** Draws a mask of the kind; keepOne always allows key 0, so that no row is fully masked by chance. */
 function randomMask(g: Generator, kind: Mask['kind'], dims: readonly number[], keepOne: boolean, floats = kind === 'additive'): Mask {
   const keys = dims[dims.length - 1];
   const values = Array.from({ length: product(dims) }, (_, i) => {
     const allowed = (keepOne && i % keys === 0) || g.below(3) !== 0;
     if (kind === 'additive') return allowed ? g.unit() * 2 : -Infinity;
-    // Any non-zero value counts.
     return allowed === (kind === 'attend') ? 1 + g.below(3) : 0;
   });
   return { kind, dims: [...dims], data: floats ? Float32Array.from(values) : Uint8Array.from(values) };
@@ -61,7 +60,7 @@ describe('semantics', () => {
 
   describe('masks', () => {
     for (const kind of ['attend', 'block', 'additive'] as const)
-      it(`${kind}: every form of dims, alone, causal, with key padding, against float64`, () => {
+      it(`${kind}: every form of dims, alone, causal and with key padding, against float64`, () => {
         for (const dims of maskDims)
           for (const isCausal of [false, true])
             for (const padding of [undefined, 'attend', 'block', 'additive'] as const)
@@ -81,7 +80,7 @@ describe('semantics', () => {
               }
       });
 
-    it('attend and block are each other reversed, and additive 0 / -Infinity is the same, bit for bit', () => {
+    it('attend is the inverse of block, and additive 0 / -Infinity is the same, bit for bit', () => {
       const allowed = randomMask(g, 'attend', [L, S], true);
       const attend = run({ mask: allowed, needWeights: true });
       const block = run({
@@ -121,7 +120,7 @@ describe('semantics', () => {
       }
     });
 
-    it('rank 2 and 3 take the masks that fit them', () => {
+    it('inputs of rank 2 and 3 take masks of fitting rank', () => {
       const one = [q, k, v].map((t) => reshape(slice(slice(t, 0, 0, 1), 1, 0, 1), [t.dims[2], t.dims[3]]));
       const m = randomMask(g, 'attend', [L, S], true);
       const four = attn.scaledDotProductAttention(reshape(one[0], [1, 1, L, D]), reshape(one[1], [1, 1, S, D]), reshape(one[2], [1, 1, S, Dv]), {
@@ -137,7 +136,7 @@ describe('semantics', () => {
       });
       assertSameBits(three.output, reshape(four.output, [1, L, Dv]), 'rank 3');
       assertSameBits(three.weights, reshape(four.weights!, [1, L, S]), 'rank 3 weights');
-      // Rank 3 is (B,L,D): a [B,L,S] mask is one mask per batch entry.
+      // For rank 3, (B,L,D), a mask of [B,L,S] has one slice per batch entry.
       const batch = [q, k, v].map((t) => reshape(slice(t, 1, 0, 1), [t.dims[0], t.dims[2], t.dims[3]]));
       const perBatch = randomMask(g, 'block', [B, L, S], true);
       const r = attn.scaledDotProductAttention(batch[0], batch[1], batch[2], { mask: perBatch, needWeights: true });
@@ -145,7 +144,7 @@ describe('semantics', () => {
       assertClose(r.weights, { data: expected.weights.data, dims: [B, L, S] }, 4e-6, 'one mask per batch entry');
     });
 
-    it('MultiHeadAttention takes every mask as the plain function does', () => {
+    it('MultiHeadAttention handles masks like the plain function', () => {
       const mha = new attn.MultiHeadAttention({ embedDim: 12, numHeads: H, outProj: false });
       const [x, y] = [random(g, [B, L, 12], 2), random(g, [B, S, 12], 2)];
       const p = mha.forward(x, y, y, { trace: ['q', 'k', 'v'] }).trace!;
@@ -166,7 +165,7 @@ describe('semantics', () => {
     });
   });
 
-  describe('a query with no key left', () => {
+  describe('fully masked queries', () => {
     const none = mask(
       'block',
       [L, S],
@@ -192,16 +191,16 @@ describe('semantics', () => {
       'causal and padding together': { isCausal: true, keyPaddingMask: mask('block', [B, S], [0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0]) },
     };
     for (const [name, options] of Object.entries(routes))
-      it(`by ${name}: zero is the default, nan and uniform as asked`, () => {
+      it(`with ${name}: the result is zero by default, NaN or uniform on request`, () => {
         assertReference(options, 'default');
         for (const fullyMasked of ['zero', 'nan', 'uniform'] as const) {
           assertReference({ ...options, fullyMasked }, fullyMasked);
           const r = run({ ...options, fullyMasked });
-          assertSameBits(r.output, run({ ...options, fullyMasked, needWeights: true }).output, `${fullyMasked}: asked for weights or not`);
+          assertSameBits(r.output, run({ ...options, fullyMasked, needWeights: true }).output, `${fullyMasked}: with and without weights`);
         }
       });
 
-    it('uniform counts every key, masked ones included', () => {
+    it('uniform counts every key, including masked ones', () => {
       const r = run({ ...routes['a boolean mask'], fullyMasked: 'uniform', needWeights: true });
       for (let s = 0; s < S; s++) assert.closeTo(r.weights!.data[2 * S + s], 1 / S, 1e-7);
       const nan = { data: v.data.slice(), dims: v.dims };
@@ -209,7 +208,7 @@ describe('semantics', () => {
       assert.isNaN(run({ ...routes['a boolean mask'], fullyMasked: 'uniform' }, q, k, nan).output.data[2 * Dv]);
     });
 
-    it('with averaged weights too', () => {
+    it('averaged weights follow the same policy', () => {
       for (const [policy, expected] of [
         ['zero', 0],
         ['nan', NaN],
@@ -257,7 +256,7 @@ describe('semantics', () => {
       },
     };
     for (const [name, options] of Object.entries(routes))
-      it(`${name}: NaN, Inf or anything else in a masked position changes no bit`, () => {
+      it(`${name}: NaN, Inf or any other value in a masked position changes no bit`, () => {
         const clean = run({ ...options, needWeights: true });
         for (const dirt of [NaN, Infinity, -Infinity, 3e38, -0, 1e-45]) {
           const [dk, dv] = [k, v].map((t) => {
@@ -274,7 +273,7 @@ describe('semantics', () => {
         }
       });
 
-    it('causal: no bit of an output row depends on a later token', () => {
+    it('causal: output rows do not depend on later tokens, bit for bit', () => {
       const [n, d] = [19, 8];
       const [a, b, c] = [random(g, [1, 2, n, d]), random(g, [1, 2, n, d]), random(g, [1, 2, n, d])];
       const whole = attn.scaledDotProductAttention(a, b, c, { isCausal: true });
@@ -290,11 +289,11 @@ describe('semantics', () => {
         }
     });
 
-    it('a NaN query row stays in its row', () => {
+    it('a NaN query affects only its own row', () => {
       const bad = { data: q.data.slice(), dims: q.dims };
       bad.data[0] = NaN;
       const [clean, r] = [run(), run({}, bad)];
-      for (let d = 0; d < Dv; d++) assert.isNaN(r.output.data[d], 'NaN goes through as IEEE says');
+      for (let d = 0; d < Dv; d++) assert.isNaN(r.output.data[d], 'NaN propagates as in IEEE arithmetic');
       assertSameBits(
         tensor([B * H * L - 1, Dv], r.output.data.slice(Dv)),
         tensor([B * H * L - 1, Dv], clean.output.data.slice(Dv)),
@@ -304,7 +303,7 @@ describe('semantics', () => {
   });
 
   describe('independence, bit for bit', () => {
-    it('padded tokens of any content, through a whole module', () => {
+    it("the content of padded tokens does not affect a module's output", () => {
       const mha = new attn.MultiHeadAttention({ embedDim: 24, numHeads: 4 });
       const lengths = [7, 4, 1];
       const padding = mask(
@@ -330,7 +329,7 @@ describe('semantics', () => {
       mha.dispose();
     });
 
-    it('a batch entry does not depend on its neighbours or its place', () => {
+    it('a batch entry does not depend on other entries or its position', () => {
       const mha = new attn.MultiHeadAttention({ embedDim: 40, numHeads: 5 });
       const x = random(g, [6, 11, 40]);
       const whole = mha.forward(x, undefined, undefined, { needWeights: true });
@@ -344,7 +343,7 @@ describe('semantics', () => {
       mha.dispose();
     });
 
-    it('a head does not depend on the others: heads are single heads side by side', () => {
+    it('a head does not depend on other heads: several heads equal separate single heads', () => {
       const whole = run({ needWeights: true });
       for (let h = 0; h < H; h++) {
         const one = run({ needWeights: true }, slice(q, 1, h, h + 1), slice(k, 1, h, h + 1), slice(v, 1, h, h + 1));
@@ -353,7 +352,7 @@ describe('semantics', () => {
       }
     });
 
-    it('asking for weights, averages or traces changes no output bit', () => {
+    it('requesting weights, averages or traces changes no bit of the output', () => {
       const mha = new attn.MultiHeadAttention({ embedDim: 24, numHeads: 4 });
       const [x, y] = [random(g, [2, 13, 24], 3), random(g, [2, 17, 24], 3)];
       for (const base of [{}, { isCausal: true }, { mask: randomMask(g, 'attend', [13, 17], false) }] as AttentionOptions[]) {
@@ -372,7 +371,7 @@ describe('semantics', () => {
       mha.dispose();
     });
 
-    it('a repeat gives the same bits', () => {
+    it('a repeated call gives the same bits', () => {
       const first = run({ needWeights: true });
       for (let i = 0; i < 3; i++) assertSameBits(run({ needWeights: true }).output, first.output);
     });
@@ -395,7 +394,7 @@ describe('semantics', () => {
       }
     });
 
-    it('B = 0 and L = 0: empty results of the right dims', () => {
+    it('B = 0 and L = 0: empty results with the right dims', () => {
       const empty = attn.scaledDotProductAttention(tensor([0, 2, 3, 4], []), tensor([0, 2, 5, 4], []), tensor([0, 2, 5, 6], []), {
         needWeights: true,
       });
@@ -415,7 +414,7 @@ describe('semantics', () => {
       mha.dispose();
     });
 
-    it('one key: its value, exactly', () => {
+    it('a single key: the output is exactly its value', () => {
       const [one, value] = [slice(k, 2, 0, 1), slice(v, 2, 0, 1)];
       const r = run({ needWeights: true }, q, one, value);
       assert.isTrue(r.weights!.data.every((w) => w === 1));
@@ -431,13 +430,13 @@ describe('semantics', () => {
         scale: 1,
         needWeights: true,
       });
-      assert.deepEqual([...low.weights!.data], [0.5, 0.5], 'the lowest logits are not masked ones');
+      assert.deepEqual([...low.weights!.data], [0.5, 0.5], 'the lowest logits do not count as masked');
       const added = attn.scaledDotProductAttention(a, tensor([1, 1, 2, 1], [1, 1]), tensor([1, 1, 2, 1], [2, 4]), {
         scale: 1,
         needWeights: true,
         mask: mask('additive', [2], [-3e38, -3e38]),
       });
-      assert.deepEqual([...added.weights!.data], [0.5, 0.5], 'nor are keys under a large finite bias');
+      assert.deepEqual([...added.weights!.data], [0.5, 0.5], 'keys with a large finite bias do not count as masked');
     });
 
     it('a +Inf score gives a NaN row', () => {
@@ -501,7 +500,7 @@ describe('semantics', () => {
         );
     });
 
-    it('adding a constant to every score of a row changes nothing', () => {
+    it('adding a constant to every score of a row does not change the weights', () => {
       const shifted = run({
         mask: mask(
           'additive',
@@ -513,7 +512,7 @@ describe('semantics', () => {
       assertClose(shifted.weights, run({ needWeights: true }).weights!, 3e-6);
     });
 
-    it('identical values come out as that value', () => {
+    it('if all values are identical, the output is that value', () => {
       const same = tensor([B, H, S, Dv], (i) => (i % Dv) + 0.5);
       assertClose(
         run({}, q, k, same).output,
@@ -522,7 +521,7 @@ describe('semantics', () => {
       );
     });
 
-    it('scale 0 spreads evenly, and the module-wide scale is the call-wide one', () => {
+    it('scale 0 gives uniform weights, and the scale of a module works like that of a call', () => {
       assert.isTrue(run({ scale: 0, needWeights: true }).weights!.data.every((w) => Math.abs(w - 1 / S) < 1e-7));
       const [a, b] = [
         new attn.MultiHeadAttention({ embedDim: 12, numHeads: 2, scale: 0.3 }),
@@ -533,7 +532,7 @@ describe('semantics', () => {
       assertSameBits(
         a.forward(x, undefined, undefined, { scale: 1 }).output,
         b.forward(x, undefined, undefined, { scale: 1 }).output,
-        "the call's own scale wins",
+        'the scale of the call takes precedence',
       );
       a.dispose();
       b.dispose();
@@ -552,7 +551,7 @@ describe('semantics', () => {
       assertClose(r.weights, mean, 1e-6);
     });
 
-    it('grouped queries are the keys and values repeated, bit for bit', () => {
+    it('grouped queries equal repeated keys and values, bit for bit', () => {
       for (const [heads, groups] of [
         [6, 2],
         [4, 1],
@@ -569,7 +568,7 @@ describe('semantics', () => {
       }
     });
 
-    it("inputs are left as they were, and results are the caller's own", () => {
+    it('inputs stay unchanged, and results are independent copies', () => {
       const before = [q, k, v].map((t) => t.data.slice());
       const r = run({ needWeights: true, trace: true });
       [q, k, v].forEach((t, i) => assert.deepEqual(t.data, before[i]));
@@ -580,7 +579,7 @@ describe('semantics', () => {
       assert.equal(r.output.data.buffer.byteLength, r.output.data.byteLength, 'no view of a larger heap');
     });
 
-    it('views into larger arrays are read at their place', () => {
+    it('views into larger arrays are read at their offset', () => {
       const big = new Float32Array(q.data.length + 7);
       big.set(q.data, 5);
       assertSameBits(run({}, { data: big.subarray(5, 5 + q.data.length), dims: q.dims }).output, run().output);
@@ -606,7 +605,7 @@ describe('semantics', () => {
     };
     const names = Object.keys(shapes) as TraceName[];
 
-    it('every name alone, all together, and true; nothing that was not asked for', () => {
+    it('every name alone, all together, and true; no others', () => {
       const mha = new attn.MultiHeadAttention({ embedDim: 24, numHeads: 4 });
       const [x, y] = [random(g, [B, L, 24], 2), random(g, [B, S, 24], 2)];
       const options: AttentionOptions = { isCausal: true, mask: randomMask(g, 'additive', [L, S], false) };
@@ -627,7 +626,7 @@ describe('semantics', () => {
       mha.dispose();
     });
 
-    it('each step follows from the one before', () => {
+    it('each intermediate follows from the previous one', () => {
       const mha = new attn.MultiHeadAttention({ embedDim: 24, numHeads: 4 });
       mha.initialize({ scheme: 'normal', std: 0.3, seed: 5 });
       const [x, y] = [random(g, [B, L, 24], 2), random(g, [B, S, 24], 2)];
@@ -658,7 +657,7 @@ describe('semantics', () => {
         assertSameBits(t[to], split, `${to} is ${from} by head`);
       }
       const expected = reference.attention(t.q, t.k, t.v, options);
-      assertClose(t.scores, expected.scores, 4e-6, 'scores are scaled, before masks');
+      assertClose(t.scores, expected.scores, 4e-6, 'scores are scaled and not yet masked');
       assertClose(t.masked_scores, expected.masked_scores, 4e-6, 'masked scores');
       t.masked_scores.data.forEach((s, i) => assert.equal(s === -Infinity, expected.masked_scores.data[i] === -Infinity, '-Infinity where blocked'));
       assertClose(t.probabilities, expected.weights, 4e-6, 'probabilities');
@@ -686,7 +685,7 @@ describe('semantics', () => {
       for (const name of ['weights', 'weighted_values', 'context'] as const) assert.isFalse(r.trace![name]!.data.some(Number.isNaN), name);
     });
 
-    it('the plain function traces what it has', () => {
+    it('the plain function has only some of the traces', () => {
       const r = run({ trace: true });
       assert.isUndefined(r.trace!.q_proj);
       assert.isUndefined(r.trace!.weighted_values);

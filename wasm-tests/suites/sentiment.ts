@@ -1,14 +1,14 @@
-/** The model that is always there: its answers on texts that it has not seen, and how many of them are right. */
+/** Tests the bundled sentiment model on held-out texts: its answers and its accuracy. */
 import { assert } from 'chai';
 import { host, loadHere, takesLong, url } from '../support/host.ts';
 
 interface Judged {
-  /** Of all texts, as PyTorch answers. */
+  /** Over all texts, by PyTorch. */
   readonly accuracy: number;
   readonly texts: readonly { readonly text: string; readonly label: 0 | 1; readonly positive: number }[];
 }
 
-/** How many there are, accuracy at the least, and every so-manieth text where all of them would take long. */
+/** Number of texts, least accuracy, and the sampling interval if all texts would take too long. */
 const files = [
   { name: 'films', count: 2118, least: 0.78, some: takesLong ? 1 : 20 },
   { name: 'negations', count: 200, least: 0.7, some: 1 },
@@ -18,7 +18,7 @@ const checked = host.build === 'release' ? 1 : 40;
 
 describe('the sentiment model', () => {
   for (const { name, count, least, some } of files)
-    it(`${name}: PyTorch's answer to every text, and its accuracy`, async () => {
+    it(`${name}: the same answer as PyTorch for every text, and the accuracy`, async () => {
       const { accuracy, texts } = (await (await fetch(url(`testdata/sentiment/${name}.json`))).json()) as Judged;
       assert.lengthOf(texts, count);
       const attn = await loadHere();
@@ -32,7 +32,7 @@ describe('the sentiment model', () => {
         const { text, label, positive } = asked[i];
         const score = answer.find((each) => each.label === 'positive')!.score;
         assert.approximately(score, positive, 2e-5, text);
-        // None is so near to one half that rounding decides.
+        // No score is so close to one half that rounding decides.
         assert.equal(answer[0].label, positive > 0.5 ? 'positive' : 'negative', text);
         if ((answer[0].label === 'positive') === (label === 1)) right++;
       }

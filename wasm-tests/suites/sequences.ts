@@ -1,7 +1,7 @@
 /**
- * Random sequences of what a program does with the package, over several instances at once: load, construct, load and draw weights, run, trace,
- * train, make mistakes, dispose. A model knows what must be alive and which numbers must come; the numbers are made again by an instance that does
- * nothing else.
+ * Random sequences of operations over several instances: load, construct, load and draw weights, run, trace, train,
+ * make mistakes, dispose. A model tracks which objects are alive and which numbers are expected; a separate instance
+ * computes these numbers.
  */
 import type { Attn, EncoderResult, ErrorCode, Module, Tensor } from 'attn';
 import { assert } from 'chai';
@@ -12,8 +12,8 @@ import { disposeSymbol, host, loadHere } from '../support/host.ts';
 import { assertSameBits, mask, random } from '../support/tensors.ts';
 
 const seed = 19580415;
-// The checked builds take long for everything. Each instance with threads takes its whole memory from the address space until it is collected, and
-// pages run out of that.
+// Checked builds are slow. An instance with threads reserves its whole memory in the address space until it is
+// collected, and pages run out of it.
 const numRuns = host.build !== 'release' ? 20 : host.threads === 1 ? 80 : host.engine === 'node' ? 30 : 10;
 const slots = 3;
 
@@ -29,7 +29,6 @@ const kinds = {
 type Kind = keyof typeof kinds;
 const make = (attn: Attn, kind: Kind): Runs => kinds[kind](attn);
 
-/** How a module got its weights: drawn from a seed, or loaded. */
 type Weights = { readonly how: 'drawn' | 'loaded'; readonly seed: number };
 function setWeights(module: Module, { how, seed: from }: Weights): void {
   if (how === 'drawn') return void module.initialize({ scheme: from % 2 ? 'xavier_normal' : 'torch', seed: from });
@@ -37,7 +36,7 @@ function setWeights(module: Module, { how, seed: from }: Weights): void {
   module.loadStateDict(new Map([...module.parameterShapes()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, dims]) => [name, random(g, dims)])));
 }
 
-/** Forward with inputs and options that follow from a number: everything it gives, in one order. */
+/** Runs a forward whose inputs and options follow from a number; returns all results in a fixed order. */
 function forward(module: Runs, kind: Kind, number: number, traced: boolean): Tensor[] {
   const g = new Generator(number);
   const [B, L] = [1 + g.below(3), 1 + g.below(6)];
@@ -69,7 +68,6 @@ interface ModuleModel {
   readonly kind: Kind;
   alive: boolean;
   weights: Weights;
-  /** Of train: its seed and the forwards since. */
   training: { readonly seed: number; step: number } | undefined;
 }
 interface InstanceModel {
@@ -81,7 +79,6 @@ interface Instance {
   readonly modules: Runs[];
   readonly used: number;
 }
-/** By slot; a slot is empty until something is loaded there. */
 type Model = (InstanceModel | undefined)[];
 type Real = (Instance | undefined)[];
 
@@ -95,7 +92,7 @@ describe(`sequences (fast-check, seed ${seed})`, () => {
     host.note(`sequences: ${steps} steps (${Object.entries(counts).map(([name, n]) => `${name} ${n}`)})`); // prettier-ignore
   });
 
-  /** The numbers that a forward must give: made in an instance that has no history, by a new module. */
+  /** Computes the expected numbers with a new module in an instance without history. */
   function expected({ kind, weights, training }: ModuleModel, number: number, traced: boolean): Tensor[] {
     const module = make(twin, kind);
     setWeights(module, weights);
@@ -113,7 +110,7 @@ describe(`sequences (fast-check, seed ${seed})`, () => {
     counts[name] = (counts[name] ?? 0) + 1;
   };
 
-  /** One kind of step. `act` gets the model and the real thing of a slot that holds something. */
+  /** Defines a kind of step; `act` gets the model and the real object of an occupied slot. */
   function step<P extends object>(
     name: string,
     parameters: fc.Arbitrary<P>,
@@ -129,7 +126,7 @@ describe(`sequences (fast-check, seed ${seed})`, () => {
     }));
   }
 
-  /** A step on a module: `work` runs when it is alive; else the same call must be DISPOSED. */
+  /** Defines a step on a module: `work` runs if it is alive; otherwise the same call must be DISPOSED. */
   function onModule<P extends object>(
     name: string,
     parameters: fc.Arbitrary<P>,
@@ -225,7 +222,7 @@ describe(`sequences (fast-check, seed ${seed})`, () => {
       (_, model, module) => void (module.eval(), (model.training = undefined)),
       (_, module) => module.eval(),
     ),
-    // A call that fails takes no step and leaves the weights alone: later runs would tell.
+    // A failed call must not change step or weights; later runs would show it.
     onModule(
       'mistake',
       fc.record({ what: fc.constantFrom(...Object.keys(wrongCalls)) }),
@@ -258,7 +255,7 @@ describe(`sequences (fast-check, seed ${seed})`, () => {
       model.modules[i].alive = false;
     }),
     step('dispose an instance', fc.record({ sure: fc.nat(3) }), ({ sure }, model, real) => {
-      if (sure > 0) return; // seldom: else nothing lives for long
+      if (sure > 0) return; // rarely, so that instances live long enough
       real.attn.dispose();
       model.alive = false;
     }),
@@ -271,12 +268,12 @@ describe(`sequences (fast-check, seed ${seed})`, () => {
     }),
   ];
 
-  /** A thread takes a few bytes for itself at its first task. */
+  /** Each thread allocates a few bytes at its first task. */
   function assertReturned({ attn, used }: Instance): void {
     assert.isAtMost(attn.info.heap.used - used, host.threads > 1 ? 4096 : 0, 'heap in use');
   }
 
-  it('whatever the order: the right numbers, the right errors, and the heap as it was', async () => {
+  it('any order of operations gives the right numbers, the right errors and an unchanged heap', async () => {
     await fc.assert(
       fc.asyncProperty(fc.commands(commands, { maxCommands: 90, size: 'max' }), async (sequence) => {
         const real: Real = Array.from({ length: slots }, () => undefined);
@@ -296,6 +293,6 @@ describe(`sequences (fast-check, seed ${seed})`, () => {
     );
     for (const name of ['load', 'construct', 'weights', 'run', 'trace', 'train', 'mistake', 'dispose a module', 'heap'])
       assert.isAtLeast(counts[name] ?? 0, numRuns / 4, `steps of the kind ${name}`);
-    assert.isAtLeast(counts['foreign, in fact'] ?? 0, 1, "steps with another instance's object");
+    assert.isAtLeast(counts['foreign, in fact'] ?? 0, 1, 'steps with objects of another instance');
   });
 });

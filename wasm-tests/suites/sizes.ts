@@ -1,6 +1,7 @@
 /**
- * Every entry at 2 GiB and 4 GiB of one allocation, where addresses and sizes of 32 bits change their sign or wrap: MEMORY, another error or the
- * result, and the instance goes on. Arrays are zeros that nobody has touched, which take no memory before they are copied into the heap.
+ * Tests every function at 2 GiB and 4 GiB per allocation, where 32-bit addresses and sizes overflow: MEMORY, another
+ * error or the result, and the instance stays usable. Arrays are untouched zeros, which occupy no memory until they are
+ * copied into the heap.
  */
 import { load, type Attn, type LoadOptions, type Tensor } from 'attn';
 import { assert } from 'chai';
@@ -10,14 +11,14 @@ import { host, settledHeap } from '../support/host.ts';
 import { assertSameBits, random } from '../support/tensors.ts';
 
 const GiB = 2 ** 30;
-/** One for all: what is under test only reads it. */
+/** Shared by all tests, which only read it. */
 let zeros: ArrayBuffer;
 const floats = (bytes: number) => new Float32Array(zeros, 0, bytes / 4);
 
-/** Each takes one allocation of so many bytes at least: its input, its result or its weights. */
+/** Each call allocates at least this many bytes at once: input, result or weights. */
 type Entries = Record<string, (bytes: number) => unknown>;
 
-/** Those that copy nothing into the heap. */
+/** Calls that copy no large input into the heap. */
 function smallEntries(attn: Attn): Entries {
   return {
     sinusoidalPositions: (bytes) => attn.sinusoidalPositions(1, bytes / 4 - 1),
@@ -83,7 +84,7 @@ describe('sizes at 2 GiB and 4 GiB', () => {
   const g = new Generator(1);
   const [q, k, v] = [random(g, [2, 3, 4]), random(g, [2, 5, 4]), random(g, [2, 5, 6])];
 
-  /** Runs each entry at these sizes; how many allocated what they asked for and went on. */
+  /** Runs each call at these sizes; reports how many allocated the memory and succeeded. */
   async function each(options: LoadOptions, entriesOf: (attn: Attn) => Entries, sizes: readonly number[]): Promise<void> {
     const attn = await load({ variant: 'simd', ...options });
     const expected = attn.scaledDotProductAttention(q, k, v).output;
@@ -108,19 +109,19 @@ describe('sizes at 2 GiB and 4 GiB', () => {
   for (const threads of [1, 2])
     describe(`threads: ${threads}`, () => {
       it('results, weights and scores', () => each({ threads }, smallEntries, all));
-      it('inputs, where there is no room for them', () => each({ threads, maximumMemory: 2 * GiB }, largeEntries, all));
+      it('inputs that exceed the memory', () => each({ threads, maximumMemory: 2 * GiB }, largeEntries, all));
       it('inputs of 4 GiB', () => each({ threads }, largeEntries, [4 * GiB - 64, 4 * GiB]));
     });
 
-  // Copies of this size take half a second each, so one build stands for both: what they differ in is not how they allocate.
-  it('inputs of 2 GiB, and no room beside them', () => each({ threads: 1 }, largeEntries, [2 * GiB]));
-  it('a mask and a row a little below', () =>
+  // Copies of this size take half a second, so one build represents both; they allocate in the same way.
+  it('inputs of 2 GiB, and no memory for more', () => each({ threads: 1 }, largeEntries, [2 * GiB]));
+  it('a mask and a row slightly below 2 GiB', () =>
     each({ threads: 2 }, (attn) => {
       const { activation, 'scaledDotProductAttention, mask': masked } = largeEntries(attn);
       return { activation, masked };
     }, [2 * GiB])); // prettier-ignore
 
-  it('what fits is computed: a result of more than 2 GiB', async () => {
+  it('a result of more than 2 GiB is computed if it fits', async () => {
     const attn = await load({ variant: 'simd' });
     const length = GiB / 2 + 1000;
     const { data } = attn.alibiBias(1, 1, length);

@@ -1,23 +1,26 @@
-/** What starts workers on pages, and what pages are asked, by itself: with hosts that are made up, since no engine of the tests is all of them. */
+/**
+ * Tests starting workers and detecting the environment on pages, with fake hosts, because no tested engine covers all
+ * cases.
+ */
 import { assert } from 'chai';
 import { AttnError } from '../../web/lib/src/args/error.ts';
 import { threads } from '../../web/lib/src/load/thread.ts';
-import { pageUrl, placed, scriptsFailed } from '../../web/lib/src/platform/placed.ts';
+import { pageUrl, assetUrl, scriptsFailed } from '../../web/lib/src/platform/asset_urls.ts';
 import { startWorker } from '../../web/lib/src/platform/start_worker.ts';
 import { web } from '../../web/lib/src/load/web.ts';
-import { breathe } from '../../web/lib/src/platform/breathe.ts';
-import { remoteLoader } from '../../web/lib/src/worker/client.ts';
-import type { Host } from '../../web/lib/src/worker/channel.ts';
+import { yieldToEventLoop } from '../../web/lib/src/platform/event_loop.ts';
+import { remoteLoader } from '../../web/lib/src/worker/worker_client.ts';
+import type { Host } from '../../web/lib/src/worker/worker_protocol.ts';
 import * as Comlink from '../../web/lib/src/worker/comlink.js';
 import type { Endpoint } from '../../web/lib/src/worker/comlink.js';
-import { serve } from '../../web/lib/src/worker/host.ts';
+import { serve } from '../../web/lib/src/worker/worker_server.ts';
 import type { load as Load, LoadOptions } from '../../web/lib/src/attn.js';
 import { assertRejects, assertThrows } from '../support/errors.ts';
 import { withGlobal, withMember } from '../support/fake_caches.ts';
 
 const here = 'https://here.test';
 
-/** What was asked of the host, in words. */
+/** Records calls of the fake host. */
 const log: string[] = [];
 const taken = () => log.splice(0);
 
@@ -34,7 +37,7 @@ class FakeWorker {
   }
 }
 
-/** Runs `body` on a page of this origin. */
+/** Runs `body` as on a page of this origin. */
 const onPage = <T>(origin: string, body: () => T, trustedTypes?: unknown): Promise<T> =>
   withGlobal('origin', origin, () => withGlobal('trustedTypes', trustedTypes, () => withGlobal('Worker', FakeWorker, async () => body())));
 const options = { type: 'module', name: 'x' } as const;
@@ -56,7 +59,7 @@ describe('starting workers on a page', () => {
   });
   after(() => void Object.assign(URL, { createObjectURL, revokeObjectURL }));
 
-  it('of its own origin, and of no web server: as they are written, and once', async () => {
+  it('of the same origin, or from no web server: directly and once', async () => {
     for (const url of [new URL(`${here}/a/worker.js`), `${here}/b.js`, 'worker.js', 'file:///a/worker.js', `blob:${here}/5`]) {
       const { worker, help } = await onPage(here, () => start(url));
       assert.instanceOf(worker, FakeWorker);
@@ -68,7 +71,7 @@ describe('starting workers on a page', () => {
     assert.deepEqual(taken(), [said(`${here}/node_modules/attn/dist/worker.js?v=1`)]);
   });
 
-  it('of another origin: a script of one line that imports them, let go of once it was read', async () => {
+  it('of another origin: through a one-line script that imports them, whose URL is revoked afterwards', async () => {
     for (const [origin, url] of [
       [here, 'https://other.test/a"b.js'],
       [here, 'http://here.test/a.js'],
@@ -92,12 +95,12 @@ describe('starting workers on a page', () => {
     assert.deepEqual(taken(), [said('data:text/javascript,import%20%22https%3A%2F%2Fother.test%2Fa%20b.js%22%3B')]);
   });
 
-  it('where addresses have to be trusted: by one policy, or as they are where the page lets none be made', async () => {
+  it('with trusted types: through one policy, or directly if the page allows no policy', async () => {
     let refuses = true;
     const types = {
       createPolicy(name: string, { createScriptURL }: { createScriptURL(url: string): string }) {
         log.push(`policy ${name}`);
-        if (refuses) throw new TypeError('not in the list');
+        if (refuses) throw new TypeError('the policy is not allowed');
         const mark = 'trusted';
         return {
           mark,
@@ -116,10 +119,10 @@ describe('starting workers on a page', () => {
     await onPage(here, () => start('https://other.test/a.js'), types);
     assert.deepEqual(taken(), ['blob text/javascript', said({ trusted: `blob:${here}/1` })]);
     await onPage(here, () => start(`${here}/a.js`));
-    assert.deepEqual(taken(), [said(`${here}/a.js`)], 'a page that trusts all');
+    assert.deepEqual(taken(), [said(`${here}/a.js`)], 'a page that trusts all URLs');
   });
 
-  it('where there are none: ENVIRONMENT; what its maker throws is thrown, and the global one stays', async () => {
+  it('without workers: ENVIRONMENT; an error of the Worker constructor is rethrown, and the global Worker is unchanged', async () => {
     const none = await withGlobal('Worker', undefined, async () => assertThrows(() => start('a.js'), 'ENVIRONMENT', [], AttnError));
     assert.deepEqual({ ...none.detail }, { op: 'load' });
     const mine = new RangeError('mine');
@@ -135,7 +138,7 @@ describe('starting workers on a page', () => {
     assert.deepEqual(after as unknown, [mine, FakeWorker]);
     assert.equal((await onPage(here, () => (start('a.js'), globalThis.Worker))) as unknown, FakeWorker);
     assert.lengthOf(taken(), 1);
-    // Globals that cannot be changed: as a bundler has written it.
+    // Read-only globals, as some bundlers define them.
     await onPage(here, () => {
       Object.defineProperty(globalThis, 'Worker', { value: FakeWorker, writable: false, configurable: true });
       return start('https://other.test/a.js');
@@ -144,7 +147,7 @@ describe('starting workers on a page', () => {
   });
 
   if (threads)
-    it('threads: by name, and their errors are nobody else’s', async () => {
+    it('threads are named, and their errors do not reach the page', async () => {
       const errors: string[] = [];
       const worker = (await onPage(here, () => (threads || undefined)!.createThread!((why) => errors.push(why)))) as unknown as FakeWorker;
       const [line] = taken().slice(-1);
@@ -157,21 +160,21 @@ describe('starting workers on a page', () => {
     });
 });
 
-describe('what a page is asked', () => {
-  it('where it is, and where files of the package are', async () => {
+describe('detecting the environment of a page', () => {
+  it('the URL of the page, and of files of the package', async () => {
     const page = (document: unknown, location: unknown) =>
       withGlobal('document', document, () => withGlobal('location', location, async () => pageUrl()));
     assert.equal(await page({ baseURI: `${here}/base/` }, { href: `${here}/a` }), `${here}/base/`);
     assert.equal(await page(undefined, { href: `${here}/a` }), `${here}/a`);
     assert.isUndefined(await page(undefined, undefined));
-    assert.equal(placed(`${here}/node_modules/.vite/deps/a.wasm`), `${here}/node_modules/attn/dist/a.wasm`);
-    assert.equal(placed(`${here}/a.wasm`), `${here}/a.wasm`);
+    assert.equal(assetUrl(`${here}/node_modules/.vite/deps/a.wasm`), `${here}/node_modules/attn/dist/a.wasm`);
+    assert.equal(assetUrl(`${here}/a.wasm`), `${here}/a.wasm`);
     const { urls } = threads || web;
     for (const [build, address] of Object.entries(urls)) assert.match(address().href, new RegExp(`/attn-${build}\\.wasm$`));
     assert.sameMembers(Object.keys(urls), ['simd', 'relaxed', ...(threads ? ['simd-threads', 'relaxed-threads'] : [])]);
   });
 
-  it('how many cores it has, whether memory may be shared, and whether it may wait', async () => {
+  it('the number of cores, whether memory may be shared, and whether the thread may block', async () => {
     for (const [navigator, cores] of [
       [{ hardwareConcurrency: 6 }, 6],
       [{}, 1],
@@ -192,15 +195,15 @@ describe('what a page is asked', () => {
     for (const none of [undefined, callable(false)]) assert.match((await waiting(none))!, /main thread/);
   });
 
-  it('scripts that do not come: ENVIRONMENT, with the entry that needs none', () => {
+  it('scripts that do not load are ENVIRONMENT, with the entry that needs none', () => {
     const cause = new TypeError('no import()');
     const error = assertThrows(() => scriptsFailed(cause), 'ENVIRONMENT', ['no import()', 'attn/service-worker'], AttnError);
     assert.deepEqual([{ ...error.detail }, error.cause], [{ op: 'loadModel' }, cause]);
   });
 });
 
-describe('the two ends of attn/worker', () => {
-  it('a worker that never answers is ended after a while: ENVIRONMENT', async () => {
+describe('communication of attn/worker', () => {
+  it('a worker that never answers is terminated after a timeout: ENVIRONMENT', async () => {
     const timers: (() => void)[] = [];
     let ended = false;
     const endpoint = { postMessage() {}, addEventListener() {}, removeEventListener() {}, start() {} };
@@ -216,7 +219,7 @@ describe('the two ends of attn/worker', () => {
       async () => load(),
     );
     const rejected = assertRejects(loading, 'ENVIRONMENT', ['did not start', 'copy it']);
-    await breathe();
+    await yieldToEventLoop();
     assert.isFalse(ended);
     assert.lengthOf(timers, 1);
     timers[0]!();
@@ -224,13 +227,13 @@ describe('the two ends of attn/worker', () => {
     assert.isTrue(ended);
   });
 
-  it('reports of progress are not kept once they were answered', async () => {
+  it('answered progress reports are not retained', async () => {
     const { port1, port2 } = new MessageChannel();
     const reports = 500;
     const reporting = (async ({ onProgress }: LoadOptions) => {
       for (let i = 0; i < reports; ++i) {
         onProgress!({ phase: 'download', loaded: i });
-        // Their answers come meanwhile.
+        // Lets their answers arrive.
         if (i % 10 === 0) await new Promise((resolve) => setTimeout(resolve, 1));
       }
       throw new AttnError('NETWORK', 'load: the end');

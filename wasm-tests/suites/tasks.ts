@@ -1,4 +1,4 @@
-/** Entities, masks, answers and ranks against transformers' pipelines; what is asked wrongly; the same in attn/worker. */
+/** Compares entities, masks, answers and ranking with transformers' pipelines; tests refusals and attn/worker. */
 import type { Attn, TextModel } from 'attn';
 import { load as loadWorker } from 'attn/worker';
 import { assert } from 'chai';
@@ -21,7 +21,7 @@ async function casesOf<Row>(name: string): Promise<readonly Case<Row>[]> {
   return (JSON.parse(new TextDecoder().decode(await bytes(`testdata/tasks/${name}.json`))) as { cases: Case<Row>[] }).cases;
 }
 
-/** A place that Python counts in code points. */
+/** Converts Python's offsets, in code points. */
 const utf16 = (text: string, place: number) => Array.from(text).slice(0, place).join('').length;
 const score = (got: number, expected: number, what: string) => assert.closeTo(got, expected, 1e-5, what);
 
@@ -76,7 +76,7 @@ describe('tasks', () => {
     assert.isAtLeast(cases.length, 200);
     for (const { model, question, context, options, expected } of cases) {
       const got = await (await modelOf(model)).answer(question, context, options);
-      // Where there are too few the pipeline gives some of score 0.
+      // The pipeline fills up with answers of score 0.
       const wanted = expected.filter(([, score]) => score > 0);
       assert.deepEqual(
         got.map(({ text, start, end }) => [text, start, end]),
@@ -87,7 +87,7 @@ describe('tasks', () => {
     }
   });
 
-  it('makes texts of ids as transformers does', async () => {
+  it('decodes ids to the same text as transformers', async () => {
     const cases = await casesOf<string>('decoded');
     for (const { model, ids, expected } of cases) {
       const { decode } = { decode: (skip: boolean) => loaded.decode(ids, { skipSpecialTokens: skip }) };
@@ -98,7 +98,7 @@ describe('tasks', () => {
     assert.equal((await modelOf('tiny-bert')).decode([2 ** 31 - 1]), '', 'an id that the vocabulary does not have');
   });
 
-  it('ranks by a head of one label, as classify() scores pairs', async () => {
+  it('ranks by a head with one label like classify() of pairs', async () => {
     const files = await filesOf('tiny-bert', { id2label: { 0: 'relevant' }, label2id: { relevant: 0 } });
     const model = await attn.loadModel({ ...files, 'model.safetensors': await oneLabel('tiny-bert') });
     const documents = ['It was bad.', 'The film was good!', '', 'A happy person smiles at the child in the garden.'];
@@ -106,9 +106,19 @@ describe('tasks', () => {
     const scores = (await model.classify(documents.map((text) => ['Was it good?', text] as const))).map(([{ score }]) => score);
     assert.deepEqual(
       ranked,
-      scores.map((score, index) => ({ index, score })).sort((a, b) => b.score - a.score),
+      scores.map((score, index) => ({ index, score, truncated: false })).sort((a, b) => b.score - a.score),
     );
     assert.deepEqual(await model.rank('Was it good?', documents, { topK: 2 }), ranked.slice(0, 2));
+    const short = await model.rank('Was it good?', documents, { maxLength: 8 });
+    const truncated = documents.map((_, i) => short.find(({ index }) => index === i)!.truncated);
+    assert.deepEqual(
+      truncated,
+      model.tokenize(
+        documents.map((text) => ['Was it good?', text] as const),
+        { maxLength: 8 },
+      ).truncated,
+    );
+    assert.sameMembers([...new Set(truncated)], [true, false]);
     assert.deepEqual(await model.rank('Was it good?', []), []);
     await assertRejects((await modelOf('tiny-bert')).rank('a', ['b']), 'UNSUPPORTED', ['3 labels', 'one label']);
     await assertRejects(model.rank('a', 'b' as never), 'ARGUMENT', ['documents', 'Array']);
@@ -129,7 +139,7 @@ describe('tasks', () => {
     return attn.writeSafetensors(tensors);
   }
 
-  it('says what a head is for, and does nothing else with it', async () => {
+  it('reports the task of a head and refuses other tasks', async () => {
     const tasks = {
       'tiny-bert': 'text-classification',
       'tiny-bert-cls': 'embedding',
@@ -151,12 +161,12 @@ describe('tasks', () => {
       for (const [other, call] of Object.entries(calls))
         if (other === task) await call();
         else await assertRejects(call(), 'UNSUPPORTED', [other, task === 'embedding' ? 'without a head' : task]);
-      // Whatever the head, a text has a vector.
+      // Every model can embed, whatever its head.
       assertDims(await model.embed('It was good'), [1, name === 'tiny-bert' || name === 'tiny-bert-cls' || name === 'tiny-bert-legacy' ? 32 : 16]);
     }
   });
 
-  it('gives logits of every token in forward(), and of a choice one', async () => {
+  it('forward() returns logits per token, or per choice', async () => {
     const texts = ['It was bad', 'A'];
     const logits = async (name: string) => {
       const model = await modelOf(name);
@@ -175,7 +185,7 @@ describe('tasks', () => {
     assertSameBits(lastHiddenState, mlm.forward(inputs).lastHiddenState);
   });
 
-  it('cuts texts by their scripts where the tokenizer does, whose table comes then', async () => {
+  it('splits texts by script if the tokenizer does; the table is loaded on demand', async () => {
     const files = await filesOf('tiny-bert', {});
     const tokenizer = JSON.parse(new TextDecoder().decode(files['tokenizer.json'])) as { pre_tokenizer: object };
     const pretokenizers = [{ type: 'UnicodeScripts' }, tokenizer.pre_tokenizer];
@@ -186,7 +196,7 @@ describe('tasks', () => {
     assert.notDeepEqual(cut(model), cut(await modelOf('tiny-bert')));
   });
 
-  it('gives of each text the best labels only', async () => {
+  it('returns only the best labels of each text', async () => {
     const model = await modelOf('tiny-bert');
     const all = await model.classify(['It was good', 'It was bad']);
     assert.deepEqual(await model.classify(['It was good', 'It was bad'], { topK: 2 }), all.map((each) => each.slice(0, 2))); // prettier-ignore
@@ -194,7 +204,7 @@ describe('tasks', () => {
     await assertRejects(model.classify('a', { topK: 0 }), 'CONFIG', ['topK']);
   });
 
-  it('tells which texts were cut before they became vectors', async () => {
+  it('reports which texts were truncated before embedding', async () => {
     const model = await modelOf('tiny-bert-cls');
     const { truncated } = await model.embed(['A film', 'good '.repeat(100), 'bad']);
     assert.deepEqual(truncated, [false, true, false]);
@@ -202,7 +212,7 @@ describe('tasks', () => {
     assert.deepEqual((await model.embed([])).truncated, []);
   });
 
-  it('fills the masks of several texts, and names the token that stands for them', async () => {
+  it('fills the masks of several texts, and reports the mask token', async () => {
     const [model, other] = [await modelOf('tiny-bert-mlm'), await modelOf('tiny-roberta-mlm')];
     assert.deepEqual([model.maskToken, other.maskToken], ['[MASK]', '<mask>']);
     const texts = ['It is [MASK].', '[MASK] film was [MASK] at all.', 'A [MASK]'];
@@ -213,13 +223,13 @@ describe('tasks', () => {
     assert.deepEqual(await model.fillMask([]), []);
   });
 
-  it("leaves padding out of the texts of filled masks, as transformers' pipeline does", async () => {
+  it("omits padding from the texts of filled masks, as transformers' pipeline does", async () => {
     const model = await modelOf('tiny-bert-mlm');
     for (const masks of await model.fillMask(['It is [MASK] [PAD] and [MASK] [PAD].', 'It is [MASK] [PAD].']))
       for (const { text } of masks.flat()) assert.notInclude(text, '[PAD]');
   });
 
-  it('answers several questions, of one context or of as many', async () => {
+  it('answers several questions about one context or one context each', async () => {
     const model = await modelOf('tiny-bert-qa');
     const [questions, contexts] = [
       ['Who smiles?', 'Where?', 'What was good?'],
@@ -227,7 +237,7 @@ describe('tasks', () => {
     ];
     const done: number[] = [];
     const several = await model.answer(questions, contexts, { topK: 2, batchSize: 1, onProgress: (p) => done.push(p.done) });
-    assert.isAbove(done.length, 4, 'a progress for each window');
+    assert.isAbove(done.length, 4, 'progress for each window');
     for (const [i, question] of questions.entries()) assert.deepEqual(await model.answer(question, contexts[i], { topK: 2 }), several[i]);
     assert.deepEqual((await model.answer(questions, contexts[0], { topK: 2 }))[0], several[0]);
     assert.deepEqual((await model.answer(questions[0], contexts, { topK: 2 }))[0], several[0]);
@@ -235,7 +245,7 @@ describe('tasks', () => {
     assert.notDeepEqual(await model.answer(questions[0], contexts[1], { maxLength: 32 }), await model.answer(questions[0], contexts[1]));
   });
 
-  it('puts a prompt before the query of rank()', async () => {
+  it('rank() puts a prompt before the query', async () => {
     const files = await filesOf('tiny-bert', { id2label: { 0: 'relevant' }, label2id: { relevant: 0 } });
     const prompts = { prompts: { search: 'happy film: ' }, default_prompt_name: null };
     const model = await attn.loadModel({
@@ -252,7 +262,7 @@ describe('tasks', () => {
     await assertRejects(model.rank('a', documents, { promptName: 'none' }), 'CONFIG', ['rank', 'promptName', 'search']);
   });
 
-  it('reads masks of tokens as it reads ids: as whole numbers of any kind', async () => {
+  it('token masks may have the same integer types as ids', async () => {
     const model = await modelOf('tiny-bert-cls');
     const inputs = model.tokenize(['A happy person smiles', 'A film']);
     const { lastHiddenState } = model.forward(inputs);
@@ -265,7 +275,7 @@ describe('tasks', () => {
     assertThrows(given(new Float64Array(numbers)), 'DTYPE', ['attentionMask']);
   });
 
-  it('takes batches of any size, with the same bits', async () => {
+  it('any batch size gives the same bits', async () => {
     const model = await modelOf('tiny-bert-ner');
     const texts = ['A happy person', '', 'The film was not bad, it was good!', 'Überraschend schön 😀', 'a'.repeat(90), 'b c'.repeat(70)];
     const expected = await model.classifyTokens(texts, { stride: 3 });
@@ -275,7 +285,7 @@ describe('tasks', () => {
     assert.deepEqual(await model.classifyTokens([]), []);
   });
 
-  it('refuses what makes no sense, and goes on', async () => {
+  it('refuses invalid calls, and stays usable', async () => {
     const [ner, mlm, qa] = await Promise.all([modelOf('tiny-bert-ner'), modelOf('tiny-bert-mlm'), modelOf('tiny-bert-qa')]);
     const long = 'good '.repeat(100);
     await assertRejects(ner.classifyTokens(long, { stride: 62 }), 'CONFIG', ['stride', '62', 'below 62']);
@@ -293,11 +303,11 @@ describe('tasks', () => {
     await assertRejects(mlm.fillMask('[MASK]', { targets: ['good', ''] }), 'ARGUMENT', ['targets[1]']);
     await assertRejects(mlm.fillMask('[MASK]', { targets: ['☃'] }), 'ARGUMENT', ['targets[0]', 'begins with']);
     await assertRejects(mlm.fillMask(5 as never), 'ARGUMENT', ['texts']);
-    await assertRejects(mlm.fillMask(['[MASK]', 'good']), 'ARGUMENT', ['texts[1]', 'no mask']);
+    await assertRejects(mlm.fillMask(['[MASK]', 'good']), 'ARGUMENT', ['texts[1]', 'no [MASK]']);
     await assertRejects(mlm.fillMask(['[MASK]', `${long} [MASK]`]), 'OUT_OF_RANGE', ['texts[1]', '64']);
     await assertRejects(qa.answer(['a', ''], 'b'), 'ARGUMENT', ['question[1]', 'empty']);
     await assertRejects(qa.answer('a', ['b', '']), 'ARGUMENT', ['context[1]', 'empty']);
-    await assertRejects(qa.answer(['a', 'b'], ['c']), 'ARGUMENT', ['context', '1 elements', '2, as many as question']);
+    await assertRejects(qa.answer(['a', 'b'], ['c']), 'ARGUMENT', ['context', '1 elements', '2 elements, one for each question']);
     await assertRejects(qa.answer('a', 'b', { maxLength: 65 }), 'OUT_OF_RANGE', ['maxLength', '64']);
     await assertRejects(qa.answer('', 'a'), 'ARGUMENT', ['question', 'empty']);
     await assertRejects(qa.answer('a', ''), 'ARGUMENT', ['context', 'empty']);
@@ -312,14 +322,14 @@ describe('tasks', () => {
     const { signal } = controller;
     for (const call of [() => ner.classifyTokens('a', { signal }), () => mlm.fillMask('[MASK]', { signal }), () => qa.answer('a', 'b', { signal })])
       await assertRejects(call, 'ABORTED');
-    assert.deepEqual(await qa.answer('a', ' \n '), [], 'a context without a token');
+    assert.deepEqual(await qa.answer('a', ' \n '), [], 'a context without tokens');
     assert.deepEqual(
       (await qa.answer('a', ' \n ', { allowEmpty: true })).map(({ text, start, end }) => ({ text, start, end })),
       [{ text: '', start: 0, end: 0 }],
     );
   });
 
-  it('has the same bits in attn/worker, and as int8 from its own files', async () => {
+  it('gives the same bits in attn/worker, and as int8 from its own files', async () => {
     const remote = await loadWorker(setup);
     const there = await remote.loadModel(url('testdata/models/tiny-bert-ner'), { cache: 'none' });
     const here = await modelOf('tiny-bert-ner');

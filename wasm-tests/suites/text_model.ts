@@ -1,4 +1,4 @@
-/** Models: what transformers computes from the same files, and how they are used. Where the files come from is load_model.ts. */
+/** Compares models with transformers on the same files, and tests their use. For sources see load_model.ts. */
 import type { Attn, Encoding, TextModel } from 'attn';
 import { load as loadWorker, AttnError as WorkerError } from 'attn/worker';
 import { assert } from 'chai';
@@ -43,12 +43,11 @@ describe('models, against transformers', () => {
       model.dispose();
     });
 
-  itLong('all-MiniLM-L6-v2: sentences, insides, neighbours among its words, and the memory it takes', async () => {
+  itLong('all-MiniLM-L6-v2: sentences, traces, word neighbours, and memory', async () => {
     const address = url('models/all-MiniLM-L6-v2/config.json');
     if (!(await fetch(address)).ok) return void host.note('all-MiniLM-L6-v2 is not in models/: tools/setup fetches it');
     const own = await loadHere();
     const model = await own.loadModel(new URL('.', address), { cache: 'none' });
-    // 22.7 million weights.
     const weights = 4 * (30522 * 384 + 512 * 384 + 2 * 384 + 2 * 384 + 6 * (4 * (384 * 384 + 384) + 2 * 384 * 1536 + 1536 + 384 + 4 * 384));
     const { peak } = own.info.heap;
     host.note(`all-MiniLM-L6-v2: the heap's peak is ${(peak / weights).toFixed(3)} x its weights as float32`);
@@ -106,7 +105,7 @@ describe('models, in use', () => {
   });
   after(() => attn.dispose());
 
-  it('the batch size changes no bit of an embedding, nor does the company', async () => {
+  it('the batch size and the other texts of a batch change no bit of an embedding', async () => {
     const expected = await model.embed(texts);
     assertDims(expected, [texts.length, 32]);
     for (const batchSize of [1, 2, 3, 5, 1000]) assertSameBits(await model.embed(texts, { batchSize }), expected, `batches of ${batchSize}`);
@@ -127,7 +126,7 @@ describe('models, in use', () => {
     assertSameBits(part, alone.attentions![1]);
   });
 
-  it('normalised embeddings have length 1; the pooling is what the words say', async () => {
+  it('normalised embeddings have length 1, and poolings follow their definitions', async () => {
     const inputs = model.tokenize(texts[3]);
     const { lastHiddenState } = model.forward(inputs);
     const [, length, width] = lastHiddenState.dims;
@@ -143,7 +142,7 @@ describe('models, in use', () => {
     assert.closeTo(Math.hypot(...data), 1, 1e-6);
   });
 
-  it('traceLayer gives what forward gives of the layer, and the rest of it', () => {
+  it('traceLayer gives the same layer values and results as forward', () => {
     const inputs = model.tokenize(texts.slice(2, 4));
     const { attentions, hiddenStates } = model.forward(inputs, { outputAttentions: true, outputHiddenStates: true });
     for (const layer of [0, 1]) {
@@ -165,7 +164,7 @@ describe('models, in use', () => {
     assertThrows(() => model.traceLayer(inputs, 0, ['wights' as never]), 'ARGUMENT', ['weights']);
   });
 
-  it('an encoding made by hand will do', () => {
+  it('forward accepts a hand-built encoding', () => {
     const made = model.tokenize(['good', 'bad it was']);
     const { inputIds, attentionMask, tokenTypeIds, dims } = made;
     const expected = model.forward(made);
@@ -182,18 +181,14 @@ describe('models, in use', () => {
     'a text': ['good', 'ARGUMENT', 'inputs'],
     'no dims': [encoding({ dims: undefined }), 'ARGUMENT', 'dims'],
     'no ids': [encoding({ inputIds: undefined }), 'ARGUMENT', 'inputIds'],
-    'ids of another kind': [encoding({ inputIds: Float32Array.of(1, 2) }), 'DTYPE', 'inputIds'],
-    'fewer ids than dims say': [encoding({ dims: [1, 3] }), 'SHAPE', 'inputIds'],
+    'ids of another type': [encoding({ inputIds: Float32Array.of(1, 2) }), 'DTYPE', 'inputIds'],
+    'fewer ids than dims give': [encoding({ dims: [1, 3] }), 'SHAPE', 'inputIds'],
     'a shorter mask': [encoding({ attentionMask: Uint8Array.of(1) }), 'SHAPE', 'attentionMask'],
     'dims of one dimension': [encoding({ dims: [2] }), 'SHAPE', 'inputIds'],
-    'an id that there is not': [encoding({ inputIds: Int32Array.of(1, 100000) }), 'OUT_OF_RANGE', '100000'],
+    'an id beyond the vocabulary': [encoding({ inputIds: Int32Array.of(1, 100000) }), 'OUT_OF_RANGE', '100000'],
     'a negative id': [encoding({ inputIds: Int32Array.of(-1, 1) }), 'OUT_OF_RANGE', '-1'],
-    'a type that there is not': [encoding({ tokenTypeIds: Int32Array.of(0, 2) }), 'OUT_OF_RANGE', 'tokenTypeIds'],
-    'more than there are positions': [
-      { inputIds: new Int32Array(65), attentionMask: new Uint8Array(65).fill(1), dims: [1, 65] },
-      'OUT_OF_RANGE',
-      '64',
-    ],
+    'an unknown token type': [encoding({ tokenTypeIds: Int32Array.of(0, 2) }), 'OUT_OF_RANGE', 'tokenTypeIds'],
+    'more tokens than positions': [{ inputIds: new Int32Array(65), attentionMask: new Uint8Array(65).fill(1), dims: [1, 65] }, 'OUT_OF_RANGE', '64'],
   };
   for (const [name, [inputs, code, word]] of Object.entries(wrong))
     it(`forward: ${name} is ${code}`, () => {
@@ -225,7 +220,7 @@ describe('models, in use', () => {
     assert.equal(reads, 1);
   });
 
-  it('special tokens are left out, and texts cut at the start, wherever texts are tokenized', async () => {
+  it('all methods that take texts omit special tokens and truncate at the start on request', async () => {
     const text = 'The film was not bad at all.';
     for (const options of [{ addSpecialTokens: false }, { truncationSide: 'left', maxLength: 5 }] as const) {
       const inputs = model.tokenize(text, options);
@@ -238,7 +233,7 @@ describe('models, in use', () => {
     await assertRejects(model.classify(text, { truncationSide: 'middle' as never }), 'CONFIG', ['truncationSide']);
   });
 
-  it('what is no option, out of range or too long is refused, with its index', async () => {
+  it('unknown options, values out of range and overlong texts are refused with their index', async () => {
     assertThrows(() => model.tokenize('a', { maxLenght: 3 } as never), 'ARGUMENT', ['maxLength']);
     assertThrows(() => model.tokenize('a', { maxLength: 65 }), 'OUT_OF_RANGE', ['64']);
     assertThrows(() => model.tokenize('a', { maxLength: 0 }), 'CONFIG', ['maxLength']);
@@ -281,7 +276,7 @@ describe('models, in use', () => {
     other.dispose();
   });
 
-  it('config and labels are what the files say, and frozen', () => {
+  it('config and labels come from the files and are frozen', () => {
     assert.equal(model.config.model_type, 'bert');
     assert.equal(model.config.hidden_size, 32);
     assert.isFrozen(model.config);
@@ -290,7 +285,7 @@ describe('models, in use', () => {
     assert.isFrozen(model.labels);
   });
 
-  it('no text at all, and an empty one', async () => {
+  it('an empty list of texts, and an empty text', async () => {
     assertDims(await model.embed([]), [0, 32]);
     assert.deepEqual(await model.classify([]), []);
     assert.deepEqual([...model.tokenize([]).dims], [0, 0]);
@@ -298,7 +293,7 @@ describe('models, in use', () => {
     assert.equal(model.tokenize('').tokens[0].length, 2);
   });
 
-  it('the words: table, vocabulary and their place in the model', () => {
+  it('word embeddings: the matrix, the vocabulary and their parameter', () => {
     const { wordEmbeddings } = model;
     assert.strictEqual(model.wordEmbeddings, wordEmbeddings, 'one object');
     const id = model.tokenToId('good')!;
@@ -315,7 +310,7 @@ describe('models, in use', () => {
     assert.equal(wordEmbeddings.analogy(5, 6, 7, 2).length, 2);
   });
 
-  it('more texts than are sorted at a time: each has its own vector', async () => {
+  it('more texts than are sorted at once: each gets its own vector', async () => {
     const model = await loadCheckpoint(attn, 'tiny-bert');
     const words = ['a', 'good day', 'no', 'a good good day', 'day'];
     const each = await model.embed(words);
@@ -331,7 +326,7 @@ describe('models, in use', () => {
     model.dispose();
   });
 
-  it('progress counts texts, and abort is heard between batches', async () => {
+  it('progress counts texts, and an abort takes effect between batches', async () => {
     const many = Array.from({ length: 50 }, (_, i) => texts[i % texts.length]);
     for (const operation of ['embed', 'classify'] as const) {
       const seen: { done: number; total: number }[] = [];
@@ -357,7 +352,7 @@ describe('models, in use', () => {
     assert.equal((error.cause as Error).message, 'mine');
     assert.equal(done, 8);
     const later = new AbortController();
-    // More than can be done before a timer runs, even a late one.
+    // More texts than can be computed before even a late timer runs.
     const more = Array<string>(20_000).fill(many[0]!);
     const classifying = model.classify(more, { batchSize: 1, signal: later.signal });
     setTimeout(() => later.abort());
@@ -371,7 +366,7 @@ describe('models, in use', () => {
     assertDims(await model.embed(many), [50, 32]);
   });
 
-  it('two embeddings at once give what each gives alone', async () => {
+  it('two concurrent embeddings give the same vectors as separate ones', async () => {
     const [a, b] = [texts.slice(0, 3), texts.slice(3)];
     const [x, y] = [await model.embed(a), await model.embed(b)];
     const [p, q] = await Promise.all([model.embed(a, { batchSize: 1 }), model.embed(b, { batchSize: 1 })]);
@@ -379,7 +374,7 @@ describe('models, in use', () => {
     assertSameBits(q, y);
   });
 
-  it('disposal: idempotent, everything afterwards is DISPOSED, the heap is as it was', async () => {
+  it('disposal is idempotent, makes every later call DISPOSED and frees the memory', async () => {
     const start = settledHeap(attn);
     const other = await loadCheckpoint(attn, 'tiny-roberta');
     const inputs = other.tokenize(texts);
@@ -410,7 +405,7 @@ describe('models, in use', () => {
     assertThrows(() => model.tokenize.call({} as never, 'a'), 'WRONG_INSTANCE');
   });
 
-  it('an error names the call that it is of, and the argument', async () => {
+  it('an error names the method and the argument', async () => {
     const own = await loadHere();
     const [gone, orphan] = [await loadCheckpoint(own, 'tiny-bert-cls'), await loadCheckpoint(own, 'tiny-bert-cls')];
     const members = Object.getPrototypeOf(model) as object;
@@ -484,7 +479,7 @@ describe('models, in use', () => {
     }
   });
 
-  it('its words alone cannot be taken away from a model', async () => {
+  it('disposing of the word embeddings does not affect the model', async () => {
     const other = await loadCheckpoint(attn, 'tiny-mpnet');
     const expected = await other.embed(texts);
     const words = other.wordEmbeddings;
@@ -499,7 +494,7 @@ describe('models, in use', () => {
     assertThrows(() => again.nearest(1, 2), 'DISPOSED');
   });
 
-  it('a model goes with its instance', async () => {
+  it('disposing of the instance disposes of its models', async () => {
     const own = await loadHere();
     const other = await loadCheckpoint(own, 'tiny-bert');
     const words = other.wordEmbeddings;
@@ -510,7 +505,7 @@ describe('models, in use', () => {
     await assertRejects(own.loadModel(url('testdata/models/tiny-bert')), 'DISPOSED');
   });
 
-  it('forwards, traces and embeddings of many shapes leave the heap as it was', async () => {
+  it('forwards, traces and embeddings of many shapes leave the heap unchanged', async () => {
     const long = Array.from({ length: 40 }, (_, i) => 'good film '.repeat(1 + (i % 20)));
     const round = async () => {
       const inputs = model.tokenize(long.slice(0, 7));
@@ -527,10 +522,10 @@ describe('models, in use', () => {
   });
 });
 
-// The checked builds are one binary, without what attn/worker needs of the others; their suites leave the worker out.
+// The checked builds lack the second binary that attn/worker needs.
 if (host.build === 'release')
   describe('models in attn/worker', () => {
-    it('every member: the same as in the caller itself', async () => {
+    it('every member gives the same as without a worker', async () => {
       const [direct, remote] = [await loadHere(), await loadWorker(setup)];
       const [near, far] = [await loadCheckpoint(direct, 'tiny-bert'), await remote.loadModel(url('testdata/models/tiny-bert'), { cache: 'none' })];
       const members = (object: object) => Object.getOwnPropertyNames(Object.getPrototypeOf(object));
@@ -592,7 +587,7 @@ if (host.build === 'release')
       await remote.dispose();
     });
 
-    it('what is refused before it is sent names its call, and pairs are for those that take them', async () => {
+    it('errors before sending name the method, and only methods for pairs accept them', async () => {
       const [direct, remote] = [await loadHere(), await loadWorker(setup)];
       const near = await loadCheckpoint(direct, 'tiny-bert');
       const far = await remote.loadModel(url('testdata/models/tiny-bert'), { cache: 'none' });
@@ -631,7 +626,7 @@ if (host.build === 'release')
       await remote.dispose();
     });
 
-    it("an error in the caller's onProgress ends the work, not only the waiting for it", async () => {
+    it("an error in the caller's onProgress stops the computation, not only the waiting", async () => {
       const remote = await loadWorker(setup);
       const model = await remote.loadModel(url('testdata/models/tiny-bert'), { cache: 'none' });
       let calls = 0;
@@ -648,7 +643,7 @@ if (host.build === 'release')
       await remote.dispose();
     });
 
-    it('a change of the weights waits for what was asked before, and what is asked after it for the change', async () => {
+    it('a change of weights waits for earlier calls, and later calls wait for the change', async () => {
       const remote = await loadWorker(setup);
       const model = await remote.loadModel(url('testdata/models/tiny-bert'), { cache: 'none' });
       const many = Array.from({ length: 40 }, (_, i) => texts[i % texts.length]);
@@ -679,7 +674,7 @@ if (host.build === 'release')
       await remote.dispose();
     });
 
-    it('dispose() of the model and of the instance let earlier calls finish and end loads', async () => {
+    it('dispose() of the model and the instance lets earlier calls finish and stops loads', async () => {
       const remote = await loadWorker(setup);
       const load = () => remote.loadModel(url('testdata/models/tiny-bert'), { cache: 'none' });
       const [first, second] = [await load(), await load()];
@@ -704,7 +699,7 @@ if (host.build === 'release')
       await ended;
     });
 
-    it('members called on something else', async () => {
+    it('methods called on other objects are errors', async () => {
       const remote = await loadWorker(setup);
       const model = await remote.loadModel(url('testdata/models/tiny-bert'), { cache: 'none' });
       const members = Object.getPrototypeOf(model) as Record<string, (...args: unknown[]) => Promise<unknown>>;
@@ -715,7 +710,7 @@ if (host.build === 'release')
       await remote.dispose();
     });
 
-    it('a worker that is ended rejects what a model has pending', async () => {
+    it("terminating a worker rejects a model's pending calls", async () => {
       const remote = await loadWorker(setup);
       const model = await remote.loadModel(url('testdata/models/tiny-bert'), { cache: 'none' });
       const pending = Promise.allSettled([model.embed(Array(2000).fill('good')), remote.loadModel(url('model/slow/tiny-bert'))]);

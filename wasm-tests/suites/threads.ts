@@ -1,11 +1,11 @@
-/** Any number of threads gives the same bits; threads go away with the instance. */
+/** Tests that any number of threads gives the same bits, and that threads end with their instance. */
 import type { Attn, Tensor } from 'attn';
 import { assert } from 'chai';
 import { Generator } from '../support/generator.ts';
 import { host, loadHere } from '../support/host.ts';
 import { assertSameBits, mask, random, tensor } from '../support/tensors.ts';
 
-/** Small calls stay on one thread, the larger ones are shared out. */
+/** Small calls stay on one thread; larger ones are distributed. */
 const sizes = [
   { B: 1, L: 3, S: 5, E: 16, H: 2 },
   { B: 1, L: 1, S: 700, E: 64, H: 4 },
@@ -77,7 +77,7 @@ describe('threads', () => {
     const single = await loadHere({ threads: 1 });
     const expected = everything(single);
     single.dispose();
-    // With one thread in this set-up, two are there for what does not depend on it.
+    // A single-threaded set-up also runs with two threads.
     for (const threads of host.threads > 1 ? [1, 2, 3, 4] : [2]) {
       const attn = await loadHere({ threads, maximumMemory: 2 ** 28 });
       assert.equal(attn.info.threads, host.canThread ? threads : 1);
@@ -86,7 +86,7 @@ describe('threads', () => {
     }
   });
 
-  it('700 000 rows, whose number times that of their blocks is beyond 32 bits, each have their own result', async () => {
+  it('700 000 rows, whose number of rows times blocks exceeds 32 bits, each have their own result', async () => {
     const attn = await loadHere({ maximumMemory: 2 ** 28 });
     const [rows, width, period] = [700_000, 4, 5];
     const x = tensor([rows, 1, width], (i) => (Math.floor(i / width) % period) - (i % width) / 2);
@@ -107,7 +107,7 @@ describe('threads', () => {
     attn.dispose();
   });
 
-  it('two threaded instances work side by side, and instances come and go', async () => {
+  it('two instances with threads work concurrently, and further instances are loaded and disposed of', async () => {
     const [a, b] = await Promise.all([loadHere({ threads: 2, maximumMemory: 2 ** 28 }), loadHere({ threads: 2, maximumMemory: 2 ** 28 })]);
     const expected = everything(a);
     everything(b).forEach((t, i) => assertSameBits(t, expected[i], `result ${i}`));

@@ -1,6 +1,6 @@
 /**
- * The tokenizer against Hugging Face's own, in ids, types, tokens and offsets; what it refuses; what holds of any text. No part of it is
- * WebAssembly, so it runs in one set-up of each engine.
+ * Compares the tokenizer with Hugging Face's tokenizers (ids, types, tokens, offsets) and tests refused files and
+ * properties of any text. It is pure TypeScript, so one set-up of each engine runs it.
  */
 import type { AttnError, ErrorCode } from 'attn';
 import { assert } from 'chai';
@@ -12,8 +12,8 @@ import { Section } from '../../web/lib/src/tokenizer/schema.ts';
 import { Budget, readText, stringOf } from '../../web/lib/src/tokenizer/text.ts';
 import * as earlyEnd from '../../web/lib/src/tokenizer/early_end.ts';
 import { Tokenizer, useEarlyEnd } from '../../web/lib/src/tokenizer/tokenizer.ts';
-import { useRareParts } from '../../web/lib/src/tokenizer/rare_parts.ts';
-import * as rare from '../../web/lib/src/tokenizer/rare.ts';
+import { useLazyParts } from '../../web/lib/src/tokenizer/lazy_slot.ts';
+import * as rare from '../../web/lib/src/tokenizer/lazy_parts.ts';
 import { assertThrows } from '../support/errors.ts';
 import { Generator } from '../support/generator.ts';
 import { bytes, host } from '../support/host.ts';
@@ -27,7 +27,7 @@ interface Case {
   readonly truncationSide?: 'left' | 'right';
   readonly truncated?: boolean;
   readonly ids: readonly number[];
-  /** All 0 where left out. */
+  /** All 0 by default. */
   readonly typeIds?: readonly number[];
   readonly tokens: readonly string[];
   readonly offsets: Offsets;
@@ -72,7 +72,7 @@ const miniLm = 'models/all-MiniLM-L6-v2/tokenizer.json';
 
 const files = new Map<string, Uint8Array<ArrayBuffer>>();
 
-/** All of them at the start: a connection that is kept open does not outlive a test that keeps the thread busy. */
+/** Reads every file first: a keep-alive connection does not survive a test that blocks the thread. */
 async function readFiles(): Promise<void> {
   if (files.size > 0) return;
   const goldens = [
@@ -89,10 +89,10 @@ async function readFiles(): Promise<void> {
   ].map((name) => `testdata/tokenizers/${name}.json`);
   const ofModels = checkpoints.flatMap((name) => ['tokenizer.json', 'config.json'].map((file) => `testdata/models/${name}/${file}`));
   for (const path of [...goldens, ...ofModels]) files.set(path, await bytes(path));
-  // Not in the repository: a tool fetches it.
+  // Not in the repository; downloaded by the set-up.
   await bytes(miniLm).then(
     (file) => files.set(miniLm, file),
-    (error: unknown) => host.note(`all-MiniLM-L6-v2 is not there, its texts are left out: ${String(error)}`),
+    (error: unknown) => host.note(`all-MiniLM-L6-v2 is missing, so its texts are skipped: ${String(error)}`),
   );
 }
 
@@ -120,11 +120,11 @@ const tokenizerOf = (checkpoint: string) => new Tokenizer({ tokenizer: fileOf(ch
 const vocabularySize = (checkpoint: string): number => read(`testdata/models/${checkpoint}/config.json`).vocab_size;
 
 describe('tokenizer', () => {
-  before(() => useRareParts(rare));
+  before(() => useLazyParts(rare));
   before(readFiles);
 
   for (const name of [...checkpoints, 'all-MiniLM-L6-v2'])
-    it(`${name}: every text as Hugging Face's tokenizers have it`, () => {
+    it(`${name}: every text is encoded as by Hugging Face tokenizers`, () => {
       const { file, cases }: { file: string; cases: Case[] } = read(`testdata/tokenizers/${name}.json`);
       if (file === miniLm && !files.has(file)) return;
       const tokenizer = new Tokenizer({ tokenizer: files.get(file)! });
@@ -132,7 +132,7 @@ describe('tokenizer', () => {
       for (const c of cases) run(tokenizer, c, name);
     });
 
-  it('each kind of part by itself', () => {
+  it('each kind of part works alone', () => {
     const { model, variants }: { model: unknown; variants: Variant[] } = read('testdata/tokenizers/variants.json');
     assert.isAbove(variants.length, 60);
     for (const { name, parts, cases } of variants) {
@@ -141,7 +141,7 @@ describe('tokenizer', () => {
     }
   });
 
-  it('without special tokens, and cut at the start', () => {
+  it('texts without special tokens, truncated at the start', () => {
     const { runs }: { runs: { checkpoint: string; cases: Case[] }[] } = read('testdata/tokenizers/options.json');
     assert.lengthOf(runs, checkpoints.length);
     for (const { checkpoint, cases } of runs) {
@@ -151,7 +151,7 @@ describe('tokenizer', () => {
     }
   });
 
-  it('tokens that only files beside tokenizer.json have, and special tokens that are split', () => {
+  it('tokens that only the files next to tokenizer.json define, and special tokens that are split', () => {
     interface Run {
       readonly checkpoint: string;
       readonly what: string;
@@ -174,7 +174,7 @@ describe('tokenizer', () => {
     }
   });
 
-  it('tokens of other files that are none are refused with the file and the name', () => {
+  it('invalid tokens in additional files are refused with the file and the name', () => {
     const given = (files: Record<string, unknown>) => () =>
       PublicTokenizer.fromFiles({
         'tokenizer.json': fileOf('tiny-bert'),
@@ -193,7 +193,7 @@ describe('tokenizer', () => {
     assertThrows(given({ 'added_tokens.json': { '<e1>': 'a' } }), 'FORMAT', ['added_tokens.json.<e1>']);
   });
 
-  it('lists of words, and texts that are filled up on either side', () => {
+  it('lists of words, and padding on either side', () => {
     interface WordCase extends Omit<Case, 'text' | 'pair'> {
       readonly words: readonly string[];
       readonly pair?: readonly string[];
@@ -237,7 +237,7 @@ describe('tokenizer', () => {
     }
   });
 
-  it('lists of words: one, several, pairs; padding is of no word', () => {
+  it('lists of words: one, several, pairs; padding belongs to no word', () => {
     const tokenizer = PublicTokenizer.fromFiles({ 'tokenizer.json': fileOf('tiny-bert') });
     const [one, several, pairs] = [['a', 'b c'], [['a', 'b c'], ['d']], [[['a', 'b c'], ['d']]] as [string[], string[]][]];
     assert.deepEqual(tokenizer.encodeWords(one).words, [[null, 0, 1, 1, null]]);
@@ -259,7 +259,7 @@ describe('tokenizer', () => {
     assert.include(side, 'paddingSide');
   });
 
-  it('what is cut off of a long text is left unread only where that gives the same', () => {
+  it('the truncated part of a long text is skipped only if the result is the same', () => {
     const { model, variants }: { model: unknown; variants: Variant[] } = read('testdata/tokenizers/variants.json');
     const draws: Draws = read('testdata/tokenizers/draws.json');
     let count = 0;
@@ -285,7 +285,7 @@ describe('tokenizer', () => {
     const parts: object[] = [
       ...variants.map((variant) => variant.parts),
       ...added.map((token) => ({ pre_tokenizer: byteLevel, added_tokens: [token] })),
-      // Each of its letters is a token, and what is none is one: what a place is cut in the middle of shows.
+      // Every single character, known or unknown, is a token, so a cut inside an added token shows.
       ...added.map((token) => ({ pre_tokenizer: white, added_tokens: [token], model: unigram })),
       ...added.map((token) => ({ pre_tokenizer: white, added_tokens: [{ ...token, normalized: true }] })),
       ...[metaspace, { ...metaspace, prepend_scheme: 'first' }, { ...metaspace, split: false }].flatMap((each) => [
@@ -335,11 +335,11 @@ describe('tokenizer', () => {
         const tokenizer = new Tokenizer({ tokenizer: file });
         for (let i = 0; i < 5; ++i) {
           const g = new Generator(0xea510000 + 16 * run + i);
-          // Tokens of the file's own stand where a text may be left.
+          // Added tokens of the file occur at every place where reading may stop.
           const own = tokens.filter(({ content }) => name.includes(JSON.stringify(content))).map(({ content }) => `${content} ab `);
           const some = [...own, g.pick(fillers), g.pick(fillers), g.pick(fillers), 'ab cd '];
           let text = '';
-          // Few tokens in many characters, so that those at the end of what is read count.
+          // Few tokens in many characters, so that tokens near the end of the read part count.
           const long = () => (i > 0 ? 'w'.repeat(60 + g.below(90)) : '');
           while (text.length < 1500) text += g.below(6) === 0 ? drawText(g, draws) : long() + g.pick(some);
           const [most, plain] = [g.below(i > 0 ? 5 : 20), { truncation: true, addSpecialTokens: false }];
@@ -358,10 +358,10 @@ describe('tokenizer', () => {
       useEarlyEnd(undefined);
     }
     assert.isAbove(count, 1000);
-    host.note(`${count} of ${files.length * 5 * 8} ends were left unread`);
+    host.note(`${count} of ${files.length * 5 * 8} ends were skipped`);
   });
 
-  /** A Unigram model of strings of a few letters, whose scores make many ways to cut a text nearly alike. */
+  /** Creates a Unigram model of short strings whose scores make many segmentations almost equally likely. */
   function unspacedModel(g: Generator, letters: string) {
     const vocab: [string, number][] = [['<unk>', 0], ['▁', -3]]; // prettier-ignore
     const add = (piece: string) => vocab.push([piece, -1 - piece.length - g.below(400) / 100]);
@@ -375,14 +375,15 @@ describe('tokenizer', () => {
     return { type: 'Unigram', unk_id: 0, vocab };
   }
 
-  it('of a word that goes on only the tokens are taken that are the same whatever follows', () => {
+  it('if reading stops within a word, only tokens that do not depend on the rest are used', () => {
     const metaspace = { type: 'Metaspace', replacement: '▁', prepend_scheme: 'never' };
     let differ = 0;
     try {
       for (let i = 0; i < 80; ++i) {
         const g = new Generator(0xea530000 + i);
         const words = Array.from({ length: 6 }, () => Array.from({ length: 40 + g.below(60) }, () => g.pick(['一', '二', '三'])).join(''));
-        // Words, the starts and ends of them, and words with the start of another: how a text begins to be cut follows from how it ends.
+        // Words, their prefixes and suffixes, and words with the start of another: the first tokens then depend on the
+        // end of the text.
         const vocab: [string, number][] = [['<unk>', 0], ...['一', '二', '三'].map((each): [string, number] => [each, -20])];
         const add = (piece: string) => vocab.push([piece, -g.below(1000) / 100]);
         for (const word of words)
@@ -405,10 +406,10 @@ describe('tokenizer', () => {
     } finally {
       useEarlyEnd(undefined);
     }
-    assert.isAbove(differ, 2, 'texts whose beginning alone has other tokens');
+    assert.isAbove(differ, 2, 'texts whose first tokens differ if read alone');
   });
 
-  it('the rest of a text without spaces is left unread only where that gives the same', () => {
+  it('the rest of a text without spaces is skipped only if the result is the same', () => {
     const parts = [
       { pre_tokenizer: { type: 'Metaspace', replacement: '▁', prepend_scheme: 'always' } },
       { pre_tokenizer: { type: 'Metaspace', replacement: '▁', prepend_scheme: 'first', split: false } },
@@ -469,10 +470,10 @@ describe('tokenizer', () => {
       useEarlyEnd(undefined);
     }
     assert.isAbove(count, 80);
-    host.note(`${count} of ${2 * 20 * parts.length} ends without a space were left unread`);
+    host.note(`${count} of ${2 * 20 * parts.length} ends without a space were skipped`);
   });
 
-  it('cutting a text to 256 tokens takes as many steps whatever follows, in scripts without spaces, too', () => {
+  it('truncating a text to 256 tokens costs the same whatever its length, also in scripts without spaces', () => {
     const sentences = {
       Chinese: '我们今天去学校学习，然后回家吃饭。天气很好，大家都很高兴。',
       Japanese: '今日は学校で日本語を勉強して、家に帰りました。天気がよくて、みんな喜んでいます。',
@@ -503,7 +504,7 @@ describe('tokenizer', () => {
             assert.isAbove(ids.length, 256);
             return budget.steps;
           };
-          steps(40_000); // BPE remembers words
+          steps(40_000); // fills BPE's word cache
           assert.equal(steps(200_000), steps(40_000), `${name}, ${language}`);
         }
       }
@@ -512,7 +513,7 @@ describe('tokenizer', () => {
     }
   });
 
-  it('a token that reaches across the place where a text is left is found', () => {
+  it('a token across the place where reading stops is found', () => {
     const { variants }: { variants: Variant[] } = read('testdata/tokenizers/variants.json');
     const { model } = variants.find(({ name }) => name === 'Unigram')!.parts;
     const token = { id: 0, content: 'caxac b', lstrip: false, rstrip: false, single_word: false, normalized: false, special: true };
@@ -528,7 +529,7 @@ describe('tokenizer', () => {
     }
   });
 
-  it('decoders make of tokens what Hugging Face makes of them', () => {
+  it('decoders return the same text as Hugging Face tokenizers', () => {
     interface Run {
       readonly name?: string;
       readonly checkpoint?: string;
@@ -551,7 +552,7 @@ describe('tokenizer', () => {
     }
   });
 
-  it('drawn texts, whatever parts meet', () => {
+  it('random texts, with every combination of parts', () => {
     const { model, variants }: { model: unknown; variants: Variant[] } = read('testdata/tokenizers/variants.json');
     const draws: Draws = read('testdata/tokenizers/draws.json');
     const parts = new Map(variants.map((variant) => [variant.name, variant.parts]));
@@ -565,7 +566,7 @@ describe('tokenizer', () => {
     });
   });
 
-  it('what tokenizer_config.json says otherwise than tokenizer.json, as transformers has it', () => {
+  it('tokenizer_config.json overrides tokenizer.json as in transformers', () => {
     const { settings } = read('testdata/tokenizers/settings.json') as { readonly settings: readonly Settings[] };
     assert.lengthOf(settings, 7);
     for (const { checkpoint, changes, config, cases } of settings) {
@@ -574,7 +575,7 @@ describe('tokenizer', () => {
     }
   });
 
-  it('every code point of Unicode, whatever version of it the engine has', () => {
+  it("every code point of Unicode, independent of the engine's Unicode version", () => {
     const { chunk, starts, sweeps }: { chunk: number; starts: number[]; sweeps: Sweep[] } = read('testdata/tokenizers/code_points.json');
     const texts = starts.map((start) => {
       let text = '';
@@ -602,7 +603,10 @@ describe('tokenizer', () => {
   });
 });
 
-/** A text of characters from everywhere; native-tests/io/tokenizer_goldens_test.cpp and testdata/make/goldens/tokenizer_draws.py draw the same. */
+/**
+ * Draws a text from many Unicode ranges; native-tests/io/tokenizer_goldens_test.cpp and
+ * testdata/make/goldens/tokenizer_draws.py draw the same.
+ */
 function drawText(g: Generator, { counts, pieces, ranges }: Draws): string {
   let text = '';
   for (let n = g.pick(counts); n > 0; n--) {
@@ -617,7 +621,10 @@ function drawText(g: Generator, { counts, pieces, ranges }: Draws): string {
   return text;
 }
 
-/** Of what becomes of drawn texts: ids, types, tokens, offsets in characters, and whether a text was cut; a text that is refused is one word. */
+/**
+ * Hashes the encodings of random texts: ids, types, tokens, offsets in characters, truncation. A refused text counts as
+ * one word.
+ */
 function digestOf(tokenizer: Tokenizer, draws: Draws, run: number): number {
   let digest = 0x811c9dc5;
   const fold = (word: number) => void (digest = Math.imul(digest ^ word, 0x01000193));
@@ -630,7 +637,7 @@ function digestOf(tokenizer: Tokenizer, draws: Draws, run: number): number {
     try {
       encoding = tokenizer.encode([texts.length > 1 ? (texts as [string, string]) : texts[0]], { maxLength, truncation: true });
     } catch (error) {
-      assert.equal((error as AttnError).code, 'FORMAT', 'something unknown, and nothing that stands for it');
+      assert.equal((error as AttnError).code, 'FORMAT', 'an unknown token, and no unk_token');
       fold(0xdead);
       continue;
     }
@@ -638,7 +645,7 @@ function digestOf(tokenizer: Tokenizer, draws: Draws, run: number): number {
     tokens[0].forEach((token, t) => {
       const codes = Array.from(token, (c) => c.codePointAt(0)!);
       for (const word of [inputIds[t], tokenTypeIds[t], codes.length, ...codes]) fold(word);
-      // Which of two texts an offset is of is not told.
+      // An offset in a pair does not show to which text it belongs.
       const places = offsets[0][t]?.map((end) => Array.from(texts[0].slice(0, end)).length + 1);
       if (texts.length === 1) (places ?? [0, 0]).forEach(fold);
     });
@@ -653,7 +660,7 @@ describe('tokenizer, texts and pairs', () => {
   before(readFiles);
   before(() => void (bert = tokenizerOf('tiny-bert')));
 
-  it('several texts are padded to the longest, and each is as by itself', () => {
+  it('several texts are padded to the longest, and each is encoded as if alone', () => {
     const texts = ['The film was not bad at all.', '', 'It was [MASK]!', '😀 café'];
     const together = bert.encode(texts, all);
     const [rows, length] = together.dims;
@@ -677,7 +684,7 @@ describe('tokenizer, texts and pairs', () => {
     assert.deepEqual(together.truncated, [false, false, false, false]);
   });
 
-  it('what pads comes from tokenizer_config.json, else from the file, else it is [PAD]', () => {
+  it('the padding token comes from tokenizer_config.json, else from tokenizer.json, else it is [PAD]', () => {
     const tokenizer = fileOf('tiny-bert');
     const padded = (config?: object, padding?: object) => {
       const file = { ...JSON.parse(new TextDecoder().decode(tokenizer)), padding };
@@ -692,7 +699,7 @@ describe('tokenizer, texts and pairs', () => {
     assert.deepEqual(padded({ pad_token: 'not in the vocabulary' }), ['not in the vocabulary', 0]);
   });
 
-  it('no texts, and texts without a token', () => {
+  it('an empty list of texts, and texts without tokens', () => {
     const none = bert.encode([], all);
     assert.deepEqual([none.dims, none.inputIds.length, none.tokens], [[0, 0], 0, []]);
     const empty = new Tokenizer({ tokenizer: encode({ model: { type: 'Unigram', unk_id: 0, vocab: [['<unk>', 0]] } }) }).encode(['', ''], all);
@@ -706,17 +713,17 @@ describe('tokenizer, texts and pairs', () => {
     );
   });
 
-  it('a text that is too long is cut, or OUT_OF_RANGE with its index', () => {
+  it('an overlong text is truncated, or is OUT_OF_RANGE with its index', () => {
     assert.deepEqual(bert.encode(['a', 'a b c'], { maxLength: 4, truncation: true }).truncated, [false, true]);
     assert.deepEqual(bert.encode(['a', 'a b'], { maxLength: 4, truncation: false }).dims, [2, 4]);
     const error = throws(() => bert.encode(['a', 'a b c'], { maxLength: 4, truncation: false }), 'OUT_OF_RANGE');
     assert.deepInclude(error.detail, { index: 1, tokens: 5, maxLength: 4 });
     const room = throws(() => bert.encode([['a', 'b']], { maxLength: 2, truncation: true }), 'OUT_OF_RANGE');
-    assert.include(room.message, '3 special tokens');
+    assert.include(room.message, 'at least 3. There is no room for the special tokens.');
     assert.deepEqual(bert.encode([['a', 'b']], { maxLength: 3, truncation: true }).tokens, [['[CLS]', '[SEP]', '[SEP]']]);
   });
 
-  it('what follows the last token that is kept is not looked at', () => {
+  it('text after the last token that fits is not read', () => {
     const model = { type: 'WordPiece', unk_token: '?', continuing_subword_prefix: '##', max_input_chars_per_word: 9, vocab: { a: 0 } };
     const tokenizer = new Tokenizer({ tokenizer: encode({ model, pre_tokenizer: { type: 'WhitespaceSplit' } }) });
     const cut = tokenizer.encode(['a a a x'], { maxLength: 2, truncation: true });
@@ -724,7 +731,7 @@ describe('tokenizer, texts and pairs', () => {
     const whole = tokenizer.encode(['a a'], { maxLength: 2, truncation: true });
     assert.deepEqual([[...whole.inputIds], whole.truncated], [[0, 0], [false]]);
     throws(() => tokenizer.encode(['a a a x'], { maxLength: 4, truncation: true }), 'FORMAT');
-    // Of a pair both lengths decide: 8 and 9 are cut to 3 and 4, 9 and 8 to 4 and 3.
+    // The lengths of both texts decide: 8 and 9 are cut to 3 and 4, 9 and 8 to 4 and 3.
     for (const [first, second, kept] of [
       [8, 9, 3],
       [9, 8, 4],
@@ -737,7 +744,7 @@ describe('tokenizer, texts and pairs', () => {
     }
   });
 
-  it('texts whose padding the engine has no room for: MEMORY', () => {
+  it('padding larger than the engine can allocate is MEMORY', () => {
     const { Int32Array: own } = globalThis;
     try {
       const small = { construct: (target: typeof Int32Array, [size]: [number]) => (size > 1000 ? new Array(-1) : new target(size)) };
@@ -750,18 +757,18 @@ describe('tokenizer, texts and pairs', () => {
     }
   });
 
-  it('more tokens than the module has addresses for: MEMORY', () => {
+  it('more tokens than the module can address are MEMORY', () => {
     throws(() => bert.encode(['a '.repeat(2 ** 16), ...Array(2 ** 14).fill('')], all), 'MEMORY');
   });
 
-  it('half of a surrogate pair is U+FFFD', () => {
+  it('a lone surrogate becomes U+FFFD', () => {
     const mirror = new Tokenizer({ tokenizer: encode({ model: { type: 'Unigram', unk_id: 0, vocab: [['<unk>', 0]] } }) });
     const { tokens, offsets } = mirror.encode(['a\ud83d b\ude00\ud83d\ude00\ud83d'], all);
     assert.deepEqual(tokens, [['a\ufffd b\ufffd😀\ufffd']]);
     assert.deepEqual(offsets, [[[0, 8]]]);
   });
 
-  it('names of an object are words like any other', () => {
+  it('names of Object.prototype are words like any other', () => {
     const names = ['constructor', '__proto__', 'toString', 'hasOwnProperty', 'valueOf'];
     for (const name of names) assert.isUndefined(bert.tokenToId(name), name);
     const vocab = '{"[UNK]":0,"constructor":1,"__proto__":2,"__":3}';
@@ -773,7 +780,7 @@ describe('tokenizer, texts and pairs', () => {
     assert.deepEqual([...tokenizer.encode(['toString'], all).inputIds], [0]);
   });
 
-  it('what others put on Object.prototype is not in a file', () => {
+  it('properties that others add to Object.prototype are not read as part of a file', () => {
     const before = bert.encode(['Words'], all);
     const prototype = Object.prototype as unknown as Record<string, unknown>;
     try {
@@ -788,7 +795,7 @@ describe('tokenizer, texts and pairs', () => {
     }
   });
 
-  it('every id has its token, and every token its id', () => {
+  it('every id has a token, and every token has an id', () => {
     for (const name of checkpoints) {
       const tokenizer = tokenizerOf(name);
       const size = vocabularySize(name);
@@ -797,7 +804,7 @@ describe('tokenizer, texts and pairs', () => {
     }
   });
 
-  it('an added token that is looked for after normalisation is told as it is looked for', () => {
+  it('idToToken gives an added token that is matched after normalisation in its normalised form', () => {
     const model = { type: 'WordLevel', unk_token: '?', vocab: { '?': 0 } };
     const added = { id: 1, content: 'New York', single_word: false, lstrip: false, rstrip: false, normalized: true };
     const tokenizer = new Tokenizer({ tokenizer: encode({ model, normalizer: { type: 'Lowercase' }, added_tokens: [added] }) });
@@ -805,7 +812,7 @@ describe('tokenizer, texts and pairs', () => {
     assert.deepEqual(tokenizer.encode(['NEW york'], all).tokens, [['new york']]);
   });
 
-  it('whether capitals become small letters is asked of the normalizer, not of the vocabulary', () => {
+  it('lowerCases depends on the normalizer, not on the vocabulary', () => {
     const model = { type: 'WordPiece', unk_token: '?', continuing_subword_prefix: '##', max_input_chars_per_word: 9, vocab: { '?': 0 } };
     const made = (normalizer?: object) => new Tokenizer({ tokenizer: encode({ model, normalizer }) }).lowerCases;
     assert.isTrue(made({ type: 'Lowercase' }));
@@ -813,7 +820,7 @@ describe('tokenizer, texts and pairs', () => {
     assert.isFalse(made());
     assert.isFalse(made({ type: 'NFKC' }));
     const one = { type: 'Replace', pattern: { String: 'A' }, content: 'a' };
-    assert.isFalse(made(one), 'of one capital');
+    assert.isFalse(made(one), 'replaces one capital letter only');
     for (const name of checkpoints) {
       const tokenizer = tokenizerOf(name);
       const same = tokenizer.encode(['The'], all).inputIds.join() === tokenizer.encode(['the'], all).inputIds.join();
@@ -858,7 +865,7 @@ describe('tokenizer, any text', () => {
   }
 
   for (const name of checkpoints)
-    it(`${name}: offsets rise, stay in the text and cut no character; tokens of words lie in them`, () => {
+    it(`${name}: offsets ascend, stay within the text, split no character, and lie within their words`, () => {
       const tokenizer = tokenizerOf(name);
       const generator = new Generator(11);
       for (let round = 0; round < 300; round++) {
@@ -876,9 +883,9 @@ describe('tokenizer, any text', () => {
       }
     });
 
-  it('long rows of marks are in the order in which the engine puts them, and no place is lost', () => {
+  it('long runs of combining marks are ordered as by the engine, with correct offsets', () => {
     const g = new Generator(64);
-    // Of many classes; two that decompose, and two that nothing moves past.
+    // Many combining classes, two that decompose, and two that nothing is reordered across.
     const marks = ['\u0301', '\u0308', '\u0323', '\u0327', '\u0315', '\u0345', '\u0f71', '\u093c', '\u3099', '\u0344', '\u0f73', '\u20dd', '\u0903'];
     const without = (some: readonly string[]) => marks.filter((mark) => !some.includes(mark));
     for (const form of ['NFC', 'NFD', 'NFKC', 'NFKD'])
@@ -894,7 +901,7 @@ describe('tokenizer, any text', () => {
         }
   });
 
-  it('words of plain text are their slices', () => {
+  it('words of plain text are slices of it', () => {
     const tokenizer = tokenizerOf('tiny-bert');
     const text = 'The film was bad, the worst of the year.';
     const { offsets, tokens } = tokenizer.encode([text], all);
@@ -903,24 +910,24 @@ describe('tokenizer, any text', () => {
   });
 
   for (const name of checkpoints)
-    it(`${name}: every prefix of a hard text has tokens`, () => {
+    it(`${name}: every prefix of a hard text can be encoded`, () => {
       const tokenizer = tokenizerOf(name);
       const text = ' I\u0307 n\u0303 👩‍👩‍👧 각 <mask> [MASK] क्ष\ud83d '.repeat(3);
       for (let end = 0; end <= text.length; end++) tokenizer.encode([text.slice(0, end)], all);
     });
 
   for (const name of ['tiny-bert', 'tiny-modernbert', 'tiny-xlm-roberta'])
-    it(`${name}: a long row of anything takes no time that grows with its square`, () => {
+    it(`${name}: the time for a long run of any character does not grow quadratically`, () => {
       const tokenizer = tokenizerOf(name);
       for (const unit of ['a', 'é', '\u0323\u0301', ' ', '!', '\u1100', '[MASK]']) {
-        // An engine by itself sorts so many marks for minutes.
+        // The engine's own normalize() needs minutes for so many marks.
         const text = unit.repeat(2 ** (unit === '\u0323\u0301' ? 19 : 17) / unit.length);
         assert.equal(tokenizer.encode([text], { maxLength: 64, truncation: true }).truncated.length, 1);
       }
     });
 });
 
-/** Of the sources' own class: the tokenizer comes from there. */
+/** The tokenizer is imported from the sources, and so is its error class. */
 const throws = (call: () => unknown, code: ErrorCode): AttnError => assertThrows(call, code, [], SourceError);
 
 describe('tokenizer, files that it refuses', () => {
@@ -939,7 +946,7 @@ describe('tokenizer, files that it refuses', () => {
   const textA = { Sequence: { id: 'A', type_id: 0 } };
   const replace = (wanted: string, content: string) => ({ type: 'Replace', pattern: { String: wanted }, content });
   const times = (count: number, part: object) => ({ type: 'Sequence', normalizers: Array(count).fill(part) });
-  /** sentencepiece's double array of one rule, for 'a'. */
+  /** Builds sentencepiece's double array with a single rule, for 'a'. */
   const ruleForA = (content: string) => {
     const units = new Uint32Array(257);
     units[0] = 1 << 10;
@@ -951,7 +958,7 @@ describe('tokenizer, files that it refuses', () => {
     };
   };
 
-  it('the smallest files are fine', () => {
+  it('minimal files are accepted', () => {
     make(file({}));
     make(file({ normalizer: null, pre_tokenizer: null, post_processor: null, model: bpe, added_tokens: [added] }));
     make({ model: { ...wordPiece, type: undefined } });
@@ -965,9 +972,9 @@ describe('tokenizer, files that it refuses', () => {
     ['no model', 'FORMAT', {}, 'tokenizer.json.model'],
     ['another version', 'UNSUPPORTED', file({ version: '2.0' }), '2.0'],
     ['an unknown model', 'UNSUPPORTED', file({ model: { type: 'Lattice', vocab: {} } }), 'Lattice'],
-    ['a model that does not say what it is', 'UNSUPPORTED', file({ model: { vocab: {} } })],
-    ['a type that objects have', 'UNSUPPORTED', file({ model: { ...wordPiece, type: 'constructor' } }), 'constructor'],
-    ['a vocabulary that is a list', 'FORMAT', file({ model: { ...wordPiece, vocab: [] } }), 'model.vocab'],
+    ['a model without a type', 'UNSUPPORTED', file({ model: { vocab: {} } })],
+    ['a model type that is a name of Object.prototype', 'UNSUPPORTED', file({ model: { ...wordPiece, type: 'constructor' } }), 'constructor'],
+    ['a vocabulary that is an array', 'FORMAT', file({ model: { ...wordPiece, vocab: [] } }), 'model.vocab'],
     ['an id below 0', 'FORMAT', file({ model: { ...wordPiece, vocab: { a: -1 } } }), 'vocab.a'],
     ['an id with a fraction', 'FORMAT', file({ model: { ...wordPiece, vocab: { a: 0.5 } } })],
     ['an id that is text', 'FORMAT', file({ model: { ...wordPiece, vocab: { a: '1' } } })],
@@ -984,39 +991,44 @@ describe('tokenizer, files that it refuses', () => {
     ],
     ['normalizers nested too deep', 'UNSUPPORTED', file({ normalizer: deep('NFC', 'normalizers') })],
     ['an option of a normalizer missing', 'FORMAT', file({ normalizer: { ...bert, lowercase: undefined } }), 'lowercase'],
-    ['an option that is no boolean', 'FORMAT', file({ normalizer: { ...bert, clean_text: 1 } })],
-    ['an expression to replace', 'UNSUPPORTED', file({ normalizer: { type: 'Replace', pattern: { Regex: '(a+)+$' }, content: '' } }), '(a+)+$'],
-    ['a replacement of many characters', 'UNSUPPORTED', file({ normalizer: replace('a', 'b'.repeat(257)) }), 'normalizer.content'],
-    ['many characters to put first', 'UNSUPPORTED', file({ normalizer: { type: 'Prepend', prepend: 'b'.repeat(257) } }), 'normalizer.prepend'],
-    ['a character map that puts in many', 'UNSUPPORTED', file({ normalizer: ruleForA('b'.repeat(257)) }), 'precompiled_charsmap'],
+    ['an option that is not a boolean', 'FORMAT', file({ normalizer: { ...bert, clean_text: 1 } })],
     [
-      'an added token that normalisers make endless',
+      'a regular expression in Replace',
+      'UNSUPPORTED',
+      file({ normalizer: { type: 'Replace', pattern: { Regex: '(a+)+$' }, content: '' } }),
+      '(a+)+$',
+    ],
+    ['a long replacement', 'UNSUPPORTED', file({ normalizer: replace('a', 'b'.repeat(257)) }), 'normalizer.content'],
+    ['a long Prepend', 'UNSUPPORTED', file({ normalizer: { type: 'Prepend', prepend: 'b'.repeat(257) } }), 'normalizer.prepend'],
+    ['a character map with a long replacement', 'UNSUPPORTED', file({ normalizer: ruleForA('b'.repeat(257)) }), 'precompiled_charsmap'],
+    [
+      'an added token that normalisers make very long',
       'UNSUPPORTED',
       file({ normalizer: times(40, replace('a', 'aa')), added_tokens: [{ ...added, content: 'a', normalized: true }] }),
-      'becomes longer',
+      'longer once it is normalized',
     ],
-    ['a character map that is no base64', 'FORMAT', file({ normalizer: { type: 'Precompiled', precompiled_charsmap: '!' } })],
+    ['a character map that is not base64', 'FORMAT', file({ normalizer: { type: 'Precompiled', precompiled_charsmap: '!' } })],
     ['an empty character map', 'FORMAT', file({ normalizer: { type: 'Precompiled', precompiled_charsmap: '' } })],
     ['a character map that is too short', 'FORMAT', file({ normalizer: { type: 'Precompiled', precompiled_charsmap: 'AAEAAAA=' } })],
     ['a character map whose text is not UTF-8', 'FORMAT', file({ normalizer: { type: 'Precompiled', precompiled_charsmap: 'BAAAAAAAAAD/' } })],
     ['an unknown pre-tokenizer', 'UNSUPPORTED', file({ pre_tokenizer: { type: 'Chat' } }), 'Chat'],
-    ['pieces of no characters', 'FORMAT', file({ pre_tokenizer: { type: 'FixedLength', length: 0 } }), 'pre_tokenizer.length is 0'],
+    ['pieces of zero characters', 'FORMAT', file({ pre_tokenizer: { type: 'FixedLength', length: 0 } }), 'pre_tokenizer.length is 0'],
     ['a delimiter of two characters', 'FORMAT', file({ pre_tokenizer: { type: 'CharDelimiterSplit', delimiter: '__' } }), 'pre_tokenizer.delimiter'],
     ['WordLevel without unk_token', 'FORMAT', file({ model: { type: 'WordLevel', vocab: { a: 0 } } }), 'unk_token'],
     ['pre-tokenizers nested too deep', 'UNSUPPORTED', file({ pre_tokenizer: deep('Whitespace', 'pretokenizers') })],
     [
-      'an expression to split at',
+      'an unknown regular expression to split at',
       'UNSUPPORTED',
       file({ pre_tokenizer: { type: 'Split', pattern: { Regex: '.*' }, behavior: 'Isolated', invert: false } }),
     ],
     ['an unknown behavior', 'UNSUPPORTED', file({ pre_tokenizer: { type: 'Punctuation', behavior: 'Doubled' } }), 'Doubled'],
     [
-      'a Metaspace of two characters',
+      'a Metaspace replacement of two characters',
       'FORMAT',
       file({ pre_tokenizer: { type: 'Metaspace', replacement: '__' } }),
       'pre_tokenizer.replacement is "__"',
     ],
-    ['a Metaspace of none', 'FORMAT', file({ pre_tokenizer: { type: 'Metaspace', replacement: '' } }), 'pre_tokenizer.replacement is ""'],
+    ['an empty Metaspace replacement', 'FORMAT', file({ pre_tokenizer: { type: 'Metaspace', replacement: '' } }), 'pre_tokenizer.replacement is ""'],
     [
       'an unknown scheme',
       'UNSUPPORTED',
@@ -1025,29 +1037,25 @@ describe('tokenizer, files that it refuses', () => {
     ],
     ['an unknown post-processor', 'UNSUPPORTED', file({ post_processor: { type: 'Chat' } }), 'Chat'],
     [
-      'two that add tokens',
+      'two post-processors that add tokens',
       'UNSUPPORTED',
       file({ post_processor: { type: 'Sequence', processors: Array(2).fill({ type: 'BertProcessing', sep: ['s', 1], cls: ['c', 2] }) } }),
     ],
+    ['a template with an undefined token', 'FORMAT', file({ post_processor: { ...template, single: [{ SpecialToken: { id: 'x', type_id: 0 } }] } })],
     [
-      'a template with a token that it does not tell of',
-      'FORMAT',
-      file({ post_processor: { ...template, single: [{ SpecialToken: { id: 'x', type_id: 0 } }] } }),
-    ],
-    [
-      'a template for one text that takes a second',
+      'a template for one text that uses a second',
       'FORMAT',
       file({ post_processor: { ...template, single: [{ Sequence: { id: 'B', type_id: 0 } }] } }),
     ],
     [
-      'a token of a template with more ids than names',
+      'a template token with more ids than names',
       'FORMAT',
       file({
         post_processor: { ...template, single: [{ SpecialToken: { id: 'x', type_id: 0 } }], special_tokens: { x: { ids: [1, 2], tokens: ['x'] } } },
       }),
     ],
     [
-      'a template that names a token of many ids many times',
+      'a template that repeats a token of many ids',
       'UNSUPPORTED',
       file({
         post_processor: {
@@ -1059,7 +1067,7 @@ describe('tokenizer, files that it refuses', () => {
       'post_processor.single',
     ],
     [
-      'a token of a template with many ids',
+      'a template token with many ids',
       'UNSUPPORTED',
       file({
         post_processor: {
@@ -1070,26 +1078,26 @@ describe('tokenizer, files that it refuses', () => {
       }),
       'special_tokens.x.ids',
     ],
-    ['a template that takes a text twice', 'UNSUPPORTED', file({ post_processor: { ...template, single: [textA, textA] } }), 'A once'],
-    ['a template that takes no text', 'UNSUPPORTED', file({ post_processor: { ...template, single: [] } }), 'A once'],
-    ['a template for a pair that takes one', 'UNSUPPORTED', file({ post_processor: { ...template, single: [textA], pair: [textA] } }), 'pair'],
+    ['a template that uses a text twice', 'UNSUPPORTED', file({ post_processor: { ...template, single: [textA, textA] } }), 'A once'],
+    ['a template that uses no text', 'UNSUPPORTED', file({ post_processor: { ...template, single: [] } }), 'A once'],
+    ['a pair template with only one text', 'UNSUPPORTED', file({ post_processor: { ...template, single: [textA], pair: [textA] } }), 'pair'],
     ['a sep without an id', 'FORMAT', file({ post_processor: { type: 'BertProcessing', sep: ['s'], cls: ['c', 1] } })],
     ['BPE with dropout', 'UNSUPPORTED', file({ model: { ...bpe, dropout: 0.1 } }), 'dropout'],
     ['BPE without merges', 'FORMAT', file({ model: { ...bpe, merges: undefined } }), 'merges'],
     ['a merge of three', 'FORMAT', file({ model: { ...bpe, merges: ['a b c'] } }), 'merges[0]'],
-    ['a merge of what is not in the vocabulary', 'FORMAT', file({ model: { ...bpe, merges: [['a', 'c']] } })],
-    ['a merge into what is not in the vocabulary', 'FORMAT', file({ model: { ...bpe, merges: [['b', 'a']] } })],
+    ['a merge of a token missing from the vocabulary', 'FORMAT', file({ model: { ...bpe, merges: [['a', 'c']] } })],
+    ['a merge into a token missing from the vocabulary', 'FORMAT', file({ model: { ...bpe, merges: [['b', 'a']] } })],
     ['a merge that is a number', 'FORMAT', file({ model: { ...bpe, merges: [1] } })],
     ['Unigram with a vocabulary like WordPiece', 'FORMAT', file({ model: { type: 'Unigram', vocab: { a: 0 } } })],
     ['a piece without a score', 'FORMAT', file({ model: { type: 'Unigram', vocab: [['a']] } }), 'vocab[0]'],
     ['an unk_id beyond the vocabulary', 'FORMAT', file({ model: { type: 'Unigram', unk_id: 1, vocab: [['a', 0]] } }), 'unk_id'],
-    ['a piece of a thousand characters and more', 'UNSUPPORTED', file({ model: { type: 'Unigram', vocab: [['a'.repeat(2000), 0]] } })],
-    ['added tokens that are no list', 'FORMAT', file({ added_tokens: {} })],
+    ['a piece of more than a thousand characters', 'UNSUPPORTED', file({ model: { type: 'Unigram', vocab: [['a'.repeat(2000), 0]] } })],
+    ['added tokens that are not an array', 'FORMAT', file({ added_tokens: {} })],
     ['an added token without content', 'FORMAT', file({ added_tokens: [{ ...added, content: undefined }] }), 'added_tokens[0].content'],
     ['an added token without a flag', 'FORMAT', file({ added_tokens: [{ ...added, lstrip: undefined }] }), 'lstrip'],
-    ['an added token of a thousand characters and more', 'UNSUPPORTED', file({ added_tokens: [{ ...added, content: 'a'.repeat(2000) }] })],
-    ['padding by a number', 'FORMAT', file({ padding: { pad_token: 1 } })],
-    ['more normalizers than any file has', 'UNSUPPORTED', file({ normalizer: times(64, { type: 'Nmt' }) }), 'normalizers[63]'],
+    ['an added token of more than a thousand characters', 'UNSUPPORTED', file({ added_tokens: [{ ...added, content: 'a'.repeat(2000) }] })],
+    ['a padding token that is a number', 'FORMAT', file({ padding: { pad_token: 1 } })],
+    ['too many normalizers', 'UNSUPPORTED', file({ normalizer: times(64, { type: 'Nmt' }) }), 'normalizers[63]'],
     [
       'many normalizers in a few Sequences',
       'UNSUPPORTED',
@@ -1103,9 +1111,9 @@ describe('tokenizer, files that it refuses', () => {
       file({ post_processor: { type: 'Sequence', processors: Array(16).fill({ type: 'ByteLevel', trim_offsets: true, add_prefix_space: true }) } }),
       'post_processor.processors[15]',
     ],
-    ['many characters to look for', 'UNSUPPORTED', file({ normalizer: replace('a'.repeat(257), 'b') }), 'pattern.String'],
+    ['a long pattern to replace', 'UNSUPPORTED', file({ normalizer: replace('a'.repeat(257), 'b') }), 'pattern.String'],
     [
-      'many characters to split at',
+      'a long pattern to split at',
       'UNSUPPORTED',
       file({ pre_tokenizer: { type: 'Split', pattern: { String: 'a'.repeat(257) }, behavior: 'Isolated', invert: false } }),
       'pattern.String',
@@ -1116,7 +1124,7 @@ describe('tokenizer, files that it refuses', () => {
     ['a long suffix of BPE', 'UNSUPPORTED', file({ model: { ...bpe, end_of_word_suffix: 's'.repeat(5e6) } }), 'end_of_word_suffix'],
     ['a long token of WordPiece', 'UNSUPPORTED', file({ model: { ...wordPiece, vocab: { ['a'.repeat(1025)]: 0 } } }), 'aaa…'],
     ['a long token of BPE', 'UNSUPPORTED', file({ model: { ...bpe, vocab: { ...bpe.vocab, ['a'.repeat(1025)]: 3 } } }), 'aaa…'],
-    ['a long token to pad with', 'UNSUPPORTED', file({ padding: { pad_token: 'a'.repeat(1025) } }), 'pad_token'],
+    ['a long padding token', 'UNSUPPORTED', file({ padding: { pad_token: 'a'.repeat(1025) } }), 'pad_token'],
     [
       'a long token of a template',
       'UNSUPPORTED',
@@ -1130,7 +1138,7 @@ describe('tokenizer, files that it refuses', () => {
       'special_tokens.x.tokens',
     ],
     [
-      'a template that names a token of no ids many times',
+      'a template that repeats a token without ids',
       'UNSUPPORTED',
       file({
         post_processor: {
@@ -1143,22 +1151,22 @@ describe('tokenizer, files that it refuses', () => {
     ],
     ['a long sep', 'UNSUPPORTED', file({ post_processor: { type: 'BertProcessing', sep: ['s'.repeat(1025), 0], cls: ['c', 1] } }), 'sep'],
     [
-      'more added tokens than any file has',
+      'too many added tokens',
       'UNSUPPORTED',
       `{"model":${JSON.stringify(wordPiece)},"added_tokens":[${`${JSON.stringify(added)},`.repeat(2 ** 18)}${JSON.stringify(added)}]}`,
       'added_tokens has 262145',
     ],
     [
-      'added tokens times normalizers',
+      'too many added tokens times normalizers',
       'UNSUPPORTED',
       file({
         normalizer: times(60, { type: 'NFKC' }),
         added_tokens: Array.from({ length: 5000 }, (_, i) => ({ ...added, content: `t${i}`, normalized: true })),
       }),
-      'tokenizer.json.added_tokens takes more than 256 steps a character',
+      'tokenizer.json.added_tokens needs more than 256 steps per character',
     ],
     [
-      'added tokens that normalisers make long',
+      'added tokens that normalisers lengthen',
       'UNSUPPORTED',
       file({
         normalizer: replace('#', 'b'.repeat(250)),
@@ -1167,7 +1175,7 @@ describe('tokenizer, files that it refuses', () => {
       'tokenizer.json.added_tokens has 3',
     ],
     [
-      'a vocabulary of more characters than any file has',
+      'a vocabulary with too many characters',
       'UNSUPPORTED',
       `{"model":{"type":"Unigram","vocab":[${Array.from({ length: 2 ** 14 + 1 }, (_, i) => `["${String(i).padStart(1024, 'a')}",0]`)}]}}`,
       'the vocabulary has 16778240 characters',
@@ -1183,7 +1191,7 @@ describe('tokenizer, files that it refuses', () => {
       if (names) assert.include(error.message, names);
     });
 
-  it('as much as there may be of everything', () => {
+  it('the largest accepted number of everything', () => {
     const [most256, most1024, most16] = ['a'.repeat(256), 'a'.repeat(1024), '#'.repeat(16)];
     const x = { SpecialToken: { id: 'x', type_id: 0 } };
     const pair = [textA, { Sequence: { id: 'B', type_id: 1 } }];
@@ -1212,7 +1220,7 @@ describe('tokenizer, files that it refuses', () => {
       make(file(parts));
   });
 
-  it('what a text may cost: to the last character and step, and who is told', () => {
+  it("the limits of a text's length and steps are exact, and errors name the argument", () => {
     for (const [length, most, code] of [
       [10, 64 * 10 + 4096, 'UNSUPPORTED'],
       [2 ** 20, 5 * 2 ** 20, 'MEMORY'],
@@ -1222,7 +1230,10 @@ describe('tokenizer, files that it refuses', () => {
       assert.isTrue(budget.fits(most));
       assert.isFalse(budget.fits(most + 1));
       const { detail, message } = throws(() => budget.hold(most + 1), code);
-      assert.deepEqual({ ...detail }, { op: 'tokenize', argument: 'this', expected: `at most ${most} characters`, got: 'becomes longer' });
+      assert.deepEqual(
+        { ...detail },
+        { op: 'tokenize', argument: 'this', expected: `at most ${most} characters`, got: 'longer once it is normalized' },
+      );
       assert.include(message, String(most));
     }
     const budget = new Budget(10);
@@ -1231,11 +1242,11 @@ describe('tokenizer, files that it refuses', () => {
     budget.spend(1);
     assert.equal(budget.steps, most);
     const { detail } = throws(() => budget.spend(1), 'UNSUPPORTED');
-    assert.deepEqual([detail.op, detail.argument, detail.expected], ['tokenize', 'the text', `at most ${most} for 10 characters`]);
-    assert.equal(budget.steps, most, 'what is refused does not count');
+    assert.deepEqual([detail.op, detail.argument, detail.expected], ['tokenize', 'the text', `at most ${most} steps for 10 characters`]);
+    assert.equal(budget.steps, most, 'a refused step does not count');
   });
 
-  it('what is left out of a Metaspace, and what is put before nothing', () => {
+  it('Metaspace with omitted options, and prefixes before empty texts', () => {
     const pieces = (options: object, text = 'a b') => {
       const whole = readText(text);
       const cut = readPreTokenizer(new Section({ type: 'Metaspace', replacement: '_', ...options }, 'cut'));
@@ -1254,7 +1265,7 @@ describe('tokenizer, files that it refuses', () => {
     assert.deepEqual([stringOf(codes), starts, ends], ['xy😀', [0, 0, 0], [2, 2, 2]]);
   });
 
-  it('a text that a few rules make endless is refused while it grows', () => {
+  it('a text that a few rules lengthen without bound is refused while it grows', () => {
     const metaspace = (replacement: string) => ({ type: 'Metaspace', replacement, prepend_scheme: 'always', split: true });
     const cuts = {
       type: 'Sequence',
@@ -1273,26 +1284,26 @@ describe('tokenizer, files that it refuses', () => {
       { pre_tokenizer: cuts },
     ]) {
       const error = throws(() => make(file(parts)).encode(['a \u00e9'], all), 'UNSUPPORTED');
-      assert.include(error.message, 'becomes longer', JSON.stringify(parts).slice(0, 200));
+      assert.include(error.message, 'longer once it is normalized', JSON.stringify(parts).slice(0, 200));
     }
-    // Each by itself stays within its bounds, together they do not.
+    // Each part stays within its limits; together they exceed them.
     const between = make(file({ normalizer: times(12, replace('a', 'aa')), added_tokens: [added] }));
     assert.equal(between.encode(['a'], all).dims[1], 1);
     throws(() => between.encode(['ax'.repeat(100)], all), 'UNSUPPORTED');
   });
 
-  it('a tokenizer_config.json of objects, and one with a long token to pad with', () => {
+  it('a tokenizer_config.json with too many values, and one with a long padding token', () => {
     const configured = (config: unknown) => () => new Tokenizer({ tokenizer: encode(file({})), tokenizerConfig: encode(config) });
     assert.include(throws(configured(`[${'{},'.repeat(1e6)}{}]`), 'UNSUPPORTED').message, 'tokenizer_config.json has values of');
     throws(configured({ pad_token: 'a'.repeat(1025) }), 'UNSUPPORTED');
     throws(configured({ pad_token: { content: 'a'.repeat(1025) } }), 'UNSUPPORTED');
   });
 
-  it('a string full of brackets is no more than a string', () => {
+  it('a string full of brackets counts as one string', () => {
     make(file({ truncation: '[{,:"\\'.repeat(1e5) }));
   });
 
-  it('added tokens that take the same spaces again are as the library has them, up to a limit', () => {
+  it('added tokens that strip overlapping spaces match Hugging Face tokenizers, up to a limit', () => {
     const rstrip = make(file({ added_tokens: [{ ...added, content: ' ', rstrip: true }] }));
     const { tokens, offsets } = rstrip.encode(['a   b '], all);
     assert.deepEqual(
@@ -1310,10 +1321,10 @@ describe('tokenizer, files that it refuses', () => {
       ],
     );
     const error = throws(() => rstrip.encode([' '.repeat(100_000)], all), 'UNSUPPORTED');
-    assert.include(error.message, 'the text takes more than 256 steps a character');
+    assert.include(error.message, 'the text needs more than 256 steps per character');
   });
 
-  /** Steps that a text takes, whether or not it is refused for it, and what is put into arrays meanwhile, one by one. */
+  /** Counts the steps of a text, refused or not, and the elements pushed into arrays meanwhile. */
   function costs(tokenizer: Tokenizer, text: string): { steps: number; pushes: number } {
     const budget = new Budget(text.length);
     const { push } = Array.prototype;
@@ -1332,7 +1343,7 @@ describe('tokenizer, files that it refuses', () => {
     return { steps: budget.steps, pushes };
   }
 
-  it('published tokenizers take some steps a character, files made for it no more than 256', async () => {
+  it('published tokenizers need few steps per character, hostile files at most 256', async () => {
     await readFiles();
     const text = 'The film was not bad at all: 你好, ｆｕｌｌ 100 000 🙏🏽 \u0301\ufdfa…    \n'.repeat(100);
     for (const name of checkpoints) assert.isBelow(costs(tokenizerOf(name), text).steps / text.length, 50, name);
@@ -1348,7 +1359,7 @@ describe('tokenizer, files that it refuses', () => {
         normalizer: { type: 'Sequence', normalizers: [replace('a', 'b'.repeat(20)), replace('\u0301', 'é'.repeat(20))] },
         model: { type: 'BPE', vocab: bytes, merges: [], byte_fallback: true, continuing_subword_prefix: 'é'.repeat(16) },
       },
-      // The last one would be over at once.
+      // The last normalizer alone would be refused at once.
       { normalizer: { type: 'Sequence', normalizers: [replace('a', `${'a'.repeat(60)}é`), { type: 'NFKC' }] } },
       {
         normalizer: {
@@ -1376,12 +1387,12 @@ describe('tokenizer, files that it refuses', () => {
         const { steps, pushes } = costs(make(file(parts)), text);
         const most = 256 * text.length + 2 ** 16;
         assert.isAtMost(steps, most, what);
-        // A normalised text takes three for each of its characters, of which there may be 64 times as many.
+        // Normalised text pushes three elements per character, and may be 64 times as long.
         assert.isAtMost(pushes, most + 3 * 65 * text.length, what);
       }
   });
 
-  it('every expression that is known is linear in a row of anything', () => {
+  it('every supported regular expression is linear in a long run of any character', () => {
     const words = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
     const gpt4 =
       "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
@@ -1389,7 +1400,7 @@ describe('tokenizer, files that it refuses', () => {
     const cased = `[^\\r\\n\\p{L}\\p{N}]?${capitals}*${small}+|[^\\r\\n\\p{L}\\p{N}]?${capitals}+${small}*|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*`;
     for (const expression of [words, gpt4, `${cased}|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+`, '\\s{2,}|[\\n\\r\\t]']) {
       const cut = readPreTokenizer(new Section({ type: 'Split', pattern: { Regex: expression }, behavior: 'Isolated', invert: false }, 'split'));
-      // A million digits took some minutes when every third one was followed by a look at all the rest.
+      // A look-ahead at the whole rest after every third digit took minutes for a million digits.
       for (const each of ['1', ' ', '\r\n ', "'", 'A', '中A', '!\u0301']) {
         const text = readText(each.repeat(1_000_000 / each.length));
         assert.isAtMost(cut([{ text, from: 0, to: text.codes.length }]).length, text.codes.length);
@@ -1397,16 +1408,17 @@ describe('tokenizer, files that it refuses', () => {
     }
   });
 
-  it('a long text may not grow as often', () => {
+  it('a long text may grow by a smaller factor', () => {
     const tokenizer = make(file({ normalizer: replace('a', 'a'.repeat(64)) }));
     assert.equal(tokenizer.encode(['a'.repeat(1000)], all).dims[1], 1);
     throws(() => tokenizer.encode(['a'.repeat(2 ** 18)], all), 'MEMORY');
-    // A text of 200 000 characters that became 24 for each took 290 MB; bytes of Chinese are 3 for each, however long it is.
+    // A text of 200 000 characters that grew 24-fold took 290 MB. Byte fallback of Chinese needs a factor of 3 at any
+    // length.
     assert.isFalse(new Budget(200_000).fits(24 * 200_000));
     assert.isTrue(new Budget(1e7).fits(3e7));
   });
 
-  it('a template of as many tokens as there may be', () => {
+  it('a template with the largest accepted number of tokens', () => {
     const special_tokens = { x: { ids: Array(512).fill(0), tokens: Array(512).fill('x') } };
     const x = { SpecialToken: { id: 'x', type_id: 0 } };
     const textB = { Sequence: { id: 'B', type_id: 1 } };
@@ -1415,12 +1427,12 @@ describe('tokenizer, files that it refuses', () => {
     assert.deepEqual(made.encode([['a', 'b']], all).dims, [1, 1026]);
   });
 
-  it('bytes that are not UTF-8: FORMAT', () => {
+  it('bytes that are not UTF-8 are FORMAT', () => {
     throws(() => new Tokenizer({ tokenizer: Uint8Array.of(0x7b, 0xff, 0x7d) }), 'FORMAT');
     throws(() => new Tokenizer({ tokenizer: encode(file({})), tokenizerConfig: encode('[') }), 'FORMAT');
   });
 
-  it('tokenizer_config.json says on which side texts are cut and filled up; a side that is none is UNSUPPORTED, a pad_token of another kind FORMAT', () => {
+  it('tokenizer_config.json sets the truncation and padding side; an unknown side is UNSUPPORTED, a pad_token of another type FORMAT', () => {
     const configured = (config: object) => new Tokenizer({ tokenizer: encode(file({})), tokenizerConfig: encode(config) });
     configured({ truncation_side: 'right', padding_side: 'right', pad_token: null });
     const left = configured({ truncation_side: 'left', padding_side: 'left' }).encode(['ab a b', 'a'], { maxLength: 2, truncation: true });
@@ -1432,7 +1444,7 @@ describe('tokenizer, files that it refuses', () => {
     throws(() => configured({ pad_token: 3 }), 'FORMAT');
   });
 
-  it('an unknown token that the vocabulary lacks is told when it is needed', () => {
+  it('an unknown token that the vocabulary lacks is an error once it is needed', () => {
     for (const model of [
       { ...wordPiece, vocab: { a: 0 } },
       { ...bpe, unk_token: '<unk>' },
@@ -1444,7 +1456,7 @@ describe('tokenizer, files that it refuses', () => {
     }
   });
 
-  it('bytes stand for what the vocabulary lacks where the file says so, and only where all of them are there', () => {
+  it('byte fallback is used if the file enables it and the vocabulary has all 256 bytes', () => {
     const names = Array.from({ length: 256 }, (_, byte) => `<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`);
     const tokens = (some: readonly string[], options: object) => {
       const vocab = Object.fromEntries([...some, '?'].map((name, id) => [name, id]));
@@ -1461,7 +1473,7 @@ describe('tokenizer, files that it refuses', () => {
     );
   });
 
-  it('a broken character map gives a text, never a crash', () => {
+  it('a broken character map yields some text, never a crash', () => {
     const generator = new Generator(5);
     for (let round = 0; round < 200; round++) {
       const map = Uint8Array.from({ length: 4 + 256 }, () => generator.below(256));

@@ -1,4 +1,4 @@
-/** Training: what keeps a forward for backward, what optimisers refer to, what is refused, and what a build without it says. */
+/** Tests training: values saved for backward, optimisers, refusals, and builds without training. */
 import type { Attn, Module, Optimizer, Tensor } from 'attn';
 import { load as loadWorker, type Attn as RemoteAttn } from 'attn/worker';
 import { assert } from 'chai';
@@ -10,7 +10,7 @@ import { assertClose, assertDims, assertSameBits, random, tensor } from '../supp
 
 const trained = { ...setup, training: true };
 
-/** Ids in, the next ones out: a table and an attention. */
+/** Creates a next-token model: an embedding and an attention. */
 function makeModules(attn: Attn) {
   const words = new attn.Embedding({ numEmbeddings: 5, embeddingDim: 8, paddingIdx: 4 });
   const mha = new attn.MultiHeadAttention({ embedDim: 8, numHeads: 2, dropout: 0.1 });
@@ -20,7 +20,7 @@ function makeModules(attn: Attn) {
 const ids = [0, 1, 2, 3, 2, 4];
 const labels = [1, 2, 3, 0, 1, -100];
 
-/** So many steps in train mode; the last loss. */
+/** Trains for some steps and returns the last loss. */
 function trainOn(attn: Attn, { words, mha }: ReturnType<typeof makeModules>, optimizer: Optimizer, steps: number): number {
   let last = NaN;
   words.train();
@@ -51,7 +51,7 @@ describe('training', () => {
   });
   after(() => attn.dispose());
 
-  it('a table and an attention learn, and once more to the same bits', () => {
+  it('an embedding and an attention learn, and a repeated run gives the same bits', () => {
     const runs = [0, 1].map(() => {
       const modules = makeModules(attn);
       const optimizer = new attn.AdamW([modules.words, modules.mha], { groups: [{ names: /bias/, weightDecay: 0 }] });
@@ -64,7 +64,7 @@ describe('training', () => {
     for (const i of [0, 1, 2]) sameStates(runs[0][i], runs[1][i], `state ${i}`);
   });
 
-  it('gradients add up until zeroGrad(), by the names of the state, and end with the weights that they are of', () => {
+  it('gradients add up until zeroGrad(), are named like the state, and are cleared by new weights', () => {
     const g = new Generator(31);
     const mha = new attn.MultiHeadAttention({ embedDim: 6, numHeads: 2 });
     const [x, grad] = [random(g, [2, 3, 6]), random(g, [2, 3, 6])];
@@ -95,7 +95,7 @@ describe('training', () => {
     mha.dispose();
   });
 
-  it('where key and value are given each has its gradient; the query has the sum where they are not', () => {
+  it('key and value have their own gradients if they are given; otherwise the query has the sum', () => {
     const g = new Generator(32);
     const mha = new attn.MultiHeadAttention({ embedDim: 6, numHeads: 2 });
     const [x, grad] = [random(g, [1, 4, 6]), random(g, [1, 4, 6])];
@@ -111,7 +111,7 @@ describe('training', () => {
     mha.dispose();
   });
 
-  it('a group takes the parameters that match; its learning rate moves in proportion', () => {
+  it('a group has the parameters that match; its learning rate scales in proportion', () => {
     const make = (groups: ConstructorParameters<Attn['SGD']>[1]) => {
       const { words, mha } = makeModules(attn);
       const optimizer = new attn.SGD([words, mha], groups);
@@ -120,7 +120,7 @@ describe('training', () => {
       return { words, mha, optimizer };
     };
     const plain = make({ learningRate: 0.5 });
-    // Flags that would give a search its place do not count.
+    // Sticky and global flags of the regular expression must not matter.
     const grouped = make({
       learningRate: 0.1,
       groups: [
@@ -141,7 +141,7 @@ describe('training', () => {
     for (const { words, mha, optimizer } of [plain, grouped]) for (const each of [words, mha, optimizer]) each.dispose();
   });
 
-  it('the state of an optimiser goes on elsewhere to the same bits', () => {
+  it('the state of an optimiser continues elsewhere with the same bits', () => {
     const run = (stopAt: number | undefined) => {
       const modules = makeModules(attn);
       let optimizer = new attn.Adam([modules.words, modules.mha], { betas: [0.8, 0.9] });
@@ -163,7 +163,7 @@ describe('training', () => {
     sameStates(run(3), run(undefined), 'weights');
   });
 
-  it('what backward refuses', () => {
+  it('backward refuses invalid calls', () => {
     const { words, mha } = makeModules(attn);
     const x = tensor([1, 2, 8], (i) => i / 8);
     const forward = () => mha.forward(x, undefined, undefined, { forBackward: true });
@@ -173,7 +173,7 @@ describe('training', () => {
     forward();
     assertThrows(() => mha.backward(tensor([1, 2, 7], () => 0)), 'SHAPE', ['grad']);
     assertThrows(() => mha.backward(x, { trace: ['norm1' as never] }), 'ARGUMENT', ['trace']);
-    mha.backward(x); // what was kept is still there
+    mha.backward(x); // the saved values are intact
     assertThrows(() => mha.backward(x), 'ARGUMENT', ['once']);
     for (const change of [() => mha.initialize(), () => mha.loadStateDict(mha.stateDict())]) {
       forward();
@@ -198,7 +198,7 @@ describe('training', () => {
     assertThrows(() => mha.gradients(), 'DISPOSED');
   });
 
-  it('what losses and schedules refuse', () => {
+  it('losses and schedules refuse invalid arguments', () => {
     const logits = tensor([2, 3], (i) => i);
     const error = assertThrows(() => attn.crossEntropy(logits, [0, 3]), 'OUT_OF_RANGE', ['labels[1]', '3']);
     assert.equal(error.detail.index, 1);
@@ -235,7 +235,7 @@ describe('training', () => {
     assertThrows(() => attn.cosineSchedule(0, { learningRate: 1 } as never), 'ARGUMENT', ['steps']);
   });
 
-  it('what optimisers refuse', async () => {
+  it('optimisers refuse invalid arguments', async () => {
     const { words, mha } = makeModules(attn);
     const all: Module[] = [words, mha];
     for (const Class of [attn.SGD, attn.Adam, attn.AdamW]) {
@@ -274,7 +274,7 @@ describe('training', () => {
     assertThrows(() => optimizer.step(), 'DISPOSED');
     assertThrows(() => optimizer.step.call(mha), 'WRONG_INSTANCE');
     mha.dispose();
-    // The instance goes on.
+    // The instance stays usable.
     assert.equal(
       attn.mseLoss(
         tensor([1], () => 2),
@@ -284,7 +284,7 @@ describe('training', () => {
     );
   });
 
-  it('a getter that disposes of a module in the middle is seen', () => {
+  it('a getter that disposes of a module during a call is detected', () => {
     const { words, mha } = makeModules(attn);
     const options = {
       get learningRate() {
@@ -296,7 +296,7 @@ describe('training', () => {
     mha.dispose();
   });
 
-  it('the words of a model can be trained, and a model that is gone takes them along', async () => {
+  it('the word embeddings of a model can be trained, and disposing of the model disposes of them', async () => {
     const model = await loadCheckpoint(attn, 'tiny-bert');
     const optimizer = new attn.SGD([model.wordEmbeddings], { learningRate: 1 });
     const { dims } = model.wordEmbeddings.stateDict().get('weight')!;
@@ -312,13 +312,13 @@ describe('training', () => {
     optimizer.dispose();
   });
 
-  it('leaves nothing in the heap', () => {
+  it('leaves no memory behind', () => {
     const run = () => {
       const modules = makeModules(attn);
       const optimizer = new attn.AdamW([modules.words, modules.mha], { groups: [{ names: /bias/, learningRate: 0.1 }] });
       trainOn(attn, modules, optimizer, 2);
       optimizer.loadStateDict(optimizer.stateDict());
-      modules.mha.forward(tensor([1, 2, 8], () => 1)); // what it keeps goes with it
+      modules.mha.forward(tensor([1, 2, 8], () => 1)); // frees its saved values
       for (const bad of [
         () => optimizer.loadStateDict({ a: tensor([1], () => 1) }),
         () => modules.words.backward(tensor([1], () => 1)),
@@ -353,7 +353,7 @@ describe('training', () => {
   });
 
   if (host.engine === 'node')
-    it('an optimiser holds its modules, and is freed when nobody has it any more', async () => {
+    it('an optimiser keeps its modules alive, and is freed when it is unreachable', async () => {
       const collect = async () => {
         for (let i = 0; i < 20; i++) {
           (globalThis as unknown as { gc(): void }).gc();
@@ -395,7 +395,7 @@ if (host.build === 'release') {
       }
     });
 
-    it('says what to load', () => {
+    it('errors name the option to load with', () => {
       const words = ['load({ training: true })'];
       const mha = new plain.MultiHeadAttention({ embedDim: 2, numHeads: 1 });
       const x = tensor([1, 2, 2], (i) => i);
@@ -418,7 +418,7 @@ if (host.build === 'release') {
         assertThrows(call, 'ENVIRONMENT', words);
       mha.train();
       assertDims(mha.forward(x).output, [1, 2, 2]);
-      assertThrows(() => plain.applyRotary(x, { forBackward: true } as never), 'ARGUMENT', ['unknown option']);
+      assertThrows(() => plain.applyRotary(x, { forBackward: true } as never), 'ARGUMENT', ['is unknown']);
       mha.dispose();
     });
 
@@ -439,7 +439,7 @@ if (host.build === 'release') {
     before(async () => void (attn = await loadWorker(trained)));
     after(() => attn.dispose());
 
-    it('ends in the bits of the same run here', async () => {
+    it('gives the same bits as the run without a worker', async () => {
       const here = await loadHere(trained);
       const modules = makeModules(here);
       const optimizer = new here.AdamW([modules.words, modules.mha], { groups: [{ names: /bias/, learningRate: 0.1 }] });
@@ -480,7 +480,7 @@ if (host.build === 'release') {
       here.dispose();
     });
 
-    it('backward twice, or after the weights have changed, is refused and changes no gradient', async () => {
+    it('a second backward, or one after a change of weights, is refused and changes no gradient', async () => {
       const g = new Generator(34);
       const [x, grad] = [random(g, [2, 3, 8]), random(g, [2, 3, 8])];
       const mha = await new attn.MultiHeadAttention({ embedDim: 8, numHeads: 2 });
@@ -488,14 +488,14 @@ if (host.build === 'release') {
       const keep = () => mha.forward(x, undefined, undefined, { forBackward: true });
       await assertRejects(mha.backward(grad), 'ARGUMENT', ['forBackward']);
       assert.isEmpty([...(await mha.gradients())]);
-      // Asked for at once: the worker takes them one after the other.
+      // Requested concurrently; the worker runs them one after the other.
       const [, first, second] = await Promise.allSettled([keep(), mha.backward(grad), mha.backward(grad)]);
       assert.equal(first.status, 'fulfilled');
       assert.equal(second.status, 'rejected');
       await assertRejects(Promise.reject((second as PromiseRejectedResult).reason as Error), 'ARGUMENT', ['once']);
       const once = await mha.gradients();
       assert.isNotEmpty([...once]);
-      // Gradients of other weights go with those.
+      // New weights discard the old gradients.
       const changes: Record<string, () => Promise<unknown>> = {
         step: () => optimizer.step(),
         loadStateDict: async () => mha.loadStateDict(await mha.stateDict()),
@@ -513,7 +513,7 @@ if (host.build === 'release') {
       await mha.dispose();
     });
 
-    it('fineTune that is aborted in the middle leaves the weights of the last whole step, and can go on', async () => {
+    it('aborting fineTune retains the weights of the last complete step, and training can continue', async () => {
       const there = await attn.loadModel(url('testdata/models/tiny-bert-cls'), { cache: 'none' });
       const examples = ['a warm film', 'dull and far too long', 'honest', 'tedious', 'a delight'].map((text, i) => ({ text, label: i % 2 }));
       const options = { epochs: 200, batchSize: 2, learningRate: 1e-3, seed: 3 };
@@ -529,7 +529,7 @@ if (host.build === 'release') {
       const state = await there.stateDict();
       assert.isAtLeast(seen, 3);
 
-      // The same run here has these weights after one of its steps, all of them.
+      // The same run without a worker has exactly these weights after one of its steps.
       const here = await loadHere(trained);
       const model = await loadCheckpoint(here, 'tiny-bert-cls');
       const isSame = (other: Map<string, Tensor>) =>
@@ -553,7 +553,7 @@ if (host.build === 'release') {
       here.dispose();
     });
 
-    it('without it, every member says what to load', async () => {
+    it('without training, every member names the option to load with', async () => {
       const plain = await loadWorker({ ...setup, training: false });
       const words = ['load({ training: true })'];
       const mha = await new plain.MultiHeadAttention({ embedDim: 2, numHeads: 1 });
@@ -569,7 +569,7 @@ if (host.build === 'release') {
   describe('load({ training })', () => {
     const build = `${host.variant}${host.threads > 1 ? '-threads' : ''}`;
 
-    it('given bytes say themselves what they are', async () => {
+    it('the given bytes state whether they can train', async () => {
       for (const training of [false, true]) {
         const wasm = url(`wasm/attn-${training ? 'train-' : ''}${build}.wasm`);
         for (const said of [undefined, training]) {
@@ -585,7 +585,7 @@ if (host.build === 'release') {
       await assertRejects(loadHere({ training: 1 as never }), 'ARGUMENT', ['training']);
     });
 
-    it(`is ${host.engine === 'node' ? 'true' : 'false'} when it is left out`, async () => {
+    it(`is ${host.engine === 'node' ? 'true' : 'false'} by default`, async () => {
       const attn = await loadHere({ training: undefined });
       assert.equal(attn.info.training, host.engine === 'node');
       attn.dispose();

@@ -1,4 +1,7 @@
-/** Encoder layers, encoders and classifiers as modules: state, initialisation, forward, traces. Their numbers are in goldens.ts. */
+/**
+ * Tests encoder layers, encoders and classifiers: state, initialisation, forward, traces. For their numbers see
+ * goldens.ts.
+ */
 import type { Activation, Attn, Encoder, EncoderLayerOptions, EncoderTrace, EncoderTraceName, Module, Tensor } from 'attn';
 import { assert } from 'chai';
 import { assertThrows } from '../support/errors.ts';
@@ -9,12 +12,12 @@ import { assertClose, assertDims, assertSameBits, mask, product, random, reshape
 
 const [E, H, F] = [12, 3, 20];
 const base = { dModel: E, nhead: H, dimFeedforward: F };
-/** No unit of it is dead, so that every parameter can be seen in the result. */
+/** No unit is dead, so every parameter affects the result. */
 const smooth = { ...base, activation: 'gelu' } as const;
 type Shapes = Readonly<Record<string, readonly number[]>>;
 const prefixed = (prefix: string, shapes: Shapes): Shapes => Object.fromEntries(Object.entries(shapes).map(([name, dims]) => [prefix + name, dims]));
 
-/** torch's names and shapes of one layer. */
+/** Returns torch's names and shapes of one layer. */
 function layerShapes({ bias = true, norm = 'layer_norm', gated = false }: Partial<EncoderLayerOptions> = {}): Shapes {
   const linear = (name: string, out: number, input: number) => ({ [`${name}.weight`]: [out, input], ...(bias && { [`${name}.bias`]: [out] }) });
   const normed = (name: string) => ({ [`${name}.weight`]: [E], ...(bias && norm === 'layer_norm' && { [`${name}.bias`]: [E] }) });
@@ -57,7 +60,7 @@ const forms: readonly Form[] = [
     shapes: { ...stack(11, { norm: 'rms_norm' }), 'norm.weight': [E] },
   },
   {
-    name: 'TransformerClassifier, whose own bias stays',
+    name: 'TransformerClassifier, which always has its own bias',
     make: (attn) => new attn.TransformerClassifier({ ...smooth, numLayers: 2, numClasses: 5, finalNorm: true, bias: false, gated: true }),
     shapes: {
       ...prefixed('encoder.', { ...stack(2, { bias: false, gated: true }), 'norm.weight': [E] }),
@@ -81,7 +84,7 @@ describe('transformer', () => {
       after(() => module.dispose());
       const x = random(g, [2, 5, E]);
 
-      it('parameterCount and parameterShapes are those of torch', () => {
+      it('parameterCount and parameterShapes match torch', () => {
         const actual = module.parameterShapes();
         assert.sameMembers([...actual.keys()], Object.keys(shapes));
         for (const [key, dims] of Object.entries(shapes)) assert.deepEqual([...actual.get(key)!], [...dims], key);
@@ -91,7 +94,7 @@ describe('transformer', () => {
         );
       });
 
-      it('state → writeSafetensors → parseSafetensors → loadStateDict, bit for bit', () => {
+      it('a state survives writeSafetensors and parseSafetensors, bit for bit', () => {
         const state = randomState(shapes);
         Object.values(state)[0].data.set([0, -0, 1e-45, 3e38, Infinity, -Infinity, NaN]);
         module.loadStateDict(state);
@@ -106,7 +109,7 @@ describe('transformer', () => {
         copy.dispose();
       });
 
-      it('runs from its state alone', () => {
+      it('gives the same results from its state alone', () => {
         const state = randomState(shapes);
         module.loadStateDict(state);
         const copy = make(attn) as typeof module;
@@ -115,7 +118,7 @@ describe('transformer', () => {
         copy.dispose();
       });
 
-      it('every parameter counts: a change of any one changes the result', () => {
+      it('a change of any parameter changes the result', () => {
         const state = randomState(shapes);
         module.loadStateDict(state);
         const run = () => {
@@ -124,7 +127,8 @@ describe('transformer', () => {
         };
         const before = run();
         for (const [key, t] of Object.entries(state)) {
-          // The first number: of a packed bias the queries'. That of the keys adds the same to all scores of a query, which nobody can see.
+          // Changes the first number; of a packed bias that belongs to the queries. A bias of the keys adds the same to
+          // all scores of a query, so it has no effect.
           const changed = { data: t.data.map((value, i) => (i === 0 ? value + 0.5 : value)), dims: t.dims };
           module.loadStateDict({ [key]: changed }, { strict: false });
           assert.notEqual(run(), before, key);
@@ -133,7 +137,7 @@ describe('transformer', () => {
         assert.equal(run(), before);
       });
 
-      it('strict lists all that is wrong and changes nothing; strict: false takes what fits', () => {
+      it('strict loading lists every mismatch and changes nothing; strict: false loads the matching parameters', () => {
         const state = randomState(shapes);
         module.loadStateDict(state);
         const names = Object.keys(shapes);
@@ -150,7 +154,7 @@ describe('transformer', () => {
         for (const [key, t] of module.stateDict()) assertSameBits(t, half[key] ?? state[key], key);
       });
 
-      it("a new one is scheme 'torch', seed 0; a seed gives the same weights in another instance", async () => {
+      it("is initialised by scheme 'torch' with seed 0; a seed gives the same weights in another instance", async () => {
         const fresh = make(attn);
         const expected = fresh.stateDict();
         module.initialize({ scheme: 'normal', seed: 5 });
@@ -167,7 +171,7 @@ describe('transformer', () => {
       });
     });
 
-  it('separate projections are taken inside an encoder too', () => {
+  it('an encoder also loads separate projections', () => {
     const [packed, separate] = [new attn.TransformerEncoder({ ...base, numLayers: 2 }), new attn.TransformerEncoder({ ...base, numLayers: 2 })];
     packed.initialize({ seed: 9 });
     const state = packed.stateDict();
@@ -191,7 +195,7 @@ describe('transformer', () => {
   describe('initialisation', () => {
     const wide = { dModel: 64, nhead: 4, dimFeedforward: 96, numLayers: 2, numClasses: 32, finalNorm: true, gated: true };
     for (const scheme of ['torch', 'xavier_uniform', 'xavier_normal', 'kaiming_uniform', 'kaiming_normal', 'normal'] as const)
-      it(`${scheme}: bounds and moments are the named distribution's`, () => {
+      it(`${scheme}: bounds and moments match the distribution`, () => {
         const classifier = new attn.TransformerClassifier(wide);
         classifier.initialize({ scheme, seed: 3, ...(scheme === 'normal' && { std: 0.5 }) });
         const all = (t: Tensor, value: number, name: string) =>
@@ -201,7 +205,7 @@ describe('transformer', () => {
           );
         for (const [name, t] of classifier.stateDict()) {
           const fanIn = t.dims[1] ?? (name.includes('linear2') ? 96 : 64);
-          // Fans per projection, but for torch's, which draws the packed weight as one.
+          // Fans are per projection, except for torch, which draws the packed weight as one.
           const packed = name.endsWith('in_proj_weight');
           const fanOut = packed && scheme !== 'torch' ? 64 : t.dims[0];
           if (/norm\d?\.weight$/.test(name)) all(t, 1, name);
@@ -230,7 +234,7 @@ describe('transformer', () => {
   describe('forward', () => {
     const x = random(g, [2, 5, E], 2);
 
-    it('an encoder is its layers one after the other, and the final norm', () => {
+    it('an encoder equals its layers in sequence, then the final norm', () => {
       for (const normFirst of [false, true]) {
         const options = { ...base, normFirst, activation: 'gelu' } as const;
         const encoder = new attn.TransformerEncoder({ ...options, numLayers: 3, finalNorm: true });
@@ -240,7 +244,7 @@ describe('transformer', () => {
         assert.lengthOf(r.hiddenStates!, 4);
         assert.lengthOf(r.attentions!, 3);
         assertSameBits(r.hiddenStates![0], x, 'the input');
-        assertSameBits(r.hiddenStates![3], r.output, 'the last is the output');
+        assertSameBits(r.hiddenStates![3], r.output, 'the last hidden state is the output');
         for (let i = 0; i < 3; i++) {
           layer.loadStateDict(new Map([...state].filter(([n]) => n.startsWith(`layers.${i}.`)).map(([n, t]) => [n.slice(9), t])));
           const one = layer.forward(r.hiddenStates![i], { isCausal: true, outputAttentions: true, outputHiddenStates: true });
@@ -254,7 +258,7 @@ describe('transformer', () => {
       }
     });
 
-    it("a layer's steps follow from each other, post-norm and pre-norm, gated or not, with both norms and every activation", () => {
+    it("a layer's intermediates follow from each other: post-norm and pre-norm, gated or not, both norms, every activation", () => {
       const activations: readonly Activation[] = ['relu', 'gelu', 'gelu_tanh', 'silu', 'tanh', 'sigmoid', 'identity', 'mish', 'quick_gelu'];
       for (const normFirst of [false, true])
         for (const gated of [false, true])
@@ -293,7 +297,7 @@ describe('transformer', () => {
             }
     });
 
-    it('rank 2 means B = 1, bit for bit, and leaves B out of everything', () => {
+    it('rank 2 equals B = 1, bit for bit, and all results omit B', () => {
       const classifier = new attn.TransformerClassifier({ ...base, numLayers: 2, numClasses: 3, pooling: 'max' });
       const one = random(g, [5, E]);
       const asked = { outputAttentions: true, outputHiddenStates: true, trace: {} };
@@ -310,7 +314,7 @@ describe('transformer', () => {
       classifier.dispose();
     });
 
-    it('masks [B,1,1,S], [B,S,S] and the others say what they say to attention alone', () => {
+    it('masks of [B,1,1,S], [B,S,S] and other dims have the same meaning as for attention', () => {
       const layer = new attn.TransformerEncoderLayer(base);
       const attention = new attn.MultiHeadAttention({ embedDim: E, numHeads: H });
       attention.loadStateDict(new Map([...layer.stateDict()].filter(([n]) => n.startsWith('self_attn.')).map(([n, t]) => [n.slice(10), t])));
@@ -374,7 +378,7 @@ describe('transformer', () => {
     before(() => void (encoder = new attn.TransformerEncoder({ ...base, numLayers: 4 })));
     after(() => encoder.dispose());
 
-    it('a Map by layer: the layers named, all of them by default, rising and each once', () => {
+    it('a Map by layer: the named layers, by default all, ascending without duplicates', () => {
       const layersOf = (layers?: number[]) => [...encoder.forward(x, { trace: { layers, names: ['scores'] } }).trace!.keys()];
       assert.deepEqual(layersOf(), [0, 1, 2, 3]);
       assert.deepEqual(layersOf([2]), [2]);
@@ -386,7 +390,7 @@ describe('transformer', () => {
       assert.isUndefined(encoder.forward(x).hiddenStates);
     });
 
-    it('every name alone and all together: the same bits, the dims of the contract, nothing that was not asked for', () => {
+    it('every name alone and all together: the same bits, the documented dims, and no other names', () => {
       const all = encoder.forward(x, { isCausal: true, trace: { layers: [1], names } }).trace!.get(1)!;
       assert.sameMembers(Object.keys(all), names);
       for (const name of names) {
@@ -402,7 +406,7 @@ describe('transformer', () => {
       assert.deepEqual(Object.keys(encoder.forward(x, { trace: { layers: [0], names: [] } }).trace!.get(0) ?? {}), []);
     });
 
-    it('attentions are the weights of each layer, and asking changes no bit of the output', () => {
+    it('attentions are the weights of each layer, and requesting them changes no bit of the output', () => {
       const r = encoder.forward(x, { outputAttentions: true, outputHiddenStates: true, trace: { names: ['weights', 'norm2'] } });
       r.attentions!.forEach((t, i) => {
         assertDims(t, [B, H, L, L], `attentions ${i}`);

@@ -1,4 +1,4 @@
-/** attn/worker: the same numbers and errors from a module in a worker of its own. */
+/** Tests that attn/worker gives the same numbers and errors as attn. */
 import { load as loadDirect, type Tensor } from 'attn';
 import { AttnError, load, transfer, type Attn } from 'attn/worker';
 import { assert } from 'chai';
@@ -19,7 +19,7 @@ describe('attn/worker', () => {
   before(async () => void (attn = await loadHere()));
   after(() => attn.dispose());
 
-  it('info, and every function: the same bits as in the caller itself', async () => {
+  it('info and every function give the same bits as without a worker', async () => {
     const direct = await loadDirect({ variant: host.variant });
     const info = await attn.info;
     assert.equal(info.version, direct.info.version);
@@ -64,7 +64,7 @@ describe('attn/worker', () => {
     direct.dispose();
   });
 
-  it('has every member that the package has', async () => {
+  it('has every member of the package', async () => {
     const direct = await loadDirect({ variant: host.variant });
     assert.sameMembers(
       Object.keys(attn).filter((name) => name !== 'terminate'),
@@ -79,7 +79,7 @@ describe('attn/worker', () => {
     direct.dispose();
   });
 
-  it('the other functions, encoders and embeddings: the same as in the caller itself', async () => {
+  it('activations, norms, encoders and embeddings give the same as without a worker', async () => {
     const direct = await loadDirect({ variant: host.variant });
     const [params, weight] = [{ queryWeight: random(g, [3, 8]), keyWeight: random(g, [3, 8]), scoreWeight: random(g, [3]) }, random(g, [8, 8])];
     assert.deepEqual(await attn.additiveAttention(q, k, v, params), direct.additiveAttention(q, k, v, params));
@@ -125,7 +125,7 @@ describe('attn/worker', () => {
     direct.dispose();
   });
 
-  it('pasts and what stands beside them: the same as in the caller itself, copied or moved, a call after the other', async () => {
+  it('pasts, windows and softcaps give the same as without a worker, copied or moved, in repeated calls', async () => {
     const direct = await loadDirect({ variant: host.variant });
     const options = { embedDim: 16, numHeads: 4, numKeyValueHeads: 2, rotary: { theta: 100 } };
     const [there, here] = [await new attn.MultiHeadAttention(options), new direct.MultiHeadAttention(options)];
@@ -175,12 +175,12 @@ describe('attn/worker', () => {
     await assertRejects(wrong({ past: taken }), 'DETACHED', ['past.value'], AttnError);
     const extra = await new attn.MultiHeadAttention({ embedDim: 16, numHeads: 4, addBiasKv: true });
     await assertRejects(extra.forward(x, undefined, undefined, { outputPresent: true }), 'UNSUPPORTED', ['outputPresent', 'addBiasKv'], AttnError);
-    assert.deepEqual(await there.forward(x), here.forward(x), 'the worker goes on');
+    assert.deepEqual(await there.forward(x), here.forward(x), 'the worker stays usable');
     for (const each of [there, far, extra]) await each.dispose();
     direct.dispose();
   });
 
-  it('arguments are copied, or moved where the caller says so', async () => {
+  it('arguments are copied, or moved if the caller marks them', async () => {
     const kept = copy(q);
     await attn.scaledDotProductAttention(kept, k, v);
     assertSameBits(kept, q, 'copied');
@@ -190,7 +190,7 @@ describe('attn/worker', () => {
     assertSameBits(r.output, (await attn.scaledDotProductAttention(q, k, v)).output);
   });
 
-  it('inputs of encoders, ids and vectors move too, and states only when they are marked', async () => {
+  it('inputs of encoders, ids and vectors also move, states only if they are marked', async () => {
     const encoder = await new attn.TransformerEncoder({ dModel: 16, nhead: 4, dimFeedforward: 8, numLayers: 2 });
     const words = await new attn.Embedding({ numEmbeddings: 9, embeddingDim: 4 });
     const expected = (await encoder.forward(x)).output;
@@ -209,14 +209,14 @@ describe('attn/worker', () => {
     const weight = copy(state.get('layers.0.linear1.weight')!);
     await encoder.loadStateDict({ 'layers.0.linear1.weight': transfer(weight) }, { strict: false });
     assert.equal(weight.data.length, 0, 'a marked tensor has moved');
-    assertSameBits((await encoder.forward(x)).output, expected, 'with the same weights as before');
+    assertSameBits((await encoder.forward(x)).output, expected, 'with unchanged weights');
     await encoder.dispose();
     await words.dispose();
   });
 
-  it('the new classes fail as they do in the caller itself: constructors, options, states, ids', async () => {
+  it('classes fail as without a worker: constructors, options, states, ids', async () => {
     const options = { dModel: 16, nhead: 4, dimFeedforward: 8, numLayers: 2 };
-    /** A constructor gives a promise, so its errors are rejections too. */
+    /** Constructors return promises, so their errors are rejections too. */
     const refused = (make: () => unknown, code: 'CONFIG' | 'ARGUMENT' | 'MEMORY', words: string[]) =>
       assertRejects(async () => await make(), code, words, AttnError);
     await refused(() => new attn.TransformerEncoder({ ...options, nhead: 3 }), 'CONFIG', ['TransformerEncoder', 'dModel', 'nhead']);
@@ -248,7 +248,7 @@ describe('attn/worker', () => {
     await words.dispose();
   });
 
-  it('errors keep class, code, message and detail, from either side', async () => {
+  it('errors retain class, code, message and detail in both directions', async () => {
     const fromHere = await assertRejects(attn.softmax({ data: [1] as never, dims: [1] }), 'DTYPE', ['x'], AttnError);
     assert.match(String(fromHere.detail.argument), /^x\b/);
     const fromThere = await assertRejects(attn.linear(x, random(g, [3, 15])), 'SHAPE', ['linear', '15', '16'], AttnError);
@@ -257,6 +257,8 @@ describe('attn/worker', () => {
     const module = await new attn.MultiHeadAttention({ embedDim: 16, numHeads: 4 });
     const listed = await assertRejects(module.loadStateDict({ surplus: x }), 'MISMATCH', ['surplus', 'in_proj_weight'], AttnError);
     assert.isAbove(Object.keys(listed.detail).length, 0);
+    const helped = await assertRejects(attn.scaledDotProductAttention(x, x, x, { is_causal: true } as never), 'ARGUMENT', [], AttnError);
+    assert.equal(helped.help, 'Did you mean isCausal?');
     await module.dispose();
     let constructed: unknown;
     try {
@@ -265,23 +267,23 @@ describe('attn/worker', () => {
       constructed = error;
     }
     assertIsError(constructed, 'CONFIG', ['embedDim'], AttnError);
-    assert.isTrue((await attn.softmax(x)).data.every(Number.isFinite), 'the worker goes on');
+    assert.isTrue((await attn.softmax(x)).data.every(Number.isFinite), 'the worker stays usable');
   });
 
-  it('what can be moved is told at once, and of a part of a buffer all of it moves', async () => {
+  it('transfer() refuses other values at once, and a view of a buffer moves the whole buffer', async () => {
     for (const value of [5, 'tensor', null, undefined, true]) {
       const error = await assertRejects(async () => transfer(value as never), 'ARGUMENT', ['transfer', 'value'], AttnError);
       assert.deepEqual([error.detail.op, error.detail.argument], ['transfer', 'value']);
     }
     const larger = Float32Array.of(9, 9, 1, 2, 3, 9);
     assertSameBits(await attn.softmax(transfer({ data: larger.subarray(2, 5), dims: [3] })), await attn.softmax(tensor([3], [1, 2, 3])));
-    assert.equal(larger.length, 0, 'all of it has moved');
+    assert.equal(larger.length, 0, 'the whole buffer has moved');
     const kept = Float32Array.of(9, 9, 1, 2, 3, 9);
     assertSameBits(await attn.softmax({ data: kept.subarray(2, 5), dims: [3] }), await attn.softmax(tensor([3], [1, 2, 3])));
     assert.deepEqual([...kept], [9, 9, 1, 2, 3, 9], 'copied');
   });
 
-  it('a mark counts for one call, whether it is made or fails before it is sent', async () => {
+  it('a mark applies to one call, also if that call fails before it is sent', async () => {
     const encoder = await new attn.TransformerEncoder({ dModel: 16, nhead: 4, dimFeedforward: 8, numLayers: 1 });
     const model = await attn.loadModel(url('testdata/models/tiny-bert'), { cache: 'none' });
     const inputs = await model.tokenize('good');
@@ -295,7 +297,7 @@ describe('attn/worker', () => {
       'of a model': [inputs.inputIds.slice(), (value) => model.forward({ ...inputs, inputIds: value }, wrong)],
       'of a model that is loaded': [file.slice(), (value) => attn.loadModel({ 'config.json': value }, wrong)],
       'of load': [file.slice(), (value) => load({ ...setup, wasm: value, threads: -1 })],
-      'of a value that cannot be read': [
+      'of an unreadable value': [
         copy(q),
         (value) => {
           const { proxy, revoke } = Proxy.revocable({}, {});
@@ -318,7 +320,7 @@ describe('attn/worker', () => {
       await attn.scaledDotProductAttention(value, k, v);
       assertSameBits(value, q, 'copied by the next call');
     }
-    // A tensor that got another array after its first had moved.
+    // The array of a marked tensor is replaced after the first one has moved.
     const again: { data: Float32Array; dims: Tensor['dims'] } = copy(q);
     await attn.scaledDotProductAttention(transfer(again), k, v);
     again.data = q.data.slice();
@@ -328,7 +330,7 @@ describe('attn/worker', () => {
     await encoder.dispose();
   });
 
-  it("a WebAssembly memory's buffer, which nobody can move: ARGUMENT, or it is copied; the worker goes on", async () => {
+  it('the buffer of a WebAssembly memory cannot move: ARGUMENT, or it is copied, and the worker stays usable', async () => {
     const data = new Float32Array(new WebAssembly.Memory({ initial: 1 }).buffer, 8, 2);
     const outcome: unknown = await attn.softmax(transfer({ data, dims: [2] })).catch((error: unknown) => error);
     if (outcome instanceof Error) assertIsError(outcome, 'ARGUMENT', ['could not be sent'], AttnError);
@@ -340,7 +342,7 @@ describe('attn/worker', () => {
     assertDims(await attn.softmax(x), x.dims);
   });
 
-  it('an array that is taken away while later arguments are read: DETACHED, and nothing is sent', async () => {
+  it('an array detached while later arguments are read is DETACHED, and nothing is sent', async () => {
     const taken = copy(q);
     const options = {
       get isCausal() {
@@ -353,7 +355,7 @@ describe('attn/worker', () => {
     assertDims(await attn.softmax(x), x.dims);
   });
 
-  it('members called on something else, and on what is gone: which they are', async () => {
+  it('methods of other or disposed objects: the error names the object', async () => {
     const other = await load({ variant: host.variant });
     const [own, strange] = [
       await new attn.Embedding({ numEmbeddings: 3, embeddingDim: 2 }),
@@ -381,11 +383,11 @@ describe('attn/worker', () => {
     }
   });
 
-  it('what a layer holds is given back when it is disposed of, whichever way, and once', async () => {
-    // An instance of its own: in the other the engine may just collect what tests before this one left behind. With one thread: others take a
-    // few bytes for themselves when they first work.
+  it('disposing of a layer frees its memory once, by any of the methods', async () => {
+    // A separate instance, because the engine may collect garbage of earlier tests in the shared one. One thread,
+    // because additional threads allocate a few bytes at their first task.
     const attn = await load({ ...setup, threads: 1 });
-    // What an instance keeps of its first call is none of a layer's.
+    // The first call allocates memory that the instance retains.
     const first = await new attn.MultiHeadAttention({ embedDim: 16, numHeads: 2 });
     assert.isAbove(await first.parameterCount, 0);
     await first.dispose();
@@ -409,23 +411,23 @@ describe('attn/worker', () => {
     await attn.dispose();
   });
 
-  it('calls run in the order in which they are made', async () => {
+  it('calls run in order', async () => {
     const results = await Promise.all(Array.from({ length: 20 }, (_, i) => attn.softmax(tensor([2], [0, i]))));
     results.forEach((t, i) => assert.closeTo(t.data[1], 1 / (1 + Math.exp(-i)), 1e-6));
   });
 
-  it('the heap comes back after many calls', async () => {
-    // Work for every thread first: each takes a few bytes for itself at its first task.
+  it('many calls leave the heap unchanged', async () => {
+    // Each thread allocates a few bytes at its first task.
     const wide = random(g, [8, 128, 32]);
     for (let i = 0; i < 40; i++) await attn.scaledDotProductAttention(wide, wide, wide);
     await attn.scaledDotProductAttention(q, k, v, { needWeights: true });
     const { used } = (await attn.info).heap;
     for (let i = 0; i < 200; i++) await attn.scaledDotProductAttention(q, k, v, { needWeights: i % 2 === 0 });
-    // Less where the engine has just collected what tests before this one left behind.
+    // Less if the engine has just collected garbage of earlier tests.
     assert.isAtMost((await attn.info).heap.used, used);
   });
 
-  it('progress comes through', async () => {
+  it('progress is reported', async () => {
     const seen: { phase: string; loaded: number }[] = [];
     const other = await load({ wasm: url('wasm/attn-simd.wasm'), onProgress: (p) => seen.push(p) });
     assert.include(
@@ -443,10 +445,10 @@ describe('attn/worker', () => {
       assertDims(await other.softmax(x), x.dims);
       await other.dispose();
     }
-    assert.isAbove(wasm.length, 0, 'the caller keeps the bytes');
+    assert.isAbove(wasm.length, 0, "the caller's bytes stay intact");
   });
 
-  it("the caller's own wasm: what is wrong with it, whatever holds it, and what progress says of a Response", async () => {
+  it("errors and progress for the caller's own wasm, in any form", async () => {
     const wasm = await bytes('wasm/attn-simd.wasm');
     const empty = Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0);
     for (const other of [empty, empty.slice().buffer, new WebAssembly.Module(empty), new Response(empty)])
@@ -480,7 +482,7 @@ describe('attn/worker', () => {
     assert.deepEqual([kept.length, moved.length], [wasm.length, 0]);
   });
 
-  it('maximumMemory is kept there, too', async () => {
+  it('maximumMemory applies in the worker', async () => {
     await assertRejects(load({ ...setup, maximumMemory: 1 }), 'CONFIG', ['maximumMemory'], AttnError);
     const small = await load({ ...setup, maximumMemory: 32 * 2 ** 20 });
     const long = tensor([1, 4096, 8], () => 0.5);
@@ -498,19 +500,19 @@ describe('attn/worker', () => {
     if (!host.takesRelaxed) await assertRejects(load({ variant: 'relaxed' }), 'ENVIRONMENT', ['relaxed'], AttnError);
   });
 
-  it('abort in the middle of a load', async () => {
+  it('an abort during loading', async () => {
     const controller = new AbortController();
     const promise = load({ wasm: url('good/slow.wasm'), signal: controller.signal });
     setTimeout(() => controller.abort(), 80);
     await assertRejects(promise, 'ABORTED', [], AttnError);
   });
 
-  it('terminate ends it in the middle of a call: what is pending rejects with ABORTED, later calls too', async () => {
+  it('terminate stops a running call: pending and later calls reject with ABORTED', async () => {
     const doomed = await loadHere();
     const module = await new doomed.MultiHeadAttention({ embedDim: 16, numHeads: 2 });
     const long = tensor([1, 8, 3000, 64], (i) => (i % 11) / 11);
     const pending = [doomed.scaledDotProductAttention(long, long, long), doomed.softmax(x), module.forward(x)];
-    // All of them are waited for before the first is looked at: none may stay unhandled.
+    // Awaits all of them before checking the first, so that no rejection is unhandled.
     const settled = Promise.allSettled(pending);
     doomed.terminate();
     for (const result of await settled) {
@@ -524,7 +526,7 @@ describe('attn/worker', () => {
     await next.dispose();
   });
 
-  it('dispose lets earlier calls finish; everything afterwards is DISPOSED', async () => {
+  it('dispose lets earlier calls finish; every later call is DISPOSED', async () => {
     const other = await loadHere();
     const module = await new other.MultiHeadAttention({ embedDim: 16, numHeads: 2 });
     const seen: string[] = [];
@@ -536,17 +538,16 @@ describe('attn/worker', () => {
     await other.dispose();
     await assertRejects(other.softmax(x), 'DISPOSED', [], AttnError);
     await assertRejects(module.forward(x), 'DISPOSED', [], AttnError);
-    // Whatever the arguments are.
     await assertRejects(other.softmax(3 as never), 'DISPOSED', [], AttnError);
     await assertRejects(module.forward(3 as never), 'DISPOSED', [], AttnError);
     await assertRejects(async () => await new other.MultiHeadAttention(3 as never), 'DISPOSED', [], AttnError);
   });
 
-  it('dispose ends the loading of models, which reject with DISPOSED', async () => {
+  it('dispose stops loading models, which reject with DISPOSED', async () => {
     const other = await loadHere();
     let begun = () => {};
     const downloading = new Promise<void>((resolve) => (begun = resolve));
-    // A server that keeps the rest of the file back for ever.
+    // The server never sends the rest of the file.
     const loading = other.loadModel(url('model/hang/tiny-bert-cls'), {
       cache: 'none',
       onProgress: ({ file }) => file === 'model.safetensors' && begun(),
@@ -560,7 +561,7 @@ describe('attn/worker', () => {
     await rejectedToo;
   });
 
-  it("workers come and go, and a module of another instance's worker is its own", async () => {
+  it("many workers in turn; modules of another worker's instance are refused", async () => {
     for (let i = 0; i < 4; i++) {
       const other = await load({ variant: host.variant });
       const a = await new other.MultiHeadAttention({ embedDim: 16, numHeads: 2 });

@@ -3,7 +3,10 @@ import { at } from './paths.mjs';
 
 const script = new Function(readFileSync(at('node_modules/axe-core/axe.min.js'), 'utf8'));
 
-/** Runs axe-core, a checker of accessibility, on the page that a driver has open, or on the `part` that a selector finds; resolves to its findings in words. */
+/**
+ * Runs axe-core, an accessibility checker, on the driver's page, or on the `part` that a selector finds; resolves to
+ * readable findings.
+ */
 export async function axeFindings(driver, part = ':root') {
   if (!(await driver.evaluate(() => typeof axe === 'object'))) await driver.evaluate(script);
   return driver.evaluate(async (selector) => {

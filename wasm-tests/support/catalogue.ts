@@ -1,6 +1,6 @@
 /**
- * Catalogues of bad input: a call, the code that it must give, words that its message must hold. After each entry every layer and function still
- * gives the bits that it gave before, and the heap in use is where it was.
+ * Catalogues of bad input: a call, its error code, and words of its message. After each entry every layer and function
+ * must give the same bits as before, and the heap in use must be unchanged.
  */
 import type { Attn, Classifier, Embedding, Encoder, ErrorCode, MultiHeadAttention, Tensor } from 'attn';
 import { assert } from 'chai';
@@ -16,16 +16,16 @@ export const v = random(g, [2, 5, 6]);
 export const x = random(g, [2, 3, 8]);
 export const w = random(g, [5, 8]);
 
-/** An instance, small layers of it, and an instance of its own for objects that belong elsewhere. */
+/** An instance, small layers of it, and a second instance for foreign objects. */
 export interface Setting {
   readonly attn: Attn;
   readonly other: Attn;
   readonly mha: MultiHeadAttention;
   readonly layer: Encoder;
-  /** Two layers. */
+  /** Has two layers. */
   readonly encoder: Encoder;
   readonly classifier: Classifier;
-  /** Six rows of width 4. */
+  /** Has six rows of width 4. */
   readonly embedding: Embedding;
 }
 
@@ -36,12 +36,12 @@ export interface Entry {
   readonly call: (s: Setting) => unknown;
 }
 
-/** Options with which every encoder of the catalogues is made. */
+/** Options of every encoder in the catalogues. */
 export const encoderOptions = { dModel: 8, nhead: 2, dimFeedforward: 12 };
 
-/** A value where a typed one is due. */
+/** Casts a value of a wrong type. */
 export const wrong = <T>(value: unknown): T => value as T;
-/** What JSON has no word for. */
+/** Formats values that JSON cannot represent. */
 const unsaid = (_: string, value: unknown) =>
   typeof value === 'bigint' ? `${value}n` : typeof value === 'number' && !Number.isFinite(value) ? String(value) : value;
 export const named = (value: unknown) =>
@@ -54,13 +54,13 @@ export const maskOf = (
   data: unknown = new Uint8Array(dims.reduce((a, b) => a * b, 1)).fill(1),
 ): unknown => ({ kind, dims, data });
 
-/** An array whose buffer has gone elsewhere. */
+/** Returns the array after transferring its buffer. */
 export function detached<T extends Float32Array<ArrayBuffer> | Int32Array<ArrayBuffer> | Uint8Array<ArrayBuffer>>(data: T): T {
   structuredClone(data.buffer, { transfer: [data.buffer] });
   return data;
 }
 
-/** What is about an argument says which one, and what would have been right. */
+/** Errors with these codes must name the argument and the expectation. */
 const ofArguments: readonly ErrorCode[] = ['ARGUMENT', 'DTYPE', 'SHAPE', 'MASK', 'CONFIG', 'OUT_OF_RANGE'];
 
 export class Catalogue {
@@ -115,7 +115,7 @@ export class Catalogue {
           forwards().forEach((t, i) => assertSameBits(t, expected[i], `afterwards, forward ${i}`));
           const now = s.attn.info.heap.used;
           const before = used;
-          used = now; // what one entry leaks is its own fault
+          used = now; // a leak is reported once
           assert.equal(now, before, 'heap in use afterwards');
         });
     });

@@ -1,4 +1,7 @@
-/** The random gradients: the twin of native-tests/digest/backward.cpp. Change both together; digest_draw.ts says what order means. */
+/**
+ * Random calls of gradients, like native-tests/digest/backward.cpp. Change both together; for the order of draws see
+ * digest_draw.ts.
+ */
 import { type Attn, type AttentionOptions, type BackwardResult, type MultiHeadAttentionOptions, type Tensor, traceNames } from 'attn';
 import type { Generator } from './generator.ts';
 import {
@@ -21,12 +24,11 @@ import {
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
-/** Gradients of inputs, traces in their order. */
+/** Gradients of inputs, then traces in order. */
 function gradientTensors({ gradQuery, gradKey, gradValue, trace }: BackwardResult): Tensor[] {
   return [gradQuery, gradKey, gradValue, ...traceNames.map((name) => trace?.[name])].filter((t) => t !== undefined);
 }
 
-/** By name. */
 const stateTensors = (state: Map<string, Tensor>) => [...state.keys()].sort().map((name) => state.get(name)!);
 
 function attention(g: Generator, attn: Attn): Call {
@@ -140,7 +142,7 @@ function multiHeadAttention(g: Generator, attn: Attn): Call {
   return call;
 }
 
-/** A function of rows whose rank is any from 1 to 4. */
+/** Draws a row-wise function of rank 1 to 4. */
 function anyFunction(g: Generator, attn: Attn): Call {
   const call = newCall();
   const isLarge = large(g);
@@ -181,7 +183,7 @@ function anyFunction(g: Generator, attn: Attn): Call {
       case 4:
         return [attn.activationBackward(grad, x, name)];
       default:
-        // Rank 1 is refused: there are no positions.
+        // Rank 1 has no positions.
         return rank >= 2 ? [attn.applyRotaryBackward(grad, { offset, interleaved })] : [];
     }
   };
@@ -219,7 +221,7 @@ function loss(g: Generator, attn: Attn): Call {
   return call;
 }
 
-/** Some steps of a table and an attention: the losses, weights, and what the optimiser keeps. */
+/** Trains an embedding and an attention for some steps; returns losses, weights and the optimiser's state. */
 function training(g: Generator, attn: Attn): Call {
   const N = 2 + g.below(20);
   const H = 1 + g.below(3);
@@ -273,5 +275,5 @@ const kinds = [attention, multiHeadAttention, anyFunction, training, attention, 
 
 export const backwards = 1500;
 
-/** The random call of gradients with that number, below `backwards`. */
+/** Draws the call with this number, below `backwards`. */
 export const drawBackwardCall = (g: Generator, attn: Attn, number: number): Call => kinds[number % kinds.length](g, attn);

@@ -1,8 +1,7 @@
 /**
- * What the random forwards of suites/bits.ts are drawn from and recorded with: the twin of native-tests/digest/draw.hpp. Change both together.
- *
- * Every draw is a statement of its own: the order of the lines is the order of the draws. A draw is skipped only where the result of an earlier one
- * says that the whole tensor, mask or list is not there.
+ * Draws and records the random forwards of suites/bits.ts, like native-tests/digest/draw.hpp. Change both together.
+ * Each draw is a separate statement, so the order of lines is the order of draws. A draw is skipped only if the whole
+ * tensor, mask or list is absent.
  */
 import { type AttentionOptions, type Mask, type Tensor, traceNames } from 'attn';
 import type { Generator } from './generator.ts';
@@ -16,27 +15,29 @@ export interface Masks {
   readonly keyPaddingMask?: Mask;
 }
 
-/** One random call. Its inputs, masks and results start with the batch, unless that is 0; so one row of it can be run alone. */
+/** A random call. Inputs, masks and results begin with the batch unless that is 0, so one row can be run alone. */
 export interface Call {
   batch: number;
-  /** Dropout is on: its numbers belong to the place in the batch, and only the first row's are those of a batch of one. */
+  /**
+   * With dropout only the first row equals a batch of one, because random numbers depend on the position in the batch.
+   */
   dropping: boolean;
-  /** Weights: part of the hash, but of no batch. */
+  /** Weights: hashed, but without a batch dimension. */
   constants: readonly Tensor[];
   inputs: readonly Tensor[];
   masks: Masks;
   run(inputs: readonly Tensor[], masks: Masks): Tensor[];
-  /** Of a layer: its weights become int8. */
+  /** Converts a layer's weights to int8. */
   quantize?(): void;
   dispose?(): void;
 }
 
 const wordsOf = (t: Tensor): Uint32Array => new Uint32Array(t.data.buffer, t.data.byteOffset, t.data.length);
 
-/** NaNs count as one: engines may differ in their signs and payloads. */
+/** All NaNs count as equal, because signs and payloads differ between engines. */
 const canonical = (word: number): number => ((word & 0x7fffffff) > 0x7f800000 ? 0x7fc00000 : word);
 
-/** FNV-1a over 32-bit words, per tensor its number of elements first. */
+/** FNV-1a over 32-bit words; each tensor is preceded by its number of elements. */
 export class Hash {
   #h = 0x811c9dc5;
   add(t: Tensor): void {
@@ -50,17 +51,16 @@ export class Hash {
   }
 }
 
-/** Row `at` of the batch, as a batch of one. */
 const rowOf = (t: Tensor, at: number): Tensor => slice(t, 0, at, at + 1);
 
-/** A mask has a row for each of the batch only where its rank says so and there is more than one. */
+/** A mask has a row per batch entry only if its rank is high enough and the dimension is not 1. */
 function rowOfMask(mask: Mask | undefined, leastRank: number, at: number): Mask | undefined {
   if (!mask || mask.dims.length < leastRank || mask.dims[0] === 1) return mask;
   const size = product(mask.dims.slice(1));
   return { kind: mask.kind, data: mask.data.slice(at * size, (at + 1) * size), dims: [1, ...mask.dims.slice(1)] };
 }
 
-/** Whether x, a batch of one, holds the bits of row `at` of y. */
+/** Checks that x, a batch of one, equals row `at` of y bit for bit. */
 function isRow(x: Tensor, y: Tensor, at: number): boolean {
   const [a, b] = [wordsOf(x), wordsOf(y)];
   const start = at * a.length;
@@ -69,29 +69,26 @@ function isRow(x: Tensor, y: Tensor, at: number): boolean {
   return true;
 }
 
-/** Large calls are shared out among threads where there are some; most are small, for the time they take. */
+/** Draws whether a call is large enough for several threads; rare because of the time. */
 export const large = (g: Generator): boolean => g.oneIn(6);
 
-/** 1 to `most`, and sometimes 0. */
+/** 1 to `most`, or rarely 0. */
 export function length(g: Generator, most: number): number {
   const none = g.oneIn(32);
   const n = g.below(most);
   return none ? 0 : n + 1;
 }
 
-/** Queries or keys of an attention. */
 export const rows = (g: Generator, isLarge: boolean): number => (isLarge ? 16 + length(g, 48) : length(g, 14));
 
 export const batch = (g: Generator): number => length(g, 3);
 
-/** `rank` sizes from 1 to `most`. */
 export function sizes(g: Generator, rank: number, most: number): number[] {
   const out: number[] = [];
   for (let i = 0; i < rank; i++) out.push(1 + g.below(most));
   return out;
 }
 
-/** A seed of 32 bits, or of 52. */
 export function seed(g: Generator): number {
   const low = g.next();
   const high = g.below(2 ** 20);
@@ -99,12 +96,11 @@ export function seed(g: Generator): number {
   return wide ? high * 2 ** 32 + low : low;
 }
 
-/** 0 to 0.9. */
 export const probability = (g: Generator): number => g.below(10) / 10;
 
 const specials = [NaN, Infinity, -Infinity, -0, 2 ** -149, 3e38];
 
-/** Numbers in ±factor, ±2·factor or ±4·factor; in one tensor of 16 a special one among them. */
+/** Draws numbers in ±factor, ±2·factor or ±4·factor; one tensor in 16 has a special value. */
 export function values(g: Generator, dims: Dims, factor: number): Tensor {
   const data = new Float32Array(product(dims));
   const scale = factor * 2 ** g.below(3);
@@ -117,7 +113,7 @@ export function values(g: Generator, dims: Dims, factor: number): Tensor {
   return { data, dims };
 }
 
-/** A mask that blocks one in `often`. */
+/** Draws a mask that blocks one in `often`. */
 function maskValues(g: Generator, kind: Mask['kind'], dims: Dims, often: number): Mask {
   const data = kind === 'additive' ? new Float32Array(product(dims)) : new Uint8Array(product(dims));
   for (let i = 0; i < data.length; i++) {
@@ -131,7 +127,7 @@ function maskValues(g: Generator, kind: Mask['kind'], dims: Dims, often: number)
 
 const maskKinds = ['attend', 'block', 'additive'] as const;
 
-/** A mask and a key padding mask, each there or not, for scores (B,H,L,S); unbatched inputs have a padding mask (S). */
+/** Draws an optional mask and key padding mask for scores (B,H,L,S); for unbatched inputs the latter has dims (S). */
 export function masks(g: Generator, B: number, H: number, L: number, S: number, batched: boolean): Masks {
   const out: Writable<Masks> = {};
   const kind = g.below(5);
@@ -150,14 +146,14 @@ export function masks(g: Generator, B: number, H: number, L: number, S: number, 
   return out;
 }
 
-/** Everything but weighted_values, or some of the names given. */
+/** Draws names to trace, or all except weighted_values. */
 export function trace<Name extends string>(g: Generator, everything: boolean, names: readonly Name[]): Name[] | undefined {
   return everything ? undefined : names.filter(() => g.oneIn(4));
 }
 
 export const policies = ['zero', 'nan', 'uniform'] as const;
 
-/** All options of an attention but the masks. */
+/** Draws all options of attention except masks. */
 export function attentionOptions(g: Generator, names: readonly Exclude<AttentionOptions['trace'], boolean | undefined>[number][]): AttentionOptions {
   const out: Writable<AttentionOptions> = {};
   out.isCausal = g.oneIn(3);
@@ -178,7 +174,7 @@ export function attentionOptions(g: Generator, names: readonly Exclude<Attention
   return out;
 }
 
-/** The call, and one row of its batch alone: false where that differs. */
+/** Records the call; returns false if one batch row run alone differs. */
 export function record(g: Generator, hash: Hash, call: Call): boolean {
   for (const t of call.constants) hash.add(t);
   const results = call.run(call.inputs, call.masks);
@@ -200,7 +196,7 @@ export const activations = ['relu', 'gelu', 'gelu_tanh', 'silu', 'tanh', 'sigmoi
 
 export const newCall = (): Call => ({ batch: 0, dropping: false, constants: [], inputs: [], masks: {}, run: () => [] });
 
-/** The last sizes of (B,H,rows,width) for a rank of 2, 3 (without H) or 4. */
+/** Dims of (B,H,rows,width) for rank 4, 3 (without H) or 2. */
 export function inputDims(rank: number, B: number, H: number, rows: number, width: number): number[] {
   if (rank === 4) return [B, H, rows, width];
   return rank === 3 ? [B, rows, width] : [rows, width];

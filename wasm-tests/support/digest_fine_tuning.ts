@@ -1,4 +1,4 @@
-/** Runs of fine-tuning: the twin of native-tests/digest/fine_tuning.cpp. Change both together. */
+/** Runs of fine-tuning, like native-tests/digest/fine_tuning.cpp. Change both together. */
 import type { Attn, FineTuneExample, FineTuneOptions } from 'attn';
 import { Hash } from './digest_draw.ts';
 import { loadCheckpoint } from './model_cases.ts';
@@ -26,7 +26,7 @@ const runs: readonly (readonly [string, FineTuneOptions])[] = [
 
 export const fineTuningRuns = runs.length;
 
-/** What each learns, as "hash checkpoint": of each step's loss, of the result, and of all weights at the end. */
+/** Returns "hash checkpoint" per run, over the loss of each step, the result and the final weights. */
 export async function fineTuningLines(attn: Attn): Promise<string[]> {
   const lines: string[] = [];
   for (const [name, options] of runs) {

@@ -1,4 +1,7 @@
-/** The random forwards: the twin of native-tests/digest/forwards.cpp. Change both together; digest_draw.ts says what order means. */
+/**
+ * Random forwards, like native-tests/digest/forwards.cpp. Change both together; for the order of draws see
+ * digest_draw.ts.
+ */
 import {
   type Attn,
   type AttnError,
@@ -41,13 +44,12 @@ type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
 const encoderTraces = encoderTraceNames.filter((name) => !['c2c', 'c2p', 'p2c'].includes(name));
 
-/** Output, weights, traces in their order, keys and values for the next call. */
+/** Output, weights, traces in order, present keys and values. */
 function attentionTensors(r: AttentionResult): Tensor[] {
   const traced = traceNames.map((name) => r.trace?.[name]);
   return [r.output, r.weights, ...traced, r.present?.key, r.present?.value].filter((t) => t !== undefined);
 }
 
-/** Shapes of a call of an attention function. */
 function attentionSizes(g: Generator) {
   const isLarge = large(g);
   const rank = 2 + g.below(3);
@@ -64,7 +66,7 @@ function attentionSizes(g: Generator) {
   return { rank, B, H, kvHeads, L, S, Dv };
 }
 
-/** What the attention functions share: call.inputs has the query; key, value, masks and options come here. attend is one of them. */
+/** Adds key, value, masks and options to a call that has the query in call.inputs; `attend` is the function. */
 function finishAttention(
   g: Generator,
   call: Call,
@@ -91,7 +93,7 @@ function scaledDotProductAttention(g: Generator, attn: Attn): Call {
   return finishAttention(g, call, s, D, attn.scaledDotProductAttention);
 }
 
-/** So many keys that attention takes them in blocks, unless single weights are asked for. */
+/** Draws enough keys that attention processes them in blocks, unless single weights are requested. */
 function longAttention(g: Generator, attn: Attn): Call {
   const call = newCall();
   const rank = 2 + g.below(3);
@@ -133,7 +135,7 @@ function generalAttention(g: Generator, attn: Attn): Call {
   return finishAttention(g, call, s, Dk, (q, k, v, options) => attn.generalAttention(q, k, v, { weight }, options));
 }
 
-/** How a layer is used: in training or not, and for how many steps. */
+/** Draws training or eval mode, and a number of steps. */
 function drawMode(g: Generator) {
   const training = g.oneIn(3);
   const drawn = seed(g);
@@ -143,7 +145,7 @@ function drawMode(g: Generator) {
 
 const schemes = ['torch', 'xavier_uniform', 'xavier_normal', 'kaiming_uniform', 'kaiming_normal', 'normal'] as const;
 
-/** A layer gets weights from a scheme and a seed, and sometimes from a state; they are the call's constants. */
+/** Draws a layer's weights from a scheme and a seed, sometimes via a state; they become the call's constants. */
 function drawWeights(g: Generator, call: Call, layer: Module): void {
   const asNew = g.oneIn(4);
   const scheme = g.pick(schemes);
@@ -161,7 +163,6 @@ function drawWeights(g: Generator, call: Call, layer: Module): void {
   call.dispose = () => layer.dispose();
 }
 
-/** Results of all steps, from step 0. */
 function runSteps(layer: Module, mode: ReturnType<typeof drawMode>, forward: () => Tensor[]): Tensor[] {
   if (mode.training) layer.train({ seed: mode.seed });
   const out: Tensor[] = [];
@@ -265,7 +266,7 @@ function encoderOptions(g: Generator, isLarge: boolean): ClassifierOptions {
   };
 }
 
-/** All options of an encoder's forward but the masks. layers: of the encoder. */
+/** Draws all options of an encoder's forward except masks; `layers` is the encoder's number of layers. */
 function forwardOptions(g: Generator, layers: number): EncoderForwardOptions {
   const out: Writable<EncoderForwardOptions> = {};
   out.isCausal = g.oneIn(4);
@@ -289,7 +290,6 @@ function forwardOptions(g: Generator, layers: number): EncoderForwardOptions {
   return out;
 }
 
-/** Output, logits, attentions, hidden states, and traces by layer. */
 function encoderTensors(r: EncoderResult & { logits?: Tensor }): Tensor[] {
   const out = [r.output, r.logits, ...(r.attentions ?? []), ...(r.hiddenStates ?? [])];
   for (const layer of [...(r.trace?.keys() ?? [])].sort((a, b) => a - b)) for (const name of encoderTraces) out.push(r.trace?.get(layer)?.[name]);
@@ -368,14 +368,13 @@ function embedding(g: Generator, attn: Attn): Call {
   return call;
 }
 
-/** Sizes of a function's only tensor. */
 function anySizes(g: Generator, rank: number): number[] {
   const small = [130, 24, 12, 6];
   const huge = [20000, 220, 40, 20];
   return sizes(g, rank, large(g) ? huge[rank - 1] : small[rank - 1]);
 }
 
-/** A function of one tensor, whose first dimension is a batch. */
+/** Records a function of one tensor whose first dimension is the batch. */
 function runOne(call: Call, x: Tensor, f: (x: Tensor) => Tensor): Call {
   call.inputs = [x];
   call.batch = x.dims.length >= 2 ? x.dims[0] : 0;
@@ -461,7 +460,7 @@ function alibi(g: Generator, attn: Attn): Call {
   return { ...newCall(), run: () => [other ? attn.alibiBias(H, L, S) : attn.alibiBias(H, L)] };
 }
 
-/** Softcap, window and where the queries stand; S counts the past. */
+/** Draws softcap, window and queryOffset; S includes the past. */
 function place(g: Generator, o: Writable<AttentionOptions>, S: number): void {
   const capped = g.oneIn(2);
   const cap = 1 + g.below(64);
@@ -609,10 +608,10 @@ const kinds = [
 const placedKinds = [placedAttention, placedMultiHeadAttention, placedEncoder];
 
 export const forwards = 12000;
-/** The last of them: with windows, softcaps, positions and what earlier calls left. */
+/** The last forwards use windows, softcaps, positions and pasts. */
 const placedForwards = 2000;
 
-/** The random call with that number, below `forwards`. */
+/** Draws the call with this number, below `forwards`. */
 export const drawCall = (g: Generator, attn: Attn, number: number): Call =>
   number < forwards - placedForwards ? kinds[number % kinds.length](g, attn) : placedKinds[number % placedKinds.length](g, attn);
 
@@ -628,13 +627,16 @@ const quantizedKinds = [
 
 export const quantizedForwards = 1500;
 
-/** The random call with that number, below `quantizedForwards`, of a layer that was quantized. Its bits are the same on every machine. */
+/**
+ * Draws the call with this number, below `quantizedForwards`, of a quantized layer. Its bits are the same on every
+ * machine.
+ */
 export function drawQuantizedCall(g: Generator, attn: Attn, number: number): Call {
   const call = quantizedKinds[number % quantizedKinds.length](g, attn);
   try {
     call.quantize!();
   } catch (error) {
-    // Some weights are drawn with NaN or infinities, which int8 has not: nothing is left to run.
+    // Some weights contain NaN or infinities, which int8 cannot represent.
     if ((error as AttnError).code !== 'FORMAT') throw error;
     call.batch = 0;
     call.run = () => [];

@@ -1,6 +1,6 @@
 /**
- * Forwards of the checkpoints of testdata/models, hashed: the twin of native-tests/digest/models.cpp. Change both together. Ids come from the golden
- * files, so that tokenizers have no part in it.
+ * Hashes forwards of the checkpoints of testdata/models, like native-tests/digest/models.cpp. Change both together. Ids
+ * come from the golden files, so tokenizers are not involved.
  */
 import type { Attn, Encoding, Tensor, TextModel } from 'attn';
 import { Hash } from './digest_draw.ts';
@@ -19,7 +19,7 @@ function hashOf(model: TextModel, inputs: Encoding): string {
   return hash.text();
 }
 
-/** One forward each and everything that it gives, as "hash checkpoint/case". */
+/** Returns "hash checkpoint/case" of one forward each, over all of its results. */
 export async function modelLines(attn: Attn, weights: 'float32' | 'int8'): Promise<string[]> {
   const lines: string[] = [];
   for (const name of checkpoints) {

@@ -1,4 +1,4 @@
-/** A run of training: the twin of native-tests/digest/training.cpp. Change both together. */
+/** A run of training, like native-tests/digest/training.cpp. Change both together. */
 import type { Attn, Tensor } from 'attn';
 import { Hash } from './digest_draw.ts';
 import { Generator } from './generator.ts';
@@ -29,7 +29,7 @@ function drawBatch(g: Generator): { x: Tensor; attend: Uint8Array<ArrayBuffer>; 
   return { x: { data, dims: [B, L, E] }, attend, labels };
 }
 
-/** The hash of all losses and of the weights at the end: 200 steps of AdamW on a small classifier with dropout. */
+/** Hashes all losses and the final weights of 200 AdamW steps on a small classifier with dropout. */
 export function trainClassifier(attn: Attn): string {
   const g = new Generator(0x7ea10000);
   const model = new attn.TransformerClassifier({

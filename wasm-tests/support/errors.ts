@@ -1,10 +1,9 @@
 import { AttnError, type ErrorCode } from 'attn';
 import { assert } from 'chai';
 
-/** AttnError, as one of the package's entries exports it. */
 type ErrorClass = typeof AttnError;
 
-/** Checks a thrown value: an AttnError of this code whose message holds every word. */
+/** Checks that the value is an AttnError with this code, whose message contains every word. */
 export function assertIsError(
   error: unknown,
   code: ErrorCode | readonly ErrorCode[],
@@ -16,7 +15,7 @@ export function assertIsError(
   const { code: actual, message, detail, name } = error as AttnError;
   assert.include(codes, actual, `code of "${message}"`);
   assert.instanceOf(error, Error);
-  // What the caller wanted to end has the name that fetch gives it.
+  // Aborted calls have the error name of an aborted fetch.
   assert.equal(name, actual === 'ABORTED' && !message.includes('worker is gone') ? 'AbortError' : 'AttnError');
   for (const word of words)
     if (word instanceof RegExp) assert.match(message, word);

@@ -1,14 +1,12 @@
 /**
- * The portable generator: splitmix32. Only 32-bit integer steps, so every engine and the C++ twin (native-tests/digest/draw.hpp) draw the same numbers.
- *   state += 0x9e3779b9;  z = state
- *   z ^= z >> 16;  z *= 0x21f0aaad;  z ^= z >> 15;  z *= 0x735a2d97;  z ^= z >> 15
+ * The portable generator splitmix32. It uses 32-bit integer operations only, so every engine and
+ * native-tests/digest/draw.hpp draw the same numbers.
  */
 export class Generator {
   #state: number;
   constructor(seed: number) {
     this.#state = seed >>> 0;
   }
-  /** 0 .. 2^32 - 1. */
   next(): number {
     this.#state = (this.#state + 0x9e3779b9) >>> 0;
     let z = this.#state;
@@ -16,14 +14,14 @@ export class Generator {
     z = Math.imul(z ^ (z >>> 15), 0x735a2d97);
     return (z ^ (z >>> 15)) >>> 0;
   }
-  /** 0 .. n - 1 (0 where n is 0), n up to 2^21 (the product is exact in a double). */
+  /** 0 .. n - 1, or 0 if n is 0; n up to 2^21, so that the product is exact in a double. */
   below(n: number): number {
     return Math.floor((this.next() * n) / 4294967296);
   }
   oneIn(n: number): boolean {
     return this.below(n) === 0;
   }
-  /** A multiple of 2^-23 in [-1, 1): exact in float32. */
+  /** A multiple of 2^-23 in [-1, 1), exact in float32. */
   unit(): number {
     return (this.next() >>> 8) / 8388608 - 1;
   }

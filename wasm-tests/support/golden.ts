@@ -1,4 +1,4 @@
-/** Reads the golden files of testdata/ (its README says how they are made) and runs their cases. */
+/** Reads the golden files of testdata/ (see its README) and runs their cases. */
 import {
   type Activation,
   type Attn,
@@ -15,29 +15,27 @@ import { assertClose, product, take } from './tensors.ts';
 
 export interface GoldenCase {
   readonly name: string;
-  /** What is called: a name of `runners`. */
+  /** A name of `runners`. */
   readonly op: string;
-  /** Options of the constructor, and the names of its state. */
+  /** Options of the constructor, and names of its state. */
   readonly module?: Readonly<Record<string, unknown>>;
   readonly state?: readonly string[];
-  /** Options of the call. */
   readonly options: Readonly<Record<string, unknown>>;
   readonly inputs: readonly string[];
   readonly mask?: { readonly kind: Mask['kind']; readonly tensor: string };
   readonly keyPaddingMask?: { readonly kind: Mask['kind']; readonly tensor: string };
-  /** Of a classifier of texts. */
+  /** For text classifiers. */
   readonly ids?: { readonly data: readonly number[]; readonly dims: readonly number[] };
-  /** What the ids mean, for people. */
+  /** For human readers. */
   readonly texts?: unknown;
   readonly vocabulary?: unknown;
-  /** Inputs that are not stored but follow from a seed. */
+  /** Inputs generated from a seed instead of stored. */
   readonly generated?: Readonly<Record<string, { kind: 'uniform' | 'normal'; seed: number; dims: readonly number[]; factor?: number }>>;
-  /** Name -> max |torch float32 - float64|. */
   readonly expected: Readonly<Record<string, number>>;
-  /** Large results: which rows of the last dimension are stored, and the sum over all. */
+  /** For large results: the stored rows of the last dimension, and the sum over all. */
   readonly rows?: Readonly<Record<string, { dims: readonly number[]; rows: readonly number[]; sum: number }>>;
   readonly variance?: { readonly scores: number };
-  /** Of gradients: the file with the forward of the same name, whose inputs these are. */
+  /** For gradients: the file with the forward case of the same name, which has the inputs. */
   readonly of?: string;
 }
 
@@ -53,12 +51,15 @@ export async function readGoldenFile(name: string): Promise<GoldenFile> {
   return { bytes: file, metadata, cases: metadata.cases ? JSON.parse(metadata.cases) : [] };
 }
 
-/** Tolerance: twice torch's own float32 error plus 1e-6 (assertClose multiplies by max(1, largest value)). */
+/** Twice torch's own float32 error plus 1e-6 (assertClose multiplies by max(1, largest value)). */
 export function tolerance(error: number): number {
   return 2 * error + 1e-6;
 }
 
-/** MurmurHash3's finaliser of seed · 0x9E3779B1 + index as a multiple of 2^-23 in [-1, 1): the generator of testdata/make/goldens. */
+/**
+ * Hashes seed · 0x9E3779B1 + index by MurmurHash3's finaliser to a multiple of 2^-23 in [-1, 1), like
+ * testdata/make/goldens.
+ */
 function unit(seed: number, index: number): number {
   let h = (Math.imul(seed, 0x9e3779b1) + index) >>> 0;
   h = Math.imul(h ^ (h >>> 16), 0x85ebca6b);
@@ -72,7 +73,7 @@ function generate({ kind, seed, dims, factor = 1 }: NonNullable<GoldenCase['gene
   for (let i = 0; i < data.length; i++)
     if (kind === 'uniform') data[i] = unit(seed, i) * factor;
     else {
-      // Half the sum of twelve uniforms: close to N(0, 1), and exact in a double.
+      // Half the sum of twelve uniforms is close to N(0, 1), and exact in a double.
       let sum = 0;
       for (let j = 0; j < 12; j++) sum += unit(seed, 12 * i + j);
       data[i] = 0.5 * sum;
@@ -80,7 +81,6 @@ function generate({ kind, seed, dims, factor = 1 }: NonNullable<GoldenCase['gene
   return { data, dims };
 }
 
-/** Results of a call by the names that `expected` has. */
 export type Results = Map<string, Tensor>;
 
 const known = new Set([
@@ -88,7 +88,7 @@ const known = new Set([
   ...['variance', 'of'],
 ]);
 
-/** One case as its runner takes it: what no runner asked for is an error afterwards, so nothing in a file goes by unseen. */
+/** A case during its run: parts of the file that no runner reads are errors afterwards. */
 export class Running {
   readonly attn: Attn;
   readonly case: GoldenCase;
@@ -106,7 +106,7 @@ export class Running {
     this.#state = new Set(c.state);
   }
 
-  /** A tensor of the file or of a seed. */
+  /** Returns a tensor from the file or from a seed. */
   stored(name: string): Tensor {
     const made = this.case.generated?.[name];
     const t = made ? generate(made) : this.#tensors.get(`${this.case.name}/${name}`);
@@ -131,14 +131,14 @@ export class Running {
     return { kind: m.kind, data, dims };
   }
 
-  /** All options as the API has them: it refuses those that it does not know. */
+  /** All options; the API refuses unknown ones. */
   options(): object {
     this.#options.clear();
     const { options, mask, keyPaddingMask } = this.case;
     return { ...options, ...(mask && { mask: this.#mask(mask) }), ...(keyPaddingMask && { keyPaddingMask: this.#mask(keyPaddingMask) }) };
   }
 
-  /** The tensors of the state that have this prefix, without it. */
+  /** Returns the tensors of the state with this prefix, which is removed. */
   state(prefix = ''): Map<string, Tensor> {
     const names = [...this.#state].filter((name) => name.startsWith(prefix));
     for (const name of names) this.#state.delete(name);
@@ -152,7 +152,7 @@ export class Running {
       ...[...this.#options].map((name) => `option ${name}`),
       ...[...this.#state].map((name) => `state ${name}`),
     ];
-    assert.isEmpty(unread, `${this.case.name}: what the runner knows nothing of`);
+    assert.isEmpty(unread, `${this.case.name}: parts that the runner does not use`);
   }
 }
 
@@ -171,7 +171,6 @@ function encoderResults(r: EncoderResult & { logits?: Tensor }): Results {
   return all;
 }
 
-/** An encoder of any kind: made, loaded, run and disposed of. */
 function encode(c: Running, name: 'TransformerEncoderLayer' | 'TransformerEncoder' | 'TransformerClassifier'): Results {
   const encoder = new c.attn[name](c.case.module as never);
   encoder.loadStateDict(c.state());
@@ -180,7 +179,6 @@ function encode(c: Running, name: 'TransformerEncoderLayer' | 'TransformerEncode
   return results;
 }
 
-/** How each op is called. */
 const runners: Readonly<Record<string, (c: Running) => Results>> = {
   scaled_dot_product_attention: (c) =>
     attentionResults(c.attn.scaledDotProductAttention(c.input('query'), c.input('key'), c.input('value'), c.options())),
@@ -243,14 +241,13 @@ const runners: Readonly<Record<string, (c: Running) => Results>> = {
   },
 };
 
-/** Runs one case and compares everything it names. */
+/** Runs a case and compares all of its expected results. */
 export function runCase(attn: Attn, tensors: Map<string, Tensor>, c: GoldenCase): void {
   const running = new Running(attn, tensors, c);
   if (!Object.hasOwn(runners, c.op)) assert.fail(`${c.name}: no runner for ${c.op}`);
   compareCase(running, runners[c.op](running));
 }
 
-/** Compares everything that a case names with what its call gave. */
 export function compareCase(running: Running, results: Results): void {
   const { case: c } = running;
   running.assertAllRead();
@@ -265,7 +262,6 @@ export function compareCase(running: Running, results: Results): void {
   }
 }
 
-/** One result against what a file has of it. */
 export function compareRows(c: GoldenCase, tensors: Map<string, Tensor>, name: string, actual: Tensor): void {
   compareStored(c, tensors.get(`${c.name}/expected.${name}`)!, name, actual);
 }

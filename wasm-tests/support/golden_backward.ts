@@ -1,10 +1,12 @@
-/** Golden cases of gradients, losses and optimisers (testdata/backward, layers_backward, encoder_backward, losses and optimizers.safetensors). */
+/**
+ * Golden cases of gradients, losses and optimisers (testdata/backward, layers_backward, encoder_backward, losses and
+ * optimizers.safetensors).
+ */
 import type { Activation, Attn, EncoderForwardOptions, Optimizer, ParameterGroup, Tensor, TraceName } from 'attn';
 import { assert } from 'chai';
 import { compareCase, type GoldenCase, type Results, Running } from './golden.ts';
 import { slice } from './tensors.ts';
 
-/** A file that was read. */
 export interface Opened {
   readonly tensors: Map<string, Tensor>;
   readonly cases: ReadonlyMap<string, GoldenCase>;
@@ -12,7 +14,7 @@ export interface Opened {
 
 type Gradients = { readonly trace?: { readonly [name in TraceName]?: Tensor } } & { readonly [name: string]: unknown };
 
-/** gradQuery -> grad_query, and traces by theirs. */
+/** Renames gradQuery to grad_query, and traces likewise. */
 function namesOf({ trace, ...gradients }: Gradients): Results {
   const all: Results = new Map();
   for (const [name, tensor] of Object.entries(gradients))
@@ -31,7 +33,7 @@ const traceOf = (c: GoldenCase) =>
     .filter((name) => name.startsWith('trace.'))
     .map((name) => name.slice(6) as TraceName);
 
-/** Options of an attention's backward: the forward's, the traces of its own, and what the forward's case leaves out. */
+/** Options of backward: those of forward, backward's own traces, and options absent from the forward case. */
 function attentionOptions(own: Running, forward: Running): object {
   const { dropout, seed } = own.case.options;
   if (own !== forward) own.options();
@@ -44,7 +46,6 @@ function attentionOptions(own: Running, forward: Running): object {
   };
 }
 
-/** An encoder of any kind: made, loaded, run and run back. */
 function encoderBackward(name: 'TransformerEncoderLayer' | 'TransformerEncoder' | 'TransformerClassifier', own: Running, forward: Running): Results {
   const encoder = new own.attn[name](forward.case.module as never);
   encoder.loadStateDict(forward.state());
@@ -58,7 +59,7 @@ function encoderBackward(name: 'TransformerEncoderLayer' | 'TransformerEncoder' 
   return all;
 }
 
-/** `own` is the case of the gradients, `forward` that of the inputs. */
+/** `own` is the gradient case, `forward` the case with the inputs. */
 const runners: Readonly<Record<string, (own: Running, forward: Running) => Results>> = {
   linear_backward: (own, forward) => namesOf(own.attn.linearBackward(own.input('grad'), forward.input('x'), forward.input('weight'))),
   softmax_backward: (own, forward) => {
@@ -67,7 +68,7 @@ const runners: Readonly<Record<string, (own: Running, forward: Running) => Resul
   },
   layer_norm_backward: (own, forward) => {
     const bias = forward.optional('bias');
-    // A bias alone goes with a weight of ones.
+    // A bias without weight is tested with a weight of ones.
     const weight = forward.optional('weight') ?? (bias && { data: bias.data.map(() => 1), dims: bias.dims });
     return namesOf(own.attn.layerNormBackward(own.input('grad'), forward.input('x'), weight, own.option('eps')));
   },
@@ -108,7 +109,7 @@ const runners: Readonly<Record<string, (own: Running, forward: Running) => Resul
   transformer_classifier_backward: (own, forward) => encoderBackward('TransformerClassifier', own, forward),
 };
 
-/** One case of gradients; `file` by the name that it says, or its own. */
+/** Runs a gradient case; `file` opens another file by name, or its own. */
 export function runBackward(attn: Attn, file: (name: string | undefined) => Opened, c: GoldenCase): void {
   const own = new Running(attn, file(undefined).tensors, c);
   const { tensors, cases } = file(c.of);
@@ -147,8 +148,8 @@ interface OptimizerOptions {
 }
 
 /**
- * 100 steps on given gradients. An embedding takes any gradient, that of its first rows; so each parameter of the case is the table of one, and has an
- * optimiser with a group for that parameter.
+ * Runs 100 steps on given gradients. An embedding accepts any gradient for its first rows, so each parameter of the
+ * case is the matrix of one embedding, with a parameter group of its optimiser.
  */
 export function runOptimizer(attn: Attn, tensors: Map<string, Tensor>, c: GoldenCase): void {
   const own = new Running(attn, tensors, c);

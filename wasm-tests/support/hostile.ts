@@ -1,4 +1,4 @@
-/** Values that nobody sane hands in, and a walk that puts them in every place of a call's arguments. */
+/** Hostile values, and functions that insert them in every position of a call's arguments. */
 
 const thrower = (thrown: unknown) => (): never => {
   throw thrown;
@@ -15,7 +15,7 @@ function revoked(target: object): object {
   revoke();
   return proxy;
 }
-/** What a conversion to a string or a number asks, throwing. */
+/** Throws on conversion to a string or number. */
 const unconvertible = { toString: thrower(new Error('toString')), valueOf: thrower(1), [Symbol.toPrimitive]: thrower(undefined) };
 const unreadableError = Object.defineProperty(new Error(), 'message', { get: thrower(new Error('message')) });
 
@@ -36,7 +36,7 @@ class Vector extends Float32Array {
 const wider = (array: Float32Array) => [...array, 7];
 const own = (array: Float32Array): Vector => Reflect.construct(Float32Array, [array], Vector) as Vector;
 
-/** Without isolation pages have no SharedArrayBuffer by name; a shared WebAssembly memory gives one all the same. */
+/** Pages without isolation do not expose SharedArrayBuffer, but a shared WebAssembly memory provides one. */
 function shared(array: Float32Array): Float32Array {
   const pages = Math.ceil((array.length * 4 + 4) / 65536);
   const copy = new Float32Array(new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true }).buffer, 4, array.length);
@@ -48,7 +48,7 @@ function detachedCopy(array: Float32Array): Float32Array {
   structuredClone(copy.buffer, { transfer: [copy.buffer] });
   return copy;
 }
-/** A view of a buffer that changes size after the view was made; as it was where the engine has no such buffers. */
+/** Creates a view whose buffer is resized afterwards; unchanged if the engine has no resizable buffers. */
 function resized(array: Float32Array, from: number, to: number): Float32Array {
   const buffer = Reflect.construct(ArrayBuffer, [from, { maxByteLength: 2 * from + to }]) as ArrayBuffer & { resize?(bytes: number): void };
   const view = new Float32Array(buffer);
@@ -61,9 +61,9 @@ const isObject = (value: unknown): value is object => typeof value === 'object' 
 
 export interface Hostile {
   readonly name: string;
-  /** In the place of a good value; `skip` where there is nothing of the kind. */
+  /** Creates the value that replaces a good one, or `skip` if there is none. */
   readonly of: (good: unknown) => unknown;
-  /** Odd, but as good as the value: the call's result is the same. */
+  /** Valid despite its form, so the call's result is the same. */
   readonly isGood?: boolean;
 }
 export const skip = Symbol('skip');
@@ -118,7 +118,7 @@ export const hostiles: readonly Hostile[] = [
     revoked(() => 1),
   ),
   always('a Proxy that throws', new Proxy({}, allTraps(new Error('trap')))),
-  always('a Proxy of an Array that throws nothing that is an error', new Proxy([], allTraps(null))),
+  always('a Proxy of an Array that throws a value other than an error', new Proxy([], allTraps(null))),
   always('a Proxy of a function that throws', new Proxy(() => 1, allTraps(revoked({})))),
   always('an ArrayBuffer', new ArrayBuffer(12)),
   always('a DataView', new DataView(new ArrayBuffer(12))),
@@ -126,16 +126,16 @@ export const hostiles: readonly Hostile[] = [
   ofFloats('a shared array', shared, true),
   ofFloats('a shared array, too short', (array) => shared(array).subarray(1)),
   ofFloats('a shared array, too long', (array) => shared(new Float32Array(wider(array)))),
-  ofFloats('an array that is gone', detachedCopy),
+  ofFloats('a detached array', detachedCopy),
   ofFloats('an array that grew', (array) => resized(array, array.byteLength, array.byteLength + 8)),
   ofFloats('an array that shrank', (array) => resized(array, array.byteLength, Math.max(0, array.byteLength - 8))),
-  ofFloats('an array of a class that lies', own, true),
+  ofFloats('an array of a misleading class', own, true),
   ofFloats('a frozen view', (array) => Object.defineProperty(array.slice(), 'constructor', { get: thrower(new Error('constructor')) }), true),
   ofFloats('a Proxy of an array', (array) => new Proxy(array, {})),
   ofFloats('an array with the prototype of another', (array) => Object.setPrototypeOf(array.slice(), Int8Array.prototype) as unknown, true),
   ofObjects('frozen, without a prototype', (object) => Array.isArray(object) || object instanceof Map ? skip : Object.freeze(Object.assign(Object.create(null), object)), true), // prettier-ignore
   ofObjects('a Proxy of itself', (object) => (object instanceof Map ? skip : new Proxy(object, {})), true),
-  ofObjects('a Proxy that is revoked half-way', (object) => {
+  ofObjects('a Proxy that is revoked after some reads', (object) => {
     let left = 2;
     const { proxy, revoke } = Proxy.revocable(object, {
       get(target, key) {
@@ -147,14 +147,14 @@ export const hostiles: readonly Hostile[] = [
   }),
 ];
 
-/** A place in arguments: the way down to it. */
+/** A position in the arguments, as keys from the top. */
 export type Path = readonly (string | number)[];
 
-/** Every place in these arguments, down to what is not a plain object or an Array. */
+/** Lists every position in the arguments, down to values that are not plain objects or Arrays. */
 export function pathsOf(value: unknown, path: Path = []): Path[] {
   const below =
     isObject(value) && (Array.isArray(value) || Object.getPrototypeOf(value) === Object.prototype)
-      ? // Of an Array of numbers or names the first one stands for all.
+      ? // the first of several numbers or names represents all
         Object.keys(value).slice(0, path.length > 0 && Array.isArray(value) ? 1 : undefined)
       : [];
   const all = below.flatMap((key) => pathsOf((value as Record<string, unknown>)[key], [...path, Array.isArray(value) ? Number(key) : key]));
@@ -164,7 +164,7 @@ export function pathsOf(value: unknown, path: Path = []): Path[] {
 export const at = (value: unknown, path: Path): unknown =>
   path.reduce((inner, key) => (inner as Record<string | number, unknown> | undefined)?.[key], value);
 
-/** These arguments with another value in one place. */
+/** Copies the arguments with the value at one position replaced. */
 export function replaced<T>(value: T, [key, ...rest]: Path, other: unknown): T {
   if (key === undefined) return other as T;
   if (!isObject(value)) return value;

@@ -1,6 +1,6 @@
 /**
- * A hub of models as tests need one: /hub/OWNER/NAME/resolve/REVISION/FILE, in the layouts in which models are published. /without/hub/ is the page
- * whose worker asks it instead of the Hub (server.mjs).
+ * A model hub for tests: /hub/OWNER/NAME/resolve/REVISION/FILE, in the usual layouts of published models. The worker of
+ * the page /without/hub/ uses it instead of the Hub (server.mjs).
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { readSafetensorsHeader } from '../../web/lib/dist/node.js';
 const plain = ['config.json', 'tokenizer.json', 'tokenizer_config.json', 'model.safetensors'];
 const pooled = [...plain, 'modules.json', 'sentence_bert_config.json', '1_Pooling/config.json'];
 
-/** What a checkpoint is made of, in two files. */
+/** Splits a checkpoint into two files. */
 function shards(file) {
   const { tensors, dataStart } = readSafetensorsHeader(file);
   const names = ['model-00001-of-00002.safetensors', 'model-00002-of-00002.safetensors'];
@@ -37,7 +37,7 @@ const withoutArchitectures = (text) => {
   return Buffer.from(JSON.stringify(config));
 };
 
-/** By name of the repository: the files at a revision, by their paths; a number is what the hub answers to everything. */
+/** Maps each repository to its revisions and their files by path; a number is the status for every request. */
 export function layouts(folder) {
   const read = (name, path) => readFileSync(join(folder, name, path));
   const of = (name, paths, prefix = '') => Object.fromEntries(paths.map((path) => [prefix + path, read(name, path)]));
@@ -47,7 +47,7 @@ export function layouts(folder) {
   return {
     plain: { main: bert },
     sentences: { main: of('tiny-bert-cls', pooled) },
-    // Of sentence-transformers, as older versions of it wrote.
+    // The layout that older versions of sentence-transformers wrote.
     legacy: {
       main: {
         ...of('tiny-bert-cls', [...plain, 'sentence_bert_config.json'], '0_Transformer/'),
@@ -68,7 +68,6 @@ export function layouts(folder) {
   };
 }
 
-/** Answers for paths under /hub/. */
 export function hub(folder) {
   let all;
   return (request, response) => {
@@ -81,7 +80,7 @@ export function hub(folder) {
     if (found === undefined || typeof found === 'number') return (response.writeHead(found ?? 401).end(), true);
     const bytes = found[at]?.[file];
     if (!bytes) response.writeHead(404, { 'x-error-code': 'EntryNotFound' }).end();
-    // Large files come from another address.
+    // Large files redirect to another address.
     else if (!moved && file.endsWith('.safetensors'))
       response.writeHead(302, { location: `/hub-files/${repository}/${encodeURIComponent(at)}/${file}` }).end();
     else response.writeHead(200, { 'content-type': 'application/octet-stream', 'content-length': bytes.length }).end(bytes);

@@ -1,11 +1,10 @@
-/** Reads the checkpoints of testdata/models and holds a model against their golden files. testdata/README.md says what is in them. */
+/** Compares the checkpoints of testdata/models with their golden files (see testdata/README.md). */
 import type { Attn, Encoding, Tensor, TextModel } from 'attn';
 import { assert } from 'chai';
 import { readGoldenFile } from './golden.ts';
 import { url } from './host.ts';
 import { assertClose, rows } from './tensors.ts';
 
-/** The checkpoints of testdata/models. */
 export const checkpoints = [
   'tiny-albert',
   'tiny-albert-mlm',
@@ -61,9 +60,7 @@ export interface ModelCase {
   readonly texts: Texts;
   readonly tokens?: readonly (readonly string[])[];
   readonly options: { readonly maxLength?: number };
-  /** What the forward does otherwise. */
   readonly forward?: { readonly isCausal: boolean; readonly headMask: readonly (readonly number[])[] };
-  /** Name -> max |transformers float32 - float64|. */
   readonly expected: Readonly<Record<string, number>>;
 }
 
@@ -84,7 +81,10 @@ export function loadCheckpoint(attn: Attn, name: string, weights: 'float32' | 'i
 
 export const tolerance = (error: number) => 4 * error + 2e-6;
 
-/** The expected numbers where a position is padding mean nothing: there ours stand in for them. `axis` is that of the positions. */
+/**
+ * Replaces expected numbers at padding positions, which are meaningless, by the actual ones. `axis` is that of the
+ * positions.
+ */
 function withoutPadding(actual: Tensor, expected: Tensor, { attentionMask, dims: [, length] }: Encoding, axis: number): Tensor {
   const data = expected.data.slice();
   const inner = expected.dims.slice(axis + 1).reduce((a, b) => a * b, 1);
@@ -112,16 +112,15 @@ function cosines(actual: Tensor, expected: Tensor): number {
   return least;
 }
 
-/** An embedding against the golden one: its numbers and its direction. */
+/** Compares the numbers and the direction of an embedding. */
 export function assertEmbedding(actual: Tensor, expected: Tensor, error: number, what: string): void {
   assertClose(actual, expected, tolerance(error), what);
   assert.isAtLeast(cosines(actual, expected), 0.99999, `${what}: cosine`);
 }
 
-/** Whether these texts are pairs. */
 const isPairs = (texts: Texts): texts is readonly (readonly [string, string])[] => Array.isArray(texts[0]);
 
-/** Runs one case; returns the names that were compared. */
+/** Runs a case; returns the names of the compared results. */
 export async function runModelCase(model: TextModel, golden: ModelGolden, c: ModelCase): Promise<Set<string>> {
   const stored = (name: string) => golden.tensors.get(`${c.name}/${name}`) ?? assert.fail(`${c.name}: the file has no ${name}`);
   const expected = (name: string) => stored(`expected.${name}`);
@@ -170,7 +169,7 @@ export async function runModelCase(model: TextModel, golden: ModelGolden, c: Mod
       });
       compared.add(name);
     } else if (!isPairs(c.texts)) {
-      // Pooling is for texts: a pair has its numbers in the native tests.
+      // Pooling is for single texts; the native tests cover pairs.
       const options = kind === 'embedding' ? {} : { pooling: which as 'mean' | 'cls' | 'max', normalize: false };
       const vectors = await model.embed(c.texts, { ...c.options, ...options });
       assertEmbedding(vectors, expected(name), c.expected[name], `${c.name}: ${name}`);

@@ -1,7 +1,7 @@
 /**
- * The checkpoints of testdata/models as servers may have them: /model/HOW/NAME/FILE, where HOW says what is odd. NAME may be `large-` and a name: its
- * weights then have 9 MB of metadata in front. With ?run=ID a server remembers what it was asked for, and /asked?run=ID tells it; after
- * /renew?run=ID&file=FILE it has another state of that file, which means the same.
+ * Serves the checkpoints of testdata/models as /model/HOW/NAME/FILE, where HOW selects the server's behaviour. With
+ * NAME `large-…`, 9 MB of metadata precede the weights. With ?run=ID the server records requests, which /asked?run=ID
+ * returns; /renew?run=ID&file=FILE changes a file's ETag and date.
  */
 import { readFileSync } from 'node:fs';
 import { join, normalize } from 'node:path';
@@ -11,11 +11,11 @@ import { readSafetensorsHeader } from '../../web/lib/dist/node.js';
 
 const weights = 'model.safetensors';
 
-/** Chromium's message if a model's folder lacks an optional file. */
+/** Chromium's message if a model folder lacks an optional file. */
 export const absentFile =
   /^error: Failed to load resource: .* status of 404 .*\/(modules|tokenizer_config|special_tokens_map|added_tokens|sentence_bert_config|config_sentence_transformers)\.json\)$/;
 
-/** The same tensors with so many letters of metadata. */
+/** Adds this many letters of metadata. */
 function enlarged(file, letters) {
   const { tensors, dataStart } = readSafetensorsHeader(file);
   let text = JSON.stringify({ ...tensors, __metadata__: { filler: 'x'.repeat(letters) } });
@@ -29,13 +29,16 @@ const html = (response) => response.writeHead(200, { 'content-type': 'text/html'
 const missing = (response) => response.writeHead(404, { 'content-type': 'text/plain' }).end('not found');
 const whole = (response, bytes, headers = {}) =>
   response.writeHead(200, { 'content-type': 'application/octet-stream', 'content-length': bytes.length, ...headers }).end(bytes);
-/** The connection ends after so many bytes of what was promised; they get the time to arrive, since some engines drop what they have not handed on. */
+/**
+ * Closes the connection after so many bytes, delayed so that they arrive, because some engines discard data that they
+ * have not yet delivered.
+ */
 function cut(response, bytes, at, headers = {}, status = 200) {
   response.writeHead(status, { 'content-type': 'application/octet-stream', 'content-length': bytes.length, ...headers });
   response.write(bytes.subarray(0, at), () => setTimeout(() => response.destroy(), 150 + at / 10000));
 }
 
-/** Servers that lack a file, and have another in its place. */
+/** Servers that have another file in place of a required one. */
 const instead = new Map([
   ['pickle', [weights, 'pytorch_model.bin', 'PK']],
   ['sharded', [weights, 'model.safetensors.index.json', '{}']],
@@ -43,7 +46,7 @@ const instead = new Map([
   ['vocabulary', ['tokenizer.json', 'vocab.txt', '[PAD]\n']],
 ]);
 
-/** How a server answers for the weights; `state` is of one run. */
+/** Answers for the weights; `state` belongs to one run. */
 const odd = {
   html: (_q, r) => html(r),
   pointer: (_q, r) => whole(r, Buffer.from(`version https://git-lfs.github.com/spec/v1\noid sha256:${'0'.repeat(64)}\nsize 123456\n`)),
@@ -72,7 +75,7 @@ const odd = {
   },
 };
 
-/** Servers whose connection breaks: at which parts of the file, and how they go on when asked for a range. */
+/** Servers whose connection breaks: at which parts of the file, and their answers to range requests. */
 const breaking = {
   breaks: { at: [1 / 2], headers: { etag: '"one"' } },
   'breaks-twice': { at: [1 / 3, 2 / 3], headers: { etag: '"one"' } },
@@ -83,21 +86,21 @@ const breaking = {
   lies: { at: [1 / 2], headers: { etag: '"one"' }, again: 'from the start' },
   swaps: { at: [1 / 2], headers: { etag: '"one"' }, again: 'of another file' },
   refuses: { at: [1 / 2], headers: { etag: '"one"' }, again: 'refused' },
-  // These do not break: all of it comes, and it is asked for again.
+  // These send everything, and are asked again.
   stays: { at: [], headers: { etag: '"one"' } },
   updates: { at: [1], headers: { etag: '"one"' }, again: 'changed' },
 };
 
-/** How servers tell the states of a file apart; `state` counts from 0. */
+/** ETag and date headers by server; `state` counts from 0. */
 const telling = {
   good: (state) => ({ etag: `"${state}"` }),
   'weak-tags': (state) => ({ etag: `W/"${state}"` }),
   'dated-files': (state) => ({ 'last-modified': new Date(Date.UTC(2026, 10, 21, 12, state)).toUTCString() }),
-  // Copied by a tool that sets every date alike.
+  // As copied by a tool that sets every date alike.
   'tagged-files': (state) => ({ etag: `"${state}"`, 'last-modified': 'Sat, 21 Nov 2026 12:00:00 GMT' }),
   unmarked: () => ({}),
 };
-/** Servers that do not tell: by the answer to HEAD. */
+/** Servers whose answer to HEAD identifies no version. */
 const silentHeads = {
   'no-heads': (r) => r.writeHead(405).end(),
   'hanging-heads': () => {},
@@ -127,7 +130,6 @@ function breakingAnswer({ at, headers, again }, request, response, bytes, state)
   return cut(response, rest, Math.floor(bytes.length * breakAt) - from, partial, 206);
 }
 
-/** Answers for paths under /model/ and for /asked. */
 export function modelFolders(folder) {
   const runs = new Map();
   const large = new Map();
@@ -137,7 +139,7 @@ export function modelFolders(folder) {
   };
   const read = (name, file) => {
     if (!name.startsWith('large-') || file !== weights) return readFileSync(join(folder, normalize(name.replace(/^large-/, '')), normalize(file)));
-    if (!large.has(name)) large.set(name, enlarged(readFileSync(join(folder, normalize(name.slice(6)), weights)), 9e6)); // more than is kept in one piece
+    if (!large.has(name)) large.set(name, enlarged(readFileSync(join(folder, normalize(name.slice(6)), weights)), 9e6)); // more than is cached in one piece
     return large.get(name);
   };
   return (request, response) => {
@@ -167,7 +169,7 @@ export function modelFolders(folder) {
       authorization: request.headers.authorization,
     });
     response.setHeader('access-control-expose-headers', 'etag, content-range, content-encoding');
-    // No request of ours may need its permission.
+    // The package must not need a preflight.
     if (method === 'OPTIONS') return (response.writeHead(403).end(), true);
     if (method === 'HEAD' && silentHeads[how]) return (silentHeads[how](response), true);
     const [absent, there, content] = instead.get(how) ?? [];

@@ -3,7 +3,7 @@ import { assert } from 'chai';
 
 export interface Distribution {
   readonly deviation: number;
-  /** No value is farther from 0. */
+  /** Largest possible absolute value. */
   readonly bound: number;
 }
 export const uniform = (bound: number): Distribution => ({ deviation: bound / Math.sqrt(3), bound });
@@ -19,7 +19,10 @@ export function moments(t: Tensor): { mean: number; deviation: number; largest: 
   };
 }
 
-/** Bounds and moments within six standard errors: the mean's is σ/√n, the deviation's at most σ/√(2n) for both distributions. */
+/**
+ * Checks bounds, and moments within six standard errors: σ/√n for the mean, at most σ/√(2n) for the deviation of both
+ * distributions.
+ */
 export function assertDistribution(t: Tensor, { deviation, bound }: Distribution, name: string): void {
   const m = moments(t);
   const n = t.data.length;
@@ -27,7 +30,7 @@ export function assertDistribution(t: Tensor, { deviation, bound }: Distribution
   assert.closeTo(m.deviation / deviation, 1, 6 / Math.sqrt(2 * n), `${name}: deviation`);
   if (bound < Infinity) {
     assert.isAtMost(m.largest, bound * (1 + 1e-6), `${name}: bound`);
-    // The largest of n uniform numbers misses the bound by a share of 20 / n once in e^20 times.
+    // The largest of n uniform numbers misses the bound by a fraction of 20 / n with probability e^-20.
     assert.isAbove(m.largest, bound * (1 - 20 / n), `${name} reaches its bound`);
   } else if (n > 5000) assert.isAbove(m.largest, 3 * deviation, `${name} has tails`);
 }

@@ -1,4 +1,4 @@
-/** Attention in float64, written the plain way: one loop per letter of the formula. */
+/** Attention in float64, with one loop per letter of the formula. */
 import type { AttentionOptions, Dims, Mask, Tensor } from 'attn';
 import { product } from './tensors.ts';
 
@@ -9,7 +9,9 @@ export interface Reference {
   masked_scores: { data: Float64Array; dims: Dims };
 }
 
-/** [S], [L,S], [B,L,S] and [B,H,L,S] as four sizes. Three dims are [B,L,S]: the head dimension goes in the middle. */
+/**
+ * Expands [S], [L,S], [B,L,S] and [B,H,L,S] to four sizes; for [B,L,S] the head dimension is inserted in the middle.
+ */
 function fourDims(dims: Dims): readonly number[] {
   if (dims.length === 1) return [1, 1, 1, dims[0]];
   if (dims.length === 2) return [1, 1, dims[0], dims[1]];
@@ -22,13 +24,13 @@ function maskValue(mask: Mask, b: number, h: number, l: number, s: number): numb
   return mask.data[(((B === 1 ? 0 : b) * H + (H === 1 ? 0 : h)) * L + (L === 1 ? 0 : l)) * S + s];
 }
 
-/** What a mask adds to a score: 0, a finite number, or -Infinity. */
+/** Returns the number that a mask adds to a score: 0, a finite number, or -Infinity. */
 function added(kind: Mask['kind'], value: number): number {
   if (kind === 'additive') return value;
   return (value !== 0) === (kind === 'attend') ? 0 : -Infinity;
 }
 
-/** `score`: of one query and one key, before the scale; the dot product unless given. `scores` are behind softcap. */
+/** `score` replaces the dot product of a query and a key, before the scale. The returned `scores` are after softcap. */
 export function attention(
   q: Tensor,
   k: Tensor,
@@ -74,7 +76,7 @@ export function attention(
         }
         for (let d = 0; d < Dv; d++) {
           let dot = 0;
-          // Skipped, not multiplied by zero.
+          // Skips weights of 0 instead of multiplying, because values may be NaN.
           for (let s = 0; s < S; s++) if (weights[row + s] !== 0) dot += weights[row + s] * v.data[(kv * S + s) * Dv + d];
           output[((b * H + h) * L + l) * Dv + d] = S === 0 && options.fullyMasked === 'nan' ? NaN : dot;
         }
@@ -87,7 +89,7 @@ export function attention(
   };
 }
 
-/** x Wᵀ + b in float64, and the largest sum of |terms|, which bounds the error. */
+/** Computes x Wᵀ + b in float64, and the largest sum of |terms|, which bounds the error. */
 export function linear(x: Tensor, weight: Tensor, bias?: Tensor): { data: Float64Array; dims: Dims; magnitude: number } {
   const [N, K] = weight.dims;
   const M = product(x.dims.slice(0, -1));

@@ -3,13 +3,13 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { at, repository } from './paths.mjs';
 
-/** Runs a program with its output passed on; resolves to its exit code, or throws when it takes too long. */
+/** Runs a program with inherited output; resolves to its exit code, or rejects after a time limit. */
 export function run(program, args, { env = {}, seconds = 600, cwd = repository } = {}) {
   return new Promise((done, fail) => {
     const child = spawn(program, args, { cwd, env: { ...process.env, ...env }, stdio: ['ignore', 'inherit', 'inherit'] });
     const timer = setTimeout(() => {
       child.kill('SIGKILL');
-      fail(new Error(`${program} ${args.join(' ')}: not done within ${seconds} s`));
+      fail(new Error(`${program} ${args.join(' ')}: not finished within ${seconds} s`));
     }, seconds * 1000);
     child.on('error', fail);
     child.on('exit', (code) => {

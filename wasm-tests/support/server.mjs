@@ -1,7 +1,7 @@
 /**
- * The test server: a built folder at /, testdata/, models/, the package's wasm files, the native digest, and files that are bad on purpose.
- * Two of them run in a browser test, one with the headers of cross-origin isolation and one without. Every page gets the CSP that the project promises
- * to work under.
+ * The test server: a built folder at /, testdata/, models/, the package's wasm files, the native digest, and bad files.
+ * A browser test uses two servers, one with the headers of cross-origin isolation and one without. Every page has the
+ * CSP that the project supports.
  */
 import { createServer } from 'node:http';
 import { createReadStream, existsSync, readFileSync, statSync } from 'node:fs';
@@ -17,7 +17,7 @@ const repository = fileURLToPath(new URL('../..', import.meta.url));
 
 export const csp = "script-src 'self' 'wasm-unsafe-eval'; object-src 'none'; base-uri 'none'; require-trusted-types-for 'script'";
 
-/** Pages of the page tests get this first script: it keeps what the console, the CSP and the network say, the same way in every browser. */
+/** The first script of tested pages; records console, CSP and network messages in the same way in every browser. */
 const probe = `(() => {
   const seen = { messages: [], requests: [], workers: [] };
   globalThis.attnProbe = seen;
@@ -32,12 +32,12 @@ const probe = `(() => {
 })();`;
 
 /**
- * The built page once more under /without/NAME/, for a browser that lacks this: each script begins with such lines, the worker's too. No model stands
- * beside it there.
+ * Serves the built page again under /without/NAME/ with a missing feature: each script, also the worker's, begins with
+ * these lines. There are no model files.
  */
 const lacking = {
   models: '',
-  // The Hub itself: this server has one in its place (hub.mjs).
+  // Replaces the Hub by hub.mjs.
   hub: `{
     const ask = globalThis.fetch;
     globalThis.fetch = (url, init) => ask(String(url).replace('https://huggingface.co/', location.origin + '/hub/'), init);
@@ -56,21 +56,21 @@ const lacking = {
   }`,
 };
 
-/** Starts a server; resolves to { url, close }. A test page posts what it has so far and at the end to /results. */
+/** Starts a server; resolves to { url, close }. Test pages post intermediate and final results to /results. */
 export function startServer({
   root,
   wasm = join(process.env.ATTN_TEST_PACKAGE ?? join(repository, 'web/lib'), 'dist'),
   isolated = false,
   withProbe = false,
-  /** What every answer says; null: nothing, as hosts of files do. */
+  /** Content-Security-Policy of every answer, or null for none. */
   policy = csp,
-  /** The policies of the server of make demo instead of the one that the package promises to work under. */
+  /** Uses the policies of the `make demo` server instead. */
   asDemo = false,
   port = 0,
   onResults,
 } = {}) {
   const wasmFile = (name) => readFileSync(join(wasm, name));
-  /** path -> handler; a name says what is wrong with the file. */
+  /** Bad files: path -> handler. */
   const fixtures = {
     '/bad/page.wasm': (_q, r) => r.writeHead(200, { 'content-type': 'text/html' }).end('<!DOCTYPE html>\n<html><title>Not found</title></html>\n'),
     '/bad/mistyped.wasm': (_q, r) => r.writeHead(200, { 'content-type': 'application/wasm' }).end('<!DOCTYPE html>\n<html></html>\n'),
@@ -82,7 +82,7 @@ export function startServer({
       const all = wasmFile('attn-simd.wasm');
       r.writeHead(200, { 'content-type': 'application/wasm' }).end(all.subarray(0, all.length >> 1));
     },
-    // The length promised is not what comes: the connection breaks in the middle.
+    // Sends fewer bytes than promised: the connection breaks.
     '/bad/cut.wasm': (_q, r) => {
       const all = wasmFile('attn-simd.wasm');
       r.writeHead(200, { 'content-type': 'application/wasm', 'content-length': all.length });
@@ -91,7 +91,7 @@ export function startServer({
     '/bad/empty.wasm': (_q, r) => r.writeHead(200, { 'content-type': 'application/wasm' }).end(),
     '/bad/other-module.wasm': (_q, r) => r.writeHead(200, { 'content-type': 'application/wasm' }).end(Buffer.from([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0])),
     '/bad/forbidden.wasm': (_q, r) => r.writeHead(403, { 'content-type': 'text/plain' }).end('no'),
-    // A good file under another type, as many servers have it.
+    // A good file with a content type that many servers use.
     '/good/octets.wasm': (_q, r) => r.writeHead(200, { 'content-type': 'application/octet-stream' }).end(wasmFile('attn-simd.wasm')),
     '/good/slow.wasm': async (_q, r) => {
       const all = wasmFile('attn-simd.wasm');
@@ -102,7 +102,7 @@ export function startServer({
       }
       r.end();
     },
-    // A page without an icon of its own: the browser asks all the same.
+    // Browsers request an icon even if the page has none.
     '/favicon.ico': (_q, r) => r.writeHead(204).end(),
     '/probe.js': (_q, r) => r.writeHead(200, { 'content-type': types['.js'] }).end(probe),
   };
@@ -116,7 +116,7 @@ export function startServer({
   const published = hub(join(repository, 'testdata/models'));
 
   const server = createServer((request, response) => {
-    // The suites in Node and in a page of the other server read these too.
+    // Also read by the suites in Node and in pages of the other server.
     response.setHeader('access-control-allow-origin', '*');
     response.setHeader('cross-origin-resource-policy', 'cross-origin');
     response.setHeader('cache-control', 'no-store');
@@ -162,7 +162,7 @@ export function startServer({
       response.writeHead(404, { 'content-type': 'text/plain' }).end('not found');
     }
   });
-  // Else fetch would take a connection that has been closed behind a test that keeps the thread busy.
+  // Otherwise fetch would reuse a connection that was closed while a test blocked the thread.
   server.keepAliveTimeout = 0;
   return new Promise((done, fail) => {
     server.on('error', fail);

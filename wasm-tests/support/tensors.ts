@@ -16,7 +16,6 @@ export function random(g: Generator, dims: Dims, factor = 1): Tensor {
   return { data: g.floats(product(dims), factor), dims: [...dims] };
 }
 
-/** Rows of numbers -> a rank 2 tensor. */
 export function rows(values: readonly (readonly number[])[]): Tensor {
   return tensor([values.length, values[0].length], values.flat());
 }
@@ -35,7 +34,7 @@ export function slice(t: Tensor, axis: number, from: number, to: number): Tensor
   return { data, dims: t.dims.map((d, i) => (i === axis ? to - from : d)) };
 }
 
-/** A copy with rows of dimension `axis` in the order given. */
+/** Copies the rows of dimension `axis` in the given order. */
 export function take(t: Tensor, axis: number, order: readonly number[]): Tensor {
   const outer = product(t.dims.slice(0, axis));
   const inner = product(t.dims.slice(axis + 1));
@@ -46,7 +45,7 @@ export function take(t: Tensor, axis: number, order: readonly number[]): Tensor 
   return { data, dims: t.dims.map((d, i) => (i === axis ? order.length : d)) };
 }
 
-/** One after the other along dimension `axis`. */
+/** Concatenates along dimension `axis`. */
 export function concat(parts: readonly Tensor[], axis: number): Tensor {
   const outer = product(parts[0].dims.slice(0, axis));
   const widths = parts.map((part) => part.data.length / outer);
@@ -65,7 +64,7 @@ export function reshape(t: Tensor, dims: Dims): Tensor {
   return { data: t.data, dims: [...dims] };
 }
 
-/** The last two dimensions swapped. */
+/** Swaps the last two dimensions. */
 export function transpose(t: Tensor): Tensor {
   const r = t.dims.length;
   const [m, n] = [t.dims[r - 2], t.dims[r - 1]];
@@ -75,7 +74,7 @@ export function transpose(t: Tensor): Tensor {
   return { data, dims: [...t.dims.slice(0, r - 2), n, m] };
 }
 
-/** The words of a tensor; every NaN is 0x7fc00000, since engines may differ in a NaN's sign and payload. */
+/** Returns a tensor's 32-bit words; every NaN is 0x7fc00000, because signs and payloads differ between engines. */
 export function words(t: Tensor): Uint32Array {
   const out = new Uint32Array(t.data.buffer, t.data.byteOffset, t.data.length).slice();
   for (let i = 0; i < out.length; i++) if ((out[i] & 0x7fffffff) >>> 0 > 0x7f800000) out[i] = 0x7fc00000;
@@ -107,7 +106,10 @@ export function assertSameBits(actual: Tensor | undefined, expected: Tensor | un
     );
 }
 
-/** max |actual - expected| <= tolerance · max(1, max |expected|); NaN and Inf must be in the same places. Returns the largest difference. */
+/**
+ * Checks max |actual - expected| <= tolerance · max(1, max |expected|), with NaN and Inf at the same positions. Returns
+ * the largest difference.
+ */
 export function assertClose(
   actual: Tensor | undefined,
   expected: { data: ArrayLike<number>; dims: Dims },

@@ -1,6 +1,7 @@
-// Makes dist/: the sources and Comlink in a few minified files with source maps, the hand-written types, and the WebAssembly of a build folder.
+// Builds dist/: the sources and Comlink as a few minified files with source maps, the type declarations, and the
+// WebAssembly of a build folder (default: build/wasm in the repository).
+//
 //   node build.mjs [--wasm FOLDER] [--out FOLDER]
-// FOLDER defaults to build/wasm of the repository, and to dist.
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -19,7 +20,7 @@ const wasm = resolve(values.wasm);
 const out = resolve(values.out);
 const require = createRequire(import.meta.url);
 
-// What every build has. A checked one has nothing else, and `make wasm` makes no threads; the package then has what there is.
+// Files that every build has. Checked builds have no others, and `make wasm` builds no threads.
 const binaries = ['attn-train.mjs', 'attn-train-simd.wasm'];
 const others = ['', 'train-'].flatMap((kind) => [
   ...['mjs', 'threads.mjs', 'threads-node.mjs'].map((name) => `attn-${kind}${name}`.replace('-mjs', '.mjs')),
@@ -34,13 +35,14 @@ for (const name of binaries)
 rmSync(out, { recursive: true, force: true });
 mkdirSync(out, { recursive: true });
 
-// Functions and classes of our own keep their names, which stack traces show.
+// Functions and classes keep their names for stack traces.
 const minify = { compress: { target: 'es2022' }, mangle: { toplevel: true, keepNames: true } };
 
 /**
- * The threads glue starts its workers itself, by an expression that bundlers stop at, and in Node it makes Worker a global.
- * Here it is made to ask for workers, so that src/ starts them, sees their errors and ends them. How glue would fetch a .wasm goes: it is given.
- * So glue for browsers needs no address of its own, which not every bundler leaves in place.
+ * Adapts Emscripten's glue. The threads glue starts workers by an expression that breaks bundlers, and makes Worker a
+ * global in Node; the adapted glue asks src/ for workers, so that src/ handles their errors and ends them. Code that
+ * fetches the .wasm is removed, since the glue is given the module; so browser glue needs no import.meta.url, which
+ * some bundlers break.
  */
 function ownGlue(name, text) {
   const replaceOne = (pattern, replacement) => {
@@ -50,13 +52,13 @@ function ownGlue(name, text) {
   replaceOne(/wasmBinaryFile\s*\?\?=.*?\.catch\(readyPromiseReject\);/gs, '');
   replaceOne(/var _scriptName = import\.meta\.url;/g, 'var _scriptName = "";');
   if (name.endsWith('-node.mjs')) {
-    // In a CommonJS bundle there is no address to make a require() of, and nothing awaits at the top.
+    // A CommonJS bundle has no URL for createRequire() and no top-level await.
     replaceOne(/import \{ createRequire \} from 'module';\s*const require = createRequire\(import\.meta\.url\);/g, '');
     replaceOne(/if\(!import\.meta\.url\.startsWith\("data:"\)\)\{.*?\}/g, '');
     replaceOne(/\(await import\('worker_threads'\)\)/g, 'require("worker_threads")');
     text = withImports(text);
   } else {
-    // A checked build, which runs in Node too, has it in other words.
+    // Checked builds, which also run in Node, contain a different form.
     const address = /if\(ENVIRONMENT_IS_WEB\|\|ENVIRONMENT_IS_WORKER\)\{if\(ENVIRONMENT_IS_WORKER\)\{scriptDirectory=.*?(?=var out=)/s;
     if (address.test(text)) {
       text = text.replace(address, '');
@@ -66,7 +68,7 @@ function ownGlue(name, text) {
     }
   }
   if (!name.includes('threads')) return text;
-  // Thrown in the caller, which waits for the tasks of a thread that crashed.
+  // Throw in the caller, which waits for the tasks of a crashed thread.
   replaceOne(
     /var runtimeKeepalivePush=.*?throw"unwind"\};/gs,
     'var _emscripten_exit_with_live_runtime=()=>{throw Error("a helper thread has stopped")};',
@@ -75,11 +77,11 @@ function ownGlue(name, text) {
     /allocateUnusedWorker\(\)\{var worker;.*?PThread\.unusedWorkers\.push\(worker\)\}/gs,
     'allocateUnusedWorker(){PThread.unusedWorkers.push(Module["createWorker"]())}',
   );
-  // Thrown there, a thread's error would end the process, or the worker that goes on without the thread: src/ hears of it, too.
+  // Do not rethrow a thread's error, which would end the process or the worker: src/ handles it.
   replaceOne(/worker\.onerror=e=>\{.*?throw e\};/gs, name.endsWith('-node.mjs') ? 'worker.onerror=()=>{};' : '');
   if (name.endsWith('-node.mjs')) replaceOne(/global\.Worker=worker_threads\.Worker;/g, '');
   else {
-    // What a thread would ask of functions that nobody gives.
+    // Handlers that no caller passes.
     replaceOne(/for\(const handler of msgData\.handlers\)\{.*?(?=wasmMemory=msgData\.wasmMemory)/gs, '');
     replaceOne(/var handlers=\[\];var knownHandlers=.*?(?=worker\.postMessage\(\{cmd:"load",handlers,)/gs, 'var handlers=[];');
     replaceOne(/else if\(cmd==="callHandler"\)\{.*?\}(?=else)/gs, '');
@@ -93,7 +95,7 @@ function ownGlue(name, text) {
   return text;
 }
 
-/** The builtins that Node's glue would require() are imported. */
+/** Replaces the built-in modules that Node's glue would require() by imports. */
 function withImports(text) {
   const builtins = new Set();
   const body = text.replaceAll(/\brequire\("(\w+)"\)/g, (_, builtin) => (builtins.add(builtin), `node_${builtin}`));
@@ -108,7 +110,7 @@ for (const name of new Set([...binaries, ...others])) {
     continue;
   }
   const text = readFileSync(from, 'utf8');
-  // Emscripten's names say nothing to anybody, and weigh 1 kB.
+  // Emscripten's names help nobody and take 1 kB.
   const { code, errors } = minifySync(name, ownGlue(name, text), {
     module: true,
     ...minify,
@@ -118,13 +120,13 @@ for (const name of new Set([...binaries, ...others])) {
   writeFileSync(join(out, name), code);
 }
 
-// What is imported under the other name, too.
+// The file is imported under this name as well.
 if (!existsSync(join(out, 'attn.mjs'))) copyFileSync(join(out, 'attn-train.mjs'), join(out, 'attn.mjs'));
 
 const tsc = spawnSync(process.execPath, [require.resolve('typescript/bin/tsc'), '-p', here], { stdio: 'inherit' });
 if (tsc.status !== 0) process.exit(tsc.status ?? 1);
 
-/** Comlink goes in as a file of our own: a page's import map does not reach into its workers, so there a bare 'comlink' means nothing. */
+/** Bundles Comlink, because a page's import map does not apply to its workers. */
 const comlink = {
   name: 'comlink',
   resolveId(id) {
@@ -133,10 +135,12 @@ const comlink = {
   },
 };
 
-/** Stands for the threads of a build without them. */
+/** Placeholder for the threads glue in a build without threads. */
 const noGlue = '\0no-glue';
 
-/** Emscripten's glue, of which src/engine/glue has the types: a file next to the bundle, or a part of it. */
+/**
+ * Resolves Emscripten's glue to a file next to the bundle or to a part of the bundle. src/engine/glue has its types.
+ */
 const glue = (isPart) => ({
   name: 'glue',
   resolveId(id) {
@@ -147,12 +151,12 @@ const glue = (isPart) => ({
   },
   load(id) {
     if (id === noGlue) return 'export default undefined';
-    // It is minified already: a map of it would say nothing.
+    // The glue is already minified, so a source map would be useless.
     return /\battn[\w-]*\.mjs$/.test(id) ? { code: readFileSync(id, 'utf8'), map: { mappings: '' } } : undefined;
   },
 });
 
-/** Sources are named as the package's users see them; their text is in the map. */
+/** Names sources by their paths in the package; the map includes their text. */
 const sourcemapPathTransform = (source, map) => {
   const file = resolve(dirname(map), source);
   return file.startsWith(here) ? `../${relative(here, file)}` : `../node_modules/comlink/dist/esm/${basename(file)}`;
@@ -164,13 +168,16 @@ const common = { platform: 'neutral', resolve: { extensionAlias: { '.js': ['.ts'
 const format = { format: 'es', sourcemap: true, sourcemapPathTransform, minify };
 
 function write({ fileName, code, map }) {
-  // Every bundler knows these expressions by a string in quotes.
+  // Bundlers recognise these expressions only with a quoted string.
   const quoted = code.replace(/\b(new URL|import)\(`([^`$]+)`/g, '$1("$2"');
   writeFileSync(join(out, fileName), quoted);
   writeFileSync(join(out, `${fileName}.map`), JSON.stringify(map));
 }
 
-/** Entries whose shared parts are files of their own: a page without a bundler would load one source after the other, as it hears of them. */
+/**
+ * Bundles the entries that share code. Shared code is bundled into few files, because pages without a bundler would
+ * discover nested imports one after another.
+ */
 async function bundle() {
   const entries = ['index', 'inference', 'node', 'worker-web', 'inference-worker', 'worker-node', 'worker-host-node'];
   const bundled = await rolldown({
@@ -183,10 +190,10 @@ async function bundle() {
   for (const file of output) if (file.type === 'chunk') write(file);
 }
 
-/** Globals that a module has in their place: Jest's jsdom has no Encoding Standard, worklets have no AbortController either. */
+/** Globals that are replaced by imports: Jest's jsdom has no TextEncoder, and worklets also lack AbortController. */
 const from = (module, ...names) => Object.fromEntries(names.map((name) => [name, [module, name]]));
 
-/** An entry in one file, the glue in it too. Globals in `inject` are imported from modules. */
+/** Bundles an entry and the glue into one file. Globals in `inject` become imports. */
 async function bundleWhole(name, inject = {}) {
   const bundled = await rolldown({
     ...common,
@@ -200,7 +207,10 @@ async function bundleWhole(name, inject = {}) {
   write(chunks[0]);
 }
 
-/** What npx runs, on the package as any user has it: shared parts would be files of their own that pages load, too. */
+/**
+ * Bundles the command. It imports the package's node.js, so that the two do not share chunks, which pages would load as
+ * well.
+ */
 async function bundleCommand() {
   const entry = { name: 'entry', resolveId: (id) => (id === '../node.js' ? { id: './node.js', external: true } : undefined) };
   const bundled = await rolldown({ ...common, platform: 'node', input: join(here, 'src', 'cli', 'cli.ts'), external: /^node:/, plugins: [entry] });
@@ -208,7 +218,10 @@ async function bundleCommand() {
   write(output[0]);
 }
 
-/** For require() of hosts that have none of ES modules: Jest as it comes, Node before 20.19. Threads are the files above. */
+/**
+ * Bundles for require() on hosts that cannot require ES modules: Jest by default, Node before 20.19. Threads use the
+ * files above.
+ */
 async function bundleCommonJs() {
   const bundled = await rolldown({
     ...common,
@@ -222,7 +235,7 @@ async function bundleCommonJs() {
   for (const { fileName, code } of output) writeFileSync(join(out, fileName), code.replace('worker-host-node.js', 'worker-host-node.cjs'));
 }
 
-/** An entry in a file of its own, which loads nothing that computes. */
+/** Bundles an entry that needs no WebAssembly into one file. */
 async function bundleAlone(name, source) {
   const bundled = await rolldown({ ...common, input: { [name]: join(here, 'src', source) } });
   const { output } = await bundled.generate({ ...format, dir: out, entryFileNames: '[name].js' });
@@ -240,7 +253,7 @@ await bundleWhole('service-worker', from(join(here, 'src', 'platform', 'worklet.
 await bundleCommand();
 if (hasThreads) await bundleCommonJs();
 
-// Declarations for import and for require(): node16 lets no file of the one kind name one of the other.
+// Declarations for import and for require(): with node16 resolution each kind can only refer to its own.
 for (const file of readdirSync(join(here, 'src')).filter((each) => each.endsWith('.d.ts') && each !== 'build.d.ts')) {
   const text = readFileSync(join(here, 'src', file), 'utf8');
   writeFileSync(join(out, file), text);

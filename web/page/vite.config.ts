@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { besideThePage, hasDocs, packedBytes, readSourceAddress } from './card/plugin.ts';
 
-/** `vite` alone, for developing: styles are put into the page by a script then, and news come through a socket. */
+/** For the development server, which injects styles and uses a socket. */
 const forDeveloping = {
   name: 'csp-for-developing',
   apply: 'serve',
@@ -12,7 +12,7 @@ const forDeveloping = {
     html.replace("style-src 'self'", "style-src 'self' 'unsafe-inline'").replace("connect-src 'self'", "connect-src 'self' ws:"),
 } as const;
 
-/** What the files of a model come to that will stand beside the page (tools/setup models); 0 where they are not there now, or are to be left out. */
+/** Size of a model's files next to the page (tools/setup models); 0 if they are missing or left out. */
 function bytesOf(folder: string): number {
   if (process.env['MODELS'] === '0') return 0;
   const at = fileURLToPath(new URL(`../../models/${folder}`, import.meta.url));
@@ -31,21 +31,21 @@ export default defineConfig({
     'import.meta.env.ATTN_SOURCE': JSON.stringify(readSourceAddress()),
   },
   root: fileURLToPath(new URL('.', import.meta.url)),
-  // Relative addresses: the built folder works under any path.
+  // Relative, so that the built folder works under any path.
   base: './',
   build: {
     outDir: fileURLToPath(new URL('../../build/page', import.meta.url)),
     emptyOutDir: true,
     rolldownOptions: { input: ['index.html', 'embed.html'].map((name) => fileURLToPath(new URL(name, import.meta.url))) },
     target: 'es2022',
-    // light-dark() and color-mix() stay as written.
+    // Keeps light-dark() and color-mix().
     cssTarget: ['chrome123', 'firefox120', 'safari17.5'],
-    // Nothing becomes a data: address and no inline script is written, so the page's CSP holds.
+    // No data: addresses and inline scripts, which the CSP forbids.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
   },
   worker: { format: 'es' },
-  // For what hangs, not for what is slow.
+  // A limit for hanging tests, not slow ones.
   test: { testTimeout: 600_000, hookTimeout: 600_000 },
   plugins: [forDeveloping, besideThePage(process.env['ATTN_PAGE_URL'] || undefined)],
 });

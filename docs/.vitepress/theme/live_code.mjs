@@ -1,6 +1,6 @@
 /**
- * <live-code data-code="…">: a program with buttons to run and to change it. It runs as it would in a page of the reader's, in a frame of this site that
- * shows what it prints and what it puts into the document (run.html).
+ * <live-code data-code="…">: a program with buttons to run and edit it. It runs in a frame of this site (run.html),
+ * which shows its output and its document.
  */
 export function defineLiveCode(runner) {
   if (customElements.get('live-code')) return;
@@ -35,7 +35,7 @@ export function defineLiveCode(runner) {
       return this.#text?.value ?? this.dataset.code;
     }
 
-    /** The program as text to write in, or as it was. */
+    /** Switches between editing and the original program. */
     #edit() {
       const shown = this.querySelector('div[class*=language-]');
       if (this.#text) {

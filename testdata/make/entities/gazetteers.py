@@ -1,4 +1,4 @@
-"""Names to fill templates and real sentences with: drawn from testdata/make/corpora, but for the best known organisations, which stand here."""
+"""Names to fill templates and real sentences with: drawn from testdata/make/corpora, except for the best-known organisations, which are listed here."""
 
 import random
 import re

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Trains the entity model anew and writes testdata/models/entities/, with the exact versions of testdata/make/goldens/requirements.txt, spacy.txt and
-# pipeline.txt. Needs the built package (web/lib/dist), which makes the int8 files.
+# Trains the entity model and writes testdata/models/entities/, with the exact versions of
+# testdata/make/goldens/requirements.txt, spacy.txt and pipeline.txt. Needs the built package (web/lib/dist) for the
+# int8 files.
 set -eu
 . "$(dirname "$0")/../goldens/python.sh"
 if [ ! -f build/entities/labelled.json ]; then

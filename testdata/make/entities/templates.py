@@ -61,7 +61,7 @@ Who is {P}?|What does {O} do?|When did {P} leave {C}?|How far is {C} from {C}?|{
 See you on {D}, {F}.|Welcome to {C}!|Greetings from {G}!
 """.strip().replace("\n", "|").split("|")
 
-# Without names: words that only begin a sentence, and common ones beside them.
+# Without names: words that are capitalised only at the start of a sentence, and common nouns.
 NOTHING = """
 The weather is nice today.|She bought apples and a pear.|Our dog likes to sleep in the sun.|What time is it?|Please close the door.
 The children played in the garden.|He reads a book every week.|Winter was long and cold.|Most people prefer tea.|Nobody knew the answer.
@@ -134,7 +134,7 @@ def templates(names):
     if names.random.random() < 0.08:
         return names.one(NOTHING), []
     text, spans = filled(names.one(TEMPLATES), names)
-    if names.random.random() < 0.12:  # two sentences in one text
+    if names.random.random() < 0.12:
         more, others = filled(names.one(TEMPLATES), names)
         spans += [[start + len(text) + 1, end + len(text) + 1, kind] for start, end, kind in others]
         text += " " + more

@@ -31,14 +31,14 @@ STEPS = 7000
 BATCH = 32
 LENGTH = 128
 LEARNING_RATE = 1.5e-3
-REAL = 0.55  # of the sentences are real ones
-REPLACED = 0.6  # of the names in half of them
-LOWER = 0.03  # of the sentences are in small letters
-HELD_OUT = 40  # every so many of the real sentences
+REAL = 0.55  # share of real sentences
+REPLACED = 0.6  # share of replaced names in half of the real sentences
+LOWER = 0.03  # share of lowercase sentences
+HELD_OUT = 40  # one in so many real sentences
 
 
 def vocabulary(texts):
-    """Word pieces of these texts, capital letters and all. The trainer breaks ties by chance: a model made anew has a few other ones."""
+    """Cased word pieces of these texts. The trainer breaks ties by chance: another run gives a few other ones."""
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=False, strip_accents=False)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -124,7 +124,7 @@ def fit(model, tokenizer, sentences, steps):
         rows = pool.pop()
         input_ids, attention_mask = training.pad([ids for ids, _ in rows])
         labels = torch.tensor([found + [-100] * (input_ids.shape[1] - len(found)) for _, found in rows])
-        # Some pieces are hidden, so that what stands around a name counts.
+        # Hides some pieces, so that the model learns from the context.
         hidden = (torch.rand(input_ids.shape, generator=unknown) < 0.08) & (input_ids >= len(SPECIAL))
         input_ids = input_ids.masked_fill(hidden, SPECIAL.index("[MASK]"))
         logits = model(input_ids, attention_mask=attention_mask).logits

@@ -1,4 +1,4 @@
-"""testdata/tasks/answers.json: what the question-answering pipeline of transformers 4 says, which transformers 5 no longer has. Run by answers.sh."""
+"""testdata/tasks/answers.json: results of the question-answering pipeline of transformers 4, which transformers 5 does not have. Run by answers.sh."""
 
 import json
 import sys

@@ -1,5 +1,6 @@
 #!/bin/sh
-# answers.sh: answers.py with transformers 4, which has the question-answering pipeline, in front of the wheels of requirements.txt.
+# Runs answers.py with transformers 4, which still has the question-answering pipeline, and the wheels of
+# requirements.txt.
 set -eu
 . "$(dirname "$0")/python.sh"
 older=build/goldens-transformers4

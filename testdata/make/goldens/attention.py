@@ -8,7 +8,7 @@ import torch.nn.functional as F
 
 import common
 
-FILL = -1e9  # what many implementations add instead of blocking
+FILL = -1e9  # used by many implementations instead of blocking
 
 
 def draw_mask(draw, kind, dims, row=None, p=0.65):
@@ -38,7 +38,7 @@ def paint(draw, kind, allowed):
         return {"kind": kind, "data": allowed.float()}
     if kind == "block":
         return {"kind": kind, "data": (~allowed).float()}
-    if kind == "bias":  # additive, nothing blocked
+    if kind == "bias":
         return {"kind": "additive", "data": draw.normal(*dims)}
     if kind == "fill":
         return {"kind": "additive", "data": torch.where(allowed, torch.tensor(0.0), FILL)}
@@ -183,7 +183,7 @@ def scales(b):
 
 
 def masks(b):
-    dims4, dims3 = (2, 3, 7, 5), (3, 7, 5)  # (B,H,L,D), (B,L,D)
+    dims4, dims3 = (2, 3, 7, 5), (3, 7, 5)
     keys = 9
     q4, k4, v4 = dims4, (2, 3, keys, 5), (2, 3, keys, 4)
     q3, k3, v3 = dims3, (3, keys, 5), (3, keys, 4)

@@ -1,7 +1,7 @@
 """testdata/backward.safetensors: gradients by torch.autograd of the cases of functional.safetensors and attention.safetensors, and of some with
 softcap, window, positions and dropout, which those do not have.
 
-A case has the name of the forward's and what a backward is given beside: the gradient of the output. The forward's inputs stay where they are;
+A case has the name of the forward's and the additional input of a backward: the gradient of the output. The forward's inputs are not copied;
 cases without a forward store theirs here."""
 
 import numpy as np
@@ -34,7 +34,7 @@ class Functions(functional.Builder):
     """The list of functional.py, of each function with inputs its gradients."""
 
     def case(self, op, name, function, inputs, options):
-        # What is infinite, or as good as that, differs from torch on purpose: derivatives have their limits there.
+        # For infinite and very large inputs attn differs from torch on purpose: derivatives have their limits.
         if name.endswith(("_largest", "_infinite")):
             return
         draw = common.Draw("functional/" + name)
@@ -184,14 +184,14 @@ class Gradients:
             for n in ("scores", "masked_scores", "probabilities", "weights"):
                 found[n] = torch.where(empty, torch.nan, found[n])
             found["weighted_values"] = torch.where(empty.unsqueeze(-1), torch.nan, found["weighted_values"])
-            for n in ("weight", "queryWeight", "scoreWeight", "bias"):  # what the scores of such a query go through
+            for n in ("weight", "queryWeight", "scoreWeight", "bias"):
                 if n in self.tensors and bool(empty.any()):
                     found[n] = torch.full_like(found[n], torch.nan)
             found["query"] = from_rank4(torch.where(empty, torch.nan, to_rank4(found["query"], self.rank)), self.rank)
         return found
 
     def from_torch(self, dtype):
-        """By F.scaled_dot_product_attention: None where it has no words for the case."""
+        """By F.scaled_dot_product_attention: None if it cannot express the case."""
         mask = self.allowed if self.additive is None else torch.where(self.allowed, self.additive.to(dtype), -torch.inf)
 
         def run(leaves):

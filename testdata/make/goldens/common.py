@@ -12,7 +12,7 @@ import torch
 ROOT = Path(__file__).resolve().parents[3]
 TESTDATA = ROOT / "testdata"
 
-# One thread: the float32 errors that are written down must not depend on the number of cores.
+# One thread: the stored float32 errors must not depend on the number of cores.
 torch.set_num_threads(1)
 torch.set_grad_enabled(False)
 
@@ -97,7 +97,7 @@ class GoldenFile:
             assert len(set(names)) == len(names), "case names repeat"
             metadata["cases"] = json.dumps(self.cases, separators=(",", ":"), allow_nan=False)
         header, blobs, start = {"__metadata__": dict(sorted(metadata.items()))}, [], 0
-        # Wider types first keep every tensor aligned to its own size, as the safetensors package does.
+        # Wider types first, so that every tensor is aligned to its element size, as in the safetensors package.
         for name in sorted(self.tensors, key=lambda n: (-self.tensors[n].itemsize, n)):
             array = self.tensors[name]
             header[name] = {
@@ -116,7 +116,7 @@ class GoldenFile:
         print(f"{path.relative_to(ROOT)}: {len(self.cases)} cases, {len(self.tensors)} tensors, {len(data)} bytes")
 
     def _check(self, path):
-        """The safetensors package reads back what was written."""
+        """The safetensors package reads the written file."""
         from safetensors.numpy import load_file
 
         read = load_file(path)
@@ -189,7 +189,7 @@ def assert_close(a, b, what, tolerance=1e-12):
     assert max_error(a, b) <= tolerance * max(1.0, float(b.nan_to_num(0, 0, 0).abs().max()) if b.numel() else 1.0), what
 
 
-# ---------------------------------------------------------------- attention, spelled out
+# ---------------------------------------------------------------- attention by definition
 
 
 def mask_terms(mask):
@@ -212,7 +212,7 @@ def combine(dims, masks, causal):
         ok, extra = mask_terms(mask)
         allowed &= ok
         if extra is not None:
-            extra = torch.where(ok, extra, 0).double().expand(dims)  # added up without rounding
+            extra = torch.where(ok, extra, 0).double().expand(dims)
             additive = extra if additive is None else additive + extra
     return allowed, additive
 
@@ -224,7 +224,7 @@ def attention(query, key, value, scale, allowed, additive, policy="zero"):
 
 
 class WithoutKeys(torch.autograd.Function):
-    """Queries as they are, whose gradient is NaN where they see no key: the policy nan."""
+    """Queries, whose gradient is NaN if they see no key (policy nan)."""
 
     @staticmethod
     def forward(ctx, query, empty):
@@ -253,7 +253,7 @@ def attend(scores, value, allowed, additive, policy="zero"):
     if masked.shape[-1] == 0:
         weights = torch.zeros_like(masked)
     else:
-        # What a row without keys divides by and takes away is replaced: NaN would reach its gradients, though nobody takes it.
+        # Replaces the divisor and maximum of rows without keys: otherwise NaN would reach their gradients.
         exp = torch.where(allowed, torch.exp(masked - torch.where(empty, 0, masked.amax(-1, keepdim=True))), 0)
         weights = exp / torch.where(empty, 1, exp.sum(-1, keepdim=True))
     counted = allowed
@@ -265,11 +265,11 @@ def attend(scores, value, allowed, additive, policy="zero"):
     else:
         weights = torch.where(empty, 1 / max(1, weights.shape[-1]), weights)
         counted = allowed | empty
-    # What is not seen is left out of the product, too: it would reach the gradient of a value that only a row of NaN could have counted.
+    # Leaves invisible values out of the product: otherwise a NaN row would reach their gradients.
     values = torch.where((allowed if policy == "nan" else counted).unsqueeze(-1), value.unsqueeze(-3), 0)
     terms = torch.where(counted.unsqueeze(-1), weights.unsqueeze(-1) * values, 0)
     context = terms.sum(-2)
     if policy == "nan":
-        context = torch.where(empty, torch.nan, context)  # also where there is no key at all to multiply
+        context = torch.where(empty, torch.nan, context)
     steps.update(probabilities=weights, weights=weights, weighted_values=terms, context=context)
     return steps

@@ -15,10 +15,10 @@ from backward import autograd
 from common import Case
 from transformer import ATTENTION, LAYER, options
 
-SEEN = ("probabilities", "weights", "weighted_values")  # what a query does not see has no gradient
+SEEN = ("probabilities", "weights", "weighted_values")
 
 
-# Dimensions that have features; of other parameters all of them, of other steps none.
+# Feature dimensions to flip; by default all dimensions of parameters, and none of intermediates.
 FLIPPED = {"x": (-1,), "in_proj_weight": (1,), "in_proj_bias": (), **{f"{n}_proj.weight": (1,) for n in "qkv"},
            **{f"{n}_proj.bias": () for n in "qkv"}, "out_proj.weight": (0,), "classifier.weight": (1,),
            "classifier.bias": (), "output": (-1,), **{n: (-1,) for n in LAYER}}  # fmt: skip
@@ -32,7 +32,7 @@ def mirror(name, tensor):
 
 
 def worse_of(one, other, double):
-    """torch's own error is the larger one: any way to compute a gradient may be lucky where sums all but cancel."""
+    """torch's error is the larger of both: any computation of a gradient may be accidentally exact if sums almost cancel."""
     return {n: other[n] if n in other and common.max_error(other[n], double[n]) > common.max_error(t, double[n]) else t for n, t in one.items()}
 
 
@@ -54,10 +54,10 @@ class Encoders(transformer.Builder):
         head, alone = "classifier.weight" in of.state, op == "transformer_encoder_layer"
         padded, policy = ~of.present, of.policy
         if policy == "nan" and head and module.get("pooling", "none") != "none":
-            # The pool sees nothing of a sequence that is all padding, so nothing comes back to it, whatever its queries would make of that.
+            # Pooling ignores a sequence of padding alone, so it has no gradient, whatever its queries are.
             assert torch.equal(~of.allowed.any(-1), padded.all(-1)[:, None, None].expand(of.dims[:-1])), name
             policy = "zero"
-        if inputs:  # what is spoiled has no part in anything
+        if inputs:
             of.x[padded] = 0
         tensors = {"x": of.x, **{"state." + n: t for n, t in of.state.items()}}
 

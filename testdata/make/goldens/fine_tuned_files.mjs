@@ -1,6 +1,7 @@
-// node testdata/make/goldens/fine_tuned_files.mjs [FOLDER ...]: fine-tunes each model (all of testdata/models, and models/all-MiniLM-L6-v2
-// where it is) to three labels, writes it, and holds the logits that transformers computes from the folder against attn's
-// (fine_tuned_files.py). Needs the built package and Python with its venv module. It prints a line for each model, and ends with 1 where they differ.
+// node testdata/make/goldens/fine_tuned_files.mjs [FOLDER ...]: fine-tunes each model (all of testdata/models, and
+// models/all-MiniLM-L6-v2 if present) to three labels, saves it and compares attn's logits with those of transformers
+// for the saved folder (fine_tuned_files.py). Needs the built package and Python with its venv module. Prints a line
+// per model; exit 1 if they differ.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

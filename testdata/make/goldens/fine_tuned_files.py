@@ -27,7 +27,7 @@ def main() -> int:
         expected = load_file(folder / "expected.safetensors")
         ids, mask = expected["input_ids"].long(), expected["attention_mask"].long()
         single, odd, labels = logits(folder, torch.float32, ids, mask)
-        # As the tests allow: four times torch's own error, and 2e-6 of the largest.
+        # The tolerance of the tests: four times torch's error, and 2e-6 of the largest.
         double = logits(folder, torch.float64, ids, mask)[0] if "modernbert" not in folder.name else single.double()
         error = (single - double).abs().max().item()
         allowed = 4 * error + 2e-6 * max(1, double.abs().max().item())

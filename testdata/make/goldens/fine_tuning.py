@@ -18,8 +18,8 @@ from model_gradients import BATCH, FAMILIES, WITHOUT_TYPES
 
 STEPS, LABELS, SEED = 12, [0, 2, 1], 2**35 + 7
 OPTIONS = {"learning_rate": 2e-3, "weight_decay": 0.1}
-LAST = {"tiny-bert", "tiny-modernbert"}  # the last layer and the head alone, too
-# How a config calls its dropout, each with a probability that tells it from the others; None: left to what the family takes for it.
+LAST = {"tiny-bert", "tiny-modernbert"}
+# Names of dropout probabilities in configurations, each with a distinct value; None: the family's default.
 BERT = {"hidden_dropout_prob": 0.15, "attention_probs_dropout_prob": 0.25, "classifier_dropout": 0.35}
 DROPOUT = {
     "tiny-bert": BERT,
@@ -30,7 +30,7 @@ DROPOUT = {
     "tiny-modernbert": {"attention_dropout": 0.25, "mlp_dropout": 0.15, "embedding_dropout": 0.1, "classifier_dropout": 0.35},
     "tiny-deberta": {"hidden_dropout_prob": 0.15, "attention_probs_dropout_prob": 0.25, "pooler_dropout": 0.1, "cls_dropout": None},
 }
-# The dropouts of a forward in their order, as numbers of attn's DropoutSite: before the layers, in each, after them.
+# The dropouts of a forward in order, as numbers of attn's DropoutSite: before the layers, in each layer, after them.
 ATTENTION, ATTENTION_OUTPUT, HIDDEN, OUTPUT, EMBEDDINGS, POOLED, CLASSIFIER, RELATIVE = range(8)
 PLACES = {
     "distilbert": ([EMBEDDINGS], [ATTENTION, OUTPUT], [CLASSIFIER]),
@@ -61,7 +61,7 @@ class Drawn:
         assert training and not inplace
         site, layer = next(self.places)
         words = philox([np.array(n) for n in (self.step, 0, site, layer)], (SEED & 0xFFFFFFFF, SEED >> 32))
-        dims = [*x.shape[:1], *([1] * (4 - x.dim())), *x.shape[1:]]  # (B,H,L,S), (B,1,L,E) or (B,1,1,E)
+        dims = [*x.shape[:1], *([1] * (4 - x.dim())), *x.shape[1:]]
         b, h, i, j = np.indices(dims)
         drawn = np.stack(philox([j // 4, i, h, b], (int(words[0]), int(words[1]))), -1)
         word = np.take_along_axis(drawn, (j % 4)[..., None], -1)[..., 0]

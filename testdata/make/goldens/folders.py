@@ -58,7 +58,7 @@ def template(checkpoint):
 
 
 def cases():
-    """name, checkpoint, texts, what is computed, changed files, options of embed, then base and dense where the case has them."""
+    """name, checkpoint, texts, kind of result, changed files, options of embed, then base and dense if the case has them."""
     prompts = {"config_sentence_transformers.json": PROMPTS}
     for name, options in (
         ("the default prompt", {}),
@@ -96,10 +96,10 @@ def cases():
     yield "pairs by a class for any tokenizer", *TYPES, generic, {}
     named = {"tokenizer_class": "PreTrainedTokenizerFast", "model_input_names": ["input_ids", "token_type_ids", "attention_mask"]}
     yield "pairs by a class for any tokenizer, with token types", *TYPES, {"tokenizer_config.json": named}, {}
-    # Its own class would put its own template in place of it.
+    # Its own class would replace the template.
     yield "RoBERTa with BERT's template", "tiny-roberta", PAIRS, "logits", {"tokenizer.json": template("tiny-roberta"), **generic}, {}
 
-    # What tokenizer.json says otherwise counts where tokenizer_config.json says nothing, and its class has no default.
+    # tokenizer.json applies if tokenizer_config.json has no value and its class no default.
     cased = {"tokenizer.json": {"normalizer": {"lowercase": False, "handle_chinese_chars": False, "strip_accents": False}}}
     silent = {"do_lower_case": None, "strip_accents": None, "tokenize_chinese_chars": None}
     texts = [*TEXTS, "Le garçon a mangé UNE crêpe, 中文很好"]

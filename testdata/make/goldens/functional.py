@@ -160,7 +160,7 @@ def layer_norm(b):
     draw = common.Draw("functional/layer_norm")
     case("small_values", draw.normal(5, 8) * 2.0**-10, eps=1e-12)
     case("large_values", draw.normal(5, 8) * 2.0**40)
-    case("far_from_zero", draw.normal(5, 16) + 100)  # one pass of sums of squares would lose it
+    case("far_from_zero", draw.normal(5, 16) + 100)  # a single pass of sums of squares would lose precision
     case("constant", torch.tensor([2.5, -7.0, 0.0])[:, None].expand(3, 9).contiguous())
     bad = draw.normal(3, 5)
     bad[0, 1], bad[2, 4] = torch.nan, torch.inf
@@ -172,7 +172,7 @@ def rms_norm(b):
         width = x.shape[-1] if isinstance(x, torch.Tensor) else x[-1]
 
         def function(dtype, x, weight=None):
-            # torch's default eps is that of the dtype; ours is float32's.
+            # torch's default eps depends on the dtype; attn uses that of float32.
             return F.rms_norm(x, (width,), weight, options.get("eps", 2.0**-23))
 
         b.case("rms_norm", f"rms_norm_{name}", function, {"x": x, **({"weight": (width,)} if weight else {})}, options)
@@ -205,7 +205,7 @@ ACTIVATIONS = {
     "sigmoid": torch.sigmoid,
     "identity": lambda x: x,
     "mish": lambda x: x * torch.tanh(F.softplus(x)),  # F.mish gives infinity at 3e38
-    "quick_gelu": lambda x: x * torch.sigmoid(1.702 * x),  # as transformers writes it
+    "quick_gelu": lambda x: x * torch.sigmoid(1.702 * x),  # as in transformers
 }
 
 
@@ -359,7 +359,7 @@ def additive_scores(q, k, given):
     if "bias" in given:
         hidden = hidden + given["bias"]
     scores = torch.tanh(hidden) @ given["scoreWeight"]
-    if q.dtype == torch.float64:  # Bahdanau et al. 2015 with both weights side by side: W [q; k]
+    if q.dtype == torch.float64:  # Bahdanau et al. 2015 with concatenated weights: W [q; k]
         dims = (*scores.shape, -1)
         pair = torch.cat([q.unsqueeze(-2).expand(dims), k.unsqueeze(-3).expand(dims)], -1)
         joined = F.linear(pair, torch.cat([given["queryWeight"], given["keyWeight"]], 1), given.get("bias"))

@@ -1,5 +1,5 @@
 #!/bin/sh
-# install.sh PYTHON REQUIREMENTS: installs what a list with digests names, and PyTorch; nothing else, and wheels only, which run no code to be built.
+# install.sh PYTHON REQUIREMENTS: installs PyTorch and the packages of a list with digests, as wheels only, because building one would run its code.
 set -eu
 python=$1
 lists=$(dirname "$0")

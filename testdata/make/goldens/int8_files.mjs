@@ -1,6 +1,7 @@
-// node testdata/make/goldens/int8_files.mjs [FOLDER ...]: writes each model (all of testdata/models, and models/all-MiniLM-L6-v2 where it is) as
-// int8 files, and holds what transformers with compressed-tensors computes from them against attn (int8_files.py). Needs the built package and Python with
-// its venv module. It prints a line for each model, and ends with 1 where they differ.
+// node testdata/make/goldens/int8_files.mjs [FOLDER ...]: saves each model (all of testdata/models, and
+// models/all-MiniLM-L6-v2 if present) as int8 and compares attn with transformers and compressed-tensors on the files
+// (int8_files.py). Needs the built package and Python with its venv module. Prints a line per model; exit 1 if they
+// differ.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,7 +16,6 @@ const stock = readdirSync(join(root, 'testdata/models'), { withFileTypes: true }
 const minilm = join(root, 'models/all-MiniLM-L6-v2');
 const folders = process.argv.length > 2 ? process.argv.slice(2) : [...stock, ...(existsSync(minilm) ? [minilm] : [])];
 
-/** Reviews of films, of 1 to some 60 tokens. */
 const texts = JSON.parse(readFileSync(join(root, 'testdata/sentiment/films.json'), 'utf8'))
   .texts.slice(0, 200)
   .map(({ text }) => text);

@@ -60,7 +60,7 @@ def main() -> int:
         ids, mask = expected.pop("input_ids").long(), expected.pop("attention_mask").long()
         count = check_file(folder)
         got, odd = outputs(folder, set(expected), ids, mask)
-        # A head's own bias is also that of its decoder, which it is read from.
+        # A head's bias is shared with its decoder, which it is read from.
         odd = {name for name in odd if "pooler" not in name and not name.endswith(("lm_head.bias", "predictions.bias"))}
         difference = (got.pop("first_layer") - expected.pop("first_layer")).abs().amax(-1)[mask.bool()]
         same = (difference <= 1e-4).double().mean()

@@ -15,7 +15,7 @@ STEPS = (*mha.PROJECTIONS, "scores", "masked_scores", "probabilities", "weights"
 
 
 def named_by_layer(module, state):
-    """A layer whose heads have torch's own number and width has one packed weight, whatever form its state came in."""
+    """A layer whose heads have torch's number and width has one packed weight, whatever the form of its state."""
     heads, groups, head, value_head = mha.widths(module)
     embed = module["embedDim"]
     if "q_proj.weight" not in state or not heads * head == groups * head == groups * value_head == embed:
@@ -28,7 +28,7 @@ def named_by_layer(module, state):
 
 
 class Attention(mha.Builder):
-    """The list of multi_head_attention.py. Queries without keys have tests of their own: autograd makes NaN of them."""
+    """The list of multi_head_attention.py. Queries without keys are tested separately: autograd turns them into NaN."""
 
     def case(self, name, query, key=None, value=None, *, module, mask=None, padding=None, form="torch", blocks_all=False, **options):
         if blocks_all or (key and 0 in key):
@@ -75,7 +75,7 @@ class Attention(mha.Builder):
         if "trace" in options:
             for n in STEPS:
                 one, two = single[n], double[n]
-                if n == "weighted_values":  # what a query does not see has no gradient
+                if n == "weighted_values":
                     one, two = (torch.where(seen.unsqueeze(-1), t, 0) for t in (one, two))
                 elif n in ("probabilities", "weights"):
                     one, two = (torch.where(seen, t, 0) for t in (one, two))

@@ -41,7 +41,7 @@ def cross_entropy(b):
         }
 
         def function(x, weight=None):
-            flat = x.reshape(-1, x.shape[-1])  # the classes are the last dimension here, of any rank
+            flat = x.reshape(-1, x.shape[-1])  # classes are the last dimension, for any rank
             return F.cross_entropy(flat, torch.tensor(labels, dtype=torch.int64), weight, **torchs)
 
         b.case("cross_entropy", name, function, inputs, {"labels": labels, **options})
@@ -70,7 +70,7 @@ def cross_entropy(b):
     case("ignore_a_class", (7, 5), some, ignoreIndex=3)
     case("ignore_minus_1", (3, 5), [2, -1, 1], ignoreIndex=-1)
     wild = common.Draw("losses/wild").normal(6, 4)
-    wild[0, 1] = wild[1, 0] = -torch.inf  # not the label's, the label's
+    wild[0, 1] = wild[1, 0] = -torch.inf
     wild[2, 3], wild[3, 2], wild[4] = torch.inf, torch.nan, -torch.inf
     case("not_finite", wild, [2, 0, 1, 0, 0, 1])
     case("far_apart", torch.tensor([[0.0, -200, 100], [3e38, -3e38, 0], [1e-30, 0, -1e-30]]), [0, 0, 1])

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Writes testdata/ anew, with the exact wheels of requirements.txt in a virtual environment under build/.
-# With --check it then fails if any byte differs from what was there before.
+# Regenerates testdata/ with the exact wheels of requirements.txt in a virtual environment under build/. --check fails
+# if any byte changes.
 set -eu
 . "$(dirname "$0")/python.sh"
 digests() { (cd testdata && find . -path ./make -prune -o -type f -exec sha256sum {} + | LC_ALL=C sort -k 2); }

@@ -40,7 +40,7 @@ def embed(state, ids):
 
 
 def layer(state, dtype):
-    """The layer as torch's own module."""
+    """The layer as a torch module."""
     module = torch.nn.MultiheadAttention(WIDTH, HEADS, batch_first=True, dtype=dtype)
     module.load_state_dict({name: tensor.to(dtype) for name, tensor in state.items()})
     return module.eval()
@@ -77,7 +77,7 @@ def generate():
     }
     published["out_proj.weight"] = model[part + "output.dense.weight"]
     published["out_proj.bias"] = model[part + "output.dense.bias"]
-    # What is stored is what the reference is computed from, so the rounding to F16 is no part of any error.
+    # The reference is computed from the stored F16 weights, so their rounding is not part of any error.
     state = {name: tensor.half() for name, tensor in published.items()}
 
     encoded = tokenizer.encode(SENTENCE)
@@ -90,7 +90,7 @@ def generate():
         sentence=SENTENCE,
         tokens=json.dumps(encoded.tokens),
         num_heads=str(HEADS),
-        # Largest difference of any attention weight to the published, unrounded model.
+        # Largest difference of an attention weight from the unrounded model.
         f16_rounding=repr(rounding),
     )
     for name, tensor in state.items():

@@ -15,7 +15,6 @@ import models
 from fetch_minilm import fetch
 from words import nearest
 
-# Every intermediate is stored for these three.
 INSIDE = ["The cat sat on the mat.", "Time flies like an arrow.", "A [MASK] is not a 猫 😀"]
 
 SENTENCES = [
@@ -66,7 +65,7 @@ ANALOGY = (
 
 
 def utf16(text):
-    """For every code point of text, and its end: where it starts, counted in UTF-16 code units."""
+    """The offset of every code point of text, and of its end, in UTF-16 code units."""
     starts = [0]
     for c in text:
         starts.append(starts[-1] + (2 if ord(c) > 0xFFFF else 1))
@@ -79,7 +78,7 @@ def offsets(encoded, text):
 
 
 def numbers(folder):
-    # What counts is the model's own limit: the 128 in the published tokenizer.json are left aside, as sentence-transformers does.
+    # Uses the model's own limit instead of the 128 in the published tokenizer.json, as sentence-transformers does.
     limit = json.loads((folder / "sentence_bert_config.json").read_text())["max_seq_length"]
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.no_padding()

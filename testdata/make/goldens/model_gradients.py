@@ -17,22 +17,22 @@ from safetensors.torch import load_file
 import common
 import models
 
-# Row 1, whose gradients are asked for, has two types, and padding behind it. Row 0 is of a few tokens.
+# Gradients are computed for row 1, which has two types and padding; row 0 is short.
 BATCH = ["Was it bad?", ("Was it?", "It was."), models.TEXTS[3]]
 ROW, LABEL, COMPONENT = 1, 1, 3
 FAMILIES = ("tiny-bert", "tiny-distilbert", "tiny-roberta", "tiny-xlm-roberta", "tiny-mpnet", "tiny-modernbert")
 WITH_HEAD = (*FAMILIES, "tiny-modernbert-2024", "tiny-bert-multilabel")
-OF_TOKENS = ("tiny-bert-ner", "tiny-bert-mlm", "tiny-mpnet-mlm", "tiny-modernbert-qa", "tiny-electra-mlm")  # whose logits are those of this token
+OF_TOKENS = ("tiny-bert-ner", "tiny-bert-mlm", "tiny-mpnet-mlm", "tiny-modernbert-qa", "tiny-electra-mlm")
 DEBERTAS = ("tiny-deberta", "tiny-deberta-ner", "tiny-deberta-mlm", "tiny-deberta-qa")
 TOKEN = 2
-OTHERS = ("tiny-ernie", "tiny-electra")  # with a table more, and with narrower ones
+OTHERS = ("tiny-ernie", "tiny-electra")  # with an additional table, and with narrower tables
 LATER = ("tiny-albert", "tiny-albert-mlm", "tiny-nomic", "tiny-nomic-2024", "tiny-jina", "tiny-jina-mean", "tiny-gte-ner", "tiny-gte-2024")
-POOLING = {"tiny-bert-legacy": "mean", "tiny-bert-cls": "cls", "tiny-mpnet-mean": "mean"}  # without a head
+POOLING = {"tiny-bert-legacy": "mean", "tiny-bert-cls": "cls", "tiny-mpnet-mean": "mean"}
 LATER_POOLING = dict.fromkeys(("tiny-nomic-2024", "tiny-jina-mean", "tiny-gte-2024"), "mean")
 WITHOUT_TYPES = ("distilbert", "mpnet", "modernbert")
 
 TEXTS = ["Was it bad?", "The film was not bad, it was good!"]
-# Short and long, negated, cut into pieces, and with what the vocabulary does not have: it is no special token.
+# Short, long and negated texts, words of several pieces, and unknown characters, which are not special tokens.
 FILMS = [
     "not bad at all",
     "A film with wonderful actors and a terrible script.",
@@ -77,10 +77,10 @@ def names_in_file(folder, model):
             if key in tensors:
                 assert torch.equal(tensors[key].to(parameter.dtype), parameter.detach()), (folder.name, key)
                 named[name] = key
-        # An old transformers gave BERT a pooler whether or not the file has one.
+        # Older versions of transformers gave BERT a pooler even if the file has none.
         assert name in named or name.startswith("pooler."), (folder.name, name)
     rest = set(tensors) - set(named.values())
-    # A bias that is tied has two names; of one that is not, the one that nothing uses is left.
+    # A tied bias has two names; otherwise the unused name remains.
     left = ("position_ids", "lm_head.bias", "lm_head.decoder.bias")
     assert all(key.startswith("cls.") or key.endswith(left) for key in rest), (folder.name, rest)
     return named
@@ -99,7 +99,8 @@ def gradients(model, named, inputs, pooling):
     value.backward()
     results = {"value": value.detach().reshape(1), "embeddings": kept.words.grad}
     for i, x in enumerate(kept.output.attentions):
-        # A key that a query does not see has probability 0 and, here, gradient 0. (Queries of padding may see padding alone; nobody sees them.)
+        # A key that a query does not see has probability 0 and gradient 0. (Queries of padding may see only padding,
+        # but are not used.)
         results[f"attentions.{i}"] = torch.where(x.detach() == 0, 0, x.grad)
     unused = []
     for name, parameter in model.named_parameters():
@@ -146,7 +147,7 @@ def write_gradients(file, names):
         kept = inputs["attention_mask"].bool()
         for key, value in values64.items():
             assert value.dtype == torch.float64
-            if key == "embeddings":  # nothing reaches other rows, or padding
+            if key == "embeddings":
                 assert not value[~kept].any() and not value[[r for r in range(len(BATCH)) if r != ROW]].any()
             if key.startswith("attentions"):
                 assert not value.transpose(1, 2)[~kept].any()
@@ -225,7 +226,7 @@ class Text:
         for x in kept.output.attentions:
             rollout = (0.5 * x.detach()[0].mean(0) + 0.5 * eye) @ rollout
             relevance = relevance + (x.grad * x.detach())[0].clamp(min=0).mean(0) @ relevance
-        # The head of all families takes the first place but for a ModernBERT that says otherwise.
+        # All families use the first token, except for a ModernBERT that specifies otherwise.
         pooled = slice(None) if getattr(self.model.config, "classifier_pooling", "cls") == "mean" else slice(1)
         return value.detach(), {
             "gradient_x_input": (kept.words.grad * kept.words).detach()[0].sum(-1),
@@ -246,7 +247,7 @@ def attribute(model, ids, types, special, target, pad):
 
 
 def read(folder, text):
-    """ids, types and special (1,L): what the tokenizer put around the text; the tokens and the id of padding."""
+    """ids, types and special (1,L), which marks the special tokens; the tokens and the id of padding."""
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     encoding = tokenizer.backend_tokenizer.encode(text)
     ids, types, special = (torch.tensor([x]) for x in (encoding.ids, encoding.type_ids, encoding.special_tokens_mask))

@@ -27,16 +27,16 @@ transformers.utils.logging.disable_progress_bar()
 
 TEXTS = ["A happy person smiles.", "", "Was it bad?", "The film was not bad, it was good!", "Überraschend schön 😀"]
 PAIRS = [("The old man sleeps.", "He is tired."), ("Is it good?", "No, it was bad.")]
-# Long enough for every bucket up to 32 of MPNet's positions, and for many windows of ModernBERT's.
+# Long enough for every bucket up to 32 of MPNet's positions, and for many windows of ModernBERT.
 LONG = ["The young woman reads a book about the sea while the children were playing in the garden, talking and laughing."]
-# A token of padding that a user typed: the families that count positions by ids give it none.
+# A padding token in the user's text: families that derive positions from ids give it none.
 TYPED = ["A <pad> happy <pad><pad> person.", "Is it <mask> good?"]
 
 SIZES = {"hidden_size": 32, "num_attention_heads": 4, "intermediate_size": 48, "num_hidden_layers": 2, "max_position_embeddings": 64}
 DISTILBERT_SIZES = {"dim": 32, "n_heads": 4, "hidden_dim": 48, "n_layers": 2, "max_position_embeddings": 64}
 ROBERTA_SIZES = {**SIZES, "max_position_embeddings": 66, "type_vocab_size": 1, "layer_norm_eps": 1e-5}
 MOODS = ["negative", "neutral", "positive"]
-# Options of a forward that change what is computed: no token sees later ones, and the results of heads (layers,H) are multiplied.
+# Options of a forward that change results: causal attention, and factors for the results of heads (layers,H).
 EDITED = {"isCausal": True, "headMask": [[1, 0, 0.5, 1], [0, -2, 1, 0]]}
 
 
@@ -59,7 +59,7 @@ def write_json(path, value):
 
 
 def draw(name, key, shape):
-    """Values at which every parameter matters: norms are not 1 and 0, and a map keeps the size of what goes in, times 1.4."""
+    """Values at which every parameter matters: norms are not 1 and 0, and a map scales its input by about 1.4."""
     values = common.Draw(f"{name}/{key}").normal(*shape)
     if ("norm" in key.lower() or "_ln." in key) and key.endswith("weight"):
         return 1 + 0.25 * values
@@ -69,7 +69,7 @@ def draw(name, key, shape):
         return values
     if "embeddings" in key:
         return (0.6 if "word" in key or "tok_" in key else 0.3) * values
-    # What is used again and again, or is a factor of a product, would grow each time.
+    # Weights that are applied repeatedly or multiplied would grow.
     gain = 1 if any(part in key for part in ("albert_layers", "self_attn", "gate", "fc1", "up_proj")) else 1.4
     return gain * shape[-1] ** -0.5 * values
 
@@ -90,7 +90,7 @@ def save(name, model, tokenizer, dtype, first_names=True):
     return folder
 
 
-# ---------------------------------------------------------------- folders that transformers does not write, or no longer
+# ---------------------------------------------------------------- folders that current transformers does not write
 
 
 def legacy(folder):
@@ -163,7 +163,7 @@ def sentences_mean(folder):
 
 
 def modernbert_config():
-    """Its tokenizer, and what its configuration says of that and of sizes."""
+    """Its tokenizer, and the configuration of the tokenizer and of sizes."""
     tokenizer = tiny_tokenizers.modernbert()
     ids = {f"{token}_token_id": tokenizer.convert_tokens_to_ids(f"[{token.upper()}]") for token in ("pad", "cls", "sep")}
     ids |= {"bos_token_id": ids["cls_token_id"], "eos_token_id": ids["sep_token_id"]}
@@ -171,7 +171,7 @@ def modernbert_config():
 
 
 def checkpoints():
-    """name, model, tokenizer, dtype of the weights, what is done to the folder, {pooling, normalize, max_length} where the folder says so."""
+    """name, model, tokenizer, dtype of the weights, a change of the folder, {pooling, normalize, max_length} if the folder specifies them."""
     t, bert, f32, f16, bf16 = transformers, tiny_tokenizers.bert(), torch.float32, torch.float16, torch.bfloat16
     moods, plain = labels(MOODS), {}
     names = {"vocab_size": len(bert)}
@@ -198,14 +198,13 @@ def checkpoints():
     config = t.ModernBertConfig(**modern, **moods)
     yield "tiny-modernbert", t.ModernBertForSequenceClassification(config), tokenizer, f32, None, plain
 
-    # Few buckets, so that a long text has distances of all kinds.
+    # Few buckets, so that a long text has all kinds of distances.
     deberta = tiny_tokenizers.deberta()
     v3 = {"relative_attention": True, "position_buckets": 8, "max_relative_positions": 40, "share_att_key": True}
     v3 |= {"norm_rel_ebd": "layer_norm", "pos_att_type": ["p2c", "c2p"], "position_biased_input": False}
     config = t.DebertaV2Config(**SIZES, vocab_size=len(deberta), **v3, **moods)
     yield "tiny-deberta", t.DebertaV2ForSequenceClassification(config), deberta, f32, deberta_v3, plain
 
-    # Variants.
     biases = {"attention_bias": True, "mlp_bias": True, "norm_bias": True, "classifier_bias": True}
     biases |= {"hidden_activation": "silu", "classifier_activation": "silu", "classifier_pooling": "mean"}
     kinds = ["full_attention", "sliding_attention"] * 2
@@ -225,7 +224,7 @@ def checkpoints():
     yield "tiny-mpnet-mean", t.MPNetModel(t.MPNetConfig(**sizes)), mpnet, bf16, sentences_mean, mean
 
 
-# Heads other than those of texts; small, for there are many.
+# Heads for tasks other than texts; small, because there are many.
 SMALL = {"hidden_size": 16, "intermediate_size": 24}
 SMALL_DISTILBERT = {"dim": 16, "hidden_dim": 24}
 ENTITIES = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC", "MISC"]
@@ -266,7 +265,7 @@ def heads():
 
 
 def others():
-    """Families that are others' by another name, or with a table more, or tables of a width of their own; small."""
+    """Small families that equal others except for the name, an additional table or the width of a table."""
     t, bert, roberta, xlm_roberta = transformers, tiny_tokenizers.bert(), tiny_tokenizers.roberta(), tiny_tokenizers.xlm_roberta()
     f32, f16, moods, entities = torch.float32, torch.float16, labels(MOODS), labels(ENTITIES)
     small = {**ROBERTA_SIZES, **SMALL, "vocab_size": len(xlm_roberta)}
@@ -284,7 +283,7 @@ def others():
     small = {**SIZES, **SMALL, "vocab_size": len(albert), "bos_token_id": 2, "eos_token_id": 3}
     config = t.AlbertConfig(**{**small, "num_hidden_layers": 3}, **moods, embedding_size=12)
     yield "tiny-albert", t.AlbertForSequenceClassification(config), albert, f32
-    # Two groups of two layers, each used twice: 8 places.
+    # Two groups of two layers, each used twice: 8 layers in total.
     config = t.AlbertConfig(**{**small, "num_hidden_layers": 4}, num_hidden_groups=2, inner_group_num=2, embedding_size=16, hidden_act="gelu")
     yield "tiny-albert-mlm", t.AlbertForMaskedLM(config), albert, f16
 
@@ -297,7 +296,7 @@ def gated():
     small = {**SIZES, **SMALL, "vocab_size": len(bert)}
     yield "tiny-nomic", t.NomicBertForSequenceClassification(t.NomicBertConfig(**small, **moods)), bert, f32, False, None, {}
     yield "tiny-nomic-mlm", t.NomicBertForMaskedLM(t.NomicBertConfig(**small)), bert, f16, True, None, {}
-    # As nomic-embed-text-v1.5 has it, but for sizes and half of each head's columns that turn.
+    # As in nomic-embed-text-v1.5, except for sizes and half of each head's columns rotated.
     first = {"architectures": ["NomicBertModel"], "model_type": "nomic_bert", "vocab_size": len(bert), "type_vocab_size": 2, "n_embd": 16, "n_head": 4}
     first |= {"n_inner": 200, "n_layer": 2, "pad_token_id": 0, "n_positions": 64, "max_trained_positions": 48, "activation_function": "swiglu", "prenorm": False}
     first |= {"causal": False, "layer_norm_epsilon": 1e-12, "mlp_fc1_bias": False, "mlp_fc2_bias": True, "qkv_proj_bias": True, "use_rms_norm": False}
@@ -324,7 +323,7 @@ def gated():
 
 
 def check_plain():
-    """The plain encoders are transformers', where that has them: with all of a head's columns turning, and NTK's scaling as linear."""
+    """The plain encoders equal those of transformers, if it has them: with all columns of a head rotated, and NTK scaling as linear."""
     for name, change in (
         ("tiny-nomic-2024", {"rotary_emb_fraction": 1.0, "qkv_proj_bias": False, "mlp_fc2_bias": False}),
         ("tiny-gte-2024", {}),
@@ -350,7 +349,7 @@ def check_plain():
 
 
 def debertas():
-    """DeBERTa with projections of positions of its own, one part of the scores or none, and every kind of head; small."""
+    """Small DeBERTa models with separate projections of positions, one part of the scores or none, and every kind of head."""
     t, deberta, f32, f16 = transformers, tiny_tokenizers.deberta(), torch.float32, torch.float16
     small = {**SIZES, **SMALL, "vocab_size": len(deberta)}
     relative = {"relative_attention": True, "pos_att_type": ["c2p", "p2c"]}
@@ -360,7 +359,7 @@ def debertas():
     yield "tiny-deberta-mlm", t.DebertaV2ForMaskedLM(t.DebertaV2Config(**small, **{**relative, **part}, legacy=False)), deberta, f16
     part = {"pos_att_type": ["c2p"], "position_buckets": 10, "norm_rel_ebd": "layer_norm"}
     yield "tiny-deberta-qa", t.DebertaV2ForQuestionAnswering(t.DebertaV2Config(**small, **{**relative, **part})), deberta, f32
-    # Scores have one part, whose scale is that of two.
+    # Scores with one part, but the scale of two.
     config = t.DebertaV2Config(**small, pos_att_type=["c2p"], hidden_act="gelu_new", position_biased_input=True)
     yield "tiny-deberta-mlm-legacy", t.DebertaV2ForMaskedLM(config), deberta, f16
     config = t.DebertaV2Config(**small, **relative, pooler_hidden_act="tanh", share_att_key=True)
@@ -412,7 +411,7 @@ def load(folder, dtype, **changes):
     if plain_encoders.is_plain(json.loads((folder / "config.json").read_text())):
         return plain_encoders.read(folder).to(dtype)
     config = transformers.AutoConfig.from_pretrained(folder, **changes)
-    # Of the oldest files the base model alone: its words are many.
+    # The oldest files only as base models, because they have many names.
     kind = getattr(transformers, config.architectures[0]) if folder.name != "tiny-bert-legacy" else transformers.AutoModel
     model, report = kind.from_pretrained(folder, config=config, dtype=torch.float32, attn_implementation="eager", output_loading_info=True)
     assert all("pooler" in key for key in report["missing_keys"]) and not report["mismatched_keys"], (folder.name, report)
@@ -486,7 +485,7 @@ def causal(mask, dtype):
 def run(model, inputs, about, forward=None):
     given, forward = dict(inputs), forward or {}
     if model.config.model_type in ("distilbert", "mpnet", "modernbert"):
-        del given["token_type_ids"]  # it has no such table
+        del given["token_type_ids"]
     if forward.get("isCausal"):
         given["attention_mask"] = causal(inputs["attention_mask"], model.dtype)
     if "ForMultipleChoice" in model.config.architectures[0]:
@@ -494,7 +493,7 @@ def run(model, inputs, about, forward=None):
     with scaled_heads(model, forward["headMask"]) if "headMask" in forward else nullcontext(), parts_of_scores() as parts:
         out = model(**given, output_attentions=True, output_hidden_states=True)
     last = out.hidden_states[-1]
-    results = {"lastHiddenState": last}  # the last of the hidden states, which is not stored twice
+    results = {"lastHiddenState": last}  # the last hidden state, which is not stored twice
     results |= {f"hiddenStates.{i}": x for i, x in enumerate(out.hidden_states[:-1])}
     results |= {f"attentions.{i}": x for i, x in enumerate(out.attentions)}
     for i, of_layer in enumerate(parts):
@@ -553,7 +552,7 @@ def write_numbers(name, folder, about, cases):
                 continue
             if "long" in cases and case != "long" and key.startswith("traces"):
                 continue
-            if forward and key.startswith(("probabilities", "pooled")):  # only a forward has such options
+            if forward and key.startswith(("probabilities", "pooled")):
                 continue
             assert value.dtype == torch.float64
             error = common.max_error(real(values32[key], key, mask), real(value, key, mask))
@@ -564,7 +563,7 @@ def write_numbers(name, folder, about, cases):
 
 
 def relative_positions():
-    """DeBERTa's buckets of all distances up to 4096, as the distances at which they change and what they are from there on."""
+    """DeBERTa's buckets of all distances up to 4096, as the distances at which they change and their new values."""
     settings = []
     for buckets, most in ((256, 512), (8, 40), (6, 64), (10, 64), (2, 512), (3, 512), (17, 100), (32, 128), (64, 64), (255, 1000), (320, 4096), (512, 2048)):
         of = modeling_deberta_v2.make_log_bucket_position(torch.arange(4097), buckets, most).long().tolist()
@@ -600,7 +599,6 @@ def generate():
         size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
         print(f"{folder.relative_to(common.ROOT)}: {size} bytes")
         mask = tokenizer.mask_token
-        # Logits of the whole vocabulary are many.
         texts, pairs = TEXTS, PAIRS
         if "-mlm" in name:
             texts, pairs = [f"A {mask} person.", f"It is {mask}", "", "Is it?", mask], [(mask, "It is."), ("A", f"{mask} it?")]
@@ -617,7 +615,7 @@ def generate_gated():
         if finish:
             finish(folder)
         if name == "tiny-nomic-2024":
-            edit(folder, lambda config: config | {"rotary_scaling_factor": 2})  # which counts beyond max_trained_positions
+            edit(folder, lambda config: config | {"rotary_scaling_factor": 2})  # used beyond max_trained_positions
         size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
         print(f"{folder.relative_to(common.ROOT)}: {size} bytes")
         texts = [f"A {tokenizer.mask_token} person.", "Is it?", ""] if name.endswith("mlm") else TEXTS

@@ -12,7 +12,7 @@ import common
 from attention import draw_mask, draw_padding, keep_first, mask_to_rank4
 from functional import rotate
 
-# Mixing bool and float masks still works in torch and is combined by hand below.
+# Mixing bool and float masks is deprecated in torch, so they are combined by hand below.
 warnings.filterwarnings("ignore", message="Support for mismatched")
 
 PROJECTIONS = ("q_proj", "k_proj", "v_proj", "q", "k", "v")
@@ -32,7 +32,7 @@ def draw_state(draw, module):
     heads, groups, head, value_head = widths(module)
     state = {}
     bias = module.get("bias", True)
-    if module.keys() & {"numKeyValueHeads", "headDim", "valueHeadDim"}:  # torch has no name for these
+    if module.keys() & {"numKeyValueHeads", "headDim", "valueHeadDim"}:
         dims = {"q": (heads * head, embed), "k": (groups * head, kdim or embed), "v": (groups * value_head, vdim or embed)}
         for letter, (out, width) in dims.items():
             state[f"{letter}_proj.weight"] = draw.normal(out, width, std=width**-0.5)
@@ -111,7 +111,7 @@ def by_formula(module, state, inputs, scale, allowed, additive, policy, dtype):
     heads, groups, _, _ = widths(module)
     state = {name: tensor.to(dtype) for name, tensor in state.items()}
     steps = {}
-    leaves_out = policy == "nan" and torch.is_grad_enabled()  # rows of NaN, which must reach no gradient of what they do not see
+    leaves_out = policy == "nan" and torch.is_grad_enabled()  # NaN rows, which must not affect gradients of invisible keys
     if leaves_out:
         seen = allowed.any((1, 2)).unsqueeze(-1)
         inputs = (inputs[0], *(torch.where(seen, x, 0) for x in inputs[1:]))
@@ -155,7 +155,7 @@ def torch_module(module, state, dtype):
 
 
 def torch_masks(found, causal, dims, allowed, additive, dtype):
-    """torch's own arguments: attn_mask (L,S) or (B*H,L,S), key_padding_mask (B,S); in a bool mask True blocks."""
+    """Arguments of torch: attn_mask (L,S) or (B*H,L,S), key_padding_mask (B,S); in a bool mask True blocks."""
     batch, heads, length, keys = dims
 
     def one(mask):
@@ -165,7 +165,6 @@ def torch_masks(found, causal, dims, allowed, additive, dtype):
 
     plain = [m for m in found.values()]
     if not causal and len({m["kind"] == "additive" for m in plain}) < 2:
-        # Both masks are of one sort: hand them over as they are.
         attn, pad = (one(found[n]) if n in found else None for n in ("mask", "keyPaddingMask"))
         if attn is not None and attn.dim() != 2:
             data = mask_to_rank4(attn)
@@ -216,7 +215,7 @@ class Builder:
             pad = found["keyPaddingMask"]
             masks.append({"kind": pad["kind"], "data": pad["data"][:, None, None, :]})
         allowed, additive = common.combine(dims, masks, causal)
-        every = F.pad(allowed, (0, extra), value=True)  # the keys that the module adds are never masked
+        every = F.pad(allowed, (0, extra), value=True)
         every_additive = None if additive is None else F.pad(additive, (0, extra))
         assert bool((~every.any(-1)).any()) == blocks_all, name
 
@@ -245,7 +244,7 @@ class Builder:
             return {"output": output, "weights": weights}
 
         single, double = formula(torch.float32), formula(torch.float64)
-        # torch gives NaN for a query without keys. An empty batch or sequence it refuses.
+        # torch returns NaN for a query without keys, and refuses an empty batch or sequence.
         torch_state = in_torch_form(module, state)
         expressible = torch_state and module.get("outProj", True) and "scale" not in module and "scale" not in options
         if expressible and all(dims) and (not blocks_all or policy == "nan"):
@@ -281,8 +280,8 @@ class Builder:
 
     @staticmethod
     def check_context(name, steps, scale):
-        """Heads that no torch module has: torch's function agrees at least on what it gets."""
-        bias = steps["masked_scores"] - steps["scores"]  # -infinity where blocked
+        """Heads that no torch module has: only torch's function can be compared."""
+        bias = steps["masked_scores"] - steps["scores"]
         given = F.scaled_dot_product_attention(steps["q"], steps["k"], steps["v"], bias, scale=scale, enable_gqa=True)
         common.assert_close(steps["context"], given, f"{name}: context")
 
@@ -439,7 +438,7 @@ def added_keys(b):
         mask=lambda d: keep_first(draw_mask(d, "additive", (3, 5))), padding=lambda d: draw_padding(d, "attend", 2, 5),
     )  # fmt: skip
     b.case("zero_attn_trace_rank2", (3, 6), (5, 6), module=options(6, 2, addZeroAttn=True), trace=every)
-    # No query is fully masked where a key is added: no policy matters.
+    # With an added key no query is fully masked, so the policy has no effect.
     for policy in ("zero", "nan", "uniform"):
         b.case(
             f"zero_attn_all_padded_{policy}", (2, 3, 6), module=options(6, 2, addZeroAttn=True), fullyMasked=policy,

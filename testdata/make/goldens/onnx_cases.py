@@ -18,7 +18,7 @@ from onnx.reference import ReferenceEvaluator
 import common
 
 OPERATORS = ("Attention", "RotaryEmbedding", "LayerNormalization", "RMSNormalization", "Softmax", "Gelu", "Swish")
-KNOWN = ("float32", "bool", "int64")  # types of inputs and results that a case may have; the integers are lengths and positions
+KNOWN = ("float32", "bool", "int64")  # allowed types of inputs and results; integers are lengths and positions
 
 CACHES = "random numbers in cos_cache and sin_cache, which belong to no angle; attn turns by angles, position / theta^(2i/D)"
 LEFT_OUT_RESULTS = {
@@ -27,7 +27,7 @@ LEFT_OUT_RESULTS = {
         "InvStdDev": "layerNorm returns the normalised values alone",
     }
 }
-# Of the cases with angles, which are made here: the same input and attributes, caches as models have them.
+# Cases with angles are created here: the same input and attributes, with caches as in models.
 THETA = 10000.0
 ANGLES = "_of_angles"
 
@@ -96,13 +96,13 @@ def add_case(golden, case):
 
 
 def add_angles(golden, case):
-    """Caches that follow from positions, as those of models do: what the operator is for."""
+    """Caches computed from positions, as in models."""
     x = case.inputs["input"]
     batch, length = x.shape[0], x.shape[-2 if x.ndim == 4 else 1]
     half = case.inputs["cos_cache"].shape[-1]
     frequencies = THETA ** (-np.arange(half) / half)
     given = case.inputs.get("position_ids")
-    # Without position_ids the caches have a row for each row of x: here the second text stands 7 places further.
+    # Without position_ids the caches have a row per row of x: here the second text begins 7 positions later.
     positions = np.arange(length) + 7 * np.arange(batch)[:, None] if given is None else given
     angles = (np.arange(len(case.inputs["cos_cache"])) if given is not None else positions)[..., None] * frequencies
     exact = in_float64(case.inputs) | {"cos_cache": np.cos(angles), "sin_cache": np.sin(angles)}
@@ -124,7 +124,7 @@ def left_out_of(cases):
     return reasons
 
 
-# ---------------------------------------------------------------- the list for people
+# ---------------------------------------------------------------- the list in testdata/onnx.md
 
 
 def names_of(names):
@@ -134,7 +134,7 @@ def names_of(names):
 
 
 def write_list(path, cases, left_out, angles):
-    """What runs and what does not, in Markdown."""
+    """Markdown list of the cases that run and those that do not."""
     lines = [
         "# ONNX's test cases\n",
         textwrap.fill(

@@ -64,7 +64,7 @@ class Builder:
         values, gradients = {}, {}
         for parameter, dims in PARAMETERS.items():
             values[parameter] = case.generate("state." + parameter, "normal", draw.next_seed(), dims)
-            # Those of a bias are tiny, and so eps counts.
+            # A bias has tiny gradients, so that eps matters.
             kind = ("uniform", 2.0**-24) if parameter.endswith("bias") else ("normal", 1)
             gradients[parameter] = case.generate("gradient." + parameter, kind[0], draw.next_seed(), (STEPS, *dims), kind[1])
 
@@ -104,7 +104,6 @@ class Builder:
         assert single.keys() == double.keys()
         for result in single:
             case.expect(result, single[result], double[result])
-        # What its float32 gives, all in one: the results by their names, sorted.
         self.golden.add(f"{case.name}/torch", torch.cat([single[n].reshape(-1) for n in sorted(single)]))
 
     def schedule(self, name, function, learning_rate, warmup, steps, minimum=0.0):
@@ -116,7 +115,7 @@ class Builder:
         values = []
         for step in range(steps):
             factor = function(step, warmup, steps)
-            rate = minimum / learning_rate  # get_cosine_with_min_lr_schedule_with_warmup; its warm-up begins at 0 too
+            rate = minimum / learning_rate  # get_cosine_with_min_lr_schedule_with_warmup; its warm-up also begins at 0
             values.append(learning_rate * (factor if step < warmup else max(0.0, factor * (1 - rate) + rate)))
         exact = torch.tensor(values, dtype=torch.float64)
         high = exact.float()

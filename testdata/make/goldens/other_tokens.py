@@ -1,4 +1,4 @@
-"""testdata/tokenizers/other_tokens.json: tokens that only files beside tokenizer.json have, and split_special_tokens, as transformers has them."""
+"""testdata/tokenizers/other_tokens.json: tokens that only files other than tokenizer.json have, and split_special_tokens, as in transformers."""
 
 import json
 import shutil
@@ -58,7 +58,7 @@ def runs():
         added = json.loads((source / "tokenizer.json").read_text())["added_tokens"]
         mask = next(each for each in added if each["content"] in ("[MASK]", "<mask>"))
         for what, files in changes(mask["content"], str(mask["id"])):
-            # tokenizer.json is what counts, not what a class would make of its vocabulary.
+            # Uses tokenizer.json instead of the vocabulary conversion of a class.
             written = {CONFIG: {**config, "tokenizer_class": "PreTrainedTokenizerFast", **files.get(CONFIG, {})}}
             written.update({key: value for key, value in files.items() if key != CONFIG})
             with tempfile.TemporaryDirectory() as folder:

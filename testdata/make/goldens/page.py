@@ -9,7 +9,7 @@ import models
 CHECKPOINT = models.FOLDER / "sentiment"
 LONGEST = 64
 
-# The first is the page's own; the rest are short, cut into pieces, negated, empty, in other letters.
+# The first is the page's default text; the others are short, split into pieces, negated, empty, or in other scripts.
 TEXTS = [
     "A film with wonderful actors and a terrible script.",
     "Not bad at all, and never dull.",

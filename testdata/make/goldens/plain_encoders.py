@@ -29,7 +29,7 @@ def alibi_slopes(heads):
 
 
 class Encoder(nn.Module):
-    """A subclass makes parts() of its configuration, and says how a layer goes. With labels there is BERT's head, and the parts have a prefix."""
+    """A subclass makes parts() from its configuration, and defines a layer. With labels it has BERT's head, and the parts have a prefix."""
 
     base_model_prefix = ""
 

@@ -1,5 +1,5 @@
-# Sourced by the scripts that run Python here: $python is one with the exact wheels of requirements.txt, in a virtual environment under build/, and
-# the folder is the repository's.
+# Sourced by other scripts: sets $python, with the exact wheels of requirements.txt in a virtual environment under
+# build/, and changes to the repository's folder.
 cd "$(dirname "$0")/../../.."
 python=build/goldens-venv/bin/python
 export PYTHONDONTWRITEBYTECODE=1

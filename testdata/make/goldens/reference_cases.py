@@ -28,7 +28,7 @@ def worked_example(golden):
     """Case 1. Projections without bias, scale 1, no output projection; all numbers whole."""
     case = Case(golden, "worked_example", "projected_attention", options={"scale": 1, "needWeights": True}, state=[])
     x = case.store("x", torch.tensor([[1.0, 0, 1, 0], [0, 2, 0, 2], [1, 1, 1, 1]]))
-    weights = {  # in x out, as the article has them
+    weights = {  # (in,out), as in the article
         "q": [[1.0, 0, 1], [1, 0, 0], [0, 0, 1], [0, 1, 1]],
         "k": [[0.0, 0, 1], [1, 1, 0], [0, 1, 0], [1, 1, 0]],
         "v": [[0.0, 2, 0], [0, 3, 0], [1, 0, 3], [1, 1, 0]],
@@ -51,7 +51,7 @@ def worked_example(golden):
     found = run(torch.float64)
     for name, values in known.items():
         common.assert_close(found[name], torch.tensor(values, dtype=torch.float64), name, 1e-6)
-    # The article shortens the weights to one or no decimal and goes on with those.
+    # The article rounds the weights to at most one decimal and continues with those.
     short = torch.tensor([[0, 0.5, 0.5], [0, 1, 0], [0, 0.9, 0.1]])
     golden.add("worked_example/article.weights", short)
     golden.add("worked_example/article.output", short.double() @ found["v"])
@@ -91,7 +91,7 @@ def self_attention_steps(golden):
 
 
 def layer(module, state, query, memory, padding, causal, dtype):
-    """One multi-head attention layer: the formula's steps, torch's output and weights where it knows the scale."""
+    """One multi-head attention layer: the formula's steps, torch's output and weights if it supports the scale."""
     dims = (query.shape[0], module["numHeads"], query.shape[1], memory.shape[1])
     masks = [] if padding is None else [{"kind": "attend", "data": padding[:, None, None, :]}]
     allowed, _ = common.combine(dims, masks, causal)
@@ -130,7 +130,7 @@ def causal_single_head(golden):
 
 
 def score_functions(golden):
-    """Case 6, the two scores that attention has without parameters of its own."""
+    """Case 6: the two scores without parameters."""
     draw = common.Draw("reference/score_functions")
     query, key, value = draw.normal(2, 5, 8), draw.normal(2, 7, 8), draw.normal(2, 7, 6)
     for name, scale in (("dot", 1), ("scaled_dot", None)):

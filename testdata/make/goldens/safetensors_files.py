@@ -11,7 +11,7 @@ from safetensors.numpy import save_file
 
 import common
 
-# Every corner of half precision: zeros, subnormals, the smallest and largest normals, around 1, infinities, NaNs.
+# Special values of half precision: zeros, subnormals, the smallest and largest normals, around 1, infinities, NaNs.
 F16_BITS = [
     0x0000, 0x8000, 0x0001, 0x8001, 0x0002, 0x0155, 0x0200, 0x03FF, 0x83FF, 0x0400, 0x8400, 0x0401, 0x2E66, 0x3555, 0x3BFF,
     0x3C00, 0x3C01, 0xBC00, 0x4248, 0x7BFE, 0x7BFF, 0xFBFF, 0x7C00, 0xFC00, 0x7C01, 0x7E00, 0xFE00, 0x7FFF, 0xFFFF,
@@ -77,11 +77,11 @@ def written_by_python():
         "\u2028": np.array([0.5, -0.5, 0.25], np.float16),
         "__proto__": np.array([42], np.float32),
     }
-    # One entry: the package keeps metadata in a hash map, and two would come in any order.
+    # One entry only: the package stores metadata in a hash map, whose order is random.
     metadata = {"note": 'a "quoted" \\ value\nwith a line break, grün, 🙂'}
     path = common.TESTDATA / "safetensors_python.safetensors"
     save_file(tensors, path, metadata=metadata)
-    path.chmod(0o644)  # the package leaves it to its owner alone
+    path.chmod(0o644)  # the package makes it readable only by its owner
     describe(path, metadata, tensors)
 
 
@@ -97,7 +97,7 @@ def spelled_out():
         '"middle \\u00E9 \\ud83d\\ude42":{"data_offsets":[6,22],"dtype":"F32","shape":[2,2]},'
         ' "z_first":{"dtype":"F16","shape":[3],"data_offsets":[0,6]}}'
     ).encode()
-    header += b" " * (len(header) % 2 == 0)  # an odd length, so that the data starts at an odd address
+    header += b" " * (len(header) % 2 == 0)  # an odd length, so that the data begins at an odd address
     assert len(header) % 2 == 1
     path = common.TESTDATA / "safetensors_unaligned.safetensors"
     path.write_bytes(struct.pack("<Q", len(header)) + header + half.tobytes() + single.tobytes() + last.tobytes())

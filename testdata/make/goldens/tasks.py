@@ -46,7 +46,7 @@ def everyday():
 
 def loaded(name, kind):
     folder = models.FOLDER / name
-    if name in SMALL:  # int8 files, read as float32
+    if name in SMALL:
         tokenizer, model = stored(folder, kind)
         return tokenizer, model
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
@@ -70,7 +70,7 @@ def entities():
         tokenizer, model = loaded(name, "AutoModelForTokenClassification")
         run = pipeline("token-classification", model=model, tokenizer=tokenizer)
         texts = [*everyday(), *lines(60, 120)] if name == "entities" else lines(120, 400)
-        texts += [" ".join(texts[i : i + 8]) for i in range(0, 40, 8)]  # too long for one window
+        texts += [" ".join(texts[i : i + 8]) for i in range(0, 40, 8)]
         for i, text in enumerate(texts):
             for aggregation in ("simple", AGGREGATIONS[i % 4]):
                 options = {"aggregation": aggregation}
@@ -116,7 +116,7 @@ def decoded():
         for text in lines(40, 120):
             ids = tokenizer(text)["input_ids"]
             yield {"model": name, "ids": ids, "expected": [tokenizer.decode(ids), tokenizer.decode(ids, skip_special_tokens=True)]}
-            part = ids[2::3]  # what no text becomes
+            part = ids[2::3]
             yield {"model": name, "ids": part, "expected": [tokenizer.decode(part), tokenizer.decode(part, skip_special_tokens=True)]}
 
 

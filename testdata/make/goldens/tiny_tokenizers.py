@@ -60,7 +60,7 @@ El niño pequeño está en la montaña.
 😀 🎉 👍
 """.strip().split("\n")
 
-# What a charsmap does, by small examples: widths, ligatures, white space, composition, expansion, removal.
+# Small examples of a charsmap: widths, ligatures, white space, composition, expansion, removal.
 RULES = [
     *((chr(0xFF01 + i), chr(0x21 + i)) for i in range(94)),
     *((chr(code), " ") for code in (0x09, 0x0A, 0x0D, 0xA0, 0x2003, 0x2009, 0x200B, 0x3000)),
@@ -130,7 +130,7 @@ def bert(lowercase=True):
 
 
 def distilbert():
-    return DistilBertTokenizer(vocab=word_piece(BERT, lowercase=False), do_lower_case=False)  # no limit of its own
+    return DistilBertTokenizer(vocab=word_piece(BERT, lowercase=False), do_lower_case=False)
 
 
 def mpnet():
@@ -173,7 +173,7 @@ def xlm_roberta():
 
 def albert():
     special = {"pad_id": 0, "unk_id": 1, "bos_id": -1, "eos_id": -1, "control_symbols": ["[CLS]", "[SEP]", "[MASK]"]}
-    types = {"model_input_names": ["input_ids", "token_type_ids", "attention_mask"]}  # left out by the class
+    types = {"model_input_names": ["input_ids", "token_type_ids", "attention_mask"]}
     return unigram(AlbertTokenizer, "spiece.model", "[MASK]", types, **special)
 
 
@@ -185,7 +185,7 @@ def deberta(**options):
 
 
 def modernbert():
-    """As ModernBERT's published one: NFC, BERT's special tokens, and runs of spaces as tokens of their own."""
+    """As the published tokenizer of ModernBERT: NFC, BERT's special tokens, and runs of spaces as separate tokens."""
     vocab, pairs = byte_level(BERT, normalizer=normalizers.NFC())
     tokenizer = Tokenizer(models.BPE(vocab, pairs))
     tokenizer.normalizer = normalizers.NFC()

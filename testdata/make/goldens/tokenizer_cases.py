@@ -17,7 +17,7 @@ from fetch_minilm import fetch
 
 FOLDER = common.TESTDATA / "tokenizers"
 CHECKPOINTS = ("tiny-bert", "tiny-distilbert", "tiny-roberta", "tiny-xlm-roberta", "tiny-mpnet", "tiny-modernbert", "tiny-deberta", "tiny-albert")
-LONG = 1000  # characters; longer texts are described by what they repeat
+LONG = 1000  # characters; longer texts are stored as their repeated part
 
 TEXTS = [
     "",
@@ -94,7 +94,7 @@ PAIRS = [
     ("😀 [MASK] café", "中文 <mask> \u0301x"),
     ("The trophy does not fit in the suitcase because it is too big.", "Is it good?"),
 ]
-CUTS = [(4, 1), (4, 2), (4, 3), (4, 5), (4, 8), (9, 6), (34, 3), (35, 7), (12, 4)]  # text, tokens kept beside the special ones
+CUTS = [(4, 1), (4, 2), (4, 3), (4, 5), (4, 8), (9, 6), (34, 3), (35, 7), (12, 4)]  # text, and number of tokens besides the special ones
 PAIR_CUTS = [(0, 2), (0, 5), (5, 0), (5, 1), (5, 7), (5, 16), (1, 2), (2, 2)]
 
 
@@ -164,13 +164,13 @@ def cases(tokenizer):
 
 # ---------------------------------------------------------------- one part each
 
-# The token of an unknown word is the word: this model shows what the stages before it make of a text.
+# An unknown token is the word, so that the output shows the results of the earlier stages.
 MIRROR = {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0.0], ["[CLS]", 0.0], ["[SEP]", 0.0], ["\u0000\u0000", 0.0]], "byte_fallback": False}
 BASE = dict.fromkeys(("truncation", "padding", "normalizer", "pre_tokenizer", "post_processor", "decoder"))
 BEHAVIORS = ("Removed", "Contiguous", "MergedWithPrevious", "MergedWithNext")
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 GPT4 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}%s| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]%s|\s+(?!\S)|\s+"
-# Qwen 3.5's, for which marks are letters; GPT-4o's; Mistral's Tekken's.
+# Those of Qwen 3.5, which treats marks as letters, GPT-4o and Mistral's Tekken.
 MARKS = GPT4.replace(r"\p{L}+|", r"[\p{L}\p{M}]+|").replace(r"[^\s\p{L}\p{N}]", r"[^\s\p{L}\p{M}\p{N}]") % ("", "+")
 CAPITALS, SMALL = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
 CASED = rf"[^\r\n\p{{L}}\p{{N}}]?{CAPITALS}*{SMALL}+%s|[^\r\n\p{{L}}\p{{N}}]?{CAPITALS}+{SMALL}*%s|\p{{N}}%s"
@@ -250,7 +250,7 @@ def word_level():
 def unigram(**options):
     pieces = [("a", -2.0), ("b", -2.5), ("ab", -3.0), ("abc", -4.25), ("c", -2.5), ("bc", -4.0), ("▁", -1.5), ("▁a", -2.75), ("aa", -4.0)]
     pieces += [("é", -6.0), ("中文", -5.0), ("the", -3.5), ("▁the", -3.25), ("he", -4.0), ("t", -5.0), ("h", -5.0), ("e", -5.0)]
-    # A tie, and a word that the unknown letter and the other one nearly beat.
+    # A tie, and a word that almost loses to unknown letters.
     pieces += [("x", -2.0), ("y", -2.0), ("xy", -4.0), ("u", 9.5), ("qu", -6.0)]
     bytes_ = [(f"<0x{byte:02X}>", -12.0) for byte in range(256)] if options.get("byte_fallback") else []
     model = {"type": "Unigram", "unk_id": 0, "byte_fallback": False}
@@ -325,7 +325,7 @@ def variants():
     }.items():
         meta = part("Metaspace", replacement="▁", prepend_scheme="always", split=True)
         yield name, {"model": model, "pre_tokenizer": meta if model["type"] == "Unigram" else part("Whitespace")}
-    # DeBERTa's as versions 4 and 5 of transformers write it, the second with all of its options.
+    # DeBERTa's as written by versions 4 and 5 of transformers, the latter with all options.
     both, spaces = part("Strip", strip_left=True, strip_right=True), replace(" ", regex=r"\s{2,}|[\n\r\t]")
     for name, normalizer, punctuation in (
         ("DeBERTa, version 4", sequence("normalizers", both, charsmap(), replace(" ", regex=" {2,}")), []),
@@ -374,7 +374,7 @@ MORE = [TEXTS[i] for i in (5, 10, 11, 19, 22, 23, 26, 29, 39, 40, 49, 50, 51)]
 
 
 def variant_cases(parts):
-    """All texts where the words are what is seen, few where the many tokens are."""
+    """All texts if the words are visible, few if there are many tokens."""
     tokenizer = load(parts)
     mirror = "model" not in parts and "ByteLevel" not in line(parts)
     for text in (*ASIDE, *FEW, *(MORE if mirror else ())):
@@ -385,7 +385,7 @@ def variant_cases(parts):
 # ---------------------------------------------------------------- every code point
 
 CHUNK = 4096
-# All of the planes that have characters; of the others, where nothing is assigned or all is private, both ends.
+# All planes with characters; of the unassigned and private ones only both ends.
 STARTS = [start for start in range(0, 0x110000, CHUNK) if start >> 16 in (0, 1, 2, 3, 14) or start & 0xFFFF in (0, 0x10000 - CHUNK)]
 
 
@@ -405,7 +405,7 @@ def planes(result):
 
 
 def code_points():
-    """Part of a tokenizer -> what it gives."""
+    """Part of a tokenizer -> its results."""
     normalizers_ = {name: part(name) for name in ("Lowercase", "NFC", "NFD", "NFKC", "NFKD", "StripAccents")}
     normalizers_["BertNormalizer"] = bert(True, True, True, True)
     words = {name: part(name) for name in ("BertPreTokenizer", "Whitespace")}
@@ -425,7 +425,8 @@ def code_points():
 
 # ---------------------------------------------------------------- tokenizer_config.json
 
-# Checkpoint, and what its tokenizer_config.json says otherwise: what transformers' tokenizers make of it counts, not tokenizer.json.
+# Checkpoints whose tokenizer_config.json contradicts tokenizer.json: the expected results are those of transformers'
+# tokenizers.
 SETTINGS = [
     ("tiny-bert", {"do_lower_case": False}),
     ("tiny-bert", {"strip_accents": False}),

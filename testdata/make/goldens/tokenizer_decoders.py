@@ -42,7 +42,7 @@ def generate():
         tokenizer = cases.load(file | {"decoder": decoder})
         made = []
         for length in (0, 1, 1, 2, 3, *[8] * 12, *[20] * 12):
-            ids = [draw.randrange(len(TOKENS) + 1) for _ in range(length)]  # one more than there are
+            ids = [draw.randrange(len(TOKENS) + 1) for _ in range(length)]  # one beyond the vocabulary
             made.append([ids, tokenizer.decode(ids, skip_special_tokens=False), tokenizer.decode(ids)])
         runs.append(cases.line({"name": name, "decoder": decoder, "cases": made}))
     for name in cases.CHECKPOINTS:

@@ -97,7 +97,7 @@ def digest(tokenizer, run):
             found.fold(id)
             found.fold(type_id)
             found.fold_text(token)
-            if len(texts) == 1:  # the package does not tell which text an offset is of
+            if len(texts) == 1:  # the package does not report to which text an offset belongs
                 found.fold(0 if special else start + 1)
                 found.fold(0 if special else end + 1)
         found.fold(len(encoding.ids))

@@ -1,4 +1,4 @@
-"""testdata/tokenizers/options.json: texts without special tokens, and texts that are cut at their start, as Hugging Face's tokenizers have them."""
+"""testdata/tokenizers/options.json: texts without special tokens, and texts that are truncated at the start, as in Hugging Face tokenizers."""
 
 from tokenizers import Tokenizer
 

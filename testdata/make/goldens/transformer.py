@@ -16,7 +16,7 @@ from common import Case
 from functional import ACTIVATIONS, sinusoidal_table
 from multi_head_attention import by_formula, torch_masks
 
-LARGE = 160  # a state tensor with more values is made from a seed
+LARGE = 160  # larger state tensors are generated from a seed
 ATTENTION = ("q_proj", "k_proj", "v_proj", "q", "k", "v", "scores", "masked_scores", "probabilities", "weights", "context",
              "merged", "output")  # fmt: skip
 LAYER = ("attn_residual", "norm1", "ff_hidden", "ff_output", "ff_residual", "norm2")
@@ -117,7 +117,7 @@ def feed_forward(module, state, x):
 
 
 def layer_steps(module, state, x, allowed, additive, policy):
-    """Every step of one layer, under the names of the trace; and what it gives."""
+    """Every step of one layer, under the names of the trace; and its output."""
     attention = {"embedDim": module["dModel"], "numHeads": module["nhead"]}
     attention |= {n: module[n] for n in ("numKeyValueHeads", "rotary", "softcap") if n in module}
     scale = (module["dModel"] // module["nhead"]) ** -0.5
@@ -362,7 +362,7 @@ class Builder:
         )
         for n in self.wanted(op, of.module, options):
             case.expect(n, single[n], double[n])
-            if n in again:  # well enough conditioned: a second way in float32 stays within the tolerance
+            if n in again:  # well conditioned: another order of sums in float32 stays within the tolerance
                 common.assert_close(again[n], double[n], f"{name}: {n} in float32", 2 * case.json["expected"][n] + 1e-6)
 
     @staticmethod
@@ -568,13 +568,13 @@ def classifiers(b):
                 f"classifier_{pooling}_all_padded_{policy}", x, small(pooling), fullyMasked=policy, blocks_all=True,
                 padding=lambda d: draw_padding(d, "attend", 2, 5, [3, 0]),
             )  # fmt: skip
-        # A mask that hides keys from queries does not make their tokens padding.
+        # Hiding keys from queries does not make their tokens padding.
         b.classifier(f"classifier_{pooling}_mask", x, small(pooling), mask=lambda d: draw_mask(d, "block", (2, 1, 1, 5)))
         b.classifier(f"classifier_{pooling}_padding_is_nan", x, small(pooling), inputs=spoil(torch.nan), **pad)
         b.classifier(f"classifier_{pooling}_empty_batch", (0, 5, 4), small(pooling))
     b.classifier("classifier_one_class", x, small("mean", classes=1, normFirst=True, finalNorm=True), **pad)
     b.classifier("classifier_17_classes", (3, 7, 4), small("cls", classes=17, layers=2, norm="rms_norm", gated=True))
-    b.classifier("classifier_no_bias", x, small("mean", bias=False))  # the head keeps its own
+    b.classifier("classifier_no_bias", x, small("mean", bias=False))
     b.classifier("classifier_mean_65", (2, 65, 4), small("mean"), padding=lambda d: draw_padding(d, "block", 2, 65))
 
 

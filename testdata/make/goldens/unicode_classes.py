@@ -53,7 +53,8 @@ def bert(**options):
     return N.BertNormalizer(**(dict.fromkeys(("clean_text", "handle_chinese_chars", "strip_accents", "lowercase"), False) | options))
 
 
-# What an engine normalises and the library's older tables do not: new compositions (and the letter they begin with), new combining classes.
+# Characters that engines normalise but older Unicode tables do not: new compositions and their first letters, new
+# combining classes.
 NEWER = """
 const known = JSON.parse(require('fs').readFileSync(0, 'utf8'));
 const newer = new Set();
@@ -97,12 +98,13 @@ def classes():
         "CHINESE": becomes(bert(handle_chinese_chars=True), lambda c: f" {chr(c)} "),
         "MARK": becomes(bert(strip_accents=True), lambda c: ""),
         "ACCENT": becomes(N.StripAccents(), lambda c: ""),
-        # Precompiled works on grapheme clusters: what joins the cluster before it, what ends one, what joins the next.
+        # Precompiled processes grapheme clusters: characters that join the cluster before them, end a cluster, or
+        # join the next one.
         "EXTEND": becomes(a, lambda c: "X", lambda c: "a" + chr(c)),
         "BREAK": becomes(acute, lambda c: chr(c) + "Y", lambda c: chr(c) + "\u0301\u0301"),
         "PREPEND": becomes(a, lambda c: chr(c) + "X\u0301", lambda c: chr(c) + "a\u0301"),
         "NEWER": newer(),
-        # What o200k takes for the beginning of a word, and for the rest of it.
+        # Characters that o200k accepts at the beginning and inside of a word.
         "UPPER": matches(r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"),
         "LOWER": matches(r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"),
         "ANY_MARK": matches(r"\p{M}"),
@@ -110,7 +112,7 @@ def classes():
 
 
 def lower_case_since_14():
-    """[first, last, distance]: what has a lower case now and had none in Unicode 14, which Python 3.11 knows."""
+    """[first, last, distance]: characters that have had a lowercase form since Unicode 14, which Python 3.11 has."""
     runs = []
     lower = N.Lowercase()
     for c in CODE_POINTS:
@@ -141,9 +143,9 @@ def pictographs():
 
 
 def scripts():
-    """[script, how many code points]: numbers of what UnicodeScripts takes for the same, 0 for what goes with any, for all code points."""
+    """[script, number of code points] for all code points: numbers of scripts in UnicodeScripts, 0 for characters of any script."""
     cut = lambda text: len(P.UnicodeScripts().pre_tokenize_str(text))
-    known = {}  # a character of each script
+    known = {}
     runs, last = [], None
     surrogates = range(0xD800, 0xE000)
     for c in range(0x110000):
@@ -180,14 +182,14 @@ def write_package(sets):
         "",
         *(f"export const {name} = {1 << i};" for i, name in enumerate(sets)),
         "",
-        "/** Letters whose lower case came after Unicode 14: first, last, distance. */",
+        "/** Letters with a lowercase since Unicode 14: first, last, distance. */",
         f"export const lowerSince14 = [{', '.join(str(n) for run in lower_case_since_14() for n in run)}];",
-        "/** The sets of classes that occur. */",
+        "/** Sets of classes that occur. */",
         f"export const kinds = [{', '.join(map(str, kinds))}];",
-        "/** All code points in runs: a letter for the kind of each. */",
+        "/** Kind of each run of code points, as a letter. */",
         "export const runKinds =",
         f"  '{''.join(DIGITS[kinds.index(bits)] for bits, _ in runs)}';",
-        "/** And how many follow its first: in base 32, lowest digit first, 32 added to all but the last. */",
+        "/** Lengths of the runs, less one: base 32, lowest digit first, 32 added to all digits but the last. */",
         "export const runLengths =",
         f"  '{''.join(number(length - 1) for _, length in runs)}';",
         "",
@@ -200,9 +202,9 @@ def write_scripts(runs):
     lines = [
         f"// Written by testdata/make/goldens/unicode_classes.py from tokenizers {tokenizers.__version__}.",
         "",
-        "/** All code points in runs of one script, of which each has a number, 0 what goes with any: in base 32, lowest digit first, 32 added to all but the last. */",
+        "/** Numbers of the scripts of all runs, 0 for any script: base 32, lowest digit first, 32 added to all digits but the last. */",
         f"export const runScripts = '{''.join(number(script) for script, _ in runs)}';",
-        "/** And how many follow the first of each. */",
+        "/** Lengths of the runs, less one. */",
         f"export const scriptLengths = '{''.join(number(length - 1) for _, length in runs)}';",
         "",
     ]
@@ -231,7 +233,7 @@ def ranges(belongs, bridge=lambda c: False):
     return found
 
 
-ACUTE_IOTA = "\u0345"  # combining class 240, the highest: whatever has a lower one but 0 is moved before it
+ACUTE_IOTA = "\u0345"  # combining class 240, the highest: characters with a lower one except 0 are moved before it
 
 
 def reordered():
@@ -252,7 +254,7 @@ def decomposed():
 
 
 def compositions():
-    """(first, second, what they become), without Hangul."""
+    """(first, second, composition), without Hangul."""
     nfd, nfc = N.NFD().normalize_str, N.NFC().normalize_str
     found = []
     for c in CODE_POINTS:

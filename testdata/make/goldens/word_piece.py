@@ -139,7 +139,7 @@ def generate():
     for number, (name, made) in enumerate(tokenizers().items()):
         draw = random.Random(number)
         file = json.loads(made.to_str())
-        made = Tokenizer.from_str(made.to_str())  # with the added tokens in the order of the file
+        made = Tokenizer.from_str(made.to_str())
         cases = [case(made, [each], None) for each in FIXED]
         for i in range(60):
             texts = [text(draw) for _ in range(1 if i % 3 else 2)]

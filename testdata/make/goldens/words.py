@@ -32,7 +32,7 @@ TABLE = {
     "doughnut": [0.00, 0.05, -0.08, 0.02, 0.31, 0.00, -0.28, 0.94],
 }
 WORDS = list(TABLE)
-GAP = 1e-4  # neighbours in a list differ by more, so no rounding can change the order
+GAP = 1e-4  # similarities differ by more, so rounding does not change the order
 
 
 def nearest(table, words, target, left_out, k):
@@ -44,7 +44,7 @@ def nearest(table, words, target, left_out, k):
 
 
 def generate():
-    weight = torch.tensor(list(TABLE.values()))  # float32, which is what the reader has
+    weight = torch.tensor(list(TABLE.values()))
     table = weight.double()
     result = {"axes": AXES, "words": WORDS, "table": [[float(v) for v in row] for row in TABLE.values()]}
 
@@ -56,7 +56,7 @@ def generate():
         {"target": word, "k": k, "expected": nearest(table, WORDS, table[WORDS.index(word)], {WORDS.index(word)}, k)}
         for word, k in (("king", 1), ("king", 5), ("queen", 2), ("bart", 3), ("marge", 1), ("dog", 4), ("lion", 2), ("doughnut", 2), ("woman", 20))
     ]
-    vector = [0.0, 0.0, -0.5, 0.0, 0.0, 1.0, -0.25, 0.0]  # a young animal: no word is left out
+    vector = [0.0, 0.0, -0.5, 0.0, 0.0, 1.0, -0.25, 0.0]
     result["nearest_to_vector"] = [{"target": vector, "k": 3, "expected": nearest(table, WORDS, torch.tensor(vector).double(), set(), 3)}]
     result["analogy"] = []
     for a, b, c, answer in (

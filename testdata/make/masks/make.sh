@@ -1,6 +1,6 @@
 #!/bin/sh
-# Trains the mask model anew and writes testdata/models/masks/, with the exact versions of testdata/make/goldens/requirements.txt. Needs the built
-# package (web/lib/dist), which makes the int8 files.
+# Trains the mask model and writes testdata/models/masks/, with the exact versions of
+# testdata/make/goldens/requirements.txt. Needs the built package (web/lib/dist) for the int8 files.
 set -eu
 . "$(dirname "$0")/../goldens/python.sh"
 "$python" testdata/make/masks/train.py

@@ -32,9 +32,9 @@ BATCH = 32
 LENGTH = 64
 LEARNING_RATE, LEARNING_RATE_OF_FACTS = 1.8e-3, 1.2e-3
 MASKED = 0.18
-EVERYDAY = 0.3  # of the sentences are of templates
-FACTS = 0.4  # of these are facts, in the second round
-HELD_OUT = 40  # every so many of the real sentences
+EVERYDAY = 0.3  # share of sentences from templates
+FACTS = 0.4  # share of facts among them, in the second round
+HELD_OUT = 40  # one in so many real sentences
 
 
 def tests():
@@ -45,7 +45,7 @@ def tests():
 
 
 def real():
-    """Sentences without those of test.txt, whatever stands at the mask."""
+    """Sentences without those of test.txt, whatever the masked word is."""
     texts = [*packages.examples(), *packages.examples(), *packages.definitions(), *packages.novels(), *packages.addresses(1945), *packages.factbook()]
     texts += packages.snippets("nytEditorialSnippets", "movieReviewSnippets", "tweets", "amazonReviewSnippets")
     unwanted = tested()
@@ -76,7 +76,7 @@ def build(texts):
     model = BertForMaskedLM(config)
     model.bert.embeddings.word_embeddings.weight.data = projected(minilm, chosen, config.hidden_size)
     model.tie_weights()
-    with torch.no_grad():  # how often a piece occurs is known from the start
+    with torch.no_grad():  # initialised from the frequencies of the pieces
         model.cls.predictions.bias.copy_(torch.log(torch.tensor([counts[token] + 1.0 for token in chosen])) - 8)
     return model, tokenizer
 
@@ -102,7 +102,7 @@ def fit(model, tokenizer, ids, everyday, steps, learning_rate):
             draw.shuffle(pool)
         input_ids, attention_mask = training.pad(pool.pop())
         wanted = (torch.rand(input_ids.shape, generator=generator) < MASKED) & (input_ids >= len(SPECIAL))
-        # One piece of every sentence at the least: short ones are as important.
+        # At least one piece per sentence: short ones are as important.
         lucky = torch.rand(input_ids.shape, generator=generator) * (input_ids >= len(SPECIAL))
         wanted |= (lucky == lucky.max(1, keepdim=True).values) & (input_ids >= len(SPECIAL))
         rest = torch.rand(input_ids.shape, generator=generator)

@@ -37,7 +37,8 @@ def archive():
         with tempfile.TemporaryDirectory() as folder:
             requirements = Path(folder, "requirements.txt")
             requirements.write_text(PACKAGE)
-            # Only its source has the texts; pip runs that to learn the version, so it is the one whose digest is here.
+            # The package's texts are only in its source distribution, whose setup pip runs to learn the version: its
+            # digest is checked.
             pip = [sys.executable, "-m", "pip", "download", "--quiet", "--require-hashes", "--no-binary=:all:", "--no-deps"]
             pip += ["--dest", folder, "--requirement", requirements]
             subprocess.run(pip, check=True)
@@ -73,7 +74,7 @@ def part(text):
 
 
 def runs(text, length=4):
-    """All runs of four words, or the whole text where it is shorter."""
+    """All runs of four words, or the whole text if it is shorter."""
     found = words(text)
     return {tuple(found[i : i + length]) for i in range(max(1, len(found) - length + 1))}
 

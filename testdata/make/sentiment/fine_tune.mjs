@@ -1,9 +1,11 @@
-// node testdata/make/sentiment/fine_tune.mjs [head | whole]: what fineTune() reaches beside others that learn from the same texts; both unless one
-// is named.
-//   head: of all-MiniLM-L6-v2 on 500 texts, in less than a second after the vectors are there, and scikit-learn's logistic regression on those.
-//   whole: the encoder of train.py from the same untrained weights, and train.py's own run: both on the rated reviews of films alone, without
-//   the teachers' judgements: as sure as people were, words hidden behind [MASK], the running mean of the weights.
-// Needs the built package, models/all-MiniLM-L6-v2 and Python with its venv module. Ends with 1 where an accuracy is more than a point below.
+// node testdata/make/sentiment/fine_tune.mjs [head | whole]: compares fineTune() with other training on the same
+// texts; both by default.
+//   head: the head of all-MiniLM-L6-v2 on 500 texts, in less than a second with cached vectors, and scikit-learn's
+// logistic regression on the same vectors.
+//   whole: the encoder of train.py from the same initial weights, and train.py itself, both only on the rated reviews
+// of films without the teachers' judgements.
+// Needs the built package, models/all-MiniLM-L6-v2 and Python with its venv module. Exit 1 if an accuracy is more
+// than a point lower.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -22,7 +24,7 @@ function python(...args) {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   if (status !== 0) throw new Error(`fine_tune.sh ${args.join(' ')} ended with ${status}`);
-  return stdout.trim().split('\n').at(-1); // pip says something, too
+  return stdout.trim().split('\n').at(-1);
 }
 
 function compare(what, accuracy, name, other) {
@@ -33,7 +35,7 @@ function compare(what, accuracy, name, other) {
 async function head() {
   const folder = join(root, 'models/all-MiniLM-L6-v2');
   const labels = ['negative', 'positive'];
-  const training = films.texts.filter((_, i) => i % 4 === 0).slice(0, 500); // the file has them by their answers
+  const training = films.texts.filter((_, i) => i % 4 === 0).slice(0, 500);
   const heldOut = films.texts.filter((_, i) => i % 4 === 1 || i % 4 === 2);
   const model = await attn.loadModel(folder);
   const vectors = (some) =>
@@ -58,7 +60,7 @@ async function head() {
 }
 
 async function whole() {
-  const [epochs, masked, keep] = [4, 0.3, 0.998]; // as in fine_tune.py
+  const [epochs, masked, keep] = [4, 0.3, 0.998];
   const other = Number(python('start', work));
   const { training, heldOut } = JSON.parse(readFileSync(join(work, 'examples.json'), 'utf8'));
   let state = 1;

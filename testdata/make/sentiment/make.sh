@@ -1,6 +1,7 @@
 #!/bin/sh
-# Trains the sentiment classifier anew with the exact versions of testdata/make/goldens/requirements.txt: testdata/models/sentiment/ and
-# testdata/sentiment/. The same machine gives the same bytes; --check fails if they are not those that were there before.
+# Trains the sentiment classifier with the exact versions of testdata/make/goldens/requirements.txt and writes
+# testdata/models/sentiment/ and testdata/sentiment/. The same machine gives the same bytes; --check fails if they
+# change.
 set -eu
 . "$(dirname "$0")/../goldens/python.sh"
 if [ "${1:-}" = --check ]; then

@@ -17,7 +17,7 @@ PARTS = ("training", "validation", "held_out")
 FILMS = "film movie picture comedy thriller drama sequel documentary".split()
 ASPECTS = "plot script story acting dialogue pacing humor ending soundtrack photography direction cast".split()
 
-# What is judged, good and bad: adjectives, nouns, and verbs in two forms.
+# Judgements, good and bad: adjectives, nouns, and verbs in two forms.
 ADJECTIVES = {
     "training": (
         """good great wonderful funny charming clever moving brilliant beautiful enjoyable entertaining interesting original fresh smart witty
@@ -270,7 +270,8 @@ TEMPLATES = {
 }
 
 
-# For training only: of what stands in brackets one part is taken; a pattern goes on to the line that ends it with a full stop.
+# Only for training: one of the alternatives in brackets is chosen; a pattern may span lines and ends with a full
+# stop.
 PATTERNS = """
     [|I must say: |Believe me, |In the end |To be honest, |For me ][it|this {film}|the {aspect}|the whole thing|the result]
         [is not|isn't|was not|wasn't|is never|was never|is hardly|is barely|is not even|is not remotely|is nowhere near|is in no way|was at no point]
@@ -347,7 +348,7 @@ def patterns():
 
 
 def chosen(pattern, draw):
-    """A template: of what stands in brackets one part."""
+    """A template, with one of the alternatives in each pair of brackets."""
     return re.sub(r"\[([^\[\]]*)\]", lambda match: draw.choice(match.group(1).split("|")), pattern)
 
 
@@ -357,7 +358,7 @@ def filled(template, label, part, draw):
     slots = {"film": draw.choice(FILMS)}
     slots["aspect"], slots["other"] = draw.sample(ASPECTS, 2)
     for name, side in (("like", label), ("unlike", 1 - label)):
-        good = 1 - side  # the words' first list
+        good = 1 - side
         slots[name], slots[name + "2"] = draw.sample(adjectives[good], 2)
         slots[name + "_noun"] = draw.choice(nouns[good])
         slots[name + "_feel"] = draw.choice(feelings[good])
@@ -375,7 +376,7 @@ def sentences(part, each):
     for place, template in enumerate(templates(part)):
         for label in (1, 0):
             draw = random.Random(f"attn negations 1 {part} {place} {label}")
-            # A template with few slots may not have so many.
+            # A template with few slots has fewer variants.
             drawn = (filled(template, label, part, draw) for _ in count())
             texts = list(dict.fromkeys(islice(drawn, 4 * each)))[:each]
             found += [data.Snippet(f"{place + 1}{'+' if label else '-'}{number + 1}", 4.0 * label - 2, text) for number, text in enumerate(texts)]
@@ -392,7 +393,7 @@ def training(count, kept_out):
     """Different sentences of templates and patterns, none of which is near to those of the parts that are kept out."""
     draw = random.Random("attn negations 1 training")
     is_near = functools.cache(near(kept_out))
-    sources = [*templates("training"), *patterns() * 4]  # a pattern is many templates
+    sources = [*templates("training"), *patterns() * 4]
     found = {}
     while len(found) < count:
         template, label = chosen(draw.choice(sources), draw), draw.randrange(2)

@@ -35,13 +35,13 @@ from word_table import SPECIAL, frequent, projected  # noqa: E402
 SEED = 0
 WORD_TABLE = "embeddings.word_embeddings.weight"
 PIECES = 13500
-NEGATIONS, TEACHERS_NEGATIONS = 12000, 3000  # sentences of templates
+NEGATIONS, TEACHERS_NEGATIONS = 12000, 3000  # sentences from templates
 VALIDATION = (2, 3)
 VARIANTS = 3
 EPOCHS = 4
 BATCH = 64
 LEARNING_RATE = 2e-3
-MASKED = 0.15  # of the pieces are hidden behind [MASK] in training
+MASKED = 0.15  # share of pieces replaced by [MASK] in training
 LABELS = ["negative", "positive"]
 
 
@@ -72,7 +72,7 @@ def encode(tokenizer, texts):
 
 
 def probabilities(snippets):
-    """Between 0 and 1, as sure as the people were: more than a hard label, the rating says which texts are in between."""
+    """A label between 0 and 1 from the rating, which also describes texts in between."""
     return torch.sigmoid(torch.tensor([snippet.rating for snippet in snippets]))
 
 
@@ -81,7 +81,7 @@ def digest(*parts):
 
 
 def kept(name, make):
-    """Tensors that took minutes to compute, from build/sentiment where they are: settings of the small model can be tried without them."""
+    """Tensors that take minutes to compute, cached in build/sentiment so that settings of the small model can be tried quickly."""
     path = data.KEPT.parent / f"{name}.safetensors"
     if not path.is_file():
         save_file(make(), path)

@@ -1,6 +1,5 @@
-// What a user does with attn, one thing after the other; each says "works" or why not.
+// Uses attn step by step; each step reports "works" or the error.
 
-/** Runs a part; an error becomes its words. */
 async function attempt(part) {
   try {
     return (await part()) ?? 'works';
@@ -36,7 +35,7 @@ async function model(attn, source) {
   await made.dispose();
 }
 
-/** Files that only training needs and that have been loaded. */
+/** Loaded files that only training needs. */
 const trainingFiles = () =>
   globalThis.performance?.getEntriesByType?.('resource').filter(({ name }) => /attn-train|training-|host-train/.test(name)) ?? [];
 
@@ -50,7 +49,7 @@ async function training(attn) {
   await optimizer.step();
 }
 
-/** What a page does that trains, and that it has loaded nothing of it before. */
+/** Trains, and checks that no training file was loaded before. */
 export async function checkTraining(load, loadInWorker) {
   const results = {};
   for (const [name, each] of Object.entries({ training: load, workerTraining: loadInWorker }))
@@ -67,7 +66,10 @@ export async function checkTraining(load, loadInWorker) {
   return results;
 }
 
-/** `load` of 'attn' and of 'attn/worker', each undefined where there is none; `source`: the folder of tiny-bert, or its files. */
+/**
+ * `load` of 'attn' and of 'attn/worker', each undefined if unavailable; `source`: the folder of tiny-bert, or its
+ * files.
+ */
 export async function check(load, loadInWorker, source, options = {}) {
   const results = {};
   if (load) {

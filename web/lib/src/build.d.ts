@@ -1,2 +1,2 @@
-/** False in builds without threads, which build.mjs makes of `make wasm`. Replaced by its value when the package is bundled. */
+/** Whether the build has threads: false for `make wasm`. The bundler replaces it by its value. */
 declare const ATTN_THREADS: boolean;

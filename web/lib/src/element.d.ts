@@ -1,7 +1,8 @@
 /// <reference lib="dom" />
 /**
- * `attn/element`: a map of attention weights as an element of a page, and the same picture as SVG or PNG. It computes nothing and loads nothing.
- * Importing it changes nothing either: `defineAttentionMap()` makes the element known.
+ * `attn/element`: the element `<attention-map>`, which shows attention weights, and the same picture as SVG or PNG. It
+ * draws weights that you pass to it and loads no WebAssembly. The import has no side effects: call
+ * {@link defineAttentionMap} to register the element.
  *
  * ```html
  * <attention-map tokens='["a","b"]' weights='[[0.9,0.1],[0.4,0.6]]' caption="Layer 1, head 2"></attention-map>
@@ -10,12 +11,16 @@
  *   defineAttentionMap();
  * </script>
  * ```
+ * @packageDocumentation
  */
 
-/** Rows of numbers, or a tensor (queries, keys), row-major. A tensor of more dimensions may have sizes of 1 in front. */
+/**
+ * Weights of queries (rows) and keys (columns): an array of rows, or a row-major tensor (..,queries,keys) whose leading
+ * sizes are 1.
+ */
 export type Weights = readonly ArrayLike<number>[] | { readonly data: ArrayLike<number>; readonly dims: readonly number[] };
 
-/** What is drawn, in pixels. Every colour is `#rrggbb`, which every program reads. */
+/** A part of a figure, with sizes in pixels. Every colour has the form `#rrggbb`. */
 export type FigurePart =
   | {
       readonly kind: 'rect';
@@ -35,15 +40,15 @@ export type FigurePart =
       readonly opacity?: number;
       readonly dash?: string;
       readonly cap?: 'butt' | 'round' | 'square';
-      /** a, b, c, d, e, f as in SVG. */
+      /** Transformation a, b, c, d, e, f as in SVG. */
       readonly matrix?: readonly number[];
-      /** The line is as wide as it says, whatever the matrix does. */
+      /** Keeps the stroke width unaffected by the matrix. */
       readonly nonScaling?: boolean;
     }
   | {
       readonly kind: 'text';
       readonly x: number;
-      /** Of the baseline. */
+      /** Position of the baseline. */
       readonly y: number;
       readonly text: string;
       readonly size: number;
@@ -52,12 +57,12 @@ export type FigurePart =
       readonly weight?: string;
       readonly family?: string;
       readonly opacity?: number;
-      /** Read from below upwards. */
+      /** Rotates the text by 90° so that it reads upwards. */
       readonly turned?: boolean;
       readonly matrix?: readonly number[];
     }
   | {
-      /** Too many for rectangles of their own: levels of 0 … 1, below 0 is not drawn. */
+      /** Many cells as one image. Levels are from 0 to 1; cells with a level below 0 are not drawn. */
       readonly kind: 'cells';
       readonly x: number;
       readonly y: number;
@@ -68,94 +73,244 @@ export type FigurePart =
       readonly levels: Float32Array;
     };
 
+/** A picture as a list of parts. */
 export interface Figure {
   readonly width: number;
   readonly height: number;
   readonly title: string;
-  /** `#rrggbb`; left out: none. */
+  /** Background colour `#rrggbb`. Default none. */
   readonly background?: string;
   readonly parts: readonly FigurePart[];
 }
 
+/** A map of {@link mapFigure}. */
 export interface MapFigure extends Figure {
-  /** Where the cells begin, and how wide one is. */
+  /** Position of the first cell and width of each cell, in pixels. */
   readonly cells: { readonly left: number; readonly top: number; readonly cell: number };
 }
 
+/** Options of {@link mapFigure} and {@link linesFigure}. */
 export interface FigureOptions {
-  /** Of the rows: what looks. */
+  /** Labels of the queries (rows). */
   readonly tokens: readonly string[];
-  /** Of the columns: what is looked at. Default: `tokens`. */
+  /** Labels of the keys (columns). Default `tokens`. */
   readonly keys?: readonly string[];
-  /** (rows, columns), row-major, 0 … 1. */
+  /** Weights (rows,columns) from 0 to 1, row-major. */
   readonly weights: ArrayLike<number>;
-  /** What the brightest colour stands for: the largest weight of the whole, or of each row. Default `'head'`. */
+  /** Weight of the brightest colour of a map: the largest of all (`'head'`, default) or of each row. */
   readonly scale?: 'head' | 'row';
-  /** Smaller weights are not drawn. Default 0. */
+  /** Least weight to draw. Default 0. */
   readonly threshold?: number;
-  /** Instead of scale and threshold: (rows, columns) of 0 … 1; -1 is not drawn, -2 gets a stroke, for a key that may not be seen. */
+  /**
+   * Colours of a map's cells, instead of `scale` and `threshold`: (rows,columns) from 0 to 1; −1 draws nothing, −2
+   * draws a stroke for a masked key.
+   */
   readonly levels?: Float32Array;
-  /** What stands at the ends of the colour scale. Default: 0 and the largest weight. */
+  /** Labels of the ends of a map's colour scale. Default 0 and the largest weight. */
   readonly legend?: { readonly low: string; readonly high: string };
   readonly title?: string;
-  /** The sentence, under the title. */
+  /** A sentence below the title. */
   readonly text?: string;
-  /** At the foot. */
+  /** A note at the bottom. */
   readonly note?: string;
+  /** Title of the queries. Default `'looks (query)'`. */
   readonly rowsTitle?: string;
+  /** Title of the keys. Default `'is looked at (key)'`. */
   readonly columnsTitle?: string;
   /** Default `'light'`. */
   readonly theme?: 'light' | 'dark';
-  /** false: none. Default: that of the theme. */
+  /** Set to false for no background. Default that of the theme. */
   readonly background?: false;
-  /** The most pixels that a cell is wide. Default 34. */
+  /** Maximal width of a map's cell in pixels. Default 34. */
   readonly cell?: number;
-  /** The most pixels that all of it is wide. */
+  /** Maximal width of a map in pixels. */
   readonly width?: number;
 }
 
-/** Rows and columns with labels, cells in viridis with their numbers where they fit, titles of the axes, a colour scale. */
+/**
+ * Draws weights as a map: cells in viridis colours, with their numbers if they fit, labels, axis titles and a colour
+ * scale.
+ *
+ * @param options see {@link FigureOptions}
+ *
+ * @example
+ * ```ts
+ * import { figureToSvg, mapFigure } from 'attn/element';
+ *
+ * const figure = mapFigure({ tokens: ['a', 'b'], weights: [0.9, 0.1, 0.4, 0.6], title: 'Layer 1, head 2' });
+ * console.log(figureToSvg(figure).match(/<title>.*?<\/title>/)![0]); // <title>Layer 1, head 2</title>
+ * ```
+ */
 export function mapFigure(options: FigureOptions): MapFigure;
-/** The same as lines from tokens on the left to tokens on the right. */
+/**
+ * Draws weights as lines from the queries on the left to the keys on the right. Thicker lines have larger weights; at
+ * most 300 lines are drawn.
+ *
+ * @param options see {@link FigureOptions}; the options of maps have no effect
+ *
+ * @example
+ * ```ts
+ * import { linesFigure } from 'attn/element';
+ *
+ * const { parts } = linesFigure({ tokens: ['a', 'b'], weights: [0.9, 0.1, 0.4, 0.6], threshold: 0.3 });
+ * console.log(parts.filter(({ kind }) => kind === 'path').length); // 3
+ * ```
+ */
 export function linesFigure(options: FigureOptions): Figure;
-/** A file of its own. With more than 128 × 128 cells it needs a document, for they are a picture in it. */
+/**
+ * Converts a figure to the text of an SVG file. A map of more than 128 × 128 cells contains an image, which needs a
+ * `document`.
+ *
+ * @param figure from {@link mapFigure} or {@link linesFigure}
+ *
+ * @example
+ * ```ts
+ * import { figureToSvg, linesFigure } from 'attn/element';
+ *
+ * console.log(figureToSvg(linesFigure({ tokens: ['a'], weights: [1] })).slice(0, 4)); // <svg
+ * ```
+ */
 export function figureToSvg(figure: Figure): string;
-/** Needs a document. Default: two pixels for each unit. */
+/**
+ * Converts a figure to a PNG file. Needs a `document`.
+ *
+ * @param figure from {@link mapFigure} or {@link linesFigure}
+ * @param density pixels per unit; default 2
+ * @throws {Error} if the browser cannot create the picture
+ *
+ * @example
+ * ```ts
+ * import { figureToPng, mapFigure } from 'attn/element';
+ *
+ * const image = document.createElement('img');
+ * const blob = await figureToPng(mapFigure({ tokens: ['a'], weights: [1] }));
+ * image.src = URL.createObjectURL(blob);
+ * console.log(blob.type); // image/png
+ * ```
+ */
 export function figureToPng(figure: Figure, density?: number): Promise<Blob>;
+/**
+ * Paints a figure on a canvas, one unit per pixel of the context's current scale.
+ *
+ * @param figure from {@link mapFigure} or {@link linesFigure}
+ * @param context of the canvas
+ *
+ * @example
+ * ```ts
+ * import { mapFigure, paintFigure } from 'attn/element';
+ *
+ * const figure = mapFigure({ tokens: ['a'], weights: [1] });
+ * const canvas = document.createElement('canvas');
+ * [canvas.width, canvas.height] = [figure.width, figure.height];
+ * const context = canvas.getContext('2d')!;
+ * paintFigure(figure, context);
+ * console.log(...context.getImageData(0, 0, 1, 1).data); // 255 255 255 255
+ * ```
+ */
 export function paintFigure(figure: Figure, context: CanvasRenderingContext2D): void;
-/** The colour of a level of 0 … 1. */
+/**
+ * Returns the viridis colour of a level.
+ *
+ * @param level from 0 to 1; other numbers are clamped, NaN counts as 0
+ * @returns `#rrggbb`
+ *
+ * @example
+ * ```ts
+ * import { viridis } from 'attn/element';
+ *
+ * console.log(viridis(0), viridis(1)); // #440154 #fde725
+ * ```
+ */
 export function viridis(level: number): string;
-/** Writes it into pixel number `pixel` of RGBA data. */
+/**
+ * Writes the viridis colour of a level into RGBA data.
+ *
+ * @param rgba such as the data of an ImageData
+ * @param pixel index of the pixel
+ * @param level see {@link viridis}
+ *
+ * @example
+ * ```ts
+ * import { writeViridis } from 'attn/element';
+ *
+ * const rgba = new Uint8ClampedArray(4);
+ * writeViridis(rgba, 0, 1);
+ * console.log(...rgba); // 253 231 37 255
+ * ```
+ */
 export function writeViridis(rgba: Uint8ClampedArray, pixel: number, level: number): void;
 
 /**
- * `<attention-map>`. Attributes: `tokens`, `keys` and `weights` as JSON, `caption`, `text`, `note`, `scale`, `threshold`. Pointing at a cell, or the arrow keys, reads its weight;
- * `attention-cell` says so, with `{ row, column, weight }` as detail. It is as wide as its place, light or dark as the text around it.
+ * The element `<attention-map>`. Attributes: `tokens`, `keys` and `weights` as JSON, `caption`, `text`, `note`, `scale`
+ * and `threshold`.
+ *
+ * It fills the width of its container and is light or dark depending on the colour of the surrounding text. The pointer
+ * and the arrow keys select a cell, show its weight and dispatch `attention-cell` with the detail
+ * `{ row, column, weight }`.
+ *
+ * @example
+ * ```ts
+ * import { defineAttentionMap } from 'attn/element';
+ *
+ * defineAttentionMap();
+ * const map = document.createElement('attention-map');
+ * Object.assign(map, { tokens: ['a', 'b'], weights: [[0.9, 0.1], [0.4, 0.6]], caption: 'Layer 1, head 2' });
+ * document.body.append(map);
+ * console.log(map.toSvg().includes('Layer 1, head 2')); // true
+ * ```
  */
 export class AttentionMap extends HTMLElement {
+  /** Labels of the queries (rows). */
   tokens: readonly string[];
-  /** undefined: the tokens. */
+  /** Labels of the keys (columns). Default `tokens`. */
   keys: readonly string[] | undefined;
   weights: Weights;
-  /** What stands above the map: a title, and the sentence. */
+  /** Title above the map. */
   caption: string;
+  /** See {@link FigureOptions.text}. */
   text: string;
+  /** See {@link FigureOptions.note}. */
   note: string;
+  /** See {@link FigureOptions.scale}. */
   scale: 'head' | 'row';
+  /** See {@link FigureOptions.threshold}. */
   threshold: number;
-  /** Options that are not attributes: levels, legend, titles of the axes. */
+  /** Options without an attribute, such as `levels`, `legend` and the axis titles. */
   options: Partial<FigureOptions>;
-  /** The cell that is read now; undefined: none. */
+  /** The selected cell, or `undefined`. */
   readonly cell: { readonly row: number; readonly column: number } | undefined;
-  /** A file of what is shown, on white. */
+  /**
+   * Returns the map as the text of an SVG file with the light theme.
+   *
+   * @throws {Error} if an attribute is not JSON, or the weights do not fit the tokens
+   */
   toSvg(): string;
+  /**
+   * Returns the map as a PNG file with the light theme.
+   *
+   * @param density pixels per unit; default 2
+   * @throws {Error} if an attribute is not JSON, or the weights do not fit the tokens
+   */
   toPng(density?: number): Promise<Blob>;
 }
 
-/** Makes the element known under this name, `attention-map` by default, once. */
+/**
+ * Registers the element. If the name is already registered, nothing changes.
+ *
+ * @param name default `attention-map`
+ * @returns the class of the element
+ *
+ * @example
+ * ```ts
+ * import { defineAttentionMap } from 'attn/element';
+ *
+ * defineAttentionMap('weight-map');
+ * console.log('toSvg' in document.createElement('weight-map')); // true
+ * ```
+ */
 export function defineAttentionMap(name?: string): typeof AttentionMap;
 
-/** What `<attention-map>` takes in JSX: text for an attribute, or the value of the property. */
+/** Attributes of `<attention-map>` in JSX: text for an attribute, or the value of the property. */
 export interface AttentionMapAttributes {
   tokens?: string | readonly string[] | undefined;
   keys?: string | readonly string[] | undefined;
@@ -170,7 +325,7 @@ export interface AttentionMapAttributes {
   'on:attention-cell'?: ((event: HTMLElementEventMap['attention-cell']) => void) | undefined;
 }
 
-// JSX of each framework. Its module may be missing, which TypeScript refuses unless it is told to ignore that.
+// JSX of each framework. If its module is missing, TypeScript reports an error, hence @ts-ignore.
 /* eslint-disable @typescript-eslint/ban-ts-comment, @typescript-eslint/no-redundant-type-constituents */
 // @ts-ignore
 declare module 'react' {

@@ -1,104 +1,144 @@
-/** Gradients, losses, optimisers: the part of the types that is about training. All of it is exported by 'attn'. */
+/** Types of training: gradients, losses, optimisers and fine-tuning. 'attn' exports all of them. */
 import type { Activation, AttentionOptions, Encoding, Module, StateDict, Tensor, TraceName } from './attn.js';
 import type { AbortSignal } from './host.js';
 
-/** Gradients of an attention's inputs, each of the shape of what it is of. */
+/** Gradients of an attention's inputs, each with the shape of its input. */
 export interface BackwardResult {
-  /** Where a layer's key and value were left to be the query, the sum of all three; `gradKey` and `gradValue` are not there then. */
+  /** Gradient of the query. If a layer's key and value default to the query, this is the sum of all three gradients. */
   gradQuery: Tensor;
   gradKey?: Tensor;
   gradValue?: Tensor;
-  /** When a trace was asked for: the gradient of every intermediate, by the name and of the shape that it has in the forward's trace. */
+  /** Gradients of the requested intermediates, with the names and shapes of the forward's trace; only with `trace`. */
   trace?: { readonly [name in TraceName]?: Tensor };
 }
 
-/** A loss, and its gradient with respect to the first argument: what the `backward` of the layer before takes. */
+/** A loss and its gradient with respect to the first argument, which the preceding layer's `backward` takes. */
 export interface Loss {
   readonly loss: number;
   readonly gradient: Tensor;
 }
 
-/** Parameters whose names match, in each module, take these options instead of the optimiser's; of several groups the first that matches. */
+/** Options for the parameters whose names match, instead of the optimiser's own. The first matching group applies. */
 export interface ParameterGroup {
-  /** Tried on the names of {@link Module.stateDict}, once, when the optimiser is made. */
+  /** Pattern for the names of {@link Module.stateDict} in each module; evaluated once, by the constructor. */
   readonly names: RegExp;
-  /** Above 0. */
+  /** Above 0. Default that of the optimiser. */
   readonly learningRate?: number | undefined;
-  /** 0 or above. */
+  /** From 0. Default that of the optimiser. */
   readonly weightDecay?: number | undefined;
 }
 
 /**
- * What all optimisers have. All arithmetic is float32 by torch's formulas in torch's order, without fused operations: the same bits on every machine
- * and with any number of threads. A parameter without a gradient is left alone. NaN in a gradient goes into its parameter, as in torch.
+ * Members of every optimiser. All arithmetic is float32 by torch's formulas in torch's order without fused operations:
+ * the bits are the same on every machine and with any number of threads. Parameters without a gradient do not change.
+ * NaN in a gradient makes its parameter NaN, as in torch.
  */
 export interface Optimizer {
   /**
-   * One step along the gradients that there are.
+   * Updates all parameters that have a gradient.
    *
-   * @throws AttnError `DISPOSED` where a module was disposed of, `UNSUPPORTED` where one has become int8, `MEMORY`; no weight has changed then
+   * @throws {AttnError} `DISPOSED` if a module was disposed of; no weight has changed
+   * @throws {AttnError} `UNSUPPORTED` if a module has become int8; no weight has changed
+   * @throws {AttnError} `MEMORY` if the optimiser's state does not fit into memory; no weight has changed
    */
   step(): void;
-  /** No parameter of the modules has a gradient any more. */
+  /** Removes the gradients of all parameters of the modules. */
   zeroGrad(): void;
   /**
-   * 0 or above, else `CONFIG`. Setting it moves the learning rates of groups in the same proportion, as torch's schedulers do. In attn/worker it
-   * cannot be assigned: {@link Optimizer.setLearningRate}.
+   * Learning rate, from 0 (`CONFIG`). Setting it scales the learning rates of groups by the same factor, as torch's
+   * schedulers do. In attn/worker use {@link Optimizer.setLearningRate}: a property cannot be assigned there.
    */
   learningRate: number;
-  /** The same as an assignment. */
+  /**
+   * Sets {@link Optimizer.learningRate}.
+   *
+   * @throws {AttnError} `CONFIG` if the learning rate is negative or not finite
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load({ training: true });
+   * const words = new attn.Embedding({ numEmbeddings: 3, embeddingDim: 2 });
+   * const optimizer = new attn.SGD([words], { learningRate: 0.1 });
+   * optimizer.setLearningRate(attn.linearSchedule(1, { learningRate: 0.1, steps: 2 }));
+   * console.log(optimizer.learningRate); // 0.05
+   * ```
+   */
   setLearningRate(learningRate: number): void;
   /**
-   * What is kept of each parameter that has taken a step, torch's names behind those of the place of the module and the parameter, such as
-   * `0.linear1.weight.exp_avg`. Options are not among it.
+   * Returns the state of each parameter that has been updated, by the module's index, the parameter's name and torch's
+   * name, such as `0.linear1.weight.exp_avg`. Options are not included.
    */
   stateDict(): Map<string, Tensor>;
   /**
-   * Takes such a state. A parameter that it does not name is one that has not taken a step.
+   * Copies a state into the optimiser. Parameters that it does not name count as not yet updated.
    *
-   * @throws AttnError `MISMATCH`, which lists all names that do not fit; `ARGUMENT` for a step that is no whole number; nothing has been changed then
+   * @throws {AttnError} `MISMATCH` if names or shapes do not fit; one error lists all, and nothing has changed
+   * @throws {AttnError} `ARGUMENT` if a step is not a whole number; nothing has changed
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load({ training: true });
+   * const words = new attn.Embedding({ numEmbeddings: 1, embeddingDim: 1 });
+   * const [first, second] = [1, 2].map(() => new attn.SGD([words], { momentum: 0.9 }));
+   * words.forward([0], [1], { forBackward: true });
+   * words.backward({ data: new Float32Array([3]), dims: [1, 1] });
+   * first.step();
+   * second.loadStateDict(first.stateDict()); // resumes from the state of the first
+   * console.log(...second.stateDict().get('0.weight.momentum_buffer')!.data); // 3
+   * ```
    */
   loadStateDict(state: StateDict): void;
-  /** Frees what is kept; the modules stay. Idempotent; any later use throws `DISPOSED`. An optimiser that is forgotten is freed when it is collected. */
+  /**
+   * Frees the state, not the modules; see {@link Module.dispose}.
+   */
   dispose(): void;
-  /** The same as {@link Optimizer.dispose}. */
+  /** Calls {@link Optimizer.dispose}. */
   [Symbol.dispose](): void;
 }
 
 /** Gradients of one number of a text model. */
 export interface TextModelGradients {
-  /** The number itself. */
+  /** The number that was differentiated. */
   value: number;
-  /** (B,L,E), of the word embedding at each place. */
+  /** Gradient (B,L,E) of the word embedding at each position. */
   embeddings?: Tensor;
-  /** Of the attention weights, by layer (B,H,L,L); 0 where a query does not see a key. */
+  /** Gradients (B,H,L,L) of each layer's attention weights; 0 for masked keys. */
   attentions?: Tensor[];
-  /** By the names of the model's `stateDict`. */
+  /** Gradients of the parameters by the names of the model's `stateDict`. */
   parameters?: Map<string, Tensor>;
 }
 
-/** What each token of a text has to do with an answer. */
+/** Contribution of each token of a text to a result. */
 export interface TextAttribution {
-  /** Special ones included. */
+  /** Tokens, including special tokens. */
   tokens: readonly string[];
-  /** Places in the text, `null` of special tokens. */
+  /** Start and end in the text per token; `null` for special tokens. */
   offsets: readonly ([number, number] | null)[];
-  /** By token. */
+  /** One score per token. */
   scores: Float32Array;
-  /** |Σ scores − (f(text) − f(baseline))| / |f(text) − f(baseline)|, of `'integrated_gradients'`. */
+  /** |Σ scores − (f(text) − f(baseline))| / |f(text) − f(baseline)|; only for `'integrated_gradients'`. */
   delta?: number;
 }
 
-/** What a text model has with the training build; without it each throws `ENVIRONMENT`. */
+/** Training functions of a text model. Without the training build they throw `ENVIRONMENT`. */
 export interface ModelGradients {
   /**
-   * The gradient of one number with respect to what `wrt` names, torch's `autograd.grad` of it, without dropout.
+   * Computes the gradients of one number of the model's result, without dropout (torch's `autograd.grad`).
    *
-   * @param options `target`: the logit of a label (by number or name) before softmax, where the head has logits of each token that of number `token`
-   * (its label is, of fill-mask, a token of the vocabulary, of question-answering `'start'` or `'end'`); or number `component` of the pooled vector,
-   * before Dense and scaling. `row` is the sequence, default 0
-   * @throws AttnError `UNSUPPORTED` for int8 weights, which `loadModel(…, { weights: 'float32' })` makes float32, and for a label without a head;
-   * `OUT_OF_RANGE` for what is not there; `ARGUMENT`, and as `forward`
+   * @param inputs from {@link TextModel.tokenize}
+   * @param options.target the number: `{ label, row, token }` is the logit of a label before softmax, by number or name
+   * (for fill-mask a token of the vocabulary, for question answering `'start'` or `'end'`), at position `token` if the
+   * head has one logit per token. `{ component, row }` is a component of the pooled vector, before Dense and scaling.
+   * `row` is the sequence, default 0
+   * @param options.wrt the gradients to return
+   * @throws {AttnError} `UNSUPPORTED` for int8 weights (load the model with `weights: 'float32'`), or for a label if
+   * the model has no head
+   * @throws {AttnError} `OUT_OF_RANGE` if the label, component, row or token does not exist
+   * @throws {AttnError} those of {@link TextModel.forward}
    *
    * @example
    * ```ts
@@ -106,8 +146,9 @@ export interface ModelGradients {
    *
    * const attn = await load({ training: true });
    * const model = await attn.loadModel('models/sentiment');
-   * const { value, embeddings } = model.gradients(model.tokenize('not bad'), { target: { label: 'positive' }, wrt: ['embeddings'] });
-   * console.log(value, embeddings?.dims); // the logit, [1, 4, 64]
+   * const target = { label: 'positive' };
+   * const { value, embeddings } = model.gradients(model.tokenize('not bad'), { target, wrt: ['embeddings'] });
+   * console.log(value.toFixed(2), embeddings?.dims); // … [ 1, 4, 64 ]
    * ```
    */
   gradients(
@@ -118,21 +159,28 @@ export interface ModelGradients {
     },
   ): TextModelGradients;
   /**
-   * A score for each token of a text. f is the logit of `target` before softmax, default the answer, the largest; without a head number `target` of the
-   * pooled vector.
+   * Computes how much each token of a text contributes to f, the logit of `target` before softmax, or component
+   * `target` of the pooled vector if the model has no head.
    *
    * | method | score |
    * |---|---|
-   * | `'integrated_gradients'`, the default | Σ over E of (x − b) · ∫ ∂f/∂x on the way from b to x by `steps` (default 50) of Gauss-Legendre; x the word embeddings, b those of PAD but at special tokens (Sundararajan, Taly & Yan 2017) |
+   * | `'integrated_gradients'` | Σ over E of (x − b) · ∫ ∂f/∂x from b to x, by `steps` points of Gauss-Legendre. x are the word embeddings; b is PAD for ordinary tokens and x for special tokens (Sundararajan, Taly & Yan 2017) |
    * | `'gradient_x_input'` | Σ over E of x · ∂f/∂x |
-   * | `'attention_rollout'` | the pooled rows of the product of 0.5 A + 0.5 I over the layers, A the mean over the heads (Abnar & Zuidema 2020) |
-   * | `'attention_gradient'` | those of the product of I + Ā, Ā the mean over the heads of the positive part of A · ∂f/∂A (Chefer, Gur & Wolf 2021) |
-   * | `'leave_one_out'` | f of the text less f of the text without the token; 0 for special tokens |
+   * | `'attention_rollout'` | the pooled rows of the product of 0.5 A + 0.5 I over the layers, with A the mean over the heads (Abnar & Zuidema 2020) |
+   * | `'attention_gradient'` | the pooled rows of the product of I + Ā, with Ā the mean over the heads of max(A · ∂f/∂A, 0) (Chefer, Gur & Wolf 2021) |
+   * | `'leave_one_out'` | f of the text minus f of the text without the token; 0 for special tokens |
    *
-   * A long text is cut as by `classify`. int8 models have rollout and leave-one-out.
+   * An overlong text is truncated as in `classify`. int8 models support `'attention_rollout'` and `'leave_one_out'`.
    *
-   * @throws AttnError `UNSUPPORTED` for gradients of int8 weights; `ARGUMENT` without a head where no target is given; `OUT_OF_RANGE` for one that is not
-   * there; `CONFIG` for steps; `ABORTED`, `MEMORY`
+   * @param text the text
+   * @param options.method default `'integrated_gradients'`
+   * @param options.target number or name of a label; default the label with the largest logit
+   * @param options.steps points of integrated gradients, 1 to 10 000; default 50
+   * @param options.signal rejects with `ABORTED` between two steps
+   * @throws {AttnError} `ARGUMENT` without a `target` if the model has no head for texts, except for rollout
+   * @throws {AttnError} `OUT_OF_RANGE` if the target does not exist
+   * @throws {AttnError} `UNSUPPORTED` for gradients of int8 weights
+   * @throws {AttnError} `ABORTED` if `signal` aborts
    *
    * @example
    * ```ts
@@ -140,9 +188,8 @@ export interface ModelGradients {
    *
    * const attn = await load({ training: true });
    * const model = await attn.loadModel('models/sentiment');
-   * const { tokens, scores, delta } = await model.attribute('not bad at all');
-   * tokens.forEach((token, i) => console.log(token, scores[i]));
-   * console.log(delta); // far below 0.01
+   * const { tokens, scores, delta } = await model.attribute('a wonderful film', { target: 'positive' });
+   * console.log(tokens[scores.indexOf(Math.max(...scores))], delta! < 0.01); // wonderful true
    * ```
    */
   attribute(
@@ -155,92 +202,125 @@ export interface ModelGradients {
     },
   ): Promise<TextAttribution>;
   /**
-   * Trains the model on examples, as transformers' Trainer does for sequence classification: AdamW with β 0.9 and 0.999, gradients cut to norm 1, the
-   * learning rate falling linearly to 0, no decay of biases and norms; cross entropy of softmax, of one label binary cross entropy, of a regression the
-   * squared error (`problem_type`, or a cross-encoder whose files name `Identity`). Each step has dropout in transformers' places, as likely as
-   * `config.json` says (`hidden_dropout_prob` and so on, transformers' default where it says nothing; 0 there is none); with `layers: 'head'` in the head
-   * alone, for texts are pooled before. What is held out is judged without. A model without a head, or with other labels than are asked for, gets a new
-   * one: weights N(0, 0.02²) from the seed.
-   * `labels`, `config` and the names of `stateDict` are then those of transformers' …ForSequenceClassification, and `export` writes what it loads.
-   * Weights and result follow from the seed, whatever the number of threads. Between two steps the model can be used, with the weights of then.
+   * Fine-tunes the model as a text classifier, as transformers' Trainer does: AdamW with β 0.9 and 0.999, gradients
+   * clipped to norm 1, a learning rate that falls linearly to 0, no decay of biases and norms.
    *
-   * @throws AttnError before anything has changed: `ARGUMENT`, `CONFIG` (for a dropout of the file that is not in [0, 1), too), `OUT_OF_RANGE` for labels and layers that are not there, `UNSUPPORTED` for int8
-   * weights and for heads with several answers for a text, `BUSY` while another run trains this model. In the middle: `ABORTED`, `MEMORY`, and
-   * `OUT_OF_RANGE` with the step's number for a loss or gradient that is no finite number; weights are those after the last whole step then
+   * - Loss: cross entropy; binary cross entropy for one label; the squared error for a regression (`problem_type`, or a
+   *   cross-encoder whose files name `Identity`).
+   * - Dropout: in transformers' places with the probabilities of config.json (`hidden_dropout_prob` and so on, else
+   *   transformers' defaults). With `layers: 'head'` only in the head. Validation runs without dropout.
+   * - Head: a model without a head, or with other labels than requested, gets a new one with weights N(0, 0.02²).
+   *   `labels`, `config` and `stateDict` are then those of transformers' …ForSequenceClassification, and `export`
+   *   writes them.
+   *
+   * Weights and result depend only on the seed, not on the number of threads. The model can be used between two steps,
+   * with the weights of that moment.
+   *
+   * @param examples at least one
+   * @param options see {@link FineTuneOptions}
+   * @throws {AttnError} `CONFIG` if an option, or a dropout probability of config.json, is out of range
+   * @throws {AttnError} `OUT_OF_RANGE` if a label or layer does not exist, or a loss or gradient is not finite (with
+   * the step's number)
+   * @throws {AttnError} `UNSUPPORTED` for int8 weights, and for heads with several answers per text
+   * @throws {AttnError} `BUSY` if another call is training this model
+   * @throws {AttnError} `ABORTED` if `signal` aborts; like `MEMORY` and a loss that is not finite, it leaves the
+   * weights of the last complete step
    *
    * @example
    * ```ts
    * import { load } from 'attn';
    *
    * const attn = await load({ training: true });
-   * const model = await attn.loadModel('models/all-MiniLM-L6-v2');
-   * const examples = [{ text: 'It broke after a day', label: 'quality' }, { text: 'arrived two weeks late', label: 'delivery' }];
-   * await model.fineTune(examples, { layers: 'head', epochs: 20, onProgress: ({ step, loss }) => console.log(step, loss) });
-   * console.log(await model.classify('It came late'));
-   * const files = await model.export(); // as load() and transformers read them
+   * const model = await attn.loadModel('models/sentiment');
+   * const examples = [
+   *   { text: 'a wonderful film', label: 'praise' },
+   *   { text: 'a terrible film', label: 'complaint' },
+   * ];
+   * await model.fineTune(examples, { labels: ['praise', 'complaint'], layers: 'head', epochs: 50, learningRate: 0.01 });
+   * console.log((await model.classify('a terrible book'))[0][0].label); // complaint
    * ```
    */
   fineTune(examples: readonly FineTuneExample[], options?: FineTuneOptions): Promise<FineTuneResult>;
 }
 
-/** A text, or a pair of them, and what the model shall say of it. */
+/** A text or a pair of texts with its label. */
 export interface FineTuneExample {
   text: string | readonly [string, string];
-  /** A label by name or number; of one label 0, 1 or what lies between, of a regression any number. */
+  /** Name or number of the label; a number from 0 to 1 if there is one label, any number for a regression. */
   label: number | string;
 }
 
-/** What `onProgress` is told after each step. */
+/** Progress of {@link ModelGradients.fineTune} after each step. */
 export interface FineTuneProgress {
   /** Counted from 1. */
   epoch: number;
+  /** Counted from 1, over the whole run. */
   step: number;
-  /** Of the whole run. */
+  /** Number of steps of the whole run. */
   steps: number;
-  /** Of the step's batch, before the step. */
+  /** Loss of the step's batch before the update. */
   loss: number;
-  /** After an epoch, where some examples are held out; of a regression no accuracy. */
+  /** Loss of the validation examples; only after an epoch. */
   validationLoss?: number;
+  /** Accuracy on the validation examples; only after an epoch and not for a regression. */
   validationAccuracy?: number;
 }
 
+/** Options of {@link ModelGradients.fineTune}. */
 export interface FineTuneOptions {
-  /** Default 3. */
+  /** Passes over the examples. Default 3. */
   epochs?: number | undefined;
-  /** Default 16. */
+  /** Examples per step. Default 16. */
   batchSize?: number | undefined;
-  /** Above 0, at the start; default 5e-5, of the head alone 1e-3. */
+  /** Learning rate of the first step, above 0. Default 5e-5; 1e-3 with `layers: 'head'`. */
   learningRate?: number | undefined;
-  /** Default 0.01, of all but biases and norms. */
+  /** Weight decay, except for biases and norms. Default 0.01. */
   weightDecay?: number | undefined;
-  /** Default `'all'`. A number: so many of the last layers, and the head. `'head'` sends each text through the encoder once. */
+  /**
+   * Parts to train: `'all'` (default), a number of last layers and the head, or `'head'`, which runs each text through
+   * the encoder only once.
+   */
   layers?: 'head' | 'all' | number | undefined;
-  /** Of the head. Default the model's own, else those of the examples: names in their order, or `LABEL_0` and so on. */
+  /**
+   * Labels of the head. Default those of the model, else those of the examples: names in order, or `LABEL_0` and so on.
+   */
   labels?: readonly string[] | undefined;
-  /** 0 to 2⁵³ − 1, default 0: of the order of the examples, of dropout, and of a new head. */
+  /** Seed of the order of the examples, of dropout and of a new head: 0 to 2⁵³ − 1. Default 0. */
   seed?: number | undefined;
-  /** Share of the examples, from 0 up to, not including, 1, that are held out; default 0. */
+  /** Share of the examples that is used for validation instead, in [0,1). Default 0. */
   validation?: number | undefined;
+  /** Rejects with `ABORTED` between two steps. */
   signal?: AbortSignal | undefined;
+  /** Receives the progress after each step. */
   onProgress?: ((progress: FineTuneProgress) => void) | undefined;
 }
 
+/** Result of {@link ModelGradients.fineTune}. */
 export interface FineTuneResult {
-  /** Mean over the steps of the last epoch. */
+  /** Mean loss over the steps of the last epoch. */
   loss: number;
+  /** Accuracy on the validation examples after the last epoch. */
   validationAccuracy?: number;
 }
 
-/** What the training build has beside the gradients of layers; the others throw `ENVIRONMENT`, which names `load({ training: true })`. */
+/** Functions of the training build. Without `load({ training: true })` they throw `ENVIRONMENT`. */
 export interface Gradients {
   /**
-   * Gradients of {@link Attn.scaledDotProductAttention}: with P its probabilities and dP = grad vᵀ, dS = P ∘ (dP − Σ P ∘ dP), gradQuery =
-   * scale · dS k, gradKey = scale · dSᵀ q, gradValue = Pᵀ grad (torch.autograd; Dao et al. 2022). P is computed again: besides a trace nothing is as
-   * large as (B,H,L,S). Masked keys are skipped: whatever they hold, NaN included, reaches no gradient.
+   * Computes the gradients of {@link Attn.scaledDotProductAttention} (torch.autograd; Dao et al. 2022). With P the
+   * probabilities, dP = grad vᵀ and dS = P ∘ (dP − Σ P ∘ dP): gradQuery = scale · dS k, gradKey = scale · dSᵀ q,
+   * gradValue = Pᵀ grad.
    *
-   * @param grad that of the output, (..,L,Dv)
-   * @param query, key, value, options as the forward had them; a trace is one of gradients
-   * @throws AttnError `SHAPE` when grad has not the output's shape; `UNSUPPORTED` for a `past`; else as the forward
+   * P is recomputed: apart from a trace nothing as large as (B,H,L,S) is stored. Masked keys are skipped: their
+   * contents, including NaN, reach no gradient.
+   *
+   * @param grad gradient of the output (..,L,Dv)
+   * @param query as in the forward
+   * @param key as in the forward
+   * @param value as in the forward
+   * @param options as in the forward; `trace` names the intermediates whose gradients to return
+   * @throws {AttnError} `SHAPE` if `grad` does not have the output's shape
+   * @throws {AttnError} `UNSUPPORTED` for a `past`
+   * @throws {AttnError} those of the forward
    *
    * @example
    * ```ts
@@ -250,11 +330,33 @@ export interface Gradients {
    * const x = { data: new Float32Array([1, 0, 0, 1, 1, 1]), dims: [3, 2] };
    * const grad = { data: new Float32Array(6).fill(1), dims: [3, 2] };
    * const { gradQuery, trace } = attn.scaledDotProductAttentionBackward(grad, x, x, x, { trace: ['scores'] });
-   * console.log(gradQuery.dims, trace?.scores?.dims); // [3, 2] [3, 3]
+   * console.log(gradQuery.dims, trace?.scores?.dims); // [ 3, 2 ] [ 3, 3 ]
    * ```
    */
   scaledDotProductAttentionBackward(grad: Tensor, query: Tensor, key: Tensor, value: Tensor, options?: AttentionOptions): BackwardResult;
-  /** Gradients of {@link Attn.generalAttention}, whose weight (Dq,Dk) has one too; else as {@link Gradients.scaledDotProductAttentionBackward}. */
+  /**
+   * Computes the gradients of {@link Attn.generalAttention} and its weight; see
+   * {@link Gradients.scaledDotProductAttentionBackward}.
+   *
+   * @param grad gradient of the output (..,L,Dv)
+   * @param query as in the forward
+   * @param key as in the forward
+   * @param value as in the forward
+   * @param params as in the forward
+   * @param options as in the forward
+   * @returns also `gradWeight` (Dq,Dk)
+   * @throws {AttnError} those of {@link Gradients.scaledDotProductAttentionBackward}
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load({ training: true });
+   * const x = { data: new Float32Array([1, 0, 0, 1, 1, 1]), dims: [3, 2] };
+   * const weight = { data: new Float32Array([2, 0, 0, 2]), dims: [2, 2] };
+   * console.log(attn.generalAttentionBackward(x, x, x, x, { weight }).gradWeight.dims); // [ 2, 2 ]
+   * ```
+   */
   generalAttentionBackward(
     grad: Tensor,
     query: Tensor,
@@ -263,7 +365,31 @@ export interface Gradients {
     params: { weight: Tensor },
     options?: AttentionOptions,
   ): BackwardResult & { gradWeight: Tensor };
-  /** Gradients of {@link Attn.additiveAttention} and its parameters; else as {@link Gradients.scaledDotProductAttentionBackward}. */
+  /**
+   * Computes the gradients of {@link Attn.additiveAttention} and its parameters; see
+   * {@link Gradients.scaledDotProductAttentionBackward}.
+   *
+   * @param grad gradient of the output (..,L,Dv)
+   * @param query as in the forward
+   * @param key as in the forward
+   * @param value as in the forward
+   * @param params as in the forward
+   * @param options as in the forward
+   * @returns also one gradient per parameter, with its shape
+   * @throws {AttnError} those of {@link Gradients.scaledDotProductAttentionBackward}
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load({ training: true });
+   * const x = { data: new Float32Array([1, 0, 0, 1, 1, 1]), dims: [3, 2] };
+   * const identity = { data: new Float32Array([1, 0, 0, 1]), dims: [2, 2] };
+   * const scoreWeight = { data: new Float32Array([1, -1]), dims: [2] };
+   * const params = { queryWeight: identity, keyWeight: identity, scoreWeight };
+   * console.log(attn.additiveAttentionBackward(x, x, x, x, params).gradScoreWeight.dims); // [ 2 ]
+   * ```
+   */
   additiveAttentionBackward(
     grad: Tensor,
     query: Tensor,
@@ -273,49 +399,151 @@ export interface Gradients {
     options?: AttentionOptions,
   ): BackwardResult & { gradQueryWeight: Tensor; gradKeyWeight: Tensor; gradScoreWeight: Tensor; gradBias?: Tensor };
   /**
-   * Gradients of {@link Attn.linear}: gradX = grad W, gradWeight = gradᵀ x, gradBias = Σ grad (torch.autograd of F.linear).
+   * Computes the gradients of {@link Attn.linear}: gradX = grad W, gradWeight = gradᵀ x, gradBias = Σ grad
+   * (torch.autograd of `F.linear`).
    *
-   * @param grad that of the result, (..,out)
+   * @param grad gradient of the result (..,out)
    * @param x (..,in)
    * @param weight (out,in)
-   * @throws AttnError `SHAPE`, `MEMORY`
+   * @throws {AttnError} `SHAPE` if the shapes do not fit
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load({ training: true });
+   * const x = { data: new Float32Array([1, 2]), dims: [1, 2] };
+   * const weight = { data: new Float32Array([3, 4]), dims: [1, 2] };
+   * const { gradX, gradWeight } = attn.linearBackward({ data: new Float32Array([1]), dims: [1, 1] }, x, weight);
+   * console.log(...gradX.data, ...gradWeight.data); // 3 4 1 2
+   * ```
    */
   linearBackward(grad: Tensor, x: Tensor, weight: Tensor): { gradX: Tensor; gradWeight: Tensor; gradBias: Tensor };
   /**
-   * Gradients of {@link Attn.layerNorm}, none of which depends on its bias. With n = (x − mean) · f, f = 1 / √(variance + eps), g = grad · weight:
-   * gradX = f · (g − mean(g) − n · mean(g n)), gradWeight = Σ grad · n, gradBias = Σ grad, both where a weight is given.
+   * Computes the gradients of {@link Attn.layerNorm}. With f = 1 / √(variance + eps), n = (x − mean) · f, g = grad ·
+   * weight: gradX = f · (g − mean(g) − n · mean(g n)), gradWeight = Σ grad · n, gradBias = Σ grad.
    *
-   * @throws AttnError `SHAPE`, `CONFIG` for eps, `MEMORY`
+   * @param grad gradient of the result, with the shape of x
+   * @param x (..,width)
+   * @param weight (width); default 1
+   * @param eps finite and above 0; default 1e-5
+   * @returns `gradX`; `gradWeight` and `gradBias` only with a `weight`
+   * @throws {AttnError} `SHAPE` if the shapes do not fit
+   * @throws {AttnError} `CONFIG` if `eps` is out of range
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load({ training: true });
+   * const x = { data: new Float32Array([1, 3]), dims: [2] };
+   * const ones = { data: new Float32Array([1, 1]), dims: [2] };
+   * console.log(...attn.layerNormBackward(ones, x, ones).gradBias!.data); // 1 1
+   * ```
    */
   layerNormBackward(grad: Tensor, x: Tensor, weight?: Tensor, eps?: number): { gradX: Tensor; gradWeight?: Tensor; gradBias?: Tensor };
   /**
-   * Gradients of {@link Attn.rmsNorm}. With n = x · f, f = 1 / √(mean of x² + eps), g = grad · weight: gradX = f · (g − n · mean(g n)),
-   * gradWeight = Σ grad · n, where a weight is given.
+   * Computes the gradients of {@link Attn.rmsNorm}. With f = 1 / √(mean of x² + eps), n = x · f, g = grad · weight:
+   * gradX = f · (g − n · mean(g n)), gradWeight = Σ grad · n.
    *
-   * @throws AttnError `SHAPE`, `CONFIG` for eps, `MEMORY`
+   * @param grad gradient of the result, with the shape of x
+   * @param x (..,width)
+   * @param weight (width); default 1
+   * @param eps finite and above 0; default 2⁻²³
+   * @returns `gradX`; `gradWeight` only with a `weight`
+   * @throws {AttnError} `SHAPE` if the shapes do not fit
+   * @throws {AttnError} `CONFIG` if `eps` is out of range
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load({ training: true });
+   * const x = { data: new Float32Array([3, -3]), dims: [2] };
+   * const ones = { data: new Float32Array([1, 1]), dims: [2] };
+   * console.log(...attn.rmsNormBackward(ones, x, ones).gradWeight!.data); // 1 -1
+   * ```
    */
   rmsNormBackward(grad: Tensor, x: Tensor, weight?: Tensor, eps?: number): { gradX: Tensor; gradWeight?: Tensor };
   /**
-   * Gradient of {@link Attn.softmax}: y · (grad − Σ grad · y).
+   * Computes the gradient of {@link Attn.softmax}: y · (grad − Σ grad · y).
    *
-   * @param y the softmax itself
-   * @param dim default −1, the last
+   * @param grad gradient of the result, with the shape of y
+   * @param y the result of `softmax`, not its input
+   * @param dim the dimension; default −1
+   * @throws {AttnError} `SHAPE` if the shapes differ
+   * @throws {AttnError} `OUT_OF_RANGE` if there is no such dimension
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load({ training: true });
+   * const y = attn.softmax({ data: new Float32Array([0, 0]), dims: [2] });
+   * console.log(...attn.softmaxBackward({ data: new Float32Array([1, 0]), dims: [2] }, y).data); // 0.25 -0.25
+   * ```
    */
   softmaxBackward(grad: Tensor, y: Tensor, dim?: number): Tensor;
-  /** Gradient of {@link Attn.activation}: grad · f′(x), at 0 what torch has there. */
+  /**
+   * Computes the gradient of {@link Attn.activation}: grad · f′(x), at 0 with torch's value.
+   *
+   * @param grad gradient of the result, with the shape of x
+   * @param x the input of the forward
+   * @param name see {@link Activation}
+   * @throws {AttnError} `SHAPE` if the shapes differ
+   * @throws {AttnError} `CONFIG` if there is no such function
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load({ training: true });
+   * const [x, grad] = [[-1, 2], [5, 5]].map((row) => ({ data: new Float32Array(row), dims: [2] }));
+   * console.log(...attn.activationBackward(grad, x, 'relu').data); // 0 5
+   * ```
+   */
   activationBackward(grad: Tensor, x: Tensor, name: Activation): Tensor;
-  /** Gradient of {@link Attn.applyRotary}: the same turns the other way. */
+  /**
+   * Computes the gradient of {@link Attn.applyRotary}: rotates by the opposite angles.
+   *
+   * @param grad gradient of the result (..,L,D)
+   * @param options as in the forward
+   * @throws {AttnError} those of {@link Attn.applyRotary}
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load({ training: true });
+   * const x = { data: new Float32Array([1, 0, 1, 0]), dims: [2, 2] };
+   * console.log(...attn.applyRotaryBackward(attn.applyRotary(x)).data.map(Math.round)); // 1 0 1 0
+   * ```
+   */
   applyRotaryBackward(grad: Tensor, options?: { theta?: number | undefined; offset?: number | undefined; interleaved?: boolean | undefined }): Tensor;
 
   /**
-   * Σᵢ (1 − ε) w[yᵢ] (−log pᵢ[yᵢ]) + ε/C Σ_c w[c] (−log pᵢ[c]), pᵢ = softmax(logitsᵢ), divided by Σᵢ w[yᵢ] for the mean
-   * (torch.nn.functional.cross_entropy, with the classes in the last dimension whatever the rank).
-   * Where every label is ignored the mean is NaN, as in torch, the sum 0, and the gradient 0.
+   * Computes the cross entropy of class logits and its gradient (torch's `F.cross_entropy`, with the classes always in
+   * the last dimension): Σᵢ (1 − ε) w[yᵢ] (−log pᵢ[yᵢ]) + ε/C Σ_c w[c] (−log pᵢ[c]) with pᵢ = softmax(logitsᵢ), divided
+   * by Σᵢ w[yᵢ] for the mean. If all labels are ignored, the mean is NaN as in torch, the sum 0 and the gradient 0.
    *
    * @param logits (..,C)
-   * @param labels one for each row: a class from 0 to C − 1, or `ignoreIndex`
-   * @param options `labelSmoothing` ε in [0,1], default 0; `ignoreIndex`, default −100; `weight` w (C), default 1; `reduction`, default `'mean'`
-   * @throws AttnError `OUT_OF_RANGE` with the place of the first label that is no class; `SHAPE`, `CONFIG`, `DTYPE`, `MEMORY`
+   * @param labels y, one per row: a class from 0 to C − 1, or `ignoreIndex`
+   * @param options.labelSmoothing ε in [0,1]; default 0
+   * @param options.ignoreIndex label of rows that do not count; default −100
+   * @param options.weight w (C); default 1
+   * @param options.reduction `'mean'` (default) or `'sum'`
+   * @throws {AttnError} `OUT_OF_RANGE` if a label is not a class, with its index
+   * @throws {AttnError} `SHAPE` if the labels or the weights do not fit the logits
+   * @throws {AttnError} `CONFIG` if `labelSmoothing` or `reduction` is out of range
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load({ training: true });
+   * const { loss, gradient } = attn.crossEntropy({ data: new Float32Array([0, 0]), dims: [1, 2] }, [1]);
+   * console.log(loss.toFixed(4), ...gradient.data); // 0.6931 0.5 -0.5
+   * ```
    */
   crossEntropy(
     logits: Tensor,
@@ -327,15 +555,45 @@ export interface Gradients {
       reduction?: 'mean' | 'sum' | undefined;
     },
   ): Loss;
-  /** Σ (prediction − target)², divided by the number of terms for the mean, the default (torch.nn.functional.mse_loss). One shape: torch would broadcast. */
+  /**
+   * Computes the squared error Σ (prediction − target)², divided by the number of elements for the mean, and its
+   * gradient (torch's `F.mse_loss`, without broadcasting).
+   *
+   * @param prediction any shape
+   * @param target the same shape
+   * @param options.reduction `'mean'` (default) or `'sum'`
+   * @throws {AttnError} `SHAPE` if the shapes differ
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load({ training: true });
+   * const [a, b] = [[1, 2], [1, 4]].map((row) => ({ data: new Float32Array(row), dims: [2] }));
+   * const { loss, gradient } = attn.mseLoss(a, b);
+   * console.log(loss, ...gradient.data); // 2 0 -2
+   * ```
+   */
   mseLoss(prediction: Tensor, target: Tensor, options?: { reduction?: 'mean' | 'sum' | undefined }): Loss;
   /**
-   * Σ weight · (−p t log σ(x) − (1 − t) log(1 − σ(x))), divided by the number of terms for the mean, the default
-   * (torch.nn.functional.binary_cross_entropy_with_logits). Exact where σ is 0 or 1.
+   * Computes Σ weight · (−p t log σ(x) − (1 − t) log(1 − σ(x))), divided by the number of elements for the mean, and
+   * its gradient (torch's `F.binary_cross_entropy_with_logits`). The result is finite even if σ rounds to 0 or 1.
    *
-   * @param logits x
-   * @param target t, of the same shape, usually 0 or 1
-   * @param options `weight` of each term and `posWeight` p of a positive answer, of shapes that broadcast to that of x, default 1
+   * @param logits x, any shape
+   * @param target t, the same shape, usually 0 or 1
+   * @param options.weight a factor per element; its shape broadcasts to that of x; default 1
+   * @param options.posWeight p, a factor of positive answers; its shape broadcasts to that of x; default 1
+   * @param options.reduction `'mean'` (default) or `'sum'`
+   * @throws {AttnError} `SHAPE` if a shape does not fit
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load({ training: true });
+   * const [x, t] = [[0, 100], [1, 1]].map((row) => ({ data: new Float32Array(row), dims: [2] }));
+   * console.log(attn.binaryCrossEntropyWithLogits(x, t, { reduction: 'sum' }).loss.toFixed(4)); // 0.6931
+   * ```
    */
   binaryCrossEntropyWithLogits(
     logits: Tensor,
@@ -344,17 +602,51 @@ export interface Gradients {
   ): Loss;
 
   /**
-   * Multiplies all gradients by maxNorm / (norm + 1e-6) where that is below 1 (Pascanu et al. 2013; torch.nn.utils.clip_grad_norm_).
+   * Multiplies all gradients by maxNorm / (norm + 1e-6) if that is below 1 (Pascanu et al. 2013; torch's
+   * `nn.utils.clip_grad_norm_`).
    *
-   * @param maxNorm from 0; `Infinity` only asks for the norm
-   * @returns the norm before, √Σ g² over all gradients of all modules
+   * @param modules at least one, each once
+   * @param maxNorm from 0; `Infinity` only computes the norm
+   * @returns the norm before clipping: √Σ g² over all gradients of all modules
+   * @throws {AttnError} `CONFIG` if `maxNorm` is negative or NaN
+   * @throws {AttnError} `ARGUMENT` if there is no module or one is listed twice
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load({ training: true });
+   * const words = new attn.Embedding({ numEmbeddings: 1, embeddingDim: 2 });
+   * words.forward([0], [1], { forBackward: true });
+   * words.backward({ data: new Float32Array([3, 4]), dims: [1, 2] });
+   * console.log(attn.clipGradNorm([words], 1)); // 5
+   * ```
    */
   clipGradNorm(modules: readonly Module[], maxNorm: number): number;
   /**
-   * g += λ p; b = g in the first step, then µ b + (1 − τ) g; p −= η b, with Nesterov η (g + µ b), without momentum η g (torch.optim.SGD).
-   * λ `weightDecay`, µ `momentum`, τ `dampening`, all 0 by default; η `learningRate`, default 1e-3.
+   * Creates an SGD optimiser (torch's `optim.SGD`): g += λ p; b = g in the first step, then µ b + (1 − τ) g; p −= η b,
+   * with Nesterov momentum η (g + µ b), without momentum η g.
    *
-   * @throws AttnError `CONFIG`, `ARGUMENT` for no module or one that is there twice, `UNSUPPORTED` for one that is int8, `DISPOSED`, `WRONG_INSTANCE`
+   * Options: η `learningRate`, above 0, default 1e-3; µ `momentum`, τ `dampening` and λ `weightDecay`, default 0;
+   * `nesterov`, default false, which needs a momentum and no dampening; `groups`, default none.
+   *
+   * @throws {AttnError} `CONFIG` if an option is out of range
+   * @throws {AttnError} `ARGUMENT` if there is no module or one is listed twice
+   * @throws {AttnError} `UNSUPPORTED` if a module is int8
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load({ training: true });
+   * const words = new attn.Embedding({ numEmbeddings: 1, embeddingDim: 2 });
+   * words.loadStateDict({ weight: { data: new Float32Array([1, 2]), dims: [1, 2] } });
+   * const optimizer = new attn.SGD([words], { learningRate: 0.5 });
+   * words.forward([0], [1], { forBackward: true });
+   * words.backward({ data: new Float32Array([1, 2]), dims: [1, 2] });
+   * optimizer.step();
+   * console.log(...words.forward([0]).data); // 0.5 1
+   * ```
    */
   readonly SGD: new (
     modules: readonly Module[],
@@ -368,9 +660,26 @@ export interface Gradients {
     },
   ) => Optimizer;
   /**
-   * g += λ p; m = β₁ m + (1 − β₁) g; v = β₂ v + (1 − β₂) g²; p −= η / (1 − β₁ᵗ) · m / (√v / √(1 − β₂ᵗ) + ε), t the parameter's step
-   * (Kingma & Ba 2015; torch.optim.Adam). η `learningRate`, default 1e-3; `betas`, default [0.9, 0.999]; ε `eps`, default 1e-8; λ `weightDecay`,
-   * default 0. Errors as {@link Gradients.SGD}.
+   * Creates an Adam optimiser (Kingma & Ba 2015; torch's `optim.Adam`): g += λ p; m = β₁ m + (1 − β₁) g;
+   * v = β₂ v + (1 − β₂) g²; p −= η / (1 − β₁ᵗ) · m / (√v / √(1 − β₂ᵗ) + ε), with t the number of the parameter's step.
+   *
+   * Options: η `learningRate`, above 0, default 1e-3; `betas`, in [0,1), default [0.9, 0.999]; ε `eps`, from 0, default
+   * 1e-8; λ `weightDecay`, from 0, default 0; `groups`, default none.
+   *
+   * @throws {AttnError} those of {@link Gradients.SGD}
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load({ training: true });
+   * const words = new attn.Embedding({ numEmbeddings: 1, embeddingDim: 1 });
+   * const optimizer = new attn.Adam([words], { learningRate: 0.1 });
+   * words.forward([0], [1], { forBackward: true });
+   * words.backward({ data: new Float32Array([1]), dims: [1, 1] });
+   * optimizer.step();
+   * console.log([...optimizer.stateDict().keys()]); // [ '0.weight.exp_avg', '0.weight.exp_avg_sq', '0.weight.step' ]
+   * ```
    */
   readonly Adam: new (
     modules: readonly Module[],
@@ -383,11 +692,12 @@ export interface Gradients {
     },
   ) => Optimizer;
   /**
-   * p *= 1 − η λ instead of g += λ p, all else as {@link Gradients.Adam}; λ 1e-2 by default (Loshchilov & Hutter 2019; torch.optim.AdamW).
+   * Creates an AdamW optimiser (Loshchilov & Hutter 2019; torch's `optim.AdamW`): {@link Gradients.Adam} with p *= 1 −
+   * η λ instead of g += λ p. `weightDecay` defaults to 1e-2.
    *
    * @example
    * ```ts
-   * // An embedding and an attention learn to say which token comes next in 0, 1, 2, 0, 1, 2, …
+   * // An embedding and an attention layer learn to predict the next token of 0, 1, 2, 0, 1, 2, …
    * import { load } from 'attn';
    *
    * const attn = await load({ training: true });
@@ -396,7 +706,8 @@ export interface Gradients {
    * const optimizer = new attn.AdamW([words, mha], { learningRate: 0.05, groups: [{ names: /bias/, weightDecay: 0 }] });
    * let loss = 0;
    * for (let step = 0; step < 50; step++) {
-   *   const { output } = mha.forward(words.forward([0, 1, 2], [1, 3], { forBackward: true }), undefined, undefined, { forBackward: true });
+   *   const x = words.forward([0, 1, 2], [1, 3], { forBackward: true });
+   *   const { output } = mha.forward(x, undefined, undefined, { forBackward: true });
    *   const result = attn.crossEntropy(output, [1, 2, 0]);
    *   words.backward(mha.backward(result.gradient).gradQuery);
    *   optimizer.step();
@@ -408,17 +719,45 @@ export interface Gradients {
    */
   readonly AdamW: Gradients['Adam'];
   /**
-   * The learning rate of a step, counted from 0: learningRate · step / warmup, then learningRate · (steps − step) / (steps − warmup), 0 from `steps` on
-   * (transformers' get_linear_schedule_with_warmup). `warmup` is 0 by default.
+   * Computes the learning rate of a step with linear warm-up and decay: learningRate · step / warmup, then
+   * learningRate · (steps − step) / (steps − warmup), and 0 from `steps` on (transformers'
+   * `get_linear_schedule_with_warmup`).
    *
-   * @throws AttnError `CONFIG`, `ARGUMENT` for a step below 0
+   * @param step counted from 0
+   * @param options.learningRate the largest learning rate, above 0
+   * @param options.warmup number of warm-up steps, from 0 to `steps`; default 0
+   * @param options.steps number of all steps, from 1
+   * @throws {AttnError} `CONFIG` if an option is out of range
+   * @throws {AttnError} `ARGUMENT` if `step` is not a whole number from 0
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load({ training: true });
+   * console.log(attn.linearSchedule(3, { learningRate: 1, warmup: 2, steps: 4 })); // 0.5
+   * ```
    */
   linearSchedule(step: number, options: { learningRate: number; warmup?: number | undefined; steps: number }): number;
   /**
-   * learningRate · step / warmup, then minimum + (learningRate − minimum) (1 + cos(π (step − warmup) / (steps − warmup))) / 2, `minimum`, by default 0,
-   * from `steps` on (Loshchilov & Hutter 2017). The cosine is attn's own: the same bits on every machine.
+   * Computes the learning rate of a step with linear warm-up and cosine decay: learningRate · step / warmup, then
+   * minimum + (learningRate − minimum) (1 + cos(π (step − warmup) / (steps − warmup))) / 2, and `minimum` from `steps`
+   * on (Loshchilov & Hutter 2017). The bits are the same on every machine.
    *
-   * @throws AttnError `CONFIG`, `ARGUMENT` for a step below 0
+   * @param step counted from 0
+   * @param options.learningRate the largest learning rate, above 0
+   * @param options.warmup number of warm-up steps, from 0 to `steps`; default 0
+   * @param options.steps number of all steps, from 1
+   * @param options.minimum from 0 to `learningRate`; default 0
+   * @throws {AttnError} those of {@link Gradients.linearSchedule}
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load({ training: true });
+   * console.log(attn.cosineSchedule(2, { learningRate: 1, steps: 4 }).toFixed(4)); // 0.5000
+   * ```
    */
   cosineSchedule(step: number, options: { learningRate: number; warmup?: number | undefined; steps: number; minimum?: number | undefined }): number;
 }

@@ -1,6 +1,6 @@
 /**
- * Types of the host that attn's types name, as lib dom, lib webworker or @types/node declare them. Without any of these a name is `never`, and the
- * declarations still compile.
+ * The host's types, as lib dom, lib webworker or @types/node declare them. Without these libraries a name is `never`,
+ * so that the declarations compile.
  */
 type Instance<Name extends string> = typeof globalThis extends { readonly [name in Name]: { readonly prototype: infer T } } ? T : never;
 
@@ -11,5 +11,5 @@ export type URL = Instance<'URL'>;
 export type Fetch = typeof globalThis extends { readonly fetch: infer T } ? T : never;
 export type WebAssemblyModule = typeof globalThis extends { readonly WebAssembly: { readonly Module: { readonly prototype: infer T } } } ? T : never;
 
-/** What attn allocates: `new Blob([bytes])` takes it, which takes no view of shared memory. Before TypeScript 5.7: Uint8Array. */
+/** Bytes that `new Blob([bytes])` accepts (no view of shared memory). A plain Uint8Array before TypeScript 5.7. */
 export type Bytes = ReturnType<typeof Uint8Array.of>;

@@ -1,4 +1,4 @@
-/** The package in browsers and everywhere else that is not Node. Nothing here runs at import. */
+/** The package for browsers and all other hosts except Node. No code runs at import. */
 import type * as Contract from './attn.js';
 import { inference } from './load/inference.js';
 import { loader } from './load/load.js';

@@ -1,4 +1,4 @@
-/** attn/inference: as index.ts, without training, whose four builds a bundler then leaves out. */
+/** attn/inference: index.ts without training, so that bundlers omit those four builds. */
 import type * as Contract from './attn.js';
 import { inference } from './load/inference.js';
 import { loader } from './load/load.js';

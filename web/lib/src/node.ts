@@ -1,4 +1,4 @@
-/** The package in Node: files come from the disk, and every thread may wait. */
+/** The package in Node, where files are read from disk and every thread may block. */
 import type { Stats } from 'node:fs';
 import { open, readFile, stat } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
@@ -10,11 +10,13 @@ import { AttnError } from './args/error.js';
 import single from './engine/glue/attn.mjs';
 import { loader } from './load/load.js';
 import type { Disk } from './model/model_files.js';
-import { beside } from './platform/beside.js';
+import { packageFile } from './platform/node_files.js';
 
 export * from './common.js';
 
-/** The path that a location names; undefined for what fetch is for. One letter before a colon is a Windows drive. */
+/**
+ * Returns the path of a location; undefined if it has to be fetched. A single letter before a colon is a Windows drive.
+ */
 function pathOf(location: string | URL): string | undefined {
   if (typeof location === 'string' && !/^[a-z][a-z0-9+.-]+:/i.test(location)) return location;
   const url = new URL(location);
@@ -29,7 +31,7 @@ const disk: Disk = {
   async size(path) {
     try {
       const about = await stat(path);
-      // Opening a pipe waits for its other end, in a thread of Node's that no signal ends.
+      // Opening a pipe would block one of Node's threads until a writer appears, and no signal ends that.
       if (!about.isFile()) throw new AttnError('FORMAT', `loadModel: ${path} ${kindOf(about)}, expected a regular file`, { op: 'loadModel', path });
       return about.size;
     } catch (error) {
@@ -43,7 +45,7 @@ const disk: Disk = {
     try {
       const buffer = new Uint8Array(pieceBytes);
       for (;;) {
-        const { bytesRead } = await file.read(buffer, 0, buffer.length); // told where, as Node before 20.12 wants it
+        const { bytesRead } = await file.read(buffer, 0, buffer.length); // Node before 20.12 requires offset and length
         if (bytesRead === 0) return;
         yield buffer.subarray(0, bytesRead);
       }
@@ -55,21 +57,21 @@ const disk: Disk = {
 
 export const load: typeof Contract.load = loader({
   urls: {
-    simd: () => beside('attn-simd.wasm', () => new URL('./attn-simd.wasm', import.meta.url)),
-    relaxed: () => beside('attn-relaxed.wasm', () => new URL('./attn-relaxed.wasm', import.meta.url)),
+    simd: () => packageFile('attn-simd.wasm', () => new URL('./attn-simd.wasm', import.meta.url)),
+    relaxed: () => packageFile('attn-relaxed.wasm', () => new URL('./attn-relaxed.wasm', import.meta.url)),
     ...(ATTN_THREADS && {
-      'simd-threads': () => beside('attn-simd-threads.wasm', () => new URL('./attn-simd-threads.wasm', import.meta.url)),
-      'relaxed-threads': () => beside('attn-relaxed-threads.wasm', () => new URL('./attn-relaxed-threads.wasm', import.meta.url)),
+      'simd-threads': () => packageFile('attn-simd-threads.wasm', () => new URL('./attn-simd-threads.wasm', import.meta.url)),
+      'relaxed-threads': () => packageFile('attn-relaxed-threads.wasm', () => new URL('./attn-relaxed-threads.wasm', import.meta.url)),
     }),
   },
-  // The single-threaded glue asks nothing of its host: the bytes are given to it.
+  // The single-threaded glue needs nothing from the host: it is given the bytes.
   single,
   ...(ATTN_THREADS && {
     threaded: async () => (await import('./engine/glue/attn-threads-node.mjs')).default,
     createThread(onError) {
-      // By this the glue knows that it runs as a thread.
+      // The glue recognises a thread by this name.
       const options = { name: 'em-pthread', workerData: 'em-pthread' };
-      const worker = beside(
+      const worker = packageFile(
         'attn-threads-node.mjs',
         () => new Worker(new URL('./attn-threads-node.mjs', import.meta.url), options),
         (url) => new Worker(url, options),
@@ -78,7 +80,7 @@ export const load: typeof Contract.load = loader({
       return worker;
     },
   }),
-  // Node 20. Other programs that run this file, such as Deno, have flags of their own.
+  // Node 20. Deno, which runs this file as well, has its own flags.
   relaxedBy: process.versions['v8']?.startsWith('11.3') ? ' unless it is started as node --experimental-wasm-relaxed-simd' : '',
   cores: availableParallelism,
   sharingRefusal: () => undefined,
@@ -93,8 +95,8 @@ export const load: typeof Contract.load = loader({
     })();
   },
   models: () => import('./model/load_model.js'),
-  onDemand: () => import('./model/on_demand.js'),
+  lazyTasks: () => import('./model/lazy_tasks.js'),
   training: async () => (await import('./load/training-node.js')).training,
-  trains: true, // there is nothing to download
+  trains: true, // nothing has to be downloaded
   disk,
 });

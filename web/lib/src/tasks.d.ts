@@ -1,121 +1,154 @@
-/** What models say of tokens and of pairs of texts: the part of the types that is about the tasks of heads. All of it is exported by 'attn'. */
+/** Types of the tasks of a model's head: entities, masks, answers, ranking. 'attn' exports all of them. */
 import type { TokenizeOptions } from './attn.js';
 import type { AbortSignal } from './host.js';
 
-/** What a checkpoint's head is for, as Hugging Face calls it. */
+/** Task of a checkpoint's head, by the Hugging Face names. */
 export type Task = 'embedding' | 'text-classification' | 'token-classification' | 'fill-mask' | 'question-answering' | 'multiple-choice';
 
-/** Something that a text names. */
+/** A named entity in a text. */
 export interface Entity {
-  /** The label, without `B-` and `I-` where tokens are put together. */
+  /** Label of the entity; without `B-` and `I-` unless `aggregation` is `'none'`. */
   label: string;
-  /** From 0 to 1: of several tokens the mean. */
+  /** Probability of the label; the mean if the entity has several tokens. */
   score: number;
-  /** `text.slice(start, end)` of the text. */
+  /** Part of the text: `text.slice(start, end)`. */
   text: string;
   start: number;
   end: number;
 }
 
-/** A token in the place of a mask. */
+/** A token for a mask. */
 export interface FilledMask {
-  /** As text: ` good` of `Ġgood`. */
+  /** Token as text, for example ` good` for `Ġgood`. */
   token: string;
   id: number;
-  /** From 0 to 1, of the whole vocabulary. */
+  /** Probability among all tokens of the vocabulary. */
   score: number;
-  /** The text with the token in the place of the mask. Where it has other masks they stay. */
+  /** The text with this token in place of the mask; other masks remain. */
   text: string;
 }
 
-/** A part of the context that answers the question. */
+/** A part of the context that answers a question. */
 export interface Answer {
-  /** `context.slice(start, end)`; empty where there is no answer. */
+  /** Part of the context: `context.slice(start, end)`; empty if there is no answer. */
   text: string;
-  /** From 0 to 1: the probability of its start times that of its end; of several places with the same words the sum. */
+  /** Probability of the start times probability of the end; the sum if the same words occur several times. */
   score: number;
   start: number;
   end: number;
 }
 
-/** A document's place in the list that was given, and how relevant it is. */
+/** A document of {@link TextTasks.rank}. */
 export interface RankedDocument {
+  /** Index in the given list. */
   index: number;
+  /** Relevance to the query. */
   score: number;
+  /** Whether the query or this document was truncated because they exceed the maximum length together. */
+  truncated: boolean;
 }
 
+/** Options of {@link TextTasks.fillMask}. */
 export interface FillMaskOptions extends BatchOptions {
+  /** Number of tokens per mask, from 1. Default 5. */
   topK?: number | undefined;
+  /** Considers only these tokens. A text that is not a token counts as its first token, as in transformers. */
   targets?: readonly string[] | undefined;
 }
 
+/** Options of {@link TextTasks.answer}. */
 export interface AnswerOptions extends BatchOptions {
+  /** Maximal number of answers, from 1. Default 1. */
   topK?: number | undefined;
+  /** Maximal number of tokens of an answer. Default 15. */
   maxAnswerLength?: number | undefined;
+  /** Tokens of a window, including the question. Default 384 or the model's `maxLength` if that is less. */
   maxLength?: number | undefined;
+  /** Tokens that neighbouring windows of a long context share. Default 128, at most half of `maxLength`. */
   stride?: number | undefined;
+  /** Allows the empty answer, which means "no answer". Default false. */
   allowEmpty?: boolean | undefined;
 }
 
-/** Options of all calls that compute texts in batches. No bit of a result depends on them. */
+/** Options of all functions that process texts in batches. They do not change a bit of a result. */
 export interface BatchOptions {
   /**
-   * Texts of a batch. By default a batch takes about 30 ms of a desktop computer, so that a page can draw and answer between batches: as many texts as
-   * that allows for the tokens of the longest one and for the size of the model, from 1 to 32.
+   * Number of texts per batch. By default a batch takes about 30 ms on a desktop computer, so that a page stays
+   * responsive: 1 to 32 texts, depending on the longest text and the size of the model.
    */
   batchSize?: number | undefined;
   /**
-   * `'user'`: go before all other calls of the same thread or worker, for example with a query that someone waits for while documents are being
-   * embedded. Default `'background'`: calls take turns, batch by batch.
+   * `'user'` runs before all other calls of the same thread or worker, such as a query while documents are embedded.
+   * Default `'background'`: calls take turns after each batch.
    */
   priority?: 'user' | 'background' | undefined;
-  /** Ends the call between two batches, with `ABORTED`. */
+  /** Rejects with `ABORTED` between two batches. */
   signal?: AbortSignal | undefined;
-  /** Called after each batch, with the number of texts. */
+  /** Receives the number of processed texts after each batch. */
   onProgress?: ((p: { done: number; total: number }) => void) | undefined;
 }
 
-/** What goes before texts. Without either, what the files name as `default_prompt_name`; `prompt: ''` is none. */
+/** A prompt in front of each text. */
 export interface PromptOptions {
+  /** The prompt itself; `''` for none. Default that of `promptName`. */
   prompt?: string | undefined;
-  /** One of config_sentence_transformers.json. */
+  /**
+   * Name of a prompt of config_sentence_transformers.json; `'query'` and `'document'` always exist. Default the file's
+   * `default_prompt_name`.
+   */
   promptName?: string | undefined;
 }
 
-/** The tasks of a {@link TextModel}. */
+/** Functions of a {@link TextModel} for tasks. */
 export interface TextTasks {
-  /** What the checkpoint's head is for; `'embedding'` without one. */
+  /** Task of the checkpoint's head; `'embedding'` if it has none. */
   readonly task: Task;
 
   /**
-   * The text of tokens: what the tokenizer's decoder makes of them, as transformers' `decode`. Ids that the vocabulary does not have are left out.
+   * Converts token ids to text with the tokenizer's decoder, as transformers' `decode`. Unknown ids are ignored.
    *
-   * @param options `skipSpecialTokens`: leave out `[CLS]` and the like; default false
-   * @throws AttnError `UNSUPPORTED` for a decoder that attn does not have; `ARGUMENT`
+   * @param ids token ids
+   * @param options.skipSpecialTokens omits `[CLS]` and the like; default false
+   * @throws {AttnError} `UNSUPPORTED` if attn does not have the tokenizer's decoder
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const model = await attn.loadModel('models/sentiment');
+   * const { inputIds } = model.tokenize('A warm film.');
+   * console.log(model.decode(inputIds, { skipSpecialTokens: true })); // a warm film.
+   * ```
    */
   decode(ids: ArrayLike<number>, options?: { skipSpecialTokens?: boolean | undefined }): string;
 
   /**
-   * What each text names, with its places there, as transformers' TokenClassificationPipeline.
+   * Finds the named entities of each text (NER), as transformers' TokenClassificationPipeline.
    *
-   * @param options besides {@link TokenizeOptions} and {@link BatchOptions}: `aggregation`, default `'simple'`. `'none'`: a row for each token. `'simple'`: neighbours with the
-   * same label are one, where the second does not begin (`B-`) another. `'first'`, `'average'`, `'max'`: the same, and a word has one label, that of
-   * its first token, of the mean of its tokens' probabilities, or of its most certain token. `stride`: a text that is too long goes in windows that
-   * have so many tokens in common; of overlapping entities the longest counts, then the most certain. Without it a long text is cut. `ignoreLabels`,
-   * default `['O']`
-   * @returns for each text its entities, in their order
+   * @param texts one text or several
+   * @param options {@link TokenizeOptions}, {@link BatchOptions} and the following. `aggregation`: `'none'` gives one
+   * entity per token; `'simple'` (default) joins adjacent tokens with the same label, unless the second begins another
+   * entity (`B-`); `'first'`, `'average'` and `'max'` do the same with one label per word, that of its first token, of
+   * the mean of its probabilities, or of its most certain token. `stride`: splits long texts into windows that share
+   * this number of tokens (of overlapping entities the longest, then the most certain counts); by default long texts
+   * are truncated. `ignoreLabels`: labels to omit; default `['O']`
+   * @returns per text, its entities in order
+   * @throws {AttnError} `UNSUPPORTED` if the model has no head for token classification
+   * @throws {AttnError} `CONFIG` if `stride` does not fit into `maxLength`, or `aggregation` is `'none'`
+   * @throws {AttnError} those of {@link TextModel.embed}
+   *
    * @example
    * ```ts
-   * import type { TextModel } from 'attn';
+   * import { load } from 'attn';
    *
-   * // The text with each entity's label behind it.
-   * async function mark(model: TextModel, text: string) {
-   *   const [entities] = await model.classifyTokens(text, { aggregation: 'first', stride: 16 });
-   *   return entities.reduceRight((all, { label, end }) => `${all.slice(0, end)} [${label}]${all.slice(end)}`, text);
-   * }
+   * const attn = await load();
+   * const model = await attn.loadModel('models/entities');
+   * const [entities] = await model.classifyTokens('Anna Miller lives in Lyon.', { aggregation: 'first' });
+   * for (const { label, text, start } of entities) console.log(label, text, start);
+   * // PER Anna Miller 0
+   * // LOC Lyon 21
    * ```
-   * @throws AttnError `UNSUPPORTED` for a checkpoint whose head is for something else; `CONFIG` for a stride that leaves no room, or with `'none'`; those
-   *   of `tokenize` and `forward`; `ABORTED`
    */
   classifyTokens(
     texts: string | readonly string[],
@@ -128,37 +161,87 @@ export interface TextTasks {
   ): Promise<Entity[][]>;
 
   /**
-   * For each mask of the text (`maskToken`: `[MASK]`, `<mask>`) its most likely tokens, as transformers' FillMaskPipeline.
+   * Predicts the tokens of each mask in a text ({@link TextModel.maskToken}), as transformers' FillMaskPipeline.
    *
-   * @param texts one text, or several for a list of results
-   * @param options besides {@link BatchOptions}: `topK`: how many, default 5. `targets`: of these tokens alone; of a text that is no token its first
-   *   one, as in transformers
-   * @throws AttnError `ARGUMENT` for a text without a mask, and for a target that begins with nothing that the vocabulary has; `OUT_OF_RANGE` for a text
-   *   that is too long; `UNSUPPORTED` for a checkpoint whose head is for something else; `ABORTED`
+   * @param texts one text
+   * @param options see {@link FillMaskOptions}
+   * @returns per mask, the tokens by falling score
+   * @throws {AttnError} `ARGUMENT` if a text has no mask, or a target starts with no token of the vocabulary
+   * @throws {AttnError} `OUT_OF_RANGE` if a text is too long
+   * @throws {AttnError} `UNSUPPORTED` if the model has no head for fill-mask, or the tokenizer no mask token
+   * @throws {AttnError} `ABORTED` if `signal` aborts
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const model = await attn.loadModel('models/masks');
+   * const [[best]] = await model.fillMask('the film was [MASK].');
+   * console.log(best.token, '|', best.text); // exciting | the film was exciting.
+   * ```
    */
   fillMask(texts: string, options?: FillMaskOptions): Promise<FilledMask[][]>;
+  /** Predicts the tokens of each mask in several texts, with one result per text. */
   fillMask(texts: readonly string[], options?: FillMaskOptions): Promise<FilledMask[][][]>;
 
   /**
-   * Parts of the context that answer the question, the most likely first, as transformers' QuestionAnsweringPipeline (version 4): of whole words.
+   * Finds the parts of a context that answer a question, in whole words, as transformers' QuestionAnsweringPipeline
+   * (version 4). A long context is split into overlapping windows.
    *
-   * @param question one, or several for a list of results
-   * @param context one, for each question, or as many as there are questions
-   * @param options besides {@link BatchOptions}: `topK`: how many, default 1; there may be fewer. `maxAnswerLength`: tokens of an answer, default 15.
-   * A context that is too long goes in windows of `maxLength` tokens, question included, default 384 or what the model takes, with `stride` of them in
-   * common, default 128, of shorter windows half. `allowEmpty`, default false: that there is no answer is one, too, its text is empty
-   * @throws AttnError `ARGUMENT` for an empty question or context; `OUT_OF_RANGE` for a question that leaves no room; `CONFIG` for a stride that leaves
-   *   none; `UNSUPPORTED` for a checkpoint whose head is for something else; `ABORTED`
+   * @param question one question
+   * @param context one context
+   * @param options see {@link AnswerOptions}
+   * @returns answers by falling score
+   * @throws {AttnError} `ARGUMENT` if a question or context is empty, or there is not one context per question
+   * @throws {AttnError} `OUT_OF_RANGE` if a question leaves no tokens for the context
+   * @throws {AttnError} `CONFIG` if `stride` does not fit into a window
+   * @throws {AttnError} `UNSUPPORTED` if the model has no head for question answering
+   * @throws {AttnError} `ABORTED` if `signal` aborts
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const model = await attn.loadModel('models/tiny-bert-qa'); // untrained weights
+   * const context = 'she is good, he is bad';
+   * const [{ text, start, end }] = await model.answer('who is good?', context);
+   * console.log(text === context.slice(start, end)); // true
+   * ```
    */
   answer(question: string, context: string, options?: AnswerOptions): Promise<Answer[]>;
+  /**
+   * Answers several questions, with one result per question: one context for all questions, one per question, or
+   * several contexts for one question.
+   */
   answer(question: string | readonly string[], context: string | readonly string[], options?: AnswerOptions): Promise<Answer[][]>;
 
   /**
-   * Documents by falling relevance to the query, by a cross-encoder: a head with one label, through the activation that its files name, else a sigmoid
-   * (sentence-transformers' CrossEncoder.rank). The default prompt of config_sentence_transformers.json goes before the query.
+   * Sorts documents by relevance to a query with a cross-encoder, a head with one label (sentence-transformers'
+   * CrossEncoder.rank). The score is the activation that the files name, else the sigmoid of the logit.
    *
-   * @param options besides {@link TokenizeOptions} and {@link BatchOptions}: `topK`, default all of them. `prompt` or `promptName` goes before the query
-   * @throws AttnError `UNSUPPORTED` for another head; `CONFIG` for a prompt that is not there; those of `tokenize` and `forward`; `ABORTED`
+   * @param query text in front of which the prompt is put
+   * @param documents several texts
+   * @param options {@link TokenizeOptions}, {@link PromptOptions}, {@link BatchOptions} and `topK`, the number of
+   * documents to return, from 1; default all
+   * @returns documents by falling score
+   * @throws {AttnError} `UNSUPPORTED` if the model has another head
+   * @throws {AttnError} `CONFIG` if there is no prompt `promptName`
+   * @throws {AttnError} those of {@link TextModel.embed}
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load({ training: true });
+   * const model = await attn.loadModel('models/sentiment');
+   * // Give the model the head of a cross-encoder.
+   * const documents = ['a recipe for soup', 'a film about dogs'];
+   * const examples = documents.map((text, i) => ({ text: ['film', text], label: i }) as const);
+   * await model.fineTune(examples, { labels: ['relevance'], layers: 'head', epochs: 30, learningRate: 0.02 });
+   * console.log((await model.rank('film', documents)).map(({ index }) => index)); // [ 1, 0 ]
+   * ```
    */
   rank(
     query: string,

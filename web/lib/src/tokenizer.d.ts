@@ -1,18 +1,19 @@
 /**
- * `attn/tokenizer`: a model's tokenizer by itself, a file of its own that loads no WebAssembly. It gives the ids, tokens and offsets that
- * `TextModel.tokenize` gives, which are those of Hugging Face's library.
+ * `attn/tokenizer`: a model's tokenizer in one file that loads no WebAssembly. Its ids, tokens and offsets are those of
+ * `TextModel.tokenize` and of the Hugging Face tokenizers.
+ *
+ * Its errors are instances of the `AttnError` of `attn`, and the errors of `attn` are instances of its `AttnError`.
  *
  * @example
  * ```ts
+ * import { readFile } from 'node:fs/promises'; // in a page: fetch
  * import { Tokenizer } from 'attn/tokenizer';
  *
- * const text = async (name: string) => (await fetch(`models/sentiment/${name}`)).text();
- * const tokenizer = Tokenizer.fromFiles({ 'tokenizer.json': await text('tokenizer.json') });
+ * const file = await readFile('models/sentiment/tokenizer.json', 'utf8');
+ * const tokenizer = Tokenizer.fromFiles({ 'tokenizer.json': file });
  * const { inputIds, tokens } = tokenizer.encode('A warm film.');
- * console.log(tokens[0], tokenizer.decode(inputIds, { skipSpecialTokens: true }));
+ * console.log(tokens[0].length, tokenizer.decode(inputIds, { skipSpecialTokens: true })); // 6 a warm film.
  * ```
- *
- * Errors of this file are instances of the `AttnError` of `attn`, too, and the other way round.
  * @packageDocumentation
  */
 import type { Encoding, TokenizeOptions } from './attn.js';
@@ -20,29 +21,32 @@ import type { Encoding, TokenizeOptions } from './attn.js';
 export { AttnError } from './attn.js';
 export type { Dims, Encoding, ErrorCode, TokenizeOptions } from './attn.js';
 
-/** A model's files by name, as text or bytes. */
+/** A tokenizer's files by name, as text or bytes. Only tokenizer.json is required. */
 export interface TokenizerFiles {
   'tokenizer.json': string | Uint8Array | ArrayBuffer;
-  /** What it sets anew: letters, the padding token, and `model_max_length`; tokens that only it has are added, as by transformers. */
+  /** Overrides lowercasing, the padding token, `model_max_length` and sides, and adds tokens, as in transformers. */
   'tokenizer_config.json'?: string | Uint8Array | ArrayBuffer | undefined;
-  /** For its `model_type`: BERT's tokenizer has settings of its own where tokenizer_config.json names no class. */
+  /** Provides `model_type`, which selects BERT's settings if tokenizer_config.json names no class. */
   'config.json'?: string | Uint8Array | ArrayBuffer | undefined;
-  /** Tokens of older folders. As to transformers it counts if tokenizer_config.json has no `added_tokens_decoder`. */
+  /**
+   * Special tokens of older folders; used if tokenizer_config.json has no `added_tokens_decoder`, as in transformers.
+   */
   'special_tokens_map.json'?: string | Uint8Array | ArrayBuffer | undefined;
-  /** The same of tokens and their ids. */
+  /** Tokens and ids of older folders; used under the same condition. */
   'added_tokens.json'?: string | Uint8Array | ArrayBuffer | undefined;
 }
 
+/** Options of {@link Tokenizer.encode}. */
 export interface EncodeOptions extends TokenizeOptions {
-  /** Where shorter texts are filled up. Default: tokenizer_config.json's `padding_side`, else `'right'`. */
+  /** The side where shorter texts are padded. Default `padding_side` of tokenizer_config.json, else `'right'`. */
   paddingSide?: 'left' | 'right' | undefined;
 }
 
-/** Tokens, and the words that they are of. */
+/** Tokens of words, made by {@link Tokenizer.encodeWords}. */
 export interface EncodedWords extends Encoding {
   /**
-   * Per list, in line with its ids: the place in it (of a pair: in its own one) of the word that the token is of, as `word_ids()` of Hugging Face's
-   * library; null for special tokens and padding.
+   * Per list: the index of each token's word (in its own list of a pair), as `word_ids()` of Hugging Face; null for
+   * special tokens and padding.
    */
   readonly words: readonly (readonly (number | null)[])[];
 }
@@ -52,30 +56,64 @@ export class Tokenizer {
   private constructor();
 
   /**
-   * @throws AttnError `ARGUMENT` for files that are none; `FORMAT` for a tokenizer.json that is not as it should be; `UNSUPPORTED` for a part that
-   *   attn does not know, by its name
+   * Creates a tokenizer from a model's files.
+   *
+   * @param files see {@link TokenizerFiles}
+   * @throws {AttnError} `ARGUMENT` if tokenizer.json is missing or a file is not text or bytes
+   * @throws {AttnError} `FORMAT` if a file is invalid
+   * @throws {AttnError} `UNSUPPORTED` if attn does not have a part of the tokenizer, which the message names
+   *
+   * @example
+   * ```ts
+   * import { readFile } from 'node:fs/promises';
+   * import { Tokenizer } from 'attn/tokenizer';
+   *
+   * const tokenizer = Tokenizer.fromFiles({ 'tokenizer.json': await readFile('models/entities/tokenizer.json') });
+   * console.log(tokenizer.vocabularySize); // 7600
+   * ```
    */
   static fromFiles(files: TokenizerFiles): Tokenizer;
 
-  /** How many tokens there are, added ones included. */
+  /** Number of tokens, including added tokens. */
   readonly vocabularySize: number;
 
   /**
-   * Tokens of texts, or of pairs, padded to the longest.
+   * Tokenizes texts or pairs of texts and pads them to the longest.
    *
-   * @param options `maxLength` is by default tokenizer_config.json's `model_max_length` where that is a real limit, else there is none
-   * @throws AttnError `OUT_OF_RANGE` for a text that is too long where `truncation` is false, or a `maxLength` without room; `ARGUMENT`
+   * @param texts one text, several texts or several pairs; a lone surrogate counts as U+FFFD
+   * @param options see {@link EncodeOptions}; `maxLength` defaults to a realistic `model_max_length` of
+   * tokenizer_config.json, else there is no limit
+   * @throws {AttnError} `OUT_OF_RANGE` if a text is too long and `truncation` is false, or `maxLength` leaves no room
+   * for text
+   *
+   * @example
+   * ```ts
+   * import { readFile } from 'node:fs/promises';
+   * import { Tokenizer } from 'attn/tokenizer';
+   *
+   * const tokenizer = Tokenizer.fromFiles({ 'tokenizer.json': await readFile('models/entities/tokenizer.json') });
+   * const { tokens, offsets } = tokenizer.encode('in Lyon');
+   * console.log(tokens[0].join(' '), offsets[0][2]); // [CLS] in Ly ##on [SEP] [ 3, 5 ]
+   * ```
    */
   encode(texts: string | readonly string[] | readonly (readonly [string, string])[], options?: EncodeOptions): Encoding;
 
   /**
-   * The same of what is words already (`is_split_into_words` of Hugging Face's tokenizers): of one list of words, of several lists, or of pairs of
-   * lists. Each word is tokenized as a text by itself, and `offsets` are places in it.
+   * Tokenizes lists of words (`is_split_into_words` in Hugging Face): one list, several lists or several pairs of
+   * lists. Each word is tokenized like a text, and `offsets` refer to the word.
+   *
+   * @param texts one list of words, several lists or several pairs of lists
+   * @param options see {@link EncodeOptions}
+   * @throws {AttnError} those of {@link Tokenizer.encode}
    *
    * @example
    * ```ts
-   * const { inputIds, words } = tokenizer.encodeWords(['Anna', 'lives', 'in', 'Lyon', '.']);
-   * // words[0]: null for [CLS], then the place in the list of the word that each token is of
+   * import { readFile } from 'node:fs/promises';
+   * import { Tokenizer } from 'attn/tokenizer';
+   *
+   * const tokenizer = Tokenizer.fromFiles({ 'tokenizer.json': await readFile('models/entities/tokenizer.json') });
+   * const { words } = tokenizer.encodeWords(['Anna', 'lives', 'in', 'Lyon', '.']);
+   * console.log(words[0].join()); // ,0,1,2,3,3,4,
    * ```
    */
   encodeWords(
@@ -84,13 +122,26 @@ export class Tokenizer {
   ): EncodedWords;
 
   /**
-   * The text of tokens. Ids that the vocabulary does not have are left out.
+   * Converts token ids to text. Unknown ids are ignored.
    *
-   * @param options `skipSpecialTokens`: leave out `[CLS]` and the like; default false
-   * @throws AttnError `UNSUPPORTED` for a decoder that attn does not have; `ARGUMENT`
+   * @param ids token ids
+   * @param options.skipSpecialTokens omits `[CLS]` and the like; default false
+   * @throws {AttnError} `UNSUPPORTED` if attn does not have the tokenizer's decoder
+   *
+   * @example
+   * ```ts
+   * import { readFile } from 'node:fs/promises';
+   * import { Tokenizer } from 'attn/tokenizer';
+   *
+   * const tokenizer = Tokenizer.fromFiles({ 'tokenizer.json': await readFile('models/entities/tokenizer.json') });
+   * const id = tokenizer.tokenToId('lives')!;
+   * console.log(id, tokenizer.idToToken(id), tokenizer.decode([id])); // 1526 lives lives
+   * ```
    */
   decode(ids: ArrayLike<number>, options?: { skipSpecialTokens?: boolean | undefined }): string;
 
+  /** Returns the id of a token in the vocabulary's spelling (`##ing`, `Ġthe`), or `undefined`. */
   tokenToId(token: string): number | undefined;
+  /** Returns the token of an id, or `undefined`. */
   idToToken(id: number): string | undefined;
 }

@@ -1,6 +1,6 @@
 /**
- * `import wasm from 'attn/attn-simd.wasm'`, for `load({ wasm })`: what a tool makes of such an import differs (a `WebAssembly.Module` in workerd, a URL
- * by esbuild's loader `file`), and `load` takes all of it.
+ * The value of `import wasm from 'attn/attn-simd.wasm'`, for `load({ wasm })`. It depends on the tool, for example a
+ * `WebAssembly.Module` in workerd and a URL with esbuild's loader `file`; `load` accepts all of them.
  */
 import type { LoadOptions } from './attn.js';
 declare const wasm: NonNullable<LoadOptions['wasm']>;

@@ -1,14 +1,14 @@
 /**
- * The worker of attn/worker, in one file with all that it may need. Bundlers take workers for scripts of one file unless they are told otherwise,
- * and WebKit (WebKitGTK 2.50) runs a worker's first module once more when another module imports it: there would be two hosts.
+ * The worker script of attn/worker in one file. Bundlers treat workers as single-file scripts by default, and WebKitGTK
+ * 2.50 runs a worker's first module a second time if another module imports it, which would create two servers.
  */
 import single from './engine/glue/attn.mjs';
 import threaded from './engine/glue/attn-threads.mjs';
 import type { Endpoint } from './worker/comlink.js';
-import { serve } from './worker/host.js';
+import { serve } from './worker/worker_server.js';
 import { loader } from './load/load.js';
 import * as models from './model/load_model.js';
-import * as onDemand from './model/on_demand.js';
+import * as lazyTasks from './model/lazy_tasks.js';
 import { threads } from './load/thread.js';
 import { web } from './load/web.js';
 
@@ -18,6 +18,6 @@ const load = loader({
   ...(ATTN_THREADS && { threaded: async () => threaded }),
   ...threads,
   models: async () => models,
-  onDemand: async () => onDemand,
+  lazyTasks: async () => lazyTasks,
 });
 serve(load, async () => models, globalThis as unknown as Endpoint);

@@ -1,11 +1,10 @@
-/** attn/worker in Node. */
 import { Worker } from 'node:worker_threads';
 import type * as Contract from './worker.js';
-import { remoteLoader } from './worker/client.js';
-import { transfer } from './worker/parcel.js';
+import { remoteLoader } from './worker/worker_client.js';
+import { transfer } from './worker/transfer_list.js';
 import nodeEndpoint from './worker/comlink-node.js';
-import { leaveOut } from './platform/placed.js';
-import { beside } from './platform/beside.js';
+import { leaveOut } from './platform/asset_urls.js';
+import { packageFile } from './platform/node_files.js';
 
 export * from './common.js';
 export { transfer };
@@ -13,8 +12,8 @@ export { transfer };
 export const load: typeof Contract.load = remoteLoader({
   connect() {
     const options = { name: 'attn' };
-    const worker = beside(
-      'worker-host-node.cjs', // whatever the folder's package.json has as type
+    const worker = packageFile(
+      'worker-host-node.cjs', // CommonJS regardless of `type` in the folder's package.json
       () => new Worker(new URL('./worker-host-node.js', import.meta.url), options),
       (url) => new Worker(url, options),
     );
@@ -32,5 +31,5 @@ export const load: typeof Contract.load = remoteLoader({
   },
   models: () => import('./worker/remote_model.js'),
   locate: (location) => location,
-  locks: () => undefined, // 'exit' tells
+  locks: () => undefined, // the 'exit' event suffices
 });

@@ -1,8 +1,10 @@
 /// <reference lib="esnext.disposable" />
 /**
- * The same names for a module that lives in a worker of its own, so that nothing blocks the caller: every member is a
- * promise. Errors keep code and detail; progress and abort work. A worker that dies rejects what is pending with `ABORTED`,
- * and `load()` may be called again. A worker ends when it is told to, and when an instance and all that it has made are collected.
+ * `attn/worker`: the API of `attn` with the module in its own worker, so that nothing blocks the caller. Every member
+ * is a promise; errors keep code and detail, and progress and abort work.
+ *
+ * If a worker dies, its pending calls reject with `ABORTED`, and you can call `load()` again. A worker ends with
+ * `dispose()` or `terminate()`, or when its instance and everything made by it has been garbage-collected.
  *
  * @example
  * ```ts
@@ -12,7 +14,7 @@
  * const mha = await new attn.MultiHeadAttention({ embedDim: 8, numHeads: 2 });
  * const x = { data: new Float32Array(3 * 8).fill(1), dims: [1, 3, 8] };
  * const { output } = await mha.forward(transfer(x)); // x.data moves to the worker instead of being copied
- * console.log(output.dims); // [1, 3, 8]
+ * console.log(output.dims); // [ 1, 3, 8 ]
  * await attn.dispose();
  * ```
  * @packageDocumentation
@@ -70,7 +72,7 @@ export type {
 } from './attn.js';
 export { AttnError, encoderTraceNames, readSafetensorsHeader, traceNames } from './attn.js';
 
-/** T with a promise in the place of everything that it gives; what a constructor gives can be disposed of by `await using`. */
+/** T with promises as results. Constructors give promises of objects that `await using` can dispose of. */
 export type Promisified<T> = {
   readonly [K in keyof T]: T[K] extends new (...args: infer A) => infer R
     ? new (...args: A) => Promise<Promisified<R> & AsyncDisposable>
@@ -79,17 +81,24 @@ export type Promisified<T> = {
       : Promise<T[K]>;
 };
 
+/** {@link Direct.Module | Module} in a worker. */
 export type Module = Promisified<Direct.Module> & AsyncDisposable;
+/** {@link Direct.MultiHeadAttention | MultiHeadAttention} in a worker. */
 export type MultiHeadAttention = Promisified<Direct.MultiHeadAttention> & AsyncDisposable;
+/** {@link Direct.Encoder | Encoder} in a worker. */
 export type Encoder = Promisified<Direct.Encoder> & AsyncDisposable;
+/** {@link Direct.Classifier | Classifier} in a worker. */
 export type Classifier = Promisified<Direct.Classifier> & AsyncDisposable;
+/** {@link Direct.Embedding | Embedding} in a worker. */
 export type Embedding = Promisified<Direct.Embedding> & AsyncDisposable;
+/** {@link Direct.Optimizer | Optimizer} in a worker. */
 export type Optimizer = Promisified<Direct.Optimizer> & AsyncDisposable;
 
 type OptimizerClass<T> = T extends new (modules: never, options?: infer O) => unknown
   ? new (modules: readonly Module[], options?: O) => Promise<Optimizer>
   : never;
 
+/** {@link Direct.TextModel | TextModel} in a worker. */
 export type TextModel = Omit<Promisified<Direct.TextModel>, 'wordEmbeddings' | 'fillMask' | 'answer'> &
   Pick<Direct.TextModel, 'fillMask' | 'answer'> &
   AsyncDisposable & {
@@ -97,8 +106,9 @@ export type TextModel = Omit<Promisified<Direct.TextModel>, 'wordEmbeddings' | '
   };
 
 /**
- * One running instance in its worker. Calls run in the order in which they are made; only between the batches of `embed` and `classify`, and while a
- * model loads, others get their turn. What changes or ends a model waits for what was asked of it before. `writeSafetensors` runs here.
+ * A running instance in its worker, made by {@link load}. Calls run in order; only between batches of texts and while a
+ * model loads do other calls run. A call that changes or frees a model waits for the earlier calls of the model.
+ * `writeSafetensors` runs in the caller's thread.
  */
 export type Attn = Omit<Promisified<Direct.Attn>, 'loadModel' | 'SGD' | 'Adam' | 'AdamW' | 'clipGradNorm'> &
   AsyncDisposable & {
@@ -107,24 +117,74 @@ export type Attn = Omit<Promisified<Direct.Attn>, 'loadModel' | 'SGD' | 'Adam' |
     readonly AdamW: OptimizerClass<Direct.Attn['AdamW']>;
     clipGradNorm(modules: readonly Module[], maxNorm: number): Promise<number>;
     /**
-     * As `loadModel` of `attn`: the worker reads the files, makes tokens and computes. A relative URL is relative to the page; Blobs and Files are
-     * read where they are, bytes are copied unless they are marked by {@link transfer}. `fetch` is an `ARGUMENT` error: a function cannot be sent.
+     * Loads a text model in the worker; see {@link Direct.Attn.loadModel | `loadModel` of attn}. A relative URL is
+     * relative to the page. The worker reads Blobs and Files itself; bytes are copied unless they are marked by
+     * {@link transfer}.
+     *
+     * @throws {AttnError} `ARGUMENT` for the option `fetch`, because a function cannot be sent to a worker
+     *
+     * @example
+     * ```ts
+     * import { load } from 'attn/worker';
+     *
+     * await using attn = await load();
+     * const model = await attn.loadModel('models/sentiment');
+     * const [[best]] = await model.classify('What a wonderful film!');
+     * console.log(best.label); // positive
+     * ```
      */
     loadModel(source: Direct.ModelSource, options?: Omit<Direct.ModelOptions, 'fetch'>): Promise<TextModel>;
     /**
-     * Ends the worker at once, in the middle of a call too; what is pending rejects with `ABORTED`. `dispose()` lets earlier calls finish, but for
+     * Ends the worker immediately; pending calls reject with `ABORTED`. `dispose()` lets earlier calls finish, except
      * `loadModel`, which rejects with `DISPOSED`.
+     *
+     * @example
+     * ```ts
+     * import { load } from 'attn/worker';
+     *
+     * const attn = await load();
+     * const pending = attn.peak(1e9);
+     * attn.terminate();
+     * await pending.catch((error) => console.log(error.code, error.name)); // ABORTED AbortError
+     * ```
      */
     terminate(): void;
   };
 
-/** As `load` of `attn`, in a new worker. A relative `wasm` is relative to the page (in Node, to the working directory). Aborting ends the worker. */
+/**
+ * Starts an instance in a new worker; see {@link Direct.load | `load` of attn}. A relative `wasm` is relative to the
+ * page (in Node, to the working directory). If `signal` aborts, the worker ends.
+ *
+ * @throws {AttnError} those of {@link Direct.load | `load` of attn}
+ *
+ * @example
+ * ```ts
+ * import { load } from 'attn/worker';
+ *
+ * await using attn = await load();
+ * const { data } = await attn.softmax({ data: new Float32Array([0, 0]), dims: [2] });
+ * console.log(...data); // 0.5 0.5
+ * ```
+ */
 export function load(options?: Direct.LoadOptions): Promise<Attn>;
 
 /**
- * Marks a value to be moved to the worker by the call that it is given to, instead of being copied. Its buffer is then
- * detached here, with everything else that lies on the buffer. The mark counts for one call, even if that fails. Of a `past` key and value are marked each.
+ * Marks a value so that the next call moves it to the worker instead of copying it. The call detaches its buffer,
+ * including all other views of the buffer. The mark applies to one call, even if the call fails. Mark the key and the
+ * value of a `past` separately.
  *
+ * @param value a tensor, a mask, an array or its buffer
  * @returns the value itself
+ * @throws {AttnError} `ARGUMENT` if the value is not an object
+ *
+ * @example
+ * ```ts
+ * import { load, transfer } from 'attn/worker';
+ *
+ * await using attn = await load();
+ * const x = { data: new Float32Array([0, 0]), dims: [2] };
+ * await attn.softmax(transfer(x));
+ * console.log(x.data.length); // 0
+ * ```
  */
 export function transfer<T extends Direct.Tensor | Direct.Mask | Uint8Array | ArrayBuffer | Float32Array | Int32Array>(value: T): T;

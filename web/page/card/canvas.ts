@@ -1,18 +1,17 @@
-/** A picture of pixels with rectangles and smooth lines, and its bytes as PNG. */
+/** An RGB picture with rectangles, smooth lines and text, written as PNG. */
 import { crc32, deflateSync } from 'node:zlib';
 import { linesOf, widthOf, type Point } from './stroke_font.ts';
 
 export type Colour = readonly [red: number, green: number, blue: number];
 
 export interface TextOptions {
-  /** Height of its capitals. */
+  /** Height of capitals. */
   readonly size: number;
   readonly colour: Colour;
-  /** How thick its strokes are; default: an eighth of the size. */
+  /** Stroke width; default: an eighth of the size. */
   readonly weight?: number;
-  /** Where on it the place is. */
   readonly anchor?: 'start' | 'end';
-  /** Read from below to above. */
+  /** Read from bottom to top. */
   readonly upwards?: boolean;
 }
 
@@ -45,7 +44,7 @@ export class Canvas {
       }
   }
 
-  /** Notes how much of each pixel a line with round ends covers. */
+  /** Records the coverage of each pixel by a line with round ends. */
   private stroke(cover: Map<number, number>, [x0, y0]: Point, [x1, y1]: Point, radius: number): void {
     const [dx, dy] = [x1 - x0, y1 - y0];
     const length = dx * dx + dy * dy;
@@ -63,7 +62,7 @@ export class Canvas {
       }
   }
 
-  /** Eight bits for each of red, green and blue. */
+  /** 8 bits per channel. */
   png(): Uint8Array {
     const rows = Buffer.alloc((3 * this.width + 1) * this.height);
     for (let y = 0; y < this.height; ++y) rows.set(this.pixels.subarray(3 * y * this.width, 3 * (y + 1) * this.width), (3 * this.width + 1) * y + 1);

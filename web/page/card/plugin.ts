@@ -1,7 +1,4 @@
-/**
- * What stands beside the built page: the social card and the tags that name it, the licences of what is in it, the package where it was packed, and the
- * documentation where it was built.
- */
+/** Files next to the built page: social card, licences and, if they were built, the package and the documentation. */
 import { cpSync, existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -10,17 +7,17 @@ import { cardHeight, cardWidth, drawCard, firstMap } from './social_card.ts';
 
 const at = (path: string) => fileURLToPath(new URL(`../../../${path}`, import.meta.url));
 
-/** build/attn.tgz (`make package`), as far as it is that of the library that the page is built with. */
+/** Size of build/attn.tgz (`make package`), unless it is older than the library. */
 export function packedBytes(): number {
   const [packed, library] = [at('build/attn.tgz'), at('web/lib/dist/index.js')];
   if (!existsSync(packed) || statSync(packed).mtimeMs < statSync(library).mtimeMs) return 0;
   return statSync(packed).size;
 }
 
-/** Whether build/docs (`make docs`) is there, to stand beside the page; DOCS=0 leaves it out. */
+/** build/docs (`make docs`) exists; DOCS=0 leaves it out. */
 export const hasDocs = (): boolean => process.env['DOCS'] !== '0' && existsSync(at('build/docs/index.html'));
 
-/** "git+https://host/owner/name.git" -> "https://host/owner/name"; nothing where package.json names no repository, or none of the web. */
+/** "git+https://host/owner/name.git" -> "https://host/owner/name"; '' without a repository on the web. */
 export function sourceAddress(manifest: { readonly repository?: string | { readonly url?: string } }): string {
   const { repository } = manifest;
   const written = (typeof repository === 'string' ? repository : repository?.url) ?? '';
@@ -32,8 +29,8 @@ export const readSourceAddress = (): string =>
   sourceAddress(JSON.parse(readFileSync(at('web/lib/package.json'), 'utf8')) as Parameters<typeof sourceAddress>[0]);
 
 /**
- * Tags for programs that show a card where a link is posted. Most of them want the picture's whole address, which a folder of files does not know:
- * where it will be served is said when it is built (`make page URL=https://example.org/attn/`). Without that the address is relative, which some follow.
+ * Tags for link previews. Most programs need the picture's absolute address, which `make page URL=https://example.org/attn/` provides; otherwise it
+ * is relative.
  */
 export function cardTags(pageUrl: string | undefined): readonly HtmlTagDescriptor[] {
   const folder = pageUrl?.replace(/[^/]*$/, '') ?? './';
@@ -50,12 +47,12 @@ export function cardTags(pageUrl: string | undefined): readonly HtmlTagDescripto
 export const besideThePage = (pageUrl: string | undefined): Plugin => ({
   name: 'beside-the-page',
   apply: 'build',
-  // What is embedded elsewhere has no card of its own.
+  // An embedded page needs no card.
   transformIndexHtml: (_, { path }) => (path.endsWith('/index.html') ? [...cardTags(pageUrl)] : []),
   async generateBundle() {
     const emit = (fileName: string, source: Uint8Array | string) => this.emitFile({ type: 'asset', fileName, source });
     emit('social-card.png', drawCard(await firstMap()).png());
-    // As text: hosts of files say of other endings that they are to be downloaded.
+    // With .txt, because hosts offer other extensions as downloads.
     emit('LICENSE.txt', readFileSync(at('LICENSE')));
     emit('NOTICES.txt', readFileSync(at('THIRD_PARTY_NOTICES.md')));
     if (packedBytes() > 0) emit('attn.tgz', readFileSync(at('build/attn.tgz')));

@@ -1,4 +1,4 @@
-/** The picture that goes with a link to the page: the map that the page opens with, as the model gives it when the page is built. */
+/** The picture for links to the page: its first map, computed when the page is built. */
 import { fileURLToPath } from 'node:url';
 import { load } from 'attn';
 import { paint } from '../src/draw/palette.ts';
@@ -6,7 +6,7 @@ import { initialView } from '../src/state/view.ts';
 import { Canvas, type Colour } from './canvas.ts';
 import { widthOf } from './stroke_font.ts';
 
-/** What the platforms ask for. */
+/** Sizes that the platforms recommend. */
 export const cardWidth = 1200;
 export const cardHeight = 630;
 
@@ -24,7 +24,6 @@ export interface AttentionMap {
   readonly head: number;
 }
 
-/** Of the view that the page opens with. */
 export async function firstMap(): Promise<AttentionMap> {
   const attn = await load();
   try {
@@ -43,7 +42,7 @@ export async function firstMap(): Promise<AttentionMap> {
 const labelSize = 17;
 const margin = 48;
 
-/** Where the cells stand. */
+/** Position and size of the cells. */
 export function gridOf({ tokens }: Pick<AttentionMap, 'tokens'>): { readonly cell: number; readonly left: number; readonly top: number } {
   const labels = Math.ceil(Math.max(...tokens.map((token) => widthOf(token, labelSize)))) + 12;
   const cell = Math.floor((cardHeight - 2 * margin - labels) / tokens.length);

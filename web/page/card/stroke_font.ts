@@ -1,6 +1,6 @@
 /**
- * Letters as strokes: the social card is drawn where no font can be counted on. Units: the baseline is 0, lower-case letters are 50 high, capitals 72.
- * "l" draws lines through points; "o" draws an arc: centre, radii, and from which angle to which, in degrees, up is positive.
+ * A stroke font, because builds cannot rely on an installed font. The baseline is 0, lowercase letters are 50 high, capitals 72.
+ * "l": lines through points. "o": an arc with centre, radii and start and end angle in degrees; y points up.
  */
 type Stroke = readonly ['l', ...number[]] | readonly ['o', number, number, number, number, number, number];
 
@@ -103,14 +103,12 @@ const glyphs: Readonly<Record<string, Glyph>> = {
   '&': glyph(50, ['o', 20, 56, 14, 16, -60, 240], ['l', 12, 43, 50, 0], ['o', 20, 20, 20, 20, 110, 345]),
   ' ': glyph(14),
 };
-/** What there is no letter for. */
+/** Glyph for other characters. */
 const unknown = glyph(40, ['l', 0, 0, 0, 72, 40, 72, 40, 0, 0, 0]);
-/** Between two letters. */
 const spacing = 15;
 
 export type Point = readonly [x: number, y: number];
 
-/** An arc as lines. */
 function arc([, x, y, rx, ry, from, to]: Extract<Stroke, readonly ['o', ...unknown[]]>): readonly Point[] {
   const count = Math.max(2, Math.ceil(Math.abs(to - from) / 12));
   return Array.from({ length: count + 1 }, (_, i) => {
@@ -127,14 +125,14 @@ const pointsOf = (stroke: Stroke): readonly Point[] => {
 
 const glyphOf = (letter: string) => glyphs[letter] ?? unknown;
 
-/** How wide a text is, at a height of `size` for its capitals. */
+/** Width of a text whose capitals are `size` high. */
 export function widthOf(text: string, size: number): number {
   const letters = Array.from(text);
   const units = letters.reduce((sum, letter) => sum + glyphOf(letter).width, 0) + spacing * Math.max(0, letters.length - 1);
   return (units * size) / 72;
 }
 
-/** The lines of a text that begins at the origin; y points up. */
+/** Polylines of a text that starts at the origin; y points up. */
 export function linesOf(text: string, size: number): readonly (readonly Point[])[] {
   const scale = size / 72;
   let start = 0;

@@ -1,7 +1,7 @@
 import { useRef } from 'preact/hooks';
 import { Example } from './sections/example.tsx';
 import { Lab } from './sections/lab.tsx';
-import { More } from './sections/more.tsx';
+import { More } from './sections/head_details.tsx';
 import { Playground } from './sections/playground.tsx';
 import { ProofSection } from './sections/proof.tsx';
 import { Steps } from './sections/steps.tsx';
@@ -24,7 +24,7 @@ const sections = [
   ['proof', 'Proof'],
 ] as const;
 
-/** Scrolls there, and the keyboard goes along. The address stays what it is: it holds the view. */
+/** Scrolls to a section and moves the focus. The address is not changed, because it contains the view. */
 function goTo(event: MouseEvent, id: string): void {
   const target = document.getElementById(id);
   if (!target || event.ctrlKey || event.metaKey || event.shiftKey) return;

@@ -1,4 +1,4 @@
-/** One map in a frame of somebody else's page: of numbers in the address, or of the head that the address speaks of, computed here. */
+/** An embedded map: of numbers in the address, or of the head in the address, which is computed here. */
 import { render } from 'preact';
 import { mapOptionsOf } from './export/figures.ts';
 import { selectionOf } from './export/selection.ts';
@@ -9,14 +9,14 @@ import { chooseModel, startPage } from './state/load_model.ts';
 import { loading, model } from './state/model.ts';
 import { ownMapIn, type OwnMap } from './state/own_map.ts';
 import { follow, run } from './state/run.ts';
-import { shown } from './state/shown.ts';
+import { shown } from './state/map_view.ts';
 import { explain, status } from './state/status.ts';
 import { view } from './state/view.ts';
 import { MapElement } from './ui/map_element.tsx';
 
 const drawn = () => void (document.documentElement.dataset['ready'] = 'true');
 
-/** The map says its title itself, as a picture does. */
+/** The map already shows the title. */
 const Heading = ({ children }: { children: string }) => <h1 class="visually-hidden">{children}</h1>;
 
 function Own({ of: { tokens, keys, values, caption } }: { of: OwnMap }) {
@@ -33,13 +33,13 @@ function About({ hash }: { hash: string }) {
   return (
     <p>
       <a href={`./index.html${hash && `#${hash}`}`} target="_blank" rel="noopener">
-        {hash ? 'Every number of it, in attn' : 'attn'}
+        {hash ? 'See every number of this map in attn' : 'attn'}
       </a>
     </p>
   );
 }
 
-/** The address may speak of a model that is not here: it is not loaded unasked. */
+/** Nothing is loaded without a click. */
 function Offer({ id }: { id: string }) {
   const [host, bytes] = [otherHostOf(id), expectedBytes(id, view.value.dtype)];
   return (
@@ -66,7 +66,7 @@ function Computed() {
       {waits && <Offer id={wanted} />}
       {(!selection || status.value.failed) && (
         <p role="status" class={status.value.failed ? 'failed' : ''}>
-          {waits ? 'This map is of another model than the one that comes along.' : status.value.text}
+          {waits ? 'This map needs another model than the built-in one.' : status.value.text}
         </p>
       )}
       <About hash={linkHash()} />
@@ -89,7 +89,7 @@ try {
 } catch (error) {
   render(
     <p role="alert" class="failed">
-      This map cannot be drawn: {explain(error)}.
+      This map cannot be drawn. {explain(error)}.
     </p>,
     place,
   );

@@ -12,5 +12,5 @@ follow();
 followHeads();
 followWhy();
 void startPage();
-// Files and the worker are asked for by this thread too: before it is busy with the sections.
+// Files and the worker are requested by this thread, before rendering keeps it busy.
 setTimeout(() => render(<App />, document.getElementById('app')!));

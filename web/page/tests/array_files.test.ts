@@ -29,19 +29,19 @@ describe('arrays in files', () => {
   ])('%s without one is refused: %s', (name, text, message) => expect(read(text, name)).rejects.toThrow(message));
   const deep = '['.repeat(100_000);
   it.each([
-    ['negative sizes', '{"data": [1, 2], "dims": [-1, -2]}', 'The sizes of the array are (-1, -2). Give 2 to 4 whole numbers from 1.'],
-    ['sizes that are not whole', '{"data": [1, 2, 3], "dims": [1.5, 2]}', 'The sizes of the array are (1.5, 2). Give 2 to 4 whole numbers from 1.'],
-    ['no sizes', '{"data": [1], "dims": []}', 'The sizes of the array are (). Give 2 to 4 whole numbers from 1.'],
-    ['five sizes', '{"data": [1], "dims": [1, 1, 1, 1, 1]}', 'The sizes of the array are (1, 1, 1, 1, 1). Give 2 to 4 whole numbers from 1.'],
-    ['too few numbers', '{"data": [1, 2, 3], "dims": [2, 2]}', 'The array has 3 numbers, and its sizes (2, 2) need 4.'],
-    ['an array by its name', '{"a": {"data": [1, 2], "dims": [-1, -2]}}', 'The sizes of the array are (-1, -2). Give 2 to 4 whole numbers from 1.'],
+    ['negative sizes', '{"data": [1, 2], "dims": [-1, -2]}', 'The array has dims (-1, -2). Give 2 to 4 whole numbers of at least 1.'],
+    ['sizes that are not whole', '{"data": [1, 2, 3], "dims": [1.5, 2]}', 'The array has dims (1.5, 2). Give 2 to 4 whole numbers of at least 1.'],
+    ['no sizes', '{"data": [1], "dims": []}', 'The array has dims (). Give 2 to 4 whole numbers of at least 1.'],
+    ['five sizes', '{"data": [1], "dims": [1, 1, 1, 1, 1]}', 'The array has dims (1, 1, 1, 1, 1). Give 2 to 4 whole numbers of at least 1.'],
+    ['too few numbers', '{"data": [1, 2, 3], "dims": [2, 2]}', 'The array has 3 numbers, but its dims (2, 2) need 4.'],
+    ['an array by its name', '{"a": {"data": [1, 2], "dims": [-1, -2]}}', 'The array has dims (-1, -2). Give 2 to 4 whole numbers of at least 1.'],
     ['1e39 with sizes', '{"data": [1e39], "dims": [1, 1]}', '1e+39 is too large for float32. The largest number is 3.4e38.'],
     ['1e39 in a list', '[[1e39]]', '1e+39 is too large for float32. The largest number is 3.4e38.'],
     ['1e999 in a list', '[[1e999]]', 'A number is too large for float32. The largest number is 3.4e38.'],
     ['1e999 with sizes', '{"data": [-1e999], "dims": [1, 1]}', 'A number is too large for float32. The largest number is 3.4e38.'],
-    ['deep nesting', `${deep}1${']'.repeat(100_000)}`, 'The lists are nested more than four deep. Give rows, or a batch of rows.'],
-    ['deep nesting that ends early', deep, 'The lists are nested more than four deep. Give rows, or a batch of rows.'],
-    ['deep nesting by its name', `{"a": ${deep}1${']'.repeat(100_000)}}`, 'The lists are nested more than four deep. Give rows, or a batch of rows.'],
+    ['deep nesting', `${deep}1${']'.repeat(100_000)}`, 'The lists are nested more than four deep. Give rows or a batch of rows.'],
+    ['deep nesting that ends early', deep, 'The lists are nested more than four deep. Give rows or a batch of rows.'],
+    ['deep nesting by its name', `{"a": ${deep}1${']'.repeat(100_000)}}`, 'The lists are nested more than four deep. Give rows or a batch of rows.'],
   ])('refuses %s in JSON', (_, text, message) => expect(read(text, 'a.json')).rejects.toThrow(new Error(message)));
   it('the one that is meant: called like the field, or as checkpoints call it', () => {
     expect(nameFor('Wq', ['wk', 'WQ'])).toBe('WQ');

@@ -4,7 +4,7 @@ import { curve, rowLines, strongest } from '../src/draw/lines.ts';
 import { headColour } from '../src/draw/overlay.ts';
 import { poolMax } from '../src/draw/pool.ts';
 import { leastOf, levelOf, scaleFor } from '../src/draw/scale.ts';
-import { placesOf } from '../src/state/shown.ts';
+import { placesOf } from '../src/state/map_view.ts';
 
 const places = placesOf({ texts: ['ab'], tokens: ['a', 'b'], offsets: [[0, 1], [1, 2]] }, 'show', false); // prettier-ignore
 const shown = { places, weights: Float32Array.from([0.75, 0.25, 0.5, 0.5]), blocked: undefined, largest: 0.75 };

@@ -5,7 +5,7 @@ import { toJson } from '../src/export/json.ts';
 import { toNpy } from '../src/export/npy.ts';
 import { linesOf, mapOf } from '../src/export/figures.ts';
 import { parseNpy } from '../src/formats/npy.ts';
-import type { Place, Shown } from '../src/state/shown.ts';
+import type { Place, Shown } from '../src/state/map_view.ts';
 
 const placesFor = (labels: readonly string[]): Place[] => labels.map((label, i) => ({ label, tokens: [i], source: 0, range: [i, i + 1] }));
 const shownOf = (labels: readonly string[], weights: readonly number[]): Shown => ({

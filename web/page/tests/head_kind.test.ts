@@ -62,7 +62,7 @@ describe('the kind of a head', () => {
           special,
         ),
       ),
-    ).toMatch(/^certain tokens, about 1\.\d at a time$/);
+    ).toMatch(/^certain tokens, about 1\.\d per query$/);
   });
   it('says it as a sentence goes on', () => {
     expect(
@@ -72,7 +72,7 @@ describe('the kind of a head', () => {
           special,
         ),
       ),
-    ).toBe('looks mostly at the token itself: 91 % of the weight');
+    ).toBe('attends mostly to the token itself: 91 % of the weight');
     expect(
       lookText(
         headSummary(
@@ -80,6 +80,6 @@ describe('the kind of a head', () => {
           special,
         ),
       ),
-    ).toMatch(/^looks at certain tokens, about 1\.\d at a time$/);
+    ).toMatch(/^attends to certain tokens, about 1\.\d per query$/);
   });
 });

@@ -92,7 +92,7 @@ describe('the fields of the lab', () => {
     expect(complaint({ ...initialLab, scale: 'half' })).toMatch(/^Scale: “half” is not a number/);
     expect(complaint({ ...initialLab, scale: '1e39' })).toMatch(/^Scale: 1e39 is too large/);
     // A mask that is meant to be added would hide what it shows.
-    expect(complaint(withMask('[0, 0, -Infinity]', 'attend'))).toMatch(/^Mask: .*-Infinity.*1 and 0 only.*added to the scores/);
+    expect(complaint(withMask('[0, 0, -Infinity]', 'attend'))).toMatch(/^Mask: .*-Infinity.*only 1 and 0.*added to the scores/);
     expect(complaint(withMask('[0, 0.5, 1]', 'block'))).toMatch(/^Mask: .*0\.5/);
     expect(complaint({ ...withMask('[0, 0, NaN]', 'additive') })).toMatch(/^Mask: NaN cannot be added/);
     expect(complaint({ ...withMask('[0, 0, -Infinity]', 'additive'), paddingKind: 'additive' })).toBe('none');

@@ -11,7 +11,7 @@ import {
   linesText,
   faultOf,
   type Lines,
-} from '../src/state/lines.ts';
+} from '../src/state/compare_texts.ts';
 import {
   faultOfMap,
   faultOfWord,
@@ -33,7 +33,7 @@ beforeEach(() => {
 describe('lines', () => {
   it('are the texts without empty ones, as many as can be compared', () => {
     expect(readLines(' a b \n\n\tc\r\n ')).toEqual(['a b', 'c']);
-    expect(faultOf(['a'])).toContain('There is 1 text:');
+    expect(faultOf(['a'])).toContain('There is 1 text.');
     expect(faultOf(['a', 'b'])).toContain('There are 2 texts:');
     expect(faultOf(['a', 'b', 'c'])).toBeUndefined();
     expect(faultOf(Array(30).fill('a'))).toBeUndefined();

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { AttnError, type ErrorCode, type ModelOptions } from 'attn';
 import type { Attn } from 'attn/worker';
 import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { expectedBytes, knownModels, nameOf } from '../src/model/known.ts';
+import { expectedBytes, knownModels, nameInSentence, nameOf, sentenceName, unnamedFiles } from '../src/model/known.ts';
 import { answerFunction, answerName, headMaskOf, type LoadedModel } from '../src/model/loaded.ts';
 import {
   chooseDType,
@@ -147,7 +147,7 @@ describe('choosing a model', () => {
     ]);
     asked.length = 0;
     await chooseModel('file:x');
-    expect([asked, failure.value!.cause, status.value.failed]).toEqual([[], expect.stringMatching(/path on a disk/), true]);
+    expect([asked, failure.value!.cause, status.value.failed]).toEqual([[], expect.stringMatching(/path on your disk/), true]);
     await chooseModel('sentiment');
     expect(Object.keys(asked.at(-1) as object)).toEqual(Object.keys(files));
     engine.value = own;
@@ -170,10 +170,10 @@ describe('choosing a model', () => {
     const choosing = chooseModel('./folder/');
     await aMoment();
     expect(status.value.text).toBe('Loading folder …');
-    expect(loading.value).toMatchObject({ name: 'folder', phase: 'asking for the files', loaded: 0, total: undefined, bytesPerSecond: 0 });
+    expect(loading.value).toMatchObject({ name: 'folder', phase: 'requesting the files', loaded: 0, total: undefined, bytesPerSecond: 0 });
     const speedAt = (time: number, loaded: number) => {
       now = time;
-      report({ phase: 'download', file: 'model.safetensors', loaded, total: 4000 });
+      report({ phase: 'download', file: 'model.safetensors', loaded, total: 4000, progress: loaded / 4000 });
       expect(loading.value).toMatchObject({ phase: 'download', file: 'model.safetensors', loaded, total: 4000 });
       return loading.value!.bytesPerSecond;
     };
@@ -183,7 +183,7 @@ describe('choosing a model', () => {
     expect(speedAt(3000, 3000)).toBe(2000);
     vi.restoreAllMocks();
     loading.value!.cancel();
-    report({ phase: 'download', file: 'model.safetensors', loaded: 3500, total: 4000 });
+    report({ phase: 'download', file: 'model.safetensors', loaded: 3500, total: 4000, progress: 0.875 });
     expect(loading.value!.loaded, 'what comes after is let go').toBe(3000);
     await choosing;
     expect(status.value).toEqual({ text: 'folder was not loaded: cancelled.' });
@@ -199,7 +199,7 @@ describe('choosing a model', () => {
     const signals: AbortSignal[] = [];
     engine.value = withLoad(own, (source, options) => {
       signals.push(options!.signal!);
-      reports.push(() => options!.onProgress!({ phase: 'download', file: String(source), loaded: 5 }));
+      reports.push(() => options!.onProgress!({ phase: 'download', file: String(source), loaded: 5, progress: 0 }));
       return new Promise((resolve) => later.push(resolve as (text: unknown) => void));
     });
     const real = model.value!.text;
@@ -252,13 +252,13 @@ describe('choosing a model', () => {
   });
 
   it.each([
-    ['NETWORK', /address and the connection/],
+    ['NETWORK', /address and your connection/],
     ['MEMORY', /smaller model or a shorter text/],
     ['UNSUPPORTED', /families BERT/],
-    ['ARGUMENT', /one and the same model/],
-    ['FORMAT', /one and the same model/],
-    ['MISMATCH', /one and the same model/],
-    ['CONFIG', /one and the same model/],
+    ['ARGUMENT', /the same model/],
+    ['FORMAT', /the same model/],
+    ['MISMATCH', /the same model/],
+    ['CONFIG', /the same model/],
     ['ENVIRONMENT', /WebAssembly with SIMD/],
     ['ABORTED', /Start it again/],
     ['INTERNAL', /Reload the page/],
@@ -340,7 +340,7 @@ describe('the weights of a model', () => {
       asked.length = 0;
       engine.value = folders((source, report) => {
         if (!source.includes('int8')) return Promise.resolve(files);
-        report({ phase: 'download', file: 'other.json', loaded: 777 });
+        report({ phase: 'download', file: 'other.json', loaded: 777, progress: 0 });
         return Promise.reject(absent(status));
       });
       await chooseModel('all-MiniLM-L6-v2');
@@ -420,8 +420,8 @@ describe('the small models beside the page', () => {
     missing.add('masks');
     await chooseModel('masks');
     missing.clear();
-    expect(failure.value).toMatchObject({ what: 'mask model could not be loaded.' });
-    expect(failure.value!.detail).toMatch(/answered 404/);
+    expect(failure.value).toMatchObject({ what: 'The mask model could not be loaded.' });
+    expect(failure.value!.detail).toMatch(/returned status 404/);
     expect(model.value!.id, 'the one before stays').toBe('sentiment');
     failure.value = undefined;
   });
@@ -493,7 +493,7 @@ describe('the other kind of weights beside', () => {
     const said = status.value;
     let opening = openBeside();
     await until('the load', () => signals.length === 1);
-    expect(loadingBeside.value).toMatchObject({ name: 'mine', phase: 'asking for the files' });
+    expect(loadingBeside.value).toMatchObject({ name: 'mine', phase: 'requesting the files' });
     loadingBeside.value!.cancel();
     await opening;
     expect([beside.value, loadingBeside.value, besideFailure.value, status.value]).toEqual([undefined, undefined, undefined, said]);
@@ -529,7 +529,7 @@ describe('the other kind of weights beside', () => {
     engine.value = withLoad(own, () => Promise.reject(failing('MEMORY', 'full')));
     await openBeside();
     expect(besideFailure.value).toEqual({
-      what: 'sentiment classifier could not be loaded as int8.',
+      what: 'The sentiment classifier could not be loaded as int8.',
       cause: 'There is not enough memory for it.',
       detail: 'full (MEMORY)',
       fix: 'Close other pages, or use a smaller model or a shorter text.',
@@ -588,7 +588,7 @@ describe('the module', () => {
   it('without the files of the page says which address answered what', async () => {
     vi.stubGlobal('fetch', async () => new Response('', { status: 404 }));
     await chooseModel('sentiment');
-    expect(failure.value!.detail).toMatch(/config\.json answered 404|safetensors answered 404|tokenizer.*answered 404/);
+    expect(failure.value!.detail).toMatch(/(config\.json|safetensors|tokenizer.*) returned status 404/);
     await until('the end', () => loading.value === undefined);
   });
 });
@@ -617,6 +617,14 @@ describe('what is known of a model', () => {
   it('its heads that are on', () => {
     expect(headMaskOf(of({}), [0, 5, 6])).toEqual({ data: Float32Array.of(0, 1, 1, 1, 1, 0), dims: [2, 3] });
     expect(headMaskOf(of({}), [6, 7]).data.length).toBe(6);
+  });
+
+  it('a sentence names a known model with an article and starts with a capital letter', () => {
+    const name = (id: string, own = nameOf(id)) => [sentenceName({ id, name: own }), nameInSentence({ id, name: own })];
+    expect(name('entities')).toEqual(['The entity model', 'the entity model']);
+    expect(name('all-MiniLM-L6-v2')).toEqual(['all-MiniLM-L6-v2', 'all-MiniLM-L6-v2']);
+    expect(name('files', unnamedFiles)).toEqual(['The model from your files', 'the model from your files']);
+    expect(name('files', 'my bert')).toEqual(['my bert', 'my bert']);
   });
 
   it('its name: that of the page, or of its folder', () => {

@@ -85,16 +85,16 @@ describe('a folder', () => {
 });
 
 it.each([
-  ['', /Which model/],
-  ['ftp://example.org/', /no address/],
+  ['', /There is no model name/],
+  ['ftp://example.org/', /only http and https/],
   ['https://huggingface.co/datasets/owner/name', /a data set/],
   ['https://huggingface.co/spaces/owner/name', /a Space/],
-  ['https://huggingface.co/', /no model's name/],
-  ['C:\\models\\bert', /path on a disk/],
-  ['~/models/bert', /path on a disk/],
-  ['file:///models/bert', /path on a disk/],
-  ['what is this?', /no address/],
-  ['https://example.org/100%/', /no address/],
+  ['https://huggingface.co/', /contains no model name/],
+  ['C:\\models\\bert', /path on your disk/],
+  ['~/models/bert', /path on your disk/],
+  ['file:///models/bert', /path on your disk/],
+  ['what is this?', /not a valid address/],
+  ['https://example.org/100%/', /not a valid address/],
 ])('%j is refused, and the message says what to write', (text, message) => {
   let said = '';
   try {
@@ -118,7 +118,7 @@ describe('an address with bytes that are no text', () => {
     'refuses %s',
     (text) => {
       expect(() => read(text)).toThrow(AddressError);
-      expect(() => read(text)).toThrow('This is no address.');
+      expect(() => read(text)).toThrow('This is not a valid address.');
     },
   );
 });

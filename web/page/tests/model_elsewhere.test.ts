@@ -22,5 +22,5 @@ it('asks the Hub for them, which the button says before', async () => {
   await chooseModel(id);
   expect(asked).toEqual(['https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2/resolve/main/']);
   expect(failure.value!.onHub, 'it was asked already').toBeUndefined();
-  expect(failure.value!.cause).toMatch(/^huggingface\.co answered with an error \(404\)/);
+  expect(failure.value!.cause).toMatch(/^huggingface\.co returned the error 404/);
 });

@@ -56,7 +56,7 @@ describe('a model among files', () => {
   });
   it.each([
     [['notes.txt', 'my_config.json'], /no config\.json/],
-    [['model.safetensors'], /no config\.json beside model\.safetensors/],
+    [['model.safetensors'], /model\.safetensors, but no config\.json/],
     [['bert.zip'], /archive/],
     [['downloads/bert.tar.gz', 'downloads/notes.txt'], /archive/],
     [[`models--o--n/blobs/${commit}`, 'models--o--n/refs/main'], /links/],
@@ -78,7 +78,7 @@ describe('before it is read', () => {
   it('a pooling that modules.json names and that is missing is the mean, and this is said', async () => {
     const { files, note } = await readyToLoad({ 'modules.json': modules, 'config.json': text({}) });
     expect(JSON.parse(await files['1_Pooling/config.json']!.text())).toMatchObject({ pooling_mode_mean_tokens: true, pooling_mode_cls_token: false });
-    expect(note).toMatch(/^1_Pooling was not among the files.*mean/);
+    expect(note).toMatch(/^1_Pooling is missing.*mean/);
   });
   it('with that folder it stays, and so does one that cannot be read', async () => {
     const whole = { 'modules.json': modules, 'config.json': text({}), '1_Pooling/config.json': text({}) };
@@ -131,8 +131,8 @@ describe('before it is read', () => {
     return new Blob([size, header]);
   };
   it.each([
-    ['model.safetensors.index.json', new Blob(['{']), 'model.safetensors.index.json is not an object in JSON'],
-    ['model.safetensors.index.json', new Blob(['null']), 'model.safetensors.index.json is not an object in JSON'],
+    ['model.safetensors.index.json', new Blob(['{']), 'model.safetensors.index.json is not a JSON object'],
+    ['model.safetensors.index.json', new Blob(['null']), 'model.safetensors.index.json is not a JSON object'],
     ['model.safetensors.index.json', new Blob(['{"weight_map": 3}']), 'model.safetensors.index.json names no files in weight_map'],
     [part, new Blob(['x']), `${part}: readSafetensorsHeader: bytes has 1 elements, expected at least 8`],
     [part, headed('{}', 9), `${part}: readSafetensorsHeader: bytes has 10 elements, expected at least 17`],

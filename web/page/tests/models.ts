@@ -47,7 +47,7 @@ export async function openModel(
 export const checkedSteps = [
   'Scores from Q and K',
   'Softmax of the scores',
-  'Values weighed by the shares',
+  'Weighted sum of the values',
   'Q, K, V from X',
   'W_O',
   'Layer norms',

@@ -99,7 +99,7 @@ it.each(names.flatMap((name) => [[name, 'float32'] as const, [name, 'int8'] as c
 it.each([
   ['scores', 'Scores from Q and K'],
   ['probabilities', 'Softmax of the scores'],
-  ['context', 'Values weighed by the shares'],
+  ['context', 'Weighted sum of the values'],
   ['k_proj', 'Q, K, V from X'],
   ['output', 'W_O'],
   ['norm2', 'Layer norms'],

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Attn as Direct } from 'attn';
-import { linesText, initialLines } from '../src/state/lines.ts';
+import { linesText, initialLines } from '../src/state/compare_texts.ts';
 import type { LoadedModel } from '../src/model/loaded.ts';
 import { beside, model } from '../src/state/model.ts';
 import { compareBoth, cosinesOf, differencesOf, quantized, together, verdictOf, type Quantized } from '../src/state/quantized.ts';

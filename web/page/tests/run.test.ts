@@ -335,7 +335,7 @@ describe('a run that takes its time', () => {
     end();
     cancelRun();
     expect([running.value, runsLong.value]).toEqual([false, false]);
-    expect(status.value).toEqual({ text: 'Cancelled. What you see is what was computed before.' });
+    expect(status.value).toEqual({ text: 'Cancelled. You see the results from before.' });
     forwards.let(1);
     await aMoment();
     expect([run.value, forwards.waiting]).toEqual([shown, 0]);
@@ -415,7 +415,7 @@ describe('a run that fails', () => {
     const shown = run.value;
     model.value = await broken(failing('MEMORY', 'no memory is left'));
     await until('the failure', () => status.value.failed);
-    expect(status.value.text).toBe('The attention could not be computed. no memory is left (MEMORY)');
+    expect(status.value.text).toBe('Attention could not be computed. no memory is left (MEMORY)');
     expect(failure.value).toBeUndefined();
     await until('the end', () => !running.value);
     expect(run.value).toBe(shown);
@@ -427,7 +427,7 @@ describe('a run that fails', () => {
     expect(failure.value).toEqual({
       what: 'The module has stopped.',
       cause: `the worker is gone (${code})`,
-      fix: 'Start it again: the text and the view stay.',
+      fix: 'Start it again. The text and the view stay.',
       code,
     });
   });

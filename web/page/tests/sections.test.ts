@@ -5,9 +5,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vites
 import { largestDifference } from '../src/arithmetic/differences.ts';
 import { encoderSize, gigaflops, multiplyAdds } from '../src/model/flops.ts';
 import { ablating, ablation, ablationFailure, isCurrent, switchEachOff } from '../src/state/ablation.ts';
-import { derived, editedWeights, headsOff, shownModel } from '../src/state/derived.ts';
+import { backgroundValue, editedWeights, headsOff, shownModel } from '../src/state/background.ts';
 import { followHeads, heads } from '../src/state/heads.ts';
-import { lines, linesText, type Lines } from '../src/state/lines.ts';
+import { lines, linesText, type Lines } from '../src/state/compare_texts.ts';
 import type { LoadedModel } from '../src/model/loaded.ts';
 import { engine, model } from '../src/state/model.ts';
 import { overlay, toggleInOverlay, toggleOverlay } from '../src/state/overlay.ts';
@@ -16,7 +16,7 @@ import { answersWithout } from '../src/state/pooling.ts';
 import { addCompared, comparison, type Compared } from '../src/state/reference.ts';
 import { baselineTrace, follow, layerTrace, run, running } from '../src/state/run.ts';
 import { selfCheck } from '../src/state/self_check.ts';
-import { headInFocus, layerInFocus, shown } from '../src/state/shown.ts';
+import { headInFocus, layerInFocus, shown } from '../src/state/map_view.ts';
 import { disturbanceOf, followSpeed, measure, measuring, samples, speed, speedFailure } from '../src/state/speed.ts';
 import { followWalk, ofHead, reach, walk, walkFailure } from '../src/state/walk.ts';
 import { changeLayer, initialView, update, view, type View } from '../src/state/view.ts';
@@ -69,7 +69,7 @@ describe('what sections compute', () => {
     const jobs = gate();
     const begun: number[] = [];
     const wanted: boolean[] = [];
-    const doubled = derived<number>(() => {
+    const doubled = backgroundValue<number>(() => {
       const value = input.value;
       if (value === undefined) return undefined;
       return async (isWanted) => {

@@ -9,11 +9,11 @@ const note = (text: string, mark = '[UNK]', truncated = false) => {
 
 describe('what is said of a text', () => {
   it('is nothing where the model knows all of it', () => expect(note('a dull film')).toEqual([]));
-  it('is that there is none', () => expect(note('')).toEqual(['There is no text: the model reads nothing but its special tokens.']));
+  it('is that there is none', () => expect(note('')).toEqual(['There is no text. The model reads only its special tokens.']));
   it('is how much of it the model does not know', () => {
-    expect(note('I loved it ?')).toEqual(['[UNK] stands for what the model does not know: 1 of these 4 tokens.']);
-    expect(note('? ? it', '<unk>')).toEqual(['The model does not know 2 of these 3 tokens (<unk>): what it says of this text means little.']);
-    expect(note('?')).toEqual(['The model knows none of this text: it reads [UNK] and nothing else, and what it says means little.']);
+    expect(note('I loved it ?')).toEqual(['The model does not know 1 of these 4 tokens and reads [UNK] instead.']);
+    expect(note('? ? it', '<unk>')).toEqual(['The model does not know 2 of these 3 tokens (<unk>), so its answer means little.']);
+    expect(note('?')).toEqual(['All tokens of this text are unknown to the model ([UNK]), so its answer means little.']);
   });
-  it('is that its end is not read', () => expect(note('a b', '', true)).toEqual(['Only the first 4 tokens are read: this model takes no more.']));
+  it('is that its end is not read', () => expect(note('a b', '', true)).toEqual(['The model reads only the first 4 tokens, its limit.']));
 });

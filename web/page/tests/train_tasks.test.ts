@@ -68,7 +68,7 @@ describe.each(puzzles.map((task) => [task.id, task] as const))('the task %s', (i
   });
 
   it('says what is no example of it', () => {
-    expect(task.read('%')).toMatch(/^“%” is none of/);
+    expect(task.read('%')).toMatch(/^“%” is not one of/);
     expect(task.read(task.symbols[0]!)).toMatch(/^It has 1 symbols and needs/);
   });
 

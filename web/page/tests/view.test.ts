@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { fromHash, keepInHash, linkHash, longestHash, toHash, unread } from '../src/state/hash.ts';
 import { initialLab, lab, updateLab } from '../src/state/lab.ts';
-import { chosenLine, initialLines, linesText } from '../src/state/lines.ts';
+import { chosenLine, initialLines, linesText } from '../src/state/compare_texts.ts';
 import { explain, newestOnly, oneAtATime } from '../src/state/status.ts';
 import { withEdit } from '../src/state/changes.ts';
 import { changeInFocus, changeLayer, initialView, isChanged, setText, undoChanges, update, view, type View } from '../src/state/view.ts';

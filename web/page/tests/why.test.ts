@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Attn as Direct, TextModel } from 'attn';
-import { initialLines, linesText } from '../src/state/lines.ts';
+import { initialLines, linesText } from '../src/state/compare_texts.ts';
 import { model } from '../src/state/model.ts';
 import { follow, run } from '../src/state/run.ts';
 import { update } from '../src/state/view.ts';

@@ -1,4 +1,5 @@
-# make release puts the address and the digest of the archive here: build/release-VERSION/vcpkg/ports/attn is the port to submit.
+# make release inserts the address and digest of the archive: build/release-VERSION/vcpkg/ports/attn is the port to
+# submit.
 vcpkg_download_distfile(ARCHIVE
   URLS "@REPOSITORY@/releases/download/v${VERSION}/attn-${VERSION}.tar.gz"
   FILENAME "attn-${VERSION}.tar.gz"
@@ -19,7 +20,7 @@ if("tools" IN_LIST FEATURES)
   vcpkg_copy_tools(TOOL_NAMES attn AUTO_CLEAN)
 endif()
 
-# The LICENSE that attn installs is the copyright file below.
+# The LICENSE file is installed as the copyright file below.
 file(REMOVE_RECURSE "${CURRENT_PACKAGES_DIR}/debug/include" "${CURRENT_PACKAGES_DIR}/debug/share" "${CURRENT_PACKAGES_DIR}/share/doc")
 file(INSTALL "${CMAKE_CURRENT_LIST_DIR}/usage" DESTINATION "${CURRENT_PACKAGES_DIR}/share/${PORT}")
 vcpkg_install_copyright(FILE_LIST "${SOURCE_PATH}/LICENSE" "${SOURCE_PATH}/THIRD_PARTY_NOTICES.md")

@@ -1,3 +1,3 @@
-/** How tokens become entities, as transformers' AggregationStrategy has it. */
+/** transformers' AggregationStrategy. */
 export const aggregations = ['none', 'simple', 'first', 'average', 'max'] as const;
 export type Aggregation = (typeof aggregations)[number];

@@ -1,7 +1,6 @@
 /**
- * Tensors and masks at the door. Everything of the caller's is read once, into locals; only then is anything checked
- * that a getter or Proxy of the caller's could still change. Kinds of arrays are told by internal slots, not by
- * instanceof, so arrays of other realms and subclasses are fine.
+ * Reads each property of a caller's object once, before it is checked: a getter could change it later. Detects arrays
+ * by internal slots, not instanceof: other realms and subclasses work.
  */
 import type { Mask } from '../attn.js';
 import { allocate, AttnError, describe, fail, shapeText } from './error.js';
@@ -18,17 +17,16 @@ const bufferGetter = getter(typedArray, 'buffer');
 const offsetGetter = getter(typedArray, 'byteOffset');
 const { keys } = typedArray;
 const { every } = Float32Array.prototype;
-// Engines without resizable buffers have no such getters.
 const resizableGetter = getter(ArrayBuffer.prototype, 'resizable');
 const maximumGetter = getter(ArrayBuffer.prototype, 'maxByteLength');
 const byteLengthGetter = getter(ArrayBuffer.prototype, 'byteLength');
 
-/** 'Float32Array' and so on; undefined for what is not a typed array. */
+/** Such as 'Float32Array'; undefined for other values. */
 export function arrayTag(value: unknown): string | undefined {
   return tagGetter.call(value) as string | undefined;
 }
 
-/** The length now: 0 for a detached array. */
+/** 0 for a detached array. */
 export function arrayLength(array: ArrayBufferView): number {
   return lengthGetter.call(array) as number;
 }
@@ -37,7 +35,6 @@ export function arrayBuffer(array: ArrayBufferView): ArrayBufferLike {
   return bufferGetter.call(array) as ArrayBufferLike;
 }
 
-/** Whether the value is an ArrayBuffer, of any realm. */
 export function isArrayBuffer(value: unknown): value is ArrayBuffer {
   try {
     byteLengthGetter.call(value); // throws on everything else, SharedArrayBuffer included
@@ -51,10 +48,10 @@ export function isShared(array: ArrayBufferView): boolean {
   return !isArrayBuffer(arrayBuffer(array));
 }
 
-/** Of an array with length 0: whether it has lost its elements. */
+/** Expects an array of length 0. */
 export function isDetached(array: ArrayBufferView): boolean {
   try {
-    keys.call(array as Uint8Array); // the cheapest method that insists on a usable buffer
+    keys.call(array as Uint8Array); // the cheapest method that throws without a usable buffer
     return false;
   } catch {
     return true;
@@ -62,30 +59,25 @@ export function isDetached(array: ArrayBufferView): boolean {
 }
 
 export function failDetached(op: string, argument: string, size: number): never {
-  fail('DETACHED', op, argument, 'lies on a buffer that was transferred or has shrunk', `${size} elements`);
+  fail('DETACHED', op, argument, 'has a buffer that was transferred or has shrunk', `${size} elements`);
 }
 
 export type Data = Float32Array | Int32Array | Uint8Array;
 
-/** An array of the caller's, checked. */
 export interface Checked<A extends Data = Data> {
   readonly op: string;
   readonly argument: string;
   readonly data: A;
   readonly dims: readonly number[];
-  /** Elements: the product of dims. */
   readonly size: number;
-  /** What data is, told by the tag: its properties are the caller's to shadow. */
+  /** Stored because the caller can shadow the properties of `data`. */
   readonly type: 'Float32Array' | 'Int32Array' | 'Uint8Array';
-  /** Of a mask: the number of its kind. */
+  /** Number of a mask's kind. */
   readonly kind: number;
-  /** The caller's object. */
   readonly source: object;
-  /** Whether data is of our own making, not the caller's. */
   readonly copied: boolean;
 }
 
-/** A list of our own making as an argument; `source` is what it was made of. */
 export function ownList<A extends Int32Array | Uint8Array>(
   op: string,
   argument: string,
@@ -96,7 +88,6 @@ export function ownList<A extends Int32Array | Uint8Array>(
   return { op, argument, data, dims: [data.length], size: data.length, type, kind: 0, source, copied: true };
 }
 
-/** A state dictionary of the caller's, checked. */
 export interface State {
   readonly entries: readonly (readonly [name: string, tensor: Checked<Float32Array>])[];
 }
@@ -105,19 +96,18 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null;
 }
 
-/** Told by the tag, so that objects of other realms and of classes are fine, and a Set, a Promise or a URL is not. */
+/** Accepts objects of other realms and classes; refuses a Set, Promise or URL. */
 export function isPlainObject(value: unknown): value is Record<string, unknown> {
   return Object.prototype.toString.call(value) === '[object Object]';
 }
 
-/** The most dimensions of a tensor: descriptors in the heap have room for so many (engine/native.ts). */
+/** Size of descriptors in the heap (engine/native.ts). */
 const maxRank = 8;
 
-/** `argument` is what has the dims, `name` they themselves. */
 function readDims(op: string, argument: string, value: unknown, name = `${argument}.dims`): number[] {
   if (!Array.isArray(value)) fail('ARGUMENT', op, name, describe(value), 'an Array of whole numbers');
   const rank: unknown = value.length;
-  if (typeof rank !== 'number' || rank > maxRank) fail('SHAPE', op, argument, `has rank ${String(rank)}`, `rank ${maxRank} at most`);
+  if (typeof rank !== 'number' || rank > maxRank) fail('SHAPE', op, argument, `has rank ${String(rank)}`, `a rank of at most ${maxRank}`);
   const dims: number[] = [];
   for (let axis = 0; axis < rank; ++axis) {
     const dim: unknown = value[axis];
@@ -131,21 +121,19 @@ function readDims(op: string, argument: string, value: unknown, name = `${argume
 function product(op: string, argument: string, dims: readonly number[]): number {
   let size = 1;
   for (const dim of dims) size *= dim;
-  if (size > 2 ** 32) fail('MEMORY', op, argument, `of shape ${shapeText(dims)} has ${size} elements`, 'at most 2^32');
+  if (size > 2 ** 32) fail('MEMORY', op, argument, `has ${size} elements in shape ${shapeText(dims)}`, 'at most 2^32 elements');
   return size;
 }
 
 const constructors = { Float32Array, Int32Array, Uint8Array };
 
-/** A copy on a buffer of its own. */
 export const copyOf = (array: Data, type: Checked['type']): Data => new constructors[type](array);
 
-/** Whether the array is all of its buffer. */
 export function isWhole(array: Data, type: Checked['type']): boolean {
   return arrayLength(array) * (type === 'Uint8Array' ? 1 : 4) === byteLengthGetter.call(arrayBuffer(array));
 }
 
-/** Checks the length, and copies what other threads could change. Runs no code of the caller's. */
+/** Copies shared arrays, which other threads could change. Runs no code of the caller. */
 function settle<A extends Data>(
   op: string,
   argument: string,
@@ -163,13 +151,12 @@ function settle<A extends Data>(
     const buffer = arrayBuffer(data);
     const bytes = size * (type === 'Uint8Array' ? 1 : 4);
     const couldHold = () => (maximumGetter.call(buffer) as number) - (offsetGetter.call(data) as number) >= bytes;
-    // A shared one never shrinks.
+    // Shared buffers never shrink.
     if (length < size && isArrayBuffer(buffer) && resizableGetter.call(buffer) === true && couldHold()) failDetached(op, argument, size);
-    fail('SHAPE', op, name, `has ${length} elements`, `${size} for dims ${shapeText(dims)}`);
+    fail('SHAPE', op, name, `has ${length} elements`, `${size} elements for dims ${shapeText(dims)}`);
   }
   if (size === 0 && isDetached(data)) failDetached(op, argument, size);
   const copied = isShared(data);
-  // The copying constructor gives a private buffer, whatever the source's is.
   const own = copied ? (allocate(op, 4 * size, () => copyOf(data, type), `a copy of ${argument}`) as A) : data;
   return { op, argument, data: own, dims, size, type, kind, source, copied };
 }
@@ -185,35 +172,40 @@ export function readTensor(op: string, argument: string, value: unknown): Checke
   return settle(op, argument, value, data as Float32Array, 'Float32Array', dims);
 }
 
-/** `kinds`: those of C++, by number. */
+/** `kinds`: the kinds of C++, by number. */
 export function readMask(op: string, argument: string, value: unknown, kinds: readonly string[]): Checked<Float32Array | Uint8Array> {
-  const expected = "{ kind: 'attend' | 'block' | 'additive', data, dims }";
+  const expected = "a mask { kind: 'attend' | 'block' | 'additive', data, dims }";
   if (Array.isArray(value) || arrayTag(value) !== undefined)
-    fail('MASK', op, argument, `${describe(value)}, whose polarity would be a guess`, expected);
+    fail('MASK', op, argument, describe(value), expected, 'The polarity of a bare array would be a guess: specify its kind');
   if (!isObject(value)) fail('MASK', op, argument, describe(value), expected);
   const kind = value['kind'] as Mask['kind'];
   const data: unknown = value['data'];
   const dimsValue: unknown = value['dims'];
   const number = kinds.indexOf(kind);
-  if (number < 0) fail('MASK', op, `${argument}.kind`, describe(kind), "'attend' or 'block' (what non-zero means) or 'additive'");
+  if (number < 0)
+    fail(
+      'MASK',
+      op,
+      `${argument}.kind`,
+      describe(kind),
+      "one of 'attend', 'block', 'additive'",
+      "'attend' and 'block' specify what non-zero values mean",
+    );
   const tag = arrayTag(data);
   if (tag !== 'Float32Array' && (tag !== 'Uint8Array' || kind === 'additive'))
     fail('DTYPE', op, `${argument}.data`, describe(data), kind === 'additive' ? 'a Float32Array' : 'a Uint8Array or a Float32Array');
   const dims = readDims(op, argument, dimsValue);
   const checked = settle(op, argument, value, data as Float32Array | Uint8Array, tag, dims, undefined, number);
-  // As flags any number but 0 would do, but an infinity or NaN among them tells of an additive mask by the wrong name.
+  // Infinity or NaN indicates an additive mask.
   if (tag === 'Float32Array' && kind !== 'additive' && !every.call(checked.data as Float32Array, Number.isFinite))
-    fail('MASK', op, argument, 'holds NaN or an infinity', `finite numbers for kind '${kind}'; numbers to be added are kind 'additive'`);
+    fail('MASK', op, argument, 'has NaN or an infinity', `finite numbers for kind '${kind}'`, "Use kind 'additive' for numbers to add to the scores");
   return checked;
 }
 
 const leastId = -(2 ** 31);
 const mostId = 2 ** 31 - 1;
 
-/**
- * What `read` makes of each element of an Array of the caller's. Not by its iterator, which may be anything, nor all at once: a hole among many
- * is an error where it is come to.
- */
+/** By index: an Array's iterator can be anything. Stops at the first refused element. */
 export function elements<T>(array: readonly unknown[], read: (element: unknown, index: number) => T): T[] {
   const { length } = array;
   const all: T[] = [];
@@ -221,14 +213,13 @@ export function elements<T>(array: readonly unknown[], read: (element: unknown, 
   return all;
 }
 
-/** A mask of tokens as flags: other tokenizers give it as whole numbers of any kind, which are read as ids are. */
+/** Other tokenizers return whole numbers of any type. */
 export function readTokenMask(op: string, argument: string, data: unknown, dims: unknown): unknown {
   const tag = arrayTag(data);
   if (!Array.isArray(data) && tag !== 'Int32Array' && tag !== 'BigInt64Array') return data;
   return Uint8Array.from(readIds(op, argument, data, dims).data, (flag) => flag && 1);
 }
 
-/** Whole numbers of an Array as int32. */
 function toInts(op: string, argument: string, values: readonly unknown[]): Int32Array {
   const all = elements(values, (value, i) => {
     if (typeof value !== 'number' || !Number.isInteger(value)) fail('ARGUMENT', op, `${argument}[${i}]`, describe(value), 'a whole number');
@@ -249,14 +240,12 @@ function failRange(op: string, argument: string, index: number, value: number | 
   });
 }
 
-/** An Array of whole numbers. */
 export function readNumbers(op: string, argument: string, value: unknown): Checked<Int32Array> {
   if (!Array.isArray(value)) fail('ARGUMENT', op, argument, describe(value), 'an Array of whole numbers');
   const data = toInts(op, argument, value as unknown[]);
   return ownList(op, argument, data, 'Int32Array', value);
 }
 
-/** Ids, and their dims where they are given. */
 export function readIds(op: string, argument: string, value: unknown, dimsValue: unknown): Checked<Int32Array> {
   const tag = arrayTag(value);
   const expected = 'an Int32Array, a BigInt64Array or an Array of whole numbers';
@@ -264,14 +253,13 @@ export function readIds(op: string, argument: string, value: unknown, dimsValue:
     fail(tag === undefined ? 'ARGUMENT' : 'DTYPE', op, argument, describe(value), expected);
   const plain = Array.isArray(value) ? toInts(op, argument, value as unknown[]) : undefined;
   const givenDims = dimsValue === undefined ? undefined : readDims(op, argument, dimsValue, 'dims');
-  // From here on nothing of the caller's runs.
   let data: Int32Array;
   if (plain) data = plain;
   else if (tag === 'Int32Array') data = value as Int32Array;
   else {
     const wide = value as BigInt64Array;
     if (arrayLength(wide) === 0 && isDetached(wide)) failDetached(op, argument, 0);
-    // A copy first: other threads may change a shared one.
+    // Other threads may change a shared array.
     const own = allocate(op, 8 * arrayLength(wide), () => new BigInt64Array(wide), `a copy of ${argument}`);
     const index = own.findIndex((id) => id < leastId || id > mostId);
     if (index >= 0) failRange(op, argument, index, own[index]!);
@@ -281,7 +269,6 @@ export function readIds(op: string, argument: string, value: unknown, dimsValue:
   return data === value ? checked : { ...checked, copied: true };
 }
 
-/** A Float32Array as it stands, without dims. */
 export function readVector(op: string, argument: string, value: unknown): Checked<Float32Array> {
   const tag = arrayTag(value);
   if (tag !== 'Float32Array') fail(tag === undefined ? 'ARGUMENT' : 'DTYPE', op, argument, describe(value), 'an id or a Float32Array');
@@ -289,7 +276,7 @@ export function readVector(op: string, argument: string, value: unknown): Checke
   return settle(op, argument, data, data, 'Float32Array', [arrayLength(data)], argument);
 }
 
-/** A whole file's bytes: Uint8Array (Node's Buffer too) or ArrayBuffer; a private copy where they are shared. */
+/** Copies shared bytes. */
 export function readBytes(op: string, argument: string, value: unknown): Uint8Array<ArrayBuffer> {
   if (isArrayBuffer(value)) {
     try {
@@ -303,11 +290,10 @@ export function readBytes(op: string, argument: string, value: unknown): Uint8Ar
   const length = arrayLength(array);
   if (length === 0 && isDetached(array)) failDetached(op, argument, 0);
   if (isShared(array)) return allocate(op, length, () => new Uint8Array(array), `a copy of ${argument}`);
-  // A view of our own: length and methods of the caller's object may be anything.
+  // The caller can override the object's length and methods.
   return new Uint8Array(arrayBuffer(array) as ArrayBuffer, offsetGetter.call(array) as number, length);
 }
 
-/** A whole file as an argument; `expected` is what it should be, in words. */
 export function readFile(op: string, argument: string, value: unknown, expected: string): Checked<Uint8Array> {
   const data = readBytes(op, argument, value);
   refuseText(op, argument, data, expected);
@@ -323,7 +309,6 @@ function intrinsicMap(value: unknown): Map<unknown, unknown> | undefined {
   }
 }
 
-/** A state dictionary: a Map or a plain object. */
 export function readStateDict(op: string, argument: string, value: unknown): State {
   const entries: [unknown, unknown][] = [];
   const map = intrinsicMap(value);

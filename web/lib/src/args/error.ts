@@ -2,10 +2,10 @@ import type { AttnError as AttnErrorType, ErrorCode } from '../attn.js';
 
 export type Detail = Readonly<Record<string, unknown>>;
 
-/** What is kept of a message, of a fact of the detail, of a list and of its items: names in files may be as long as the file. error.cpp has the same. */
+/** Maximum lengths, because names in files can be long. error.cpp has the same limits. */
 const most = { message: 2048, fact: 1000, items: 1000, item: 200 };
 
-/** The start and the end of a text that is too long, cut between characters. */
+/** Keeps the start and the end. */
 function cut(text: string, length: number): string {
   if (text.length <= length) return text;
   const start = text.slice(0, Math.floor((length * 2) / 3)).replace(/[\ud800-\udbff]$/, '');
@@ -18,7 +18,7 @@ function cutFact(value: unknown): unknown {
   return value.slice(0, most.items).map((item: unknown) => (typeof item === 'string' ? cut(item, most.item) : item));
 }
 
-/** What each entry's own copy of the class marks its errors with. */
+/** Each entry of the package has its own copy of this class. */
 const brand = Symbol.for('attn.AttnError');
 
 export class AttnError extends Error implements AttnErrorType {
@@ -35,18 +35,22 @@ export class AttnError extends Error implements AttnErrorType {
     return true;
   }
 
-  // Of a user's own class that extends this one, its own objects.
+  get help(): string | undefined {
+    return this.detail['help'] as string | undefined;
+  }
+
+  // A user's subclass only matches its own instances.
   static override [Symbol.hasInstance](value: unknown): boolean {
     return Object.hasOwn(this.prototype, brand) ? (value as { [brand]?: unknown } | undefined)?.[brand] === true : super[Symbol.hasInstance](value);
   }
 
   static {
-    // On the prototype, as the built-in errors have it: not a property of each error that a log would print.
+    // On the prototype, as for built-in errors: logs do not print it.
     Object.defineProperty(this.prototype, 'name', { value: 'AttnError', configurable: true, writable: true });
   }
 }
 
-/** ABORTED because the caller wanted it: by the name that fetch gives its own, for those who tell errors apart by that. */
+/** Has the name of fetch's abort errors, which callers may test. */
 export function abortError(message: string, detail?: Detail, options?: { cause?: unknown }): AttnError {
   const error = new AttnError('ABORTED', message, detail, options);
   Object.defineProperty(error, 'name', { value: abortName, configurable: true, writable: true });
@@ -54,27 +58,33 @@ export function abortError(message: string, detail?: Detail, options?: { cause?:
 }
 export const abortName = 'AbortError';
 
-/** Makes the errors of fetching, or reading files, in an operation. */
 export const networkErrors =
   (op: string, more: Detail = {}) =>
   (message: string, detail: Detail, cause?: unknown): AttnError =>
     new AttnError('NETWORK', `${op}: ${message}`, { op, ...more, ...detail }, cause === undefined ? undefined : { cause });
 
-/** Throws "op: argument got, expected expected", where got is such as "is missing" or "has 8 elements". */
-export function fail(code: ErrorCode, op: string, argument: string, got: string, expected: string): never {
-  throw new AttnError(code, `${op}: ${argument} ${got}, expected ${expected}`, { op, argument, expected, got: got.replace(/^(is|has) /, '') });
+/** `help`: a sentence without its final period, for the end of the message and `detail`. */
+export function errorWithHelp(code: ErrorCode, message: string, help: string | undefined, detail: Detail, options?: { cause?: unknown }): AttnError {
+  if (help === undefined) return new AttnError(code, message, detail, options);
+  return new AttnError(code, `${message}. ${help}${help.endsWith('?') ? '' : '.'}`, { ...detail, help }, options);
 }
 
-/** What was thrown, in words. Never throws, whatever it is. */
+/** Throws "op: argument got, expected expected. Help."; `got` includes its verb. */
+export function fail(code: ErrorCode, op: string, argument: string, got: string, expected: string, help?: string): never {
+  const detail = { op, argument, expected, got: got.replace(/^(is|has) /, '') };
+  throw errorWithHelp(code, `${op}: ${argument} ${got}, expected ${expected}`, help, detail);
+}
+
+/** Never throws. */
 export function reason(thrown: unknown): string {
   try {
     return cut(String(thrown instanceof Error ? thrown.message : thrown), most.fact);
   } catch {
-    return 'what was thrown cannot be read';
+    return 'an exception that cannot be read';
   }
 }
 
-/** Never throws, as instanceof does for a revoked Proxy. */
+/** Never throws, unlike instanceof for a revoked Proxy. */
 export function isAttnError(thrown: unknown): thrown is AttnError {
   try {
     return thrown instanceof AttnError;
@@ -83,15 +93,14 @@ export function isAttnError(thrown: unknown): thrown is AttnError {
   }
 }
 
-/** Of an argument that is code of the caller's (getters, Proxies, conversions): what that has thrown is ARGUMENT. */
+/** Wraps an exception of a getter, Proxy or conversion. */
 export function unreadable(op: string, argument: string, cause: unknown): AttnError {
   if (isAttnError(cause)) return cause;
-  const got = `what throws when it is read (${reason(cause)})`;
+  const got = `a value that throws when it is read (${reason(cause)})`;
   const expected = 'a value that can be read';
   return new AttnError('ARGUMENT', `${op}: ${argument} is ${got}, expected ${expected}`, { op, argument, expected, got }, { cause });
 }
 
-/** What `read` makes of an argument. */
 export function reading<T>(op: string, argument: string, read: () => T): T {
   try {
     return read();
@@ -100,7 +109,7 @@ export function reading<T>(op: string, argument: string, read: () => T): T {
   }
 }
 
-/** What `make` allocates; MEMORY where the engine refuses. */
+/** Throws MEMORY if the engine refuses. */
 export function allocate<T>(op: string, bytes: number, make: () => T, what = 'the result'): T {
   try {
     return make();
@@ -109,10 +118,9 @@ export function allocate<T>(op: string, bytes: number, make: () => T, what = 'th
   }
 }
 
-/** "an Embedding". */
 export const withArticle = (noun: string) => `${/^([AEIO]|SGD)/.test(noun) ? 'an' : 'a'} ${noun}`;
 
-/** A value in words, for "got". Never throws, whatever the value does when it is looked at. */
+/** Never throws. */
 export function describe(value: unknown): string {
   if (value === undefined) return 'is missing';
   try {
@@ -137,12 +145,11 @@ export function describe(value: unknown): string {
   }
 }
 
-/** "(2,8,384)". */
 export function shapeText(dims: readonly number[]): string {
   return `(${dims.join(',')})`;
 }
 
-/** Number of edits from a to b. */
+/** Levenshtein distance. */
 function distance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, j) => j);
   for (let i = 1; i <= a.length; ++i) {
@@ -153,7 +160,7 @@ function distance(a: string, b: string): number {
   return row[b.length]!;
 }
 
-/** What the writer of `name` may have meant: torch's spelling counts as the same, and a part of the name as near. */
+/** Ignores case, _ and -. Without a similar name, one that is part of `name` matches. */
 function nearest(name: string, known: readonly string[]): string | undefined {
   const plain = (text: string) => text.toLowerCase().replaceAll(/[_-]/g, '');
   const wanted = plain(name).slice(0, 64);
@@ -166,8 +173,8 @@ function nearest(name: string, known: readonly string[]): string | undefined {
   return best ?? known.find((candidate) => wanted.includes(plain(candidate)));
 }
 
-/** "did you mean isCausal?", or what there is. */
-export function hint(name: string, known: readonly string[]): string {
+/** Such as "Did you mean isCausal?". */
+export function hint(name: string, known: readonly string[]): string | undefined {
   const near = nearest(name, known);
-  return near === undefined ? `there are ${known.join(', ')}` : `did you mean ${near}?`;
+  return near === undefined ? undefined : `Did you mean ${near}?`;
 }

@@ -1,4 +1,3 @@
-/** Names of fineTune()'s options, for the model and for attn/worker. */
 import type { FineTuneOptions } from '../attn.js';
 
 export const fineTuneOptions = [

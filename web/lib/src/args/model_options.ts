@@ -1,13 +1,13 @@
-/** Arguments of loadModel() and of a TextModel, read at the door: by the model itself, and by attn/worker before it sends them. */
+/** Reads arguments of loadModel() and TextModel, here or in attn/worker before they are sent. */
 import type { ModelOptions } from '../attn.js';
 import { elements, isPlainObject, readBytes, readTokenMask } from './arrays.js';
-import { AttnError, describe, fail, hint, reading } from './error.js';
+import { AttnError, describe, errorWithHelp, fail, hint, reading } from './error.js';
 import { type ExportKind, exportKinds } from './export_kinds.js';
 import { readCallback, readSignal } from './options.js';
 import { choice, readLeaves, readMembers, type Leaf, type Signature, whole } from './signature.js';
 import { type Aggregation, aggregations } from './aggregation.js';
 
-/** What a model's folder may hold that is read; the first three it must. modules.json may name other folders than these. */
+/** Files that attn reads; the first three are required. */
 export const fileNames: readonly string[] = [
   'config.json',
   'tokenizer.json',
@@ -22,14 +22,11 @@ export const fileNames: readonly string[] = [
   'sentence_bert_config.json',
   'config_sentence_transformers.json',
 ];
-/** A file's path in the folder. */
 export type FileName = string;
 
 const inModule = /^[\w-][\w.-]*\/([\w.-]+)$/;
-/** Whether a model may have such a file: one of a module is what its own folder would have. */
 const mayBeRead = (name: string) => fileNames.includes(name) || fileNames.includes(inModule.exec(name)?.[1] ?? '');
 
-/** What the caller gave for a file: bytes, a Blob, or text. */
 export type Given = Uint8Array<ArrayBuffer> | Blob | string;
 export type Source = { readonly location: string } | { readonly files: readonly (readonly [name: string, content: Given, source: unknown])[] };
 
@@ -41,32 +38,29 @@ export const readSource = (value: unknown): Source => reading(op, 'source', () =
 function sourceOf(value: unknown): Source {
   const tag = tagOf(value);
   if ((typeof value === 'string' && value !== '') || tag === 'URL') return { location: String(value) };
-  if (!isPlainObject(value)) fail('ARGUMENT', op, 'source', describe(value), "a folder's URL or path, or an object of files by name");
+  if (!isPlainObject(value)) fail('ARGUMENT', op, 'source', describe(value), 'the URL or path of a folder, or an object of files by name');
   const files = Object.keys(value as object).map((name) => {
     const content = (value as Readonly<Record<string, unknown>>)[name];
     if (typeof content === 'string') return [name, content, content] as const;
     const kind = tagOf(content);
     const isBlob = (kind === 'Blob' || kind === 'File') && typeof Blob === 'function';
-    // A slice is a Blob of our own, and fails for what is none.
+    // Private copy; throws for other objects.
     const given = isBlob ? Blob.prototype.slice.call(content) : readBytes(op, `source[${JSON.stringify(name)}]`, content);
     return [name, given, content] as const;
   });
-  if (files.length === 0) fail('ARGUMENT', op, 'source', 'is an object without files', fileNames.slice(0, 3).join(', '));
+  if (files.length === 0) fail('ARGUMENT', op, 'source', 'is an empty object', `an object with ${fileNames.slice(0, 3).join(', ')}`);
   return { files };
 }
 
 const cacheModes = ['default', 'none', 'reload'] as const;
 const weightKinds = ['auto', 'float32', 'int8'] as const;
 
-/** "organisation/model" or "model": an id of the Hub, or a folder of that name. */
+/** Also matches relative folders. */
 const hubId = /^([\w-][\w.-]{0,95}\/)?[\w-][\w.-]{0,95}$/;
 
 const fileOfModel = /\.(safetensors|json|bin|pt|onnx|gguf)$/i;
 
-/**
- * Where a folder is not there, or a server of one page gave that for it: it may be the path of a file, or a name that was meant for libraries that
- * know the Hub.
- */
+/** Helps if a folder is missing, or its server returned a page instead. */
 export function withAdvice(error: unknown, source: Source): unknown {
   if (!(error instanceof AttnError) || !('location' in source)) return error;
   const { location } = source;
@@ -75,19 +69,18 @@ export function withAdvice(error: unknown, source: Source): unknown {
   const { code, message, detail, cause } = error;
   const isAbsent = code === 'NETWORK' && detail['file'] === 'config.json';
   if (!isAbsent && !(code === 'FORMAT' && detail['argument'] === 'config.json' && detail['got'] === 'HTML')) return error;
-  const advice = isFile
-    ? 'that is a file; give the folder that it is in'
-    : `if it is an id of the Hub, write the URL of its files, https://HOST/${location}/resolve/main, or the path of a copy`;
-  return new AttnError(code, `${message}; source is ${JSON.stringify(location)}: ${advice}`, detail, { cause });
+  const help = isFile
+    ? `The source ${JSON.stringify(location)} is a file: pass the folder that contains it`
+    : `The source ${JSON.stringify(location)} looks like a Hub id: pass the URL of its files, https://HOST/${location}/resolve/main, or the path of a copy`;
+  return errorWithHelp(code, message, help, detail, { cause });
 }
 
 export interface CheckedModelOptions {
   readonly fetch: ModelOptions['fetch'];
   readonly cache: (typeof cacheModes)[number];
   readonly weights: (typeof weightKinds)[number];
-  /** By file, in lower case. */
+  /** Lowercase digest by file. */
   readonly sha256: ReadonlyMap<string, string>;
-  /** What all requests have. */
   readonly request: { readonly headers?: Readonly<Record<string, string>>; readonly credentials?: RequestCredentials };
   readonly signal: AbortSignal | undefined;
   readonly onProgress: ModelOptions['onProgress'];
@@ -103,14 +96,14 @@ function modelOptions(value: unknown): CheckedModelOptions {
     if (!isPlainObject(sha256)) fail('ARGUMENT', op, 'sha256', describe(sha256), 'an object of hex digests by file name');
     for (const name of Object.keys(sha256 as object)) {
       const digest = (sha256 as Readonly<Record<string, unknown>>)[name];
-      // A digest of a file that is never read would pin nothing.
+      // Such a digest would verify nothing.
       if (!mayBeRead(name))
-        throw new AttnError('ARGUMENT', `${op}: sha256 names the file ${JSON.stringify(name)}, which is not read; ${hint(name, fileNames)}`, {
-          op,
-          argument: 'sha256',
-          expected: fileNames.join(', '),
-          got: name,
-        });
+        throw errorWithHelp(
+          'ARGUMENT',
+          `${op}: sha256 has the unknown file name ${JSON.stringify(name)}, expected one of ${fileNames.join(', ')}`,
+          hint(name, fileNames),
+          { op, argument: 'sha256', expected: fileNames.join(', '), got: name },
+        );
       const argument = `sha256[${JSON.stringify(name)}]`;
       if (typeof digest !== 'string' || !/^[0-9a-f]{64}$/i.test(digest)) fail('ARGUMENT', op, argument, describe(digest), '64 hex digits');
       digests.set(name, digest.toLowerCase());
@@ -139,7 +132,6 @@ function requestOf(value: unknown): CheckedModelOptions['request'] {
   };
 }
 
-/** JSON's value, frozen all the way down. */
 export function frozen<T extends object>(value: T): Readonly<T> {
   const open: object[] = [value];
   for (let object = open.pop(); object; object = open.pop()) {
@@ -151,12 +143,12 @@ export function frozen<T extends object>(value: T): Readonly<T> {
 
 export type Text = string | readonly [string, string];
 
-/** One text, or several; pairs where `pairs`. Each is read once, into an Array of our own. */
+/** Reads each element once. */
 export const readTexts = (operation: string, value: unknown, pairs: boolean, name = 'texts'): Text[] =>
   reading(operation, name, () => textsOf(operation, value, pairs, name));
 
 function textsOf(operation: string, value: unknown, pairs: boolean, name: string): Text[] {
-  const expected = `a string, an Array of strings${pairs ? ' or an Array of pairs of strings' : ''}`;
+  const expected = pairs ? 'a string, an Array of strings or an Array of pairs of strings' : 'a string or an Array of strings';
   if (typeof value === 'string') return [value];
   if (!Array.isArray(value)) fail('ARGUMENT', operation, name, describe(value), expected);
   const texts = elements(value as unknown[], (text, i): Text => {
@@ -178,13 +170,11 @@ function textsOf(operation: string, value: unknown, pairs: boolean, name: string
   return texts;
 }
 
-/** Several texts. */
 export const readDocuments = (value: unknown): string[] => {
   if (typeof value === 'string') fail('ARGUMENT', 'rank', 'documents', describe(value), 'an Array of strings');
   return readTexts('rank', value, false, 'documents') as string[];
 };
 
-/** TokenizeOptions, and what an operation has beside them. */
 export interface TextOptions {
   readonly maxLength?: number;
   readonly truncation?: boolean;
@@ -207,7 +197,6 @@ export interface TextOptions {
 }
 
 export interface CheckedTextOptions {
-  /** What is left to send: each option that was given. */
   readonly plain: TextOptions;
   readonly signal: AbortSignal | undefined;
   readonly onProgress: ((p: { done: number; total: number }) => void) | undefined;
@@ -269,7 +258,6 @@ export const readTextOptions = (operation: string, value: unknown, names: readon
     };
   });
 
-/** The kind of weights that is asked for. */
 export const readExportOptions = (value: unknown): ExportKind | undefined =>
   reading('export', 'options', () => {
     const [weights] = value === undefined ? [] : readMembers('export', 'options', value, ['weights']);
@@ -289,13 +277,11 @@ export const fillMaskOptions = [...batchOptions, 'topK', 'targets'];
 export const answerOptions = [...batchOptions, 'maxLength', 'topK', 'maxAnswerLength', 'stride', 'allowEmpty'];
 export const rankOptions = [...textOptionNames, ...promptOptions, 'topK'];
 
-/** One text. */
 export function readText(operation: string, name: string, value: unknown): string {
   if (typeof value !== 'string') fail('ARGUMENT', operation, name, describe(value), 'a string');
   return value;
 }
 
-/** Whether special tokens are left out. */
 export const readDecodeOptions = (value: unknown): boolean =>
   reading('decode', 'options', () => {
     const [skip = false] = value === undefined ? [] : readMembers('decode', 'options', value, ['skipSpecialTokens']);
@@ -303,11 +289,10 @@ export const readDecodeOptions = (value: unknown): boolean =>
     return skip;
   });
 
-/** Ids of tokens, in an Array or a typed one. */
 export const readIds = (value: unknown): number[] =>
   reading('decode', 'ids', () => {
     if (!Array.isArray(value) && !(ArrayBuffer.isView(value) && !(value instanceof DataView)))
-      fail('ARGUMENT', 'decode', 'ids', describe(value), 'an Array of whole numbers, or a typed one');
+      fail('ARGUMENT', 'decode', 'ids', describe(value), 'an Array or a typed array of whole numbers');
     return elements(Array.from(value as ArrayLike<unknown>), (id, i) => whole('decode', `ids[${i}]`, id, 0, 2 ** 31 - 1));
   });
 
@@ -326,12 +311,11 @@ export function readId(operation: string, value: unknown): number {
   return value;
 }
 
-/** Leaves of a method that takes an Encoding first, whose parts the module knows by name. */
 export const readEncoded = (operation: string, signature: Signature, inputs: unknown, others: Readonly<Record<string, unknown>>): Leaf[] =>
   reading(operation, 'inputs', () => encodedOf(operation, signature, inputs, others));
 
 function encodedOf(operation: string, { arguments: list }: Signature, inputs: unknown, others: Readonly<Record<string, unknown>>): Leaf[] {
-  if (!isPlainObject(inputs)) fail('ARGUMENT', operation, 'inputs', describe(inputs), 'an Encoding, as tokenize() gives it');
+  if (!isPlainObject(inputs)) fail('ARGUMENT', operation, 'inputs', describe(inputs), 'an Encoding', 'tokenize() returns one');
   const { inputIds, attentionMask, tokenTypeIds, dims } = inputs as Readonly<Record<string, unknown>>;
   if (dims === undefined) fail('ARGUMENT', operation, 'inputs.dims', 'is missing', 'an Array of two whole numbers');
   const values: Readonly<Record<string, unknown>> = {

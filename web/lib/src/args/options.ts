@@ -1,10 +1,10 @@
-/** Options of load(). */
 import type { LoadOptions } from '../attn.js';
+import { addAbortListener, removeAbortListener } from './abort_listeners.js';
 import { arrayTag, isArrayBuffer } from './arrays.js';
 import { AttnError, describe, fail, reading, reason } from './error.js';
 import { choice, readMembers, whole } from './signature.js';
 
-/** What `wasm` is, told by tags, so that objects of other realms are fine. */
+/** By tags, so that objects of other realms work. */
 export function wasmKind(wasm: unknown): 'location' | 'response' | 'module' | 'bytes' {
   const expected = 'a URL, an ArrayBuffer, a Uint8Array, a Response or a WebAssembly.Module';
   if (wasm === '') fail('ARGUMENT', 'load', 'wasm', 'is ""', expected);
@@ -16,7 +16,7 @@ export function wasmKind(wasm: unknown): 'location' | 'response' | 'module' | 'b
   fail('ARGUMENT', 'load', 'wasm', describe(wasm), expected);
 }
 
-/** A signal that behaves: the caller's may be anything that has its members, and what these throw when they are used is ARGUMENT. */
+/** Accepts any object with these members; their exceptions become ARGUMENT. */
 export function readSignal(op: string, value: unknown): AbortSignal | undefined {
   if (value === undefined) return undefined;
   const members = ['aborted', 'addEventListener', 'removeEventListener'];
@@ -31,12 +31,12 @@ export function readSignal(op: string, value: unknown): AbortSignal | undefined 
     get reason() {
       return use(() => signal.reason as unknown);
     },
-    addEventListener: (type: string, listener: () => void) => use(() => signal.addEventListener(type, listener)),
-    removeEventListener(type: string, listener: () => void) {
+    addEventListener: (_: string, listener: () => void) => use(() => addAbortListener(signal, listener)),
+    removeEventListener(_: string, listener: () => void) {
       try {
-        signal.removeEventListener(type, listener);
+        removeAbortListener(signal, listener);
       } catch {
-        // Nobody listens any more.
+        // The listener is not needed any more.
       }
     },
   };
@@ -48,7 +48,7 @@ export function readCallback(op: string, name: string, value: unknown): unknown 
   return value;
 }
 
-/** Calls the caller's onProgress, if there is one. What it throws is an error of the caller's. */
+/** Turns an exception of onProgress into ARGUMENT. */
 export function tell<P>(op: string, onProgress: ((progress: P) => void) | undefined, progress: P): void {
   try {
     onProgress?.(progress);
@@ -70,7 +70,7 @@ export interface CheckedLoadOptions {
 const names = ['wasm', 'variant', 'threads', 'maximumMemory', 'training', 'signal', 'onProgress'] as const satisfies readonly (keyof LoadOptions)[];
 const variants = ['auto', 'simd', 'relaxed'] as const;
 
-/** `leastMemory`: bytes that the module starts with. */
+/** `leastMemory`: initial bytes of the module. */
 export function readLoadOptions(value: unknown, leastMemory: number): CheckedLoadOptions {
   return reading('load', 'options', () => readOptions('load', value, leastMemory));
 }

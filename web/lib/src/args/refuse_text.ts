@@ -1,15 +1,15 @@
-import { AttnError } from './error.js';
+import { errorWithHelp } from './error.js';
 
-/** Refuses what servers and version control give in place of a binary file. `subject` is "wasm is" or "URL x returned". */
+/** Refuses HTML, Git LFS pointers and gzip data. `subject` ends with a verb: "URL x returned". */
 export function refuseText(op: string, argument: string, bytes: Uint8Array, expected: string, subject = `${argument} is`): void {
   const start = String.fromCharCode(...bytes.subarray(0, 64)).replace(/^(\u00ef\u00bb\u00bf)?\s*/, '');
-  // Whole words, since safetensors begin with a number that may look like the first letters.
-  const got = /^<(!doctype|!--|html|head|body|\?xml)/i.test(start)
-    ? 'HTML'
+  // Whole words: the length field of safetensors can look like their first letters.
+  const [got, help] = /^<(!doctype|!--|html|head|body|\?xml)/i.test(start)
+    ? ['HTML']
     : start.startsWith('version https://git-lfs')
-      ? 'a Git LFS pointer (the file itself was not checked out)'
+      ? ['a Git LFS pointer', 'Check out the file with git lfs pull']
       : start.startsWith('\u001f\u008b\u0008')
-        ? 'gzip data (the server does not say Content-Encoding: gzip)'
-        : undefined;
-  if (got) throw new AttnError('FORMAT', `${op}: ${subject} ${got}, not ${expected}`, { op, argument, expected, got });
+        ? ['gzip data', 'The server has to send the header Content-Encoding: gzip']
+        : [];
+  if (got) throw errorWithHelp('FORMAT', `${op}: ${subject} ${got}, expected ${expected}`, help, { op, argument, expected, got });
 }

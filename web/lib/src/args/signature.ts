@@ -1,7 +1,6 @@
 /**
- * Arguments at the door. What a function takes is said by the module (src/bindings), and every argument is read here by
- * that: each property of the caller's once, all of them before anything is allocated; a name that is not known is an
- * error, never ignored.
+ * Reads arguments by the module's signatures (src/bindings): each property of an object once, before
+ * anything is allocated.
  */
 import {
   type Checked,
@@ -16,7 +15,7 @@ import {
   readVector,
   type State,
 } from './arrays.js';
-import { AttnError, describe, fail, hint, reading } from './error.js';
+import { describe, errorWithHelp, fail, hint, reading } from './error.js';
 
 export interface Argument {
   readonly name: string;
@@ -44,19 +43,17 @@ export interface Argument {
     | 'limit'
     | 'group';
   readonly required?: boolean;
-  /** The words that there are; of bytes, what they should be. */
+  /** Permitted words; for bytes a description of the format. */
   readonly choices?: readonly string[];
-  /** Of a group. */
   readonly members?: readonly Argument[];
-  /** Of its leaves, as soon as it has been left out. */
+  /** Number of leaves, once computed. */
   count?: number;
-  /** Of the kinds that training has (training.ts). */
+  /** Set by training.ts. */
   read?: (op: string, argument: string, value: unknown) => Leaf[];
 }
 
 export interface Signature {
   readonly name: string;
-  /** The class whose method this is; its constructor is called 'constructor'. */
   readonly owner?: string;
   readonly result:
     | 'tensor'
@@ -77,49 +74,47 @@ export interface Signature {
     | 'trace'
     | 'none';
   readonly arguments: readonly Argument[];
-  /** The training build alone has it. */
+  /** Only in the training build. */
   readonly missing?: boolean;
 }
 
-/** The class behind loadModel(): no member of an instance. */
+/** Class behind loadModel(); not exposed. */
 export const internalClass = 'TextModel';
 
-/** Where a module is; throws when it was disposed of. In attn/worker its number. */
+/** Returns a module's handle, or its number in attn/worker. */
 export type LookUp = (op: string) => { delete(): void } | number;
 
-/** Modules of the caller's. */
 export interface ModulesLeaf {
   readonly op: string;
   readonly modules: readonly LookUp[];
 }
 
-/** Groups of parameters; NaN is what was left out. */
+/** NaN marks an omitted value. */
 export interface GroupsLeaf {
   readonly op: string;
   readonly groups: readonly { readonly names: RegExp; readonly learningRate: number; readonly weightDecay: number }[];
 }
 
-/** What a C++ function is given: a number, NaN for what was left out, or what the heap takes. */
+/** Argument value: a number, NaN if omitted, or data for the heap. */
 export type Leaf = number | Checked | State | ModulesLeaf | GroupsLeaf;
 
-/** The modules that a call was given. What it made holds them, so that they are not collected before it. */
+/** The result of a call references them, so that they are not garbage-collected first. */
 export const usedBy = (leaves: readonly Leaf[]): LookUp[] =>
   leaves.flatMap((leaf) => (typeof leaf === 'object' && 'modules' in leaf ? leaf.modules : []));
 
-/** Of what the training build alone has. */
 export function noTraining(op: string): never {
-  throw new AttnError('ENVIRONMENT', `${op}: gradients come with load({ training: true })`, { op });
+  throw errorWithHelp('ENVIRONMENT', `${op}: this build computes no gradients`, 'Load one that does with load({ training: true })', { op });
 }
 
-/** What training has beside the gradients of functions and layers. */
+/** Members besides gradients of functions and layers. */
 const training = 'crossEntropy mseLoss binaryCrossEntropyWithLogits clipGradNorm linearSchedule cosineSchedule SGD Adam AdamW';
 
-/** The signatures that a module would have more if it computed gradients. */
-export function missingFrom(signatures: readonly Signature[]): Signature[] {
+/** Lists signatures that only the training build has. */
+export function trainingStubs(signatures: readonly Signature[]): Signature[] {
   const added: Signature[] = [];
   const add = (name: string, owner?: string) => added.push({ name, ...(owner && { owner }), result: 'none', arguments: [], missing: true });
   for (const { name, owner, arguments: list } of signatures) {
-    // What takes a tensor has a gradient with respect to it.
+    // Functions of a tensor have a gradient.
     if (!owner && list[0]?.kind === 'tensor') add(`${name}Backward`);
     if (owner && name === 'constructor' && owner !== internalClass) for (const method of ['backward', 'gradients', 'zeroGrad']) add(method, owner);
   }
@@ -130,15 +125,13 @@ export function missingFrom(signatures: readonly Signature[]): Signature[] {
   return added;
 }
 
-/** What an op of a layer is called in messages: forward is what the layer is for. */
+/** A layer's forward is called by its class name. */
 export const opOf = (owner: string, method: string): string => (method === 'forward' ? owner : method);
 
-/** Gives a function the name that stack traces and consoles show. */
 export function named<T extends object>(name: string, value: T): T {
   return Object.defineProperty(value, 'name', { value: name, configurable: true });
 }
 
-/** Gives a class the methods that the module says it has; `call` does the work of each. */
 export function defineMethods<Self>(
   made: { readonly prototype: Self },
   name: string,
@@ -156,23 +149,18 @@ export function defineMethods<Self>(
   }
 }
 
-/** Reads the known names of an options object once each, in their order. */
+/** Reads each member once, in the order of `known`. */
 export function readMembers(op: string, argument: string, value: unknown, known: readonly string[], path = ''): unknown[] {
   if (!isPlainObject(value)) fail('ARGUMENT', op, argument, describe(value), 'an object');
   for (const name of Object.keys(value as object))
     if (!known.includes(name)) {
       if (name === 'forBackward' && known.includes('mask')) noTraining(op);
-      throw new AttnError('ARGUMENT', `${op}: unknown option ${JSON.stringify(path + name)}; ${hint(name, known)}`, {
-        op,
-        argument: path + name,
-        expected: known.join(', '),
-        got: name,
-      });
+      const message = `${op}: option ${JSON.stringify(path + name)} is unknown, expected one of ${known.join(', ')}`;
+      throw errorWithHelp('ARGUMENT', message, hint(name, known), { op, argument: path + name, expected: known.join(', '), got: name });
     }
   return known.map((name) => (value as Readonly<Record<string, unknown>>)[name]);
 }
 
-/** The index of a string among the choices. */
 export function choice(op: string, argument: string, value: unknown, choices: readonly string[]): number {
   if (typeof value !== 'string') fail('ARGUMENT', op, argument, describe(value), `one of ${choices.join(', ')}`);
   const index = choices.indexOf(value);
@@ -180,7 +168,7 @@ export function choice(op: string, argument: string, value: unknown, choices: re
   return index;
 }
 
-/** A whole number; of the wrong kind it is ARGUMENT, out of its range CONFIG. */
+/** A wrong type is ARGUMENT, a wrong range CONFIG. */
 export function whole(op: string, argument: string, value: unknown, least: number, most: number): number {
   const expected = `a whole number from ${least} to ${most}`;
   if (typeof value !== 'number' || !Number.isInteger(value)) fail('ARGUMENT', op, argument, describe(value), expected);
@@ -188,19 +176,18 @@ export function whole(op: string, argument: string, value: unknown, least: numbe
   return value;
 }
 
-/** A whole number whose range C++ knows. */
+/** C++ checks the range. */
 function integer(op: string, argument: string, value: unknown, isOption: boolean): number {
   if (typeof value !== 'number' || !Number.isInteger(value)) fail('ARGUMENT', op, argument, describe(value), 'a whole number');
-  if (!Number.isSafeInteger(value)) fail(isOption ? 'CONFIG' : 'OUT_OF_RANGE', op, argument, describe(value), 'less than 2^53');
+  if (!Number.isSafeInteger(value)) fail(isOption ? 'CONFIG' : 'OUT_OF_RANGE', op, argument, describe(value), 'a number below 2^53');
   return value;
 }
 
-/** Two whole numbers [left, right]. */
 function pair(op: string, argument: string, value: unknown): number[] {
   const expected = 'an Array [left, right] of two whole numbers';
   if (!Array.isArray(value)) fail('ARGUMENT', op, argument, describe(value), expected);
   const both = elements(value as unknown[], (side, i) => integer(op, `${argument}[${i}]`, side, true));
-  if (both.length !== 2) fail('ARGUMENT', op, argument, `one of ${both.length}`, expected);
+  if (both.length !== 2) fail('ARGUMENT', op, argument, `has ${both.length} elements`, expected);
   return both;
 }
 
@@ -210,13 +197,13 @@ function finite(op: string, argument: string, value: unknown): number {
   return value;
 }
 
-/** Bit i: name i. */
+/** Packs names into a bit mask: bit i is `known[i]`. */
 function names(op: string, argument: string, value: unknown, known: readonly string[], expected: string): number {
   if (!Array.isArray(value)) fail('ARGUMENT', op, argument, describe(value), expected);
   const each = elements(value as unknown[], (name, i) => {
     if (typeof name !== 'string') fail('ARGUMENT', op, `${argument}[${i}]`, describe(name), 'a name');
     const index = known.indexOf(name);
-    if (index < 0) fail('ARGUMENT', op, `${argument}[${i}]`, describe(name), `the name of an intermediate (${hint(name, known)})`);
+    if (index < 0) fail('ARGUMENT', op, `${argument}[${i}]`, describe(name), `one of ${known.join(', ')}`, hint(name, known));
     return 1 << index;
   });
   return each.reduce((bits, bit) => bits | bit, 0);
@@ -227,12 +214,12 @@ function countLeaves({ kind, members = [] }: Argument): number {
   return members.reduce((count, member) => count + countLeaves(member), kind === 'vector_or_id' || kind === 'window' || kind === 'pair' ? 2 : 1);
 }
 
-/** Leaves for an argument that was left out. Calls without options are many and short: theirs are counted once. */
+/** Counts them once: short calls without options are frequent. */
 function leaveOut(argument: Argument, leaves: Leaf[]): void {
   for (let count = (argument.count ??= countLeaves(argument)); count > 0; --count) leaves.push(NaN);
 }
 
-/** `depth`: how many option objects it is inside of; `next`: the argument after it. */
+/** `depth`: number of enclosing option objects; `next`: following argument. */
 export function readLeaves(op: string, argument: Argument, path: string, value: unknown, depth: number, next: unknown, leaves: Leaf[]): void {
   const { name, kind, choices = [], members = [] } = argument;
   const full = path + name;
@@ -264,7 +251,7 @@ export function readLeaves(op: string, argument: Argument, path: string, value: 
       leaves.push(choice(op, full, value, choices));
       break;
     case 'trace':
-      // -1: every name that C++ counts as all.
+      // -1: all names.
       leaves.push(typeof value === 'boolean' ? (value ? -1 : NaN) : names(op, full, value, choices, 'true, false or an Array of names'));
       break;
     case 'names':
@@ -292,9 +279,8 @@ export function readLeaves(op: string, argument: Argument, path: string, value: 
       const known = members.map((member) => member.name);
       if (value === undefined) {
         const needed = members.filter((member) => member.required).map((member) => member.name);
-        fail('ARGUMENT', op, full, 'is missing', `{ ${needed.join(', ')} }`);
+        fail('ARGUMENT', op, full, 'is missing', `an object with ${needed.join(', ')}`);
       }
-      // The outermost object's name is left out of its members': there they speak for themselves.
       const inner = depth > 0 ? `${full}.` : '';
       const values = readMembers(op, full, value, known, inner);
       leaves.push(1);

@@ -1,4 +1,4 @@
-/** npx attn: models as files, without a program. The native program `attn` (src/command/attn.cpp) does and prints the same. */
+/** The native program (src/command/attn.cpp) prints the same. */
 import { readdirSync } from 'node:fs';
 import { mkdir, readdir, readFile, rename, rmdir, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -7,8 +7,8 @@ import type { TextModel } from '../attn.js';
 import { Misuse, readCall } from './options.js';
 import { shown } from './shown.js';
 import { runTexts } from './texts.js';
+import { systemReason } from './system_error.js';
 import { removeTree, unlessFinished } from './unfinished.js';
-import { reason } from '../args/error.js';
 import type { ExportKind } from '../args/export_kinds.js';
 import { isModuleFolder, moduleFolder } from '../args/module_path.js';
 import { AttnError, load, readSafetensorsHeader } from '../node.js';
@@ -21,7 +21,6 @@ const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`;
 const print = (name: string, text: string) => console.log(`${name.padEnd(12)}${shown(text)}`);
 const complain = (text: string) => console.error(`attn: ${shown(text)}`);
 
-/** What there is at a path. */
 async function kindOf(path: string): Promise<'folder' | 'file' | 'nothing'> {
   try {
     return (await stat(path)).isDirectory() ? 'folder' : 'file';
@@ -31,7 +30,7 @@ async function kindOf(path: string): Promise<'folder' | 'file' | 'nothing'> {
   }
 }
 
-/** What a JSON file holds; undefined where there is none, or it is not JSON. */
+/** Returns undefined if it is missing or invalid. */
 async function read(path: string): Promise<unknown> {
   try {
     if (!(await stat(path)).isFile()) return undefined; // a pipe might never answer
@@ -41,18 +40,20 @@ async function read(path: string): Promise<unknown> {
   }
 }
 
+/** Sizes of the files in a folder and below it, without those that cannot be read. */
 async function sizesOf(folder: string): Promise<number[]> {
-  const entries = await readdir(folder, { withFileTypes: true });
+  const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
   const sizes = await Promise.all(
     entries.map(async (entry) => {
       const path = join(folder, entry.name);
-      return entry.isDirectory() ? sizesOf(path) : [(await stat(path)).size];
+      if (entry.isDirectory()) return sizesOf(path);
+      const about = await stat(path).catch(() => undefined); // a link to nothing
+      return about?.isFile() ? [about.size] : [];
     }),
   );
   return sizes.flat();
 }
 
-/** Bytes of the tensors by their type, in the order of its name. */
 async function typesOf(file: string): Promise<string> {
   if (!(await stat(file)).isFile()) throw new Error('no file');
   const bytes = await readFile(file);
@@ -67,10 +68,9 @@ async function typesOf(file: string): Promise<string> {
     .join(', ');
 }
 
-/** How sentence-transformers calls the ways of pooling in its files. */
 const poolings = ['cls_token', 'mean_tokens', 'max_tokens', 'mean_sqrt_len_tokens', 'weightedmean_tokens', 'lasttoken'];
 
-/** Whether attn reads from this folder of a model: it may name none outside. */
+/** attn reads no folder outside the model's. */
 const isInside = (path: unknown): path is string => typeof path === 'string' && isModuleFolder(moduleFolder(path));
 
 async function modulesOf(folder: string): Promise<string> {
@@ -87,7 +87,6 @@ async function modulesOf(folder: string): Promise<string> {
   return (await Promise.all(names)).join(', ');
 }
 
-/** The folder of config.json in that of the model. */
 async function baseOf(folder: string): Promise<string> {
   const list = await read(join(folder, 'modules.json'));
   const module = Array.isArray(list) ? list.filter(isObject).find(({ type }) => /(^|\.)Transformer$/.test(String(type))) : undefined;
@@ -104,7 +103,7 @@ function printAnswer({ weights, labels }: TextModel): void {
 
 async function inspect(folder: string): Promise<number> {
   if ((await kindOf(folder)) !== 'folder') {
-    complain(`FOLDER is ${folder}, which is no folder; expected that of a model`);
+    complain(`FOLDER is ${folder}, which is not a folder, expected a model folder`);
     return 1;
   }
   const sizes = await sizesOf(folder);
@@ -139,8 +138,8 @@ async function inspect(folder: string): Promise<number> {
 
 async function convert(folder: string, out: string, weights: ExportKind): Promise<number> {
   const kind = await kindOf(out);
-  if (kind === 'file') throw new Misuse(`OUT is ${out}, which is a file; expected a new folder`);
-  if (kind === 'folder' && (await readdir(out)).length > 0) throw new Misuse(`OUT is ${out}, which is not empty; expected a new folder`);
+  if (kind === 'file') throw new Misuse(`OUT is ${out}, which is a file, expected a new folder`);
+  if (kind === 'folder' && (await readdir(out)).length > 0) throw new Misuse(`OUT is ${out}, which is not empty, expected a new folder`);
   const attn = await load({ threads: 1 });
   try {
     const model = await attn.loadModel(folder, { weights: weights === 'int8' ? 'int8' : 'float32' });
@@ -151,7 +150,7 @@ async function convert(folder: string, out: string, weights: ExportKind): Promis
   }
 }
 
-/** Writes the files of a model to a folder that is new or empty: all, or none. */
+/** Writes all files or none. */
 async function writeFiles(out: string, files: readonly (readonly [name: string, bytes: Uint8Array])[]): Promise<void> {
   const made = await mkdir(out, { recursive: true });
   const parts = join(out, `.attn-${process.pid}`);
@@ -188,7 +187,7 @@ async function run(args: readonly string[]): Promise<number> {
   return 0;
 }
 
-// Who reads has read enough: that is no error of ours.
+// EPIPE: the reader closed the pipe, which is no error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') complain(`writing: ${error.message}`);
   process.exit(error.code === 'EPIPE' ? 0 : 1);
@@ -197,6 +196,6 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 try {
   process.exitCode = await run(process.argv.slice(2));
 } catch (error) {
-  complain(error instanceof AttnError ? `${error.code}: ${error.message}` : reason(error));
+  complain(error instanceof AttnError ? `${error.code}: ${error.message}` : systemReason(error));
   process.exitCode = error instanceof Misuse ? 2 : 1;
 }

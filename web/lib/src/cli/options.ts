@@ -1,14 +1,13 @@
-/** What may be written behind `attn`. src/command/options.cpp has the same table and says the same. */
+/** src/command/options.cpp has the same table and messages. */
 import { parseArgs } from 'node:util';
 import { hint } from '../args/error.js';
 
-/** A call that is wrong. */
 export class Misuse extends Error {}
 
 interface Command {
   readonly takes: string;
   readonly about: string;
-  /** Names, each with what follows it: N is a whole number. */
+  /** N is a whole number. */
   readonly options: readonly string[];
 }
 
@@ -17,43 +16,43 @@ const inBatches = [...ofTexts, 'max-length N', 'batch-size N'];
 const commands = {
   convert: {
     takes: 'FOLDER OUT',
-    about: 'Writes the model in FOLDER to the folder OUT, which is new or empty, with its weights so.',
+    about: 'Saves the model in FOLDER with other weights in OUT, a new or empty folder.',
     options: ['weights float32|float16|int8'],
   },
-  inspect: { takes: 'FOLDER', about: 'Says what the model in FOLDER is, and whether attn takes it.', options: [] },
-  embed: { takes: 'MODEL [FILE]', about: 'The vector of each text.', options: ['jsonl', 'output jsonl|text|npy', ...inBatches.slice(2)] },
-  classify: { takes: 'MODEL [FILE]', about: 'The labels of each text, by falling score.', options: [...inBatches, 'top-k N'] },
+  inspect: { takes: 'FOLDER', about: 'Describes the model in FOLDER, and whether attn supports it.', options: [] },
+  embed: { takes: 'MODEL [FILE]', about: 'Computes the vector of each text.', options: ['jsonl', 'output jsonl|text|npy', ...inBatches.slice(2)] },
+  classify: { takes: 'MODEL [FILE]', about: 'Lists the labels of each text by decreasing score.', options: [...inBatches, 'top-k N'] },
   tag: {
     takes: 'MODEL [FILE]',
-    about: 'What each text names, with its label and its place.',
+    about: 'Finds named entities in each text, with their labels and offsets.',
     options: [...inBatches, 'stride N', 'aggregation none|simple|first|average|max'],
   },
-  fill: { takes: 'MODEL [FILE]', about: 'The most likely tokens for each mask of a text.', options: [...ofTexts, 'top-k N'] },
-  answer: { takes: 'MODEL [FILE]', about: 'Where a context answers a question.', options: [...ofTexts, 'top-k N', 'stride N'] },
-  rank: { takes: 'MODEL [FILE]', about: 'Documents by how relevant they are to a query.', options: [...inBatches, 'top-k N'] },
+  fill: { takes: 'MODEL [FILE]', about: 'Lists the most likely tokens for each mask in a text.', options: [...ofTexts, 'top-k N'] },
+  answer: { takes: 'MODEL [FILE]', about: 'Finds the answers to a question in a context.', options: [...ofTexts, 'top-k N', 'stride N'] },
+  rank: { takes: 'MODEL [FILE]', about: 'Ranks documents by their relevance to a query.', options: [...inBatches, 'top-k N'] },
 } as const satisfies Readonly<Record<string, Command>>;
 export type CommandName = keyof typeof commands;
 
 const abouts = {
-  jsonl: 'each line is JSON, as in a FILE whose name ends in .jsonl or .ndjson',
-  output: 'what is written of each line: JSON, the default, or words between tabs; of embed npy, too, one array of all vectors',
-  out: 'where it is written instead of standard output',
-  weights: 'how weights are kept, by default as the files have them',
-  'max-length': 'tokens of a text, which is cut there',
-  'batch-size': 'texts that are computed at a time, by default 32; the results do not depend on it',
-  stride: 'a text that is too long goes in windows that have so many tokens in common',
-  aggregation: 'how tokens become what is named, by default simple',
-  'top-k': 'how many there are at most',
+  jsonl: 'each line is JSON, which is the default if the name of FILE ends in .jsonl or .ndjson',
+  output: 'format of the results: JSON per line (the default), or columns separated by tabs; for embed also npy, one array of all vectors',
+  out: 'file for the results, instead of standard output',
+  weights: 'type of the weights, by default that of the files',
+  'max-length': 'maximum number of tokens of a text; longer texts are truncated',
+  'batch-size': 'number of texts computed at a time, by default 32; it does not affect the results',
+  stride: 'number of tokens that consecutive windows of an overlong text share',
+  aggregation: 'how tokens are merged into entities, by default simple',
+  'top-k': 'maximum number of results',
 } as const;
 type OptionName = keyof typeof abouts;
 
 const lines = {
-  answer: 'Each line is JSON with the members question and context.',
-  rank: 'Each line is JSON with the members query and documents; answers are numbers of documents, counted from 0.',
-  text: 'Each line of FILE, or of standard input, is a text; as JSON it has the member text.',
+  answer: 'Each line is a JSON object with the members question and context.',
+  rank: 'Each line is a JSON object with the members query and documents; the results refer to documents by index, counted from 0.',
+  text: 'Each line of FILE, or of standard input, is a text, or a JSON object with the member text.',
 };
-const footer = `FOLDER and MODEL have config.json, tokenizer.json and model.safetensors, as transformers and sentence-transformers write them.
-Exit code: 0 when it is done, 1 when the model or a line is refused or a file cannot be read or written, 2 when the call is wrong.`;
+const footer = `FOLDER and MODEL have config.json, tokenizer.json and model.safetensors, as saved by transformers and sentence-transformers.
+Exit code: 0 for success, 1 if the model or a line is refused or a file cannot be read or written, 2 for an incorrect call.`;
 
 const isCommand = (name: string): name is CommandName => Object.hasOwn(commands, name);
 const split = (option: string) => option.split(' ') as [name: OptionName, value: string | undefined];
@@ -65,7 +64,7 @@ const head = (name: CommandName) => {
 export function help(name?: string): string {
   if (name === undefined || !isCommand(name)) {
     const names = Object.keys(commands) as CommandName[];
-    return `${names.map(head).join('\n')}\nattn COMMAND --help\n    Says what a command takes.\n\n${footer}`;
+    return `${names.map(head).join('\n')}\nattn COMMAND --help\n    Describes the arguments of a command.\n\n${footer}`;
   }
   const { options, takes } = commands[name];
   const rows = (options as readonly string[]).map((option) => `  --${option}\n        ${abouts[split(option)[0]]}\n`).join('');
@@ -76,8 +75,13 @@ export function help(name?: string): string {
 export interface Call {
   readonly command: CommandName;
   readonly paths: readonly string[];
-  /** What was given: text, a number where that is wanted, true of an option that takes none. */
   readonly options: Readonly<Partial<Record<OptionName, string | number | true>>>;
+}
+
+/** ", expected one of …", and the suggestion of a similar name. */
+function expectedOneOf(name: string, known: readonly string[]): string {
+  const help = hint(name, known);
+  return `, expected one of ${known.join(', ')}${help === undefined ? '' : `. ${help}`}`;
 }
 
 function checked(name: OptionName, wanted: string | undefined, given: string | boolean): string | number | true {
@@ -85,15 +89,14 @@ function checked(name: OptionName, wanted: string | undefined, given: string | b
   const value = typeof given === 'string' ? given : '';
   const choices = wanted.split('|');
   const least = name === 'stride' ? 0 : 1;
-  const expected = wanted === 'N' ? `expected a whole number from ${least} to 999999` : `expected a ${wanted.toLowerCase()}`;
-  if (value === '') throw new Misuse(`--${name} is missing; ${choices.length > 1 ? `there are ${choices.join(', ')}` : expected}`);
-  if (choices.length > 1 && !choices.includes(value)) throw new Misuse(`--${name} is ${value}; ${hint(value, choices)}`);
+  const expected = `, expected a ${wanted === 'N' ? `whole number from ${least} to 999999` : wanted.toLowerCase()}`;
+  if (value === '') throw new Misuse(`--${name} is missing${choices.length > 1 ? `, expected one of ${choices.join(', ')}` : expected}`);
+  if (choices.length > 1 && !choices.includes(value)) throw new Misuse(`--${name} is ${value}${expectedOneOf(value, choices)}`);
   if (wanted !== 'N') return value;
-  if (!/^\d{1,6}$/.test(value) || Number(value) < least) throw new Misuse(`--${name} is ${value}; ${expected}`);
+  if (!/^\d{1,6}$/.test(value) || Number(value) < least) throw new Misuse(`--${name} is ${value}${expected}`);
   return Number(value);
 }
 
-/** What to do: a call, or to print help or the version. */
 export function readCall(args: readonly string[]): Call | { readonly help: string; readonly wrong: boolean } | 'version' {
   const takesNone = ['help', 'version', 'jsonl'];
   const known = ['help', 'version', ...Object.keys(abouts)];
@@ -108,16 +111,16 @@ export function readCall(args: readonly string[]): Call | { readonly help: strin
     tokens: true,
   });
   const given = tokens.filter((token) => token.kind === 'option');
-  for (const { name, rawName } of given) if (!known.includes(name)) throw new Misuse(`${rawName} is no option; ${hint(name, known)}`);
+  for (const { name, rawName } of given) if (!known.includes(name)) throw new Misuse(`option ${rawName} is unknown${expectedOneOf(name, known)}`);
   const [command, ...paths] = positionals;
   if (given.some(({ name }) => name === 'version')) return 'version';
   const wantsHelp = given.some(({ name }) => name === 'help');
   if (command === undefined || (wantsHelp && isCommand(command))) return { help: help(command), wrong: !wantsHelp };
-  if (!isCommand(command)) throw new Misuse(`${command} is no command; ${hint(command, Object.keys(commands))}`);
+  if (!isCommand(command)) throw new Misuse(`command is ${command}${expectedOneOf(command, Object.keys(commands))}`);
   const { takes, options } = commands[command];
   const names = takes.split(' ');
   const least = names.filter((name) => !name.startsWith('[')).length;
-  if (paths.length < least || paths.length > names.length) throw new Misuse(`${command} takes ${takes}, got ${paths.length} of them`);
+  if (paths.length < least || paths.length > names.length) throw new Misuse(`${command} has ${paths.length} arguments, expected ${takes}`);
   paths.forEach((path, i) => {
     if (path === '') throw new Misuse(`${names[i]!.replace(/[[\]]/g, '')} is empty`);
   });

@@ -1,14 +1,12 @@
-/** Where results of lines go. */
 import type { FileHandle } from 'node:fs/promises';
 
-/** What is written of a line; vectors alone can be npy. */
+/** Only vectors can be npy. */
 export interface Result {
   readonly json: string;
   readonly text: string;
   readonly numbers?: Float32Array;
 }
 
-/** Lines, or vectors whose number is known at the end. */
 export class Output {
   readonly #file: FileHandle | undefined;
   readonly #isFile: boolean;
@@ -16,7 +14,7 @@ export class Output {
   readonly #kept: Uint8Array[] = [];
   #rows = 0;
 
-  /** Of `width` numbers a row where it is npy. A pipe cannot be gone back in: vectors wait until their number is known. */
+  /** `width`: numbers per row. A pipe is not seekable: vectors wait until their number is known. */
   constructor(file: FileHandle | undefined, isFile: boolean, width: number | undefined) {
     this.#file = file;
     this.#isFile = isFile;
@@ -44,7 +42,7 @@ export class Output {
     else for (const bytes of [this.#header(), ...this.#kept]) await this.#put(bytes);
   }
 
-  /** 128 bytes, whatever the number of rows. */
+  /** Has 128 bytes for any number of rows. */
   #header(): Buffer {
     const dictionary = `{'descr': '<f4', 'fortran_order': False, 'shape': (${this.#rows}, ${this.#width}), }`;
     return Buffer.from(`\x93NUMPY\x01\x00\x76\x00${dictionary.padEnd(117)}\n`, 'latin1');
@@ -55,7 +53,6 @@ export class Output {
       for (let at = 0; at < bytes.length;) at += (await this.#file.write(bytes, at)).bytesWritten;
       return;
     }
-    // What fails ends the program (cli.ts).
     await new Promise<void>((resolve) => process.stdout.write(bytes, (error) => void (error ?? resolve())));
   }
 }

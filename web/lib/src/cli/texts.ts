@@ -1,4 +1,4 @@
-/** attn embed, classify, tag, fill, answer, rank: a line in, a line out. src/command/texts.cpp writes the same bytes. */
+/** src/command/texts.cpp writes the same bytes. */
 import { fstatSync } from 'node:fs';
 import { open, stat, type FileHandle } from 'node:fs/promises';
 import type { TextModel } from '../attn.js';
@@ -9,16 +9,14 @@ import { replacing, WrittenSoFar } from './unfinished.js';
 import { reason } from '../args/error.js';
 import { AttnError, load } from '../node.js';
 
-/** What a line asks for: the strings of a JSON object, or a text. */
 interface Query {
   readonly text: string;
-  /** The context of a question. */
   readonly context: string;
   readonly documents: readonly string[];
 }
 type Run = (model: TextModel, queries: readonly Query[], options: Call['options']) => Promise<Result[]>;
 
-/** The fewest digits that are this number of 32 bits, and no other. */
+/** Finds the shortest decimal number that rounds to this float32. */
 function number(value: number): string {
   if (!Number.isFinite(value)) return 'null';
   const single = Math.fround(value);
@@ -29,14 +27,12 @@ function number(value: number): string {
   return String(Number(single.toPrecision(9)));
 }
 
-/** Words between tabs, each without what would end it or the line. */
 const columns = (words: readonly string[]) => words.map((word) => shown(word.replace(/[\t\r\n]/g, ' '))).join('\t');
-/** An object; numbers that are whole stand as they are. */
 const member = ([name, value]: readonly [string, string]) => `${JSON.stringify(name)}:${value}`;
 const object = (members: Readonly<Record<string, string>>) => `{${Object.entries(members).map(member).join(',')}}`;
 const array = (items: readonly string[]) => `[${items.join(',')}]`;
 
-/** Gives places in a text as Python counts, in characters. Places that come in their order are reached by going through the text once. */
+/** Converts offsets to characters, as Python counts. Ascending offsets take one pass. */
 function placesIn(text: string) {
   let [at, characters] = [0, 0];
   const charactersTo = (end: number) => {
@@ -48,7 +44,6 @@ function placesIn(text: string) {
 }
 
 const textsOf = (queries: readonly Query[]) => queries.map(({ text }) => text);
-/** The options that were given, by the names of the model's. */
 function named(options: Call['options'], ...names: readonly (keyof Call['options'])[]): object {
   const camel = (name: string) => name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase());
   return Object.fromEntries(names.filter((name) => options[name] !== undefined).map((name) => [camel(name), options[name]]));
@@ -105,10 +100,8 @@ const runs: Readonly<Record<string, Run>> = {
   },
 };
 
-/** What the head has to be for. */
 const tasks = { classify: 'text-classification', tag: 'token-classification', fill: 'fill-mask', answer: 'question-answering' } as const;
 
-/** The lines of a stream, the last with or without its end. */
 async function* linesOf(stream: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let open: Buffer[] = [];
   for await (const piece of stream) {
@@ -123,7 +116,6 @@ async function* linesOf(stream: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   if (open.length > 0) yield Buffer.concat(open);
 }
 
-/** A line that is refused, by its number. */
 class BadLine extends Error {}
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
@@ -149,22 +141,21 @@ function queryOf(command: string, line: string, isJson: boolean): Query {
   } catch (error) {
     throw error instanceof BadLine ? error : new BadLine('is not JSON');
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new BadLine('is JSON, but no object');
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new BadLine('is not a JSON object');
   const members = value as Readonly<Record<string, unknown>>;
   const text = (name: string) => {
     const each = Object.hasOwn(members, name) ? members[name] : undefined;
-    if (typeof each !== 'string') throw new BadLine(`${name} is ${each === undefined || each === null ? 'missing' : 'no string'}`);
+    if (typeof each !== 'string') throw new BadLine(`${name} is ${each === undefined || each === null ? 'missing' : 'not a string'}`);
     return each;
   };
   if (command === 'answer') return { text: text('question'), context: text('context'), documents: [] };
   if (command !== 'rank') return { text: text('text'), context: '', documents: [] };
   const query = text('query');
   const documents = Object.hasOwn(members, 'documents') ? members['documents'] : undefined;
-  if (!Array.isArray(documents) || documents.some((each) => typeof each !== 'string')) throw new BadLine('documents is no list of strings');
+  if (!Array.isArray(documents) || documents.some((each) => typeof each !== 'string')) throw new BadLine('documents is not a list of strings');
   return { text: query, context: '', documents: documents as string[] };
 }
 
-/** How far it is, on a terminal that shows nothing else. */
 class Progress {
   readonly #size: number | undefined;
   readonly #shown: boolean;
@@ -188,36 +179,38 @@ class Progress {
   }
 }
 
-/** Texts that are sorted by their lengths together; fewer where they are long. */
+/** Limits of texts that are sorted by length together. */
 const batchesAtATime = 16;
 const mostBytes = 4 << 20;
 
 interface Input {
-  /** What is read instead of standard input. */
   readonly file: FileHandle | undefined;
   readonly isJson: boolean;
-  /** Bytes, of what is a file. */
   readonly size: number | undefined;
 }
 
-/** FILE is opened once: a named pipe would lose its writer. */
+/** Opens FILE once: a named pipe would lose its writer. */
 async function openInput({ command, paths: [, given], options }: Call): Promise<Input> {
   const path = given === '-' ? undefined : given;
   const isJson = ['answer', 'rank'].includes(command) || options.jsonl !== undefined || /\.(jsonl|ndjson)$/i.test(path ?? '');
   const file = path === undefined ? undefined : await open(path);
   const about = file ? await file.stat() : fstatSync(0);
+  if (about.isDirectory()) {
+    await file?.close();
+    throw new Error(`${path ?? 'standard input'}: Is a directory`);
+  }
   const out = typeof options.out === 'string' ? await stat(options.out).catch(() => undefined) : undefined;
   if (about.isFile() && out?.ino === about.ino && out.dev === about.dev) {
     await file?.close();
-    throw new Misuse(`--out is ${options.out as string}, which is the input; expected another file`);
+    throw new Misuse(`--out is ${options.out as string}, which is the input, expected another file`);
   }
   return { file, isJson, size: about.isFile() ? about.size : undefined };
 }
 
-/** Lets signals and timers in, which lines that are there already would keep waiting. */
-const breathe = () => new Promise((resolve) => void setImmediate(resolve));
+/** Buffered lines would delay signals and timers. */
+const yieldToEventLoop = () => new Promise((resolve) => void setImmediate(resolve));
 
-/** Results of the lines, and in the end what the first bad one throws: what stands before it is written. */
+/** Throws for the first bad line, once the results before it are written. */
 async function runLines(model: TextModel, { command, options }: Call, { file, isJson }: Input, output: Output, progress: Progress): Promise<void> {
   const atOnce = ['embed', 'classify', 'tag'].includes(command) ? batchesAtATime * ((options['batch-size'] as number | undefined) ?? 32) : 1;
   const stream: AsyncIterable<Buffer> = file?.createReadStream() ?? process.stdin;
@@ -238,7 +231,7 @@ async function runLines(model: TextModel, { command, options }: Call, { file, is
     }
     await output.add(results, options.output === 'text');
     progress.report(lines, bytes);
-    await breathe();
+    await yieldToEventLoop();
   };
   for await (const line of linesOf(stream)) {
     bytes += line.length + 1;
@@ -270,9 +263,10 @@ export async function runTexts(call: Call): Promise<void> {
   const { command, options, paths } = call;
   const isNpy = options.output === 'npy';
   const out = options.out === '-' ? undefined : (options.out as string | undefined);
-  if (isNpy && out === undefined && process.stdout.isTTY) throw new Misuse('--output npy is nothing to read; --out PATH writes it to a file');
+  if (isNpy && out === undefined && process.stdout.isTTY)
+    throw new Misuse('standard output is a terminal, expected a file for --output npy. Use --out PATH.');
   const input = await openInput(call);
-  // ATTN_VARIANT is for tests: the arithmetic that the native library has with ATTN_MAX_ARCH=emulated.
+  // For tests: simd computes as the native library with ATTN_MAX_ARCH=emulated.
   const variant = process.env['ATTN_VARIANT'] === 'simd' ? 'simd' : 'auto';
   const attn = await load({ variant });
   try {

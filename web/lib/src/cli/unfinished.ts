@@ -1,8 +1,8 @@
-/** Files and folders that are removed unless what writes them comes to its end: because it failed, or the program was interrupted. */
+/** Removes unfinished files if writing fails or is interrupted. */
 import { rmSync } from 'node:fs';
 import { chmod, type FileHandle, open, rename, stat } from 'node:fs/promises';
+import { naming } from './system_error.js';
 
-/** Each with what removes it. */
 const unfinished = new Set<() => void>();
 let watching = false;
 
@@ -12,7 +12,7 @@ function watch(): void {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
     process.once(signal, () => {
       for (const remove of unfinished) remove();
-      process.kill(process.pid, signal); // nobody listens any more: the program ends as by the signal
+      process.kill(process.pid, signal); // no listener is left, so the signal ends the program
     });
 }
 
@@ -20,7 +20,6 @@ export function removeTree(path: string): void {
   rmSync(path, { recursive: true, force: true });
 }
 
-/** `work`; where it does not come to its end, `remove` is called. */
 export async function unlessFinished<T>(remove: () => void, work: () => Promise<T>): Promise<T> {
   watch();
   unfinished.add(remove);
@@ -34,19 +33,16 @@ export async function unlessFinished<T>(remove: () => void, work: () => Promise<
   }
 }
 
-/** A failure after which what was written is good. */
+/** Keeps the output written so far. */
 export class WrittenSoFar extends Error {}
 
-/**
- * Opens `path` for `work`, which is told whether it can be gone back in. A file is written beside it, and takes its place in the end; a device or a
- * pipe is written to as it is.
- */
+/** Writes a regular file under a temporary name and renames it; writes a device or pipe directly. */
 export async function replacing(path: string, work: (file: FileHandle, isFile: boolean) => Promise<void>): Promise<void> {
   const before = await stat(path).catch(() => undefined);
   const isFile = before?.isFile() ?? true;
   const beside = isFile ? `${path}.attn-${process.pid}` : path;
   const write = async () => {
-    const file = await open(beside, isFile ? 'wx' : 'w');
+    const file = await naming(path, open(beside, isFile ? 'wx' : 'w'));
     let failure: unknown;
     try {
       await work(file, isFile).catch((error: unknown) => {

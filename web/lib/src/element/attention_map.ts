@@ -1,4 +1,4 @@
-/** attn/element: <attention-map>, which draws weights that it is given, and its figures. */
+/** attn/element: the custom element <attention-map>, and figures. */
 import type { AttentionMap as Contract, FigureOptions, MapFigure, Weights } from '../element.js';
 import { figureToPng, figureToSvg, paintFigure } from './figure.js';
 import { mapFigure } from './map.js';
@@ -24,10 +24,10 @@ i { position: absolute; outline: 2px solid currentColor; outline-offset: 1px; po
 p { margin: 0; min-height: 1.5em; font: 0.85em/1.5 inherit; font-variant-numeric: tabular-nums; }
 `;
 
-/** Where there is no page, the module can be imported all the same. */
+/** Without a DOM the module can still be imported. */
 const Base = (globalThis as { HTMLElement?: typeof HTMLElement }).HTMLElement ?? (function () {} as unknown as typeof HTMLElement);
 
-/** A matrix of the sizes that the tokens say; else an error that names both. */
+/** Returns the matrix, or throws if its shape does not match the tokens. */
 function numbersOf(weights: Weights, rows: number, columns: number): ArrayLike<number> {
   if (!Array.isArray(weights)) {
     const { data, dims } = weights as Exclude<Weights, readonly ArrayLike<number>[]>;
@@ -43,10 +43,10 @@ function numbersOf(weights: Weights, rows: number, columns: number): ArrayLike<n
   return Float32Array.from(list.flatMap((row) => Array.from(row)));
 }
 
-/** Whether text of this colour is light, and stands on a dark page. */
+/** Whether the text colour is light, so that the page is dark. */
 function isLight(colour: string): boolean {
   const [r = 0, g = 0, b = 0] = (colour.match(/[\d.]+/g) ?? []).map(Number);
-  // color(srgb …) and its kin count to 1.
+  // color(srgb …) and oklab colours have components from 0 to 1.
   return (0.3 * r + 0.6 * g + 0.1 * b) / (colour.startsWith('color(') || colour.startsWith('ok') ? 1 : 255) > 0.55;
 }
 
@@ -91,7 +91,7 @@ export class AttentionMap extends Base implements Contract {
     this.#canvas.addEventListener('pointermove', (event) => this.#point(event));
     this.#canvas.addEventListener('pointerdown', (event) => this.#point(event));
     this.#canvas.addEventListener('keydown', (event) => this.#key(event));
-    // A property that changes is drawn with the others that change with it.
+    // Draw once after all properties that change together.
     for (const name of [...observed, 'options'] as const) {
       let value: unknown = this[name];
       Object.defineProperty(this, name, {
@@ -109,7 +109,7 @@ export class AttentionMap extends Base implements Contract {
   connectedCallback(): void {
     const sizes = new ResizeObserver(this.#redraw);
     sizes.observe(this);
-    // Pages that let their visitor choose say so at their root.
+    // Pages with a theme switch set it on their root element.
     const theme = new MutationObserver(this.#redraw);
     theme.observe(document.documentElement, { attributeFilter: ['class', 'data-theme', 'style'] });
     this.#watchers.push(sizes, theme);
@@ -176,7 +176,7 @@ export class AttentionMap extends Base implements Contract {
     const canvas = this.#canvas;
     canvas.width = Math.round(this.#figure.width * density);
     canvas.height = Math.round(this.#figure.height * density);
-    // Set by script, styles need no leave of a policy.
+    // A Content-Security-Policy does not restrict styles that scripts set.
     canvas.style.width = `${this.#figure.width}px`;
     canvas.style.height = `${this.#figure.height}px`;
     const context = canvas.getContext('2d')!;
@@ -246,7 +246,7 @@ export class AttentionMap extends Base implements Contract {
 export function defineAttentionMap(name = 'attention-map'): typeof AttentionMap {
   const known = customElements.get(name);
   if (known) return known as typeof AttentionMap;
-  // A class has one name: under another one it is a class of its own.
+  // A class can be registered under one name only, so each further name needs its own class.
   const own = name === 'attention-map' ? AttentionMap : class extends AttentionMap {};
   customElements.define(name, own);
   return own;

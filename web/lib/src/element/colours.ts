@@ -1,4 +1,4 @@
-/** viridis, from nine of its own stops; between them the colour is mixed linearly. */
+/** The viridis colour map, interpolated linearly between nine of its colours. */
 const stops = [0x440154, 0x472d7b, 0x3b528b, 0x2c728e, 0x21918c, 0x28ae80, 0x5ec962, 0xaddc30, 0xfde725];
 
 const size = 256;
@@ -12,7 +12,7 @@ for (let i = 0; i < size; ++i) {
   }
 }
 
-/** Where a level (0 ... 1) is in `bytes`; NaN counts as 0. */
+/** Index of a level (0 to 1) in `bytes`; NaN counts as 0. */
 const place = (level: number) => 3 * Math.round(Math.min(1, Math.max(0, level || 0)) * (size - 1));
 
 export function viridis(level: number): string {
@@ -20,12 +20,12 @@ export function viridis(level: number): string {
   return `#${((1 << 24) | (bytes[at]! << 16) | (bytes[at + 1]! << 8) | bytes[at + 2]!).toString(16).slice(1)}`;
 }
 
-/** Writes it into pixel number `pixel` of RGBA data. */
+/** Writes the colour into one pixel of RGBA data. */
 export function writeViridis(rgba: Uint8ClampedArray, pixel: number, level: number): void {
   const at = place(level);
   for (let c = 0; c < 3; ++c) rgba[4 * pixel + c] = bytes[at + c]!;
   rgba[4 * pixel + 3] = 255;
 }
 
-/** A text colour that stands out from viridis(level), which grows lighter steadily. */
+/** Returns a readable text colour on viridis(level), whose lightness grows with the level. */
 export const inkOn = (level: number): string => (level > 0.55 ? '#000000' : '#ffffff');

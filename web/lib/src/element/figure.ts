@@ -1,11 +1,11 @@
-/** A picture as a list of what is drawn, and its two ways out: SVG text and a canvas. One unit is a pixel; every colour is #rrggbb. */
+/** A figure as a list of parts, drawn as SVG or on a canvas. Units are pixels; colours are #rrggbb. */
 import type { Figure, FigurePart } from '../element.js';
 import { viridis, writeViridis } from './colours.js';
 
 export const font = "'DejaVu Sans', Verdana, sans-serif";
 type Cells = Extract<FigurePart, { kind: 'cells' }>;
 
-/** Control characters are not allowed in XML at all. */
+/** XML forbids control characters, even as escapes. */
 const escaped = (text: string) =>
   text
     .replace(/[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]/g, '\ufffd')
@@ -19,7 +19,7 @@ const attributes = (of: Readonly<Record<string, string | number | undefined>>) =
 
 const matrixText = (matrix: readonly number[]) => `matrix(${matrix.map((each) => Math.round(1e4 * each) / 1e4).join(' ')})`;
 
-/** Cells too many for rectangles of their own, one pixel each. */
+/** Draws the cells as an image with one pixel each, for matrices too large for one rectangle per cell. */
 function picture({ rows, columns, levels }: Cells): HTMLCanvasElement {
   const canvas = document.createElement('canvas');
   canvas.width = columns;
@@ -123,7 +123,7 @@ function paintPart(context: CanvasRenderingContext2D, part: FigurePart): void {
   context.restore();
 }
 
-/** Draws it in the context's own units, which are pixels at a density of 1. */
+/** Draws a figure on a canvas. One unit is one unit of the context. */
 export function paintFigure({ width, height, background, parts }: Figure, context: CanvasRenderingContext2D): void {
   if (background !== undefined) {
     context.fillStyle = background;
@@ -132,7 +132,7 @@ export function paintFigure({ width, height, background, parts }: Figure, contex
   for (const part of parts) paintPart(context, part);
 }
 
-/** PNG with so many pixels for each unit. */
+/** Renders a PNG; `density` is pixels per unit. */
 export async function figureToPng(figure: Figure, density = 2): Promise<Blob> {
   const canvas = document.createElement('canvas');
   canvas.width = Math.ceil(figure.width * density);
@@ -146,13 +146,13 @@ export async function figureToPng(figure: Figure, density = 2): Promise<Blob> {
   );
 }
 
-/** A bar of colours, as paths: rectangles are cells. */
+/** A colour scale, made of paths, because rectangles are cells. */
 export function colourBar(x: number, y: number, width: number, height: number): readonly FigurePart[] {
   const steps = 64;
   const step = width / steps;
   return Array.from({ length: steps }, (_, i) => ({
     kind: 'path' as const,
-    // A little over the next one, so that no light comes through between them.
+    // Overlap the next path, so that no gap shows between them.
     d: `M${round(x + i * step)} ${y}h${round(step + (i < steps - 1 ? 0.5 : 0))}v${height}H${round(x + i * step)}z`,
     fill: viridis(i / (steps - 1)),
   }));

@@ -1,18 +1,18 @@
-/** A map of weights and the same weights as lines, as figures. */
+/** Draws attention weights as a map or as lines. */
 import type { Figure, FigureOptions, FigurePart, MapFigure } from '../element.js';
 import { inkOn, viridis } from './colours.js';
 import { colourBar } from './figure.js';
 import { shortened, widthOf, wrapped } from './text.js';
 
-/** In a row or column of labels. */
+/** Letters of a row or column label. */
 const longestLabel = 24;
 const margin = 16;
 const titleSize = 15;
 const textSize = 12;
 const smallSize = 11;
-/** Cells at least this wide carry their number. */
+/** Cells of at least this width show their number. */
 const leastWithNumber = 26;
-/** More cells than this are one image, or the file would be too large for every program. */
+/** Maps with more cells become one image, because SVG files would be too large. */
 const mostRectangles = 128 * 128;
 
 export const belowThreshold = -1;
@@ -23,7 +23,7 @@ const inks = {
   dark: { ink: '#e8ebf1', muted: '#a5aebd', query: '#92b4ff', key: '#ffb37d', line: '#e8ebf1', paper: '#171b23' },
 } as const;
 
-/** (rows,columns) of 0 ... 1 where a cell is drawn, else belowThreshold. */
+/** Levels (rows,columns) from 0 to 1 for the cells that are drawn, and belowThreshold for the others. */
 function levelsOf({
   rows,
   columns,
@@ -49,13 +49,13 @@ function levelsOf({
   return levels;
 }
 
-/** ".38", "1.0"; nothing for what is next to nothing. */
+/** Formats a weight as ".38" or "1.0"; undefined if it is close to 0. */
 function numberIn(weight: number): string | undefined {
   if (!(weight >= 0.005)) return undefined;
   return weight >= 0.995 ? weight.toFixed(1) : weight.toFixed(2).slice(1);
 }
 
-/** Title and text above, as lines that fit; where they end. */
+/** Lays out the title and the text above the map; returns the y where they end. */
 function head(
   { title, text }: FigureOptions,
   width: number,
@@ -73,7 +73,7 @@ function head(
   return { parts, end: parts.length > 0 ? y + 6 : y };
 }
 
-/** The note below what ends at y, a gap before each of its lines, and the figure around all of it. */
+/** Adds the note below `y`, and makes the figure. */
 function finished(
   { title, background }: FigureOptions,
   width: number,
@@ -99,7 +99,6 @@ function finished(
 const labelled = (names: readonly string[]) => names.map((name) => shortened(name, longestLabel));
 const longest = (labels: readonly string[], size: number) => labels.reduce((most, label) => Math.max(most, widthOf(label, size)), 0);
 
-/** Rows are queries, columns are keys. */
 export function mapFigure(options: FigureOptions): MapFigure {
   const { tokens: rows, keys: columns = rows, weights, legend, note, rowsTitle = 'looks (query)', columnsTitle = 'is looked at (key)' } = options;
   const colours = inks[options.theme ?? 'light'];
@@ -107,7 +106,7 @@ export function mapFigure(options: FigureOptions): MapFigure {
   const [rowLabels, columnLabels] = [labelled(rows), labelled(columns)];
   const count = Math.max(rows.length, columns.length, 1);
   const axis = smallSize + 8;
-  // Labels are as large as cells allow, and cells as labels leave room for.
+  // The sizes of labels and cells depend on each other.
   const most = options.width ?? Infinity;
   const asked = Math.min(options.cell ?? 34, Math.max(2, Math.floor(1024 / count)));
   const sizeFor = (cell: number) => Math.max(9, Math.min(13, cell * 0.7));
@@ -134,7 +133,7 @@ export function mapFigure(options: FigureOptions): MapFigure {
     levels.forEach((level, at) => {
       const [i, j] = [Math.floor(at / columns.length), at % columns.length];
       const [x, y] = [left + j * cell, top + i * cell];
-      // A key that may not be seen is no small weight: it gets a stroke instead of a colour.
+      // A masked key differs from a small weight: it is drawn as a stroke without colour.
       if (level === notAllowed)
         parts.push({
           kind: 'path',
@@ -186,10 +185,10 @@ function legendOf(weights: ArrayLike<number>, scale: FigureOptions['scale']): st
   return largest.toFixed(2);
 }
 
-/** More lines than this are no picture but a surface. */
+/** Limit on lines: more would cover the area completely. */
 const mostLines = 300;
 
-/** From each query on the left to the keys on the right, thicker for more weight. */
+/** Draws lines from queries on the left to keys on the right; the width shows the weight. */
 export function linesFigure(options: FigureOptions): Figure {
   const {
     tokens: rows,
@@ -220,7 +219,7 @@ export function linesFigure(options: FigureOptions): Figure {
       const weight = weights[i * columns.length + j]!;
       if (weight > 0 && weight >= threshold) lines.push({ weight, from: i, to: j });
     }
-  // The largest are drawn last.
+  // Draw the largest weights last, on top.
   lines.sort((a, b) => a.weight - b.weight);
   const round = (value: number) => Math.round(10 * value) / 10;
   for (const { weight, from, to } of lines.slice(-mostLines)) {

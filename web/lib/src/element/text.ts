@@ -1,15 +1,17 @@
-/** How wide text is, roughly and rather too wide: where a figure is laid out there may be no font to measure. */
+/** Estimates text widths, rather too large: on servers there is no font to measure. */
 
 const widthOfLetter = (letter: string) => (/[\u1100-\uffdc]|[^\0-\uffff]/u.test(letter) ? 1.05 : 0.64);
 export const widthOf = (text: string, size: number): number => size * [...text].reduce((sum, letter) => sum + widthOfLetter(letter), 0);
 
-/** A label of at most so many letters. */
+/** Truncates a label. */
 export function shortened(text: string, most: number): string {
   const letters = [...text];
   return letters.length <= most ? text : `${letters.slice(0, most - 1).join('')}…`;
 }
 
-/** Lines no wider than this, broken between words, or inside one that is too long; no more lines than `most`. */
+/**
+ * Breaks text into lines of at most `width`, between words or within an overlong word; returns at most `most` lines.
+ */
 export function wrapped(text: string, size: number, width: number, most: number): readonly string[] {
   const lines: string[] = [];
   let line = '';

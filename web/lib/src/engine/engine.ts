@@ -1,4 +1,4 @@
-/** One running module: calls into it with arguments that were read already, and keeps what state it is in. */
+/** One running module: calls it with checked arguments and keeps its state. */
 import type { ErrorCode, RuntimeInfo } from '../attn.js';
 import { type Checked, ownList } from '../args/arrays.js';
 import { allocate, AttnError, type Detail, reason } from '../args/error.js';
@@ -7,10 +7,10 @@ import { callNative, type Native, nativeClass, type NativeLayer, type NativeObje
 import { toPublic } from './results.js';
 import { encoderTraceNames } from './trace_names.js';
 import type { hold, prepare } from './training.js';
-import { type Leaf, type LookUp, missingFrom, type Signature } from '../args/signature.js';
+import { type Leaf, type LookUp, trainingStubs, type Signature } from '../args/signature.js';
 import { encodeUtf8 } from '../platform/utf8.js';
 
-/** A name as bytes for the heap. */
+/** Encodes a tensor name for the heap. */
 const utf8 = (op: string, name: string) =>
   ownList(
     op,
@@ -19,7 +19,7 @@ const utf8 = (op: string, name: string) =>
     'Uint8Array',
   );
 
-/** What goes in as an object of C++'s. */
+/** Whether the argument becomes a C++ object. */
 const isObject = (leaf: Leaf): leaf is Exclude<Leaf, number | Checked> => typeof leaf === 'object' && !('data' in leaf);
 
 export interface NativeError {
@@ -28,26 +28,31 @@ export interface NativeError {
   detail?: Detail;
 }
 
-/** What src/bindings throws: an Error with code and detail. */
+/** An Error with code and detail, thrown by src/bindings. */
 export function isNativeError(error: unknown): error is NativeError {
   return error instanceof Error && typeof (error as Partial<NativeError>).code === 'string' && 'detail' in error;
 }
 
 const isTraceName = (word: string) => (encoderTraceNames as readonly string[]).includes(word);
 
-/** "key_padding_mask" -> "keyPaddingMask" in every word of a text but the names of traces, which are the same in both languages. */
+/**
+ * Converts "key_padding_mask" to "keyPaddingMask" in every word except the names of traces, which both languages share.
+ */
 function camelCase(text: string): string {
   return text.replace(/\w+/g, (word) => (isTraceName(word) ? word : word.replace(/(?!^)_(.)/g, (_, next: string) => next.toUpperCase())));
 }
 
-/** Errors that speak of a file or a state: names in them stay as they are there. (So do all of a model's files.) */
+/**
+ * Errors about files or state dictionaries, which may name keys of a file: names are not converted. The same holds for
+ * all files of a model.
+ */
 const speaksOfFiles: readonly ErrorCode[] = ['MISMATCH', 'FORMAT'];
 
-/** A C++ error in JavaScript's spelling. `op` is for those that know of no op: running out of memory. */
+/** Converts a C++ error to JavaScript's spelling. `op` is for errors without one: running out of memory. */
 export function fromNative({ code, message, detail: facts = {} }: NativeError, op = 'load'): AttnError {
   const detail = Object.fromEntries(Object.entries(facts).map(([name, value]) => [camelCase(name), value])) as Detail;
   if (typeof detail['op'] !== 'string') return new AttnError(code, `${op}: ${message}`, { op, got: message, ...detail });
-  // Of a model's files: which one, and names in them as they are there.
+  // `detail.op` is the file here, and names are those in the file.
   if (op === 'loadModel') return new AttnError(code, `${op}: ${message}`, { ...detail, op, file: detail['op'] });
   const ours = camelCase(detail['op']);
   const spelled = (text: string) => (speaksOfFiles.includes(code) || ours === 'safetensors' ? text : camelCase(text));
@@ -60,15 +65,14 @@ export interface Runtime {
   readonly variant: 'simd' | 'relaxed';
   readonly threads: number;
   readonly notes: readonly string[];
-  /** Ends the threads. */
   readonly stop: () => void;
-  /** What the training build takes more; undefined for the others. */
+  /** Set in the training build only. */
   readonly training: { readonly prepare: typeof prepare; readonly hold: typeof hold } | undefined;
 }
 
 export class Engine {
   readonly signatures: readonly Signature[];
-  /** Of modules that somebody has. */
+  /** Finds the handles of layers. */
   readonly lookUps = new WeakMap<object, LookUp>();
   readonly #runtime: Runtime;
   readonly #native: Native;
@@ -77,7 +81,7 @@ export class Engine {
   readonly #int8: string;
   disposed = false;
   #running = false;
-  /** Layers and models that were made and not freed. */
+  /** Number of layers and models that are not freed yet. */
   #layers = 0;
   #broken: AttnError | undefined;
 
@@ -89,14 +93,14 @@ export class Engine {
     this.#native = native;
     const signatures = JSON.parse(native.signatures()) as Signature[];
     if (runtime.training) runtime.training.prepare(signatures, this.lookUps);
-    else signatures.push(...missingFrom(signatures));
+    else signatures.push(...trainingStubs(signatures));
     this.signatures = signatures;
     this.#heap = new Heap(native);
     this.#version = native.version();
     this.#int8 = native.int8();
   }
 
-  /** Throws unless a call may begin. */
+  /** Throws unless a call may start. */
   assertUsable(op: string): void {
     if (this.disposed) throw new AttnError('DISPOSED', `${op}: this instance was disposed of`, { op });
     const broken = this.#broken;
@@ -104,7 +108,7 @@ export class Engine {
     if (this.#running) throw new AttnError('BUSY', `${op}: another call on this instance is still running`, { op });
   }
 
-  /** Runs body, which calls into WebAssembly. No code of the caller's runs inside. */
+  /** Runs `body`, which calls WebAssembly. None of the caller's code runs inside. */
   #enter<T>(op: string, body: () => T): T {
     this.assertUsable(op);
     this.#running = true;
@@ -112,11 +116,11 @@ export class Engine {
     try {
       return body();
     } catch (error) {
-      // An error that leaves WebAssembly takes its frames off the engine's stack, but not off the one in the heap.
+      // An exception unwinds the engine's stack, but not the stack in the heap.
       this.#native.stackRestore(stack);
       if (error instanceof AttnError) throw error;
       if (isNativeError(error)) throw this.#withAdvice(fromNative(error, op));
-      // A trap, or a stack that overflowed in the middle: what the heap holds is not known any more.
+      // After a trap or a stack overflow the state of the heap is unknown.
       this.#broken = new AttnError('INTERNAL', `${op}: ${reason(error)}`, { op }, { cause: error });
       throw this.#broken;
     } finally {
@@ -124,14 +128,20 @@ export class Engine {
     }
   }
 
-  /** Of memory that ran out: layers that were forgotten may have it. They are collected between events only, never in the middle of a loop. */
+  /**
+   * Explains that unused layers may hold the memory: they are garbage-collected between events only, never within a
+   * loop.
+   */
   #withAdvice(error: AttnError): AttnError {
     if (error.code !== 'MEMORY' || this.#layers < 2) return error;
     const advice = `this instance has ${this.#layers} layers and models, and only dispose() frees them before the next event`;
     return new AttnError('MEMORY', `${error.message}; ${advice}`, { ...error.detail, layers: this.#layers }, { cause: error.cause });
   }
 
-  /** Calls body with the address of the arguments. States go in one tensor after another, so that no two copies of a whole one are held. */
+  /**
+   * Calls `body` with the address of the arguments. State dictionaries are passed tensor by tensor, so that the heap
+   * never holds two copies.
+   */
   #withLeaves<T>(op: string, leaves: readonly Leaf[], body: (frame: Pointer) => T): T {
     if (!leaves.some(isObject)) return this.#heap.withArguments(op, leaves as readonly (number | Checked)[], body);
     const held: NativeObject[] = [];
@@ -150,7 +160,7 @@ export class Engine {
     }
   }
 
-  /** Calls a function, or a method of the layer. */
+  /** Calls a function, or a method of `layer`. */
   call(op: string, { name, result }: Signature, leaves: readonly Leaf[], layer?: NativeLayer): unknown {
     return this.#enter(op, () =>
       this.#withLeaves(op, leaves, (frame) => {
@@ -166,7 +176,7 @@ export class Engine {
     return layer;
   }
 
-  /** What a method of the layer gives that takes no arguments: another layer, which is part of the first. */
+  /** Returns a part of a layer that is a layer itself. */
   part(op: string, layer: NativeLayer, name: string): NativeLayer {
     return this.#enter(op, () => nativePart(layer, name));
   }
@@ -193,7 +203,7 @@ export class Engine {
     if (this.disposed) return;
     if (this.#running) throw new AttnError('BUSY', 'dispose: a call on this instance is still running', { op: 'dispose' });
     this.disposed = true;
-    // The heap goes with the memory as soon as nobody holds it; only threads have to be told.
+    // The heap is freed with the memory by garbage collection; threads have to be stopped.
     this.#runtime.stop();
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The way into the WASM heap and back. All inputs of a call lie in one allocation, arguments first; results are
- * copied out, so no view of the heap ever leaves this file.
+ * Copies arguments into the WebAssembly heap and results out of it. The inputs of a call share one allocation,
+ * arguments first. No view of the heap leaves this file.
  */
 import type { Tensor } from '../attn.js';
 import { arrayLength, type Checked, failDetached } from '../args/arrays.js';
@@ -13,7 +13,7 @@ const alignUp = (bytes: number) => Math.ceil(bytes / align) * align;
 const descriptorBytes = 4 * descriptorInts;
 const heapBytes = ({ size, type }: Checked) => alignUp(type === 'Uint8Array' ? size : 4 * size);
 
-/** A part of a result: what it is, of which layer (-1: there is one only), its number or name. */
+/** One tensor of a result: its field, its layer (-1 if there is only one) and its index or name. */
 export interface Entry {
   readonly field: (typeof fields)[number];
   readonly layer: number;
@@ -23,7 +23,6 @@ export interface Entry {
 
 export interface Result {
   readonly entries: readonly Entry[];
-  /** Whether a trace was asked for. */
   readonly traced: boolean;
   readonly number: number;
 }
@@ -49,14 +48,17 @@ export class Heap {
     this.#doubles = new Float64Array(buffer);
   }
 
-  /** Growing detaches the views, and writes to a detached view are lost silently: to be called after whatever may allocate. */
+  /**
+   * Renews the views after the memory has grown: writes to a detached view are silently lost. Call it after anything
+   * that may allocate.
+   */
   #retake(): void {
     const { buffer } = this.#memory;
     if (this.#bytes.buffer !== buffer) this.#take(buffer);
   }
 
   #allocate(op: string, bytes: number): Pointer {
-    // Embind would wrap what 32 bits do not hold.
+    // Embind would wrap larger numbers to 32 bits.
     if (bytes > 0xffff_0000) throw new AttnError('MEMORY', `${op}: the inputs need ${bytes} bytes, expected less than 4 GiB`, { op, got: bytes });
     const base = this.#native.reserve(bytes) >>> 0;
     this.#retake();
@@ -76,7 +78,10 @@ export class Heap {
     else this.#bytes.set(data, address);
   }
 
-  /** Calls body with the address of the arguments: numbers as they are, arrays by the address of their descriptors. Freed afterwards. */
+  /**
+   * Calls `body` with the address of the arguments: numbers as they are, arrays as addresses of descriptors. Frees
+   * them.
+   */
   withArguments<T>(op: string, leaves: readonly (number | Checked)[], body: (frame: Pointer) => T): T {
     let descriptor = 8 * leaves.length;
     let total = descriptor;
@@ -84,7 +89,7 @@ export class Heap {
     const start = (total = alignUp(total));
     for (const leaf of leaves)
       if (typeof leaf !== 'number') {
-        // A getter among later arguments may have taken the buffer away since it was checked.
+        // A getter among later arguments may have detached the buffer since the check.
         if (arrayLength(leaf.data) !== leaf.size) failDetached(leaf.op, leaf.argument, leaf.size);
         total += heapBytes(leaf);
       }
@@ -108,7 +113,7 @@ export class Heap {
     }
   }
 
-  /** A copy of the tensor whose descriptor is at this int; without data where there is none, as for a shape. */
+  /** Copies the tensor whose descriptor is at this int. A shape has no data. */
   #tensor(descriptor: number): Tensor {
     const rank = this.#ints[descriptor + 1]!;
     const dims: number[] = [];
@@ -122,7 +127,7 @@ export class Heap {
     const isInt8 = this.#ints[descriptor + 11] === 1;
     const bytes = isInt8 ? size : 4 * size;
     try {
-      // slice, not subarray: a copy on a buffer of its own, which is not shared in threads builds either.
+      // slice() copies to a buffer that is not shared, in threads builds as well.
       if (!isInt8) return { data: this.#floats.slice(data, data + size), dims };
       const copy = this.#bytes.slice(4 * data, 4 * data + size);
       return { data: new Int8Array(copy.buffer) as ArrayLike<number> as Float32Array, dims };
@@ -131,12 +136,12 @@ export class Heap {
     }
   }
 
-  /** The name in UTF-8. Not Embind's string, which loses a byte order mark at the start. */
+  /** Decodes a name. Embind's strings lose a leading byte order mark. */
   #name(start: Pointer, size: number): string {
     return decodeUtf8(this.#bytes.slice(start >>> 0, (start >>> 0) + size));
   }
 
-  /** Copies a result out and frees it. */
+  /** Copies a result and frees it. */
   takeResult(result: Pointer): Result {
     this.#retake();
     try {

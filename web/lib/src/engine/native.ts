@@ -1,49 +1,49 @@
-/** Embind's side of the bridge, as src/bindings defines it. Nothing of this is public. */
+/** The module's interface, as src/bindings defines it with Embind. None of this is public. */
 
-/** Byte address in the WASM heap; may come as a negative int32 above 2 GiB. */
+/** Byte address in the WebAssembly heap. Above 2 GiB it may arrive as a negative int32. */
 export type Pointer = number;
 
 export const pageBytes = 65536;
-/** The linker's -sINITIAL_MEMORY and -sMAXIMUM_MEMORY: a memory has to fit them to be imported. */
+/** The linker's -sINITIAL_MEMORY and -sMAXIMUM_MEMORY, which an imported memory has to match. */
 export const initialPages = 32;
 export const maximumPages = 65536;
 
-/** Ints of a tensor descriptor in the heap: data, rank, dims[8], kind of a mask, bytes of an element. */
+/** Ints of a tensor descriptor: data, rank, dims[8], kind of mask, bytes per element. */
 export const descriptorInts = 12;
-/** Ints of an entry in a result: field, layer, name, bytes of the name, a descriptor, two that are C++'s own. */
+/** Ints of an entry in a result: field, layer, name, length of the name, a descriptor, two internal to C++. */
 export const entryInts = 6 + descriptorInts;
 
-/** Fields of an entry, by C++'s number. */
+/** Fields of an entry, indexed by C++'s enum. */
 export const fields = ['output', 'weights', 'logits', 'attentions', 'hiddenStates', 'trace', 'presentKey', 'presentValue', 'named'] as const;
 
-/** A function or method: takes the address of its arguments, gives that of a result. */
+/** Takes the address of the arguments and returns the address of the result. */
 export type NativeFunction = (frame: Pointer) => Pointer;
 
-/** What a call is given as an object of C++'s: where it is. */
+/** A C++ object that is passed by its address. */
 export interface NativeObject {
   address(): Pointer;
   add?(frame: Pointer): void;
   delete(): void;
 }
 
-/** An object of a C++ class; all other methods are those of its signatures. */
+/** A C++ object; its other methods are listed in signatures(). */
 export interface NativeLayer {
   delete(): void;
 }
 
-/** What the module has beside the functions and classes of signatures(). */
+/** The module, apart from the functions and classes of signatures(). */
 export interface Native {
-  /** The one given in the overrides, or the glue's own where the build insists on it (wasm-asan). */
+  /** The memory passed in the overrides, or the glue's own in wasm-asan. */
   wasmMemory: WebAssembly.Memory;
   version(): string;
-  /** How products of int8 are made. */
+  /** Instructions used for int8 products. */
   int8(): string;
-  /** JSON: an array of Signature. */
+  /** A JSON array of Signature. */
   signatures(): string;
   errorCodes(): string;
   heapUsed(): number;
   heapPeak(): number;
-  /** The stack that C++ keeps its variables on. */
+  /** The stack pointer of C++. */
   stackSave(): Pointer;
   stackRestore(top: Pointer): void;
   setMemoryLimit(bytes: number): void;
@@ -51,11 +51,10 @@ export interface Native {
   reserve(bytes: number): Pointer;
   release(pointer: Pointer): void;
   freeResult(result: Pointer): void;
-  /** Its frames hold a name as UTF-8 bytes, and the tensor. */
+  /** Frames hold a name as UTF-8 bytes, and a tensor. */
   NamedTensors: new () => NativeObject;
 }
 
-/** Calls a function of the module or a method of the layer. */
 export const callNative = (owner: Native | NativeLayer, name: string, frame: Pointer): Pointer =>
   (owner as unknown as Readonly<Record<string, NativeFunction>>)[name]!(frame);
 
@@ -65,17 +64,17 @@ export const nativeClass = (native: Native, name: string): new (frame: Pointer) 
 export const nativePart = (owner: NativeLayer, name: string): NativeLayer =>
   (owner as unknown as Readonly<Record<string, () => NativeLayer>>)[name]!();
 
-/** A worker that runs as a thread: the global kind, or Node's. */
+/** A worker that runs a thread, in browsers or Node. */
 export interface ThreadWorker {
   terminate(): unknown;
 }
 
-/** What a glue file's default export takes. */
+/** Options of a glue file's default export. */
 export interface Overrides {
   wasmMemory: WebAssembly.Memory;
   instantiateWasm(imports: WebAssembly.Imports, done: (instance: WebAssembly.Instance, module: WebAssembly.Module) => void): object;
   threads: number;
-  /** Threads glue: called once for each thread but the first. */
+  /** Called once for each thread except the main one, in threads builds. */
   createWorker(): ThreadWorker;
 }
 

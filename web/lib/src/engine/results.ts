@@ -1,4 +1,4 @@
-/** What a call's result becomes, by the kind that its signature says. */
+/** Converts a call's result to the kind that its signature names. */
 import type { Module, Tensor } from '../attn.js';
 import type { Result } from './heap.js';
 import type { Signature } from '../args/signature.js';
@@ -6,7 +6,7 @@ import { encoderTraceNames } from './trace_names.js';
 
 type TraceRecord = Record<string, Tensor>;
 
-/** Result objects of attention and encoders: each field that there is, by its name. */
+/** Builds the result object of attention and encoders from the fields that are present. */
 function assemble({ entries, traced }: Result, byLayer: boolean): object {
   const all: Record<string, Tensor | Tensor[] | Record<string, Tensor> | Map<number, TraceRecord>> = {};
   const traces = new Map<number, TraceRecord>();
@@ -23,12 +23,12 @@ function assemble({ entries, traced }: Result, byLayer: boolean): object {
   return all;
 }
 
-/** What is inside of one layer, or one attention, by name. */
+/** Collects the trace of one layer or one attention by name. */
 function traceOf({ entries }: Result): TraceRecord {
   return Object.fromEntries(entries.map(({ name, tensor }) => [encoderTraceNames[name as number]!, tensor]));
 }
 
-/** Tensors by name. Behind one of int8 stands what its rows are multiplied by. */
+/** Collects tensors by name. An int8 tensor is followed by the scales of its rows. */
 function int8Tensors({ entries }: Result): ReturnType<Module['int8StateDict']> {
   const all: ReturnType<Module['int8StateDict']> = new Map();
   for (const { name, tensor } of entries) {
@@ -38,7 +38,7 @@ function int8Tensors({ entries }: Result): ReturnType<Module['int8StateDict']> {
   return all;
 }
 
-/** k ids and similarities, in pairs of words. */
+/** Pairs of id and similarity, 32 bits each. */
 function neighbours({ data }: Tensor): { id: number; similarity: number }[] {
   const ids = new Int32Array(data.buffer);
   return Array.from({ length: data.length / 2 }, (_, i) => ({ id: ids[2 * i]!, similarity: data[2 * i + 1]! }));

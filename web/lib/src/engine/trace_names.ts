@@ -1,6 +1,6 @@
 import type * as Contract from '../attn.js';
 
-export const traceNames: typeof Contract.traceNames = [
+export const traceNames: typeof Contract.traceNames = Object.freeze([
   'q_proj',
   'k_proj',
   'v_proj',
@@ -15,9 +15,9 @@ export const traceNames: typeof Contract.traceNames = [
   'context',
   'merged',
   'output',
-];
+] as const);
 
-export const encoderTraceNames: typeof Contract.encoderTraceNames = [
+export const encoderTraceNames: typeof Contract.encoderTraceNames = Object.freeze([
   ...traceNames,
   'attn_residual',
   'norm1',
@@ -28,4 +28,4 @@ export const encoderTraceNames: typeof Contract.encoderTraceNames = [
   'c2c',
   'c2p',
   'p2c',
-];
+] as const);

@@ -1,4 +1,4 @@
-/** What training takes beside what all functions take: modules, groups of their parameters, labels. It comes with the first training build. */
+/** Argument readers for training: modules, groups of parameters, labels. Loaded with the first training build. */
 import { elements, isPlainObject, ownList, readIds } from '../args/arrays.js';
 import { allocate, describe, fail } from '../args/error.js';
 import type { Heap } from './heap.js';
@@ -24,7 +24,7 @@ function number(op: string, argument: string, value: unknown): number {
   return value;
 }
 
-/** Of an expression of any realm a copy, which has no place of its own in a text. */
+/** Copies a RegExp of any realm without the flags g and y, which would make its results depend on lastIndex. */
 function readExpression(op: string, argument: string, value: unknown): RegExp {
   if (Object.prototype.toString.call(value) !== '[object RegExp]') fail('ARGUMENT', op, argument, describe(value), 'a RegExp');
   const { source, flags } = value as RegExp;
@@ -60,14 +60,14 @@ function readPair(op: string, argument: string, value: unknown): number[] {
   return both;
 }
 
-/** Gives the arguments that need one their reader. */
+/** Gives the arguments of training functions their readers. */
 export function prepare(signatures: readonly Signature[], lookUps: WeakMap<object, LookUp>): void {
   const readers: { readonly [kind in Argument['kind']]?: NonNullable<Argument['read']> } = {
     modules: (op, name, value) => [readModules(op, name, value, lookUps)],
     groups: (op, name, value) => [readGroups(op, name, value)],
     labels: (op, name, value) => [readIds(op, name, value, undefined)],
     pair: readPair,
-    // Infinity is one, too.
+    // Infinity is allowed.
     limit: (op, name, value) => [number(op, name, value)],
   };
   const walk = (list: readonly Argument[]) => {
@@ -80,7 +80,7 @@ export function prepare(signatures: readonly Signature[], lookUps: WeakMap<objec
   for (const { arguments: list } of signatures) walk(list);
 }
 
-/** What the classes of an instance have by hand: a learning rate that takes assignments. */
+/** Adds the members that signatures do not describe: an assignable learning rate. */
 export function complete(all: Readonly<Record<PropertyKey, unknown>>): void {
   for (const name of ['SGD', 'Adam', 'AdamW']) {
     const { prototype } = all[name] as { prototype: { setLearningRate(value: unknown): void } };
@@ -92,7 +92,7 @@ export function complete(all: Readonly<Record<PropertyKey, unknown>>): void {
   }
 }
 
-/** Objects of C++'s made of modules and groups, for one call. */
+/** Makes a C++ object of modules and groups for one call. */
 export function hold({ op, ...leaf }: ModulesLeaf | GroupsLeaf, leaves: readonly Leaf[], native: Native, heap: Heap): NativeObject {
   const held = new (nativeClass(native, 'modules' in leaf ? 'ModuleList' : 'ParameterGroups') as unknown as new () => NativeObject)();
   try {

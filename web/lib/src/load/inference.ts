@@ -1,4 +1,4 @@
-/** All that pages have but training. */
+/** The browser platform without training. */
 import single from '../engine/glue/attn.mjs';
 import type { Platform } from './platform.js';
 import { threads } from './thread.js';
@@ -10,5 +10,5 @@ export const inference: Platform = {
   ...(ATTN_THREADS && { threaded: async () => (await import('../engine/glue/attn-threads.mjs')).default }),
   ...threads,
   models: () => import('../model/load_model.js'),
-  onDemand: () => import('../model/on_demand.js'),
+  lazyTasks: () => import('../model/lazy_tasks.js'),
 };

@@ -1,18 +1,18 @@
-/** The public functions and classes of one running module, made from what it says of itself. */
+/** Builds the public functions and classes of a running module from its signatures. */
 import type { Attn } from '../attn.js';
 import { disposeSymbol, endWith, registryOf } from '../platform/dispose.js';
 import { Engine, type Runtime } from '../engine/engine.js';
 import { AttnError, withArticle } from '../args/error.js';
 import type { NativeLayer } from '../engine/native.js';
-import { scriptsFailed } from '../platform/placed.js';
+import { scriptsFailed } from '../platform/asset_urls.js';
 import { defineMethods, internalClass, type LookUp, named, noTraining, readArguments, type Signature, usedBy } from '../args/signature.js';
 import { writeSafetensors } from '../model/safetensors.js';
-import type { Lender } from '../model/lender.js';
+import type { ModelContext } from '../model/model_context.js';
 import type { Platform, Training } from './platform.js';
 
 /** A handle that belongs to another object, which frees it. */
 class Adopted {
-  /** Until it is disposed of. */
+  /** Undefined once it is disposed of. */
   layer: { dispose(): void } | undefined;
   readonly #brand = true;
 
@@ -21,7 +21,7 @@ class Adopted {
     readonly owner: object,
   ) {}
 
-  /** Not by instanceof, which asks a Proxy of the caller's. */
+  /** Not instanceof, which a Proxy could intercept. */
   static is(value: unknown): value is Adopted {
     return typeof value === 'object' && value !== null && #brand in value;
   }
@@ -29,15 +29,15 @@ class Adopted {
 
 type LayerClass = new (...args: unknown[]) => object;
 
-function createClass(engine: Engine, constructor: Signature, forgotten: Lender['forgotten']): LayerClass {
+function createClass(engine: Engine, constructor: Signature, forgotten: ModelContext['forgotten']): LayerClass {
   const name = constructor.owner!;
   let of: (op: string, self: Layer) => NativeLayer;
   class Layer {
-    // Each instance of attn has classes of its own, so this field tells another instance's modules apart.
+    // Each instance has its own classes, so a private field identifies layers of other instances.
     #handle: NativeLayer | undefined;
-    /** As long as somebody has a layer of another's handle, its owner must not be collected. */
+    /** Keeps the owner alive as long as the layer is in use. */
     #adopted: Adopted | undefined;
-    /** Of an optimiser: its modules. */
+    /** Modules that an optimiser trains. */
     #uses: readonly LookUp[] = [];
 
     constructor(...args: unknown[]) {
@@ -53,13 +53,13 @@ function createClass(engine: Engine, constructor: Signature, forgotten: Lender['
         this.#handle = engine.create(name, leaves);
         forgotten?.register(this, this.#handle, this);
       }
-      // An optimiser is not for other optimisers.
+      // Optimisers cannot be passed to optimisers.
       if (!this.#uses.length) engine.lookUps.set(this, (op) => of(op, this));
     }
 
     static {
       of = (op, self) => {
-        // Also for `const { forward } = mha`: there is no module to work on.
+        // Also true for `const { forward } = mha`.
         if (typeof self !== 'object' || self === null || !(#handle in self))
           throw new AttnError('WRONG_INSTANCE', `${op}: called on what is not ${withArticle(name)} of this instance`, { op });
         if (engine.disposed || !self.#handle)
@@ -87,24 +87,23 @@ function createClass(engine: Engine, constructor: Signature, forgotten: Lender['
     of(op, self);
     engine.assertUsable(op);
     const leaves = readArguments(op, signature, args);
-    return engine.call(op, signature, leaves, of(op, self)); // once more: a getter may have disposed of it
+    return engine.call(op, signature, leaves, of(op, self)); // a getter may have disposed of the module
   });
   return named(name, Layer);
 }
 
 const engines = new WeakMap<Attn, Engine>();
 
-/** What is inside an instance. */
 export const engineOf = (attn: Attn): Engine => engines.get(attn)!;
 
-interface Parts extends Runtime, Pick<Platform, 'models' | 'onDemand'> {
+interface Parts extends Runtime, Pick<Platform, 'models' | 'lazyTasks'> {
   readonly disk: Platform['disk'] | undefined;
   readonly training: Training | undefined;
 }
 
 export function createInstance(runtime: Parts): Attn {
   const engine = new Engine(runtime);
-  endWith(engine, runtime.stop); // its threads run by themselves
+  endWith(engine, runtime.stop); // threads would keep running
   const forgotten = registryOf<NativeLayer>((handle) => engine.free(handle));
   const all: Record<PropertyKey, unknown> = {
     get info() {
@@ -117,10 +116,10 @@ export function createInstance(runtime: Parts): Attn {
     dispose: () => engine.dispose(),
     [disposeSymbol]: () => engine.dispose(),
   };
-  const lender: Lender = {
+  const context: ModelContext = {
     engine,
     disk: runtime.disk,
-    onDemand: () => runtime.onDemand().catch(scriptsFailed),
+    lazyTasks: () => runtime.lazyTasks().catch(scriptsFailed),
     forgotten,
     adopt(name, handle, owner) {
       const adopted = new Adopted(handle, owner);
@@ -129,8 +128,8 @@ export function createInstance(runtime: Parts): Attn {
     },
     gradientsOf: (op) => runtime.training?.modelGradients ?? noTraining(op),
   };
-  // What models take is not in the way of those who load none.
-  all['loadModel'] = async (source: unknown, options?: unknown) => (await runtime.models().catch(scriptsFailed)).loadModel(lender, source, options);
+  // Code for models is loaded with the first one.
+  all['loadModel'] = async (source: unknown, options?: unknown) => (await runtime.models().catch(scriptsFailed)).loadModel(context, source, options);
   for (const signature of engine.signatures) {
     const { name, owner } = signature;
     if (owner === internalClass) continue;

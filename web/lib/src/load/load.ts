@@ -1,7 +1,10 @@
-/** load(): finds the bytes, picks the build, makes the memory, starts the module. What differs between hosts is in platform.ts. */
+/**
+ * load(): finds the bytes, selects the build, creates the memory and starts the module. platform.ts has the differences
+ * between hosts.
+ */
 import type { Attn, LoadOptions } from '../attn.js';
 import { readBytes } from '../args/arrays.js';
-import { type Build, buildOf, identifyBytes, identifyModule, isThreaded, isTraining, variantOf } from './binary.js';
+import { type Build, buildOf, identifyBytes, identifyModule, isThreaded, isTraining, variantOf } from './wasm_build.js';
 import { abortable, aborted } from '../platform/abort.js';
 import { assertFetch, download, nameOf, network, type Report } from '../platform/download.js';
 import { AttnError, fail, reason, unreadable } from '../args/error.js';
@@ -9,21 +12,24 @@ import { acceptsRelaxed, assertCompiles, assertEngine } from '../platform/featur
 import { fromNative, isNativeError } from '../engine/engine.js';
 import { createInstance } from './instance.js';
 import { initialPages, maximumPages, type Native, pageBytes, type ThreadWorker } from '../engine/native.js';
-import { leaveOut, noWorkers, pageUrl, placed } from '../platform/placed.js';
+import { leaveOut, noWorkers, pageUrl, assetUrl } from '../platform/asset_urls.js';
 import { type CheckedLoadOptions, readLoadOptions, tell, wasmKind } from '../args/options.js';
 import type { Builds, Platform, Training } from './platform.js';
 
-/** Thread workers that have not started after this time (ms) will not: blocked by a policy, or left out by a bundler. */
+/**
+ * Time limit in ms for starting threads. Later starts do not happen: a policy blocks the workers, or a bundler omitted
+ * them.
+ */
 const threadsTimeout = 10_000;
 
 interface Opened {
   readonly module: WebAssembly.Module;
   readonly build: Build;
-  /** Bytes, 0 where only the engine knows. */
+  /** Bytes; 0 if unknown. */
   readonly size: number;
 }
 
-/** Why an engine did not compile what looks like a build of ours. */
+/** Explains why an engine did not compile a build of attn. */
 function refused(subject: string, build: Build, error: unknown): AttnError {
   const detail = { op: 'load', argument: 'wasm', build };
   const cause = { cause: error };
@@ -50,14 +56,14 @@ async function compileBytes(bytes: Uint8Array<ArrayBuffer>, subject: string, rep
 
 async function compileResponse(response: Response, name: string, signal: AbortSignal | undefined, report: Report): Promise<Opened> {
   const subject = `${name} returned`;
-  // Where the server says the right type the engine compiles while the bytes arrive; the copy is for progress and for telling what is wrong.
-  // To the letter: Node refuses the type in capitals.
+  // With the right type the engine compiles while downloading; the copy is for progress and error messages. The
+  // comparison is exact, because Node refuses the type in capitals.
   const streams =
     typeof WebAssembly.compileStreaming === 'function' && !response.bodyUsed && response.headers.get('content-type') === 'application/wasm';
   if (!streams || !response.ok || !response.body) return compileBytes(await download(response, name, signal, report), subject, report);
   const copy = response.clone();
   const compiling = WebAssembly.compileStreaming(response);
-  compiling.catch(() => {}); // waited for below, once it is known what the bytes are
+  compiling.catch(() => {}); // awaited below, after the bytes have been checked
   const bytes = await download(copy, name, signal, report);
   const build = identifyBytes(bytes, subject);
   report('compile', bytes.length, bytes.length);
@@ -71,7 +77,7 @@ async function compileResponse(response: Response, name: string, signal: AbortSi
 async function fetchWasm(location: string | URL, signal: AbortSignal | undefined, report: Report): Promise<Opened> {
   const name = `URL ${String(location)}`;
   assertFetch('load', 'give load({ wasm }) a module or bytes');
-  // fetch takes a signal of the host's own only.
+  // fetch accepts the host's own signals only.
   const ending = new AbortController();
   const end = () => ending.abort();
   signal?.addEventListener('abort', end);
@@ -101,13 +107,13 @@ async function openLocation(platform: Platform, location: string | URL, signal: 
   return compileBytes(file.bytes, `${file.name} holds`, report);
 }
 
-/** One of the package's own files. Where it is not found, what puts it there. */
+/** Opens one of the package's own files; advises how to provide it if it is missing. */
 async function openOwn(platform: Platform, builds: Builds, build: Build, signal: AbortSignal | undefined, report: Report): Promise<Opened> {
   const file = `attn-${build}.wasm`;
-  const help = `a bundler may have left out attn/dist/${file}: copy it beside the bundle, or give load({ wasm })`;
+  const help = `a bundler may have left out attn/dist/${file}: copy it packageFile the bundle, or give load({ wasm })`;
   let location: URL;
   try {
-    location = new URL(placed(builds.urls[build]!().href), pageUrl());
+    location = new URL(assetUrl(builds.urls[build]!().href), pageUrl());
   } catch (cause) {
     const message = `load: ${file} has no address here (${reason(cause)}): ${leaveOut}, or give load({ wasm })`;
     throw new AttnError('ENVIRONMENT', message, { op: 'load' }, { cause });
@@ -120,7 +126,7 @@ async function openOwn(platform: Platform, builds: Builds, build: Build, signal:
   }
 }
 
-/** The caller's own `wasm`. */
+/** Opens the caller's `wasm`. */
 async function openGiven(
   platform: Platform,
   wasm: NonNullable<LoadOptions['wasm']>,
@@ -145,7 +151,7 @@ function createMemory(threaded: boolean, maximumMemory: number | undefined): Web
     try {
       return new WebAssembly.Memory({ initial: initialPages, maximum, shared: threaded });
     } catch (cause) {
-      // The address space of a shared memory is reserved at once: where 4 GiB are not to be had, less may be.
+      // The address space of a shared memory is reserved at once. If 4 GiB are not available, less may be.
       if (threaded && maximumMemory === undefined && maximum > 128 * initialPages) maximum /= 2;
       else
         throw new AttnError(
@@ -162,11 +168,10 @@ const threadsFailed = (why: string) => new AttnError('ENVIRONMENT', `load: ${why
 
 interface Started {
   readonly native: Native;
-  /** Ends the threads. */
   stop(): void;
 }
 
-/** Instantiates the module with the glue around it. */
+/** Instantiates the module and its glue. */
 async function start(platform: Builds, { module, build }: Opened, threads: number, maximumMemory: number | undefined): Promise<Started> {
   const memory = createMemory(isThreaded(build), maximumMemory);
   const workers: ThreadWorker[] = [];
@@ -228,7 +233,7 @@ function startError(error: unknown): unknown {
 const sharingRefusal = (platform: Platform) =>
   platform.createThread ? platform.sharingRefusal() : ATTN_THREADS ? noWorkers : "this build of attn has no others ('make page' makes one that does)";
 
-/** How many threads there will be, as far as that can be known before; what is told of it goes to `notes`. */
+/** Number of threads to start. Adds a note if there is only one and the caller wanted more, or `'auto'`. */
 function threadsOf(platform: Platform, wanted: CheckedLoadOptions['threads'], notes: string[]): number {
   const refusal = sharingRefusal(platform) ?? platform.waitingRefusal();
   const cores = platform.cores();
@@ -246,13 +251,13 @@ function reporterOf({ signal, onProgress }: CheckedLoadOptions): Report {
   };
 }
 
-/** What runs a build that computes gradients, or undefined for one that does not. */
+/** Platform of the training build; undefined for the others. */
 async function trainingOf(platform: Platform, training: boolean): Promise<Training | undefined> {
   if (!training) return undefined;
   try {
     return await platform.training!();
   } catch (cause) {
-    // Of a host that has none, too: service workers, and a worker of attn/worker that was not asked for it.
+    // Service workers have none, and workers of attn/worker that were loaded without training.
     const why = platform.training
       ? `its scripts could not be loaded (${reason(cause)}); ${leaveOut}`
       : 'there is none without load({ training: true })';
@@ -260,7 +265,6 @@ async function trainingOf(platform: Platform, training: boolean): Promise<Traini
   }
 }
 
-/** A running instance of what was opened. */
 async function instantiate(
   platform: Platform,
   training: Training | undefined,
@@ -272,8 +276,8 @@ async function instantiate(
   try {
     const started = await start(training ?? platform, opened, threads, options.maximumMemory);
     try {
-      const { models, onDemand, disk } = platform;
-      return createInstance({ ...started, variant: variantOf(opened.build), threads, notes, models, onDemand, disk, training });
+      const { models, lazyTasks, disk } = platform;
+      return createInstance({ ...started, variant: variantOf(opened.build), threads, notes, models, lazyTasks, disk, training });
     } catch (error) {
       started.stop();
       throw error;
@@ -283,10 +287,9 @@ async function instantiate(
   }
 }
 
-/** With the caller's own `wasm`. */
 async function loadGiven(platform: Platform, wasm: NonNullable<LoadOptions['wasm']>, options: CheckedLoadOptions, report: Report): Promise<Attn> {
   const notes: string[] = [];
-  // A module that the engine has compiled needs no probing, and some hosts do not let us probe.
+  // A compiled module shows that the engine is suitable, and some hosts forbid probing.
   if (wasmKind(wasm) !== 'module') assertEngine();
   let threads = threadsOf(platform, options.threads, notes);
   const opened = await openGiven(platform, wasm, options.signal, report);
@@ -311,7 +314,6 @@ async function loadGiven(platform: Platform, wasm: NonNullable<LoadOptions['wasm
   return instantiate(platform, training, opened, threads, notes, options);
 }
 
-/** With one of the package's own builds. */
 async function loadOwn(platform: Platform, options: CheckedLoadOptions, report: Report): Promise<Attn> {
   const notes: string[] = [];
   assertEngine();
@@ -334,7 +336,7 @@ async function loadOwn(platform: Platform, options: CheckedLoadOptions, report: 
   try {
     return await attempt(threads);
   } catch (error) {
-    // Whatever keeps threads from starting, a file that a bundler left out or a policy, keeps one thread from nothing.
+    // A problem with threads (a policy, a file that a bundler omitted) must not prevent running with one thread.
     const given = error instanceof AttnError && (error.code === 'ABORTED' || error.code === 'ARGUMENT');
     if (threads === 1 || given || signal?.aborted) throw error;
     notes.push(`one thread instead of ${threads}: ${reason(error).replace(/^load: /, '')}`);
@@ -353,7 +355,6 @@ async function run(platform: Platform, options: CheckedLoadOptions): Promise<Att
   return attn;
 }
 
-/** load() for one host. */
 export function loader(platform: Platform): (options?: LoadOptions) => Promise<Attn> {
   return async (options) => {
     const checked = readLoadOptions(options, initialPages * pageBytes);

@@ -1,24 +1,23 @@
-/** What load() needs of a host. */
+/** The differences between hosts for load(). */
 import type { Factory, ThreadWorker } from '../engine/native.js';
 import type { complete, hold, prepare } from '../engine/training.js';
-import type { OnDemand } from '../model/lender.js';
+import type { LazyTasks } from '../model/model_context.js';
 import type { Disk } from '../model/model_files.js';
 import type { modelGradients } from '../model/model_gradients.js';
-import type { Build } from './binary.js';
+import type { Build } from './wasm_build.js';
 
-/** What models take, apart from what all take. */
+/** Code that only models need; loaded with the first one. */
 export type Models = () => Promise<typeof import('../model/load_model.js')>;
-/** Builds and what runs them. */
 export interface Builds {
-  /** The package's own files. Functions: import.meta.url is not there on every host. */
+  /** URLs of the package's files. Functions, because not every host has import.meta.url. */
   readonly urls: { readonly [build in Build]?: () => URL };
   readonly single: Factory;
-  /** Both are missing where no worker can be started. */
+  /** Missing if no worker can be started. */
   readonly threaded?: () => Promise<Factory>;
   readonly createThread?: (onError: (message: string) => void) => ThreadWorker;
 }
 
-/** The builds that compute gradients, and what calls of theirs take: training.ts. */
+/** The training builds and the code for their calls. */
 export interface Training extends Builds {
   readonly prepare: typeof prepare;
   readonly hold: typeof hold;
@@ -27,21 +26,21 @@ export interface Training extends Builds {
 }
 
 export interface Platform extends Builds {
-  /** Missing where nothing can be loaded later. */
+  /** Missing if the host cannot load it. */
   readonly training?: () => Promise<Training>;
-  /** Whether that is what load() takes when it is not told. */
+  /** Default of load()'s `training`. */
   readonly trains?: boolean;
   readonly models: Models;
-  readonly onDemand: OnDemand;
-  /** How an engine that can be told to takes relaxed SIMD. */
+  readonly lazyTasks: LazyTasks;
+  /** How to enable relaxed SIMD on an engine that has a flag for it. */
   readonly relaxedBy?: string;
   readonly cores: () => number;
-  /** Why there is no shared memory here; undefined where there is. */
+  /** Reason why there is no shared memory; undefined if there is. */
   readonly sharingRefusal: () => string | undefined;
-  /** Why, with shared memory, more than one thread cannot be had here. */
+  /** Reason why only one thread is possible despite shared memory. */
   readonly waitingRefusal: () => string | undefined;
-  /** Opens a file that is not fetched: undefined for what fetch is for. */
+  /** Reads a local file; undefined for a location that has to be fetched. */
   readonly readFile?: (location: string | URL) => Promise<{ name: string; bytes: Uint8Array<ArrayBuffer> }> | undefined;
-  /** Folders of models that are not fetched. */
+  /** Access to local model folders. */
   readonly disk?: Disk;
 }

@@ -1,4 +1,4 @@
-/** Threads outside of Node: workers that run the threads glue, and the builds for them. */
+/** Threads outside Node: workers that run the threads glue. */
 import type { Platform } from './platform.js';
 import { asThread, startWorker } from '../platform/start_worker.js';
 import { web } from './web.js';
@@ -10,7 +10,7 @@ export const threads: Pick<Platform, 'urls' | 'createThread'> | false = ATTN_THR
     'relaxed-threads': () => new URL('./attn-relaxed-threads.wasm', import.meta.url),
   },
   createThread: (onError) =>
-    // By its name the glue knows that it runs as a thread.
+    // The glue recognises a thread by the worker's name.
     asThread(
       startWorker(() => new Worker(new URL('./attn-threads.mjs', import.meta.url), { type: 'module', name: 'em-pthread' })),
       onError,

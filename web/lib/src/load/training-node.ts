@@ -1,18 +1,18 @@
-/** Training in Node. */
 import { Worker } from 'node:worker_threads';
 import single from '../engine/glue/attn-train.mjs';
 import type { Training } from './platform.js';
 import { modelGradients } from '../model/model_gradients.js';
 import { complete, hold, prepare } from '../engine/training.js';
-import { beside } from '../platform/beside.js';
+import { packageFile } from '../platform/node_files.js';
 
 export const training: Training = {
   urls: {
-    'train-simd': () => beside('attn-train-simd.wasm', () => new URL('./attn-train-simd.wasm', import.meta.url)),
-    'train-relaxed': () => beside('attn-train-relaxed.wasm', () => new URL('./attn-train-relaxed.wasm', import.meta.url)),
+    'train-simd': () => packageFile('attn-train-simd.wasm', () => new URL('./attn-train-simd.wasm', import.meta.url)),
+    'train-relaxed': () => packageFile('attn-train-relaxed.wasm', () => new URL('./attn-train-relaxed.wasm', import.meta.url)),
     ...(ATTN_THREADS && {
-      'train-simd-threads': () => beside('attn-train-simd-threads.wasm', () => new URL('./attn-train-simd-threads.wasm', import.meta.url)),
-      'train-relaxed-threads': () => beside('attn-train-relaxed-threads.wasm', () => new URL('./attn-train-relaxed-threads.wasm', import.meta.url)),
+      'train-simd-threads': () => packageFile('attn-train-simd-threads.wasm', () => new URL('./attn-train-simd-threads.wasm', import.meta.url)),
+      'train-relaxed-threads': () =>
+        packageFile('attn-train-relaxed-threads.wasm', () => new URL('./attn-train-relaxed-threads.wasm', import.meta.url)),
     }),
   },
   single,
@@ -20,7 +20,7 @@ export const training: Training = {
     threaded: async () => (await import('../engine/glue/attn-train-threads-node.mjs')).default,
     createThread(onError) {
       const options = { name: 'em-pthread', workerData: 'em-pthread' };
-      const worker = beside(
+      const worker = packageFile(
         'attn-train-threads-node.mjs',
         () => new Worker(new URL('./attn-train-threads-node.mjs', import.meta.url), options),
         (url) => new Worker(url, options),

@@ -1,11 +1,11 @@
-/** What all hosts that are not Node have in common: files of the package by their URLs, and what they allow. */
+/** The common part of all hosts except Node: URLs of the package's files, and permissions. */
 import type { Platform } from './platform.js';
-import { noWorkers } from '../platform/placed.js';
+import { noWorkers } from '../platform/asset_urls.js';
 
 declare const WorkerGlobalScope: undefined | (new () => object);
 
 export const web: Pick<Platform, 'urls' | 'cores' | 'sharingRefusal' | 'waitingRefusal'> = {
-  // Written out, so that bundlers see each file.
+  // Literal expressions, so that bundlers find each file.
   urls: {
     simd: () => new URL('./attn-simd.wasm', import.meta.url),
     relaxed: () => new URL('./attn-relaxed.wasm', import.meta.url),

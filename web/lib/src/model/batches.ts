@@ -1,34 +1,37 @@
-/** Texts as batches of token ids, and what a model makes of them, batch by batch. */
+/** Runs a model on texts, batch by batch. */
 import type { Encoding, Task, Tensor } from '../attn.js';
 import { aborted } from '../platform/abort.js';
-import { takeTurn, takingTurns } from '../platform/breathe.js';
+import { takeTurn, yieldEvery30ms } from '../platform/event_loop.js';
 import { AttnError, fail } from '../args/error.js';
 import { tell } from '../args/options.js';
-import { type About, type Parts, signatureOf } from './model_parts.js';
+import { type ModelFacts, type ModelState, signatureOf } from './model_state.js';
 import { type CheckedTextOptions, readEncoded, type Text, type TextOptions } from '../args/model_options.js';
 import { type EncodeOptions, encodingOf, type Tokenizer } from '../tokenizer/tokenizer.js';
 
 /** Tokens of a text, or of a part of it, without padding. */
 export interface Row {
-  /** Of the text. */
+  /** Index of the text. */
   readonly index: number;
   readonly ids: Int32Array;
   readonly types: Int32Array;
 }
 
-/** How many texts are sorted by length at a time, so that a list of any length takes no more memory than its results. */
+/** Number of texts sorted by length at a time. It bounds the memory that a list of any length needs. */
 const mostSorted = 8192;
 const mostTexts = 32;
-/** Tokens of a batch × `work` that take one thread about 30 ms, of float32 and of int8 weights: a page can draw a frame after each batch. */
+/**
+ * Tokens of a batch × `work` that take one thread about 30 ms with float32 and with int8 weights, so that a page can
+ * draw a frame after each batch.
+ */
 const batchWork = [5e7, 1e8] as const;
 
-/** How many texts are in a batch whose longest one has so many tokens, where the caller leaves it open. */
-export function textsOfBatch({ work, quantized }: About, threads: number, tokens: number): number {
+/** Default batch size for texts of up to `tokens` tokens. */
+export function textsOfBatch({ work, quantized }: ModelFacts, threads: number, tokens: number): number {
   return Math.min(Math.max(1, Math.floor((batchWork[quantized ? 1 : 0] * threads) / (work * tokens))), mostTexts);
 }
 
-/** What the caller's options say beside what the checkpoint does. */
-export function limits(operation: string, { maxLength, positions, tokenTypes }: About, options: TextOptions): EncodeOptions {
+/** Tokenizer options: the caller's, with the model's defaults. */
+export function encodeOptionsOf(operation: string, { maxLength, positions, tokenTypes }: ModelFacts, options: TextOptions): EncodeOptions {
   const wanted = options.maxLength ?? maxLength;
   if (wanted > positions)
     throw new AttnError('OUT_OF_RANGE', `${operation}: maxLength is ${wanted}, expected at most ${positions}, the positions of the model`, {
@@ -41,7 +44,7 @@ export function limits(operation: string, { maxLength, positions, tokenTypes }: 
   return { maxLength: wanted, truncation, tokenTypes, addSpecialTokens, truncationSide };
 }
 
-/** Rows side by side, filled up to the longest. With what does not matter: it is masked, and nothing is made of it. */
+/** Stacks rows, padded to the longest. The padding value is irrelevant: it is masked out. */
 export function padded(operation: string, rows: readonly Row[]): Omit<Encoding, 'tokens' | 'offsets' | 'truncated'> {
   const length = Math.max(...rows.map(({ ids }) => ids.length));
   const size = rows.length * length;
@@ -55,14 +58,14 @@ export function padded(operation: string, rows: readonly Row[]): Omit<Encoding, 
 }
 
 export function tokenized(operation: string, tokenizer: Tokenizer, text: Text, index: number, limit: EncodeOptions): Row & { truncated: boolean } {
-  return inText(operation, index, () => {
+  return withTextIndex(operation, index, () => {
     const { inputIds: ids, tokenTypeIds: types, truncated } = tokenizer.encode([text], limit);
     return { index, ids, types, truncated: truncated[0]! };
   });
 }
 
-/** What a tokenizer says of its only text is said of the caller's, who has many. */
-export function inText<T>(op: string, index: number, work: () => T): T {
+/** Replaces the index in the tokenizer's errors: it saw one text, the caller has many. */
+export function withTextIndex<T>(op: string, index: number, work: () => T): T {
   try {
     return work();
   } catch (error) {
@@ -72,14 +75,16 @@ export function inText<T>(op: string, index: number, work: () => T): T {
   }
 }
 
-/** What goes before each text: of both the prompt counts, as in sentence-transformers. */
-export function promptOf(op: string, { prompts, defaultPrompt }: About, { prompt, promptName }: TextOptions): string {
+/**
+ * Returns the prompt to put before each text. As in sentence-transformers, `prompt` has precedence over `promptName`.
+ */
+export function promptOf(op: string, { prompts, defaultPrompt }: ModelFacts, { prompt, promptName }: TextOptions): string {
   if (prompt !== undefined) return prompt;
   if (promptName === undefined) return defaultPrompt;
   return prompts.get(promptName) ?? fail('CONFIG', op, 'promptName', JSON.stringify(promptName), `one of ${[...prompts.keys()].join(', ')}`);
 }
 
-export function assertTask(op: string, { task }: About, expected: Task): void {
+export function assertTask(op: string, { task }: ModelFacts, expected: Task): void {
   if (task === expected) return;
   const got = task === 'embedding' ? 'one without a head' : `one for ${task}`;
   const wanted = `one with a head for ${expected}`;
@@ -91,26 +96,26 @@ export function assertTask(op: string, { task }: About, expected: Task): void {
   });
 }
 
-/** What is done with texts, a batch at a time. */
+/** A task over texts, for inBatches(). */
 export interface Work<R extends Row> {
-  /** How many there are, and the rows of one of them. */
+  /** Number of texts, and the rows of one of them. */
   readonly count: number;
   rowsOf(index: number): readonly R[];
-  /** The method of the module, and what it takes beside a batch of this length. */
+  /** Method of the module, and its arguments other than a batch of this length. */
   readonly method: string;
   others(rows: readonly R[], length: number): Readonly<Record<string, unknown>>;
   use(rows: readonly R[], result: Tensor): void;
 }
 
-/** Long texts go first, so that what does not fit into memory is known at once. */
+/** Runs the batches with the longest texts first, so that running out of memory shows at once. */
 export async function inBatches<R extends Row>(
   op: string,
-  find: () => Parts,
+  find: () => ModelState,
   { plain: { batchSize, priority }, signal, onProgress }: CheckedTextOptions,
   { count, rowsOf, method, others, use }: Work<R>,
 ): Promise<void> {
-  const { about, lender } = find();
-  const { engine } = lender;
+  const { about, context } = find();
+  const { engine } = context;
   engine.assertUsable(op);
   const signature = signatureOf(engine, method);
   const { threads } = engine.info;
@@ -122,7 +127,7 @@ export async function inBatches<R extends Row>(
   const report = () => tell(op, onProgress, { done, total: count });
   if (signal?.aborted) throw aborted(signal, op);
   report();
-  const sometimes = takingTurns(turn);
+  const sometimes = yieldEvery30ms(turn);
   for (let start = 0; start < count; start += mostSorted) {
     const rows: R[] = [];
     for (let index = start; index < Math.min(start + mostSorted, count); ++index) {
@@ -142,14 +147,17 @@ export async function inBatches<R extends Row>(
   }
 }
 
-/** What a model lends: its parts, or an error where it was disposed of, and the functions that it has itself, which would come a second time here. */
-export interface Lent {
-  find(): Parts;
-  readonly limits: typeof limits;
+/**
+ * Access to a model for gradients and fine-tuning. It includes functions that those scripts would otherwise bundle
+ * twice. `find` throws if the model was disposed of.
+ */
+export interface ModelAccess {
+  find(): ModelState;
+  readonly encodeOptionsOf: typeof encodeOptionsOf;
   readonly signatureOf: typeof signatureOf;
   readonly readEncoded: typeof readEncoded;
   readonly padded: typeof padded;
   readonly tokenized: typeof tokenized;
-  /** Labels of a new head, and the files and config.json that go with it. */
-  renew(labels: readonly string[], files: Parts['files'], config: Parts['config']): void;
+  /** Installs a new head: its labels, and the files and config.json that belong to it. */
+  replaceHead(labels: readonly string[], files: ModelState['files'], config: ModelState['config']): void;
 }

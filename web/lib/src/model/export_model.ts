@@ -1,36 +1,35 @@
-/** export(): a model as files. The native library writes the same weights (src/attn/models/model_writer.cpp). */
+/** export(): writes a model as files. src/attn/models/model_writer.cpp writes the same weights. */
 import { AttnError } from '../args/error.js';
 import type { ExportKind } from '../args/export_kinds.js';
 import type { FileName } from '../args/model_options.js';
-import type { About } from './model_parts.js';
+import type { ModelFacts } from './model_state.js';
 import { type Item, safetensorsFile } from './safetensors.js';
 import { decodeUtf8, encodeUtf8 } from '../platform/utf8.js';
 
 const op = 'export';
 
-/** A model as it is now. */
 export interface Exported {
   readonly config: Readonly<Record<string, unknown>>;
-  readonly about: About;
-  /** The small files that were read, by name, and the folder of config.json in front. */
+  readonly about: ModelFacts;
+  /** The small files by name, and the folder of config.json, with a slash. */
   readonly files: ReadonlyMap<FileName, Uint8Array<ArrayBuffer>>;
   readonly base: string;
-  /** In the order of their numbers. */
+  /** In the order of the parameters' indices. */
   readonly shapes: ReadonlyMap<string, readonly number[]>;
-  /** Names of what int8 files have as int8. */
+  /** Names of the parameters that int8 files store as int8. */
   readonly quantized: ReadonlySet<string>;
   values(index: number): Float32Array;
   rows(index: number): { readonly bytes: Uint8Array; readonly scales: Float32Array };
 }
 
-/** binary32 -> binary16, to the nearest, of two the even one; NaN stays one. What is too large becomes infinite. */
+/** Converts binary32 to binary16, rounding half to even. NaN stays NaN; overlarge values become infinite. */
 function halfOf(bits: number): number {
   const sign = (bits >>> 16) & 0x8000;
   const exponent = (bits >>> 23) & 0xff;
   const fraction = bits & 0x7fffff;
   if (exponent === 0xff) return sign | (fraction === 0 ? 0x7c00 : 0x7e00);
-  if (exponent >= 143) return sign | 0x7c00; // from 2¹⁶ on
-  // Normal numbers lose 13 bits of their fraction, smaller ones more, the leading 1 included.
+  if (exponent >= 143) return sign | 0x7c00; // 2¹⁶ and above
+  // Normal numbers lose 13 bits of the fraction; subnormal ones lose more, and include the leading 1.
   const normal = exponent > 112;
   const shift = normal ? 13 : exponent > 101 ? 126 - exponent : 25;
   const all = normal ? fraction : fraction | 0x800000;
@@ -73,7 +72,7 @@ function weightsFile({ about: { tiedDecoder }, shapes, quantized, values, rows }
     return [
       { name, dtype: 'I8', dims, fill: (to) => to.set(rows(index).bytes.subarray(0, to.length)) },
       scale(name),
-      // transformers ties the bytes of a classifier that is the word table, and looks for scales of its own.
+      // transformers ties the decoder's bytes to the embedding matrix, but expects separate scales.
       ...(tiedDecoder !== '' && isWords ? [scale(`${tiedDecoder}.weight`)] : []),
     ];
   });
@@ -81,8 +80,8 @@ function weightsFile({ about: { tiedDecoder }, shapes, quantized, values, rows }
 }
 
 /**
- * How compressed-tensors says what is in the file: int8 by row, and what meets the maps int8 by token. Poolers and other heads that the model leaves
- * out are not there at all, so they are not to be looked for as int8.
+ * quantization_config of compressed-tensors: weights int8 by row, activations int8 by token. Poolers and heads that the
+ * model omits must not be listed.
  */
 function quantizationOf({ quantized, about }: Exported): object {
   const eight = { num_bits: 8, type: 'int' };
@@ -109,7 +108,9 @@ function quantizationOf({ quantized, about }: Exported): object {
   };
 }
 
-/** Members of the object that a JSON text is, as they are written there: 2.0 stays 2.0, which transformers tells from 2. */
+/**
+ * Splits a JSON object into the texts of its members. Texts are not reparsed: transformers distinguishes 2.0 from 2.
+ */
 export function membersOf(json: string): string[] {
   const members: string[] = [];
   let [depth, start] = [0, 0];
@@ -125,9 +126,9 @@ export function membersOf(json: string): string[] {
   return members.filter((member) => member !== '');
 }
 
-/** config.json with what it says of the weights made right. */
+/** Returns config.json with the fields that depend on the exported weights replaced. */
 function configFile(model: Exported, json: string, kind: ExportKind): Uint8Array<ArrayBuffer> {
-  // Scales and all else are float32 beside int8.
+  // Scales and unquantized weights are float32 if the rest is int8.
   const type = kind === 'float16' ? 'float16' : 'float32';
   const { architectures } = model.config;
   const first: unknown = Array.isArray(architectures) ? architectures[0] : undefined;
@@ -139,7 +140,7 @@ function configFile(model: Exported, json: string, kind: ExportKind): Uint8Array
       members.push(`"${name}": "${type}"`);
       typed = true;
     } else if (name === 'architectures' && model.about.task === 'embedding' && typeof first === 'string') {
-      // A head that was left out is not there.
+      // The head was omitted, so the architecture is the model without it.
       members.push(`"${name}": [${JSON.stringify(first.replace(/(ForMaskedLM|ForPreTraining|LMHeadModel)$/, 'Model'))}]`);
     } else if (name !== 'quantization_config') members.push(member);
   }

@@ -1,14 +1,17 @@
-/** fineTune(): batches, order, validation and progress of a run whose steps are the module's. The native library drives it so, too (text_model.cpp). */
+/**
+ * fineTune(): batches, order, validation and progress; the module computes the steps. text_model.cpp does the same
+ * natively.
+ */
 import type { FineTuneOptions, FineTuneResult } from '../attn.js';
 import { aborted } from '../platform/abort.js';
 import { elements, isPlainObject } from '../args/arrays.js';
-import { breathe } from '../platform/breathe.js';
+import { yieldToEventLoop } from '../platform/event_loop.js';
 import { AttnError, describe, fail, reading } from '../args/error.js';
 import { fineTuneOptions } from '../args/fine_tune_options.js';
 import { membersOf } from './export_model.js';
 import type { Result } from '../engine/heap.js';
-import type { Lent } from './batches.js';
-import type { About } from './model_parts.js';
+import type { ModelAccess } from './batches.js';
+import type { ModelFacts } from './model_state.js';
 import { readCallback, readSignal, tell } from '../args/options.js';
 import { readArguments, readMembers, whole } from '../args/signature.js';
 import { decodeUtf8, encodeUtf8 } from '../platform/utf8.js';
@@ -20,14 +23,13 @@ interface Example {
   readonly text: Text;
   readonly label: number | string;
 }
-/** A text's tokens, and the number of its example. */
-type Row = ReturnType<Lent['tokenized']>;
+type Row = ReturnType<ModelAccess['tokenized']>;
 
-/** What config.json says of a head. */
+/** Members of config.json that describe a head. */
 const headMembers = ['architectures', 'id2label', 'label2id', 'num_labels', 'problem_type'];
 
-/** Names of the numbers that a head of whole texts gives. */
-export const textLabelsOf = ({ task, labels }: About): readonly string[] | undefined => (task === 'text-classification' ? labels : undefined);
+/** Labels of a head that classifies whole texts. */
+export const textLabelsOf = ({ task, labels }: ModelFacts): readonly string[] | undefined => (task === 'text-classification' ? labels : undefined);
 
 function readText(argument: string, value: unknown): Text {
   if (typeof value === 'string') return value;
@@ -97,7 +99,7 @@ function readLabels(value: unknown): readonly string[] {
   return labels;
 }
 
-/** Labels of the head that is to be trained. */
+/** Labels of the head to be trained. */
 function labelsOf(examples: readonly Example[], asked: readonly string[] | undefined, ofModel: readonly string[] | undefined): readonly string[] {
   if (asked || ofModel) return (asked ?? ofModel)!;
   const names = [...new Set(examples.map(({ label }) => label).filter((label) => typeof label === 'string'))];
@@ -111,7 +113,7 @@ function labelsOf(examples: readonly Example[], asked: readonly string[] | undef
   return Array.from({ length: most + 1 }, (_, i) => `LABEL_${i}`);
 }
 
-/** As C++ has std::string in order. */
+/** Orders UTF-8 bytes as std::string does in C++. */
 function byBytes([a]: readonly [Uint8Array, string], [b]: readonly [Uint8Array, string]): number {
   const length = Math.min(a.length, b.length);
   for (let i = 0; i < length; ++i) if (a[i] !== b[i]) return a[i]! - b[i]!;
@@ -127,7 +129,7 @@ function targetsOf(examples: readonly Example[], labels: readonly string[]): num
   });
 }
 
-/** config.json of a model whose head was not in its files. */
+/** config.json for a model whose files contained no head. */
 function configWith(members: readonly string[], architecture: string, labels: readonly string[]): string {
   const kept = members.filter((member) => !headMembers.includes(JSON.parse(/^"(?:[^"\\]|\\.)*"/.exec(member)![0]) as string));
   const names = labels.map((label, i) => `"${i}": ${JSON.stringify(label)}`).join(', ');
@@ -136,16 +138,15 @@ function configWith(members: readonly string[], architecture: string, labels: re
   return `{\n  ${[...head, ...kept].join(',\n  ')}\n}\n`;
 }
 
-/** Models that are being trained. */
 const busy = new WeakSet<object>();
 
-export async function fineTune(lent: Lent, model: object, given: unknown, options: unknown): Promise<FineTuneResult> {
-  const { find, limits, signatureOf, readEncoded, padded, tokenized } = lent;
+export async function fineTune(access: ModelAccess, model: object, given: unknown, options: unknown): Promise<FineTuneResult> {
+  const { find, encodeOptionsOf, signatureOf, readEncoded, padded, tokenized } = access;
   const examples = readExamples(given);
   const { epochs, batchSize, learningRate, weightDecay, layers, seed, validation, signal, onProgress, ...asked } = readFineTuneOptions(options);
   if (signal?.aborted) throw aborted(signal, op);
-  const { about, tokenizer, lender, base } = find();
-  const { engine } = lender;
+  const { about, tokenizer, context, base } = find();
+  const { engine } = context;
   engine.assertUsable(op);
   if (busy.has(model)) throw new AttnError('BUSY', `${op}: this model is being trained already`, { op });
   if (about.quantized)
@@ -163,13 +164,13 @@ export async function fineTune(lent: Lent, model: object, given: unknown, option
   };
   const tensor = (values: readonly number[]) => ({ data: Float32Array.from(values), dims: [values.length] });
   const turn = async () => {
-    await breathe();
+    await yieldToEventLoop();
     if (signal?.aborted) throw aborted(signal, op);
   };
   busy.add(model);
   try {
     const rows: Row[] = [];
-    const limit = limits(op, about, {});
+    const limit = encodeOptionsOf(op, about, {});
     for (const [i, { text }] of examples.entries()) {
       if (i % 64 === 63) await turn();
       rows.push(tokenized(op, tokenizer, text, i, limit));
@@ -190,7 +191,7 @@ export async function fineTune(lent: Lent, model: object, given: unknown, option
     if (isNew) {
       const name = `${base}config.json`;
       const config = configWith(membersOf(decodeUtf8(find().files.get(name)!)), begun.entries[0]!.name as string, labels);
-      lent.renew(labels, new Map([...find().files, [name, encodeUtf8(config)]]), JSON.parse(config) as Record<string, unknown>);
+      access.replaceHead(labels, new Map([...find().files, [name, encodeUtf8(config)]]), JSON.parse(config) as Record<string, unknown>);
     }
 
     const batchOf = (some: readonly number[]) => some.map((place) => rows[place]!).sort((a, b) => b.ids.length - a.ids.length);
@@ -253,7 +254,7 @@ export async function fineTune(lent: Lent, model: object, given: unknown, option
     try {
       call('endFineTuning');
     } catch {
-      // The model has gone, or never began.
+      // The model was disposed of, or training never began.
     }
   }
 }

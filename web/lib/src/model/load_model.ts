@@ -1,10 +1,10 @@
-/** loadModel(): reads a model's files and streams its weights into the module. Loaded when it is first asked for. */
+/** loadModel(): reads a model's files and streams its weights into the module. Imported with the first model. */
 import type { TextModel as Contract } from '../attn.js';
 import { abortable, aborted } from '../platform/abort.js';
 import { isPlainObject, ownList } from '../args/arrays.js';
 import { tell } from '../args/options.js';
 import { refuseText } from '../args/refuse_text.js';
-import { takingTurns } from '../platform/breathe.js';
+import { yieldEvery30ms } from '../platform/event_loop.js';
 import { AttnError, describe, isAttnError, reason } from '../args/error.js';
 import { DiskFolder, type Folder, GivenFolder, type ModelFile, pieceBytes } from './model_files.js';
 import { type CheckedModelOptions, type FileName, frozen, readModelOptions, readSource, type Source, withAdvice } from '../args/model_options.js';
@@ -13,10 +13,10 @@ import { UrlFolder } from './model_url.js';
 import type { NativeLayer } from '../engine/native.js';
 import { decodeUtf8 } from '../platform/utf8.js';
 import { internalClass, readArguments } from '../args/signature.js';
-import type { Lender } from './lender.js';
-import { type About, signatureOf } from './model_parts.js';
+import type { ModelContext } from './model_context.js';
+import { type ModelFacts, signatureOf } from './model_state.js';
 import { TextModel } from './text_model.js';
-import { lacksRareParts, useRareParts } from '../tokenizer/rare_parts.js';
+import { lacksLazyParts, useLazyParts } from '../tokenizer/lazy_slot.js';
 import { listOf, readJson, readObject, Section, unsupported } from '../tokenizer/schema.js';
 import { Tokenizer } from '../tokenizer/tokenizer.js';
 
@@ -24,27 +24,38 @@ export { handlesOf } from './text_model.js';
 
 const op = 'loadModel';
 
-/** The most bytes that a file other than the weights may have: a vocabulary, or the weights of one map after the pooling. */
+/**
+ * Size limit in bytes of a file other than the weights. Vocabularies and the weights of a Dense module may be larger.
+ */
 const most = (name: FileName) => (/(^|\/)(tokenizer\.json|model\.safetensors)$/.test(name) ? 2 ** 26 : 2 ** 20);
 
-/** Errors that speak of what is in the files; after others, what has come of them is good. */
+/** The weights' size is known only once the other files have been read, so those count as this share of the progress. */
+const shareOfSmallFiles = 0.05;
+
+/** The part of `size` bytes that is loaded. Without a size the part approaches 1, and is a half at `half` bytes. */
+const partOf = (loaded: number, size: number | undefined, half: number) =>
+  size === undefined || loaded > size ? loaded / (loaded + half) : size && loaded / size;
+
+/** Errors in the contents of files. After any other error the downloaded bytes are still good. */
 const badFiles: readonly unknown[] = ['FORMAT', 'MISMATCH', 'UNSUPPORTED', 'CONFIG'];
 
-/** The small files of a model, by name. */
 type Small = Map<FileName, Uint8Array<ArrayBuffer>>;
 
-/** One loadModel(): what goes on until it has ended. */
+/** State of one loadModel() call. */
 class Loading {
-  readonly #lender: Lender;
+  readonly #context: ModelContext;
   readonly #options: CheckedModelOptions;
-  /** Ends what is still on its way when loading has ended, whichever way. */
+  /** Stops all pending work when loading ends, successfully or not. */
   readonly #ending = new AbortController();
   readonly #onAbort = () => this.#ending.abort(this.#options.signal!.reason);
   #lastReport = -Infinity;
+  /** The share of all files that is loaded, and the bytes of files other than the weights. */
+  #progress = 0;
+  #smallBytes = 0;
   #handle: NativeLayer | undefined;
 
-  constructor(lender: Lender, options: CheckedModelOptions) {
-    this.#lender = lender;
+  constructor(context: ModelContext, options: CheckedModelOptions) {
+    this.#context = context;
     this.#options = options;
     options.signal?.addEventListener('abort', this.#onAbort);
     if (options.signal?.aborted) this.#onAbort();
@@ -54,7 +65,7 @@ class Loading {
     return this.#ending.signal;
   }
 
-  /** What the work gives, or ABORTED as soon as the caller's signal is: whatever is done with the signal further in, or is not. */
+  /** Waits for `work`, but rejects with ABORTED as soon as the signal is aborted, even if `work` ignores it. */
   #wait<T>(work: () => Promise<T>): Promise<T> {
     return abortable(this.ending, work, op);
   }
@@ -71,19 +82,20 @@ class Loading {
   #report(file: FileName, { phase, total }: ModelFile, loaded: number, always: boolean): void {
     const { onProgress } = this.#options;
     const now = Date.now();
-    // Some ten a second are enough to look at, and in a worker each is a message. None comes after the end.
+    // At most 20 reports a second, because each is a message in a worker; none after the end.
     if (!onProgress || this.ending.aborted || (!always && now - this.#lastReport < 50)) return;
     this.#lastReport = now;
-    tell(op, onProgress, total === undefined || loaded > total ? { phase, file, loaded } : { phase, file, loaded, total });
+    const progress = this.#progress;
+    tell(op, onProgress, total === undefined || loaded > total ? { phase, file, loaded, progress } : { phase, file, loaded, total, progress });
     this.#check();
   }
 
-  /** Reads a file to its end, and checks its digest. */
-  async #read(name: FileName, file: ModelFile, use: (piece: Uint8Array) => void): Promise<void> {
+  /** Reads a whole file and checks its SHA-256. */
+  async #read(name: FileName, file: ModelFile, use: (piece: Uint8Array) => void, isWeights = false): Promise<void> {
     const wanted = this.#options.sha256.get(name);
-    const digest = wanted === undefined ? undefined : new (await this.#wait(() => this.#lender.onDemand())).Sha256();
+    const digest = wanted === undefined ? undefined : new (await this.#wait(() => this.#context.lazyTasks())).Sha256();
     const pieces = file.pieces();
-    const turn = takingTurns();
+    const turn = yieldEvery30ms();
     let loaded = 0;
     this.#report(name, file, 0, true);
     try {
@@ -98,6 +110,7 @@ class Loading {
           digest?.update(piece);
           use(piece);
           loaded += piece.length;
+          this.#advance(file, piece.length, loaded, isWeights);
           this.#report(name, file, loaded, false);
         }
       }
@@ -107,17 +120,26 @@ class Loading {
     const got = digest?.hex();
     if (got !== wanted)
       throw new AttnError('FORMAT', `${op}: ${file.name} has the SHA-256 ${got}, expected ${wanted}`, { op, file: name, expected: wanted, got });
+    if (isWeights) this.#progress = 1;
     this.#report(name, file, loaded, true);
   }
 
-  /** A file other than the weights; undefined where there is none and none is needed. One that is empty says nothing, which is not the same. */
+  #advance({ total }: ModelFile, bytes: number, loaded: number, isWeights: boolean): void {
+    if (!isWeights) this.#smallBytes += bytes;
+    const now = isWeights
+      ? shareOfSmallFiles + (1 - shareOfSmallFiles) * partOf(loaded, total, 2 ** 26)
+      : shareOfSmallFiles * partOf(this.#smallBytes, undefined, 2 ** 20);
+    this.#progress = Math.max(this.#progress, now);
+  }
+
+  /** Reads a file other than the weights; undefined if an optional file is missing. An empty file is an error. */
   async #small(folder: Folder, files: Small, name: FileName, isNeeded: boolean): Promise<Uint8Array<ArrayBuffer> | undefined> {
     const bytes = await this.#bytes(folder, name, isNeeded);
     if (bytes) files.set(name, bytes);
     return bytes;
   }
 
-  /** A file that modules.json names. */
+  /** Reads a file that modules.json names and that therefore must exist. */
   async #named(folder: Folder, files: Small, name: FileName): Promise<Uint8Array<ArrayBuffer>> {
     const bytes = await this.#small(folder, files, name, false);
     if (bytes) return bytes;
@@ -142,7 +164,7 @@ class Loading {
         pieces.push(piece.slice());
       });
     } catch (error) {
-      // Servers of one page give it for every name that they do not know.
+      // Single-page servers answer every unknown name with their page.
       if (html && !isNeeded && file.phase === 'download' && (error as AttnError).code === 'FORMAT') return this.#absent(folder, name, false);
       throw error;
     }
@@ -168,9 +190,8 @@ class Loading {
     return bytes;
   }
 
-  /** The error of a file that must be there, and is not. */
   #missing(folder: Folder, name: FileName): Promise<AttnError> {
-    return this.#wait(async () => (await this.#lender.onDemand()).missing(folder, name));
+    return this.#wait(async () => (await this.#context.lazyTasks()).missing(folder, name));
   }
 
   async #absent(folder: Folder, name: FileName, isNeeded: boolean): Promise<undefined> {
@@ -180,9 +201,8 @@ class Loading {
     return undefined;
   }
 
-  /** Streams the weights into the module that these files describe. */
   async #weights(folder: Folder, name: FileName, members: Readonly<Record<string, Uint8Array | undefined>>): Promise<NativeLayer> {
-    const { engine } = this.#lender;
+    const { engine } = this.#context;
     const constructor = signatureOf(engine, 'constructor');
     const { weights } = this.#options;
     engine.assertUsable(op);
@@ -196,7 +216,7 @@ class Loading {
     const [write, finish] = [signatureOf(engine, 'write'), signatureOf(engine, 'finish')];
     const head = new Uint8Array(64);
     let seen = 0;
-    await this.#read(name, file, (piece) => {
+    const take = (piece: Uint8Array) => {
       if (seen < head.length) {
         const start = piece.subarray(0, head.length - seen);
         head.set(start, seen);
@@ -204,15 +224,16 @@ class Loading {
         refuseWeights(head.subarray(0, seen), file);
       }
       engine.call(op, write, [ownList(op, 'bytes', piece, 'Uint8Array')], this.#handle);
-    });
+    };
+    await this.#read(name, file, take, true);
     engine.call(op, finish, [], this.#handle);
     return this.#handle;
   }
 
   async #model(folder: Folder, files: Small): Promise<TextModel> {
-    const lender = this.#lender;
-    const { engine } = lender;
-    // It says where the others are, and whether they are needed.
+    const context = this.#context;
+    const { engine } = context;
+    // modules.json names the folders of the other files, and which of them are required.
     const modules = await this.#small(folder, files, 'modules.json', false);
     const folders = readModules(modules);
     const base = folders.get('Transformer') ?? '';
@@ -222,11 +243,11 @@ class Loading {
     };
     const first = this.#small(folder, files, `${base}config.json`, true);
     const second = this.#small(folder, files, `${base}tokenizer.json`, true).catch(async (error: unknown) => {
-      await first; // of a folder that is not there it is what is missed, whichever answer comes first
+      await first; // if the whole folder is missing, the error names config.json, whichever response comes first
       throw error;
     });
     const tokenizerConfigFile = this.#small(folder, files, `${base}tokenizer_config.json`, false);
-    // With added_tokens_decoder transformers does not read these.
+    // transformers ignores these files if tokenizer_config.json has added_tokens_decoder.
     const isNew = tokenizerConfigFile.then((config) => config !== undefined && decodeUtf8(config).includes('"added_tokens_decoder"'));
     const old = async (name: string) => ((await isNew) ? undefined : this.#small(folder, files, base + name, false));
     const [configFile, tokenizerFile, tokenizerConfig, specialTokensMap, addedTokens, sentenceBertConfig, prompts, pooling, dense, denseWeights] =
@@ -247,15 +268,15 @@ class Loading {
     const config = frozen(readObject(configFile!, 'config.json') as Record<string, unknown>);
     const read = () => new Tokenizer({ tokenizer: tokenizerFile!, tokenizerConfig, specialTokensMap, addedTokens, modelType: config['model_type'] });
     let tokenizer = read();
-    if (lacksRareParts()) {
-      useRareParts((await lender.onDemand()).rare);
+    if (lacksLazyParts()) {
+      useLazyParts((await context.lazyTasks()).rare);
       tokenizer = read();
     }
     const small = { config: configFile, modules, pooling, sentenceBertConfig, tokenizerConfig, prompts, dense, denseWeights };
     const handle = await this.#weights(folder, weights, small);
-    const about = engine.call(op, signatureOf(engine, 'about'), [], handle) as About;
+    const about = engine.call(op, signatureOf(engine, 'about'), [], handle) as ModelFacts;
     const file: FileName = 'sentence_bert_config.json';
-    // It may ask for texts in small letters: a tokenizer that makes them so by itself does it.
+    // do_lower_case needs a tokenizer that lowercases.
     if (about.lowerCase && !tokenizer.lowerCases)
       throw new AttnError('UNSUPPORTED', `${op}: ${file}: do_lower_case is true, expected false, for this tokenizer keeps capitals`, {
         op,
@@ -268,10 +289,10 @@ class Loading {
     this.#check();
     this.#handle = undefined;
     if (about.labels) Object.freeze(about.labels);
-    return new TextModel({ lender, handle, config, about, tokenizer, files, base });
+    return new TextModel({ context, handle, config, about, tokenizer, files, base });
   }
 
-  /** The model; read once more where a cache held what was bad, and has been emptied. */
+  /** Loads the model. If the cached files are bad, they are deleted and the model is downloaded again. */
   async model(folder: Folder): Promise<TextModel> {
     for (;;) {
       const files: Small = new Map();
@@ -280,15 +301,16 @@ class Loading {
       } catch (thrown) {
         const handle = this.#handle;
         this.#handle = undefined;
-        if (handle) this.#lender.engine.free(handle);
+        if (handle) this.#context.engine.free(handle);
         const error = failure(thrown);
         if (!(await folder.settle?.(badFiles.includes(error.code) ? 'bad' : 'broken', files))) throw error;
+        this.#progress = this.#smallBytes = 0;
       }
     }
   }
 }
 
-/** The folder of each kind of module that modules.json names, with a slash. Whether attn has them is the module's to say. */
+/** Maps each kind of module in modules.json to its folder, with a slash. C++ checks whether the kinds are supported. */
 function readModules(file: Uint8Array | undefined): Map<string, string> {
   const folders = new Map<string, string>();
   if (!file) return folders;
@@ -298,7 +320,7 @@ function readModules(file: Uint8Array | undefined): Map<string, string> {
     const path = moduleFolder(module.string('path', ''));
     if (!isModuleFolder(path)) unsupported(module.at('path'), path, 'the name of a folder');
     const kind = String(module.get('type')).replace(/^.*\./, '');
-    // Where the first is something else there may be no config.json to say so.
+    // Without a Transformer first there may be no config.json that would explain the error.
     if (i === 0 && kind !== 'Transformer') unsupported(module.at('type'), kind, 'Transformer');
     folders.set(kind, path && `${path}/`);
   }
@@ -308,7 +330,7 @@ function readModules(file: Uint8Array | undefined): Map<string, string> {
 function refuseWeights(head: Uint8Array, { name, phase }: ModelFile): void {
   const subject = phase === 'download' ? `${name} returned` : `${name} holds`;
   refuseText(op, 'model.safetensors', head, 'safetensors', subject);
-  // A zip is what torch.save() writes.
+  // torch.save() writes zip files.
   if (head[0] === 0x50 && head[1] === 0x4b && head[2] === 3 && head[3] === 4)
     throw new AttnError('UNSUPPORTED', `${op}: ${subject} a zip, as PyTorch's own pickles are, not safetensors; save_pretrained() writes those`, {
       op,
@@ -317,15 +339,15 @@ function refuseWeights(head: Uint8Array, { name, phase }: ModelFile): void {
     });
 }
 
-/** Running out of memory is the engine's RangeError. */
+/** The engine throws a RangeError if memory runs out. */
 function failure(error: unknown): AttnError {
   if (isAttnError(error)) return error;
   return new AttnError(error instanceof RangeError ? 'MEMORY' : 'INTERNAL', `${op}: ${reason(error)}`, { op }, { cause: error });
 }
 
-/** `work` with the folder that the source is. */
+/** Runs `work` with the source's folder. */
 async function withFolder<T>(
-  { disk }: Lender,
+  { disk }: ModelContext,
   source: Source,
   options: CheckedModelOptions,
   ending: AbortSignal,
@@ -346,15 +368,15 @@ async function withFolder<T>(
   return path === undefined ? UrlFolder.use(source.location, options, ending, work) : work(new DiskFolder(disk!, path));
 }
 
-export async function loadModel(lender: Lender, given: unknown, givenOptions: unknown): Promise<Contract> {
-  const { engine } = lender;
+export async function loadModel(context: ModelContext, given: unknown, givenOptions: unknown): Promise<Contract> {
+  const { engine } = context;
   engine.assertUsable(op);
   const options = readModelOptions(givenOptions);
   const source = readSource(given);
   engine.assertUsable(op); // once more: a getter may have disposed of it
-  const loading = new Loading(lender, options);
+  const loading = new Loading(context, options);
   try {
-    return await withFolder(lender, source, options, loading.ending, (folder) => loading.model(folder));
+    return await withFolder(context, source, options, loading.ending, (folder) => loading.model(folder));
   } catch (error) {
     throw withAdvice(failure(error), source);
   } finally {

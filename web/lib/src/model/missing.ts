@@ -1,11 +1,11 @@
-/** Why a file of a model that must be there is not. */
+/** Explains why a required file is missing. */
 import { AttnError } from '../args/error.js';
 import type { FileName } from '../args/model_options.js';
 import type { Folder } from './model_files.js';
 
 const op = 'loadModel';
 
-/** How to make the files that are read of files that a folder has instead of them. */
+/** Files that a folder may contain in place of the ones that attn reads, and how to convert them. */
 const conversions: readonly {
   readonly missing: FileName;
   readonly files: readonly string[];
@@ -50,9 +50,8 @@ const conversions: readonly {
   },
 ];
 
-/** Why a file that must be there is not: UNSUPPORTED where there is something else in its place. */
+/** Makes the error for a missing file: UNSUPPORTED if the folder has a known replacement. */
 export async function missing(folder: Folder, file: FileName): Promise<AttnError> {
-  // A module's folder may have others in their place, too.
   const [, path, name] = /^(.*\/)?(.*)$/.exec(file)!;
   const known = conversions.filter((each) => each.missing === name);
   const there = await folder.existing(known.flatMap(({ files }) => files.map((each) => (path ?? '') + each)));

@@ -1,15 +1,15 @@
 /**
- * Files in the Cache API. A complete file is kept under its URL. Of a large one that is on its way, what has come is kept beside, in parts, each
- * under its place in the file: a download that breaks off, or a page that is closed, goes on from there. Nothing here fails: where there is no
- * cache, or no more room, there is nothing kept.
+ * Model files in the Cache API. A complete file is stored under its URL. A large file is stored in parts while it is
+ * downloaded, each under its offset, so that an interrupted download can resume. Nothing here throws: without a cache,
+ * or without space, nothing is stored.
  */
 
 import { encodeUtf8 } from '../platform/utf8.js';
 
-/** The header of a kept file that names the load which kept it. */
+/** Header of a cached file: the id of the load that stored it. */
 export const keptWith = 'x-attn-load';
 
-/** The most that a closed page loses of a download. */
+/** Size of a part: the most that closing a page loses of a download. */
 const partBytes = 4 * 2 ** 20;
 
 async function quiet<T>(work: () => Promise<T>): Promise<T | undefined> {
@@ -20,12 +20,12 @@ async function quiet<T>(work: () => Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** Lets go of a body that is not read. */
+/** Cancels a body that is not needed. */
 export function discard(response: Response): void {
   response.body?.cancel().catch(() => {});
 }
 
-/** A response's body, for as long as it lasts. */
+/** Reads a response's body and cancels it if the reader stops early. */
 export async function* bodyOf(response: Response): AsyncGenerator<Uint8Array<ArrayBuffer>> {
   const reader = response.body?.getReader();
   if (!reader) return;
@@ -40,8 +40,8 @@ export async function* bodyOf(response: Response): AsyncGenerator<Uint8Array<Arr
   }
 }
 
-/** What came of a file, in the order of the file. */
-export class Parts {
+/** The downloaded parts of a file, in order. */
+export class PartialDownload {
   readonly #cache: Cache;
   readonly #url: string;
   readonly #offsets: number[] = [];
@@ -50,7 +50,7 @@ export class Parts {
   #total: number | undefined;
   #buffer: Uint8Array<ArrayBuffer> | undefined;
   #filled = 0;
-  /** Whether parts are still written. */
+  /** False once a write has failed or the download has ended. */
   #writes = true;
   #flushed = Promise.resolve();
 
@@ -59,9 +59,9 @@ export class Parts {
     this.#url = url;
   }
 
-  /** What earlier loads have left: parts without a gap from the start, of one state of the file. */
-  static async find(cache: Cache, url: string): Promise<Parts> {
-    const parts = new Parts(cache, url);
+  /** Finds the parts that earlier loads have stored: without gaps, and of one version of the file. */
+  static async find(cache: Cache, url: string): Promise<PartialDownload> {
+    const parts = new PartialDownload(cache, url);
     await quiet(async () => {
       for (;;) {
         const part = await cache.match(parts.#key(parts.#size));
@@ -78,15 +78,15 @@ export class Parts {
     return parts;
   }
 
-  /** Bytes from the start that are there. */
+  /** Number of bytes stored, from the start of the file. */
   get size(): number {
     return this.#size;
   }
-  /** What tells this state of the file from another: an ETag or a date. */
+  /** ETag or date of the file. */
   get validator(): string {
     return this.#validator;
   }
-  /** Bytes of the whole file, where the server said so. */
+  /** Bytes of the whole file, if the server stated them. */
   get total(): number | undefined {
     return this.#total;
   }
@@ -97,7 +97,7 @@ export class Parts {
     return url.href;
   }
 
-  /** Of the file that is written from here on. */
+  /** Sets the validator and size of the file that is about to be written. */
   describe(validator: string, total: number | undefined): void {
     this.#validator = validator;
     this.#total = total;
@@ -114,7 +114,7 @@ export class Parts {
     }
   }
 
-  /** Keeps what was written; one after the other. */
+  /** Stores the buffered bytes. Flushes run one after another. */
   flush(): Promise<void> {
     return (this.#flushed = this.#flushed.then(() => this.#flush()));
   }
@@ -129,12 +129,12 @@ export class Parts {
     };
     const offset = this.#size;
     this.#filled = 0;
-    // The Response copies the bytes, so the buffer is free again.
+    // The Response copies the bytes, so the buffer can be reused.
     const kept = await quiet(async () => {
       await this.#cache.put(this.#key(offset), new Response(this.#buffer!.subarray(0, length), { headers }));
       return true;
     });
-    // What is there already spares the next load its part of the download.
+    // The parts already stored stay: the next load can use them.
     if (!kept) return void (this.#writes = false);
     this.#offsets.push(offset);
     this.#size += length;
@@ -148,7 +148,7 @@ export class Parts {
     }
   }
 
-  /** All that was written, as one file; undefined where it could not be kept. Reading it fails once the signal is aborted. */
+  /** Returns all parts as one file; undefined if they were not stored. Reading fails once the signal is aborted. */
   async whole(signal: AbortSignal): Promise<{ body: BodyInit; size: number } | undefined> {
     if (this.#offsets.length === 0 && this.#filled > 0) return { body: this.#buffer!.subarray(0, this.#filled), size: this.#filled };
     await this.flush();
@@ -171,7 +171,7 @@ export class Parts {
     return { body, size: this.#size };
   }
 
-  /** Forgets what there is, to begin anew. */
+  /** Deletes all parts, to start again. */
   async restart(): Promise<void> {
     await quiet(async () => {
       const start = new URL(this.#key(0));
@@ -186,13 +186,13 @@ export class Parts {
     this.#size = this.#filled = 0;
   }
 
-  /** Keeps what was written, for the next load to go on. */
+  /** Stores the last bytes, so that the next load can resume. */
   async close(): Promise<void> {
     this.#writes = false;
     await this.flush();
   }
 
-  /** Forgets what there is, for good. */
+  /** Deletes all parts and stops writing. */
   async clear(): Promise<void> {
     this.#writes = false;
     this.#buffer = undefined;
@@ -200,9 +200,9 @@ export class Parts {
   }
 }
 
-/** What is kept of one folder. */
-export class Keeper {
-  /** Names the folder, also to other tabs. Its URL with a digest of the query, which may hold a token, instead of the query. */
+/** The cached files of one folder. */
+export class ModelCache {
+  /** Name of the folder, the same in all tabs: its URL, with a digest in place of the query, which may hold a token. */
   readonly key: string;
   readonly #files: Cache;
   readonly #parts: Cache;
@@ -213,16 +213,16 @@ export class Keeper {
     this.#parts = parts;
   }
 
-  /** undefined where there is no Cache API: outside of browsers, on pages that are not secure contexts, where storage is blocked. */
-  static async open(folder: URL): Promise<Keeper | undefined> {
+  /** Opens the cache; undefined if there is none: outside browsers, on insecure pages, or if storage is blocked. */
+  static async open(folder: URL): Promise<ModelCache | undefined> {
     const key = new URL(folder);
-    // In a page of an opaque origin even asking for `caches` throws.
+    // In a page with an opaque origin even the access to `caches` throws.
     return quiet(async () => {
       if (key.search !== '') {
         const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', encodeUtf8(key.search)));
         key.search = `attn-query=${Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('')}`;
       }
-      return new Keeper(key.href, await caches.open('attn-models'), await caches.open('attn-models-parts'));
+      return new ModelCache(key.href, await caches.open('attn-models'), await caches.open('attn-models-parts'));
     });
   }
 
@@ -236,7 +236,7 @@ export class Keeper {
     return quiet(() => this.#files.match(this.#url(file)));
   }
 
-  /** Whether it is kept; with what the server said of its state. `load` is that of all files of a model which belong together. */
+  /** Stores a file with its validators; returns whether that succeeded. Files of one model have the same `load`. */
   async put(file: string, body: BodyInit, size: number, load: string, said: Headers | undefined): Promise<boolean> {
     const headers = new Headers({ 'content-length': String(size), [keptWith]: load });
     headers.set('content-type', file.endsWith('.json') ? 'application/json' : 'application/octet-stream');
@@ -255,7 +255,7 @@ export class Keeper {
     await quiet(() => this.#files.delete(this.#url(file)));
   }
 
-  parts(file: string): Promise<Parts> {
-    return Parts.find(this.#parts, this.#url(file));
+  parts(file: string): Promise<PartialDownload> {
+    return PartialDownload.find(this.#parts, this.#url(file));
   }
 }

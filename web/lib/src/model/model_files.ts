@@ -1,58 +1,59 @@
-/** The files of a model, wherever they are, piece by piece. */
+/** A model's files, from memory or from the disk, piece by piece. */
 import { arrayLength, failDetached } from '../args/arrays.js';
-import { breathe } from '../platform/breathe.js';
+import { yieldToEventLoop } from '../platform/event_loop.js';
 import { AttnError, isAttnError, networkErrors, reason } from '../args/error.js';
 import { fileNames, type FileName, type Given, type Source } from '../args/model_options.js';
 import { encodeUtf8 } from '../platform/utf8.js';
 
 const op = 'loadModel';
 
-/** The most that is held of a large file at a time. */
+/** Size of a piece, which bounds the memory for reading a large file. */
 export const pieceBytes = 2 ** 20;
 
-/** Files that are not fetched: those of Node. */
+/** Access to the file system, in Node. */
 export interface Disk {
-  /** The path that a location names; undefined for what fetch is for. */
+  /** Returns the path of a location; undefined if it has to be fetched. */
   pathOf(location: string): string | undefined;
   join(folder: string, file: string): string;
-  /** Bytes; undefined where there is no such file. */
+  /** Size in bytes; undefined if the file does not exist. */
   size(path: string): Promise<number | undefined>;
-  /** A piece is good until the next one is asked for. */
+  /** Each piece is valid until the next one is requested. */
   read(path: string, pieceBytes: number): AsyncGenerator<Uint8Array>;
 }
 
-/** A file that is there. */
 export interface ModelFile {
-  /** What it is called in messages. */
+  /** Name of the file in messages. */
   readonly name: string;
   readonly phase: 'download' | 'cache' | 'read';
-  /** Bytes, where that is known beforehand. */
+  /** Size in bytes, if known. */
   readonly total: number | undefined;
-  /** A piece is good until the next one is asked for. */
+  /** Each piece is valid until the next one is requested. */
   pieces(): AsyncGenerator<Uint8Array>;
 }
 
-/** What became of a model: all of it was good; it broke off, but what came is good; or it was not. */
+/** Outcome of a load: complete; broken (interrupted, but the bytes so far are good); or bad. */
 export type Outcome = 'complete' | 'broken' | 'bad';
 
 export interface Folder {
-  /** What one of its files is called in messages. */
+  /** Name of a file in messages. */
   nameOf(file: string): string;
   open(file: FileName): Promise<ModelFile | undefined>;
-  /** Which of these there are. */
+  /** Returns those of the files that exist. */
   existing(files: readonly string[]): Promise<string[]>;
-  /** The error of a file that is not there, and must be. */
+  /** Makes the error for a missing file. */
   absent(file: FileName): AttnError;
-  /** Called at the end, with the small files that were read. Whether another attempt may go better: what was bad came from a cache. */
+  /**
+   * Called at the end, with the small files that were read. Returns true if the cause was a bad cache, so that a second
+   * attempt may succeed.
+   */
   settle?(outcome: Outcome, small: ReadonlyMap<FileName, Uint8Array<ArrayBuffer>>): Promise<boolean>;
 }
 
 export const network = networkErrors(op);
 
-/** Bytes, where that is known beforehand. */
 const sizeOf = (content: Given) => (typeof content === 'string' ? undefined : 'buffer' in content ? content.length : content.size);
 
-/** `size` is what it was when the caller gave it. */
+/** Reads the content piece by piece. `size` was measured when the caller passed the content. */
 async function* piecesOf(content: Given, name: string, size = 0): AsyncGenerator<Uint8Array> {
   if (typeof content === 'string') {
     yield encodeUtf8(content);
@@ -60,19 +61,19 @@ async function* piecesOf(content: Given, name: string, size = 0): AsyncGenerator
   }
   if ('buffer' in content) {
     for (let at = 0; at < size; at += pieceBytes) {
-      // The caller may have given the buffer away in the meantime.
+      // The caller may have transferred the buffer in the meantime.
       if (arrayLength(content) !== size) failDetached(op, name, size);
       yield content.subarray(at, at + pieceBytes);
-      await breathe();
+      await yieldToEventLoop();
     }
     return;
   }
   const read = (at: number) => {
     const piece = content.slice(at, at + pieceBytes).arrayBuffer();
-    piece.catch(() => {}); // reported where it is awaited, if it ever is
+    piece.catch(() => {}); // an error is reported when the piece is awaited
     return piece;
   };
-  // Browsers read in another process: a piece comes while the one before is taken.
+  // Read ahead: browsers read Blobs in another process.
   let next = read(0);
   for (let at = pieceBytes; at - pieceBytes < content.size; at += pieceBytes) {
     try {
@@ -85,7 +86,7 @@ async function* piecesOf(content: Given, name: string, size = 0): AsyncGenerator
   }
 }
 
-/** Files that the caller has, by name. A folder that all of them are in is left out: dropped files are named with it. */
+/** Files that the caller passed by name. A folder that all names share is removed: dropped files have one. */
 export class GivenFolder implements Folder {
   readonly #files = new Map<string, { name: string; content: Given; size: number | undefined }>();
 
@@ -108,7 +109,7 @@ export class GivenFolder implements Folder {
     return Promise.resolve({ name, phase: 'read', total: size, pieces: () => piecesOf(content, name, size) });
   }
 
-  /** All names: files are told by their pattern too. */
+  /** Returns all names, because missing() matches patterns. */
   existing(): Promise<string[]> {
     return Promise.resolve([...this.#files.keys()]);
   }

@@ -1,26 +1,26 @@
-/** Gradients of text models and what they explain. It comes with the first training build. */
+/** Gradients and attributions of text models. Loaded with the first training build. */
 import type { Encoding, Tensor, TextAttribution, TextModel as Contract, TextModelGradients } from '../attn.js';
 import { aborted } from '../platform/abort.js';
 import { elements } from '../args/arrays.js';
-import { breathe } from '../platform/breathe.js';
+import { yieldToEventLoop } from '../platform/event_loop.js';
 import { describe, fail, reading } from '../args/error.js';
 import { fineTune, textLabelsOf } from './fine_tuning.js';
 import type { Result } from '../engine/heap.js';
 import { readSignal } from '../args/options.js';
 import { choice, readArguments, readMembers, whole } from '../args/signature.js';
-import type { Lent } from './batches.js';
-import type { About, Parts } from './model_parts.js';
+import type { ModelAccess } from './batches.js';
+import type { ModelFacts, ModelState } from './model_state.js';
 
 const wrtNames = ['embeddings', 'parameters', 'attentions'] as const;
 const methods = ['integrated_gradients', 'gradient_x_input', 'attention_rollout', 'attention_gradient', 'leave_one_out'] as const;
 const mostSteps = 10_000;
 
-/** Names of the numbers that a head has as its result, where it has some. */
-function namesOf({ task, labels }: About): readonly string[] | undefined {
+/** Labels of the head's outputs, if it has any. */
+function namesOf({ task, labels }: ModelFacts): readonly string[] | undefined {
   return task === 'question-answering' ? ['start', 'end'] : labels;
 }
 
-/** A label's number. C++ knows how many there are. */
+/** Index of a label. C++ checks the range. */
 function numberOf(op: string, argument: string, labels: readonly string[] | undefined, value: unknown): number {
   if (typeof value === 'string') {
     const index = labels?.indexOf(value) ?? -1;
@@ -32,13 +32,13 @@ function numberOf(op: string, argument: string, labels: readonly string[] | unde
   return value as number;
 }
 
-/** The number of a label, or of a token that fills a mask. */
-function outputOf(op: string, { about, tokenizer }: Parts, value: unknown): number {
+/** Index of a label, or the id of a token that fills a mask. */
+function outputOf(op: string, { about, tokenizer }: ModelState, value: unknown): number {
   if (about.task !== 'fill-mask' || typeof value !== 'string') return numberOf(op, 'target.label', namesOf(about), value);
   return tokenizer.tokenToId(value) ?? fail('OUT_OF_RANGE', op, 'target.label', JSON.stringify(value), 'a token of the vocabulary');
 }
 
-export function gradients({ find, signatureOf, readEncoded }: Lent, inputs: Encoding, options: unknown): TextModelGradients {
+export function gradients({ find, signatureOf, readEncoded }: ModelAccess, inputs: Encoding, options: unknown): TextModelGradients {
   const op = 'gradients';
   const { target, wrt } = reading(op, 'options', () => {
     const [given, names] = readMembers(op, 'options', options, ['target', 'wrt']);
@@ -50,12 +50,12 @@ export function gradients({ find, signatureOf, readEncoded }: Lent, inputs: Enco
       wrt: Object.fromEntries(asked.map((name) => [name, true])),
     };
   });
-  const { lender, handle } = find();
-  lender.engine.assertUsable(op);
-  const signature = signatureOf(lender.engine, op);
+  const { context, handle } = find();
+  context.engine.assertUsable(op);
+  const signature = signatureOf(context.engine, op);
   const leaves = readEncoded(op, signature, inputs, { target, wrt });
   find();
-  const { number, entries } = lender.engine.call(op, signature, leaves, handle) as Result;
+  const { number, entries } = context.engine.call(op, signature, leaves, handle) as Result;
   const of = (which: string) => entries.filter(({ field }) => field === which);
   return {
     value: number,
@@ -65,10 +65,15 @@ export function gradients({ find, signatureOf, readEncoded }: Lent, inputs: Enco
   };
 }
 
-/** The number of the largest. */
+/** Index of the largest value. */
 const largest = ({ data }: Tensor): number => data.reduce((best, value, i) => (value > data[best]! ? i : best), 0);
 
-export async function attribute({ find, limits, signatureOf }: Lent, model: Contract, text: unknown, options: unknown): Promise<TextAttribution> {
+export async function attribute(
+  { find, encodeOptionsOf, signatureOf }: ModelAccess,
+  model: Contract,
+  text: unknown,
+  options: unknown,
+): Promise<TextAttribution> {
   const op = 'attribute';
   if (typeof text !== 'string') fail('ARGUMENT', op, 'text', describe(text), 'a string');
   const { method, given, steps, signal } = reading(op, 'options', () => {
@@ -81,8 +86,8 @@ export async function attribute({ find, limits, signatureOf }: Lent, model: Cont
     };
   });
   if (signal?.aborted) throw aborted(signal, op);
-  const { about, tokenizer, lender } = find();
-  const encoding = tokenizer.encode([text as string], limits(op, about, {}));
+  const { about, tokenizer, context } = find();
+  const encoding = tokenizer.encode([text as string], encodeOptionsOf(op, about, {}));
   const { inputIds, tokenTypeIds, tokens, offsets, dims } = encoding;
   let target = given;
   if (target === undefined) {
@@ -94,14 +99,14 @@ export async function attribute({ find, limits, signatureOf }: Lent, model: Cont
   const special = Int32Array.from(offsets[0]!, (offset) => (offset === null ? 1 : 0));
   const sums = new Float64Array(dims[1]!);
   const ends = [0, 0];
-  const signature = signatureOf(lender.engine, op);
+  const signature = signatureOf(context.engine, op);
   for (let portion = 0, portions = 1; portion < portions; ++portion) {
-    if (portion > 0) await breathe();
+    if (portion > 0) await yieldToEventLoop();
     if (signal?.aborted) throw aborted(signal, op);
     const { handle } = find();
-    lender.engine.assertUsable(op);
+    context.engine.assertUsable(op);
     const leaves = readArguments(op, signature, [inputIds, tokenTypeIds, special, tokenizer.padId, method, target, steps, portion]);
-    const { number, entries } = lender.engine.call(op, signature, leaves, handle) as Result;
+    const { number, entries } = context.engine.call(op, signature, leaves, handle) as Result;
     const [scores, values] = entries.map(({ tensor }) => tensor.data);
     for (let i = 0; i < sums.length; ++i) sums[i]! += scores![i]!;
     if (portion === 0) [ends[0], ends[1]] = values!;

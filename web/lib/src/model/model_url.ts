@@ -1,31 +1,31 @@
-/** A model's folder on a server: fetched, kept in the Cache API, asked whether it is still the same, and resumed after a break. */
+/** Loads a model folder from a server: downloads, caches, checks for changes and resumes after an interruption. */
 import { abortable, aborted } from '../platform/abort.js';
 import { assertBytes, assertFetch } from '../platform/download.js';
 import { AttnError, describe, fail, isAttnError, reason } from '../args/error.js';
-import { bodyOf, discard, Keeper, keptWith, type Parts } from './model_cache.js';
+import { bodyOf, discard, ModelCache, keptWith, type PartialDownload } from './model_cache.js';
 import { type Folder, type ModelFile, network, type Outcome } from './model_files.js';
-import { pageUrl } from '../platform/placed.js';
+import { pageUrl } from '../platform/asset_urls.js';
 import { type CheckedModelOptions, fileNames, type FileName } from '../args/model_options.js';
 
 const op = 'loadModel';
 const weights: FileName = 'model.safetensors';
 
-/** What tells one state of a file from another, for If-Range: that takes no weak ETag. */
+/** ETag or date of a file for If-Range, which does not accept weak ETags. */
 function validatorOf({ headers }: Response): string {
   const tag = headers.get('etag');
   return (tag?.startsWith('"') ? tag : headers.get('last-modified')) ?? '';
 }
 
-/** Bytes that the server says will come; of a compressed body it counts others than those that arrive here. */
+/** Number of bytes in the body; undefined if unknown. For a compressed body the header counts the compressed bytes. */
 function lengthOf({ headers }: Response): number | undefined {
   const length = headers.get('content-encoding') === null ? Number(headers.get('content-length')) : 0;
   return length > 0 ? length : undefined;
 }
 
-/** How long a server is waited for that may say whether what is kept is still the same. */
+/** Time limit in ms for asking a server whether the cached files are still current. */
 const patience = 3000;
 
-/** What tells one state of a file from another; the first that is known of both says whether they are the same. A weak ETag will do for that. */
+/** Compares the first of ETag (weak ones included) and date that both responses have. */
 function isOther(kept: Headers, now: Headers): boolean {
   for (const name of ['etag', 'last-modified']) {
     const [before, after] = [kept, now].map((headers) => headers.get(name)?.replace(/^W\//, ''));
@@ -36,13 +36,13 @@ function isOther(kept: Headers, now: Headers): boolean {
 
 const isHtml = ({ headers }: Response) => /^text\/html\b/i.test(headers.get('content-type') ?? '');
 
-/** `work` under a lock, told whether it has it; where there are no locks it is as if it had. */
+/** Runs `work` under a Web Lock and passes whether the lock is held: true if the host has no locks. */
 async function withLock<T>(name: string, options: LockOptions, work: (locked: boolean) => Promise<T>): Promise<T> {
   let result: Promise<T> | undefined;
   try {
     await globalThis.navigator?.locks?.request(name, options, (lock) => (result = work(lock !== null)));
   } catch {
-    // Refused or ended, or the work has failed, which is said below.
+    // The lock was refused or its signal aborted, or `work` failed, which is reported below.
   }
   if (!result && options.signal?.aborted) throw aborted(options.signal, op);
   return result ?? work(true);
@@ -52,29 +52,29 @@ export class UrlFolder implements Folder {
   readonly #base: URL;
   readonly #options: CheckedModelOptions;
   readonly #signal: AbortSignal;
-  readonly #keeper: Keeper | undefined;
-  /** Whether anything is written to the cache: of several loads at once only one does. */
+  readonly #cache: ModelCache | undefined;
+  /** Whether this load writes to the cache: only one of several concurrent loads does. */
   readonly #keeps: boolean;
-  /** Of which load all of the model is kept: its files are read from there. */
+  /** Id of the load that cached all files of the model. If set, files are read from the cache. */
   #kept: string | undefined;
-  /** What the browser's own cache may answer: nothing by itself where the server was asked, or shall be. Engines without one may refuse the word. */
+  /** Cache mode of requests. Undefined by default, because engines without an HTTP cache may refuse the member. */
   #httpCache: RequestCache | undefined;
-  #parts: Parts | undefined;
-  /** What the server said of files that it has. */
+  #parts: PartialDownload | undefined;
+  /** Response headers of files that the server has. */
   readonly #headers = new Map<FileName, Headers>();
-  /** What the server said of files that it does not have. */
+  /** HTTP status of files that the server lacks. */
   readonly #status = new Map<FileName, number>();
 
-  private constructor(base: URL, options: CheckedModelOptions, signal: AbortSignal, keeper: Keeper | undefined, keeps: boolean) {
+  private constructor(base: URL, options: CheckedModelOptions, signal: AbortSignal, cache: ModelCache | undefined, keeps: boolean) {
     this.#base = base;
     this.#options = options;
     this.#signal = signal;
-    this.#keeper = keeper;
+    this.#cache = cache;
     this.#keeps = keeps;
     this.#httpCache = options.cache === 'reload' ? 'reload' : undefined;
   }
 
-  /** `work` with the folder at a URL, whose files nobody else keeps meanwhile. */
+  /** Runs `work` with the folder at a URL. Meanwhile no other load writes the folder's files to the cache. */
   static async use<T>(location: string, options: CheckedModelOptions, signal: AbortSignal, work: (folder: Folder) => Promise<T>): Promise<T> {
     if (!options.fetch) assertFetch(op, 'give the files themselves, or a fetch');
     let base: URL;
@@ -86,19 +86,19 @@ export class UrlFolder implements Folder {
     base.hash = '';
     base.pathname = base.pathname.replace(/\/?$/, '/');
     if (!base.pathname.endsWith('/')) fail('ARGUMENT', op, 'source', describe(location), 'the URL of a folder');
-    const keeper = options.cache !== 'none' && /^https?:$/.test(base.protocol) ? await Keeper.open(base) : undefined;
-    if (!keeper) return work(new UrlFolder(base, options, signal, keeper, false));
+    const cache = options.cache !== 'none' && /^https?:$/.test(base.protocol) ? await ModelCache.open(base) : undefined;
+    if (!cache) return work(new UrlFolder(base, options, signal, cache, false));
     const load = async (locked: boolean) => {
-      const folder = new UrlFolder(base, options, signal, keeper, locked);
-      await folder.#look(keeper);
+      const folder = new UrlFolder(base, options, signal, cache, locked);
+      await folder.#look(cache);
       return work(folder);
     };
-    const lock = `attn-model ${keeper.key}`;
+    const lock = `attn-model ${cache.key}`;
     let waits = false;
     const result = await withLock(lock, { ifAvailable: true }, async (locked) => {
-      // What another load is bringing need not be downloaded twice.
+      // Another load is downloading the model: wait for it.
       if (!locked && options.cache === 'default') {
-        const kept = await keeper.match(weights);
+        const kept = await cache.match(weights);
         if (kept) discard(kept);
         waits = !kept;
       }
@@ -107,39 +107,39 @@ export class UrlFolder implements Folder {
     return waits ? withLock(lock, { signal }, load) : result!;
   }
 
-  /** Whether what is kept will do. */
-  async #look(keeper: Keeper): Promise<void> {
+  /** Uses the cached files if they are still current. */
+  async #look(cache: ModelCache): Promise<void> {
     if (this.#options.cache === 'reload') return;
-    // The weights are put last: where they are, all else is that there was.
-    const kept = await keeper.match(weights);
+    // The weights are cached last, so if they are there, all other files are as well.
+    const kept = await cache.match(weights);
     if (!kept) return;
     discard(kept);
-    if (await this.#isRenewed(keeper)) this.#httpCache = 'no-cache';
+    if (await this.#isRenewed(cache)) this.#httpCache = 'no-cache';
     else this.#kept = kept.headers.get(keptWith) ?? '';
   }
 
-  /** Whether the server says that it has another file by now. If it does not say, or not soon, what is kept is taken. */
-  async #isRenewed(keeper: Keeper): Promise<boolean> {
+  /** Asks the server whether a cached file has changed. If there is no answer in time, the cached files are used. */
+  async #isRenewed(cache: ModelCache): Promise<boolean> {
     const ending = new AbortController();
     const end = () => ending.abort();
     const timer = setTimeout(end, patience);
     this.#signal.addEventListener('abort', end);
     let renewed = false;
     const compare = async (file: FileName) => {
-      const kept = await keeper.match(file);
+      const kept = await cache.match(file);
       if (!kept) return;
       discard(kept);
-      // No header of ours: to another origin that would need its permission.
+      // No custom headers: another origin would have to permit them (CORS).
       const response = await this.#ask(file, { method: 'HEAD', cache: 'no-cache', signal: ending.signal });
       discard(response);
       if (response.ok && isOther(kept.headers, response.headers)) renewed = true;
     };
-    // A digest says by itself whether the file is the right one.
+    // A digest already identifies the file.
     const asked = fileNames.filter((file) => !this.#options.sha256.has(file));
     try {
       await abortable(ending.signal, () => Promise.allSettled(asked.map(compare)));
     } catch {
-      // It took too long, or nobody waits any more.
+      // Timed out or aborted.
     } finally {
       clearTimeout(timer);
       this.#signal.removeEventListener('abort', end);
@@ -148,7 +148,7 @@ export class UrlFolder implements Folder {
     return renewed;
   }
 
-  /** What the folder's URL asks for (a token, a version) is asked for with each file. */
+  /** The query of the folder's URL (a token, a version) is sent with each file. */
   #url(file: string): string {
     const url = new URL(this.#base);
     url.pathname += file;
@@ -174,7 +174,7 @@ export class UrlFolder implements Folder {
         ...(headers && { headers: { ...headers, ...init.headers } }),
       });
     } catch (error) {
-      // An extension has no server that would answer 404 for a file that it does not have.
+      // Requests to an extension fail instead of answering 404 if a file is missing.
       if (/-extension:$/.test(this.#base.protocol) && !this.#signal.aborted) return new Response(null, { status: 404 });
       throw network(`URL ${url} could not be fetched (${reason(error)})`, { url }, error);
     }
@@ -184,15 +184,15 @@ export class UrlFolder implements Folder {
     return response;
   }
 
-  /** A file that the server has answered with; undefined where it has none. */
-  #opened(file: FileName, response: Response, parts?: Parts): ModelFile | undefined {
+  /** Returns the file of a response; undefined if the server lacks it. */
+  #opened(file: FileName, response: Response, parts?: PartialDownload): ModelFile | undefined {
     const url = this.#url(file);
     const name = `URL ${url}`;
     const { status } = response;
     if (!response.ok) {
       discard(response);
       this.#status.set(file, status);
-      // Stores that do not list their files say 403 of one that is not there.
+      // Stores that do not list their files answer 403 for a missing one.
       if (status === 404 || status === 410 || status === 403) return undefined;
       throw network(`${name} answered ${status} ${response.statusText}`.trimEnd(), { url, status });
     }
@@ -214,22 +214,22 @@ export class UrlFolder implements Folder {
       } catch (error) {
         throw network(`${name} broke off after ${before + came} bytes (${reason(error)})`, { url, got: before + came, expected: total }, error);
       }
-      // More than was promised is no break: the length of a compressed body may be all that the server tells.
+      // More bytes than announced are no error: servers may announce the compressed length.
       if (length !== undefined && came < length)
         throw network(`${name} broke off: ${before + came} bytes came, expected ${total}`, { url, got: before + came, expected: total });
     }
     return { name, phase: 'download', total, pieces };
   }
 
-  /** The rest of what an earlier load has left; undefined where the file has to come from its start. */
-  async #resume(parts: Parts): Promise<ModelFile | undefined> {
+  /** Requests the rest of a partial download; undefined if the download has to start again. */
+  async #resume(parts: PartialDownload): Promise<ModelFile | undefined> {
     const { size, validator, total } = parts;
     if (size === 0) return undefined;
     const isWhole = size === total;
-    // The last byte of a whole file: the answer says whether it is still the same.
+    // Of a whole file, ask for the last byte: the response shows whether the file has changed.
     const from = isWhole ? size - 1 : size;
     const ours = this.#base.origin === globalThis.location?.origin;
-    // To another origin If-Range would need its permission; there the answer's own validator decides.
+    // For another origin If-Range would need a permission (CORS); there the validator of the response decides.
     const headers = { range: `bytes=${from}-`, ...(ours && { 'if-range': validator }) } as Record<string, string>;
     const response = await this.#ask(weights, { headers }).catch((error: unknown) => {
       if (this.#signal.aborted || (error as AttnError).code !== 'NETWORK') throw error;
@@ -242,7 +242,8 @@ export class UrlFolder implements Folder {
       response.status === 206 &&
       (now === validator || (ours && now === '')) &&
       response.headers.get('content-encoding') === null &&
-      // Of the last byte, which is not used, the validator is enough; browsers hide the place from other origins unless the server exposes it.
+      // Browsers hide Content-Range from other origins unless the server exposes it. For a whole file the validator
+      // suffices.
       (start === undefined ? isWhole : Number(start) === from) &&
       (all === undefined || total === undefined || Number(all) === total);
     if (continues && !isWhole) return this.#opened(weights, response, parts);
@@ -251,7 +252,7 @@ export class UrlFolder implements Folder {
     return continues ? { name: this.nameOf(weights), phase: 'cache', total, pieces: () => parts.pieces() } : undefined;
   }
 
-  /** Of a Response of the caller's own making every member may throw. */
+  /** Any member of a caller's Response may throw. */
   async open(file: FileName): Promise<ModelFile | undefined> {
     try {
       return await this.#open(file);
@@ -265,9 +266,9 @@ export class UrlFolder implements Folder {
   async #open(file: FileName): Promise<ModelFile | undefined> {
     const url = this.#url(file);
     if (this.#kept !== undefined) {
-      const response = await this.#keeper!.match(file);
+      const response = await this.#cache!.match(file);
       const other = response?.headers.get(keptWith) ?? '';
-      // Files of two loads may belong to two states of the model.
+      // Files cached by two loads may belong to two versions of the model.
       if (response && this.#kept !== '' && other !== '' && this.#kept !== other) {
         discard(response);
         throw new AttnError('FORMAT', `${op}: ${file} was kept anew meanwhile`, { op, url });
@@ -275,11 +276,11 @@ export class UrlFolder implements Folder {
       return response && { name: `URL ${url} (as it was kept)`, phase: 'cache', total: lengthOf(response), pieces: () => bodyOf(response) };
     }
     if (file !== weights || !this.#keeps) return this.#opened(file, await this.#ask(file));
-    const parts = (this.#parts = await this.#keeper!.parts(file));
+    const parts = (this.#parts = await this.#cache!.parts(file));
     const rest = this.#options.cache === 'reload' ? undefined : await this.#resume(parts);
     if (rest) return rest;
     const response = await this.#ask(file);
-    // A server that does not answer now may let the next load go on.
+    // If the server fails now, the next load can still resume.
     if (response.ok) {
       await parts.restart();
       const encoded = response.headers.get('content-encoding') !== null;
@@ -288,7 +289,10 @@ export class UrlFolder implements Folder {
     return this.#opened(file, response);
   }
 
-  /** The head of a file, which may be large. Folders of an extension, and servers that know no HEAD, are asked for the file. */
+  /**
+   * Requests the headers only, since the file may be large. Servers without HEAD, and extensions, are asked for the
+   * file.
+   */
   async #probe(file: string): Promise<Response> {
     if (!/^http/.test(this.#base.protocol)) return this.#ask(file);
     const response = await this.#ask(file, { method: 'HEAD' });
@@ -315,34 +319,34 @@ export class UrlFolder implements Folder {
   }
 
   async settle(outcome: Outcome, small: ReadonlyMap<FileName, Uint8Array<ArrayBuffer>>): Promise<boolean> {
-    const keeper = this.#keeper!;
+    const cache = this.#cache!;
     const parts = this.#parts;
     if (this.#kept !== undefined) {
       if (outcome !== 'bad') return false;
-      if (this.#keeps) for (const file of [...fileNames, ...small.keys()]) await keeper.delete(file);
+      if (this.#keeps) for (const file of [...fileNames, ...small.keys()]) await cache.delete(file);
       this.#kept = undefined;
       return true;
     }
     if (!parts) return false;
-    const kept = outcome === 'complete' && (await this.#keep(keeper, parts, small));
-    // Without a validator nobody could tell whether the rest belongs to it.
+    const kept = outcome === 'complete' && (await this.#keep(cache, parts, small));
+    // Without a validator the next load could not tell whether the rest belongs to the same file.
     const goesOn = !kept && (outcome !== 'bad' || this.#signal.aborted) && parts.validator !== '';
     await (goesOn ? parts.close() : parts.clear());
     return false;
   }
 
-  /** Whether all of it is kept now. */
-  async #keep(keeper: Keeper, parts: Parts, small: ReadonlyMap<FileName, Uint8Array<ArrayBuffer>>): Promise<boolean> {
+  /** Caches the whole model; returns whether that succeeded. */
+  async #keep(cache: ModelCache, parts: PartialDownload, small: ReadonlyMap<FileName, Uint8Array<ArrayBuffer>>): Promise<boolean> {
     const whole = await parts.whole(this.#signal);
     if (!whole) return false;
     const load = crypto.randomUUID();
-    const put = (file: FileName, body: BodyInit, size: number) => keeper.put(file, body, size, load, this.#headers.get(file));
-    // Those of an earlier state say that all else is there.
-    await keeper.delete(weights);
+    const put = (file: FileName, body: BodyInit, size: number) => cache.put(file, body, size, load, this.#headers.get(file));
+    // Cached weights mean that all other files are cached, so they are deleted first.
+    await cache.delete(weights);
     for (const file of new Set([...fileNames, ...small.keys()])) {
       const bytes = small.get(file);
-      // What an earlier state of the folder had, this one may not have.
-      if (!bytes) await keeper.delete(file);
+      // The new version of the folder may lack a file that the old one had.
+      if (!bytes) await cache.delete(file);
       else if (!(await put(file, bytes, bytes.length))) return false;
     }
     return put(weights, whole.body, whole.size);

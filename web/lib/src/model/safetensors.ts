@@ -1,11 +1,11 @@
-/** safetensors, written. Reading is the module's. */
+/** Writes safetensors files. C++ reads them. */
 import { arrayLength, failDetached, isPlainObject, readStateDict } from '../args/arrays.js';
 import { allocate, describe, fail, reading } from '../args/error.js';
 import { encodeUtf8 } from '../platform/utf8.js';
 
 const op = 'writeSafetensors';
 
-/** Whether UTF-8 can say it: no half of a surrogate pair. */
+/** Whether the text has no lone surrogates, which UTF-8 cannot encode. */
 function isWellFormed(text: string): boolean {
   return !/\p{Surrogate}/u.test(text);
 }
@@ -21,7 +21,7 @@ function compareBytes(a: Uint8Array, b: Uint8Array): number {
   return a.length - b.length;
 }
 
-/** JSON of an object's entries, in their order whatever the names are: an object literal would put whole numbers first. */
+/** JSON of entries in the given order: an object literal would move integer names to the front. */
 const json = (entries: readonly (readonly [string, string])[]): string =>
   `{${entries.map(([name, value]) => `${JSON.stringify(name)}:${value}`).join(',')}}`;
 
@@ -31,7 +31,6 @@ const sorted = <T>(entries: readonly (readonly [string, T])[]): (readonly [strin
     .sort((a, b) => compareBytes(a.bytes, b.bytes))
     .map(({ entry }) => entry);
 
-/** Names, and JSON of their texts. */
 function readMetadata(metadata: unknown): (readonly [string, string])[] {
   if (!isPlainObject(metadata)) fail('ARGUMENT', op, 'metadata', describe(metadata), 'an object of strings');
   return Object.keys(metadata as object).map((name) => {
@@ -40,12 +39,12 @@ function readMetadata(metadata: unknown): (readonly [string, string])[] {
   });
 }
 
-/** A tensor of a file that is to be written. */
+/** A tensor to be written. */
 export interface Item {
   readonly name: string;
   readonly dtype: 'F32' | 'F16' | 'I8';
   readonly dims: readonly number[];
-  /** Writes its numbers. */
+  /** Writes the data. */
   fill(to: Uint8Array<ArrayBuffer>): void;
 }
 
@@ -53,8 +52,8 @@ const widths = { F32: 4, F16: 2, I8: 1 } as const;
 export const sizeOf = ({ dtype, dims }: Item): number => dims.reduce((size, dim) => size * dim, widths[dtype]);
 
 /**
- * The file: length of the header in 8 bytes, the header padded with spaces to a multiple of 8, the numbers: wide ones first, so that all lie at
- * multiples of their width, then by sorted name.
+ * Layout: header length (8 bytes), header padded with spaces to a multiple of 8, data. Larger element types come first,
+ * so that all tensors are aligned to their element size; then by name.
  */
 export function safetensorsFile(operation: string, items: readonly Item[], words: readonly (readonly [string, string])[]): Uint8Array<ArrayBuffer> {
   const header: [string, string][] = [];

@@ -1,9 +1,6 @@
-/**
- * SHA-256 of bytes as they come (FIPS 180-4). crypto.subtle has no such thing: it wants all of them at once, and is missing on pages that are
- * not secure contexts.
- */
+/** Incremental SHA-256 (FIPS 180-4). crypto.subtle needs all bytes at once, and is missing on insecure pages. */
 
-/** The first 32 bits of the fractional parts of a root of the first primes: 64 cube roots, 8 square roots. */
+/** First 32 bits of the fractional parts of roots of the first primes: 64 cube roots, 8 square roots. */
 function fractions(count: number, root: (prime: number) => number): Int32Array {
   const found: number[] = [];
   for (let n = 2; found.length < count; ++n) {
@@ -20,7 +17,7 @@ const start = /* @__PURE__ */ fractions(8, Math.sqrt);
 export class Sha256 {
   readonly #state = start.slice();
   readonly #words = new Int32Array(64);
-  /** What does not fill a block yet. */
+  /** Bytes that do not fill a block yet. */
   readonly #rest = new Uint8Array(64);
   #size = 0;
 
@@ -38,7 +35,7 @@ export class Sha256 {
     return this;
   }
 
-  /** The digest in hex. Nothing can be added afterwards. */
+  /** Returns the digest in hex. No bytes can be added afterwards. */
   hex(): string {
     const bits = this.#size * 8;
     this.update(Uint8Array.of(0x80));

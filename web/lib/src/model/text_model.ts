@@ -1,7 +1,6 @@
-/** A model, and what it can do. */
 import type { EncoderTrace, Encoding, Embedding, FineTuneOptions, StateDict, Task, TextModel as Contract, TextModelOutput, Tensor } from '../attn.js';
 import { disposeSymbol } from '../platform/dispose.js';
-import { assertTask, inBatches, type Lent, limits, padded, promptOf, tokenized } from './batches.js';
+import { assertTask, inBatches, type ModelAccess, encodeOptionsOf, padded, promptOf, tokenized } from './batches.js';
 import { allocate, AttnError, describe, fail } from '../args/error.js';
 import {
   classifyOptions,
@@ -20,83 +19,83 @@ import {
   type Text,
 } from '../args/model_options.js';
 import type { NativeLayer } from '../engine/native.js';
-import type { Lender } from './lender.js';
-import { type Parts, signatureOf } from './model_parts.js';
+import type { ModelContext } from './model_context.js';
+import { type ModelState, signatureOf } from './model_state.js';
 import { internalClass, opOf, readArguments } from '../args/signature.js';
 import type { EncodeOptions, Tokenizer } from '../tokenizer/tokenizer.js';
 
-/** Characters of a text that takes longer than a script to come. */
+/** Characters from which loading the script for truncation pays. */
 const long = 2 ** 15;
 
-type OwnParts = Parts & { readonly lender: Lender };
-type OwnLent = Omit<Lent, 'find'> & { find(): OwnParts };
+type OwnState = ModelState & { readonly context: ModelContext };
+type OwnAccess = Omit<ModelAccess, 'find'> & { find(): OwnState };
 
-let partsOf: (operation: string, self: TextModel) => OwnParts;
-/** The handle of a model's words, for attn/worker. */
+let stateOf: (operation: string, self: TextModel) => OwnState;
+/** Handles of a model and of its word embeddings, for attn/worker. */
 export let handlesOf: (model: object) => { readonly model: NativeLayer; readonly words: NativeLayer };
 
 export class TextModel implements Contract {
-  #parts: OwnParts | undefined;
-  #words: ReturnType<Lender['adopt']> | undefined;
+  #state: OwnState | undefined;
+  #words: ReturnType<ModelContext['adopt']> | undefined;
 
-  constructor(parts: OwnParts) {
-    this.#parts = parts;
-    parts.lender.forgotten?.register(this, parts.handle, this);
+  constructor(state: OwnState) {
+    this.#state = state;
+    state.context.forgotten?.register(this, state.handle, this);
   }
 
   static {
-    partsOf = (operation, self) => {
-      if (typeof self !== 'object' || self === null || !(#parts in self))
+    stateOf = (operation, self) => {
+      if (typeof self !== 'object' || self === null || !(#state in self))
         throw new AttnError('WRONG_INSTANCE', `${operation}: called on what is not a model`, { op: operation });
-      const parts = self.#parts;
-      const gone = parts?.lender.engine.disposed ? 'instance' : 'model';
-      if (!parts || gone === 'instance') throw new AttnError('DISPOSED', `${operation}: this ${gone} was disposed of`, { op: operation });
-      return parts;
+      const state = self.#state;
+      const gone = state?.context.engine.disposed ? 'instance' : 'model';
+      if (!state || gone === 'instance') throw new AttnError('DISPOSED', `${operation}: this ${gone} was disposed of`, { op: operation });
+      return state;
     };
     handlesOf = (model) => {
-      const { lender, handle } = partsOf('wordEmbeddings', model as TextModel);
-      return { model: handle, words: lender.engine.part('wordEmbeddings', handle, 'wordEmbeddings') };
+      const { context, handle } = stateOf('wordEmbeddings', model as TextModel);
+      return { model: handle, words: context.engine.part('wordEmbeddings', handle, 'wordEmbeddings') };
     };
   }
 
   get config(): Readonly<Record<string, unknown>> {
-    return partsOf('config', this).config;
+    return stateOf('config', this).config;
   }
 
   get labels(): readonly string[] {
-    // undefined without a head: an optional property, which a getter cannot be.
-    return partsOf('labels', this).about.labels as readonly string[];
+    // Undefined without a head: a getter cannot be an optional property.
+    return stateOf('labels', this).about.labels as readonly string[];
   }
 
   get task(): Task {
-    return partsOf('task', this).about.task;
+    return stateOf('task', this).about.task;
   }
 
   get notes(): readonly string[] {
-    return partsOf('notes', this).about.notes;
+    return stateOf('notes', this).about.notes;
   }
 
   get weights(): 'float32' | 'int8' {
-    return partsOf('weights', this).about.quantized ? 'int8' : 'float32';
+    return stateOf('weights', this).about.quantized ? 'int8' : 'float32';
   }
 
   get maskToken(): string | undefined {
-    const { tokenizer } = partsOf('maskToken', this);
+    const { tokenizer } = stateOf('maskToken', this);
     return tokenizer.maskId === undefined ? undefined : tokenizer.idToToken(tokenizer.maskId);
   }
 
   get wordEmbeddings(): Embedding {
-    const { lender } = partsOf('wordEmbeddings', this);
-    if (!this.#words?.layer) this.#words = lender.adopt('Embedding', handlesOf(this).words, this);
+    const { context } = stateOf('wordEmbeddings', this);
+    if (!this.#words?.layer) this.#words = context.adopt('Embedding', handlesOf(this).words, this);
     return this.#words.layer as Embedding;
   }
 
   tokenize(texts: Parameters<Contract['tokenize']>[0], options?: Parameters<Contract['tokenize']>[1]): Encoding {
-    partsOf('tokenize', this);
+    stateOf('tokenize', this);
     const list = readTexts('tokenize', texts, true);
     const { plain } = readTextOptions('tokenize', options, encodeOptions);
-    const { tokenizer, about } = partsOf('tokenize', this); // once more: a getter may have disposed of it
-    return tokenizer.encode(list, { ...(plain as EncodeOptions), ...limits('tokenize', about, plain) });
+    const { tokenizer, about } = stateOf('tokenize', this); // a getter may have disposed of the model
+    return tokenizer.encode(list, { ...(plain as EncodeOptions), ...encodeOptionsOf('tokenize', about, plain) });
   }
 
   forward(inputs: Encoding, options?: Parameters<Contract['forward']>[1]): TextModelOutput {
@@ -112,7 +111,7 @@ export class TextModel implements Contract {
   }
 
   stateDict(): ReturnType<Contract['stateDict']> {
-    // One after another: the module holds no second copy of all weights.
+    // One by one, so that the module holds no second copy of all weights.
     return new Map(Array.from(shapesOf('stateDict', this).keys(), (name, index) => [name, ask(this, 'stateDict', 'getParameter', index) as Tensor]));
   }
 
@@ -128,10 +127,10 @@ export class TextModel implements Contract {
   }
 
   async export(options?: Parameters<Contract['export']>[0]): ReturnType<Contract['export']> {
-    partsOf('export', this);
+    stateOf('export', this);
     const kind = readExportOptions(options) ?? this.weights;
-    const { exportFiles } = await this.#onDemand('export');
-    const { config, about, files, base } = partsOf('export', this); // once more: a getter may have disposed of it
+    const { exportFiles } = await this.#lazyTasks('export');
+    const { config, about, files, base } = stateOf('export', this); // a getter may have disposed of the model
     const shapes = shapesOf('export', this);
     const quantized = new Set((ask(this, 'export', 'quantizedShapes') as typeof shapes).keys());
     const values = (index: number) => (ask(this, 'export', 'getParameter', index) as Tensor).data;
@@ -140,21 +139,21 @@ export class TextModel implements Contract {
   }
 
   decode(ids: ArrayLike<number>, options?: Parameters<Contract['decode']>[1]): string {
-    const { tokenizer } = partsOf('decode', this);
+    const { tokenizer } = stateOf('decode', this);
     const list = readIds(ids);
     return tokenizer.decode(list, readDecodeOptions(options));
   }
 
   tokenToId(token: string): number | undefined {
-    return partsOf('tokenToId', this).tokenizer.tokenToId(readToken('tokenToId', token));
+    return stateOf('tokenToId', this).tokenizer.tokenToId(readToken('tokenToId', token));
   }
 
   idToToken(id: number): string | undefined {
-    return partsOf('idToToken', this).tokenizer.idToToken(readId('idToToken', id));
+    return stateOf('idToToken', this).tokenizer.idToToken(readId('idToToken', id));
   }
 
   async embed(texts: string | readonly string[], options?: Parameters<Contract['embed']>[1]): ReturnType<Contract['embed']> {
-    const { about, tokenizer } = partsOf('embed', this);
+    const { about, tokenizer } = stateOf('embed', this);
     const given = readTexts('embed', texts, false) as string[];
     const read = readTextOptions('embed', options, embedOptions);
     const { plain } = read;
@@ -165,9 +164,9 @@ export class TextModel implements Contract {
     const promptLength = prompt === '' || about.includePrompt ? undefined : lengthOf(tokenizer, prompt, plain.addSpecialTokens);
     const width = pooling === undefined ? about.embeddingSize : about.pooledSize;
     const data = allocate('embed', 4 * list.length * width, () => new Float32Array(list.length * width));
-    const limit = limits('embed', about, plain);
+    const limit = encodeOptionsOf('embed', about, plain);
     const truncated: boolean[] = [];
-    await inBatches('embed', () => partsOf('embed', this), read, {
+    await inBatches('embed', () => stateOf('embed', this), read, {
       count: list.length,
       rowsOf: (index) => {
         const row = tokenized('embed', tokenizer, list[index]!, index, limit);
@@ -185,15 +184,15 @@ export class TextModel implements Contract {
     texts: Parameters<Contract['classify']>[0],
     options?: Parameters<Contract['classify']>[1],
   ): Promise<{ label: string; score: number }[][]> {
-    const { about, tokenizer } = partsOf('classify', this);
+    const { about, tokenizer } = stateOf('classify', this);
     const list = readTexts('classify', texts, true);
     const read = readTextOptions('classify', options, classifyOptions);
     assertTask('classify', about, 'text-classification');
     await this.#prepare('classify', list);
     const labels = about.labels!;
-    const limit = limits('classify', about, read.plain);
+    const limit = encodeOptionsOf('classify', about, read.plain);
     const results = new Array<{ label: string; score: number }[]>(list.length);
-    await inBatches('classify', () => partsOf('classify', this), read, {
+    await inBatches('classify', () => stateOf('classify', this), read, {
       count: list.length,
       rowsOf: (index) => [tokenized('classify', tokenizer, list[index]!, index, limit)],
       method: 'classify',
@@ -224,50 +223,50 @@ export class TextModel implements Contract {
   }
 
   gradients(inputs: Encoding, options: Parameters<Contract['gradients']>[1]): ReturnType<Contract['gradients']> {
-    const lent = this.#lend('gradients');
-    return lent.find().lender.gradientsOf('gradients').gradients(lent, inputs, options);
+    const access = this.#access('gradients');
+    return access.find().context.gradientsOf('gradients').gradients(access, inputs, options);
   }
 
   async attribute(text: string, options?: Parameters<Contract['attribute']>[1]): ReturnType<Contract['attribute']> {
-    const lent = this.#lend('attribute');
-    return lent.find().lender.gradientsOf('attribute').attribute(lent, this, text, options);
+    const access = this.#access('attribute');
+    return access.find().context.gradientsOf('attribute').attribute(access, this, text, options);
   }
 
   async fineTune(examples: Parameters<Contract['fineTune']>[0], options?: FineTuneOptions): ReturnType<Contract['fineTune']> {
-    const lent = this.#lend('fineTune');
-    return lent.find().lender.gradientsOf('fineTune').fineTune(lent, this, examples, options);
+    const access = this.#access('fineTune');
+    return access.find().context.gradientsOf('fineTune').fineTune(access, this, examples, options);
   }
 
   async #task(name: 'classifyTokens' | 'fillMask' | 'answer' | 'rank', args: readonly unknown[]): Promise<never> {
-    const task = (await this.#onDemand(name))[name] as (find: () => Parts, ...args: readonly unknown[]) => Promise<never>;
-    return task(() => partsOf(name, this), ...args);
+    const task = (await this.#lazyTasks(name))[name] as (find: () => ModelState, ...args: readonly unknown[]) => Promise<never>;
+    return task(() => stateOf(name, this), ...args);
   }
 
-  #onDemand(operation: string): ReturnType<Lender['onDemand']> {
-    return partsOf(operation, this).lender.onDemand();
+  #lazyTasks(operation: string): ReturnType<ModelContext['lazyTasks']> {
+    return stateOf(operation, this).context.lazyTasks();
   }
 
-  /** Brings what leaves unread of long texts what is cut off; without it they take their time. */
+  /** Loads the script that skips the overlong part of a text. If that fails, tokenizing is only slower. */
   async #prepare(operation: string, texts: readonly Text[]): Promise<void> {
-    if (texts.flat().some(({ length }) => length > long)) await this.#onDemand(operation).catch(() => {});
+    if (texts.flat().some(({ length }) => length > long)) await this.#lazyTasks(operation).catch(() => {});
   }
 
-  #lend(operation: string): OwnLent {
-    const find = () => partsOf(operation, this);
-    const renew: Lent['renew'] = (labels, files, config) => {
-      const parts = find();
-      this.#parts = { ...parts, files, config: frozen(config), about: { ...parts.about, task: 'text-classification', labels: frozen(labels) } };
+  #access(operation: string): OwnAccess {
+    const find = () => stateOf(operation, this);
+    const replaceHead: ModelAccess['replaceHead'] = (labels, files, config) => {
+      const state = find();
+      this.#state = { ...state, files, config: frozen(config), about: { ...state.about, task: 'text-classification', labels: frozen(labels) } };
     };
-    return { find, limits, signatureOf, readEncoded, padded, tokenized, renew };
+    return { find, encodeOptionsOf, signatureOf, readEncoded, padded, tokenized, replaceHead };
   }
 
   dispose(): void {
-    const parts = this.#parts;
-    if (!parts) return;
-    this.#parts = undefined;
+    const state = this.#state;
+    if (!state) return;
+    this.#state = undefined;
     this.#words?.layer?.dispose();
-    parts.lender.forgotten?.unregister(this);
-    parts.lender.engine.free(parts.handle);
+    state.context.forgotten?.unregister(this);
+    state.context.engine.free(state.handle);
   }
 
   [disposeSymbol](): void {
@@ -275,19 +274,19 @@ export class TextModel implements Contract {
   }
 }
 
-/** Tokens with which a prompt begins a text, special ones included, but for one at its end. */
+/** Number of tokens at the start of a text that belong to the prompt, special ones included, except a final one. */
 function lengthOf(tokenizer: Tokenizer, prompt: string, addSpecialTokens: boolean | undefined): number {
   const { dims, offsets } = tokenizer.encode([prompt], { maxLength: 2 ** 31 - 1, truncation: true, tokenTypes: false, addSpecialTokens });
   return dims[1]! - (offsets[0]!.at(-1) === null ? 1 : 0);
 }
 
-/** A method of the module whose arguments are as it says. */
+/** Calls a method of the module with arguments as in its signature. */
 function ask(model: TextModel, operation: string, name: string, ...args: readonly unknown[]): unknown {
-  const { lender } = partsOf(operation, model);
-  lender.engine.assertUsable(operation);
-  const signature = signatureOf(lender.engine, name);
+  const { context } = stateOf(operation, model);
+  context.engine.assertUsable(operation);
+  const signature = signatureOf(context.engine, name);
   const leaves = readArguments(operation, signature, args);
-  return lender.engine.call(operation, signature, leaves, partsOf(operation, model).handle);
+  return context.engine.call(operation, signature, leaves, stateOf(operation, model).handle);
 }
 
 function shapesOf(operation: string, model: TextModel): ReturnType<Contract['parameterShapes']> {
@@ -295,10 +294,10 @@ function shapesOf(operation: string, model: TextModel): ReturnType<Contract['par
 }
 
 function call(model: TextModel, name: 'forward' | 'traceLayer', inputs: unknown, others: Readonly<Record<string, unknown>>): unknown {
-  const { lender } = partsOf(name, model);
-  lender.engine.assertUsable(name);
-  const signature = signatureOf(lender.engine, name);
+  const { context } = stateOf(name, model);
+  context.engine.assertUsable(name);
+  const signature = signatureOf(context.engine, name);
   const operation = opOf(internalClass, name);
   const leaves = readEncoded(operation, signature, inputs, others);
-  return lender.engine.call(operation, signature, leaves, partsOf(name, model).handle);
+  return context.engine.call(operation, signature, leaves, stateOf(name, model).handle);
 }

@@ -1,22 +1,22 @@
-/** Bytes from a Response, with progress. */
+/** Downloads a Response with progress. */
 import { aborted } from './abort.js';
 import { arrayTag } from '../args/arrays.js';
-import { takingTurns } from './breathe.js';
+import { yieldEvery30ms } from './event_loop.js';
 import { AttnError, describe, fail, isAttnError, networkErrors, reason } from '../args/error.js';
 
 export type Report = (phase: 'download' | 'compile' | 'start', loaded: number, total?: number) => void;
 
-/** More than this is not a build of attn. */
+/** Limit in bytes, well above the size of any build. */
 const largestWasm = 64 * 2 ** 20;
 
 export const network = networkErrors('load', { argument: 'wasm' });
 
-/** Throws ENVIRONMENT, with what may be given instead of a URL, where nothing can be fetched. */
+/** Throws ENVIRONMENT with advice if the host has no fetch. */
 export function assertFetch(op: string, help: string): void {
   try {
     if (typeof globalThis.fetch === 'function') return;
   } catch {
-    return; // what it throws is said when it is called
+    return; // the error is reported when fetch is called
   }
   throw new AttnError('ENVIRONMENT', `${op}: there is no fetch here; ${help} (Jest has one with @jest-environment node)`, { op });
 }
@@ -25,21 +25,21 @@ export function nameOf(response: Response): string {
   return response.url === '' ? 'the given Response' : `URL ${response.url}`;
 }
 
-/** A stream may hold anything. */
+/** The stream of a caller's Response may contain anything. */
 export function assertBytes(chunk: unknown): void {
   if (arrayTag(chunk) !== 'Uint8Array') throw new TypeError(`a piece of its body ${describe(chunk)}, expected a Uint8Array`);
 }
 
-/** Reads a body to its end, reporting bytes as they come. */
+/** Reads a whole body and reports progress. */
 async function collect(response: Response, name: string, report: Report): Promise<Uint8Array<ArrayBuffer>> {
-  // Of a compressed body the header counts other bytes than those that arrive here.
+  // For a compressed body the header counts the compressed bytes.
   const length = response.headers.get('content-encoding') === null ? Number(response.headers.get('content-length')) : 0;
   const total = length > 0 ? length : undefined;
   const chunks: Uint8Array[] = [];
   let loaded = 0;
   report('download', 0, total);
   const reader = response.body?.getReader();
-  const turn = takingTurns();
+  const turn = yieldEvery30ms();
   while (reader) {
     const { done, value } = await reader.read();
     if (done) break;
@@ -65,7 +65,7 @@ async function collect(response: Response, name: string, report: Report): Promis
   return bytes;
 }
 
-/** The body of a good answer. Throws NETWORK for a bad one and for one that breaks off. */
+/** Reads the body of a successful response. Throws NETWORK for an error status and an interrupted body. */
 export async function download(response: Response, name: string, signal: AbortSignal | undefined, report: Report): Promise<Uint8Array<ArrayBuffer>> {
   if (!response.ok) {
     response.body?.cancel().catch(() => {});

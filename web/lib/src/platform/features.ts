@@ -1,11 +1,10 @@
 /**
- * What the engine takes. Each probe is the smallest module that holds one instruction of the kind. The library
- * wasm-feature-detect would tell the same, but through promises, with probes of some twenty features that are not used
- * here, and as a dependency of every page; relaxed SIMD it probes by another instruction than ours.
+ * Detects features of the engine. Each probe is a minimal module with one instruction. wasm-feature-detect is
+ * asynchronous, tests some twenty features that attn does not use, and tests relaxed SIMD with another instruction.
  */
 import { AttnError } from '../args/error.js';
 
-/** A module with one function that returns a v128: its body is given. */
+/** Makes a module with one function that returns a v128. */
 function returnsVector(...body: number[]): Uint8Array<ArrayBuffer> {
   const code = [0 /* no locals */, ...body, 0x0b /* end */];
   return Uint8Array.from([
@@ -19,20 +18,20 @@ function returnsVector(...body: number[]): Uint8Array<ArrayBuffer> {
 const zeros = [0x41, 0x00, 0xfd, 0x0f]; // i32.const 0, i8x16.splat
 const simdProbe = () => returnsVector(...zeros);
 const relaxedProbe = () => returnsVector(...zeros, ...zeros, ...zeros, 0xfd, 0x85, 0x02); // f32x4.relaxed_madd
-// try .. catch_all .. end, the form of exceptions that the builds use.
+// try .. catch_all .. end: the kind of exceptions that the builds use.
 const exceptionsProbe = () => returnsVector(0x06, 0x7b, ...zeros, 0x19, ...zeros, 0x0b);
 
 const accepts = (probe: Uint8Array<ArrayBuffer>) => WebAssembly.validate(probe);
 
 /**
- * Throws, with the host's words, where compiling anything is forbidden. Not by WebAssembly.compile(): of a module that is
- * compiled at once WebKitGTK 2.50 may never settle the promise.
+ * Throws the host's own error if compiling is forbidden. Not by WebAssembly.compile(), whose promise may never settle
+ * in WebKitGTK 2.50.
  */
 export const assertCompiles = () => void new WebAssembly.Module(simdProbe());
 
 export const acceptsRelaxed = () => accepts(relaxedProbe());
 
-/** Throws ENVIRONMENT, in words, where attn cannot run at all. */
+/** Throws ENVIRONMENT if attn cannot run on this engine. */
 export function assertEngine(): void {
   const refuse = (what: string) => {
     throw new AttnError(

@@ -1,6 +1,8 @@
-/** Workers on pages with require-trusted-types-for 'script', and of a package that lies on another origin than the page. */
+/**
+ * Starts workers on pages with require-trusted-types-for 'script', and from a package on another origin than the page.
+ */
 import { AttnError } from '../args/error.js';
-import { noWorkers, placed } from './placed.js';
+import { noWorkers, assetUrl } from './asset_urls.js';
 
 interface Policy {
   createScriptURL(url: string): string;
@@ -10,13 +12,16 @@ declare const trustedTypes: undefined | { createPolicy(name: string, rules: Poli
 
 let policy: Policy | undefined;
 
-/** The URL that `start` gives to its worker, and the options. Nothing is started; undefined where globals cannot be changed. */
+/**
+ * Finds the URL and options that `start` passes to Worker, without starting it; undefined if globals cannot be
+ * replaced.
+ */
 function listen(start: () => Worker): { url: string; options: WorkerOptions | undefined } | undefined {
   const RealWorker = globalThis.Worker;
   let heard: ReturnType<typeof listen>;
   try {
     globalThis.Worker = function (this: unknown, url: string | URL, options?: WorkerOptions) {
-      heard = { url: placed(String(url)), options };
+      heard = { url: assetUrl(String(url)), options };
     } as unknown as typeof Worker;
   } catch {
     return undefined;
@@ -34,13 +39,13 @@ function isElsewhere(url: string): boolean {
     const { origin, protocol } = new URL(url);
     return /^https?:$/.test(protocol) && origin !== globalThis.origin;
   } catch {
-    return false; // relative
+    return false; // a relative URL
   }
 }
 
 /**
- * Browsers start workers from the page's origin alone, but what those import may come from elsewhere. Sandboxed frames have no origin: from a blob of
- * theirs Chromium starts no module.
+ * Browsers start workers of the page's own origin only, but those may import from elsewhere. Sandboxed frames have no
+ * origin, and Chromium does not start module workers from their blobs.
  */
 function importing(url: string): string {
   const text = `import ${JSON.stringify(url)};`;
@@ -49,16 +54,15 @@ function importing(url: string): string {
 }
 
 /**
- * Runs `start`, whose only worker is written out as `new Worker(new URL('./file.js', import.meta.url), { … })`.
- *
- * Under require-trusted-types-for 'script' a worker takes its URL through a policy only, and there is no asking whether
- * that is so; and a script of another origin takes one line of ours that imports it. But bundlers know a worker by exactly that expression: with
- * anything else in it they would leave the script out. So it runs with a Worker that only listens which URL the bundler has put there.
+ * Starts the worker of `start`, which consists of `new Worker(new URL('./file.js', import.meta.url), { … })`. Under
+ * require-trusted-types-for 'script' the URL has to pass through a policy, and a script of another origin has to be
+ * imported by a script of this one. But bundlers recognise a worker by exactly that expression. So `start` runs with a
+ * fake Worker that records the URL which the bundler has inserted.
  */
 export function startWorker(start: () => Worker): { worker: Worker; help: string } {
   if (typeof Worker !== 'function') throw new AttnError('ENVIRONMENT', `load: ${noWorkers}`, { op: 'load' });
   const heard = listen(start);
-  const help = 'a bundler may have left out attn/dist/worker-host.js: copy it beside the bundle';
+  const help = 'a bundler may have left out attn/dist/worker-host.js: copy it packageFile the bundle';
   if (!heard) return { worker: start(), help };
   const { url, options } = heard;
   let trusted: (url: string) => string = (given) => given;
@@ -68,12 +72,12 @@ export function startWorker(start: () => Worker): { worker: Worker; help: string
       const { createScriptURL } = policy;
       trusted = createScriptURL.bind(policy);
     } catch {
-      // A page whose policies are a closed list without ours: only the plain form may work.
+      // The page's Content-Security-Policy does not list this policy. The plain form may still work.
     }
   if (!isElsewhere(url)) return { worker: new Worker(trusted(url), options), help };
   const line = importing(url);
   const worker = new Worker(trusted(line), options);
-  // By then it has been read.
+  // The script has loaded by the first event, so its URL can be revoked.
   for (const type of ['message', 'error']) worker.addEventListener(type, () => URL.revokeObjectURL(line), { once: true });
   return {
     worker,
@@ -81,10 +85,10 @@ export function startWorker(start: () => Worker): { worker: Worker; help: string
   };
 }
 
-/** A worker as a thread. */
+/** Prepares a worker to run a thread. */
 export function asThread({ worker }: { worker: Worker }, onError: (message: string) => void): Worker {
   worker.addEventListener('error', (event) => {
-    // Else it would be an error of the worker that started this one, too, and end it.
+    // Without this the error would also end the worker that started the thread.
     event.preventDefault();
     onError(event.message || 'its script could not be loaded');
   });

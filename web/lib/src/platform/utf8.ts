@@ -1,4 +1,4 @@
-/** UTF-8. Nothing is made at import: not every host has these classes. */
+/** UTF-8. Created on first use, because worklets have no TextEncoder. */
 import { AttnError, reason } from '../args/error.js';
 
 let encoder: TextEncoder | undefined;

@@ -1,6 +1,6 @@
 /**
- * As much as attn needs of what worklets lack: the Encoding Standard and AbortController. In service-worker.js the names mean these classes
- * (build.mjs), which hand out the host's own if it has any. The host's globals stay as they are, and none is read at import.
+ * Replacements for the TextEncoder, TextDecoder and AbortController that worklets lack. build.mjs injects them into
+ * service-worker.js. They use the host's classes if there are any; globals are not changed, or read at import.
  */
 class Encoder {
   encode(text: string) {
@@ -34,7 +34,6 @@ class Controller {
 
 type Constructor = new (...args: unknown[]) => object;
 
-/** A constructor that hands out the host's class, or ours. */
 const hostsOr = (name: string, Own: Constructor) =>
   function (...args: unknown[]) {
     return new ((globalThis as unknown as Record<string, Constructor | undefined>)[name] ?? Own)(...args);

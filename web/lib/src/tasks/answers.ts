@@ -1,15 +1,15 @@
-/** Answers of the scores that tokens have as their start and their end, as transformers' QuestionAnsweringPipeline finds them. */
+/** As transformers' QuestionAnsweringPipeline. */
 
 import type { Answer } from '../attn.js';
 
-/** A window of the context: its tokens that an answer may have, and their scores. */
+/** Tokens of the context that an answer may contain. */
 export interface AnswerWindow {
   readonly startScores: ArrayLike<number>;
   readonly endScores: ArrayLike<number>;
-  /** Where each token's word begins and ends in the context. */
+  /** Range of each token's word. */
   readonly starts: ArrayLike<number>;
   readonly ends: ArrayLike<number>;
-  /** Score of there being no answer. */
+  /** Score of "no answer". */
   readonly empty: number;
 }
 
@@ -19,7 +19,7 @@ interface Span {
   readonly last: number;
 }
 
-/** The spans of the largest products, no longer than `most` tokens. Of equal ones the first. */
+/** Maximizes start score × end score. Ties: the first span wins. */
 function spansOf({ startScores, endScores }: AnswerWindow, count: number, most: number): Span[] {
   const spans: Span[] = [];
   for (let first = 0; first < startScores.length; ++first)
@@ -41,7 +41,7 @@ export function answersOf(
 ): Answer[] {
   const found = new Map<string, Answer>();
   for (const window of windows)
-    // Some of them are the same words.
+    // Several spans can be the same words.
     for (const { score, first, last } of spansOf(window, 2 * topK + 10, maxAnswerLength)) {
       const [start, end] = [window.starts[first]!, window.ends[last]!];
       const text = context.slice(start, end);

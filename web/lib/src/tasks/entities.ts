@@ -1,15 +1,13 @@
-/** Entities of the labels that tokens have, as transformers' TokenClassificationPipeline puts them together. */
+/** As transformers' TokenClassificationPipeline. */
 
 import type { Aggregation } from '../args/aggregation.js';
 import type { Entity } from '../attn.js';
 
-/** A token, or several: what it may be, and where. */
 export interface Scored {
   /** By label. */
   readonly scores: Float32Array;
   readonly start: number;
   readonly end: number;
-  /** Whether it goes on with the word of the token before. */
   readonly isSubword: boolean;
 }
 
@@ -28,12 +26,10 @@ function largest(scores: Float32Array): number {
   return best;
 }
 
-/** The mean of each label. */
 function averageOf(tokens: readonly Scored[]): Float32Array {
   return tokens[0]!.scores.map((_, label) => tokens.reduce((sum, { scores }) => sum + scores[label]!, 0) / tokens.length);
 }
 
-/** The scores that count for a word. */
 function scoresOf(word: readonly Scored[], aggregation: Aggregation): Float32Array {
   const [first] = word;
   if (aggregation === 'average') return averageOf(word);
@@ -42,7 +38,6 @@ function scoresOf(word: readonly Scored[], aggregation: Aggregation): Float32Arr
   return word.reduce((best, token) => (top(token) > top(best) ? token : best), first!).scores;
 }
 
-/** Words of tokens, each with the one label that it gets; without words each token is one. */
 function labelled(tokens: readonly Scored[], labels: readonly string[], aggregation: Aggregation): Labelled[] {
   const words: Scored[][] = [];
   const byWord = aggregation !== 'none' && aggregation !== 'simple';
@@ -57,10 +52,9 @@ function labelled(tokens: readonly Scored[], labels: readonly string[], aggregat
   });
 }
 
-/** What follows B- and I-; a label without either goes on as with I-. */
+/** A label without B- or I- counts as I-. */
 const tagOf = (label: string) => (/^[BI]-/.test(label) ? label.slice(2) : label);
 const begins = (label: string) => label.startsWith('B-');
-/** The label of a group: what follows the first hyphen. */
 const groupOf = (label: string) => label.slice(label.indexOf('-') + 1);
 
 function group(words: readonly Labelled[]): Labelled[] {
@@ -78,7 +72,7 @@ function group(words: readonly Labelled[]): Labelled[] {
   }));
 }
 
-/** Of overlapping ones that windows of a text have found, the longest, then the one of the best score. */
+/** The longest entity wins, then the highest score. */
 function withoutOverlaps(entities: readonly Labelled[]): Labelled[] {
   const kept: Labelled[] = [];
   for (const entity of [...entities].sort((a, b) => a.start - b.start)) {
@@ -92,7 +86,6 @@ function withoutOverlaps(entities: readonly Labelled[]): Labelled[] {
   return kept;
 }
 
-/** Of the windows of one text. */
 export function entitiesOf(
   text: string,
   windows: readonly (readonly Scored[])[],

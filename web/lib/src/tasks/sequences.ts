@@ -1,22 +1,19 @@
-/** Tokens of texts in windows. */
-import { AttnError, fail } from '../args/error.js';
+import { errorWithHelp, fail } from '../args/error.js';
 import type { Part } from '../tokenizer/post_processors.js';
 import type { EncodeOptions, Tokenizer } from '../tokenizer/tokenizer.js';
 
-/** One sequence of tokens, without padding. */
 export interface Sequence {
   readonly ids: Int32Array;
   readonly types: Int32Array;
   readonly tokens: readonly string[];
-  /** Which text each token is of; -1 for those that were added. */
+  /** Index of each token's text; -1 for special tokens. */
   readonly texts: Int32Array;
-  /** Where the token stands in that text, and the number of its word there. */
+  /** Range in that text, and number of the word. */
   readonly starts: Int32Array;
   readonly ends: Int32Array;
   readonly words: Int32Array;
 }
 
-/** Of what a processor made of the tokens of texts. */
 function sequenceOf(parts: readonly Part[], texts: readonly Part[], tokenTypes: boolean | undefined): Sequence {
   const numbers = (get: (part: Part) => Iterable<number>) => Int32Array.from(parts.flatMap((part) => [...get(part)]));
   const alike = (get: (part: Part) => number) => numbers((part) => part.ids.map(() => get(part)));
@@ -32,10 +29,7 @@ function sequenceOf(parts: readonly Part[], texts: readonly Part[], tokenTypes: 
   };
 }
 
-/**
- * One text, or a pair. Where it is too long its last text is cut: with a stride into pieces that have so many tokens in common with the one before, as
- * the library's overflowing tokens.
- */
+/** Truncates the last text or, with a stride, splits it into windows that share `stride` tokens. */
 export function sequences(
   tokenizer: Tokenizer,
   operation: string,
@@ -46,19 +40,20 @@ export function sequences(
   const before = texts.slice(0, -1).map((text, i) => ({ ...tokenizer.split(text), type: i }));
   const added = addSpecialTokens ? tokenizer.added(texts.length) : 0;
   const room = maxLength - added - before.reduce((sum, { ids }) => sum + ids.length, 0);
-  // What is cut off need not be read.
   const most = truncation && stride === undefined && room > 0 ? room : Infinity;
   const last = { ...tokenizer.split(texts[before.length]!, most, side), type: before.length };
   const count = last.ids.length;
-  const refuse = (problem: string) => {
-    throw new AttnError('OUT_OF_RANGE', `${operation}: ${problem}`, { op: operation, index: 0, tokens: maxLength - room + count, maxLength });
+  const refuse = (problem: string, help?: string) => {
+    const detail = { op: operation, index: 0, tokens: maxLength - room + count, maxLength };
+    throw errorWithHelp('OUT_OF_RANGE', `${operation}: ${problem}`, help, detail);
   };
   const pieces: [from: number, to: number][] = [];
   if (count <= room) pieces.push([0, count]);
-  else if (!truncation) refuse(`text 0 has ${maxLength - room + count} tokens, expected at most ${maxLength}`);
-  else if (room < 1) refuse(`${maxLength} tokens have no room for what comes before the text, and the special tokens: ${maxLength - room}`);
+  else if (!truncation) refuse(`text 0 has ${maxLength - room + count} tokens, expected at most ${maxLength} tokens`);
+  else if (room < 1) refuse(`maxLength is ${maxLength}, expected a number of at least ${maxLength - room + 1}`, 'There is no room for the last text');
   else if (stride === undefined) pieces.push(side === 'left' ? [count - room, count] : [0, room]);
-  else if (stride >= room) fail('CONFIG', operation, 'stride', String(stride), `below ${room}, the tokens of the text that there is room for`);
+  else if (stride >= room)
+    fail('CONFIG', operation, 'stride', `is ${stride}`, `a number below ${room}`, 'Each window has that many tokens of the text');
   else
     for (let from = 0; ; from += room - stride) {
       const to = Math.min(from + room, count);

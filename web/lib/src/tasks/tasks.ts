@@ -1,6 +1,5 @@
-/** What a model's head is for: entities, masks, answers, the order of documents. */
 import type { Answer, Entity, FilledMask, TextModel as Contract } from '../attn.js';
-import { assertTask, inBatches, inText, limits, promptOf, type Row, tokenized } from '../model/batches.js';
+import { assertTask, inBatches, withTextIndex, encodeOptionsOf, promptOf, type Row, tokenized } from '../model/batches.js';
 import { AttnError, describe, fail } from '../args/error.js';
 import {
   answerOptions,
@@ -13,19 +12,18 @@ import {
   readTexts,
 } from '../args/model_options.js';
 import { readQuestions } from '../args/questions.js';
-import type { Parts } from '../model/model_parts.js';
+import type { ModelState } from '../model/model_state.js';
 import type { EncodeOptions, Tokenizer } from '../tokenizer/tokenizer.js';
 import { answersOf, type AnswerWindow } from './answers.js';
 import { entitiesOf, type Scored } from './entities.js';
 import { type Sequence, sequences } from './sequences.js';
 
-type Find = () => Parts;
+type Find = () => ModelState;
 
-/** Part of a text, and which of its tokens the head shall see. */
+/** A window of a text and the positions that the head reads. */
 interface Window extends Row {
   readonly sequence: Sequence;
   readonly places: readonly number[];
-  /** Of all parts of the text. */
   readonly number: number;
 }
 
@@ -45,17 +43,15 @@ function windowsOf(
   });
 }
 
-/** Places of the batch's tokens. */
 const placesOf = (rows: readonly Window[], length: number) => rows.flatMap(({ places }, i) => places.map((place) => i * length + place));
 
-/** Of a batch's results those of each row. */
 function split(rows: readonly Window[], { data, dims }: { data: Float32Array; dims: readonly number[] }): Float32Array[][] {
   const width = dims[1]!;
   let at = 0;
   return rows.map(({ places }) => places.map(() => data.slice(at, (at += width))));
 }
 
-/** Whether the token goes on with a word, as transformers guesses where the vocabulary does not mark it. */
+/** Uses transformers' heuristic if the vocabulary has no marks. */
 function isSubword(tokenizer: Tokenizer, text: string, { ids, tokens, starts, ends }: Sequence, place: number): boolean {
   if (ids[place] === tokenizer.unkId) return false;
   const [start, end] = [starts[place]!, ends[place]!];
@@ -72,15 +68,15 @@ export async function classifyTokens(
   const list = readTexts(op, texts, false) as string[];
   const read = readTextOptions(op, options, classifyTokensOptions);
   const { aggregation = 'simple', stride, ignoreLabels = ['O'] } = read.plain;
-  if (aggregation === 'none' && stride !== undefined) fail('CONFIG', op, 'stride', String(stride), "none where aggregation is 'none'");
+  if (aggregation === 'none' && stride !== undefined) fail('CONFIG', op, 'stride', `is ${stride}`, "no stride with aggregation 'none'");
   const { about, tokenizer } = find();
   assertTask(op, about, 'token-classification');
-  const limit = limits(op, about, read.plain);
+  const limit = encodeOptionsOf(op, about, read.plain);
   const windows = list.map((): Scored[][] => []);
   await inBatches<Window>(op, find, read, {
     count: list.length,
     rowsOf: (index) =>
-      inText(op, index, () =>
+      withTextIndex(op, index, () =>
         windowsOf(op, tokenizer, [list[index]!], index, limit, stride, ({ texts }, place) => texts[place]! >= 0).filter(
           ({ places }) => places.length > 0,
         ),
@@ -102,14 +98,14 @@ export async function classifyTokens(
   return list.map((text, index) => entitiesOf(text, windows[index]!, about.labels!, aggregation, new Set(ignoreLabels)));
 }
 
-/** Ids of what may stand for a mask: tokens, or the first token of each text, as in transformers. */
+/** Uses the first token of each target, as transformers. */
 function targetIds(tokenizer: Tokenizer, targets: readonly string[]): Set<number> {
   const op = 'fillMask';
   if (targets.length === 0) fail('ARGUMENT', op, 'targets', 'is empty', 'at least one token');
   return new Set(
     targets.map((target, i) => {
       const id = tokenizer.tokenToId(target) ?? tokenizer.split(target, 1).ids[0];
-      // The score of the unknown token would not be that of the target.
+      // The unknown token's score is not that of the target.
       if (id === undefined || (id === tokenizer.unkId && tokenizer.tokenToId(target) === undefined))
         fail('ARGUMENT', op, `targets[${i}]`, describe(target), 'a token, or a text that begins with one');
       return id;
@@ -127,15 +123,18 @@ export async function fillMask(find: Find, given: unknown, options?: unknown): P
   const { maskId } = tokenizer;
   if (maskId === undefined) throw new AttnError('UNSUPPORTED', `${op}: the tokenizer has no mask token`, { op });
   const wanted = targets && targetIds(tokenizer, targets);
-  const limit = limits(op, about, { truncation: false, maxLength: about.positions });
+  const limit = encodeOptionsOf(op, about, { truncation: false, maxLength: about.positions });
   const isMask = ({ ids }: Sequence, place: number) => ids[place] === maskId;
   const filled: FilledMask[][][] = [];
   await inBatches<Window>(op, find, read, {
     count: list.length,
     rowsOf: (index) =>
-      inText(op, index, () => {
+      withTextIndex(op, index, () => {
         const windows = windowsOf(op, tokenizer, [list[index]!], index, limit, undefined, isMask);
-        if (windows[0]!.places.length === 0) fail('ARGUMENT', op, `texts[${index}]`, 'has no mask', tokenizer.idToToken(maskId)!);
+        if (windows[0]!.places.length === 0) {
+          const mask = tokenizer.idToToken(maskId)!;
+          fail('ARGUMENT', op, `texts[${index}]`, `has no ${mask}`, 'at least one', `Insert ${mask} where a word should be predicted`);
+        }
         return windows;
       }),
     method: 'classifyTokens',
@@ -147,7 +146,7 @@ export async function fillMask(find: Find, given: unknown, options?: unknown): P
           largest(scores, topK, wanted).map((id) => {
             const ids = sequence.ids.slice();
             ids[places[i]!] = id;
-            // If there are other masks they stay, and with them all special tokens but padding.
+            // With several masks the others stay visible.
             const text = tokenizer.decode(
               ids.filter((each) => !tokenizer.isPadding(each)),
               places.length === 1,
@@ -160,7 +159,7 @@ export async function fillMask(find: Find, given: unknown, options?: unknown): P
   return typeof given === 'string' ? filled[0]! : filled;
 }
 
-/** The numbers of the largest scores, of equal ones the first; of those wanted alone. */
+/** Ties: the first id wins. */
 function largest(scores: Float32Array, count: number, wanted: ReadonlySet<number> | undefined): number[] {
   const best: number[] = [];
   scores.forEach((score, id) => {
@@ -174,7 +173,7 @@ function largest(scores: Float32Array, count: number, wanted: ReadonlySet<number
   return best;
 }
 
-/** The most tokens of a question and a part of its context, as in transformers' pipeline. */
+/** As in transformers' pipeline. */
 const mostOfAnswer = 384;
 
 export async function answer(find: Find, givenQuestion: unknown, givenContext: unknown, options?: unknown): Promise<Answer[] | Answer[][]> {
@@ -184,15 +183,15 @@ export async function answer(find: Find, givenQuestion: unknown, givenContext: u
   const { topK = 1, maxAnswerLength = 15, allowEmpty = false } = read.plain;
   const { about, tokenizer } = find();
   assertTask(op, about, 'question-answering');
-  const limit = limits(op, about, { maxLength: read.plain.maxLength ?? Math.min(about.maxLength, mostOfAnswer) });
+  const limit = encodeOptionsOf(op, about, { maxLength: read.plain.maxLength ?? Math.min(about.maxLength, mostOfAnswer) });
   const stride = read.plain.stride ?? Math.min(limit.maxLength >> 1, 128);
   const { clsId } = tokenizer;
-  // The first special token stands for there being no answer.
+  // CLS has the score of "no answer".
   const isSeen = ({ ids, texts }: Sequence, place: number) => texts[place] === 1 || (texts[place]! < 0 && ids[place] === clsId);
   const found = pairs.map((): AnswerWindow[] => []);
   await inBatches<Window>(op, find, read, {
     count: pairs.length,
-    rowsOf: (index) => inText(op, index, () => windowsOf(op, tokenizer, pairs[index]!, index, limit, stride, isSeen)),
+    rowsOf: (index) => withTextIndex(op, index, () => windowsOf(op, tokenizer, pairs[index]!, index, limit, stride, isSeen)),
     method: 'classifyTokens',
     others: (batch, length) => ({ places: placesOf(batch, length), task: 'question-answering', softmax: 'tokens' }),
     use: (batch, result) =>
@@ -205,7 +204,6 @@ export async function answer(find: Find, givenQuestion: unknown, givenContext: u
   return isOne ? answers[0]! : answers;
 }
 
-/** The tokens of the context, each with its whole word. */
 function answerWindow(sequence: Sequence, places: readonly number[], scores: readonly Float32Array[]): AnswerWindow {
   const inside = [...places.keys()].filter((i) => sequence.texts[places[i]!] === 1);
   const word = inside.map((i) => sequence.words[places[i]!]!);
@@ -237,17 +235,29 @@ export async function rank(
   const { about, tokenizer } = find();
   assertTask(op, about, 'text-classification');
   if (about.labels!.length !== 1)
-    fail('UNSUPPORTED', op, 'the head', `has ${about.labels!.length} labels`, 'one label, as that of a cross-encoder: classify() gives several');
-  const limit = limits(op, about, read.plain);
+    fail(
+      'UNSUPPORTED',
+      op,
+      'the head',
+      `has ${about.labels!.length} labels`,
+      'one label, as a cross-encoder has',
+      'Use classify() for several labels',
+    );
+  const limit = encodeOptionsOf(op, about, read.plain);
   const asked = promptOf(op, about, read.plain) + query;
   const scores = new Float32Array(documents.length);
+  const truncated: boolean[] = [];
   await inBatches(op, find, read, {
     count: documents.length,
-    rowsOf: (index) => [tokenized(op, tokenizer, [asked, documents[index]!], index, limit)],
+    rowsOf: (index) => {
+      const row = tokenized(op, tokenizer, [asked, documents[index]!], index, limit);
+      truncated[index] = row.truncated;
+      return [row];
+    },
     method: 'classify',
     others: () => ({}),
     use: (rows, { data }) => rows.forEach(({ index }, i) => (scores[index] = data[i]!)),
   });
-  const order = Array.from(scores, (score, index) => ({ index, score })).sort((a, b) => b.score - a.score);
+  const order = Array.from(scores, (score, index) => ({ index, score, truncated: truncated[index]! })).sort((a, b) => b.score - a.score);
   return order.slice(0, read.plain.topK ?? order.length);
 }

@@ -14,30 +14,28 @@ interface AddedToken {
   readonly stripsRight: boolean;
   readonly normalized: boolean;
   readonly special: boolean;
-  /** Left to the model, like any other text. */
+  /** Left to the model. */
   readonly isSplit: boolean;
 }
 
-/** What is looked for, by the numbers that the trie has for it. */
+/** By number in the trie. */
 interface Wanted {
   readonly tokens: readonly AddedToken[];
   readonly trie: Trie;
 }
 
-/** Tokens beside the model's, found in the text before it is cut into words: those of special meaning, e.g. [MASK], and any others. */
+/** Found in a text before it is split into words. */
 export class AddedTokens {
   readonly ids = new Map<string, number>();
-  /** Those that the model does not have. */
   readonly own: number;
   readonly #byId = new Map<number, AddedToken>();
-  /** Normalised where that is what is looked for. */
   readonly #texts = new Map<number, string>();
-  /** Those that are looked for before normalisation, and after. */
+  /** Searched for before and after normalization. */
   readonly #plain: Wanted;
   readonly #normalized: Wanted;
   readonly #normalizer: Normalizer;
 
-  /** `splitsSpecial`: special tokens in a text are split like any other text. */
+  /** `splitsSpecial`: the model tokenizes special tokens. */
   constructor(sections: readonly Section[], model: Model, normalizer: Normalizer, splitsSpecial = false) {
     this.#normalizer = normalizer;
     let nextId = model.size;
@@ -47,10 +45,10 @@ export class AddedTokens {
       const content = section.text('content', limits.token);
       if (content === '') continue;
       length += content.length;
-      // As the library does: the id that the file names is not what counts.
+      // The library also ignores the file's id.
       const id = this.ids.get(content) ?? model.idOf(content) ?? nextId++;
       const before = this.#byId.get(id);
-      // Once special, the library keeps a text special.
+      // As in the library: once special, always special.
       const special = section.boolean('special', false) || (before?.content === content && before.special);
       this.ids.set(content, id);
       this.#byId.set(id, {
@@ -65,7 +63,7 @@ export class AddedTokens {
       });
     }
     this.own = [...this.ids.keys()].filter((content) => model.idOf(content) === undefined).length;
-    // One for all of them: how many there are and how many normalizers multiply.
+    // Shared, because tokens and normalizers multiply.
     const budget = new Budget(length, 'tokenizer.json.added_tokens');
     const all = [...this.#byId.values()];
     const wanted = (tokens: readonly AddedToken[], text: (token: AddedToken) => string): Wanted => ({ tokens, trie: new Trie(tokens.map(text)) });
@@ -87,12 +85,11 @@ export class AddedTokens {
     );
   }
 
-  /** As they are looked for. */
   get all(): readonly AddedToken[] {
     return [...this.#byId.values()].map((token) => ({ ...token, content: this.tokenOf(token.id)! }));
   }
 
-  /** Known by its text, as in the library: one that normalisation has changed is not. */
+  /** As in the library, a token that normalization changes is not special. */
   isSpecial(id: number): boolean {
     const token = this.#byId.get(id);
     return token !== undefined && token.special && this.tokenOf(id) === token.content;
@@ -102,7 +99,6 @@ export class AddedTokens {
     return this.#texts.get(id) ?? this.#byId.get(id)?.content;
   }
 
-  /** A text as pieces: added tokens, and normalised text between them. */
   extract(text: string, budget: Budget): Piece[] {
     const whole = readText(text, budget);
     let length = 0;
@@ -114,13 +110,13 @@ export class AddedTokens {
     });
   }
 
-  /** The leftmost, of those the longest, and on from its end. */
+  /** Leftmost, then longest. */
   #find(text: Text, { tokens, trie }: Wanted): Piece[] {
     const { codes, budget } = text;
     const count = codes.length;
     const out: Piece[] = [];
     let done = 0;
-    // How far the white space goes that was last looked through: tokens that begin in it take it along again, as the library has it.
+    // End of the last white space. Tokens that begin inside include it again, as in the library.
     let spaces = 0;
     for (let at = 0; at < count;) {
       let [end, found] = [at, -1];
@@ -149,7 +145,7 @@ export class AddedTokens {
       }
       if (done < from) out.push({ text, from: done, to: from });
       if (from < to) {
-        budget.spend(to - from); // what tokens take may overlap
+        budget.spend(to - from); // tokens may overlap
         out.push({ text, from, to, added: token.id });
       }
       done = to;

@@ -1,4 +1,4 @@
-/** What makes a text of tokens again: a token at a time, or some of them together, to be put one after the other. */
+/** Decoders return strings to concatenate. */
 import { decodeUtf8, encodeUtf8 } from '../platform/utf8.js';
 import { limits } from './limits.js';
 import { regex } from './patterns.js';
@@ -7,7 +7,7 @@ import { choose, Parts, type Section, wrong } from './schema.js';
 
 export type Decoder = (tokens: readonly string[]) => string[];
 
-/** What English has without a space, as the library's WordPiece decoder closes it up. */
+/** As the library's WordPiece decoder. */
 const closings: readonly (readonly [string, string])[] = [
   [' .', '.'],
   [' ?', '?'],
@@ -23,7 +23,7 @@ const closings: readonly (readonly [string, string])[] = [
 ];
 const close = (text: string, which = closings) => which.reduce((all, [from, to]) => all.replaceAll(from, to), text);
 
-/** The same of a whole text: transformers' clean_up_tokenization. */
+/** transformers' clean_up_tokenization. */
 const closingsOfText = closings.filter(([from]) => from !== ' do not');
 export const cleanUp = (text: string) => close(text, closingsOfText);
 
@@ -37,7 +37,7 @@ function wordPiece(section: Section): Decoder {
     });
 }
 
-/** A token with a character that stands for no byte is text itself. */
+/** A token with another character is plain text. */
 function byteLevel(): Decoder {
   const bytes = new Map(byteCodes.map((code, byte) => [code, byte]));
   return (tokens) => {
@@ -49,7 +49,6 @@ function byteLevel(): Decoder {
   };
 }
 
-/** What has to be one character. */
 function character(section: Section, name: string, fallback?: string): string {
   const text = section.text(name, limits.affix, fallback);
   return [...text].length === 1 ? text : wrong(section.at(name), text, 'one character');
@@ -57,7 +56,7 @@ function character(section: Section, name: string, fallback?: string): string {
 
 function metaspace(section: Section): Decoder {
   const mark = character(section, 'replacement', '▁');
-  // Older files say it otherwise.
+  // Older files have add_prefix_space.
   const prepends = section.has('prepend_scheme') ? section.string('prepend_scheme') !== 'never' : section.boolean('add_prefix_space', true);
   return (tokens) => tokens.map((token, i) => token.replaceAll(mark, i === 0 && prepends ? '' : ' '));
 }
@@ -67,7 +66,7 @@ function bpe(section: Section): Decoder {
   return (tokens) => tokens.map((token, i) => (suffix === '' ? token : token.replaceAll(suffix, i === tokens.length - 1 ? '' : ' ')));
 }
 
-/** Runs of <0x41> are bytes of UTF-8; what is none is U+FFFD for each. */
+/** Every byte of invalid UTF-8 becomes U+FFFD. */
 const byteFallback: Decoder = (tokens) => {
   const out: string[] = [];
   let bytes: number[] = [];
@@ -81,7 +80,7 @@ const byteFallback: Decoder = (tokens) => {
     bytes = [];
   };
   for (const token of tokens) {
-    // What Rust reads as a number may have a plus sign.
+    // Rust parses a plus sign.
     const byte = /^<0x([0-9a-f]{2}|\+[0-9a-f])>$/i.exec(token)?.[1];
     if (byte !== undefined) bytes.push(parseInt(byte, 16));
     else {
@@ -142,5 +141,4 @@ export function readDecoder(section: Section, count = new Parts(limits.postProce
   return choose(decoders, section)(section, count);
 }
 
-/** Of a file that has none. */
 export const spaced: Decoder = (tokens) => [tokens.join(' ')];

@@ -1,8 +1,8 @@
 /**
- * The end of a long text that is cut need not be read. There are places where what went before becomes the same tokens whatever follows, if all parts of
- * the tokenizer are known to be so: none of them looks across that place, and one of them cuts there. Between words that is a space between letters. In
- * Chinese, Japanese, Thai and the like it is between two letters, if the normalizer puts a space there, or the model knows which tokens are certain
- * before the rest of a word; or it is before a comma or full stop, if the pre-tokenizer ends a run of letters there.
+ * Finds positions in a long text after which nothing affects the tokens before them, so that a truncated end is
+ * not read: no part of the tokenizer looks across them and one splits there. Between words: a space between letters. In
+ * scripts without spaces (Chinese, Thai …): between two letters, if the normalizer inserts a space or the model
+ * supports open words; or before punctuation, if the pre-tokenizer splits there.
  */
 import type { AddedTokens } from './added_tokens.js';
 import type { Normalizer } from './normalizers.js';
@@ -12,35 +12,34 @@ import { readText, stringOf } from './text.js';
 
 export type Side = 'left' | 'right';
 
-/** What of a tokenizer says so. */
 export interface Rules {
   readonly sections: readonly (Section | undefined)[];
   readonly normalize: Normalizer;
   readonly added: AddedTokens;
-  /** Whether the model tells which tokens of the beginning of a word are certain. */
   readonly takesOpenWords: boolean;
-  /** Known once it has been asked for. */
   ends?: Ends;
 }
 
 interface Ends {
-  /** The sides that may be left unread where there is a space. */
+  /** Sides that may be skipped at a space. */
   readonly sides: readonly Side[];
-  /** What the normalizer has to leave between the characters around a place without one; '' where the word goes on. What follows may be left unread. */
+  /**
+   * Required pattern between the normalized characters around a position without a space; '' if the word continues.
+   * Only the text after may be skipped.
+   */
   readonly infix?: string;
 }
 
-/** Letters and digits that have no decomposition and that no mark, case or script makes more than one. */
+/** No decomposition; no mark, case or script expands them. */
 const letter = '[0-9A-Za-zα-ωА-ИК-ик-яא-ת]';
-/** Letters of scripts without spaces, and Korean syllables. None of them composes with what is before it. */
+/** Scripts without spaces, and Korean syllables. None composes with the preceding character. */
 const unspaced = '[ก-ฮぁ-ゖァ-ヺ一-龥가-힣]';
 const boundary = new RegExp(`${letter}{2}(?= ${letter})|${unspaced}(?= ?${unspaced}|[、。！，：；？])`, 'g');
-/** Places that are looked at before the next larger part of a text. */
+/** Positions to try before a larger part is taken. */
 const mostPlaces = 64;
 const between = /[\p{L}\p{N}][ ▁][\p{L}\p{N}]+$/u;
 const isOf = (part: Section, types: string) => types.split(' ').includes(part.string('type'));
 
-/** Sequences taken apart. */
 function flat(section: Section | undefined): Section[] {
   if (!section) return [];
   const list = ['normalizers', 'pretokenizers'].find((name) => section.has(name));
@@ -49,17 +48,15 @@ function flat(section: Section | undefined): Section[] {
 
 const none: Ends = { sides: [] };
 
-/** What the parts of the file allow. */
 function endsOf({ sections: [normalizer, preTokenizer], normalize, added, takesOpenWords }: Rules): Ends {
   let sides: readonly Side[] = ['right', 'left'];
-  // Whether there may be ▁ in the place of the space.
   let mark = false;
   for (const part of flat(normalizer)) {
     if (isOf(part, 'Replace')) {
       const pattern = part.section('pattern');
       const text = pattern.has('String') ? pattern.string('String') : undefined;
       const content = part.string('content')[0];
-      // What it finds has to begin behind the letter.
+      // A match must begin after the letter.
       if (text === undefined ? pattern.string('Regex').includes('p{') : /[\p{L}\p{N}]/u.test(text)) return none;
       if (text !== undefined && !/^[ ▁]/.test(text)) continue;
       if (content !== ' ' && content !== '▁') return none;
@@ -70,7 +67,7 @@ function endsOf({ sections: [normalizer, preTokenizer], normalize, added, takesO
   }
   for (let code = 48; code < 0x600; ++code) {
     const one = String.fromCharCode(code);
-    // What a Precompiled map makes of it is not known otherwise.
+    // A Precompiled map can only be tested by applying it.
     if (RegExp(letter).test(one) && !between.test(stringOf(normalize(readText(`${one} ${one}`)).codes))) return none;
   }
   let crosses = false;
@@ -90,7 +87,6 @@ function endsOf({ sections: [normalizer, preTokenizer], normalize, added, takesO
 
 const isWhite = (part: Section) => isOf(part, 'BertPreTokenizer WhitespaceSplit');
 
-/** Whether it cuts before a space. */
 function cuts(part: Section): boolean {
   const pattern = part.has('pattern') ? part.section('pattern') : undefined;
   return (
@@ -102,7 +98,7 @@ function cuts(part: Section): boolean {
   );
 }
 
-/** Where a text may be left, from there on. */
+/** Returns the first safe position after `from`. */
 function placeFrom({ normalize }: Rules, { sides, infix }: Ends, text: string, from: number, side: Side) {
   boundary.lastIndex = from;
   for (let tried = 0; tried < mostPlaces && boundary.test(text); ++tried) {
@@ -120,7 +116,7 @@ function placeFrom({ normalize }: Rules, { sides, infix }: Ends, text: string, f
   return undefined;
 }
 
-/** More than `most` tokens from the other side on, or nothing where that would be most of the text. */
+/** Returns more than `most` tokens from the kept side; undefined if that takes most of the text. */
 export function tokensOf(
   rules: Rules,
   text: string,

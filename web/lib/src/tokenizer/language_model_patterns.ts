@@ -1,22 +1,21 @@
-/** Regular expressions of tokenizers that language models have. */
 import { ANY_MARK, LETTER, LOWER, NUMBER, SPACE, UPPER, is } from './unicode.js';
 import { contraction, isNewline, numbers, others, othersThan, runOf, spaceRun, spaces } from './patterns.js';
 import type { Matcher } from './text.js';
 
-/** A contraction whose case does not matter, and for which ſ is an s. */
+/** Ignores case; ſ counts as s. */
 function anyContraction(codes: readonly number[], at: number, to: number): number {
   if (codes[at] !== 39) return at;
   const ahead = codes.slice(at, Math.min(at + 3, to)).map((c) => (c === 0x17f ? 115 : c >= 65 && c <= 90 ? c + 32 : c));
   return at + contraction(ahead, 0, ahead.length);
 }
 
-/** White space up to its last line end, else without the space that belongs to the word behind it. */
+/** Up to the last line end, else without the space before a word. */
 function lineEndOrSpaces(codes: readonly number[], at: number, to: number): number {
   for (let end = spaces(codes, at, to); end > at; --end) if (isNewline(codes[end - 1])) return end;
   return spaceRun(codes, at, to);
 }
 
-/** The words of GPT-4's and its like: any one character may lead letters, numbers are cut every few digits, line ends close what is before them. */
+/** Words of GPT-4: any one character may precede letters; line ends belong to the punctuation before them. */
 function gpt4(digits: number, letter = LETTER): Matcher {
   const run = runOf(letter);
   const rest = othersThan(SPACE | letter | NUMBER);
@@ -38,7 +37,7 @@ function gpt4(digits: number, letter = LETTER): Matcher {
 const upper = runOf(UPPER);
 const lower = runOf(LOWER);
 
-/** Capitals, then at least one small letter; letters without case are both. */
+/** Letters without case count as both. */
 function smallWord(codes: readonly number[], at: number, to: number): number {
   let end = upper(codes, at, to);
   if (end < to && is(codes[end], LOWER)) return lower(codes, end, to);
@@ -46,13 +45,12 @@ function smallWord(codes: readonly number[], at: number, to: number): number {
   return end;
 }
 
-/** Capitals, then small letters where there are any. */
 function capitalWord(codes: readonly number[], at: number, to: number): number {
   const end = upper(codes, at, to);
   return end > at ? lower(codes, end, to) : at;
 }
 
-/** The words of GPT-4o's: one begins with its capitals, and its contraction belongs to it. */
+/** Words of GPT-4o: capitals begin a word, a contraction belongs to it. */
 const o200k =
   (digits: number, contracts: boolean): Matcher =>
   (codes, at, to) => {
@@ -86,7 +84,7 @@ export const patterns = new Map<string, Matcher>([
     [gpt4Text('\\p{L}', '\\p{L}', '{1,3}', end), gpt4(3)],
     [gpt4Text('\\p{L}', '\\p{L}', '', end), gpt4(1)],
   ]),
-  // Qwen 3.5, for which marks are letters; GPT-4o; Mistral's Tekken.
+  // Qwen 3.5 (marks are letters), GPT-4o, Mistral's Tekken.
   [gpt4Text('[\\p{L}\\p{M}]', '\\p{L}\\p{M}', '', '+'), gpt4(1, LETTER | ANY_MARK)],
   [o200kText('{1,3}', `${anyCase}?`), o200k(3, true)],
   [o200kText('', ''), o200k(1, false)],

@@ -5,21 +5,19 @@ import { type Budget, codesOf, stringOf, utf8 } from './text.js';
 import { PairMap } from './trie.js';
 import { Vocabulary } from './vocabulary.js';
 
-/** Takes a token: its id, its text, and where it stands in the codes that were given. */
+/** Receives a token's range in the given codes. */
 export type Emit = (id: number, token: string, from: number, to: number) => void;
 
 export interface Model {
-  /** Entries of the file, of which two may be the same token. */
+  /** Counts entries; two may be the same token. */
   readonly size: number;
   idOf(token: string): number | undefined;
   tokenOf(id: number): string | undefined;
-  /** Whether `tokenize` takes the beginning of a word, too. */
   readonly takesOpenWords: boolean;
-  /** Of a word that goes on where `isOpen`: the tokens that are the same whatever follows. */
+  /** `isOpen`: the word continues; emit only tokens that do not depend on the rest. */
   tokenize(codes: readonly number[], from: number, to: number, emit: Emit, budget: Budget, isOpen?: boolean): void;
 }
 
-/** What a model tells of its vocabulary. */
 function facts(vocabulary: Vocabulary): Omit<Model, 'tokenize'> {
   return {
     takesOpenWords: false,
@@ -29,7 +27,6 @@ function facts(vocabulary: Vocabulary): Omit<Model, 'tokenize'> {
   };
 }
 
-/** The tokens of an object, and the id of each. */
 function readTokens(section: Section): [tokens: string[], ids: Int32Array] {
   const vocabulary = new Section(section.take('vocab'), section.at('vocab'));
   const tokens = vocabulary.names();
@@ -40,12 +37,14 @@ function readTokens(section: Section): [tokens: string[], ids: Int32Array] {
   return [tokens, ids];
 }
 
-/** What stands for the unknown. That it is missing shows when it is needed: many vocabularies never need it. */
+/** Fails only if a text needs the unknown token; many vocabularies have none. */
 function needed(found: number | undefined, token: string | undefined, path: string): number {
-  return found ?? fail('FORMAT', 'tokenize', path, describe(token), 'a token of the vocabulary, since the text has something that is not in it');
+  return (
+    found ?? fail('FORMAT', 'tokenize', path, describe(token), 'a token of the vocabulary', 'The text has characters that are not in the vocabulary')
+  );
 }
 
-/** Greedy longest match, from the start of a word; a word with a part that no piece begins is unknown as a whole. */
+/** Takes the longest piece each time. A word with an unknown part is unknown as a whole. */
 function wordPiece(section: Section): Model {
   const unknown = section.string('unk_token');
   const unknownPath = section.at('unk_token');
@@ -54,7 +53,7 @@ function wordPiece(section: Section): Model {
   const vocabulary = new Vocabulary(...readTokens(section));
   const { tokens, trie } = vocabulary;
   const unknownId = vocabulary.idOf(unknown);
-  // Where pieces inside a word begin; below 0 where there are none.
+  // Negative if there are no pieces inside words.
   const inside = trie.walk(prefix);
 
   return {
@@ -81,7 +80,6 @@ function wordPiece(section: Section): Model {
   };
 }
 
-/** Words that are tokens as a whole. */
 function wordLevel(section: Section): Model {
   const unknown = section.string('unk_token');
   const unknownPath = section.at('unk_token');
@@ -99,7 +97,7 @@ function wordLevel(section: Section): Model {
   };
 }
 
-/** Smallest first. */
+/** Binary heap, smallest first. */
 class Heap {
   readonly #values: number[] = [];
 
@@ -130,7 +128,6 @@ class Heap {
 
 const byteToken = (byte: number) => `<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`;
 
-/** What stands for the bytes of characters, where all of them are in the vocabulary. */
 function byteFallbackOf(section: Section, vocabulary: Vocabulary): (codes: readonly number[]) => number[] | undefined {
   if (!section.boolean('byte_fallback', false)) return () => undefined;
   const tokens = Array.from({ length: 256 }, (_, byte) => vocabulary.shared(vocabulary.find(codesOf(byteToken(byte)))));
@@ -140,7 +137,7 @@ function byteFallbackOf(section: Section, vocabulary: Vocabulary): (codes: reado
   };
 }
 
-/** The merges of a file: by the two tokens the rank, from 1, and by the rank what they become. */
+/** `ranks`: rank (from 1) by pair; `made`: merged token by rank. */
 function readMerges(section: Section, vocabulary: Vocabulary, prefix: string): { ranks: PairMap; made: Int32Array } {
   const path = section.at('merges');
   const list = listOf(section.take('merges'), path);
@@ -157,16 +154,16 @@ function readMerges(section: Section, vocabulary: Vocabulary, prefix: string): {
       return number < 0 ? wrong(`${path}[${i}]`, token, 'a token of the vocabulary') : vocabulary.shared(number);
     });
     made[++rank] = both;
-    // Where a pair stands there twice, the last one counts.
+    // The last rank of a repeated pair applies.
     ranks.set(first, second, rank);
   });
   return { ranks, made };
 }
 
-/** Merges the pair of neighbours that comes first in the list of merges, and of equal ones the leftmost, until there is none. */
+/** Merges the adjacent pair of lowest rank, leftmost first, until no pair has a rank. */
 function bpe(section: Section): Model {
   const dropout = section.get('dropout') ?? 0;
-  if (dropout !== 0) unsupported(section.at('dropout'), dropout, 'null: tokens would differ from time to time');
+  if (dropout !== 0) unsupported(section.at('dropout'), dropout, 'null', 'With dropout the tokens of a text would be random');
   const unknown = section.has('unk_token') ? section.string('unk_token') : undefined;
   const unknownPath = section.at('unk_token');
   const prefix = section.text('continuing_subword_prefix', limits.affix, '');
@@ -178,10 +175,9 @@ function bpe(section: Section): Model {
   const bytesOf = byteFallbackOf(section, vocabulary);
   const { ranks, made } = readMerges(section, vocabulary, prefix);
   const unknownToken = unknown === undefined ? -1 : vocabulary.shared(vocabulary.find(codesOf(unknown)));
-  // Where characters inside a word begin; below 0 where there are none.
+  // Negative if there are none inside words.
   const inside = trie.walk(before);
 
-  /** The token of one character. */
   function symbolOf(code: number, first: boolean, last: boolean): number {
     const start = first ? 0 : inside;
     const at = start < 0 ? 0 : trie.step(start, code);
@@ -189,7 +185,7 @@ function bpe(section: Section): Model {
     return vocabulary.shared(last ? vocabulary.find(after, 0, after.length, at) : trie.numberAt(at));
   }
 
-  /** Symbols of a word, and the length in bytes of what each stands for. */
+  /** Symbols and the number of bytes that each covers. */
   function symbolsOf(codes: readonly number[], from: number, to: number, budget: Budget): { symbols: number[]; lengths: number[] } {
     const symbols: number[] = [];
     const lengths: number[] = [];
@@ -225,7 +221,7 @@ function bpe(section: Section): Model {
     return { symbols, lengths };
   }
 
-  /** Ids, and where each begins and ends, of a word. */
+  /** Returns flat triples (id, start, end). */
   function merge(codes: readonly number[], from: number, to: number, budget: Budget): number[] {
     const { symbols, lengths } = symbolsOf(codes, from, to, budget);
     const count = symbols.length;
@@ -244,7 +240,7 @@ function bpe(section: Section): Model {
       if (lengths[at] === 0 || other >= count) continue;
       const rank = ranks.get(symbols[at], symbols[other]);
       const both = made[Math.floor(top / 2 ** 27)];
-      // The queue may remember a pair that has become another.
+      // The queue may hold an outdated pair.
       if (rank === 0 || made[rank] !== both) continue;
       symbols[at] = both;
       lengths[at] += lengths[other];
@@ -256,7 +252,7 @@ function bpe(section: Section): Model {
       }
       if (previous[at] >= 0) propose(previous[at]);
     }
-    // Lengths count bytes; a byte of a character stands where the character does.
+    // A part of a character gets the range of the whole character.
     const out: number[] = [];
     let [start, bytes, done] = [from, 0, 0];
     for (let i = 0; i < count; i = next[i]) {
@@ -269,7 +265,6 @@ function bpe(section: Section): Model {
     return out;
   }
 
-  // Words come again. What is kept of them has a limit, too.
   const cache = new Map<string, number[]>();
   let room = 2 ** 18;
 
@@ -292,7 +287,6 @@ function bpe(section: Section): Model {
   };
 }
 
-/** The tokens of a list, and the score of each. */
 function readPieces(section: Section): [tokens: string[], scores: Float64Array] {
   const path = section.at('vocab');
   const list = listOf(section.take('vocab'), path);
@@ -307,7 +301,10 @@ function readPieces(section: Section): [tokens: string[], scores: Float64Array] 
   return [tokens, scores];
 }
 
-/** The last place that all best ways to the open places have in common: up to there they are the same, whichever of them a longer word takes. */
+/**
+ * Returns the last position on all best paths to open positions: tokens before it do not depend on the rest of the
+ * word.
+ */
 function certain(open: Uint8Array, begins: Int32Array): number {
   let end = open.length - 1;
   open[end] = 1;
@@ -320,12 +317,12 @@ function certain(open: Uint8Array, begins: Int32Array): number {
   return end;
 }
 
-/** The cut with the best sum of scores (Viterbi). */
+/** Maximizes the sum of scores (Viterbi). */
 function unigram(section: Section): Model {
   const [tokens, scores] = readPieces(section);
   const unknown = section.has('unk_id') ? section.id('unk_id') : undefined;
   const unknownPath = section.at('unk_id');
-  if (unknown !== undefined && unknown >= tokens.length) wrong(unknownPath, unknown, `less than the ${tokens.length} tokens`);
+  if (unknown !== undefined && unknown >= tokens.length) wrong(unknownPath, unknown, `a number below ${tokens.length}`);
   const vocabulary = new Vocabulary(tokens);
   const { trie } = vocabulary;
   const bytesOf = byteFallbackOf(section, vocabulary);
@@ -344,7 +341,7 @@ function unigram(section: Section): Model {
     takesOpenWords: true,
     tokenize(codes, from, to, emit, budget, isOpen) {
       const count = to - from;
-      // Where tokens begin that may end behind what is here.
+      // Positions of tokens that may extend beyond `to`.
       const open = new Uint8Array(count + 1);
       const best = new Float64Array(count + 1);
       const begins = new Int32Array(count + 1).fill(-1);
@@ -371,7 +368,7 @@ function unigram(section: Section): Model {
         budget.spend(end - start);
         if (!single) offer(start, start + 1, unknown ?? -1, unknownScore + soFar);
       }
-      // From the end; neighbours that are unknown are one token.
+      // Backwards; adjacent unknown pieces become one token.
       const firstUnknown = (end: number) => {
         while (end > 0 && chosen[end] === (unknown ?? -1)) end = begins[end];
         return end;
@@ -391,8 +388,10 @@ const models = { WordPiece: wordPiece, BPE: bpe, Unigram: unigram, WordLevel: wo
 
 export function readModel(section: Section): Model {
   if (section.has('type')) return choose(models, section)(section);
-  // Older files do not say; what a section has then tells.
+  // Older files have no type.
   if (section.has('merges')) return bpe(section);
   if (Array.isArray(section.get('vocab'))) return unigram(section);
-  return section.has('continuing_subword_prefix') ? wordPiece(section) : unsupported(section.at('type'), undefined, Object.keys(models).join(', '));
+  return section.has('continuing_subword_prefix')
+    ? wordPiece(section)
+    : unsupported(section.at('type'), undefined, `one of ${Object.keys(models).join(', ')}`);
 }

@@ -54,10 +54,9 @@ function strip(section: Section): Normalizer {
   };
 }
 
-/** What a rule puts into a text. */
 const contentOf = (section: Section, name: string): number[] => codesOf(section.text(name, limits.content));
 
-/** The new characters take the place of the last one that they replace. */
+/** New characters have the range of the last replaced one. */
 function replaced({ match, cost }: Pattern, content: readonly number[]): Normalizer {
   return (text) => {
     const { codes, starts, ends, budget } = text;
@@ -117,7 +116,7 @@ const normalizers: Readonly<Record<string, (section: Section, parts: Parts) => N
   },
 };
 
-/** Steps for each character, where it is not 1. */
+/** Steps per character, if not 1. */
 const costs: Readonly<Record<string, number>> = { Sequence: 0, BertNormalizer: 8, Lowercase: 4, NFC: 8, NFD: 8, NFKC: 8, NFKD: 8, Precompiled: 8 };
 
 export function readNormalizer(section: Section, parts = new Parts(limits.normalizers)): Normalizer {

@@ -1,4 +1,4 @@
-/** Tokens that only files beside tokenizer.json have. src/attn/io/tokenizer/other_tokens.cpp does the same. */
+/** src/attn/io/tokenizer/other_tokens.cpp is the native counterpart. */
 import { isPlainObject } from '../args/arrays.js';
 import { Section } from './schema.js';
 
@@ -6,10 +6,9 @@ const named = ['bos', 'eos', 'unk', 'sep', 'pad', 'cls', 'mask'].map((name) => `
 const old = 'additional_special_tokens';
 const flags = ['single_word', 'lstrip', 'rstrip', 'normalized', 'special'];
 
-/** What a special token is listed as: one of `named`, by another name, in extra_special_tokens, in special_tokens_map.json's older list. */
+/** `old`: additional_special_tokens; `named`: another name. */
 type Kind = 'usual' | 'named' | 'extra' | 'old';
 
-/** What is given as a token: a string, or an object with its flags. */
 function* specialTokens(config: Section): Generator<[value: unknown, path: string, kind: Kind]> {
   const given = (name: string, kind: Kind = 'named'): [unknown, string, Kind] => [config.get(name), config.at(name), kind];
   for (const name of named) if (config.has(name)) yield given(name, 'usual');
@@ -23,7 +22,7 @@ function* specialTokens(config: Section): Generator<[value: unknown, path: strin
   for (const each of list.names()) yield [list.get(each), list.at(each), Array.isArray(extra) ? kind : 'named'];
 }
 
-/** The sections of added_tokens with tokens that only the other files have, in the order in which transformers' from_pretrained adds them. */
+/** As transformers' from_pretrained, in its order. */
 function withOtherTokens(own: readonly Section[], config: Section, ids: Section | undefined): Section[] {
   const all = [...own];
   const keyOf = (token: Section) => flags.map((flag) => token.get(flag) === true).join();
@@ -58,7 +57,7 @@ function withOtherTokens(own: readonly Section[], config: Section, ids: Section 
   return all;
 }
 
-/** tokenizer_config.json with the special tokens of special_tokens_map.json, which transformers takes if there is no added_tokens_decoder. */
+/** transformers merges only without an added_tokens_decoder. */
 function withSpecialTokens(config: Section, map: Section | undefined): Section {
   const values: Record<string, unknown> = {};
   const extra = 'extra_special_tokens';
@@ -76,7 +75,6 @@ function withSpecialTokens(config: Section, map: Section | undefined): Section {
   return config.with(values);
 }
 
-/** tokenizer_config.json and added_tokens as they are with what the other files have. */
 export function readOtherTokens(
   own: readonly Section[],
   config: Section | undefined,

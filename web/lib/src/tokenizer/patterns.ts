@@ -1,10 +1,10 @@
 /**
- * What a file may ask to look for. A regular expression of a file is never run: the ones that published tokenizers have are known by their text, and
- * written out here, with the library's own letters, numbers and spaces.
+ * Regular expressions of a file are never run: published ones are recognized by their text and implemented here with
+ * the library's classes.
  */
 import { LETTER, NUMBER, SPACE, is } from './unicode.js';
 import { limits } from './limits.js';
-import { rareParts } from './rare_parts.js';
+import { lazyParts } from './lazy_slot.js';
 import { type Section, unsupported } from './schema.js';
 import { codesOf, type Matcher } from './text.js';
 
@@ -31,7 +31,6 @@ const letters = runOf(LETTER);
 export const numbers = runOf(NUMBER);
 export const isNewline = (code: number) => code === 10 || code === 13;
 
-/** A run of what is in none of these classes. */
 export const othersThan =
   (classes: number): Matcher =>
   (codes, at, to) => {
@@ -40,7 +39,7 @@ export const othersThan =
   };
 export const others = othersThan(SPACE | LETTER | NUMBER);
 
-/** Ends a run of white space: the last space belongs to the word that follows it. */
+/** The last space belongs to the word after it. */
 export function spaceRun(codes: readonly number[], at: number, to: number): number {
   const end = spaces(codes, at, to);
   return end < to && end - at > 1 ? end - 1 : end;
@@ -54,7 +53,7 @@ export function contraction(codes: readonly number[], at: number, to: number): n
   return at;
 }
 
-/** The words of GPT-2: a contraction; letters, digits or other characters, each with the space before them; white space. */
+/** Words of GPT-2, each with the space before it. */
 export function gpt2(codes: readonly number[], at: number, to: number): number {
   const end = codes[at] === 39 ? contraction(codes, at, to) : at;
   if (end > at) return end;
@@ -86,11 +85,11 @@ const known = new Map<string, Matcher>([
 
 export interface Pattern {
   readonly match: Matcher;
-  /** Steps for each character of a text. */
+  /** Steps per character. */
   readonly cost: number;
 }
 
-/** The "pattern" of a section: {"String": …} or {"Regex": …}. Only what is read with the tokenizer may be rare. */
+/** `mayBeRare`: false for parts read after the tokenizer. */
 export function regex(section: Section, mayBeRare = true): Pattern {
   const pattern = section.section('pattern');
   if (pattern.has('String')) {
@@ -99,6 +98,6 @@ export function regex(section: Section, mayBeRare = true): Pattern {
   }
   const text = pattern.string('Regex');
   const refuse = () => unsupported(pattern.at('Regex'), text, 'one of the expressions that published tokenizers have');
-  const match = known.get(text) ?? (mayBeRare ? rareParts(({ patterns }) => patterns.get(text) ?? refuse()) : refuse());
+  const match = known.get(text) ?? (mayBeRare ? lazyParts(({ patterns }) => patterns.get(text) ?? refuse()) : refuse());
   return { match: match ?? spaces, cost: 4 };
 }

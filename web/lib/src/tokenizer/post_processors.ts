@@ -4,35 +4,33 @@ import { atMost, type Section, choose, idOf, listOf, op, Parts, unsupported, wro
 import type { Budget } from './text.js';
 import { SPACE, is } from './unicode.js';
 
-/** A text, or the words that it is cut into already, each of which is a text by itself. */
+/** A text, or its words if it is already split. */
 export type Source = string | readonly string[];
 
-/** Tokens of a text, or some that a processor adds: those have no place in the text. */
+/** Special tokens have no range. */
 export interface Part {
   readonly source: Source;
   readonly ids: number[];
   readonly tokens: string[];
   readonly starts: number[];
   readonly ends: number[];
-  /** The number of the word that each token is of. */
+  /** Word numbers. */
   readonly words: number[];
   readonly type: number;
   readonly special: boolean;
-  /** Of the text. */
   readonly budget?: Budget;
 }
 
 export interface PostProcessor {
-  /** How many tokens it adds to one text, and to a pair. */
+  /** For one text, and for a pair. */
   readonly added: readonly [number, number];
-  /** Takes one part for each text. */
   process(parts: Part[]): Part[];
 }
 
 /** Ġ is the space of byte-level tokens. */
 const isSpace = (token: string, at: number) => token[at] === 'Ġ' || is(token.charCodeAt(at), SPACE);
 
-/** So many characters on, or back; undefined where the text does not go so far. */
+/** Returns undefined beyond the text's ends. */
 function move(text: string, at: number, characters: number): number | undefined {
   for (; characters > 0; --characters) {
     if (at >= text.length) return undefined;
@@ -45,7 +43,7 @@ function move(text: string, at: number, characters: number): number | undefined 
   return at;
 }
 
-/** White space at the ends of a token is not of its offsets, but for the one space that was put before the first word. */
+/** Keeps the space inserted before the first word. */
 function trimOffsets({ source, tokens, starts, ends, words, budget }: Part, prefixed: boolean): void {
   tokens.forEach((token, i) => {
     const text = typeof source === 'string' ? source : source[words[i]];
@@ -94,7 +92,7 @@ function templateProcessing(section: Section): PostProcessor {
     const ids = list.map((id, i) => idOf(id, `${added.at('ids')}[${i}]`));
     const tokens = added.list('tokens').filter((text) => typeof text === 'string');
     for (const token of tokens) atMost(added.at('tokens'), token.length, 'characters', limits.token);
-    if (tokens.length !== ids.length) wrong(added.at('tokens'), added.get('tokens'), 'as many strings as there are ids');
+    if (tokens.length !== ids.length) wrong(added.at('tokens'), added.get('tokens'), `${ids.length} strings, one for each id`);
     known.set(name, { ids, tokens });
     return { ids, tokens };
   };
@@ -113,7 +111,7 @@ function templateProcessing(section: Section): PostProcessor {
       const id = token.string('id');
       const added = known.get(id) ?? readToken(id);
       sum += Math.max(added.ids.length, 1);
-      // A file can name one token of many ids many times.
+      // A file can repeat a token of many ids.
       atMost(section.at(name), sum, 'special tokens', limits.specialTokens);
       return { ...added, type: token.id('type_id') };
     });
@@ -153,7 +151,7 @@ const processors: Readonly<Record<string, (section: Section, count: Parts) => Po
     const parts = section.sections('processors');
     const all = parts.map((part) => readPostProcessor(part, count));
     if (parts.filter((part) => part.get('type') !== 'ByteLevel').length > 1)
-      fail('UNSUPPORTED', op, section.path, 'has two parts that put tokens around a text', 'one');
+      fail('UNSUPPORTED', op, section.path, 'has a second part that adds special tokens', 'one such part');
     const sum = (pair: 0 | 1) => all.reduce((total, { added }) => total + added[pair], 0);
     return {
       added: [sum(0), sum(1)],

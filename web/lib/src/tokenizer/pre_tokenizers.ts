@@ -2,7 +2,7 @@ import { gpt2, literal, one, regex, runOf } from './patterns.js';
 import { limits } from './limits.js';
 import { choose, Parts, type Section, unsupported, wrong } from './schema.js';
 import { codesOf, push, pushBytes, rewrite, split, type Behavior, type Matcher, type Piece, type Text } from './text.js';
-import { rareParts } from './rare_parts.js';
+import { lazyParts } from './lazy_slot.js';
 import { NUMERIC, PUNCTUATION, SPACE, WORD, is, script } from './unicode.js';
 
 export type PreTokenizer = (pieces: readonly Piece[]) => Piece[];
@@ -11,14 +11,14 @@ const behaviors: readonly string[] = ['Removed', 'Isolated', 'MergedWithPrevious
 
 function behaviorOf(section: Section, fallback?: Behavior): Behavior {
   const behavior = section.string('behavior', fallback);
-  return behaviors.includes(behavior) ? (behavior as Behavior) : unsupported(section.at('behavior'), behavior, behaviors.join(', '));
+  return behaviors.includes(behavior) ? (behavior as Behavior) : unsupported(section.at('behavior'), behavior, `one of ${behaviors.join(', ')}`);
 }
 
 function copy(out: Text, { text, from, to }: Piece): void {
   for (let i = from; i < to; ++i) push(out, text.codes[i], text.starts[i], text.ends[i]);
 }
 
-/** The piece with a character before it, in the place of the first. */
+/** The inserted character has the range of the piece's first. */
 function copyAfter(first: number, out: Text, piece: Piece): void {
   push(out, first, piece.text.starts[piece.from], piece.text.ends[piece.from]);
   copy(out, piece);
@@ -36,7 +36,6 @@ function byteLevel(section: Section): PreTokenizer {
   };
 }
 
-/** A string of one character. */
 function character(section: Section, name: string): string {
   const text = section.string(name);
   return codesOf(text).length === 1 ? text : wrong(section.at(name), text, 'one character');
@@ -46,7 +45,7 @@ function metaspace(section: Section): PreTokenizer {
   const mark = character(section, 'replacement');
   const replacement = mark.codePointAt(0)!;
   const scheme = section.string('prepend_scheme', section.boolean('add_prefix_space', true) ? 'always' : 'never');
-  if (!['always', 'first', 'never'].includes(scheme)) unsupported(section.at('prepend_scheme'), scheme, 'always, first, never');
+  if (!['always', 'first', 'never'].includes(scheme)) unsupported(section.at('prepend_scheme'), scheme, 'one of always, first, never');
   const cuts = section.boolean('split', true);
   const isReplacement = literal(mark);
   return (pieces) => {
@@ -63,7 +62,6 @@ function metaspace(section: Section): PreTokenizer {
   };
 }
 
-/** So many steps for each character. */
 function spend(pieces: readonly Piece[], cost: number): void {
   pieces[0]?.text.budget.spend(cost * pieces.reduce((sum, { from, to }) => sum + to - from, 0));
 }
@@ -76,7 +74,7 @@ const wordOrOther: Matcher = (codes, at, to) => {
   while (at < to && !is(codes[at], WORD | SPACE)) ++at;
   return at;
 };
-/** A run of one script, with what goes with any behind its first character. */
+/** Includes characters of any script after the first. */
 const scriptRun: Matcher = (codes, at, to) => {
   const first = script(codes[at]);
   if (first > 0) while (at < to && [first, 0].includes(script(codes[at]))) ++at;
@@ -113,12 +111,12 @@ const preTokenizers: Readonly<Record<string, (section: Section, parts: Parts) =>
   },
   FixedLength: (section) => {
     const length = section.id('length');
-    if (length === 0) wrong(section.at('length'), length, '1 or more');
+    if (length === 0) wrong(section.at('length'), length, 'a number of at least 1');
     return (pieces) => split(pieces, (_, at, to) => Math.min(to, at + length), 'Isolated');
   },
-  // What goes with any is left out at the start of a piece, as the library has it.
+  // As in the library, drops characters of any script at a piece's start.
   UnicodeScripts: () => {
-    rareParts(() => {});
+    lazyParts(() => {});
     return (pieces) => split(pieces, scriptRun, 'Removed', true);
   },
   Sequence: (section, parts) => {
@@ -127,7 +125,7 @@ const preTokenizers: Readonly<Record<string, (section: Section, parts: Parts) =>
   },
 };
 
-/** Steps for each character, where it is not 4. */
+/** Steps per character, if not 4. */
 const costs: Readonly<Record<string, number>> = { Sequence: 0, UnicodeScripts: 8 };
 
 export function readPreTokenizer(section: Section, parts = new Parts(limits.preTokenizers)): PreTokenizer {

@@ -4,10 +4,7 @@ import { op, type Section } from './schema.js';
 import { codesOf, transform, utf8, type Text } from './text.js';
 import { BREAK, EXTEND, PREPEND, is } from './unicode.js';
 
-/**
- * Where the grapheme cluster that begins at a place ends. Only clusters of fewer than six bytes matter, so what is longer by its first two characters
- * (flags, Indic conjuncts) may as well end between them.
- */
+/** Exact below six bytes only: a longer cluster (flags, Indic conjuncts) may end early. */
 function clusterEnd(codes: readonly number[], at: number): number {
   for (let end = at + 1; ; ++end) {
     const [before, code] = [codes[end - 1], codes[end]];
@@ -15,7 +12,7 @@ function clusterEnd(codes: readonly number[], at: number): number {
     if (before === 13 && code === 10) continue;
     if (is(before, BREAK) || is(code, BREAK)) return end;
     if (is(code, EXTEND) || is(before, PREPEND) || joinsSyllable(before, code)) continue;
-    // An emoji of several: © has two bytes.
+    // © has two bytes.
     if (before === 0x200d && joinsPictograph(codes, at, end)) continue;
     return end;
   }
@@ -43,12 +40,12 @@ function joinsPictograph(codes: readonly number[], from: number, at: number): bo
 }
 
 /**
- * sentencepiece's rules, compiled by it into a double array (darts-clone: units of 32 bits) and a block of replacements. A cluster of fewer than
- * six bytes becomes what the shortest rule that it begins with says, as a whole; any other goes character by character.
+ * sentencepiece rules in a double array (darts-clone). The shortest matching rule replaces a cluster below six bytes as
+ * a whole; longer clusters go character by character.
  */
 export function precompiled(section: Section): (text: Text) => Text {
   const map = section.text('precompiled_charsmap', limits.charsmap);
-  section.take('precompiled_charsmap'); // what is made of it is kept
+  section.take('precompiled_charsmap'); // only its parsed form stays in memory
   let blob: Uint8Array;
   let units: DataView;
   const size = () => units.byteLength / 4;
@@ -61,18 +58,17 @@ export function precompiled(section: Section): (text: Text) => Text {
     blob = bytes.subarray(4 + units.byteLength);
     new TextDecoder('utf-8', { fatal: true }).decode(blob);
   } catch {
-    fail('FORMAT', op, section.at('precompiled_charsmap'), 'is no character map', 'one compiled by sentencepiece, in base64');
+    fail('FORMAT', op, section.at('precompiled_charsmap'), 'is no character map', 'a map compiled by sentencepiece, in base64');
   }
   for (let at = 0; at < blob.length;) {
     const next = blob.indexOf(0, at);
     const end = next < 0 ? blob.length : next;
     if (end - at > limits.content)
-      fail('UNSUPPORTED', op, section.at('precompiled_charsmap'), `puts in ${end - at} bytes at once`, `at most ${limits.content}`);
+      fail('UNSUPPORTED', op, section.at('precompiled_charsmap'), `has a replacement of ${end - at} bytes`, `at most ${limits.content} bytes`);
     at = end + 1;
   }
   const unit = (at: number) => (at < size() ? units.getUint32(4 * at, true) : 0);
   const offset = (u: number) => (u >>> 10) << ((u & 512) >>> 6);
-  // Rules come again. What is kept of them has a limit.
   const found = new Map<number, number[]>();
   let room = 2 ** 18;
 
@@ -92,7 +88,7 @@ export function precompiled(section: Section): (text: Text) => Text {
       for (const byte of utf8(codes[i])) {
         node ^= byte;
         const u = unit(node);
-        // The label, and the bit that marks a value: such a unit is no edge.
+        // The high bit marks a value, which is no edge.
         if ((u & 0x800000ff) >>> 0 !== byte) return undefined;
         node ^= offset(u);
         if (u & 256) return replacement(unit(node) & 0x7fffffff);
@@ -113,7 +109,7 @@ export function precompiled(section: Section): (text: Text) => Text {
         out.push(code);
         changes.push(i < content.length - more ? 0 : 1);
       });
-      // Where nothing comes in its place, the library's places shift; so do ours.
+      // As in the library, removed characters shift the ranges.
       if (more < 0 && changes.length > 0) changes[changes.length - 1] += more;
       return true;
     };

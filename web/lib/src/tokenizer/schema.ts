@@ -2,12 +2,11 @@ import { isPlainObject } from '../args/arrays.js';
 import { AttnError, describe, fail, reason } from '../args/error.js';
 import { limits } from './limits.js';
 
-/** Whose errors those of a file are. */
 export const op = 'loadModel';
 
 /**
- * Refuses a file whose values would take many times its bytes, before any of them is made: 2 bytes of JSON can be an object of 64. What an object, a name
- * and any other value count is what they take in V8.
+ * Refuses a file before parsing if its values would take far more memory than its bytes: 2 bytes can be an object of 64
+ * in V8.
  */
 function checkValues(bytes: Uint8Array, name: string): void {
   const most = limits.bytes * bytes.length + limits.moreBytes;
@@ -29,14 +28,14 @@ function checkValues(bytes: Uint8Array, name: string): void {
       case 0x2c: // ,
         memory += 24;
     }
-  if (memory > most) fail('UNSUPPORTED', op, name, `has values of ${memory} bytes in a file of ${bytes.length}`, `at most ${most}`);
+  if (memory > most) fail('UNSUPPORTED', op, name, `has values of ${memory} bytes in a file of ${bytes.length}`, `at most ${most} bytes`);
   atMost(name, names, 'names', limits.names);
 }
 
-/** Strings, and what Python's json writes for numbers that JSON does not have. */
+/** Strings, and the NaN and Infinity of Python's json. */
 const notNumbers = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\b(?:NaN|Infinity)\b/g;
 
-/** What a JSON file holds. Python's numbers that JSON does not have are strings; tokenizer.json, which Python does not write, has none. */
+/** Returns NaN and Infinity as strings; tokenizer.json, which Python does not write, has none. */
 export function readJson(bytes: Uint8Array, name: string): unknown {
   checkValues(bytes, name);
   try {
@@ -47,13 +46,12 @@ export function readJson(bytes: Uint8Array, name: string): unknown {
   }
 }
 
-/** The object that a JSON file holds. */
 export function readObject(bytes: Uint8Array, name: string): object {
   const value = readJson(bytes, name);
   return isPlainObject(value) ? (value as object) : wrong(name, value, 'an object');
 }
 
-/** An object of a JSON file, read by what it must have. Names that only its prototype has are not there. */
+/** Ignores names of the prototype. */
 export class Section {
   readonly #values: object;
   readonly path: string;
@@ -68,12 +66,11 @@ export class Section {
     return Object.hasOwn(this.#values, name) ? (this.#values as Record<string, unknown>)[name] : undefined;
   }
 
-  /** Whether there is something other than null. */
+  /** Null counts as absent. */
   has(name: string): boolean {
     return (this.get(name) ?? undefined) !== undefined;
   }
 
-  /** The same with other values. */
   with(values: Readonly<Record<string, unknown>>): Section {
     return new Section({ ...this.#values, ...values }, this.path);
   }
@@ -91,7 +88,6 @@ export class Section {
     return typeof value === 'string' ? value : wrong(this.at(name), value, 'a string');
   }
 
-  /** A string of so many characters at the most. */
   text(name: string, most: number, fallback?: string): string {
     const value = this.string(name, fallback);
     atMost(this.at(name), value.length, 'characters', most);
@@ -111,7 +107,7 @@ export class Section {
     return new Section(this.get(name), this.at(name));
   }
 
-  /** What is there, and no longer is: what is made of a large part need not be beside it in memory. */
+  /** Removes the member, so that a large part is not in memory twice. */
   take(name: string): unknown {
     const value = this.get(name);
     if (value !== undefined) (this.#values as Record<string, unknown>)[name] = undefined;
@@ -131,8 +127,8 @@ export function wrong(path: string, value: unknown, expected: string): never {
   fail('FORMAT', op, path, describe(value), expected);
 }
 
-export function unsupported(path: string, value: unknown, supported: string): never {
-  fail('UNSUPPORTED', op, path, describe(value), supported);
+export function unsupported(path: string, value: unknown, supported: string, help?: string): never {
+  fail('UNSUPPORTED', op, path, describe(value), supported, help);
 }
 
 export function listOf(value: unknown, path: string): unknown[] {
@@ -146,10 +142,9 @@ export function idOf(value: unknown, path: string): number {
 }
 
 export function atMost(path: string, count: number, what: string, most: number): void {
-  if (count > most) fail('UNSUPPORTED', op, path, `has ${count} ${what}`, `at most ${most}`);
+  if (count > most) fail('UNSUPPORTED', op, path, `has ${count} ${what}`, `at most ${most} ${what}`);
 }
 
-/** How many parts of a kind a file has, whichever Sequences they are in. */
 export class Parts {
   readonly #most: number;
   #count = 0;
@@ -159,13 +154,12 @@ export class Parts {
   }
 
   add(section: Section): void {
-    if (++this.#count > this.#most) fail('UNSUPPORTED', op, section.path, `is part ${this.#count} of its kind`, `at most ${this.#most}`);
+    if (++this.#count > this.#most) fail('UNSUPPORTED', op, section.path, `is part ${this.#count} of its kind`, `at most ${this.#most} parts`);
   }
 }
 
-/** What stands for a "type" in a table of them; no other names than the table's own. */
 export function choose<T>(table: Readonly<Record<string, T>>, section: Section): T {
   const type = section.get('type');
   if (typeof type === 'string' && Object.hasOwn(table, type)) return table[type];
-  return unsupported(section.at('type'), type, Object.keys(table).join(', '));
+  return unsupported(section.at('type'), type, `one of ${Object.keys(table).join(', ')}`);
 }

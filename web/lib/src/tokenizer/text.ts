@@ -1,7 +1,7 @@
 import { fail } from '../args/error.js';
 import { limits } from './limits.js';
 
-/** What a text may cost: characters that it becomes at once, since a file's rules can double it again and again, and steps until it is tokens. */
+/** Limits the length, which a file's rules can double repeatedly, and the steps of all stages. */
 export class Budget {
   readonly #what: string;
   readonly #length: number;
@@ -21,36 +21,37 @@ export class Budget {
     return this.#steps;
   }
 
-  /** Whether it may become so many characters. */
   fits(characters: number): boolean {
     return characters <= this.#characters;
   }
 
-  /** Refuses a text of so many characters. */
   hold(characters: number): void {
     if (this.fits(characters)) return;
     const most = this.#characters;
-    fail(most > limits.moreGrowth ? 'MEMORY' : 'UNSUPPORTED', 'tokenize', this.#what, 'becomes longer', `at most ${most} characters`);
+    fail(
+      most > limits.moreGrowth ? 'MEMORY' : 'UNSUPPORTED',
+      'tokenize',
+      this.#what,
+      'is longer once it is normalized',
+      `at most ${most} characters`,
+    );
   }
 
-  /** Before the steps are taken, or behind the one token that they were for: what is refused has not been done, and does not count. */
+  /** Counts steps before they are taken, or after the single token that needed them. */
   spend(steps: number): void {
     if (this.#steps + steps > this.#most)
       fail(
         'UNSUPPORTED',
         'tokenize',
         this.#what,
-        `takes more than ${limits.steps} steps a character by this tokenizer.json`,
-        `at most ${this.#most} for ${this.#length} characters`,
+        `needs more than ${limits.steps} steps per character with this tokenizer.json`,
+        `at most ${this.#most} steps for ${this.#length} characters`,
       );
     this.#steps += steps;
   }
 }
 
-/**
- * A text as the stages of tokenizing hand it on: code points, each with the place in the original that it came from, in UTF-16 units.
- * Stages that change characters keep those places, so a token's offsets are the places of its first and last character.
- */
+/** Code points, each with its range in the original (UTF-16 units). Every stage keeps the ranges. */
 export interface Text {
   readonly codes: number[];
   readonly starts: number[];
@@ -69,7 +70,7 @@ export function push(text: Text, code: number, start: number, end: number): void
   text.ends.push(end);
 }
 
-/** The code points of a string; a surrogate without its other half is U+FFFD, as in UTF-8. */
+/** A lone surrogate becomes U+FFFD, as in UTF-8. */
 export function codesOf(text: string): number[] {
   const codes: number[] = [];
   for (let i = 0; i < text.length; ++i) {
@@ -87,7 +88,6 @@ export function readText(text: string, budget?: Budget): Text {
   return { codes, starts: ends.map((end, i) => (codes[i] > 0xffff ? end - 2 : end - 1)), ends, budget: budget ?? new Budget(codes.length) };
 }
 
-/** The bytes of one code point. */
 export function utf8(code: number): number[] {
   if (code < 0x80) return [code];
   const tail = (shift: number) => 0x80 | ((code >> shift) & 0x3f);
@@ -96,18 +96,18 @@ export function utf8(code: number): number[] {
   return [0xf0 | (code >> 18), tail(12), tail(6), tail(0)];
 }
 
-/** The characters that stand for the 256 bytes in byte-level tokens: printable ones for themselves, the others from U+0100 on. */
+/** Characters of the 256 bytes in byte-level tokens: printable ones themselves, the others from U+0100. */
 export const byteCodes: readonly number[] = (() => {
   let next = 0x100;
   return Array.from({ length: 256 }, (_, byte) => ((byte > 32 && byte < 127) || (byte > 160 && byte !== 173) ? byte : next++));
 })();
 
-/** Characters [from, to) of a text by their bytes, each in the place of its character. */
+/** Each byte has the range of its character. */
 export function pushBytes(out: Text, { codes, starts, ends }: Text, from: number, to: number): void {
   for (let i = from; i < to; ++i) for (const byte of utf8(codes[i])) push(out, byteCodes[byte], starts[i], ends[i]);
 }
 
-/** In pieces, since an engine takes only so many arguments. */
+/** In chunks: engines limit the number of arguments. */
 export function stringOf(codes: readonly number[], from = 0, to = codes.length): string {
   if (to - from < 4096) return String.fromCodePoint(...codes.slice(from, to));
   let text = '';
@@ -122,8 +122,8 @@ export function slice(text: Text, from: number, to: number): Text {
 }
 
 /**
- * New characters in place of the old ones. A change says how: 0 takes the place of the next old character, 1 is added and shares the place of the one
- * before it, -n takes the next place and drops the n characters after it.
+ * `changes` per new character: 0 takes the range of the next old one, 1 shares the range of the one before, -n takes
+ * the next range and drops n characters after it.
  */
 export function transform(text: Text, codes: number[], changes: readonly number[]): Text {
   const last = text.codes.length - 1;
@@ -138,7 +138,7 @@ export function transform(text: Text, codes: number[], changes: readonly number[
   return { codes, starts, ends, budget: text.budget };
 }
 
-/** Part of a text between two cuts; `added` is the id where an added token was found, and no later stage touches such a piece. */
+/** `added`: id of an added token, which later stages leave unchanged. */
 export interface Piece {
   readonly text: Text;
   readonly from: number;
@@ -146,11 +146,11 @@ export interface Piece {
   readonly added?: number;
 }
 
-/** The end of what matches at a place, or the place itself. */
+/** Returns the end of the match, or `at`. */
 export type Matcher = (codes: readonly number[], at: number, to: number) => number;
 export type Behavior = 'Removed' | 'Isolated' | 'MergedWithPrevious' | 'MergedWithNext' | 'Contiguous';
 
-/** Cuts pieces where something matches; what becomes of the match is the behavior, `invert` calls the rest a match. */
+/** `invert` swaps matches and the rest. */
 export function split(pieces: readonly Piece[], match: Matcher, behavior: Behavior, invert = false): Piece[] {
   const out: Piece[] = [];
   for (const piece of pieces) {
@@ -183,7 +183,6 @@ export function split(pieces: readonly Piece[], match: Matcher, behavior: Behavi
   return out;
 }
 
-/** Rewrites what is in the pieces, into one new text. */
 export function rewrite(pieces: readonly Piece[], write: (piece: Piece, out: Text) => void): Piece[] {
   if (pieces.length === 0) return [];
   const text = emptyText(pieces[0].text.budget);

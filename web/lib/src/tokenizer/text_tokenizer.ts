@@ -1,4 +1,4 @@
-/** attn/tokenizer: the tokenizer without the module. */
+/** attn/tokenizer: the tokenizer without WebAssembly. */
 import { elements, isPlainObject, readBytes } from '../args/arrays.js';
 import { AttnError, describe, fail, hint, reading } from '../args/error.js';
 import { encodeOptions, readDecodeOptions, readId, readIds, readTextOptions, readTexts, readToken } from '../args/model_options.js';
@@ -8,13 +8,12 @@ import * as earlyEnd from './early_end.js';
 import type { Source } from './post_processors.js';
 import { readObject } from './schema.js';
 import { type EncodeOptions, Tokenizer as Inner, useEarlyEnd } from './tokenizer.js';
-import * as rare from './rare.js';
-import { useRareParts } from './rare_parts.js';
+import * as rare from './lazy_parts.js';
+import { useLazyParts } from './lazy_slot.js';
 import { encodeUtf8 } from '../platform/utf8.js';
 
 export { AttnError };
 
-/** Errors of the parts below are those of the operation that was called. */
 function as<T>(op: string, run: () => T): T {
   try {
     return run();
@@ -24,10 +23,10 @@ function as<T>(op: string, run: () => T): T {
   }
 }
 
-/** Lists of words, or of pairs of them, as rows: how deep the Arrays are says which. */
+/** The nesting depth decides between texts and pairs. */
 function wordsOf(op: string, value: unknown): Source[][] {
   const listOf = (each: unknown, path: string): unknown[] => {
-    if (!Array.isArray(each)) fail('ARGUMENT', op, path, describe(each), 'an Array of words, or of Arrays of them');
+    if (!Array.isArray(each)) fail('ARGUMENT', op, path, describe(each), 'an Array of words or of Arrays of words');
     return elements(each as unknown[], (one) => one);
   };
   const words = (list: readonly unknown[], path: string) =>
@@ -60,14 +59,14 @@ export class Tokenizer implements Contract {
 
   static fromFiles(files: TokenizerFiles): Tokenizer {
     const op = 'fromFiles';
-    useRareParts(rare);
+    useLazyParts(rare);
     useEarlyEnd(earlyEnd);
     return as(op, () => {
       const given = reading(op, 'files', () => {
         if (!isPlainObject(files)) fail('ARGUMENT', op, 'files', describe(files), 'an object of files by name');
         for (const name of Object.keys(files))
           if (!(names as readonly string[]).includes(name))
-            fail('ARGUMENT', op, 'files', `has ${JSON.stringify(name)}`, `one of them; ${hint(name, names)}`);
+            fail('ARGUMENT', op, 'files', `has the unknown name ${JSON.stringify(name)}`, `one of ${names.join(', ')}`, hint(name, names));
         return names.map((name) => {
           const content: unknown = files[name];
           if (content === undefined) return undefined;

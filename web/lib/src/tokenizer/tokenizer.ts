@@ -1,9 +1,9 @@
 /**
- * Hugging Face's tokenizer.json, tokenized as their own library does it (WordPiece, BPE, Unigram, WordLevel), with offsets.
- * Text → added tokens and what is between them → normalised → words → the model's tokens → special tokens around → padded.
+ * Tokenizes as the Hugging Face library. Stages: text → added tokens and text between them → normalized → words → model
+ * tokens → special tokens → padding.
  */
 import type { Encoding } from '../attn.js';
-import { allocate, AttnError } from '../args/error.js';
+import { allocate, errorWithHelp } from '../args/error.js';
 import type { Text } from '../args/model_options.js';
 import { AddedTokens } from './added_tokens.js';
 import { cleanUp, type Decoder, readDecoder, spaced } from './decoders.js';
@@ -12,59 +12,55 @@ import { type Normalizer, readNormalizer } from './normalizers.js';
 import type * as EarlyEnd from './early_end.js';
 import { readPostProcessor, type Part, type PostProcessor, type Source } from './post_processors.js';
 import { readPreTokenizer, type PreTokenizer } from './pre_tokenizers.js';
-import { rareParts } from './rare_parts.js';
+import { lazyParts } from './lazy_slot.js';
 import { limits } from './limits.js';
 import { readObject, Section, unsupported } from './schema.js';
 import { Budget, readText, stringOf, type Text as Places } from './text.js';
 
-/** Bytes of tokenizer.json and tokenizer_config.json. */
 export interface TokenizerFiles {
   readonly tokenizer: Uint8Array;
   readonly tokenizerConfig?: Uint8Array | undefined;
   readonly specialTokensMap?: Uint8Array | undefined;
   readonly addedTokens?: Uint8Array | undefined;
-  /** model_type of config.json, for which transformers has a class of its own. */
+  /** model_type of config.json, which can imply a tokenizer class. */
   readonly modelType?: unknown;
 }
 
 export interface EncodeOptions {
   readonly maxLength: number;
   readonly truncation: boolean;
-  /** Whether token types are what the file says (default), or all 0. */
+  /** False: all 0. Default: as in tokenizer.json. */
   readonly tokenTypes?: boolean;
-  /** Default true. */
   readonly addSpecialTokens?: boolean | undefined;
-  /** Where what is too long is cut, and where shorter ones are filled up; default as tokenizer_config.json says, else 'right'. */
+  /** Default: tokenizer_config.json, else 'right'. */
   readonly truncationSide?: Side | undefined;
   readonly paddingSide?: Side | undefined;
 }
 
 type Side = EarlyEnd.Side;
 
-/** What leaves ends of long texts unread comes when it is needed. */
 let early: typeof EarlyEnd | undefined;
 export const useEarlyEnd = (module: typeof early): void => void (early = module);
 
-/** A token's text: a string, or in an object that describes an added token. */
 function tokenText(section: Section, name: string): string {
   return typeof section.get(name) === 'string' ? section.text(name, limits.token) : section.section(name).text('content', limits.token);
 }
 
-/** What tokenizer_config.json sets anew in a part of tokenizer.json of that type: names there, by those here. */
+/** Members of a section that tokenizer_config.json overrides, and its names for them. */
 const settings: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   BertNormalizer: { lowercase: 'do_lower_case', strip_accents: 'strip_accents', handle_chinese_chars: 'tokenize_chinese_chars' },
   ByteLevel: { add_prefix_space: 'add_prefix_space' },
   RobertaProcessing: { add_prefix_space: 'add_prefix_space' },
 };
 
-/** What those classes take where it is left out there, whatever tokenizer.json says. */
+/** Override tokenizer.json if tokenizer_config.json has no value. */
 const defaults: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   BertNormalizer: { lowercase: true, strip_accents: null, handle_chinese_chars: true },
 };
-/** Models whose own class of tokenizer is one of those, where tokenizer_config.json names none. */
+/** Model types that imply such a class. */
 const ownClass = /^(bert|distilbert|electra|ernie|mpnet|nomic_bert)$/;
 
-/** As the classes of transformers have it that are made for a kind of model; those for any tokenizer.json take it as it is. */
+/** Only transformers' model-specific classes override. */
 function withSettings(part: Section, config: Section | undefined, modelType: unknown): Section {
   const made = config?.string('tokenizer_class', '') ?? '';
   if (/^(PreTrainedTokenizerFast|TokenizersBackend)$/.test(made)) return part;
@@ -74,10 +70,10 @@ function withSettings(part: Section, config: Section | undefined, modelType: unk
   return part.with({ ...left, ...Object.fromEntries(names.map(([own, name]) => [own, config!.get(name)])) });
 }
 
-/** Whether the files beside tokenizer.json have a token that it does not have, or has with other flags. */
+/** Other files may add tokens or change their flags. */
 function haveOtherTokens(tokens: readonly Section[], [config, map, ids]: readonly (Section | undefined)[]): boolean {
   const known = new Map(tokens.map((token) => [token.get('content'), token]));
-  // Tokens are a list or a table of objects at the most; what is deeper is refused when it is read.
+  // Deeper values are refused when they are read.
   const isOther = (value: unknown, depth = 0): boolean =>
     typeof value === 'object'
       ? Object.entries(value ?? {}).some(([name, each]) => {
@@ -98,14 +94,12 @@ interface Padding {
   readonly token: string;
 }
 
-/** One row: a text or a pair. */
 export interface Row {
   readonly parts: readonly Part[];
   readonly length: number;
   readonly truncated: boolean;
 }
 
-/** Room for so many tokens, padding included. */
 export function encodingOf(op: string, size: number): readonly [inputIds: Int32Array, attentionMask: Uint8Array, tokenTypeIds: Int32Array] {
   return allocate(op, 9 * size, () => {
     // The ids alone would fill the module's memory.
@@ -125,12 +119,10 @@ export class Tokenizer {
   #decoder: Decoder | undefined;
   readonly #cleansUp: boolean;
   readonly #rules: EarlyEnd.Rules;
-  /** As tokenizer_config.json says. */
   readonly truncationSide: Side;
   readonly paddingSide: Side;
-  /** Whether tokens within a word are marked. */
+  /** Whether marks such as ## begin tokens inside a word. */
   readonly marksWords: boolean;
-  /** Ids of tokens with a meaning, where the files have them. */
   readonly clsId: number | undefined;
   readonly maskId: number | undefined;
   readonly unkId: number | undefined;
@@ -142,7 +134,7 @@ export class Tokenizer {
     if (version !== '1.0') unsupported(file.at('version'), version, '1.0');
     const maybe = (bytes: Uint8Array | undefined, name: string) => bytes && parse(bytes, name);
     let config = maybe(files.tokenizerConfig, 'tokenizer_config.json');
-    // The small sections first: what is not supported shows before a vocabulary is read.
+    // Small sections first: an unsupported part fails before a vocabulary is read.
     const part = (name: string) => (file.has(name) ? withSettings(file.section(name), config, files.modelType) : undefined);
     const [normalizer, preTokenizer, postProcessor] = [part('normalizer'), part('pre_tokenizer'), part('post_processor')];
     this.#normalizer = normalizer ? readNormalizer(normalizer) : (text) => text;
@@ -151,7 +143,7 @@ export class Tokenizer {
     this.#model = readModel(file.section('model'));
     let tokens = file.has('added_tokens') ? file.sections('added_tokens') : [];
     const others = [config, maybe(files.specialTokensMap, 'special_tokens_map.json'), maybe(files.addedTokens, 'added_tokens.json')] as const;
-    if (haveOtherTokens(tokens, others)) rareParts(({ readOtherTokens }) => ([config, tokens] = readOtherTokens(tokens, ...others)));
+    if (haveOtherTokens(tokens, others)) lazyParts(({ readOtherTokens }) => ([config, tokens] = readOtherTokens(tokens, ...others)));
     this.#added = new AddedTokens(tokens, this.#model, this.#normalizer, config?.boolean('split_special_tokens', false));
     this.#rules = {
       sections: [normalizer, preTokenizer],
@@ -172,7 +164,7 @@ export class Tokenizer {
     this.unkId = special('unk_token', ...(typeof unknown === 'string' ? [unknown] : [])) ?? (model.has('unk_id') ? model.id('unk_id') : undefined);
     const side = (name: string): Side => {
       const given = config?.has(name) ? config.string(name) : 'right';
-      return given === 'left' || given === 'right' ? given : unsupported(config!.at(name), given, 'left, right');
+      return given === 'left' || given === 'right' ? given : unsupported(config!.at(name), given, 'left or right');
     };
     this.truncationSide = side('truncation_side');
     this.paddingSide = side('padding_side');
@@ -185,12 +177,11 @@ export class Tokenizer {
     return { id: (found !== undefined && this.tokenToId(found)) || 0, type: padding?.id('pad_type_id', 0) ?? 0, token: found ?? token ?? '[PAD]' };
   }
 
-  /** Whether it makes small letters of capitals. */
   get lowerCases(): boolean {
     return this.#normalizer(readText('ABCDEFGHIJKLMNOPQRSTUVWXYZ')).codes.every((code) => code < 65 || code > 90);
   }
 
-  /** How many tokens there are, added ones included. */
+  /** Includes added tokens. */
   get size(): number {
     return this.#model.size + this.#added.own;
   }
@@ -199,7 +190,7 @@ export class Tokenizer {
     return this.#padding.id;
   }
 
-  /** Whether a token stands for padding, which a text may have as well. */
+  /** A text may contain the padding token. */
   isPadding(id: number): boolean {
     return id === this.padId && this.idToToken(id) === this.#padding.token;
   }
@@ -212,13 +203,16 @@ export class Tokenizer {
     return this.#added.tokenOf(id) ?? this.#model.tokenOf(id);
   }
 
-  /** The tokens of one text: all of them, or more than `most` from the side on that is not cut, where words before those do not count. */
+  /**
+   * Returns all tokens, or with `most` more than `most` from the side that is not truncated; words are then numbered
+   * from the first one read.
+   */
   split(source: Source, most = Infinity, cut: Side = 'right', budget?: Budget): Part {
     const run = (from: number, to: number, isOpen?: boolean) => this.#split(source, from, to, cut === 'right' ? most : Infinity, budget, isOpen);
     return (typeof source === 'string' && early?.tokensOf(this.#rules, source, most, cut, run)) || run(0, source.length);
   }
 
-  /** Of the characters, or words, from here to there. Ends after the word with which there are more than `most`. Where `isOpen`, the last one goes on. */
+  /** Stops after the word that exceeds `most` tokens. `isOpen`: the last word continues after `to`. */
   #split(source: Source, from: number, to: number, most: number, budget = new Budget(String(source).length), isOpen = false): Part {
     const texts = typeof source === 'string' ? [source.slice(from, to)] : source;
     const part: Part = { source, ids: [], tokens: [], starts: [], ends: [], words: [], type: 0, special: false, budget };
@@ -250,7 +244,7 @@ export class Tokenizer {
     const most = truncation && room >= 0 ? room : Infinity;
     const read = (most: number) => texts.map((text, i) => ({ ...this.split(text, most, truncationSide), type: i }));
     let parts = read(most);
-    // The longer of two gets the odd token.
+    // The longer text of a pair gets the odd token.
     if (parts.length > 1 && room % 2 === 1 && parts.every(({ ids }) => ids.length > room)) parts = read(Infinity);
     const lengths = parts.map(({ ids }) => ids.length);
     const length = lengths.reduce((a, b) => a + b, 0);
@@ -258,11 +252,12 @@ export class Tokenizer {
     if (truncated) {
       const added = maxLength - room;
       if (!truncation || room < 0)
-        throw new AttnError(
+        throw errorWithHelp(
           'OUT_OF_RANGE',
           truncation
-            ? `tokenize: maxLength ${maxLength} has no room for the ${added} special tokens`
-            : `tokenize: text ${index} has ${length + added} tokens, expected at most ${maxLength}`,
+            ? `tokenize: maxLength is ${maxLength}, expected a number of at least ${added}`
+            : `tokenize: text ${index} has ${length + added} tokens, expected at most ${maxLength} tokens`,
+          truncation ? 'There is no room for the special tokens' : undefined,
           { op: 'tokenize', index, tokens: length + added, maxLength },
         );
       cut(lengths, room).forEach((kept, i) => {
@@ -276,7 +271,7 @@ export class Tokenizer {
     return { parts: processed, length: processed.reduce((sum, { ids }) => sum + ids.length, 0), truncated };
   }
 
-  /** The text of tokens, as the library's decode() with its decoder, which is read when it is first needed. */
+  /** Parses the decoder on the first call. */
   decode(ids: ArrayLike<number>, skipSpecialTokens = false): string {
     const tokens: string[] = [];
     for (const id of Array.from(ids)) {
@@ -288,7 +283,6 @@ export class Tokenizer {
     return this.#cleansUp ? cleanUp(text) : text;
   }
 
-  /** How many tokens are put around so many texts, and the parts with them. */
   added(texts: number): number {
     return this.#postProcessor.added[texts - 1]!;
   }
@@ -297,7 +291,7 @@ export class Tokenizer {
     return this.#postProcessor.process(parts);
   }
 
-  /** Texts, or pairs of them, padded to the longest. A file's own sections "truncation" and "padding" do not count, but for what pads. */
+  /** Pads to the longest. Ignores the file's "truncation", and its "padding" except the token. */
   encode(texts: readonly Text[], options: EncodeOptions): Encoding {
     const rows = texts.map((text, i) => this.row(typeof text === 'string' ? [text] : text, i, options));
     return this.pad(rows, options);
@@ -332,7 +326,7 @@ export class Tokenizer {
   }
 }
 
-/** How many tokens stay of each text: the longer one of a pair gives way first. */
+/** Truncates the longer text of a pair first. */
 function cut(lengths: readonly number[], room: number): number[] {
   const [first, second] = lengths;
   if (second === undefined) return [room];

@@ -2,10 +2,10 @@ import { limits } from './limits.js';
 import { atMost } from './schema.js';
 import { codesOf } from './text.js';
 
-/** Pairs of numbers, each with a number above 0: as many as said at the most. Open addressing in one array takes a fraction of a Map's memory. */
+/** Values are above 0. Open addressing takes a fraction of a Map's memory. */
 export class PairMap {
   readonly #slots: Int32Array;
-  // Drawn for each map, so that no file can be made of colliding pairs.
+  // Random, so that no file can have colliding pairs.
   readonly #a = (Math.random() * 2 ** 32) | 1;
   readonly #b = (Math.random() * 2 ** 32) | 1;
   readonly #scale: number;
@@ -26,7 +26,6 @@ export class PairMap {
     return i;
   }
 
-  /** 0 for a pair that is not there. */
   get(a: number, b: number): number {
     return this.#slots[this.#slot(a, b) + 2];
   }
@@ -39,24 +38,22 @@ export class PairMap {
   }
 }
 
-// What a label says beside its code point: it is the last of its row; other labels follow it, too; a word ends there.
+// Flags of a label: last of its row; other labels follow as well; a word ends here.
 const CODE = 2 ** 21 - 1;
 const LAST = 2 ** 21;
 const BRANCHES = 2 ** 22;
 const WORD = 2 ** 23;
 
 /**
- * Words as paths of code points, each with its number. A state is where the label stands that led to it, 0 the root; since no label leads there, 0 also
- * stands for "no such state".
- *
- * A word that is added shares the labels of those before it as far as it goes, and puts what is left of it in a row, with its number at the end: four bytes
- * a character. Where a row is left, or a word ends within one, is in a map.
+ * A state is the index of its label; 0 is the root and "no such state". A word shares the labels of earlier words and
+ * stores its rest in a row with its number at the end: four bytes per character. A map has branches, and words that end
+ * inside a row.
  */
 export class Trie {
   readonly #labels: Int32Array;
   readonly #branches: PairMap;
 
-  /** Of equal words the last one counts. */
+  /** The last of equal words counts. */
   constructor(words: readonly string[]) {
     let characters = 0;
     for (const word of words) characters += word.length;
@@ -92,14 +89,13 @@ export class Trie {
     return label & BRANCHES ? this.#branches.get(at, code) : 0;
   }
 
-  /** The number of the word that ends there, or -1. */
   numberAt(at: number): number {
     const label = this.#labels[at];
     if (label & LAST) return this.#labels[at + 1];
     return label & WORD ? this.#branches.get(at, -1) - 1 : -1;
   }
 
-  /** The state that characters lead to, or -1. */
+  /** Returns -1 without a path. */
   walk(codes: readonly number[], from = 0, to = codes.length, start = 0): number {
     let at = start;
     for (let i = from; i < to; ++i) if ((at = this.step(at, codes[i])) === 0) return -1;

@@ -1,6 +1,6 @@
-/** Questions about code points, answered as Hugging Face's tokenizers answer them, in every engine. */
+/** Classes of the Hugging Face tokenizers, the same in every engine. */
 import { NEWER, kinds, lowerSince14, runKinds, runLengths } from './unicode_table.js';
-import { rareParts } from './rare_parts.js';
+import { lazyParts } from './lazy_slot.js';
 import { stringOf, transform, type Text } from './text.js';
 
 export * from './unicode_table.js';
@@ -9,7 +9,7 @@ const digits = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/
 let kindOf: Uint8Array | undefined;
 let scriptOf: Uint8Array | undefined;
 
-/** Numbers in base 32, lowest digit first, 32 added to all but the last. */
+/** Base 32, lowest digit first, 32 added to all digits but the last. */
 function numbersOf(text: string): number[] {
   const numbers: number[] = [];
   let [value, scale] = [0, 1];
@@ -24,7 +24,6 @@ function numbersOf(text: string): number[] {
   return numbers;
 }
 
-/** What each code point is, by runs of them. */
 function readRuns(values: readonly number[], lengths: string): Uint8Array {
   const table = new Uint8Array(0x110000);
   let code = 0;
@@ -32,7 +31,7 @@ function readRuns(values: readonly number[], lengths: string): Uint8Array {
   return table;
 }
 
-/** Whether a code point is in one of the classes, e.g. LETTER | NUMBER. */
+/** `classes`: such as LETTER | NUMBER. */
 export function is(code: number, classes: number): boolean {
   kindOf ??= readRuns(
     Array.from(runKinds, (kind) => digits.indexOf(kind)),
@@ -41,12 +40,12 @@ export function is(code: number, classes: number): boolean {
   return (kinds[kindOf[code]]! & classes) !== 0;
 }
 
-/** The number of its script as UnicodeScripts has them, 0 where it goes with any. */
+/** 0: any script. */
 export function script(code: number): number {
-  return (scriptOf ??= rareParts((rare) => readRuns(numbersOf(rare.runScripts), rare.scriptLengths))!)[code];
+  return (scriptOf ??= lazyParts((rare) => readRuns(numbersOf(rare.runScripts), rare.scriptLengths))!)[code];
 }
 
-/** The lower case of one code point by itself: a Σ at the end of a word is like any other. */
+/** Without context: a final Σ becomes σ. */
 function lowerOf(code: number): number[] {
   const lower = String.fromCodePoint(code).toLowerCase();
   const first = lower.codePointAt(0)!;
@@ -76,14 +75,14 @@ export function lowerCase(text: Text): Text {
 
 export type Form = 'NFC' | 'NFD' | 'NFKC' | 'NFKD';
 
-/** Whether normalisation puts the second of two marks first. */
+/** Whether canonical order exchanges two marks. */
 const swaps = (a: string, b: string) => `a${a}${b}`.normalize('NFD') !== `a${a}${b}`;
 
-/** Long rows of marks in canonical order. Engines sort them mark by mark, which takes minutes for some hundred thousand in a row. */
+/** Engines take minutes for some hundred thousand marks in a row. */
 function sortMarks(run: string): string {
   return run.replace(/\p{M}{64,}/gu, (row) => {
     const marks = Array.from(row).flatMap((mark) => Array.from(mark.normalize('NFD')));
-    // Those that move are the ones that change places with the last of all, or are it.
+    // U+0345 sorts last: marks that exchange with it can move.
     const kinds = [...new Set(marks)].filter((mark) => mark === '\u0345' || swaps('\u0345', mark));
     kinds.sort((a, b) => (swaps(a, b) ? 1 : swaps(b, a) ? -1 : 0));
     const ranks = new Map<string, number>();
@@ -102,8 +101,8 @@ function sortMarks(run: string): string {
 }
 
 /**
- * Unicode normalisation with places. The engine knows the result but not what came from where, so that is found again: a character's decomposition
- * takes its place and adds the rest, marks that sorting moved are the next of their kind, and what a composed character consists of is dropped.
+ * Reconstructs ranges, which the engine does not return: a decomposition takes its character's range and inserts the
+ * rest, moved marks are the next of their kind, components of a composed character are dropped.
  */
 function normalizeRun(run: string, form: Form, codes: number[], changes: number[]): void {
   const result = sortMarks(run).normalize(form);
@@ -136,7 +135,7 @@ function normalizeRun(run: string, form: Form, codes: number[], changes: number[
   }
 }
 
-/** Before the engine makes a string of it. One character has at most 4 parts, or 18 where K takes compatible ones for the same. */
+/** A character decomposes into at most 4 code points, or 18 with K. */
 function checkParts({ codes, budget }: Text, form: Form): void {
   if (budget.fits((form.length > 3 ? 18 : 4) * codes.length)) return;
   let count = 0;
@@ -155,7 +154,7 @@ export function normalize(text: Text, form: Form): Text {
   const finish = (to: number) => {
     if (from < to) normalizeRun(stringOf(all, from, to), form, codes, changes);
   };
-  // What the library's older Unicode does not know stays as it is, and nothing moves past it.
+  // Characters newer than the library's Unicode stay, and nothing moves past them.
   all.forEach((code, at) => {
     if (!is(code, NEWER)) return;
     finish(at);

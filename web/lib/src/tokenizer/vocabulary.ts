@@ -1,12 +1,12 @@
 import { codesOf } from './text.js';
 import { PairMap, Trie } from './trie.js';
 
-/** The tokens of a model, numbered as its file has them. Ids are those numbers, unless it gives others, which tokens may share. */
+/** Tokens are numbered in file order. Ids are these numbers unless the file has ids, which tokens may share. */
 export class Vocabulary {
   readonly tokens: readonly string[];
   readonly trie: Trie;
   readonly #ids: Int32Array | undefined;
-  /** By id, the number of the last that has it, and one more. */
+  /** By id: 1 + the last token's number. */
   readonly #numbers: PairMap | undefined;
 
   constructor(tokens: readonly string[], ids?: Int32Array) {
@@ -18,18 +18,17 @@ export class Vocabulary {
     ids.forEach((id, number) => numbers.set(id, 0, number + 1));
   }
 
-  /** The number of a token, given by its code points or by the beginning that a state of the trie stands for; -1 where there is none. */
+  /** Continues from state `start`; -1 if unknown. */
   find(codes: readonly number[], from = 0, to = codes.length, start = 0): number {
     const at = this.trie.walk(codes, from, to, start);
     return at < 0 ? -1 : this.trie.numberAt(at);
   }
 
-  /** The id of a number. */
   id(number: number): number {
     return this.#ids ? this.#ids[number] : number;
   }
 
-  /** Of the tokens with the same id the one that stands for all. */
+  /** Tokens with the same id share one number. */
   shared(number: number): number {
     return this.#ids && number >= 0 ? this.#numbers!.get(this.#ids[number], 0) - 1 : number;
   }

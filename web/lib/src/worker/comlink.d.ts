@@ -1,2 +1,2 @@
-// The build puts Comlink beside the compiled sources under this name.
+// The build places Comlink next to the compiled sources under this name.
 export * from 'comlink';

@@ -1,11 +1,11 @@
-/** A model in the worker: its arguments are checked here, and all the work is done there. */
+/** A model in a worker. Arguments are checked here; all computation happens in the worker. */
 import type { Encoding, FineTuneResult, ModelSource, Task, Tensor, TextModel as Direct } from '../attn.js';
 import type * as Contract from '../worker.js';
 import { abortable, aborted } from '../platform/abort.js';
-import type { AnyProgress, AskedMethod, RemoteParts } from './channel.js';
-import { type Adopted, type RemoteLender, watched } from './client.js';
+import type { AnyProgress, AskedMethod, RemoteParts } from './worker_protocol.js';
+import { type Adopted, type RemoteContext, watched } from './worker_client.js';
 import * as Comlink from './comlink.js';
-import { forOneCall, isMarked, Parcel } from './parcel.js';
+import { forOneCall, isMarked, TransferList } from './transfer_list.js';
 import { asyncDisposeSymbol, disposeSymbol } from '../platform/dispose.js';
 import { AttnError, fail } from '../args/error.js';
 import { fineTuneOptions } from '../args/fine_tune_options.js';
@@ -40,9 +40,9 @@ import { internalClass, type Leaf, opOf, readArguments, readMembers, type Signat
 
 let lastTask = 0;
 
-/** Work in the worker that a signal ends: there, and here at once. */
+/** Runs a task in the worker. If the signal is aborted, the task stops there and the promise rejects here at once. */
 async function abortableTask<T>(
-  { session }: RemoteLender,
+  { session }: RemoteContext,
   op: string,
   signal: AbortSignal | undefined,
   work: (task: number) => Promise<T>,
@@ -58,7 +58,7 @@ async function abortableTask<T>(
   }
 }
 
-interface State extends RemoteLender {
+interface State extends RemoteContext {
   parts: RemoteParts;
   words: Adopted | undefined;
   disposed: boolean;
@@ -66,7 +66,6 @@ interface State extends RemoteLender {
 
 let stateOf: (op: string, self: unknown) => State;
 
-/** The state of a model that can be called. */
 function usable(op: string, self: unknown): State {
   const state = stateOf(op, self);
   state.session.assertUsable(op);
@@ -74,7 +73,7 @@ function usable(op: string, self: unknown): State {
   return state;
 }
 
-/** Asks the model for what `read` makes of the arguments, whose getters may have disposed of it. */
+/** Calls a method of the model in the worker. `read` reads the arguments, whose getters may dispose of the model. */
 async function ask(
   self: unknown,
   name: AskedMethod,
@@ -91,12 +90,12 @@ async function ask(
   );
 }
 
-/** Calls a method that is the module's own; `read` reads the arguments by its signature. */
+/** Calls a method that the module implements; `read` reads the arguments by its signature. */
 async function call(self: unknown, name: string, args: unknown, read: (op: string, signature: Signature) => readonly Leaf[]): Promise<never> {
   const { signatures, session, parts } = usable(name, self);
   const signature = signatures.find((each) => each.owner === internalClass && each.name === name)!;
   const op = opOf(internalClass, name);
-  const leaves = forOneCall(args, () => new Parcel().leaves(read(op, signature)));
+  const leaves = forOneCall(args, () => new TransferList().leaves(read(op, signature)));
   usable(name, self);
   return session.call(op, (host) => host.callModule(parts.id, name, leaves) as Promise<unknown>);
 }
@@ -104,10 +103,10 @@ async function call(self: unknown, name: string, args: unknown, read: (op: strin
 class RemoteTextModel {
   readonly #state: State;
 
-  constructor(lender: RemoteLender, parts: RemoteParts) {
+  constructor(context: RemoteContext, parts: RemoteParts) {
     const own = { ...parts, config: frozen(parts.config), labels: parts.labels && frozen(parts.labels), notes: frozen(parts.notes) };
-    this.#state = { ...lender, parts: own, words: undefined, disposed: false };
-    lender.forgotten?.register(this, parts.id, this);
+    this.#state = { ...context, parts: own, words: undefined, disposed: false };
+    context.forgotten?.register(this, parts.id, this);
   }
 
   static {
@@ -290,7 +289,7 @@ class RemoteTextModel {
     if (state.disposed) return;
     state.disposed = true;
     state.forgotten?.unregister(this);
-    // An instance that is gone has taken its models along.
+    // Disposing of the instance has disposed of its models.
     if (!state.session.disposed) await state.session.ask((host) => host.release(state.parts.id)).catch(() => {});
   }
 
@@ -303,23 +302,23 @@ class RemoteTextModel {
   }
 }
 
-/** What a URL, a path or files are to the worker. */
-function sent({ platform }: RemoteLender, source: Source): ModelSource {
+/** Converts a source to a form that can be sent to the worker. */
+function sent({ platform }: RemoteContext, source: Source): ModelSource {
   if (!('files' in source)) return platform.locate(source.location);
-  const parcel = new Parcel();
-  return parcel.seal(
+  const transfers = new TransferList();
+  return transfers.seal(
     Object.fromEntries(
       source.files.map(([name, content, original]) => [
         name,
-        typeof content === 'object' && 'buffer' in content ? parcel.array(content, 'Uint8Array', isMarked(original as object)) : content,
+        typeof content === 'object' && 'buffer' in content ? transfers.array(content, 'Uint8Array', isMarked(original as object)) : content,
       ]),
     ),
   );
 }
 
-export async function loadModel(lender: RemoteLender, given: unknown, options: unknown): Promise<Contract.TextModel> {
+export async function loadModel(context: RemoteContext, given: unknown, options: unknown): Promise<Contract.TextModel> {
   const op = 'loadModel';
-  const { session } = lender;
+  const { session } = context;
   const { source, files, checked } = forOneCall(given, () => {
     const checked = readModelOptions(options);
     if (checked.fetch)
@@ -332,24 +331,23 @@ export async function loadModel(lender: RemoteLender, given: unknown, options: u
       );
     const source = readSource(given);
     session.assertUsable(op);
-    return { source, files: sent(lender, source), checked };
+    return { source, files: sent(context, source), checked };
   });
   const { cache, weights, sha256, request, signal, onProgress } = checked;
   const report = watched(op, onProgress);
-  const made = await abortableTask(lender, op, signal, async (task) => {
+  const made = await abortableTask(context, op, signal, async (task) => {
     const plain = { cache, weights, sha256: Object.fromEntries(sha256), request };
-    const end = () => void session.ask((host) => host.abort(task)).catch(() => {});
-    lender.ending.addEventListener('abort', end);
+    context.loads.add(task);
     const parts = await session
       .ask((host) => host.loadModel(task, files, plain, report && Comlink.proxy(report)))
       .catch((error: unknown) => {
         session.assertUsable(op);
         throw withAdvice(error, source);
       })
-      .finally(() => lender.ending.removeEventListener('abort', end));
-    // It may have been too late for the worker to hear of it.
+      .finally(() => context.loads.delete(task));
+    // The abort may have reached the worker too late.
     if (signal?.aborted) session.ask((host) => host.release(parts.id)).catch(() => {});
     return parts;
   });
-  return new RemoteTextModel(lender, made) as unknown as Contract.TextModel;
+  return new RemoteTextModel(context, made) as unknown as Contract.TextModel;
 }

@@ -1,9 +1,8 @@
-/** attn/worker in browsers. */
-import { remoteLoader } from './client.js';
-import { pageUrl } from '../platform/placed.js';
+import { remoteLoader } from './worker_client.js';
+import { pageUrl } from '../platform/asset_urls.js';
 import { startWorker } from '../platform/start_worker.js';
 
-/** `load` in workers that `start` starts. */
+/** Makes a `load` that runs in workers started by `start`. */
 export const loaderIn = (start: (training: boolean) => () => Worker) =>
   remoteLoader({
     connect(training) {
@@ -27,7 +26,7 @@ export const loaderIn = (start: (training: boolean) => () => Worker) =>
       try {
         return new URL(location, pageUrl()).href;
       } catch {
-        return location; // fetch will say what is wrong with it
+        return location; // fetch reports the error
       }
     },
     locks: () => globalThis.navigator?.locks,

@@ -1,4 +1,4 @@
-/** Moving numbers about. No arithmetic happens here: that is the module's work. */
+/** Rearranges numbers without arithmetic. */
 import type { Tensor } from 'attn';
 
 export function product(dims: readonly number[]): number {
@@ -16,7 +16,7 @@ export function fromRows(rows: readonly (readonly number[])[]): Tensor {
   return { data: Float32Array.from(rows.flat()), dims: [rows.length, rows[0]!.length] };
 }
 
-/** (in, out) as on paper -> (out, in) as torch keeps weights, and back. */
+/** (in, out) -> (out, in), PyTorch's order of weights, and back. */
 export function transposed({ data, dims }: Tensor): Tensor {
   const [rows, columns] = dims as [number, number];
   const result = new Float32Array(data.length);

@@ -1,6 +1,4 @@
-/** How far two arrays are apart. */
-
-/** The largest |a - b|. Equal infinities do not differ; NaN in one of them, or another length, is infinitely far. */
+/** The largest |a - b|. Equal infinities do not differ; NaN or another length is infinitely far. */
 export function largestDifference(a: ArrayLike<number>, b: ArrayLike<number>): number {
   if (a.length !== b.length) return Infinity;
   let largest = 0;

@@ -1,4 +1,4 @@
-/** How a number came about, for people to follow. The numbers themselves are the module's; this only spells them out. */
+/** Spells out how a number of the module was computed. */
 
 export interface Term {
   readonly index: number;
@@ -7,16 +7,15 @@ export interface Term {
 }
 
 export interface DotWorking {
-  /** The largest products, in their own order. */
+  /** The largest products, in their original order. */
   readonly terms: readonly Term[];
-  /** Of the others: how many, and what they come to. */
+  /** Number and sum of the other products. */
   readonly restCount: number;
   readonly rest: number;
-  /** Of all. */
   readonly sum: number;
 }
 
-/** Σ a_i b_i over `count` terms, of which the `limit` with the largest products are written out. */
+/** Σ a_i b_i over `count` terms, with the `limit` largest products written out. */
 export function dotWorking(a: (index: number) => number, b: (index: number) => number, count: number, limit = 16): DotWorking {
   const all = Array.from({ length: count }, (_, index): Term => ({ index, a: a(index), b: b(index) }));
   const size = ({ a, b }: Term) => Math.abs(a * b);
@@ -27,13 +26,13 @@ export function dotWorking(a: (index: number) => number, b: (index: number) => n
 }
 
 export interface SoftmaxWorking {
-  /** It is taken away first, so that no exponential is too large. */
+  /** Subtracted first, so that exponentials do not overflow. */
   readonly largest: number;
   readonly exponentials: readonly number[];
   readonly sum: number;
 }
 
-/** exp(x - largest) of each number of a row, and their sum; undefined where everything is blocked. */
+/** exp(x - largest) and the sum; undefined if the whole row is masked. */
 export function softmaxWorking(row: ArrayLike<number>): SoftmaxWorking | undefined {
   const values = Array.from(row);
   const largest = values.reduce((a, b) => Math.max(a, b), -Infinity);
@@ -42,7 +41,7 @@ export function softmaxWorking(row: ArrayLike<number>): SoftmaxWorking | undefin
   return { largest, exponentials, sum: exponentials.reduce((a, b) => a + b, 0) };
 }
 
-/** Mean and biased variance of a row. */
+/** Biased variance. */
 export function meanAndVariance(row: ArrayLike<number>): { readonly mean: number; readonly variance: number } {
   const values = Array.from(row);
   const mean = values.reduce((a, b) => a + b, 0) / values.length;

@@ -1,21 +1,18 @@
-/**
- * The functions of a layer once more, in plain JavaScript and double precision: nothing of them is the module's. Each gives its numbers, and by how much
- * a computation in float32 may miss them.
- */
+/** Recomputes the functions of a layer in double precision, without the module. Each returns its values and the error that float32 may cause. */
 
 export interface Bounded {
   readonly values: Float64Array;
   readonly bounds: Float64Array;
 }
 
-/** Of float32: the distance from 1 to the next number. */
+/** Distance from 1 to the next float32. */
 const eps = 2 ** -23;
-/** What sums of so many float32 products may lose, of the sum of their sizes; a few roundings more for what is around them. */
+/** Relative rounding error of a sum of `count` float32 products, with a few further roundings. */
 const lossOf = (count: number) => (Math.sqrt(count) + 8) * eps;
 
 const empty = (count: number): Bounded => ({ values: new Float64Array(count), bounds: new Float64Array(count) });
 
-/** The sum over k of a(k) b(k), times a factor, into place `i`. */
+/** Writes Σ a(k) b(k) · factor to index `i`. */
 function dotInto({ values, bounds }: Bounded, i: number, count: number, a: (k: number) => number, b: (k: number) => number, factor = 1): void {
   let [sum, sizes] = [0, 0];
   for (let k = 0; k < count; ++k) {
@@ -27,7 +24,7 @@ function dotInto({ values, bounds }: Bounded, i: number, count: number, a: (k: n
   bounds[i] = lossOf(count) * sizes * Math.abs(factor);
 }
 
-/** x Wᵀ + b for one row x; weight (out,in). Most of the work is here, so it is a plain loop. */
+/** x Wᵀ + b for a row x; weight (out,in). A plain loop, because most of the work is here. */
 export function linear(x: ArrayLike<number>, weight: ArrayLike<number>, bias: ArrayLike<number> | undefined, outs: number): Bounded {
   const { values, bounds } = empty(outs);
   const ins = x.length;
@@ -63,7 +60,7 @@ export function scores(query: ArrayLike<number>, keys: ArrayLike<number>, scale:
   return made;
 }
 
-/** The values (S,D), each times its share, added up. */
+/** The weighted sum of the values (S,D). */
 export function mixture(shares: ArrayLike<number>, values: ArrayLike<number>): Bounded {
   const count = shares.length;
   const width = values.length / count;
@@ -80,7 +77,7 @@ export function mixture(shares: ArrayLike<number>, values: ArrayLike<number>): B
   return made;
 }
 
-/** Of a row without any finite score each share is the same, as in transformers. */
+/** A row without finite scores is uniform, as in transformers. */
 export function softmax(row: ArrayLike<number>): Bounded {
   const all = Array.from(row);
   const largest = Math.max(...all);
@@ -89,13 +86,13 @@ export function softmax(row: ArrayLike<number>): Bounded {
   const made = empty(all.length);
   away.forEach((value, j) => {
     made.values[j] = Math.exp(value) / sum;
-    // What a score is rounded by, the exponential is multiplied with.
+    // The rounding error of a score multiplies the exponential.
     made.bounds[j] = made.values[j] * (lossOf(all.length) + (value === -Infinity ? 0 : eps * Math.abs(value))) + 1e-37;
   });
   return made;
 }
 
-/** Biased variance; weight and bias may be missing. */
+/** Biased variance. */
 export function layerNorm(
   x: ArrayLike<number>,
   weight: ArrayLike<number> | undefined,
@@ -117,7 +114,7 @@ export function layerNorm(
   return made;
 }
 
-/** erf x = 2/√π e^(-x²) (x + 2x³/3 + 4x⁵/15 + …): all terms have one sign. */
+/** erf x = 2/√π e^(-x²) (x + 2x³/3 + 4x⁵/15 + …): all terms have the same sign. */
 export function erf(x: number): number {
   if (Math.abs(x) > 6) return Math.sign(x);
   let [term, sum] = [x, x];
@@ -131,7 +128,7 @@ export function erf(x: number): number {
 const sigmoid = (x: number) => 1 / (1 + Math.exp(-x));
 const geluTanh = (x: number) => 0.5 * x * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3)));
 
-/** By the names that config.json has for them. */
+/** By their names in config.json. */
 export const activations: Readonly<Record<string, (x: number) => number>> = {
   gelu: (x) => 0.5 * x * (1 + erf(x / Math.SQRT2)),
   gelu_new: geluTanh,
@@ -145,9 +142,9 @@ export const activations: Readonly<Record<string, (x: number) => number>> = {
   quick_gelu: (x) => x * sigmoid(1.702 * x),
 };
 
-/** No activation is steeper than this. */
+/** Upper bound of the slope of all activations. */
 const steepest = 1.2;
-/** What the module's activations may miss in float32 themselves. */
+/** Error of the module's activations in float32. */
 const ownError = 1e-6;
 
 export const activated = ({ values, bounds }: Bounded, activation: (x: number) => number): Bounded => ({

@@ -1,4 +1,4 @@
-/** One layer of a model once more: each of its results from what went into it, row by row, by check/float64.ts. */
+/** Recomputes each result of a layer from its inputs, row by row. */
 import { hasPositionBias } from '../model/kind.ts';
 import type { EncoderTrace, Tensor } from 'attn';
 import { product } from '../arithmetic/arrays.ts';
@@ -6,7 +6,6 @@ import { roundedTo8Bits } from '../model/int8.ts';
 import { layerNames, type LinearNames, type ParameterRows } from '../model/parameter_names.ts';
 import { activated, activations, layerNorm, linear, mixture, scores, softmax, type Bounded } from './float64.ts';
 
-/** What of a model is asked for. */
 export interface Checkable {
   readonly config: Readonly<Record<string, unknown>>;
   readonly shapes: ReadonlyMap<string, readonly number[]>;
@@ -15,21 +14,20 @@ export interface Checkable {
   readonly parameter: (name: string) => Promise<Tensor>;
 }
 
-/** Given what was made of one row, and what the module has there. */
+/** Receives a recomputed row and the module's row. */
 export type Note = (what: string, made: Bounded, traced: ArrayLike<number>) => void;
 
-/** Row `i` of the last dimension. */
 const rowOf = ({ data, dims }: Tensor, i: number): Float32Array => {
   const width = dims.at(-1)!;
   return data.subarray(i * width, (i + 1) * width);
 };
-/** Of (1,H,L,W): all of a head. */
+/** (1,H,L,W) -> (L,W) of a head. */
 const headOf = ({ data, dims }: Tensor, head: number): Float32Array => {
   const size = product(dims.slice(-2));
   return data.subarray(head * size, (head + 1) * size);
 };
 
-/** `breathe` is awaited after each row, so that the page can draw meanwhile. */
+/** `breathe` is awaited after each row, so that the page can draw. */
 export async function checkLayer(
   of: Checkable,
   layer: number,
@@ -48,7 +46,7 @@ export async function checkLayer(
       const at = head * length + i;
       if (!hasPositionBias(config)) note('Scores from Q and K', scores(rowOf(trace.q, at), headOf(trace.k, head), scale), rowOf(trace.scores, at));
       note('Softmax of the scores', softmax(rowOf(trace.masked_scores, at)), rowOf(trace.probabilities, at));
-      note('Values weighed by the shares', mixture(rowOf(trace.weights, at), headOf(trace.v, head)), rowOf(trace.context, at));
+      note('Weighted sum of the values', mixture(rowOf(trace.weights, at), headOf(trace.v, head)), rowOf(trace.context, at));
       await breathe();
     }
   const names = layerNames(of.shapes, layer);
@@ -60,7 +58,7 @@ export async function checkLayer(
     return data.subarray(first * width, (first + count) * width);
   };
   const partsOf = async ({ weight, bias }: LinearNames) => [await read(weight), bias && (await read(bias))] as const;
-  // What goes into a product of int8 weights is rounded row by row; the weights as they are read are the numbers that they stand for.
+  // int8 products round their inputs row by row; weights are read as the numbers that they represent.
   const into = of.dtype === 'int8' ? roundedTo8Bits : (row: ArrayLike<number>) => row;
   const checkLinear = async (what: string, input: Tensor, part: LinearNames, traced: Tensor, after = (made: Bounded) => made) => {
     const [weight, bias] = await partsOf(part);
@@ -92,5 +90,5 @@ export async function checkLayer(
   await checkLinear('Feed-forward', trace.ff_hidden, names.linear2, trace.ff_output);
 }
 
-/** A norm that a model leaves out. */
+/** An omitted norm. */
 const exactly = (row: Float32Array): Bounded => ({ values: Float64Array.from(row), bounds: new Float64Array(row.length) });

@@ -1,18 +1,17 @@
-/** Matrices as blocks side by side, with the signs between them: where each stands. One unit is a pixel. */
+/** Lays out matrices as blocks with signs between them. Units are pixels. */
 
-/** What is lit in a block: a row, a column, or the cell where both meet. */
+/** The highlighted part of a block: a row, a column or a cell. */
 export interface Mark {
   readonly of: 'query' | 'key';
   readonly row?: number;
   readonly column?: number;
-  /** As many columns from that one on. */
+  /** Number of columns from `column` on. */
   readonly columns?: number;
 }
 
 export interface Block {
-  /** The same matrix in two pictures has the same id: it moves from one place to the other. */
+  /** A matrix in two successive pictures has the same id, so that it moves. */
   readonly id: string;
-  /** "W_Q" */
   readonly name: string;
   readonly rows: number;
   readonly columns: number;
@@ -36,17 +35,17 @@ export interface Rectangle {
 export type PlacedPiece = (Block & Rectangle & { readonly lit: readonly (Rectangle & Pick<Mark, 'of'>)[] }) | (Sign & Pick<Rectangle, 'x' | 'y'>);
 
 const gap = 12;
-/** Room for the name and the shape below a block. */
+/** Space for the name and the shape below a block. */
 const captionHeight = 36;
 const lineGap = 14;
 const letter = 9;
 
-/** Longer sides for longer dimensions, but a thousand must not be a hundred times ten. */
+/** Logarithmic, so that 1000 is not a hundred times as long as 10. */
 export const sideOf = (count: number): number => Math.round(16 + 11 * Math.log2(Math.max(1, count)));
 
 export const shapeOf = ({ rows, columns }: Pick<Block, 'rows' | 'columns'>): string => `${rows} × ${columns}`;
 
-/** Thick enough to be seen. */
+/** Minimum visible thickness. */
 const leastStrip = 4;
 const leastCell = 6;
 const strip = (side: number, count: number, first: number, many: number, least: number): readonly [from: number, size: number] => {
@@ -66,7 +65,7 @@ function litOf({ rows, columns, marks = [] }: Block, { x, y, width, height }: Re
 const takes = (piece: Piece): number =>
   'sign' in piece ? piece.sign.length * letter + 6 : Math.max(sideOf(piece.columns), piece.name.length * letter, shapeOf(piece).length * 6);
 
-/** In lines no wider than `most`, each as high as its highest block. */
+/** Wraps the pieces into lines up to `most` pixels wide. */
 export function placePieces(
   pieces: readonly Piece[],
   most: number,
@@ -105,6 +104,6 @@ export function placePieces(
   return { placed, width, height: y - lineGap };
 }
 
-/** In words: "X, 12 × 64, · W_Q, 64 × 16, = Q, 12 × 16". */
+/** "X, 12 × 64, · W_Q, 64 × 16, = Q, 12 × 16" */
 export const describePieces = (pieces: readonly Piece[]): string =>
   pieces.map((piece) => ('sign' in piece ? piece.sign : `${piece.name}, ${shapeOf(piece)}${piece === pieces.at(-1) ? '' : ','}`)).join(' ');

@@ -1,14 +1,14 @@
-/** Where the parts of the flow through attention stand, in one row or, where there is little room, in five. One unit is about a pixel. */
+/** Layout of the flow through attention, in one row or, on narrow screens, in five. Units are pixels. */
 
 export interface FlowNode {
   readonly id: FlowPart;
   /** "QKᵀ" */
   readonly name: string;
-  /** Steps of the example that it stands for, from 0; the first is where a click leads. */
+  /** 0-based steps of the example; a click opens the first. */
   readonly steps: readonly number[];
   readonly rows: number;
   readonly columns: number;
-  /** The middle of its cells. */
+  /** Centre of the cells. */
   readonly x: number;
   readonly y: number;
 }
@@ -18,7 +18,7 @@ export interface FlowEdge {
   readonly to: FlowPart;
   /** "Wq" */
   readonly label?: string;
-  /** Corners, from one matrix to the other. */
+  /** From one matrix to the other. */
   readonly points: readonly (readonly [x: number, y: number])[];
 }
 
@@ -47,10 +47,10 @@ const parts: Readonly<Record<FlowPart, Omit<FlowNode, 'id' | 'x' | 'y'>>> = {
 };
 
 const cellSide = 15;
-/** Of a name over its cells, and of the shape below them. */
+/** Distances of the name above and the shape below the cells. */
 const nameGap = 9;
 const shapeGap = 16;
-/** Between cells and the tip of an arrow. */
+/** Between the cells and an arrow. */
 const gap = 5;
 
 type Places = Readonly<Record<FlowPart, readonly [x: number, y: number]>>;
@@ -85,7 +85,7 @@ const narrow: Places = {
   Y: [277, 484],
 };
 
-/** What flows where: the matrix that multiplies on the way, if there is one. */
+/** Connections, with the matrix that multiplies along the way. */
 const links: readonly (readonly [from: FlowPart, to: FlowPart, label?: string])[] = [
   ['X', 'Q', 'Wq'],
   ['X', 'K', 'Wk'],
@@ -110,7 +110,7 @@ function route(from: FlowNode, to: FlowNode): FlowEdge['points'] {
     [from.x + across(from), from.y],
     [to.x - across(to), to.y],
   ];
-  // In the same row, or slanted between sides that face each other.
+  // The same row, or facing sides.
   if (from.y === to.y || (to.x - from.x > across(from) + across(to) && Math.abs(from.y - to.y) < 100)) return sides;
   // From below, after what leads along the row.
   if (from.y > to.y)
@@ -125,12 +125,12 @@ function route(from: FlowNode, to: FlowNode): FlowEdge['points'] {
     [to.x, above(to)],
   ];
   if (from.id === 'X' || from.x === to.x) return [start!, end!];
-  // Into the next line.
+  // To the next line.
   const between = (start![1] + end![1]) / 2;
   return [start!, [from.x, between], [to.x, between], end!];
 }
 
-/** In one row where there are so many pixels. */
+/** Minimum width in pixels of the layout in one row. */
 export const wideFrom = 800;
 
 export function flowOf(pixels: number): Flow {
@@ -142,13 +142,12 @@ export function flowOf(pixels: number): Flow {
   return { width: isWide ? 1075 : 320, height: isWide ? 300 : 535, nodes: Object.values(nodes), edges };
 }
 
-/** A part is ahead, or what is being computed, or there already. */
 export type FlowState = 'ahead' | 'now' | 'done';
 
 export const stateOf = ({ steps }: Pick<FlowNode, 'steps'>, step: number): FlowState =>
   steps.includes(step) ? 'now' : steps[0]! < step ? 'done' : 'ahead';
 
-/** What is drawn: where, and as what. Colours are those of the page, or of a file. */
+/** The page or the exported file defines the colours. */
 export interface FlowShape {
   readonly kind: 'rect' | 'path' | 'text';
   readonly look: 'hit' | 'cell' | 'blocked' | 'name' | 'size' | 'word' | 'line' | 'label';
@@ -156,7 +155,7 @@ export interface FlowShape {
   readonly text?: string;
 }
 
-/** Of a number among those of its matrix: how strongly its cell is filled. */
+/** Fill strength of each cell: |value| relative to the largest. */
 function strengths(values: ArrayLike<number> | undefined, count: number): readonly number[] {
   const all = Array.from({ length: count }, (_, i) => Math.abs(values?.[i] ?? 0));
   const largest = all.reduce((most, value) => (Number.isFinite(value) ? Math.max(most, value) : most), 0);
@@ -196,7 +195,7 @@ export function nodeShapes({ name, rows, columns, x, y }: FlowNode, values?: Arr
   ];
 }
 
-/** A line with the head of an arrow, and the name of the matrix that multiplies on the way. */
+/** An arrow with its label. */
 export function edgeShapes({ points, label }: FlowEdge): readonly FlowShape[] {
   const [end, before] = [points.at(-1)!, points.at(-2)!];
   const angle = Math.atan2(end[1] - before[1], end[0] - before[0]);

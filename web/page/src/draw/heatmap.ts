@@ -1,20 +1,19 @@
-/** The cells of a map on a canvas. */
+/** Draws the cells of a map on a canvas. */
 import { colour, inkOn, paint } from './palette.ts';
-import type { Shown } from '../state/shown.ts';
+import type { Shown } from '../state/map_view.ts';
 import { poolMax } from './pool.ts';
 import { levelOf, type Scale } from './scale.ts';
 
 export interface Look {
-  /** Smaller weights are not drawn. */
   readonly threshold: number;
-  /** What the brightest colour stands for: the largest weight of each row, or of the whole head; of that also by powers of ten. */
+  /** The weight with the brightest colour: the largest of the row or of the head; 'log' is logarithmic. */
   readonly scaleBy: Scale;
 }
 
 export const belowThreshold = -1;
 export const notAllowed = -2;
 
-/** (P,P) of 0 ... 1 where a cell is drawn, else one of the two above. */
+/** (P,P): 0 ... 1 for visible cells, otherwise one of the two constants. */
 export function levelsOf({ places, weights, blocked, largest }: Pick<Shown, 'places' | 'weights' | 'blocked' | 'largest'>, look: Look): Float32Array {
   const size = places.length;
   const levels = new Float32Array(size * size);
@@ -30,15 +29,15 @@ export function levelsOf({ places, weights, blocked, largest }: Pick<Shown, 'pla
   return levels;
 }
 
-/** In a cell as small as this many pixels there is no room for a gap. */
+/** Smaller cells, in pixels, have no gap. */
 const leastWithGap = 6;
-/** Cells at least this wide carry their number, if it is not next to nothing. */
+/** Minimum cell width and weight for a printed number. */
 const leastWithNumber = 27;
 const leastNumber = 0.095;
 
 export interface Surface {
   readonly context: CanvasRenderingContext2D;
-  /** Of all cells together, and where they begin; in units of the context, of which a pixel of the canvas may hold less than one. */
+  /** Position and size of all cells; `density` is canvas pixels per unit. */
   readonly width: number;
   readonly left: number;
   readonly top: number;
@@ -47,7 +46,7 @@ export interface Surface {
   readonly ink: string;
 }
 
-/** One pixel a cell. */
+/** One pixel per cell. */
 export function imageOf(levels: Float32Array, size: number): ImageData {
   const image = new ImageData(size, size);
   for (let i = 0; i < levels.length; ++i) {
@@ -58,7 +57,7 @@ export function imageOf(levels: Float32Array, size: number): ImageData {
   return image;
 }
 
-/** Many small cells: as an image, one pixel a cell or, where they are smaller than a pixel, the largest of those in it. */
+/** Small cells: one pixel per cell or, if cells are smaller than a pixel, their maximum. */
 function drawPixels({ context, width, left, top, density }: Surface, levels: Float32Array, size: number): void {
   const pixels = Math.min(size, Math.round(width * density));
   const pooled = poolSigned(levels, size, pixels);
@@ -70,7 +69,7 @@ function drawPixels({ context, width, left, top, density }: Surface, levels: Flo
   context.drawImage(canvas, left, top, width, width);
 }
 
-/** poolMax for levels, of which some are negative. */
+/** poolMax for levels, some of which are negative. */
 export function poolSigned(levels: Float32Array, from: number, to: number): Float32Array {
   if (from === to) return levels;
   const lift = -notAllowed;
@@ -96,7 +95,7 @@ export function drawCells(surface: Surface, { places, weights }: Pick<Shown, 'pl
       const x = left + j * step;
       const y = top + i * step;
       if (level === notAllowed) {
-        // A key that may not be seen is no small weight: it gets a stroke instead of a colour.
+        // A masked key is not a small weight, so it gets a stroke instead of a colour.
         context.strokeStyle = ink;
         context.globalAlpha = 0.35;
         context.beginPath();
@@ -116,5 +115,5 @@ export function drawCells(surface: Surface, { places, weights }: Pick<Shown, 'pl
   }
 }
 
-/** Every how manieth label has room, in steps of so many pixels. */
+/** Every nth label fits if each step has this many pixels. */
 export const labelEvery = (step: number, room = 10): number => Math.max(1, Math.ceil(room / step));

@@ -1,4 +1,4 @@
-/** Where the names of points go, so that they do not lie on each other. */
+/** Places the names of points without overlaps. */
 
 export interface LabelledPoint {
   readonly x: number;
@@ -7,7 +7,7 @@ export interface LabelledPoint {
 }
 
 export interface Place {
-  /** Of the baseline's middle, start or end, as `anchor` says. */
+  /** The baseline's start, middle or end, depending on `anchor`. */
   readonly x: number;
   readonly y: number;
   readonly anchor: 'start' | 'middle' | 'end';
@@ -20,7 +20,7 @@ interface Box {
   readonly bottom: number;
 }
 
-/** Of an average letter of a sans-serif font, as a part of its size; rather too wide than too narrow. */
+/** Width of an average sans-serif letter relative to the font size, rather too wide. */
 const letter = 0.65;
 
 export function boxOf({ x, y, anchor }: Place, text: string, size: number): Box {
@@ -31,7 +31,7 @@ export function boxOf({ x, y, anchor }: Place, text: string, size: number): Box 
 
 export const overlaps = (a: Box, b: Box): boolean => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
 
-/** Beside, above and below the point, nearest first; then the same a little further away. */
+/** Next to, above and below the point, nearest first; then further away. */
 function candidates({ x, y }: LabelledPoint, size: number, radius: number): readonly Place[] {
   const middle = 0.3 * size;
   return [radius + 3, radius + 9].flatMap((gap): readonly Place[] => [
@@ -46,10 +46,7 @@ function candidates({ x, y }: LabelledPoint, size: number, radius: number): read
   ]);
 }
 
-/**
- * A place for each label in the order of the points, the important ones first: inside the frame, on no label and on no other point. Undefined where there
- * is no room; such a point stays without its name.
- */
+/** Places labels in the order of the points: inside the frame, and not over other labels or points. Undefined if there is no space. */
 export function placeLabels(
   points: readonly LabelledPoint[],
   frame: { readonly width: number; readonly height: number },
@@ -69,7 +66,7 @@ export function placeLabels(
   });
 }
 
-/** Points of any range into the frame, one unit as long along both axes, with a margin for the names. Up is up. */
+/** Scales points into the frame, equally along both axes, with a margin for names; y points up. */
 export function fit(
   points: readonly { readonly x: number; readonly y: number }[],
   width: number,
@@ -79,7 +76,7 @@ export function fit(
   const [left, right] = range(points.map(({ x }) => x));
   const [bottom, top] = range(points.map(({ y }) => y));
   const inner = Math.max(1, width - 2 * margin);
-  // Not taller than a screen; a narrow one may be filled.
+  // Not taller than a screen, except that a narrow one may be filled.
   const tallest = Math.max(0.55 * inner, Math.min(1.4 * inner, 400));
   const scale = Math.min(inner / (right - left || 1), tallest / (top - bottom || 1));
   const height = Math.max(120, (top - bottom) * scale + 2 * margin);

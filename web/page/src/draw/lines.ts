@@ -1,4 +1,4 @@
-/** Lines from queries on the left to keys on the right, in a space 100 wide with one unit a row. */
+/** Lines from queries on the left to keys on the right; 100 units wide, one unit per row. */
 
 export interface Line {
   readonly row: number;
@@ -9,7 +9,7 @@ export interface Line {
 export const curve = ({ row, column }: Pick<Line, 'row' | 'column'>): string =>
   `M0 ${row + 0.5}C50 ${row + 0.5} 50 ${column + 0.5} 100 ${column + 0.5}`;
 
-/** The `most` largest of the weights (P,P) that are at least `threshold`, the smallest first, so that the largest is drawn last. */
+/** The `most` largest weights of at least `threshold`, smallest first, so that the largest is drawn on top. */
 export function strongest(weights: Float32Array, size: number, threshold: number, most: number): readonly Line[] {
   const floor = Math.max(threshold, leastOfLargest(weights, most));
   const lines: Line[] = [];
@@ -21,7 +21,7 @@ export function strongest(weights: Float32Array, size: number, threshold: number
 
 const bins = 4096;
 
-/** No more than the `most`th largest, and close to it; without sorting all of them. */
+/** A lower bound close to the `most`th largest weight, without sorting. */
 function leastOfLargest(weights: Float32Array, most: number): number {
   if (weights.length <= most) return 0;
   const largest = weights.reduce((a, b) => Math.max(a, b), 0) || 1;
@@ -32,7 +32,7 @@ function leastOfLargest(weights: Float32Array, most: number): number {
   return (bin / bins) * largest;
 }
 
-/** Those of one row, the smallest first. */
+/** The lines of one row, smallest first. */
 export function rowLines(weights: Float32Array, size: number, row: number, threshold: number): readonly Line[] {
   const lines = Array.from(weights.subarray(row * size, (row + 1) * size), (weight, column) => ({ row, column, weight }));
   return lines.filter(({ weight }) => weight > 0 && weight >= threshold).sort((a, b) => a.weight - b.weight);

@@ -1,10 +1,10 @@
-/** Cells of several heads on one canvas, in the colours of the heads. */
+/** Draws several heads on one canvas, each in its colour. */
 import type { Surface } from './heatmap.ts';
 
-/** As far apart on the wheel as `count` colours can be: [red, green, blue]. */
+/** Evenly spaced hues: [red, green, blue]. */
 export function headColour(head: number, count: number): readonly [number, number, number] {
   const hue = (15 + (360 * head) / count) % 360;
-  // Every other one is darker: neighbours on the wheel are told apart by that, too.
+  // Alternating lightness also distinguishes neighbouring hues.
   const lightness = head % 2 ? 0.42 : 0.56;
   const strength = 0.8 * Math.min(lightness, 1 - lightness);
   const part = (offset: number) => {
@@ -18,7 +18,7 @@ export const cssColour = ([red, green, blue]: readonly [number, number, number])
 
 const leastWithGap = 6;
 
-/** levels and winners (size,size); `colours` by winner. */
+/** levels and winners (size,size) */
 export function drawOverlay(
   { context, width, left, top }: Surface,
   size: number,

@@ -1,7 +1,7 @@
-/** The colours of weights: viridis, as the package's figures have it. */
+/** Viridis, as in the package's figures. */
 export { viridis as colour, writeViridis as paint } from 'attn/element';
 
-/** A text colour that stands out from colour(value): viridis grows lighter steadily. */
+/** A readable text colour on colour(value): viridis grows steadily lighter. */
 export function inkOn(value: number): string {
   return value > 0.55 ? '#000' : '#fff';
 }

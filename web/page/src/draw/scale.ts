@@ -1,13 +1,13 @@
-/** What a colour stands for. */
+/** Colour scales. */
 
 export type Scale = 'head' | 'row' | 'log';
 
-/** A logarithmic scale goes so many powers of ten down from the largest weight. */
+/** Powers of ten in the logarithmic scale, below the largest weight. */
 const decades = 3;
-/** Where fewer cells than this are brighter than a tenth of the brightest, a linear scale is near black. */
+/** With a smaller share of cells brighter than a tenth of the largest, a linear scale is almost black. */
 const fewestBright = 0.06;
 
-/** 'log' where a linear scale would show next to nothing. */
+/** 'log' if a linear scale would show almost nothing. */
 export function scaleFor(weights: Float32Array, largest: number): Scale {
   if (weights.length === 0 || largest === 0) return 'head';
   let bright = 0;
@@ -15,11 +15,11 @@ export function scaleFor(weights: Float32Array, largest: number): Scale {
   return bright < fewestBright * weights.length ? 'log' : 'head';
 }
 
-/** 0 ... 1; `largest` of the head, or of the row. */
+/** 0 ... 1; `largest` is that of the head or the row. */
 export function levelOf(weight: number, largest: number, scale: Scale): number {
   if (scale !== 'log') return weight / (largest || 1);
   return weight > 0 ? Math.max(0, 1 + Math.log10(weight / (largest || 1)) / decades) : 0;
 }
 
-/** The weight that the darkest colour of a logarithmic scale stands for. */
+/** The weight of the darkest colour on the logarithmic scale. */
 export const leastOf = (largest: number): number => largest / 10 ** decades;

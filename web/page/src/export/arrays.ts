@@ -1,20 +1,20 @@
-/** The lab's results as files. */
+/** Writes the lab's results. */
 import type { Tensor } from 'attn';
 import { matrixText } from '../formats/matrix_text.ts';
 import { product } from '../arithmetic/arrays.ts';
 import { float32Text } from './csv.ts';
 import { toNpy } from './npy.ts';
 
-/** What JSON has no word for is text. */
+/** JSON has no NaN and infinities, so they are written as text. */
 const jsonNumber = (value: number) => (Number.isFinite(value) ? float32Text(value) : `"${value}"`);
 
-/** By name, each as nested lists. */
+/** Nested lists by name. */
 export function arraysToJson(arrays: Readonly<Record<string, Tensor>>): string {
   const entries = Object.entries(arrays).map(([name, tensor]) => `${JSON.stringify(name)}: ${matrixText(tensor, jsonNumber)}`);
   return `{\n${entries.join(',\n')}\n}\n`;
 }
 
-/** A line for each row, with the numbers of its item and head in front where there are several; from 1. */
+/** One line per row, preceded by its 1-based batch item and head. */
 export function arrayToCsv({ data, dims }: Tensor, leading: readonly string[]): string {
   const width = dims.at(-1)!;
   const outer = dims.slice(0, -1);

@@ -1,17 +1,17 @@
-import type { Shown } from '../state/shown.ts';
+import type { Shown } from '../state/map_view.ts';
 
-/** Nine digits give the same float32 back. */
+/** Nine digits restore the float32. */
 export const float32Text = (value: number): string => String(Number(value.toPrecision(9)));
 
 /**
- * Spreadsheets compute a text that begins so, also inside quotes: a model's vocabulary could hold a formula. An apostrophe in front makes it text.
- * Only labels get one; numbers, negative ones too, stay numbers.
+ * Spreadsheets execute such text even in quotes, and a vocabulary could contain a formula. An apostrophe in front of a label prevents it; numbers are
+ * unchanged.
  */
 const formula = /^[\t\r\n ]*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;
 
 const quote = (text: string) => `"${(formula.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
 
-/** RFC 4180: a row for each query, a column for each key, their labels in front. */
+/** RFC 4180: one row per query, one column per key. */
 export function toCsv({ places, weights }: Pick<Shown, 'places' | 'weights'>): string {
   const size = places.length;
   const lines = [

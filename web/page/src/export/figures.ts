@@ -1,4 +1,4 @@
-/** The head in focus as figures for slides and papers: with sentence, titles of the axes, numbers and colour scale. */
+/** Figures of the head in focus for slides and papers. */
 import { linesFigure, mapFigure, type Figure, type FigureOptions } from 'attn/element';
 import { levelsOf } from '../draw/heatmap.ts';
 import { leastOf, type Scale } from '../draw/scale.ts';
@@ -25,7 +25,7 @@ function optionsOf({ title, sentence, notes, shown, look }: Shown): FigureOption
   };
 }
 
-/** As the element takes it. */
+/** Properties of <attention-map>. */
 export function mapOptionsOf(of: Shown) {
   const { tokens, weights, levels, legend, title, text, note } = optionsOf(of);
   const shape = { data: weights, dims: [tokens.length, tokens.length] };

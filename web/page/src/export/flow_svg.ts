@@ -1,11 +1,10 @@
-/** The flow diagram as a file of its own: colours as #rrggbb, no style sheet. */
+/** Writes the flow diagram as an SVG with #rrggbb colours and no style sheet. */
 import { edgeShapes, nodeShapes, stateOf, type Flow, type FlowPart, type FlowShape, type FlowState } from '../draw/flow.ts';
 import { escaped, font, ink, keyInk, paper, queryInk } from './paper.ts';
 
 const faint = '#8a92a0';
 const quiet = '#545b69';
 
-/** Presentation of a shape in a state. */
 function look({ look: kind }: FlowShape, state: FlowState): Readonly<Record<string, string | number>> {
   const colour = state === 'now' ? queryInk : state === 'done' ? ink : faint;
   switch (kind) {

@@ -1,4 +1,4 @@
-/** HTML that shows the head in focus in another page: embed.html computes it there. */
+/** HTML that embeds the head in focus into another page (embed.html). */
 import { linkHash } from '../state/hash.ts';
 import { mapOf } from './figures.ts';
 import { escaped } from './paper.ts';
@@ -7,6 +7,6 @@ import type { Selection } from './selection.ts';
 export function frameOf(of: Selection): string {
   const { width, height } = mapOf(of);
   const address = new URL(`embed.html#${linkHash()}`, location.href.replace(/[?#].*/, '')).href;
-  // Below the map there is a line that reads a cell, and a link.
+  // Space for the reading line and the link below the map.
   return `<iframe src="${escaped(address)}" title="${escaped(of.title)}" width="${width + 20}" height="${height + 80}" loading="lazy"></iframe>\n`;
 }

@@ -1,8 +1,8 @@
-/** A picture of the page, an <svg> in it, as a figure of its own: what styles say of each shape is written out, every colour as #rrggbb. */
+/** Converts an <svg> of the page into a figure: computed styles become attributes, colours #rrggbb. */
 import type { Figure, FigurePart } from 'attn/element';
 
 const shapes = 'path, rect, circle, ellipse, line, polyline, polygon, text';
-/** What is in these is not drawn where it stands. */
+/** Their children are not drawn in place. */
 const definitions = 'defs, marker, clipPath, mask, pattern, symbol';
 
 interface Colour {
@@ -13,7 +13,7 @@ interface Colour {
 const known = new Map<string, Colour>();
 let pixel: CanvasRenderingContext2D | undefined;
 
-/** Any colour that a style may have, as the browser paints it. */
+/** Any CSS colour, as the browser paints it. */
 export function colourOf(css: string): Colour {
   const found = known.get(css);
   if (found) return found;
@@ -31,7 +31,7 @@ export function colourOf(css: string): Colour {
   return colour;
 }
 
-/** The outline of a shape in its own units. */
+/** The outline in the shape's own units. */
 function outlineOf(shape: SVGElement): string | undefined {
   const number = (name: string) => Number.parseFloat(getComputedStyle(shape).getPropertyValue(name)) || Number(shape.getAttribute(name)) || 0;
   switch (shape.localName) {
@@ -59,7 +59,7 @@ function outlineOf(shape: SVGElement): string | undefined {
   }
 }
 
-/** Of an element and all around it, up to the picture. */
+/** The product of the opacities of the element and its ancestors up to the picture. */
 function opacityOf(element: Element, root: Element): number {
   let opacity = 1;
   for (let at: Element | null = element; at && at !== root.parentElement; at = at.parentElement) opacity *= Number(getComputedStyle(at).opacity);
@@ -68,7 +68,7 @@ function opacityOf(element: Element, root: Element): number {
 
 const rounded = (opacity: number) => Math.round(1000 * opacity) / 1000;
 
-/** Lines of a text: it itself, or its tspans where these have places of their own. */
+/** The lines of a text: its tspans if they are positioned, otherwise the text itself. */
 function linesOf(element: SVGTextElement): readonly { readonly text: string; readonly x: number; readonly y: number }[] {
   const first = (list: SVGAnimatedLengthList) => (list.baseVal.numberOfItems > 0 ? list.baseVal.getItem(0).value : undefined);
   const [x, y] = [(first(element.x) ?? 0) + (first(element.dx) ?? 0), (first(element.y) ?? 0) + (first(element.dy) ?? 0)];
@@ -81,7 +81,7 @@ function linesOf(element: SVGTextElement): readonly { readonly text: string; rea
   });
 }
 
-/** How far below the place of a text its baseline is, in its sizes. */
+/** Distance of the baseline below the text's position, in font sizes. */
 const shifts: Readonly<Record<string, number>> = { middle: 0.36, central: 0.36, hanging: 0.78, 'text-before-edge': 0.9 };
 
 function partsOf(shape: SVGGraphicsElement, root: SVGSVGElement, left: number, top: number): readonly FigurePart[] {
@@ -129,10 +129,7 @@ function partsOf(shape: SVGGraphicsElement, root: SVGSVGElement, left: number, t
 const margin = 12;
 const titleSize = 15;
 
-/**
- * What an <svg> shows now, with a title above: shapes, lines and text, in the light theme, on white. Of what there may be in it else, markers, gradients and
- * HTML are left out.
- */
+/** Draws the shapes and texts of an <svg> in the light theme on white, with a title above. Markers, gradients and HTML are left out. */
 export function figureOfSvg(svg: SVGSVGElement, title: string): Figure {
   const root = document.documentElement;
   const theme = root.dataset['theme'];

@@ -1,7 +1,7 @@
 import { float32Text } from './csv.ts';
 import type { Selection } from './selection.ts';
 
-/** The matrix as rows, a row a line, with its labels and where it is from. */
+/** One row per line, with labels and facts. */
 export function toJson({ shown: { places, weights }, facts }: Pick<Selection, 'shown' | 'facts'>): string {
   const size = places.length;
   const head = Object.entries({ ...facts, labels: places.map(({ label }) => label) }).map(

@@ -1,4 +1,4 @@
-/** float32 in C order as numpy.save writes it: version 1.0, the data at a multiple of 64 bytes. */
+/** float32 in C order as written by numpy.save: version 1.0, data aligned to 64 bytes. */
 export function toNpy(data: Float32Array, dims: readonly number[]): Uint8Array<ArrayBuffer> {
   const shape = dims.length === 1 ? `(${dims[0]},)` : `(${dims.join(', ')})`;
   const header = `{'descr': '<f4', 'fortran_order': False, 'shape': ${shape}, }`;

@@ -1,11 +1,11 @@
-/** What files that are written as text share: the colours of paper, and what XML does not take as it is. */
+/** Colours and escapes of text-based files. */
 export const paper = '#ffffff';
 export const ink = '#16181d';
 export const queryInk = '#1f4fc4';
 export const keyInk = '#a03f09';
 export const font = "'DejaVu Sans', Verdana, sans-serif";
 
-/** Control characters are not allowed in XML at all. */
+/** XML allows no control characters. */
 export const escaped = (text: string) =>
   text
     .replace(/[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]/g, '\ufffd')

@@ -10,7 +10,7 @@ import type { Selection } from './selection.ts';
 type Write = (selection: Selection) => Blob | Promise<Blob>;
 const typed = (content: BlobPart, type: string) => new Blob([content], { type });
 
-/** By the name of the button. */
+/** By button label. */
 export const formats: Readonly<Record<string, { readonly ending: string; readonly write: Write }>> = {
   PNG: { ending: 'png', write: (of) => figureToPng(mapOf(of)) },
   SVG: { ending: 'svg', write: (of) => typed(figureToSvg(mapOf(of)), 'image/svg+xml') },
@@ -25,7 +25,7 @@ export const formats: Readonly<Record<string, { readonly ending: string; readonl
   iframe: { ending: 'html', write: (of) => typed(frameOf(of), 'text/html') },
 };
 
-/** The name of the file that was saved. */
+/** Returns the name of the file. */
 export async function save(selection: Selection, format: string): Promise<string> {
   const { ending, write } = formats[format]!;
   const name = `${selection.name}.${ending}`;

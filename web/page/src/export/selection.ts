@@ -1,34 +1,34 @@
-/** What is exported: the head in focus, exactly as it is shown. */
+/** The head in focus as displayed, for export. */
 import type { Look } from '../draw/heatmap.ts';
 import type { Run } from '../state/run.ts';
-import { headInFocus, layerInFocus, scaleInUse, shown, type Shown } from '../state/shown.ts';
+import { headInFocus, layerInFocus, scaleInUse, shown, type Shown } from '../state/map_view.ts';
 import { toHash } from '../state/hash.ts';
 import { initialView, type View } from '../state/view.ts';
 
 export interface Selection {
   readonly title: string;
   readonly sentence: string;
-  /** What a reader of the picture has to know. */
+  /** Facts that a reader of the picture needs. */
   readonly notes: readonly string[];
-  /** Of the file, without its ending. */
+  /** File name without extension. */
   readonly name: string;
   readonly shown: Shown;
   readonly look: Look;
-  /** For JSON: where the numbers are from. */
+  /** Origin of the numbers, for JSON. */
   readonly facts: Readonly<Record<string, unknown>>;
 }
 
-/** Changes to the model, as the page's address has them. */
+/** The changes as written in the page's address. */
 const changesOf = ({ causal, padding, drawn, off, weights, change }: View) =>
   Object.fromEntries(new URLSearchParams(toHash({ ...initialView, causal, padding, drawn, off, weights, change })));
 
 function notesOf({ special, threshold, mergeWords }: View, shown: Shown, isChanged: boolean): readonly string[] {
   return [
     special !== 'show' && 'Special tokens are hidden.',
-    special === 'renormalise' && 'Each row is divided by what is left of it.',
-    mergeWords && 'Parts of words are merged.',
-    threshold > 0 && `Weights under ${threshold} are not drawn.`,
-    shown.blocked && 'A stroke: this key may not be looked at.',
+    special === 'renormalise' && 'Each row is divided by its remaining sum.',
+    mergeWords && 'Sub-words are merged.',
+    threshold > 0 && `Weights below ${threshold} are not drawn.`,
+    shown.blocked && 'A stroke marks a masked key.',
     isChanged && 'The model was changed.',
   ].filter((each) => typeof each === 'string');
 }

@@ -1,16 +1,16 @@
-/** Arrays in a file of any kind that people keep them in: .npy, safetensors, JSON, CSV, or a print of NumPy or PyTorch. */
+/** Reads arrays from .npy, safetensors, JSON, CSV, and prints of NumPy or PyTorch. */
 import type { Tensor } from 'attn';
-import { cut, longestName } from './cut.ts';
+import { truncate, longestName } from './truncate.ts';
 import { MatrixTextError, parseMatrixText, tooDeep, tooLarge } from './matrix_text.ts';
 import { counted, shapeText } from './numbers.ts';
 import { isNpy, parseNpy } from './npy.ts';
 
-/** What JSON has no word for is written as text. */
+/** Written as text because JSON has no such numbers. */
 const numberWords = ['NaN', 'Infinity', '-Infinity'];
 const unquoted = (value: unknown): string =>
   JSON.stringify(value).replaceAll(/"(-?Infinity|NaN)"/g, (quoted, word: string) => (numberWords.includes(word) ? word : quoted));
 
-/** A list of JSON as text for the reader of lists. JSON.stringify() would overflow the stack, and has no word for what JSON.parse() made infinite. */
+/** Prints a JSON list for parseMatrixText. JSON.stringify() could overflow the stack, and writes infinite numbers as null. */
 function listText(list: readonly unknown[]): string {
   const check = (value: unknown, depth: number): void => {
     if (typeof value === 'number' && !Number.isFinite(value)) throw tooLarge('A number');
@@ -27,31 +27,31 @@ interface Described {
   readonly dims?: unknown;
 }
 
-/** The package's own form, { data, dims }. */
+/** The package's { data, dims }. */
 function described({ data, dims }: Described, minRank: number): Tensor | undefined {
   const isList = (value: unknown): value is number[] => Array.isArray(value) && value.every((each) => typeof each === 'number');
   if (!isList(data) || !isList(dims)) return undefined;
-  const shape = cut(shapeText(dims), longestName);
+  const shape = truncate(shapeText(dims), longestName);
   if (dims.length < minRank || dims.length > 4 || !dims.every((size) => Number.isSafeInteger(size) && size >= 1))
-    throw new MatrixTextError(`The sizes of the array are ${shape}. Give ${minRank} to 4 whole numbers from 1.`);
+    throw new MatrixTextError(`The array has dims ${shape}. Give ${minRank} to 4 whole numbers of at least 1.`);
   const count = dims.reduce((a, b) => a * b, 1);
-  if (count !== data.length) throw new MatrixTextError(`The array has ${counted(data.length, 'number')}, and its sizes ${shape} need ${count}.`);
+  if (count !== data.length) throw new MatrixTextError(`The array has ${counted(data.length, 'number')}, but its dims ${shape} need ${count}.`);
   const large = data.find((value) => !Number.isFinite(Math.fround(value)));
   if (large !== undefined) throw tooLarge(Number.isFinite(large) ? String(large) : 'A number');
   return { data: Float32Array.from(data), dims };
 }
 
-/** Every array in a JSON file, by its name; of a file that is one array, that under ''. */
+/** The arrays of a JSON file by name; '' for a file that is a single array. */
 function inJson(text: string, minRank: number): ReadonlyMap<string, Tensor> {
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
-    // Python writes NaN and Infinity bare, as the reader of lists takes them.
+    // Python writes bare NaN and Infinity, which parseMatrixText accepts.
     return new Map([['', parseMatrixText(text, minRank)]]);
   }
   if (Array.isArray(value)) return new Map([['', parseMatrixText(listText(value), minRank)]]);
-  if (typeof value !== 'object' || value === null) throw new Error('There is no array in it.');
+  if (typeof value !== 'object' || value === null) throw new Error('The file contains no array.');
   const whole = described(value, minRank);
   if (whole) return new Map([['', whole]]);
   const arrays = new Map<string, Tensor>();
@@ -65,15 +65,15 @@ function inJson(text: string, minRank: number): ReadonlyMap<string, Tensor> {
           : undefined;
       if (tensor) arrays.set(name, tensor);
     } catch (error) {
-      failure ??= error as Error; // names, for example
+      failure ??= error as Error; // not an array, for example names
     }
-  if (arrays.size === 0) throw failure ?? new Error('There is no array in it.');
+  if (arrays.size === 0) throw failure ?? new Error('The file contains no array.');
   return arrays;
 }
 
 const isText = (name: string) => /\.(json|csv|tsv|txt)$/i.test(name);
 
-/** By their names; of a file that has one without a name, under ''. */
+/** By name; '' for a single array. */
 export async function arraysIn(
   file: File,
   minRank: number,
@@ -86,7 +86,7 @@ export async function arraysIn(
   return /\.json$/i.test(file.name) ? inJson(text, minRank) : new Map([['', parseMatrixText(text, minRank)]]);
 }
 
-/** What a checkpoint calls the weights of a field. */
+/** Names of a field's weights in checkpoints. */
 const aliases: Readonly<Record<string, RegExp>> = {
   Q: /^(q|query)$/i,
   K: /^(k|key)$/i,
@@ -97,6 +97,6 @@ const aliases: Readonly<Record<string, RegExp>> = {
   Wo: /(^|\.)(out_proj|o_proj|out_lin|to_out|attention\.output\.dense|o)\.weight$/i,
 };
 
-/** Of several arrays the one that is called like the field, or else the first: a field is never left with what was in it before. */
+/** The array named like the field, otherwise the first, so that the field never keeps its old content. */
 export const nameFor = (field: string, names: readonly string[]): string =>
   names.find((each) => each.toLowerCase() === field.toLowerCase()) ?? names.find((each) => aliases[field]?.test(each)) ?? names[0]!;

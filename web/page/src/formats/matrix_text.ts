@@ -1,18 +1,15 @@
-/**
- * Reads arrays as people type or paste them: nested lists of numbers, as JSON, JavaScript and Python print them, NumPy's and PyTorch's prints, and rows of
- * a table.
- */
+/** Reads arrays as people type or paste them: nested lists, prints of NumPy and PyTorch, rows of a table. */
 import type { Tensor } from 'attn';
-import { cut, longestName } from './cut.ts';
+import { truncate, longestName } from './truncate.ts';
 import { withoutPrint } from './printed_array.ts';
 import { tableRows } from './table_text.ts';
 import { counted } from './numbers.ts';
 
-/** The message says what is wrong and what to do. */
+/** The message states the fault and a remedy. */
 export class MatrixTextError extends Error {}
 
 export const tooLarge = (number: string) => new MatrixTextError(`${number} is too large for float32. The largest number is 3.4e38.`);
-export const tooDeep = () => new MatrixTextError('The lists are nested more than four deep. Give rows, or a batch of rows.');
+export const tooDeep = () => new MatrixTextError('The lists are nested more than four deep. Give rows or a batch of rows.');
 
 const space = /\s*/y;
 const token = /(?:([[\],])|([-+]?(?:Infinity|inf|NaN|nan|(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?)|true|false|True|False)(?![\w.]))/y;
@@ -25,11 +22,11 @@ function toNumber(text: string): number {
   if (word === 'nan') return NaN;
   if (word === 'infinity' || word === 'inf') return sign * Infinity;
   const value = Number(text);
-  if (!Number.isFinite(Math.fround(value))) throw tooLarge(cut(text, longestName));
+  if (!Number.isFinite(Math.fround(value))) throw tooLarge(truncate(text, longestName));
   return value;
 }
 
-/** Text of another form as lists. What is not known stays as it is, for the reader of lists to say what is wrong. */
+/** Converts other forms to lists. Unknown text is returned as it is, so that the list reader reports the fault. */
 function asLists(text: string, minRank: number): string {
   if (!text.includes('[')) {
     const rows = tableRows(text);
@@ -39,19 +36,20 @@ function asLists(text: string, minRank: number): string {
   }
   const lists = withoutPrint(text);
   if (lists.includes('...'))
-    throw new MatrixTextError('Numbers were left out of this print (…). Print all of them: numpy.set_printoptions(threshold=10**9), or torch’s.');
+    throw new MatrixTextError(
+      'This print omits numbers (…). Print all of them with numpy.set_printoptions(threshold=10**9) or torch.set_printoptions(threshold=10**9).',
+    );
   return lists;
 }
 
 /**
- * "[[1, 2], [3, 4]]" -> dims [2, 2]. Ranks from minRank to 4. NaN, Infinity, true and false are read too, though JSON lacks the first two.
- * Throws a MatrixTextError that names the place.
+ * "[[1, 2], [3, 4]]" -> dims [2, 2]. Ranks from minRank to 4; also accepts NaN, Infinity, true and false. Throws a MatrixTextError with the position.
  */
 export function parseMatrixText(written: string, minRank = 2): Tensor {
   const text = asLists(written, minRank);
   const values: number[] = [];
   const dims: number[] = [];
-  /** Items so far of the open list of each depth. */
+  /** Items so far in the open list of each depth. */
   const counts: number[] = [];
   let position = 0;
   let rank = -1;
@@ -71,7 +69,7 @@ export function parseMatrixText(written: string, minRank = 2): Tensor {
     space.lastIndex = position;
     space.exec(text);
     const start = (position = space.lastIndex);
-    if (finished) throw new MatrixTextError(`There is something after the closing bracket (${place(start)}). Give one array.`);
+    if (finished) throw new MatrixTextError(`There is text after the closing bracket (${place(start)}). Give one array.`);
     token.lastIndex = position;
     const match = token.exec(text);
     if (!match) throw new MatrixTextError(`This is not an array of numbers: ${place(start)}. Write rows as [[1, 0], [0, 1]].`);
@@ -81,7 +79,7 @@ export function parseMatrixText(written: string, minRank = 2): Tensor {
     if (mark === '[') {
       if (!expectItem) throw new MatrixTextError(`A comma is missing: ${place(start)}.`);
       if (rank >= 0 && counts.length >= rank)
-        throw new MatrixTextError(`Some entries are lists and some are numbers (${place(start)}). Every row needs the same form.`);
+        throw new MatrixTextError(`Some entries are lists and some are numbers (${place(start)}). Give every row the same form.`);
       counts.push(0);
       if (counts.length > 4) throw tooDeep();
     } else if (mark === ',') {
@@ -90,15 +88,15 @@ export function parseMatrixText(written: string, minRank = 2): Tensor {
       continue;
     } else if (mark === ']') {
       const depth = counts.length - 1;
-      if (depth < 0) throw new MatrixTextError(`There is a closing bracket too many: ${place(start)}.`);
+      if (depth < 0) throw new MatrixTextError(`There is an extra closing bracket: ${place(start)}.`);
       const count = counts[depth]!;
       if (expectItem && count > 0) throw new MatrixTextError(`A number is missing after the last comma: ${place(start)}.`);
-      if (count === 0) throw new MatrixTextError(`There is an empty list: ${place(start)}. Every row needs at least one number.`);
+      if (count === 0) throw new MatrixTextError(`There is an empty list: ${place(start)}. Give every row at least one number.`);
       counts.pop();
       if (dims[depth] === undefined) dims[depth] = count;
       else if (dims[depth] !== count) {
         throw new MatrixTextError(
-          `Row ${where()} has ${counted(count, depth === rank - 1 ? 'number' : 'row')}, the ones before have ${dims[depth]}. Make all rows equally long.`,
+          `Row ${where()} has ${counted(count, depth === rank - 1 ? 'number' : 'row')}, but the rows before have ${dims[depth]}. Make all rows equally long.`,
         );
       }
       if (depth > 0) counts[depth - 1]! += 1;
@@ -106,11 +104,11 @@ export function parseMatrixText(written: string, minRank = 2): Tensor {
       expectItem = false;
       continue;
     } else {
-      if (!counts.length) throw new MatrixTextError('A single number was given, or rows without brackets. Write rows as [[1, 0], [0, 1]].');
+      if (!counts.length) throw new MatrixTextError('This is a single number, or rows without brackets. Write rows as [[1, 0], [0, 1]].');
       if (!expectItem) throw new MatrixTextError(`A comma is missing: ${place(start)}.`);
       if (rank < 0) rank = counts.length;
       if (counts.length !== rank)
-        throw new MatrixTextError(`Some entries are lists and some are numbers (${place(start)}). Every row needs the same form.`);
+        throw new MatrixTextError(`Some entries are lists and some are numbers (${place(start)}). Give every row the same form.`);
       values.push(toNumber(number!));
       counts[counts.length - 1]! += 1;
       expectItem = false;
@@ -122,12 +120,12 @@ export function parseMatrixText(written: string, minRank = 2): Tensor {
   if (!finished) throw new MatrixTextError(`A closing bracket is missing: ${counted(counts.length, 'list')} still open at the end.`);
   if (rank < minRank)
     throw new MatrixTextError(
-      `A single list was given, rows are needed. For one row write [${text.trim().slice(0, 40)}${text.trim().length > 40 ? '…' : ''}].`,
+      `This is a single list, not rows. For one row write [${text.trim().slice(0, 40)}${text.trim().length > 40 ? '…' : ''}].`,
     );
   return { data: Float32Array.from(values), dims };
 }
 
-/** Rows a line each, every number as short as float32 allows. */
+/** One row per line. */
 export function matrixText(tensor: Tensor, write: (value: number) => string): string {
   const step = (depth: number, offset: number): string => {
     const count = tensor.dims[depth]!;

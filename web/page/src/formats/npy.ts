@@ -1,11 +1,11 @@
-/** Reads NumPy's .npy files (format versions 1, 2 and 3): C order, real numbers, to float32. */
+/** Reads .npy files (versions 1, 2 and 3) with real numbers in C order as float32. */
 import type { Tensor } from 'attn';
-import { cut, longestName } from './cut.ts';
+import { truncate, longestName } from './truncate.ts';
 
 export class NpyError extends Error {}
 
 type Reader = (view: DataView, at: number, little: boolean) => number;
-/** IEEE half precision: what numpy calls float16. */
+/** float16 */
 function half(bits: number): number {
   const [sign, exponent, fraction] = [bits & 0x8000 ? -1 : 1, (bits >> 10) & 31, bits & 1023];
   if (exponent === 31) return fraction ? NaN : sign * Infinity;
@@ -31,18 +31,17 @@ const readers: Readonly<Record<string, readonly [bytes: number, read: Reader]>> 
 const maximumElements = 2 ** 26;
 
 const magic = [0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59]; // "\x93NUMPY"
-/** Whether a file begins as .npy files do. */
 export const isNpy = (bytes: Uint8Array): boolean => magic.every((byte, i) => bytes[i] === byte);
 
-/** Throws an NpyError that says what is wrong with the file and what to save instead. */
+/** Throws an NpyError with the fault and a remedy. */
 export function parseNpy(bytes: Uint8Array): Tensor {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (bytes.length < 12 || !isNpy(bytes)) throw new NpyError('This is not a .npy file. Save one array with numpy.save.');
   const version = bytes[6]!;
-  if (version < 1 || version > 3) throw new NpyError(`This .npy file has format version ${version}; versions 1, 2 and 3 are read.`);
+  if (version < 1 || version > 3) throw new NpyError(`This .npy file has format version ${version}, expected version 1, 2 or 3.`);
   const start = version === 1 ? 10 : 12;
   const headerLength = version === 1 ? view.getUint16(8, true) : view.getUint32(8, true);
-  if (start + headerLength > bytes.length) throw new NpyError('The .npy file ends inside its header; it was cut short.');
+  if (start + headerLength > bytes.length) throw new NpyError('The .npy file ends inside its header. It is incomplete.');
   const header = new TextDecoder(version === 3 ? 'utf-8' : 'latin1').decode(bytes.subarray(start, start + headerLength));
 
   const type = /'descr'\s*:\s*'([<>|=])(\w+)'/.exec(header);
@@ -52,7 +51,7 @@ export function parseNpy(bytes: Uint8Array): Tensor {
   const reader = type && Object.hasOwn(readers, type[2]!) ? readers[type[2]!] : undefined;
   if (!type || !reader) {
     throw new NpyError(
-      `The numbers in this .npy file are of a type that is not read (${type ? cut(type[2]!, longestName) : 'a structure'}). Save a.astype('float32').`,
+      `The numbers in this .npy file have an unsupported type (${type ? truncate(type[2]!, longestName) : 'a structure'}). Save a.astype('float32').`,
     );
   }
   if (order[1] === 'True') throw new NpyError('This .npy file is in Fortran order. Save numpy.ascontiguousarray(a).');
@@ -63,13 +62,15 @@ export function parseNpy(bytes: Uint8Array): Tensor {
     .filter(Boolean)
     .map(Number);
   const count = dims.reduce((a, b) => a * b, 1);
-  if (!dims.length || !count) throw new NpyError(`The array in this .npy file has shape (${cut(dims.join(', '), longestName)}); rows are needed.`);
-  if (!(count <= maximumElements)) throw new NpyError(`The array in this .npy file has ${count} numbers; this page takes up to ${maximumElements}.`);
+  if (!dims.length || !count)
+    throw new NpyError(`The array in this .npy file has shape (${truncate(dims.join(', '), longestName)}). Save an array with rows.`);
+  if (!(count <= maximumElements))
+    throw new NpyError(`The array in this .npy file has ${count} numbers, but this page reads at most ${maximumElements}.`);
   const [width, read] = reader;
   const offset = start + headerLength;
   if (bytes.length - offset !== count * width) {
     throw new NpyError(
-      `Shape (${cut(dims.join(', '), longestName)}) needs ${count * width} bytes of numbers, the .npy file has ${bytes.length - offset}.`,
+      `Shape (${truncate(dims.join(', '), longestName)}) needs ${count * width} bytes of numbers, but the .npy file has ${bytes.length - offset}.`,
     );
   }
   const little = type[1] !== '>';

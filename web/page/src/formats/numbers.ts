@@ -1,6 +1,6 @@
-/** How numbers are written: ASCII only, so that they can be copied anywhere. */
+/** Formats numbers in ASCII, so that they can be copied anywhere. */
 
-/** Fixed decimals; never "-0.0000"; very large numbers in scientific form. */
+/** Fixed decimals; never "-0.0000"; very large numbers in scientific notation. */
 export function fixed(value: number, decimals = 6): string {
   if (!Number.isFinite(value)) return String(value);
   if (Math.abs(value) >= 1e9) return value.toExponential(decimals);
@@ -8,7 +8,7 @@ export function fixed(value: number, decimals = 6): string {
   return Number(text) === 0 ? (0).toFixed(decimals) : text;
 }
 
-/** For small teaching tables: a table of whole numbers stays whole, in others tiny numbers keep their leading digits. */
+/** For small tables: integers stay integers, and tiny numbers keep their leading digits. */
 export function teaching(values: ArrayLike<number>): (value: number) => string {
   const whole = Array.from(values).every((value) => Number.isInteger(value) || !Number.isFinite(value));
   return (value) => {
@@ -18,25 +18,25 @@ export function teaching(values: ArrayLike<number>): (value: number) => string {
   };
 }
 
-/** Inside a sum of products: as short as can be read. */
+/** As short as possible, for sums of products. */
 export function brief(value: number): string {
   if (!Number.isFinite(value) || Number.isInteger(value)) return String(value === 0 ? 0 : value);
   return Math.abs(value) < 1e-3 ? value.toExponential(1) : String(Number(value.toPrecision(4)));
 }
 
-/** A factor or a number that is taken away: a negative one stands in brackets. */
+/** Puts negative numbers in parentheses. */
 export const bracketed = (value: number): string => (value < 0 ? `(${brief(value)})` : brief(value));
 
-/** With the sign that joins it to what stands before: "+ 0.5", "- 0.5". */
+/** With the sign as an operator: "+ 0.5", "- 0.5". */
 export const joined = (value: number): string => `${value < 0 ? '-' : '+'} ${brief(Math.abs(value))}`;
 
-/** Two digits, for how large something is: "1.7", "0.0045", "3.1e-6". */
+/** Two digits: "1.7", "0.0045", "3.1e-6". */
 export function shortNumber(value: number): string {
   const size = Math.abs(value);
   return value === 0 || (size >= 1e-3 && size < 1e4) ? String(Number(value.toPrecision(2))) : value.toExponential(1);
 }
 
-/** The shortest decimal that reads back as the same float32. */
+/** The shortest decimal that restores the float32. */
 export function shortestFloat32(value: number): string {
   if (!Number.isFinite(value)) return String(value);
   for (let digits = 1; digits < 9; ++digits) {

@@ -1,12 +1,12 @@
-/** Arrays as NumPy and PyTorch print them, as lists that programs write. */
+/** Converts prints of NumPy and PyTorch to lists. */
 
-/** What may stand in front: "w = torch.tensor(", "Parameter containing:\ntensor(", "np.array(". */
+/** Prefixes: "w = torch.tensor(", "Parameter containing:\ntensor(", "np.array(". */
 const front = /^\s*(?:[A-Za-z_][\w.]*\s*=\s*)?(?:Parameter containing:\s*)?(?:[A-Za-z_]\w*\.)?(?:tensor|array|asarray)\s*\(\s*(?=\[)/;
-/** And behind: ", device='cuda:0', dtype=torch.float16)". */
+/** Suffixes: ", device='cuda:0', dtype=torch.float16)". */
 const back = /^\s*(?:,\s*\w+\s*=\s*[^,[\]]*)*,?\s*\)\s*;?\s*$/;
 const longestBack = 200;
 
-/** Without the call around them, and with commas where NumPy's print has spaces. */
+/** Removes the call and inserts commas where NumPy prints spaces. */
 export function withoutPrint(text: string): string {
   const start = front.exec(text)?.[0].length;
   const end = text.lastIndexOf(']') + 1;

@@ -1,8 +1,8 @@
-/** Rows of a table, as spreadsheets and CSV files have them. */
+/** Reads rows of tables from spreadsheets and CSV files. */
 
 const separators = ['\t', ';', ',', ' '] as const;
 
-/** A line's cells; one in quotes may hold the separator. */
+/** Quoted cells may contain the separator. */
 function cellsOf(line: string, separator: string): readonly string[] {
   if (separator === ' ') return line.trim().split(/\s+/);
   if (!line.includes('"')) return line.split(separator).map((cell) => cell.trim());
@@ -21,12 +21,12 @@ function cellsOf(line: string, separator: string): readonly string[] {
 const number = /^[-+]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|inf|infinity|nan)$/i;
 const isNumber = (cell: string) => number.test(cell);
 
-/** The cells that are numbers, without names of columns above and of rows in front; undefined where the text is no table of numbers. */
+/** The numeric cells without column and row names; undefined if the text is not a table of numbers. */
 export function tableRows(text: string): readonly (readonly string[])[] | undefined {
   const lines = text.split(/\r?\n/).filter((line) => line.trim() !== '');
   const separator = separators.find((each) => lines.some((line) => line.trim().includes(each))) ?? (lines.length > 1 ? ',' : undefined);
   if (separator === undefined) return undefined;
-  // Where commas are decimal, cells are parted by semicolons or tabs.
+  // With decimal commas, cells are separated by semicolons or tabs.
   const decimal = (cell: string) => (separator === ';' || separator === '\t' ? cell.replace(/^([-+]?\d+),(\d+)$/, '$1.$2') : cell);
   const rows = lines.map((line) => cellsOf(line, separator).map(decimal));
   const hasNames = rows.length > 1 && rows.slice(1).every((row) => row.length > 1 && !isNumber(row[0]!));

@@ -1,12 +1,12 @@
-/** What is in the lab's fields, as arrays and options; what cannot be read is a FieldError. */
+/** Reads the lab's fields; throws a FieldError for invalid ones. */
 import type { Mask, Tensor } from 'attn';
 import { transposed } from '../arithmetic/arrays.ts';
-import { cut, longestName } from '../formats/cut.ts';
+import { truncate, longestName } from '../formats/truncate.ts';
 import { FieldError, type LabInputs } from './run.ts';
 import { parseMatrixText } from '../formats/matrix_text.ts';
 import type { Lab, MatrixName } from '../state/lab.ts';
 
-/** One list is enough for a mask. */
+/** A mask may be a single list. */
 export const minRankOf = (name: MatrixName) => (name === 'Mask' || name === 'Key padding' ? 1 : 2);
 
 export function readLab({ mode, fields, heads, scale, maskKind, paddingKind, causal, asTorch }: Lab): LabInputs {
@@ -28,13 +28,16 @@ export function readLab({ mode, fields, heads, scale, maskKind, paddingKind, cau
     const { data, dims } = tensorOf(name);
     if (kind === 'additive') {
       const bad = data.find((value) => Number.isNaN(value) || value === Infinity);
-      if (bad !== undefined) throw new FieldError(name, `${bad} cannot be added to a score. Use finite numbers, and -Infinity to hide a key.`);
+      if (bad !== undefined) throw new FieldError(name, `${bad} cannot be added to a score. Use finite numbers, or -Infinity to hide a key.`);
       return { kind, data, dims };
     }
-    // A mask that is meant to be added would say the contrary here: its 0 lets a key be seen.
+    // An additive mask would have the opposite meaning here: its 0 shows a key.
     const bad = data.find((value) => value !== 0 && value !== 1);
     if (bad !== undefined)
-      throw new FieldError(name, `A number is ${bad}, and this mask may hold 1 and 0 only. Choose “added to the scores” if that is what it is for.`);
+      throw new FieldError(
+        name,
+        `The mask contains ${bad}, but this kind of mask may contain only 1 and 0. Choose “added to the scores” if the mask is additive.`,
+      );
     return { kind, data: Uint8Array.from(data), dims };
   };
 
@@ -43,13 +46,16 @@ export function readLab({ mode, fields, heads, scale, maskKind, paddingKind, cau
     if (written === '') return undefined;
     const number = Number(written);
     if (Number.isNaN(number))
-      throw new FieldError('Scale', `“${cut(written, longestName)}” is not a number. Write one such as 0.5, or leave the field empty for 1/√D.`);
+      throw new FieldError(
+        'Scale',
+        `“${truncate(written, longestName)}” is not a number. Enter a number such as 0.5, or leave the field empty for 1/√D.`,
+      );
     if (!Number.isFinite(Math.fround(number)))
-      throw new FieldError('Scale', `${cut(written, longestName)} is too large. Write a number such as 0.5, or leave the field empty for 1/√D.`);
+      throw new FieldError('Scale', `${truncate(written, longestName)} is too large. Enter a number such as 0.5, or leave the field empty for 1/√D.`);
     return number;
   };
 
-  /** in × out, however it was given; what is no matrix is refused later. */
+  /** in × out; other ranks are rejected later. */
   const weightOf = (name: MatrixName): Tensor => {
     const tensor = tensorOf(name);
     return asTorch && tensor.dims.length === 2 ? transposed(tensor) : tensor;

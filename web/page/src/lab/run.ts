@@ -1,4 +1,4 @@
-/** The typed-array lab without its looks: checks shapes, runs the module, names what came out. */
+/** The lab without its user interface: checks shapes, runs the module, names the results. */
 import type { AttentionOptions, AttentionResult, Mask, MultiHeadAttentionOptions, Tensor, TraceName } from 'attn';
 import { type Attn, traceNames } from 'attn/worker';
 import { product, transposed } from '../arithmetic/arrays.ts';
@@ -7,7 +7,7 @@ import type { MatrixName } from '../state/lab.ts';
 
 export type FieldName = MatrixName | 'Heads' | 'Scale';
 
-/** A complaint that belongs beside one field. */
+/** An error that belongs to a field. */
 export class FieldError extends Error {
   constructor(
     readonly field: FieldName,
@@ -18,7 +18,7 @@ export class FieldError extends Error {
 }
 
 export interface CommonInputs {
-  /** undefined: the default. */
+  /** Undefined for the default. */
   readonly scale: number | undefined;
   readonly mask: Mask | undefined;
   readonly keyPadding: Mask | undefined;
@@ -36,13 +36,12 @@ export interface MultiHeadInputs extends CommonInputs {
   readonly Wv: Tensor;
   readonly Wo: Tensor | undefined;
   readonly heads: number;
-  /** The weights here are in × out; in the fields they are out × in, and messages speak of those. */
+  /** The fields are out × in, which messages refer to; the weights here are in × out. */
   readonly asTorch?: boolean;
 }
 
 export type LabInputs = ({ readonly mode: 'attention' } & AttentionInputs) | ({ readonly mode: 'multi-head' } & MultiHeadInputs);
 
-/** What the leading dimensions of a result count. */
 export type Leading = 'batch' | 'head';
 export interface NamedResult {
   readonly name: string;
@@ -56,13 +55,13 @@ export interface LabResult {
   readonly weights: NamedResult;
   readonly output: NamedResult;
   readonly trace: readonly NamedResult[];
-  /** Says why when a trace was left out. */
+  /** Why a trace is missing. */
   readonly note: string;
 }
 
-/** Of (.., L, W) form: no head dimension. */
+/** Traces without a head dimension. */
 const withoutHeads: ReadonlySet<string> = new Set(['q_proj', 'k_proj', 'v_proj', 'merged']);
-/** weighted_values has L*S*Dv numbers per head; above this it is left out. */
+/** weighted_values has L*S*Dv numbers per head; larger ones are left out. */
 const maximumWeightedValues = 1_000_000;
 
 const last = (tensor: Tensor, from: number) => tensor.dims[tensor.dims.length - from]!;
@@ -94,15 +93,15 @@ function options(inputs: CommonInputs, weightedValues: number): { options: Atten
       ...(inputs.mask ? { mask: inputs.mask } : {}),
       ...(inputs.keyPadding ? { keyPaddingMask: inputs.keyPadding } : {}),
     },
-    note: fits ? '' : `weighted_values would have ${weightedValues} numbers and is left out.`,
+    note: fits ? '' : `weighted_values is left out because it would have ${weightedValues} numbers.`,
   };
 }
 
-/** A mask's dims as [B, H, L, S]: what is missing is 1. Of three the head dimension is missing. */
+/** [B, H, L, S], with 1 for missing dimensions; a rank of 3 lacks the head dimension. */
 export const alignedDims = ({ dims }: Mask): readonly number[] =>
   dims.length === 3 ? [dims[0]!, 1, dims[1]!, dims[2]!] : [...Array<number>(4 - dims.length).fill(1), ...dims];
 
-/** Shapes that masks may have for these sizes; the same rule as the module's, said in the field's words. */
+/** The module's rule for mask shapes, with messages about the fields. */
 function checkMasks({ mask, keyPadding }: CommonInputs, hasBatch: boolean, batch: number, heads: number, queries: number, keys: number): void {
   const full = [batch, heads, queries, keys];
   if (mask && !alignedDims(mask).every((size, i) => size === full[i] || (i < 3 && size === 1))) {
@@ -112,14 +111,14 @@ function checkMasks({ mask, keyPadding }: CommonInputs, hasBatch: boolean, batch
       ...(batch > 1 ? [`(${batch}, ${queries}, ${keys})`] : []),
       ...(heads > 1 ? [`(${batch}, ${heads}, ${queries}, ${keys})`] : []),
     ];
-    throw new FieldError('Mask', `The mask has shape ${shapeText(mask.dims)}. One number for every query and key is needed: ${forms.join(' or ')}.`);
+    throw new FieldError('Mask', `The mask has shape ${shapeText(mask.dims)}. Give one number for each query and key: ${forms.join(' or ')}.`);
   }
   if (!keyPadding) return;
   const { dims } = keyPadding;
   if (dims.at(-1) !== keys || (dims.length === 1 ? hasBatch : dims.length !== 2 || dims[0] !== batch))
     throw new FieldError(
       'Key padding',
-      `The key padding has shape ${shapeText(dims)}. One number for every key is needed: ${hasBatch ? `(${batch}, ${keys}), a row for each of the batch` : `(${keys},)`}.`,
+      `The key padding has shape ${shapeText(dims)}. Give one number for each key: ${hasBatch ? `(${batch}, ${keys}), one row per batch item` : `(${keys},)`}.`,
     );
 }
 
@@ -133,21 +132,24 @@ async function runAttention(attn: Attn, inputs: AttentionInputs): Promise<LabRes
     if (tensor.dims.length !== rank)
       throw new FieldError(
         name,
-        `${name} has shape ${shapeText(tensor.dims)}, Q has ${shapeText(Q.dims)}. All three need the same number of dimensions.`,
+        `${name} has shape ${shapeText(tensor.dims)}, Q has ${shapeText(Q.dims)}. Give all three the same number of dimensions.`,
       );
     for (let i = 0; i < rank - 2; ++i) {
       if (tensor.dims[i] !== Q.dims[i])
-        throw new FieldError(name, `${name} has shape ${shapeText(tensor.dims)}, Q has ${shapeText(Q.dims)}. Before the rows they must be equal.`);
+        throw new FieldError(
+          name,
+          `${name} has shape ${shapeText(tensor.dims)}, Q has ${shapeText(Q.dims)}. Make all dimensions before the rows equal.`,
+        );
     }
   }
   if (last(K, 1) !== last(Q, 1)) {
     throw new FieldError(
       'K',
-      `A row of K has ${counted(last(K, 1), 'number')}, a row of Q has ${last(Q, 1)}. Queries and keys are compared number by number, so make them equally wide.`,
+      `A row of K has ${counted(last(K, 1), 'number')}, a row of Q has ${last(Q, 1)}. Make queries and keys equally wide, because they are compared number by number.`,
     );
   }
   if (last(V, 2) !== last(K, 2)) {
-    throw new FieldError('V', `V has ${counted(last(V, 2), 'row')}, K has ${last(K, 2)}. Every key has one value, so give as many rows.`);
+    throw new FieldError('V', `V has ${counted(last(V, 2), 'row')}, K has ${last(K, 2)}. Give as many rows, because every key has one value.`);
   }
   const [batch, heads] = rank === 4 ? [Q.dims[0]!, Q.dims[1]!] : [rank === 3 ? Q.dims[0]! : 1, 1];
   checkMasks(inputs, rank > 2, batch, heads, last(Q, 2), last(K, 2));
@@ -159,7 +161,7 @@ async function runAttention(attn: Attn, inputs: AttentionInputs): Promise<LabRes
 
 function checkMultiHead(inputs: MultiHeadInputs): void {
   const { X, Wq, Wk, Wv, Wo, heads } = inputs;
-  if (X.dims.length > 3) throw new FieldError('X', `X has shape ${shapeText(X.dims)}. Give rows of tokens, or a batch of them.`);
+  if (X.dims.length > 3) throw new FieldError('X', `X has shape ${shapeText(X.dims)}. Give rows of tokens or a batch of them.`);
   const width = last(X, 1);
   const form = inputs.asTorch ? 'out × in' : 'in × out';
   const [row, column] = inputs.asTorch ? ['column', 'row'] : ['row', 'column'];
@@ -172,7 +174,7 @@ function checkMultiHead(inputs: MultiHeadInputs): void {
     if (tensor && tensor.dims.length !== 2)
       throw new FieldError(name, `${name} has shape ${shapeText(tensor.dims)}. A weight matrix has two dimensions, ${form}.`);
   }
-  if (!Number.isInteger(heads) || heads < 1) throw new FieldError('Heads', 'Write how many heads there are, as a whole number from 1.');
+  if (!Number.isInteger(heads) || heads < 1) throw new FieldError('Heads', 'The number of heads is not a whole number of at least 1. Enter one.');
   for (const [name, tensor] of [
     ['Wq', Wq],
     ['Wk', Wk],
@@ -187,23 +189,23 @@ function checkMultiHead(inputs: MultiHeadInputs): void {
     if (columns % heads)
       throw new FieldError(
         'Heads',
-        `${name} has ${counted(columns, column)}, which ${heads} heads cannot share evenly. Choose a number of heads that divides ${columns}.`,
+        `${name} has ${counted(columns, column)}, which is not divisible by ${heads} heads. Choose a number of heads that divides ${columns}.`,
       );
   }
   if (Wk.dims[1] !== Wq.dims[1])
     throw new FieldError(
       'Wk',
-      `Wk has ${counted(Wk.dims[1]!, column)}, Wq has ${Wq.dims[1]}. Queries and keys are compared number by number, so make them equally wide.`,
+      `Wk has ${counted(Wk.dims[1]!, column)}, Wq has ${Wq.dims[1]}. Make queries and keys equally wide, because they are compared number by number.`,
     );
   if (Wo && Wo.dims[0] !== Wv.dims[1])
     throw new FieldError(
       'Wo',
-      `Wo has ${counted(Wo.dims[0]!, row)}, the heads side by side have ${counted(Wv.dims[1]!, 'number')} (the ${column}s of Wv). Give one ${row} for each, or leave Wo empty.`,
+      `Wo has ${counted(Wo.dims[0]!, row)}, the concatenated heads have ${counted(Wv.dims[1]!, 'number')} (the ${column}s of Wv). Give one ${row} for each, or leave Wo empty.`,
     );
   checkMasks(inputs, X.dims.length === 3, X.dims.length === 3 ? X.dims[0]! : 1, heads, last(X, 2), last(X, 2));
 }
 
-/** What MultiHeadAttention has to be for these matrices. W_O is its own where that gives rows as wide as those of X; else it comes after it. */
+/** Options of MultiHeadAttention for these matrices. It includes W_O only if the output is as wide as X; otherwise W_O is applied afterwards. */
 export function multiHeadOptions({ X, Wq, Wv, Wo, heads }: MultiHeadInputs): MultiHeadAttentionOptions {
   const width = last(X, 1);
   const [headDim, valueHeadDim] = [Wq.dims[1]! / heads, Wv.dims[1]! / heads];
@@ -217,7 +219,7 @@ export function multiHeadOptions({ X, Wq, Wv, Wo, heads }: MultiHeadInputs): Mul
   };
 }
 
-/** The fields by torch's names: on paper a matrix is in × out, torch keeps out × in. */
+/** State dict of the fields: in × out becomes out × in. */
 export function stateOf(inputs: MultiHeadInputs): Readonly<Record<string, Tensor>> {
   const { Wq, Wk, Wv, Wo } = inputs;
   return {
@@ -249,6 +251,6 @@ async function runMultiHead(attn: Attn, inputs: MultiHeadInputs): Promise<LabRes
   }
 }
 
-/** Throws a FieldError when shapes do not fit, and what the module throws. */
+/** Throws a FieldError if shapes do not fit. */
 export const runLab = (attn: Attn, inputs: LabInputs): Promise<LabResult> =>
   inputs.mode === 'attention' ? runAttention(attn, inputs) : runMultiHead(attn, inputs);

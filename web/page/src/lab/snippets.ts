@@ -1,4 +1,4 @@
-/** Programs that give the lab's numbers: JavaScript with this package, C++ with the library, Python with PyTorch. Each runs as pasted. */
+/** Programs that reproduce the lab's numbers in JavaScript, C++ and PyTorch. Each runs as pasted. */
 import type { Mask, Tensor } from 'attn';
 import { transposed } from '../arithmetic/arrays.ts';
 import { alignedDims, multiHeadOptions, stateOf, type LabInputs } from './run.ts';
@@ -10,22 +10,19 @@ export interface Snippet {
   readonly code: string;
 }
 
-/** With more numbers than this in all they come from a file. */
+/** Larger inputs are read from a file. */
 export const maximumPrinted = 4096;
-/** What that file is called. */
 export const inputsFile = 'attn-lab.safetensors';
 
 interface Named {
-  /** In the program. */
   readonly variable: string;
-  /** In the file. */
   readonly name: string;
   readonly tensor: Tensor;
 }
 
 const asFloats = ({ data, dims }: Mask): Tensor => ({ data: Float32Array.from(data), dims });
 
-/** All arrays that a program needs. Weights are (out, in), as torch keeps them. */
+/** All arrays of a program. Weights are (out, in), as in PyTorch. */
 function arraysOf(inputs: LabInputs): readonly Named[] {
   const { mask, keyPadding } = inputs;
   const own: readonly Named[] =
@@ -47,20 +44,20 @@ function arraysOf(inputs: LabInputs): readonly Named[] {
   ];
 }
 
-/** Whether W_O comes after the layer, since its rows are not as wide as those of X. */
+/** W_O is applied after the layer if the output is not as wide as X. */
 const hasOwnOutput = (inputs: LabInputs): boolean => inputs.mode === 'multi-head' && inputs.Wo !== undefined && !multiHeadOptions(inputs).outProj;
 
-/** What has to lie in `inputsFile` beside the programs; undefined where they hold their numbers themselves. */
+/** The file that the programs read; undefined if they contain the numbers. */
 export function fileOf(inputs: LabInputs): Readonly<Record<string, Tensor>> | undefined {
   const arrays = arraysOf(inputs);
   if (arrays.reduce((sum, { tensor }) => sum + tensor.data.length, 0) <= maximumPrinted) return undefined;
   return Object.fromEntries(arrays.map(({ name, tensor }) => [name, tensor]));
 }
 
-/** Every number in full; -0 keeps its sign. */
+/** Shortest form that restores the float32, including -0. */
 const numberText = (value: number) => (Object.is(value, -0) ? '-0' : shortestFloat32(value));
 const scaleText = (scale: number) => shortestFloat32(Math.fround(scale));
-const weightNote = 'weights are (out, in), as torch keeps them';
+const weightNote = 'weights are (out, in), as in PyTorch';
 
 function javascript(inputs: LabInputs, fromFile: boolean): string {
   const numbers = (data: ArrayLike<number>) => Array.from(data, numberText).join(', ');
@@ -107,12 +104,11 @@ function javascript(inputs: LabInputs, fromFile: boolean): string {
   return lines.join('\n');
 }
 
-/** A float constant of C++. */
 function cppNumber(value: number): string {
   if (Number.isNaN(value)) return 'NAN';
   if (!Number.isFinite(value)) return value > 0 ? 'INFINITY' : '-INFINITY';
   const text = numberText(value);
-  // A whole number that float holds may stand without F; not -0, which is 0 then.
+  // Exact integers need no suffix, except -0, which would become 0.
   return /[.e]/.test(text) ? `${text}F` : Math.abs(value) < 2 ** 24 && text !== '-0' ? text : `${text}.0F`;
 }
 
@@ -190,11 +186,11 @@ function python(inputs: LabInputs, fromFile: boolean): string {
     `${variable} = ${fromFile ? `file['${name}']` : `torch.tensor(${matrixText(each, pythonNumber).replaceAll(/\n\s*/g, ' ')}, dtype=torch.float32)`}`;
   const { scale, mask, keyPadding, causal } = inputs;
   const multiHead = inputs.mode === 'multi-head';
-  /** Where hidden keys may hold no numbers, they have to be left out by hand. */
+  /** Non-finite numbers of hidden keys must be skipped by hand. */
   const skips =
     (mask !== undefined || keyPadding !== undefined || causal) &&
     arraysOf({ ...inputs, mask: undefined, keyPadding: undefined }).some(({ tensor: { data } }) => !data.every(Number.isFinite));
-  /** Which of B, H, L, S the scores have. */
+  /** Dimensions of the scores among B, H, L, S. */
   const kept = multiHead
     ? inputs.X.dims.length === 2
       ? [1, 2, 3]
@@ -232,11 +228,11 @@ function python(inputs: LabInputs, fromFile: boolean): string {
       : []),
     ...(causal ? ["scores = scores.masked_fill(~torch.ones(scores.shape[-2:]).tril().bool(), float('-inf'))"] : []),
     'weights = scores.softmax(-1)',
-    // torch's softmax gives NaN where everything is hidden; attn, as torch's own attention, gives zeros.
+    // torch.softmax returns NaN for fully masked rows; attn returns zeros, as torch's attention does.
     ...(mask || keyPadding || skips ? ['weights = weights.masked_fill(scores.isneginf(), 0)'] : []),
     ...(skips
       ? [
-          '# attn skips hidden keys; times zero, as torch does it, their NaN would spread',
+          '# attn skips hidden keys; torch multiplies them by zero, which would spread their NaN',
           'output = (weights.unsqueeze(-1) * v.unsqueeze(-3)).masked_fill(scores.isneginf().unsqueeze(-1), 0).sum(-2)',
         ]
       : ['output = weights @ v']),

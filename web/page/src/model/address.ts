@@ -1,18 +1,17 @@
-/** What somebody writes who means a model: its name on the Hub, an address of the Hub in any of its forms, or the address of a folder. */
-import { cut, longestName } from '../formats/cut.ts';
+/** Parses what people write for a model: a name on the Hub, any form of a Hub address, or the address of a folder. */
+import { truncate, longestName } from '../formats/truncate.ts';
 
-/** The message says what is wrong and what to write instead. */
+/** The message states the fault and a remedy. */
 export class AddressError extends Error {}
 
 export interface ModelAddress {
-  /** As links have it; read once more it means the same. */
+  /** Canonical form for links. */
   readonly id: string;
-  /** For people. */
   readonly name: string;
-  /** Absolute, with a slash at its end: the names of files come behind it. */
+  /** Absolute, with a trailing slash. */
   readonly folder: string;
   readonly host: string;
-  /** Where the address is one of a hub, on whichever host. */
+  /** Set for addresses of a hub on any host. */
   readonly hub: { readonly repository: string; readonly revision: string; readonly path: string } | undefined;
 }
 
@@ -20,20 +19,20 @@ export const hubHost = 'huggingface.co';
 const hubHosts = [hubHost, 'www.huggingface.co', 'hf.co', 'www.hf.co'];
 
 const part = '[\\w-][\\w.-]*';
-/** "owner/name" or, as a few old models are called, "name"; perhaps with a revision. */
+/** "owner/name" or, for a few old models, "name"; optionally with a revision. */
 const repositoryName = new RegExp(`^(${part}(?:/${part})?)(?:@([\\w./-]+))?$`);
 const hostName = /^(?:[\w-]+\.)+[a-z]{2,}(?::\d+)?\/|^(?:localhost|\d+\.\d+\.\d+\.\d+)(?::\d+)?\//i;
 const verbs = ['tree', 'blob', 'resolve', 'raw'];
-/** What else the Hub has addresses for. */
+/** Other kinds of pages on the Hub. */
 const others: Readonly<Record<string, string>> = { datasets: 'a data set', spaces: 'a Space', collections: 'a collection', papers: 'a paper' };
-/** Folders beside a model's files that hold other forms of it, or parts. */
+/** Folders next to a model's files with other formats or parts of it. */
 const beside = /^(\d+_\w+|onnx|openvino|coreml)$/i;
 const isFile = /\.(json|safetensors|txt|bin|model|onnx|h5|msgpack|md|gguf)$/i;
 
 const example =
-  'Write owner/name as on the Hub, such as BAAI/bge-small-en-v1.5, or the address of a folder, such as https://example.org/models/my-bert/.';
+  'Enter owner/name as on the Hub, for example BAAI/bge-small-en-v1.5, or the URL of a folder, for example https://example.org/models/my-bert/.';
 
-/** As people paste it: in quotes, with a program in front, or the address of a repository. */
+/** Removes quotes, "git clone" and other prefixes that people paste. */
 const bare = (text: string) =>
   text
     .trim()
@@ -50,16 +49,16 @@ function ofHub(origin: string, repository: string, revision = 'main', path = '')
   const at = revision === 'main' ? '' : `@${revision}`;
   return {
     id: isOurs && !path ? repository + at : folder,
-    name: cut(repository + (path && `/${path}`) + at.replace(/^(@[0-9a-f]{8})[0-9a-f]{32}$/, '$1'), longestName),
+    name: truncate(repository + (path && `/${path}`) + at.replace(/^(@[0-9a-f]{8})[0-9a-f]{32}$/, '$1'), longestName),
     folder,
     host: new URL(base).host,
     hub: { repository, revision, path },
   };
 }
 
-const noAddress = () => new AddressError(`This is no address. ${example}`);
+const noAddress = () => new AddressError(`This is not a valid address. ${example}`);
 
-/** Without percent signs; their bytes may be no text. */
+/** Throws if the bytes are not UTF-8. */
 function decoded(path: string, decode = decodeURIComponent): string {
   try {
     return decode(path);
@@ -68,7 +67,7 @@ function decoded(path: string, decode = decodeURIComponent): string {
   }
 }
 
-/** Of an address of a hub: undefined where it has not that form. */
+/** Undefined if the address has not the form of a hub's. */
 function readHub(url: URL): ModelAddress | undefined {
   const parts = url.pathname
     .split('/')
@@ -77,15 +76,15 @@ function readHub(url: URL): ModelAddress | undefined {
   const isOurs = hubHosts.includes(url.host);
   if (isOurs && parts[0] === 'api' && parts[1] === 'models') parts.splice(0, 2);
   const other = isOurs ? others[parts[0] ?? ''] : undefined;
-  if (other) throw new AddressError(`This is the address of ${other}, not of a model. ${example}`);
+  if (other) throw new AddressError(`This address leads to ${other}, not to a model. ${example}`);
   const verb = parts.findIndex((each, i) => (i === 1 || i === 2) && verbs.includes(each));
   if (verb < 0) {
     if (!isOurs) return undefined;
     const repository = parts.slice(0, 2).join('/');
-    if (!repositoryName.test(repository)) throw new AddressError(`There is no model's name in this address. ${example}`);
+    if (!repositoryName.test(repository)) throw new AddressError(`This address contains no model name. ${example}`);
     return ofHub(url.origin, repository);
   }
-  // A branch of a proposal has slashes in its name.
+  // Pull request branches contain slashes (refs/pr/1).
   const [first = 'main', ...rest] = parts.slice(verb + 1);
   const revision = first === 'refs' ? [first, ...rest.splice(0, 2)].join('/') : first;
   if (rest.length > 0 && isFile.test(rest.at(-1)!)) rest.pop();
@@ -93,23 +92,24 @@ function readHub(url: URL): ModelAddress | undefined {
   return ofHub(url.origin, parts.slice(0, verb).join('/'), revision, rest.join('/'));
 }
 
-/** Names that say nothing: the folder around them does. */
+/** Generic folder names: the parent folder names the model. */
 const saysNothing = /^(main|master|model|snapshots|resolve|\d+_\w+|[0-9a-f]{40})$/;
-/** A model's name from a path to its folder; `otherwise` where nothing in it is one. The Hub's cache has the owner in its folders' names. */
+/** The Hub's cache encodes the owner in folder names. */
 export function nameInPath(path: string, otherwise: string): string {
   const parts = path.split('/').filter(Boolean);
   const cached = parts.findLast((each) => each.startsWith('models--'));
-  return cut(cached?.slice('models--'.length).replaceAll('--', '/') ?? parts.findLast((each) => !saysNothing.test(each)) ?? otherwise, longestName);
+  return truncate(
+    cached?.slice('models--'.length).replaceAll('--', '/') ?? parts.findLast((each) => !saysNothing.test(each)) ?? otherwise,
+    longestName,
+  );
 }
 
-/** Throws an AddressError. Relative addresses are relative to `page`. */
+/** Relative addresses are resolved against `page`. */
 export function readAddress(text: string, page: string): ModelAddress {
   const written = bare(text);
-  if (written === '') throw new AddressError(`Which model? ${example}`);
+  if (written === '') throw new AddressError(`There is no model name. ${example}`);
   if (/^([a-z]:[\\/]|~|\\\\|file:)/i.test(written))
-    throw new AddressError(
-      'This is a path on a disk, which a page cannot open by its name. Choose the folder below, or drop it anywhere on the page.',
-    );
+    throw new AddressError('This is a path on your disk, which a page cannot open. Choose the folder below, or drop it anywhere on the page.');
   if (/\s/.test(written) || /%(?![0-9a-f]{2})/i.test(written)) throw noAddress();
   const named = repositoryName.exec(written);
   if (named) return ofHub(`https://${hubHost}`, named[1]!, named[2]);
@@ -121,7 +121,7 @@ export function readAddress(text: string, page: string): ModelAddress {
   } catch {
     throw noAddress();
   }
-  if (url.protocol !== 'https:' && url.protocol !== 'http:') throw new AddressError(`This is no address that a page can ask. ${example}`);
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') throw new AddressError(`This page can load only http and https addresses. ${example}`);
   const hub = readHub(url);
   if (hub) return hub;
   url.hash = '';

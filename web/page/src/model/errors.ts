@@ -1,12 +1,11 @@
-/** Why a model did not load, in the page's words: the cause and what to do; what the package said of it stands behind them. */
+/** Explains in the page's words why a model did not load; the package's message is shown below. */
 import { hubHost } from './address.ts';
 import { codeOf, explain } from '../state/status.ts';
 
-/** Where it was to come from. */
 export interface Origin {
-  /** Undefined: files of the visitor's. */
+  /** Undefined for the visitor's files. */
   readonly host: string | undefined;
-  /** "owner/name" of a hub. */
+  /** "owner/name" */
   readonly repository?: string | undefined;
 }
 
@@ -24,66 +23,65 @@ interface Detail {
 
 const families =
   'BERT, DistilBERT, RoBERTa, XLM-RoBERTa, CamemBERT, data2vec, MPNet, ModernBERT, DeBERTa, ERNIE, ELECTRA, ALBERT, NomicBERT, Jina 2 and GTE';
-const allOf = 'Use config.json, tokenizer.json and model.safetensors of one and the same model, as they were published.';
-const inPython = (what: string) => `In Python, ${what} makes one that is read here: drop the folder that it writes.`;
+const allOf = 'Use config.json, tokenizer.json and model.safetensors of the same model, as published.';
+const inPython = (what: string) => `Run ${what} in Python and drop the folder that it writes.`;
 
-/** What folders have in the place of a file that is read. */
+/** Unsupported files that folders contain instead of a supported one. */
 const instead: readonly (readonly [name: RegExp, cause: string, fix: string])[] = [
   [
     /\.(bin|pt|pth|ckpt|bin\.index\.json)$/,
-    'Its weights are there as a pickle only (pytorch_model.bin), which can run code when it is read. It is not read here.',
+    'The only weights are a pickle (pytorch_model.bin), which can run code when it is read. This page does not read pickles.',
     `${inPython('AutoModel.from_pretrained("owner/name").save_pretrained("folder")')} On the Hub, another revision may have model.safetensors.`,
   ],
   [
     /safetensors(\.index\.json)?$/,
-    'Its weights are in several files, which are not fetched from there.',
-    'Download the folder and drop it: parts on disk are put together here.',
+    'The weights are split into several files, which this page does not download.',
+    'Download the folder and drop it here: the page joins files from your disk.',
   ],
   [
     /\.(h5|msgpack|gguf)$/,
-    'Its weights are there for another framework only.',
+    'The only weights are for another framework.',
     inPython('AutoModel.from_pretrained(…, from_tf=True).save_pretrained("folder")'),
   ],
-  [/\.onnx$/, 'There is only a graph for onnxruntime, without model.safetensors.', 'Take the model that it was exported from: it has the weights.'],
+  [/\.onnx$/, 'The folder has an ONNX graph but no model.safetensors.', 'Use the model from which it was exported.'],
   [
     /(vocab\.\w+|merges\.txt|\.model)$/,
-    'Its vocabulary is there in an older form only, without tokenizer.json.',
+    'The vocabulary is in an older format; there is no tokenizer.json.',
     inPython('AutoTokenizer.from_pretrained("owner/name").save_pretrained("folder")'),
   ],
 ];
 
 function network({ host, repository }: Origin, { status, file }: Detail, message: string): Words {
-  const at = host ?? 'The disk';
+  const at = host ?? 'Your disk';
   if (status === undefined)
     return / broke off/.test(message)
-      ? { cause: `The connection to ${at} broke off.`, fix: 'Load it again: it goes on where it stopped.' }
+      ? { cause: `The connection to ${at} was lost.`, fix: 'Load the model again: the download resumes.' }
       : host === undefined
-        ? { cause: 'A file could not be read.', fix: 'Choose it again: it may have been moved or changed.' }
+        ? { cause: 'A file could not be read.', fix: 'Choose it again. It may have been moved or changed.' }
         : {
-            cause: `${at} gave no answer that this page may read.`,
-            fix: 'Check the address and the connection. A host has to allow other pages to read its files (CORS). Or drop the model’s files onto the page.',
+            cause: `${at} sent no response that this page may read.`,
+            fix: 'Check the address and your connection. The host must allow other pages to read its files (CORS). Or download the model’s files and drop them here.',
           };
   if (repository !== undefined && (status === 401 || status === 403))
     return {
-      cause: `${at} has no model ${repository}, or not for everybody (${status}).`,
-      fix: 'Check the spelling: owner/name. One that asks for a licence has to be downloaded with your account; drop its folder here.',
+      cause: `${at} has no public model ${repository} (${status}).`,
+      fix: 'Check the spelling: owner/name. If the model requires you to accept a licence, download it with your account and drop its folder here.',
     };
   if (file?.endsWith('config.json') && repository !== undefined)
     return {
       cause: `${at} has no config.json in ${repository} (${status}).`,
-      fix: 'Check the address and the revision. If the model is in a folder of the repository, give the address of that folder, …/tree/main/folder.',
+      fix: 'Check the address and the revision. If the model is in a folder of the repository, enter the address of that folder, …/tree/main/folder.',
     };
   if (file?.endsWith('config.json'))
     return {
       cause: `${at} has no config.json there (${status}).`,
-      fix: 'Check the address: it has to be that of the folder which holds config.json.',
+      fix: 'Check the address. It must lead to the folder that contains config.json.',
     };
   if (file !== undefined && [403, 404, 410].includes(status))
-    return { cause: `${at} has no ${file} beside config.json (${status}).`, fix: `Check the address; ${allOf[0]!.toLowerCase()}${allOf.slice(1)}` };
-  return { cause: `${at} answered with an error (${status}).`, fix: 'Try again in a while.' };
+    return { cause: `${at} has a config.json but no ${file} (${status}).`, fix: `Check the address. ${allOf}` };
+  return { cause: `${at} returned the error ${status}.`, fix: 'Try again later.' };
 }
 
-/** What to do about a failure, by its code. */
 function advice(code: unknown): string {
   switch (code) {
     case 'MEMORY':

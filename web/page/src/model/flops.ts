@@ -1,4 +1,4 @@
-/** How much arithmetic a forward is. */
+/** Counts the arithmetic of a forward. */
 import { isGated } from './kind.ts';
 
 export interface EncoderSize {
@@ -6,16 +6,13 @@ export interface EncoderSize {
   readonly heads: number;
   /** E */
   readonly width: number;
-  /** F, width of the feed-forward. */
+  /** F */
   readonly hidden: number;
-  /** Whether the feed-forward has a second matrix beside the first. */
+  /** The feed-forward network has a second input matrix. */
   readonly gated: boolean;
 }
 
-/**
- * Multiply-adds of the matrix products of one text of L tokens, by part: projections 4 L E², attention 2 L² E, feed-forward 2 L E F (gated 3 L E F), times
- * the layers. Softmax, norms, activations, embeddings and the head are not counted.
- */
+/** Multiply-adds of a text's matrix products; norms, softmax, activations, embeddings and the head are not counted. */
 export function multiplyAdds({ layers, width, hidden, gated }: Omit<EncoderSize, 'heads'>, length: number) {
   const projections = layers * 4 * length * width * width;
   const attention = layers * 2 * length * length * width;
@@ -23,7 +20,7 @@ export function multiplyAdds({ layers, width, hidden, gated }: Omit<EncoderSize,
   return { projections, attention, feedForward, total: projections + attention + feedForward };
 }
 
-/** From the config.json of a model that was loaded: it has these numbers, by the names of its family. */
+/** Reads the names of each family. */
 export function encoderSize(config: Readonly<Record<string, unknown>>): EncoderSize {
   const type = config['model_type'];
   const names =
@@ -36,5 +33,5 @@ export function encoderSize(config: Readonly<Record<string, unknown>>): EncoderS
   return { layers, heads, width, hidden, gated: isGated(config) };
 }
 
-/** GFLOP/s; a multiply-add is two operations. */
+/** A multiply-add counts as two operations. */
 export const gigaflops = (multiplyAdds: number, milliseconds: number): number => (2e-6 * multiplyAdds) / milliseconds;

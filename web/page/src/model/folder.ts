@@ -1,8 +1,8 @@
-/** A model among files that were dropped or chosen: in which folder it is, what it is called, and what is put right before it is read. */
+/** Finds a model among dropped or chosen files and prepares it for the package. */
 import { readSafetensorsHeader, type SafetensorsHeader } from 'attn/worker';
+import { unnamedFiles } from './known.ts';
 import { nameInPath } from './address.ts';
 
-/** What is wrong with the files, and what to do. */
 export interface FilesProblem {
   readonly cause: string;
   readonly fix: string;
@@ -10,20 +10,19 @@ export interface FilesProblem {
 
 export interface FoundModel<T> {
   readonly name: string;
-  /** By their names in the model's folder. */
+  /** By name in the model's folder. */
   readonly files: Readonly<Record<string, T>>;
   readonly problem?: FilesProblem;
 }
 
-const unnamed = 'your files';
 const folderOf = (path: string) => path.slice(0, path.lastIndexOf('/') + 1);
 const depth = (path: string) => path.split('/').length;
 
-/** The uppermost folder that a model can be read from: with modules.json, or with config.json and what else a model has. */
+/** The topmost folder with modules.json, or with config.json and another model file. */
 function rootOf(paths: readonly string[]): string | undefined {
   const has = new Set(paths);
   const folders = [...new Set(paths.map(folderOf))].filter((folder) => has.has(`${folder}modules.json`) || has.has(`${folder}config.json`));
-  // Folders inside a model's, such as 1_Pooling, have a config.json of their own.
+  // Subfolders of a model, such as 1_Pooling, have their own config.json.
   const isModel = (folder: string) =>
     has.has(`${folder}modules.json`) ||
     paths.some((path) => folderOf(path) === folder && /(tokenizer\.json|\.safetensors|\.bin|vocab\.\w+)$/.test(path));
@@ -38,54 +37,54 @@ function problemOf(paths: readonly string[]): FilesProblem | undefined {
   const packed = paths.find((path) => archive.test(path));
   if (packed !== undefined)
     return {
-      cause: `${packed.split('/').at(-1)} is an archive, and what is in it is not read.`,
-      fix: 'Unpack it, and drop the folder that comes out.',
+      cause: `${packed.split('/').at(-1)} is an archive, which this page does not unpack.`,
+      fix: 'Unpack it and drop the folder.',
     };
   if (paths.some((path) => /(^|\/)blobs\/[0-9a-f]{40}/.test(path)))
     return {
-      cause: 'This is a folder of the Hub’s cache. It holds links to its files, which the browser has left out.',
-      fix: 'Copy it with its files, as `cp -rL models--…/snapshots/… my-model` does, and drop the copy; or use “Choose a folder …”.',
+      cause: 'This is a folder of the Hub’s cache. It contains symbolic links, which the browser skips.',
+      fix: 'Copy it with `cp -rL models--…/snapshots/… my-model` and drop the copy, or use “Choose a folder …”.',
     };
   if (paths.length === 0)
     return {
-      cause: 'There is no file in it that the browser hands on.',
+      cause: 'The browser found no file in it.',
       fix: 'Drop a folder with config.json, tokenizer.json and model.safetensors.',
     };
   const [weights, words] = [paths.find((path) => /\.safetensors$/.test(path)), 'config.json, tokenizer.json and model.safetensors'];
   return {
     cause:
       weights === undefined
-        ? 'There is no config.json among these files: they are no model.'
-        : `There is no config.json beside ${weights.split('/').at(-1)}.`,
-    fix: `Drop ${words} together, or the folder that they are in.`,
+        ? 'There is no config.json among these files, so they are not a model.'
+        : `There is ${weights.split('/').at(-1)}, but no config.json.`,
+    fix: `Drop ${words} together, or their folder.`,
   };
 }
 
-/** A model's files by their names in its folder, wherever that folder is in what was dropped or chosen. */
+/** Finds the model in any folder, and names its files relative to that folder. */
 export function modelFiles<T>(files: readonly (readonly [path: string, file: T])[]): FoundModel<T> {
   const paths = files.map(([path]) => path);
   const root = rootOf(paths);
   const all = Object.fromEntries(files);
-  if (root === undefined) return { name: nameInPath(folderOf(paths[0] ?? ''), unnamed), files: all, problem: problemOf(paths)! };
+  if (root === undefined) return { name: nameInPath(folderOf(paths[0] ?? ''), unnamedFiles), files: all, problem: problemOf(paths)! };
   return {
-    name: nameInPath(root, unnamed),
+    name: nameInPath(root, unnamedFiles),
     files: Object.fromEntries(files.filter(([path]) => path.startsWith(root)).map(([path, file]) => [path.slice(root.length), file])),
   };
 }
 
 interface Ready {
   readonly files: Readonly<Record<string, Blob>>;
-  /** What was done without, in words. */
+  /** A replacement that the visitor should know of. */
   readonly note?: string;
 }
 
-/** What modules.json says of a module. */
+/** An entry of modules.json. */
 interface Module {
   readonly type?: unknown;
   readonly path?: unknown;
 }
 
-/** modules.json names folders of its own. Where that of the pooling was left behind, the mean stands in for it, as where there is no modules.json. */
+/** Replaces a missing pooling folder that modules.json names by the mean, the default without modules.json. */
 async function withPooling(files: Readonly<Record<string, Blob>>): Promise<Ready> {
   const list = files['modules.json'];
   if (!list) return { files };
@@ -93,7 +92,7 @@ async function withPooling(files: Readonly<Record<string, Blob>>): Promise<Ready
   try {
     modules = JSON.parse(await list.text());
   } catch {
-    return { files }; // the loader says what is wrong with it
+    return { files }; // the loader reports it
   }
   const paths = (Array.isArray(modules) ? (modules as (Module | null)[]) : []).flatMap((each) =>
     String(each?.type).endsWith('.Pooling') ? [String(each!.path).replace(/\/$/, '')] : [],
@@ -103,19 +102,18 @@ async function withPooling(files: Readonly<Record<string, Blob>>): Promise<Ready
   const mean = new Blob([JSON.stringify({ pooling_mode_mean_tokens: true, pooling_mode_cls_token: false, pooling_mode_max_tokens: false })]);
   return {
     files: { ...files, [`${lost}/config.json`]: mean },
-    note: `${lost} was not among the files: a text’s vector is the mean of those of its tokens.`,
+    note: `${lost} is missing, so a text’s vector is the mean of its tokens’ vectors.`,
   };
 }
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** An object in JSON. The message names the file. */
 async function jsonObject(name: string, text: Blob): Promise<Readonly<Record<string, unknown>>> {
   const value = (await text
     .text()
     .then(JSON.parse)
     .catch(() => undefined)) as unknown;
-  if (!isObject(value)) throw new Error(`${name} is not an object in JSON`);
+  if (!isObject(value)) throw new Error(`${name} is not a JSON object`);
   return value;
 }
 
@@ -134,7 +132,7 @@ async function headerOf(name: string, file: Blob): Promise<SafetensorsHeader> {
 
 const shardIndex = 'model.safetensors.index.json';
 
-/** Weights in several files, as large models have them, put one behind the other: nothing is copied. */
+/** Joins the weight files of a large model without copying their data. */
 async function joined(files: Readonly<Record<string, Blob>>): Promise<Readonly<Record<string, Blob>>> {
   const index = files[shardIndex];
   if (!index || files['model.safetensors']) return files;
@@ -164,7 +162,7 @@ async function joined(files: Readonly<Record<string, Blob>>): Promise<Readonly<R
   };
 }
 
-/** The files as the package reads them. Throws what is wrong with those of several parts. */
+/** Throws if weight files are missing or invalid. */
 export async function readyToLoad(files: Readonly<Record<string, Blob>>): Promise<Ready> {
   const { files: known, ...about } = await withPooling(files);
   return { files: await joined(known), ...about };

@@ -1,34 +1,34 @@
-/** What a head mostly looks at, from its weights alone. */
+/** Classifies a head by its weights. */
 
 export type HeadKind = 'previous' | 'next' | 'self' | 'separator' | 'diffuse' | 'mixed';
 
-/** In the order in which heads are sorted. */
+/** In sorting order. */
 export const headKinds: Readonly<Record<HeadKind, string>> = {
   previous: 'the previous token',
   next: 'the next token',
   self: 'the token itself',
   separator: 'special tokens',
-  diffuse: 'many tokens alike',
+  diffuse: 'many tokens evenly',
   mixed: 'certain tokens',
 };
 
 export interface HeadSummary {
   readonly kind: HeadKind;
   /**
-   * Means over the rows of tokens that are in a text: the weight of the token before, of the one after, of the token itself, and of all special
-   * tokens together. The first two only count rows that have such a neighbour in the text.
+   * Mean weights over the rows of text tokens: of the token before, the token after, the token itself, and all special tokens. The first two count
+   * only rows whose neighbour is a text token.
    */
   readonly shares: Readonly<Record<'previous' | 'next' | 'self' | 'separator', number>>;
-  /** Mean of -Σ w ln w over the rows, in nats. */
+  /** Mean over the rows, in nats. */
   readonly entropy: number;
 }
 
-/** A head is of the kind with the largest share, if that is at least so large. */
+/** A head with a share of at least this size is named after its largest share. */
 export const leastShare = 0.35;
-/** Else it is diffuse, if its rows look at so large a part of all tokens: e^entropy / L. */
+/** Otherwise it is diffuse if e^entropy / L is at least this. */
 export const leastSpread = 0.75;
 
-/** weights (L,L); whether each of the L tokens is special. */
+/** weights (L,L) */
 export function headSummary(weights: Float32Array, special: readonly boolean[]): HeadSummary {
   const length = special.length;
   let entropy = 0;
@@ -61,7 +61,7 @@ export function headSummary(weights: Float32Array, special: readonly boolean[]):
 }
 
 const isSpread = (kind: HeadKind): kind is 'diffuse' | 'mixed' => kind === 'diffuse' || kind === 'mixed';
-const spreadText = ({ kind, entropy }: HeadSummary) => `${headKinds[kind]}, about ${Math.exp(entropy).toFixed(1)} at a time`;
+const spreadText = ({ kind, entropy }: HeadSummary) => `${headKinds[kind]}, about ${Math.exp(entropy).toFixed(1)} per query`;
 const oftenness = (share: number) => (share > 0.5 ? 'mostly' : 'often');
 const percent = (share: number) => `${Math.round(100 * share)} %`;
 
@@ -72,9 +72,9 @@ export function kindText(of: HeadSummary): string {
   return `${oftenness(share)} ${headKinds[of.kind]}, ${percent(share)}`;
 }
 
-/** "looks mostly at the previous token: 78 % of the weight" */
+/** "attends mostly to the previous token: 78 % of the weight" */
 export function lookText(of: HeadSummary): string {
-  if (isSpread(of.kind)) return `looks at ${spreadText(of)}`;
+  if (isSpread(of.kind)) return `attends to ${spreadText(of)}`;
   const share = of.shares[of.kind];
-  return `looks ${oftenness(share)} at ${headKinds[of.kind]}: ${percent(share)} of the weight`;
+  return `attends ${oftenness(share)} to ${headKinds[of.kind]}: ${percent(share)} of the weight`;
 }

@@ -1,11 +1,11 @@
-/** What goes into a product of an int8 model: each row is rounded to 8 bits by a scale of its own. Here the same rounding, to spell products out. */
+/** Reproduces the rounding of a row before an int8 product, to spell products out. */
 
-/** The row as the product sees it: (q - z) s, with s = (max - min) / 255 over the row and 0, z where 0 is, and q from 0 to 255. */
+/** Returns (q - z) s, with s = (max - min) / 255 over the row and 0, zero point z, and q from 0 to 255. */
 export function roundedTo8Bits(row: ArrayLike<number>): Float32Array {
   const values = Float32Array.from(row);
   let [least, most] = [0, 0];
   for (const value of values) {
-    // A row that is not finite has no scale: nothing but NaN comes of it.
+    // A row with a NaN or infinity has no scale; its products are NaN.
     if (!Number.isFinite(value)) return values.fill(NaN);
     least = Math.min(least, value);
     most = Math.max(most, value);
@@ -18,7 +18,7 @@ export function roundedTo8Bits(row: ArrayLike<number>): Float32Array {
   return values.map((value) => (within(nearestEven(fround(value / scale)) + zero) - zero) * scale);
 }
 
-/** A half goes to the even neighbour. */
+/** Rounds a half to the even neighbour. */
 function nearestEven(value: number): number {
   const below = Math.floor(value);
   const rest = value - below;

@@ -1,12 +1,12 @@
-/** What a config.json says of how a model is built, by family. */
+/** Architecture facts by family, read from config.json. */
 type Config = Readonly<Record<string, unknown>>;
 
 const rotary = /^(modernbert|nomic_bert|gte|new)$/;
 const isAlibi = (config: Config): boolean => config['position_embedding_type'] === 'alibi';
 
-/** Whether queries and keys are turned by their positions. */
+/** Queries and keys are rotated by their positions. */
 export const isRotary = (config: Config): boolean => rotary.test(String(config['model_type']));
-/** Whether a number by distance is added to the scores. */
+/** A bias by distance is added to the scores. */
 export const hasPositionBias = (config: Config): boolean => config['model_type'] === 'mpnet' || isAlibi(config);
-/** Whether the feed-forward has a second matrix beside the first. */
+/** The feed-forward network has a second input matrix. */
 export const isGated = (config: Config): boolean => isRotary(config) || isAlibi(config);

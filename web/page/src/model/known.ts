@@ -1,12 +1,9 @@
-/** What is known of a model before it is loaded: its name, its size, and who is going to be asked for it. */
-import { cut, longestName } from '../formats/cut.ts';
+/** Facts about models before they are loaded: name, size and host. */
+import { truncate, longestName } from '../formats/truncate.ts';
 import { hubHost, readAddress } from './address.ts';
 import type { DType } from './loaded.ts';
 
-/**
- * Models that the page knows by name. The int8 files of the second stand beside the page, unless it was built without them (vite.config.ts): then it is
- * asked for on the Hub. A link to it never begins a download.
- */
+/** Built without the int8 files (vite.config.ts), the page loads the second model from the Hub. A link never starts a download. */
 export const knownModels = [
   { id: 'sentiment', name: 'sentiment classifier', about: '2 layers × 4 heads, in this page already', bytes: 2_160_000 },
   {
@@ -21,13 +18,16 @@ export const knownModels = [
   { id: 'masks', name: 'mask model', about: '3 layers × 4 heads, words for a mask', bytes: 1_560_000 },
 ] as const;
 
-/** What loading a model is going to bring, as far as that is known: bytes. */
+/** The name of files without a folder. */
+export const unnamedFiles = 'your files';
+
+/** Expected download in bytes, if known. */
 export function expectedBytes(id: string, dtype: DType): number | undefined {
   const known = knownModels.find((each) => each.id === id);
   return (dtype === 'int8' && known && 'int8Bytes' in known && known.int8Bytes) || known?.bytes;
 }
 
-/** Tests have no page. */
+/** Tests run without a page. */
 export const page = (): string => (globalThis as { readonly location?: Location }).location?.href ?? 'http://localhost/';
 
 export function nameOf(id: string): string {
@@ -36,14 +36,22 @@ export function nameOf(id: string): string {
   try {
     return readAddress(id, page()).name;
   } catch {
-    return cut(id, longestName);
+    return truncate(id, longestName);
   }
 }
 
-/** Whether the files of a model that the page knows were there when it was built. */
+/** The name inside a sentence: "the entity model", "all-MiniLM-L6-v2". */
+export function nameInSentence({ id, name }: { readonly id: string; readonly name: string }): string {
+  if (name === unnamedFiles) return 'the model from your files';
+  return knownModels.some((each) => each.id === id) && name.includes(' ') ? `the ${name}` : name;
+}
+/** The name at the start of a sentence. */
+export const sentenceName = (of: { readonly id: string; readonly name: string }): string => nameInSentence(of).replace(/^the /, 'The ');
+
+/** The page was built with this model's files. */
 export const isCarried = (id: string): boolean => knownModels.some((each) => each.id === id && (!('int8Bytes' in each) || each.int8Bytes > 0));
 
-/** The host that loading a model is going to ask, where that is another than the page's. */
+/** The host from which a model is loaded, if it is not the page's. */
 export function otherHostOf(id: string): string | undefined {
   if (knownModels.some((each) => each.id === id)) return isCarried(id) ? undefined : hubHost;
   try {

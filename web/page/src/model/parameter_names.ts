@@ -1,14 +1,14 @@
-/** Where a checkpoint keeps the weights of one layer: its own names, and for what several share a matrix, which rows. */
+/** Parameter names of one layer in a checkpoint, and the rows for parts that share a matrix. */
 import type { Dims, Tensor } from 'attn';
 
-/** Rows `first` … `first + count` of the parameter `name`: weights are (out, in), biases and norms (width). */
+/** Rows `first` to `first + count` of a parameter; weights are (out, in), biases and norms (width). */
 export interface ParameterRows {
   readonly name: string;
   readonly first: number;
   readonly count: number;
 }
 
-/** A linear map or a norm. Some have no bias; some layers lack a norm. */
+/** A linear map or a norm. */
 export interface LinearNames {
   readonly weight: ParameterRows;
   readonly bias: ParameterRows | undefined;
@@ -18,11 +18,10 @@ export interface LayerNames {
   readonly query: LinearNames;
   readonly key: LinearNames;
   readonly value: LinearNames;
-  /** W_O */
   readonly output: LinearNames;
   readonly norm1: LinearNames | undefined;
   readonly linear1: LinearNames;
-  /** Of a gated feed-forward: what goes through the activation. */
+  /** The matrix whose output goes through the activation, in a gated feed-forward network. */
   readonly gate: LinearNames | undefined;
   readonly linear2: LinearNames;
   readonly norm2: LinearNames | undefined;
@@ -30,7 +29,7 @@ export interface LayerNames {
 
 type PartName = keyof LayerNames;
 
-/** Behind "layer.N." of the checkpoint; several parts with one name lie in one matrix, one below the other, in this order. */
+/** Names after "layer.N."; parts with the same name share a matrix in this order, one below the other. */
 const families: readonly Readonly<Partial<Record<PartName, string>>>[] = [
   // BERT, RoBERTa, XLM-RoBERTa, CamemBERT, data2vec, ERNIE, ELECTRA
   {
@@ -87,7 +86,7 @@ const families: readonly Readonly<Partial<Record<PartName, string>>>[] = [
     linear2: 'ffn_output',
     norm2: 'full_layer_layer_norm',
   },
-  // Jina's
+  // Jina
   {
     query: 'attention.self.query',
     key: 'attention.self.key',
@@ -111,7 +110,7 @@ const families: readonly Readonly<Partial<Record<PartName, string>>>[] = [
     linear2: 'mlp.fc2',
     norm2: 'norm2',
   },
-  // GTE's
+  // GTE
   {
     query: 'attention.qkv_proj',
     key: 'attention.qkv_proj',
@@ -123,7 +122,7 @@ const families: readonly Readonly<Partial<Record<PartName, string>>>[] = [
     linear2: 'mlp.down_proj',
     norm2: 'mlp_ln',
   },
-  // NomicBERT and GTE's, as transformers calls them
+  // NomicBERT and GTE, as named by transformers
   {
     query: 'self_attn.q_proj',
     key: 'self_attn.k_proj',
@@ -149,13 +148,13 @@ const families: readonly Readonly<Partial<Record<PartName, string>>>[] = [
   },
 ];
 
-/** The kinds as published, and as the first BERT files have them. */
+/** Current names, and those of the first BERT files. */
 const endings = { weight: ['weight', 'gamma'], bias: ['bias', 'beta'] } as const;
 
-/** The names of layer `layer` (from 0); undefined for a checkpoint of another family. */
+/** `layer` is 0-based; undefined for an unknown family. */
 export function layerNames(shapes: ReadonlyMap<string, Dims>, layer: number): LayerNames | undefined {
   const names = [...shapes.keys()];
-  // ALBERT's one layer is all of them. Where there are several, which is which is not looked for.
+  // ALBERT shares one layer. Several shared groups are not supported.
   const shared = new Set(names.flatMap((name) => /albert_layer_groups\.\d+\.albert_layers\.\d+/.exec(name) ?? []));
   if (shared.size > 1) return undefined;
   const at = shared.size === 1 ? 0 : layer;
@@ -192,19 +191,18 @@ export function layerNames(shapes: ReadonlyMap<string, Dims>, layer: number): La
   return undefined;
 }
 
-/** Of a weight's outputs and inputs, from where and how many. Default all. */
+/** Ranges of outputs and inputs; by default all. */
 export interface Part {
   readonly out?: readonly [first: number, count: number];
   readonly in?: readonly [first: number, count: number];
 }
 
-/** Reads a weight as on paper, in × out, and a vector as one row. */
+/** Reads a weight as in × out, and a vector as one row. */
 export function onPaper({ data, dims }: Tensor, rows: ParameterRows, { out, in: inputs }: Part = {}) {
   const isVector = dims.length === 1;
   const width = isVector ? 1 : dims[1]!;
   const [firstOut, outs] = out ?? [0, rows.count];
   const [firstIn, ins] = isVector ? [0, 1] : (inputs ?? [0, width]);
-  /** Of the tensor, row-major. */
   const indexOf = ({ row, column }: { readonly row: number; readonly column: number }) => (rows.first + firstOut + column) * width + firstIn + row;
   return { ins, outs, indexOf, value: (row: number, column: number) => data[indexOf({ row, column })]! };
 }

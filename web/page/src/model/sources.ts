@@ -1,4 +1,3 @@
-/** Where the files of a model come from. */
 import type { ModelSource } from 'attn';
 import configUrl from '../../../../testdata/models/sentiment/config.json?url';
 import weightsUrl from '../../../../testdata/models/sentiment/model.safetensors?url';
@@ -11,7 +10,7 @@ import type { DType } from './loaded.ts';
 
 async function fetchBytes(url: string): Promise<ArrayBuffer> {
   const response = await fetch(url);
-  if (!response.ok) throw new Error(`${url} answered ${response.status}`);
+  if (!response.ok) throw new Error(`${url} returned status ${response.status}`);
   return response.arrayBuffer();
 }
 
@@ -19,7 +18,7 @@ async function fetchAll(urls: Readonly<Record<string, string>>): Promise<ModelSo
   return Object.fromEntries(await Promise.all(Object.entries(urls).map(async ([name, url]) => [name, await fetchBytes(url)] as const)));
 }
 
-/** Asked for at once when the page opens; they come while the module starts. */
+/** Requested when the page opens, while the module starts. */
 export const fetchSentiment = (): Promise<ModelSource> =>
   fetchAll({
     'config.json': configUrl,
@@ -28,24 +27,23 @@ export const fetchSentiment = (): Promise<ModelSource> =>
     'tokenizer_config.json': tokenizerConfigUrl,
   });
 
-/** A small model that stands beside the page: asked for when it is wanted. */
-const fetchBeside = async (id: 'entities' | 'masks'): Promise<ModelSource> => fetchAll((await import('./beside.ts')).modelsBeside[id]);
+const fetchBeside = async (id: 'entities' | 'masks'): Promise<ModelSource> => fetchAll((await import('./small_models.ts')).smallModels[id]);
 
 export interface Choice {
   readonly id: string;
   readonly name: string;
   readonly note?: Promise<string | undefined>;
-  /** Files of the visitor's, or of the page, have none. */
+  /** Undefined for files. */
   readonly origin?: Origin;
-  /** "owner/name", where its files may be on the Hub if they are not beside the page. */
+  /** "owner/name" on the Hub, in case the page's server does not have the files. */
   readonly onHub?: string;
-  /** Where its files are; those that are asked for only where the ones before are not there. */
+  /** Later sources are tried if an earlier one does not exist. */
   readonly sources: (dtype: DType) => Promise<readonly ModelSource[]>;
 }
 
 export const sentiment: Choice = { id: 'sentiment', name: nameOf('sentiment'), sources: async () => [await fetchSentiment()] };
 
-/** A model that the page knows by name: from beside the page, or from the Hub where it is not there. */
+/** From the page's server if it has the files, otherwise from the Hub. */
 export function knownChoice(id: string, onHub: boolean): Choice {
   const known = knownModels.find((each) => each.id === id)!;
   if (known.id === 'sentiment') return sentiment;
@@ -55,7 +53,7 @@ export function knownChoice(id: string, onHub: boolean): Choice {
   }
   const hub = readAddress(known.repository, page());
   const here = (dtype: DType) => (dtype === 'int8' ? [`models/${id}-int8/`, `models/${id}/`] : [`models/${id}/`]);
-  // What the page carries is taken from there in any case.
+  // int8 files on the page's server are always preferred.
   const isHere = (dtype: DType) => isCarried(id) && (!onHub || dtype === 'int8');
   return {
     id,
@@ -66,7 +64,7 @@ export function knownChoice(id: string, onHub: boolean): Choice {
   };
 }
 
-/** Throws an AddressError where the id is not an address. */
+/** Throws an AddressError if `id` is not an address. */
 export function choiceOf(id: string): Choice {
   if (knownModels.some((each) => each.id === id)) return knownChoice(id, !isCarried(id));
   const { name, folder, host, hub } = readAddress(id, page());

@@ -1,27 +1,28 @@
 import { counted } from '../formats/numbers.ts';
 import { bundled, rightOf100 } from '../state/bundled.ts';
+import { sentenceName } from '../model/known.ts';
 import { answerFunction, type LoadedModel } from '../model/loaded.ts';
 import { answers, baseline, run, type LabelScore } from '../state/run.ts';
 import { isChanged } from '../state/view.ts';
 import '../styles/answer.css';
 
-/** Of a classifier's answers so many are shown. */
+/** Number of answers shown. */
 const most = 3;
 
-/** The largest ones, in the order of the model's labels: they stay where they are while their numbers change. */
+/** The most likely answers in the model's label order, so that they do not move when their numbers change. */
 function inPlace(scores: readonly LabelScore[], { labels }: LoadedModel): readonly string[] {
   const place = ({ label }: LabelScore) => labels!.indexOf(label);
   return [...scores.slice(0, most)].sort((a, b) => place(a) - place(b)).map(({ label }) => label);
 }
 
-/** What a classifier says; where the visitor has changed something, what it said before. */
+/** The classifier's answers, with those of the unchanged model for comparison. */
 export function Answer() {
   const of = run.value;
   if (!of) return <Waiting />;
   const now = answers(of);
   const before = isChanged.value && baseline.value?.model === of.model ? answers(baseline.value) : [];
   if (now.length === 0)
-    return <p class="answer-none note">{of.model.name} has no classifier: what a head that is off changes are the maps of the layers after it.</p>;
+    return <p class="answer-none note">{sentenceName(of.model)} has no classifier. Switching a head off changes the maps of later layers.</p>;
   const isShare = answerFunction(of.model) !== 'identity';
   const shown = (score: number) => (isShare ? `${(100 * score).toFixed(1)} %` : score.toFixed(3));
   const scoreOf = (list: readonly LabelScore[], wanted: string) => list.find(({ label }) => label === wanted)?.score;
@@ -50,13 +51,13 @@ export function Answer() {
   );
 }
 
-/** How far the classifier in the page is to be believed; nothing where it is another one. */
+/** How reliable the built-in classifier is. */
 export function Trust() {
   if (run.value && run.value.model.id !== 'sentiment') return null;
-  return <p class="note">The classifier learned from English film reviews. Of 100 new ones it judges {100 - rightOf100.films} wrongly.</p>;
+  return <p class="note">The classifier was trained on English film reviews. It misjudges {100 - rightOf100.films} of 100 new ones.</p>;
 }
 
-/** The shape of what is going to be there. */
+/** A placeholder of the same size. */
 function Waiting() {
   return (
     <ul class="answer" aria-hidden="true">

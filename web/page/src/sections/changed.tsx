@@ -2,9 +2,9 @@ import { summaryOf } from '../state/changes.ts';
 import { model } from '../state/model.ts';
 import { isChanged, undoChanges, view } from '../state/view.ts';
 
-/** What is not as the model was published; nothing moves when there is something. */
+/** Always one line, so that nothing moves when something is changed. */
 export function Changed() {
-  if (!isChanged.value) return <p class="unchanged note">Nothing is changed: this is the model as it was published.</p>;
+  if (!isChanged.value) return <p class="unchanged note">No changes: this is the model as published.</p>;
   return (
     <p class="changed">
       <span>

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import type { Run } from '../state/run.ts';
 import type { Scale } from '../draw/scale.ts';
-import { lineOf, scaleInUse } from '../state/shown.ts';
+import { lineOf, scaleInUse } from '../state/map_view.ts';
 import { update, view, type SpecialTokens, type View } from '../state/view.ts';
 import { Term } from '../ui/term.tsx';
 
@@ -20,13 +20,13 @@ function Check({ on, onChange, hint, children }: { on: boolean; onChange: (on: b
   );
 }
 
-/** The slider's way to the threshold: fine where most weights are. */
+/** Slider positions, denser for small weights. */
 const thresholds = [0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5];
 
-/** How the map is drawn, and the mask. */
 export function Controls({ of }: { of: Run }) {
   const { special, threshold, scaleBy, mergeWords, causal } = view.value;
   const words = lineOf(of);
+  const scaleNote = scaleNotes[scaleInUse.value];
   const position = thresholds.findIndex((each) => each >= threshold);
   const text = threshold === 0 ? 'all weights' : `at least ${threshold}`;
   return (
@@ -55,14 +55,13 @@ export function Controls({ of }: { of: Run }) {
           aria-describedby="colours-note"
           onChange={(event) => update({ scaleBy: event.currentTarget.value as View['scaleBy'] })}
         >
-          <option value="auto">chosen by itself</option>
-          <option value="head">by the whole head</option>
-          <option value="row">by row</option>
+          <option value="auto">automatic</option>
+          <option value="head">per head</option>
+          <option value="row">per row</option>
           <option value="log">logarithmic</option>
         </select>
         <span class="note" id="colours-note">
-          {scaleBy === 'auto' && 'Chosen now: '}
-          {scaleNotes[scaleInUse.value]}
+          {scaleBy === 'auto' ? `Now: ${scaleNote}` : `${scaleNote[0]!.toUpperCase()}${scaleNote.slice(1)}`}
         </span>
       </div>
       <div class="slider">
@@ -84,7 +83,7 @@ export function Controls({ of }: { of: Run }) {
           onInput={(event) => update({ threshold: thresholds[Number(event.currentTarget.value)]! })}
         />
         <p class="note" id="threshold-note">
-          Smaller weights are not drawn. The table and exported files still have them.
+          Smaller weights are not drawn. The table and exported files still contain them.
         </p>
       </div>
       <Check on={mergeWords} onChange={(on) => update({ mergeWords: on })} hint={mergeHint(words.tokens)}>
@@ -95,7 +94,7 @@ export function Controls({ of }: { of: Run }) {
         onChange={(on) => update({ causal: on })}
         hint={
           <>
-            The whole model runs again, and no <Term word="token">token</Term> may look at a later one, as in a model that writes text.
+            The whole model runs again, and no <Term word="token">token</Term> attends to a later one, as in a model that generates text.
           </>
         }
       >
@@ -106,18 +105,18 @@ export function Controls({ of }: { of: Run }) {
 }
 
 const scaleNotes: Readonly<Record<Scale, string>> = {
-  head: 'by the whole head, so that rows can be compared.',
-  row: 'by row; the brightest is each row’s own largest weight.',
-  log: 'logarithmic, since beside the largest weight most are too small to be seen otherwise.',
+  head: 'per head, so that you can compare rows.',
+  row: 'per row; the brightest cell of each row is its largest weight.',
+  log: 'logarithmic, because most weights would be too small to see next to the largest one.',
 };
 
 const specialNotes: Readonly<Record<SpecialTokens, string>> = {
-  show: 'Everything the model reads.',
+  show: 'All tokens that the model reads.',
   hide: 'Rows then sum to less than 1.',
-  renormalise: 'Each row is divided by its sum, so that it is 1 again.',
+  renormalise: 'Each row is divided by its sum, so that it adds up to 1 again.',
 };
 
 const mergeHint = (tokens: readonly string[]) =>
-  `The model reads a rare word in parts. Their rows are averaged and their columns summed (Clark et al. 2019). ${
+  `The tokenizer splits rare words into parts. Their rows are averaged and their columns summed (Clark et al. 2019). ${
     tokens.some((token) => token.startsWith('##')) ? 'Parts that continue a word begin with ##.' : 'Try “unputdownable”.'
   }`;

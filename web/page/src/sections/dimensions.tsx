@@ -1,14 +1,14 @@
 import { fixed } from '../formats/numbers.ts';
 import { layerTrace, run } from '../state/run.ts';
-import { headInFocus, layerInFocus } from '../state/shown.ts';
+import { headInFocus, layerInFocus } from '../state/map_view.ts';
 import { view } from '../state/view.ts';
 
-/** Dimensions that are told in words. */
+/** Dimensions listed in the text. */
 const told = 3;
 
 const signed = (value: number) => `${value < 0 ? '−' : '+'}${fixed(Math.abs(value), 2)}`;
 
-/** The query and the key of the cell in focus, dimension by dimension, and what each adds to their product. */
+/** The query and key of the cell in focus, and their product in each dimension. */
 export function Dimensions() {
   return (
     <div class="dimensions">
@@ -23,7 +23,7 @@ function Strips() {
   if (!of || inside?.run !== of || inside.layer !== layerInFocus.value) return null;
   const { q, k } = inside.trace;
   const [length, width] = [q.dims[2]!, q.dims[3]!];
-  // Of keys there may be fewer heads than of queries.
+  // Several query heads may share one key head.
   const [head, keyHead] = [headInFocus.value, Math.floor((headInFocus.value * k.dims[1]!) / q.dims[1]!)];
   if (cell.row >= length || cell.column >= length) return null;
   const query = q.data.subarray((head * length + cell.row) * width, (head * length + cell.row + 1) * width);
@@ -40,15 +40,15 @@ function Strips() {
         <Strip name="query × key" values={products} />
       </div>
       <p>
-        The products add up to <strong class="figure">{signed(sum)}</strong>. Most of it comes from dimension{' '}
+        The products add up to <strong class="figure">{signed(sum)}</strong>. The largest contributions come from dimension{' '}
         {order.slice(0, told).map((d, i) => (
           <span key={d}>
             {i > 0 && ', '}
             {d + 1} (<span class="figure">{signed(products[d]!)}</span>)
           </span>
         ))}
-        . Scaled, and put through softmax with all other keys, this becomes the weight. <span class="plus">Orange is more than 0</span>,{' '}
-        <span class="minus">blue is less</span>.
+        . This sum is scaled, and softmax over all keys turns it into the weight. <span class="plus">Orange is positive</span>,{' '}
+        <span class="minus">blue negative</span>.
       </p>
     </>
   );

@@ -29,12 +29,12 @@ export function Example() {
       <div class="lede">
         <h2 id="example-title">Attention by hand</h2>
         <p>
-          “Cats chase mice”: three words, and numbers small enough for pencil and paper. Follow them from X to the output of a{' '}
-          <Term word="layer">layer</Term>. Steps 1 to 8 have the numbers of “<Paper of="Raimi Karim 2019">Illustrated: Self-Attention</Paper>” (Raimi
-          Karim 2019); the words and the last two steps are added here. It all runs through the same code as the map above.
+          “Cats chase mice”: three words, with numbers small enough for pencil and paper. Follow them from X to the output of a{' '}
+          <Term word="layer">layer</Term>. Steps 1 to 8 use the numbers of “<Paper of="Raimi Karim 2019">Illustrated: Self-Attention</Paper>” (Raimi
+          Karim 2019); the words and the last two steps are added here. The same code computes these numbers and the map above.
         </p>
         <p class="try">
-          <strong>Try:</strong> in step 1 change a number of X to 10. Then look at step 6: which word gets nearly all the attention now?
+          <strong>Try:</strong> change a number of X to 10 in step 1. Then look at step 6: which word gets nearly all the attention?
         </p>
       </div>
       <FlowDiagram titles={titles} />

@@ -8,16 +8,14 @@ import { view } from '../state/view.ts';
 import { Alert } from '../ui/alert.tsx';
 
 const isOpen = signal(false);
-/** Counts how often the keyboard has asked for the formats. */
+/** Incremented when the keyboard opens the list, to focus its first button. */
 const asked = signal(0);
 
-/** Opens the formats, and goes there. */
 export function openExport(): void {
   isOpen.value = true;
   asked.value += 1;
 }
 
-/** Files of what is shown. */
 export function Export({ of }: { of: Run }) {
   const [message, setMessage] = useState('');
   const opener = useRef<HTMLButtonElement>(null);
@@ -33,7 +31,7 @@ export function Export({ of }: { of: Run }) {
       setMessage('');
       status.value = { text: `Saved ${await save(selection, format)}.` };
     } catch (error) {
-      setMessage(`It could not be saved. ${explain(error)} Try another format.`);
+      setMessage(`The file could not be saved. ${explain(error)} Try another format.`);
     }
   };
   return (
@@ -48,7 +46,7 @@ export function Export({ of }: { of: Run }) {
       <button type="button" ref={opener} aria-expanded={isOpen.value} aria-controls="export-formats" onClick={() => (isOpen.value = !isOpen.value)}>
         Export
       </button>
-      <div id="export-formats" class="buttons" role="group" aria-label="Save what is shown as" hidden={!isOpen.value}>
+      <div id="export-formats" class="buttons" role="group" aria-label="Save this map as" hidden={!isOpen.value}>
         {Object.keys(formats).map((format, i) => (
           <button key={format} type="button" ref={i === 0 ? first : null} onClick={() => void write(format)}>
             {format}

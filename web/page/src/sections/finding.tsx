@@ -3,9 +3,9 @@ import { lookText } from '../model/head_kind.ts';
 import { brokenAnswers, finding, findingText } from '../state/finding.ts';
 import { heads } from '../state/heads.ts';
 import { run } from '../state/run.ts';
-import { headInFocus, layerInFocus } from '../state/shown.ts';
+import { headInFocus, layerInFocus } from '../state/map_view.ts';
 
-/** One sentence about the head in focus: what the example shows, or what the head mostly looks at. */
+/** One sentence about the head in focus. */
 export function Finding() {
   useEffect(() => brokenAnswers.follow(), []);
   return (

@@ -6,7 +6,7 @@ import { bundled } from '../state/bundled.ts';
 import { overlay } from '../state/overlay.ts';
 import { cellInFocus, pointTo } from '../state/pointed.ts';
 import { run, running, type Run } from '../state/run.ts';
-import { cellIn, headInFocus, layerInFocus, scaleInUse, shown, type Shown } from '../state/shown.ts';
+import { cellIn, headInFocus, layerInFocus, scaleInUse, shown, type Shown } from '../state/map_view.ts';
 import { status } from '../state/status.ts';
 import { update, view, type SpecialTokens, type View } from '../state/view.ts';
 import '../styles/focus.css';
@@ -14,7 +14,6 @@ import { AttentionMap, type Cell } from '../ui/attention_map.tsx';
 import { openExport } from './export.tsx';
 import { OverlayTools } from './overlay.tsx';
 
-/** The map of the head in focus. */
 export function Focus({ onHelp }: { onHelp: () => void }) {
   const of = run.value;
   return (
@@ -61,7 +60,7 @@ function Busy() {
   return running.value ? <span class="busy">computing …</span> : null;
 }
 
-/** One head further, into the next layer at the end; or one layer further. */
+/** Moves to the next head, which may be in the next layer, or to the next layer. */
 function step(by: 'head' | 'layer', direction: 1 | -1, { layers, heads: perLayer }: Run['model']): void {
   const [layer, head] = [layerInFocus.value, headInFocus.value];
   if (by === 'layer') return void update({ layer: (layer + direction + layers) % layers });
@@ -69,16 +68,16 @@ function step(by: 'head' | 'layer', direction: 1 | -1, { layers, heads: perLayer
   update({ layer: Math.floor(next / perLayer), head: next % perLayer });
 }
 
-/** A cell of places as the view has it: of tokens. */
+/** Converts a cell of places to a cell of tokens. */
 const tokensAt = ({ places }: Shown, { row, column }: Cell): View['cell'] => ({ row: places[row]!.tokens[0]!, column: places[column]!.tokens[0]! });
 
 export const pointAt = (of: Shown, target: Cell): void => pointTo(tokensAt(of, target));
 export const lockAt = (of: Shown, target: Cell, locked: boolean): void => update({ cell: tokensAt(of, target), locked });
 
-/** The part of the map that is on the screen; all of it is nothing to remember. */
+/** Undefined if the whole map is visible. */
 const showPart = (part: Part): void => update({ part: shown.peek() && isWhole(part, shown.peek()!.places.length) ? undefined : part });
 
-/** Around the cell in focus. */
+/** Keeps the cell in focus in place. */
 function zoom(factor: number): void {
   const now = shown.peek();
   if (!now || now.places.length === 0) return;
@@ -126,7 +125,7 @@ function Map({ of, shown: now, onHelp }: { of: Run; shown: Shown; onHelp: () => 
     actions[key]?.();
     if (',.[]'.includes(key)) status.value = { text: `Layer ${layerInFocus.value + 1}, head ${headInFocus.value + 1}.` };
   };
-  if (now.places.length === 0) return <p>Nothing to show: the text is empty, and the special tokens are hidden.</p>;
+  if (now.places.length === 0) return <p>There is nothing to show because the text is empty and special tokens are hidden.</p>;
   return (
     <AttentionMap
       shown={now}
@@ -149,23 +148,22 @@ function Map({ of, shown: now, onHelp }: { of: Run; shown: Shown; onHelp: () => 
 function Legend({ shown: of }: { shown: Shown | undefined }) {
   const { scaleBy: wanted, threshold } = view.value;
   const scale = scaleInUse.value;
-  if (overlay.value) return <p class="legend">colour: the head that looks most</p>;
+  if (overlay.value) return <p class="legend">colour: the head with the largest weight</p>;
   return (
     <p class="legend">
       <span class="legend-scale">
         <span class="figure">{scale === 'log' && of ? leastOf(of.largest).toFixed(4) : 0}</span> <span class="legend-ramp" aria-hidden="true" />{' '}
-        <span class="figure">{scale === 'row' ? 'largest of its row' : (of?.largest.toFixed(2) ?? '…')}</span>{' '}
+        <span class="figure">{scale === 'row' ? 'largest in its row' : (of?.largest.toFixed(2) ?? '…')}</span>{' '}
         {scale === 'log' && (
-          <span title={`Logarithmic${wanted === 'auto' ? ', chosen by itself: most weights are small beside the largest' : ''}`}>log</span>
+          <span title={`Logarithmic${wanted === 'auto' ? ', chosen automatically: most weights are small compared with the largest' : ''}`}>log</span>
         )}
       </span>
-      {of?.blocked && <span>⁄ not allowed</span>}
-      {threshold > 0 && <span>blank: less than {threshold.toFixed(3)}</span>}
+      {of?.blocked && <span>⁄ masked</span>}
+      {threshold > 0 && <span>blank: below {threshold.toFixed(3)}</span>}
     </p>
   );
 }
 
-/** The cell in numbers, and what its row sums to. */
 export function Reading() {
   const { locked, special } = view.value;
   const now = shown.value;
@@ -176,11 +174,22 @@ export function Reading() {
   );
 }
 
-function Numbers({ shown: { places, weights }, cell, locked, special }: { shown: Shown; cell: Cell; locked: boolean; special: SpecialTokens }) {
+function Numbers({
+  shown: { places, weights, blocked },
+  cell,
+  locked,
+  special,
+}: {
+  shown: Shown;
+  cell: Cell;
+  locked: boolean;
+  special: SpecialTokens;
+}) {
   const size = places.length;
   const row = weights.subarray(cell.row * size, (cell.row + 1) * size);
   const sum = row.reduce((a, b) => a + b, 0);
   const [query, key] = [places[cell.row]!, places[cell.column]!];
+  const isMasked = Boolean(blocked?.[cell.row * size + cell.column]);
   const percent = 100 * row[cell.column]!;
   const share = percent > 0 && percent < 0.05 ? 'less than 0.1 %' : `${percent.toFixed(1)} %`;
   const pair = places.some(({ source }) => source === 1);
@@ -194,14 +203,17 @@ function Numbers({ shown: { places, weights }, cell, locked, special }: { shown:
         {source(key.source)} <strong class="figure">{fixed(row[cell.column]!, 4)}</strong>
         {locked && (
           <button type="button" class="tag" onClick={() => update({ locked: false })}>
-            locked: let go
+            Unlock cell
           </button>
         )}
       </p>
       <p class="note">
-        {key.label} makes up {share} of what {query.label} takes in. The row sums to <span class="figure">{fixed(sum, 4)}</span>
-        {special === 'hide' && '; the rest went to the hidden special tokens'}
-        {special === 'renormalise' && ', after division by what is left without special tokens'}.
+        {isMasked
+          ? `${key.label} is hidden by the mask, so ${query.label} cannot attend to it.`
+          : `${share} of the weight of ${query.label} is on ${key.label}.`}{' '}
+        The row sums to <span class="figure">{fixed(sum, 4)}</span>
+        {special === 'hide' && '; the rest is on the hidden special tokens'}
+        {special === 'renormalise' && ' after renormalisation without special tokens'}.
       </p>
     </>
   );

@@ -4,12 +4,12 @@ import { paint } from '../draw/palette.ts';
 import { bundled } from '../state/bundled.ts';
 import { heads, toggleHead, type Head } from '../state/heads.ts';
 import { run } from '../state/run.ts';
-import { headInFocus, layerInFocus } from '../state/shown.ts';
+import { headInFocus, layerInFocus } from '../state/map_view.ts';
 import { update, view, type HeadOrder } from '../state/view.ts';
 import '../styles/heads.css';
 import { Term } from '../ui/term.tsx';
 
-/** A head by its place; what it looks at comes a moment after the map. */
+/** `summary` arrives shortly after the map. */
 interface Place {
   readonly layer: number;
   readonly head: number;
@@ -18,7 +18,7 @@ interface Place {
 
 const kinds = Object.keys(headKinds) as HeadKind[];
 const place = ({ layer, head }: Pick<Place, 'layer' | 'head'>) => layer * 1000 + head;
-/** Of two heads of the same kind the clearer one comes first. */
+/** Within a kind, the clearer head comes first. */
 const clarity = ({ kind, shares, entropy }: Head) => (kind === 'diffuse' ? entropy : kind === 'mixed' ? -entropy : shares[kind]);
 
 const orders: Readonly<Record<HeadOrder, (a: Head, b: Head) => number>> = {
@@ -27,7 +27,7 @@ const orders: Readonly<Record<HeadOrder, (a: Head, b: Head) => number>> = {
   kind: (a, b) => kinds.indexOf(a.kind) - kinds.indexOf(b.kind) || clarity(b) - clarity(a) || place(a) - place(b),
 };
 
-/** All heads in the order that is asked for, as soon as that is known. */
+/** Unsorted until the summaries arrive. */
 function placesIn(order: HeadOrder, layers: number, perLayer: number): readonly Place[] {
   const of = run.value;
   const list = of && heads.value?.run.model === of.model ? heads.value.list : undefined;
@@ -40,15 +40,15 @@ export function Heads() {
   const { order, off } = view.value;
   const [layer, head] = [layerInFocus.value, headInFocus.value];
   const places = placesIn(order, layers, perLayer);
-  // On a phone a layer with many heads takes several rows of equal length.
+  // On a phone, rows of at most 6 heads, equally long.
   const narrow = Math.ceil(perLayer / Math.ceil(perLayer / 6));
   const group = useRef<HTMLDivElement>(null);
 
-  /** The keyboard goes along, from picture to picture or from switch to switch. */
+  /** Moves the focus with the choice, from picture to picture or from switch to switch. */
   const choose = (target: Place | undefined, what: string) => {
     if (!target) return;
     update({ layer: target.layer, head: target.head });
-    // After the choice has been drawn: only what belongs to the chosen head can take the focus.
+    // Only the chosen head is a tab stop, so wait until it is drawn.
     requestAnimationFrame(() => group.current?.querySelector<HTMLElement>(`.chosen ${what}`)?.focus());
   };
   const onKeyDown = (event: KeyboardEvent) => {
@@ -80,13 +80,8 @@ export function Heads() {
             <option value="kind">kind</option>
           </select>
         </label>
-        <button
-          type="button"
-          disabled={!run.value}
-          aria-pressed={off.includes(layer * perLayer + head)}
-          onClick={() => toggleHead(layer * perLayer + head)}
-        >
-          Switch off head
+        <button type="button" disabled={!run.value} onClick={() => toggleHead(layer * perLayer + head)}>
+          {off.includes(layer * perLayer + head) ? 'Switch head on' : 'Switch off head'}
         </button>
         {off.length > 0 && (
           <button type="button" class="quiet" onClick={() => update({ off: [] })}>
@@ -125,7 +120,7 @@ interface CardProps {
   readonly onSwitch: () => void;
 }
 
-/** A head as a small picture of its map, and its switch. Of all pictures one is a tab stop, and so it is with the switches. */
+/** A picture of the map, and a switch. Only one picture and one switch are tab stops. */
 function Card({ of: { layer, head, summary }, chosen, off, onChoose, onSwitch }: CardProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const [picture, size] = [summary?.picture, summary?.size ?? 1];
@@ -161,38 +156,37 @@ function Card({ of: { layer, head, summary }, chosen, off, onChoose, onSwitch }:
   );
 }
 
-/** What the words under the pictures mean. */
 export function Kinds() {
   return (
     <details class="kinds">
-      <summary>What the kinds mean</summary>
+      <summary>What do the kinds mean?</summary>
       <dl>
         <div>
           <dt>previous, next, self</dt>
           <dd>
-            How much a token of the text looks at the one before it, at the one after it, or at itself, on average. The largest of the three names the
-            head, if it is at least {Math.round(100 * leastShare)} %.
+            The average weight of the token before, of the token after, or of the token itself, for tokens of the text. The largest of these shares
+            names the head if it is at least {Math.round(100 * leastShare)} %.
           </dd>
         </div>
         <div>
           <dt>separator</dt>
           <dd>
-            How much it looks at all <Term word="special token">special tokens</Term> together. Heads that have nothing to add often look there (Clark
-            et al. 2019).
+            The average weight of all <Term word="special token">special tokens</Term> together. Heads often attend to them if they have nothing to
+            add (Clark et al. 2019).
           </dd>
         </div>
         <div>
           <dt>diffuse</dt>
           <dd>
-            None of these is that large, and a row spreads over at least {Math.round(100 * leastSpread)} % of the tokens. A row of weights w spreads
-            over{' '}
+            None of these shares is that large, and a row spreads over at least {Math.round(100 * leastSpread)} % of the tokens. A row of weights w
+            spreads over{' '}
             <math>
               <msup>
                 <mi>e</mi>
                 <mi>H</mi>
               </msup>
             </math>{' '}
-            tokens, as if it looked at that many of them equally, where H is its <Term word="entropy">entropy</Term>{' '}
+            tokens, as if it attended to that many equally. H is its <Term word="entropy">entropy</Term>{' '}
             <math>
               <mi>H</mi>
               <mo>=</mo>
@@ -211,12 +205,12 @@ export function Kinds() {
                 <mi>j</mi>
               </msub>
             </math>
-            ; H is the mean over all rows.
+            ; for a head, H is the mean over all rows.
           </dd>
         </div>
         <div>
           <dt>mixed</dt>
-          <dd>None of these: it depends on the words. These heads are worth reading word by word.</dd>
+          <dd>None of these: the pattern depends on the words. Read these heads word by word.</dd>
         </div>
       </dl>
     </details>

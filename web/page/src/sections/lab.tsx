@@ -13,7 +13,7 @@ import { Term } from '../ui/term.tsx';
 import { Results } from './lab_results.tsx';
 import { Alert } from '../ui/alert.tsx';
 
-/** `torch`: the hint where weights are out × in. */
+/** `torch`: the hint for weights that are out × in. */
 const fieldsOf: Readonly<Record<LabMode, readonly { name: MatrixName; hint: string; torch?: string; optional?: boolean }[]>> = {
   attention: [
     { name: 'Q', hint: 'queries: L rows of D numbers' },
@@ -29,7 +29,7 @@ const fieldsOf: Readonly<Record<LabMode, readonly { name: MatrixName; hint: stri
   ],
 };
 
-/** What the module calls an argument, and the field that it came from. */
+/** Names of the module's arguments -> fields. */
 const argumentFields: Readonly<Record<string, FieldName>> = {
   query: 'Q',
   key: 'K',
@@ -54,10 +54,10 @@ export function Lab() {
   const [errors, setErrors] = useState<Errors>({});
   const [ran, setRan] = useState<Ran>();
   const [running, setRunning] = useState(false);
-  /** Counts changes and runs: what an older one computed is dropped. */
+  /** Incremented by changes and runs, so that older results are dropped. */
   const turn = useRef(0);
 
-  /** Any change takes the old results away: they belong to other numbers. */
+  /** Any change clears the results, which belong to the old numbers. */
   const changed = () => {
     turn.current += 1;
     setRan(undefined);
@@ -75,7 +75,7 @@ export function Lab() {
 
   const run = async () => {
     changed();
-    if (!engine.value) return void setErrors({ field: 'run', message: 'The module is still starting. Try again in a moment.' });
+    if (!engine.value) return void setErrors({ field: 'run', message: 'The module is starting. Try again in a moment.' });
     const mine = turn.current;
     setRunning(true);
     try {
@@ -97,7 +97,7 @@ export function Lab() {
     setRunning(false);
   };
 
-  // The prepared numbers run by themselves, so that there is something to see.
+  // The initial numbers run automatically, so that results are visible.
   const started = useRef(false);
   useEffect(() => {
     if (!engine.value || started.current) return;
@@ -123,7 +123,7 @@ export function Lab() {
       error={errorOf(name)}
       onChange={(value) => change({ fields: { ...lab.value.fields, [name]: value } })}
       onError={(message) => {
-        // What is still in the field is not what was meant.
+        // The field still shows the text from before the file.
         change({ fields: { ...lab.value.fields, [name]: { text: lab.value.fields[name].text, refused: message } } });
         setErrors({ field: name, message });
       }}
@@ -136,11 +136,11 @@ export function Lab() {
       <div class="lede">
         <h2 id="lab-title">Your own numbers</h2>
         <p>
-          Type or paste arrays: JSON, CSV, a print of NumPy or PyTorch. Or drop .npy, <Term word="safetensors" />, .json and .csv files on the fields.
-          You get the weights, the output and every step in between, and code that computes the same. In the results, rows are queries.
+          Type or paste arrays as JSON, CSV, or printed by NumPy or PyTorch, or drop .npy, <Term word="safetensors" />, .json and .csv files on the
+          fields. You get the weights, the output, every intermediate result, and code that computes the same. In the results, rows are queries.
         </p>
         <p class="try">
-          <strong>Try:</strong> the fields start with Q, K and V of the example by hand. Enter 1 as Scale, run, and you get the numbers of its steps 6
+          <strong>Try:</strong> the fields start with Q, K and V of the example by hand. Enter 1 as Scale and run: you get the numbers of its steps 6
           and 8.
         </p>
       </div>
@@ -157,7 +157,7 @@ export function Lab() {
           {(
             [
               ['attention', 'Attention', 'softmax(Q Kᵀ · scale) V'],
-              ['multi-head', 'Multi-head', 'X, split over several heads'],
+              ['multi-head', 'Multi-head', 'X, split into several heads'],
             ] as const
           ).map(([value, label, hint]) => (
             <label key={value} class="mode">
@@ -186,7 +186,7 @@ export function Lab() {
               )}
             </ShortField>
           )}
-          <ShortField name="Scale" error={errorOf('Scale')} hint="empty: 1/√D, D the width of one query">
+          <ShortField name="Scale" error={errorOf('Scale')} hint="empty: 1/√D for queries of width D">
             {(id, describedBy) => (
               <input
                 id={id}
@@ -207,7 +207,7 @@ export function Lab() {
           {mode === 'multi-head' && (
             <label class="check">
               <input type="checkbox" checked={asTorch} onChange={(event) => change({ asTorch: event.currentTarget.checked })} />
-              <span>Weights as torch has them (out × in)</span>
+              <span>Weights as in PyTorch (out × in)</span>
             </label>
           )}
         </div>
@@ -232,7 +232,7 @@ export function Lab() {
       {ran ? (
         <Results key={ran.inputs.mode} {...ran} />
       ) : (
-        <p class="note results-empty">{running ? '' : 'Press “Run attention” to see the weights, the output and every step in between.'}</p>
+        <p class="note results-empty">{running ? '' : 'Press “Run attention” to see the weights, the output and every intermediate result.'}</p>
       )}
     </section>
   );
@@ -243,8 +243,8 @@ function MaskKind({ name, value, onChange }: { name: string; value: Mask['kind']
     <label class="field">
       <span>{name} numbers mean</span>
       <select value={value} onChange={(event) => onChange(event.currentTarget.value as Mask['kind'])}>
-        <option value="attend">1 = may look, 0 = hidden</option>
-        <option value="block">1 = hidden, 0 = may look</option>
+        <option value="attend">1 = visible, 0 = hidden</option>
+        <option value="block">1 = hidden, 0 = visible</option>
         <option value="additive">added to the scores</option>
       </select>
     </label>

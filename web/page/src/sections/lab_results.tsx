@@ -1,4 +1,4 @@
-/** What came out of the lab: a map, tables of every step, files, and the programs that give the same. */
+/** The lab's results: a map, tables, files, and programs that compute the same. */
 import type { Tensor } from 'attn';
 import { useMemo, useState } from 'preact/hooks';
 import { product } from '../arithmetic/arrays.ts';
@@ -48,8 +48,8 @@ export function Results({ result, inputs }: { result: LabResult; inputs: LabInpu
         <ResultTable name="Output" result={result.output} batch={batch} head={head} main />
       </div>
       <SaveResults of={result} />
-      <h3>Every step in between, by name</h3>
-      <p class="note">{result.note || 'In the order in which they are computed. Those with a head dimension show the head chosen above.'}</p>
+      <h3>Every intermediate result, by name</h3>
+      <p class="note">{result.note || 'In the order of computation. Results with a head dimension show the head that you chose above.'}</p>
       <div class="trace">
         {result.trace.map((entry) => (
           <ResultTable key={entry.name} name={entry.name} result={entry} batch={batch} head={head} />
@@ -60,14 +60,13 @@ export function Results({ result, inputs }: { result: LabResult; inputs: LabInpu
   );
 }
 
-/** The same numbers from code. */
 function Programs({ inputs }: { inputs: LabInputs }) {
   const [failure, setFailure] = useState('');
   const snippets = useMemo(() => snippetsOf(inputs), [inputs]);
   const file = useMemo(() => fileOf(inputs), [inputs]);
   const save = async () => {
     try {
-      download(new Blob([(await engine.value!.writeSafetensors(file!))]), inputsFile);
+      download(new Blob([await engine.value!.writeSafetensors(file!)]), inputsFile);
       setFailure('');
     } catch (error) {
       setFailure(explain(error));
@@ -78,7 +77,7 @@ function Programs({ inputs }: { inputs: LabInputs }) {
       <h3>The same numbers from code</h3>
       {file && (
         <div class="buttons">
-          <p class="note">There are too many numbers to print. The programs read them from {inputsFile} in the folder where they run.</p>
+          <p class="note">These are too many numbers to print. The programs read them from {inputsFile} in their working directory.</p>
           <button type="button" onClick={save}>
             Save {inputsFile}
           </button>
@@ -95,7 +94,7 @@ function Programs({ inputs }: { inputs: LabInputs }) {
   );
 }
 
-/** One matrix of a result: of the batch item and the head that are chosen. */
+/** The matrix of one batch item and head. */
 function sliceOf(
   { tensor, leading }: NamedResult,
   batch: number,
@@ -107,7 +106,7 @@ function sliceOf(
   return { values: tensor.data.subarray(slice * size, (slice + 1) * size), inner };
 }
 
-/** More rows or columns than this are no picture beside a table. */
+/** Larger maps would be unreadable next to a table. */
 const mostInMap = 128;
 
 function WeightsMap({ of, batch, head }: { of: NamedResult; batch: number; head: number }) {
@@ -129,7 +128,7 @@ function WeightsMap({ of, batch, head }: { of: NamedResult; batch: number; head:
 
 const allArrays = 'all arrays';
 
-/** What came out as files: one array in any form, or all of them in one that holds several. */
+/** Writes one array in any format, or all arrays in a format that can hold several. */
 function SaveResults({ of }: { of: LabResult }) {
   const [chosen, setChosen] = useState('output');
   const [failure, setFailure] = useState('');
@@ -140,7 +139,7 @@ function SaveResults({ of }: { of: LabResult }) {
     CSV: () => arrayToCsv(named.get(chosen)!.tensor, named.get(chosen)!.leading),
     JSON: () => arraysToJson(tensors()),
     '.npy': () => arrayToNpy(named.get(chosen)!.tensor),
-    safetensors: async () => (await engine.value!.writeSafetensors(tensors())),
+    safetensors: async () => await engine.value!.writeSafetensors(tensors()),
   };
   const save = async (format: string) => {
     const name = `attn-lab-${chosen.replace(' ', '-')}.${format.replace('.', '').toLowerCase()}`;

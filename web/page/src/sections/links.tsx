@@ -1,11 +1,11 @@
 import { strongest } from '../draw/lines.ts';
 import { fixed } from '../formats/numbers.ts';
-import type { Shown } from '../state/shown.ts';
+import type { Shown } from '../state/map_view.ts';
 import { lockAt } from './focus.tsx';
 
 const most = 12;
 
-/** Where the most weight goes, the strongest first: for maps that are too large to be read. */
+/** The largest weights, for maps that are too large to read. */
 export function Links({ shown: now }: { shown: Shown }) {
   const { places, weights } = now;
   const links = strongest(weights, places.length, 0, most).toReversed();

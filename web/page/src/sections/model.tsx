@@ -1,9 +1,9 @@
-/** What is loaded, what else can be, and files that are dropped. */
+/** The loaded model, the ways to load another, and dropped files. */
 import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
 import { hubHost, readAddress } from '../model/address.ts';
 import { megabytes, wholeMegabytes } from '../formats/numbers.ts';
 import { longestHash } from '../state/hash.ts';
-import { expectedBytes, knownModels, nameOf, otherHostOf } from '../model/known.ts';
+import { expectedBytes, knownModels, nameInSentence, nameOf, otherHostOf, sentenceName } from '../model/known.ts';
 import type { LoadedModel, DType } from '../model/loaded.ts';
 import { chooseDType, chooseFiles, chooseModel, chooseOnHub, keepLoaded, restart } from '../state/load_model.ts';
 import { beside, failure, loading, model, type Failure } from '../state/model.ts';
@@ -21,7 +21,7 @@ export function Model() {
   const wanted = view.value.model;
   const known = knownModels.find(({ id }) => id !== 'sentiment')!;
   const choose = (id: string) => void chooseModel(id);
-  // Where it failed, the next attempt is at hand.
+  // Stays open after a failure, for the next attempt.
   useLayoutEffect(() => setMore(false), [loaded]);
   const others = wanted !== loaded?.id && wanted !== 'sentiment' && !loading.value;
   const isOtherDType = wanted === loaded?.id && wanted !== 'sentiment' && view.value.dtype !== loaded.dtype && !loading.value;
@@ -72,20 +72,19 @@ export function Model() {
   );
 }
 
-/** What it brings, and from where if that is another host. */
+/** With the size, and with the host if it is not the page's. */
 function loadKnown(id: string): string {
   const host = otherHostOf(id);
   return `Load ${nameOf(id)}, ${wholeMegabytes(expectedBytes(id, view.value.dtype)!)}${host ? ` from ${host}` : ''}, runs locally`;
 }
 
-/** What its weights were made of. */
 function origin({ dtype, isStoredAsInt8, bytes }: LoadedModel): string {
   const size = `of ${megabytes(bytes)}`;
-  if (dtype === 'int8') return isStoredAsInt8 ? `from files ${size}` : `made here from files ${size}`;
+  if (dtype === 'int8') return isStoredAsInt8 ? `from files ${size}` : `converted here from files ${size}`;
   return isStoredAsInt8 ? `from int8 files ${size}` : `from files ${size}`;
 }
 
-/** How models are loaded from here on. What is here stays as it is until it is loaded anew. Beside the button that loads, it needs no label to be seen. */
+/** Applies to the next model that is loaded. The label is hidden next to the load button. */
 function Weights({ isLabelled }: { isLabelled: boolean }) {
   return (
     <label class={isLabelled ? 'inline-field' : 'inline-field unlabelled'}>
@@ -102,28 +101,28 @@ function Weights({ isLabelled }: { isLabelled: boolean }) {
   );
 }
 
-/** Another kind of weights was chosen than the model here has: nothing is loaded unasked. */
+/** A different kind of weights was chosen; nothing is loaded without a click. */
 function OtherDType({ of }: { of: LoadedModel }) {
   const { dtype } = view.value;
   const bytes = of.id === 'files' ? undefined : expectedBytes(of.id, dtype);
   return (
     <div class="notice">
       <p>
-        {of.name} is here with {of.dtype} weights.
+        {sentenceName(of)} is loaded with {of.dtype} weights.
       </p>
       <div class="buttons">
         <button type="button" onClick={() => void chooseDType()}>
           {beside.value ? `Change to ${dtype}` : `Load it as ${dtype}${bytes === undefined ? '' : `, ${wholeMegabytes(bytes)}`}`}
         </button>
         <button type="button" class="quiet" onClick={() => update({ dtype: of.dtype })}>
-          Stay with {of.dtype}
+          Keep {of.dtype}
         </button>
       </div>
     </div>
   );
 }
 
-/** A link may speak of another model than the one that is here. It is never loaded unasked. */
+/** A link may name another model, which is never loaded without a click. */
 function Offer({ id, loaded, onChoose }: { id: string; loaded: LoadedModel; onChoose: (id: string) => void }) {
   const known = knownModels.find((each) => each.id === id);
   const host = otherHostOf(id);
@@ -131,8 +130,8 @@ function Offer({ id, loaded, onChoose }: { id: string; loaded: LoadedModel; onCh
     <div class="notice">
       <p>
         {id === 'files'
-          ? 'This link was made with a model from files. Choose the same files to see what its sender saw.'
-          : `This link was made with the model ${nameOf(id)}${host && !known ? `. Its files are at ${host}` : ''}.`}
+          ? 'The sender of this link used a model from files. Choose the same files to see the same numbers.'
+          : `The sender of this link used the model ${nameOf(id)}${host && !known ? `. Its files are at ${host}` : ''}.`}
       </p>
       <div class="buttons">
         {id !== 'files' && (
@@ -141,7 +140,7 @@ function Offer({ id, loaded, onChoose }: { id: string; loaded: LoadedModel; onCh
           </button>
         )}
         <button type="button" class="quiet" onClick={keepLoaded}>
-          Stay with the {loaded.name}
+          Keep {nameInSentence(loaded)}
         </button>
       </div>
     </div>
@@ -177,7 +176,7 @@ function Problem({ of: { what, cause, fix, detail, code, onHub } }: { of: Failur
   );
 }
 
-/** What is going to be asked of whom: said while the address is written. */
+/** Describes the requests that loading will make, while the address is typed. */
 function planOf(text: string): string | undefined {
   if (!text.trim()) return undefined;
   const known = knownModels.find(({ id, name }) => id === text.trim() || name === text.trim());
@@ -186,8 +185,8 @@ function planOf(text: string): string | undefined {
     const { name, host, hub } = readAddress(known && 'repository' in known ? known.repository : text, location.href);
     const bytes = knownModels.find((each) => 'repository' in each && each.repository === hub?.repository)?.bytes;
     if (known) return `${loadKnown(known.id)}.`;
-    const size = bytes === undefined ? 'Their size is shown once it answers.' : `${wholeMegabytes(bytes)}.`;
-    return `Asks ${host} for config.json, tokenizer.json and model.safetensors of ${name}. ${size}`;
+    const size = bytes === undefined ? 'The page shows their size when the download begins.' : `${wholeMegabytes(bytes)}.`;
+    return `Downloads config.json, tokenizer.json and model.safetensors of ${name} from ${host}. ${size}`;
   } catch {
     return undefined;
   }
@@ -195,7 +194,6 @@ function planOf(text: string): string | undefined {
 
 const examples = ['sentence-transformers/all-MiniLM-L6-v2', 'BAAI/bge-small-en-v1.5', 'google-bert/bert-base-uncased'];
 
-/** A model by its name on the Hub or by an address. */
 function Address({ onChoose }: { onChoose: (id: string) => void }) {
   const [address, setAddress] = useState('');
   const [error, setError] = useState('');
@@ -226,7 +224,7 @@ function Address({ onChoose }: { onChoose: (id: string) => void }) {
           spellcheck={false}
           autocomplete="off"
           autocapitalize="off"
-          placeholder="owner/name, or an address"
+          placeholder="owner/name or URL"
           list="model-examples"
           value={address}
           aria-invalid={error ? 'true' : undefined}
@@ -255,11 +253,10 @@ function Address({ onChoose }: { onChoose: (id: string) => void }) {
   );
 }
 
-/** A model that is on this computer. */
 function Files() {
   const choose = (event: { currentTarget: HTMLInputElement }) => {
     const files = Array.from(event.currentTarget.files ?? [], (file) => [file.webkitRelativePath || file.name, file] as const);
-    // The same files may be chosen again after they were changed.
+    // Otherwise choosing the same files again would not fire an event.
     event.currentTarget.value = '';
     if (files.length > 0) void chooseFiles(files);
   };
@@ -274,18 +271,18 @@ function Files() {
           <input type="file" {...{ webkitdirectory: true }} aria-label="Choose a folder" onChange={choose} />
           <span aria-hidden="true">Choose a folder …</span>
         </label>
-        <span class="note">or drop them anywhere on the page. Files stay on this computer.</span>
+        <span class="note">or drop them anywhere on the page. Your files are not uploaded.</span>
       </div>
       <p class="note">
-        An encoder as Hugging Face has it: config.json, tokenizer.json and model.safetensors, of the families BERT, DistilBERT, RoBERTa, XLM-RoBERTa,
-        CamemBERT, data2vec, MPNet, ModernBERT, DeBERTa, ERNIE, ELECTRA, ALBERT, NomicBERT, Jina 2 or GTE. In the field above: its name there, such as
-        BAAI/bge-small-en-v1.5, any address of it, or that of a folder such as https://example.org/models/my-bert/.
+        A Hugging Face encoder: config.json, tokenizer.json and model.safetensors of one of the families BERT, DistilBERT, RoBERTa, XLM-RoBERTa,
+        CamemBERT, data2vec, MPNet, ModernBERT, DeBERTa, ERNIE, ELECTRA, ALBERT, NomicBERT, Jina 2 or GTE. In the field above, enter its name on the
+        Hub, for example BAAI/bge-small-en-v1.5, its URL there, or the URL of a folder, for example https://example.org/models/my-bert/.
       </p>
     </div>
   );
 }
 
-/** Files that are dropped where no field takes them are a model. */
+/** Files dropped outside any field are treated as a model. */
 export function DropZone() {
   const [over, setOver] = useState(false);
   useEffect(() => {
@@ -315,7 +312,7 @@ export function DropZone() {
   }, []);
   return over ? (
     <p class="drop-hint" aria-hidden="true">
-      Drop a model’s folder or its files to load it
+      Drop a model folder or its files to load the model
     </p>
   ) : null;
 }

@@ -3,10 +3,10 @@ import { bundled } from '../state/bundled.ts';
 import { overlay, toggleInOverlay, toggleOverlay } from '../state/overlay.ts';
 import { cellInFocus } from '../state/pointed.ts';
 import { run } from '../state/run.ts';
-import { cellIn, layerInFocus, shown } from '../state/shown.ts';
+import { cellIn, layerInFocus, shown } from '../state/map_view.ts';
 import { view } from '../state/view.ts';
 
-/** Whether the heads of the layer are drawn over each other, and which of them in which colour; with what each has in the cell in focus. */
+/** The overlay's switch, and each head's colour and weight in the cell in focus. */
 export function OverlayTools() {
   const isOn = view.value.overlay.length > 0;
   return (

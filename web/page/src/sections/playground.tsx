@@ -9,16 +9,16 @@ import { Focus, Reading } from './focus.tsx';
 import { Heads } from './heads.tsx';
 import { Texts } from './texts.tsx';
 
-/** The first screen: a sentence, the map of one head, all heads, the answer, and what happens to it when heads are switched off. */
+/** The first screen: sentence, map, heads, answer and model. */
 export function Playground({ onHelp }: { onHelp: () => void }) {
   return (
     <section id="sentence" class="playground" aria-labelledby="sentence-title">
       <div class="playground-head">
         <h1 id="sentence-title">Which words look at which?</h1>
         <p>
-          A Transformer, the kind of model behind chat and search, lets every word of a text take something from the others: its{' '}
-          <Term word="attention weight">attention</Term>. Where a cell is bright, the word of the <span class="as-query">row</span> looks at the word
-          of the <span class="as-key">column</span>. <strong>Try:</strong> switch a head off.
+          A Transformer, the kind of model behind chat and search, lets every word of a text take information from the others:{' '}
+          <Term word="attention weight">attention</Term>. A bright cell means that the word of its <span class="as-query">row</span> attends to the
+          word of its <span class="as-key">column</span>. <strong>Try:</strong> switch a head off.
         </p>
       </div>
       <Texts />
@@ -38,13 +38,12 @@ export function Playground({ onHelp }: { onHelp: () => void }) {
   );
 }
 
-/** A link that was too long to be read. */
 function Unread() {
   if (unread.value === undefined) return null;
   return (
     <div role="alert" class="problem">
       <p>
-        <strong>This link was not read.</strong> {unread.value}
+        <strong>This link is too long to read.</strong> {unread.value}
       </p>
       <p>Ask its sender for a link with a shorter text or fewer edits.</p>
       <div class="buttons">

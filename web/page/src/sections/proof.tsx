@@ -1,5 +1,5 @@
 import { useEffect } from 'preact/hooks';
-import { shownModel } from '../state/derived.ts';
+import { shownModel } from '../state/background.ts';
 import { quantized } from '../state/quantized.ts';
 import { comparison } from '../state/reference.ts';
 import { selfCheck } from '../state/self_check.ts';
@@ -21,12 +21,12 @@ export function ProofSection() {
       <h2 id="proof-title">Proof</h2>
       <div class="lede">
         <p>
-          Why believe these numbers? PyTorch, the program in which such models are made, has computed the sentiment classifier too: the page has just
-          compared its own numbers with those. It has computed every layer once more without its WebAssembly module. It can show what rounding the
-          weights to 8 bits changes. And it has measured how fast this browser is.
+          Why should you believe these numbers? PyTorch, the library in which such models are made, has also computed the sentiment classifier, and
+          this page has just compared its numbers with PyTorch’s. It has recomputed every layer without its WebAssembly module. It can show how
+          rounding the weights to 8 bits changes the results. And it has measured the speed of this browser.
         </p>
         <p class="try">
-          <strong>Try:</strong> measure the speed again while a video plays in another tab, or with the laptop unplugged.
+          <strong>Try:</strong> measure the speed again while a video plays in another tab, or with your laptop unplugged.
         </p>
       </div>
       {of && (

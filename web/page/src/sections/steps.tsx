@@ -27,7 +27,7 @@ import { Alert } from '../ui/alert.tsx';
 
 interface Step {
   readonly title: string;
-  /** Traces that it is about: how far they differ is said beside the title. */
+  /** Traces of this step; their largest change is shown next to the title. */
   readonly traces: readonly string[];
   readonly Body: FunctionComponent<StepProps>;
 }
@@ -40,15 +40,15 @@ const steps: readonly Step[] = [
   { title: 'Mask', traces: ['masked_scores'], Body: MaskStep },
   { title: 'Softmax', traces: ['probabilities', 'weights'], Body: SoftmaxStep },
   { title: 'Weigh the values', traces: ['context'], Body: ContextStep },
-  { title: 'Heads side by side', traces: ['merged'], Body: ConcatStep },
+  { title: 'Concatenate the heads', traces: ['merged'], Body: ConcatStep },
   { title: 'Through W_O', traces: ['output'], Body: OutputStep },
   { title: 'Add and norm', traces: ['attn_residual', 'norm1'], Body: FirstNormStep },
   { title: 'Feed-forward', traces: ['ff_hidden', 'ff_output'], Body: FeedForwardStep },
   { title: 'Add and norm again', traces: ['ff_residual', 'norm2'], Body: SecondNormStep },
-  { title: 'On, to the answer', traces: ['last hidden state', 'logits'], Body: AnswerStep },
+  { title: 'The answer', traces: ['last hidden state', 'logits'], Body: AnswerStep },
 ];
 
-/** max |Δ| of a step to the unchanged model: undefined where nothing is known or nothing differs. */
+/** Largest difference from the unchanged model; undefined if there is none or it is unknown. */
 function differenceOf({ traces }: Step, layer: number): number | undefined {
   const found = (reach.value ?? []).filter((each) => traces.includes(each.place) && (each.layer === layer || each.layer === undefined));
   const largest = found.reduce((most, { difference }) => Math.max(most, difference), 0);
@@ -63,13 +63,13 @@ export function Steps() {
       <div class="lede">
         <h2 id="steps-title">Step through one head</h2>
         <p>
-          The same steps with the real model and your text, and every number of them: what goes into a <Term word="layer" />, what one{' '}
-          <Term word="head" /> makes of it, and where that goes. Select a number to see how it was computed. Change any number of X or of the weights,
-          and everything after it is computed again.
+          The same steps with the real model and your text, and every number in them: the input of a <Term word="layer" />, the results of one{' '}
+          <Term word="head" />, and how they are used. Select a number to see how it was computed. Change a number of X or of the weights, and
+          everything after it is computed again.
         </p>
         <p class="try">
-          <strong>Try:</strong> in step 4 pull the score scale down to 0, so that every token counts the same. Then go to the last step:{' '}
-          {walk && !walk.run.model.labels ? 'how far does the change reach?' : 'what does the classifier say now?'}
+          <strong>Try:</strong> set the score scale to 0 in step 4, so that all tokens get the same weight. Then go to the last step:{' '}
+          {walk && !walk.run.model.labels ? 'how far does the change reach?' : 'what does the classifier answer now?'}
         </p>
       </div>
       <Alert what="The steps could not be computed." why={walkFailure.value} />
@@ -123,7 +123,7 @@ function Loaded({ walk }: { walk: Walk }) {
                     <span class="step-delta figure">
                       <span aria-hidden="true">Δ </span>
                       <span class="visually-hidden">changed by up to </span>
-                      {difference === Infinity ? 'blocked' : shortNumber(difference)}
+                      {difference === Infinity ? 'masked' : shortNumber(difference)}
                     </span>
                   )}
                 </button>
@@ -153,7 +153,7 @@ function Loaded({ walk }: { walk: Walk }) {
   );
 }
 
-/** What has been changed that this walk is about, each with its undo. */
+/** The visitor's changes, each with an undo button. */
 function Changes({ walk }: { walk: Walk }) {
   if (!isChanged.value) return null;
   const { layer, run } = walk;
@@ -185,7 +185,7 @@ function Changes({ walk }: { walk: Walk }) {
       <button type="button" onClick={undoChanges}>
         Undo all changes
       </button>
-      <p class="note">Δ beside a step is the largest difference between its numbers and those of the unchanged model.</p>
+      <p class="note">Δ next to a step is the largest difference between its numbers and those of the unchanged model.</p>
     </details>
   );
 }

@@ -1,8 +1,8 @@
-/** The tasks of heads that say more than one answer of a text. A chunk of its own: asked for with the first model that has such a head. */
+/** Task heads with more than one answer per text. A chunk that is loaded with the first model that has such a head. */
 import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { fixed } from '../formats/numbers.ts';
-import { readLines } from '../state/lines.ts';
+import { readLines } from '../state/compare_texts.ts';
 import type { LoadedModel } from '../model/loaded.ts';
 import { taskTexts, type TaskText } from '../state/task_texts.ts';
 import {
@@ -28,7 +28,6 @@ import { Term } from '../ui/term.tsx';
 import { Alert } from '../ui/alert.tsx';
 import { Part } from '../ui/part.tsx';
 
-/** What the head of this model is for, if it is one of these tasks. */
 export function TaskPart({ of }: { of: LoadedModel }) {
   switch (of.task) {
     case 'token-classification':
@@ -50,7 +49,6 @@ interface FieldProps {
   readonly area?: { current: HTMLTextAreaElement | null };
 }
 
-/** A text of the visitor's; what is wrong with it is said beneath. */
 function Field({ name, of, rows, fault, area }: FieldProps) {
   const id = useId();
   const error = `${id}-error`;
@@ -88,7 +86,7 @@ const typeNames: Readonly<Record<string, string>> = {
 
 const aggregationNames: Readonly<Record<Aggregation, string>> = {
   first: 'words, by their first token',
-  simple: 'neighbours with one label',
+  simple: 'neighbours with the same label',
   average: 'words, by the mean of their tokens',
   max: 'words, by their most certain token',
   none: 'each token alone',
@@ -106,13 +104,13 @@ function Entities({ of }: { of: LoadedModel }) {
   return (
     <Part class="use-part task" title="What does the text name?">
       <p>
-        This model has one answer for each <Term word="token" />. Neighbours with the same answer are one name; its score is the mean of theirs.
-        {known.length > 0 && ` ${known.map((type) => `${type} is ${typeNames[type]}`).join(', ')}.`} Write about people and places you know.
+        This model classifies each <Term word="token" />. Neighbouring tokens of one class form a name; its score is the mean of theirs.
+        {known.length > 0 && ` ${known.map((type) => `${type} is ${typeNames[type]}`).join(', ')}.`} Write about people and places that you know.
       </p>
       <div class="task-fields">
         <Field name="Text with names" of="names" rows={4} fault={fault} />
         <div class="field">
-          <label for={id}>Tokens become names</label>
+          <label for={id}>Group tokens into</label>
           <select id={id} value={aggregation.value} onChange={(event) => (aggregation.value = event.currentTarget.value as Aggregation)}>
             {aggregations.map((each) => (
               <option key={each} value={each}>
@@ -137,7 +135,7 @@ function Entities({ of }: { of: LoadedModel }) {
             ))}
           </p>
           <p class="note" aria-live="polite">
-            {current.found.length === 0 ? 'It finds no name in this text.' : `${current.found.length} found.`}
+            {current.found.length === 0 ? 'The model finds no name in this text.' : `${current.found.length} found.`}
           </p>
           {current.found.length > 0 && (
             <div class="use-lines">
@@ -158,7 +156,7 @@ function Entities({ of }: { of: LoadedModel }) {
   );
 }
 
-/** The text with some of its parts shown otherwise; they are in order and do not overlap. */
+/** The text with `show` applied to its parts, which are sorted and do not overlap. */
 function marked<T extends { readonly start: number; readonly end: number }>(text: string, parts: readonly T[], show: (part: T) => ComponentChildren) {
   const pieces: ComponentChildren[] = [];
   let at = 0;
@@ -184,7 +182,7 @@ function Masks({ of }: { of: LoadedModel }) {
   const fault = mask === undefined ? undefined : faultOfMasked(text, mask);
   const made = filled.value.value;
   const current = !fault && made?.of === of ? made : undefined;
-  /** In the place of what is selected, or where the caret is. */
+  /** Replaces the selection, or inserts at the caret. */
   const insert = () => {
     const { selectionStart, selectionEnd } = area.current!;
     const before = text.slice(0, selectionStart);
@@ -198,8 +196,8 @@ function Masks({ of }: { of: LoadedModel }) {
   return (
     <Part class="use-part task" title="Which word is missing?">
       <p>
-        This model was trained to guess hidden words. For each mask it gives every <Term word="token" /> that it knows a share; these are the
-        likeliest. Select a word of your own and put the mask in its place.
+        This model was trained to guess hidden words. For each mask it computes the probability of every <Term word="token" />; the list shows the
+        most likely ones. Select a word and replace it with the mask.
       </p>
       <Field name="Text with a mask" of="masked" rows={3} fault={fault} area={area} />
       <div class="buttons">
@@ -239,8 +237,8 @@ function Answers({ of }: { of: LoadedModel }) {
   return (
     <Part class="use-part task" title="What is the answer?">
       <p>
-        This model reads the question and the text together, and says for each <Term word="token" /> how likely the answer begins and ends there. The
-        score of an answer is the product of the two.
+        This model reads the question together with the text and computes for each <Term word="token" /> how likely the answer starts and ends there.
+        The score of an answer is the product of the two probabilities.
       </p>
       <Field name="Question" of="question" rows={1} fault={wrongQuestion} />
       <Field name="Text to answer from" of="context" rows={5} fault={wrongContext} />
@@ -255,7 +253,7 @@ function Answers({ of }: { of: LoadedModel }) {
               </mark>
             ))}
           </p>
-          {current.found.length === 0 && <p>It finds no answer in this text.</p>}
+          {current.found.length === 0 && <p>The model finds no answer in this text.</p>}
           {best && (
             <ol class="ranked" aria-label="Answers">
               {current.found.map(({ text, score, start }) => (
@@ -281,11 +279,11 @@ function Ranks({ of }: { of: LoadedModel }) {
   return (
     <Part class="use-part task" title="Which line fits the query best?">
       <p>
-        A head with one answer can be a cross-encoder: it reads query and line together and gives one number, the higher the better they fit. If this
-        model was made for something else, so is its order.
+        A head with one output can be a cross-encoder: it reads the query together with a line and returns one number, which is higher the better they
+        fit. If the model was trained for something else, this order means little.
       </p>
       <Field name="Query" of="query" rows={1} fault={wrongQuery} />
-      <Field name="Lines to rank, one a line" of="documents" rows={5} fault={wrongDocuments} />
+      <Field name="Lines to rank, one per line" of="documents" rows={5} fault={wrongDocuments} />
       <Alert what="The lines could not be put in order." why={ranks.failure.value} />
       {current && (
         <ol class="ranked" aria-label="Lines by relevance">

@@ -8,7 +8,6 @@ import { setText, view } from '../state/view.ts';
 
 const secondText = 'The story was dull, but the acting was brilliant.';
 
-/** What is read: a sentence or two, of the visitor or of the examples. */
 export function Texts() {
   const { text, pair } = view.value;
   const second = useRef<HTMLTextAreaElement>(null);
@@ -78,14 +77,14 @@ function Examples() {
         <option value="-1" disabled hidden>
           your own sentence
         </option>
-        <optgroup label="What heads look at">{examples.filter(({ breaks }) => !breaks).map(option)}</optgroup>
-        <optgroup label="Break it: one head less, another answer">{examples.filter(({ breaks }) => breaks).map(option)}</optgroup>
+        <optgroup label="What heads attend to">{examples.filter(({ breaks }) => !breaks).map(option)}</optgroup>
+        <optgroup label="Change the answer by switching off one head">{examples.filter(({ breaks }) => breaks).map(option)}</optgroup>
       </select>
     </label>
   );
 }
 
-/** What is typed runs by itself; a run that takes long can be cancelled, and begun again. */
+/** Typing runs the model automatically; a long run can be cancelled and started again. */
 function RunButton() {
   return runsLong.value ? (
     <button type="button" class="run-button" onClick={cancelRun}>
@@ -104,17 +103,15 @@ function Share() {
   const share = async () => {
     const hash = linkHash();
     if (hash.length > longestHash)
-      return void setSaid(
-        `The link would be ${hash.length} characters long, and many programs cut such links off. Shorten the text, or undo some changes.`,
-      );
+      return void setSaid(`The link would have ${hash.length} characters, and many programs cut such links. Shorten the text or undo some changes.`);
     const address = new URL(hash ? `#${hash}` : '', location.href.replace(/#.*/, '')).href;
     try {
       await navigator.clipboard.writeText(address);
       setLink(undefined);
-      setSaid(`Copied. The text is part of the link: anyone who has the link can read it.${filesNote()}`);
+      setSaid(`Copied. The link contains your text: anyone who has the link can read it.${filesNote()}`);
     } catch {
       setLink(address);
-      setSaid(`Copy the link from here. The text is part of it: anyone who has the link can read it.${filesNote()}`);
+      setSaid(`Copy the link from here. It contains your text: anyone who has the link can read it.${filesNote()}`);
     }
   };
   return (
@@ -123,11 +120,11 @@ function Share() {
         Share
       </button>
       <span class={said ? 'note' : 'note unsaid'} id="share-note" aria-live="polite">
-        {said || 'The link holds the text.'}
+        {said || 'The link contains your text.'}
       </span>
       {link && <input type="text" readOnly aria-label="Link to this view" value={link} onFocus={(event) => event.currentTarget.select()} />}
     </div>
   );
 }
 
-const filesNote = () => (view.value.model === 'files' ? ' The model from your files is not part of it.' : '');
+const filesNote = () => (view.value.model === 'files' ? ' It does not contain the model from your files.' : '');

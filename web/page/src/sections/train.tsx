@@ -3,24 +3,24 @@ import { run } from '../state/run.ts';
 import '../styles/train.css';
 import { SettingsForm } from '../train/form.tsx';
 import { taskIds } from '../train/settings.ts';
-import { choose, failure, pauseTraining, phase, runs, settings, spoken, startAgain, takeOneStep, train } from '../train/state.ts';
+import { choose, failure, pauseTraining, phase, runs, settings, spoken, startAgain, step, takeOneStep, train } from '../train/state.ts';
 import type { TaskId } from '../train/task.ts';
 import { taskWords } from '../train/words.ts';
 import { Curves, Norms, Numbers } from './train/progress.tsx';
-import { Heads, Moments } from './train/looks.tsx';
+import { Heads, Moments } from './train/learned_heads.tsx';
 import { Keep } from './train/keep.tsx';
 import { Alert } from '../ui/alert.tsx';
 
 export function Train() {
-  // What stands above may still grow until its map is there.
+  // The sections above may still grow until the map appears.
   useEffect(goThere, [run.value !== undefined]);
   return (
     <section id="train" aria-labelledby="train-title">
       <h2 id="train-title">Train</h2>
       <div class="lede">
         <p>
-          Nobody tells a head where to look. Here a small Transformer starts with random weights and learns in front of you: press{' '}
-          <strong>Train</strong> and watch a pattern come up in its maps.
+          Nobody programs where a head looks. Here a small Transformer starts with random weights and learns while you watch: press{' '}
+          <strong>Train</strong> and see a pattern appear in its maps.
         </p>
       </div>
       <div class="train-frame">
@@ -51,7 +51,6 @@ export function Train() {
 
 const leadsHere = new URLSearchParams(location.hash.slice(1)).get('go') === 'train';
 
-/** A link to a run leads here. */
 function goThere(): void {
   if (leadsHere) document.getElementById('train')?.scrollIntoView();
 }
@@ -81,6 +80,7 @@ function TaskChoice() {
 function Buttons() {
   const isRunning = phase.value === 'running';
   const isStarting = isRunning && runs.value.length === 0;
+  const isOver = phase.value !== 'idle' && step.value >= settings.value.steps;
   return (
     <div class="buttons train-buttons">
       {isRunning ? (
@@ -89,7 +89,7 @@ function Buttons() {
         </button>
       ) : (
         <button type="button" class="primary" onClick={train}>
-          Train
+          {isOver ? 'Train further' : 'Train'}
         </button>
       )}
       <button type="button" disabled={isRunning} onClick={takeOneStep}>
@@ -98,7 +98,7 @@ function Buttons() {
       <button type="button" disabled={phase.value === 'idle'} onClick={startAgain}>
         Start again
       </button>
-      {isStarting && <span class="note">Loading what trains …</span>}
+      {isStarting && <span class="note">Loading the training module …</span>}
       <Alert what="Training has stopped." why={failure.value} />
     </div>
   );

@@ -1,6 +1,6 @@
 import { useEffect } from 'preact/hooks';
-import { shownModel } from '../state/derived.ts';
-import { lines } from '../state/lines.ts';
+import { shownModel } from '../state/background.ts';
+import { lines } from '../state/compare_texts.ts';
 import '../styles/use.css';
 import { Term } from '../ui/term.tsx';
 import { Classification } from './use/classification.tsx';
@@ -16,13 +16,13 @@ export function Use() {
       <h2 id="use-title">Use it</h2>
       <div class="lede">
         <p>
-          What is all this attention for? After the last <Term word="layer">layer</Term> the row of each token carries something of the others. A
-          classifier reads its answer from these rows. Their mean, in most models, is one <Term word="vector">vector</Term> for the whole text: texts
-          that the model finds similar have vectors that point in similar directions.
+          What is attention used for? After the last <Term word="layer">layer</Term>, the row of each token contains information from the others. A
+          classifier reads its answer from these rows. In most models their mean is the <Term word="vector">vector</Term> of the whole text: similar
+          texts have vectors that point in similar directions.
         </p>
         <p class="try">
-          <strong>Try:</strong> add a line of your own and see which lines are closest to it. Then switch off a few heads further down, and watch the
-          answers change.
+          <strong>Try:</strong> add a line of your own and see which lines are closest to it. Then switch off a few heads below, and watch the answers
+          change.
         </p>
       </div>
       {of && <TaskOf of={of} />}

@@ -20,16 +20,15 @@ import { NumberTable } from '../ui/number_table.tsx';
 import { Alert } from '../ui/alert.tsx';
 
 const abouts: Readonly<Record<Method, string>> = {
-  leave_one_out: 'The plain truth: the answer’s logit, less that of the text without the token.',
+  leave_one_out: 'The direct measurement: the answer’s logit minus the logit for the text without the token.',
   integrated_gradients:
-    'The gradient, added up on the way from an empty text to this one, times the token’s own numbers (Sundararajan et al. 2017). It shares the whole difference out among the tokens.',
-  gradient_x_input: 'The gradient at the text itself times the token’s numbers: quick, and shaky where the model is very sure.',
-  attention_gradient: 'Attention weights where they matter to this answer, followed through the layers (Chefer et al. 2021).',
-  attention_rollout: 'Attention weights alone, followed through the layers (Abnar & Zuidema 2020): where the model looks, whatever it answers.',
+    'The gradient, averaged on the path from an empty text to this one, times the token’s embedding (Sundararajan et al. 2017). It distributes the whole difference among the tokens.',
+  gradient_x_input: 'The gradient for the text itself times the token’s embedding: quick, but unreliable if the model is very sure.',
+  attention_gradient: 'Attention weights, weighted by their effect on this answer and followed through the layers (Chefer et al. 2021).',
+  attention_rollout: 'Attention weights alone, followed through the layers (Abnar & Zuidema 2020): where the model looks, independent of its answer.',
 };
 const others = methods.filter((method) => method !== 'leave_one_out');
 
-/** A line of "Use it", and what each of its tokens has to do with the answer. */
 export function WhyPart({ texts }: { texts: readonly string[] }) {
   const id = useId();
   const made = why.value && isCurrent(why.value) ? why.value : undefined;
@@ -55,7 +54,7 @@ export function WhyPart({ texts }: { texts: readonly string[] }) {
           {doing && `${doing} …`}
         </span>
       </div>
-      <Alert what="It could not be explained." why={whyFailure.value} />
+      <Alert what="The answer could not be explained." why={whyFailure.value} />
       {made && <Answer of={made} />}
     </div>
   );
@@ -70,8 +69,8 @@ function Answer({ of }: { of: Why }) {
   return (
     <>
       <p>
-        “{text}” is <strong>{label}</strong>, {scoreText(of)}, with all heads on. <span class="why-for">Blue</span> words speak for that answer,{' '}
-        <span class="why-against">orange, underlined</span> ones against it.
+        “{text}” is <strong>{label}</strong>, {scoreText(of)}, with all heads on. <span class="why-for">Blue</span> words support that answer,{' '}
+        <span class="why-against">orange, underlined</span> words oppose it.
       </p>
       <div class="why-texts">
         <div>
@@ -94,7 +93,7 @@ function Answer({ of }: { of: Why }) {
       </div>
       <p>
         {Number.isFinite(alike) && `Correlation of the two: ${fixed(alike, 2)}. `}
-        Integrated gradients should add up to the answer’s logit less that of an empty text; they miss it by{' '}
+        The scores of integrated gradients should add up to the answer’s logit minus that of an empty text. The error is{' '}
         <span class="figure" role="group" aria-label="Delta of integrated gradients">
           {shortNumber(100 * delta)} %
         </span>{' '}
@@ -110,11 +109,11 @@ function Answer({ of }: { of: Why }) {
   );
 }
 
-/** Less than this share of the largest is neither for nor against. */
+/** Smaller shares of the largest score are not shaded. */
 const least = 0.05;
 const kindOf = (share: number) => (Math.abs(share) < least ? '' : share < 0 ? 'against' : 'for');
 
-/** The text, each token shaded by its score; the table says the same in numbers. */
+/** The text shaded by score; the table has the numbers. */
 function Words({ of: { text, offsets, scores }, method }: { of: Why; method: Method }) {
   const most = scores[method].reduce((sum, score, i) => Math.max(sum, offsets[i] ? Math.abs(score) : 0), 0) || 1;
   const pieces: unknown[] = [];

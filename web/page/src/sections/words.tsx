@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useState } from 'preact/hooks';
 import { fixed } from '../formats/numbers.ts';
-import { shownModel } from '../state/derived.ts';
+import { shownModel } from '../state/background.ts';
 import {
   analogies,
   analogy,
@@ -37,11 +37,11 @@ export function Words() {
       <h2 id="words-title">Words</h2>
       <div class="lede">
         <p>
-          Before any attention, every <Term word="token">token</Term> is a row of the <Term word="word table">word table</Term>, which the model has
-          learned too. Words that are used in similar ways have rows that point in similar directions.{' '}
+          Before any attention, each <Term word="token">token</Term> is a row of the <Term word="embedding matrix" />, which the model has also
+          learned. Words that are used in similar ways have rows that point in similar directions.{' '}
           {of && (
             <>
-              The table of the {of.name} has {tableSize(of.shapes)}.
+              The matrix of the {of.name} has {tableSize(of.shapes)}.
             </>
           )}
         </p>
@@ -61,13 +61,11 @@ export function Words() {
   );
 }
 
-/** "8800 tokens of 64 numbers" */
 function tableSize(shapes: ReadonlyMap<string, readonly number[]>): string {
   const [, dims] = [...shapes].find(([name]) => /word_embeddings|tok_embeddings/.test(name)) ?? [];
   return dims ? `${dims[0]} tokens of ${dims[1]} numbers each` : 'one row for each token of its vocabulary';
 }
 
-/** One word; what is wrong with it stands beside it. */
 function WordField({ label, value, found, onInput }: { label: string; value: string; found: Word | undefined; onInput: (text: string) => void }) {
   const id = useId();
   const fault = found && found.text === value.trim() ? faultOfWord(found) : undefined;
@@ -112,10 +110,10 @@ function Neighbours() {
     <div class="words-part">
       <h3>Nearest words</h3>
       <p>
-        The words whose rows have the largest <Term word="cosine" /> with the row of yours.
+        The words whose rows have the largest <Term word="cosine" /> with the row of your word.
       </p>
       <WordField label="Word" value={wordsView.value.word} found={made?.word} onInput={(word) => updateWords({ word })} />
-      <Alert what="The word table could not be read." why={neighbours.failure.value} />
+      <Alert what="The embedding matrix could not be read." why={neighbours.failure.value} />
       {made && made.near.length > 0 && <Ranked name="Nearest words" near={made.near} />}
     </div>
   );
@@ -131,11 +129,11 @@ function Pair() {
         <WordField label="First word" value={first} found={made?.words[0]} onInput={(text) => updateWords({ first: text })} />
         <WordField label="Second word" value={second} found={made?.words[1]} onInput={(text) => updateWords({ second: text })} />
       </div>
-      <Alert what="The word table could not be read." why={similarity.failure.value} />
+      <Alert what="The embedding matrix could not be read." why={similarity.failure.value} />
       <p class="words-answer" aria-live="polite">
         Similarity: {made?.similarity === undefined ? 'none' : <BarNumber value={made.similarity} />}
       </p>
-      <p class="note words-opposites">Opposites are often close to each other, since they appear in the same kinds of sentences.</p>
+      <p class="note words-opposites">Opposites are often similar, because they appear in the same kinds of sentences.</p>
     </>
   );
 }
@@ -150,8 +148,8 @@ function AnalogyPart() {
     <>
       <h3 class="words-second">Analogies</h3>
       <p>
-        Take the difference between the first two words and add it to the third. Which word is closest to the result? That is an{' '}
-        <Term word="analogy" />.
+        Add the difference between the second and the first word to the third. Which word is closest to the result? This is an <Term word="analogy" />
+        .
       </p>
       <Formula>
         <mi>b</mi>
@@ -172,7 +170,7 @@ function AnalogyPart() {
           </button>
         ))}
       </div>
-      <Alert what="The word table could not be read." why={analogy.failure.value} />
+      <Alert what="The embedding matrix could not be read." why={analogy.failure.value} />
       <p class="words-answer" aria-live="polite">
         {best ? (
           <>
@@ -197,9 +195,9 @@ function MapPart() {
     <div class="words-part words-wide">
       <h3>A map of words</h3>
       <p>
-        A row of {shownModel.value?.hiddenSize ?? 'many'} numbers is a point in as many dimensions, and a map has two. This one shows the two
-        directions in which these words differ most, their <Term word="principal components" />. Words that are far apart on it are far apart in the
-        table. Words that are close on it may still differ in the directions left out.
+        A row of {shownModel.value?.hiddenSize ?? 'many'} numbers is a point in as many dimensions, but a map has only two. This map shows the two
+        directions in which these words differ most, their <Term word="principal components" />. Words that are far apart on the map have different
+        rows. Words that are close may still differ in the directions left out.
       </p>
       <div class="words-map-fields">
         <div class="field">
@@ -214,7 +212,7 @@ function MapPart() {
             onInput={(event) => updateWords({ map: event.currentTarget.value })}
           />
           <Alert id="words-map-error" why={fault} />
-          <Alert what="The word table could not be read." why={wordMap.failure.value} />
+          <Alert what="The embedding matrix could not be read." why={wordMap.failure.value} />
           {made?.missing.map((word) => (
             <p key={word.text} class="note">
               {faultOfWord(word)}
@@ -236,8 +234,8 @@ function MapPart() {
         <figure class="words-map">
           <WordMapPicture of={made} label="Map of the words and their neighbours; the table below has the same numbers" />
           <figcaption class="note">
-            Filled circles are your words, open circles their neighbours. The first direction, from left to right, shows {percent(made.shares[0])} of
-            all differences, the second {percent(made.shares[1])}. The map takes up to {mostMapWords} words.
+            Filled circles are your words; open circles are their neighbours. The first direction, from left to right, explains{' '}
+            {percent(made.shares[0])} of the variance, the second {percent(made.shares[1])}. The map shows at most {mostMapWords} words.
           </figcaption>
         </figure>
       )}

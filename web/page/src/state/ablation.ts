@@ -1,7 +1,7 @@
-/** Each head switched off alone, in turn: what that does to the answer about the text above (Michel et al. 2019). */
+/** Switches each head off in turn (Michel et al. 2019) and records the change of the answer. */
 import { signal } from '@preact/signals';
 import type { Tensor } from 'attn';
-import { editedWeights, shownModel } from './derived.ts';
+import { editedWeights, shownModel } from './background.ts';
 import { argmax } from '../arithmetic/arrays.ts';
 import type { LoadedModel } from '../model/loaded.ts';
 import { engine } from './model.ts';
@@ -15,9 +15,8 @@ export interface Ablation {
   readonly text: string;
   readonly pair: string | undefined;
   readonly weights: readonly Edit[];
-  /** The answer with all heads on; undefined for a model without labels. */
   readonly answer: { readonly label: string; readonly probability: number } | undefined;
-  /** (layers,H): what the probability of that answer changes by; without labels what the cosine of the text's vector to its own with all heads on does. */
+  /** (layers,H): change of the answer's probability; without labels, cosine(text vector, original vector) - 1. */
   readonly effects: Tensor;
 }
 
@@ -34,7 +33,7 @@ export const ablationFailure = signal<string | undefined>(undefined);
 export async function switchEachOff(): Promise<void> {
   const [of, attn, { text, pair }, weights] = [shownModel.value, engine.value, view.value, editedWeights.value];
   if (!of || !attn || ablating.value) return;
-  let cancelled = false as boolean; // set from the outside
+  let cancelled = false as boolean; // changed by cancel()
   const total = of.layers * of.heads;
   const report = (done: number) => (ablating.value = { done, total, cancel: () => (cancelled = true) });
   report(0);
@@ -60,6 +59,5 @@ export async function switchEachOff(): Promise<void> {
   }
 }
 
-/** Whether the numbers are still those of the model and the text above. */
 export const isCurrent = (of: Ablation): boolean =>
   of.model === shownModel.value && of.text === view.value.text && of.pair === view.value.pair && of.weights === editedWeights.value;

@@ -1,6 +1,6 @@
-/** How properties of a state are written in the page's address: a table of them has what each is at first, and how it is encoded and decoded. */
+/** Tables of the properties of a state: default value, and how each is written in the page's address. */
 
-/** What makes no sense is as it was before. */
+/** `decode` returns `before` if the text is invalid. */
 export interface Codec<T, S = unknown> {
   encode(value: T): string;
   decode(text: string, before: T, state: S): T;
@@ -8,11 +8,11 @@ export interface Codec<T, S = unknown> {
 
 export interface Property<T, S = unknown> {
   readonly first: T;
-  /** By names in the address. Nearly all have one. */
+  /** Property names in the address; most properties have one. */
   readonly address: Readonly<Record<string, Codec<T, S>>>;
 }
 
-/** In the order in which they are written and read: later ones may build on earlier ones. */
+/** In reading order: a codec may use the properties before it. */
 export type Properties<S> = { readonly [K in keyof S]: Property<S[K], S> };
 
 export type Params = readonly (readonly [name: string, text: string])[];
@@ -23,7 +23,7 @@ const entriesOf = <S>(properties: Properties<S>) => Object.entries(properties) a
 
 export const firstOf = <S>(properties: Properties<S>): S => Object.fromEntries(entriesOf(properties).map(([key, { first }]) => [key, first])) as S;
 
-/** What differs from what is there at first; texts of more characters than `longest` would crowd out the rest. */
+/** Writes only differences from the defaults; leaves out texts longer than `longest`. */
 export const toParams = <S>(properties: Properties<S>, state: S, prefix = '', longest = Infinity): Params =>
   entriesOf(properties).flatMap(([key, { first, address }]) =>
     Object.entries(address).flatMap(([name, codec]) => {
@@ -32,7 +32,6 @@ export const toParams = <S>(properties: Properties<S>, state: S, prefix = '', lo
     }),
   );
 
-/** The properties that are in the address. */
 export function fromParams<S>(properties: Properties<S>, params: URLSearchParams, prefix = ''): Partial<S> {
   const first = firstOf(properties);
   let read: Partial<S> = {};
@@ -45,14 +44,14 @@ export function fromParams<S>(properties: Properties<S>, params: URLSearchParams
   return read;
 }
 
-/** Up to 15 digits: what is written with more is not a place of anything. */
+/** At most 15 digits, so that the number is exact. */
 const isWhole = (digits: string): boolean => /^\d{1,15}$/.test(digits);
 export const readWhole = (digits: string, least = 0): number => (isWhole(digits) ? Math.max(least, Number(digits)) : least);
 export const readWholes = (list: string): readonly number[] => list.split('.').filter(isWhole).map(Number);
 
 export const text: Codec<string> = { encode: (value) => value, decode: (value) => value };
 export const flag: Codec<boolean> = { encode: (value) => String(Number(value)), decode: (value) => value === '1' };
-/** From 0, and from 1 in the address. */
+/** 0-based; 1-based in the address. */
 export const place: Codec<number> = { encode: (value) => String(value + 1), decode: (value) => readWhole(value, 1) - 1 };
 export const places: Codec<readonly number[]> = { encode: (value) => value.join('.'), decode: readWholes };
 export const fraction = (most: number): Codec<number> => ({

@@ -1,4 +1,4 @@
-/** What a visitor changes of a model. All that the page does with a change of any kind is in one table. */
+/** The visitor's changes to a model. The table `kinds` defines everything that the page does with each kind. */
 import type { Encoding, TextForwardOptions } from 'attn';
 import { counted } from '../formats/numbers.ts';
 import { headMaskOf, type LoadedModel } from '../model/loaded.ts';
@@ -6,19 +6,18 @@ import { flag, fraction, oneOf, places, property, readWhole, type Codec, type Pr
 
 export type ScoreFunction = 'scaled_dot' | 'dot' | 'general' | 'additive';
 
-/** One number that was written over another. */
 export interface Edit {
-  /** 'X' for what goes into the layer, else the name of a parameter in the checkpoint. */
+  /** 'X' for the layer's input, otherwise a checkpoint name. */
   readonly name: string;
   /** Row-major. */
   readonly index: number;
   readonly value: number;
 }
 
-/** What one layer does otherwise than its checkpoint says; the layers after it follow. */
+/** Changes inside one layer; later layers receive its changed output. */
 export interface LayerChanges {
   readonly layer: number;
-  /** Of the scale that the layer has, 1/√D. */
+  /** Multiplies the layer's scale, 1/√D. */
   readonly factor: number;
   readonly score: ScoreFunction;
   readonly dropout: number;
@@ -28,24 +27,20 @@ export interface LayerChanges {
 
 export interface ModelChanges {
   readonly causal: boolean;
-  /** Tokens that nobody may look at, as if they were padding. */
   readonly padding: readonly number[];
-  /** Cells of the drawn mask, row · L + column: what is blocked. */
+  /** Blocked cells of the drawn mask, row · L + column. */
   readonly drawn: readonly number[];
-  /** Heads that are switched off, layer · H + head. */
+  /** layer · H + head. */
   readonly off: readonly number[];
-  /** Numbers of weights that were written over. */
   readonly weights: readonly Edit[];
   readonly change: LayerChanges | undefined;
 }
 
-/** What a forward is given. */
 export interface Forward {
   readonly inputs: Encoding;
   readonly options: TextForwardOptions;
 }
 
-/** How what is changed is called. */
 export interface Names {
   readonly layer: number;
   readonly heads: number;
@@ -56,15 +51,14 @@ export interface Names {
 type Rule<T> = (value: T, length: number) => (row: number, column: number) => boolean;
 
 interface Kind<T> extends Property<T, { readonly layer: number }> {
-  /** In few words. */
   readonly summary: (value: T, heads: number) => readonly string[];
-  /** Each single change, and what is left without it. */
+  /** Each single change, and the value without it. */
   readonly parts: (value: T, names: Names) => readonly (readonly [what: string, without: T])[];
-  /** What stays of it with another text; by default all. */
+  /** The part that stays valid for another text; by default all. */
   readonly withNewText?: (value: T) => T;
-  /** Whether a query, which is the row, may not look at a key, over so many tokens; and why. */
+  /** The reason, and whether the query (row) may not attend to the key (column). */
   readonly hides?: readonly [reason: string, rule: Rule<T>];
-  /** By default nothing: weights are the model's own, and what one layer does otherwise is computed first (run.ts). */
+  /** Default: none. Edited weights are written into the model; run.ts computes a changed layer. */
   readonly forward?: (value: T, forward: Forward, of: LoadedModel) => Partial<Forward>;
 }
 
@@ -76,16 +70,14 @@ const scores: Readonly<Record<ScoreFunction, string>> = {
 };
 const nothing: Omit<LayerChanges, 'layer'> = { factor: 1, score: 'scaled_dot', dropout: 0, seed: 0, edits: [] };
 
-/** The changes of one layer. What another layer had been changed to is let go: one layer at a time. */
+/** Only one layer is changed at a time: changes of another layer are dropped. */
 export const ofLayer = (change: LayerChanges | undefined, layer: number): LayerChanges => (change?.layer === layer ? change : { ...nothing, layer });
 
-/** undefined: nothing of it is a change. */
 export const unlessNothing = (of: LayerChanges): LayerChanges | undefined =>
   of.factor === 1 && of.score === 'scaled_dot' && of.dropout === 0 && of.edits.length === 0 ? undefined : of;
 
 const without = <T>(list: readonly T[], one: T): readonly T[] => list.filter((each) => each !== one);
 
-/** Of a list of places: whether that of a cell is among them. */
 const among =
   (placeOf: (row: number, column: number, length: number) => number): Rule<readonly number[]> =>
   (list, length) => {
@@ -93,11 +85,9 @@ const among =
     return (row, column) => all.has(placeOf(row, column, length));
   };
 
-/** Without that number if it is there, else with it, in order. */
 export const toggled = (list: readonly number[], number: number): readonly number[] =>
   list.includes(number) ? without(list, number) : [...list, number].sort((a, b) => a - b);
 
-/** With one edit more; an edit of the same number is replaced. */
 export const withEdit = (edits: readonly Edit[], edit: Edit): readonly Edit[] => [
   ...edits.filter(({ name, index }) => name !== edit.name || index !== edit.index),
   edit,
@@ -107,7 +97,7 @@ const edits: Codec<readonly Edit[]> = {
   encode: (list) => list.map(({ name, index, value }) => `${name}@${index}=${value}`).join(';'),
   decode: (list) =>
     list.split(';').flatMap((each) => {
-      // From the end: a name may hold both signs, a number holds neither.
+      // From the end: a name may contain "=" and "@", a number does not.
       const equals = each.lastIndexOf('=');
       const at = each.lastIndexOf('@', equals);
       if (at < 1 || equals < at || equals === each.length - 1) return [];
@@ -117,7 +107,6 @@ const edits: Codec<readonly Edit[]> = {
     }),
 };
 
-/** What is done to a layer, in words, and what is left of it without each. */
 function partsOfLayer(of: LayerChanges, { edit }: Pick<Names, 'edit'>): readonly (readonly [what: string, without: LayerChanges | undefined])[] {
   const { factor, score, dropout, seed } = of;
   const undone = (changes: Partial<LayerChanges>) => unlessNothing({ ...of, ...changes });
@@ -129,7 +118,7 @@ function partsOfLayer(of: LayerChanges, { edit }: Pick<Names, 'edit'>): readonly
   ];
 }
 
-/** In the order in which they are listed and written in the address. */
+/** In the order of the list and the address. */
 export const kinds: { readonly [K in keyof ModelChanges]: Kind<ModelChanges[K]> } = {
   causal: {
     ...property('causal', false, flag),
@@ -221,35 +210,28 @@ export const kinds: { readonly [K in keyof ModelChanges]: Kind<ModelChanges[K]> 
 const names = Object.keys(kinds) as readonly (keyof ModelChanges)[];
 type Value = ModelChanges[keyof ModelChanges];
 
-/** Each change that there is, with its kind. */
 function changed(of: ModelChanges): readonly (readonly [name: keyof ModelChanges, value: Value, kind: Kind<Value>])[] {
   const isChange = (value: Value) => (Array.isArray(value) ? value.length > 0 : Boolean(value));
   return names.filter((name) => isChange(of[name])).map((name) => [name, of[name], kinds[name] as unknown as Kind<Value>] as const);
 }
 
-/** Of whatever else has changes: those alone. */
 export const changesOf = (of: ModelChanges): ModelChanges => Object.fromEntries(names.map((name) => [name, of[name]])) as unknown as ModelChanges;
 
-/** The model as its authors published it. */
 export const noChanges = Object.fromEntries(names.map((name) => [name, kinds[name].first])) as unknown as ModelChanges;
 
 export const hasChanges = (of: ModelChanges): boolean => changed(of).length > 0;
 
-/** All changes in few words; `heads` is how many heads a layer has. */
 export const summaryOf = (of: ModelChanges, heads: number): readonly string[] => changed(of).flatMap(([, value, kind]) => kind.summary(value, heads));
 
-/** Each single change in words, and what undoes it. */
 export const partsOf = (of: ModelChanges, called: Names): readonly { readonly what: string; readonly without: Partial<ModelChanges> }[] =>
   changed(of).flatMap(([name, value, kind]) => kind.parts(value, called).map(([what, rest]) => ({ what, without: { [name]: rest } })));
 
-/** New text: what was said of single tokens is about other ones now. */
+/** New text invalidates per-token changes. */
 export const withNewText = (of: ModelChanges): Partial<ModelChanges> =>
   Object.fromEntries(changed(of).flatMap(([name, value, kind]) => (kind.withNewText ? [[name, kind.withNewText(value)]] : [])));
 
-/** What keeps queries from keys over so many tokens, and why. */
 export const hidingIn = (of: ModelChanges, length: number) =>
   changed(of).flatMap(([, value, { hides }]) => (hides ? [{ reason: hides[0], isHidden: hides[1](value, length) }] : []));
 
-/** A forward with all that a change makes of its inputs and options. */
 export const forwardWith = (changes: ModelChanges, forward: Forward, of: LoadedModel): Forward =>
   changed(changes).reduce((given, [, value, kind]) => ({ ...given, ...kind.forward?.(value, given, of) }), forward);

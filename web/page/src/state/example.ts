@@ -1,4 +1,4 @@
-/** The example by hand: three words, numbers that can be followed with a pencil, and what the module makes of them. */
+/** The example by hand: three words, and numbers small enough for a pencil. */
 import { effect, signal, untracked } from '@preact/signals';
 import type { Tensor } from 'attn';
 import type { Attn } from 'attn/worker';
@@ -12,18 +12,16 @@ export type ExampleMatrix = (typeof exampleMatrices)[number];
 type Rows = readonly (readonly number[])[];
 
 export interface Example {
-  /** From 0. */
+  /** 0-based. */
   readonly step: number;
   readonly matrices: Readonly<Record<ExampleMatrix, Rows>>;
-  /** 1/√3 instead of the article's 1. */
   readonly usualScale: boolean;
   readonly causal: boolean;
 }
 
-/** The article numbers its inputs; words are easier to follow. */
 export const exampleWords = ['cats', 'chase', 'mice'] as const;
 
-/** A row of numbers after the other; what does not fit is as it was, and so is the very object: it says that these are the article's numbers. */
+/** Rows separated by ";". Invalid text returns the same object: its identity marks the article's numbers. */
 const matrixOf = (name: ExampleMatrix): Codec<Example['matrices']> => ({
   encode: (matrices) => matrices[name].map((row) => row.join(',')).join(';'),
   decode(written, matrices) {
@@ -35,7 +33,7 @@ const matrixOf = (name: ExampleMatrix): Codec<Example['matrices']> => ({
 
 export const exampleSteps = 10;
 
-/** X, Wq, Wk and Wv are those of “Illustrated: Self-Attention” (Raimi Karim 2019). It ends before Wo, so that one is ours. */
+/** X, Wq, Wk and Wv are from “Illustrated: Self-Attention” (Raimi Karim 2019), which has no Wo. */
 const articleMatrices: Example['matrices'] = {
   X: [
     [1, 0, 1, 0],
@@ -91,7 +89,7 @@ export function setNumber(name: ExampleMatrix, row: number, column: number, valu
   updateExample({ matrices: { ...matrices, [name]: rows } });
 }
 
-/** Counts how often the numbers were replaced from outside of their fields, which are made anew then. */
+/** Incremented to create the fields again if the numbers are replaced from outside. */
 export const exampleVersion = signal(0);
 
 function replaceExample(by: Example): void {
@@ -99,21 +97,19 @@ function replaceExample(by: Example): void {
   example.value = by;
 }
 
-/** The article's numbers, in the step that is open. */
 export const resetExample = (): void => replaceExample({ ...initialExample, step: example.value.step });
 
 export const exampleToParams = (): Params => toParams(properties, example.value, 'hand.');
 
 export const exampleFromParams = (params: URLSearchParams): void => replaceExample({ ...initialExample, ...fromParams(properties, params, 'hand.') });
 
-/** As the article prints the weights, shortened to one decimal: it goes on with these. */
+/** The article approximates its weights with one decimal and continues with these. */
 const shortenedWeights = fromRows([
   [0, 0.5, 0.5],
   [0, 1, 0],
   [0, 0.9, 0.1],
 ]);
 
-/** What one head makes of Q, K and V. */
 export interface ExampleHead {
   readonly scores: Tensor;
   readonly masked: Tensor;
@@ -129,15 +125,14 @@ export interface ComputedExample {
   readonly Q: Tensor;
   readonly K: Tensor;
   readonly V: Tensor;
-  /** Q Kᵀ before the scale. */
+  /** Q Kᵀ before scaling. */
   readonly products: Tensor;
   readonly head: ExampleHead;
-  /** With Wq and Wk swapped, so that there are two heads to put side by side. */
+  /** With Wq and Wk swapped, to have a second head. */
   readonly second: ExampleHead;
-  /** The results of both heads side by side. */
   readonly merged: Tensor;
   readonly Y: Tensor;
-  /** The first head's result with the weights as the article shortens them. */
+  /** The first head's output with the article's approximate weights. */
   readonly shortened: Tensor;
 }
 
@@ -156,7 +151,6 @@ async function headOf(attn: Attn, Q: Tensor, K: Tensor, V: Tensor, scale: number
   };
 }
 
-/** Two matrices of as many rows, side by side. */
 const sideBySide = (a: Tensor, b: Tensor): Tensor => {
   const [length, width] = a.dims as [number, number];
   const both = new Float32Array(2 * a.data.length);
@@ -194,7 +188,7 @@ export async function computeExample(attn: Attn, of: Example): Promise<ComputedE
 export const computedExample = signal<ComputedExample | undefined>(undefined);
 export const exampleFailure = signal<string | undefined>(undefined);
 
-/** Begins to follow the example; returns what ends it. */
+/** Returns a function that stops it. */
 export function followExample(): () => void {
   const inTurn = newestOnly();
   return effect(() => {
@@ -202,7 +196,6 @@ export function followExample(): () => void {
     if (!attn) return;
     const job = async () => {
       const now = computedExample.value?.of;
-      // Another step shows other parts of the same numbers.
       if (now?.matrices === of.matrices && now.usualScale === of.usualScale && now.causal === of.causal) return;
       try {
         computedExample.value = await computeExample(attn, of);

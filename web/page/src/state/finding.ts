@@ -1,35 +1,34 @@
-/** What the example in the fields shows, in numbers that are computed here: nothing of it is written down beforehand. */
+/** Describes the example in the fields, with numbers computed here. */
 import { computed } from '@preact/signals';
 import { hasChanges, type ModelChanges } from './changes.ts';
-import { derived, shownModel } from './derived.ts';
+import { backgroundValue, shownModel } from './background.ts';
 import { exampleInFocus, type Example } from './examples.ts';
 import { argmax } from '../arithmetic/arrays.ts';
 import { headMaskOf, type LoadedModel } from '../model/loaded.ts';
 import { engine } from './model.ts';
 import { answersOf } from './pooling.ts';
 import { run, withModel, type LabelScore } from './run.ts';
-import { headWeights } from './shown.ts';
+import { headWeights } from './map_view.ts';
 import { initialView, view } from './view.ts';
 
 export interface Finding {
   readonly example: Example;
-  /** The words of the cell: who looks, and at what. */
   readonly query: string;
   readonly key: string;
   readonly weight: number;
-  /** Of the same cell, no other head has more. */
+  /** The largest weight of this cell in any head. */
   readonly isMostOfHeads: boolean;
-  /** Of the same row, no other token has more. */
+  /** The largest weight of its row. */
   readonly isMostOfRow: boolean;
   readonly isOff: boolean;
-  /** The answer with the head on, and with it off. */
+  /** With the head on, with it off. */
   readonly answers: readonly [LabelScore, LabelScore] | undefined;
 }
 
-/** Nothing is changed but, perhaps, that the example's own head is off. */
+/** No changes except, perhaps, the example's head switched off. */
 const isPlain = (of: ModelChanges, head: number): boolean => !hasChanges({ ...of, off: [] }) && of.off.every((each) => each === head);
 
-/** Examples are about the model in the page. */
+/** Only for the built-in model. */
 const example = computed(() => {
   const [found, of] = [exampleInFocus.value, shownModel.value];
   return found && of?.id === initialView.model && isPlain(view.value, found.layer * of.heads + found.head) ? found : undefined;
@@ -40,8 +39,7 @@ const bestOf = (of: LoadedModel, scores: Float32Array): LabelScore => {
   return { label: of.labels![best]!, score: scores[best]! };
 };
 
-/** With the example's head on, and off. */
-export const brokenAnswers = derived<{ readonly example: Example; readonly answers: readonly [LabelScore, LabelScore] }>(() => {
+export const brokenAnswers = backgroundValue<{ readonly example: Example; readonly answers: readonly [LabelScore, LabelScore] }>(() => {
   const [found, of, attn] = [example.value, shownModel.value, engine.value];
   if (!found?.breaks || !of || !attn) return undefined;
   return async () => {
@@ -76,18 +74,16 @@ export const finding = computed<Finding | undefined>(() => {
   };
 });
 
-/** With a space that does not break. */
 const percent = (share: number) => `${(100 * share).toFixed(1)}\u00a0%`;
 const quoted = (token: string) => (token.startsWith('[') ? token : `“${token}”`);
 
-/** In one sentence, or two. */
 export function findingText({ example: { layer, head, breaks }, query, key, weight, isMostOfHeads, isMostOfRow, isOff, answers }: Finding): string {
   const name = `${layer + 1}.${head + 1}`;
   if (!breaks) {
-    const rank = isMostOfHeads ? ', more than in any other head' : isMostOfRow ? ', more than from any other token' : '';
-    return `In head ${name}, ${quoted(query)} takes ${percent(weight)} of what it gathers from ${quoted(key)}${rank}.`;
+    const rank = isMostOfHeads ? ', more than in any other head' : isMostOfRow ? ', more than on any other token' : '';
+    return `In head ${name}, ${quoted(query)} puts ${percent(weight)} of its weight on ${quoted(key)}${rank}.`;
   }
-  const carries = `Head ${name} carries ${quoted(key)} to ${quoted(query)}${query === '[CLS]' ? ', where the answer is read' : ''}`;
+  const carries = `Head ${name} carries ${quoted(key)} to ${quoted(query)}${query === '[CLS]' ? ', from which the answer is read' : ''}`;
   if (!answers) return `${carries}.`;
   const [on, off] = answers.map(({ label, score }) => `${label}, ${percent(score)}`) as [string, string];
   if (answers[0].label === answers[1].label) return `${carries}. With it the answer is ${on}; without it, ${off}.`;

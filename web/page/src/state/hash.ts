@@ -1,22 +1,22 @@
-/** The view in the page's address, so that a link shows what its sender saw. Only what differs from the first view is there. */
+/** Writes the state into the page's address, so that a link shows what its sender saw. */
 import { effect, signal } from '@preact/signals';
 import { fromParams, toParams, type Params } from './address.ts';
 import { exampleFromParams, exampleToParams } from './example.ts';
 import { lab, labFromParams, labToParams } from './lab.ts';
-import { linesFromParams, linesToParams } from './lines.ts';
+import { linesFromParams, linesToParams } from './compare_texts.ts';
 import { taskTextsFromParams, taskTextsToParams } from './task_texts.ts';
 import { trainFromParams, trainToParams } from '../train/state.ts';
 import { initialView, properties, update, view, type View } from './view.ts';
 import { whyFromParams, whyToParams } from './why.ts';
 import { wordsFromParams, wordsToParams } from './words.ts';
 
-/** Longer addresses are cut off by some programs on the way. None is written, and none is read: it would not be one of ours. */
+/** Some programs cut longer addresses: none is written or read. */
 export const longestHash = 8000;
 
-/** Why nothing of an address was read; undefined: it was. */
+/** Why the address was not read. */
 export const unread = signal<string | undefined>(undefined);
 
-/** Texts to compare, words, the numbers of the example and the lab: each reads and writes its own part of the address. */
+/** Each of the other states has its own parameters. */
 const others: readonly { readonly write: () => Params; readonly read: (params: URLSearchParams) => void }[] = [
   { write: exampleToParams, read: exampleFromParams },
   { write: trainToParams, read: trainFromParams },
@@ -31,20 +31,18 @@ const written = (params: Params) => new URLSearchParams(params as [string, strin
 
 export const toHash = (of: View): string => written(toParams(properties, of));
 
-/** Everything that the page is set to. */
 export const linkHash = (): string => written([...toParams(properties, view.value), ...others.flatMap(({ write }) => write())]);
 
-/** What is not known is left out; what makes no sense is as in the first view, and so is all of an address that is too long. */
+/** Unknown names are ignored; invalid values, or an overlong address, give the first view. */
 export const fromHash = (hash: string): Partial<View> => (isTooLong(hash) ? {} : fromParams(properties, new URLSearchParams(hash.replace(/^#/, ''))));
 
 const isTooLong = (hash: string) => hash.replace(/^#/, '').length > longestHash;
 
-/** Reads the address now and when the visitor changes it, and writes the view into it from then on. */
 export function keepInHash(): void {
   const readOthers = (hash: string) => {
     const text = hash.replace(/^#/, '');
     unread.value = isTooLong(text)
-      ? `Its address has ${text.length} characters after the #, and this page reads up to ${longestHash}. What you see is the page as it first opens.`
+      ? `Its address has ${text.length} characters after the #, and this page reads at most ${longestHash}. You see the page as it first opens.`
       : undefined;
     const params = new URLSearchParams(unread.value === undefined ? text : '');
     for (const { read } of others) read(params);
@@ -55,10 +53,10 @@ export function keepInHash(): void {
   let timer: number | undefined;
   effect(() => {
     const hash = linkHash();
-    // Browsers refuse more than some hundred changes of the address within a minute or so.
+    // Browsers limit how often the address may change.
     clearTimeout(timer);
     timer = window.setTimeout(() => {
-      // Where the visitor has just written another address, its event is on the way.
+      // The visitor has just entered another address, and its event is still to come.
       if (hash.length > longestHash || location.hash !== seen) return;
       history.replaceState(null, '', hash ? `#${hash}` : location.pathname + location.search);
       seen = location.hash;
@@ -67,7 +65,7 @@ export function keepInHash(): void {
   addEventListener('hashchange', () => {
     seen = location.hash;
     const hash = seen.slice(1);
-    if (!isTooLong(hash) && document.getElementById(hash)) return; // a link to a section
+    if (!isTooLong(hash) && document.getElementById(hash)) return;
     view.value = { ...initialView, ...fromHash(hash) };
     readOthers(hash);
   });

@@ -1,17 +1,17 @@
-/** Every head of the run in brief: what it looks at, and a small picture. Computed in slices, so that long texts do not hold the page up. */
+/** A summary and a small picture of every head, computed in slices so that long texts do not block the page. */
 import { effect, signal } from '@preact/signals';
 import { poolMax } from '../draw/pool.ts';
 import { levelOf, scaleFor } from '../draw/scale.ts';
 import { headSummary, type HeadSummary } from '../model/head_kind.ts';
 import { run, type Run } from './run.ts';
-import { headWeights, lineOf, sourcesOf } from './shown.ts';
+import { headWeights, lineOf, sourcesOf } from './map_view.ts';
 import { toggled } from './changes.ts';
 import { update, view } from './view.ts';
 
 export interface Head extends HeadSummary {
   readonly layer: number;
   readonly head: number;
-  /** (size,size), 0 ... 1 as the map's colours are chosen by themselves; each the largest of the cells that it stands for. */
+  /** (size,size), 0 ... 1 on the automatic colour scale; a pixel is the maximum of its cells. */
   readonly picture: Float32Array;
   readonly size: number;
 }
@@ -23,11 +23,11 @@ export interface Heads {
 
 export const heads = signal<Heads | undefined>(undefined);
 
-/** Pixels along one side of a picture, at most. */
+/** Largest side in pixels. */
 const pictureSize = 64;
-/** Milliseconds after which others get their turn. */
+/** Milliseconds between pauses. */
 const slice = 8;
-/** Milliseconds that are waited after a run of more than so many tokens. */
+/** Milliseconds before the first slice of a long text, in tokens: typing has priority. */
 const [pause, longText] = [250, 128];
 
 function* describe(of: Run): Generator<Head> {
@@ -64,12 +64,10 @@ export function followHeads(): void {
       }
       heads.value = { run: of, list };
     };
-    // In a long text the next letter goes first.
     timer = window.setTimeout(work, of.tokens.length > longText ? pause : 0);
   });
 }
 
-/** Off, or on again: layer · H + head. */
 export function toggleHead(number: number): void {
   update({ off: toggled(view.value.off, number) });
 }

@@ -1,4 +1,4 @@
-/** What is in the fields of the typed-array lab. Short numbers are in the address too (hash.ts). */
+/** The fields of the typed-array lab; short numbers are also in the address. */
 import { signal } from '@preact/signals';
 import type { Mask, Tensor } from 'attn';
 import { firstOf, flag, fromParams, oneOf, property, text, toParams, type Codec, type Params, type Properties } from './address.ts';
@@ -7,11 +7,11 @@ export type LabMode = 'attention' | 'multi-head';
 export const matrixNames = ['Q', 'K', 'V', 'X', 'Wq', 'Wk', 'Wv', 'Wo', 'Mask', 'Key padding'] as const;
 export type MatrixName = (typeof matrixNames)[number];
 
-/** What a field holds: text, or an array from a file that is too long to print. */
+/** Text, or a file's array if it is too long to print. */
 export interface FieldValue {
   readonly text: string;
   readonly file?: { readonly label: string; readonly tensor: Tensor };
-  /** Why a file was not taken. What the field holds is not what was meant: nothing is computed of it. */
+  /** Why a file was rejected; nothing is computed then. */
   readonly refused?: string;
 }
 
@@ -23,17 +23,16 @@ export interface Lab {
   readonly maskKind: Mask['kind'];
   readonly paddingKind: Mask['kind'];
   readonly causal: boolean;
-  /** Weights are out × in, as torch keeps them, instead of in × out, as on paper. */
+  /** Weights are out × in (PyTorch), not in × out (papers). */
   readonly asTorch: boolean;
 }
 
 const rows = (...lines: readonly string[]): FieldValue => ({ text: `[${lines.join(',\n ')}]` });
 const nothing: FieldValue = { text: '' };
 
-/** More characters than this would crowd out the view, which matters more in a link. */
+/** Longer numbers would crowd the view out of a link. */
 const longest = 2000;
 const marks = '[],';
-/** Without what JSON does not need: space beside a bracket or a comma. */
 const compact = (text: string) => {
   const trimmed = text.trim();
   return trimmed.replaceAll(/\s+/g, (space, at: number) =>
@@ -41,7 +40,6 @@ const compact = (text: string) => {
   );
 };
 
-/** Rows get a line each again. */
 const fieldOf = (name: MatrixName): Codec<Lab['fields']> => ({
   encode: (fields) => compact(fields[name].text),
   decode: (written, fields) => ({
@@ -89,7 +87,6 @@ export function updateLab(changes: Partial<Lab>): void {
   lab.value = { ...lab.value, ...changes };
 }
 
-/** Nothing when it is too long or came from a file. */
 export function labToParams(of: Lab): Params {
   const changed = toParams(properties, of, 'lab.');
   const length = changed.reduce((sum, [name, value]) => sum + name.length + value.length, 0);

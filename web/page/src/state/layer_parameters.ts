@@ -1,17 +1,16 @@
-/** The weights of the layer in focus, as they are now. */
 import type { Tensor } from 'attn';
 import { layerNames, type LayerNames, type LinearNames } from '../model/parameter_names.ts';
 import type { LoadedModel } from '../model/loaded.ts';
 import type { Edit } from './changes.ts';
 
 export interface LayerParameters {
-  /** Where the weights are; undefined for a family that is not known here. */
+  /** Undefined for an unknown model family. */
   readonly names: LayerNames | undefined;
-  /** All of the layer, by the checkpoint's names. */
+  /** By checkpoint names. */
   readonly parameters: ReadonlyMap<string, Tensor>;
 }
 
-/** Reads them again only when the model, the layer or an edit is another one. */
+/** Cached until the model, the layer or an edit changes. */
 export function parameterReader(): (of: LoadedModel, layer: number, edits: readonly Edit[]) => Promise<LayerParameters> {
   let key: readonly unknown[] = [];
   let kept: LayerParameters = { names: undefined, parameters: new Map() };

@@ -1,4 +1,4 @@
-/** The attention of one layer, computed otherwise: another scale, another score function, dropout. */
+/** Recomputes the attention of one layer with another scale, score function or dropout. */
 import type { AttentionOptions, EncoderTrace, Mask, Tensor } from 'attn';
 import type { Attn } from 'attn/worker';
 import { mergeHeads } from '../arithmetic/arrays.ts';
@@ -16,20 +16,20 @@ export interface Variant {
   readonly merged: Tensor;
 }
 
-/** What the layer blocks, whatever the reason, and, where it has a position bias, what that adds to q·k. */
+/** Everything that the layer masks, plus its position bias (score - q·k · scale) if it has one. */
 function maskOf({ scores, masked_scores: masked }: Required<EncoderTrace>, products: Tensor | undefined, scale: number): Mask {
   const bias = (i: number) => (products ? scores.data[i]! - products.data[i]! * scale : 0);
   return { kind: 'additive', data: Float32Array.from(masked.data, (value, i) => (value === -Infinity ? -Infinity : bias(i))), dims: scores.dims };
 }
 
-/** The unit matrix: with it Luong's and Bahdanau's functions have no learned part, since no checkpoint has one. */
+/** Stands in for the learned weights of Luong's and Bahdanau's functions, which no checkpoint has. */
 function unit(width: number): Tensor {
   const data = new Float32Array(width * width);
   for (let i = 0; i < width; ++i) data[i * (width + 1)] = 1;
   return { data, dims: [width, width] };
 }
 
-/** Bahdanau's weights without a learned part: the score is Σ tanh(q_d + k_d). */
+/** The score becomes Σ tanh(q_d + k_d). */
 export const additiveUnit = (width: number) => ({
   queryWeight: unit(width),
   keyWeight: unit(width),
@@ -49,7 +49,7 @@ export async function variantOf(
   const mask = maskOf(own as Required<EncoderTrace>, plain?.trace!.scores, scale);
   const options: AttentionOptions = {
     mask,
-    // Padding may have no key left in its window; nobody looks at it.
+    // A padding query may have no key in its window; its output is unused.
     fullyMasked: 'uniform',
     trace: ['scores', 'masked_scores', 'probabilities', 'weights', 'context'],
     ...(dropout > 0 && { dropout, seed }),

@@ -1,12 +1,11 @@
-/** Loads models: what is on its way, what takes the place of what, and the end of a model. */
 import { batch } from '@preact/signals';
 import type { ModelOptions, ModelSource } from 'attn';
 import type { Attn, TextModel } from 'attn/worker';
-import { cut, longestName } from '../formats/cut.ts';
+import { truncate, longestName } from '../formats/truncate.ts';
 import { explainLoading } from '../model/errors.ts';
 import { encoderSize } from '../model/flops.ts';
 import { modelFiles, readyToLoad } from '../model/folder.ts';
-import { nameOf } from '../model/known.ts';
+import { nameInSentence, nameOf, sentenceName } from '../model/known.ts';
 import { otherOf, type DType, type LoadedModel } from '../model/loaded.ts';
 import { choiceOf, fetchSentiment, knownChoice, sentiment, type Choice } from '../model/sources.ts';
 import { noChanges } from './changes.ts';
@@ -14,7 +13,7 @@ import { beside, besideFailure, engine, fail, failure, loading, loadingBeside, m
 import { codeOf, explain, status } from './status.ts';
 import { initialView, update, view, type View } from './view.ts';
 
-/** How fast bytes come: over the last second or so. */
+/** Over at least half a second. */
 function speedometer(): (loaded: number) => number {
   let [since, from, speed] = [performance.now(), 0, 0];
   return (loaded) => {
@@ -27,12 +26,11 @@ function speedometer(): (loaded: number) => number {
   };
 }
 
-/** What the loaded model was made of. */
 let current = sentiment;
 
 const dtypeOf = (id: string): DType => (id === 'sentiment' ? 'float32' : view.value.dtype);
 
-/** One thing that is on its way: where it says how far it is, and counts of attempts, since what an older one brings is let go. */
+/** A load in progress; results of older attempts are dropped. */
 interface Way {
   readonly loading: typeof loading;
   attempt: number;
@@ -40,14 +38,13 @@ interface Way {
 const main: Way = { loading, attempt: 0 };
 const aside: Way = { loading: loadingBeside, attempt: 0 };
 
-/** A host that does not have a folder; one that breaks down in the middle does. */
+/** The host has no such folder; server faults do not count. */
 const isAbsent = (error: unknown): boolean =>
   codeOf(error) === 'NETWORK' && [403, 404, 410].includes((error as { detail?: { status?: number } }).detail?.status ?? 0);
 
-/** What the page knows of a model that has come. */
 async function described({ id, name, note }: Choice, text: TextModel, dtype: DType): Promise<Omit<LoadedModel, 'bytes' | 'memory' | 'loadTime'>> {
   const [config, task, names, shapes, about] = await Promise.all([text.config, text.task, text.labels, text.parameterShapes(), note]);
-  // The page shows the answers of heads that look at the whole text.
+  // Answers are shown only of heads that classify the whole text.
   const labels = task === 'text-classification' ? names : undefined;
   const { layers, heads, width } = encoderSize(config);
   return {
@@ -56,7 +53,7 @@ async function described({ id, name, note }: Choice, text: TextModel, dtype: DTy
     note: about,
     text,
     config,
-    labels: labels?.map((label) => cut(label, longestName)),
+    labels: labels?.map((label) => truncate(label, longestName)),
     task,
     tokenLabels: task === 'token-classification' ? names : undefined,
     layers,
@@ -68,7 +65,7 @@ async function described({ id, name, note }: Choice, text: TextModel, dtype: DTy
   };
 }
 
-/** Loads what is chosen and hands it over, unless it is not wanted any more. Rejects with what went wrong, or when it was cancelled. */
+/** Passes the model to `take` unless a newer attempt began. Rejects on failure and cancellation. */
 async function read(
   attn: Attn,
   way: Way,
@@ -80,17 +77,17 @@ async function read(
   const mine = ++way.attempt;
   const speed = speedometer();
   const start = performance.now();
-  const report = (phase: string, loaded: number, total?: number, file?: string) => {
-    // The worker may not have heard yet that it was cancelled.
+  const report = (phase: string, loaded: number, total?: number, file?: string, progress = 0) => {
+    // The worker may not have received the cancellation yet.
     if (mine !== way.attempt || controller.signal.aborted) return;
-    way.loading.value = { name: choice.name, phase, file, loaded, total, bytesPerSecond: speed(loaded), cancel: () => controller.abort() };
+    way.loading.value = { name: choice.name, phase, file, loaded, total, progress, bytesPerSecond: speed(loaded), cancel: () => controller.abort() };
   };
-  report('asking for the files', 0);
+  report('requesting the files', 0);
   const bytes = new Map<string | undefined, number>();
   const { signal } = controller;
-  const onProgress: ModelOptions['onProgress'] = ({ phase, file, loaded, total }) => {
+  const onProgress: ModelOptions['onProgress'] = ({ phase, file, loaded, total, progress }) => {
     bytes.set(file, loaded);
-    report(phase, loaded, total, file);
+    report(phase, loaded, total, file, progress);
   };
   try {
     const used = async () => (await attn.info).heap.used;
@@ -119,15 +116,14 @@ async function read(
   }
 }
 
-/** With `keepView` the view is about this model already. Changes, and what is in focus, are else of the model before. */
+/** Changes and focus are reset unless `keepView`: they belong to the model before. */
 async function open(choice: Choice, dtype: DType, keepView: boolean, also?: Partial<View>): Promise<void> {
-  const { id, name } = choice;
+  const { id } = choice;
   const attn = engine.value ?? (await startEngine());
   if (!attn) return;
   loading.value?.cancel();
   const old = model.value;
   if (old && choice === current && beside.value?.dtype === dtype) {
-    // It is here already.
     batch(() => {
       ++main.attempt;
       loading.value = undefined;
@@ -139,7 +135,7 @@ async function open(choice: Choice, dtype: DType, keepView: boolean, also?: Part
   }
   const controller = new AbortController();
   failure.value = undefined;
-  status.value = { text: `Loading ${name} …` };
+  status.value = { text: `Loading ${nameInSentence(choice)} …` };
   try {
     let gone: Promise<void> | undefined;
     await read(attn, main, choice, dtype, controller, (loaded) => {
@@ -147,7 +143,7 @@ async function open(choice: Choice, dtype: DType, keepView: boolean, also?: Part
       closeBeside();
       batch(() => {
         model.value = loaded;
-        if (!keepView) speakOf(id);
+        if (!keepView) resetViewFor(id);
         if (also) update(also);
       });
       current = choice;
@@ -155,12 +151,12 @@ async function open(choice: Choice, dtype: DType, keepView: boolean, also?: Part
     });
     await gone;
   } catch (error) {
-    if (controller.signal.aborted) status.value = { text: `${name} was not loaded: cancelled.` };
-    else fail(`${name} could not be loaded.`, error, choice.origin, isAbsent(error) ? choice.onHub : undefined);
+    if (controller.signal.aborted) status.value = { text: `${sentenceName(choice)} was not loaded: cancelled.` };
+    else fail(`${sentenceName(choice)} could not be loaded.`, error, choice.origin, isAbsent(error) ? choice.onHub : undefined);
   }
 }
 
-/** Loads the model once more with the other kind of weights, beside itself. */
+/** Loads the model again with the other kind of weights, for comparison. */
 export async function openBeside(): Promise<void> {
   const [attn, of] = [engine.value, model.value];
   if (!attn || !of || beside.value || loadingBeside.value) return;
@@ -172,11 +168,10 @@ export async function openBeside(): Promise<void> {
   } catch (error) {
     if (controller.signal.aborted) return;
     const words = explainLoading(error, current.origin ?? { host: undefined });
-    besideFailure.value = { what: `${of.name} could not be loaded as ${dtype}.`, ...words, detail: explain(error), code: codeOf(error) };
+    besideFailure.value = { what: `${sentenceName(of)} could not be loaded as ${dtype}.`, ...words, detail: explain(error), code: codeOf(error) };
   }
 }
 
-/** Lets go what is beside the model, or on its way there. */
 export function closeBeside(): void {
   const old = beside.value;
   loadingBeside.value?.cancel();
@@ -186,69 +181,66 @@ export function closeBeside(): void {
     loadingBeside.value = undefined;
     besideFailure.value = undefined;
   });
-  // Where the module has stopped there is nothing left to let go.
+  // Fails if the module has stopped.
   old?.text.dispose().catch(() => undefined);
 }
 
-function speakOf(id: string): void {
+function resetViewFor(id: string): void {
   const { layer, head, cell, locked } = initialView;
-  // A causal mask is about any model.
+  // Any model can have a causal mask.
   update({ model: id, ...noChanges, causal: view.value.causal, layer, head, cell, locked });
 }
 
-/** A view from a link may be about another model than the one that is loaded; from here on it is about that. */
-export const keepLoaded = (): void => speakOf(current.id);
+export const keepLoaded = (): void => resetViewFor(current.id);
 
-/** Loads a model of the visitor's choice: one that the page knows, one on the Hub, or one in a folder. A view that waits for it is kept. */
+/** A view that already names this model is kept. */
 export async function chooseModel(id: string): Promise<void> {
   const isCurrent = id === current.id && id !== 'files' && model.value?.id === id;
   let choice: Choice;
   try {
     choice = isCurrent ? current : choiceOf(id);
   } catch (error) {
-    fail(`${nameOf(id)} could not be loaded.`, error);
+    fail(`${sentenceName({ id, name: nameOf(id) })} could not be loaded.`, error);
     return;
   }
   await open(choice, dtypeOf(id), view.value.model === id && model.value?.id !== id);
 }
 
-/** A model that the page knows by name and that is not beside it. */
+/** The page's server does not have this model. */
 export const chooseOnHub = (id: string): Promise<void> => open(knownChoice(id, true), dtypeOf(id), view.value.model === id && model.value?.id !== id);
 
-/** Loads what is here once more, with the kind of weights that the view speaks of; the view stays. */
 export const chooseDType = (): Promise<void> => open(current, dtypeOf(current.id), true);
 
-/** Files that were dropped or chosen, by their paths: a model is looked for among them. */
 export async function chooseFiles(files: readonly (readonly [path: string, file: Blob])[]): Promise<void> {
   const { name, files: found, problem } = modelFiles(files);
-  const what = `${name} could not be loaded.`;
+  const what = `${sentenceName({ id: 'files', name })} could not be loaded.`;
   if (problem) {
     failure.value = { what, ...problem, code: 'ARGUMENT' };
     status.value = { text: what, failed: true };
     return;
   }
   const ready = readyToLoad(found);
-  const note = ready.then((each) => each.note).catch(() => undefined); // why it is not ready is said by who loads it
+  const note = ready.then((each) => each.note).catch(() => undefined); // `sources` reports the error
   const choice = { id: 'files', name, note, sources: async () => [(await ready).files] };
   await open(choice, dtypeOf('files'), view.value.model === 'files' && model.value?.id !== 'files');
 }
 
-/** A folder that the page itself has made, and what the view becomes with it. */
+/** A model folder that the page has created. */
 export function openFolder(name: string, files: ModelSource, also: Partial<View>): Promise<void> {
   return open({ id: 'files', name, sources: async () => [files] }, dtypeOf('files'), false, also);
 }
 
-/** After the module has stopped: a new one with the same model; the text and the view stay. */
+/** After the module has stopped. */
 export async function restart(): Promise<void> {
   closeBeside();
   if (await startEngine()) await open(current, model.value?.dtype ?? dtypeOf(current.id), true);
 }
 
-/** The first model: the small one, whatever the address says; what it says is offered (sections/model.tsx). */
+/** Loads the built-in model even if the address names another, which sections/model.tsx offers. */
 export async function startPage(): Promise<void> {
   const files = fetchSentiment();
-  files.catch(() => undefined); // reported where it is awaited
+  files.catch(() => undefined); // reported by the await below
   await startEngine();
   await open({ ...sentiment, sources: async () => [await files] }, dtypeOf('sentiment'), true);
-  current = sentiment; // whose files are fetched anew, should they be needed again
+  current = sentiment; // a later reload fetches the files again
 }

@@ -1,4 +1,4 @@
-/** The module in its worker, and the model in it. Nothing on the page computes on the main thread. */
+/** The module in its worker, and its models. */
 import { signal } from '@preact/signals';
 import { load, type Attn } from 'attn/worker';
 import { AddressError } from '../model/address.ts';
@@ -12,6 +12,8 @@ export interface Loading {
   readonly file?: string | undefined;
   readonly loaded: number;
   readonly total?: number | undefined;
+  /** Share of all files, 0 to 1. */
+  readonly progress: number;
   readonly bytesPerSecond: number;
   cancel(): void;
 }
@@ -20,35 +22,33 @@ export interface Failure {
   readonly what: string;
   readonly cause: string;
   readonly fix: string;
-  /** What the package or the browser said. */
   readonly detail?: string;
   readonly code: unknown;
-  /** A model that is not beside the page, and can be asked for on the Hub. */
+  /** A model that the page's server lacks but the Hub may have. */
   readonly onHub?: string;
 }
 
 export const engine = signal<Attn | undefined>(undefined);
 export const model = signal<LoadedModel | undefined>(undefined);
 export const loading = signal<Loading | undefined>(undefined);
-/** Of the last attempt to start the module or to load a model. */
+/** The last failure to start the module or load a model. */
 export const failure = signal<Failure | undefined>(undefined);
-/** The same model with the other kind of weights, for those who compare the two; it goes with the model. */
+/** The same model with the other kind of weights, for comparison. */
 export const beside = signal<LoadedModel | undefined>(undefined);
 export const loadingBeside = signal<Loading | undefined>(undefined);
 export const besideFailure = signal<Failure | undefined>(undefined);
 
-/** The status says that it went wrong; why and what to do is said once, beside what was asked for. */
+/** The status names the failure; cause and remedy are shown next to the control. */
 export function fail(what: string, error: unknown, origin: Origin = { host: undefined }, onHub?: string): void {
   const words = error instanceof AddressError ? { cause: error.message, fix: '' } : explainLoading(error, origin);
   failure.value = { what, ...words, detail: explain(error), code: codeOf(error), ...(onHub !== undefined && { onHub }) };
   status.value = { text: what, failed: true };
 }
 
-/** Starts the module, or starts it anew after its worker has died. */
 export async function startEngine(): Promise<Attn | undefined> {
   try {
     failure.value = undefined;
-    // One thread: models of this size are done before a second one would have woken up.
+    // One thread: small models finish before a second thread would have woken up.
     return (engine.value = await load());
   } catch (error) {
     fail('The module could not be started.', error);

@@ -1,16 +1,16 @@
-/** Several heads of the layer in focus in one map: each cell has the colour of the head with the largest weight there, the stronger the larger it is. */
+/** Several heads in one map: each cell has the colour of the head with the largest weight. */
 import { computed } from '@preact/signals';
 import { levelOf, scaleFor } from '../draw/scale.ts';
 import { run } from './run.ts';
-import { gather, headWeights, layerInFocus, shown } from './shown.ts';
+import { gather, headWeights, layerInFocus, shown } from './map_view.ts';
 import { toggled } from './changes.ts';
 import { update, view } from './view.ts';
 
 export interface Overlay {
   readonly heads: readonly number[];
-  /** (P,P) of each of them. */
+  /** (P,P) per head. */
   readonly weights: readonly Float32Array[];
-  /** (P,P): which head, as its place in `heads`, and 0 ... 1. */
+  /** (P,P): index in `heads`, and level 0 ... 1. */
   readonly winners: Uint8Array;
   readonly levels: Float32Array;
 }
@@ -40,7 +40,6 @@ export const overlay = computed<Overlay | undefined>(() => {
   return { heads, weights, winners, levels };
 });
 
-/** All heads of the layer, or none. */
 export function toggleOverlay(): void {
   const count = run.peek()?.model.heads ?? 0;
   update({ overlay: view.peek().overlay.length > 0 ? [] : Array.from({ length: count }, (_, i) => i) });

@@ -1,4 +1,4 @@
-/** A map of numbers that an address brings itself: nothing is computed for it. */
+/** A map whose numbers are in the address. */
 export interface OwnMap {
   readonly tokens: readonly string[];
   readonly keys: readonly string[] | undefined;
@@ -9,7 +9,7 @@ export interface OwnMap {
 const isTexts = (value: unknown): value is readonly string[] => Array.isArray(value) && value.every((each) => typeof each === 'string');
 const isRow = (value: unknown): value is readonly number[] => Array.isArray(value) && value.every((each) => typeof each === 'number');
 
-/** undefined: the address has none. Throws where what it has is none. */
+/** Throws if the map in the address is invalid. */
 export function ownMapIn(hash: string): OwnMap | undefined {
   const params = new URLSearchParams(hash.replace(/^#/, ''));
   const read = (name: string): unknown => {
@@ -17,14 +17,14 @@ export function ownMapIn(hash: string): OwnMap | undefined {
     try {
       return text === null ? undefined : JSON.parse(text);
     } catch {
-      throw new Error(`“${name}” in the address is no JSON`);
+      throw new Error(`“${name}” in the address is not valid JSON`);
     }
   };
   const values = read('values');
   if (values === undefined) return undefined;
   const [tokens, keys] = [read('tokens'), read('keys')];
-  if (!isTexts(tokens)) throw new Error('“tokens” in the address has to be a list of texts');
-  if (keys !== undefined && !isTexts(keys)) throw new Error('“keys” in the address has to be a list of texts');
-  if (!Array.isArray(values) || !values.every(isRow)) throw new Error('“values” in the address has to be a list of rows of numbers');
+  if (!isTexts(tokens)) throw new Error('“tokens” in the address must be a list of texts');
+  if (keys !== undefined && !isTexts(keys)) throw new Error('“keys” in the address must be a list of texts');
+  if (!Array.isArray(values) || !values.every(isRow)) throw new Error('“values” in the address must be a list of rows of numbers');
   return { tokens, keys, values, caption: params.get('caption') ?? '' };
 }

@@ -1,21 +1,20 @@
-/** The two directions in which rows of numbers differ most (principal components, Pearson 1901). The matrix products are the package's. */
+/** The first two principal components (Pearson 1901). */
 import type { Dims, Tensor } from 'attn';
 
 /** x weightᵀ, as Attn.linear. */
 export type Linear = (x: Tensor, weight: Tensor) => Promise<Tensor>;
 
 export interface Projection {
-  /** Of each row, along the first and the second direction. */
+  /** Coordinates of each row along the two components. */
   readonly points: readonly (readonly [number, number])[];
-  /** Which parts of the whole variance the two directions have. */
+  /** Shares of the total variance. */
   readonly shares: readonly [number, number];
 }
 
-/** Power iteration gets no further than float32 lets it. */
+/** float32 limits power iteration. */
 const tolerance = 1e-6;
 const mostSteps = 500;
 
-/** x (N,E) less its mean row. */
 function centred({ data, dims }: Tensor): Tensor {
   const [count, width] = dims as [number, number];
   const result = new Float32Array(data.length);
@@ -29,7 +28,7 @@ function centred({ data, dims }: Tensor): Tensor {
 
 const dot = (a: Float32Array, b: Float32Array) => a.reduce((sum, value, i) => sum + value * b[i]!, 0);
 
-/** Makes the second row orthogonal to the first and both of length 1 (Gram-Schmidt); the lengths that they had. What has none becomes 0. */
+/** Gram-Schmidt: returns the old lengths; rows no longer than `least` become 0. */
 function orthonormalise(first: Float32Array, second: Float32Array, least: number): readonly [number, number] {
   const shrink = (row: Float32Array) => {
     const length = Math.sqrt(dot(row, row));
@@ -37,7 +36,7 @@ function orthonormalise(first: Float32Array, second: Float32Array, least: number
     return length > least ? length : 0;
   };
   const length = shrink(first);
-  // Twice: once leaves what rounding has put back.
+  // Twice, because rounding leaves a remainder.
   for (let time = 0; time < 2; ++time) {
     const along = dot(first, second);
     second.forEach((value, i) => (second[i] = value - along * first[i]!));
@@ -45,7 +44,7 @@ function orthonormalise(first: Float32Array, second: Float32Array, least: number
   return [length, shrink(second)];
 }
 
-/** x (N,E). The Gram matrix of the centred rows has the eigenvalues of their scatter matrix, and as vectors the points themselves, up to length. */
+/** x (N,E). The Gram matrix has the scatter matrix's eigenvalues, and its eigenvectors are the points, up to length. */
 export async function principalComponents(x: Tensor, linear: Linear): Promise<Projection> {
   const count = x.dims[0]!;
   const rows = centred(x);
@@ -53,7 +52,7 @@ export async function principalComponents(x: Tensor, linear: Linear): Promise<Pr
   let trace = 0;
   for (let i = 0; i < count; ++i) trace += gram.data[i * (count + 1)]!;
   const vectors: { data: Float32Array; dims: Dims } = { data: new Float32Array(2 * count), dims: [2, count] };
-  // A start without any pattern: one that fits the data's own symmetry might miss a direction.
+  // Irregular, so that it is not orthogonal to a component of symmetric data.
   for (let i = 0; i < 2 * count; ++i) vectors.data[i] = ((Math.sin(12.9898 * (i + 1)) * 43758.5453) % 1) + 0.01;
   const halves = (data: Float32Array) => [data.subarray(0, count), data.subarray(count)] as const;
   orthonormalise(...halves(vectors.data), 0);
@@ -65,7 +64,7 @@ export async function principalComponents(x: Tensor, linear: Linear): Promise<Pr
     if (vectors.data.every((value, i) => Math.abs(value - before[i]!) < tolerance)) break;
   }
   const along = halves(vectors.data).map((row, k) => {
-    // A direction has no sign of its own: the point furthest out is on the positive side.
+    // The sign is arbitrary: make the largest coordinate positive.
     const furthest = row.reduce((most, value) => (Math.abs(value) > Math.abs(most) ? value : most), 0);
     const length = Math.sqrt(values[k]!) * (furthest < 0 ? -1 : 1);
     return Array.from(row, (value) => value * length);

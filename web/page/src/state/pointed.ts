@@ -1,4 +1,4 @@
-/** The cell that the pointer is over. What is near the map follows at once; the view, and with it all else, when the pointer rests. */
+/** The cell under the pointer. The map follows at once, the view when the pointer rests. */
 import { computed, signal } from '@preact/signals';
 import { update, view, type View } from './view.ts';
 
@@ -7,7 +7,7 @@ const rest = 120;
 
 interface Pointed {
   readonly cell: View['cell'];
-  /** What the view had then: a cell that is chosen otherwise takes its place. */
+  /** The view's cell at that time; a later choice takes precedence. */
   readonly over: View['cell'];
 }
 

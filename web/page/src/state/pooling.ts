@@ -1,4 +1,4 @@
-/** One vector a text and the probabilities of the labels, from a forward: for heads that are off, which embed() and classify() do not know. */
+/** Text vectors and probabilities with heads off, which embed() and classify() do not support. */
 import type { Encoding, Tensor } from 'attn';
 import type { Attn } from 'attn/worker';
 import { answerFunction, headMaskOf, type LoadedModel } from '../model/loaded.ts';
@@ -9,7 +9,7 @@ type Pooling = (typeof poolings)[number];
 
 const known = new WeakMap<LoadedModel, Pooling>();
 
-/** How the checkpoint's own files say to make one vector of a text. The package does not tell, but its numbers do. */
+/** The package does not report the pooling, so outputs are compared. */
 export async function poolingOf(of: LoadedModel): Promise<Pooling> {
   const probe = 'one two three';
   let found = known.get(of);
@@ -24,12 +24,12 @@ export async function poolingOf(of: LoadedModel): Promise<Pooling> {
   return found;
 }
 
-/** hidden (B,L,E) -> (B,E); padding is left out. */
+/** hidden (B,L,E) -> (B,E), without padding. */
 async function pool(attn: Attn, pooling: Pooling, hidden: Tensor, { attentionMask }: Encoding): Promise<Tensor> {
   const [batch, length, width] = hidden.dims as [number, number, number];
   const dims = [batch, width];
   if (pooling === 'mean') {
-    // Attention whose scores are all 0 weighs all keys alike.
+    // Attention with equal scores is the mean.
     const zeros = (count: number) => ({ data: new Float32Array(batch * count), dims: [batch, count, 1] });
     const keyPaddingMask = { kind: 'attend', data: attentionMask, dims: [batch, length] } as const;
     return { data: (await attn.scaledDotProductAttention(zeros(1), zeros(length), hidden, { keyPaddingMask })).output.data, dims };
@@ -46,10 +46,9 @@ async function pool(attn: Attn, pooling: Pooling, hidden: Tensor, { attentionMas
   return { data, dims };
 }
 
-/** x / |x| by rows. */
 export function toLengthOne(attn: Attn, x: Tensor): Promise<Tensor> {
   const width = x.dims[1]!;
-  // The root of the mean of squares is the length / √E.
+  // The root mean square is length / √E.
   return attn.rmsNorm(x, { data: new Float32Array(width).fill(1 / Math.sqrt(width)), dims: [width] }, 1e-24);
 }
 
@@ -61,13 +60,10 @@ export async function answersOf(attn: Attn, of: LoadedModel, logits: Tensor): Pr
 }
 
 export interface Answers {
-  /** (B,E), of length 1. */
   readonly vectors: Tensor;
-  /** (B,C), where the model has labels. */
   readonly probabilities: Tensor | undefined;
 }
 
-/** What the model says of each text with these heads off. */
 export async function answersWithout(attn: Attn, of: LoadedModel, encoding: Encoding, off: readonly number[]): Promise<Answers> {
   const pooling = await poolingOf(of);
   const { lastHiddenState, logits } = await withModel(() =>

@@ -1,15 +1,14 @@
-/** What int8 weights change: the model above and the same one with the other kind of weights beside it, on the text above and on the lines of "Use it". */
+/** Compares int8 with float32 weights, on the text above and the lines of "Use it". */
 import { computed } from '@preact/signals';
 import type { Encoding, Tensor } from 'attn';
 import { median } from '../formats/numbers.ts';
-import { derived, editedWeights, shownModel } from './derived.ts';
-import { faultOf, linesText, readLines } from './lines.ts';
+import { backgroundValue, editedWeights, shownModel } from './background.ts';
+import { faultOf, linesText, readLines } from './compare_texts.ts';
 import { answerFunction, type DType, type LoadedModel } from '../model/loaded.ts';
 import { beside } from './model.ts';
 import { restoreWeights, run, withModel, type LabelScore } from './run.ts';
 import { sample } from './speed.ts';
 
-/** |Δ| of two lists of numbers. */
 export interface Differences {
   readonly largest: number;
   readonly mean: number;
@@ -26,7 +25,6 @@ export function differencesOf(a: ArrayLike<number>, b: ArrayLike<number>): Diffe
   return { largest, mean: a.length > 0 ? sum / a.length : 0, count: a.length };
 }
 
-/** Of all of them as one list. */
 export function together(parts: readonly Differences[]): Differences {
   const count = parts.reduce((sum, part) => sum + part.count, 0);
   return {
@@ -36,7 +34,7 @@ export function together(parts: readonly Differences[]): Differences {
   };
 }
 
-/** Of rows of length 1, in double precision: what is asked for is how much is missing to 1. */
+/** In double precision, since 1 - cosine is tiny. */
 export function cosinesOf(a: Tensor, b: Tensor): readonly number[] {
   const [rows = 0, width = 0] = a.dims;
   const dot = (x: Tensor, y: Tensor, row: number) => {
@@ -49,7 +47,7 @@ export function cosinesOf(a: Tensor, b: Tensor): readonly number[] {
 
 type Answer = readonly LabelScore[];
 
-/** What is answered: the label that is likeliest or, where each may be right or wrong, all that are likely; nothing where it is a number. */
+/** The likeliest label; for independent labels, all with at least 0.5; none for a regression. */
 export function verdictOf(kind: ReturnType<typeof answerFunction>, answer: Answer): string {
   if (kind === 'identity') return '';
   const said = kind === 'softmax' ? answer.slice(0, 1) : answer.filter(({ score }) => score >= 0.5);
@@ -59,7 +57,6 @@ export function verdictOf(kind: ReturnType<typeof answerFunction>, answer: Answe
     .join(', ');
 }
 
-/** One text's answers by both. */
 export interface Answered {
   readonly text: string;
   readonly answers: Readonly<Record<DType, Answer>>;
@@ -69,32 +66,32 @@ export interface Answered {
 export interface Quantized {
   readonly models: Readonly<Record<DType, LoadedModel>>;
   readonly tokens: number;
-  /** Of the attention weights, layer by layer. */
+  /** Attention weights, by layer. */
   readonly layers: readonly Differences[];
   readonly all: Differences;
-  /** Of the vectors of the text above, or of both. */
+  /** For the text above: one or two vectors. */
   readonly cosines: readonly number[];
-  /** Of those of the lines, the least; undefined where there are none. */
+  /** Smallest cosine of the lines. */
   readonly leastOfLines: number | undefined;
   readonly lines: number;
-  /** Of the text above and of the lines; none where the model gives no answers. */
+  /** The text above and the lines; empty without labels. */
   readonly answered: readonly Answered[];
-  /** Medians, of forwards of the text above. */
+  /** Medians for the text above. */
   readonly milliseconds: Readonly<Record<DType, number>>;
 }
 
 type Text = string | readonly [string, string];
-/** Texts of one call of the model: between two, others are heard. */
+/** Texts per call; other calls run in between. */
 const batchSize = 8;
 
-/** The two take turns, so that both have the machine as it is. */
+/** Alternates, so that both see the same load of the machine. */
 async function timeBoth(models: Quantized['models'], encoding: Encoding, isWanted: () => boolean): Promise<Quantized['milliseconds'] | undefined> {
   const found: Record<DType, number[]> = { int8: [], float32: [] };
   for (let i = 0; i <= 5; ++i)
     for (const dtype of ['int8', 'float32'] as const) {
       if (!isWanted()) return undefined;
       const each = await sample(models[dtype], encoding);
-      // The first is not counted.
+      // The first sample warms up.
       if (i > 0) found[dtype].push(each);
     }
   return { int8: median(found.int8), float32: median(found.float32) };
@@ -106,7 +103,7 @@ export async function compareBoth(
   lines: readonly string[],
   isWanted: () => boolean = () => true,
 ): Promise<Quantized | undefined> {
-  /** First one, then the other, nothing at once: other calls come in between. */
+  /** One after the other, so that other calls can run in between. */
   const both = async <T>(job: (of: LoadedModel) => Promise<T>) => ({
     int8: await withModel(() => job(models.int8)),
     float32: await withModel(() => job(models.float32)),
@@ -148,7 +145,7 @@ export async function compareBoth(
   };
 }
 
-/** What was typed, apart from all that is set otherwise: signals, so that only another text is another wish. */
+/** Only a change of the text starts a new comparison. */
 const text = computed(() => run.value?.view.text);
 const pair = computed(() => run.value?.view.pair);
 const lines = computed(() => {
@@ -156,13 +153,12 @@ const lines = computed(() => {
   return faultOf(all) ? [] : all;
 });
 
-/** Of the text above, as soon as both are here; the model as it was published, with nothing masked. */
-export const quantized = derived<Quantized>(() => {
+export const quantized = backgroundValue<Quantized>(() => {
   const [of, other, own, second, others] = [shownModel.value, beside.value, text.value, pair.value, lines.value];
   if (!of || !other || own === undefined || editedWeights.value.length > 0) return undefined;
   const models = of.dtype === 'int8' ? { int8: of, float32: other } : { int8: other, float32: of };
   return async (isWanted) => {
-    // It may have been the model above until now.
+    // It may have edits from when it was the main model.
     await withModel(async () => (isWanted() ? restoreWeights(other) : undefined));
     return compareBoth(models, second === undefined ? own : [own, second], others, isWanted);
   };

@@ -1,9 +1,9 @@
-/** The sentiment classifier against what PyTorch computed from it (testdata/make/goldens/page.py), number by number. */
+/** Compares the built-in classifier with PyTorch's results (testdata/make/goldens/page.py). */
 import type { Tensor } from 'attn';
 import type { Attn } from 'attn/worker';
 import referenceUrl from '../../../../testdata/page_reference.safetensors?url';
 import { largestDifference } from '../arithmetic/differences.ts';
-import { derived, editedWeights, shownModel } from './derived.ts';
+import { backgroundValue, editedWeights, shownModel } from './background.ts';
 import type { LoadedModel } from '../model/loaded.ts';
 import { engine } from './model.ts';
 import { withModel } from './run.ts';
@@ -12,7 +12,7 @@ interface Case {
   readonly name: string;
   readonly texts: readonly [string | readonly [string, string]];
   readonly tokens: readonly [readonly string[]];
-  /** By result: the largest difference of PyTorch's own float32 to its float64. */
+  /** By result: max |PyTorch's float32 - its float64|. */
   readonly expected: Readonly<Record<string, number>>;
 }
 
@@ -23,18 +23,15 @@ interface Reference {
   readonly tensors: ReadonlyMap<string, Tensor>;
 }
 
-/** One kind of numbers, over all texts. */
 export interface Compared {
   readonly what: string;
   readonly count: number;
-  /** max |here - PyTorch's float64|; where something is beyond what is allowed, of that. */
+  /** max |here - PyTorch's float64|; if a tensor exceeds its tolerance, of that tensor. */
   readonly difference: number;
-  /** What is allowed there. */
   readonly tolerance: number;
   readonly passes: boolean;
 }
 
-/** Adds what was compared once more of `what`. */
 export function addCompared(rows: Map<string, Compared>, what: string, { data }: Tensor, expected: ArrayLike<number>, allowed: number): void {
   const row = rows.get(what) ?? { what, count: 0, difference: 0, tolerance: 0, passes: true };
   const difference = largestDifference(data, expected);
@@ -52,7 +49,7 @@ export interface Comparison {
   readonly rows: readonly Compared[];
 }
 
-/** testdata/README.md: twice what float32 cost PyTorch itself and 1e-6, both times the largest value where that is above 1. */
+/** As in testdata/README.md. */
 export const tolerance = (error: number, expected: ArrayLike<number>): number => {
   let largest = 1;
   for (let i = 0; i < expected.length; ++i) largest = Math.max(largest, Math.abs(expected[i]!));
@@ -92,7 +89,7 @@ export async function compare(of: LoadedModel, { torch, transformers, cases, ten
   for (const { name, texts, tokens, expected } of cases) {
     const encoding = await of.text.tokenize(texts as readonly string[]);
     if (encoding.tokens[0]!.join(' ') !== tokens[0].join(' '))
-      throw new Error(`The tokens of “${String(texts[0])}” are not those of PyTorch's tokenizer.`);
+      throw new Error(`The tokens of “${String(texts[0])}” differ from those of PyTorch's tokenizer.`);
     const result = await withModel(() => of.text.forward(encoding, { outputAttentions: true, outputHiddenStates: true }));
     for (const [key, error] of Object.entries(expected)) {
       const [kind, index] = key.split('.') as ['attentions' | 'hiddenStates' | 'lastHiddenState' | 'logits', string?];
@@ -107,13 +104,12 @@ export async function compare(of: LoadedModel, { torch, transformers, cases, ten
   return { model: of, torch, transformers, texts: cases.length, rows: sorted };
 }
 
-/** Only of the model that there are references of, and only as it was published. */
-export const comparison = derived<Comparison>(() => {
+/** References exist only for the built-in model as published. */
+export const comparison = backgroundValue<Comparison>(() => {
   const [of, attn, edits] = [shownModel.value, engine.value, editedWeights.value];
   if (!of || !attn || of.id !== 'sentiment' || edits.length > 0) return undefined;
   return async () => {
     reference ??= fetchReference(attn);
-    // A download that failed is tried again next time.
     reference.catch(() => (reference = undefined));
     return compare(of, await reference);
   };

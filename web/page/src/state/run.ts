@@ -1,8 +1,9 @@
-/** What the model makes of the view: computed anew, in the worker, whenever one of the two changes. */
+/** Runs the model on the view in the worker, whenever either changes. */
 import { hasPositionBias } from '../model/kind.ts';
+import { nameInSentence } from '../model/known.ts';
 import { batch, effect, signal, untracked } from '@preact/signals';
 import type { EncoderTrace, EncoderTraceName, Encoding, Tensor, TextForwardOptions } from 'attn';
-import { cut, longestToken } from '../formats/cut.ts';
+import { truncate, longestToken } from '../formats/truncate.ts';
 import { parameterReader, type LayerParameters } from './layer_parameters.ts';
 import { variantOf, type Variant } from './layer_variant.ts';
 import { answerFunction, type LoadedModel } from '../model/loaded.ts';
@@ -18,7 +19,6 @@ export interface LabelScore {
 
 export interface Run {
   readonly model: LoadedModel;
-  /** What it was computed from. */
   readonly view: View;
   readonly encoding: Encoding;
   readonly tokens: readonly string[];
@@ -27,42 +27,39 @@ export interface Run {
   /** Layers + 1 of (1,L,E). */
   readonly hiddenStates: readonly Tensor[];
   readonly logits: Tensor | undefined;
-  /** Of the forward alone, the way to the worker and back included. */
+  /** The forward, with the messages to and from the worker. */
   readonly milliseconds: number;
 }
 
-/** Everything inside one layer of the run, with what the visitor has changed. */
 export interface LayerTrace {
   readonly run: Run;
   readonly layer: number;
   readonly trace: Required<EncoderTrace>;
 }
 
-/** With the weights that the layer has now. */
 export type LayerInFocus = LayerTrace & LayerParameters;
 
 export const run = signal<Run | undefined>(undefined);
-/** The same text without any change. */
+/** The text without changes. */
 export const baseline = signal<Run | undefined>(undefined);
-/** Of the layer in focus; comes a moment after the run. */
+/** The layer in focus; follows the run. */
 export const layerTrace = signal<LayerInFocus | undefined>(undefined);
-/** The same layer without any change; only where there is a change. */
+/** Without changes; undefined if there are none. */
 export const baselineTrace = signal<LayerTrace | undefined>(undefined);
 export const running = signal(false);
-/** A run that a visitor may want to cancel. */
+/** Long enough to offer a cancel button. */
 export const runsLong = signal(false);
 const longMilliseconds = 300;
 
-/** Calls of the model one at a time: for a moment, while the baseline is computed, its weights are not those of the view. */
+/** One call at a time: the baseline is computed with other weights than the view's. */
 export const withModel = oneAtATime();
 
-/** Numbers of the checkpoint that were written over, as they were; by model, since each has its own. */
+/** Published tensors of the edited parameters. */
 const originals = new WeakMap<LoadedModel, Map<string, Tensor>>();
 
-/** A number of the checkpoint as it was published, where it has been written over. */
 export const originalOf = (of: LoadedModel, name: string, index: number): number | undefined => originals.get(of)?.get(name)?.data[index];
 
-/** Writes the edits into the model's weights; weights that are not edited any more get their own numbers back. */
+/** Parameters without an edit get their published numbers back. */
 async function applyWeights(of: LoadedModel, edits: readonly Edit[]): Promise<void> {
   const kept = originals.get(of) ?? new Map<string, Tensor>();
   originals.set(of, kept);
@@ -80,10 +77,8 @@ async function applyWeights(of: LoadedModel, edits: readonly Edit[]): Promise<vo
   await of.text.loadStateDict(state, { strict: false });
 }
 
-/** The model's own numbers, where some of them were written over. */
 export const restoreWeights = (of: LoadedModel): Promise<void> => applyWeights(of, []);
 
-/** What is inside of one layer of a forward with these options, and nothing else of it. */
 async function traceLayer(
   of: LoadedModel,
   inputs: Encoding,
@@ -110,7 +105,7 @@ interface Computed {
 
 async function compute(of: LoadedModel, now: View): Promise<Computed> {
   const encoding = await of.text.tokenize(now.pair === undefined ? now.text : [[now.text, now.pair]]);
-  const tokens = encoding.tokens[0]!.map((token) => cut(token, longestToken));
+  const tokens = encoding.tokens[0]!.map((token) => truncate(token, longestToken));
   await applyWeights(of, now.weights);
   const plain = { outputAttentions: true, outputHiddenStates: true, outputLogits: of.labels !== undefined };
   const { inputs, options: asked } = forwardWith(now, { inputs: encoding, options: plain }, of);
@@ -141,7 +136,7 @@ async function compute(of: LoadedModel, now: View): Promise<Computed> {
   return { run: made, inputs, options, variant };
 }
 
-/** Of a long text each of these is megabytes: what holds the same numbers is kept once. */
+/** Long texts take megabytes: equal tensors are shared. */
 function withoutCopies(trace: Required<EncoderTrace>, attention: Tensor): Required<EncoderTrace> {
   const sameAs = (own: Tensor, other: Tensor) =>
     own.data.length === other.data.length && own.data.every((value, i) => value === other.data[i]) ? other : own;
@@ -155,29 +150,26 @@ async function traceOf({ run: of, inputs, options, variant }: Computed, layer: n
   return { run: of, layer, trace: withoutCopies(trace, of.attentions[layer]!) };
 }
 
-/** What of the view a run depends on. */
 const keyOf = (of: View) => JSON.stringify([of.text, of.pair, changesOf(of)]);
 const unchanged = (of: View): View => ({ ...of, ...noChanges });
 
-/** Counts the visitor's wishes to have the same computed once more. */
-const wishes = signal(0);
-/** Counts how often the visitor has cancelled what was asked for until then. */
+/** Incremented to force a re-run. */
+const rerunRequests = signal(0);
 let cancellations = 0;
 
-/** Computes the view anew, also where nothing has changed. */
-export const runAgain = (): void => void ++wishes.value;
+/** Re-runs even if nothing has changed. */
+export const runAgain = (): void => void ++rerunRequests.value;
 
-/** What is shown stays. A forward that the worker is in the middle of is finished there, and thrown away. */
+/** The worker finishes the forward in progress; its result is dropped. */
 export function cancelRun(): void {
   ++cancellations;
   batch(() => {
     running.value = false;
     runsLong.value = false;
-    status.value = { text: 'Cancelled. What you see is what was computed before.' };
+    status.value = { text: 'Cancelled. You see the results from before.' };
   });
 }
 
-/** Begins to follow the view and the model. */
 export function follow(): void {
   const inTurn = newestOnly();
   const parameters = parameterReader();
@@ -188,7 +180,7 @@ export function follow(): void {
   effect(() => {
     const of = model.value;
     const now = view.value;
-    const wish = wishes.value;
+    const wish = rerunRequests.value;
     if (!of) return;
     const before = cancellations;
     const cancelled = () => cancellations !== before;
@@ -220,11 +212,11 @@ export function follow(): void {
               run.value = made.run;
             });
             const { tokens, milliseconds } = computed.run;
-            const text = `Ready: ${of.name}, ${of.layers} × ${of.heads} heads over ${tokens.length} tokens in ${milliseconds.toFixed(1)} ms.`;
+            const text = `Ready: ${nameInSentence(of)}, ${of.layers} × ${of.heads} heads over ${tokens.length} tokens in ${milliseconds.toFixed(1)} ms.`;
             const limit = (await engine.peek()?.info)?.notes.find((note) => note.includes('this build'));
             status.value = { text: limit ? `${text} It uses ${limit}.` : text };
           }
-          // What is inside a layer of a long text takes longer than its maps: typing goes first.
+          // Typing has priority over the traces of long texts.
           if (computed.run.tokens.length > 128) await new Promise((resolve) => setTimeout(resolve, 200));
           if (cancelled() || model.peek() !== of || key !== keyOf(view.peek()) || now.layer !== view.peek().layer) return;
           const layer = Math.min(now.layer, of.layers - 1);
@@ -237,14 +229,14 @@ export function follow(): void {
             await applyWeights(of, now.weights);
           }
         } catch (error) {
-          // A model that was put away meanwhile is followed by another.
+          // A disposed model may fail; its successor runs next.
           if (model.value === of && !cancelled()) {
-            status.value = { text: `The attention could not be computed. ${explain(error)}`, failed: true };
+            status.value = { text: `Attention could not be computed. ${explain(error)}`, failed: true };
             if (codeOf(error) === 'ABORTED' || codeOf(error) === 'INTERNAL')
               failure.value = {
                 what: 'The module has stopped.',
                 cause: explain(error),
-                fix: 'Start it again: the text and the view stay.',
+                fix: 'Start it again. The text and the view stay.',
                 code: codeOf(error),
               };
           }
@@ -256,7 +248,7 @@ export function follow(): void {
           });
         }
       });
-    // What a job reads before its first await is none of the effect's business.
+    // Signals read by the job must not become dependencies.
     untracked(() => void inTurn(job));
   });
 }
@@ -271,7 +263,7 @@ function labelScores(of: LoadedModel, logits: readonly number[]): readonly numbe
   return exp.map((value) => value / sum);
 }
 
-/** What a classifier makes of its logits, by falling score; as TextModel.classify gives them. */
+/** Probabilities, largest first, as TextModel.classify. */
 export function answers(of: Run): readonly LabelScore[] {
   const { labels } = of.model;
   if (!of.logits || !labels) return [];

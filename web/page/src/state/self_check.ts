@@ -1,8 +1,8 @@
-/** What can be checked of any model without references: rows that sum to 1, and every layer once more in double precision, without the module. */
+/** Checks any model without references: rows sum to 1, and each layer is recomputed in double precision. */
 import type { EncoderTrace } from 'attn';
 import { checkLayer, type Note } from '../check/layer.ts';
 import { encoderSize } from '../model/flops.ts';
-import { derived, editedWeights, shownModel } from './derived.ts';
+import { backgroundValue, editedWeights, shownModel } from './background.ts';
 import type { LoadedModel } from '../model/loaded.ts';
 import { run, withModel } from './run.ts';
 import type { Compared } from './reference.ts';
@@ -11,14 +11,14 @@ export interface SelfCheck {
   readonly model: LoadedModel;
   readonly text: string;
   readonly tokens: number;
-  /** max |sum of a row of weights - 1|, and of how many rows. */
+  /** max |row sum - 1|, and the number of rows. */
   readonly sums: { readonly difference: number; readonly count: number };
-  /** How many tokens of the text the steps were computed for. */
+  /** Number of tokens whose steps were recomputed. */
   readonly rows: number;
   readonly steps: readonly Compared[];
 }
 
-/** Of numbers compared, that which comes nearest to its bound, or is furthest beyond it, stands for all. */
+/** Records the number nearest to its bound, or furthest beyond it. */
 export function noteInto(steps: Map<string, Compared>): Note {
   const worst = new Map<string, number>();
   return (what, { values, bounds }, traced) => {
@@ -27,7 +27,7 @@ export function noteInto(steps: Map<string, Compared>): Note {
     values.forEach((value, i) => {
       const now = Math.abs(value - traced[i]!);
       const share = now === 0 ? 0 : now / bounds[i]!;
-      // NaN agrees with nothing, and stays.
+      // NaN fails and stays recorded.
       if (!(share <= 1)) passes = false;
       if (share > most || Number.isNaN(share)) [difference, tolerance, most] = [now, bounds[i]!, share];
     });
@@ -37,10 +37,10 @@ export function noteInto(steps: Map<string, Compared>): Note {
   };
 }
 
-/** Multiply-adds in JavaScript: about a second, in pieces. */
+/** Multiply-adds in JavaScript: about a second. */
 const wantedMultiplyAdds = 2e8;
 
-/** As many rows of a text as that allows, from its first to its last. */
+/** Evenly spread from the first row to the last. */
 export function rowsToCheck({ config }: Pick<LoadedModel, 'config'>, length: number): readonly number[] {
   const { layers, width, hidden, gated } = encoderSize(config);
   const each = layers * (4 * width ** 2 + 2 * length * width + (gated ? 3 : 2) * width * hidden);
@@ -48,7 +48,7 @@ export function rowsToCheck({ config }: Pick<LoadedModel, 'config'>, length: num
   return Array.from({ length: count }, (_, i) => (count === 1 ? 0 : Math.round((i * (length - 1)) / (count - 1))));
 }
 
-/** Longer than this the main thread is not kept from drawing. */
+/** Work between two chances to draw. */
 const mostMilliseconds = 8;
 
 function breathing(): () => Promise<void> {
@@ -91,8 +91,8 @@ async function check(of: LoadedModel, isWanted: () => boolean): Promise<SelfChec
   };
 }
 
-/** Of the text that was above when the model came, and again when its weights are edited. */
-export const selfCheck = derived<SelfCheck>(() => {
+/** Uses the text at the time when the model loads or its weights are edited. */
+export const selfCheck = backgroundValue<SelfCheck>(() => {
   const of = shownModel.value;
   void editedWeights.value;
   if (!of) return undefined;

@@ -1,25 +1,23 @@
-/** How fast this browser is: the text above, many copies of it at once, and what its registers alone could do. */
+/** Measures the text alone, many copies at once, and the peak of the registers. */
 import { effect, signal, untracked } from '@preact/signals';
 import type { Encoding, RuntimeInfo } from 'attn';
 import type { Attn } from 'attn/worker';
 import { encoderSize, gigaflops, multiplyAdds } from '../model/flops.ts';
 import { median } from '../formats/numbers.ts';
-import { idle, inBackground, shownModel } from './derived.ts';
+import { idle, inBackground, shownModel } from './background.ts';
 import type { LoadedModel } from '../model/loaded.ts';
 import { engine } from './model.ts';
 import { run, withModel } from './run.ts';
 import { explain } from './status.ts';
 
-/** Samples of the text alone. */
 export const samples = 9;
 
 export interface Timed {
   readonly copies: number;
-  /** Median, of all copies together. */
+  /** Median. */
   readonly milliseconds: number;
-  /** Of all copies. */
   readonly multiplyAdds: number;
-  /** Of the peak that was measured beside each sample: whoever else uses the computer takes from both. Median. */
+  /** Median share of the peak, which is measured next to each sample because other programs slow both. */
   readonly share: number;
 }
 
@@ -28,9 +26,9 @@ export interface Speed {
   readonly tokens: number;
   readonly alone: Timed;
   readonly batch: Timed;
-  /** GFLOP/s of multiply-adds in registers alone: each time that it was measured, rising. */
+  /** GFLOP/s of multiply-adds in registers alone, sorted. */
   readonly peaks: readonly number[];
-  /** Milliseconds of a message to the worker and its answer. */
+  /** Milliseconds for a message to the worker and its reply. */
   readonly way: number;
   readonly disturbance: Disturbance | undefined;
   readonly info: RuntimeInfo;
@@ -40,7 +38,7 @@ export const speed = signal<Speed | undefined>(undefined);
 export const measuring = signal(false);
 export const speedFailure = signal<string | undefined>(undefined);
 
-/** Copies beside each other, so that the way to the worker and the start of each product count for less. */
+/** A batch reduces the share of messages and of the start of each product. */
 function copiesOf(encoding: Encoding, copies: number): Encoding {
   const length = encoding.dims[1]!;
   const repeat = <T extends Int32Array | Uint8Array>(make: new (length: number) => T, row: T): T => {
@@ -57,12 +55,10 @@ function copiesOf(encoding: Encoding, copies: number): Encoding {
   };
 }
 
-/**
- * What a sample takes at the least: without cross-origin isolation Firefox's clock ticks once a millisecond, and a forward of a small model takes less.
- */
+/** Minimum: Firefox's clock ticks once per millisecond without cross-origin isolation, longer than a small model's forward. */
 export const sampleMilliseconds = 20;
 
-/** Milliseconds of one forward, of as many as a sample takes. */
+/** Milliseconds per forward. */
 export const sample = (of: LoadedModel, encoding: Encoding): Promise<number> =>
   withModel(async () => {
     const start = performance.now();
@@ -78,16 +74,14 @@ export const sample = (of: LoadedModel, encoding: Encoding): Promise<number> =>
 
 const peakOperations = 2.5e8;
 
-/** GFLOP/s of multiply-adds in registers, now. */
 async function peakNow(attn: Attn): Promise<number> {
   const start = performance.now();
   const done = await attn.peak(peakOperations);
   return (2e-6 * done) / (performance.now() - start);
 }
 
-/** Samples of a forward, each beside one of the peak, which goes into `peaks`. */
 async function time(attn: Attn, of: LoadedModel, encoding: Encoding, times: number, each: number, peaks: number[]): Promise<Timed> {
-  await sample(of, encoding); // the first is not counted
+  await sample(of, encoding); // warm-up
   const copies = encoding.dims[0]!;
   const found: number[] = [];
   const shares: number[] = [];
@@ -111,12 +105,11 @@ async function wayTo(attn: Attn): Promise<number> {
   return median(found);
 }
 
-/** The same peak, measured again and again, is steady on a computer that does nothing else: quarters of the samples this far apart are not. */
+/** Quartiles of the peak on an idle computer differ by less. */
 const steady = 1.2;
-/** Best of this visit: what this computer can do when it is let. */
+/** The best peak of this visit. */
 let best = 0;
 
-/** Why the numbers are lower than they could be, as far as the peak tells. */
 export type Disturbance = { readonly kind: 'unsteady' | 'slower'; readonly from: number; readonly to: number };
 
 export function disturbanceOf(peaks: readonly number[], bestSoFar: number): Disturbance | undefined {
@@ -126,7 +119,7 @@ export function disturbanceOf(peaks: readonly number[], bestSoFar: number): Dist
   return undefined;
 }
 
-/** Multiply-adds of a batch: long enough to time, short enough for a visitor who types meanwhile. */
+/** Long enough to time, but short enough for typing. */
 const wantedMultiplyAdds = 2e8;
 
 async function measureNow(): Promise<void> {
@@ -150,18 +143,17 @@ async function measureNow(): Promise<void> {
   }
 }
 
-/** Of the model that is there when its turn comes. */
 export async function measure(): Promise<void> {
   if (measuring.peek()) return;
   measuring.value = true;
   await idle();
   await inBackground(measureNow);
   measuring.value = false;
-  // Another model came meanwhile.
+  // Another model was loaded meanwhile.
   if (shownModel.peek() && shownModel.peek() !== speed.peek()?.model && speedFailure.peek() === undefined) void measure();
 }
 
-/** Measures once for each model; again only when asked to. */
+/** Once per model; again on request. */
 export const followSpeed = (): (() => void) =>
   effect(() => {
     if (shownModel.value) untracked(() => void measure());

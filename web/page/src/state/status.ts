@@ -1,6 +1,6 @@
-/** The one line that says what is going on and what went wrong. */
+/** The page's only status line. */
 import { signal } from '@preact/signals';
-import { cut, longestMessage } from '../formats/cut.ts';
+import { truncate, longestMessage } from '../formats/truncate.ts';
 
 export interface Status {
   readonly text: string;
@@ -9,17 +9,16 @@ export interface Status {
 
 export const status = signal<Status>({ text: 'Starting …' });
 
-/** Any failure in words, with its code where it has one. */
 export function explain(error: unknown): string {
-  if (!(error instanceof Error)) return cut(String(error), longestMessage);
+  if (!(error instanceof Error)) return truncate(String(error), longestMessage);
   const code = (error as { code?: unknown }).code;
-  const message = cut(error.message, longestMessage);
+  const message = truncate(error.message, longestMessage);
   return typeof code === 'string' ? `${message} (${code})` : message;
 }
 
 export const codeOf = (error: unknown): unknown => (error as { code?: unknown } | undefined)?.code;
 
-/** Runs one job at a time; when jobs arrive faster than they finish, of those waiting only the newest runs. */
+/** One job at a time; of those that wait, only the newest runs. */
 export function newestOnly(): (job: () => Promise<void>) => Promise<void> {
   let running = false;
   let waiting: (() => Promise<void>) | undefined;
@@ -39,7 +38,7 @@ export function newestOnly(): (job: () => Promise<void>) => Promise<void> {
   };
 }
 
-/** Runs jobs one after the other, all of them, in the order in which they come. */
+/** All jobs, in order, one at a time. */
 export function oneAtATime(): <T>(job: () => Promise<T>) => Promise<T> {
   let last: Promise<unknown> = Promise.resolve();
   return (job) => {

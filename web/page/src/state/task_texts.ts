@@ -1,11 +1,9 @@
-/** What a visitor wrote for the tasks that some models have (sections/tasks.tsx): here, since a link says it whatever is loaded. */
+/** Texts for the tasks in sections/tasks.tsx. Links contain them whichever model is loaded. */
 import { signal, type Signal } from '@preact/signals';
 import type { Params } from './address.ts';
 
 const texts = {
-  /** For a model that marks what a text names. */
   names: 'Marie Curie was born in Warsaw and worked in Paris for the Sorbonne. In 1903 she won the Nobel Prize.',
-  /** For one that guesses what a mask hides. */
   masked: 'She drank a cup of [MASK].',
   question: 'Who opened the first bakery?',
   context: 'The town had no bread of its own until Mary Smith opened the first bakery in 1897. Her brother drove the flour up the hill.',
@@ -17,7 +15,7 @@ const names = Object.keys(texts) as TaskText[];
 
 export const taskTexts = Object.fromEntries(names.map((name) => [name, signal<string>(texts[name])])) as Readonly<Record<TaskText, Signal<string>>>;
 
-/** More characters than this would crowd out the view in a link. */
+/** Longer texts would crowd the view out of a link. */
 const longest = 1500;
 
 export const taskTextsToParams = (): Params =>

@@ -1,8 +1,8 @@
-/** What the loaded model's head says of the texts of sections/tasks.tsx: names, words for a mask, answers, an order. */
+/** Results of the model's task head for those texts. */
 import { signal } from '@preact/signals';
 import type { Answer, Entity, FilledMask, RankedDocument } from 'attn';
-import { derived, editedWeights, shownModel } from './derived.ts';
-import { readLines } from './lines.ts';
+import { backgroundValue, editedWeights, shownModel } from './background.ts';
+import { readLines } from './compare_texts.ts';
 import type { LoadedModel } from '../model/loaded.ts';
 import { withModel } from './run.ts';
 import { taskTexts } from './task_texts.ts';
@@ -12,33 +12,30 @@ export type Aggregation = (typeof aggregations)[number];
 export const aggregation = signal<Aggregation>('first');
 
 export const mostDocuments = 30;
-/** Longer texts are read, and cost time with every letter that is typed. */
+/** Longer texts would slow down typing. */
 export const longestText = 20_000;
 
 interface Made<T> {
   readonly of: LoadedModel;
-  /** As they were when it was made. */
   readonly texts: readonly string[];
   readonly found: T;
 }
 
 const tooLong = (text: string, what: string): string | undefined =>
-  text.length > longestText ? `${what} has ${text.length} characters: keep at most ${longestText}.` : undefined;
+  text.length > longestText ? `${what} has ${text.length} characters. Keep at most ${longestText}.` : undefined;
 
-/** What is wrong with a text, and what to do. */
-export const faultOfNames = (text: string): string | undefined => (text.trim() ? tooLong(text, 'The text') : 'There is no text: enter one.');
+export const faultOfNames = (text: string): string | undefined => (text.trim() ? tooLong(text, 'The text') : 'There is no text. Enter one.');
 export const faultOfMasked = (text: string, mask: string): string | undefined =>
-  text.includes(mask) ? tooLong(text, 'The text') : `There is no ${mask} in the text: put one where a word is missing.`;
-export const faultOfQuestion = (text: string): string | undefined => (text.trim() ? undefined : 'There is no question: enter one.');
+  text.includes(mask) ? tooLong(text, 'The text') : `There is no ${mask} in the text. Insert one in place of a missing word.`;
+export const faultOfQuestion = (text: string): string | undefined => (text.trim() ? undefined : 'There is no question. Enter one.');
 export const faultOfContext = (text: string): string | undefined =>
-  text.trim() ? tooLong(text, 'The text') : 'There is no text to answer from: enter one.';
-export const faultOfQuery = (text: string): string | undefined => (text.trim() ? undefined : 'There is no query: enter one.');
+  text.trim() ? tooLong(text, 'The text') : 'There is no text to answer from. Enter one.';
+export const faultOfQuery = (text: string): string | undefined => (text.trim() ? undefined : 'There is no query. Enter one.');
 export function faultOfDocuments(documents: readonly string[]): string | undefined {
   if (documents.length < 2) return 'Enter at least 2 lines to put in order.';
-  return documents.length > mostDocuments ? `There are ${documents.length} lines: keep at most ${mostDocuments}.` : undefined;
+  return documents.length > mostDocuments ? `There are ${documents.length} lines. Keep at most ${mostDocuments}.` : undefined;
 }
 
-/** The mask of a vocabulary, as it is written in a text; by model. */
 const masks = new WeakMap<LoadedModel, Promise<string>>();
 export function maskOf(of: LoadedModel): Promise<string> {
   const known = masks.get(of) ?? Promise.resolve(of.text.tokenToId('[MASK]')).then((id) => (id === undefined ? '<mask>' : '[MASK]'));
@@ -46,15 +43,15 @@ export function maskOf(of: LoadedModel): Promise<string> {
   return known;
 }
 
-/** Follows the model in focus and one task's texts; nothing where the model has another head, or the texts are not good. */
+/** Undefined if the model has another head or the texts are invalid. */
 function following<T>(
   task: LoadedModel['task'],
   read: () => readonly string[] | undefined,
   run: (of: LoadedModel, texts: readonly string[]) => Promise<T | undefined>,
 ) {
-  return derived<Made<T>>(() => {
+  return backgroundValue<Made<T>>(() => {
     const [of, texts] = [shownModel.value, read()];
-    // Not for its value: when weights change, so does everything.
+    // Dependency: edited weights change the results.
     void editedWeights.value;
     if (!of || of.task !== task || !texts) return undefined;
     return async () => {
@@ -71,7 +68,7 @@ export const entities = following<readonly Entity[]>(
     return faultOfNames(text) ? undefined : [text, aggregation.value];
   },
   async (of, [text, how]) => {
-    // Windows of a text that is longer than the model takes have some tokens in common; token by token there is one window.
+    // Overlong texts are split into windows that overlap by `stride` tokens; without aggregation there is one window.
     const options = how === 'none' ? {} : { stride: 16 };
     return (await of.text.classifyTokens([text!], { aggregation: how as Aggregation, ...options }))[0]!;
   },

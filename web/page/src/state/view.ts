@@ -1,4 +1,4 @@
-/** Everything that the visitor has chosen. It is all in the address (hash.ts); what is computed from it is in run.ts. */
+/** Everything that the visitor has chosen; hash.ts writes it into the address. */
 import { computed, signal } from '@preact/signals';
 import type { Part } from '../draw/part.ts';
 import type { Scale } from '../draw/scale.ts';
@@ -11,13 +11,12 @@ export type SpecialTokens = 'show' | 'hide' | 'renormalise';
 
 export interface View extends ModelChanges {
   readonly text: string;
-  /** The second text of a pair; undefined: there is none. */
   readonly pair: string | undefined;
-  /** 'sentiment', 'all-MiniLM-L6-v2', or the address of a folder. Dropped files have no address: they are never in here. */
+  /** A known name or the address of a folder; never dropped files, which have no address. */
   readonly model: string;
-  /** How models are loaded. The classifier in the page is float32 all the same: PyTorch's numbers, with which it is compared, are. */
+  /** The built-in classifier is always float32, as its PyTorch references. */
   readonly dtype: DType;
-  /** In focus; from 0. */
+  /** 0-based. */
   readonly layer: number;
   readonly head: number;
   readonly cell: { readonly row: number; readonly column: number };
@@ -26,15 +25,15 @@ export interface View extends ModelChanges {
   readonly special: SpecialTokens;
   /** Smaller weights are not drawn. */
   readonly threshold: number;
-  /** 'auto': the page chooses what lets most be seen. */
+  /** 'auto': the scale that shows most. */
   readonly scaleBy: Scale | 'auto';
-  /** What of the map is on the screen; undefined: all of it. */
+  /** The visible part of the map. */
   readonly part: Part | undefined;
-  /** Heads of the layer in focus that are drawn over each other, each in its colour; none: the head in focus alone. */
+  /** Heads that share the map; if empty, the head in focus. */
   readonly overlay: readonly number[];
   readonly mergeWords: boolean;
   readonly asTable: boolean;
-  /** Of the walk through one head; from 0. */
+  /** 0-based step of the walk through one head. */
   readonly step: number;
 }
 
@@ -85,10 +84,8 @@ export function update(changes: Partial<View>): void {
 
 export const setText = (text: string, pair: string | undefined): void => update({ text, pair, locked: false, ...withNewText(view.value) });
 
-/** The changes of the layer in focus. */
 export const changeInFocus = computed<LayerChanges>(() => ofLayer(view.value.change, view.value.layer));
 
-/** Changes the layer in focus. */
 export const changeLayer = (changes: Partial<Omit<LayerChanges, 'layer'>>): void =>
   update({ change: unlessNothing({ ...changeInFocus.value, ...changes }) });
 

@@ -1,4 +1,4 @@
-/** What the walk through one head shows besides its layer: q·k before the scale, and how far the visitor's changes reach. */
+/** Data for the walk through one head. */
 import { computed, effect, signal, untracked } from '@preact/signals';
 import type { Tensor } from 'attn';
 import { type Attn, encoderTraceNames } from 'attn/worker';
@@ -13,14 +13,14 @@ import { view } from './view.ts';
 
 export interface Walk extends LayerInFocus {
   readonly head: number;
-  /** (L,L): the score of each query and key before scale and masks. */
+  /** (L,L): scores before scale and masks. */
   readonly products: Tensor;
 }
 
 export const walk = signal<Walk | undefined>(undefined);
 export const walkFailure = signal<string | undefined>(undefined);
 
-/** One head of a tensor (1,H,L,W), as (L,W). */
+/** (1,H,L,W) -> (L,W). */
 export function ofHead({ data, dims }: Tensor, head: number): Tensor {
   const size = product(dims.slice(2));
   return { data: data.subarray(head * size, (head + 1) * size), dims: dims.slice(2) };
@@ -28,12 +28,12 @@ export function ofHead({ data, dims }: Tensor, head: number): Tensor {
 
 async function productsOf(attn: Attn, { trace }: LayerTrace, head: number, score: LayerChanges['score']): Promise<Tensor> {
   const [q, k, v] = [ofHead(trace.q, head), ofHead(trace.k, head), ofHead(trace.v, head)];
-  // linear multiplies by the transpose of its second argument: q kᵀ. With the unit matrix between them "general" is the same.
+  // q kᵀ: linear transposes its second argument. "general" has the unit matrix and gives the same.
   if (score !== 'additive') return attn.linear(q, k);
   return (await attn.additiveAttention(q, k, v, additiveUnit(q.dims[1]!), { scale: 1, trace: ['scores'] })).trace!.scores!;
 }
 
-/** Begins to follow the trace; returns what ends it. */
+/** Returns a function that stops it. */
 export function followWalk(): () => void {
   const inTurn = newestOnly();
   return effect(() => {
@@ -47,7 +47,7 @@ export function followWalk(): () => void {
         walk.value = { ...of, head, products: await productsOf(attn, of, head, change?.layer === of.layer ? change.score : 'scaled_dot') };
         walkFailure.value = undefined;
       } catch (error) {
-        // A model that was put away meanwhile is followed by another.
+        // A disposed model may fail; its successor runs next.
         if (layerTrace.value === of) walkFailure.value = explain(error);
       }
     };
@@ -55,16 +55,16 @@ export function followWalk(): () => void {
   });
 }
 
-/** The largest difference to the unchanged model at one place. */
+/** Largest difference from the unchanged model. */
 export interface Reach {
-  /** A trace of the layer in focus, or what comes out of a layer. */
+  /** A trace name or an output. */
   readonly place: string;
-  /** From 0; undefined for the logits. */
+  /** 0-based; undefined after the last layer. */
   readonly layer: number | undefined;
   readonly difference: number;
 }
 
-/** How far the visitor's changes reach; undefined where there are none, or their numbers are on the way. */
+/** Undefined without changes, or until their numbers arrive. */
 export const reach = computed<readonly Reach[] | undefined>(() => {
   const [now, before, inside, insideBefore] = [run.value, baseline.value, layerTrace.value, baselineTrace.value];
   if (!now || !before || !inside || !insideBefore || inside.run !== now || insideBefore.run !== before || inside.layer !== insideBefore.layer)

@@ -1,10 +1,10 @@
-/** What each token of a line has to do with the classifier's answer, by several methods. Gradients take another build of the module, which is loaded when first asked for. */
+/** Attributes an answer to tokens by several methods. Gradients need a second build, loaded on first use. */
 import { effect, signal } from '@preact/signals';
 import type { TextModel as DirectModel } from 'attn';
 import { load, type Attn, type TextModel } from 'attn/worker';
 import type { Params } from './address.ts';
-import { editedWeights, shownModel } from './derived.ts';
-import { linesText, readLines } from './lines.ts';
+import { editedWeights, shownModel } from './background.ts';
+import { linesText, readLines } from './compare_texts.ts';
 import { answerFunction, type LoadedModel } from '../model/loaded.ts';
 import { withModel } from './run.ts';
 import { explain } from './status.ts';
@@ -12,7 +12,7 @@ import type { Edit } from './changes.ts';
 
 export type Method = NonNullable<NonNullable<Parameters<DirectModel['attribute']>[1]>['method']>;
 
-/** In the order in which they are shown; the first is the plain truth that the others are held against. */
+/** In display order. The others are compared with the first, which measures the effect of each token directly. */
 export const methods = [
   'leave_one_out',
   'integrated_gradients',
@@ -25,30 +25,30 @@ export interface Why {
   readonly model: LoadedModel;
   readonly weights: readonly Edit[];
   readonly text: string;
-  /** The answer, and what the model makes of its logit. */
+  /** The likeliest answer, and its probability or value. */
   readonly label: string;
   readonly score: number;
   readonly tokens: readonly string[];
   readonly offsets: readonly ([number, number] | null)[];
   /** By token. */
   readonly scores: Readonly<Record<Method, Float32Array>>;
-  /** Of integrated gradients. */
+  /** Completeness error of integrated gradients. */
   readonly delta: number;
 }
 
 export const why = signal<Why | undefined>(undefined);
-/** What is being done; undefined: nothing. */
+/** The current step. */
 export const explaining = signal<string | undefined>(undefined);
 export const whyFailure = signal<string | undefined>(undefined);
 
-/** Of "Use it"; from 0. */
+/** 0-based. */
 export const lineToExplain = signal(0);
-/** Beside the plain truth. */
+/** Shown next to leave-one-out. */
 export const methodInFocus = signal<Method>('integrated_gradients');
-/** The address has an explanation, which is not made yet. */
+/** The explanation in the address is not computed yet. */
 const isAwaited = signal(false);
 
-/** An explanation on the page is made again where its link is opened. */
+/** A link to an explanation computes it again. */
 export function whyToParams(): Params {
   const text = readLines(linesText.value)[lineToExplain.value];
   const isShown = why.value !== undefined && isCurrent(why.value) && why.value.text === text;
@@ -63,7 +63,6 @@ export function whyFromParams(params: URLSearchParams): void {
   methodInFocus.value = isAwaited.value ? method! : 'integrated_gradients';
 }
 
-/** Makes what the address asked for, once there is a model. */
 export function followWhy(): void {
   effect(() => {
     if (!isAwaited.value || explaining.value !== undefined || !shownModel.value) return;
@@ -74,7 +73,7 @@ export function followWhy(): void {
 }
 
 let training: Attn | undefined;
-/** The model as the build for gradients has it. */
+/** The model in the training build. */
 let copy: { readonly of: LoadedModel; readonly weights: readonly Edit[]; readonly text: TextModel } | undefined;
 
 async function copyOf(of: LoadedModel, weights: readonly Edit[]): Promise<TextModel> {
@@ -82,10 +81,10 @@ async function copyOf(of: LoadedModel, weights: readonly Edit[]): Promise<TextMo
   const old = copy;
   copy = undefined;
   await old?.text.dispose();
-  explaining.value = 'Loading what computes gradients';
+  explaining.value = 'Loading the training build for gradients';
   training ??= await load({ training: true });
   const files = await withModel(() => of.text.export());
-  // Gradients of int8 weights there are none: of such a model they are those of the float32 numbers that its weights stand for.
+  // int8 weights have no gradients, so their float32 values are used.
   const text = await training.loadModel(files, { weights: 'float32' });
   copy = { of, weights, text };
   return text;
@@ -94,7 +93,7 @@ async function copyOf(of: LoadedModel, weights: readonly Edit[]): Promise<TextMo
 export async function explainLine(text: string): Promise<void> {
   const [of, weights] = [shownModel.value, editedWeights.value];
   if (!of?.labels || explaining.value !== undefined) return;
-  explaining.value = 'Asking the model';
+  explaining.value = 'Running the model';
   whyFailure.value = undefined;
   try {
     const model = await copyOf(of, weights);
@@ -113,7 +112,7 @@ export async function explainLine(text: string): Promise<void> {
     why.value = { model: of, weights, text, label, score, tokens, offsets, scores, delta };
   } catch (error) {
     whyFailure.value = explain(error);
-    // A worker that has died is started anew the next time.
+    // A new worker is started next time.
     training?.terminate();
     [training, copy] = [undefined, undefined];
   } finally {
@@ -131,11 +130,10 @@ export const methodNames: Readonly<Record<Method, string>> = {
 
 export const isCurrent = (of: Why): boolean => of.model === shownModel.value && of.weights === editedWeights.value;
 
-/** What the answer's number is called, for people. */
 export const scoreText = ({ model, score }: Why): string =>
   answerFunction(model) === 'identity' ? score.toFixed(4) : `${(100 * score).toFixed(1)} %`;
 
-/** How alike two lists are, whatever their scale: 1 the same order and proportions, 0 nothing in common (Pearson). Tokens of the text only. */
+/** Pearson's correlation, over the tokens that count. */
 export function agreement(a: ArrayLike<number>, b: ArrayLike<number>, counts: (i: number) => boolean): number {
   const places = Array.from({ length: a.length }, (_, i) => i).filter(counts);
   const mean = (of: ArrayLike<number>) => places.reduce((sum, i) => sum + of[i]!, 0) / places.length;

@@ -1,10 +1,10 @@
-/** The loaded model's table of words: neighbours, similarity, analogies, and a map of some words. */
+/** Uses the model's embedding matrix: neighbours, similarity, analogies, a map. */
 import { signal } from '@preact/signals';
 import type { Tensor } from 'attn';
 import type { Attn } from 'attn/worker';
-import { cut, longestMessage, longestToken } from '../formats/cut.ts';
+import { truncate, longestMessage, longestToken } from '../formats/truncate.ts';
 import { firstOf, fromParams, property, text, toParams, type Params, type Properties } from './address.ts';
-import { derived, editedWeights, shownModel } from './derived.ts';
+import { backgroundValue, editedWeights, shownModel } from './background.ts';
 import type { LoadedModel } from '../model/loaded.ts';
 import { engine } from './model.ts';
 import { principalComponents } from './pca.ts';
@@ -18,9 +18,8 @@ export interface WordsView {
   readonly second: string;
   /** a is to b as c is to the answer. */
   readonly analogy: readonly [string, string, string];
-  /** Apart by spaces, commas or lines. */
   readonly map: string;
-  /** How many of each word's neighbours are on the map. */
+  /** Per word. */
   readonly neighbours: number;
 }
 
@@ -56,7 +55,7 @@ export function wordsFromParams(params: URLSearchParams): void {
   wordsView.value = { ...initialWords, ...fromParams(properties, params, 'words.') };
 }
 
-/** Analogies that are told of word tables (Mikolov et al. 2013), of those words that the small model knows too. */
+/** Well-known analogies (Mikolov et al. 2013) within the small vocabulary. */
 export const analogies: readonly WordsView['analogy'][] = [
   ['man', 'king', 'woman'],
   ['man', 'actor', 'woman'],
@@ -69,11 +68,9 @@ export const mostMapWords = 24;
 export const mostMapNeighbours = 5;
 const nearestCount = 10;
 
-/** A word, and the one token that it is, where it is one. */
 export interface Word {
   readonly text: string;
   readonly id: number | undefined;
-  /** What the model's tokenizer makes of it. */
   readonly pieces: readonly string[];
 }
 
@@ -83,12 +80,12 @@ export interface Near {
   readonly similarity: number;
 }
 
-/** As people write it: the sign with which some vocabularies mark the start of a word is left out. */
-export const readable = (token: string): string => cut(token.replace(/^[Ġ▁](?=.)/, ''), longestToken);
+/** Without the mark that begins a word in some vocabularies. */
+export const readable = (token: string): string => truncate(token.replace(/^[Ġ▁](?=.)/, ''), longestToken);
 
 export async function findWords(of: LoadedModel, texts: readonly string[]): Promise<readonly Word[]> {
   if (texts.length === 0) return [];
-  // As inside a sentence: some vocabularies tell words after a space from others.
+  // With a space, as inside a sentence: some vocabularies distinguish the two.
   const encoding = await of.text.tokenize(texts.map((text) => ` ${text.trim()}`));
   return Promise.all(
     texts.map(async (each, i) => {
@@ -96,20 +93,19 @@ export async function findWords(of: LoadedModel, texts: readonly string[]): Prom
       const places = encoding.tokens[i]!.flatMap((_, j) => (encoding.offsets[i]![j] ? [j] : []));
       const pieces = places.map((j) => encoding.tokens[i]![j]!);
       const one = pieces.length === 1 && !isUnknown(pieces[0]!);
-      // Pieces such as ##ing are typed as they stand in the vocabulary.
+      // Pieces such as ##ing are typed as in the vocabulary.
       const id = one ? encoding.inputIds[i * encoding.dims[1]! + places[0]!] : text === '' ? undefined : await of.text.tokenToId(text);
       return { text, id, pieces };
     }),
   );
 }
 
-/** Why a word has no place in the table; undefined: it has one. */
 export function faultOfWord({ text, id, pieces }: Word): string | undefined {
   if (id !== undefined) return undefined;
   if (text === '') return 'Enter a word.';
-  const word = cut(text, longestToken);
+  const word = truncate(text, longestToken);
   if (pieces.some(isUnknown) || pieces.length === 0) return `The model does not know “${word}”.`;
-  const read = cut(pieces.slice(0, longestToken).map(readable).join(' + '), longestMessage);
+  const read = truncate(pieces.slice(0, longestToken).map(readable).join(' + '), longestMessage);
   return `“${word}” is not one token: the model reads it as ${read}. Try a more common word.`;
 }
 
@@ -117,7 +113,7 @@ async function named(of: LoadedModel, near: readonly { readonly id: number; read
   return Promise.all(near.map(async ({ id, similarity }) => ({ id, similarity, token: readable((await of.text.idToToken(id)) ?? String(id)) })));
 }
 
-/** What all of these need, and what makes them anew. */
+/** Dependencies of all values below. */
 function needed(): { readonly of: LoadedModel; readonly attn: Attn } | undefined {
   void editedWeights.value;
   return shownModel.value && engine.value && { of: shownModel.value, attn: engine.value };
@@ -128,7 +124,7 @@ export interface Neighbours {
   readonly near: readonly Near[];
 }
 
-export const neighbours = derived<Neighbours>(() => {
+export const neighbours = backgroundValue<Neighbours>(() => {
   const [given, text] = [needed(), wordsView.value.word];
   if (!given) return undefined;
   return async () => {
@@ -145,7 +141,7 @@ export interface Similarity {
   readonly similarity: number | undefined;
 }
 
-export const similarity = derived<Similarity>(() => {
+export const similarity = backgroundValue<Similarity>(() => {
   const [given, { first, second }] = [needed(), wordsView.value];
   if (!given) return undefined;
   return async () => {
@@ -160,11 +156,11 @@ export const similarity = derived<Similarity>(() => {
 
 export interface Analogy {
   readonly words: readonly Word[];
-  /** Nearest to b - a + c, the three left out. */
+  /** Nearest to b - a + c, without the three. */
   readonly near: readonly Near[];
 }
 
-export const analogy = derived<Analogy>(() => {
+export const analogy = backgroundValue<Analogy>(() => {
   const [given, { analogy: texts }] = [needed(), wordsView.value];
   if (!given) return undefined;
   return async () => {
@@ -181,15 +177,14 @@ export interface MapPoint {
   readonly token: string;
   readonly x: number;
   readonly y: number;
-  /** The word that it is a neighbour of, as its place in the list; undefined for the chosen words themselves. */
+  /** The chosen word whose neighbour it is, by index. */
   readonly of: number | undefined;
 }
 
 export interface WordMap {
   readonly points: readonly MapPoint[];
-  /** Words that are not one token. */
   readonly missing: readonly Word[];
-  /** How much of all differences the two directions show. */
+  /** Shares of the total variance. */
   readonly shares: readonly [number, number];
 }
 
@@ -197,7 +192,7 @@ export const readWords = (text: string): readonly string[] => [...new Set(text.s
 
 export function faultOfMap(words: readonly string[]): string | undefined {
   if (words.length < 3) return 'Enter at least 3 words.';
-  if (words.length > mostMapWords) return `These are ${words.length} words. The map takes up to ${mostMapWords}.`;
+  if (words.length > mostMapWords) return `There are ${words.length} words. Keep at most ${mostMapWords}.`;
   return undefined;
 }
 
@@ -217,7 +212,7 @@ async function mapOf(attn: Attn, of: LoadedModel, texts: readonly string[], coun
   return { points: [...points.values()].map((point, i) => ({ ...point, x: places[i]![0], y: places[i]![1] })), missing, shares };
 }
 
-export const wordMap = derived<WordMap>(() => {
+export const wordMap = backgroundValue<WordMap>(() => {
   const [given, { map, neighbours: count }] = [needed(), wordsView.value];
   const texts = readWords(map);
   if (!given || faultOfMap(texts)) return undefined;

@@ -1,9 +1,7 @@
 /**
- * A trained model as the files of a DistilBERT, whose arithmetic it has: symbols and places added and normalised, layers with norms after their sums. So the
- * sections above open it as they open any model: every step can be walked, every head switched off, every weight edited.
- *
- * DistilBERT's classifier has one more map and ReLU before the last; with an identity whose bias is larger than any number that can come, and is taken
- * away again by the last bias, they change nothing but the last bits. A model with an answer for each place has no such head: its encoder alone is opened.
+ * Writes a trained model as DistilBERT files, so that the other sections can open it.
+ * DistilBERT's head has one more map and a ReLU. They get an identity with a bias larger than any possible activation, which the last bias subtracts
+ * again, so only the last bits change. Models with one answer per position are written without a head.
  */
 import type { Attn, Tensor } from 'attn';
 import type { State } from './learner.ts';
@@ -13,13 +11,13 @@ import { first, padding, unknown, type Task } from './task.ts';
 const zeros = (...dims: readonly number[]): Tensor => ({ data: new Float32Array(dims.reduce((a, b) => a * b, 1)), dims });
 const filled = (value: number, ...dims: readonly number[]): Tensor => ({ data: zeros(...dims).data.fill(value), dims });
 
-/** Rows of what is (3E,..) in torch: of queries, keys or values. */
+/** The rows of queries, keys or values in a (3E,..) tensor. */
 function third({ data, dims: [rows = 0, ...rest] }: Tensor, part: number): Tensor {
   const size = data.length / 3;
   return { data: data.slice(part * size, (part + 1) * size), dims: [rows / 3, ...rest] };
 }
 
-/** What no number behind the last norm can be larger than, with room. */
+/** An upper bound of the absolute outputs of the last norm. */
 function bound(weight: Tensor, bias: Tensor): number {
   const width = weight.data.length;
   const most = weight.data.reduce((sum, value, e) => Math.max(sum, Math.abs(value) * Math.sqrt(width) + Math.abs(bias.data[e]!)), 0);
@@ -122,12 +120,12 @@ function tokenizerOf(task: Task): object {
         }
       : null,
     decoder: null,
-    // With no part of a word in its vocabulary it knows whole words only.
+    // Without word pieces in the vocabulary, only whole words are known.
     model: { type: 'WordPiece', unk_token: unknown, continuing_subword_prefix: '##', max_input_chars_per_word: 100, vocab },
   };
 }
 
-/** config.json, tokenizer.json and so on, by name. */
+/** By file name. */
 export function folderOf(attn: Attn, task: Task, settings: Settings, state: State): Record<string, Uint8Array<ArrayBuffer> | string> {
   const waves = attn.sinusoidalPositions(task.length, settings.width);
   const tokenizerConfig = { tokenizer_class: 'PreTrainedTokenizerFast', unk_token: unknown, model_max_length: task.length };

@@ -1,4 +1,4 @@
-/** The worker that trains, from the page's side. It is asked for when it is first used: a page that does not train does not load it. */
+/** The page's side of the training worker, which is loaded on first use. */
 import type { Command, Report } from './messages.ts';
 import workerUrl from './worker.ts?worker&url';
 
@@ -7,7 +7,7 @@ interface Policy {
 }
 declare const trustedTypes: undefined | { createPolicy(name: string, rules: Policy): Policy };
 
-/** The page's CSP lets scripts be started through named policies only. This one is made at once, so that nobody else makes it, and knows one address. */
+/** The CSP allows only named policies. This one is created at once, so that no other script can create it, and accepts only one address. */
 const policy = typeof trustedTypes === 'undefined' ? undefined : trustedTypes.createPolicy('page#train', { createScriptURL: () => workerUrl });
 
 export interface Client {
@@ -15,7 +15,7 @@ export interface Client {
   end(): void;
 }
 
-/** Starts it; it can be told things once it is ready, and earlier ones wait. */
+/** Commands wait until the worker is ready. */
 export function connect(hear: (report: Report) => void): Client {
   const worker = new Worker(policy?.createScriptURL(workerUrl) ?? workerUrl, { type: 'module', name: 'train' });
   let waiting: Command[] | undefined = [];

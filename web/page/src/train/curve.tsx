@@ -3,7 +3,7 @@ import { SavePicture } from '../ui/save_picture.tsx';
 import { useWidth } from '../ui/size.ts';
 
 export interface Line {
-  /** Of the legend, and for the look of the line. */
+  /** Key and class name. */
   readonly name: string;
   readonly kind: 'training' | 'held';
   readonly run: number;
@@ -13,7 +13,7 @@ export interface Line {
 const height = 150;
 const [left, right, top, bottom] = [40, 10, 8, 24];
 
-/** A round number for the end of an axis, and how far its marks are apart. */
+/** Rounds up to a round axis end, and returns the distance of its marks. */
 export function axisOf(most: number, marks = 4): { readonly end: number; readonly every: number } {
   const rough = Math.max(most, 1e-9) / marks;
   const size = 10 ** Math.floor(Math.log10(rough));
@@ -24,7 +24,7 @@ export function axisOf(most: number, marks = 4): { readonly end: number; readonl
 const marksOf = ({ end, every }: { readonly end: number; readonly every: number }) =>
   Array.from({ length: Math.round(end / every) + 1 }, (_, i) => i * every);
 
-/** Curves over the steps of a run. What they say is in the numbers and the table beside them. */
+/** The numbers are also available as text. */
 export function Curve({
   name,
   lines,
@@ -35,10 +35,10 @@ export function Curve({
 }: {
   name: string;
   lines: readonly Line[];
-  /** Of the vertical axis. */
+  /** End of the vertical axis. */
   most: number;
   steps: number;
-  /** A step that is marked. */
+  /** The marked step. */
   moment: number | undefined;
   write: (value: number) => string;
 }) {

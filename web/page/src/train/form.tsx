@@ -3,7 +3,6 @@ import { beside, choose, chooseBeside, choosePace, pace, paces, settings } from 
 import { changes, choices, faultOf, fitted, ranges, type ChoiceSetting, type NumberSetting } from './settings.ts';
 import { choiceWords, numberWords, switchWords } from './words.ts';
 
-/** Everything that can be chosen, each with a line on what to expect. */
 export function SettingsForm() {
   const of = settings.value;
   return (
@@ -24,8 +23,8 @@ export function SettingsForm() {
       <NumberField name="steps" />
       <NumberField name="seed" />
       <Pick
-        name="A second run beside it"
-        hint="Same seed, one thing changed: see what it does."
+        name="Second run for comparison"
+        hint="The same seed with one change."
         value={beside.value}
         options={[['', 'none'], ...Object.entries(changes).map(([id, { label }]) => [id, label(of)] as const)]}
         onChoose={chooseBeside}
@@ -33,7 +32,7 @@ export function SettingsForm() {
       />
       <Pick
         name="Pace"
-        hint="Slower, to watch the maps."
+        hint="A slower pace lets you watch the maps."
         value={pace.value}
         options={Object.entries(paces).map(([id, { label }]) => [id, label] as const)}
         onChoose={choosePace}
@@ -107,7 +106,7 @@ function Switch({ name }: { name: keyof typeof switchWords }) {
 
 function NumberField({ name }: { name: NumberSetting }) {
   const id = useId();
-  /** As it was typed, while it makes no sense. */
+  /** Invalid input, as typed. */
   const [typed, setTyped] = useState<string>();
   const of = settings.value;
   const { name: called, hint, step } = numberWords[name];

@@ -1,36 +1,35 @@
-/** The model that learns: a table of symbols, places added to it, the sum normalised as BERT does, and an encoder with a classifier. */
+/** The model: embeddings plus positions, normalised as in BERT, and an encoder with a classifier. */
 import type { Attn, Classifier, Embedding, Module, Tensor } from 'attn';
 import type { Settings } from './settings.ts';
 import type { Task } from './task.ts';
 
-/** Several examples, padded to the longest. */
+/** Examples padded to the same length. */
 export interface Batch {
   readonly ids: Int32Array;
-  /** [B, L]. */
+  /** [B, L] */
   readonly dims: readonly [number, number];
-  /** (B,L): 1 for a symbol, 0 for padding; undefined where there is no padding. */
+  /** (B,L): 1 for a symbol, 0 for padding; undefined without padding. */
   readonly mask: Uint8Array | undefined;
-  /** (B,L), or (B) where an example has one answer. */
+  /** (B,L), or (B) for one answer per example. */
   readonly labels: Int32Array;
 }
 
 export interface Forward {
-  /** (B,L,C), or (B,C) where an example has one answer. */
+  /** (B,L,C), or (B,C) for one answer per example. */
   readonly logits: Tensor;
-  /** By layer (B,H,L,L), where asked for. */
+  /** By layer (B,H,L,L), if requested. */
   readonly attentions: readonly Tensor[];
 }
 
 export type State = ReadonlyMap<string, Tensor>;
 
-/** eps of every norm: DistilBERT's, as which the model opens elsewhere on the page. */
+/** DistilBERT's eps, because the model is opened as one. */
 const eps = 1e-12;
-/** Of the feed-forward part, beside the width. */
+/** Width of the feed-forward network relative to the model. */
 const expansion = 2;
 
 export class Learner {
   readonly modules: readonly Module[];
-  /** Of layers, by name. */
   readonly parameterCount: number;
   readonly #attn: Attn;
   readonly #words: Embedding;
@@ -39,7 +38,7 @@ export class Learner {
   readonly #model: Classifier;
   readonly #width: number;
   readonly #causal: boolean;
-  /** What goes into the norm, for its gradient. */
+  /** Input of the norm, for its gradient. */
   #sum: Tensor | undefined;
 
   constructor(attn: Attn, task: Task, settings: Settings) {
@@ -72,7 +71,7 @@ export class Learner {
     if (root !== 1) this.load(scaled(this.state(), root));
   }
 
-  /** With `seed` in training: dropout is drawn from it, and what `backward` needs is kept. */
+  /** With `seed`, dropout is applied and `backward` becomes possible. */
   forward({ ids, dims, mask }: Batch, { seed, outputAttentions }: { readonly seed?: number; readonly outputAttentions?: boolean } = {}): Forward {
     const forBackward = seed !== undefined;
     const sum = this.#words.forward(ids, dims, { forBackward });
@@ -101,7 +100,7 @@ export class Learner {
     }
   }
 
-  /** Of the last forward with a seed. */
+  /** Uses the last forward with a seed. */
   backward(gradLogits: Tensor): void {
     const { gradX } = this.#model.backward(gradLogits);
     const { gradX: gradSum } = this.#attn.layerNormBackward(gradX, this.#sum!, undefined, eps);
@@ -139,14 +138,14 @@ export class Learner {
 }
 
 /**
- * An encoder always divides scores by √D. Without the scale, queries and keys are √√D times as large instead, values too, since all three are one tensor,
- * and what the values go through next makes up for it: the same function, whose weights take steps of the same size beside their own (Trainer).
+ * The encoder always divides scores by √D. To emulate a model without the scale, in_proj is √√D times as large and out_proj 1/√√D: the same function,
+ * and Trainer adapts the learning rates.
  */
 export function rootOf({ scale, width, heads }: Settings): number {
   return scale ? 1 : Math.sqrt(Math.sqrt(width / heads));
 }
 
-/** How much larger a weight is than it would be with scores that are not divided. */
+/** Factor of a weight relative to a model without the division. */
 export const factorOf = (name: string, root: number): number => (name.includes('in_proj') ? root : name.endsWith('out_proj.weight') ? 1 / root : 1);
 
 const scaled = (state: State, root: number): State =>

@@ -8,15 +8,15 @@ export interface HeadMap {
   /** (L,L) */
   readonly weights: Float32Array;
   readonly note: string;
-  /** What the brightest colour stands for. */
+  /** The weight with the brightest colour. */
   readonly brightest: number;
-  /** What would be right, rather than what a head does. */
+  /** The solution instead of a head's weights. */
   readonly isExpected?: boolean;
 }
 
 const largestOf = (weights: Float32Array): number => weights.reduce((a, b) => Math.max(a, b), 0);
 
-/** All heads, and how much of each is where it is expected. */
+/** All heads, with their overlap with the solution. */
 export function mapsOf(attentions: readonly Float32Array[], length: number, expected: Float32Array | undefined): readonly HeadMap[] {
   const size = length * length;
   return attentions.flatMap((layer, l) =>
@@ -28,7 +28,7 @@ export function mapsOf(attentions: readonly Float32Array[], length: number, expe
   );
 }
 
-/** How much of each row lies where it is expected: 1 for the same map; the mean over the rows that are spoken of. */
+/** Mean overlap of the rows with a non-empty expectation; 1 for equal maps. */
 export function overlap(weights: Float32Array, expected: Float32Array, length: number): number {
   let [sum, rows] = [0, 0];
   for (let i = 0; i < length; ++i) {

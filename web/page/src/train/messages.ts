@@ -1,48 +1,47 @@
-/** What the page and the worker that trains tell each other. */
+/** Messages between the page and the training worker. */
 import type { Settings } from './settings.ts';
 import type { Norm, Point } from './trainer.ts';
 
 export type Command =
-  /** New models; what trained before is let go. Of two runs one thing differs. */
+  /** Replaces all models. Two runs differ in one setting. */
   | { readonly kind: 'start'; readonly id: number; readonly runs: readonly Settings[]; readonly example: string | undefined }
-  /** Steps until this one, or until `pause`; so many a second at most. */
+  /** Trains up to this step or until `pause`. */
   | { readonly kind: 'go'; readonly until: number; readonly stepsPerSecond: number }
   | { readonly kind: 'pause' }
-  /** Shows the models of this step, or the newest, on another example, or the one before. */
+  /** Requests maps and answers at a step or the newest one, for a new or the current example. */
   | { readonly kind: 'look'; readonly step: number | undefined; readonly example: string | undefined }
-  /** Draws an example that is held out. */
+  /** Draws a held-out example. */
   | { readonly kind: 'another' }
-  /** What was told has been drawn: there may be more. */
+  /** The page has drawn the last report, so the next may follow. */
   | { readonly kind: 'drawn' }
-  /** The files of the first run's model. */
+  /** Requests the files of the first run's model. */
   | { readonly kind: 'save'; readonly step: number | undefined };
 
 export interface Progress {
   readonly kind: 'progress';
-  /** Of the start that it is about. */
+  /** The `start` that it belongs to. */
   readonly id: number;
   readonly state: 'started' | 'running' | 'paused';
   readonly step: number;
   readonly stepsPerSecond: number;
-  /** Steps whose models can be looked at. */
+  /** Steps whose weights are stored. */
   readonly moments: readonly number[];
   readonly runs: readonly {
-    /** Those that are new. */
+    /** New points only. */
     readonly points: readonly Point[];
-    /** Of the batch of the newest step. */
+    /** For the newest batch. */
     readonly loss: number;
     readonly norms: readonly Norm[];
     readonly parameters: number;
-    /** Where the run stands still. */
+    /** Only while the run is paused. */
     readonly fingerprint: string | undefined;
   }[];
 }
 
-/** A model on an example. */
 export interface Look {
   /** By layer, (H,L,L). */
   readonly attentions: readonly Float32Array[];
-  /** As words: one for each token, or one alone; '' where none is asked for. */
+  /** One per token, or a single one; '' for positions without an answer. */
   readonly answers: readonly string[];
 }
 
@@ -54,7 +53,7 @@ export interface Looks {
   readonly tokens: readonly string[];
   /** What would be right; '' where none is asked for, and none where that is not known. */
   readonly labels: readonly string[];
-  /** (L,L), where it can be said beforehand. */
+  /** (L,L), if known. */
   readonly expected: Float32Array | undefined;
   readonly runs: readonly Look[];
 }
@@ -62,11 +61,11 @@ export interface Looks {
 export interface Saved {
   readonly kind: 'saved';
   readonly step: number;
-  /** Weights under torch's names. */
+  /** safetensors with PyTorch names. */
   readonly weights: Uint8Array<ArrayBuffer>;
-  /** A folder of a model, as transformers reads it. */
+  /** A model folder that transformers can read. */
   readonly folder: Readonly<Record<string, Uint8Array<ArrayBuffer> | string>>;
-  /** What makes answers of the last hidden states, where the folder has no head: (C,E) and (C). */
+  /** The classifier, (C,E) and (C), if the folder has no head. */
   readonly head: { readonly weight: Float32Array; readonly bias: Float32Array; readonly answers: readonly string[] } | undefined;
 }
 
@@ -75,6 +74,6 @@ export type Report =
   | Progress
   | Looks
   | Saved
-  /** The example is none. */
+  /** The example is invalid. */
   | { readonly kind: 'refused'; readonly example: string; readonly why: string }
   | { readonly kind: 'failed'; readonly why: string };

@@ -1,11 +1,11 @@
-/** Moments of a run to come back to: few enough to be kept, evenly spread, the first and the newest among them. */
+/** Stores a limited number of snapshots of a run: evenly spread, with the first and the newest. */
 export class Moments<T> {
   readonly #most: number;
   #every: number;
   #kept: { readonly step: number; readonly value: T }[] = [];
   #newest: { readonly step: number; readonly value: T } | undefined;
 
-  /** At most so many, `every` so many steps apart to begin with. */
+  /** At most `most`, initially `every` steps apart. */
   constructor(most: number, every: number) {
     this.#most = Math.max(2, most);
     this.#every = every;
@@ -20,7 +20,7 @@ export class Moments<T> {
     return step % this.#every === 0;
   }
 
-  /** Later ones come later. */
+  /** Steps must increase. */
   add(step: number, value: T): void {
     const isKept = this.#kept.at(-1)?.step === step;
     this.#newest = { step, value };
@@ -31,7 +31,7 @@ export class Moments<T> {
     this.#kept = this.#kept.filter((each) => this.wants(each.step));
   }
 
-  /** The last one up to this step. */
+  /** The last snapshot up to this step. */
   at(step: number): { readonly step: number; readonly value: T } | undefined {
     if (this.#newest && this.#newest.step <= step) return this.#newest;
     return this.#kept.findLast((each) => each.step <= step);

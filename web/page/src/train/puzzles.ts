@@ -1,4 +1,4 @@
-/** The tasks that are made on the spot. */
+/** Generated tasks. */
 import { hash, type Random } from './random.ts';
 import { first, ignored, unknown, type Example, type Task, type TaskId } from './task.ts';
 
@@ -6,11 +6,11 @@ const digits = [...'0123456789'];
 const letters = [...'abcdefgh'];
 const openings = [...'([{'];
 const closings = [...')]}'];
-/** A bracket that closes, of whatever kind. */
+/** Any closing bracket. */
 const closes = '?';
 
 const heldShare = 8;
-/** One of so many puzzles is held out: which, its ids alone decide. */
+/** One puzzle of 8 is held out, selected by a hash of its ids. */
 export const isHeld = (ids: readonly number[]): boolean => hash(ids) % heldShare === 0;
 
 interface Puzzle {
@@ -24,12 +24,12 @@ interface Puzzle {
   readonly expected: (ids: readonly number[]) => Float32Array;
 }
 
-/** Symbols of a text, with or without spaces between them. */
+/** Spaces and commas are optional. */
 function idsOf({ symbols, length }: Puzzle, text: string): readonly number[] | string {
   const characters = [...text.replaceAll(/[\s,]/g, '')];
   const ids = characters.map((character) => symbols.indexOf(character));
   const wrong = ids.indexOf(-1);
-  if (wrong >= 0) return `“${characters[wrong]}” is none of ${symbols.join(' ')}.`;
+  if (wrong >= 0) return `“${characters[wrong]}” is not one of ${symbols.join(' ')}.`;
   return ids.length === length ? ids : `It has ${ids.length} symbols and needs ${length}.`;
 }
 
@@ -63,7 +63,7 @@ function taskOf(puzzle: Puzzle, isOne: boolean): Task {
 
 const draws = (count: number, below: number) => (random: Random) => Array.from({ length: count }, () => random.below(below));
 
-/** (L,L), each row shared out evenly among the columns that `sees` names. */
+/** (L,L): each row is uniform over the columns for which `sees` is true. */
 function pattern(length: number, sees: (row: number, column: number) => boolean): Float32Array {
   const weights = new Float32Array(length * length);
   for (let i = 0; i < length; ++i) {
@@ -75,7 +75,7 @@ function pattern(length: number, sees: (row: number, column: number) => boolean)
   return weights;
 }
 
-/** Where the bracket begins that each place closes; −1 for those that open. Undefined where they do not match. */
+/** Position of the opening bracket for each closing one, −1 for opening ones; undefined if they do not match. */
 function partners(ids: readonly number[]): readonly number[] | undefined {
   const open: number[] = [];
   const found = ids.map((id, i) => (id < openings.length ? (open.push(i), -1) : (open.pop() ?? -2)));
@@ -94,7 +94,6 @@ function makeBrackets(length: number): (random: Random) => readonly number[] {
   };
 }
 
-/** How often each symbol is there. */
 function counts(ids: readonly number[], kinds: number): readonly number[] {
   return Array.from({ length: kinds }, (_, kind) => ids.filter((id) => id === kind).length);
 }
@@ -149,7 +148,7 @@ export const puzzles: readonly Task[] = [
       make: makeBrackets(12),
       solve(ids) {
         const found = partners(ids);
-        return found ? found.map((at) => (at < 0 ? ignored : ids[at]!)) : 'The brackets do not match: each ? closes one.';
+        return found ? found.map((at) => (at < 0 ? ignored : ids[at]!)) : 'The brackets do not match. Each ? closes one.';
       },
       expected: (ids) => pattern(ids.length, (i, j) => partners(ids)?.[i] === j),
     },
@@ -166,7 +165,7 @@ export const puzzles: readonly Task[] = [
         const all = counts(ids, kinds);
         const most = Math.max(...all);
         const [winner, ...others] = all.flatMap((count, kind) => (count === most ? [kind] : []));
-        return others.length > 0 ? 'Two letters are there equally often.' : [winner!];
+        return others.length > 0 ? 'Two letters are equally frequent.' : [winner!];
       },
       expected: ({ length }) => pattern(length, (i, j) => i === 0 && j > 0),
     },

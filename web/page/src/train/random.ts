@@ -1,14 +1,14 @@
-/** Whole numbers from a seed: the same ones in every engine (Weyl's sequence, mixed; mulberry32). */
+/** Seeded integers, the same in every engine (mulberry32). */
 export class Random {
   #state: number;
 
-  /** Streams of one seed have nothing to do with each other. */
+  /** Streams of one seed are independent. */
   constructor(seed: number, stream = 0) {
     this.#state = (Math.imul(seed ^ (seed / 2 ** 32), 0x9e3779b1) ^ Math.imul(stream + 1, 0x85ebca77)) >>> 0;
     this.below(2);
   }
 
-  /** From 0 to n − 1. */
+  /** 0 ... n − 1 */
   below(n: number): number {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0;
     let mixed = this.#state;
@@ -18,7 +18,7 @@ export class Random {
   }
 }
 
-/** 32 bits of whole numbers (FNV-1a, and then mixed, so that each bit depends on all of them): for telling them apart, not for keeping secrets. */
+/** A 32-bit hash (FNV-1a with a final mix); not cryptographic. */
 export function hash(numbers: ArrayLike<number>, start = 0x811c9dc5): number {
   let sum = start;
   for (let i = 0; i < numbers.length; ++i) sum = Math.imul(sum ^ numbers[i]!, 0x01000193);

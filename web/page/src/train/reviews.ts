@@ -1,20 +1,20 @@
-/** Film reviews, as a task: rated snippets that come with the page (testdata/make/sentiment/reviews.py says what the file holds). */
+/** Film reviews that come with the page; testdata/make/sentiment/reviews.py describes the file format. */
 import type { Random } from './random.ts';
 import { first, padding, unknown, type Example, type Task } from './task.ts';
 
 const positive = 32768;
-/** One in so many is held out. */
+/** One review of 5 is held out. */
 const heldShare = 5;
-/** With the place that the answer is read at. */
+/** Tokens per review, including [CLS]. */
 const longest = 24;
 
-/** As the tokenizer of the trained model cuts a text. */
+/** Splits words as the tokenizer of the trained model. */
 const words = (text: string): readonly string[] => text.toLowerCase().match(/[^\W_]+|[^\w\s]|_/gu) ?? [];
 
 export function reviewsTask(bytes: Uint8Array): Task {
   const end = bytes.indexOf(0);
   const vocabulary = new TextDecoder().decode(bytes.subarray(0, end)).split('\n');
-  if (vocabulary[0] !== unknown || (bytes.length - end) % 2 !== 1) throw new Error('The reviews are not what they should be.');
+  if (vocabulary[0] !== unknown || (bytes.length - end) % 2 !== 1) throw new Error('The file of film reviews is invalid.');
   const symbols = [...vocabulary, padding, first];
   const ids = new Map(symbols.map((symbol, id) => [symbol, id]));
   const view = new DataView(bytes.buffer, bytes.byteOffset + end + 1, bytes.length - end - 1);
@@ -39,7 +39,7 @@ export function reviewsTask(bytes: Uint8Array): Task {
     },
     read(text) {
       const found = words(text).map((word) => ids.get(word) ?? 0);
-      // What it says of a text of the visitor's own is not known to be right or wrong.
+      // The right answer for the visitor's text is unknown.
       return found.length === 0 ? 'Write a few words.' : { ids: [front, ...found.slice(0, longest - 1)], labels: [] };
     },
     expected: undefined,

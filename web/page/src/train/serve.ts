@@ -1,4 +1,4 @@
-/** The worker that trains: it does what the page tells it, in slices, so that it hears the next word soon. */
+/** The training worker: executes commands in slices, so that new commands are read soon. */
 import { load, type Attn } from 'attn';
 import { batchOf, fingerprint, largest, pace, Trainer, type Point } from './trainer.ts';
 import { folderOf } from './checkpoint.ts';
@@ -10,18 +10,18 @@ import { Random } from './random.ts';
 import { reviewsTask } from './reviews.ts';
 import { labelAt, written, type Example, type Task } from './task.ts';
 
-/** Milliseconds of work after which messages are heard. */
+/** Milliseconds of work between two looks at the messages. */
 const slice = 8;
-/** Milliseconds between two reports, at least. */
+/** Minimum milliseconds between reports. */
 const reportEvery = 30;
-/** Of the weights of earlier moments, bytes and number. */
+/** Limits of the stored snapshots: bytes and number. */
 const mostBytes = 24e6;
 const mostMoments = 64;
 const forExamples = 3;
 
 interface Run {
   readonly trainer: Trainer;
-  /** Another model of the same kind, to look at earlier weights without disturbing the one that learns. */
+  /** A second model for stored weights, so that the learning one stays undisturbed. */
   readonly viewer: Learner;
   readonly moments: Moments<State>;
   points: Point[];
@@ -33,7 +33,7 @@ export class Training {
   readonly #tell: (report: Report, move?: readonly ArrayBuffer[]) => void;
   readonly #reviews: () => Promise<Task>;
   #id = 0;
-  /** Until it is over other commands wait. */
+  /** Other commands wait for it. */
   #starting: Promise<void> = Promise.resolve();
   #task: Task | undefined;
   #runs: readonly Run[] = [];
@@ -43,10 +43,10 @@ export class Training {
   #until = 0;
   #stepsPerSecond = Infinity;
   #running = false;
-  /** Whether the page has drawn what it was told. */
+  /** The page has drawn the last report. */
   #isDrawn = true;
   #lastReport = 0;
-  /** When `go` was told, and the step then: for steps a second. */
+  /** Time and step of the last `go`, for steps per second. */
   #since = { time: 0, step: 0 };
 
   constructor(attn: Attn, reviews: () => Promise<Task>, tell: (report: Report, move?: readonly ArrayBuffer[]) => void) {
@@ -118,7 +118,7 @@ export class Training {
     this.#tellAll('started');
   }
 
-  /** Steps until they are enough; messages come in between. */
+  /** Trains until `#until`; messages are read in between. */
   async #work(): Promise<void> {
     while (this.#runs.length > 0 && this.#step < this.#until) {
       const start = performance.now();
@@ -174,7 +174,7 @@ export class Training {
     });
   }
 
-  /** Whether the text is an example, which is then the one to look at. */
+  /** Makes the text the current example, if it is valid. */
   #read(text: string): boolean {
     const read = this.#task?.read(text);
     if (typeof read === 'string') this.#tell({ kind: 'refused', example: text, why: read });
@@ -233,7 +233,7 @@ export class Training {
   }
 }
 
-/** Lets messages in. A timer would wait for some milliseconds each time. */
+/** Lets messages in. A timer would wait several milliseconds each time. */
 function breathe(): Promise<void> {
   return new Promise((resolve) => {
     const { port1, port2 } = new MessageChannel();
@@ -245,17 +245,16 @@ function breathe(): Promise<void> {
   });
 }
 
-/** In the worker. */
 export async function serve(reviewsUrl: string): Promise<void> {
   const tell = (report: Report) => postMessage(report);
   const fail = (error: unknown) => tell({ kind: 'failed', why: error instanceof Error ? error.message : String(error) });
   try {
-    // Fixed-width SIMD everywhere: what fuses multiply-adds rounds otherwise on other machines.
+    // Fixed-width SIMD on every machine: fused multiply-adds round differently.
     const attn = await load({ variant: 'simd', training: true });
     let reviews: Promise<Task> | undefined;
     const fetchReviews = async () => {
       const response = await fetch(reviewsUrl);
-      if (!response.ok) throw new Error(`The film reviews could not be fetched: status ${response.status}.`);
+      if (!response.ok) throw new Error(`The film reviews could not be downloaded (${response.status}).`);
       return reviewsTask(new Uint8Array(await response.arrayBuffer()));
     };
     const training = new Training(attn, () => (reviews ??= fetchReviews()), tell);

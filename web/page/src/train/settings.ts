@@ -1,4 +1,4 @@
-/** What a visitor chooses of a model and its training, and how it stands in an address. */
+/** The settings of the model and its training, and their form in the address. */
 import type { Params } from '../state/address.ts';
 import type { TaskId } from './task.ts';
 
@@ -8,17 +8,17 @@ export interface Settings {
   readonly heads: number;
   readonly width: number;
   readonly positions: 'none' | 'sinusoidal' | 'learned';
-  /** Whether scores are divided by √D. */
+  /** Scores are divided by √D. */
   readonly scale: boolean;
   readonly initialisation: 'torch' | 'xavier_uniform' | 'kaiming_uniform' | 'normal';
-  /** Of the Gaussian. */
+  /** Standard deviation of the Gaussian. */
   readonly std: number;
   readonly dropout: number;
   readonly causal: boolean;
   readonly optimiser: 'adamw' | 'adam' | 'sgd';
   readonly learningRate: number;
   readonly batch: number;
-  /** Up to here the learning rate falls; then the run pauses. */
+  /** The learning rate falls until this step; then the run pauses. */
   readonly steps: number;
   readonly seed: number;
 }
@@ -51,7 +51,7 @@ const perTask: Readonly<Record<TaskId, Partial<Settings>>> = {
 
 export const taskIds = Object.keys(perTask) as readonly TaskId[];
 
-/** What a task begins with. */
+/** The defaults of a task. */
 export const settingsFor = (task: TaskId): Settings => ({ ...common, ...perTask[task], task });
 
 export const choices = {
@@ -60,7 +60,7 @@ export const choices = {
   optimiser: ['adamw', 'adam', 'sgd'],
 } as const;
 
-/** Numbers from, to, and whether whole. */
+/** Minimum, maximum, and whether only integers are allowed. */
 export const ranges = {
   layers: [1, 2, true],
   heads: [1, 4, true],
@@ -76,24 +76,24 @@ export const ranges = {
 export type NumberSetting = keyof typeof ranges;
 export type ChoiceSetting = keyof typeof choices;
 
-/** What is wrong with a number, in words; undefined: nothing. */
+/** Undefined if the number is valid. */
 export function faultOf(name: NumberSetting, value: number, heads = 1): string | undefined {
   const [least, most, isWhole] = ranges[name];
   if (!(value >= least && value <= most) || (isWhole && !Number.isInteger(value)))
     return `${isWhole ? 'A whole number' : 'A number'} from ${least} to ${most}.`;
   if (name === 'width' && (value % heads !== 0 || value % 2 !== 0))
-    return `A multiple of ${heads % 2 ? 2 * heads : heads}: each head takes an equal share.`;
+    return `A multiple of ${heads % 2 ? 2 * heads : heads}, so that all heads have the same width.`;
   return undefined;
 }
 
-/** A width that the heads share out evenly. */
+/** Rounds the width so that the heads can share it equally. */
 export function fitted(settings: Settings): Settings {
   const unit = settings.heads % 2 ? 2 * settings.heads : settings.heads;
   const width = Math.min(Math.floor(ranges.width[1] / unit), Math.max(1, Math.round(settings.width / unit))) * unit;
   return { ...settings, width };
 }
 
-/** One thing changed, for a second run beside the first. */
+/** Single changes for a second run. */
 export const changes: Readonly<Record<string, { readonly label: (of: Settings) => string; readonly change: (of: Settings) => Partial<Settings> }>> = {
   scale: {
     label: ({ scale }) => (scale ? 'without the scale' : 'with the scale'),
@@ -126,13 +126,13 @@ export const changes: Readonly<Record<string, { readonly label: (of: Settings) =
   seed: { label: ({ seed }) => `with seed ${seed + 1}`, change: ({ seed }) => ({ seed: seed + 1 }) },
 };
 
-/** The runs that are wanted: one, or two that differ in one thing. */
+/** One run, or two that differ in one setting. */
 export function runsOf(settings: Settings, beside: string): readonly Settings[] {
   const other = Object.hasOwn(changes, beside) ? changes[beside] : undefined;
   return other ? [settings, fitted({ ...settings, ...other.change(settings) })] : [settings];
 }
 
-/** What differs from what the task begins with, as pairs of an address. */
+/** Only differences from the task's defaults. */
 export function settingsToParams(settings: Settings): Params {
   const plain = settingsFor(settings.task);
   const task: Params = settings.task === 'reverse' ? [] : [['train.task', settings.task]];
@@ -141,7 +141,7 @@ export function settingsToParams(settings: Settings): Params {
   return [...task, ...names.filter((name) => settings[name] !== plain[name]).map((name) => [`train.${name}`, text(settings[name])] as const)];
 }
 
-/** What is not known or makes no sense is as the task has it. */
+/** Unknown or invalid values become the task's defaults. */
 export function settingsFromParams(params: URLSearchParams): Settings {
   const task = taskIds.find((id) => id === params.get('train.task')) ?? 'reverse';
   const plain = settingsFor(task);

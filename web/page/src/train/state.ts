@@ -1,4 +1,4 @@
-/** A run of training on the page: what was chosen, and what the worker tells of it. */
+/** The state of a training run on the page. */
 import { batch, computed, signal } from '@preact/signals';
 import { download } from '../export/download.ts';
 import { firstOf, fromParams, oneOf, property, toParams, type Params, type Properties } from '../state/address.ts';
@@ -24,15 +24,15 @@ export interface RunShown {
 }
 
 export const settings = signal<Settings>(settingsFor('reverse'));
-/** Which change a second run has; '' there is none. */
+/** The change of the second run; '' without one. */
 export const beside = signal('');
-/** As it is typed; undefined while nothing was. */
+/** As typed. */
 export const example = signal<string | undefined>(undefined);
-/** At most; by the name in the address. */
+/** By name in the address. */
 export const paces: Readonly<Record<string, { readonly label: string; readonly stepsPerSecond: number }>> = {
-  full: { label: 'as fast as it goes', stepsPerSecond: Infinity },
-  '50': { label: '50 steps a second', stepsPerSecond: 50 },
-  '10': { label: '10 steps a second', stepsPerSecond: 10 },
+  full: { label: 'maximum', stepsPerSecond: Infinity },
+  '50': { label: '50 steps per second', stepsPerSecond: 50 },
+  '10': { label: '10 steps per second', stepsPerSecond: 10 },
 };
 export const pace = signal('full');
 
@@ -41,32 +41,32 @@ export const step = signal(0);
 export const stepsPerSecond = signal<number | undefined>(undefined);
 export const runs = signal<readonly RunShown[]>([]);
 export const moments = signal<readonly number[]>([]);
-/** The moment that is looked at; undefined: now. */
+/** The selected snapshot; undefined for now. */
 export const moment = signal<number | undefined>(undefined);
 export const looks = signal<Looks | undefined>(undefined);
-/** What is wrong with the example. */
+/** Why the example is invalid. */
 export const refused = signal<string | undefined>(undefined);
 export const failure = signal<string | undefined>(undefined);
-/** What is said aloud. */
+/** Announced by screen readers. */
 export const spoken = signal('');
 
 /** The trained model that was last opened above. */
 export const opened = signal<{ readonly name: string; readonly head: Saved['head'] } | undefined>(undefined);
 
 let client: Client | undefined;
-/** Counts the starts: what is still told of an earlier one is let go. */
+/** Reports of earlier starts are dropped. */
 let starts = 0;
-/** What to do with the files that were asked for. */
+/** Receives the requested files. */
 let whenSaved: ((saved: Saved) => void) | undefined;
-/** Milliseconds between two things that are said. */
+/** Milliseconds between announcements. */
 const sayEvery = 5000;
 let lastSaid = 0;
 
 const wantsStillness = () => matchMedia('(prefers-reduced-motion: reduce)').matches;
-/** Milliseconds between pictures where motion is not wanted. */
+/** Milliseconds between pictures with reduced motion. */
 const stillFor = 700;
 
-/** After what has come was drawn. */
+/** Runs after the current report was drawn. */
 function whenDrawn(callback: () => void): void {
   if (wantsStillness()) setTimeout(callback, stillFor);
   else requestAnimationFrame(callback);
@@ -81,7 +81,7 @@ function say(isLast: boolean): void {
   if (!first || !point || (!isLast && now - lastSaid < sayEvery)) return;
   lastSaid = now;
   const all = runs.peek().map(({ points, loss }) => `loss ${loss.toFixed(2)}, ${percent(points.at(-1)!.held.accuracy)} right`);
-  spoken.value = `${isLast ? 'Paused. ' : ''}step ${step.peek()}, ${all.join('; the second run: ')}`;
+  spoken.value = `${isLast ? 'Paused. ' : ''}Step ${step.peek()}, ${all.join('; the second run: ')}`;
 }
 
 function hearProgress(progress: Progress): void {
@@ -106,7 +106,7 @@ function hear(report: Report): void {
       if (phase.value !== 'idle' && report.id === starts) hearProgress(report);
       break;
     case 'looks':
-      // While an earlier moment is looked at, what comes from now is let go.
+      // While an earlier snapshot is selected, newer maps are dropped.
       if (phase.value !== 'idle' && report.id === starts && (moment.value === undefined || report.step === moment.value)) looks.value = report;
       break;
     case 'refused':
@@ -124,7 +124,7 @@ function hear(report: Report): void {
   }
 }
 
-/** What was trained is about other settings now. */
+/** Resets the results, which belong to other settings. */
 function forget(): void {
   client?.tell({ kind: 'pause' });
   batch(() => {
@@ -155,7 +155,7 @@ export function chooseBeside(change: string): void {
   beside.value = change;
 }
 
-/** New models from the seed. */
+/** Creates new models from the seed. */
 export function startAgain(): void {
   forget();
   batch(() => {
@@ -182,12 +182,12 @@ function go(until: number): void {
   client!.tell({ kind: 'go', until, stepsPerSecond: paces[pace.value]!.stepsPerSecond });
 }
 
-/** To the end of the run; from there on until it is paused. */
+/** Trains to the end of the run or, from there, until paused. */
 export const train = (): void => go(step.value < settings.value.steps ? settings.value.steps : Infinity);
 export const takeOneStep = (): void => go(step.value + 1);
 export const pauseTraining = (): void => client?.tell({ kind: 'pause' });
 
-/** Also in the middle of a run. */
+/** Also during a run. */
 export function choosePace(name: string): void {
   pace.value = name;
   if (phase.value === 'running') train();
@@ -229,13 +229,13 @@ export const saveWeights = (): void =>
     download(new Blob([weights], { type: 'application/octet-stream' }), `attn-${settings.value.task}-step-${at}.safetensors`),
   );
 
-/** The sections above show the trained model, on the example that is looked at. */
+/** Opens the trained model above, with the current example. */
 export const openAbove = (): void =>
   withFiles(({ folder, step: at, head }) => {
     const { task, causal, layers } = settings.value;
     const name = `trained here: ${task}, step ${at}`;
     const text = looks.value?.example ?? '';
-    // As int8 it would not be the model that was trained.
+    // int8 weights would differ from the trained ones.
     update({ dtype: 'float32' });
     void openFolder(name, folder, { text, pair: undefined, causal, layer: layers - 1, head: 0 }).then(() => {
       if (model.value?.name !== name) return;
@@ -244,7 +244,7 @@ export const openAbove = (): void =>
     });
   });
 
-/** What a model with an answer for each place answers above, with all that was changed there; undefined: none such is open. */
+/** Answers of the opened model for each position, including changes made above; undefined if it is not open or has a head. */
 export const answersAbove = computed(() => {
   const [of, above] = [run.value, opened.value];
   if (!of || !above?.head || of.model.name !== above.name) return undefined;
@@ -261,7 +261,7 @@ export const answersAbove = computed(() => {
   });
 });
 
-/** Of an example, in an address. */
+/** Longest example in an address. */
 const longestExample = 300;
 const properties: Properties<{ readonly beside: string; readonly example: string | undefined; readonly pace: string }> = {
   beside: property('beside', '', oneOf(...Object.keys(changes))),

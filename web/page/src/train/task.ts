@@ -1,9 +1,9 @@
-/** What a task is: symbols, examples made of a seed, and where one would look to solve them. */
+/** A task: symbols, seeded examples, and the expected attention. */
 import type { Random } from './random.ts';
 
-/** A label that counts for nothing, as in torch. */
+/** Label of positions without an answer, as in PyTorch. */
 export const ignored = -100;
-/** Stands before an example that has one answer: the answer is read there. */
+/** Precedes examples with one answer, which is read at this position. */
 export const first = '[CLS]';
 export const unknown = '[UNK]';
 export const padding = '[PAD]';
@@ -11,30 +11,29 @@ export const padding = '[PAD]';
 export type TaskId = 'reverse' | 'previous' | 'sort' | 'brackets' | 'frequent' | 'reviews';
 
 export interface Example {
-  /** Places in Task.symbols. */
+  /** Indices into Task.symbols. */
   readonly ids: readonly number[];
-  /** Places in Task.answers: one for each id, or one alone. */
+  /** Indices into Task.answers: one per id, or a single one. */
   readonly labels: readonly number[];
 }
 
 export interface Task {
   readonly id: TaskId;
-  /** The last are unknown, padding and first, as far as a task has them. */
+  /** Unknown, padding and first come last, if the task has them. */
   readonly symbols: readonly string[];
   readonly answers: readonly string[];
-  /** Ids of an example, at most. */
+  /** Maximum number of ids. */
   readonly length: number;
-  /** Whether an example has one answer, read at its first place, instead of one for each place. */
+  /** One answer per example, read at its first position, instead of one per position. */
   readonly isOne: boolean;
-  /** An example for training; where `held` is given, one of those that are never trained on. */
+  /** Held-out examples are never used for training. */
   readonly draw: (random: Random, held: boolean) => Example;
-  /** An example of these ids, or why it is none. */
+  /** The example for a text, or why it is invalid. */
   readonly read: (text: string) => Example | string;
-  /** (L,L): the weight that one would expect, where one can say it beforehand. */
+  /** (L,L): the expected weights, if known. */
   readonly expected: ((ids: readonly number[]) => Float32Array) | undefined;
 }
 
-/** How an example is written down. */
 export const written = ({ symbols }: Task, ids: readonly number[]): string =>
   ids
     .map((id) => symbols[id]!)

@@ -1,4 +1,4 @@
-/** A run of training: one step after the other, and how well it goes on what is held out. */
+/** A training run: its steps, and its evaluation on held-out examples. */
 import type { Attn, Optimizer } from 'attn';
 import { Learner, factorOf, rootOf, type Batch, type State } from './learner.ts';
 import { hash, Random } from './random.ts';
@@ -7,33 +7,32 @@ import { ignored, padding, type Example, type Task } from './task.ts';
 
 export interface Score {
   readonly loss: number;
-  /** Share of the examples of which every answer is right. */
+  /** Share of the examples without a wrong answer. */
   readonly accuracy: number;
 }
 
-/** What is known after a step. */
 export interface Point {
   readonly step: number;
-  /** Of the step's own batch, before the step. */
+  /** Of the step's batch, before the step. */
   readonly training: Score;
-  /** Of what is held out, after it. */
+  /** After the step. */
   readonly held: Score;
 }
 
-/** The norm of the gradient of a part of the model. */
+/** Norm of the gradient of a part of the model. */
 export interface Norm {
   readonly part: string;
   readonly norm: number;
 }
 
-/** Every so many steps what is held out is looked at. */
+/** Steps between evaluations. */
 export const pace = 10;
 const heldOut = 256;
 const warmup = 20;
-/** What the learning rate falls to, as a share. */
+/** Final learning rate relative to the initial one. */
 const lowest = 0.1;
 
-/** Streams of numbers of one seed. */
+/** Streams of the seed. */
 const [forTraining, forHeldOut] = [1, 2];
 
 export function batchOf(task: Task, examples: readonly Example[]): Batch {
@@ -49,7 +48,7 @@ export function batchOf(task: Task, examples: readonly Example[]): Batch {
   return { ids, dims, mask, labels: Int32Array.from(examples.flatMap(({ labels }) => labels)) };
 }
 
-/** The largest of each row of so many numbers. */
+/** The index of each row's maximum. */
 export function largest(data: Float32Array, classes: number): Int32Array {
   return Int32Array.from({ length: data.length / classes }, (_, i) => {
     let best = i * classes;
@@ -58,7 +57,6 @@ export function largest(data: Float32Array, classes: number): Int32Array {
   });
 }
 
-/** Share of the examples without a wrong answer. */
 function accuracyOf(labels: Int32Array, answers: Int32Array, examples: number): number {
   const each = labels.length / examples;
   let right = 0;
@@ -70,14 +68,13 @@ function accuracyOf(labels: Int32Array, answers: Int32Array, examples: number): 
   return right / examples;
 }
 
-/** In the order in which numbers flow through. */
+/** In the order of the forward pass. */
 const partsOf = (layers: number): readonly string[] => [
   'embeddings',
   ...Array.from({ length: layers }, (_, i) => [`layer ${i + 1}, attention`, `layer ${i + 1}, feed-forward`]).flat(),
   'classifier',
 ];
 
-/** What a weight belongs to. */
 function partOf(name: string): string {
   const [, layer, inside] = /^encoder\.layers\.(\d+)\.(\w+)/.exec(name) ?? [];
   if (layer !== undefined) return `layer ${Number(layer) + 1}, ${inside === 'self_attn' || inside === 'norm1' ? 'attention' : 'feed-forward'}`;
@@ -108,7 +105,7 @@ export class Trainer {
     );
   }
 
-  /** One step; the score of its batch, before it. */
+  /** Takes a step and returns the score of its batch before it. */
   take(): Score {
     const { batch, steps, learningRate, seed } = this.settings;
     const examples = batchOf(
@@ -119,7 +116,7 @@ export class Trainer {
     const { loss, gradient } = this.#attn.crossEntropy(logits, examples.labels);
     this.#optimizer.zeroGrad();
     this.learner.backward(gradient);
-    // From the first step on: that of step 0 would be 0.
+    // Starts at 1: the rate of step 0 would be 0.
     this.#optimizer.learningRate = this.#attn.cosineSchedule(this.step + 1, {
       learningRate,
       warmup: Math.min(warmup, steps - 1),
@@ -137,7 +134,7 @@ export class Trainer {
     return { loss, accuracy: accuracyOf(this.#held.labels, largest(logits.data, logits.dims.at(-1)!), heldOut) };
   }
 
-  /** Of the last step's gradients. */
+  /** Of the last gradients. */
   norms(): readonly Norm[] {
     const root = rootOf(this.settings);
     const squares = new Map(partsOf(this.settings.layers).map((part) => [part, 0]));
@@ -159,7 +156,7 @@ function optimizerOf(attn: Attn, { modules }: Learner, settings: Settings): Opti
   const { optimiser, learningRate } = settings;
   const weightDecay = optimiser === 'adamw' ? 0.01 : 0;
   const root = rootOf(settings);
-  // Adam's steps do not grow with a gradient, those of plain descent do, and the gradient of a weight that is larger is smaller.
+  // Adam's steps do not depend on the size of a gradient, but those of SGD do, and a larger weight has a smaller gradient.
   const group = (names: RegExp, factor: number) => ({
     names,
     learningRate: learningRate * (optimiser === 'sgd' ? factor * factor : factor),
@@ -176,7 +173,7 @@ function optimizerOf(attn: Attn, { modules }: Learner, settings: Settings): Opti
   }
 }
 
-/** 16 digits that tell weights apart, down to the last bit. */
+/** 16 hexadecimal digits that identify the weights to the last bit. */
 export function fingerprint(state: State): string {
   return [0x811c9dc5, 0x9747b28c]
     .map((start) => {

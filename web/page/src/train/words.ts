@@ -1,4 +1,4 @@
-/** What the page says of tasks and settings. What it says to expect was measured, from the seed that stands there first. */
+/** Texts about tasks and settings. The stated expectations were measured with the default seed. */
 import type { ChoiceSetting, NumberSetting } from './settings.ts';
 import type { TaskId } from './task.ts';
 
@@ -7,39 +7,40 @@ export const taskWords: Readonly<
 > = {
   reverse: {
     name: 'Reverse',
-    asks: 'Write eight digits from the end.',
-    expect: 'The first place has to look at the last, the second at the one before it, and so on: a line from corner to corner.',
+    asks: 'Reverse eight digits.',
+    expect: 'The first position must attend to the last, the second to the one before it, and so on: a line from corner to corner.',
     example: '2 7 1 8 2 8 1 8',
   },
   previous: {
     name: 'Copy the previous token',
-    asks: 'At each place, name the letter before it.',
-    expect: 'Every place looks one to its left: a line just below the diagonal.',
+    asks: 'Name the previous letter at each position.',
+    expect: 'Every position attends to its left neighbour: a line just below the diagonal.',
     example: 'd a e b f h a h b a',
   },
   sort: {
     name: 'Sort digits',
-    asks: 'Write eight digits in order, the smallest first.',
-    expect: 'The first place looks at the smallest digits, the last at the largest. Those between have to count, and look around.',
+    asks: 'Sort eight digits, the smallest first.',
+    expect:
+      'The first position attends to the smallest digits, the last to the largest. The positions between must count, so their attention spreads.',
     example: '2 7 1 8 2 8 1 8',
   },
   brackets: {
     name: 'Matching brackets',
     asks: 'For each ?, name the bracket that closes here.',
-    expect: 'Each ? looks at the bracket that it closes. To find it takes counting first, so the pattern shows up in the second layer.',
+    expect: 'Each ? attends to the bracket that it closes. To find it the model must count first, so the pattern appears in the second layer.',
     example: '( [ ? { [ ( ? ? { ? ? ?',
   },
   frequent: {
     name: 'Most frequent token',
-    asks: 'Which letter is there most often?',
-    expect: 'The answer is read at [CLS]. It looks at all letters about alike, since the mean of all letters is a count.',
+    asks: 'Which letter is the most frequent?',
+    expect: 'The answer is read at [CLS]. It attends to all letters about equally, because their mean counts them.',
     example: 'e a a c d a e a a e d',
   },
   reviews: {
     name: 'Film reviews',
-    asks: 'Does a short film review like the film? 4255 of them come with the page.',
+    asks: 'Does a short review like the film? The page comes with 4255 reviews.',
     expect:
-      'The row of [CLS] settles on words that judge. Expect two of three right, not more: 3400 snippets are few. Train on, and it learns them by heart: the curves part.',
+      'The row of [CLS] attends to words that judge. Expect about two of three answers to be right, because 3400 training snippets are few. If you train further, the model memorises them and the curves separate.',
     example: undefined,
   },
 };
@@ -49,34 +50,41 @@ export const choiceWords: Readonly<
 > = {
   positions: {
     name: 'Positions',
-    hint: 'Without positions “reverse” cannot be learned: try. Sinusoidal ones take longer than learned ones.',
+    hint: 'Without positions, the model cannot learn “Reverse”: try it. Sinusoidal positions take longer than learned ones.',
     values: { none: 'none', sinusoidal: 'sinusoidal', learned: 'learned' },
   },
   initialisation: {
     name: 'Initialisation',
-    hint: 'The first three start with even maps. A Gaussian of 1 starts with a few bright cells, and stays with them.',
+    hint: 'The first three start with even maps. A Gaussian with std 1 starts with a few bright cells and keeps them.',
     values: { torch: 'PyTorch', xavier_uniform: 'Xavier', kaiming_uniform: 'He', normal: 'Gaussian' },
   },
   optimiser: {
     name: 'Optimiser',
-    hint: 'AdamW and Adam fit the step to each weight. SGD does not, and needs a rate near 0.1.',
+    hint: 'AdamW and Adam adapt the step size to each weight. SGD does not and needs a learning rate near 0.1.',
     values: { adamw: 'AdamW', adam: 'Adam', sgd: 'SGD, momentum 0.9' },
   },
 };
 
 export const numberWords: Readonly<Record<NumberSetting, { readonly name: string; readonly hint: string; readonly step: number }>> = {
-  layers: { name: 'Layers of the model', hint: 'One is enough for all tasks but brackets.', step: 1 },
-  heads: { name: 'Heads of the model', hint: 'Each looks somewhere else. “Reverse” needs one.', step: 1 },
-  width: { name: 'Width of the model', hint: 'Numbers for each token, shared out among the heads. Narrow models learn more slowly.', step: 8 },
-  std: { name: 'Std of the Gaussian', hint: 'BERT’s is 0.02. With 0.3 the scale decides, with 1 nothing is learned.', step: 0.01 },
-  dropout: { name: 'Dropout', hint: 'Zeroes numbers at random while it trains: against learning by heart.', step: 0.05 },
-  learningRate: { name: 'Learning rate', hint: 'With 0.0001 “reverse” has learned nothing when the run ends, nor with 0.3.', step: 0.0005 },
-  batch: { name: 'Batch', hint: 'Examples in one step. More are steadier, and take longer.', step: 8 },
-  steps: { name: 'Length of the run', hint: 'In steps. The learning rate falls along a cosine until then.', step: 100 },
-  seed: { name: 'Seed', hint: 'Same seed and settings, same weights, to the last bit, on any machine.', step: 1 },
+  layers: { name: 'Layers of the model', hint: 'One is enough for all tasks except brackets.', step: 1 },
+  heads: { name: 'Heads of the model', hint: 'Each head learns its own pattern. “Reverse” needs one.', step: 1 },
+  width: { name: 'Width of the model', hint: 'Numbers per token, split among the heads. Narrow models learn more slowly.', step: 8 },
+  std: {
+    name: 'Std of the Gaussian',
+    hint: 'BERT uses 0.02. With 0.3 the result depends on the scale; with 1 the model learns nothing.',
+    step: 0.01,
+  },
+  dropout: { name: 'Dropout', hint: 'Sets random numbers to 0 in training, against memorising.', step: 0.05 },
+  learningRate: { name: 'Learning rate', hint: 'With 0.0001 or 0.3, “Reverse” has learned nothing when the run ends.', step: 0.0005 },
+  batch: { name: 'Batch', hint: 'Examples per step. More examples make steps steadier and slower.', step: 8 },
+  steps: { name: 'Length of the run', hint: 'Number of steps, over which the learning rate falls along a cosine.', step: 100 },
+  seed: { name: 'Seed', hint: 'The same seed and settings give the same weights, to the last bit, on any machine.', step: 1 },
 };
 
 export const switchWords = {
-  scale: { name: 'Scale by 1/√D', hint: 'Keeps scores small. Hardly matters for small weights; with a Gaussian of 0.3, “reverse” fails without it.' },
-  causal: { name: 'Causal', hint: 'No token sees later ones: “reverse” then gets only its second half right.' },
+  scale: {
+    name: 'Scale by 1/√D',
+    hint: 'Keeps scores small. This hardly matters for small weights, but with a Gaussian of std 0.3 “Reverse” fails without it.',
+  },
+  causal: { name: 'Causal', hint: 'No token attends to later ones. “Reverse” then gets only its second half right.' },
 } as const;

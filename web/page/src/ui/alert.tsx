@@ -1,4 +1,4 @@
-/** What went wrong, beside its cause: nothing without a reason. A field names it by its id. */
+/** Renders nothing without a reason. A field refers to it by id. */
 export const Alert = ({ id, what, why }: { id?: string; what?: string | undefined; why: string | false | undefined }) =>
   why ? (
     <p role="alert" id={id} class="error">

@@ -5,7 +5,7 @@ import { cutOut, isWhole, moved as movedPart, showing, within, zoomed, type Part
 import { drawOverlay, headColour } from '../draw/overlay.ts';
 import { fixed } from '../formats/numbers.ts';
 import type { Overlay } from '../state/overlay.ts';
-import type { Place, Shown } from '../state/shown.ts';
+import type { Place, Shown } from '../state/map_view.ts';
 import { Minimap } from './minimap.tsx';
 import { usePanning } from './panning.ts';
 import { useWidth } from './size.ts';
@@ -25,25 +25,25 @@ export interface AttentionMapProps {
   readonly onLock: (cell: Cell, locked: boolean) => void;
   readonly onKey: (key: string) => void;
   readonly onDrawn: () => void;
-  /** What of it is on the screen; undefined: all. */
+  /** The visible part; undefined for all. */
   readonly part: Part | undefined;
   readonly onPart: (part: Part) => void;
-  /** Several heads instead of the one; its numbers stay those of the one. */
+  /** Drawn instead of the head in focus; the numbers stay those of that head. */
   readonly overlay: Overlay | undefined;
-  /** Of the layer, for their colours. */
+  /** Number of heads, for their colours. */
   readonly heads: number;
 }
 
-/** Keys that are handed on. */
+/** Keys that are passed to onKey. */
 const others = [',', '.', '[', ']', 'm', 'e', '?', '+', '=', '-', '0'];
-/** Rows that Page Up and Page Down move by. */
+/** Rows per Page Up or Page Down. */
 export const pageStep = 10;
-/** Of a row assistive technology gets the cells this far around the active one. */
+/** Assistive technology gets the cells of the active row up to this distance. */
 const reach = 16;
 
 const inSecondText = (place: Place | undefined) => place?.source === 1;
 
-/** Labels along one side. Where there is no room for all, every nth stands for those after it, and the active one is always there. */
+/** If space is short, each label stands for several places; the active one is always shown. */
 function Labels({
   shown: { places },
   first,
@@ -73,8 +73,8 @@ function Labels({
 }
 
 /**
- * One head: rows are queries, columns are keys. The cells are on a canvas; over it lies a grid of one tab stop that tells the active row to
- * assistive technology (the other rows are there when one moves to them).
+ * One head: rows are queries, columns are keys. The cells are drawn on a canvas below a grid with one tab stop, which contains the active row for
+ * assistive technology.
  */
 export function AttentionMap({
   shown,
@@ -120,7 +120,7 @@ export function AttentionMap({
 
   const say = ({ row, column }: Cell) => `${places[row]!.label} to ${places[column]!.label}, ${fixed(weights[row * size + column]!, 2)}`;
 
-  // A head or a sentence may change under a cell that does not move; only moves are spoken.
+  // Only moves are announced, not changes of the weights in a cell.
   const moved = useRef(false);
   useLayoutEffect(() => {
     if (!moved.current) return;
@@ -137,7 +137,7 @@ export function AttentionMap({
     };
   };
 
-  /** The names of rows and columns answer as cells do: a row with the key that it looks at most, a column with the query that looks at it most. */
+  /** Clicking a row's name selects its largest key; clicking a column's name selects its largest query. */
   const rowOf = (i: number) => weights.subarray(i * size, (i + 1) * size);
   const columnOf = (j: number) => Float32Array.from({ length: size }, (_, i) => weights[i * size + j]!);
   const across = (event: PointerEvent | MouseEvent) => at(event).column;
@@ -153,7 +153,7 @@ export function AttentionMap({
     },
   });
 
-  // A key that is held down repeats faster than the page is drawn.
+  // A held key repeats faster than the page renders.
   const latest = useRef(cell);
   latest.current = cell;
   const move = (row: number, column: number) => {
@@ -162,7 +162,7 @@ export function AttentionMap({
     onPoint(latest.current);
   };
 
-  // A cell that is chosen elsewhere, or by keys, is brought onto the screen; at first the part is as the address has it.
+  // Scrolls to a cell that was chosen elsewhere or by keys; the first part is that of the address.
   const isFirst = useRef(true);
   useEffect(() => {
     if (isFirst.current) return void (isFirst.current = false);
@@ -170,7 +170,7 @@ export function AttentionMap({
     if (row !== part.row || column !== part.column) onPart({ ...part, row, column });
   }, [cell.row, cell.column]);
 
-  // Two fingers zoom and move at once, before the page is drawn again.
+  // Two fingers zoom and move at once, before the next render.
   const latestPart = useRef(part);
   latestPart.current = part;
   const go = (to: Part) => onPart((latestPart.current = to));

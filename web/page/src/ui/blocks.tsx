@@ -3,10 +3,10 @@ import { describePieces, placePieces, shapeOf, type Piece } from '../draw/blocks
 import '../styles/blocks.css';
 import { useWidth } from './size.ts';
 
-/** Until its place is measured. */
+/** Until the frame is measured. */
 const usualWidth = 640;
 
-/** Matrices as blocks. Kept on the page while the pieces change, so that what is in both pictures moves (blocks.css). */
+/** Keyed by matrix, so that a matrix in two successive pictures moves (blocks.css). */
 export function Blocks({ pieces, what }: { pieces: readonly Piece[]; what: string }) {
   const frame = useRef<HTMLDivElement>(null);
   const { placed, width, height } = placePieces(pieces, useWidth(frame) || usualWidth);
@@ -44,7 +44,7 @@ export function Blocks({ pieces, what }: { pieces: readonly Piece[]; what: strin
   );
 }
 
-/** "W_Q" with a low Q. */
+/** "W_Q" with a subscript Q. */
 function Name({ of }: { of: string }) {
   const [base, sub] = of.split('_');
   return sub === undefined ? (

@@ -7,7 +7,7 @@ export function Code({ title, code }: { title: string; code: string }) {
       await navigator.clipboard.writeText(code);
       setCopied('Copied.');
     } catch {
-      setCopied('The browser does not allow it here. Select the text instead.');
+      setCopied('The browser does not allow copying here. Select the text instead.');
     }
     setTimeout(() => setCopied(''), 4000);
   };

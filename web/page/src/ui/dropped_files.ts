@@ -1,12 +1,12 @@
-/** Files that were dropped, those in folders included, by their paths. */
+/** Dropped files by path, including those in folders. */
 export async function droppedFiles(data: DataTransfer): Promise<readonly (readonly [path: string, file: File])[]> {
-  // The list is emptied when the event is over: all of it is read before the first await.
+  // The list is emptied after the event, so read it before the first await.
   const entries = Array.from(data.items, (item) => item.webkitGetAsEntry()).filter((entry) => entry !== null);
   if (entries.length === 0) return Array.from(data.files, (file) => [file.name, file] as const);
   return (await Promise.all(entries.map((entry) => filesIn(entry)))).flat();
 }
 
-/** The deepest that models are is the Hub's cache (models--…/snapshots/…/1_Pooling); a whole disk dropped by mistake is deeper. */
+/** The Hub's cache is the deepest model folder (models--…/snapshots/…/1_Pooling). */
 const deepest = 5;
 
 async function filesIn(entry: FileSystemEntry, depth = 0): Promise<readonly (readonly [string, File])[]> {
@@ -16,7 +16,7 @@ async function filesIn(entry: FileSystemEntry, depth = 0): Promise<readonly (rea
   const reader = (entry as FileSystemDirectoryEntry).createReader();
   const inside: FileSystemEntry[] = [];
   for (;;) {
-    // It hands out some hundred at a time.
+    // readEntries returns about a hundred at a time.
     const some = await new Promise<FileSystemEntry[]>((resolve, reject) => reader.readEntries(resolve, reject));
     if (some.length === 0) break;
     inside.push(...some);

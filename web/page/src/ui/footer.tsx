@@ -1,11 +1,11 @@
 import { megabytes } from '../formats/numbers.ts';
 import { Paper, type PaperName } from './papers.tsx';
 
-/** Address of the repository, where package.json names one (card/plugin.ts). */
+/** The repository in package.json (card/plugin.ts). */
 const source = String(import.meta.env['ATTN_SOURCE'] ?? '');
-/** Whether the documentation stands beside the page. */
+/** The page was built with the documentation. */
 const hasDocs = Boolean(import.meta.env['ATTN_DOCS']);
-/** Of the packed package beside the page; 0: there is none. */
+/** Size of the package next to the page; 0 without it. */
 const packageBytes = Number(import.meta.env['ATTN_PACKAGE_BYTES'] ?? 0);
 
 const papers: readonly (readonly [name: PaperName, title: string, what: string])[] = [
@@ -24,10 +24,10 @@ export function Footer() {
   return (
     <footer>
       <p>
-        Everything runs in this page. What you type stays here, unless you share a link, which holds it. The browser is told to enforce that: other
-        hosts are asked only for the files of a model whose address you give. The sentiment classifier, the entity and the mask model come with attn;
-        their word tables started from that of sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0). The film reviews under “Train” are those of
-        vaderSentiment (MIT, © 2016 C.J. Hutto).
+        Everything runs in this page. Your text stays in your browser unless you share a link, which contains it. A content security policy enforces
+        this: the page contacts other hosts only for the files of a model that you choose. The sentiment classifier, the entity model and the mask
+        model come with attn; their embedding matrices started from that of sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0). The film reviews
+        under “Train” come from vaderSentiment (MIT, © 2016 C.J. Hutto).
       </p>
       <details>
         <summary>Papers behind this page</summary>

@@ -1,7 +1,7 @@
-/** Pieces of MathML. */
+/** MathML elements. */
 import type { ComponentChildren } from 'preact';
 
-// As text: Preact leaves an attribute out that is false.
+// Strings, because Preact omits attributes that are false.
 const plain: object = { stretchy: 'false' };
 const beside: object = { movablelimits: 'false' };
 
@@ -14,7 +14,7 @@ export const Formula = ({ children }: { children: ComponentChildren }) => (
 export const I = ({ children }: { children: string }) => <mi>{children}</mi>;
 export const Eq = () => <mo>=</mo>;
 export const Plus = () => <mo>+</mo>;
-/** Each letter of a subscript is an index of its own, but for words. */
+/** Each letter of a short subscript is an index; longer ones are words. */
 export const Sub = ({ base, sub }: { base: string; sub: string }) => (
   <msub>
     <mi>{base}</mi>
@@ -27,7 +27,6 @@ export const Transposed = ({ children }: { children: ComponentChildren }) => (
     <mi mathvariant="normal">T</mi>
   </msup>
 );
-/** (x) */
 export const Group = ({ children }: { children: ComponentChildren }) => (
   <mrow>
     <mo {...plain}>(</mo>
@@ -35,7 +34,6 @@ export const Group = ({ children }: { children: ComponentChildren }) => (
     <mo {...plain}>)</mo>
   </mrow>
 );
-/** f(x) */
 export const Call = ({ name, children }: { name: string; children: ComponentChildren }) => (
   <mrow>
     <mi mathvariant="normal">{name}</mi>
@@ -44,7 +42,6 @@ export const Call = ({ name, children }: { name: string; children: ComponentChil
     <mo {...plain}>)</mo>
   </mrow>
 );
-/** A sum over an index. */
 export const Sum = ({ over, children }: { over: string; children: ComponentChildren }) => (
   <mrow>
     <munder>

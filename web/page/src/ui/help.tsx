@@ -2,15 +2,15 @@ import type { RefObject } from 'preact';
 import { pageStep } from './attention_map.tsx';
 
 const keys: readonly (readonly [string, string])[] = [
-  ['Arrow keys', 'move to another cell of the map, or to another small picture'],
-  ['Page Up, Page Down', `${pageStep} rows up or down`],
-  ['Home, End', 'first and last cell of the row; with Ctrl, of the map'],
-  ['+ and -', 'closer and further away; 0 shows all of the map'],
-  ['Enter', 'lock the cell, or unlock it; Escape unlocks it too'],
-  [', and .', 'previous and next head'],
-  ['[ and ]', 'previous and next layer'],
+  ['Arrow keys', 'move to another cell of the map or to another small picture'],
+  ['Page Up, Page Down', `move ${pageStep} rows up or down`],
+  ['Home, End', 'move to the first or last cell of the row; with Ctrl, of the map'],
+  ['+ and -', 'zoom in and out; 0 shows the whole map'],
+  ['Enter', 'lock or unlock the cell; Escape also unlocks it'],
+  [', and .', 'select the previous or next head'],
+  ['[ and ]', 'select the previous or next layer'],
   ['m', 'switch the causal mask on or off'],
-  ['e', 'export what is shown'],
+  ['e', 'export the map'],
   ['?', 'show this list'],
   ['Ctrl + Enter', 'run, in a field of “Your own numbers”'],
 ];

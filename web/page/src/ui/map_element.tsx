@@ -14,7 +14,7 @@ interface Props {
   readonly options?: Partial<FigureOptions>;
 }
 
-/** The package's element, as a page without a framework would fill it. */
+/** Fills the package's element as a page without a framework would. */
 export function MapElement({ tokens, keys, weights, caption = '', text = '', note = '', options = {} }: Props) {
   const map = useRef<AttentionMap>(null);
   useLayoutEffect(() => {

@@ -1,7 +1,7 @@
 import type { Tensor } from 'attn';
 import { useState } from 'preact/hooks';
 import { arraysIn, nameFor } from '../formats/array_files.ts';
-import { cut, longestName } from '../formats/cut.ts';
+import { truncate, longestName } from '../formats/truncate.ts';
 import { matrixText } from '../formats/matrix_text.ts';
 import { shapeText, shortestFloat32 } from '../formats/numbers.ts';
 import type { FieldValue } from '../state/lab.ts';
@@ -9,7 +9,7 @@ import { engine } from '../state/model.ts';
 import { codeOf, explain } from '../state/status.ts';
 import { Alert } from './alert.tsx';
 
-/** More numbers than this are kept aside, not printed into the field. */
+/** Larger arrays are stored instead of printed into the field. */
 const maximumPrinted = 4096;
 
 interface Props {
@@ -18,21 +18,20 @@ interface Props {
   readonly value: FieldValue;
   readonly error: string | undefined;
   readonly optional?: boolean;
-  /** 1 for a mask, where one list is enough. */
+  /** 1 for masks, which may be a single list. */
   readonly minRank: number;
   readonly onChange: (value: FieldValue) => void;
   readonly onError: (message: string) => void;
   readonly onRun: () => void;
 }
 
-/** Of a file with several tensors: which there are, and which is in the field. */
+/** The tensors of a file with several, and the selected one. */
 interface Choices {
   readonly fileName: string;
   readonly tensors: ReadonlyMap<string, Tensor>;
   readonly chosen: string;
 }
 
-/** An array as text, or from a file that is chosen or dropped. */
 export function MatrixField({ name, hint, value, error, optional, minRank, onChange, onError, onRun }: Props) {
   const [over, setOver] = useState(false);
   const [choices, setChoices] = useState<Choices>();
@@ -40,7 +39,7 @@ export function MatrixField({ name, hint, value, error, optional, minRank, onCha
 
   const take = (fileName: string, tensor: Tensor) => {
     if (tensor.dims.length < minRank || tensor.dims.length > 4) {
-      const needed = minRank > 1 ? 'rows are needed. For one row save a.reshape(1, -1)' : 'one to four dimensions are needed';
+      const needed = minRank > 1 ? 'expected rows. For one row save a.reshape(1, -1)' : 'expected one to four dimensions';
       onError(`${fileName}: the array has shape ${shapeText(tensor.dims)}; ${needed}.`);
     } else if (tensor.data.length === 0) onError(`${fileName}: the array has shape ${shapeText(tensor.dims)} and no numbers.`);
     else if (tensor.data.length <= maximumPrinted) onChange({ text: matrixText(tensor, shortestFloat32) });
@@ -51,22 +50,22 @@ export function MatrixField({ name, hint, value, error, optional, minRank, onCha
   };
   const choose = ({ fileName, tensors }: Choices, chosen: string) => {
     setChoices({ fileName, tensors, chosen });
-    take(`${fileName}, ${cut(chosen, longestName)}`, tensors.get(chosen)!);
+    take(`${fileName}, ${truncate(chosen, longestName)}`, tensors.get(chosen)!);
   };
 
   const read = async (file: File | undefined) => {
     if (!file) return;
     setChoices(undefined);
-    const fileName = cut(file.name, longestName);
+    const fileName = truncate(file.name, longestName);
     try {
       const tensors = await arraysIn(file, minRank, (bytes) => {
-        if (!engine.value) throw new Error('The module is still starting. Try again in a moment.');
+        if (!engine.value) throw new Error('The module is starting. Try again in a moment.');
         return engine.value.parseSafetensors(bytes);
       });
       const names = [...tensors.keys()];
-      if (names.length === 0) throw new Error('There is no array of floating-point numbers in it.');
+      if (names.length === 0) throw new Error('The file contains no array of floating-point numbers.');
       const chosen = nameFor(name, names);
-      if (names.length === 1) take([fileName, cut(chosen, longestName)].filter(Boolean).join(', '), tensors.get(chosen)!);
+      if (names.length === 1) take([fileName, truncate(chosen, longestName)].filter(Boolean).join(', '), tensors.get(chosen)!);
       else choose({ fileName, tensors, chosen }, chosen);
     } catch (failure) {
       const isOther = codeOf(failure) === 'FORMAT' && !/\.safetensors$/i.test(file.name);
@@ -84,7 +83,7 @@ export function MatrixField({ name, hint, value, error, optional, minRank, onCha
         <label for={id}>{name}</label>
         <span class="note" id={`${id}-hint`}>
           {hint}
-          {optional ? ', may stay empty' : ''}
+          {optional ? ', optional' : ''}
         </span>
         <label class="file">
           <input
@@ -93,7 +92,7 @@ export function MatrixField({ name, hint, value, error, optional, minRank, onCha
             aria-label={`Read ${name} from a file`}
             onChange={(event) => {
               void read(event.currentTarget.files?.[0]);
-              // The same file may be chosen again after it was changed.
+              // Otherwise choosing the same file again would not fire an event.
               event.currentTarget.value = '';
             }}
           />
@@ -127,7 +126,7 @@ export function MatrixField({ name, hint, value, error, optional, minRank, onCha
         onDrop={(event) => {
           setOver(false);
           const file = event.dataTransfer?.files[0];
-          // Dropped text goes into the field as ever.
+          // The browser inserts dropped text.
           if (!file) return;
           event.preventDefault();
           void read(file);
@@ -141,7 +140,7 @@ export function MatrixField({ name, hint, value, error, optional, minRank, onCha
           <select value={choices.chosen} onChange={(event) => choose(choices, event.currentTarget.value)}>
             {Array.from(choices.tensors, ([each, { dims }]) => (
               <option key={each} value={each}>
-                {cut(each, longestName)} {shapeText(dims)}
+                {truncate(each, longestName)} {shapeText(dims)}
               </option>
             ))}
           </select>

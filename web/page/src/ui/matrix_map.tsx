@@ -2,7 +2,7 @@ import type { Tensor } from 'attn';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { paint } from '../draw/palette.ts';
 
-/** A square matrix of texts as a picture, its rows and columns numbered; a click chooses a row. A table beside it has to say the same in numbers. */
+/** A square matrix as a picture; a click chooses a row. It needs a table with the numbers next to it. */
 export function MatrixMap({
   title,
   matrix,
@@ -12,7 +12,7 @@ export function MatrixMap({
 }: {
   title: string;
   matrix: Tensor;
-  /** What the darkest colour stands for; the lightest is 1. */
+  /** The value of the darkest colour; the lightest is 1. */
   low: number;
   chosen: number;
   onChoose: (row: number) => void;

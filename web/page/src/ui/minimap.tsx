@@ -2,10 +2,10 @@ import { useLayoutEffect, useRef } from 'preact/hooks';
 import { imageOf, poolSigned } from '../draw/heatmap.ts';
 import { within, type Part } from '../draw/part.ts';
 
-/** Pixels along a side. */
+/** Largest side in pixels. */
 const most = 64;
 
-/** All of a map that does not fit, and where in it one is. For the pointer: keys move the map itself. */
+/** An overview of a zoomed map, for pointers; keys move the map itself. */
 export function Minimap({ levels, size, part, onPart }: { levels: Float32Array; size: number; part: Part; onPart: (part: Part) => void }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const pixels = Math.min(size, most);

@@ -2,41 +2,40 @@ import type { ComponentChildren } from 'preact';
 import { useRef } from 'preact/hooks';
 import { scrollable, useOverflow } from './overflow.ts';
 
-/** Whole rows are shown as far as this many cells allow; more would slow every browser down. */
+/** Maximum number of cells, in whole rows; more slow down every browser. */
 const defaultCells = 4096;
 const maximumColumns = 256;
-/** Tables from this size on are laid out only when they come into view. */
+/** Tables of this size are laid out only when they come into view. */
 const largeCells = 1500;
 
 export interface Axis {
-  /** What one row (or column) is: "query", "key". */
+  /** Kind of a row or column: "query", "key". */
   readonly kind: string;
   readonly count: number;
-  /** Default: the kind and a number from 1. */
+  /** Default: the kind and a 1-based number. */
   readonly label?: (index: number) => string;
 }
 
 export interface NumberTableProps {
-  /** The table's accessible name. */
   readonly name: string;
   readonly rows: Axis;
   readonly columns: Axis;
   readonly cell: (row: number, column: number) => ComponentChildren;
   readonly maximumCells?: number;
-  /** 0 … 1: how strongly a cell is tinted. */
+  /** 0 … 1 */
   readonly tint?: (row: number, column: number) => number;
-  /** A last column beside the matrix. */
+  /** A last column after the matrix. */
   readonly total?: { readonly name: string; readonly cell: (row: number) => string } | undefined;
 }
 
-/** A matrix as a table with row and column headers. A table larger than its place scrolls, by keyboard too. */
+/** Overflowing tables can be scrolled with the keyboard. */
 export function NumberTable({ name, rows, columns, cell, tint, total, maximumCells = defaultCells }: NumberTableProps) {
   const frame = useRef<HTMLDivElement>(null);
   const overflows = useOverflow(frame);
   const width = Math.min(columns.count, maximumColumns);
   const shown = { columns: width, rows: Math.min(rows.count, Math.max(1, Math.floor(maximumCells / width))) };
   const label = (axis: Axis, index: number) => axis.label?.(index) ?? `${axis.kind} ${index + 1}`;
-  // "number 1" says no more than "1" and is wide on a phone.
+  // "number 1" would be wide on a phone.
   const columnLabel = (index: number) => (columns.kind === 'number' ? String(index + 1) : label(columns, index));
   const indices = (count: number) => Array.from({ length: count }, (_, i) => i);
   return (
@@ -78,7 +77,7 @@ export function NumberTable({ name, rows, columns, cell, tint, total, maximumCel
       </div>
       {(shown.rows < rows.count || shown.columns < columns.count) && (
         <p class="note">
-          The first {shown.rows} of {rows.count} rows and {shown.columns} of {columns.count} columns are shown.
+          Shown: the first {shown.rows} of {rows.count} rows and {shown.columns} of {columns.count} columns.
         </p>
       )}
     </div>

@@ -1,6 +1,6 @@
 import { useLayoutEffect, useState } from 'preact/hooks';
 
-/** Whether there is more in an element than it shows; it can be scrolled by keyboard then (scrollable). */
+/** Whether the content is larger than the element. */
 export function useOverflow(element: { readonly current: HTMLElement | null }): boolean {
   const [overflows, setOverflows] = useState(false);
   useLayoutEffect(() => {

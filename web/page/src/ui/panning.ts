@@ -1,4 +1,4 @@
-/** A map that is larger than its frame: wheel, two fingers, and dragging with the mouse. */
+/** Zooms and moves a map by wheel, two fingers or dragging with the mouse. */
 import { useRef } from 'preact/hooks';
 
 interface Point {
@@ -9,19 +9,19 @@ interface Point {
 interface Options {
   readonly isZoomed: boolean;
   readonly field: { readonly current: HTMLElement | null };
-  /** `at`: where in the frame, 0 ... 1. */
+  /** `at`: position in the frame, 0 ... 1. */
   readonly zoom: (factor: number, at: Point) => void;
-  /** By parts of the frame; whether there was somewhere to go. */
+  /** In parts of the frame; returns whether the map moved. */
   readonly pan: (rows: number, columns: number) => boolean;
 }
 
-/** Pixels after which a press is a drag. */
+/** Pixels before a press becomes a drag. */
 const slack = 4;
 
 export function usePanning({ isZoomed, field, zoom, pan }: Options) {
   const drag = useRef<{ x: number; y: number; moved: boolean } | undefined>(undefined);
   const fingers = useRef<{ distance: number; x: number; y: number } | undefined>(undefined);
-  /** What a gesture has moved or zoomed by, but is less than a cell. */
+  /** The remainder of a gesture that is less than a cell. */
   const rest = useRef({ rows: 0, columns: 0, factor: 1 });
   const box = () => field.current!.getBoundingClientRect();
   const inFrame = ({ x, y }: Point): Point => {
@@ -39,7 +39,7 @@ export function usePanning({ isZoomed, field, zoom, pan }: Options) {
   };
   const zoomBy = (factor: number, at: Point) => {
     rest.current.factor *= factor;
-    // Little by little would be lost: a cell is the least that there is.
+    // Small factors are collected, because the smallest change is one cell.
     if (Math.abs(Math.log(rest.current.factor)) < 0.05) return;
     zoom(rest.current.factor, at);
     rest.current.factor = 1;
@@ -51,7 +51,7 @@ export function usePanning({ isZoomed, field, zoom, pan }: Options) {
   };
   const handlers = {
     onWheel: (event: WheelEvent) => {
-      // Two fingers on a touchpad come as a wheel with Ctrl.
+      // A pinch on a touchpad is reported as a wheel event with Ctrl.
       if (event.ctrlKey || event.metaKey) {
         event.preventDefault();
         zoomBy(Math.exp(-event.deltaY / 200), inFrame({ x: event.clientX, y: event.clientY }));
@@ -66,7 +66,7 @@ export function usePanning({ isZoomed, field, zoom, pan }: Options) {
       event.preventDefault();
       const now = pinch(event);
       fingers.current = now;
-      // Around where they were, and then along with them: what is between the fingers stays there.
+      // Zooms around the old middle and then moves to the new one, so that the content stays between the fingers.
       zoomBy(now.distance / before.distance, inFrame(before));
       panBy(before.x - now.x, before.y - now.y);
     },
@@ -77,7 +77,7 @@ export function usePanning({ isZoomed, field, zoom, pan }: Options) {
   };
   return {
     handlers,
-    /** Whether the pointer drags the map. */
+    /** Returns whether the pointer drags the map. */
     move(event: PointerEvent): boolean {
       const from = drag.current;
       if (!from || (event.buttons & 1) === 0) return false;
@@ -87,7 +87,7 @@ export function usePanning({ isZoomed, field, zoom, pan }: Options) {
       panBy(x, y);
       return true;
     },
-    /** Asked by the click that ends it. */
+    /** Called by the click that ends a drag. */
     wasDragged(): boolean {
       const { moved = false } = drag.current ?? {};
       drag.current = undefined;

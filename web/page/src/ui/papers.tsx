@@ -1,4 +1,4 @@
-/** Papers and pages that the page speaks of, each with its address. */
+/** Links to papers. */
 const papers = {
   'Bahdanau et al. 2015': 'https://arxiv.org/abs/1409.0473',
   'Clark et al. 2019': 'https://arxiv.org/abs/1906.04341',
@@ -12,7 +12,7 @@ const papers = {
 } as const;
 export type PaperName = keyof typeof papers;
 
-/** "Vaswani et al. 2017" as a link, or other words that lead there. */
+/** Shows the key unless there are other words. */
 export const Paper = ({ of, children = of }: { of: PaperName; children?: string }) => (
   <a href={papers[of]} rel="noreferrer">
     {children}

@@ -1,6 +1,5 @@
 import type { ComponentChildren } from 'preact';
 
-/** A part of a section, with its heading. */
 export const Part = ({ class: name, title, children }: { class: string; title: string; children: ComponentChildren }) => (
   <div class={name}>
     <h3>{title}</h3>

@@ -2,8 +2,8 @@ import type { Loading } from '../state/model.ts';
 
 const megabytes = (bytes: number) => (bytes / 1e6).toFixed(1);
 
-/** How far a model is that is on its way, in bytes and speed; it can be cancelled. */
-export function Progress({ of: { name, phase, file, loaded, total, bytesPerSecond, cancel } }: { of: Loading }) {
+/** Download progress in bytes and speed, with a cancel button. */
+export function Progress({ of: { name, phase, file, loaded, total, progress, bytesPerSecond, cancel } }: { of: Loading }) {
   const bytes = loaded > 0 && `${megabytes(loaded)}${total ? ` of ${megabytes(total)}` : ''} MB`;
   const speed = bytesPerSecond > 0 && `${megabytes(bytesPerSecond)} MB/s`;
   return (
@@ -13,7 +13,7 @@ export function Progress({ of: { name, phase, file, loaded, total, bytesPerSecon
           {name}: {phase}
           {file && ` ${file}`}
         </span>
-        <progress {...(total ? { max: total, value: loaded } : {})} />
+        <progress {...(progress ? { value: progress } : {})} />
       </label>
       <span class="figure">{[bytes, speed].filter(Boolean).join(', ')}</span>
       <button type="button" onClick={cancel}>

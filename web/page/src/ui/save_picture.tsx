@@ -6,7 +6,7 @@ import { explain, status } from '../state/status.ts';
 
 const formats = ['SVG', 'PNG'] as const;
 
-/** Saves a picture of the page, an <svg>, as it is now. `title` stands above it, `file` is its name without an ending. */
+/** Saves an <svg> of the page as it is now, with `title` above it. `file` has no extension. */
 export function SavePicture({ title, file, picture }: { title: string; file: string; picture: () => SVGSVGElement | null | undefined }) {
   const [failure, setFailure] = useState('');
   const save = async (format: (typeof formats)[number]) => {
@@ -19,7 +19,7 @@ export function SavePicture({ title, file, picture }: { title: string; file: str
       status.value = { text: `Saved ${name}.` };
       setFailure('');
     } catch (error) {
-      setFailure(`It could not be saved: ${explain(error)}`);
+      setFailure(`The picture could not be saved. ${explain(error)}`);
     }
   };
   return (

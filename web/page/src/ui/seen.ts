@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 
-/** Whether some of an element is on the screen. What nobody sees need not follow the pointer. */
+/** Whether part of an element is on the screen. */
 export function useSeen(element: { readonly current: HTMLElement | null }): boolean {
   const [seen, setSeen] = useState(false);
   useEffect(() => {

@@ -1,5 +1,5 @@
 import { useRef } from 'preact/hooks';
-import type { Shown } from '../state/shown.ts';
+import type { Shown } from '../state/map_view.ts';
 import type { Cell } from './attention_map.tsx';
 import { scrollable, useOverflow } from './overflow.ts';
 
@@ -12,10 +12,10 @@ interface Props {
   readonly onLock: (cell: Cell, locked: boolean) => void;
 }
 
-/** Words with less carry no number. */
+/** Words with less weight show no number. */
 const leastNumber = 0.095;
 
-/** The text itself, each word shaded by how much the row in focus looks at it. Pointing at a word makes its row the one in focus. */
+/** The text, each word shaded by its weight in the row in focus. Pointing at a word selects its row. */
 export function ShadedText({ shown, texts, cell, locked, onPoint, onLock }: Props) {
   const frame = useRef<HTMLDivElement>(null);
   const overflows = useOverflow(frame);

@@ -1,12 +1,12 @@
 import { useLayoutEffect, useState } from 'preact/hooks';
 
-/** How wide an element is inside, in CSS pixels; 0 before it is there. */
+/** The inner width in CSS pixels; 0 before mounting. */
 export function useWidth(element: { readonly current: HTMLElement | null }): number {
   const [width, setWidth] = useState(0);
   useLayoutEffect(() => {
     const current = element.current!;
     const measure = () => setWidth(current.clientWidth);
-    // What is drawn for one width may change another, which it may not do while it is told of a change.
+    // Deferred: changing sizes inside a ResizeObserver callback raises an error.
     const observer = new ResizeObserver(() => requestAnimationFrame(measure));
     observer.observe(current);
     measure();

@@ -10,32 +10,31 @@ export interface Place {
 }
 
 export interface StepAxis {
-  /** What one row (or column) is: "token", "number". */
+  /** Kind of a row or column: "token", "number". */
   readonly kind: string;
   readonly count: number;
   readonly label: (index: number) => string;
 }
 
 export interface StepTableProps {
-  /** The table's accessible name. */
   readonly name: string;
   readonly rows: StepAxis;
   readonly columns: StepAxis;
   readonly value: (row: number, column: number) => number;
   readonly selected: Place;
   readonly onSelect: (place: Place) => void;
-  /** Numbers can be written over: what is typed, and which ones have been. */
+  /** Makes numbers editable: applies a new number, and marks edited ones. */
   readonly edit?: { readonly apply: (place: Place, value: number) => void; readonly edited: (place: Place) => boolean };
-  /** Cells are switches: what a press of one does, and which are on. */
+  /** Makes cells switches. */
   readonly toggle?: { readonly flip: (place: Place) => void; readonly on: (place: Place) => boolean };
-  /** 0 … 1: how strongly a cell is tinted. */
+  /** 0 … 1 */
   readonly tint?: (row: number, column: number) => number;
-  /** A last column beside the matrix. */
+  /** A last column after the matrix. */
   readonly total?: { readonly name: string; readonly value: (row: number) => number };
 }
 
 const pageRows = 16;
-/** As many columns as have room: on a phone one would have to turn pages and scroll. Wide screens show the 16 numbers of a small head at once. */
+/** Columns per page by minimum width in pixels; wide screens show the 16 numbers of a small head at once. */
 const columnsFrom = [
   [1120, 16],
   [800, 12],
@@ -44,10 +43,10 @@ const columnsFrom = [
 ] as const;
 const leastColumns = 3;
 
-/** The start of the page that index is on. */
+/** First index of the page. */
 const pageOf = (index: number, page: number) => Math.floor(index / page) * page;
 
-/** A matrix of any size, a page of it at a time. One tab stop: arrow keys, Home, End, Page Up and Page Down move from cell to cell. */
+/** One page of a matrix. One tab stop: arrow keys, Home, End, Page Up and Page Down move between cells. */
 export function StepTable({ name, rows, columns, value, selected, onSelect, edit, toggle, tint, total }: StepTableProps) {
   const table = useRef<HTMLTableElement>(null);
   const frame = useRef<HTMLDivElement>(null);
@@ -55,10 +54,10 @@ export function StepTable({ name, rows, columns, value, selected, onSelect, edit
   const pageColumns = columnsFrom.find(([least]) => width >= least)?.[1] ?? leastColumns;
   const [start, setStart] = useState<Place>({ row: 0, column: 0 });
   const [editing, setEditing] = useState<Place & { readonly text: string; readonly typed: boolean }>();
-  /** An input that has been closed loses the focus a moment later: that is no second answer. */
+  /** A closed input still fires a blur event, which must not apply its value again. */
   const open = useRef(false);
   const [error, setError] = useState('');
-  /** Whether the selected cell takes the focus after the next rendering. */
+  /** Focus the selected cell after the next render. */
   const takeFocus = useRef(false);
 
   const place = { row: Math.min(selected.row, rows.count - 1), column: Math.min(selected.column, columns.count - 1) };
@@ -99,7 +98,7 @@ export function StepTable({ name, rows, columns, value, selected, onSelect, edit
     if (!editing || !open.current) return;
     const number = Number(text.trim().replace('−', '-'));
     if (text.trim() === '' || !Number.isFinite(Math.fround(number))) {
-      if (back) setError(`“${text}” is not a number. Enter one such as 0.5 or -2, or press Escape to keep the old one.`);
+      if (back) setError(`“${text}” is not a number. Enter a number such as 0.5 or -2, or press Escape to keep the old one.`);
       else end(false);
       return;
     }

@@ -1,4 +1,4 @@
-/** "Through W_O" with the O below the line. The underscore has no width, but is there for whoever copies or hears it. */
+/** Shows "W_O" with a subscript. The underscore is invisible, but copied and read aloud. */
 export function Subscripted({ children }: { children: string }) {
   return (
     <>

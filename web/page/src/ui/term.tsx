@@ -3,10 +3,10 @@ import { useId, useState } from 'preact/hooks';
 import '../styles/term.css';
 import { glossary, type Word } from './glossary.ts';
 
-/** A word of the field; what it means (glossary.ts) shows on hover, focus and tap, and Escape takes it away. <Term word="head">heads</Term> */
+/** A term with its definition (glossary.ts), shown on hover, focus and tap and closed by Escape. <Term word="head">heads</Term> */
 export function Term({ word, children }: { word: Word; children?: ComponentChildren }) {
   const id = useId();
-  /** How far the meaning is moved sideways to stay on the screen; undefined: it is not shown. */
+  /** Horizontal shift that keeps the definition on the screen; undefined if it is hidden. */
   const [shift, setShift] = useState<number>();
   const show = (event: { currentTarget: Element }) => {
     const { left } = event.currentTarget.getBoundingClientRect();

@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks';
 type Theme = 'light' | 'dark';
 const key = 'attn-theme';
 
-/** Storage may be switched off; then the choice lasts as long as the page. */
+/** Storage may be disabled; then the choice lasts until the page is closed. */
 function stored(): Theme | undefined {
   try {
     const value = localStorage.getItem(key);
@@ -17,7 +17,7 @@ function preferred(): Theme {
   return matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
 }
 
-/** The system's theme until the visitor chooses one. */
+/** The system's theme unless the visitor chooses one. */
 export function ThemeButton() {
   const [chosen, setChosen] = useState(stored);
   const [system, setSystem] = useState(preferred);
@@ -37,7 +37,7 @@ export function ThemeButton() {
     try {
       localStorage.setItem(key, other);
     } catch {
-      // Kept for this visit only.
+      // Not stored.
     }
   };
   return (

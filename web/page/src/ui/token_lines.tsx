@@ -1,18 +1,15 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { cut } from '../formats/cut.ts';
+import { truncate } from '../formats/truncate.ts';
 import { curve, rowLines, strongest } from '../draw/lines.ts';
-import type { Shown } from '../state/shown.ts';
+import type { Shown } from '../state/map_view.ts';
 import type { Cell } from './attention_map.tsx';
 import { scrollable, useOverflow } from './overflow.ts';
 
-/**
- * More lines than this are no picture but a surface. What they are drawn with is their stroke-opacity: opacity would make each a layer of its own, which browsers
- * put together anew at every move.
- */
+/** More lines would be a solid area. They use stroke-opacity, because opacity would give each line a layer that browsers composite on every move. */
 const mostLines = 300;
-/** Letters of a label. Cut here and not by the style: half a thousand boxes that cut their text would be drawn one by one at every move. */
+/** Characters per label. Not cut by CSS: hundreds of clipped boxes would be painted one by one on every move. */
 const longestLabel = 16;
-/** Of the row in focus, what is less than this is not seen anyway; nor are more lines than these. */
+/** Limits for the row in focus: smaller weights and further lines are not visible. */
 const [leastWeight, mostOfRow] = [0.003, 60];
 
 interface Props {
@@ -24,19 +21,19 @@ interface Props {
   readonly onLock: (cell: Cell, locked: boolean) => void;
 }
 
-/** The same head as lines: from each query on the left to the keys on the right, thicker for more weight. For the pointer; the map is for all. */
+/** The head as lines from queries on the left to keys on the right. For pointers only; the map is accessible. */
 export function TokenLines({ shown, threshold, cell, locked, onPoint, onLock }: Props) {
   const { places, weights } = shown;
   const size = places.length;
   const frame = useRef<HTMLDivElement>(null);
   const overflows = useOverflow(frame);
   const [rowHeight, setRowHeight] = useState(20);
-  // Kept here: to ask the browser would make it lay the page out at every move.
+  // Cached, because reading it would force a layout on every move.
   const frameHeight = useRef(0);
   const scrolled = useRef(0);
   useLayoutEffect(() => {
     const element = frame.current!;
-    // Whole pixels: with half of one too much the frame could be scrolled, and would be a tab stop.
+    // Whole pixels: a fraction too much would make the frame scrollable and a tab stop.
     const measure = () => {
       frameHeight.current = Math.floor(element.getBoundingClientRect().height);
       setRowHeight(Math.max(16, Math.min(44, frameHeight.current / size)));
@@ -64,19 +61,19 @@ export function TokenLines({ shown, threshold, cell, locked, onPoint, onLock }: 
     [all],
   );
 
-  /** The key that a query looks at most. */
+  /** The key with the largest weight. */
   const best = (row: number): Cell => {
     let column = 0;
     for (let j = 1; j < size; ++j) if (weights[row * size + j]! > weights[row * size + column]!) column = j;
     return { row, column };
   };
-  // Half a thousand labels stay as they are while the pointer moves; the active one lies over them.
+  // The labels are static while the pointer moves; the active one is drawn on top.
   const labels = useMemo(
     () => (
       <ol>
         {places.map(({ label, source }, i) => (
           <li key={i} class={source === 1 ? 'second' : ''}>
-            <span>{cut(label, longestLabel)}</span>
+            <span>{truncate(label, longestLabel)}</span>
           </li>
         ))}
       </ol>

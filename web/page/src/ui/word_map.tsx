@@ -8,12 +8,12 @@ import { useWidth } from './size.ts';
 const size = 13;
 const radius = 4;
 
-/** Words as points, names beside them as far as there is room. As wide as its place, so that letters stay as large as they are. */
+/** Words as points with as many names as fit. Drawn at its actual width, so that letters keep their size. */
 export function WordMapPicture({ of: { points }, label }: { of: WordMap; label: string }) {
   const frame = useRef<HTMLDivElement>(null);
   const width = Math.max(240, useWidth(frame));
   const { height, places } = fit(points, width, Math.min(60, width / 12));
-  // The chosen words come first: they get their names before their neighbours do.
+  // Chosen words come first, so they are labelled first.
   const named = placeLabels(
     points.map(({ token }, i) => ({ ...places[i]!, text: token })),
     { width, height },
@@ -45,7 +45,7 @@ export function WordMapPicture({ of: { points }, label }: { of: WordMap; label: 
         })}
       </svg>
       <SavePicture title="Map of the words" file="attn-words" picture={() => frame.current?.querySelector('svg')} />
-      {nameless > 0 && <p class="note">{counted(nameless, 'name')} found no room; all are in the table.</p>}
+      {nameless > 0 && <p class="note">{counted(nameless, 'name')} did not fit. The table has all of them.</p>}
     </div>
   );
 }

@@ -1,9 +1,9 @@
-/** How the selected number came about. */
+/** Shows how the selected number was computed. */
 import { Fragment, type ComponentChildren } from 'preact';
 import { bracketed, brief, fixed, joined } from '../formats/numbers.ts';
 import { dotWorking } from '../arithmetic/workings.ts';
 
-/** `name` says which number: "Q of film, number 3". */
+/** `name`: "Q of film, number 3". */
 export function Working({
   name,
   value,
@@ -16,7 +16,7 @@ export function Working({
   children?: ComponentChildren;
 }) {
   return (
-    <div class="working-out" role="group" aria-label={`How ${name} came about`}>
+    <div class="working-out" role="group" aria-label={`How ${name} was computed`}>
       <p class="working-head">
         <span>{name}</span> <strong class="figure">{fixed(value)}</strong>
         {before !== undefined && before !== value && <span class="note"> {fixed(before)} without your changes</span>}
@@ -34,7 +34,7 @@ export interface DotProps {
   readonly result?: number;
 }
 
-/** 0.5·0.2 + … + bias, the products that matter most. The first factor is in the colour of rows, the second in that of columns. */
+/** 0.5·0.2 + … + bias, with the largest products. The first factor has the colour of rows, the second that of columns. */
 export function Dot({ a, b, count, bias, result }: DotProps) {
   const { terms, restCount, rest, sum } = dotWorking(a, b, count);
   return (

@@ -1,4 +1,4 @@
-/** The flow through attention as a picture that lights up step by step; a click on a part leads to its step. */
+/** A diagram of attention that highlights the current step. Clicking a matrix opens its step. */
 import { Fragment } from 'preact';
 import { useRef } from 'preact/hooks';
 import { edgeShapes, flowOf, nodeShapes, stateOf, type FlowPart, type FlowShape } from '../../draw/flow.ts';
@@ -9,7 +9,7 @@ import { status } from '../../state/status.ts';
 import '../../styles/flow.css';
 import { useWidth } from '../../ui/size.ts';
 
-/** Whose numbers fill the cells of a part. */
+/** The numbers shown in the cells of a matrix. */
 const tensorOf = (made: ComputedExample, part: FlowPart) =>
   ({
     X: made.X,
@@ -32,7 +32,7 @@ const Shape = ({ of: { kind: Kind, look, at, text } }: { of: FlowShape }) => (
   </Kind>
 );
 
-/** What stands beside a matrix, and is not part of its button. */
+/** Drawn next to a matrix, outside its button. */
 const asides: readonly FlowShape['look'][] = ['size', 'word'];
 
 export function FlowDiagram({ titles }: { titles: readonly string[] }) {
@@ -43,7 +43,7 @@ export function FlowDiagram({ titles }: { titles: readonly string[] }) {
   const flow = flowOf(width);
   const valuesOf = (part: FlowPart) => made && tensorOf(made, part).data;
   const go = (to: number) => updateExample({ step: Math.max(0, Math.min(to, exampleSteps - 1)) });
-  /** The one tab stop of the diagram: arrow keys go on from it, and the focus goes along. */
+  /** The only tab stop; arrow keys move it and the focus. */
   const stop = flow.nodes.find((node) => stateOf(node, step) === 'now')!.id;
   const onKeyDown = (event: KeyboardEvent & { currentTarget: SVGSVGElement }) => {
     const targets: Readonly<Record<string, number>> = {
@@ -115,7 +115,7 @@ export function FlowDiagram({ titles }: { titles: readonly string[] }) {
         </svg>
       </div>
       <div class="flow-foot">
-        <p class="note">The stronger a cell’s colour, the larger its number. Click a matrix, or use the arrow keys, to go to its step.</p>
+        <p class="note">A stronger colour means a larger number. Click a matrix or use the arrow keys to go to its step.</p>
         <button type="button" class="quiet" onClick={save}>
           Save diagram as SVG
         </button>

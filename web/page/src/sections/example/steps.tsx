@@ -1,4 +1,3 @@
-/** The steps of the example: what each says, its formula and its tables. */
 import type { ComponentChildren } from 'preact';
 import { bracketed, brief } from '../../formats/numbers.ts';
 import { example, exampleWords, initialExample, updateExample, type ComputedExample } from '../../state/example.ts';
@@ -24,7 +23,7 @@ const product = (
 
 const input: Step = {
   title: 'Words are rows of numbers',
-  text: 'Three words, four numbers each. A row is a word. Change a number, and every later step changes with it.',
+  text: 'Three words, four numbers each. Each row is a word. Change a number, and every later step changes with it.',
   formula: (
     <Formula>
       <I>X</I>
@@ -46,8 +45,8 @@ const projections: Step = {
   title: 'Each word gets a query, a key and a value',
   text: (
     <>
-      The <Term word="query" /> is what a word is looking for. The <Term word="key" /> is what others can find it by. The <Term word="value" /> is
-      what it passes on. Three matrices make them, and a real model has learned its own. You can change these too.
+      The <Term word="query" /> describes what a word looks for, the <Term word="key" /> what other words find it by, and the <Term word="value" />{' '}
+      what it passes on. Three matrices compute them. A trained model has learned these matrices; you can change the ones here.
     </>
   ),
   formula: (['Q', 'K', 'V'] as const).map((letter) => (
@@ -77,8 +76,8 @@ const compare: Step = {
   title: 'Compare every query with every key',
   text: (
     <>
-      Multiply the two rows number by number and add up: a <Term word="dot product" />. The larger it is, the better the key fits the query. Each cell
-      shows its sum.
+      For each pair, multiply the two rows number by number and add up the products: a <Term word="dot product" />. The larger it is, the better the
+      key fits the query. Each cell shows its sum.
     </>
   ),
   formula: <Formula>{product}</Formula>,
@@ -89,7 +88,7 @@ const compare: Step = {
 
 const scaling: Step = {
   title: 'Scale',
-  text: 'Every product is multiplied by one factor, so that wide queries do not give huge scores. The article uses 1. Transformers use one over the root of the width: here 1/√3.',
+  text: 'Every product is multiplied by the same factor, so that wide queries do not produce huge scores. The article uses 1. Transformers use one over the square root of the query width, here 1/√3.',
   formula: (
     <Formula>
       <I>S</I>
@@ -127,8 +126,8 @@ const masking: Step = {
   title: 'Mask',
   text: (
     <>
-      A <Term word="mask" /> keeps a query from seeing some keys: their scores become −Infinity. The article has none. A model that writes text hides
-      every later word, since it has not been written yet.
+      A <Term word="mask" /> hides some keys from a query: it sets their scores to minus infinity (−∞). The article uses no mask. A model that
+      generates text hides every later word, because that word is not written yet.
     </>
   ),
   formula: (
@@ -138,7 +137,7 @@ const masking: Step = {
       <mo>−</mo>
       <mi mathvariant="normal">∞</mi>
       <mspace width="0.6em" />
-      <mtext>where hidden</mtext>
+      <mtext>if hidden</mtext>
     </Formula>
   ),
   body: ({ head }) => (
@@ -156,8 +155,8 @@ const softmax: Step = {
   title: 'Softmax',
   text: (
     <>
-      <Term word="softmax">Softmax</Term> turns each row into shares that add up to 1. The largest score gets the most. This is the picture that
-      attention maps show.
+      <Term word="softmax">Softmax</Term> turns each row into weights that add up to 1. The largest score gets the largest weight. Attention maps show
+      these weights.
     </>
   ),
   formula: (
@@ -185,7 +184,7 @@ const softmax: Step = {
 
 const weigh: Step = {
   title: 'Weigh the values',
-  text: 'Each word takes the value of every word, multiplied by its share.',
+  text: 'The value of each word is multiplied by its weight.',
   formula: (
     <Formula>
       <Sub base="A" sub="ij" />
@@ -211,7 +210,7 @@ const isOriginal = ({ of }: ComputedExample) => of.matrices === initialExample.m
 
 const add: Step = {
   title: 'Add them up',
-  text: 'Add up the weighted values of each word: its new row, a mixture of the values it has looked at.',
+  text: 'Add up the weighted values. The sum is the word’s new row: a mixture of the values that it attends to.',
   formula: (
     <Formula>
       <Sub base="O" sub="i" />
@@ -229,8 +228,8 @@ const add: Step = {
         <>
           <Matrix name="Result, shortened shares" tensor={of.shortened} rows="query" columns="number" />
           <p class="note">
-            The first table uses the shares exactly as softmax gives them. The article rounds them before it goes on, to (0, 0.5, 0.5), (0, 1, 0) and
-            (0, 0.9, 0.1): the second table does the same, and has the article’s results.
+            The first table uses the exact weights of softmax. The article continues with approximate ones, (0, 0.5, 0.5), (0, 1, 0) and (0, 0.9,
+            0.1). The second table does the same and has the article’s results.
           </p>
         </>
       )}
@@ -239,11 +238,11 @@ const add: Step = {
 };
 
 const concat: Step = {
-  title: 'Put the heads side by side',
+  title: 'Concatenate the heads',
   text: (
     <>
-      A layer has several <Term word="head">heads</Term>, each with matrices of its own. The article stops at one. Here a second one joins it, which
-      uses Wk for its queries and Wq for its keys. Their results are put side by side.
+      A layer has several <Term word="head">heads</Term>, each with its own matrices. The article has only one. Here a second head uses Wk for its
+      queries and Wq for its keys. The results of both heads are concatenated.
     </>
   ),
   formula: (
@@ -261,14 +260,14 @@ const concat: Step = {
     <>
       <Matrix name="Shares of head 2" tensor={second.weights} rows="query" columns="key" total />
       <Matrix name="Both heads side by side" tensor={merged} rows="query" columns="number" />
-      <p class="note">Columns 1 to 3 are the result of step 8, columns 4 to 6 that of head 2.</p>
+      <p class="note">Columns 1 to 3 are the result of step 8; columns 4 to 6 are the result of head 2.</p>
     </>
   ),
 };
 
 const output: Step = {
   title: 'Mix the heads: Wo',
-  text: 'One last matrix mixes the heads and makes rows as wide as X, so that the next layer can take them. This Wo is ours, too: change it.',
+  text: 'A last matrix mixes the heads and returns rows as wide as X, which the next layer can read. This Wo is not from the article. You can change it.',
   formula: (
     <Formula>
       <I>Y</I>

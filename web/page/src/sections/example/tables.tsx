@@ -1,4 +1,3 @@
-/** Tables of the example: rows carry the three words. */
 import type { Tensor } from 'attn';
 import { bracketed, brief, teaching } from '../../formats/numbers.ts';
 import { example, exampleWords, setNumber, type ExampleMatrix } from '../../state/example.ts';
@@ -7,14 +6,14 @@ import { NumberTable } from '../../ui/number_table.tsx';
 export const at = (tensor: Tensor, i: number, j: number) => tensor.data[i * tensor.dims.at(-1)! + j]!;
 
 const word = (i: number) => exampleWords[i]!;
-/** What stands along a side of a matrix: the words, each as a query or a key, or numbers. */
+/** The labels along a side: words as queries or keys, or numbers. */
 const axis = (kind: string, count: number) => ({
   kind,
   count,
   ...(['word', 'query', 'key'].includes(kind) && count === exampleWords.length && { label: word }),
 });
 
-/** One entry as the sum of products that it is. */
+/** The products that add up to an entry. */
 export function dotText(left: Tensor, i: number, right: (k: number) => number): string {
   return Array.from({ length: left.dims[1]! }, (_, k) => `${brief(at(left, i, k))}·${bracketed(right(k))}`).join(' + ');
 }
@@ -52,7 +51,6 @@ export function Matrix({
   );
 }
 
-/** A matrix to be written over. */
 export function EditableMatrix({ name }: { name: ExampleMatrix }) {
   const values = example.value.matrices[name];
   const [rows, columns] = name === 'X' ? (['word', 'number'] as const) : (['in', 'out'] as const);
@@ -67,7 +65,7 @@ export function EditableMatrix({ name }: { name: ExampleMatrix }) {
           type="number"
           step="any"
           aria-label={`${name}, ${rowName(i)}, ${columns} ${j + 1}`}
-          // Not controlled: while "0." is being typed the field must keep it.
+          // Uncontrolled, so that the field keeps an unfinished "0.".
           defaultValue={values[i]![j]}
           onInput={(event) => {
             const value = event.currentTarget.valueAsNumber;

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { counted, scientific } from '../../formats/numbers.ts';
-import { editedWeights } from '../../state/derived.ts';
+import { editedWeights } from '../../state/background.ts';
 import type { LoadedModel } from '../../model/loaded.ts';
 import { comparison, type Compared, type Comparison } from '../../state/reference.ts';
 import { Formula, Group } from '../../ui/formula.tsx';
@@ -14,14 +14,14 @@ export function Agreement({ of }: { of: LoadedModel }) {
     <Part class="proof-part" title="The same numbers as PyTorch">
       {of.id !== 'sentiment' && (
         <p>
-          The page has PyTorch’s numbers for the sentiment classifier only, not for {of.name}. attn’s own tests compare every family of models with
-          PyTorch. What can be checked here without PyTorch’s numbers comes next.
+          The page has PyTorch’s numbers only for the sentiment classifier, not for {of.name}. attn’s own tests compare every family of models with
+          PyTorch. The next part checks what can be checked without them.
           {of.dtype === 'int8' &&
-            ' With int8 weights the numbers are not those of PyTorch’s float32 in any case, only close to them. “What int8 changes” shows how close.'}
+            ' With int8 weights the numbers are not those of PyTorch’s float32, only close to them. “What int8 changes” shows how close.'}
         </p>
       )}
       {of.id === 'sentiment' && editedWeights.value.length > 0 && (
-        <p>You have changed weights, so this is not the model that PyTorch computed. Undo the changes, and it is compared again.</p>
+        <p>You have changed weights, so PyTorch’s numbers do not apply. Undo the changes to compare again.</p>
       )}
       <Alert what="The comparison with PyTorch failed." why={comparison.failure.value} />
       {made && editedWeights.value.length === 0 && <Agreed of={made} />}
@@ -40,15 +40,14 @@ function Agreed({ of: { rows, texts, torch, transformers } }: { of: Comparison }
   return (
     <>
       <p class={passes ? 'proof-verdict' : 'proof-verdict failed'}>
-        <strong>{passes ? 'They agree.' : 'They do not agree.'}</strong> The largest difference to PyTorch {torch} is{' '}
-        <strong class="figure">{scientific(worst.difference)}</strong>, where <span class="figure">{scientific(worst.tolerance)}</span> is allowed;{' '}
+        <strong>{passes ? 'They agree.' : 'They do not agree.'}</strong> The largest difference from PyTorch {torch} is{' '}
+        <strong class="figure">{scientific(worst.difference)}</strong>; the tolerance is <span class="figure">{scientific(worst.tolerance)}</span>.{' '}
         {total(rows)} numbers from {counted(texts, 'text')} were compared just now, in this page.
       </p>
       <ComparedTable name="Differences to PyTorch" rows={rows} />
       <p>
-        PyTorch’s numbers were computed by transformers {transformers} in float64: y<sub>64</sub>. A difference may be twice as large as that between
-        PyTorch’s own float32 and float64, plus 10
-        <sup>-6</sup>. For values above 1 both grow with the largest:
+        PyTorch’s numbers were computed by transformers {transformers} in float64: y<sub>64</sub>. The tolerance t is twice the difference between
+        PyTorch’s float32 and float64 plus 10<sup>-6</sup>. If values exceed 1, both grow with the largest:
       </p>
       <Formula>
         <Largest>
@@ -98,7 +97,6 @@ const Largest = ({ children }: { children: ComponentChildren }) => (
   </mrow>
 );
 
-/** |y - y64| or, from 32 bits, |y32 - y64| */
 const Difference = ({ from }: { from: string }) => (
   <mrow>
     <mo>|</mo>
@@ -120,7 +118,7 @@ const Difference = ({ from }: { from: string }) => (
 );
 
 export function ComparedTable({ name, rows }: { name: string; rows: readonly Compared[] }) {
-  const columns = ['largest difference', 'allowed', 'numbers', 'within'];
+  const columns = ['largest difference', 'tolerance', 'numbers', 'within'];
   return (
     <NumberTable
       name={name}

@@ -1,6 +1,6 @@
 import type { Disturbance } from '../../state/speed.ts';
 
-/** Why the speed is lower than this computer's. */
+/** Why the measured speed may be too low. */
 export function Disturbed({ by: { kind, from, to } }: { by: Disturbance }) {
   const peak = (value: number) => <span class="figure">{value.toFixed(1)}</span>;
   return (
@@ -8,14 +8,14 @@ export function Disturbed({ by: { kind, from, to } }: { by: Disturbance }) {
       <strong>Something else was using this computer.</strong>{' '}
       {kind === 'unsteady' ? (
         <>
-          The peak came out between {peak(from)} and {peak(to)} GFLOP/s from one moment to the next.
+          The measured peak varied between {peak(from)} and {peak(to)} GFLOP/s.
         </>
       ) : (
         <>
-          The peak was {peak(from)} GFLOP/s this time, and {peak(to)} before.
+          The peak was {peak(from)} GFLOP/s this time and {peak(to)} before.
         </>
       )}{' '}
-      So these times are longer than they need be. Measure again when the computer is idle.
+      So these times are longer than necessary. Measure again when the computer is idle.
     </p>
   );
 }

@@ -1,5 +1,5 @@
 import { counted, milliseconds, scientific, wholeMegabytes, megabytes } from '../../formats/numbers.ts';
-import { editedWeights } from '../../state/derived.ts';
+import { editedWeights } from '../../state/background.ts';
 import { expectedBytes } from '../../model/known.ts';
 import { answerName, otherOf, type LoadedModel } from '../../model/loaded.ts';
 import { closeBeside, openBeside } from '../../state/load_model.ts';
@@ -14,7 +14,7 @@ import { shortened } from './checks.tsx';
 
 const dtypes = ['float32', 'int8'] as const;
 
-/** The other kind of weights, loaded when it is asked for, and what they change. */
+/** Loads the other kind of weights on request, and shows the differences. */
 export function Quantization({ of }: { of: LoadedModel }) {
   const other = otherOf(of.dtype);
   const way = loadingBeside.value;
@@ -26,13 +26,13 @@ export function Quantization({ of }: { of: LoadedModel }) {
   return (
     <Part class="proof-part" title="What int8 changes">
       <p>
-        <Term word="int8" /> weights take a quarter of the memory of <Term word="float32" /> ones, and a quarter of the download where the files are
-        int8 already. What do they cost? Load the model in both forms and compare them on your text. The one above is {of.dtype}.
+        <Term word="int8" /> weights need a quarter of the memory of <Term word="float32" /> weights, and a quarter of the download if the files are
+        int8. How much accuracy does that cost? Load the model in both forms and compare them on your text. The model above is {of.dtype}.
       </p>
       {!beside.value && !way && (
         <p>
           <button type="button" onClick={() => void openBeside()}>
-            Load {other} too and compare{bytes === undefined ? '' : `, ${wholeMegabytes(bytes)}`}
+            Load {other} as well and compare{bytes === undefined ? '' : `, ${wholeMegabytes(bytes)}`}
           </button>
         </p>
       )}
@@ -42,19 +42,19 @@ export function Quantization({ of }: { of: LoadedModel }) {
         <>
           <p>
             <button type="button" onClick={closeBeside}>
-              Let the {other} model go
+              Remove the {other} model
             </button>{' '}
             <span aria-live="polite">{made || edited || quantized.failure.value ? '' : 'Comparing …'}</span>
           </p>
-          <Alert what="The two could not be compared." why={quantized.failure.value} />
-          {edited ? <p>You have changed weights. Undo the changes, and the two are compared again.</p> : made && <Compare of={made} />}
+          <Alert what="The models could not be compared." why={quantized.failure.value} />
+          {edited ? <p>You have changed weights. Undo the changes to compare the models again.</p> : made && <Compare of={made} />}
         </>
       )}
     </Part>
   );
 }
 
-/** As many digits as tell it from 1. */
+/** As many digits as show the difference from 1. */
 function cosineText(value: number): string {
   const decimals = Math.min(12, Math.max(4, Math.ceil(-Math.log10(Math.abs(1 - value) || 1)) + 1));
   return value.toFixed(decimals);
@@ -67,27 +67,27 @@ function Compare({ of: { models, tokens, layers, all, cosines, leastOfLines, lin
   return (
     <>
       <p class="proof-verdict">
-        Of {all.count} attention weights the largest difference is <strong class="figure">{scientific(all.largest)}</strong>, the mean{' '}
+        The largest difference among {all.count} attention weights is <strong class="figure">{scientific(all.largest)}</strong>, the mean{' '}
         <strong class="figure">{scientific(all.mean)}</strong>. The{' '}
-        {cosines.length > 1 ? 'vectors of the two texts have the cosines' : 'text’s vectors have the cosine'}{' '}
+        {cosines.length > 1 ? 'cosines between the vectors of the two texts are' : 'cosine between the text’s vectors is'}{' '}
         <strong class="figure">{cosines.map(cosineText).join(' and ')}</strong>
         {leastOfLines !== undefined && (
           <>
             {' '}
-            (of the {counted(lines, 'line')} under “Use it” at least <span class="figure">{cosineText(leastOfLines)}</span>)
+            (at least <span class="figure">{cosineText(leastOfLines)}</span> for the {counted(lines, 'line')} under “Use it”)
           </>
         )}
         . <Flips answered={answered} of={models.float32} />
       </p>
       <NumberTable
-        name="Attention weights, int8 beside float32"
+        name="Attention weights, int8 and float32"
         rows={{ kind: 'layer', count: rows.length, label: (i) => rows[i]!.name }}
         columns={{ kind: 'difference', count: columns.length, label: (j) => columns[j]! }}
         cell={(i, j) => [scientific(rows[i]!.largest), scientific(rows[i]!.mean), rows[i]!.count][j]}
       />
       {answered.length > 0 && <Answers answered={answered} of={models.float32} />}
       <NumberTable
-        name="Time and memory, int8 beside float32"
+        name="Time and memory, int8 and float32"
         rows={{ kind: 'weights', count: dtypes.length, label: (i) => dtypes[i]! }}
         columns={{ kind: 'measured', count: measures.length, label: (j) => measures[j]! }}
         cell={(i, j) => {
@@ -97,13 +97,13 @@ function Compare({ of: { models, tokens, layers, all, cosines, leastOfLines, lin
         }}
       />
       <p class="note">
-        Your text with its {counted(tokens, 'token')}, through the model as it was published: no masks, all heads. Times are medians of 5 samples,
-        taken in turns, and include the message to the worker and back. Memory is how much more the module holds since that model was loaded.
+        Your text with its {counted(tokens, 'token')}, in the model as published, without masks and with all heads. Times are medians of 5 samples,
+        taken alternately, and include the messages to and from the worker. Memory is the growth of the module’s memory when that model was loaded.
         {models.int8.isStoredAsInt8
           ? models.float32.isStoredAsInt8
-            ? ' The files hold int8 weights, and float32 means the numbers that these stand for. So only what they are multiplied with is rounded in one and not in the other.'
+            ? ' The files contain int8 weights, and float32 means the numbers that they represent. So the models differ only in whether the numbers multiplied by the weights are rounded.'
             : ''
-          : ' The int8 weights were made here while the files were read, so both have read the same files.'}
+          : ' The int8 weights were converted here from the same files.'}
       </p>
     </>
   );
@@ -121,7 +121,6 @@ function Flips({ answered, of }: { answered: readonly Answered[]; of: LoadedMode
   );
 }
 
-/** The likeliest answer of each text, by both. */
 function Answers({ answered, of }: { answered: readonly Answered[]; of: LoadedModel }) {
   const isValue = answerName(of) === 'value';
   const columns = isValue ? dtypes : [...dtypes, 'flipped'];
@@ -131,7 +130,7 @@ function Answers({ answered, of }: { answered: readonly Answered[]; of: LoadedMo
   };
   return (
     <NumberTable
-      name="Answers, int8 beside float32"
+      name="Answers, int8 and float32"
       rows={{ kind: 'text', count: answered.length, label: (i) => shortened(answered[i]!.text, 60) }}
       columns={{ kind: 'answer', count: columns.length, label: (j) => columns[j]! }}
       cell={(i, j) => (j < 2 ? said(answered[i]!, dtypes[j]!) : answered[i]!.flips ? 'yes' : 'no')}

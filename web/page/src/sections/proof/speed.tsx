@@ -12,7 +12,7 @@ import { Disturbed } from './disturbed.tsx';
 export function SpeedPart({ of }: { of: LoadedModel }) {
   const made = speed.value?.model === of ? speed.value : undefined;
   return (
-    <Part class="proof-part" title="How fast, here">
+    <Part class="proof-part" title="Speed of this browser">
       <p>
         <button type="button" disabled={measuring.value} onClick={() => void measure()}>
           Measure again
@@ -39,7 +39,7 @@ function Measured({ of: { model, tokens, alone, batch, peaks, way, disturbance, 
     ['Threads', String(info.threads)],
     ['Cross-origin isolated', crossOriginIsolated ? 'yes' : 'no'],
     ['WASM heap in use', megabytes(info.heap.used)],
-    ['WASM heap, most so far', megabytes(info.heap.peak)],
+    ['WASM heap, peak', megabytes(info.heap.peak)],
     ['Model ready after', milliseconds(model.loadTime)],
     ['Version', info.version],
   ];
@@ -57,21 +57,21 @@ function Measured({ of: { model, tokens, alone, batch, peaks, way, disturbance, 
       />
       {disturbance && <Disturbed by={disturbance} />}
       <p>
-        The peak, <strong class="figure">{median(peaks).toFixed(1)} GFLOP/s</strong>, is what one thread of this browser does with multiply-adds in
-        registers alone. It is measured beside each run, so that a run and its peak see the same computer.
+        The peak, <strong class="figure">{median(peaks).toFixed(1)} GFLOP/s</strong>, is the speed at which one thread of this browser computes
+        multiply-adds in registers. It is measured next to each run, so that both see the same load of the computer.
         {model.dtype === 'int8' &&
-          ' It is a peak of float32. Products of int8 weights are of whole numbers, counted in the same way, and may go beyond it.'}
+          ' It is the peak of float32. Products of int8 weights are integer operations, which are counted in the same way and may exceed this peak.'}
       </p>
       <p>
         A message to the worker and back takes <strong class="figure">{milliseconds(way)}</strong>, which is part of each time:{' '}
-        {Math.round((100 * way) / alone.milliseconds)} % of that of the text alone. Softmax, norms and copies take time as well, and count as no
-        operations. Times are medians: for the text alone of {samples} samples, each of forwards one after the other for {sampleMilliseconds} ms, and
-        of 5 for the copies.
+        {Math.round((100 * way) / alone.milliseconds)} % of the time for the text alone. Softmax, norms and copies also take time but do not count as
+        operations. Times are medians: of {samples} samples for the text alone, each with as many forwards as fit into {sampleMilliseconds} ms, and of
+        5 samples for the copies.
       </p>
       <p>
         <Term word="GFLOP/s" /> counts two operations for each multiply-add of the projections, the attention and the{' '}
-        <Term word="feed-forward">feed-forward</Term>, with N = {size.layers} layers, L = {tokens} tokens, E = {size.width} and F = {size.hidden}:{' '}
-        {parts.projections} + {parts.attention} + {parts.feedForward} = {parts.total} multiply-adds a text.
+        <Term word="feed-forward">feed-forward network</Term>, with N = {size.layers} layers, L = {tokens} tokens, E = {size.width} and F ={' '}
+        {size.hidden}: {parts.projections} + {parts.attention} + {parts.feedForward} = {parts.total} multiply-adds per text.
       </p>
       <Formula>
         <mi>N</mi>

@@ -6,28 +6,27 @@ import { NumberTable } from '../../ui/number_table.tsx';
 import { Term } from '../../ui/term.tsx';
 import { type Sizes } from './parts.tsx';
 
-/** What a place of the reach is called. */
 const places: Readonly<Record<string, string>> = {
-  X: 'X, what goes in',
+  X: 'X, the input',
   q: 'queries',
   k: 'keys',
   v: 'values',
   scores: 'scores',
   masked_scores: 'masked scores',
-  probabilities: 'shares',
+  probabilities: 'weights before dropout',
   weights: 'attention weights',
   context: 'results of the heads',
-  merged: 'heads side by side',
+  merged: 'concatenated heads',
   output: 'output of attention',
   attn_residual: 'first sum',
   norm1: 'first norm',
   ff_hidden: 'hidden layer',
-  ff_output: 'output of the feed-forward',
+  ff_output: 'output of the feed-forward network',
   ff_residual: 'second sum',
   norm2: 'second norm',
 };
 
-/** From 1e-7, which is rounding, to 10. */
+/** Logarithmic from 1e-7, the rounding error, to 10. */
 const shareOf = (difference: number) => (difference === 0 ? 0 : Math.min(1, Math.max(0, (Math.log10(difference) + 7) / 8)));
 
 function Answer({ walk }: { walk: Walk }) {
@@ -61,25 +60,25 @@ export function AnswerStep({ walk }: { walk: Walk; sizes: Sizes }) {
     <>
       <p>
         {layer + 1 < run.model.layers
-          ? `The output goes through ${run.model.layers - layer - 1} more layer${run.model.layers - layer > 2 ? 's' : ''} built the same way. `
+          ? `The output goes through ${run.model.layers - layer - 1} more layer${run.model.layers - layer > 2 ? 's' : ''} of the same kind. `
           : 'This was the last layer. '}
         {labels ? (
           <>
-            At the end the classifier turns the last rows into scores, the <Term word="logits" />
+            The classifier then turns the last rows into scores, the <Term word="logits" />
             {functionWords[answerFunction(run.model)]}
           </>
         ) : (
           <>
-            This model has no classifier. Its result is the last <Term word="hidden state" />: most models take the mean of its rows, which is one{' '}
+            This model has no classifier. Its result is the last <Term word="hidden state" />. Most models use the mean of its rows, one{' '}
             <Term word="vector" /> for the whole text.
           </>
         )}
       </p>
       {labels && <Answer walk={walk} />}
-      <h4>How far your changes reach</h4>
+      <h4>Effect of your changes</h4>
       {found ? (
         <NumberTable
-          name="Largest difference to the unchanged model"
+          name="Largest difference from the unchanged model"
           rows={{
             kind: 'place',
             count: found.length,
@@ -89,12 +88,12 @@ export function AnswerStep({ walk }: { walk: Walk; sizes: Sizes }) {
           columns={{ kind: 'difference', count: 1, label: () => 'max |Δ|' }}
           cell={(i) => {
             const { difference } = found[i]!;
-            return difference === Infinity ? 'blocked' : shortNumber(difference);
+            return difference === Infinity ? 'masked' : shortNumber(difference);
           }}
           tint={(i) => shareOf(found[i]!.difference)}
         />
       ) : (
-        <p class="note">Nothing is changed yet. Change a number of X or of a weight, or move a slider, and you will see here how far that reaches.</p>
+        <p class="note">You have not changed anything yet. Change a number of X or of a weight, or move a slider, to see the effect here.</p>
       )}
     </>
   );

@@ -57,7 +57,7 @@ export function CompareStep({ walk, sizes }: StepProps) {
   return (
     <>
       <p>
-        Every query is compared with every key by their <Term word="dot product" />. The larger it is, the better the key fits the query.
+        The <Term word="dot product" /> compares every query with every key. The larger it is, the better the key fits the query.
       </p>
       <ScoreFormula score={score} />
       <div class="step-controls">
@@ -71,12 +71,13 @@ export function CompareStep({ walk, sizes }: StepProps) {
             ))}
           </select>
         </label>
-        {score === 'scaled_dot' && <p class="note">This model was trained with this one. The others are older ways to compare.</p>}
+        {score === 'scaled_dot' && <p class="note">The model was trained with this score function. The others are older.</p>}
+        {score !== 'scaled_dot' && <p class="note">These scores are unscaled: step 4 does not divide them by √{sizes.D}.</p>}
         {(score === 'general' || score === 'additive') && (
           <p class="note">
-            This model has no learned weights for it, so{' '}
+            This model has no learned weights for this function, so{' '}
             {score === 'general'
-              ? 'W is the identity matrix, and what is left is the dot product'
+              ? 'W is the identity matrix, and the score is the plain dot product'
               : 'W_Q and W_K are identity matrices, and v is all ones'}
             .
           </p>

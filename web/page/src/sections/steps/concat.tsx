@@ -15,7 +15,7 @@ export function ConcatStep({ walk, sizes }: StepProps) {
   return (
     <>
       <p>
-        The results of all {H} heads stand side by side. Switch one off, and its results are zeros: the model goes on without it (
+        The results of all {H} heads are concatenated. If you switch one off, its results become zeros, and the model continues without it (
         <Term word="ablation" />
         ).
       </p>
@@ -50,7 +50,7 @@ export function ConcatStep({ walk, sizes }: StepProps) {
         {isOff(head) ? ', which is switched off' : ''}.
       </p>
       <StepTable
-        name="O, all heads side by side"
+        name="O, all heads concatenated"
         rows={tokenAxis(sizes, 'query')}
         columns={numberAxis(width)}
         value={(i, j) => at(trace.merged, i, j)}

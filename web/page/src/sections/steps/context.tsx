@@ -10,7 +10,7 @@ export function ContextStep({ walk, sizes }: StepProps) {
   const [row, column] = [rowInFocus(sizes), numberInFocus('head', D)];
   return (
     <>
-      <p>Multiply the value of every token by its share and add them up. The result is a mixture of the values the query looked at.</p>
+      <p>Multiply the value of every token by its weight and add up the products. The result is a mixture of the values that the query attends to.</p>
       <Formula>
         <Sub base="o" sub="i" />
         <Eq />
@@ -27,7 +27,7 @@ export function ContextStep({ walk, sizes }: StepProps) {
       >
         <Dot a={(j) => at(weights, row, j)} b={(j) => at(v, j, column)} count={L} result={at(context, row, column)} />
       </Working>
-      <p class="note">In each product the first number is a token’s share, the second is from its value.</p>
+      <p class="note">The first number of each product is a token’s weight, the second is from its value.</p>
     </>
   );
 }

@@ -63,7 +63,7 @@ function SecondMap({ walk, sizes }: StepProps) {
   const linear = names?.linear2;
   return (
     <>
-      <TokenTable sizes={sizes} name="F, the output of the feed-forward" tensor={trace.ff_output} kind="model" />
+      <TokenTable sizes={sizes} name="F, the output of the feed-forward network" tensor={trace.ff_output} kind="model" />
       <Working
         name={`F of ${tokens[row]}, number ${column + 1}`}
         value={at(trace.ff_output, row, column)}
@@ -95,16 +95,16 @@ export function FeedForwardStep({ walk, sizes }: StepProps) {
   return (
     <>
       <p>
-        The <Term word="feed-forward" /> takes each token by itself: from {E} numbers to {F}, through the{' '}
+        The <Term word="feed-forward">feed-forward network</Term> transforms each token separately: from {E} numbers to {F}, through the{' '}
         <Term word="activation">activation {activation}</Term>, and back to {E}.
         {gated && (
           <>
             {' '}
-            This model’s is <Term word="gated" />.
+            The network of this model is <Term word="gated" />.
           </>
         )}
       </p>
-      <p class="note">Z here is the normed Z of the step before.</p>
+      <p class="note">Z is the normalised Z of the previous step.</p>
       <Choice
         name="Map shown"
         value={map}

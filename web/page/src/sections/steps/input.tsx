@@ -8,9 +8,7 @@ export function InputStep({ walk, sizes }: StepProps) {
     <>
       <p>
         One row for each <Term word="token" />: its <Term word="hidden state" /> of {sizes.E} numbers.{' '}
-        {layer === 0
-          ? 'Before the first layer that is the token’s own vector, plus one for its position.'
-          : `X is what layer ${layer} has made of them.`}
+        {layer === 0 ? 'Before the first layer, it is the token’s embedding plus the vector of its position.' : `X is the output of layer ${layer}.`}
       </p>
       <Formula>
         <I>X</I>
@@ -30,7 +28,7 @@ export function InputStep({ walk, sizes }: StepProps) {
         <>
           <p class="note">
             This model is <Term word="pre-norm" />:{' '}
-            {layer === 0 ? 'but its first layer leaves the norm out, and X is used as it is.' : 'X is normed before it is used.'}
+            {layer === 0 ? 'its first layer has no norm, so X is used as it is.' : 'X is normalised before it is used.'}
           </p>
           {layer > 0 && <TokenTable sizes={sizes} name="Norm of X" tensor={trace.norm1} kind="model" />}
         </>

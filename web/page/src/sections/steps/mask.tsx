@@ -17,8 +17,8 @@ export function MaskStep({ walk, sizes }: StepProps) {
   return (
     <>
       <p>
-        A <Term word="mask" /> says which keys a query may not look at. Their scores become −Infinity, and softmax turns that into 0. It applies to
-        every layer and head.
+        A <Term word="mask" /> hides keys from a query. Their scores become minus infinity (−∞), which softmax turns into the weight 0. The mask
+        applies to every layer and head.
       </p>
       <Formula>
         <Sub base="s" sub="ij" />
@@ -26,7 +26,7 @@ export function MaskStep({ walk, sizes }: StepProps) {
         <mo>−</mo>
         <mi mathvariant="normal">∞</mi>
         <mspace width="0.6em" />
-        <mtext>where blocked</mtext>
+        <mtext>if masked</mtext>
       </Formula>
       <div class="step-controls">
         <label class="check">
@@ -50,7 +50,7 @@ export function MaskStep({ walk, sizes }: StepProps) {
           ))}
         </fieldset>
         <div class="buttons">
-          <p class="note">To draw your own mask, click cells of the table, or press Enter on them.</p>
+          <p class="note">To draw your own mask, click cells of the table or press Enter on them.</p>
           <button type="button" disabled={drawn.length === 0} onClick={() => update({ drawn: [] })}>
             Clear the drawn mask
           </button>
@@ -67,8 +67,8 @@ export function MaskStep({ walk, sizes }: StepProps) {
       />
       <Working name={`${tokens[row]} to ${tokens[column]}, masked`} value={value}>
         {value === -Infinity
-          ? `Blocked: ${reasons.join('; ') || (sizes.rotary ? 'it is outside of what this layer’s local attention can see, or it is padding' : 'it is padding')}.`
-          : 'Not blocked: the score stays the same.'}
+          ? `Masked: ${reasons.join('; ') || (sizes.rotary ? 'the key is outside the window of this layer’s local attention, or it is padding' : 'the key is padding')}.`
+          : 'Not masked: the score stays the same.'}
       </Working>
     </>
   );

@@ -7,7 +7,6 @@ import { Working } from '../../ui/working.tsx';
 import { meanAndVariance } from '../../arithmetic/workings.ts';
 import { at, before, isShown, LinearTables, numberInFocus, reader, rowInFocus, TokenTable, WeightsBehind, type StepProps } from './parts.tsx';
 
-/** A norm of rows: its formula, its numbers, its weights. */
 function Norm({
   walk,
   sizes,
@@ -61,7 +60,7 @@ function Norm({
         ({brief(x)} − {bracketed(mean)}) / √({brief(variance)} + {eps.toExponential()}) · {bracketed(weight)}
         {bias !== undefined && ` ${joined(bias)}`} = {fixed(at(output, row, column))}
       </Working>
-      <p class="note">Mean and variance are taken over the row of {tokens[row]}.</p>
+      <p class="note">Mean and variance are those of the row of {tokens[row]}.</p>
       {isShown(walk, linear) && (
         <WeightsBehind>
           <LinearTables walk={walk} name="γ" biasName="β" linear={linear} inKind="model" outKind="model" />
@@ -101,7 +100,7 @@ export function FirstNormStep({ walk, sizes }: StepProps) {
   return (
     <>
       <p>
-        The output of attention is added to X (a <Term word="residual" /> connection), and a <Term word="layer norm" /> brings each row back to a
+        The output of attention is added to X (a <Term word="residual" /> connection). A <Term word="layer norm" /> then brings each row back to a
         standard size.
       </p>
       <h4>The sum</h4>
@@ -116,7 +115,7 @@ export function FirstNormStep({ walk, sizes }: StepProps) {
       <h4>The norm</h4>
       {sizes.preNorm && (
         <p class="note">
-          This model is <Term word="pre-norm" />: only the input of the feed-forward is normed. Z itself stays as it is.
+          This model is <Term word="pre-norm" />: only the input of the feed-forward network is normalised. Z itself stays as it is.
         </p>
       )}
       {sizes.preNorm ? (
@@ -133,8 +132,8 @@ export function SecondNormStep({ walk, sizes }: StepProps) {
   return (
     <>
       <p>
-        Add again{sizes.preNorm ? '' : ', norm again'}, and this is the output of layer {layer + 1}
-        {layer + 1 < run.model.layers ? `, which is the X of layer ${layer + 2}` : ', the last one'}.
+        The sum{sizes.preNorm ? '' : ', normalised again,'} is the output of layer {layer + 1}
+        {layer + 1 < run.model.layers ? ` and the X of layer ${layer + 2}` : ', the last one'}.
       </p>
       <h4>The sum</h4>
       <Formula>
@@ -160,7 +159,7 @@ export function SecondNormStep({ walk, sizes }: StepProps) {
         trace="ff_residual"
       />
       {sizes.preNorm ? (
-        <p class="note">This model is pre-norm: there is no norm here, only one after the last layer.</p>
+        <p class="note">This model is pre-norm: it has no norm here, only one after the last layer.</p>
       ) : (
         <>
           <h4>The norm</h4>

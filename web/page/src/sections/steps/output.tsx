@@ -9,7 +9,7 @@ export function OutputStep({ walk, sizes }: StepProps) {
   const linear = names?.output;
   return (
     <>
-      <p>One more matrix mixes the heads, into rows as wide as X.</p>
+      <p>A last matrix mixes the heads and returns rows as wide as X.</p>
       <Formula>
         <I>Y</I>
         <Eq />

@@ -1,4 +1,4 @@
-/** What the steps share: their numbers, their tables, and the weights that can be written over. */
+/** Shared parts of the steps. */
 import { hasPositionBias, isRotary } from '../../model/kind.ts';
 import { signal } from '@preact/signals';
 import type { Tensor } from 'attn';
@@ -13,10 +13,9 @@ import type { Walk } from '../../state/walk.ts';
 import { StepTable, type Place, type StepAxis, type StepTableProps } from '../../ui/step_table.tsx';
 import { Dot, type DotProps } from '../../ui/working.tsx';
 
-/** Columns in focus that are no tokens: of the width of the model, of a head, of the feed-forward. Kept from step to step. */
+/** Selected columns of matrices of each width; kept from step to step. */
 export const numbers = signal({ feature: 0, dimension: 0, hidden: 0 });
 
-/** The walk, with what can be read off it. */
 export interface Sizes {
   readonly tokens: readonly string[];
   readonly L: number;
@@ -58,10 +57,10 @@ export interface StepProps {
   readonly sizes: Sizes;
 }
 
-/** Of the last two dimensions; there is one text. */
+/** For one text: the leading dimension is 1. */
 export const at = ({ data, dims }: Tensor, row: number, column: number) => data[row * dims.at(-1)! + column]!;
 
-/** The same place of the same trace in the unchanged model. */
+/** The same number in the unchanged model. */
 export function before(walk: Walk, name: keyof Walk['trace'], index: number): number | undefined {
   const base = baselineTrace.value;
   return base?.layer === walk.layer && base.trace[name].data.length === walk.trace[name].data.length ? base.trace[name].data[index] : undefined;
@@ -70,7 +69,6 @@ export function before(walk: Walk, name: keyof Walk['trace'], index: number): nu
 export const tokenAxis = ({ tokens, L }: Sizes, kind: 'token' | 'query' | 'key'): StepAxis => ({ kind, count: L, label: (i) => tokens[i] ?? '' });
 export const numberAxis = (count: number, kind = 'number'): StepAxis => ({ kind, count, label: (i) => String(i + 1) });
 
-/** The query in focus, and the key. */
 export const rowInFocus = ({ L }: Sizes) => Math.min(view.value.cell.row, L - 1);
 export const columnInFocus = ({ L }: Sizes) => Math.min(view.value.cell.column, L - 1);
 export const focusRow = (row: number) => update({ cell: { ...view.value.cell, row }, locked: true });
@@ -82,7 +80,7 @@ export type NumberKind = keyof typeof kindOfNumber;
 export const numberInFocus = (kind: NumberKind, count: number) => Math.min(numbers.value[kindOfNumber[kind]], count - 1);
 export const focusNumber = (kind: NumberKind, value: number) => (numbers.value = { ...numbers.value, [kindOfNumber[kind]]: value });
 
-/** A row for each token, its numbers in the columns. */
+/** One row per token. */
 export function TokenTable({
   sizes,
   name,
@@ -116,7 +114,7 @@ export function TokenTable({
   );
 }
 
-/** A table over queries and keys, linked to the map. */
+/** Linked to the map. */
 export function PairTable({ sizes, ...rest }: { sizes: Sizes } & Pick<StepTableProps, 'name' | 'value' | 'tint' | 'total' | 'toggle'>) {
   return (
     <StepTable
@@ -131,7 +129,6 @@ export function PairTable({ sizes, ...rest }: { sizes: Sizes } & Pick<StepTableP
 
 const isEdited = (edits: readonly Edit[], name: string, index: number) => edits.some((each) => each.name === name && each.index === index);
 
-/** X, what goes into the layer, to be written over. */
 export function editX(width: number): NonNullable<StepTableProps['edit']> {
   const indexOf = ({ row, column }: Place) => row * width + column;
   return {
@@ -140,7 +137,7 @@ export function editX(width: number): NonNullable<StepTableProps['edit']> {
   };
 }
 
-/** A weight of the layer as on paper. */
+/** A weight of the layer as in × out. */
 export const reader = (walk: Walk, rows: ParameterRows, part?: Part) => onPaper(walk.parameters.get(rows.name)!, rows, part);
 
 export function ParameterTable({
@@ -180,7 +177,6 @@ export function ParameterTable({
   );
 }
 
-/** Weight and bias of a linear map, or of a norm. */
 export function LinearTables({
   walk,
   name,
@@ -217,7 +213,7 @@ export function LinearTables({
 
 export const isShown = (walk: Walk, linear: LinearNames | undefined): linear is LinearNames => !!linear && walk.parameters.has(linear.weight.name);
 
-/** One number that a linear map gives, spelled out: that in `column`, of the numbers a(0) .. a(count - 1) that go in. */
+/** Spells out the output `column` of a linear map, whose inputs are a(0) ... a(count - 1). */
 export function LinearDot({
   walk,
   linear,
@@ -237,28 +233,26 @@ export function LinearDot({
         b={(i) => weight.value(i, column)}
         bias={linear.bias && reader(walk, linear.bias, part).value(0, column)}
       />
-      {isInt8 && <span class="note"> (int8: the row is rounded to 8 bits before it is multiplied)</span>}
+      {isInt8 && <span class="note"> (int8: the row is rounded to 8 bits first)</span>}
     </>
   );
 }
 
-/** The weights of a step, to be read and written over. */
 export const WeightsBehind = ({ children }: { children: ComponentChildren }) => (
   <>
-    <h4>The weights behind it</h4>
+    <h4>The weights</h4>
     <EditHint />
     {model.value?.dtype === 'int8' && (
-      <p class="note hint">They are int8, with one scale for each column of W. When you change one, the others in its column are rounded again.</p>
+      <p class="note hint">They are int8, with one scale for each column of W. If you change a weight, the others in its column are rounded again.</p>
     )}
     {children}
   </>
 );
 
-/** The number that an edit stands over. */
 export const publishedNumber = (walk: Walk, { name, index }: Edit): number | undefined =>
   name === 'X' ? baselineTrace.value?.run.hiddenStates[walk.layer]?.data[index] : originalOf(walk.run.model, name, index);
 
-/** One of a few views of a step, as buttons that stay pressed. */
+/** A choice between views, as pressed buttons. */
 export function Choice<T extends string>({
   name,
   value,
@@ -283,7 +277,7 @@ export function Choice<T extends string>({
 
 export const EditHint = () => (
   <p class="note hint">
-    To change a number, click it, or move to it with the arrow keys and press Enter. Enter keeps the new number, Escape the old one.
+    To change a number, click it, or move to it with the arrow keys and press Enter. Enter accepts the new number; Escape restores the old one.
   </p>
 );
 

@@ -1,4 +1,4 @@
-/** The picture of each step: which matrices it takes and gives, and what of them the number in focus comes from. */
+/** A picture for each step: its matrices, with the parts marked that give the number in focus. */
 import type { Block, Mark, Piece } from '../../draw/blocks.ts';
 import type { Walk } from '../../state/walk.ts';
 import { columnInFocus, numberInFocus, rowInFocus, type Sizes } from './parts.tsx';
@@ -11,7 +11,6 @@ const keyRow = (row: number): Mark => ({ of: 'key', row });
 const keyColumn = (column: number): Mark => ({ of: 'key', column });
 const cell = (row: number, column: number): Mark => ({ of: 'query', row, column });
 
-/** In the order of the steps. */
 export function picturesOf({ run, head, layer }: Walk, sizes: Sizes): readonly (() => readonly Piece[])[] {
   const { L, E, D, H, F, preNorm, gated } = sizes;
   const [row, key] = [rowInFocus(sizes), columnInFocus(sizes)];
@@ -22,7 +21,7 @@ export function picturesOf({ run, head, layer }: Walk, sizes: Sizes): readonly (
   const wide = (id: string, marks: readonly Mark[], name = id) => block(id, L, E, marks, name);
   const weights = (letter: string) => block(`W_${letter}`, E, D, [keyColumn(dimension)]);
   const own = `O_${head + 1}`;
-  // What the feed-forward reads.
+  // The input of the feed-forward network.
   const normed = 'norm Z';
   const sum = preNorm ? 'Z' : normed;
 

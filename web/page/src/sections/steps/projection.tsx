@@ -43,8 +43,8 @@ export function ProjectionStep({ walk, sizes }: StepProps) {
   return (
     <>
       <p>
-        Three small matrices of this <Term word="head" /> make a <Term word="query" />, a <Term word="key" /> and a <Term word="value" /> of {D}{' '}
-        numbers from each row of X.
+        Three small matrices of this <Term word="head" /> turn each row of X into a <Term word="query" />, a <Term word="key" /> and a{' '}
+        <Term word="value" /> of {D} numbers.
       </p>
       <Choice
         name="Projection shown"
@@ -89,12 +89,12 @@ export function ProjectionStep({ walk, sizes }: StepProps) {
       {rotates && (
         <>
           <p class="note">
-            This model has <Term word="rotary">rotary positions</Term>: before they are compared, the rows of {letter} are turned by an angle that
-            depends on their position only. Nothing about it is learned, so there is nothing to change.
+            This model has <Term word="rotary">rotary positions</Term>: before queries and keys are compared, the rows of {letter} are rotated by an
+            angle that depends only on their position. The angle is not learned, so you cannot change it.
           </p>
           <TokenTable
             sizes={sizes}
-            name={`${letter}, turned`}
+            name={`${letter}, rotated`}
             tensor={ofHead(trace[turned[letter]], head)}
             kind="head"
             of={letter === 'Q' ? 'query' : 'key'}
@@ -114,15 +114,15 @@ export function ProjectionStep({ walk, sizes }: StepProps) {
             outKind="head"
           />
           <p class="note">
-            In the model’s file W_{letter} is part of {linear.weight.name}
+            In the model’s file, W_{letter} is part of {linear.weight.name}
             {linear.weight.first > 0 || linear.weight.count !== walk.parameters.get(linear.weight.name)!.dims[0]
-              ? ', which holds the matrices for queries, keys and values one after the other'
+              ? ', which contains the matrices for queries, keys and values one after the other'
               : ''}
             : {D} of its {linear.weight.count} columns belong to this head.
           </p>
         </WeightsBehind>
       ) : (
-        <p class="note">The page does not know where this family of models keeps these weights.</p>
+        <p class="note">The page does not know the names of these weights in this family of models.</p>
       )}
     </>
   );

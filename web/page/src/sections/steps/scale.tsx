@@ -18,8 +18,9 @@ export function ScaleStep({ walk, sizes }: StepProps) {
   return (
     <>
       <p>
-        All scores are multiplied by one factor: one over the root of a query’s width. Without it, wide queries give large scores, and a few tokens
-        get all the attention.
+        {score === 'scaled_dot'
+          ? 'All scores are multiplied by one over the square root of the query width. Without this factor, wide queries produce large scores, and a few tokens get all the attention.'
+          : `The score function of step 3 is unscaled: its scores are not divided by √${sizes.D}, and the factor is 1.`}
       </p>
       <Formula>
         <I>S</I>
@@ -54,11 +55,11 @@ export function ScaleStep({ walk, sizes }: StepProps) {
           step={0.05}
           value={factor}
           text={`${factor} × ${score === 'scaled_dot' ? `1/√${sizes.D}` : '1'} = ${fixed(scale, 4)}`}
-          hint="Larger: each token looks at fewer tokens. Zero: it looks at all of them equally."
+          hint="Larger: each token attends to fewer tokens. Zero: it attends to all of them equally."
           onInput={(value) => changeLayer({ factor: value })}
         />
         <button type="button" disabled={factor === 1} onClick={() => changeLayer({ factor: 1 })}>
-          Usual scale
+          Default scale
         </button>
       </div>
       <PairTable sizes={sizes} name="S, the scaled scores" value={(i, j) => at(scores, i, j)} />
@@ -78,8 +79,8 @@ export function ScaleStep({ walk, sizes }: StepProps) {
       </Working>
       {sizes.positionBias && (
         <p class="note">
-          This model adds a <Term word="position bias" />: one learned number for each distance between two tokens, the same in all layers. It cannot
-          be changed here.
+          This model adds a <Term word="position bias" />: one learned number for each distance between two tokens, the same in all layers. You cannot
+          change it here.
         </p>
       )}
     </>

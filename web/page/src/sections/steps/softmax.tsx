@@ -21,8 +21,8 @@ export function SoftmaxStep({ walk, sizes }: StepProps) {
   return (
     <>
       <p>
-        <Term word="softmax">Softmax</Term> turns each row into shares that add up to 1: the <Term word="attention weight">attention weights</Term>.
-        This is what the map above shows.
+        <Term word="softmax">Softmax</Term> turns each row into <Term word="attention weight">attention weights</Term> that add up to 1. The map above
+        shows them.
       </p>
       <Formula>
         <Sub base="a" sub="ij" />
@@ -40,13 +40,13 @@ export function SoftmaxStep({ walk, sizes }: StepProps) {
       </Formula>
       <PairTable
         sizes={sizes}
-        name="A, the shares"
+        name="A, the weights"
         value={(i, j) => at(shares, i, j)}
         tint={(i, j) => at(shares, i, j)}
         total={{ name: 'row sum', value: (i) => sumOf(shares, i) }}
       />
       <Working
-        name={`${tokens[row]} to ${tokens[column]}, share`}
+        name={`${tokens[row]} to ${tokens[column]}, weight`}
         value={at(shares, row, column)}
         before={before(walk, 'probabilities', (head * L + row) * L + column)}
       >
@@ -54,22 +54,22 @@ export function SoftmaxStep({ walk, sizes }: StepProps) {
           <>
             exp({brief(at(masked, row, column))} − {bracketed(working.largest)}) = {fixed(working.exponentials[column]!)}
             <br />
-            sum of the row: {most.map((j) => `${fixed(working.exponentials[j]!, 4)} (${tokens[j]})`).join(' + ')}
-            {L > most.length && ` + ${L - most.length} smaller ones`} = {fixed(working.sum)}
+            row sum: {most.map((j) => `${fixed(working.exponentials[j]!, 4)} (${tokens[j]})`).join(' + ')}
+            {L > most.length && ` + ${L - most.length} smaller terms`} = {fixed(working.sum)}
             <br />
             {fixed(working.exponentials[column]!)} / {fixed(working.sum)} = {fixed(working.exponentials[column]! / working.sum)}
           </>
         ) : (
-          'Every key is blocked, so all get the same share, as in the transformers library.'
+          'Every key is masked, so all get the same weight, as in the transformers library.'
         )}
       </Working>
       {working && (
         <p class="note">
-          The largest score of the row is subtracted first. That does not change the shares, and it keeps the exponentials from overflowing.
+          The largest score of the row is subtracted first. This keeps the exponentials from overflowing and does not change the weights.
         </p>
       )}
       <p>
-        In training, <Term word="dropout" /> sets some of the weights to 0 at random. Try it here: the same seed hits the same weights.
+        In training, <Term word="dropout" /> sets some of the weights to 0 at random. Try it here: the same seed selects the same weights.
       </p>
       <div class="step-controls">
         <Slider
@@ -79,7 +79,7 @@ export function SoftmaxStep({ walk, sizes }: StepProps) {
           step={0.05}
           value={dropout}
           text={dropout === 0 ? 'none' : String(dropout)}
-          hint="How likely a weight is set to 0. The others grow to make up for it."
+          hint="The probability that a weight is set to 0. The others grow to compensate."
           onInput={(value) => changeLayer({ dropout: value })}
         />
         <label class="field seed">

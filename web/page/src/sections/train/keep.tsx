@@ -2,7 +2,6 @@ import { useState } from 'preact/hooks';
 import { linkHash } from '../../state/hash.ts';
 import { answersAbove, openAbove, runs, saveWeights, step } from '../../train/state.ts';
 
-/** What can be done with the model. */
 export function Keep() {
   const [first, second] = runs.value;
   const isThere = first !== undefined;
@@ -11,7 +10,7 @@ export function Keep() {
     <div class="train-keep">
       <div class="buttons">
         <button type="button" disabled={!isThere} onClick={openAbove}>
-          Open it in the sections above
+          Open this model in the sections above
         </button>
         <button type="button" disabled={!isThere} onClick={saveWeights}>
           Save as safetensors
@@ -20,7 +19,7 @@ export function Keep() {
       </div>
       {above && (
         <p aria-live="polite">
-          Above, with all that is changed there, it answers <span class="figure">{above.join(' ')}</span>.
+          Above, with all changes made there, it answers <span class="figure">{above.join(' ')}</span>.
         </p>
       )}
       {first?.fingerprint && (
@@ -35,14 +34,14 @@ export function Keep() {
               (second run <span class="figure">{second.fingerprint}</span>)
             </>
           )}
-          . The same settings and seed give the same one on any machine.
+          . The same settings and seed give the same fingerprint on any machine.
         </p>
       )}
     </div>
   );
 }
 
-/** A link that leads to this section and its settings, and holds nothing of the texts above. */
+/** Contains only this section's settings, not the texts above. */
 function LinkButton() {
   const [said, setSaid] = useState('');
   const copy = async () => {

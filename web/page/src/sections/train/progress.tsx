@@ -46,7 +46,7 @@ export function Curves() {
       })),
     );
   const losses = linesOf(({ loss }) => loss);
-  // A loss that shoots up now and then would press all else to the ground.
+  // A rare spike of the loss would flatten the rest of the curve.
   const most = Math.max(
     0.5,
     ...losses.map(({ values }) => Math.max(...values.slice(0, 1).map(([, value]) => value), ...values.slice(-5).map(([, value]) => value))),
@@ -117,7 +117,7 @@ export function Norms() {
   );
 }
 
-/** undefined: this run has no such part. */
+/** Undefined if this run has no such part. */
 const Norm = ({ of, most }: { of: number | undefined; most: number }) =>
   of === undefined ? (
     <>–</>

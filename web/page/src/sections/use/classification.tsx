@@ -1,8 +1,9 @@
 import type { Task } from 'attn';
 import { fixed } from '../../formats/numbers.ts';
+import { sentenceName } from '../../model/known.ts';
 import { answerFunction, answerName, type LoadedModel } from '../../model/loaded.ts';
 import { rightOf100 } from '../../state/bundled.ts';
-import { lines, type Lines } from '../../state/lines.ts';
+import { lines, type Lines } from '../../state/compare_texts.ts';
 import { BarNumber } from '../../ui/bar_number.tsx';
 import { NumberTable } from '../../ui/number_table.tsx';
 import { Term } from '../../ui/term.tsx';
@@ -25,7 +26,7 @@ export function Classification({ of }: { of: LoadedModel }) {
     <Part class="use-part" title="What does the classifier answer?">
       {!labels && (
         <p>
-          {of.name} has no classifier: it was made {madeFor[of.task] ?? 'for something else'}, not to sort texts into classes. The sentiment
+          {sentenceName(of)} has no classifier: it was trained {madeFor[of.task] ?? 'for something else'}, not to classify texts. The sentiment
           classifier has one. Load it above to see its answers for these lines.
         </p>
       )}
@@ -33,12 +34,12 @@ export function Classification({ of }: { of: LoadedModel }) {
         <p>
           {answerFunction(of) === 'identity' ? (
             <>
-              The same lines, each with the model’s <Term word="logits" />. It was trained to estimate numbers, and these are its estimates.
+              The same lines with the model’s <Term word="logits" />. It was trained to estimate numbers, and these are its estimates.
             </>
           ) : (
             <>
-              The same lines, each with the probability of every answer. It is computed from the <Term word="logits" /> by{' '}
-              {answerFunction(of) === 'softmax' ? <Term word="softmax" /> : 'the sigmoid, 1 / (1 + e⁻ˣ)'}, and says how sure the model is, not whether
+              The same lines with the probability of each answer. It is computed from the <Term word="logits" /> by{' '}
+              {answerFunction(of) === 'softmax' ? <Term word="softmax" /> : 'the sigmoid, 1 / (1 + e⁻ˣ)'}. It shows how sure the model is, not whether
               it is right.
               {of.id === 'sentiment' && <Measured />}
             </>
@@ -51,12 +52,11 @@ export function Classification({ of }: { of: LoadedModel }) {
   );
 }
 
-/** How often the bundled classifier is right. */
 const Measured = () => (
   <>
     {' '}
-    Of 100 sentences that the sentiment classifier never saw it gets {rightOf100.films} right where they are about films, {rightOf100.negations} of
-    those that turn on a negation or a contrast, and {rightOf100.products} about products. Irony and comparisons often fool it.
+    Of 100 new sentences, the sentiment classifier gets {rightOf100.films} right if they are about films, {rightOf100.negations} if they depend on a
+    negation or a contrast, and {rightOf100.products} if they are about products. Irony and comparisons often mislead it.
   </>
 );
 

@@ -2,9 +2,9 @@ import { computed } from '@preact/signals';
 import { counted, fixed } from '../../formats/numbers.ts';
 import { answerName, type LoadedModel } from '../../model/loaded.ts';
 import { ablating, ablation, ablationFailure, isCurrent, switchEachOff } from '../../state/ablation.ts';
-import { headsOff } from '../../state/derived.ts';
+import { headsOff } from '../../state/background.ts';
 import { toggleHead } from '../../state/heads.ts';
-import { furthest, largestOf, lines, type Lines } from '../../state/lines.ts';
+import { furthest, largestOf, lines, type Lines } from '../../state/compare_texts.ts';
 import { update, view } from '../../state/view.ts';
 import { NumberTable } from '../../ui/number_table.tsx';
 import { Paper } from '../../ui/papers.tsx';
@@ -12,10 +12,9 @@ import { Term } from '../../ui/term.tsx';
 import { Part } from '../../ui/part.tsx';
 import { Alert } from '../../ui/alert.tsx';
 
-/** The view has more than this section wants to hear of. */
+/** Only this part of the view matters here. */
 const wantedOff = computed(() => view.value.off);
 
-/** With its sign, as a change is written. */
 const signed = (value: number): string => {
   const text = fixed(value, 4);
   return text.startsWith('-') || Number(text) === 0 ? text : `+${text}`;
@@ -30,7 +29,7 @@ export function Heads({ of }: { of: LoadedModel }) {
   return (
     <Part class="use-part" title="What if heads are switched off?">
       <p>
-        A head that is switched off contributes nothing: its results are multiplied by 0 before the heads are put together. That is an{' '}
+        A head that is switched off contributes nothing: its results are multiplied by 0 before the heads are concatenated. This is called{' '}
         <Term word="ablation">ablation</Term>. Press a button to switch its head off, everywhere on this page.
       </p>
       <div class="use-heads" role="group" aria-label="Heads that are off">
@@ -66,7 +65,7 @@ export function Heads({ of }: { of: LoadedModel }) {
   );
 }
 
-/** In words: what the heads that are off change. */
+/** Describes the largest effects of the heads that are off. */
 function effectOf({ texts, all, off, without, model }: Lines): string {
   const { labels } = model;
   const similarity = furthest(all.similarity, without!.similarity);
@@ -95,9 +94,9 @@ export function InTurn({ of }: { of: LoadedModel }) {
     <Part class="use-part" title="Which heads matter?">
       <p>
         {of.labels
-          ? 'Each head is switched off alone, and the classifier answers again for the sentence at the top of the page.'
-          : 'Each head is switched off alone, and the vector of the sentence at the top of the page is compared with what it was before.'}{' '}
-        Often a model can do without most of its heads, but not without a few of them (
+          ? 'This switches off each head on its own and classifies the sentence at the top of the page again.'
+          : 'This switches off each head on its own and compares the vector of the sentence at the top of the page with the original one.'}{' '}
+        Models often work without most of their heads, but not without a few of them (
         <Paper of="Michel et al. 2019" />
         ).
       </p>
@@ -107,7 +106,7 @@ export function InTurn({ of }: { of: LoadedModel }) {
         </button>
         {progress && (
           <>
-            <progress max={progress.total} value={progress.done} aria-label="Heads tried" />
+            <progress max={progress.total} value={progress.done} aria-label="Heads tested" />
             <span class="figure">
               {progress.done} of {progress.total}
             </span>
@@ -117,14 +116,14 @@ export function InTurn({ of }: { of: LoadedModel }) {
           </>
         )}
       </div>
-      <Alert what="The heads could not be tried." why={ablationFailure.value} />
+      <Alert what="The heads could not be tested." why={ablationFailure.value} />
       {made && (
         <>
           <p>
-            {!isCurrent(made) && 'The text or the model has changed since then: try them again. '}
+            {!isCurrent(made) && 'The text or the model has changed since. Run the test again. '}
             {made.answer
               ? `With all heads the answer is “${made.answer.label}”, ${answerName(of)} ${fixed(made.answer.probability, 4)}. The table shows how much that ${answerName(of)} changes without each head.`
-              : 'The table shows how far the cosine with the vector of all heads falls below 1 without each head.'}{' '}
+              : 'The table shows the cosine with the original vector minus 1, for each head.'}{' '}
             The largest change comes from layer {layer + 1}, head {head + 1}: {signed(data![strongest]!)}.
           </p>
           <p class="buttons">
@@ -140,7 +139,7 @@ export function InTurn({ of }: { of: LoadedModel }) {
             tint={(i, j) => (most > 0 ? Math.abs(made.effects.data[i * of.heads + j]!) / most : 0)}
           />
           <p class="note">
-            Text: “{made.pair === undefined ? made.text : `${made.text} / ${made.pair}`}”. All other heads are on, and nothing is masked.
+            Text: “{made.pair === undefined ? made.text : `${made.text} / ${made.pair}`}”. All other heads are on, and there are no masks.
           </p>
         </>
       )}

@@ -1,9 +1,10 @@
 import { useState } from 'preact/hooks';
 import { colour } from '../../draw/palette.ts';
 import { fixed } from '../../formats/numbers.ts';
+import { nameInSentence, sentenceName } from '../../model/known.ts';
 import type { LoadedModel } from '../../model/loaded.ts';
-import { shownModel } from '../../state/derived.ts';
-import { chosenLine, faultOf, lines, linesText, neighboursOf, readLines, type LineAnswers, type Lines } from '../../state/lines.ts';
+import { shownModel } from '../../state/background.ts';
+import { chosenLine, faultOf, lines, linesText, neighboursOf, readLines, type LineAnswers, type Lines } from '../../state/compare_texts.ts';
 import { BarNumber } from '../../ui/bar_number.tsx';
 import { Call, Eq, Formula } from '../../ui/formula.tsx';
 import { MatrixMap } from '../../ui/matrix_map.tsx';
@@ -21,14 +22,15 @@ const Length = ({ children }: { children: string }) => (
   </mrow>
 );
 
-/** What the vectors of this model are good for. */
-function goodFor({ id, name, labels }: LoadedModel): string {
+/** What this model's vectors can be used for. */
+function goodFor(of: LoadedModel): string {
+  const { id, labels } = of;
   if (id === 'sentiment')
-    return 'The sentiment classifier has learned one thing: whether a film review is positive. Its vectors group texts by that, whatever they are about. To group them by topic, load all-MiniLM-L6-v2 above.';
+    return 'The sentiment classifier has learned one thing: whether a film review is positive. Its vectors group texts by sentiment, not by topic. To group them by topic, load all-MiniLM-L6-v2 above.';
   if (id === 'all-MiniLM-L6-v2')
-    return 'all-MiniLM-L6-v2 was trained to give texts with similar meanings similar vectors: acting goes with acting and music with music, good or bad.';
-  if (labels) return `${name} was trained to tell ${labels.join(', ')} apart, so its vectors group texts mostly by that.`;
-  return `How ${name} groups texts depends on what it was trained for. The groups mean most if it was trained to compare sentences.`;
+    return 'all-MiniLM-L6-v2 was trained to give texts with similar meanings similar vectors: texts about acting are similar and so are texts about music, good or bad.';
+  if (labels) return `${sentenceName(of)} was trained to distinguish ${labels.join(', ')}, so its vectors group texts mostly by these classes.`;
+  return `How ${nameInSentence(of)} groups texts depends on its training. The groups are most useful if it was trained to compare sentences.`;
 }
 
 export function Similarity() {
@@ -41,8 +43,8 @@ export function Similarity() {
   return (
     <Part class="use-part" title="Which texts are alike?">
       <p>
-        The <Term word="cosine" /> of two vectors says how similar their directions are. Bright cells are pairs that the model finds similar. On the
-        diagonal is every text with itself.
+        The <Term word="cosine" /> of two vectors measures how similar their directions are. Bright cells are pairs of texts that the model finds
+        similar. The diagonal compares each text with itself.
       </p>
       <Formula>
         <Call name="cos">
@@ -67,7 +69,7 @@ export function Similarity() {
       <div class="use-texts">
         <div>
           <div class="field">
-            <label for="use-texts">Texts, one a line</label>
+            <label for="use-texts">Texts, one per line</label>
             <textarea
               id="use-texts"
               rows={9}

@@ -10,7 +10,7 @@ import { explain } from '../../state/status.ts';
 import { Part } from '../../ui/part.tsx';
 import { Alert } from '../../ui/alert.tsx';
 
-/** Parts for heads that say more than one answer of a text: fetched with the first model that has one. */
+/** Loaded with the first model whose head has more than one answer per text. */
 const tasks = signal<typeof import('../tasks.tsx') | undefined>(undefined);
 const tasksFailure = signal<string | undefined>(undefined);
 const ofTokens: readonly Task[] = ['token-classification', 'fill-mask', 'question-answering'];
@@ -26,11 +26,11 @@ export function TaskOf({ of }: { of: LoadedModel }) {
     );
   }, [of]);
   if (!isWanted) return null;
-  if (tasksFailure.value) return <Alert what="The part of the page for this model could not be fetched. Reload the page." why={tasksFailure.value} />;
+  if (tasksFailure.value) return <Alert what="The part of the page for this model could not be loaded. Reload the page." why={tasksFailure.value} />;
   return tasks.value ? <tasks.value.TaskPart of={of} /> : null;
 }
 
-/** Small models beside the page whose heads are for something else. */
+/** Small models on the page's server. */
 const small = [
   ['entities', 'marks people, places, organisations and dates in a text'],
   ['masks', 'guesses which word a mask hides'],
@@ -40,8 +40,8 @@ export function MoreTasks({ of }: { of: LoadedModel }) {
   return (
     <Part class="use-part" title="What else can such a model do?">
       <p>
-        The layers stay the same; what they are good for depends on the head on top. Two more small models are beside this page. They replace the
-        model above, and come when you ask for them.
+        The layers stay the same; the head on top decides their use. This page comes with two more small models, which replace the model above when
+        you load them.
       </p>
       <ul class="use-more">
         {small.map(([id, about]) => (
@@ -49,12 +49,12 @@ export function MoreTasks({ of }: { of: LoadedModel }) {
             <button type="button" disabled={of.id === id || !!loading.value} onClick={() => void chooseModel(id)}>
               Load the {nameOf(id)}, {megabytes(expectedBytes(id, 'int8')!)}
             </button>
-            <span>{of.id === id ? 'It is the model above.' : `It ${about}.`}</span>
+            <span>{of.id === id ? 'This is the model above.' : `It ${about}.`}</span>
           </li>
         ))}
       </ul>
       <p class="note">
-        A model for question answering, or a cross-encoder that ranks texts, shows its own part here, too: load one by its name above, or drop its
+        A model for question answering or a cross-encoder that ranks texts also gets its own part here. Load one by its name above, or drop its
         folder.
       </p>
     </Part>

@@ -1,6 +1,5 @@
-/** The worker's end of attn/worker. */
 import type { Attn, load as Load, TextModel } from '../attn.js';
-import { type AskedMethod, type Host, keepErrors } from './channel.js';
+import { type AskedMethod, type Host, keepErrors } from './worker_protocol.js';
 import * as Comlink from './comlink.js';
 import type { Engine } from '../engine/engine.js';
 import { AttnError } from '../args/error.js';
@@ -9,7 +8,7 @@ import type { Models } from '../load/platform.js';
 import type { NativeLayer } from '../engine/native.js';
 import { internalClass, type Leaf, opOf, type Signature } from '../args/signature.js';
 
-/** Buffers of an answer: they are nobody else's, so they move instead of being copied. */
+/** Collects the buffers of an answer. They are not used here again, so they are transferred instead of copied. */
 function buffersOf(answer: unknown, into: ArrayBuffer[] = []): ArrayBuffer[] {
   if (ArrayBuffer.isView(answer)) into.push(answer.buffer as ArrayBuffer);
   else if (answer instanceof Map) for (const value of answer.values()) buffersOf(value, into);
@@ -22,10 +21,10 @@ function move(answer: unknown): unknown {
 }
 
 /**
- * Calls in the order in which they came. Between the batches of a long one others get their turn, but those that change or end what it works
- * with wait for it, and later calls wait for them.
+ * Runs calls in their order of arrival. Other calls may run between the batches of a long call, but a call that changes
+ * or disposes of the module waits for the running ones, and later calls wait for it.
  */
-class Turns {
+class ReadWriteQueue {
   #change: Promise<unknown> = Promise.resolve();
   readonly #running = new Set<Promise<unknown>>();
 
@@ -41,19 +40,19 @@ class Turns {
   }
 }
 
-/** What changes a module. */
+/** Methods that change a module. */
 const changing: readonly string[] = ['loadStateDict', 'initialize', 'train', 'eval', 'backward', 'zeroGrad', 'step'];
 
-/** What takes a signal, in the options at its end. */
+/** Methods with a signal; their last argument is the options. */
 const abortable: readonly AskedMethod[] = ['embed', 'classify', 'classifyTokens', 'fillMask', 'answer', 'rank', 'attribute', 'fineTune'];
 
 export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpoint): void {
   let attn: Attn | undefined;
   let loaded: Engine | undefined;
-  /** Layers and models; a model's words are one of them, and go with it. */
-  const modules = new Map<number, { owner: string; layer: NativeLayer; turns: Turns; model?: TextModel; words?: number }>();
-  /** All calls: the end of the instance waits for them. */
-  const all = new Turns();
+  /** Layers and models. A model's word embeddings are an entry as well, removed with the model. */
+  const modules = new Map<number, { owner: string; layer: NativeLayer; queue: ReadWriteQueue; model?: TextModel; words?: number }>();
+  /** All calls, which the disposal of the instance waits for. */
+  const all = new ReadWriteQueue();
   const tasks = new Map<number, AbortController>();
   let lastId = 0;
 
@@ -63,7 +62,7 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
   }
   const signature = (name: string, owner?: string) => engine().signatures.find((each) => each.name === name && each.owner === owner)!;
 
-  const inTurn = <T>(turns: Turns, changes: boolean, work: () => T | Promise<T>) => all.take(false, () => turns.take(changes, work));
+  const inTurn = <T>(queue: ReadWriteQueue, changes: boolean, work: () => T | Promise<T>) => all.take(false, () => queue.take(changes, work));
 
   const moduleOf = (id: number, name: string) => {
     const module = modules.get(id);
@@ -71,7 +70,7 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
     return module;
   };
 
-  /** Modules came by their numbers. */
+  /** Replaces the numbers of modules by their handles. */
   const withModules = (leaves: readonly Leaf[]) =>
     leaves.map((leaf) =>
       typeof leaf === 'object' && 'modules' in leaf
@@ -80,24 +79,24 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
     );
 
   /**
-   * Work whose progress the caller sees. Each report is answered, so it ends after the last of them has been seen, or with what the callback
-   * threw, and then at once.
+   * Runs work that reports progress. It ends after the caller has answered the last report. If the callback throws, the
+   * work is aborted and the promise rejects with that error.
    */
-  async function during<P, T>(
+  async function withProgress<P, T>(
     onProgress: ((p: P) => unknown) | undefined,
     work: (signal: AbortSignal, onProgress: { onProgress?: (p: P) => void }) => Promise<T>,
     task?: number,
   ): Promise<T> {
     const controller = new AbortController();
     if (task !== undefined) tasks.set(task, controller);
-    /** Reports without an answer yet, and those whose callback threw. */
+    /** Reports without an answer, and those whose callback threw. */
     const reports = new Set<Promise<unknown>>();
     const report = (p: P) => {
       const answer = Promise.resolve(onProgress!(p));
       reports.add(answer);
       answer.then(
         () => reports.delete(answer),
-        () => controller.abort(), // thrown below
+        () => controller.abort(), // rethrown below
       );
     };
     const [done] = await Promise.allSettled([work(controller.signal, onProgress ? { onProgress: report } : {})]);
@@ -113,7 +112,7 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
       return new Promise((held) => {
         if (lock === undefined) return held(false);
         const forever = new Promise<never>(() => {});
-        // Refused where the origin is opaque.
+        // The request fails in an opaque origin.
         const hold = () => {
           held(true);
           return forever;
@@ -122,28 +121,28 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
       });
     },
     async load(options, onProgress) {
-      attn = await during(onProgress, (_, reporting) => load({ ...options, ...reporting }));
+      attn = await withProgress(onProgress, (_, reporting) => load({ ...options, ...reporting }));
       loaded = engineOf(attn);
-      // Without functions, which cannot be sent.
+      // Drops functions, which cannot be sent.
       return JSON.parse(JSON.stringify(loaded.signatures)) as readonly Signature[];
     },
     info: () => engine().info,
     call: (name, leaves) => move(engine().call(name, signature(name), withModules(leaves))),
     create(owner, leaves) {
-      modules.set(++lastId, { owner, layer: engine().create(owner, withModules(leaves)), turns: new Turns() });
+      modules.set(++lastId, { owner, layer: engine().create(owner, withModules(leaves)), queue: new ReadWriteQueue() });
       return lastId;
     },
     callModule(id, name, leaves) {
-      const { owner, layer, turns } = moduleOf(id, name);
-      return inTurn(turns, changing.includes(name), () => move(engine().call(opOf(owner, name), signature(name, owner), leaves, layer)));
+      const { owner, layer, queue } = moduleOf(id, name);
+      return inTurn(queue, changing.includes(name), () => move(engine().call(opOf(owner, name), signature(name, owner), leaves, layer)));
     },
     async release(id) {
       const module = modules.get(id);
       modules.delete(id);
       if (!module) return;
-      const { model, words, layer, turns } = module;
+      const { model, words, layer, queue } = module;
       if (words !== undefined) modules.delete(words);
-      await inTurn(turns, true, () => (model ? model.dispose() : engine().free(layer)));
+      await inTurn(queue, true, () => (model ? model.dispose() : engine().free(layer)));
     },
     abort(task) {
       tasks.get(task)?.abort();
@@ -152,16 +151,16 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
       all.take(false, async () => {
         let made: TextModel | undefined;
         try {
-          const model = await during(
+          const model = await withProgress(
             onProgress,
             async (signal, reporting) => (made = await attn!.loadModel(source, { ...options, signal, ...reporting })),
             task,
           );
           const { handlesOf } = await models();
           const handles = handlesOf(model);
-          const [id, words, turns] = [++lastId, ++lastId, new Turns()];
-          modules.set(id, { owner: internalClass, layer: handles.model, turns, model, words });
-          modules.set(words, { owner: 'Embedding', layer: handles.words, turns });
+          const [id, words, queue] = [++lastId, ++lastId, new ReadWriteQueue()];
+          modules.set(id, { owner: internalClass, layer: handles.model, queue, model, words });
+          modules.set(words, { owner: 'Embedding', layer: handles.words, queue });
           const { config, labels, notes, weights, maskToken } = model;
           return { id, words, config, task: model.task, labels, notes, weights, maskToken };
         } catch (error) {
@@ -170,14 +169,14 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
         }
       }),
     async askModel(id, name, args, task, onProgress) {
-      const { model, turns } = moduleOf(id, name);
+      const { model, queue } = moduleOf(id, name);
       const method = (model as unknown as Readonly<Record<string, (...args: readonly unknown[]) => unknown>>)[name]!;
-      if (!abortable.includes(name)) return inTurn(turns, false, async () => move(await method.apply(model, [...args])));
+      if (!abortable.includes(name)) return inTurn(queue, false, async () => move(await method.apply(model, [...args])));
       const [given, options] = [args.slice(0, -1), args.at(-1)];
       return move(
-        await during(
+        await withProgress(
           onProgress,
-          (signal, reporting) => inTurn(turns, false, () => method.call(model, ...given, { ...(options as object), signal, ...reporting })),
+          (signal, reporting) => inTurn(queue, false, () => method.call(model, ...given, { ...(options as object), signal, ...reporting })),
           task,
         ),
       );

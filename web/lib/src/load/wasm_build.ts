@@ -1,9 +1,9 @@
-/** What bytes are, before an engine sees them. */
+/** Identifies a build by its bytes, before compiling. */
 import { AttnError } from '../args/error.js';
 import { refuseText } from '../args/refuse_text.js';
 import { decodeUtf8 } from '../platform/utf8.js';
 
-/** The builds, as their custom section "attn" names them. */
+/** The builds, as named in the custom section "attn". */
 export type Build = `${'' | 'train-'}${'simd' | 'relaxed'}${'' | '-threads'}`;
 
 const isBuild = (name: string): name is Build => /^(train-)?(simd|relaxed)(-threads)?$/.test(name);
@@ -15,13 +15,11 @@ export const buildOf = (training: boolean, variant: 'simd' | 'relaxed', threaded
   `${training ? 'train-' : ''}${variant}${threaded ? '-threads' : ''}`;
 
 interface Sections {
-  /** Contents of the custom section "attn". */
   attn?: string;
-  /** Where the bytes end too early. */
+  /** Offset of a section that exceeds the bytes. */
   truncatedAt?: number;
 }
 
-/** Walks the sections of a WebAssembly module. */
 function sections(bytes: Uint8Array): Sections {
   const found: Sections = {};
   let at = 8;
@@ -51,7 +49,7 @@ function sections(bytes: Uint8Array): Sections {
   return found;
 }
 
-/** Which build the bytes of a module are. Throws FORMAT, saying what they are instead. */
+/** Returns the build that the bytes contain; throws FORMAT with a description of other contents. */
 export function identifyBytes(bytes: Uint8Array, subject: string): Build {
   const refuse = (got: string): never => {
     throw new AttnError('FORMAT', `load: ${subject} ${got}, not attn's WebAssembly`, {
@@ -77,7 +75,7 @@ export function identifyModule(module: WebAssembly.Module): Build {
   try {
     [section] = WebAssembly.Module.customSections(module, 'attn');
   } catch (cause) {
-    // Only its tag says that it is a module.
+    // The object only has the tag of a module.
     throw new AttnError('ARGUMENT', 'load: wasm is not a WebAssembly.Module', { op: 'load', argument: 'wasm' }, { cause });
   }
   const name = section && decodeUtf8(section);

@@ -1,9 +1,10 @@
 /**
- * What the outcome of each suite may depend on besides its own source, so that no set-up repeats what another has shown:
- *   variant  simd or relaxed: other kernels, other roundings
- *   threads  one or more: shared memory, other schedules
- *   engine   what JavaScript engines do differently: compiling WebAssembly, collecting, workers, fetching, caching, exceptions
- * A suite without any of them runs in one set-up of Node alone.
+ * Lists properties of a set-up that can affect the outcome of each suite, so that set-ups do not repeat each other:
+ * - variant: simd or relaxed, with different kernels and rounding
+ * - threads: one or more, with shared memory and scheduling
+ * - engine: differences between JavaScript engines in compilation, garbage collection, workers, fetching, caching and
+ * exceptions
+ * A suite without any of them runs in one set-up of Node only.
  */
 const suites = {
   goldens: ['variant'],
@@ -52,15 +53,16 @@ const suites = {
   start_worker: [],
 };
 
-/** WebKitGTK has no relaxed SIMD, Node 20 has it behind a flag. */
+/** WebKitGTK has no relaxed SIMD; Node 20 has it behind a flag. */
 const bestVariant = { node: 'relaxed', chromium: 'relaxed', firefox: 'relaxed', webkit: 'simd' };
 
-/** One set-up of each engine runs all that can differ there: the one with most of attn in it. */
+/** Returns whether this is the engine's complete set-up, which runs every suite whose outcome the engine can affect. */
 export const isComplete = ({ engine, variant, threads }) => threads > 1 && variant === bestVariant[engine];
 
 /**
- * The suites of a set-up. The checked builds are one single-threaded binary, and slow: what is about other binaries, about speed or JavaScript alone
- * stays out. So does running out of memory: the checks themselves allocate when something is thrown, and AddressSanitizer takes no limit from the caller.
+ * Returns the suites of a set-up. The checked builds are one slow single-threaded binary, so suites about other
+ * binaries, speed or JavaScript are skipped; so is running out of memory, because the checks allocate when an exception
+ * is thrown and AddressSanitizer ignores the caller's memory limit.
  */
 export function suitesOf({ engine, variant, threads, build }) {
   const names = Object.keys(suites);
@@ -88,18 +90,18 @@ export function suitesOf({ engine, variant, threads, build }) {
 }
 
 /**
- * The suites of a browser's set-up, by the page that runs them. In WebKitGTK each has a page of its own: a process of its that has come to more than a GB
- * throws its compiled code away and collects over and over, so that a second of work takes minutes.
+ * Returns the suites of a browser's set-up, grouped by page. In WebKitGTK each suite has its own page: once a process
+ * exceeds 1 GB it discards its compiled code and collects garbage constantly, so a second of work takes minutes.
  */
 export function pagesOf(setup) {
   const names = suitesOf(setup);
   return setup.engine === 'webkit' ? names.map((name) => [name]) : [names];
 }
 
-/** A suite that is not in the table would run nowhere. */
-export function checkTable(files) {
+/** Throws if a suite is missing from the matrix, since it would never run. */
+export function checkMatrix(files) {
   const found = files.map((file) => file.replace(/^.*\/|\.ts$/g, '')).filter((name) => name !== 'index');
   const lost = found.filter((name) => !(name in suites));
-  if (lost.length) throw new Error(`wasm-tests/suites/table.mjs does not have ${lost.join(', ')}`);
+  if (lost.length) throw new Error(`wasm-tests/suites/suite_matrix.mjs does not have ${lost.join(', ')}`);
   return found;
 }

@@ -1,43 +1,40 @@
-/** One head as it is on the screen: the weights of the layer and head in focus, without special tokens or with whole words where that is asked for. */
+/** The map of the head in focus, with or without special tokens, by tokens or words. */
 import { computed } from '@preact/signals';
 import { scaleFor, type Scale } from '../draw/scale.ts';
 import { hidingIn, type ModelChanges } from './changes.ts';
 import { run, type Run } from './run.ts';
 import { view, type SpecialTokens, type View } from './view.ts';
 
-/** The tokens of a text or of a pair, and where in it they are. */
 export interface TokenLine {
   readonly tokens: readonly string[];
-  /** null: a token that stands in no text. */
+  /** null: a special token. */
   readonly offsets: readonly (readonly [number, number] | null)[];
   readonly texts: readonly string[];
 }
 
-/** A row and a column of the map: a token, or the sub-words of a word. */
+/** A row and column: a token, or the sub-words of a word. */
 export interface Place {
   readonly label: string;
-  /** Which tokens; at least one. */
   readonly tokens: readonly number[];
-  /** Which text; undefined for a special token. */
+  /** Index of the text; undefined for a special token. */
   readonly source: number | undefined;
-  /** Where in its text. */
+  /** Character range in that text. */
   readonly range: readonly [number, number] | undefined;
 }
 
 export interface Shown {
   readonly places: readonly Place[];
-  /** (P,P) for P places. */
   readonly weights: Float32Array;
-  /** 1 where the model may not look. */
+  /** 1 for masked cells. */
   readonly blocked: Uint8Array | undefined;
-  /** Where a token is; -1 where it is hidden. */
+  /** -1 if the token is hidden. */
   readonly placeOf: Int32Array;
   readonly largest: number;
 }
 
 /**
- * Which text each token is from. A tokenizer ends a pair with one special token; those before it stand between the two texts and in front. Where
- * there are none, the second text begins where places begin anew.
+ * Finds the text of each token. A pair ends with one special token; the others are before or between the texts. Without special tokens, the second
+ * text begins where offsets start over.
  */
 export function sourcesOf({ tokens, offsets, texts }: TokenLine): readonly (number | undefined)[] {
   const special = offsets.filter((each) => each === null).length;
@@ -55,10 +52,9 @@ export function sourcesOf({ tokens, offsets, texts }: TokenLine): readonly (numb
 
 const endsInLetter = /[\p{L}\p{M}\p{N}]$/u;
 const startsWithLetter = /^[\p{L}\p{M}\p{N}]/u;
-/** Scripts without spaces: there a token is not the rest of the one before it. */
+/** Scripts without spaces, in which tokens do not continue each other. */
 const unspaced = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}]/u;
 
-/** The tokens, or the words that they are parts of: letters and digits with nothing between them. */
 export function placesOf(line: TokenLine, special: SpecialTokens, mergeWords: boolean): readonly Place[] {
   const sources = sourcesOf(line);
   const places: { label: string; tokens: number[]; source: number | undefined; range: [number, number] | undefined }[] = [];
@@ -74,7 +70,7 @@ export function placesOf(line: TokenLine, special: SpecialTokens, mergeWords: bo
     const before = places.at(-1);
     if (mergeWords && before?.range && before.source === source && before.tokens.at(-1) === i - 1 && start <= before.range[1]) {
       const piece = text.slice(start, end);
-      // Two tokens may share a character: bytes of one letter.
+      // Bytes of one character overlap.
       const continues =
         start < before.range[1] ||
         (token.startsWith('##') && token.length > 2) ||
@@ -92,8 +88,7 @@ export function placesOf(line: TokenLine, special: SpecialTokens, mergeWords: bo
 }
 
 /**
- * (L,L) of the tokens -> (P,P) of the places. Of the sub-words of a word the columns are summed and the rows averaged, so that a row still sums
- * to 1 (Clark et al. 2019). Renormalised, a row is divided by what is left of it; one with nothing left stays 0.
+ * (L,L) tokens -> (P,P) places: the columns of a word's sub-words are summed and its rows averaged, so that rows still sum to 1 (Clark et al. 2019).
  */
 export function gather(weights: Float32Array, length: number, places: readonly Place[], renormalise: boolean): Float32Array {
   const size = places.length;
@@ -113,7 +108,7 @@ export function gather(weights: Float32Array, length: number, places: readonly P
   return result;
 }
 
-/** Where every token of a row is kept from every token of a column; undefined: nowhere. */
+/** Cells whose tokens are all masked from each other. */
 export function blockedOf(changes: ModelChanges, length: number, places: readonly Place[]): Uint8Array | undefined {
   const hiding = hidingIn(changes, length);
   if (hiding.length === 0) return undefined;
@@ -131,13 +126,12 @@ export const lineOf = ({ tokens, encoding, view: { text, pair } }: Run): TokenLi
   texts: pair === undefined ? [text] : [text, pair],
 });
 
-/** (L,L) of one head. */
 export function headWeights({ attentions, tokens }: Run, layer: number, head: number): Float32Array {
   const cells = tokens.length ** 2;
   return attentions[layer]!.data.subarray(head * cells, (head + 1) * cells);
 }
 
-/** The layer and head in focus, as far as the model that ran has so many. */
+/** Limited to the model that ran. */
 export const layerInFocus = computed(() => Math.min(view.value.layer, (run.value?.model.layers ?? Infinity) - 1));
 export const headInFocus = computed(() => Math.min(view.value.head, (run.value?.model.heads ?? Infinity) - 1));
 
@@ -158,14 +152,13 @@ export const shown = computed<Shown | undefined>(() => {
   return { places, weights, blocked: blockedOf(of.view, length, places), placeOf, largest };
 });
 
-/** What the colours stand for: as the visitor has chosen, or what lets most be seen. */
 export const scaleInUse = computed<Scale>(() => {
   const wanted = scaleBy.value;
   if (wanted !== 'auto') return wanted;
   return shown.value ? scaleFor(shown.value.weights, shown.value.largest) : 'head';
 });
 
-/** The cell in focus among the places: where it is, or the nearest that is there. */
+/** A hidden token maps to the nearest visible one before it. */
 export function cellIn({ placeOf, places }: Shown, cell: View['cell']): View['cell'] {
   const find = (token: number) => {
     for (let i = Math.min(token, placeOf.length - 1); i >= 0; --i) if (placeOf[i]! >= 0) return placeOf[i]!;

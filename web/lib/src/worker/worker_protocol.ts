@@ -1,4 +1,4 @@
-/** What the two ends of attn/worker say to each other, through Comlink. */
+/** Messages between the two sides of attn/worker, sent by Comlink. */
 import type { ErrorCode, LoadOptions, ModelOptions, ModelSource, RuntimeInfo, Task } from '../attn.js';
 import * as Comlink from './comlink.js';
 import { abortError, abortName, AttnError, type Detail, reason } from '../args/error.js';
@@ -9,7 +9,6 @@ export type PlainLoadOptions = Omit<LoadOptions, 'signal' | 'onProgress'>;
 
 export type ModelProgress = NonNullable<ModelOptions['onProgress']>;
 export type PlainModelOptions = Pick<ModelOptions, 'cache' | 'weights' | 'sha256' | 'request'>;
-/** Of whatever a method reports. */
 export type AnyProgress = (p: never) => void;
 
 export type AskedMethod =
@@ -31,7 +30,9 @@ export type AskedMethod =
   | 'attribute'
   | 'fineTune';
 
-/** What the caller's side knows of a model: its number, that of its words, and what does not change. */
+/**
+ * Facts about a model that the caller's side keeps: the numbers of the model and of its word embeddings, and constants.
+ */
 export interface RemoteParts {
   readonly id: number;
   readonly words: number;
@@ -43,23 +44,23 @@ export interface RemoteParts {
   readonly maskToken: string | undefined;
 }
 
-/** The worker's side. A worker holds one instance; modules are known by number. Arguments were read by the caller's side. */
+/** The worker's side. A worker holds one instance; layers have numbers. The caller's side has checked the arguments. */
 export interface Host {
-  /** Takes a lock of that name, to be held as long as the worker lives; whether that worked. */
+  /** Takes a lock for as long as the worker lives; resolves to whether it holds the lock. */
   hello(lock: string | undefined): Promise<boolean>;
-  /** Resolves to what the module has. */
+  /** Resolves to the module's signatures. */
   load(options: PlainLoadOptions, onProgress: Progress | undefined): Promise<readonly Signature[]>;
   info(): RuntimeInfo;
   call(name: string, leaves: readonly Leaf[]): unknown;
   create(name: string, leaves: readonly Leaf[]): number;
   callModule(id: number, name: string, leaves: readonly Leaf[]): unknown;
   release(id: number): Promise<void>;
-  /** What takes long has a number of the caller's, by which it can be aborted. */
+  /** Aborts a long call. The caller assigns the task numbers. */
   abort(task: number): void;
   loadModel(task: number, source: ModelSource, options: PlainModelOptions, onProgress: ModelProgress | undefined): Promise<RemoteParts>;
-  /** A method of a model that takes texts, tokens or names. */
+  /** Calls a method of a model that takes texts, tokens or names. */
   askModel(id: number, name: AskedMethod, args: readonly unknown[], task: number, onProgress: AnyProgress | undefined): unknown;
-  /** What fineTune() may have changed. */
+  /** Facts that fineTune() may have changed. */
   factsOf(id: number): Pick<RemoteParts, 'config' | 'task' | 'labels'>;
   dispose(): Promise<void>;
 }
@@ -72,7 +73,7 @@ interface Thrown {
   cause: string | undefined;
 }
 
-/** Comlink's own handler keeps only message, name and stack of an error. */
+/** Sends errors with code, detail and cause. Comlink's own handler drops them. */
 export function keepErrors(): void {
   const { canHandle } = Comlink.transferHandlers.get('throw')!;
   Comlink.transferHandlers.set('throw', {

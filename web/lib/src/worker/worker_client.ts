@@ -1,6 +1,6 @@
 /**
- * The caller's end of attn/worker: checks arguments as the direct package does, sends them, and answers for a worker
- * that is gone, for which Comlink would wait for ever.
+ * The caller's side of attn/worker. It checks arguments as the direct package does, sends them, and rejects pending
+ * calls if the worker is gone, for which Comlink would wait forever.
  */
 import type * as Direct from '../attn.js';
 import type * as Contract from '../worker.js';
@@ -13,39 +13,37 @@ import { writeSafetensors } from '../model/safetensors.js';
 import { abortable, aborted } from '../platform/abort.js';
 import { asyncDisposeSymbol, disposeSymbol, endWith, registryOf } from '../platform/dispose.js';
 import { download, nameOf } from '../platform/download.js';
-import { leaveOut, scriptsFailed } from '../platform/placed.js';
-import { type Host, keepErrors, type PlainLoadOptions, type Progress } from './channel.js';
+import { leaveOut, scriptsFailed } from '../platform/asset_urls.js';
+import { type Host, keepErrors, type PlainLoadOptions, type Progress } from './worker_protocol.js';
 import * as Comlink from './comlink.js';
-import { forOneCall, isMarked, Parcel } from './parcel.js';
+import { forOneCall, isMarked, TransferList } from './transfer_list.js';
 
-/** A worker that was just started. */
 export interface Connection {
   readonly endpoint: Comlink.Endpoint;
-  /** What to do if it does not start. */
+  /** Advice if the worker does not start. */
   readonly help: string;
-  /** Calls back when the worker fails or ends. */
   onDeath(callback: (reason: string) => void): void;
   terminate(): void;
-  /** Whether an answer is waited for: in Node an idle worker does not keep the process. */
+  /** Sets whether an answer is pending. In Node an idle worker does not keep the process alive. */
   setWaiting(waiting: boolean): void;
 }
 
 export interface ClientPlatform {
-  /** training: with what that takes, where it does not come by itself. */
+  /** Starts a worker. `training` selects the worker script with training if that is a separate script. */
   connect(training: boolean): Connection;
-  /** What a location means to the caller, in a form that means the same to the worker. */
+  /** Resolves a location, so that the worker finds the same file. */
   locate(location: string): string;
-  /** Locks that end with the worker that holds them, where other signs of its end are missing. */
+  /** Locks that are released when the worker that holds them ends, on hosts without an event for that. */
   locks(): LockManager | undefined;
-  /** What models take, which comes with the first. */
-  models(): Promise<{ loadModel(lender: RemoteLender, source: unknown, options: unknown): Promise<Contract.TextModel> }>;
+  /** Code for models, loaded with the first one. */
+  models(): Promise<{ loadModel(context: RemoteContext, source: unknown, options: unknown): Promise<Contract.TextModel> }>;
 }
 
-/** A worker with an instance in it, and everything that waits for it. The engine holds it as long as the worker runs. */
+/** A worker with its instance, and the pending calls. It lives as long as the worker runs. */
 class Link {
   readonly #connection: Connection;
   readonly #host: Comlink.Remote<Host>;
-  /** Who is to be told, and what must not be collected until then. */
+  /** Pending rejections, and objects to keep alive until they settle. */
   readonly #waiting = new Map<(error: AttnError) => void, object | undefined>();
   readonly #asked = new Set<Promise<unknown>>();
   #gone: AttnError | undefined;
@@ -56,7 +54,7 @@ class Link {
     connection.onDeath((why) => this.end(new AttnError('ABORTED', `attn/worker: the worker is gone (${why})`)));
   }
 
-  /** Ends the worker; whoever waits gets this error. */
+  /** Ends the worker; pending calls reject with this error. */
   end(error: AttnError): void {
     if (this.#gone) return;
     this.#gone = error;
@@ -65,7 +63,7 @@ class Link {
     this.#waiting.clear();
   }
 
-  /** One question to the worker. Sent before this returns, so calls keep their order. */
+  /** Sends a request to the worker before returning, so that calls keep their order. */
   ask<T>(question: (host: Comlink.Remote<Host>) => Promise<T>, asker?: object): Promise<T> {
     const asked = this.#ask(question, asker);
     const answered = () => void this.#asked.delete(asked);
@@ -74,7 +72,7 @@ class Link {
     return asked;
   }
 
-  /** Waits until everything that was asked has its answer. */
+  /** Waits until all requests are answered. */
   async answered(): Promise<void> {
     await Promise.allSettled(this.#asked);
   }
@@ -94,7 +92,10 @@ class Link {
   }
 }
 
-/** Everything that we send is plain: that leaves a buffer that cannot be moved, as a WebAssembly memory's, and running out of memory. */
+/**
+ * Only plain data is sent, so the causes left are a buffer that cannot be transferred (of a WebAssembly memory) and
+ * running out of memory.
+ */
 function unsent(cause: unknown): AttnError {
   const isFull = cause instanceof RangeError || /out of memory/i.test(reason(cause));
   return new AttnError(isFull ? 'MEMORY' : 'ARGUMENT', `attn/worker: the arguments could not be sent (${reason(cause)})`, {}, { cause });
@@ -102,7 +103,10 @@ function unsent(cause: unknown): AttnError {
 
 const ending = (link: Link) => () => link.end(abortError('attn/worker: the worker was ended, for nobody had its instance any more'));
 
-/** What an instance and all that it has made hold. When nobody has any of it any more, and nothing is waited for, the worker is ended. */
+/**
+ * The object that an instance and everything made from it hold. The worker ends when it is garbage-collected and no
+ * call is pending.
+ */
 export class Session {
   readonly #link: Link;
   disposed = false;
@@ -134,27 +138,27 @@ export class Session {
   }
 }
 
-/** What lives in the worker already and goes with its owner, which must not be collected as long as somebody has the layer. */
+/** A layer whose handle belongs to `owner`, which must not be garbage-collected as long as the layer is in use. */
 export interface Adopted {
   readonly owner: object;
-  /** Until it is disposed of. */
+  /** Undefined once it is disposed of. */
   layer: object | undefined;
 }
 
 interface LayerClass {
-  /** What `new` is called on. */
+  /** The constructor that callers see. */
   readonly create: object;
   adopt(id: number, owner: object): Adopted;
 }
 
-function createClass({ session, signatures, forgotten, lookUps }: RemoteLender, constructor: Signature): LayerClass {
+function createClass({ session, signatures, forgotten, lookUps }: RemoteContext, constructor: Signature): LayerClass {
   const name = constructor.owner!;
   let find: (op: string, self: RemoteLayer) => number;
   let call: (self: RemoteLayer, op: string, signature: Signature, args: readonly unknown[]) => Promise<unknown>;
   class RemoteLayer {
     readonly #id: number;
     readonly #adopted: Adopted | undefined;
-    /** Of an optimiser: its modules. */
+    /** Modules that an optimiser trains. */
     readonly #uses: readonly LookUp[];
     #disposed = false;
 
@@ -178,9 +182,9 @@ function createClass({ session, signatures, forgotten, lookUps }: RemoteLender, 
           throw new AttnError('WRONG_INSTANCE', `${op}: called on what is not ${withArticle(name)} of this instance`, { op });
         const leaves = forOneCall(args, () => {
           find(op, self);
-          return new Parcel().leaves(readArguments(op, signature, args));
+          return new TransferList().leaves(readArguments(op, signature, args));
         });
-        find(op, self); // once more: a getter may have disposed of it
+        find(op, self); // a getter may have disposed of the module
         return session.call(op, (host) => host.callModule(self.#id, signature.name, leaves));
       };
     }
@@ -190,7 +194,7 @@ function createClass({ session, signatures, forgotten, lookUps }: RemoteLender, 
       this.#disposed = true;
       if (this.#adopted) return void (this.#adopted.layer = undefined);
       forgotten?.unregister(this);
-      // An instance that is gone has taken its modules along.
+      // Disposing of the instance has disposed of its modules.
       if (!session.disposed) await session.ask((host) => host.release(this.#id)).catch(() => {});
     }
 
@@ -208,11 +212,11 @@ function createClass({ session, signatures, forgotten, lookUps }: RemoteLender, 
     session.assertUsable(name);
     const [leaves, sent] = forOneCall(args, () => {
       const read = readArguments(name, constructor, args);
-      return [read, new Parcel().leaves(read)] as const;
+      return [read, new TransferList().leaves(read)] as const;
     });
     return new RemoteLayer(await session.call(name, (host) => host.create(name, sent)), undefined, usedBy(leaves));
   }
-  // `new` of a function that returns an object gives that object: here the promise.
+  // `new` on a function that returns an object yields that object: the promise.
   const made = named(name, function (...args: unknown[]) {
     return create(args);
   });
@@ -226,40 +230,40 @@ function createClass({ session, signatures, forgotten, lookUps }: RemoteLender, 
   };
 }
 
-/** The caller's onProgress, for the worker to call. */
+/** Wraps the caller's onProgress for the worker. */
 export function watched<P>(op: string, onProgress: ((p: P) => void) | undefined): ((p: P) => void) | undefined {
   return onProgress && ((p) => tell(op, onProgress, p));
 }
 
-/** What an instance lends to its models. */
-export interface RemoteLender {
+/** Services of an instance for its models. */
+export interface RemoteContext {
   readonly session: Session;
   readonly signatures: readonly Signature[];
   readonly platform: ClientPlatform;
-  /** Aborted by dispose(): models that are on their way are not waited for. */
-  readonly ending: AbortSignal;
-  /** Releases what is collected, by its number. */
+  /** Task numbers of models that are being loaded; dispose() aborts them. */
+  readonly loads: Set<number>;
+  /** Releases garbage-collected layers and models by their number. */
   readonly forgotten: FinalizationRegistry<number> | undefined;
-  /** Of modules that somebody has. */
+  /** Finds the numbers of layers. */
   readonly lookUps: WeakMap<object, LookUp>;
   adopt(name: string, id: number, owner: object): Adopted;
 }
 
 function createRemote(session: Session, signatures: readonly Signature[], platform: ClientPlatform, lookUps: WeakMap<object, LookUp>): Contract.Attn {
   let disposing: Promise<void> | undefined;
-  const ending = new AbortController();
-  /** Models that are being loaded: before the worker is asked for one, scripts may have to come. */
+  const loads = new Set<number>();
+  /** Models that are being loaded, including the time before the worker is asked. */
   const loading = new Set<Promise<unknown>>();
 
-  /** Calls made before still get their answers. */
+  /** Calls made before this one still get their answers. */
   function dispose(): Promise<void> {
     disposing ??= Promise.all(loading)
       .then(() => session.ask((host) => host.dispose()))
-      .catch(() => {}) // the worker may be gone already
+      .catch(() => {}) // the worker may already be gone
       .then(() => session.answered())
       .then(() => session.end(new AttnError('DISPOSED', 'attn/worker: this instance was disposed of')));
     session.disposed = true;
-    ending.abort();
+    for (const task of loads) session.ask((host) => host.abort(task)).catch(() => {});
     return disposing;
   }
 
@@ -267,7 +271,7 @@ function createRemote(session: Session, signatures: readonly Signature[], platfo
     get info() {
       return (async () => session.call('info', (host) => host.info()))();
     },
-    // Writing a file takes no more than reading the tensors does: there is nothing to send.
+    // Writing a file is no more work than sending the tensors would be.
     async writeSafetensors(...args: readonly unknown[]) {
       session.assertUsable('writeSafetensors');
       return writeSafetensors(...args);
@@ -278,11 +282,11 @@ function createRemote(session: Session, signatures: readonly Signature[], platfo
     terminate: () => session.end(abortError('attn/worker: the worker was terminated')),
   };
   const classes = new Map<string, LayerClass>();
-  const lender: RemoteLender = {
+  const context: RemoteContext = {
     session,
     signatures,
     platform,
-    ending: ending.signal,
+    loads,
     lookUps,
     forgotten: registryOf((id) => void session.ask((host) => host.release(id)).catch(() => {})),
     adopt: (name, id, owner) => classes.get(name)!.adopt(id, owner),
@@ -290,7 +294,7 @@ function createRemote(session: Session, signatures: readonly Signature[], platfo
   async function loadModel(source: unknown, options: unknown): Promise<Contract.TextModel> {
     session.assertUsable('loadModel');
     const scripts = await platform.models().catch(scriptsFailed);
-    return scripts.loadModel(lender, source, options);
+    return scripts.loadModel(context, source, options);
   }
   all['loadModel'] = (source: unknown, options?: unknown) => {
     const model = loadModel(source, options);
@@ -306,24 +310,24 @@ function createRemote(session: Session, signatures: readonly Signature[], platfo
       all[name] = named(name, async (...args: unknown[]) => {
         const leaves = forOneCall(args, () => {
           session.assertUsable(name);
-          return new Parcel().leaves(readArguments(name, signature, args));
+          return new TransferList().leaves(readArguments(name, signature, args));
         });
         return session.call(name, (host) => host.call(name, leaves));
       });
     else if (name === 'constructor') {
-      classes.set(owner, createClass(lender, signature));
+      classes.set(owner, createClass(context, signature));
       all[owner] = classes.get(owner)!.create;
     }
   }
   return Object.freeze(all) as unknown as Contract.Attn;
 }
 
-/** The caller's `wasm` in a form that a worker can be sent. */
+/** Converts the caller's `wasm` to a form that can be sent to a worker. */
 async function plainWasm(
   platform: ClientPlatform,
   { wasm, signal }: CheckedLoadOptions,
   report: Progress | undefined,
-  parcel: Parcel,
+  transfers: TransferList,
 ): Promise<Direct.LoadOptions['wasm']> {
   if (wasm === undefined) return undefined;
   switch (wasmKind(wasm)) {
@@ -336,19 +340,19 @@ async function plainWasm(
           report?.(total === undefined ? { phase, loaded } : { phase, loaded, total }),
         ),
       );
-      return parcel.array(bytes, 'Uint8Array', true);
+      return transfers.array(bytes, 'Uint8Array', true);
     }
     case 'module':
       return wasm;
     case 'bytes':
-      return parcel.array(readBytes('load', 'wasm', wasm), 'Uint8Array', isMarked(wasm as Uint8Array));
+      return transfers.array(readBytes('load', 'wasm', wasm), 'Uint8Array', isMarked(wasm as Uint8Array));
   }
 }
 
-/** How long a worker may take to come and answer: a script that a proxy or a policy swallows fails without an event. */
+/** Time limit in ms for a worker's first answer: a script blocked by a proxy or a policy causes no event. */
 const patience = 60_000;
 
-/** Whether the worker lives is told by a lock that it holds: a worker that was terminated, or ran out of memory, sends no event. */
+/** Watches a lock that the worker holds: a terminated worker, or one that ran out of memory, sends no event. */
 async function watch(link: Link, locks: LockManager | undefined): Promise<void> {
   const name = locks && `attn-worker-${crypto.randomUUID()}`;
   const timer = setTimeout(() => link.end(new AttnError('ABORTED', `attn/worker: no answer in ${patience / 1000} seconds`)), patience);
@@ -357,7 +361,6 @@ async function watch(link: Link, locks: LockManager | undefined): Promise<void> 
   locks.request(name, () => link.end(new AttnError('ABORTED', 'attn/worker: the worker is gone'))).catch(() => {});
 }
 
-/** load() for one host. */
 export function remoteLoader(platform: ClientPlatform): typeof Contract.load {
   const start: typeof Contract.load = async (options) => {
     const checked = readLoadOptions(options, initialPages * pageBytes);
@@ -365,8 +368,8 @@ export function remoteLoader(platform: ClientPlatform): typeof Contract.load {
     if (signal?.aborted) throw aborted(signal);
     keepErrors();
     const report = watched('load', onProgress);
-    const parcel = new Parcel();
-    const wasm = await plainWasm(platform, checked, report, parcel).catch((error: unknown) => {
+    const transfers = new TransferList();
+    const wasm = await plainWasm(platform, checked, report, transfers).catch((error: unknown) => {
       throw unreadable('load', 'options', error);
     });
     const plain: PlainLoadOptions = { variant, threads, wasm, maximumMemory, training };
@@ -387,7 +390,7 @@ export function remoteLoader(platform: ClientPlatform): typeof Contract.load {
         if (signal?.aborted || !(error instanceof AttnError) || error.code !== 'ABORTED') throw error;
         throw new AttnError('ENVIRONMENT', `load: the worker did not start (${error.message}); ${connection.help}`, { op: 'load' }, { cause: error });
       });
-      const signatures = await link.ask((host) => host.load(parcel.seal(plain), report && Comlink.proxy(report)));
+      const signatures = await link.ask((host) => host.load(transfers.seal(plain), report && Comlink.proxy(report)));
       const lookUps = new WeakMap<object, LookUp>();
       if (!signatures.some(({ missing }) => missing)) (await import('../engine/training.js').catch(scriptsFailed)).prepare(signatures, lookUps);
       return createRemote(new Session(link), signatures, platform, lookUps);

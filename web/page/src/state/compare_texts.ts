@@ -1,9 +1,9 @@
-/** A few texts, one a line: how alike they are, and what the classifier says of each; beside it the same with some heads off. */
+/** Compares a few texts, one per line: similarity and answers, with all heads and with some off. */
 import { signal } from '@preact/signals';
 import type { Tensor } from 'attn';
 import type { Attn } from 'attn/worker';
 import { firstOf, fromParams, place, property, text, toParams, type Params, type Properties } from './address.ts';
-import { derived, editedWeights, headsOff, shownModel } from './derived.ts';
+import { backgroundValue, editedWeights, headsOff, shownModel } from './background.ts';
 import { argmax } from '../arithmetic/arrays.ts';
 import type { LoadedModel } from '../model/loaded.ts';
 import { engine } from './model.ts';
@@ -13,7 +13,7 @@ import { withModel } from './run.ts';
 export const fewestLines = 3;
 export const mostLines = 30;
 
-/** Two things to sort by: what is spoken of, and whether it is liked. */
+/** Grouped by topic and by sentiment. */
 const properties: Properties<{ readonly lines: string; readonly line: number }> = {
   lines: property(
     'lines',
@@ -29,7 +29,6 @@ const properties: Properties<{ readonly lines: string; readonly line: number }> 
     ].join('\n'),
     text,
   ),
-  /** From 0. */
   line: property('line', 0, place),
 };
 export const { lines: initialLines } = firstOf(properties);
@@ -43,11 +42,10 @@ export const readLines = (text: string): readonly string[] =>
     .map((line) => line.trim())
     .filter((line) => line !== '');
 
-/** What is wrong with the lines, and what to do. */
 export function faultOf(lines: readonly string[]): string | undefined {
   if (lines.length < fewestLines)
-    return `There ${lines.length === 1 ? 'is 1 text' : `are ${lines.length} texts`}: enter at least ${fewestLines}, one per line.`;
-  if (lines.length > mostLines) return `There are ${lines.length} texts: keep at most ${mostLines}, one per line.`;
+    return `There ${lines.length === 1 ? 'is 1 text' : `are ${lines.length} texts`}. Enter at least ${fewestLines}, one per line.`;
+  if (lines.length > mostLines) return `There are ${lines.length} texts. Keep at most ${mostLines}, one per line.`;
   return undefined;
 }
 
@@ -60,9 +58,8 @@ export function linesFromParams(params: URLSearchParams): void {
 }
 
 export interface LineAnswers {
-  /** (N,N): cosines. */
   readonly similarity: Tensor;
-  /** (N,C) in the order of the model's labels; undefined where it has none. */
+  /** (N,C) in the order of the model's labels. */
   readonly probabilities: Tensor | undefined;
 }
 
@@ -71,11 +68,11 @@ export interface Lines {
   readonly texts: readonly string[];
   readonly all: LineAnswers;
   readonly off: readonly number[];
-  /** With those heads off; undefined when all are on. */
+  /** With `off`; undefined if all heads are on. */
   readonly without: LineAnswers | undefined;
 }
 
-/** Texts of one forward: between two forwards newer wishes are heard. */
+/** Texts per forward; newer requests can interrupt in between. */
 const batchSize = 8;
 
 async function withAll(attn: Attn, of: LoadedModel, texts: readonly string[]): Promise<LineAnswers> {
@@ -84,7 +81,7 @@ async function withAll(attn: Attn, of: LoadedModel, texts: readonly string[]): P
   let probabilities: Tensor | undefined;
   if (labels) {
     const classes = await withModel(() => of.text.classify(texts, { batchSize }));
-    // As the model has them: those of the page are cut where they are long.
+    // The model's labels; those of the page may be truncated.
     const whole = (await of.text.labels)!;
     const scores = classes.flatMap((each) => whole.map((label) => each.find((one) => one.label === label)!.score));
     probabilities = { data: Float32Array.from(scores), dims: [texts.length, labels.length] };
@@ -115,9 +112,9 @@ async function withSome(
   };
 }
 
-export const lines = derived<Lines>(() => {
+export const lines = backgroundValue<Lines>(() => {
   const [of, attn, texts, off] = [shownModel.value, engine.value, readLines(linesText.value), headsOff.value];
-  // Not for its value: when weights change, so does everything.
+  // Dependency: edited weights change the results.
   void editedWeights.value;
   if (!of || !attn || faultOf(texts)) return undefined;
   return async (isWanted) => {
@@ -127,7 +124,7 @@ export const lines = derived<Lines>(() => {
   };
 });
 
-/** The other lines by falling similarity to one. */
+/** Most similar first. */
 export function neighboursOf(
   { texts, all, without }: Lines,
   line: number,
@@ -139,7 +136,7 @@ export function neighboursOf(
     .sort((a, b) => b.after - a.after);
 }
 
-/** Where two tensors of one shape are furthest apart. */
+/** The element with the largest absolute difference. */
 export function furthest(a: Tensor, b: Tensor): { readonly index: number; readonly difference: number } {
   let [index, difference] = [0, 0];
   a.data.forEach((value, i) => {
@@ -148,7 +145,7 @@ export function furthest(a: Tensor, b: Tensor): { readonly index: number; readon
   return { index, difference };
 }
 
-/** Which column of each row is the largest. */
+/** The column of each row's maximum. */
 export function largestOf({ data, dims }: Tensor): readonly number[] {
   const [rows, columns] = dims as [number, number];
   return Array.from({ length: rows }, (_, i) => argmax(data.subarray(i * columns, (i + 1) * columns)));

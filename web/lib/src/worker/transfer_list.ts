@@ -16,21 +16,21 @@ export const transfer: typeof Contract.transfer = (value) => {
 
 export const isMarked = (value: object): boolean => marked.has(value);
 
-/** Takes the marks off what a call was given: another call with the same value copies it. */
+/** Removes the marks after a call: another call with the same value copies it. */
 function unmark(given: unknown): void {
   const found = new Set([given]);
   for (const value of found) {
     if (typeof value !== 'object' || value === null) continue;
     marked.delete(value);
-    // Lists of texts may be long.
+    // Skip lists of texts, which may be long.
     if (ArrayBuffer.isView(value) || (Array.isArray(value) && typeof value[0] === 'string')) continue;
     if (value instanceof Map) for (const each of value.values()) found.add(each);
-    // Not by getters, which are the caller's code.
+    // Property values, because getters are the caller's code.
     else for (const { value: each } of Object.values(Object.getOwnPropertyDescriptors(value))) found.add(each);
   }
 }
 
-/** What `read` makes of the arguments of a call, for which alone their marks count, whether it is made or fails. */
+/** Runs `read` on a call's arguments. Their marks apply to this call only, whether it succeeds or fails. */
 export function forOneCall<T>(args: unknown, read: () => T): T {
   try {
     return read();
@@ -38,17 +38,17 @@ export function forOneCall<T>(args: unknown, read: () => T): T {
     try {
       if (hasMarked) unmark(args);
     } catch {
-      // A Proxy of the caller's that does not let itself be read.
+      // A Proxy that cannot be read.
     }
   }
 }
 
-/** Arguments on their way, and the buffers that move with them. */
-export class Parcel {
+/** The arguments of a call, and the buffers that are transferred with them. */
+export class TransferList {
   readonly #buffers = new Set<ArrayBuffer>();
 
   array<A extends Data>(array: A, type: Checked['type'], moves: boolean): A {
-    // Cloning a view would clone the whole buffer. The array's own properties are the caller's to shadow.
+    // Cloning a view would clone its whole buffer, and the array's own properties can be shadowed.
     const own = moves || isWhole(array, type) ? array : (copyOf(array, type) as A);
     if (moves || own !== array) this.#buffers.add(arrayBuffer(own) as ArrayBuffer);
     return own;
@@ -56,7 +56,7 @@ export class Parcel {
 
   #checked<A extends Data>(checked: Checked<A>): Checked<A> {
     const { op, argument, data, size, type, source, copied } = checked;
-    // A getter among later arguments may have taken the buffer away since it was checked.
+    // A getter among later arguments may have detached the buffer since the check.
     if (arrayLength(data) !== size) failDetached(op, argument, size);
     return { ...checked, data: this.array(data, type, copied || marked.has(source)), source: data };
   }
@@ -65,7 +65,7 @@ export class Parcel {
     return this.seal(
       leaves.map((leaf) => {
         if (typeof leaf === 'number') return leaf;
-        // Numbers in the place of what finds them, which cannot be sent.
+        // Functions cannot be sent, so numbers take their place.
         if ('modules' in leaf) return { ...leaf, modules: leaf.modules.map((find) => find(leaf.op)) as never };
         if ('groups' in leaf) return leaf;
         if ('entries' in leaf) return { entries: leaf.entries.map(([name, tensor]) => [name, this.#checked(tensor)] as const) };
@@ -74,7 +74,7 @@ export class Parcel {
     );
   }
 
-  /** Marks args so that Comlink moves the buffers with them. */
+  /** Marks the arguments, so that Comlink transfers the buffers. */
   seal<T extends object>(args: T): T {
     return Comlink.transfer(args, [...this.#buffers]);
   }

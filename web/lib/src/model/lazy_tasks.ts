@@ -1,4 +1,4 @@
-/** What not every user of a model asks for: it comes with the first call of one of these, or with a long text. */
+/** Code that few users of a model need. Loaded with the first call of one of these functions, or a long text. */
 import * as earlyEnd from '../tokenizer/early_end.js';
 import { useEarlyEnd } from '../tokenizer/tokenizer.js';
 
@@ -6,6 +6,6 @@ export { exportFiles } from './export_model.js';
 export { missing } from './missing.js';
 export { answer, classifyTokens, fillMask, rank } from '../tasks/tasks.js';
 export { Sha256 } from './sha256.js';
-export * as rare from '../tokenizer/rare.js';
+export * as rare from '../tokenizer/lazy_parts.js';
 
 useEarlyEnd(earlyEnd);

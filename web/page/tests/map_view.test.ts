@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { blockedOf, cellIn, gather, placesOf, sourcesOf, type Shown, type TokenLine } from '../src/state/shown.ts';
+import { blockedOf, cellIn, gather, placesOf, sourcesOf, type Shown, type TokenLine } from '../src/state/map_view.ts';
 import { initialView } from '../src/state/view.ts';
 
 const line: TokenLine = {

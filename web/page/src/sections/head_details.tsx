@@ -3,9 +3,9 @@ import { useRef } from 'preact/hooks';
 import { fixed } from '../formats/numbers.ts';
 import { cellInFocus } from '../state/pointed.ts';
 import { run, type Run } from '../state/run.ts';
-import { cellIn, lineOf, shown, type Shown } from '../state/shown.ts';
+import { cellIn, lineOf, shown, type Shown } from '../state/map_view.ts';
 import { update, view } from '../state/view.ts';
-import '../styles/more.css';
+import '../styles/head_details.css';
 import type { Cell } from '../ui/attention_map.tsx';
 import { NumberTable } from '../ui/number_table.tsx';
 import { useSeen } from '../ui/seen.ts';
@@ -19,12 +19,12 @@ import { lockAt, pointAt } from './focus.tsx';
 import { Kinds } from './heads.tsx';
 import { Links } from './links.tsx';
 
-/** The head in focus in other forms, and how it is drawn. */
+/** Other views of the head in focus, and the map's settings. */
 export function More() {
   const of = run.value;
   return (
     <section id="more" aria-labelledby="more-title">
-      <h2 id="more-title">The same head as lines, as text and as numbers</h2>
+      <h2 id="more-title">The same head as lines, text and numbers</h2>
       {of && shown.value ? <Loaded of={of} shown={shown.value} /> : <div class="more-body placeholder" />}
     </section>
   );
@@ -37,13 +37,13 @@ function Loaded({ of, shown: now }: { of: Run; shown: Shown }) {
   return (
     <div class="more-body">
       <p class="note" id="map-hint">
-        Point at a cell or a word to read it, click to lock it. On the keyboard: arrow keys move, Enter locks, ? lists all keys.
+        Point at a cell or a word to read its weight, click to lock it. With the keyboard: arrow keys move, Enter locks, ? lists all keys.
       </p>
       {size > 0 && <Forms of={of} shown={now} />}
       {size > 0 && <Links shown={now} />}
       <Dimensions />
       <p class="try">
-        <strong>Try:</strong> hide the <Term word="special token">special tokens</Term> and renormalise. What do the words look at now?
+        <strong>Try:</strong> hide the <Term word="special token">special tokens</Term> and renormalise. Which words get the attention now?
       </p>
       <Controls of={of} />
       <div class="buttons">
@@ -68,7 +68,7 @@ function Loaded({ of, shown: now }: { of: Run; shown: Shown }) {
   );
 }
 
-/** What follows the pointer, for those who see it: away from the screen it stays as it was. */
+/** Not updated while it is off the screen. */
 function Forms({ of, shown: now }: { of: Run; shown: Shown }) {
   const frame = useRef<HTMLDivElement>(null);
   const seen = useSeen(frame);

@@ -1,4 +1,4 @@
-/** What a model is made of. */
+/** A model's state, and the instance services that it uses. */
 import type { Engine } from '../engine/engine.js';
 import type { FileName } from '../args/model_options.js';
 import type { NativeLayer } from '../engine/native.js';
@@ -6,39 +6,38 @@ import { internalClass, type Signature } from '../args/signature.js';
 import type { Task } from '../attn.js';
 import type { Tokenizer } from '../tokenizer/tokenizer.js';
 
-/** What the module says of a model. */
-export interface About {
+/** Facts that the module reports about a model. */
+export interface ModelFacts {
   readonly maxLength: number;
   readonly positions: number;
-  /** Numbers of an embedding, by one pooling and by those that the files name. */
+  /** Width of an embedding with an explicit pooling, and with the one that the files specify. */
   readonly pooledSize: number;
   readonly embeddingSize: number;
-  /** Layers × the square of the hidden size: about a twelfth of the multiplications for each token. */
+  /** Layers × hidden size²: about a twelfth of the multiplications per token. */
   readonly work: number;
   readonly task: Task;
   readonly labels?: readonly string[];
   readonly notes: readonly string[];
-  /** Whether texts are to be made small letters of. */
+  /** Whether texts must be lowercased. */
   readonly lowerCase: boolean;
-  /** Whether token types are what tokenizer.json says, or all 0. */
+  /** Whether token types come from tokenizer.json; otherwise all are 0. */
   readonly tokenTypes: boolean;
   readonly defaultPrompt: string;
-  /** By name. */
   readonly prompts: ReadonlyMap<string, string>;
-  /** Whether a prompt's tokens are pooled, too. */
+  /** Whether pooling includes the prompt's tokens. */
   readonly includePrompt: boolean;
   readonly quantized: boolean;
-  /** What the files call the decoder that is the word table itself; empty where there is none. */
+  /** Name of the decoder that shares the embedding matrix; empty if there is none. */
   readonly tiedDecoder: string;
 }
 
-export interface Parts {
-  readonly lender: { readonly engine: Engine };
+export interface ModelState {
+  readonly context: { readonly engine: Engine };
   readonly handle: NativeLayer;
   readonly config: Readonly<Record<string, unknown>>;
-  readonly about: About;
+  readonly about: ModelFacts;
   readonly tokenizer: Tokenizer;
-  /** The small files by name, for export(), and the folder of config.json in front. */
+  /** The small files by name, for export(), and the folder of config.json. */
   readonly files: ReadonlyMap<FileName, Uint8Array<ArrayBuffer>>;
   readonly base: string;
 }

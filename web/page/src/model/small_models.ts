@@ -1,4 +1,4 @@
-/** Where the files of the small models beside the page are. A chunk of its own: only who asks for one of them needs their addresses. */
+/** File addresses of the small models, in their own chunk. */
 import entitiesConfig from '../../../../testdata/models/entities/config.json?url';
 import entitiesWeights from '../../../../testdata/models/entities/model.safetensors?url';
 import entitiesTokenizer from '../../../../testdata/models/entities/tokenizer.json?url';
@@ -8,7 +8,7 @@ import masksWeights from '../../../../testdata/models/masks/model.safetensors?ur
 import masksTokenizer from '../../../../testdata/models/masks/tokenizer.json?url';
 import masksTokenizerConfig from '../../../../testdata/models/masks/tokenizer_config.json?url';
 
-export const modelsBeside = {
+export const smallModels = {
   entities: {
     'config.json': entitiesConfig,
     'model.safetensors': entitiesWeights,

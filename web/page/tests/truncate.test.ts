@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { cut, longestMessage } from '../src/formats/cut.ts';
+import { truncate, longestMessage } from '../src/formats/truncate.ts';
 import { parseMatrixText } from '../src/formats/matrix_text.ts';
 import { parseNpy } from '../src/formats/npy.ts';
 import { nameOf } from '../src/model/known.ts';
@@ -8,13 +8,13 @@ import { faultOfWord } from '../src/state/words.ts';
 
 describe('text of others', () => {
   it('stays as it is where it is short, and keeps its beginning and its end', () => {
-    expect(cut('short', 5)).toBe('short');
-    expect(cut(`begin${'x'.repeat(1000)}end`, 20)).toMatch(/^beginx+…x+end$/);
-    expect(cut('x'.repeat(1000), 20)).toHaveLength(20);
+    expect(truncate('short', 5)).toBe('short');
+    expect(truncate(`begin${'x'.repeat(1000)}end`, 20)).toMatch(/^beginx+…x+end$/);
+    expect(truncate('x'.repeat(1000), 20)).toHaveLength(20);
   });
 
   it('is not cut inside a letter', () => {
-    for (let most = 4; most < 30; ++most) expect(() => encodeURIComponent(cut('🎬'.repeat(100), most))).not.toThrow();
+    for (let most = 4; most < 30; ++most) expect(() => encodeURIComponent(truncate('🎬'.repeat(100), most))).not.toThrow();
   });
 
   const long = 'n'.repeat(1_000_000);

@@ -7,7 +7,7 @@ import type { Looks } from '../../train/messages.ts';
 import { taskWords } from '../../train/words.ts';
 import { Alert } from '../../ui/alert.tsx';
 
-/** Before anything was trained: what one would expect. */
+/** The expected pattern, shown before training starts. */
 function preview(): { readonly tokens: readonly string[]; readonly expected: Float32Array } | undefined {
   const { task: id } = settings.value;
   const task = puzzles.find((each) => each.id === id);
@@ -29,7 +29,7 @@ export function Heads() {
       ) : (
         <div class="train-maps">
           {tokens && expected && <MapPicture of={expectedMap(expected)} tokens={tokens} />}
-          <p class="note">The maps of its heads come up here as soon as it trains.</p>
+          The maps of its heads appear here when training starts.
         </div>
       )}
       {now && (
@@ -44,7 +44,7 @@ export function Heads() {
   );
 }
 
-const expectedMap = (weights: Float32Array) => ({ name: 'Expected', weights, note: 'before any training', brightest: 1, isExpected: true });
+const expectedMap = (weights: Float32Array) => ({ name: 'Expected', weights, note: 'the pattern to learn', brightest: 1, isExpected: true });
 
 function RunHeads({ of: { runs: all, tokens, labels, expected }, run, name }: { of: Looks; run: number; name: string | undefined }) {
   const { answers, attentions } = all[run]!;
@@ -88,7 +88,7 @@ function ExampleField() {
   );
 }
 
-/** What the model answers, beneath what it was asked; wrong answers say so. */
+/** The model's answers below the input. */
 function Answers({
   tokens,
   answers,

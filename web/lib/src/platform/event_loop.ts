@@ -1,8 +1,8 @@
 /**
- * Lets the event loop take a turn: events, messages, a page's next frame. A timer would do, but nested timers wait for 4 ms, and for a second in
- * a page that is not looked at. Worklets have neither.
+ * Lets the event loop handle events, messages and frames. Nested timers would wait 4 ms, or a second in a hidden page.
+ * Worklets have neither messages nor timers.
  */
-export function breathe(): Promise<void> {
+export function yieldToEventLoop(): Promise<void> {
   return new Promise((resolve) => {
     if (typeof MessageChannel === 'undefined') return typeof setTimeout === 'undefined' ? resolve() : void setTimeout(resolve);
     const { port1, port2 } = new MessageChannel();
@@ -14,13 +14,13 @@ export function breathe(): Promise<void> {
   });
 }
 
-/** Calls that wait for their turn: urgent ones, and the others. */
+/** Waiting calls by priority. */
 const waiting: readonly [urgent: (() => void)[], others: (() => void)[]] = [[], []];
 let isLetting = false;
 
 /**
- * Like `breathe()`, for calls that compute at the same time: they take turns, urgent ones first. Only one message is under way for all of them,
- * because a call that arrives later could not overtake the work behind messages that were sent before.
+ * Like yieldToEventLoop(), for concurrent computations: urgent calls continue first. All of them share one message,
+ * because a later call could not overtake messages that are already queued.
  */
 export async function takeTurn(isUrgent: boolean): Promise<void> {
   const turn = new Promise<void>((go) => waiting[isUrgent ? 0 : 1].push(go));
@@ -31,7 +31,7 @@ export async function takeTurn(isUrgent: boolean): Promise<void> {
 async function letIn(): Promise<void> {
   isLetting = true;
   for (;;) {
-    await breathe();
+    await yieldToEventLoop();
     const next = waiting[0].shift() ?? waiting[1].shift();
     if (!next) break;
     next();
@@ -39,8 +39,8 @@ async function letIn(): Promise<void> {
   isLetting = false;
 }
 
-/** For a loop over pieces that may all be there already: gives the event loop a turn when it has had none for a while. */
-export function takingTurns(turn = breathe): () => Promise<void> {
+/** For loops over data that may already be there: yields if 30 ms have passed since the last time. */
+export function yieldEvery30ms(turn = yieldToEventLoop): () => Promise<void> {
   let last = Date.now();
   return async () => {
     if (Date.now() - last < 30) return;

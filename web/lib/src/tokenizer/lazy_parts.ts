@@ -1,4 +1,3 @@
-/** All of it, which comes at once. */
 export { readOtherTokens } from './other_tokens.js';
 export { patterns } from './language_model_patterns.js';
 export { runScripts, scriptLengths } from './unicode_scripts.js';

@@ -1,0 +1,43 @@
+/** The form of the package's error messages: "op: argument is X, expected Y. Help." with a noun phrase Y, or a sentence. */
+import { strict as assert } from 'node:assert';
+import { test } from 'node:test';
+import { errorsOf, listErrors } from '../../tools/list-errors.mjs';
+
+/** What cannot begin a noun phrase, and what hangs a reason or a remedy on it. */
+const noNounPhrase = /^(what|where|less|below|none|another|to|that|as|if|when|such|not|there)\b|;|: |\b(since|because|so that)\b|, for /;
+
+/** The fault of a message's form; undefined if there is none. */
+function faultOf(message) {
+  if (message.startsWith('‹')) return undefined; // an error of another call, with its message
+  const [, got, expected] = /^(.*?), expected (.*)$/s.exec(message) ?? [];
+  if (got === undefined) return /;|^[^:]*: .*: /.test(message.split('. ')[0]) ? 'is more than one sentence' : undefined;
+  if (!/^[\w./]+: .* (is|are|has|needs) ./.test(got)) return 'has no verb before "expected"';
+  const [phrase, ...help] = expected.split(/\. (?=[A-Z‹'])/);
+  if (noNounPhrase.test(phrase.replace(/\{.*\}/, ''))) return `expects no noun phrase: ${phrase}`;
+  if (help.length > 0 && !/[.?]$/.test(help.at(-1))) return 'has a help without its final period';
+  return undefined;
+}
+
+test('error messages have one form', () => {
+  const errors = listErrors();
+  assert.ok(errors.length > 200, 'the list has the errors of the sources');
+  const faults = errors.flatMap(({ place, message }) => {
+    const fault = faultOf(message);
+    return fault && /src\/(args|tasks|tokenizer)\//.test(place) ? [`${place} ${message}: ${fault}`] : [];
+  });
+  assert.deepEqual(faults, []);
+});
+
+test('messages of another form are found', () => {
+  const faultsOf = (call) => errorsOf('planted.ts', call).map(({ message }) => faultOf(message));
+  assert.deepEqual(faultsOf("fail('CONFIG', op, 'stride', `is ${stride}`, 'a number below 4', 'Use a shorter one')"), [undefined]);
+  for (const call of [
+    "fail('CONFIG', op, 'stride', String(stride), 'a number below 4')",
+    "fail('CONFIG', op, 'stride', `is ${stride}`, 'less than 4')",
+    "fail('CONFIG', op, 'stride', `is ${stride}`, 'a number below 4: shorter ones work')",
+    "fail('CONFIG', op, 'stride', `is ${stride}`, a ? 'a number' : 'a number; use 4')",
+    "new AttnError('CONFIG', `${op}: stride is ${stride}; use a shorter one`)",
+    "unsupported(path, value, 'what is known')",
+  ])
+    assert.ok(faultsOf(call).some(Boolean), call);
+});

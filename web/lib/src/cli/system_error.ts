@@ -1,0 +1,21 @@
+/** Errors of the operating system, worded as the native program words them. */
+import { getSystemErrorMap } from 'node:util';
+import { reason } from '../args/error.js';
+
+/** Returns "PATH: No such file or directory" for an error of the operating system, and the message of any other error. */
+export function systemReason(error: unknown): string {
+  const { errno, path } = (error ?? {}) as NodeJS.ErrnoException;
+  const text = errno === undefined ? undefined : getSystemErrorMap().get(errno)?.[1];
+  if (text === undefined || path === undefined) return reason(error);
+  return `${path}: ${text.replace(/^./, (letter) => letter.toUpperCase())}`;
+}
+
+/** Names the path that the user gave, instead of a temporary one or none, in errors of the operating system. */
+export async function naming<T>(path: string, result: Promise<T>): Promise<T> {
+  try {
+    return await result;
+  } catch (error) {
+    if (error instanceof Error && 'errno' in error) Object.assign(error, { path });
+    throw error;
+  }
+}
