@@ -459,7 +459,7 @@ TEST_CASE("every misuse of an encoder layer's forward is a typed error, and the 
       {"width", {ErrorCode::shape, kOp, "x", {"(2,4,5)", "(B,L,6)", "(L,6)"}}, [](auto& in, auto&) { in = Array({2, 4, 5}); }},
       {"width of rank 2", {ErrorCode::shape, kOp, "x", {"(4,7)", "(B,L,6)"}}, [](auto& in, auto&) { in = Array({4, 7}); }},
       {"mask of the wrong length", {ErrorCode::mask, kOp, "mask", {"(5)", "(4,4)"}}, [&](auto&, auto& o) { o.mask = mask({5}); }},
-      {"torch's (B·H,L,S)", {ErrorCode::mask, kOp, "mask", {"(4,4,4)", "reshaped to (B,H,L,S)"}}, [&](auto&, auto& o) { o.mask = mask({4, 4, 4}); }},
+      {"torch's (B·H,L,S)", {ErrorCode::mask, kOp, "mask", {"(4,4,4)", "to (B,H,L,S)"}}, [&](auto&, auto& o) { o.mask = mask({4, 4, 4}); }},
       {"mask of rank 5", {ErrorCode::mask, kOp, "mask", {"(1,1,1,4,4)"}}, [&](auto&, auto& o) { o.mask = mask({1, 1, 1, 4, 4}); }},
       {"NaN in a mask", {ErrorCode::mask, kOp, "mask", {"NaN"}}, [&](auto&, auto& o) { o.mask = mask({4, 4}, MaskKind::additive, kNaN); }},
       {"+infinity in a padding mask",

@@ -461,7 +461,7 @@ const ErrorCase kErrors[] = {
     {"mask (L-1,S)", {ErrorCode::mask, kOp, "mask", {"has shape (2,5)"}}, [](auto& c, auto&) { c.mask = mask({2, 5}); }},
     {"mask (B+1,L,S)", {ErrorCode::mask, kOp, "mask", {"has shape (3,3,5)"}}, [](auto& c, auto&) { c.mask = mask({3, 3, 5}); }},
     {"mask (B·H,L,S), torch's",
-     {ErrorCode::mask, kOp, "mask", {"has shape (8,3,5)", "reshaped to (B,H,L,S)"}},
+     {ErrorCode::mask, kOp, "mask", {"has shape (8,3,5)", "to (B,H,L,S)"}},
      [](auto& c, auto&) { c.mask = mask({8, 3, 5}); }},
     {"mask (B,H-1,L,S)", {ErrorCode::mask, kOp, "mask", {"has shape (2,3,3,5)"}}, [](auto& c, auto&) { c.mask = mask({2, 3, 3, 5}); }},
     {"mask (B-1..)", {ErrorCode::mask, kOp, "mask", {"has shape (3,4,3,5)"}}, [](auto& c, auto&) { c.mask = mask({3, 4, 3, 5}); }},
