@@ -41,6 +41,12 @@ def read_package(wheel: str) -> griffe.Module:
     with tempfile.TemporaryDirectory() as folder:
         zipfile.ZipFile(wheel).extractall(folder)
         package = griffe.load("attn", search_paths=[folder], allow_inspection=False, resolve_aliases=True)
+    # griffe makes no member of overloads without an implementation, as stubs have them.
+    for each in package["_attn"].classes.values():
+        for name, overloads in each.overloads.items():
+            if overloads and name not in each.members:
+                overloads[0].overloads = overloads
+                each.members[name] = overloads[0]
     exported = set(map(str, package.exports))
     if missing := exported - PAGE_OF.keys():
         raise SystemExit(f"the package has what no page of its reference has: {', '.join(sorted(missing))}")

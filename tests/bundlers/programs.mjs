@@ -130,7 +130,7 @@ async function vitest(folder) {
 
 /** Threads need import(), which Jest supports only with this flag; workers are unaffected. */
 const withoutImport = { ...says.program, threads: 'one thread instead of 2: ' };
-const noFetch = 'ENVIRONMENT: load: there is no fetch here';
+const noFetch = 'ENVIRONMENT: load: this host has no fetch';
 const withoutFetch = { ...says.alone, attention: noFetch, model: noFetch, threads: noFetch };
 
 const esmJest = 'node --experimental-vm-modules node_modules/.bin/jest';

@@ -85,7 +85,7 @@ ${attention.replace('console.log(output.dims.join(), output.data[0].toFixed(6));
   assert.match(lacks, /^ENVIRONMENT .*TextDecoder.*attn\/service-worker/);
   assert.equal(note, 'one thread instead of 2: workers cannot be started here');
   assert.equal(dims, 'true 2,32');
-  assert.match(noFetch, /^ENVIRONMENT loadModel: there is no fetch here; give the files/);
+  assert.match(noFetch, /^ENVIRONMENT loadModel: this host has no fetch\. Pass the files/);
   assert.deepEqual(others, [`é\u{1f600} SHAPE`, ' are globals', expected]);
 });
 
@@ -116,7 +116,7 @@ globalThis.fetch = async (url) => (console.log(String(url)), new Response(await 
 const { load } = await import(${JSON.stringify(join(installed, 'dist/index.js'))});
 const attn = await load({ variant: 'simd' });${attention}`;
   const [server, url, result] = (await node([script('relative.mjs', text)])).trim().split('\n');
-  assert.match(server, /^ENVIRONMENT load: attn-train-\w+\.wasm has no address here .*serverExternalPackages: \['attn'\]/);
+  assert.match(server, /^ENVIRONMENT load: attn-train-\w+\.wasm has no URL here .*serverExternalPackages: \['attn'\]/);
   assert.equal(url, 'http://page/media/attn-simd.wasm');
   assert.equal(result, expected);
 });
@@ -125,7 +125,7 @@ test('an environment without fetch gets an ENVIRONMENT error with a remedy', lim
   const text = `delete globalThis.fetch;
 const { load } = await import(${JSON.stringify(join(installed, 'dist/index.js'))});
 await load().catch((error) => console.log(error.code, error.message));`;
-  assert.match(await node([script('fetchless.mjs', text)]), /^ENVIRONMENT load: there is no fetch here; give load\(\{ wasm \}\).*jest/);
+  assert.match(await node([script('fetchless.mjs', text)]), /^ENVIRONMENT load: this host has no fetch\. Pass a module or bytes as wasm.*jest/);
 });
 
 test('loadModel() fails with an ENVIRONMENT error if its scripts are missing', limit, async () => {

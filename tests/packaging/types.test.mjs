@@ -40,8 +40,11 @@ const additions = {
     'maskToken',
   ],
   TextModelOutput: ['trace'],
-  ModelOptions: ['request'],
+  ModelOptions: ['request', 'onProgress'],
 };
+
+/** Types that callers pass in: those of the contract must be usable as the package's. All others are used the other way round. */
+const passedIn = ['LoadOptions', 'ModelOptions'];
 
 /**
  * Generates a file that compiles only if every type of the contract equals the package's, including optional members;
@@ -55,7 +58,7 @@ function comparison(contract) {
     const rest = (of) =>
       `Omit<${of}.${name}, ${additions[name].map((member) => (member === '[dispose]' ? 'typeof Symbol.dispose' : `'${member}'`)).join(' | ')}>`;
     return additions[name]
-      ? `check<Same<${rest('Package')}, ${rest('Contract')}>>();\ncheck<Package.${name} extends Contract.${name} ? true : false>();`
+      ? `check<Same<${rest('Package')}, ${rest('Contract')}>>();\ncheck<${passedIn.includes(name) ? `Contract.${name} extends Package.${name}` : `Package.${name} extends Contract.${name}`} ? true : false>();`
       : `check<Same<Package.${name}, Contract.${name}>>();`;
   };
   const text = `import type * as Package from 'attn';
@@ -64,7 +67,8 @@ import type * as Contract from './contract.js';
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 const check = <T extends true>(): T => true as T;
 ${names.map(same).join('\n')}
-check<Same<typeof Package.AttnError.prototype, typeof Contract.AttnError.prototype>>();
+check<Same<Omit<Package.AttnError, 'help'>, Omit<Contract.AttnError, 'help'>>>();
+check<Package.AttnError extends Contract.AttnError ? true : false>();
 check<Parameters<typeof Contract.load> extends Parameters<typeof Package.load> ? true : false>();
 check<Same<ReturnType<typeof Package.load>, Promise<Package.Attn>>>();
 `;

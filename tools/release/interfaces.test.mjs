@@ -89,7 +89,7 @@ test('incompatible changes of the C and C++ headers are reported, compatible cha
       [c, 'ATTN_API void attn_tensors_free', 'ATTN_API int attn_tensors_free'],
       [c, 'attn_arch(const char** name,', 'attn_arch(const char** text,'],
       // Compiled programs would pass a smaller struct.
-      [c, '  int64_t batch_size;      /**<', '  bool more;\n  int64_t batch_size;      /**<'],
+      [c, '  int64_t batch_size;          /**<', '  bool more;\n  int64_t batch_size;          /**<'],
       [c, 'ATTN_ERROR_SHAPE = 2', 'ATTN_ERROR_SHAPE = 20'],
       [c, 'ATTN_ERROR_INTERNAL = 11', 'ATTN_ERROR_INTERNAL = 11, ATTN_ERROR_NEW = 12'],
       [cpp, 'std::optional<float> scale = std::nullopt', 'bool more = false;\n  std::optional<double> scale = std::nullopt'],

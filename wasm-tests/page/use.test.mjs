@@ -220,7 +220,7 @@ pageTest('the map of words shows the chosen words and their neighbours', async (
 pageTest('the page compares its numbers with PyTorch, and they agree', { isolated: 'chromium' }, async ({ page, t }) => {
   await page.open();
   const verdict = await page.until(({ text }) => text('#proof .proof-verdict'), 'the verdict');
-  assert.match(verdict, /^They agree\. The largest difference to PyTorch 2\.\S+ is \d\.\de-\d/);
+  assert.match(verdict, /^They agree\. The largest difference from PyTorch 2\.\S+ is \d\.\de-\d/);
   t.diagnostic(verdict);
   for (const name of ['Differences to PyTorch', 'Layers recomputed step by step']) {
     await page.shows('table', name, '#proof');
@@ -264,7 +264,7 @@ pageTest('the effect of int8 weights on the current text is computed on demand',
       text(find('table', 'Attention weights, int8 and float32', '#proof').closest('.proof-part').querySelector('.proof-verdict')),
     );
     const [, written] =
-      /have the cosine (\d\.\d+) \(of the 8 lines under “Use it” at least 0\.9\d+\)\. Answers that flipped: 0 of 9\.$/.exec(verdict) ??
+      /vectors is (\d\.\d+) \(at least 0\.9\d+ for the 8 lines under “Use it”\)\. Answers that flipped: 0 of 9\.$/.exec(verdict) ??
       assert.fail(verdict);
     // Two float32 steps just below 1 are 1.2e-7.
     assert.ok(Math.abs(Number(written) - cosine) <= Math.max(0.1 * (1 - cosine), 1.2e-7), `${written}, the package gives ${cosine}`);

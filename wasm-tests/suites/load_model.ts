@@ -953,7 +953,7 @@ describe('loading models', () => {
       shards: [weights, 'max_shard_size', ['model-00001-of-00002.safetensors', 'model.safetensors.index.json']],
       pickles: [
         weights,
-        'with the class of its head',
+        'use the class with the head',
         ['pytorch_model.bin', 'pytorch_model.bin.index.json', 'weights.pt', 'weights.pth', 'best.ckpt', 'old/weights.pt'],
       ],
       'of other frameworks': [weights, 'from_tf=True', ['tf_model.h5', 'flax_model.msgpack', 'model.Q4.gguf']],
@@ -968,7 +968,8 @@ describe('loading models', () => {
       it(`${what}: UNSUPPORTED, with the file and the remedy`, async () => {
         for (const file of names) {
           const error = await refused(without(absent, file), 'UNSUPPORTED', [`there is no ${absent}, but source["${file}"]`, help]);
-          assert.deepEqual({ ...error.detail }, { op: 'loadModel', expected: absent, got: file });
+          assert.deepInclude({ ...error.detail }, { op: 'loadModel', expected: absent, got: file });
+          assert.include(error.help, help);
         }
       });
 
@@ -1304,7 +1305,7 @@ describe('loading models', () => {
         [{ 'content-length': '100' }, mine, ['broke off after 10 bytes', 'mine'], 100],
         [{}, mine, ['broke off after 10 bytes', 'mine'], undefined],
         [{ 'content-length': '100', 'content-encoding': 'br' }, mine, ['broke off after 10 bytes', 'mine'], undefined],
-        [{ 'content-length': '100' }, undefined, ['broke off: 10 bytes came, expected 100'], 100],
+        [{ 'content-length': '100' }, undefined, ['broke off after 10 of 100 bytes'], 100],
       ] as const) {
         const { fetch } = server(({ file }) => (file === weights ? new Response(cutOff(start(), error), { headers }) : undefined));
         const thrown = await refused(address, 'NETWORK', [...words], { fetch, cache: 'none' });

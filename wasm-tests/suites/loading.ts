@@ -168,7 +168,7 @@ describe('loading', () => {
           // Not a custom section.
           module(section(1, named('attn', 'simd'))),
         ])
-          assert.match(await gotFor(other), /^a module of something else.* no section "attn"/);
+          assert.match(await gotFor(other), /^another or a truncated module .* section "attn"/);
       });
 
       it('truncated modules are reported with the truncated section', async () => {
@@ -183,7 +183,7 @@ describe('loading', () => {
           [module(custom('attn', 'simd'), [10, 0xff, 0xff, 3, 0]), 8 + custom('attn', 'simd').length],
         ];
         for (const [bytes, at] of cases)
-          assert.equal(await gotFor(bytes), `a truncated module (${bytes.length} bytes; the section at ${at} goes on beyond them)`);
+          assert.equal(await gotFor(bytes), `a truncated module (${bytes.length} bytes, the section at ${at} is longer)`);
       });
 
       it('builds of attn load as bytes and compiled, wherever their custom section is', async () => {
@@ -202,7 +202,7 @@ describe('loading', () => {
               );
         }
         for (const other of [custom('attn', 'sse2'), custom('attn', ''), custom('attn', 'simd '), custom('x', 'simd')]) {
-          const { detail } = await assertRejects(load({ wasm: compiled(module(other)) }), 'FORMAT', ['no section "attn"']);
+          const { detail } = await assertRejects(load({ wasm: compiled(module(other)) }), 'FORMAT', ['without a section "attn"']);
           assert.deepEqual({ ...detail }, { op: 'load', argument: 'wasm' });
         }
         const { detail, cause } = await assertRejects(load({ wasm: { [Symbol.toStringTag]: 'WebAssembly.Module' } as never }), 'ARGUMENT');
@@ -420,9 +420,11 @@ describe('loading', () => {
     before(async () => void (wasm = await bytes(file())));
     const given = (more: LoadOptions = {}) => load({ wasm: wasm.slice(), ...more });
 
-    const detailOf = async (work: Promise<unknown>, code: Parameters<typeof assertRejects>[1], words: readonly string[] = []) => ({
-      ...(await assertRejects(work, code, words)).detail,
-    });
+    /** The facts of an error other than its help. */
+    const detailOf = async (work: Promise<unknown>, code: Parameters<typeof assertRejects>[1], words: readonly string[] = []) => {
+      const { detail } = await assertRejects(work, code, words);
+      return Object.fromEntries(Object.entries(detail).filter(([name]) => name !== 'help'));
+    };
 
     it('missing WebAssembly, or a missing feature of it, is ENVIRONMENT with its name', async () => {
       const lacking = (got: string) => ({ op: 'load', expected: 'WebAssembly with SIMD and exceptions', got });
@@ -456,7 +458,7 @@ describe('loading', () => {
       const about: object = { op: 'load', argument: 'wasm', build: 'simd' };
       const refused = async (code: ErrorCode, words: readonly string[]) => {
         const error = await assertRejects(given(), code, words);
-        assert.deepEqual({ ...error.detail }, about);
+        assert.deepInclude({ ...error.detail }, about);
         assert.equal(error.cause, refusal);
       };
       // Like WebKitGTK 2.50, whose promise may never settle for a few bytes.
@@ -597,8 +599,8 @@ describe('loading', () => {
         ['Embedding', () => layer.forward([1])],
         ['info', () => attn.info],
       ] as const) {
-        const error = assertThrows(call, 'INTERNAL', ['has stopped', 'mine', 'load() a new one']);
-        assert.deepEqual([{ ...error.detail }, error.cause], [{ op }, first]);
+        const error = assertThrows(call, 'INTERNAL', ['has stopped', 'mine', 'Call load() for a new one.']);
+        assert.deepEqual([error.detail.op, error.cause], [op, first]);
       }
       layer.dispose();
       attn.dispose();
@@ -632,7 +634,7 @@ describe('loading', () => {
 
     it("fetch errors: no fetch, a failed request, and the server's status", async () => {
       await withGlobal('fetch', undefined, async () =>
-        assert.deepEqual(await detailOf(load({ wasm: url(file()) }), 'ENVIRONMENT', ['load({ wasm })']), { op: 'load' }),
+        assert.deepEqual(await detailOf(load({ wasm: url(file()) }), 'ENVIRONMENT', ['Pass a module or bytes as wasm']), { op: 'load' }),
       );
       const mine = new TypeError('down');
       const asked: RequestInit[] = [];
@@ -669,7 +671,7 @@ describe('loading', () => {
         assert.match(notes.at(-1)!, variant === 'simd' ? /^int8: 16-bit pairs$/ : /^int8: (16-bit pairs|relaxed dot, (un)?signed)$/);
         return notes.slice(0, -1);
       };
-      assert.deepEqual(await notesOf({ variant: 'simd' }), ['simd: asked for']);
+      assert.deepEqual(await notesOf({ variant: 'simd' }), ['simd: chosen by variant']);
       assert.deepEqual(await notesOf({ wasm: await bytes(file()) }), ['simd: the given wasm is that build']);
       const [note, ...others] = await notesOf({});
       assert.isEmpty(others);
@@ -863,7 +865,7 @@ describe('loading', () => {
         if (count > 0) layers.push(new attn.Embedding({ numEmbeddings: 3, embeddingDim: 2 }));
         const { detail, message } = fails();
         assert.equal(detail.layers, count < 2 ? undefined : count);
-        assert.equal(message.includes(`${count} layers and models, and only dispose()`), count >= 2, message);
+        assert.equal(message.includes(`this instance has ${count}.`), count >= 2, message);
       }
       layers[0]!.dispose();
       layers[0]!.dispose();

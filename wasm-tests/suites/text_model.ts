@@ -434,10 +434,10 @@ describe('models, in use', () => {
     };
     for (const [name, arg] of [...plain.map((name) => [name, undefined] as const), ...Object.entries(taking)])
       for (const [self, code, word] of [
-        [null, 'WRONG_INSTANCE', 'not a model'],
-        [undefined, 'WRONG_INSTANCE', 'not a model'],
-        ['text', 'WRONG_INSTANCE', 'not a model'],
-        [{}, 'WRONG_INSTANCE', 'not a model'],
+        [null, 'WRONG_INSTANCE', 'expected a model'],
+        [undefined, 'WRONG_INSTANCE', 'expected a model'],
+        ['text', 'WRONG_INSTANCE', 'expected a model'],
+        [{}, 'WRONG_INSTANCE', 'expected a model'],
         [gone, 'DISPOSED', 'this model'],
         [orphan, 'DISPOSED', 'this instance'],
       ] as const) {

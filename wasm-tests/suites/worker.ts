@@ -362,7 +362,7 @@ describe('attn/worker', () => {
       await new other.Embedding({ numEmbeddings: 3, embeddingDim: 2 }),
     ];
     for (const self of [undefined, null, 5, 'a', {}, attn, strange]) {
-      const error = await assertRejects(own.similarity.call(self as never, 0, 1), 'WRONG_INSTANCE', ['not an Embedding'], AttnError);
+      const error = await assertRejects(own.similarity.call(self as never, 0, 1), 'WRONG_INSTANCE', ['expected an Embedding'], AttnError);
       assert.include(String(error.detail.op), 'similarity');
     }
     await own.dispose();

@@ -20,7 +20,7 @@ const wasm = resolve(values.wasm);
 const out = resolve(values.out);
 const require = createRequire(import.meta.url);
 
-// Files that every build has. Checked builds have no others, and `make wasm` builds no threads.
+// Checked builds have no others; `make wasm` builds no threads.
 const binaries = ['attn-train.mjs', 'attn-train-simd.wasm'];
 const others = ['', 'train-'].flatMap((kind) => [
   ...['mjs', 'threads.mjs', 'threads-node.mjs'].map((name) => `attn-${kind}${name}`.replace('-mjs', '.mjs')),
@@ -39,10 +39,8 @@ mkdirSync(out, { recursive: true });
 const minify = { compress: { target: 'es2022' }, mangle: { toplevel: true, keepNames: true } };
 
 /**
- * Adapts Emscripten's glue. The threads glue starts workers by an expression that breaks bundlers, and makes Worker a
- * global in Node; the adapted glue asks src/ for workers, so that src/ handles their errors and ends them. Code that
- * fetches the .wasm is removed, since the glue is given the module; so browser glue needs no import.meta.url, which
- * some bundlers break.
+ * Emscripten's glue starts threads by an expression that breaks bundlers, and makes Worker a global in Node. The
+ * adapted glue asks src/ for workers, and does not fetch the .wasm, since import.meta.url breaks in some bundles.
  */
 function ownGlue(name, text) {
   const replaceOne = (pattern, replacement) => {
@@ -58,7 +56,7 @@ function ownGlue(name, text) {
     replaceOne(/\(await import\('worker_threads'\)\)/g, 'require("worker_threads")');
     text = withImports(text);
   } else {
-    // Checked builds, which also run in Node, contain a different form.
+    // The form in checked builds.
     const address = /if\(ENVIRONMENT_IS_WEB\|\|ENVIRONMENT_IS_WORKER\)\{if\(ENVIRONMENT_IS_WORKER\)\{scriptDirectory=.*?(?=var out=)/s;
     if (address.test(text)) {
       text = text.replace(address, '');
@@ -77,11 +75,10 @@ function ownGlue(name, text) {
     /allocateUnusedWorker\(\)\{var worker;.*?PThread\.unusedWorkers\.push\(worker\)\}/gs,
     'allocateUnusedWorker(){PThread.unusedWorkers.push(Module["createWorker"]())}',
   );
-  // Do not rethrow a thread's error, which would end the process or the worker: src/ handles it.
+  // A thrown error would end the process or the worker; src/ handles it.
   replaceOne(/worker\.onerror=e=>\{.*?throw e\};/gs, name.endsWith('-node.mjs') ? 'worker.onerror=()=>{};' : '');
   if (name.endsWith('-node.mjs')) replaceOne(/global\.Worker=worker_threads\.Worker;/g, '');
   else {
-    // Handlers that no caller passes.
     replaceOne(/for\(const handler of msgData\.handlers\)\{.*?(?=wasmMemory=msgData\.wasmMemory)/gs, '');
     replaceOne(/var handlers=\[\];var knownHandlers=.*?(?=worker\.postMessage\(\{cmd:"load",handlers,)/gs, 'var handlers=[];');
     replaceOne(/else if\(cmd==="callHandler"\)\{.*?\}(?=else)/gs, '');
@@ -95,7 +92,6 @@ function ownGlue(name, text) {
   return text;
 }
 
-/** Replaces the built-in modules that Node's glue would require() by imports. */
 function withImports(text) {
   const builtins = new Set();
   const body = text.replaceAll(/\brequire\("(\w+)"\)/g, (_, builtin) => (builtins.add(builtin), `node_${builtin}`));
@@ -110,7 +106,7 @@ for (const name of new Set([...binaries, ...others])) {
     continue;
   }
   const text = readFileSync(from, 'utf8');
-  // Emscripten's names help nobody and take 1 kB.
+  // Shorter names save 1 kB.
   const { code, errors } = minifySync(name, ownGlue(name, text), {
     module: true,
     ...minify,
@@ -120,7 +116,6 @@ for (const name of new Set([...binaries, ...others])) {
   writeFileSync(join(out, name), code);
 }
 
-// The file is imported under this name as well.
 if (!existsSync(join(out, 'attn.mjs'))) copyFileSync(join(out, 'attn-train.mjs'), join(out, 'attn.mjs'));
 
 const tsc = spawnSync(process.execPath, [require.resolve('typescript/bin/tsc'), '-p', here], { stdio: 'inherit' });
@@ -135,12 +130,9 @@ const comlink = {
   },
 };
 
-/** Placeholder for the threads glue in a build without threads. */
 const noGlue = '\0no-glue';
 
-/**
- * Resolves Emscripten's glue to a file next to the bundle or to a part of the bundle. src/engine/glue has its types.
- */
+/** Resolves the glue to a separate file or to a part of the bundle. */
 const glue = (isPart) => ({
   name: 'glue',
   resolveId(id) {
@@ -151,12 +143,10 @@ const glue = (isPart) => ({
   },
   load(id) {
     if (id === noGlue) return 'export default undefined';
-    // The glue is already minified, so a source map would be useless.
     return /\battn[\w-]*\.mjs$/.test(id) ? { code: readFileSync(id, 'utf8'), map: { mappings: '' } } : undefined;
   },
 });
 
-/** Names sources by their paths in the package; the map includes their text. */
 const sourcemapPathTransform = (source, map) => {
   const file = resolve(dirname(map), source);
   return file.startsWith(here) ? `../${relative(here, file)}` : `../node_modules/comlink/dist/esm/${basename(file)}`;
@@ -174,10 +164,7 @@ function write({ fileName, code, map }) {
   writeFileSync(join(out, `${fileName}.map`), JSON.stringify(map));
 }
 
-/**
- * Bundles the entries that share code. Shared code is bundled into few files, because pages without a bundler would
- * discover nested imports one after another.
- */
+/** Entries with shared code in a few files: without a bundler a page would discover nested imports one by one. */
 async function bundle() {
   const entries = ['index', 'inference', 'node', 'worker-web', 'inference-worker', 'worker-node', 'worker-host-node'];
   const bundled = await rolldown({
@@ -190,10 +177,10 @@ async function bundle() {
   for (const file of output) if (file.type === 'chunk') write(file);
 }
 
-/** Globals that are replaced by imports: Jest's jsdom has no TextEncoder, and worklets also lack AbortController. */
+/** Jest's jsdom has no TextEncoder; worklets also lack AbortController. */
 const from = (module, ...names) => Object.fromEntries(names.map((name) => [name, [module, name]]));
 
-/** Bundles an entry and the glue into one file. Globals in `inject` become imports. */
+/** An entry and the glue in one file. */
 async function bundleWhole(name, inject = {}) {
   const bundled = await rolldown({
     ...common,
@@ -207,10 +194,7 @@ async function bundleWhole(name, inject = {}) {
   write(chunks[0]);
 }
 
-/**
- * Bundles the command. It imports the package's node.js, so that the two do not share chunks, which pages would load as
- * well.
- */
+/** The command imports node.js, since shared chunks would be further files for pages. */
 async function bundleCommand() {
   const entry = { name: 'entry', resolveId: (id) => (id === '../node.js' ? { id: './node.js', external: true } : undefined) };
   const bundled = await rolldown({ ...common, platform: 'node', input: join(here, 'src', 'cli', 'cli.ts'), external: /^node:/, plugins: [entry] });
@@ -218,10 +202,7 @@ async function bundleCommand() {
   write(output[0]);
 }
 
-/**
- * Bundles for require() on hosts that cannot require ES modules: Jest by default, Node before 20.19. Threads use the
- * files above.
- */
+/** For hosts that cannot require ES modules: Jest by default, Node before 20.19. */
 async function bundleCommonJs() {
   const bundled = await rolldown({
     ...common,
@@ -235,7 +216,6 @@ async function bundleCommonJs() {
   for (const { fileName, code } of output) writeFileSync(join(out, fileName), code.replace('worker-host-node.js', 'worker-host-node.cjs'));
 }
 
-/** Bundles an entry that needs no WebAssembly into one file. */
 async function bundleAlone(name, source) {
   const bundled = await rolldown({ ...common, input: { [name]: join(here, 'src', source) } });
   const { output } = await bundled.generate({ ...format, dir: out, entryFileNames: '[name].js' });
@@ -253,7 +233,7 @@ await bundleWhole('service-worker', from(join(here, 'src', 'platform', 'worklet.
 await bundleCommand();
 if (hasThreads) await bundleCommonJs();
 
-// Declarations for import and for require(): with node16 resolution each kind can only refer to its own.
+// With node16 resolution declarations for import and for require() cannot refer to each other.
 for (const file of readdirSync(join(here, 'src')).filter((each) => each.endsWith('.d.ts') && each !== 'build.d.ts')) {
   const text = readFileSync(join(here, 'src', file), 'utf8');
   writeFileSync(join(out, file), text);

@@ -1,4 +1,3 @@
-/** The package in Node, where files are read from disk and every thread may block. */
 import type { Stats } from 'node:fs';
 import { open, readFile, stat } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
@@ -14,9 +13,7 @@ import { packageFile } from './platform/node_files.js';
 
 export * from './common.js';
 
-/**
- * Returns the path of a location; undefined if it has to be fetched. A single letter before a colon is a Windows drive.
- */
+/** A single letter before a colon is a Windows drive. */
 function pathOf(location: string | URL): string | undefined {
   if (typeof location === 'string' && !/^[a-z][a-z0-9+.-]+:/i.test(location)) return location;
   const url = new URL(location);
@@ -31,7 +28,7 @@ const disk: Disk = {
   async size(path) {
     try {
       const about = await stat(path);
-      // Opening a pipe would block one of Node's threads until a writer appears, and no signal ends that.
+      // Opening a pipe blocks one of Node's threads, and no signal ends that.
       if (!about.isFile()) throw new AttnError('FORMAT', `loadModel: ${path} ${kindOf(about)}, expected a regular file`, { op: 'loadModel', path });
       return about.size;
     } catch (error) {
@@ -64,7 +61,6 @@ export const load: typeof Contract.load = loader({
       'relaxed-threads': () => packageFile('attn-relaxed-threads.wasm', () => new URL('./attn-relaxed-threads.wasm', import.meta.url)),
     }),
   },
-  // The single-threaded glue needs nothing from the host: it is given the bytes.
   single,
   ...(ATTN_THREADS && {
     threaded: async () => (await import('./engine/glue/attn-threads-node.mjs')).default,
@@ -80,7 +76,7 @@ export const load: typeof Contract.load = loader({
       return worker;
     },
   }),
-  // Node 20. Deno, which runs this file as well, has its own flags.
+  // Node 20. Deno has its own flags.
   relaxedBy: process.versions['v8']?.startsWith('11.3') ? ' unless it is started as node --experimental-wasm-relaxed-simd' : '',
   cores: availableParallelism,
   sharingRefusal: () => undefined,

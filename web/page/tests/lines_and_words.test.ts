@@ -34,7 +34,7 @@ describe('lines', () => {
   it('are the texts without empty ones, as many as can be compared', () => {
     expect(readLines(' a b \n\n\tc\r\n ')).toEqual(['a b', 'c']);
     expect(faultOf(['a'])).toContain('There is 1 text.');
-    expect(faultOf(['a', 'b'])).toContain('There are 2 texts:');
+    expect(faultOf(['a', 'b'])).toContain('There are 2 texts.');
     expect(faultOf(['a', 'b', 'c'])).toBeUndefined();
     expect(faultOf(Array(30).fill('a'))).toBeUndefined();
     expect(faultOf(Array(31).fill('a'))).toContain('at most 30');

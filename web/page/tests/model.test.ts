@@ -620,11 +620,11 @@ describe('what is known of a model', () => {
   });
 
   it('a sentence names a known model with an article and starts with a capital letter', () => {
-    const name = (id: string, own = nameOf(id)) => [sentenceName({ id, name: own }), nameInSentence({ id, name: own })];
-    expect(name('entities')).toEqual(['The entity model', 'the entity model']);
-    expect(name('all-MiniLM-L6-v2')).toEqual(['all-MiniLM-L6-v2', 'all-MiniLM-L6-v2']);
-    expect(name('files', unnamedFiles)).toEqual(['The model from your files', 'the model from your files']);
-    expect(name('files', 'my bert')).toEqual(['my bert', 'my bert']);
+    const both = (name: string) => [sentenceName({ name }), nameInSentence({ name })];
+    expect(both(nameOf('entities'))).toEqual(['The entity model', 'the entity model']);
+    expect(both('all-MiniLM-L6-v2')).toEqual(['all-MiniLM-L6-v2', 'all-MiniLM-L6-v2']);
+    expect(both(unnamedFiles)).toEqual(['The model from your files', 'the model from your files']);
+    expect(both('my bert')).toEqual(['my bert', 'my bert']);
   });
 
   it('its name: that of the page, or of its folder', () => {

@@ -68,7 +68,7 @@ describe('training on the page', () => {
     await paused();
     expect(state.step.value).toBe(30);
     expect(state.runs.value[0]!.points.map(({ step }) => step)).toEqual([0, 10, 20, 30]);
-    expect(state.spoken.value).toMatch(/^Paused\. step 30, loss \d\.\d\d, \d+ % right$/);
+    expect(state.spoken.value).toMatch(/^Paused\. Step 30, loss \d\.\d\d, \d+ % right$/);
     expect(state.looks.value!.example).toBe('2 7 1 8 2 8 1 8');
     // From there on until it is paused.
     state.train();

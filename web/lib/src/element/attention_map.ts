@@ -1,4 +1,3 @@
-/** attn/element: the custom element <attention-map>, and figures. */
 import type { AttentionMap as Contract, FigureOptions, MapFigure, Weights } from '../element.js';
 import { figureToPng, figureToSvg, paintFigure } from './figure.js';
 import { mapFigure } from './map.js';
@@ -27,7 +26,6 @@ p { margin: 0; min-height: 1.5em; font: 0.85em/1.5 inherit; font-variant-numeric
 /** Without a DOM the module can still be imported. */
 const Base = (globalThis as { HTMLElement?: typeof HTMLElement }).HTMLElement ?? (function () {} as unknown as typeof HTMLElement);
 
-/** Returns the matrix, or throws if its shape does not match the tokens. */
 function numbersOf(weights: Weights, rows: number, columns: number): ArrayLike<number> {
   if (!Array.isArray(weights)) {
     const { data, dims } = weights as Exclude<Weights, readonly ArrayLike<number>[]>;
@@ -43,7 +41,6 @@ function numbersOf(weights: Weights, rows: number, columns: number): ArrayLike<n
   return Float32Array.from(list.flatMap((row) => Array.from(row)));
 }
 
-/** Whether the text colour is light, so that the page is dark. */
 function isLight(colour: string): boolean {
   const [r = 0, g = 0, b = 0] = (colour.match(/[\d.]+/g) ?? []).map(Number);
   // color(srgb …) and oklab colours have components from 0 to 1.

@@ -19,7 +19,7 @@ const attributes = (of: Readonly<Record<string, string | number | undefined>>) =
 
 const matrixText = (matrix: readonly number[]) => `matrix(${matrix.map((each) => Math.round(1e4 * each) / 1e4).join(' ')})`;
 
-/** Draws the cells as an image with one pixel each, for matrices too large for one rectangle per cell. */
+/** For matrices too large for one rectangle per cell. */
 function picture({ rows, columns, levels }: Cells): HTMLCanvasElement {
   const canvas = document.createElement('canvas');
   canvas.width = columns;
@@ -123,7 +123,6 @@ function paintPart(context: CanvasRenderingContext2D, part: FigurePart): void {
   context.restore();
 }
 
-/** Draws a figure on a canvas. One unit is one unit of the context. */
 export function paintFigure({ width, height, background, parts }: Figure, context: CanvasRenderingContext2D): void {
   if (background !== undefined) {
     context.fillStyle = background;
@@ -132,7 +131,7 @@ export function paintFigure({ width, height, background, parts }: Figure, contex
   for (const part of parts) paintPart(context, part);
 }
 
-/** Renders a PNG; `density` is pixels per unit. */
+/** `density` is pixels per unit. */
 export async function figureToPng(figure: Figure, density = 2): Promise<Blob> {
   const canvas = document.createElement('canvas');
   canvas.width = Math.ceil(figure.width * density);
@@ -146,13 +145,13 @@ export async function figureToPng(figure: Figure, density = 2): Promise<Blob> {
   );
 }
 
-/** A colour scale, made of paths, because rectangles are cells. */
+/** Paths, because rectangles are cells. */
 export function colourBar(x: number, y: number, width: number, height: number): readonly FigurePart[] {
   const steps = 64;
   const step = width / steps;
   return Array.from({ length: steps }, (_, i) => ({
     kind: 'path' as const,
-    // Overlap the next path, so that no gap shows between them.
+    // Overlapping, so that no gap shows.
     d: `M${round(x + i * step)} ${y}h${round(step + (i < steps - 1 ? 0.5 : 0))}v${height}H${round(x + i * step)}z`,
     fill: viridis(i / (steps - 1)),
   }));

@@ -1,18 +1,15 @@
-/** Draws attention weights as a map or as lines. */
 import type { Figure, FigureOptions, FigurePart, MapFigure } from '../element.js';
 import { inkOn, viridis } from './colours.js';
 import { colourBar } from './figure.js';
 import { shortened, widthOf, wrapped } from './text.js';
 
-/** Letters of a row or column label. */
 const longestLabel = 24;
 const margin = 16;
 const titleSize = 15;
 const textSize = 12;
 const smallSize = 11;
-/** Cells of at least this width show their number. */
 const leastWithNumber = 26;
-/** Maps with more cells become one image, because SVG files would be too large. */
+/** SVG files with more cells would be too large. */
 const mostRectangles = 128 * 128;
 
 export const belowThreshold = -1;
@@ -23,7 +20,7 @@ const inks = {
   dark: { ink: '#e8ebf1', muted: '#a5aebd', query: '#92b4ff', key: '#ffb37d', line: '#e8ebf1', paper: '#171b23' },
 } as const;
 
-/** Levels (rows,columns) from 0 to 1 for the cells that are drawn, and belowThreshold for the others. */
+/** Levels are 0 to 1, or belowThreshold for cells that are not drawn. */
 function levelsOf({
   rows,
   columns,
@@ -49,13 +46,12 @@ function levelsOf({
   return levels;
 }
 
-/** Formats a weight as ".38" or "1.0"; undefined if it is close to 0. */
 function numberIn(weight: number): string | undefined {
   if (!(weight >= 0.005)) return undefined;
   return weight >= 0.995 ? weight.toFixed(1) : weight.toFixed(2).slice(1);
 }
 
-/** Lays out the title and the text above the map; returns the y where they end. */
+/** Returns the y below the title and text. */
 function head(
   { title, text }: FigureOptions,
   width: number,
@@ -73,7 +69,6 @@ function head(
   return { parts, end: parts.length > 0 ? y + 6 : y };
 }
 
-/** Adds the note below `y`, and makes the figure. */
 function finished(
   { title, background }: FigureOptions,
   width: number,
@@ -133,7 +128,7 @@ export function mapFigure(options: FigureOptions): MapFigure {
     levels.forEach((level, at) => {
       const [i, j] = [Math.floor(at / columns.length), at % columns.length];
       const [x, y] = [left + j * cell, top + i * cell];
-      // A masked key differs from a small weight: it is drawn as a stroke without colour.
+      // Masked keys get a stroke, to differ from small weights.
       if (level === notAllowed)
         parts.push({
           kind: 'path',
@@ -185,10 +180,9 @@ function legendOf(weights: ArrayLike<number>, scale: FigureOptions['scale']): st
   return largest.toFixed(2);
 }
 
-/** Limit on lines: more would cover the area completely. */
+/** More lines would cover the area. */
 const mostLines = 300;
 
-/** Draws lines from queries on the left to keys on the right; the width shows the weight. */
 export function linesFigure(options: FigureOptions): Figure {
   const {
     tokens: rows,
@@ -219,7 +213,7 @@ export function linesFigure(options: FigureOptions): Figure {
       const weight = weights[i * columns.length + j]!;
       if (weight > 0 && weight >= threshold) lines.push({ weight, from: i, to: j });
     }
-  // Draw the largest weights last, on top.
+  // The largest weights are drawn on top.
   lines.sort((a, b) => a.weight - b.weight);
   const round = (value: number) => Math.round(10 * value) / 10;
   for (const { weight, from, to } of lines.slice(-mostLines)) {

@@ -1,7 +1,6 @@
-/** One running module: calls it with checked arguments and keeps its state. */
 import type { ErrorCode, RuntimeInfo } from '../attn.js';
 import { type Checked, ownList } from '../args/arrays.js';
-import { allocate, AttnError, type Detail, reason } from '../args/error.js';
+import { allocate, AttnError, errorWithHelp, type Detail, reason } from '../args/error.js';
 import { Heap } from './heap.js';
 import { callNative, type Native, nativeClass, type NativeLayer, type NativeObject, nativePart, type Pointer } from './native.js';
 import { toPublic } from './results.js';
@@ -10,7 +9,6 @@ import type { hold, prepare } from './training.js';
 import { type Leaf, type LookUp, trainingStubs, type Signature } from '../args/signature.js';
 import { encodeUtf8 } from '../platform/utf8.js';
 
-/** Encodes a tensor name for the heap. */
 const utf8 = (op: string, name: string) =>
   ownList(
     op,
@@ -19,7 +17,6 @@ const utf8 = (op: string, name: string) =>
     'Uint8Array',
   );
 
-/** Whether the argument becomes a C++ object. */
 const isObject = (leaf: Leaf): leaf is Exclude<Leaf, number | Checked> => typeof leaf === 'object' && !('data' in leaf);
 
 export interface NativeError {
@@ -28,31 +25,25 @@ export interface NativeError {
   detail?: Detail;
 }
 
-/** An Error with code and detail, thrown by src/bindings. */
 export function isNativeError(error: unknown): error is NativeError {
   return error instanceof Error && typeof (error as Partial<NativeError>).code === 'string' && 'detail' in error;
 }
 
 const isTraceName = (word: string) => (encoderTraceNames as readonly string[]).includes(word);
 
-/**
- * Converts "key_padding_mask" to "keyPaddingMask" in every word except the names of traces, which both languages share.
- */
+/** Keeps the names of traces, which both languages share. */
 function camelCase(text: string): string {
   return text.replace(/\w+/g, (word) => (isTraceName(word) ? word : word.replace(/(?!^)_(.)/g, (_, next: string) => next.toUpperCase())));
 }
 
-/**
- * Errors about files or state dictionaries, which may name keys of a file: names are not converted. The same holds for
- * all files of a model.
- */
+/** Errors about state dictionaries and files, whose keys are not converted. */
 const speaksOfFiles: readonly ErrorCode[] = ['MISMATCH', 'FORMAT'];
 
-/** Converts a C++ error to JavaScript's spelling. `op` is for errors without one: running out of memory. */
+/** Converts a C++ error to the spelling of JavaScript. `op` names the call if C++ knows none (out of memory). */
 export function fromNative({ code, message, detail: facts = {} }: NativeError, op = 'load'): AttnError {
   const detail = Object.fromEntries(Object.entries(facts).map(([name, value]) => [camelCase(name), value])) as Detail;
   if (typeof detail['op'] !== 'string') return new AttnError(code, `${op}: ${message}`, { op, got: message, ...detail });
-  // `detail.op` is the file here, and names are those in the file.
+  // `detail.op` is a file name here.
   if (op === 'loadModel') return new AttnError(code, `${op}: ${message}`, { ...detail, op, file: detail['op'] });
   const ours = camelCase(detail['op']);
   const spelled = (text: string) => (speaksOfFiles.includes(code) || ours === 'safetensors' ? text : camelCase(text));
@@ -66,13 +57,11 @@ export interface Runtime {
   readonly threads: number;
   readonly notes: readonly string[];
   readonly stop: () => void;
-  /** Set in the training build only. */
   readonly training: { readonly prepare: typeof prepare; readonly hold: typeof hold } | undefined;
 }
 
 export class Engine {
   readonly signatures: readonly Signature[];
-  /** Finds the handles of layers. */
   readonly lookUps = new WeakMap<object, LookUp>();
   readonly #runtime: Runtime;
   readonly #native: Native;
@@ -81,14 +70,13 @@ export class Engine {
   readonly #int8: string;
   disposed = false;
   #running = false;
-  /** Number of layers and models that are not freed yet. */
   #layers = 0;
   #broken: AttnError | undefined;
 
   constructor(runtime: Runtime) {
     const { native } = runtime;
     if (typeof native.signatures !== 'function')
-      throw new AttnError('FORMAT', 'load: the .wasm is of another version of attn than this package', { op: 'load', argument: 'wasm' });
+      throw new AttnError('FORMAT', 'load: the .wasm is from another version of attn than this package', { op: 'load', argument: 'wasm' });
     this.#runtime = runtime;
     this.#native = native;
     const signatures = JSON.parse(native.signatures()) as Signature[];
@@ -100,15 +88,15 @@ export class Engine {
     this.#int8 = native.int8();
   }
 
-  /** Throws unless a call may start. */
   assertUsable(op: string): void {
     if (this.disposed) throw new AttnError('DISPOSED', `${op}: this instance was disposed of`, { op });
     const broken = this.#broken;
-    if (broken) throw new AttnError('INTERNAL', `${op}: this instance has stopped (${broken.message}); load() a new one`, { op }, { cause: broken });
+    if (broken)
+      throw errorWithHelp('INTERNAL', `${op}: this instance has stopped (${broken.message})`, 'Call load() for a new one', { op }, { cause: broken });
     if (this.#running) throw new AttnError('BUSY', `${op}: another call on this instance is still running`, { op });
   }
 
-  /** Runs `body`, which calls WebAssembly. None of the caller's code runs inside. */
+  /** `body` must not run the caller's code. */
   #enter<T>(op: string, body: () => T): T {
     this.assertUsable(op);
     this.#running = true;
@@ -128,20 +116,14 @@ export class Engine {
     }
   }
 
-  /**
-   * Explains that unused layers may hold the memory: they are garbage-collected between events only, never within a
-   * loop.
-   */
+  /** Unused layers are garbage-collected between events only, never within a loop. */
   #withAdvice(error: AttnError): AttnError {
     if (error.code !== 'MEMORY' || this.#layers < 2) return error;
-    const advice = `this instance has ${this.#layers} layers and models, and only dispose() frees them before the next event`;
-    return new AttnError('MEMORY', `${error.message}; ${advice}`, { ...error.detail, layers: this.#layers }, { cause: error.cause });
+    const help = `Dispose of layers and models that you do not need: this instance has ${this.#layers}`;
+    return errorWithHelp('MEMORY', error.message, help, { ...error.detail, layers: this.#layers }, { cause: error.cause });
   }
 
-  /**
-   * Calls `body` with the address of the arguments. State dictionaries are passed tensor by tensor, so that the heap
-   * never holds two copies.
-   */
+  /** State dictionaries are passed tensor by tensor, so that the heap never holds two copies. */
   #withLeaves<T>(op: string, leaves: readonly Leaf[], body: (frame: Pointer) => T): T {
     if (!leaves.some(isObject)) return this.#heap.withArguments(op, leaves as readonly (number | Checked)[], body);
     const held: NativeObject[] = [];
@@ -160,7 +142,6 @@ export class Engine {
     }
   }
 
-  /** Calls a function, or a method of `layer`. */
   call(op: string, { name, result }: Signature, leaves: readonly Leaf[], layer?: NativeLayer): unknown {
     return this.#enter(op, () =>
       this.#withLeaves(op, leaves, (frame) => {
@@ -176,7 +157,6 @@ export class Engine {
     return layer;
   }
 
-  /** Returns a part of a layer that is a layer itself. */
   part(op: string, layer: NativeLayer, name: string): NativeLayer {
     return this.#enter(op, () => nativePart(layer, name));
   }
@@ -203,7 +183,7 @@ export class Engine {
     if (this.disposed) return;
     if (this.#running) throw new AttnError('BUSY', 'dispose: a call on this instance is still running', { op: 'dispose' });
     this.disposed = true;
-    // The heap is freed with the memory by garbage collection; threads have to be stopped.
+    // Garbage collection frees the heap; threads have to be stopped.
     this.#runtime.stop();
   }
 }

@@ -1,7 +1,4 @@
-/**
- * Copies arguments into the WebAssembly heap and results out of it. The inputs of a call share one allocation,
- * arguments first. No view of the heap leaves this file.
- */
+/** The inputs of a call share one allocation, arguments first. No view of the heap leaves this file. */
 import type { Tensor } from '../attn.js';
 import { arrayLength, type Checked, failDetached } from '../args/arrays.js';
 import { AttnError } from '../args/error.js';
@@ -13,7 +10,7 @@ const alignUp = (bytes: number) => Math.ceil(bytes / align) * align;
 const descriptorBytes = 4 * descriptorInts;
 const heapBytes = ({ size, type }: Checked) => alignUp(type === 'Uint8Array' ? size : 4 * size);
 
-/** One tensor of a result: its field, its layer (-1 if there is only one) and its index or name. */
+/** One tensor of a result. Layer -1: there is only one. */
 export interface Entry {
   readonly field: (typeof fields)[number];
   readonly layer: number;
@@ -48,10 +45,7 @@ export class Heap {
     this.#doubles = new Float64Array(buffer);
   }
 
-  /**
-   * Renews the views after the memory has grown: writes to a detached view are silently lost. Call it after anything
-   * that may allocate.
-   */
+  /** Growing detaches views, and writes to them are silently lost: call this after any allocation. */
   #retake(): void {
     const { buffer } = this.#memory;
     if (this.#bytes.buffer !== buffer) this.#take(buffer);
@@ -59,7 +53,7 @@ export class Heap {
 
   #allocate(op: string, bytes: number): Pointer {
     // Embind would wrap larger numbers to 32 bits.
-    if (bytes > 0xffff_0000) throw new AttnError('MEMORY', `${op}: the inputs need ${bytes} bytes, expected less than 4 GiB`, { op, got: bytes });
+    if (bytes > 0xffff_0000) throw new AttnError('MEMORY', `${op}: the inputs are ${bytes} bytes, expected at most 4294901760`, { op, got: bytes });
     const base = this.#native.reserve(bytes) >>> 0;
     this.#retake();
     return base;
@@ -78,10 +72,7 @@ export class Heap {
     else this.#bytes.set(data, address);
   }
 
-  /**
-   * Calls `body` with the address of the arguments: numbers as they are, arrays as addresses of descriptors. Frees
-   * them.
-   */
+  /** Passes numbers as they are and arrays as addresses of descriptors. */
   withArguments<T>(op: string, leaves: readonly (number | Checked)[], body: (frame: Pointer) => T): T {
     let descriptor = 8 * leaves.length;
     let total = descriptor;
@@ -89,7 +80,7 @@ export class Heap {
     const start = (total = alignUp(total));
     for (const leaf of leaves)
       if (typeof leaf !== 'number') {
-        // A getter among later arguments may have detached the buffer since the check.
+        // A getter among later arguments may have detached the buffer.
         if (arrayLength(leaf.data) !== leaf.size) failDetached(leaf.op, leaf.argument, leaf.size);
         total += heapBytes(leaf);
       }
@@ -113,7 +104,7 @@ export class Heap {
     }
   }
 
-  /** Copies the tensor whose descriptor is at this int. A shape has no data. */
+  /** A shape has no data. */
   #tensor(descriptor: number): Tensor {
     const rank = this.#ints[descriptor + 1]!;
     const dims: number[] = [];
@@ -127,7 +118,7 @@ export class Heap {
     const isInt8 = this.#ints[descriptor + 11] === 1;
     const bytes = isInt8 ? size : 4 * size;
     try {
-      // slice() copies to a buffer that is not shared, in threads builds as well.
+      // slice() copies to a buffer that is never shared.
       if (!isInt8) return { data: this.#floats.slice(data, data + size), dims };
       const copy = this.#bytes.slice(4 * data, 4 * data + size);
       return { data: new Int8Array(copy.buffer) as ArrayLike<number> as Float32Array, dims };
@@ -136,12 +127,11 @@ export class Heap {
     }
   }
 
-  /** Decodes a name. Embind's strings lose a leading byte order mark. */
+  /** Embind's strings lose a leading byte order mark. */
   #name(start: Pointer, size: number): string {
     return decodeUtf8(this.#bytes.slice(start >>> 0, (start >>> 0) + size));
   }
 
-  /** Copies a result and frees it. */
   takeResult(result: Pointer): Result {
     this.#retake();
     try {

@@ -12,7 +12,7 @@ function readModules(op: string, argument: string, value: unknown, lookUps: Weak
     const name = `${argument}[${i}]`;
     if (typeof module !== 'object' || module === null) fail('ARGUMENT', op, name, describe(module), 'a module');
     const find = lookUps.get(module);
-    if (!find) fail('WRONG_INSTANCE', op, name, 'is not a module of this instance', 'one of its own');
+    if (!find) fail('WRONG_INSTANCE', op, name, 'is a module of another instance', 'a module of this instance');
     find(op);
     return find;
   });
@@ -35,7 +35,7 @@ function readGroups(op: string, argument: string, value: unknown): GroupsLeaf {
   if (!Array.isArray(value)) fail('ARGUMENT', op, argument, describe(value), 'an Array of groups');
   const groups = elements(value as unknown[], (group, i) => {
     const path = `${argument}[${i}].`;
-    if (!isPlainObject(group)) fail('ARGUMENT', op, `${argument}[${i}]`, describe(group), '{ names, … }');
+    if (!isPlainObject(group)) fail('ARGUMENT', op, `${argument}[${i}]`, describe(group), 'an object { names, … }');
     const [names, learningRate, weightDecay] = readMembers(op, argument, group, ['names', 'learningRate', 'weightDecay'], path);
     const option = (name: string, given: unknown) => (given === undefined ? NaN : finite(op, path + name, given));
     return {
@@ -56,7 +56,7 @@ function readPair(op: string, argument: string, value: unknown): number[] {
   const expected = 'an Array of two numbers';
   if (!Array.isArray(value)) fail('ARGUMENT', op, argument, describe(value), expected);
   const both = elements(value as unknown[], (each, i) => finite(op, `${argument}[${i}]`, each));
-  if (both.length !== 2) fail('ARGUMENT', op, argument, `has ${both.length}`, expected);
+  if (both.length !== 2) fail('ARGUMENT', op, argument, `has ${both.length} elements`, expected);
   return both;
 }
 

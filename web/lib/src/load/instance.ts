@@ -1,4 +1,4 @@
-/** Builds the public functions and classes of a running module from its signatures. */
+/** Builds the public functions and classes from the module's signatures. */
 import type { Attn } from '../attn.js';
 import { disposeSymbol, endWith, registryOf } from '../platform/dispose.js';
 import { Engine, type Runtime } from '../engine/engine.js';
@@ -10,9 +10,7 @@ import { writeSafetensors } from '../model/safetensors.js';
 import type { ModelContext } from '../model/model_context.js';
 import type { Platform, Training } from './platform.js';
 
-/** A handle that belongs to another object, which frees it. */
 class Adopted {
-  /** Undefined once it is disposed of. */
   layer: { dispose(): void } | undefined;
   readonly #brand = true;
 
@@ -21,7 +19,7 @@ class Adopted {
     readonly owner: object,
   ) {}
 
-  /** Not instanceof, which a Proxy could intercept. */
+  /** A Proxy could intercept instanceof. */
   static is(value: unknown): value is Adopted {
     return typeof value === 'object' && value !== null && #brand in value;
   }
@@ -33,11 +31,10 @@ function createClass(engine: Engine, constructor: Signature, forgotten: ModelCon
   const name = constructor.owner!;
   let of: (op: string, self: Layer) => NativeLayer;
   class Layer {
-    // Each instance has its own classes, so a private field identifies layers of other instances.
+    // Each instance has its own classes, so this identifies layers of other instances.
     #handle: NativeLayer | undefined;
-    /** Keeps the owner alive as long as the layer is in use. */
+    /** Keeps the owner alive. */
     #adopted: Adopted | undefined;
-    /** Modules that an optimiser trains. */
     #uses: readonly LookUp[] = [];
 
     constructor(...args: unknown[]) {
@@ -61,7 +58,7 @@ function createClass(engine: Engine, constructor: Signature, forgotten: ModelCon
       of = (op, self) => {
         // Also true for `const { forward } = mha`.
         if (typeof self !== 'object' || self === null || !(#handle in self))
-          throw new AttnError('WRONG_INSTANCE', `${op}: called on what is not ${withArticle(name)} of this instance`, { op });
+          throw new AttnError('WRONG_INSTANCE', `${op}: this is another object, expected ${withArticle(name)} of this instance`, { op });
         if (engine.disposed || !self.#handle)
           throw new AttnError('DISPOSED', `${op}: this ${engine.disposed ? 'instance' : 'module'} was disposed of`, { op });
         for (const find of self.#uses) find(op);
@@ -128,7 +125,6 @@ export function createInstance(runtime: Parts): Attn {
     },
     gradientsOf: (op) => runtime.training?.modelGradients ?? noTraining(op),
   };
-  // Code for models is loaded with the first one.
   all['loadModel'] = async (source: unknown, options?: unknown) => (await runtime.models().catch(scriptsFailed)).loadModel(context, source, options);
   for (const signature of engine.signatures) {
     const { name, owner } = signature;

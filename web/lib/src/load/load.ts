@@ -1,13 +1,10 @@
-/**
- * load(): finds the bytes, selects the build, creates the memory and starts the module. platform.ts has the differences
- * between hosts.
- */
+/** load(): selects and starts a build. */
 import type { Attn, LoadOptions } from '../attn.js';
 import { readBytes } from '../args/arrays.js';
 import { type Build, buildOf, identifyBytes, identifyModule, isThreaded, isTraining, variantOf } from './wasm_build.js';
 import { abortable, aborted } from '../platform/abort.js';
 import { assertFetch, download, nameOf, network, type Report } from '../platform/download.js';
-import { AttnError, fail, reason, unreadable } from '../args/error.js';
+import { AttnError, errorWithHelp, fail, reason, unreadable } from '../args/error.js';
 import { acceptsRelaxed, assertCompiles, assertEngine } from '../platform/features.js';
 import { fromNative, isNativeError } from '../engine/engine.js';
 import { createInstance } from './instance.js';
@@ -16,10 +13,7 @@ import { leaveOut, noWorkers, pageUrl, assetUrl } from '../platform/asset_urls.j
 import { type CheckedLoadOptions, readLoadOptions, tell, wasmKind } from '../args/options.js';
 import type { Builds, Platform, Training } from './platform.js';
 
-/**
- * Time limit in ms for starting threads. Later starts do not happen: a policy blocks the workers, or a bundler omitted
- * them.
- */
+/** Milliseconds. A policy blocks the workers, or a bundler omitted them. */
 const threadsTimeout = 10_000;
 
 interface Opened {
@@ -29,15 +23,14 @@ interface Opened {
   readonly size: number;
 }
 
-/** Explains why an engine did not compile a build of attn. */
 function refused(subject: string, build: Build, error: unknown): AttnError {
   const detail = { op: 'load', argument: 'wasm', build };
   const cause = { cause: error };
   try {
     assertCompiles();
   } catch (forbidden) {
-    const help = "a Content-Security-Policy needs script-src 'wasm-unsafe-eval'; elsewhere give a WebAssembly.Module";
-    return new AttnError('ENVIRONMENT', `load: this host does not let WebAssembly be compiled (${reason(forbidden)}); ${help}`, detail, cause);
+    const help = "Allow script-src 'wasm-unsafe-eval' in the Content-Security-Policy, or pass a WebAssembly.Module as wasm";
+    return errorWithHelp('ENVIRONMENT', `load: this host forbids compiling WebAssembly (${reason(forbidden)})`, help, detail, cause);
   }
   if (variantOf(build) === 'relaxed' && !acceptsRelaxed())
     return new AttnError('ENVIRONMENT', `load: ${subject} the ${build} build, and this engine does not accept relaxed SIMD`, detail, cause);
@@ -56,8 +49,8 @@ async function compileBytes(bytes: Uint8Array<ArrayBuffer>, subject: string, rep
 
 async function compileResponse(response: Response, name: string, signal: AbortSignal | undefined, report: Report): Promise<Opened> {
   const subject = `${name} returned`;
-  // With the right type the engine compiles while downloading; the copy is for progress and error messages. The
-  // comparison is exact, because Node refuses the type in capitals.
+  // The engine compiles while downloading; the copy is for progress and error messages. Node refuses the type in
+  // capitals.
   const streams =
     typeof WebAssembly.compileStreaming === 'function' && !response.bodyUsed && response.headers.get('content-type') === 'application/wasm';
   if (!streams || !response.ok || !response.body) return compileBytes(await download(response, name, signal, report), subject, report);
@@ -76,7 +69,7 @@ async function compileResponse(response: Response, name: string, signal: AbortSi
 
 async function fetchWasm(location: string | URL, signal: AbortSignal | undefined, report: Report): Promise<Opened> {
   const name = `URL ${String(location)}`;
-  assertFetch('load', 'give load({ wasm }) a module or bytes');
+  assertFetch('load', 'Pass a module or bytes as wasm');
   // fetch accepts the host's own signals only.
   const ending = new AbortController();
   const end = () => ending.abort();
@@ -107,26 +100,24 @@ async function openLocation(platform: Platform, location: string | URL, signal: 
   return compileBytes(file.bytes, `${file.name} holds`, report);
 }
 
-/** Opens one of the package's own files; advises how to provide it if it is missing. */
 async function openOwn(platform: Platform, builds: Builds, build: Build, signal: AbortSignal | undefined, report: Report): Promise<Opened> {
   const file = `attn-${build}.wasm`;
-  const help = `a bundler may have left out attn/dist/${file}: copy it packageFile the bundle, or give load({ wasm })`;
+  const help = `If a bundler has left out attn/dist/${file}, copy it next to the bundle, or pass it as wasm`;
   let location: URL;
   try {
     location = new URL(assetUrl(builds.urls[build]!().href), pageUrl());
   } catch (cause) {
-    const message = `load: ${file} has no address here (${reason(cause)}): ${leaveOut}, or give load({ wasm })`;
-    throw new AttnError('ENVIRONMENT', message, { op: 'load' }, { cause });
+    const message = `load: ${file} has no URL here (${reason(cause)})`;
+    throw errorWithHelp('ENVIRONMENT', message, `${leaveOut}, or pass the bytes as wasm`, { op: 'load' }, { cause });
   }
   try {
     return await openLocation(platform, location, signal, report);
   } catch (error) {
     if (!(error instanceof AttnError) || !['NETWORK', 'FORMAT'].includes(error.code)) throw error;
-    throw new AttnError(error.code, `${error.message}; ${help}`, error.detail, { cause: error.cause ?? error });
+    throw errorWithHelp(error.code, error.message, help, error.detail, { cause: error.cause ?? error });
   }
 }
 
-/** Opens the caller's `wasm`. */
 async function openGiven(
   platform: Platform,
   wasm: NonNullable<LoadOptions['wasm']>,
@@ -151,12 +142,12 @@ function createMemory(threaded: boolean, maximumMemory: number | undefined): Web
     try {
       return new WebAssembly.Memory({ initial: initialPages, maximum, shared: threaded });
     } catch (cause) {
-      // The address space of a shared memory is reserved at once. If 4 GiB are not available, less may be.
+      // The address space of a shared memory is reserved at once, and 4 GiB may be too much.
       if (threaded && maximumMemory === undefined && maximum > 128 * initialPages) maximum /= 2;
       else
         throw new AttnError(
           'MEMORY',
-          `load: a memory of ${initialPages * pageBytes} to ${maximum * pageBytes} bytes cannot be had`,
+          `load: a memory of ${initialPages * pageBytes} to ${maximum * pageBytes} bytes is not available`,
           { op: 'load' },
           { cause },
         );
@@ -171,7 +162,6 @@ interface Started {
   stop(): void;
 }
 
-/** Instantiates the module and its glue. */
 async function start(platform: Builds, { module, build }: Opened, threads: number, maximumMemory: number | undefined): Promise<Started> {
   const memory = createMemory(isThreaded(build), maximumMemory);
   const workers: ThreadWorker[] = [];
@@ -233,7 +223,6 @@ function startError(error: unknown): unknown {
 const sharingRefusal = (platform: Platform) =>
   platform.createThread ? platform.sharingRefusal() : ATTN_THREADS ? noWorkers : "this build of attn has no others ('make page' makes one that does)";
 
-/** Number of threads to start. Adds a note if there is only one and the caller wanted more, or `'auto'`. */
 function threadsOf(platform: Platform, wanted: CheckedLoadOptions['threads'], notes: string[]): number {
   const refusal = sharingRefusal(platform) ?? platform.waitingRefusal();
   const cores = platform.cores();
@@ -251,17 +240,16 @@ function reporterOf({ signal, onProgress }: CheckedLoadOptions): Report {
   };
 }
 
-/** Platform of the training build; undefined for the others. */
 async function trainingOf(platform: Platform, training: boolean): Promise<Training | undefined> {
   if (!training) return undefined;
   try {
     return await platform.training!();
   } catch (cause) {
-    // Service workers have none, and workers of attn/worker that were loaded without training.
-    const why = platform.training
-      ? `its scripts could not be loaded (${reason(cause)}); ${leaveOut}`
-      : 'there is none without load({ training: true })';
-    throw new AttnError('ENVIRONMENT', `load: training is not to be had here: ${why}`, { op: 'load', argument: 'training' }, { cause });
+    // Service workers have none, nor do workers loaded without training.
+    const [message, help] = platform.training
+      ? [`the scripts for training could not be loaded (${reason(cause)})`, leaveOut]
+      : ['this host has no training build', 'Call load({ training: true })'];
+    throw errorWithHelp('ENVIRONMENT', `load: ${message}`, help, { op: 'load', argument: 'training' }, { cause });
   }
 }
 
@@ -289,18 +277,18 @@ async function instantiate(
 
 async function loadGiven(platform: Platform, wasm: NonNullable<LoadOptions['wasm']>, options: CheckedLoadOptions, report: Report): Promise<Attn> {
   const notes: string[] = [];
-  // A compiled module shows that the engine is suitable, and some hosts forbid probing.
+  // Some hosts forbid probing, which a compiled module makes unnecessary.
   if (wasmKind(wasm) !== 'module') assertEngine();
   let threads = threadsOf(platform, options.threads, notes);
   const opened = await openGiven(platform, wasm, options.signal, report);
   const { build, size } = opened;
   const contradicts = (name: 'variant' | 'training', expected: string) =>
-    fail('CONFIG', 'load', name, `is ${JSON.stringify(options[name])}`, `${expected}, since the given wasm is the ${build} build`);
+    fail('CONFIG', 'load', name, `is ${JSON.stringify(options[name])}`, expected, `The given wasm is the ${build} build`);
   if (options.training !== undefined && options.training !== isTraining(build)) contradicts('training', String(isTraining(build)));
   if (options.variant !== 'auto' && options.variant !== variantOf(build)) contradicts('variant', `"auto" or ${JSON.stringify(variantOf(build))}`);
   const sharing = sharingRefusal(platform);
   if (isThreaded(build) && sharing !== undefined)
-    throw new AttnError('ENVIRONMENT', `load: the given wasm is the ${build} build, which needs shared memory: ${sharing}`, {
+    throw new AttnError('ENVIRONMENT', `load: the given wasm is the ${build} build, which needs shared memory (${sharing})`, {
       op: 'load',
       argument: 'wasm',
     });
@@ -319,7 +307,7 @@ async function loadOwn(platform: Platform, options: CheckedLoadOptions, report: 
   assertEngine();
   const { variant: wanted, signal } = options;
   if (wanted === 'relaxed' && !acceptsRelaxed())
-    throw new AttnError('ENVIRONMENT', 'load: the variant relaxed was asked for, and this engine does not accept relaxed SIMD', {
+    throw new AttnError('ENVIRONMENT', 'load: variant is "relaxed", but this engine does not accept relaxed SIMD', {
       op: 'load',
       argument: 'variant',
     });
@@ -327,7 +315,7 @@ async function loadOwn(platform: Platform, options: CheckedLoadOptions, report: 
   const threads = threadsOf(platform, options.threads, notes);
   const training = await trainingOf(platform, options.training ?? platform.trains ?? false);
   if (variant === 'simd')
-    notes.push(wanted === 'simd' ? 'simd: asked for' : `simd: this engine does not accept relaxed SIMD${platform.relaxedBy ?? ''}`);
+    notes.push(wanted === 'simd' ? 'simd: chosen by variant' : `simd: this engine does not accept relaxed SIMD${platform.relaxedBy ?? ''}`);
   const attempt = async (count: number) => {
     const opened = await openOwn(platform, training ?? platform, buildOf(!!training, variant, count > 1), signal, report);
     report('start', opened.size, opened.size);
@@ -336,7 +324,7 @@ async function loadOwn(platform: Platform, options: CheckedLoadOptions, report: 
   try {
     return await attempt(threads);
   } catch (error) {
-    // A problem with threads (a policy, a file that a bundler omitted) must not prevent running with one thread.
+    // A problem with threads must not prevent running with one.
     const given = error instanceof AttnError && (error.code === 'ABORTED' || error.code === 'ARGUMENT');
     if (threads === 1 || given || signal?.aborted) throw error;
     notes.push(`one thread instead of ${threads}: ${reason(error).replace(/^load: /, '')}`);

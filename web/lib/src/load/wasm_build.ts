@@ -65,8 +65,8 @@ export function identifyBytes(bytes: Uint8Array, subject: string): Build {
   if (a !== 0 || b !== 0x61 || c !== 0x73 || d !== 0x6d || version !== 1)
     refuse(`bytes that start with ${Array.from(bytes.subarray(0, 8), (byte) => byte.toString(16).padStart(2, '0')).join(' ')}`);
   const { attn, truncatedAt } = sections(bytes);
-  if (truncatedAt !== undefined) refuse(`a truncated module (${bytes.length} bytes; the section at ${truncatedAt} goes on beyond them)`);
-  if (attn === undefined || !isBuild(attn)) return refuse('a module of something else, or cut off (it has no section "attn")');
+  if (truncatedAt !== undefined) refuse(`a truncated module (${bytes.length} bytes, the section at ${truncatedAt} is longer)`);
+  if (attn === undefined || !isBuild(attn)) return refuse('another or a truncated module (without a section "attn")');
   return attn;
 }
 
@@ -76,10 +76,10 @@ export function identifyModule(module: WebAssembly.Module): Build {
     [section] = WebAssembly.Module.customSections(module, 'attn');
   } catch (cause) {
     // The object only has the tag of a module.
-    throw new AttnError('ARGUMENT', 'load: wasm is not a WebAssembly.Module', { op: 'load', argument: 'wasm' }, { cause });
+    throw new AttnError('ARGUMENT', 'load: wasm is another object, expected a WebAssembly.Module', { op: 'load', argument: 'wasm' }, { cause });
   }
   const name = section && decodeUtf8(section);
   if (name === undefined || !isBuild(name))
-    throw new AttnError('FORMAT', 'load: wasm is a module of something else (it has no section "attn")', { op: 'load', argument: 'wasm' });
+    throw new AttnError('FORMAT', 'load: wasm is another module (without a section "attn")', { op: 'load', argument: 'wasm' });
   return name;
 }

@@ -1,4 +1,3 @@
-/** Runs a model on texts, batch by batch. */
 import type { Encoding, Task, Tensor } from '../attn.js';
 import { aborted } from '../platform/abort.js';
 import { takeTurn, yieldEvery30ms } from '../platform/event_loop.js';
@@ -8,33 +7,26 @@ import { type ModelFacts, type ModelState, signatureOf } from './model_state.js'
 import { type CheckedTextOptions, readEncoded, type Text, type TextOptions } from '../args/model_options.js';
 import { type EncodeOptions, encodingOf, type Tokenizer } from '../tokenizer/tokenizer.js';
 
-/** Tokens of a text, or of a part of it, without padding. */
 export interface Row {
-  /** Index of the text. */
   readonly index: number;
   readonly ids: Int32Array;
   readonly types: Int32Array;
 }
 
-/** Number of texts sorted by length at a time. It bounds the memory that a list of any length needs. */
+/** Texts sorted by length at a time, which bounds the memory for long lists. */
 const mostSorted = 8192;
 const mostTexts = 32;
-/**
- * Tokens of a batch × `work` that take one thread about 30 ms with float32 and with int8 weights, so that a page can
- * draw a frame after each batch.
- */
+/** Tokens × `work` that take one thread about 30 ms with float32 and int8 weights: a page can draw after each batch. */
 const batchWork = [5e7, 1e8] as const;
 
-/** Default batch size for texts of up to `tokens` tokens. */
 export function textsOfBatch({ work, quantized }: ModelFacts, threads: number, tokens: number): number {
   return Math.min(Math.max(1, Math.floor((batchWork[quantized ? 1 : 0] * threads) / (work * tokens))), mostTexts);
 }
 
-/** Tokenizer options: the caller's, with the model's defaults. */
 export function encodeOptionsOf(operation: string, { maxLength, positions, tokenTypes }: ModelFacts, options: TextOptions): EncodeOptions {
   const wanted = options.maxLength ?? maxLength;
   if (wanted > positions)
-    throw new AttnError('OUT_OF_RANGE', `${operation}: maxLength is ${wanted}, expected at most ${positions}, the positions of the model`, {
+    throw new AttnError('OUT_OF_RANGE', `${operation}: maxLength is ${wanted}, expected at most ${positions}`, {
       op: operation,
       argument: 'maxLength',
       expected: `at most ${positions}`,
@@ -44,7 +36,7 @@ export function encodeOptionsOf(operation: string, { maxLength, positions, token
   return { maxLength: wanted, truncation, tokenTypes, addSpecialTokens, truncationSide };
 }
 
-/** Stacks rows, padded to the longest. The padding value is irrelevant: it is masked out. */
+/** Pads rows to the longest. The padding value is irrelevant: it is masked out. */
 export function padded(operation: string, rows: readonly Row[]): Omit<Encoding, 'tokens' | 'offsets' | 'truncated'> {
   const length = Math.max(...rows.map(({ ids }) => ids.length));
   const size = rows.length * length;
@@ -64,7 +56,7 @@ export function tokenized(operation: string, tokenizer: Tokenizer, text: Text, i
   });
 }
 
-/** Replaces the index in the tokenizer's errors: it saw one text, the caller has many. */
+/** The tokenizer saw one text, the caller has many. */
 export function withTextIndex<T>(op: string, index: number, work: () => T): T {
   try {
     return work();
@@ -75,19 +67,17 @@ export function withTextIndex<T>(op: string, index: number, work: () => T): T {
   }
 }
 
-/**
- * Returns the prompt to put before each text. As in sentence-transformers, `prompt` has precedence over `promptName`.
- */
+/** `prompt` has precedence over `promptName`, as in sentence-transformers. */
 export function promptOf(op: string, { prompts, defaultPrompt }: ModelFacts, { prompt, promptName }: TextOptions): string {
   if (prompt !== undefined) return prompt;
   if (promptName === undefined) return defaultPrompt;
-  return prompts.get(promptName) ?? fail('CONFIG', op, 'promptName', JSON.stringify(promptName), `one of ${[...prompts.keys()].join(', ')}`);
+  return prompts.get(promptName) ?? fail('CONFIG', op, 'promptName', `is ${JSON.stringify(promptName)}`, `one of ${[...prompts.keys()].join(', ')}`);
 }
 
 export function assertTask(op: string, { task }: ModelFacts, expected: Task): void {
   if (task === expected) return;
-  const got = task === 'embedding' ? 'one without a head' : `one for ${task}`;
-  const wanted = `one with a head for ${expected}`;
+  const got = task === 'embedding' ? 'a model without a head' : `a model for ${task}`;
+  const wanted = `a model with a head for ${expected}`;
   throw new AttnError('UNSUPPORTED', `${op}: the checkpoint is ${got}, expected ${wanted}`, {
     op,
     argument: 'the checkpoint',
@@ -96,18 +86,15 @@ export function assertTask(op: string, { task }: ModelFacts, expected: Task): vo
   });
 }
 
-/** A task over texts, for inBatches(). */
 export interface Work<R extends Row> {
-  /** Number of texts, and the rows of one of them. */
   readonly count: number;
   rowsOf(index: number): readonly R[];
-  /** Method of the module, and its arguments other than a batch of this length. */
   readonly method: string;
   others(rows: readonly R[], length: number): Readonly<Record<string, unknown>>;
   use(rows: readonly R[], result: Tensor): void;
 }
 
-/** Runs the batches with the longest texts first, so that running out of memory shows at once. */
+/** Starts with the longest texts, so that running out of memory shows at once. */
 export async function inBatches<R extends Row>(
   op: string,
   find: () => ModelState,
@@ -148,8 +135,7 @@ export async function inBatches<R extends Row>(
 }
 
 /**
- * Access to a model for gradients and fine-tuning. It includes functions that those scripts would otherwise bundle
- * twice. `find` throws if the model was disposed of.
+ * Functions that gradients and fine-tuning would otherwise bundle twice. `find` throws if the model was disposed of.
  */
 export interface ModelAccess {
   find(): ModelState;
@@ -158,6 +144,5 @@ export interface ModelAccess {
   readonly readEncoded: typeof readEncoded;
   readonly padded: typeof padded;
   readonly tokenized: typeof tokenized;
-  /** Installs a new head: its labels, and the files and config.json that belong to it. */
   replaceHead(labels: readonly string[], files: ModelState['files'], config: ModelState['config']): void;
 }

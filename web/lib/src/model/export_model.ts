@@ -1,4 +1,4 @@
-/** export(): writes a model as files. src/attn/models/model_writer.cpp writes the same weights. */
+/** export(): writes a model as files, as src/attn/models/model_writer.cpp does. */
 import { AttnError } from '../args/error.js';
 import type { ExportKind } from '../args/export_kinds.js';
 import type { FileName } from '../args/model_options.js';
@@ -11,25 +11,23 @@ const op = 'export';
 export interface Exported {
   readonly config: Readonly<Record<string, unknown>>;
   readonly about: ModelFacts;
-  /** The small files by name, and the folder of config.json, with a slash. */
   readonly files: ReadonlyMap<FileName, Uint8Array<ArrayBuffer>>;
   readonly base: string;
-  /** In the order of the parameters' indices. */
+  /** By index. */
   readonly shapes: ReadonlyMap<string, readonly number[]>;
-  /** Names of the parameters that int8 files store as int8. */
   readonly quantized: ReadonlySet<string>;
   values(index: number): Float32Array;
   rows(index: number): { readonly bytes: Uint8Array; readonly scales: Float32Array };
 }
 
-/** Converts binary32 to binary16, rounding half to even. NaN stays NaN; overlarge values become infinite. */
+/** binary32 to binary16, half to even; overlarge values become infinite. */
 function halfOf(bits: number): number {
   const sign = (bits >>> 16) & 0x8000;
   const exponent = (bits >>> 23) & 0xff;
   const fraction = bits & 0x7fffff;
   if (exponent === 0xff) return sign | (fraction === 0 ? 0x7c00 : 0x7e00);
   if (exponent >= 143) return sign | 0x7c00; // 2¹⁶ and above
-  // Normal numbers lose 13 bits of the fraction; subnormal ones lose more, and include the leading 1.
+  // Subnormal numbers lose more than 13 bits and include the leading 1.
   const normal = exponent > 112;
   const shift = normal ? 13 : exponent > 101 ? 126 - exponent : 25;
   const all = normal ? fraction : fraction | 0x800000;
@@ -45,7 +43,7 @@ function fillHalves(name: string, values: Float32Array, to: Uint8Array<ArrayBuff
   for (let i = 0; i < values.length; ++i) {
     halves[i] = halfOf(bits[i]!);
     if ((halves[i]! & 0x7fff) === 0x7c00 && Number.isFinite(values[i])) {
-      const expected = 'numbers up to 65504, the largest of float16';
+      const expected = 'numbers up to 65504';
       throw new AttnError('OUT_OF_RANGE', `${op}: ${name} has ${values[i]}, expected ${expected}`, {
         op,
         argument: name,
@@ -80,8 +78,8 @@ function weightsFile({ about: { tiedDecoder }, shapes, quantized, values, rows }
 }
 
 /**
- * quantization_config of compressed-tensors: weights int8 by row, activations int8 by token. Poolers and heads that the
- * model omits must not be listed.
+ * compressed-tensors: weights int8 by row, activations int8 by token. Poolers and heads that the model omits must not
+ * be listed.
  */
 function quantizationOf({ quantized, about }: Exported): object {
   const eight = { num_bits: 8, type: 'int' };
@@ -108,9 +106,7 @@ function quantizationOf({ quantized, about }: Exported): object {
   };
 }
 
-/**
- * Splits a JSON object into the texts of its members. Texts are not reparsed: transformers distinguishes 2.0 from 2.
- */
+/** Splits a JSON object without reparsing: transformers distinguishes 2.0 from 2. */
 export function membersOf(json: string): string[] {
   const members: string[] = [];
   let [depth, start] = [0, 0];
@@ -126,9 +122,7 @@ export function membersOf(json: string): string[] {
   return members.filter((member) => member !== '');
 }
 
-/** Returns config.json with the fields that depend on the exported weights replaced. */
 function configFile(model: Exported, json: string, kind: ExportKind): Uint8Array<ArrayBuffer> {
-  // Scales and unquantized weights are float32 if the rest is int8.
   const type = kind === 'float16' ? 'float16' : 'float32';
   const { architectures } = model.config;
   const first: unknown = Array.isArray(architectures) ? architectures[0] : undefined;
@@ -140,7 +134,7 @@ function configFile(model: Exported, json: string, kind: ExportKind): Uint8Array
       members.push(`"${name}": "${type}"`);
       typed = true;
     } else if (name === 'architectures' && model.about.task === 'embedding' && typeof first === 'string') {
-      // The head was omitted, so the architecture is the model without it.
+      // The omitted head changes the architecture.
       members.push(`"${name}": [${JSON.stringify(first.replace(/(ForMaskedLM|ForPreTraining|LMHeadModel)$/, 'Model'))}]`);
     } else if (name !== 'quantization_config') members.push(member);
   }

@@ -67,9 +67,9 @@ export function readFineTuneOptions(value: unknown) {
       return each as number;
     };
     const share = number('validation', validation, 0);
-    if (!(share >= 0 && share < 1)) fail('CONFIG', op, 'validation', describe(validation), 'a number from 0 up to, not including, 1');
+    if (!(share >= 0 && share < 1)) fail('CONFIG', op, 'validation', describe(validation), 'a number of at least 0 and below 1');
     if (typeof layers === 'string' && layers !== 'all' && layers !== 'head')
-      fail('CONFIG', op, 'layers', JSON.stringify(layers), "'head', 'all' or a number of layers");
+      fail('CONFIG', op, 'layers', `is ${JSON.stringify(layers)}`, "'head', 'all' or a number of layers");
     const names = labels === undefined ? undefined : readLabels(labels);
     const count = layers === undefined || layers === 'all' ? undefined : layers === 'head' ? 0 : whole(op, 'layers', layers, 0, 2 ** 31 - 1);
     return {
@@ -94,7 +94,7 @@ function readLabels(value: unknown): readonly string[] {
     return label as string;
   });
   const twice = labels.findIndex((label, i) => labels.indexOf(label) < i);
-  if (twice >= 0) fail('ARGUMENT', op, `labels[${twice}]`, `${JSON.stringify(labels[twice])} again`, 'each label once');
+  if (twice >= 0) fail('ARGUMENT', op, `labels[${twice}]`, `is ${JSON.stringify(labels[twice])} again`, 'distinct labels');
   if (labels.length === 0) fail('ARGUMENT', op, 'labels', 'is empty', 'at least one');
   return labels;
 }
@@ -109,7 +109,7 @@ function labelsOf(examples: readonly Example[], asked: readonly string[] | undef
       .sort(byBytes)
       .map(([, name]) => name);
   const most = examples.reduce((max, { label }) => (Number.isInteger(label) ? Math.max(max, label as number) : max), 1);
-  if (most > Math.max(1, examples.length)) fail('OUT_OF_RANGE', op, 'labels', `would be ${most + 1}`, 'as many as there are examples at the most');
+  if (most > Math.max(1, examples.length)) fail('OUT_OF_RANGE', op, 'labels', `are ${most + 1}`, 'at most one for each example');
   return Array.from({ length: most + 1 }, (_, i) => `LABEL_${i}`);
 }
 
@@ -124,7 +124,7 @@ function targetsOf(examples: readonly Example[], labels: readonly string[]): num
   return examples.map(({ label }, i) => {
     if (typeof label === 'number') return label;
     const index = labels.indexOf(label);
-    if (index < 0) fail('OUT_OF_RANGE', op, `examples[${i}].label`, JSON.stringify(label), `one of ${labels.join(', ')}`);
+    if (index < 0) fail('OUT_OF_RANGE', op, `examples[${i}].label`, `is ${JSON.stringify(label)}`, `one of ${labels.join(', ')}`);
     return index;
   });
 }
@@ -150,7 +150,7 @@ export async function fineTune(access: ModelAccess, model: object, given: unknow
   engine.assertUsable(op);
   if (busy.has(model)) throw new AttnError('BUSY', `${op}: this model is being trained already`, { op });
   if (about.quantized)
-    fail('UNSUPPORTED', op, 'the model', 'is int8, which has no gradients', 'float32 weights: loaded with weights float32, int8 files become those');
+    fail('UNSUPPORTED', op, 'the model', 'is int8, which has no gradients', 'float32 weights', "Load the model with weights: 'float32'");
   const before = textLabelsOf(about);
   const labels = labelsOf(examples, asked.labels, before);
   const isNew = labels.length !== before?.length || labels.some((label, i) => label !== before[i]);

@@ -1,11 +1,11 @@
-/** loadModel(): reads a model's files and streams its weights into the module. Imported with the first model. */
+/** loadModel(): streams a model's weights into the module. Imported with the first model. */
 import type { TextModel as Contract } from '../attn.js';
 import { abortable, aborted } from '../platform/abort.js';
 import { isPlainObject, ownList } from '../args/arrays.js';
 import { tell } from '../args/options.js';
 import { refuseText } from '../args/refuse_text.js';
 import { yieldEvery30ms } from '../platform/event_loop.js';
-import { AttnError, describe, isAttnError, reason } from '../args/error.js';
+import { AttnError, describe, errorWithHelp, isAttnError, reason } from '../args/error.js';
 import { DiskFolder, type Folder, GivenFolder, type ModelFile, pieceBytes } from './model_files.js';
 import { type CheckedModelOptions, type FileName, frozen, readModelOptions, readSource, type Source, withAdvice } from '../args/model_options.js';
 import { isModuleFolder, moduleFolder } from '../args/module_path.js';
@@ -24,32 +24,27 @@ export { handlesOf } from './text_model.js';
 
 const op = 'loadModel';
 
-/**
- * Size limit in bytes of a file other than the weights. Vocabularies and the weights of a Dense module may be larger.
- */
+/** Byte limits for files other than the weights. */
 const most = (name: FileName) => (/(^|\/)(tokenizer\.json|model\.safetensors)$/.test(name) ? 2 ** 26 : 2 ** 20);
 
-/** The weights' size is known only once the other files have been read, so those count as this share of the progress. */
+/** Share of the progress of all other files, because the weights' size is known only after them. */
 const shareOfSmallFiles = 0.05;
 
-/** The part of `size` bytes that is loaded. Without a size the part approaches 1, and is a half at `half` bytes. */
+/** The loaded part of `size` bytes. Without a size it approaches 1, with 1/2 at `half` bytes. */
 const partOf = (loaded: number, size: number | undefined, half: number) =>
   size === undefined || loaded > size ? loaded / (loaded + half) : size && loaded / size;
 
-/** Errors in the contents of files. After any other error the downloaded bytes are still good. */
+/** Errors in the contents of files. After others the downloaded bytes are still good. */
 const badFiles: readonly unknown[] = ['FORMAT', 'MISMATCH', 'UNSUPPORTED', 'CONFIG'];
 
 type Small = Map<FileName, Uint8Array<ArrayBuffer>>;
 
-/** State of one loadModel() call. */
 class Loading {
   readonly #context: ModelContext;
   readonly #options: CheckedModelOptions;
-  /** Stops all pending work when loading ends, successfully or not. */
   readonly #ending = new AbortController();
   readonly #onAbort = () => this.#ending.abort(this.#options.signal!.reason);
   #lastReport = -Infinity;
-  /** The share of all files that is loaded, and the bytes of files other than the weights. */
   #progress = 0;
   #smallBytes = 0;
   #handle: NativeLayer | undefined;
@@ -65,7 +60,7 @@ class Loading {
     return this.#ending.signal;
   }
 
-  /** Waits for `work`, but rejects with ABORTED as soon as the signal is aborted, even if `work` ignores it. */
+  /** Rejects with ABORTED even if `work` ignores the signal. */
   #wait<T>(work: () => Promise<T>): Promise<T> {
     return abortable(this.ending, work, op);
   }
@@ -82,7 +77,7 @@ class Loading {
   #report(file: FileName, { phase, total }: ModelFile, loaded: number, always: boolean): void {
     const { onProgress } = this.#options;
     const now = Date.now();
-    // At most 20 reports a second, because each is a message in a worker; none after the end.
+    // At most 20 a second (each is a message in a worker), none after the end.
     if (!onProgress || this.ending.aborted || (!always && now - this.#lastReport < 50)) return;
     this.#lastReport = now;
     const progress = this.#progress;
@@ -90,7 +85,6 @@ class Loading {
     this.#check();
   }
 
-  /** Reads a whole file and checks its SHA-256. */
   async #read(name: FileName, file: ModelFile, use: (piece: Uint8Array) => void, isWeights = false): Promise<void> {
     const wanted = this.#options.sha256.get(name);
     const digest = wanted === undefined ? undefined : new (await this.#wait(() => this.#context.lazyTasks())).Sha256();
@@ -132,14 +126,13 @@ class Loading {
     this.#progress = Math.max(this.#progress, now);
   }
 
-  /** Reads a file other than the weights; undefined if an optional file is missing. An empty file is an error. */
+  /** An empty file is an error, a missing optional file is not. */
   async #small(folder: Folder, files: Small, name: FileName, isNeeded: boolean): Promise<Uint8Array<ArrayBuffer> | undefined> {
     const bytes = await this.#bytes(folder, name, isNeeded);
     if (bytes) files.set(name, bytes);
     return bytes;
   }
 
-  /** Reads a file that modules.json names and that therefore must exist. */
   async #named(folder: Folder, files: Small, name: FileName): Promise<Uint8Array<ArrayBuffer>> {
     const bytes = await this.#small(folder, files, name, false);
     if (bytes) return bytes;
@@ -159,7 +152,11 @@ class Loading {
       await this.#read(name, file, (piece) => {
         size += piece.length;
         if (size > limit)
-          throw new AttnError('FORMAT', `${op}: ${file.name} has more than ${limit} bytes`, { op, file: name, expected: `${limit} bytes` });
+          throw new AttnError('FORMAT', `${op}: ${file.name} is larger, expected at most ${limit} bytes`, {
+            op,
+            file: name,
+            expected: `${limit} bytes`,
+          });
         if (pieces.length === 0) html = /^\s*</.test(String.fromCharCode(...piece.subarray(0, 64)));
         pieces.push(piece.slice());
       });
@@ -170,10 +167,14 @@ class Loading {
     }
     if (html && !isNeeded && file.phase === 'download') return this.#absent(folder, name, false);
     if (size === 0)
-      throw new AttnError('FORMAT', `${op}: ${file.name} is empty, expected ${isNeeded ? 'the file' : 'the file, or none at all'}`, {
-        op,
-        file: name,
-      });
+      throw new AttnError(
+        'FORMAT',
+        `${op}: ${file.name} is empty, expected ${isNeeded ? 'a file with contents' : 'a file with contents, or no file'}`,
+        {
+          op,
+          file: name,
+        },
+      );
     const bytes = new Uint8Array(size);
     let at = 0;
     for (const piece of pieces) {
@@ -197,7 +198,7 @@ class Loading {
   async #absent(folder: Folder, name: FileName, isNeeded: boolean): Promise<undefined> {
     if (isNeeded) throw await this.#missing(folder, name);
     if (this.#options.sha256.has(name))
-      throw new AttnError('FORMAT', `${op}: ${folder.nameOf(name)} is not there, expected the file of its sha256`, { op, file: name });
+      throw new AttnError('FORMAT', `${op}: ${folder.nameOf(name)} is missing, expected a file with the given sha256`, { op, file: name });
     return undefined;
   }
 
@@ -233,7 +234,6 @@ class Loading {
   async #model(folder: Folder, files: Small): Promise<TextModel> {
     const context = this.#context;
     const { engine } = context;
-    // modules.json names the folders of the other files, and which of them are required.
     const modules = await this.#small(folder, files, 'modules.json', false);
     const folders = readModules(modules);
     const base = folders.get('Transformer') ?? '';
@@ -243,11 +243,11 @@ class Loading {
     };
     const first = this.#small(folder, files, `${base}config.json`, true);
     const second = this.#small(folder, files, `${base}tokenizer.json`, true).catch(async (error: unknown) => {
-      await first; // if the whole folder is missing, the error names config.json, whichever response comes first
+      await first; // if the whole folder is missing, the error names config.json
       throw error;
     });
     const tokenizerConfigFile = this.#small(folder, files, `${base}tokenizer_config.json`, false);
-    // transformers ignores these files if tokenizer_config.json has added_tokens_decoder.
+    // transformers ignores these files if there is an added_tokens_decoder.
     const isNew = tokenizerConfigFile.then((config) => config !== undefined && decodeUtf8(config).includes('"added_tokens_decoder"'));
     const old = async (name: string) => ((await isNew) ? undefined : this.#small(folder, files, base + name, false));
     const [configFile, tokenizerFile, tokenizerConfig, specialTokensMap, addedTokens, sentenceBertConfig, prompts, pooling, dense, denseWeights] =
@@ -276,14 +276,13 @@ class Loading {
     const handle = await this.#weights(folder, weights, small);
     const about = engine.call(op, signatureOf(engine, 'about'), [], handle) as ModelFacts;
     const file: FileName = 'sentence_bert_config.json';
-    // do_lower_case needs a tokenizer that lowercases.
     if (about.lowerCase && !tokenizer.lowerCases)
-      throw new AttnError('UNSUPPORTED', `${op}: ${file}: do_lower_case is true, expected false, for this tokenizer keeps capitals`, {
-        op,
-        file,
-        expected: 'false',
-        got: 'true',
-      });
+      throw errorWithHelp(
+        'UNSUPPORTED',
+        `${op}: do_lower_case of ${file} is true, expected false`,
+        'The tokenizer of this model does not lowercase',
+        { op, file, expected: 'false', got: 'true' },
+      );
     if (tokenizer.paddingSide === 'left') unsupported('tokenizer_config.json.padding_side', 'left', 'right');
     await folder.settle?.('complete', files);
     this.#check();
@@ -292,7 +291,7 @@ class Loading {
     return new TextModel({ context, handle, config, about, tokenizer, files, base });
   }
 
-  /** Loads the model. If the cached files are bad, they are deleted and the model is downloaded again. */
+  /** Loads the model; once again if the cached files were bad. */
   async model(folder: Folder): Promise<TextModel> {
     for (;;) {
       const files: Small = new Map();
@@ -310,7 +309,7 @@ class Loading {
   }
 }
 
-/** Maps each kind of module in modules.json to its folder, with a slash. C++ checks whether the kinds are supported. */
+/** The folder of each kind of module. C++ checks whether the kinds are supported. */
 function readModules(file: Uint8Array | undefined): Map<string, string> {
   const folders = new Map<string, string>();
   if (!file) return folders;
@@ -320,7 +319,7 @@ function readModules(file: Uint8Array | undefined): Map<string, string> {
     const path = moduleFolder(module.string('path', ''));
     if (!isModuleFolder(path)) unsupported(module.at('path'), path, 'the name of a folder');
     const kind = String(module.get('type')).replace(/^.*\./, '');
-    // Without a Transformer first there may be no config.json that would explain the error.
+    // Otherwise there may be no config.json that would explain the error.
     if (i === 0 && kind !== 'Transformer') unsupported(module.at('type'), kind, 'Transformer');
     folders.set(kind, path && `${path}/`);
   }
@@ -332,20 +331,20 @@ function refuseWeights(head: Uint8Array, { name, phase }: ModelFile): void {
   refuseText(op, 'model.safetensors', head, 'safetensors', subject);
   // torch.save() writes zip files.
   if (head[0] === 0x50 && head[1] === 0x4b && head[2] === 3 && head[3] === 4)
-    throw new AttnError('UNSUPPORTED', `${op}: ${subject} a zip, as PyTorch's own pickles are, not safetensors; save_pretrained() writes those`, {
-      op,
-      expected: 'safetensors',
-      got: 'a zip',
-    });
+    throw errorWithHelp(
+      'UNSUPPORTED',
+      `${op}: ${subject} a zip, as written by torch.save(), not safetensors`,
+      'In Python save_pretrained() writes safetensors',
+      { op, expected: 'safetensors', got: 'a zip' },
+    );
 }
 
-/** The engine throws a RangeError if memory runs out. */
+/** Engines throw a RangeError if memory runs out. */
 function failure(error: unknown): AttnError {
   if (isAttnError(error)) return error;
   return new AttnError(error instanceof RangeError ? 'MEMORY' : 'INTERNAL', `${op}: ${reason(error)}`, { op }, { cause: error });
 }
 
-/** Runs `work` with the source's folder. */
 async function withFolder<T>(
   { disk }: ModelContext,
   source: Source,
@@ -360,7 +359,7 @@ async function withFolder<T>(
   } catch (cause) {
     throw new AttnError(
       'ARGUMENT',
-      `${op}: source ${describe(source.location)}, not a URL (${reason(cause)})`,
+      `${op}: source ${describe(source.location)}, expected a URL or path (${reason(cause)})`,
       { op, argument: 'source' },
       { cause },
     );
@@ -373,7 +372,7 @@ export async function loadModel(context: ModelContext, given: unknown, givenOpti
   engine.assertUsable(op);
   const options = readModelOptions(givenOptions);
   const source = readSource(given);
-  engine.assertUsable(op); // once more: a getter may have disposed of it
+  engine.assertUsable(op); // a getter may have disposed of it
   const loading = new Loading(context, options);
   try {
     return await withFolder(context, source, options, loading.ending, (folder) => loading.model(folder));

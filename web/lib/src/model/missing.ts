@@ -1,5 +1,5 @@
 /** Explains why a required file is missing. */
-import { AttnError } from '../args/error.js';
+import { type AttnError, errorWithHelp } from '../args/error.js';
 import type { FileName } from '../args/model_options.js';
 import type { Folder } from './model_files.js';
 
@@ -18,35 +18,35 @@ const conversions: readonly {
     files: ['model.safetensors.index.json'],
     pattern: /(^|\/)model(-\d+-of-\d+\.safetensors|\.safetensors\.index\.json)$/,
     what: 'weights in several files',
-    help: "in Python model.save_pretrained(folder, max_shard_size='100GB') writes them into one",
+    help: "In Python model.save_pretrained(folder, max_shard_size='100GB') writes them into one",
   },
   {
     missing: 'model.safetensors',
     files: ['pytorch_model.bin', 'pytorch_model.bin.index.json'],
     pattern: /\.(bin|bin\.index\.json|pt|pth|ckpt)$/,
     what: 'a pickle, which runs code when it is read',
-    help: 'in Python AutoModel.from_pretrained(folder).save_pretrained(folder), with the class of its head if it has one, writes model.safetensors',
+    help: 'In Python AutoModel.from_pretrained(folder).save_pretrained(folder) writes model.safetensors; use the class with the head',
   },
   {
     missing: 'model.safetensors',
     files: ['tf_model.h5', 'flax_model.msgpack'],
     pattern: /\.(h5|msgpack|gguf)$/,
     what: 'weights of another framework',
-    help: 'in Python AutoModel.from_pretrained(folder, from_tf=True or from_flax=True).save_pretrained(folder) writes model.safetensors',
+    help: 'In Python AutoModel.from_pretrained(folder, from_tf=True or from_flax=True).save_pretrained(folder) writes model.safetensors',
   },
   {
     missing: 'model.safetensors',
     files: ['onnx/model.onnx', 'model.onnx'],
     pattern: /\.onnx$/,
     what: 'a graph for onnxruntime',
-    help: 'the checkpoint that it was exported from has the weights',
+    help: 'Use the checkpoint that it was exported from',
   },
   {
     missing: 'tokenizer.json',
     files: ['vocab.txt', 'vocab.json', 'sentencepiece.bpe.model', 'spiece.model'],
     pattern: /(^|\/)(vocab\.txt|vocab\.json|merges\.txt|[\w.-]+\.model)$/,
     what: 'a vocabulary in an older form',
-    help: 'in Python AutoTokenizer.from_pretrained(folder).save_pretrained(folder) writes tokenizer.json',
+    help: 'In Python AutoTokenizer.from_pretrained(folder).save_pretrained(folder) writes tokenizer.json',
   },
 ];
 
@@ -55,11 +55,11 @@ export async function missing(folder: Folder, file: FileName): Promise<AttnError
   const [, path, name] = /^(.*\/)?(.*)$/.exec(file)!;
   const known = conversions.filter((each) => each.missing === name);
   const there = await folder.existing(known.flatMap(({ files }) => files.map((each) => (path ?? '') + each)));
-  const again = path && 'in Python SentenceTransformer(folder).save_pretrained(other) writes it';
+  const again = path && 'In Python SentenceTransformer(folder).save_pretrained(other) writes it';
   for (const { pattern, what, help } of known) {
     const got = there.find((each) => each.startsWith(path ?? '') && pattern.test(each));
     if (got !== undefined)
-      return new AttnError('UNSUPPORTED', `${op}: there is no ${file}, but ${folder.nameOf(got)}: ${what}; ${again ?? help}`, {
+      return errorWithHelp('UNSUPPORTED', `${op}: there is no ${file}, but ${folder.nameOf(got)} (${what})`, again || help, {
         op,
         expected: file,
         got,

@@ -1,15 +1,14 @@
 /**
- * Model files in the Cache API. A complete file is stored under its URL. A large file is stored in parts while it is
- * downloaded, each under its offset, so that an interrupted download can resume. Nothing here throws: without a cache,
- * or without space, nothing is stored.
+ * Model files in the Cache API, each under its URL. A large file is stored in parts while it is downloaded, so that an
+ * interrupted download can resume. Without a cache, or without space, nothing is stored, and nothing throws.
  */
 
 import { encodeUtf8 } from '../platform/utf8.js';
 
-/** Header of a cached file: the id of the load that stored it. */
+/** Id of the load that stored a file. */
 export const keptWith = 'x-attn-load';
 
-/** Size of a part: the most that closing a page loses of a download. */
+/** The most that closing a page loses of a download. */
 const partBytes = 4 * 2 ** 20;
 
 async function quiet<T>(work: () => Promise<T>): Promise<T | undefined> {
@@ -20,12 +19,10 @@ async function quiet<T>(work: () => Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** Cancels a body that is not needed. */
 export function discard(response: Response): void {
   response.body?.cancel().catch(() => {});
 }
 
-/** Reads a response's body and cancels it if the reader stops early. */
 export async function* bodyOf(response: Response): AsyncGenerator<Uint8Array<ArrayBuffer>> {
   const reader = response.body?.getReader();
   if (!reader) return;
@@ -40,7 +37,6 @@ export async function* bodyOf(response: Response): AsyncGenerator<Uint8Array<Arr
   }
 }
 
-/** The downloaded parts of a file, in order. */
 export class PartialDownload {
   readonly #cache: Cache;
   readonly #url: string;
@@ -50,7 +46,6 @@ export class PartialDownload {
   #total: number | undefined;
   #buffer: Uint8Array<ArrayBuffer> | undefined;
   #filled = 0;
-  /** False once a write has failed or the download has ended. */
   #writes = true;
   #flushed = Promise.resolve();
 
@@ -59,7 +54,7 @@ export class PartialDownload {
     this.#url = url;
   }
 
-  /** Finds the parts that earlier loads have stored: without gaps, and of one version of the file. */
+  /** Finds stored parts: without gaps, and of one version of the file. */
   static async find(cache: Cache, url: string): Promise<PartialDownload> {
     const parts = new PartialDownload(cache, url);
     await quiet(async () => {
@@ -78,15 +73,14 @@ export class PartialDownload {
     return parts;
   }
 
-  /** Number of bytes stored, from the start of the file. */
   get size(): number {
     return this.#size;
   }
-  /** ETag or date of the file. */
+  /** ETag or date. */
   get validator(): string {
     return this.#validator;
   }
-  /** Bytes of the whole file, if the server stated them. */
+  /** Bytes of the whole file, if known. */
   get total(): number | undefined {
     return this.#total;
   }
@@ -97,7 +91,6 @@ export class PartialDownload {
     return url.href;
   }
 
-  /** Sets the validator and size of the file that is about to be written. */
   describe(validator: string, total: number | undefined): void {
     this.#validator = validator;
     this.#total = total;
@@ -114,7 +107,6 @@ export class PartialDownload {
     }
   }
 
-  /** Stores the buffered bytes. Flushes run one after another. */
   flush(): Promise<void> {
     return (this.#flushed = this.#flushed.then(() => this.#flush()));
   }
@@ -129,12 +121,12 @@ export class PartialDownload {
     };
     const offset = this.#size;
     this.#filled = 0;
-    // The Response copies the bytes, so the buffer can be reused.
+    // The Response copies the bytes.
     const kept = await quiet(async () => {
       await this.#cache.put(this.#key(offset), new Response(this.#buffer!.subarray(0, length), { headers }));
       return true;
     });
-    // The parts already stored stay: the next load can use them.
+    // The next load can use the stored parts.
     if (!kept) return void (this.#writes = false);
     this.#offsets.push(offset);
     this.#size += length;
@@ -148,7 +140,7 @@ export class PartialDownload {
     }
   }
 
-  /** Returns all parts as one file; undefined if they were not stored. Reading fails once the signal is aborted. */
+  /** All parts as one file, if all were stored. Reading fails once the signal is aborted. */
   async whole(signal: AbortSignal): Promise<{ body: BodyInit; size: number } | undefined> {
     if (this.#offsets.length === 0 && this.#filled > 0) return { body: this.#buffer!.subarray(0, this.#filled), size: this.#filled };
     await this.flush();
@@ -171,7 +163,6 @@ export class PartialDownload {
     return { body, size: this.#size };
   }
 
-  /** Deletes all parts, to start again. */
   async restart(): Promise<void> {
     await quiet(async () => {
       const start = new URL(this.#key(0));
@@ -186,13 +177,12 @@ export class PartialDownload {
     this.#size = this.#filled = 0;
   }
 
-  /** Stores the last bytes, so that the next load can resume. */
+  /** Stores the last bytes, for the next load. */
   async close(): Promise<void> {
     this.#writes = false;
     await this.flush();
   }
 
-  /** Deletes all parts and stops writing. */
   async clear(): Promise<void> {
     this.#writes = false;
     this.#buffer = undefined;
@@ -200,9 +190,8 @@ export class PartialDownload {
   }
 }
 
-/** The cached files of one folder. */
 export class ModelCache {
-  /** Name of the folder, the same in all tabs: its URL, with a digest in place of the query, which may hold a token. */
+  /** The folder's URL. A digest replaces the query, which may hold a token. */
   readonly key: string;
   readonly #files: Cache;
   readonly #parts: Cache;
@@ -213,10 +202,10 @@ export class ModelCache {
     this.#parts = parts;
   }
 
-  /** Opens the cache; undefined if there is none: outside browsers, on insecure pages, or if storage is blocked. */
+  /** Undefined outside browsers, on insecure pages, and if storage is blocked. */
   static async open(folder: URL): Promise<ModelCache | undefined> {
     const key = new URL(folder);
-    // In a page with an opaque origin even the access to `caches` throws.
+    // With an opaque origin even reading `caches` throws.
     return quiet(async () => {
       if (key.search !== '') {
         const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', encodeUtf8(key.search)));
@@ -236,7 +225,7 @@ export class ModelCache {
     return quiet(() => this.#files.match(this.#url(file)));
   }
 
-  /** Stores a file with its validators; returns whether that succeeded. Files of one model have the same `load`. */
+  /** Whether the file was stored. Files of one model have the same `load`. */
   async put(file: string, body: BodyInit, size: number, load: string, said: Headers | undefined): Promise<boolean> {
     const headers = new Headers({ 'content-length': String(size), [keptWith]: load });
     headers.set('content-type', file.endsWith('.json') ? 'application/json' : 'application/octet-stream');

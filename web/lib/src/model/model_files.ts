@@ -1,4 +1,3 @@
-/** A model's files, from memory or from the disk, piece by piece. */
 import { arrayLength, failDetached } from '../args/arrays.js';
 import { yieldToEventLoop } from '../platform/event_loop.js';
 import { AttnError, isAttnError, networkErrors, reason } from '../args/error.js';
@@ -7,45 +6,36 @@ import { encodeUtf8 } from '../platform/utf8.js';
 
 const op = 'loadModel';
 
-/** Size of a piece, which bounds the memory for reading a large file. */
+/** Bounds the memory for reading a large file. */
 export const pieceBytes = 2 ** 20;
 
-/** Access to the file system, in Node. */
 export interface Disk {
-  /** Returns the path of a location; undefined if it has to be fetched. */
+  /** Undefined if the location has to be fetched. */
   pathOf(location: string): string | undefined;
   join(folder: string, file: string): string;
-  /** Size in bytes; undefined if the file does not exist. */
+  /** Undefined if the file does not exist. */
   size(path: string): Promise<number | undefined>;
   /** Each piece is valid until the next one is requested. */
   read(path: string, pieceBytes: number): AsyncGenerator<Uint8Array>;
 }
 
 export interface ModelFile {
-  /** Name of the file in messages. */
   readonly name: string;
   readonly phase: 'download' | 'cache' | 'read';
-  /** Size in bytes, if known. */
   readonly total: number | undefined;
   /** Each piece is valid until the next one is requested. */
   pieces(): AsyncGenerator<Uint8Array>;
 }
 
-/** Outcome of a load: complete; broken (interrupted, but the bytes so far are good); or bad. */
+/** 'broken': interrupted, but the bytes so far are good. */
 export type Outcome = 'complete' | 'broken' | 'bad';
 
 export interface Folder {
-  /** Name of a file in messages. */
   nameOf(file: string): string;
   open(file: FileName): Promise<ModelFile | undefined>;
-  /** Returns those of the files that exist. */
   existing(files: readonly string[]): Promise<string[]>;
-  /** Makes the error for a missing file. */
   absent(file: FileName): AttnError;
-  /**
-   * Called at the end, with the small files that were read. Returns true if the cause was a bad cache, so that a second
-   * attempt may succeed.
-   */
+  /** Called at the end. Returns true if a second attempt may succeed, because the cache was bad. */
   settle?(outcome: Outcome, small: ReadonlyMap<FileName, Uint8Array<ArrayBuffer>>): Promise<boolean>;
 }
 
@@ -53,7 +43,7 @@ export const network = networkErrors(op);
 
 const sizeOf = (content: Given) => (typeof content === 'string' ? undefined : 'buffer' in content ? content.length : content.size);
 
-/** Reads the content piece by piece. `size` was measured when the caller passed the content. */
+/** `size` was measured when the caller passed the content. */
 async function* piecesOf(content: Given, name: string, size = 0): AsyncGenerator<Uint8Array> {
   if (typeof content === 'string') {
     yield encodeUtf8(content);
@@ -61,7 +51,7 @@ async function* piecesOf(content: Given, name: string, size = 0): AsyncGenerator
   }
   if ('buffer' in content) {
     for (let at = 0; at < size; at += pieceBytes) {
-      // The caller may have transferred the buffer in the meantime.
+      // The caller may have transferred the buffer.
       if (arrayLength(content) !== size) failDetached(op, name, size);
       yield content.subarray(at, at + pieceBytes);
       await yieldToEventLoop();
@@ -86,7 +76,7 @@ async function* piecesOf(content: Given, name: string, size = 0): AsyncGenerator
   }
 }
 
-/** Files that the caller passed by name. A folder that all names share is removed: dropped files have one. */
+/** Files by name. A folder that all names share is removed: dropped files have one. */
 export class GivenFolder implements Folder {
   readonly #files = new Map<string, { name: string; content: Given; size: number | undefined }>();
 
@@ -109,14 +99,14 @@ export class GivenFolder implements Folder {
     return Promise.resolve({ name, phase: 'read', total: size, pieces: () => piecesOf(content, name, size) });
   }
 
-  /** Returns all names, because missing() matches patterns. */
+  /** missing() matches patterns. */
   existing(): Promise<string[]> {
     return Promise.resolve([...this.#files.keys()]);
   }
 
   absent(file: FileName): AttnError {
     const got = [...this.#files.keys()].slice(0, 10).join(', ');
-    return new AttnError('ARGUMENT', `${op}: source has no ${file}; it has ${got}, expected ${fileNames.slice(0, 3).join(', ')}`, {
+    return new AttnError('ARGUMENT', `${op}: source has no ${file}, only ${got}, expected ${fileNames.slice(0, 3).join(', ')}`, {
       op,
       argument: 'source',
       expected: file,

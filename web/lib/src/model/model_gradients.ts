@@ -24,8 +24,7 @@ function namesOf({ task, labels }: ModelFacts): readonly string[] | undefined {
 function numberOf(op: string, argument: string, labels: readonly string[] | undefined, value: unknown): number {
   if (typeof value === 'string') {
     const index = labels?.indexOf(value) ?? -1;
-    if (index < 0)
-      fail('OUT_OF_RANGE', op, argument, JSON.stringify(value), labels ? `one of ${labels.join(', ')}` : 'a number, for there are no labels');
+    if (index < 0) fail('OUT_OF_RANGE', op, argument, `is ${JSON.stringify(value)}`, labels ? `one of ${labels.join(', ')}` : 'a number');
     return index;
   }
   if (!Number.isSafeInteger(value)) fail('ARGUMENT', op, argument, describe(value), 'a whole number or the name of a label');
@@ -35,7 +34,7 @@ function numberOf(op: string, argument: string, labels: readonly string[] | unde
 /** Index of a label, or the id of a token that fills a mask. */
 function outputOf(op: string, { about, tokenizer }: ModelState, value: unknown): number {
   if (about.task !== 'fill-mask' || typeof value !== 'string') return numberOf(op, 'target.label', namesOf(about), value);
-  return tokenizer.tokenToId(value) ?? fail('OUT_OF_RANGE', op, 'target.label', JSON.stringify(value), 'a token of the vocabulary');
+  return tokenizer.tokenToId(value) ?? fail('OUT_OF_RANGE', op, 'target.label', `is ${JSON.stringify(value)}`, 'a token of the vocabulary');
 }
 
 export function gradients({ find, signatureOf, readEncoded }: ModelAccess, inputs: Encoding, options: unknown): TextModelGradients {
@@ -93,7 +92,7 @@ export async function attribute(
   if (target === undefined) {
     const isOfText = about.task === 'text-classification' || about.task === 'multiple-choice';
     if (!isOfText && method !== 'attention_rollout')
-      fail('ARGUMENT', op, 'target', 'is missing', 'the number of a component of the pooled vector, for the checkpoint has no head for texts');
+      fail('ARGUMENT', op, 'target', 'is missing', 'the index of a component of the pooled vector', 'The checkpoint has no head for texts');
     target = isOfText ? largest(model.forward(encoding).logits!) : 0;
   }
   const special = Int32Array.from(offsets[0]!, (offset) => (offset === null ? 1 : 0));

@@ -6,11 +6,10 @@ import { internalClass, type Signature } from '../args/signature.js';
 import type { Task } from '../attn.js';
 import type { Tokenizer } from '../tokenizer/tokenizer.js';
 
-/** Facts that the module reports about a model. */
 export interface ModelFacts {
   readonly maxLength: number;
   readonly positions: number;
-  /** Width of an embedding with an explicit pooling, and with the one that the files specify. */
+  /** Width with an explicit pooling, and with the one that the files specify. */
   readonly pooledSize: number;
   readonly embeddingSize: number;
   /** Layers × hidden size²: about a twelfth of the multiplications per token. */
@@ -18,13 +17,11 @@ export interface ModelFacts {
   readonly task: Task;
   readonly labels?: readonly string[];
   readonly notes: readonly string[];
-  /** Whether texts must be lowercased. */
   readonly lowerCase: boolean;
   /** Whether token types come from tokenizer.json; otherwise all are 0. */
   readonly tokenTypes: boolean;
   readonly defaultPrompt: string;
   readonly prompts: ReadonlyMap<string, string>;
-  /** Whether pooling includes the prompt's tokens. */
   readonly includePrompt: boolean;
   readonly quantized: boolean;
   /** Name of the decoder that shares the embedding matrix; empty if there is none. */
@@ -37,7 +34,6 @@ export interface ModelState {
   readonly config: Readonly<Record<string, unknown>>;
   readonly about: ModelFacts;
   readonly tokenizer: Tokenizer;
-  /** The small files by name, for export(), and the folder of config.json. */
   readonly files: ReadonlyMap<FileName, Uint8Array<ArrayBuffer>>;
   readonly base: string;
 }

@@ -16,16 +16,15 @@ function validatorOf({ headers }: Response): string {
   return (tag?.startsWith('"') ? tag : headers.get('last-modified')) ?? '';
 }
 
-/** Number of bytes in the body; undefined if unknown. For a compressed body the header counts the compressed bytes. */
+/** Bytes of the body, if known; of a compressed body the header counts the compressed bytes. */
 function lengthOf({ headers }: Response): number | undefined {
   const length = headers.get('content-encoding') === null ? Number(headers.get('content-length')) : 0;
   return length > 0 ? length : undefined;
 }
 
-/** Time limit in ms for asking a server whether the cached files are still current. */
+/** Milliseconds to wait for a server that may report changed files. */
 const patience = 3000;
 
-/** Compares the first of ETag (weak ones included) and date that both responses have. */
 function isOther(kept: Headers, now: Headers): boolean {
   for (const name of ['etag', 'last-modified']) {
     const [before, after] = [kept, now].map((headers) => headers.get(name)?.replace(/^W\//, ''));
@@ -36,13 +35,13 @@ function isOther(kept: Headers, now: Headers): boolean {
 
 const isHtml = ({ headers }: Response) => /^text\/html\b/i.test(headers.get('content-type') ?? '');
 
-/** Runs `work` under a Web Lock and passes whether the lock is held: true if the host has no locks. */
+/** Runs `work` under a Web Lock; `locked` is true on hosts without locks. */
 async function withLock<T>(name: string, options: LockOptions, work: (locked: boolean) => Promise<T>): Promise<T> {
   let result: Promise<T> | undefined;
   try {
     await globalThis.navigator?.locks?.request(name, options, (lock) => (result = work(lock !== null)));
   } catch {
-    // The lock was refused or its signal aborted, or `work` failed, which is reported below.
+    // Reported below.
   }
   if (!result && options.signal?.aborted) throw aborted(options.signal, op);
   return result ?? work(true);
@@ -53,16 +52,14 @@ export class UrlFolder implements Folder {
   readonly #options: CheckedModelOptions;
   readonly #signal: AbortSignal;
   readonly #cache: ModelCache | undefined;
-  /** Whether this load writes to the cache: only one of several concurrent loads does. */
+  /** Only one of several concurrent loads writes to the cache. */
   readonly #keeps: boolean;
-  /** Id of the load that cached all files of the model. If set, files are read from the cache. */
+  /** Id of the load that cached the whole model; if set, files come from the cache. */
   #kept: string | undefined;
-  /** Cache mode of requests. Undefined by default, because engines without an HTTP cache may refuse the member. */
+  /** Undefined by default: engines without an HTTP cache may refuse the member. */
   #httpCache: RequestCache | undefined;
   #parts: PartialDownload | undefined;
-  /** Response headers of files that the server has. */
   readonly #headers = new Map<FileName, Headers>();
-  /** HTTP status of files that the server lacks. */
   readonly #status = new Map<FileName, number>();
 
   private constructor(base: URL, options: CheckedModelOptions, signal: AbortSignal, cache: ModelCache | undefined, keeps: boolean) {
@@ -74,9 +71,9 @@ export class UrlFolder implements Folder {
     this.#httpCache = options.cache === 'reload' ? 'reload' : undefined;
   }
 
-  /** Runs `work` with the folder at a URL. Meanwhile no other load writes the folder's files to the cache. */
+  /** Runs `work` with the folder at a URL, which no other load changes in the cache meanwhile. */
   static async use<T>(location: string, options: CheckedModelOptions, signal: AbortSignal, work: (folder: Folder) => Promise<T>): Promise<T> {
-    if (!options.fetch) assertFetch(op, 'give the files themselves, or a fetch');
+    if (!options.fetch) assertFetch(op, 'Pass the files themselves, or a fetch');
     let base: URL;
     try {
       base = new URL(location, pageUrl());
@@ -107,10 +104,9 @@ export class UrlFolder implements Folder {
     return waits ? withLock(lock, { signal }, load) : result!;
   }
 
-  /** Uses the cached files if they are still current. */
   async #look(cache: ModelCache): Promise<void> {
     if (this.#options.cache === 'reload') return;
-    // The weights are cached last, so if they are there, all other files are as well.
+    // The weights are cached last.
     const kept = await cache.match(weights);
     if (!kept) return;
     discard(kept);
@@ -118,7 +114,7 @@ export class UrlFolder implements Folder {
     else this.#kept = kept.headers.get(keptWith) ?? '';
   }
 
-  /** Asks the server whether a cached file has changed. If there is no answer in time, the cached files are used. */
+  /** Whether a cached file has changed on the server; false without a timely answer. */
   async #isRenewed(cache: ModelCache): Promise<boolean> {
     const ending = new AbortController();
     const end = () => ending.abort();
@@ -129,12 +125,11 @@ export class UrlFolder implements Folder {
       const kept = await cache.match(file);
       if (!kept) return;
       discard(kept);
-      // No custom headers: another origin would have to permit them (CORS).
+      // Another origin would have to permit custom headers (CORS).
       const response = await this.#ask(file, { method: 'HEAD', cache: 'no-cache', signal: ending.signal });
       discard(response);
       if (response.ok && isOther(kept.headers, response.headers)) renewed = true;
     };
-    // A digest already identifies the file.
     const asked = fileNames.filter((file) => !this.#options.sha256.has(file));
     try {
       await abortable(ending.signal, () => Promise.allSettled(asked.map(compare)));
@@ -148,7 +143,7 @@ export class UrlFolder implements Folder {
     return renewed;
   }
 
-  /** The query of the folder's URL (a token, a version) is sent with each file. */
+  /** Each request carries the query of the folder's URL (a token, a version). */
   #url(file: string): string {
     const url = new URL(this.#base);
     url.pathname += file;
@@ -174,17 +169,16 @@ export class UrlFolder implements Folder {
         ...(headers && { headers: { ...headers, ...init.headers } }),
       });
     } catch (error) {
-      // Requests to an extension fail instead of answering 404 if a file is missing.
+      // Extensions fail instead of answering 404.
       if (/-extension:$/.test(this.#base.protocol) && !this.#signal.aborted) return new Response(null, { status: 404 });
       throw network(`URL ${url} could not be fetched (${reason(error)})`, { url }, error);
     }
     if (typeof response?.ok !== 'boolean' || typeof response.headers?.get !== 'function')
-      fail('ARGUMENT', op, 'fetch', `gave what ${describe(response)}`, 'a Response');
-    if (response.bodyUsed) fail('ARGUMENT', op, 'fetch', 'gave a Response whose body has been read', 'a fresh Response');
+      fail('ARGUMENT', op, 'fetch', `has returned a value that ${describe(response)}`, 'a Response');
+    if (response.bodyUsed) fail('ARGUMENT', op, 'fetch', 'has returned a Response whose body is used', 'a fresh Response');
     return response;
   }
 
-  /** Returns the file of a response; undefined if the server lacks it. */
   #opened(file: FileName, response: Response, parts?: PartialDownload): ModelFile | undefined {
     const url = this.#url(file);
     const name = `URL ${url}`;
@@ -214,22 +208,22 @@ export class UrlFolder implements Folder {
       } catch (error) {
         throw network(`${name} broke off after ${before + came} bytes (${reason(error)})`, { url, got: before + came, expected: total }, error);
       }
-      // More bytes than announced are no error: servers may announce the compressed length.
+      // More bytes are no error: servers may announce the compressed length.
       if (length !== undefined && came < length)
-        throw network(`${name} broke off: ${before + came} bytes came, expected ${total}`, { url, got: before + came, expected: total });
+        throw network(`${name} broke off after ${before + came} of ${total} bytes`, { url, got: before + came, expected: total });
     }
     return { name, phase: 'download', total, pieces };
   }
 
-  /** Requests the rest of a partial download; undefined if the download has to start again. */
+  /** The rest of a partial download; undefined if it has to start again. */
   async #resume(parts: PartialDownload): Promise<ModelFile | undefined> {
     const { size, validator, total } = parts;
     if (size === 0) return undefined;
     const isWhole = size === total;
-    // Of a whole file, ask for the last byte: the response shows whether the file has changed.
+    // The last byte of a whole file shows whether the file has changed.
     const from = isWhole ? size - 1 : size;
     const ours = this.#base.origin === globalThis.location?.origin;
-    // For another origin If-Range would need a permission (CORS); there the validator of the response decides.
+    // If-Range would need the permission of another origin; there the response's validator decides.
     const headers = { range: `bytes=${from}-`, ...(ours && { 'if-range': validator }) } as Record<string, string>;
     const response = await this.#ask(weights, { headers }).catch((error: unknown) => {
       if (this.#signal.aborted || (error as AttnError).code !== 'NETWORK') throw error;
@@ -242,8 +236,7 @@ export class UrlFolder implements Folder {
       response.status === 206 &&
       (now === validator || (ours && now === '')) &&
       response.headers.get('content-encoding') === null &&
-      // Browsers hide Content-Range from other origins unless the server exposes it. For a whole file the validator
-      // suffices.
+      // Browsers hide Content-Range of other origins; for a whole file the validator suffices.
       (start === undefined ? isWhole : Number(start) === from) &&
       (all === undefined || total === undefined || Number(all) === total);
     if (continues && !isWhole) return this.#opened(weights, response, parts);
@@ -252,14 +245,14 @@ export class UrlFolder implements Folder {
     return continues ? { name: this.nameOf(weights), phase: 'cache', total, pieces: () => parts.pieces() } : undefined;
   }
 
-  /** Any member of a caller's Response may throw. */
+  /** A caller's Response may throw in any member. */
   async open(file: FileName): Promise<ModelFile | undefined> {
     try {
       return await this.#open(file);
     } catch (error) {
       if (isAttnError(error)) throw error;
       const url = this.#url(file);
-      throw network(`what fetch gave for URL ${url} could not be read (${reason(error)})`, { url }, error);
+      throw network(`the Response for URL ${url} could not be read (${reason(error)})`, { url }, error);
     }
   }
 
@@ -268,12 +261,11 @@ export class UrlFolder implements Folder {
     if (this.#kept !== undefined) {
       const response = await this.#cache!.match(file);
       const other = response?.headers.get(keptWith) ?? '';
-      // Files cached by two loads may belong to two versions of the model.
       if (response && this.#kept !== '' && other !== '' && this.#kept !== other) {
         discard(response);
-        throw new AttnError('FORMAT', `${op}: ${file} was kept anew meanwhile`, { op, url });
+        throw new AttnError('FORMAT', `${op}: ${file} was cached again in the meantime`, { op, url });
       }
-      return response && { name: `URL ${url} (as it was kept)`, phase: 'cache', total: lengthOf(response), pieces: () => bodyOf(response) };
+      return response && { name: `URL ${url} (cached)`, phase: 'cache', total: lengthOf(response), pieces: () => bodyOf(response) };
     }
     if (file !== weights || !this.#keeps) return this.#opened(file, await this.#ask(file));
     const parts = (this.#parts = await this.#cache!.parts(file));
@@ -289,10 +281,7 @@ export class UrlFolder implements Folder {
     return this.#opened(file, response);
   }
 
-  /**
-   * Requests the headers only, since the file may be large. Servers without HEAD, and extensions, are asked for the
-   * file.
-   */
+  /** The file may be large, so HEAD is tried first. */
   async #probe(file: string): Promise<Response> {
     if (!/^http/.test(this.#base.protocol)) return this.#ask(file);
     const response = await this.#ask(file, { method: 'HEAD' });
@@ -313,7 +302,7 @@ export class UrlFolder implements Folder {
 
   absent(file: FileName): AttnError {
     const url = this.#url(file);
-    if (this.#kept !== undefined) return new AttnError('FORMAT', `${op}: ${file} has gone from the cache`, { op, url });
+    if (this.#kept !== undefined) return new AttnError('FORMAT', `${op}: ${file} is no longer in the cache`, { op, url });
     const status = this.#status.get(file);
     return network(`URL ${url} answered ${status}`, { file, url, status });
   }
@@ -329,23 +318,22 @@ export class UrlFolder implements Folder {
     }
     if (!parts) return false;
     const kept = outcome === 'complete' && (await this.#keep(cache, parts, small));
-    // Without a validator the next load could not tell whether the rest belongs to the same file.
+    // Without a validator the next load cannot tell whether the file has changed.
     const goesOn = !kept && (outcome !== 'bad' || this.#signal.aborted) && parts.validator !== '';
     await (goesOn ? parts.close() : parts.clear());
     return false;
   }
 
-  /** Caches the whole model; returns whether that succeeded. */
   async #keep(cache: ModelCache, parts: PartialDownload, small: ReadonlyMap<FileName, Uint8Array<ArrayBuffer>>): Promise<boolean> {
     const whole = await parts.whole(this.#signal);
     if (!whole) return false;
     const load = crypto.randomUUID();
     const put = (file: FileName, body: BodyInit, size: number) => cache.put(file, body, size, load, this.#headers.get(file));
-    // Cached weights mean that all other files are cached, so they are deleted first.
+    // Cached weights mean that all other files are cached.
     await cache.delete(weights);
     for (const file of new Set([...fileNames, ...small.keys()])) {
       const bytes = small.get(file);
-      // The new version of the folder may lack a file that the old one had.
+      // The new version of the folder may lack a file.
       if (!bytes) await cache.delete(file);
       else if (!(await put(file, bytes, bytes.length))) return false;
     }

@@ -72,7 +72,7 @@ export function safetensorsFile(operation: string, items: readonly Item[], words
   try {
     file = new Uint8Array(start + end);
   } catch {
-    fail('MEMORY', operation, 'tensors', `need a file of ${start + end} bytes`, 'what the engine can allocate');
+    fail('MEMORY', operation, 'tensors', `are ${start + end} bytes in a file`, 'a size that the engine can allocate');
   }
   file.fill(0x20, 8, start);
   file.set(head, 8);
@@ -87,7 +87,7 @@ export function writeSafetensors(...[tensors, metadata]: readonly unknown[]): Ui
   const words = metadata === undefined ? [] : reading(op, 'metadata', () => readMetadata(metadata));
   for (const [name] of entries) {
     text('a name in tensors', name);
-    if (name === '__metadata__') fail('ARGUMENT', op, 'a name in tensors', 'is "__metadata__"', 'another: the format keeps this one');
+    if (name === '__metadata__') fail('ARGUMENT', op, 'a name in tensors', 'is "__metadata__"', 'a name other than the reserved __metadata__');
   }
   for (const [, { argument, data, size }] of entries) if (arrayLength(data) !== size) failDetached(op, argument, size);
   const items = entries.map(([name, { dims, data }]): Item => ({

@@ -31,7 +31,6 @@ type OwnState = ModelState & { readonly context: ModelContext };
 type OwnAccess = Omit<ModelAccess, 'find'> & { find(): OwnState };
 
 let stateOf: (operation: string, self: TextModel) => OwnState;
-/** Handles of a model and of its word embeddings, for attn/worker. */
 export let handlesOf: (model: object) => { readonly model: NativeLayer; readonly words: NativeLayer };
 
 export class TextModel implements Contract {
@@ -46,7 +45,7 @@ export class TextModel implements Contract {
   static {
     stateOf = (operation, self) => {
       if (typeof self !== 'object' || self === null || !(#state in self))
-        throw new AttnError('WRONG_INSTANCE', `${operation}: called on what is not a model`, { op: operation });
+        throw new AttnError('WRONG_INSTANCE', `${operation}: this is another object, expected a model`, { op: operation });
       const state = self.#state;
       const gone = state?.context.engine.disposed ? 'instance' : 'model';
       if (!state || gone === 'instance') throw new AttnError('DISPOSED', `${operation}: this ${gone} was disposed of`, { op: operation });
@@ -111,7 +110,7 @@ export class TextModel implements Contract {
   }
 
   stateDict(): ReturnType<Contract['stateDict']> {
-    // One by one, so that the module holds no second copy of all weights.
+    // One by one: the module holds no second copy of all weights.
     return new Map(Array.from(shapesOf('stateDict', this).keys(), (name, index) => [name, ask(this, 'stateDict', 'getParameter', index) as Tensor]));
   }
 
@@ -246,7 +245,7 @@ export class TextModel implements Contract {
     return stateOf(operation, this).context.lazyTasks();
   }
 
-  /** Loads the script that skips the overlong part of a text. If that fails, tokenizing is only slower. */
+  /** Without this script tokenizing long texts is only slower. */
   async #prepare(operation: string, texts: readonly Text[]): Promise<void> {
     if (texts.flat().some(({ length }) => length > long)) await this.#lazyTasks(operation).catch(() => {});
   }
@@ -274,13 +273,12 @@ export class TextModel implements Contract {
   }
 }
 
-/** Number of tokens at the start of a text that belong to the prompt, special ones included, except a final one. */
+/** Counts a prompt's tokens, special ones included, except a final one. */
 function lengthOf(tokenizer: Tokenizer, prompt: string, addSpecialTokens: boolean | undefined): number {
   const { dims, offsets } = tokenizer.encode([prompt], { maxLength: 2 ** 31 - 1, truncation: true, tokenTypes: false, addSpecialTokens });
   return dims[1]! - (offsets[0]!.at(-1) === null ? 1 : 0);
 }
 
-/** Calls a method of the module with arguments as in its signature. */
 function ask(model: TextModel, operation: string, name: string, ...args: readonly unknown[]): unknown {
   const { context } = stateOf(operation, model);
   context.engine.assertUsable(operation);

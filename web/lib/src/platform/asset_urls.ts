@@ -1,5 +1,5 @@
 /** Locations of the package's files, and advice if they are missing. */
-import { AttnError, reason } from '../args/error.js';
+import { errorWithHelp, reason } from '../args/error.js';
 
 /**
  * Vite's dev server moves the scripts of packages to its own folder (Vite 7), but leaves the other files in the
@@ -11,12 +11,12 @@ export const assetUrl = (url: string) => url.replace('/.vite/deps/', '/attn/dist
 export const pageUrl = (): string | undefined => globalThis.document?.baseURI ?? globalThis.location?.href;
 
 /** Advice for files that are missing in a server's bundle. */
-export const leaveOut = "a bundler has moved its files; on a server leave attn out of the bundle (Next: serverExternalPackages: ['attn'])";
+export const leaveOut = "On a server leave attn out of the bundle (Next: serverExternalPackages: ['attn'])";
 
 /** Makes the error for a failed import() of the code for models. */
 export function scriptsFailed(cause: unknown): never {
-  const help = "where import() is not allowed, import from 'attn/service-worker'";
-  throw new AttnError('ENVIRONMENT', `loadModel: could not load scripts (${reason(cause)}); ${help}`, { op: 'loadModel' }, { cause });
+  const help = "If the host forbids import(), import attn from 'attn/service-worker'";
+  throw errorWithHelp('ENVIRONMENT', `loadModel: could not load scripts (${reason(cause)})`, help, { op: 'loadModel' }, { cause });
 }
 
 export const noWorkers = 'workers cannot be started here';

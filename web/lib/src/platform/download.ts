@@ -2,7 +2,7 @@
 import { aborted } from './abort.js';
 import { arrayTag } from '../args/arrays.js';
 import { yieldEvery30ms } from './event_loop.js';
-import { AttnError, describe, fail, isAttnError, networkErrors, reason } from '../args/error.js';
+import { AttnError, describe, errorWithHelp, fail, isAttnError, networkErrors, reason } from '../args/error.js';
 
 export type Report = (phase: 'download' | 'compile' | 'start', loaded: number, total?: number) => void;
 
@@ -18,7 +18,7 @@ export function assertFetch(op: string, help: string): void {
   } catch {
     return; // the error is reported when fetch is called
   }
-  throw new AttnError('ENVIRONMENT', `${op}: there is no fetch here; ${help} (Jest has one with @jest-environment node)`, { op });
+  throw errorWithHelp('ENVIRONMENT', `${op}: this host has no fetch`, `${help} (Jest: @jest-environment node has fetch)`, { op });
 }
 
 export function nameOf(response: Response): string {

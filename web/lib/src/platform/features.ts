@@ -1,10 +1,9 @@
 /**
- * Detects features of the engine. Each probe is a minimal module with one instruction. wasm-feature-detect is
- * asynchronous, tests some twenty features that attn does not use, and tests relaxed SIMD with another instruction.
+ * Each probe is a minimal module with one instruction. wasm-feature-detect is asynchronous, tests features that attn
+ * does not use, and tests relaxed SIMD with another instruction.
  */
-import { AttnError } from '../args/error.js';
+import { errorWithHelp } from '../args/error.js';
 
-/** Makes a module with one function that returns a v128. */
 function returnsVector(...body: number[]): Uint8Array<ArrayBuffer> {
   const code = [0 /* no locals */, ...body, 0x0b /* end */];
   return Uint8Array.from([
@@ -23,20 +22,17 @@ const exceptionsProbe = () => returnsVector(0x06, 0x7b, ...zeros, 0x19, ...zeros
 
 const accepts = (probe: Uint8Array<ArrayBuffer>) => WebAssembly.validate(probe);
 
-/**
- * Throws the host's own error if compiling is forbidden. Not by WebAssembly.compile(), whose promise may never settle
- * in WebKitGTK 2.50.
- */
+/** Throws the host's own error. WebAssembly.compile() may never settle in WebKitGTK 2.50. */
 export const assertCompiles = () => void new WebAssembly.Module(simdProbe());
 
 export const acceptsRelaxed = () => accepts(relaxedProbe());
 
-/** Throws ENVIRONMENT if attn cannot run on this engine. */
 export function assertEngine(): void {
   const refuse = (what: string) => {
-    throw new AttnError(
+    throw errorWithHelp(
       'ENVIRONMENT',
-      `load: this engine ${what}; attn needs WebAssembly with SIMD and exceptions (Chrome 95, Firefox 100, Safari 16.4, Node 20 or later)`,
+      `load: this engine ${what}`,
+      'attn needs WebAssembly with SIMD and exceptions (Chrome 95, Firefox 100, Safari 16.4, Node 20 or later)',
       { op: 'load', expected: 'WebAssembly with SIMD and exceptions', got: what },
     );
   };

@@ -1,5 +1,5 @@
 /** UTF-8. Created on first use, because worklets have no TextEncoder. */
-import { AttnError, reason } from '../args/error.js';
+import { errorWithHelp, reason } from '../args/error.js';
 
 let encoder: TextEncoder | undefined;
 let decoder: TextDecoder | undefined;
@@ -8,12 +8,8 @@ function made<T>(make: () => T): T {
   try {
     return make();
   } catch (cause) {
-    throw new AttnError(
-      'ENVIRONMENT',
-      `attn: this host lacks what attn needs (${reason(cause)}); worklets import from 'attn/service-worker'`,
-      {},
-      { cause },
-    );
+    const help = "In a worklet import attn from 'attn/service-worker'";
+    throw errorWithHelp('ENVIRONMENT', `attn: this host has no Encoding API (${reason(cause)})`, help, {}, { cause });
   }
 }
 

@@ -1,4 +1,3 @@
-/** A model in a worker. Arguments are checked here; all computation happens in the worker. */
 import type { Encoding, FineTuneResult, ModelSource, Task, Tensor, TextModel as Direct } from '../attn.js';
 import type * as Contract from '../worker.js';
 import { abortable, aborted } from '../platform/abort.js';
@@ -40,7 +39,7 @@ import { internalClass, type Leaf, opOf, readArguments, readMembers, type Signat
 
 let lastTask = 0;
 
-/** Runs a task in the worker. If the signal is aborted, the task stops there and the promise rejects here at once. */
+/** If the signal is aborted, the task stops in the worker, and the promise rejects at once. */
 async function abortableTask<T>(
   { session }: RemoteContext,
   op: string,
@@ -73,7 +72,7 @@ function usable(op: string, self: unknown): State {
   return state;
 }
 
-/** Calls a method of the model in the worker. `read` reads the arguments, whose getters may dispose of the model. */
+/** The getters that `read` calls may dispose of the model. */
 async function ask(
   self: unknown,
   name: AskedMethod,
@@ -90,7 +89,6 @@ async function ask(
   );
 }
 
-/** Calls a method that the module implements; `read` reads the arguments by its signature. */
 async function call(self: unknown, name: string, args: unknown, read: (op: string, signature: Signature) => readonly Leaf[]): Promise<never> {
   const { signatures, session, parts } = usable(name, self);
   const signature = signatures.find((each) => each.owner === internalClass && each.name === name)!;
@@ -112,7 +110,7 @@ class RemoteTextModel {
   static {
     stateOf = (op, self) => {
       if (typeof self !== 'object' || self === null || !(#state in self))
-        throw new AttnError('WRONG_INSTANCE', `${op}: called on what is not a model`, { op });
+        throw new AttnError('WRONG_INSTANCE', `${op}: this is another object, expected a model`, { op });
       return self.#state;
     };
   }
@@ -289,7 +287,6 @@ class RemoteTextModel {
     if (state.disposed) return;
     state.disposed = true;
     state.forgotten?.unregister(this);
-    // Disposing of the instance has disposed of its models.
     if (!state.session.disposed) await state.session.ask((host) => host.release(state.parts.id)).catch(() => {});
   }
 
@@ -302,7 +299,6 @@ class RemoteTextModel {
   }
 }
 
-/** Converts a source to a form that can be sent to the worker. */
 function sent({ platform }: RemoteContext, source: Source): ModelSource {
   if (!('files' in source)) return platform.locate(source.location);
   const transfers = new TransferList();
@@ -327,7 +323,8 @@ export async function loadModel(context: RemoteContext, given: unknown, options:
         op,
         'fetch',
         'is a function, which cannot be sent to a worker',
-        'none; the worker has its own fetch, which request gives headers to',
+        'no fetch',
+        'Use request to add headers to the requests of the worker',
       );
     const source = readSource(given);
     session.assertUsable(op);

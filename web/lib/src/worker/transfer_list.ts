@@ -16,21 +16,21 @@ export const transfer: typeof Contract.transfer = (value) => {
 
 export const isMarked = (value: object): boolean => marked.has(value);
 
-/** Removes the marks after a call: another call with the same value copies it. */
+/** Another call with the same value copies it. */
 function unmark(given: unknown): void {
   const found = new Set([given]);
   for (const value of found) {
     if (typeof value !== 'object' || value === null) continue;
     marked.delete(value);
-    // Skip lists of texts, which may be long.
+    // Lists of texts may be long.
     if (ArrayBuffer.isView(value) || (Array.isArray(value) && typeof value[0] === 'string')) continue;
     if (value instanceof Map) for (const each of value.values()) found.add(each);
-    // Property values, because getters are the caller's code.
+    // Getters are the caller's code.
     else for (const { value: each } of Object.values(Object.getOwnPropertyDescriptors(value))) found.add(each);
   }
 }
 
-/** Runs `read` on a call's arguments. Their marks apply to this call only, whether it succeeds or fails. */
+/** Marks apply to one call only, whether it succeeds or fails. */
 export function forOneCall<T>(args: unknown, read: () => T): T {
   try {
     return read();
@@ -43,12 +43,11 @@ export function forOneCall<T>(args: unknown, read: () => T): T {
   }
 }
 
-/** The arguments of a call, and the buffers that are transferred with them. */
 export class TransferList {
   readonly #buffers = new Set<ArrayBuffer>();
 
   array<A extends Data>(array: A, type: Checked['type'], moves: boolean): A {
-    // Cloning a view would clone its whole buffer, and the array's own properties can be shadowed.
+    // A view would clone its whole buffer, and an array's own properties can be shadowed.
     const own = moves || isWhole(array, type) ? array : (copyOf(array, type) as A);
     if (moves || own !== array) this.#buffers.add(arrayBuffer(own) as ArrayBuffer);
     return own;
@@ -56,7 +55,7 @@ export class TransferList {
 
   #checked<A extends Data>(checked: Checked<A>): Checked<A> {
     const { op, argument, data, size, type, source, copied } = checked;
-    // A getter among later arguments may have detached the buffer since the check.
+    // A getter among later arguments may have detached the buffer.
     if (arrayLength(data) !== size) failDetached(op, argument, size);
     return { ...checked, data: this.array(data, type, copied || marked.has(source)), source: data };
   }
@@ -65,7 +64,7 @@ export class TransferList {
     return this.seal(
       leaves.map((leaf) => {
         if (typeof leaf === 'number') return leaf;
-        // Functions cannot be sent, so numbers take their place.
+        // Functions cannot be sent.
         if ('modules' in leaf) return { ...leaf, modules: leaf.modules.map((find) => find(leaf.op)) as never };
         if ('groups' in leaf) return leaf;
         if ('entries' in leaf) return { entries: leaf.entries.map(([name, tensor]) => [name, this.#checked(tensor)] as const) };
@@ -74,7 +73,6 @@ export class TransferList {
     );
   }
 
-  /** Marks the arguments, so that Comlink transfers the buffers. */
   seal<T extends object>(args: T): T {
     return Comlink.transfer(args, [...this.#buffers]);
   }

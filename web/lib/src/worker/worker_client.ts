@@ -1,11 +1,10 @@
 /**
- * The caller's side of attn/worker. It checks arguments as the direct package does, sends them, and rejects pending
- * calls if the worker is gone, for which Comlink would wait forever.
+ * The caller's side of attn/worker. It also rejects pending calls if the worker is gone: Comlink would wait forever.
  */
 import type * as Direct from '../attn.js';
 import type * as Contract from '../worker.js';
 import { readBytes } from '../args/arrays.js';
-import { abortError, AttnError, isAttnError, reason, unreadable, withArticle } from '../args/error.js';
+import { abortError, AttnError, errorWithHelp, isAttnError, reason, unreadable, withArticle } from '../args/error.js';
 import { type CheckedLoadOptions, readLoadOptions, tell, wasmKind } from '../args/options.js';
 import { defineMethods, internalClass, type LookUp, named, readArguments, type Signature, usedBy } from '../args/signature.js';
 import { initialPages, pageBytes } from '../engine/native.js';
@@ -20,26 +19,21 @@ import { forOneCall, isMarked, TransferList } from './transfer_list.js';
 
 export interface Connection {
   readonly endpoint: Comlink.Endpoint;
-  /** Advice if the worker does not start. */
   readonly help: string;
   onDeath(callback: (reason: string) => void): void;
   terminate(): void;
-  /** Sets whether an answer is pending. In Node an idle worker does not keep the process alive. */
+  /** An idle worker does not keep Node alive. */
   setWaiting(waiting: boolean): void;
 }
 
 export interface ClientPlatform {
-  /** Starts a worker. `training` selects the worker script with training if that is a separate script. */
   connect(training: boolean): Connection;
-  /** Resolves a location, so that the worker finds the same file. */
+  /** Makes a location absolute, because the worker's base URL differs. */
   locate(location: string): string;
-  /** Locks that are released when the worker that holds them ends, on hosts without an event for that. */
   locks(): LockManager | undefined;
-  /** Code for models, loaded with the first one. */
   models(): Promise<{ loadModel(context: RemoteContext, source: unknown, options: unknown): Promise<Contract.TextModel> }>;
 }
 
-/** A worker with its instance, and the pending calls. It lives as long as the worker runs. */
 class Link {
   readonly #connection: Connection;
   readonly #host: Comlink.Remote<Host>;
@@ -54,7 +48,6 @@ class Link {
     connection.onDeath((why) => this.end(new AttnError('ABORTED', `attn/worker: the worker is gone (${why})`)));
   }
 
-  /** Ends the worker; pending calls reject with this error. */
   end(error: AttnError): void {
     if (this.#gone) return;
     this.#gone = error;
@@ -63,7 +56,7 @@ class Link {
     this.#waiting.clear();
   }
 
-  /** Sends a request to the worker before returning, so that calls keep their order. */
+  /** Sends a request before returning, so that calls keep their order. */
   ask<T>(question: (host: Comlink.Remote<Host>) => Promise<T>, asker?: object): Promise<T> {
     const asked = this.#ask(question, asker);
     const answered = () => void this.#asked.delete(asked);
@@ -72,7 +65,6 @@ class Link {
     return asked;
   }
 
-  /** Waits until all requests are answered. */
   async answered(): Promise<void> {
     await Promise.allSettled(this.#asked);
   }
@@ -92,21 +84,15 @@ class Link {
   }
 }
 
-/**
- * Only plain data is sent, so the causes left are a buffer that cannot be transferred (of a WebAssembly memory) and
- * running out of memory.
- */
+/** The data is plain, so either a buffer cannot be transferred (a WebAssembly memory) or memory ran out. */
 function unsent(cause: unknown): AttnError {
   const isFull = cause instanceof RangeError || /out of memory/i.test(reason(cause));
   return new AttnError(isFull ? 'MEMORY' : 'ARGUMENT', `attn/worker: the arguments could not be sent (${reason(cause)})`, {}, { cause });
 }
 
-const ending = (link: Link) => () => link.end(abortError('attn/worker: the worker was ended, for nobody had its instance any more'));
+const ending = (link: Link) => () => link.end(abortError('attn/worker: the worker was stopped, because its instance was garbage-collected'));
 
-/**
- * The object that an instance and everything made from it hold. The worker ends when it is garbage-collected and no
- * call is pending.
- */
+/** Everything made from an instance holds this. If it is garbage-collected and no call is pending, the worker ends. */
 export class Session {
   readonly #link: Link;
   disposed = false;
@@ -138,15 +124,13 @@ export class Session {
   }
 }
 
-/** A layer whose handle belongs to `owner`, which must not be garbage-collected as long as the layer is in use. */
+/** A layer whose handle belongs to `owner`, which it keeps alive. */
 export interface Adopted {
   readonly owner: object;
-  /** Undefined once it is disposed of. */
   layer: object | undefined;
 }
 
 interface LayerClass {
-  /** The constructor that callers see. */
   readonly create: object;
   adopt(id: number, owner: object): Adopted;
 }
@@ -158,7 +142,6 @@ function createClass({ session, signatures, forgotten, lookUps }: RemoteContext,
   class RemoteLayer {
     readonly #id: number;
     readonly #adopted: Adopted | undefined;
-    /** Modules that an optimiser trains. */
     readonly #uses: readonly LookUp[];
     #disposed = false;
 
@@ -179,7 +162,7 @@ function createClass({ session, signatures, forgotten, lookUps }: RemoteContext,
       };
       call = async (self, op, signature, args) => {
         if (typeof self !== 'object' || self === null || !(#id in self))
-          throw new AttnError('WRONG_INSTANCE', `${op}: called on what is not ${withArticle(name)} of this instance`, { op });
+          throw new AttnError('WRONG_INSTANCE', `${op}: this is another object, expected ${withArticle(name)} of this instance`, { op });
         const leaves = forOneCall(args, () => {
           find(op, self);
           return new TransferList().leaves(readArguments(op, signature, args));
@@ -194,7 +177,6 @@ function createClass({ session, signatures, forgotten, lookUps }: RemoteContext,
       this.#disposed = true;
       if (this.#adopted) return void (this.#adopted.layer = undefined);
       forgotten?.unregister(this);
-      // Disposing of the instance has disposed of its modules.
       if (!session.disposed) await session.ask((host) => host.release(this.#id)).catch(() => {});
     }
 
@@ -230,21 +212,17 @@ function createClass({ session, signatures, forgotten, lookUps }: RemoteContext,
   };
 }
 
-/** Wraps the caller's onProgress for the worker. */
 export function watched<P>(op: string, onProgress: ((p: P) => void) | undefined): ((p: P) => void) | undefined {
   return onProgress && ((p) => tell(op, onProgress, p));
 }
 
-/** Services of an instance for its models. */
 export interface RemoteContext {
   readonly session: Session;
   readonly signatures: readonly Signature[];
   readonly platform: ClientPlatform;
-  /** Task numbers of models that are being loaded; dispose() aborts them. */
+  /** Tasks that dispose() aborts. */
   readonly loads: Set<number>;
-  /** Releases garbage-collected layers and models by their number. */
   readonly forgotten: FinalizationRegistry<number> | undefined;
-  /** Finds the numbers of layers. */
   readonly lookUps: WeakMap<object, LookUp>;
   adopt(name: string, id: number, owner: object): Adopted;
 }
@@ -252,10 +230,10 @@ export interface RemoteContext {
 function createRemote(session: Session, signatures: readonly Signature[], platform: ClientPlatform, lookUps: WeakMap<object, LookUp>): Contract.Attn {
   let disposing: Promise<void> | undefined;
   const loads = new Set<number>();
-  /** Models that are being loaded, including the time before the worker is asked. */
+  /** Includes the time before the worker is asked. */
   const loading = new Set<Promise<unknown>>();
 
-  /** Calls made before this one still get their answers. */
+  /** Calls made before still get their answers. */
   function dispose(): Promise<void> {
     disposing ??= Promise.all(loading)
       .then(() => session.ask((host) => host.dispose()))
@@ -271,7 +249,7 @@ function createRemote(session: Session, signatures: readonly Signature[], platfo
     get info() {
       return (async () => session.call('info', (host) => host.info()))();
     },
-    // Writing a file is no more work than sending the tensors would be.
+    // Sending the tensors would be as much work.
     async writeSafetensors(...args: readonly unknown[]) {
       session.assertUsable('writeSafetensors');
       return writeSafetensors(...args);
@@ -322,7 +300,6 @@ function createRemote(session: Session, signatures: readonly Signature[], platfo
   return Object.freeze(all) as unknown as Contract.Attn;
 }
 
-/** Converts the caller's `wasm` to a form that can be sent to a worker. */
 async function plainWasm(
   platform: ClientPlatform,
   { wasm, signal }: CheckedLoadOptions,
@@ -349,10 +326,10 @@ async function plainWasm(
   }
 }
 
-/** Time limit in ms for a worker's first answer: a script blocked by a proxy or a policy causes no event. */
+/** Milliseconds: a script blocked by a proxy or a policy causes no event. */
 const patience = 60_000;
 
-/** Watches a lock that the worker holds: a terminated worker, or one that ran out of memory, sends no event. */
+/** Waits for a lock that the worker holds: a terminated worker, or one out of memory, sends no event. */
 async function watch(link: Link, locks: LockManager | undefined): Promise<void> {
   const name = locks && `attn-worker-${crypto.randomUUID()}`;
   const timer = setTimeout(() => link.end(new AttnError('ABORTED', `attn/worker: no answer in ${patience / 1000} seconds`)), patience);
@@ -379,7 +356,7 @@ export function remoteLoader(platform: ClientPlatform): typeof Contract.load {
       connection = platform.connect(training === true);
     } catch (cause) {
       if (cause instanceof AttnError) throw cause;
-      throw new AttnError('ENVIRONMENT', `load: a worker could not be started (${reason(cause)}); ${leaveOut}`, { op: 'load' }, { cause });
+      throw errorWithHelp('ENVIRONMENT', `load: a worker could not be started (${reason(cause)})`, leaveOut, { op: 'load' }, { cause });
     }
     const link = new Link(connection);
     const onAbort = () => link.end(aborted(signal!));
@@ -388,7 +365,7 @@ export function remoteLoader(platform: ClientPlatform): typeof Contract.load {
       if (signal?.aborted) throw aborted(signal);
       await watch(link, platform.locks()).catch((error: unknown) => {
         if (signal?.aborted || !(error instanceof AttnError) || error.code !== 'ABORTED') throw error;
-        throw new AttnError('ENVIRONMENT', `load: the worker did not start (${error.message}); ${connection.help}`, { op: 'load' }, { cause: error });
+        throw errorWithHelp('ENVIRONMENT', `load: the worker did not start (${error.message})`, connection.help, { op: 'load' }, { cause: error });
       });
       const signatures = await link.ask((host) => host.load(transfers.seal(plain), report && Comlink.proxy(report)));
       const lookUps = new WeakMap<object, LookUp>();

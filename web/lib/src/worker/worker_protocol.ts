@@ -1,4 +1,3 @@
-/** Messages between the two sides of attn/worker, sent by Comlink. */
 import type { ErrorCode, LoadOptions, ModelOptions, ModelSource, RuntimeInfo, Task } from '../attn.js';
 import * as Comlink from './comlink.js';
 import { abortError, abortName, AttnError, type Detail, reason } from '../args/error.js';
@@ -30,9 +29,6 @@ export type AskedMethod =
   | 'attribute'
   | 'fineTune';
 
-/**
- * Facts about a model that the caller's side keeps: the numbers of the model and of its word embeddings, and constants.
- */
 export interface RemoteParts {
   readonly id: number;
   readonly words: number;
@@ -44,23 +40,19 @@ export interface RemoteParts {
   readonly maskToken: string | undefined;
 }
 
-/** The worker's side. A worker holds one instance; layers have numbers. The caller's side has checked the arguments. */
+/** A worker holds one instance; layers have numbers. The caller's side has checked the arguments. */
 export interface Host {
-  /** Takes a lock for as long as the worker lives; resolves to whether it holds the lock. */
+  /** Resolves to whether the worker holds the lock. */
   hello(lock: string | undefined): Promise<boolean>;
-  /** Resolves to the module's signatures. */
   load(options: PlainLoadOptions, onProgress: Progress | undefined): Promise<readonly Signature[]>;
   info(): RuntimeInfo;
   call(name: string, leaves: readonly Leaf[]): unknown;
   create(name: string, leaves: readonly Leaf[]): number;
   callModule(id: number, name: string, leaves: readonly Leaf[]): unknown;
   release(id: number): Promise<void>;
-  /** Aborts a long call. The caller assigns the task numbers. */
   abort(task: number): void;
   loadModel(task: number, source: ModelSource, options: PlainModelOptions, onProgress: ModelProgress | undefined): Promise<RemoteParts>;
-  /** Calls a method of a model that takes texts, tokens or names. */
   askModel(id: number, name: AskedMethod, args: readonly unknown[], task: number, onProgress: AnyProgress | undefined): unknown;
-  /** Facts that fineTune() may have changed. */
   factsOf(id: number): Pick<RemoteParts, 'config' | 'task' | 'labels'>;
   dispose(): Promise<void>;
 }
@@ -73,7 +65,7 @@ interface Thrown {
   cause: string | undefined;
 }
 
-/** Sends errors with code, detail and cause. Comlink's own handler drops them. */
+/** Comlink's own handler drops code and detail. */
 export function keepErrors(): void {
   const { canHandle } = Comlink.transferHandlers.get('throw')!;
   Comlink.transferHandlers.set('throw', {

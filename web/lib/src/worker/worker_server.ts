@@ -8,7 +8,7 @@ import type { Models } from '../load/platform.js';
 import type { NativeLayer } from '../engine/native.js';
 import { internalClass, type Leaf, opOf, type Signature } from '../args/signature.js';
 
-/** Collects the buffers of an answer. They are not used here again, so they are transferred instead of copied. */
+/** The buffers of an answer are not used here again, so they are transferred. */
 function buffersOf(answer: unknown, into: ArrayBuffer[] = []): ArrayBuffer[] {
   if (ArrayBuffer.isView(answer)) into.push(answer.buffer as ArrayBuffer);
   else if (answer instanceof Map) for (const value of answer.values()) buffersOf(value, into);
@@ -21,8 +21,8 @@ function move(answer: unknown): unknown {
 }
 
 /**
- * Runs calls in their order of arrival. Other calls may run between the batches of a long call, but a call that changes
- * or disposes of the module waits for the running ones, and later calls wait for it.
+ * Calls in order of arrival. Others may run between the batches of a long call, but a call that changes the module
+ * waits for the running ones, and later calls wait for it.
  */
 class ReadWriteQueue {
   #change: Promise<unknown> = Promise.resolve();
@@ -40,18 +40,16 @@ class ReadWriteQueue {
   }
 }
 
-/** Methods that change a module. */
 const changing: readonly string[] = ['loadStateDict', 'initialize', 'train', 'eval', 'backward', 'zeroGrad', 'step'];
 
-/** Methods with a signal; their last argument is the options. */
+/** Their last argument is the options. */
 const abortable: readonly AskedMethod[] = ['embed', 'classify', 'classifyTokens', 'fillMask', 'answer', 'rank', 'attribute', 'fineTune'];
 
 export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpoint): void {
   let attn: Attn | undefined;
   let loaded: Engine | undefined;
-  /** Layers and models. A model's word embeddings are an entry as well, removed with the model. */
+  /** A model's word embeddings are an entry as well. */
   const modules = new Map<number, { owner: string; layer: NativeLayer; queue: ReadWriteQueue; model?: TextModel; words?: number }>();
-  /** All calls, which the disposal of the instance waits for. */
   const all = new ReadWriteQueue();
   const tasks = new Map<number, AbortController>();
   let lastId = 0;
@@ -70,7 +68,6 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
     return module;
   };
 
-  /** Replaces the numbers of modules by their handles. */
   const withModules = (leaves: readonly Leaf[]) =>
     leaves.map((leaf) =>
       typeof leaf === 'object' && 'modules' in leaf
@@ -78,10 +75,7 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
         : leaf,
     );
 
-  /**
-   * Runs work that reports progress. It ends after the caller has answered the last report. If the callback throws, the
-   * work is aborted and the promise rejects with that error.
-   */
+  /** Ends after the caller has answered the last report. If the callback throws, the work is aborted. */
   async function withProgress<P, T>(
     onProgress: ((p: P) => unknown) | undefined,
     work: (signal: AbortSignal, onProgress: { onProgress?: (p: P) => void }) => Promise<T>,
@@ -89,7 +83,6 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
   ): Promise<T> {
     const controller = new AbortController();
     if (task !== undefined) tasks.set(task, controller);
-    /** Reports without an answer, and those whose callback threw. */
     const reports = new Set<Promise<unknown>>();
     const report = (p: P) => {
       const answer = Promise.resolve(onProgress!(p));
@@ -123,7 +116,7 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
     async load(options, onProgress) {
       attn = await withProgress(onProgress, (_, reporting) => load({ ...options, ...reporting }));
       loaded = engineOf(attn);
-      // Drops functions, which cannot be sent.
+      // Functions cannot be sent.
       return JSON.parse(JSON.stringify(loaded.signatures)) as readonly Signature[];
     },
     info: () => engine().info,

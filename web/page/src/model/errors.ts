@@ -98,7 +98,7 @@ function advice(code: unknown): string {
     case 'ABORTED':
       return 'Start it again whenever you like.';
     default:
-      return 'Reload the page. If it happens again, the detail says where to look.';
+      return 'Reload the page. If it happens again, the message below helps to find the cause.';
   }
 }
 
@@ -106,9 +106,9 @@ const causes: Readonly<Record<string, string>> = {
   MEMORY: 'There is not enough memory for it.',
   UNSUPPORTED: 'It has something that this page does not compute.',
   ARGUMENT: 'A file is missing.',
-  FORMAT: 'A file is not what it should be.',
+  FORMAT: 'A file is invalid.',
   MISMATCH: 'Its weights do not fit its config.json.',
-  CONFIG: 'Its config.json says what no model has.',
+  CONFIG: 'Its config.json has an invalid value.',
   ENVIRONMENT: 'This browser lacks something that it needs.',
   ABORTED: 'The module has stopped.',
 };
@@ -130,7 +130,7 @@ export function explainLoading(error: unknown, origin: Origin): Words {
       fix: `Give the address of the folder with the files, not of a page about it; a model on ${hubHost} is named owner/name.`,
     };
   if (code === 'FORMAT' && /modules\.json names/.test(message))
-    return { cause: 'modules.json names a folder that is not there.', fix: 'Put that folder (1_Pooling) beside it, or leave modules.json out.' };
+    return { cause: 'modules.json names a folder that is not there.', fix: 'Add that folder (1_Pooling) or leave out modules.json.' };
   if (code === 'FORMAT' && /Git LFS/.test(message))
     return { cause: 'A file is a pointer of Git LFS, not the weights.', fix: '`git lfs pull` in its repository fetches them.' };
   return { cause: causes[String(code)] ?? 'It went wrong in an unexpected way.', fix: advice(code) };

@@ -41,12 +41,12 @@ export function nameOf(id: string): string {
 }
 
 /** The name inside a sentence: "the entity model", "all-MiniLM-L6-v2". */
-export function nameInSentence({ id, name }: { readonly id: string; readonly name: string }): string {
+export function nameInSentence({ name }: { readonly name: string }): string {
   if (name === unnamedFiles) return 'the model from your files';
-  return knownModels.some((each) => each.id === id) && name.includes(' ') ? `the ${name}` : name;
+  return knownModels.some((each) => each.name === name) && name.includes(' ') ? `the ${name}` : name;
 }
 /** The name at the start of a sentence. */
-export const sentenceName = (of: { readonly id: string; readonly name: string }): string => nameInSentence(of).replace(/^the /, 'The ');
+export const sentenceName = (of: { readonly name: string }): string => nameInSentence(of).replace(/^the /, 'The ');
 
 /** The page was built with this model's files. */
 export const isCarried = (id: string): boolean => knownModels.some((each) => each.id === id && (!('int8Bytes' in each) || each.int8Bytes > 0));

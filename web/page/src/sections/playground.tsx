@@ -17,8 +17,8 @@ export function Playground({ onHelp }: { onHelp: () => void }) {
         <h1 id="sentence-title">Which words look at which?</h1>
         <p>
           A Transformer, the kind of model behind chat and search, lets every word of a text take information from the others:{' '}
-          <Term word="attention weight">attention</Term>. A bright cell means that the word of its <span class="as-query">row</span> attends to the
-          word of its <span class="as-key">column</span>. <strong>Try:</strong> switch a head off.
+          <Term word="attention weight">attention</Term>. In a bright cell, the word of the <span class="as-query">row</span> attends to the word of
+          its <span class="as-key">column</span>. <strong>Try:</strong> switch a head off.
         </p>
       </div>
       <Texts />

@@ -72,7 +72,7 @@ function Field({ name, of, rows, fault, area }: FieldProps) {
 
 const percent = (score: number) => `${(100 * score).toFixed(0)} %`;
 
-/** Types have one of so many looks; the type is written beside each name. */
+/** Number of colours for types; each name also shows its type. */
 const looks = 5;
 const typeOf = (label: string) => label.replace(/^[BI]-/, '');
 

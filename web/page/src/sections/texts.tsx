@@ -78,7 +78,7 @@ function Examples() {
           your own sentence
         </option>
         <optgroup label="What heads attend to">{examples.filter(({ breaks }) => !breaks).map(option)}</optgroup>
-        <optgroup label="Change the answer by switching off one head">{examples.filter(({ breaks }) => breaks).map(option)}</optgroup>
+        <optgroup label="Change the answer: switch one head off">{examples.filter(({ breaks }) => breaks).map(option)}</optgroup>
       </select>
     </label>
   );
@@ -108,10 +108,10 @@ function Share() {
     try {
       await navigator.clipboard.writeText(address);
       setLink(undefined);
-      setSaid(`Copied. The link contains your text: anyone who has the link can read it.${filesNote()}`);
+      setSaid(`Copied. The link contains your text: anyone with the link can read it.${filesNote()}`);
     } catch {
       setLink(address);
-      setSaid(`Copy the link from here. It contains your text: anyone who has the link can read it.${filesNote()}`);
+      setSaid(`Copy the link from here. It contains your text: anyone with the link can read it.${filesNote()}`);
     }
   };
   return (
@@ -120,7 +120,7 @@ function Share() {
         Share
       </button>
       <span class={said ? 'note' : 'note unsaid'} id="share-note" aria-live="polite">
-        {said || 'The link contains your text.'}
+        {said || 'Links contain your text.'}
       </span>
       {link && <input type="text" readOnly aria-label="Link to this view" value={link} onFocus={(event) => event.currentTarget.select()} />}
     </div>

@@ -200,7 +200,7 @@ export async function chooseModel(id: string): Promise<void> {
   try {
     choice = isCurrent ? current : choiceOf(id);
   } catch (error) {
-    fail(`${sentenceName({ id, name: nameOf(id) })} could not be loaded.`, error);
+    fail(`${sentenceName({ name: nameOf(id) })} could not be loaded.`, error);
     return;
   }
   await open(choice, dtypeOf(id), view.value.model === id && model.value?.id !== id);
@@ -213,7 +213,7 @@ export const chooseDType = (): Promise<void> => open(current, dtypeOf(current.id
 
 export async function chooseFiles(files: readonly (readonly [path: string, file: Blob])[]): Promise<void> {
   const { name, files: found, problem } = modelFiles(files);
-  const what = `${sentenceName({ id: 'files', name })} could not be loaded.`;
+  const what = `${sentenceName({ name })} could not be loaded.`;
   if (problem) {
     failure.value = { what, ...problem, code: 'ARGUMENT' };
     status.value = { text: what, failed: true };

@@ -58,9 +58,11 @@ export function whyToParams(): Params {
 export function whyFromParams(params: URLSearchParams): void {
   const [, line, name] = /^([1-9]\d{0,3})\.(\w+)$/.exec(params.get('why') ?? '') ?? [];
   const method = methods.find((each) => each === name);
-  isAwaited.value = method !== undefined && method !== 'leave_one_out';
-  lineToExplain.value = isAwaited.value ? Number(line) - 1 : 0;
-  methodInFocus.value = isAwaited.value ? method! : 'integrated_gradients';
+  const isAsked = method !== undefined && method !== 'leave_one_out';
+  lineToExplain.value = isAsked ? Number(line) - 1 : 0;
+  methodInFocus.value = isAsked ? method : 'integrated_gradients';
+  // Last, because followWhy reads the other two as soon as this changes.
+  isAwaited.value = isAsked;
 }
 
 export function followWhy(): void {

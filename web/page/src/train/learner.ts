@@ -108,7 +108,7 @@ export class Learner {
     this.#places?.backward(gradSum);
   }
 
-  /** Of the last backward, by the names of state(). */
+  /** Gradients of the last backward, by the names of state(). */
   gradients(): State {
     return this.#named((module) => module.gradients());
   }

@@ -51,7 +51,7 @@ export interface Looks {
   readonly step: number;
   readonly example: string;
   readonly tokens: readonly string[];
-  /** What would be right; '' where none is asked for, and none where that is not known. */
+  /** Right answers: '' for positions without one, and empty if they are unknown. */
   readonly labels: readonly string[];
   /** (L,L), if known. */
   readonly expected: Float32Array | undefined;

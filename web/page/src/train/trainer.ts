@@ -13,7 +13,7 @@ export interface Score {
 
 export interface Point {
   readonly step: number;
-  /** Of the step's batch, before the step. */
+  /** On the step's batch, before the step. */
   readonly training: Score;
   /** After the step. */
   readonly held: Score;
@@ -134,7 +134,7 @@ export class Trainer {
     return { loss, accuracy: accuracyOf(this.#held.labels, largest(logits.data, logits.dims.at(-1)!), heldOut) };
   }
 
-  /** Of the last gradients. */
+  /** Norms of the last gradients. */
   norms(): readonly Norm[] {
     const root = rootOf(this.settings);
     const squares = new Map(partsOf(this.settings.layers).map((part) => [part, 0]));

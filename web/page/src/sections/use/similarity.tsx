@@ -22,7 +22,7 @@ const Length = ({ children }: { children: string }) => (
   </mrow>
 );
 
-/** What this model's vectors can be used for. */
+/** A note on the use of this model's vectors. */
 function goodFor(of: LoadedModel): string {
   const { id, labels } = of;
   if (id === 'sentiment')
