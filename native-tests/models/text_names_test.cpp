@@ -76,7 +76,9 @@ TEST_CASE("rank reports which documents were truncated", "[models][tasks]") {
   for (int i = 0; i < 100; ++i) many += "good ";
   TextModel model = model_of("tiny-bert-cls");
   model.fine_tune({{"good", 1.0}, {"bad", 0.0}}, {.epochs = 1, .labels = {"relevant"}});
-  const auto ranked = model.rank("good", {"bad", many, "It was good"});
+  std::vector<bool> truncated;
+  const auto ranked = model.rank("good", {"bad", many, "It was good"}, {.truncated = &truncated});
+  CHECK(truncated == std::vector<bool>{false, true, false});
   REQUIRE(ranked.size() == 3);
   for (const RankedDocument& document : ranked) CHECK(document.truncated == (document.index == 1));
 }

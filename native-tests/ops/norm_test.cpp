@@ -97,9 +97,9 @@ TEST_CASE("norms refuse invalid arguments", "[ops][errors]") {
   check_error({ErrorCode::shape, "layer_norm", "weight", {"(7)", "(8)"}}, [&] { layer_norm(x, narrow); });
   check_error({ErrorCode::shape, "layer_norm", "weight", {"(1,8)", "(8)"}}, [&] { layer_norm(x, deep); });
   check_error({ErrorCode::shape, "layer_norm", "bias", {"(7)", "(8)"}}, [&] { layer_norm(x, right, narrow); });
-  check_error({ErrorCode::shape, "layer_norm", "x", {"()", "rank 1"}}, [&] { layer_norm(detail::empty<0>({})); });
+  check_error({ErrorCode::shape, "layer_norm", "x", {"()", "a rank of at least 1"}}, [&] { layer_norm(detail::empty<0>({})); });
   check_error({ErrorCode::shape, "rms_norm", "weight", {"(7)", "(8)"}}, [&] { rms_norm(x, narrow); });
-  check_error({ErrorCode::shape, "rms_norm", "x", {"()", "rank 1"}}, [&] { rms_norm(detail::empty<0>({})); });
+  check_error({ErrorCode::shape, "rms_norm", "x", {"()", "a rank of at least 1"}}, [&] { rms_norm(detail::empty<0>({})); });
   for (const float eps : {0.0F, -1e-5F, kNaN, kInfinity}) {
     INFO("eps " << eps);
     check_error({ErrorCode::config, "layer_norm", "eps", {"finite", "above 0"}}, [&] { layer_norm(x, eps); });

@@ -29,7 +29,7 @@ void configure_first(const ConfigReader& config, ModelConfig& model) {
   model.hidden_act = activation == "swiglu" ? Activation::silu : Activation::gelu;
   for (const char* const name : {"prenorm", "parallel_block", "use_rms_norm", "causal", "rotary_emb_interleaved"}) config.only_false(name);
   for (const char* const name : {"rotary_emb_scale_base", "moe_every_n_layers"})
-    if (config.number(name, 0) != 0) config.refuse(ErrorCode::unsupported, name, {"null"}, {"given"});
+    if (config.number(name, 0) != 0) config.refuse(ErrorCode::unsupported, name, {"null or 0"}, {"given"});
   model.attention_bias = config.flag("qkv_proj_bias", true);
   model.mlp_bias = config.flag("mlp_fc1_bias", true);
   model.mlp_output_bias = config.flag("mlp_fc2_bias", true);

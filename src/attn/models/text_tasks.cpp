@@ -277,6 +277,7 @@ std::vector<RankedDocument> TextModel::rank(const std::string& query, const std:
                                              .add_special_tokens = options.add_special_tokens,
                                              .truncation_side = options.truncation_side,
                                              .truncated = &truncated});
+  if (options.truncated != nullptr) *options.truncated = truncated;
   std::vector<RankedDocument> ranked;
   for (std::size_t i = 0; i < scores.size(); ++i) ranked.push_back({static_cast<std::int64_t>(i), scores[i].front().score, truncated[i]});
   std::stable_sort(ranked.begin(), ranked.end(), [](const RankedDocument& a, const RankedDocument& b) { return a.score > b.score; });

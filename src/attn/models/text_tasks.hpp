@@ -90,6 +90,7 @@ struct RankOptions {
   std::optional<Side> truncation_side = std::nullopt;     ///< as TokenizeOptions
   std::optional<std::string> prompt = std::nullopt;       ///< before the query; as EmbedOptions
   std::optional<std::string> prompt_name = std::nullopt;  ///< as EmbedOptions
+  std::vector<bool>* truncated = nullptr;                 ///< as EmbedOptions, in the order of the documents
 };
 
 /// A document's place in the list, and how relevant it is.
