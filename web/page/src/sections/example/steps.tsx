@@ -45,8 +45,8 @@ const projections: Step = {
   title: 'Each word gets a query, a key and a value',
   text: (
     <>
-      The <Term word="query" /> describes the words that a word looks for, the <Term word="key" /> what other words find it by, and the <Term word="value" />{' '}
-      what it passes on. Three matrices compute them. A trained model has learned these matrices; you can change the ones here.
+      The <Term word="query" /> describes the words that a word looks for, the <Term word="key" /> what other words find it by, and the{' '}
+      <Term word="value" /> what it passes on. Three matrices compute them. A trained model has learned these matrices; you can change the ones here.
     </>
   ),
   formula: (['Q', 'K', 'V'] as const).map((letter) => (
