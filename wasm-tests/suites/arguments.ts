@@ -92,7 +92,7 @@ describe('exact checks of arguments', () => {
       for (const dim of [-1, 0.5, NaN, '1', 1n, undefined])
         assert.equal(about(() => softmax({ data: one, dims: [1, dim] }), 'ARGUMENT')[0], 'x.dims[1]');
       assert.equal(assertThrows(() => softmax({ data: one, dims: [65536, 65536] }), 'SHAPE').detail.argument, 'x.data');
-      assert.equal(about(() => softmax({ data: one, dims: [65536, 65537] }), 'MEMORY')[1], 'of shape (65536,65537) has 4295032832 elements');
+      assert.equal(about(() => softmax({ data: one, dims: [65536, 65537] }), 'MEMORY')[1], '4295032832 elements in shape (65536,65537)');
       assertDims(softmax({ data: new Float32Array(0), dims: [3, 0] }), [3, 0]);
     });
 
@@ -334,7 +334,7 @@ describe('exact checks of arguments', () => {
         about(() => attn.additiveAttention(q, k, v, wrong(undefined)), 'ARGUMENT'),
         ['params', 'missing', 'an object with queryWeight, keyWeight, scoreWeight'],
       );
-      assert.equal(about(() => new attn.TransformerEncoder(wrong(undefined)), 'ARGUMENT')[2], '{ dModel, nhead, numLayers }');
+      assert.equal(about(() => new attn.TransformerEncoder(wrong(undefined)), 'ARGUMENT')[2], 'an object with dModel, nhead, numLayers');
       assert.equal(about(() => attn.generalAttention(q, k, v, wrong([])), 'ARGUMENT')[2], 'an object');
     });
   });
