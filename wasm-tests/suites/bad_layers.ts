@@ -219,7 +219,7 @@ for (const [name, [get, parameter, dims]] of Object.entries(layers)) {
       (s) => wrong<{ forward: { call(self: unknown, x: Tensor): unknown } }>(get(s)).forward.call(self, x),
     );
   for (const method of ['forward', 'stateDict', 'train', 'eval', 'parameterShapes'])
-    bad(`${name}: ${method} of another instance's object`, 'WRONG_INSTANCE', [`not ${name === 'Embedding' ? 'an' : 'a'} ${name}`], (s) => {
+    bad(`${name}: ${method} of another instance's object`, 'WRONG_INSTANCE', [`expected ${name === 'Embedding' ? 'an' : 'a'} ${name} of this instance`], (s) => {
       const foreign = construct(s.other, name as ClassName, good[name as ClassName]);
       try {
         return wrong<Record<string, (x: Tensor) => unknown>>(Object.getPrototypeOf(get(s)))[method].call(foreign, x);

@@ -119,7 +119,7 @@ export class Engine {
   /** Unused layers are garbage-collected between events only, never within a loop. */
   #withAdvice(error: AttnError): AttnError {
     if (error.code !== 'MEMORY' || this.#layers < 2) return error;
-    const help = `Dispose of layers and models that you do not need: this instance has ${this.#layers}`;
+    const help = `Call dispose() on layers and models that you do not need: this instance has ${this.#layers} layers`;
     return errorWithHelp('MEMORY', error.message, help, { ...error.detail, layers: this.#layers }, { cause: error.cause });
   }
 
