@@ -856,7 +856,7 @@ describe('loading', () => {
         if (count > 0) layers.push(new attn.Embedding({ numEmbeddings: 3, embeddingDim: 2 }));
         const { detail, message } = fails();
         assert.equal(detail.layers, count < 2 ? undefined : count);
-        assert.equal(message.includes(`this instance has ${count}.`), count >= 2, message);
+        assert.equal(message.includes(`this instance has ${count} layers.`), count >= 2, message);
       }
       layers[0]!.dispose();
       layers[0]!.dispose();
