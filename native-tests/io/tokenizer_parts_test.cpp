@@ -97,7 +97,7 @@ std::vector<Refusal> refusals() {
       {"an unk_id beyond the vocabulary",
        {{"model", with(unigram(json::array({{"a", 0}})), "unk_id", 1)}},
        "model.unk_id",
-       {"is 1", "less than the 1"},
+       {"is 1", "a number below 1"},
        kFormat},
       {"a long piece", {{"model", unigram(json::array({{long_token, 0}}))}}, "model.vocab.0.0", {"1025"}},
       {"a long token of BPE", {{"model", with(kBpe, "vocab", {{long_token, 0}})}}, "model.vocab", {"1025"}},

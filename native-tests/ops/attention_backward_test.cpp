@@ -381,7 +381,7 @@ TEST_CASE("gradients of attention refuse invalid arguments", "[backward][errors]
   check_error({ErrorCode::config, op, "dropout", {"1"}}, [&] { attention_backward(grad, c, {.dropout = 1.0F}); });
   check_error({ErrorCode::argument, op, "trace", {"merged"}}, [&] { attention_backward(grad, c, {.trace = {TraceName::merged}}); });
   const Tensor<4> past = detail::empty<4>({2, 3, 1, 8}), past_value = detail::empty<4>({2, 3, 1, 4});
-  check_error({ErrorCode::unsupported, op, "past", {"before the new ones", "query_offset"}},
+  check_error({ErrorCode::unsupported, op, "past", {"in front of key and value", "query_offset"}},
               [&] { attention_backward(grad, c, {.past = KeyValueView(past, past_value)}); });
   check_error({ErrorCode::shape, "general_attention_backward", "weight", {"(8,7)", "(8,8)"}},
               [&] { general_attention_backward(grad, c, Array({8, 7})); });
