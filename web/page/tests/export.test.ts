@@ -17,8 +17,8 @@ const shownOf = (labels: readonly string[], weights: readonly number[]): Shown =
 });
 const shown = shownOf(['say "hi"', 'a,b'], [0.1, 0.9, 1e-9, 1 / 3]);
 
-describe('CSV', () => {
-  it('quotes labels and writes numbers that read back as the same float32', () => {
+describe('CSV export', () => {
+  it('quotes labels and preserves float32 values', () => {
     const lines = toCsv(shown).split('\r\n');
     expect(lines[0]).toBe('"query \\ key","say ""hi""","a,b"');
     expect(lines).toHaveLength(4);
@@ -26,12 +26,12 @@ describe('CSV', () => {
     expect(Float32Array.from(numbers)).toEqual(shown.weights);
   });
   it.each(['=1+1', '+1', '-1', '@SUM(A1)', '\t=1', '\r=1', '\n=1', ' =1', '\uff1d1'])(
-    'makes text of the label %j, which a spreadsheet would compute',
+    'escapes the label %j so that a spreadsheet does not evaluate it',
     (label) => {
       expect(toCsv(shownOf([label], [1]))).toBe(`"query \\ key","'${label}"\r\n"'${label}",1\r\n`);
     },
   );
-  it('leaves numbers numbers, negative ones too, and other labels as they are', () => {
+  it('leaves negative numbers and harmless labels unchanged', () => {
     expect(
       toCsv(
         shownOf(
@@ -43,8 +43,8 @@ describe('CSV', () => {
   });
 });
 
-describe('JSON', () => {
-  it('holds the facts, the labels and the matrix as rows', () => {
+describe('JSON export', () => {
+  it('contains the facts, the labels and the matrix as rows', () => {
     const read = JSON.parse(toJson({ shown, facts: { model: 'm', layer: 2, text: 'a "b"' } }));
     expect(read).toMatchObject({ model: 'm', layer: 2, text: 'a "b"', labels: ['say "hi"', 'a,b'] });
     expect(Float32Array.from(read.weights.flat())).toEqual(shown.weights);
@@ -52,27 +52,27 @@ describe('JSON', () => {
   });
 });
 
-describe('.npy', () => {
-  it.each([[[2, 2]], [[4]], [[1, 2, 2]]])('of shape %j is read back as it was, with the data at a multiple of 64 bytes', (dims) => {
+describe('.npy export', () => {
+  it.each([[[2, 2]], [[4]], [[1, 2, 2]]])('preserves an array of shape %j and aligns its data to 64 bytes', (dims) => {
     const bytes = toNpy(shown.weights, dims);
     expect(parseNpy(bytes)).toEqual({ data: shown.weights, dims });
     expect((bytes.length - 16) % 64).toBe(0);
   });
 });
 
-describe('SVG', () => {
+describe('SVG export', () => {
   const about = { title: 'A & B', sentence: 'say hi, a,b', notes: ['Special tokens are hidden.'] };
   const svg = (of: Shown, threshold = 0, scaleBy: 'row' | 'head' = 'head') =>
     figureToSvg(mapOf({ ...about, shown: of, look: { threshold, scaleBy } }));
   const texts = (text: string) => [...text.matchAll(/<text[^>]*>([^<]*)</g)].map(([, each]) => each);
-  it('escapes what is text', () => {
+  it('escapes text', () => {
     const text = svg(shownOf(['<script>', '\u0000&'], [1, 0, 0, 1]));
     expect(text).toContain('<title>A &amp; B</title>');
     expect(text).toContain('&lt;script&gt;');
     expect(text).toContain('\ufffd&amp;');
     expect(text).not.toContain('<script>');
   });
-  it('escapes every string of a figure: a file of somebody else opens no element and no attribute', () => {
+  it('escapes every string of a figure, so that foreign text adds no elements or attributes', () => {
     const odd = '"/><script>&';
     const rect = { kind: 'rect', x: 0, y: 0, width: 1, height: 1, fill: odd, title: odd } as const;
     const path = { kind: 'path', d: odd, fill: odd, stroke: odd, dash: odd, cap: odd as 'butt' } as const;
@@ -82,13 +82,13 @@ describe('SVG', () => {
     expect(text.match(/&quot;\/&gt;&lt;script&gt;&amp;/g)).toHaveLength(14);
     expect([...text.matchAll(/<(\w+)/g)].map(([, name]) => name)).toEqual(['svg', 'title', 'rect', 'rect', 'title', 'path', 'text']);
   });
-  it('has one rectangle for each cell that is drawn, besides its background, with its number', () => {
+  it('draws one rectangle with its weight for each visible cell', () => {
     const count = (text: string) => text.match(/<rect/g)!.length;
     expect(count(svg(shown))).toBe(5);
     expect(count(svg(shown, 0.2))).toBe(3);
     expect(svg(shown)).toContain('a,b to a,b, 0.3333');
   });
-  it('says all that a reader needs: title, sentence, titles of the axes, labels, numbers, colour scale, notes', () => {
+  it('contains the title, sentence, axis titles, labels, numbers, colour scale and notes', () => {
     expect(texts(svg(shown))).toEqual(
       expect.arrayContaining([
         'A &amp; B',
@@ -106,14 +106,14 @@ describe('SVG', () => {
     );
     expect(texts(svg(shown, 0, 'row'))).toContain('the largest weight of each row');
   });
-  it('has colours that every program reads: #rrggbb', () => {
+  it('writes every colour as #rrggbb', () => {
     const text = svg(shown) + figureToSvg(linesOf({ ...about, shown, look: { threshold: 0, scaleBy: 'head' } }));
     const colours = [...text.matchAll(/(?:fill|stroke)="([^"]*)"/g)].map(([, each]) => each);
     expect(colours.length).toBeGreaterThan(20);
     expect(colours.filter((each) => each !== 'none' && !/^#[0-9a-f]{6}$/.test(each!))).toEqual([]);
     expect(text).not.toMatch(/style=|class=|rgb\(/);
   });
-  it('of the lines has one for each weight that is drawn, thicker for more', () => {
+  it('draws one line for each visible weight, thicker for larger weights', () => {
     const lines = (threshold: number) =>
       linesOf({ ...about, shown, look: { threshold, scaleBy: 'head' } }).parts.flatMap((part) => (part.kind === 'path' && part.stroke ? [part] : []));
     expect(lines(0)).toHaveLength(4);
@@ -121,7 +121,7 @@ describe('SVG', () => {
     expect(lines(0.2)).toHaveLength(2);
     expect(thick!.strokeWidth).toBeGreaterThan(thin!.strokeWidth!);
   });
-  it('of 512 tokens stays of a size that every program can draw: its cells are one picture', () => {
+  it('limits the size for 512 tokens by drawing all cells as one picture', () => {
     const labels = Array.from({ length: 512 }, () => 'token');
     const large = mapOf({
       ...about,

@@ -27,7 +27,7 @@ const codeOf = (inputs: LabInputs) => Object.fromEntries(snippetsOf(inputs).map(
 describe('the lab in the address', () => {
   const roundTrip = (lab: Lab) => labFromParams(new URLSearchParams(labToParams(lab).map(([name, text]) => [name, text])));
 
-  it('holds nothing for the first numbers, and everything that was changed', () => {
+  it('omits the initial numbers and preserves every change', () => {
     expect(labToParams(initialLab)).toEqual([]);
     const changed: Lab = {
       ...initialLab,
@@ -42,16 +42,16 @@ describe('the lab in the address', () => {
     };
     expect(roundTrip(changed)).toEqual(changed);
     const bare = { ...changed, fields: { ...changed.fields, X: { text: ' [ [1 , 2.5],[-3,4e-2]]' } } };
-    expect(roundTrip(bare), 'space between numbers and marks says nothing').toEqual(changed);
+    expect(roundTrip(bare), 'whitespace between numbers and brackets is ignored').toEqual(changed);
   });
 
-  it('keeps what is wrong as wrong as it was', () => {
+  it('preserves invalid text and ignores unknown options', () => {
     const wrong: Lab = { ...initialLab, fields: { ...initialLab.fields, Q: { text: '[[1 2]]' } }, scale: 'x' };
     expect(roundTrip(wrong)).toEqual(wrong);
     expect(labFromParams(new URLSearchParams('lab.mode=other&lab.mask-kind=no&lab.causal=yes'))).toEqual(initialLab);
   });
 
-  it('leaves long numbers and those of files out, so that the view stays in the link', () => {
+  it('omits long arrays and arrays from files, so that the rest of the view fits in the link', () => {
     const text = matrixText(tensor([30, 40]), shortestFloat32);
     expect(labToParams({ ...initialLab, fields: { ...initialLab.fields, Q: { text } } })).toEqual([]);
     const file = { label: 'q.npy, shape (2, 2)', tensor: tensor([2, 2]) };
@@ -66,7 +66,7 @@ describe('the fields of the lab', () => {
     fields: { ...initialLab.fields, Mask: { text }, 'Key padding': { text } },
   });
 
-  it('become arrays and options', () => {
+  it('are converted to arrays and options', () => {
     const inputs = readLab({ ...withMask('[1, 0, true]', 'attend'), paddingKind: 'additive', scale: ' 0.5 ', causal: true });
     expect(inputs).toMatchObject({ mode: 'attention', scale: 0.5, causal: true, K: { dims: [3, 3] } });
     expect(inputs.mask).toEqual({ kind: 'attend', data: Uint8Array.of(1, 0, 1), dims: [3] });
@@ -79,7 +79,7 @@ describe('the fields of the lab', () => {
     });
   });
 
-  it('say which of them cannot be read, and what to write', () => {
+  it('report which one is unreadable and how to correct it', () => {
     const complaint = (lab: Lab) => {
       try {
         readLab(lab);
@@ -91,7 +91,7 @@ describe('the fields of the lab', () => {
     expect(complaint({ ...initialLab, fields: { ...initialLab.fields, K: { text: '[[1, 2], [3]]' } } })).toMatch(/^K: Row 2 has 1 number/);
     expect(complaint({ ...initialLab, scale: 'half' })).toMatch(/^Scale: “half” is not a number/);
     expect(complaint({ ...initialLab, scale: '1e39' })).toMatch(/^Scale: 1e39 is too large/);
-    // A mask that is meant to be added would hide what it shows.
+    // Read as flags, an additive mask would hide the visible keys.
     expect(complaint(withMask('[0, 0, -Infinity]', 'attend'))).toMatch(/^Mask: .*-Infinity.*only 1 and 0.*added to the scores/);
     expect(complaint(withMask('[0, 0.5, 1]', 'block'))).toMatch(/^Mask: .*0\.5/);
     expect(complaint({ ...withMask('[0, 0, NaN]', 'additive') })).toMatch(/^Mask: NaN cannot be added/);
@@ -99,8 +99,8 @@ describe('the fields of the lab', () => {
   });
 });
 
-describe('programs for the numbers of the lab', () => {
-  it('hold every number in full', () => {
+describe('generated programs', () => {
+  it('contain every number at full precision', () => {
     const data = Float32Array.of(0.1, 1 / 3, 1e-38, 3e9);
     const code = codeOf({ ...attention, Q: { data, dims: [2, 2] } });
     expect(code['JavaScript']).toContain('const q = { data: Float32Array.of(0.1, 0.33333334, 1e-38, 3000000000), dims: [2, 2] };');
@@ -108,7 +108,7 @@ describe('programs for the numbers of the lab', () => {
     expect(code['PyTorch']).toContain('q = torch.tensor([[0.1, 0.33333334], [1e-38, 3000000000]], dtype=torch.float32)');
   });
 
-  it('have the options, those of C++ in the order of the struct', () => {
+  it('contain all options, in struct order for C++', () => {
     const mask = { kind: 'additive', data: Float32Array.of(0, -Infinity, 0.5), dims: [3] } as const;
     const keyPadding = { kind: 'block', data: Uint8Array.of(0, 0, 1), dims: [3] } as const;
     const code = codeOf({ ...attention, scale: 0.7, mask, keyPadding, causal: true });
@@ -124,7 +124,7 @@ describe('programs for the numbers of the lab', () => {
     expect(code['PyTorch']).toContain("scores = scores.masked_fill(padding != 0, float('-inf'))");
   });
 
-  it('keep the sign of zero, and leave out by hand what attn skips', () => {
+  it('preserve negative zero and skip masked values as attn does', () => {
     const odd: LabInputs = { ...attention, V: { data: Float32Array.of(-0, NaN, -Infinity), dims: [3, 1] } };
     const code = codeOf({ ...odd, mask: { kind: 'attend', data: Uint8Array.of(1, 0, 0), dims: [3] } });
     expect(code['JavaScript']).toContain('Float32Array.of(-0, NaN, -Infinity)');
@@ -134,7 +134,7 @@ describe('programs for the numbers of the lab', () => {
     expect(codeOf(odd)['PyTorch']).toContain('output = weights @ v');
   });
 
-  it('bring masks into the shape of the scores where PyTorch would read them otherwise', () => {
+  it('reshape masks to the shape of the scores if PyTorch would broadcast them differently', () => {
     const flags = (dims: readonly number[]) => ({ kind: 'attend' as const, data: new Uint8Array(dims.reduce((a, b) => a * b, 1)).fill(1), dims });
     const heads: LabInputs = { mode: 'attention', Q: tensor([2, 3, 4, 2]), K: tensor([2, 3, 5, 2]), V: tensor([2, 3, 5, 1]), ...common };
     const python = (more: Partial<typeof common> | object) => codeOf({ ...heads, ...more })['PyTorch'];
@@ -144,7 +144,7 @@ describe('programs for the numbers of the lab', () => {
     expect(codeOf({ ...multiHead, mask: flags([1, 2, 2, 2]) })['PyTorch']).toContain('mask.reshape(2, 2, 2)');
   });
 
-  it('keep weights as torch does, and put a W_O behind the layer that is not as wide as X', () => {
+  it('store weights in PyTorch layout and apply W_O separately if its width differs from X', () => {
     const code = codeOf(multiHead);
     expect(code['JavaScript']).toContain('embedDim: 2, numHeads: 2, headDim: 2, valueHeadDim: 1, bias: false, outProj: false');
     expect(code['JavaScript']).toContain('const wq = { data: Float32Array.of(0, 1, 0.25, 1.25, 0.5, 1.5, 0.75, 1.75), dims: [4, 2] };');
@@ -156,7 +156,7 @@ describe('programs for the numbers of the lab', () => {
     expect(square['JavaScript']).toContain("'out_proj.weight': wo }");
   });
 
-  it('read many numbers from a file, which is there to save', () => {
+  it('load large arrays from a file that the user can save', () => {
     expect(fileOf(attention)).toBeUndefined();
     const rows = maximumPrinted / 64;
     const large: LabInputs = { ...multiHead, X: tensor([rows, 64]), Wq: tensor([64, 4]), Wk: tensor([64, 4]), Wv: tensor([64, 2]), Wo: undefined };
@@ -169,7 +169,7 @@ describe('programs for the numbers of the lab', () => {
   });
 });
 
-describe('weights as torch has them', () => {
+describe('weights in PyTorch layout', () => {
   const of = (asTorch: boolean, Wq: string): Lab => ({
     ...initialLab,
     mode: 'multi-head',
@@ -177,14 +177,14 @@ describe('weights as torch has them', () => {
     asTorch,
     fields: { ...initialLab.fields, X: { text: '[[1, 2, 3]]' }, Wq: { text: Wq }, Wk: { text: Wq }, Wv: { text: Wq } },
   });
-  it('are the same layer as their transposes on paper', () => {
+  it('define the same layer as their transposes in the layout of the paper', () => {
     const paper = readLab(of(false, '[[1, 2], [3, 4], [5, 6]]')) as Extract<LabInputs, { mode: 'multi-head' }>;
     const torch = readLab(of(true, '[[1, 3, 5], [2, 4, 6]]')) as Extract<LabInputs, { mode: 'multi-head' }>;
     expect(paper.Wq.dims).toEqual([3, 2]);
     expect([torch.Wq, torch.Wk, torch.Wv]).toEqual([paper.Wq, paper.Wk, paper.Wv]);
     expect(codeOf(torch)).toEqual(codeOf(paper));
   });
-  it('and messages speak of them as they stand in the field', async () => {
+  it('appear in error messages in the layout of the field', async () => {
     const wrong = readLab(of(true, '[[1, 3], [2, 4]]'));
     await expect(runLab(undefined as never, wrong)).rejects.toThrow(
       'Wq has 2 columns, a row of X has 3 numbers. Give out × in: one column for each number of X.',
@@ -192,7 +192,7 @@ describe('weights as torch has them', () => {
   });
 });
 
-it('a file that was refused is not passed over: what the field held before is not computed', () => {
+it('the lab computes nothing if a file was rejected, even if its field had other content before', () => {
   const refused: Lab = { ...initialLab, fields: { ...initialLab.fields, V: { text: '[[1], [2], [3]]', refused: 'v.npy: cut short' } } };
   expect(() => readLab(refused)).toThrow('v.npy: cut short');
   const optional: Lab = { ...initialLab, fields: { ...initialLab.fields, Mask: { text: '', refused: 'm.npy: cut short' } } };

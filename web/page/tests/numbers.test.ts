@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { mergeHeads, splitHeads, transposed } from '../src/arithmetic/arrays.ts';
 import { bracketed, fixed, joined, median, shortestFloat32, shortNumber, teaching } from '../src/formats/numbers.ts';
 
-describe('numbers as text', () => {
-  it('are ASCII with fixed decimals and never a negative zero', () => {
+describe('numbers formatted as text', () => {
+  it('are ASCII with fixed decimals and no negative zero', () => {
     expect(fixed(-1.5, 4)).toBe('-1.5000');
     expect(fixed(-1e-9)).toBe('0.000000');
     expect(fixed(-0)).toBe('0.000000');
@@ -12,7 +12,7 @@ describe('numbers as text', () => {
     expect(fixed(3.4e38, 2)).toBe('3.40e+38');
   });
 
-  it('stay whole in a table of whole numbers and keep tiny ones readable in others', () => {
+  it('have no decimals in a table of whole numbers and keep tiny values readable in other tables', () => {
     expect([4, -Infinity, 0].map(teaching([4, -Infinity, 0]))).toEqual(['4', '-Infinity', '0']);
     expect([2, 0, 6.0337e-6, 0.5].map(teaching([2, 0, 6.0337e-6, 0.5]))).toEqual(['2.000000', '0', '6.0337e-6', '0.500000']);
   });
@@ -21,12 +21,12 @@ describe('numbers as text', () => {
     expect([0.1, 1 / 3, 16777217].map((value) => shortestFloat32(Math.fround(value)))).toEqual(['0.1', '0.33333334', '16777216']);
   });
 
-  it('are joined by their sign, and stand in brackets as a second factor', () => {
+  it('are joined by their sign, and negative factors are in parentheses', () => {
     expect([0.5, -0.5, 0].map(joined)).toEqual(['+ 0.5', '- 0.5', '+ 0']);
     expect([0.5, -0.03145, -2].map(bracketed)).toEqual(['0.5', '(-0.03145)', '(-2)']);
   });
 
-  it('say how large something is in two digits', () => {
+  it('can be rounded to two digits', () => {
     expect([0, 1.7321, 0.6, 0.00446, 3.14e-6, 23456].map(shortNumber)).toEqual(['0', '1.7', '0.6', '0.0045', '3.1e-6', '2.3e+4']);
   });
 
@@ -36,12 +36,12 @@ describe('numbers as text', () => {
   });
 });
 
-describe('moving numbers about', () => {
+describe('rearranging numbers', () => {
   const counting = (dims: number[]) => ({ data: Float32Array.from({ length: dims.reduce((a, b) => a * b, 1) }, (_, i) => i), dims });
 
-  it('transposes', () => expect(transposed(counting([2, 3]))).toEqual({ data: Float32Array.of(0, 3, 1, 4, 2, 5), dims: [3, 2] }));
+  it('transposes a matrix', () => expect(transposed(counting([2, 3]))).toEqual({ data: Float32Array.of(0, 3, 1, 4, 2, 5), dims: [3, 2] }));
 
-  it('puts columns 0 ... D-1 into head 0, the next D into head 1, for every batch item', () => {
+  it('moves the first D columns to head 0 and the next D columns to head 1 for every batch item', () => {
     const split = splitHeads(counting([2, 2, 4]), 2);
     expect(split).toEqual({ data: Float32Array.of(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15), dims: [2, 2, 2, 2] });
     expect(mergeHeads(split)).toEqual(counting([2, 2, 4]));

@@ -6,14 +6,14 @@ import { nameOf } from '../src/model/known.ts';
 import { explain } from '../src/state/status.ts';
 import { faultOfWord } from '../src/state/words.ts';
 
-describe('text of others', () => {
-  it('stays as it is where it is short, and keeps its beginning and its end', () => {
+describe('overlong text', () => {
+  it('keeps its beginning and its end, and short text is unchanged', () => {
     expect(truncate('short', 5)).toBe('short');
     expect(truncate(`begin${'x'.repeat(1000)}end`, 20)).toMatch(/^beginx+…x+end$/);
     expect(truncate('x'.repeat(1000), 20)).toHaveLength(20);
   });
 
-  it('is not cut inside a letter', () => {
+  it('is not split inside a character', () => {
     for (let most = 4; most < 30; ++most) expect(() => encodeURIComponent(truncate('🎬'.repeat(100), most))).not.toThrow();
   });
 
@@ -35,14 +35,14 @@ describe('text of others', () => {
     throw new Error('nothing was thrown');
   };
   it.each<readonly [string, () => string]>([
-    ['an error of the package', () => explain(Object.assign(new Error(`tensor ${long}`), { code: 'FORMAT' }))],
-    ['what is no error', () => explain(long)],
+    ['an error from the package', () => explain(Object.assign(new Error(`tensor ${long}`), { code: 'FORMAT' }))],
+    ['a thrown value that is not an Error', () => explain(long)],
     ['the name of a model', () => nameOf(`https://example.org/${long}/`)],
     ['a word', () => faultOfWord({ text: long, id: undefined, pieces: Array.from(long) })!],
     ['a number', () => thrown(() => parseMatrixText(`[[${'1'.repeat(1_000_000)}]]`))],
     ['the type of a .npy file', () => thrown(() => parseNpy(npy(`<${long}`, '1')))],
     ['the shape of a .npy file', () => thrown(() => parseNpy(npy('<f4', '1,'.repeat(500_000))))],
-  ])('%s is cut', (_, said) => {
+  ])('is shortened if it comes from %s', (_, said) => {
     expect(said().length).toBeLessThan(longestMessage + 200);
   });
 });
