@@ -9,8 +9,8 @@ const pieces: readonly Piece[] = [
   { id: 'S', name: 'QKᵀ', rows: 12, columns: 12, marks: [{ of: 'query', row: 11, column: 0 }] },
 ];
 
-describe('matrices as blocks', () => {
-  it.each([100, 160, 640])('stand side by side in lines of at most %i pixels, none upon another', (most) => {
+describe('matrices drawn as blocks', () => {
+  it.each([100, 160, 640])('fit in lines of at most %i pixels and do not overlap', (most) => {
     const { placed, width, height } = placePieces(pieces, most);
     expect(width).toBeLessThanOrEqual(most + 4);
     const blocks = placed.flatMap((piece) => ('sign' in piece ? [] : [piece]));
@@ -21,11 +21,11 @@ describe('matrices as blocks', () => {
     });
   });
 
-  it('are wider for more columns, but far from as many times', () => {
+  it('grow with the number of columns, but less than proportionally', () => {
     expect([1, 2, 16, 64, 1536].map(sideOf)).toEqual([16, 27, 60, 82, 132]);
   });
 
-  it('light a row over the whole width, a column over the whole height, and a cell where they meet', () => {
+  it('highlight a row over the full width, a column over the full height, and a cell at their intersection', () => {
     const [q, , k, , s] = placePieces(pieces, 640).placed;
     if (!q || !k || !s || 'sign' in q || 'sign' in k || 'sign' in s) throw new Error('blocks');
     const [row, column, cell] = [q.lit[0]!, k.lit[0]!, s.lit[0]!];
@@ -36,7 +36,7 @@ describe('matrices as blocks', () => {
     expect(cell.width).toBeGreaterThanOrEqual(6);
   });
 
-  it('are told in words', () => {
+  it('have a text description', () => {
     expect(describePieces(pieces)).toBe('Q, 12 × 16, · Kᵀ, 16 × 12, = QKᵀ, 12 × 12');
   });
 });

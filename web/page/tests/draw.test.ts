@@ -9,11 +9,11 @@ import { placesOf } from '../src/state/map_view.ts';
 const places = placesOf({ texts: ['ab'], tokens: ['a', 'b'], offsets: [[0, 1], [1, 2]] }, 'show', false); // prettier-ignore
 const shown = { places, weights: Float32Array.from([0.75, 0.25, 0.5, 0.5]), blocked: undefined, largest: 0.75 };
 
-it('colours stand for shares of the largest weight of the head, or of the row', () => {
+it('colours show weights relative to the largest weight of the head or of the row', () => {
   expect([...levelsOf(shown, { threshold: 0, scaleBy: 'head' })].map((x) => x.toFixed(3))).toEqual(['1.000', '0.333', '0.667', '0.667']);
   expect([...levelsOf(shown, { threshold: 0, scaleBy: 'row' })].map((x) => x.toFixed(3))).toEqual(['1.000', '0.333', '1.000', '1.000']);
 });
-it('colours of a logarithmic scale stand for powers of ten', () => {
+it('colours on a logarithmic scale show powers of ten', () => {
   for (const [weight, level] of [
     [0.5, 1],
     [0.05, 2 / 3],
@@ -26,23 +26,23 @@ it('colours of a logarithmic scale stand for powers of ten', () => {
   expect(logarithmic[0]).toBe(1);
   expect(logarithmic[1]).toBeCloseTo(1 - Math.log10(3) / 3, 6);
 });
-it('the scale is logarithmic where little could be seen otherwise', () => {
+it('the scale is logarithmic if one weight is far above the others', () => {
   expect(scaleFor(shown.weights, shown.largest)).toBe('head');
   const size = 100;
   const even = new Float32Array(size * size).fill(1 / size);
-  expect(scaleFor(even, 1 / size), 'all alike').toBe('head');
+  expect(scaleFor(even, 1 / size), 'all weights are equal').toBe('head');
   even[5] = 0.9;
-  expect(scaleFor(even, 0.9), 'one is far above the others').toBe('log');
+  expect(scaleFor(even, 0.9), 'one weight is far above the others').toBe('log');
   expect([scaleFor(new Float32Array(), 0), scaleFor(new Float32Array(4), 0)]).toEqual(['head', 'head']);
 });
-it('heads in one map have colours of their own', () => {
+it('heads that share a map have distinct colours', () => {
   for (const count of [1, 4, 12]) {
     const colours = Array.from({ length: count }, (_, head) => headColour(head, count));
     expect(new Set(colours.map(String)).size).toBe(count);
     expect(colours.flat().every((part) => Number.isInteger(part) && part >= 0 && part <= 255)).toBe(true);
   }
 });
-it('what is below the threshold is not drawn, and what is not allowed is something else', () => {
+it('weights below the threshold and blocked cells have separate levels', () => {
   const blocked = Uint8Array.from([0, 0, 1, 0]);
   expect([...levelsOf({ ...shown, blocked }, { threshold: 0.3, scaleBy: 'row' })]).toEqual([1, belowThreshold, notAllowed, 1]);
 });
@@ -56,7 +56,7 @@ it('a smaller picture keeps the largest weight of each patch', () => {
   expect(same).toEqual(weights);
   expect(same).not.toBe(weights);
 });
-it('of many lines the strongest are drawn, the strongest last', () => {
+it('only the strongest lines are drawn, with the strongest one last', () => {
   const size = 40;
   const weights = Float32Array.from({ length: size * size }, (_, i) => ((i * 7919) % (size * size)) / (size * size));
   const sorted = [...weights].sort((a, b) => a - b).slice(-50);
@@ -66,7 +66,7 @@ it('of many lines the strongest are drawn, the strongest last', () => {
   expect(first).toEqual({ row: 0, column: 1, weight: 0.5 });
   expect(strongest(new Float32Array(4), 2, 0, 50)).toEqual([]);
 });
-it('the lines of one row', () => {
+it('the lines of one row leave out weights below the threshold', () => {
   expect(rowLines(shown.weights, 2, 0, 0.3)).toEqual([{ row: 0, column: 0, weight: 0.75 }]);
   expect(curve({ row: 0, column: 2 })).toBe('M0 0.5C50 0.5 50 2.5 100 2.5');
 });

@@ -21,7 +21,7 @@ import { loadDirect } from './models.ts';
 let attn: Attn;
 beforeAll(async () => ({ attn } = await loadDirect()));
 
-/** a b, in float64. */
+/** Matrix product in float64. */
 const times = (a: readonly (readonly number[])[], b: readonly (readonly number[])[]) =>
   a.map((row) => b[0]!.map((_, j) => row.reduce((sum, value, k) => sum + value * b[k]![j]!, 0)));
 const turned = (a: readonly (readonly number[])[]) => a[0]!.map((_, j) => a.map((row) => row[j]!));
@@ -33,8 +33,8 @@ const softmax = (a: readonly (readonly number[])[]) =>
 const near = ({ data }: { readonly data: ArrayLike<number> }, expected: readonly (readonly number[])[]) =>
   expected.flat().forEach((value, i) => expect(data[i]).toBeCloseTo(value, 4));
 
-describe('the example by hand', () => {
-  it('has two heads, side by side, and a last matrix', async () => {
+describe('the worked example', () => {
+  it('computes two heads, concatenates them and applies the output matrix', async () => {
     const { X, Wq, Wk, Wv, Wo } = initialExample.matrices;
     const [Q, K, V] = [times(X, Wq), times(X, Wk), times(X, Wv)];
     const first = times(softmax(times(Q, turned(K))), V);
@@ -54,7 +54,7 @@ describe('the example by hand', () => {
     ]);
   });
 
-  it('scales and hides what comes later', async () => {
+  it('applies the usual scale and the causal mask', async () => {
     const { head, scale } = await computeExample(attn, { ...initialExample, usualScale: true, causal: true });
     expect(scale).toBeCloseTo(1 / Math.sqrt(3));
     near(
@@ -71,7 +71,7 @@ describe('the example by hand', () => {
     expect([head.masked.data[1], head.weights.data[1], head.weights.data[0]]).toEqual([-Infinity, 0, 1]);
   });
 
-  it('is in the address, and comes back from it', () => {
+  it('is saved in the address and restored from it', () => {
     expect(exampleToParams()).toEqual([]);
     setNumber('Wo', 5, 3, -0.5);
     updateExample({ step: 9, usualScale: true, causal: true });
@@ -81,7 +81,7 @@ describe('the example by hand', () => {
     const version = exampleVersion.value;
     exampleFromParams(new URLSearchParams());
     expect(example.value).toEqual(initialExample);
-    // So that it is known that these are the article's numbers.
+    // The page compares identities to recognize the article's numbers.
     expect(example.value.matrices).toBe(initialExample.matrices);
     exampleFromParams(new URLSearchParams(params.map(([name, value]) => [name, value])));
     expect(example.value).toEqual(changed);
@@ -98,13 +98,13 @@ describe('the example by hand', () => {
     'hand.Wk=a,b,c',
     'hand.scale=2',
     'hand.X=1e99,0,1,0;0,2,0,2;1,1,1,1',
-  ])('is the article’s where %s makes no sense', (params) => {
+  ])('falls back to the initial numbers if %s is invalid', (params) => {
     exampleFromParams(new URLSearchParams(params));
     expect(example.value).toEqual(initialExample);
     expect(example.value.matrices).toBe(initialExample.matrices);
   });
 
-  it('opens its last step for a step beyond it', () => {
+  it('opens at its last step if the address names a later one', () => {
     exampleFromParams(new URLSearchParams('hand.step=99'));
     expect(example.value.step).toBe(exampleSteps - 1);
     expect(titles).toHaveLength(exampleSteps);
@@ -112,7 +112,7 @@ describe('the example by hand', () => {
 });
 
 describe('the flow diagram', () => {
-  it.each([320, wideFrom])('keeps everything within itself and nothing upon another, at %i pixels', (pixels) => {
+  it.each([320, wideFrom])('keeps all parts inside its frame without overlaps at %i pixels', (pixels) => {
     const { nodes, edges, width, height } = flowOf(pixels);
     const boxes = nodes.map((node) => nodeShapes(node)[0]!.at as Record<'x' | 'y' | 'width' | 'height', number>);
     boxes.forEach((box, i) => {
@@ -128,7 +128,6 @@ describe('the flow diagram', () => {
     for (const { from, to, points } of edges)
       for (const [x, y] of points) {
         expect(x >= 0 && x <= width && y >= 0 && y <= height, `${from} to ${to}`).toBe(true);
-        // A line ends beside a matrix, not in it.
         const inside = nodes.filter((node) => Math.abs(node.x - x) < (node.columns * 15) / 2 && Math.abs(node.y - y) < (node.rows * 15) / 2);
         expect(
           inside.map(({ id }) => id),
@@ -137,7 +136,7 @@ describe('the flow diagram', () => {
       }
   });
 
-  it('lights each part in its step, and every step has a part', () => {
+  it('highlights at least one part in every step', () => {
     const { nodes } = flowOf(1000);
     for (let step = 0; step < exampleSteps; ++step)
       expect(nodes.filter((node) => stateOf(node, step) === 'now').length, `step ${step + 1}`).toBeGreaterThan(0);
@@ -146,7 +145,7 @@ describe('the flow diagram', () => {
     expect([at(6)['context'], at(7)['context'], at(8)['context']]).toEqual(['now', 'now', 'done']);
   });
 
-  it('fills a cell by its number, and strikes out one that is hidden', () => {
+  it('shades cells by value and strikes out hidden cells', () => {
     const node = flowOf(1000).nodes.find(({ id }) => id === 'masked')!;
     const shapes = nodeShapes(node, [2, -Infinity, 0, 4, 1, 1, 1, 1, -4]);
     const cells = shapes.filter(({ look }) => look === 'cell').map(({ at }) => at['fill-opacity']);
@@ -155,7 +154,7 @@ describe('the flow diagram', () => {
     expect(shapes.filter(({ look }) => look === 'blocked')).toHaveLength(1);
   });
 
-  it('is a file without style sheets, all colours in hexadecimal', () => {
+  it('is exported as SVG without style sheets and with hexadecimal colours only', () => {
     const svg = flowSvg(flowOf(320), 2, 'Step 3: Q & K', exampleWords, () => undefined);
     expect(svg).toContain('<title>Step 3: Q &amp; K</title>');
     for (const [, colour] of svg.matchAll(/(?:fill|stroke)="([^"]*)"/g)) expect(colour).toMatch(/^(none|#[0-9a-f]{6})$/);
@@ -164,7 +163,7 @@ describe('the flow diagram', () => {
     expect(svg.match(/<rect /g)).toHaveLength(1 + 12 + flowOf(320).nodes.reduce((sum, { rows, columns }) => sum + rows * columns, 0));
   });
 
-  it('has the head of an arrow at the end of each line', () => {
+  it('draws an arrowhead at the end of each line', () => {
     for (const edge of flowOf(320).edges) {
       const path = String(edgeShapes(edge)[0]!.at['d']);
       const end = edge.points.at(-1)!.join(' ');

@@ -5,7 +5,6 @@ import { examples } from '../src/state/examples.ts';
 import type { LoadedModel } from '../src/model/loaded.ts';
 import { inTestdata, loadDirect, openModel } from './models.ts';
 
-/** What to do when it does not hold any more. */
 const again = 'run node tools/page/find_examples.mjs';
 
 describe('examples', () => {
@@ -28,15 +27,18 @@ describe('examples', () => {
     return direct.softmax(text.forward(text.tokenize(sentence), { headMask: { data, dims: [of.layers, of.heads] } }).logits!).data;
   };
 
-  it.each(examples.filter(({ breaks }) => breaks))('“$text” is judged rightly, and wrongly without its head', ({ text: sentence, layer, head }) => {
-    const { label } = films.find((film) => film.text === sentence)!;
-    expect(answer(sentence)[label], again).toBeGreaterThan(0.5);
-    expect(answer(sentence, layer * of.heads + head)[label], again).toBeLessThan(0.5);
-  });
+  it.each(examples.filter(({ breaks }) => breaks))(
+    '“$text” is classified correctly, and incorrectly with its head switched off',
+    ({ text: sentence, layer, head }) => {
+      const { label } = films.find((film) => film.text === sentence)!;
+      expect(answer(sentence)[label], again).toBeGreaterThan(0.5);
+      expect(answer(sentence, layer * of.heads + head)[label], again).toBeLessThan(0.5);
+    },
+  );
 
-  // The first one is what the page opens with, wherever the weight is.
+  // The first example is only the initial view.
   it.each(examples.slice(1).filter(({ breaks }) => !breaks))(
-    'of $what no head has more in its cell',
+    '“$text” refers to the head with the largest weight in its cell',
     ({ text: sentence, pair, layer, head, row, column }) => {
       const inputs = text.tokenize(pair === undefined ? sentence : [[sentence, pair]]);
       const length = inputs.tokens[0]!.length;
@@ -47,7 +49,7 @@ describe('examples', () => {
     },
   );
 
-  it('have cells that are there, and there are some to break', () => {
+  it('refer to existing cells, and some depend on a single head', () => {
     expect(examples.some(({ breaks }) => breaks)).toBe(true);
     for (const { text: sentence, pair, layer, head, row, column } of examples) {
       const length = text.tokenize(pair === undefined ? sentence : [[sentence, pair]]).tokens[0]!.length;

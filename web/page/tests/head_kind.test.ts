@@ -3,7 +3,7 @@ import { headSummary, kindText, lookText } from '../src/model/head_kind.ts';
 
 const length = 8;
 const special = Array.from({ length }, (_, i) => i === 0 || i === length - 1);
-/** A head whose rows look at the column that `to` says, and a little at all. */
+/** Weights of `share` at column `to(row)`, the rest uniform. */
 const looking = (to: (row: number) => number, share = 0.9) => {
   const weights = new Float32Array(length * length).fill((1 - share) / length);
   for (let i = 0; i < length; ++i) {
@@ -21,10 +21,10 @@ describe('the kind of a head', () => {
     ['separator', () => 0],
     ['separator', () => length - 1],
     ['mixed', () => 3],
-  ] as const)('%s', (kind, to) => {
+  ] as const)('is %s if the weights have that pattern', (kind, to) => {
     expect(headSummary(looking(to), special).kind).toBe(kind);
   });
-  it('diffuse, with the entropy of L tokens alike', () => {
+  it('is diffuse, with the entropy of a uniform distribution, if all weights are equal', () => {
     const { kind, entropy, shares } = headSummary(
       looking(() => 0, 0),
       special,
@@ -33,20 +33,20 @@ describe('the kind of a head', () => {
     expect(entropy).toBeCloseTo(Math.log(length), 5);
     expect(shares).toEqual({ previous: 0.125, next: 0.125, self: 0.125, separator: 0.25 });
   });
-  it('a neighbour that is a special token counts as that', () => {
+  it('counts a preceding special token both as previous and as separator', () => {
     const { shares } = headSummary(
       looking((i) => i - 1, 1),
       special,
     );
     expect(shares.previous).toBe(1);
-    // Of the six words only the first has [CLS] before it.
+    // Only the first of six words follows [CLS].
     expect(shares.separator).toBeCloseTo(1 / 6, 6);
   });
-  it('a text without words, or without any token, has no share', () => {
+  it('has no shares for a text without words or tokens', () => {
     expect(headSummary(new Float32Array([0.5, 0.5, 0.5, 0.5]), [true, true])).toMatchObject({ kind: 'diffuse', shares: { self: 0, separator: 0 } });
     expect(headSummary(new Float32Array(0), []).entropy).toBe(0);
   });
-  it('says the share', () => {
+  it('is described with its share', () => {
     expect(
       kindText(
         headSummary(
@@ -64,7 +64,7 @@ describe('the kind of a head', () => {
       ),
     ).toMatch(/^certain tokens, about 1\.\d per query$/);
   });
-  it('says it as a sentence goes on', () => {
+  it('is described as the predicate of a sentence', () => {
     expect(
       lookText(
         headSummary(

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { boxOf, fit, overlaps, placeLabels } from '../src/draw/labels.ts';
 
-describe('names of points', () => {
+describe('labels of points', () => {
   const frame = { width: 300, height: 200 };
-  // Without a pattern, crowded in places.
+  // Irregular and crowded in places.
   const points = Array.from({ length: 40 }, (_, i) => ({ x: (i * 7919) % 300, y: (i * 104729) % 200, text: 'word'.repeat(1 + (i % 3)) }));
 
-  it('lie on no other name, on no other point, and inside the frame', () => {
+  it('stay inside the frame and overlap neither other labels nor other points', () => {
     const places = placeLabels(points, frame, 12, 4);
     const boxes = places.flatMap((place, i) => (place ? [{ i, box: boxOf(place, points[i]!.text, 12) }] : []));
     expect(boxes.length).toBeGreaterThan(15);
@@ -19,12 +19,12 @@ describe('names of points', () => {
     }
   });
 
-  it('are to the right where nothing is in the way, and elsewhere at the edge', () => {
+  it('are to the right of the point if there is space, and to the left at the edge', () => {
     expect(placeLabels([{ x: 100, y: 100, text: 'a' }], frame, 12, 4)[0]).toMatchObject({ anchor: 'start', x: 107 });
     expect(placeLabels([{ x: 295, y: 100, text: 'long name' }], frame, 12, 4)[0]).toMatchObject({ anchor: 'end' });
   });
 
-  it('are left out where there is no room, the later ones first', () => {
+  it('are left out if there is no space, the later ones first', () => {
     const crowd = Array.from({ length: 60 }, () => ({ x: 150, y: 100, text: 'the same place' }));
     const places = placeLabels([{ x: 20, y: 20, text: 'alone' }, ...crowd], frame, 12, 0);
     expect(places[0]).toBeDefined();
@@ -33,8 +33,8 @@ describe('names of points', () => {
   });
 });
 
-describe('points in the frame', () => {
-  it('keep their shape: one unit is as long along both axes, and up is up', () => {
+describe('points fitted into a frame', () => {
+  it('have the same scale on both axes, with larger y values further up', () => {
     const { places, height } = fit(
       [
         { x: 0, y: 0 },
@@ -49,7 +49,7 @@ describe('points in the frame', () => {
     expect(height).toBeCloseTo(240);
   });
 
-  it('that are all one are in the middle', () => {
+  it('are centred if they all coincide', () => {
     const { places, height } = fit(
       [
         { x: 3, y: 3 },

@@ -14,7 +14,7 @@ const linear = async (x: Tensor, weight: Tensor): Promise<Tensor> => {
 const fromRows = (rows: readonly (readonly number[])[]): Tensor => ({ data: Float32Array.from(rows.flat()), dims: [rows.length, rows[0]!.length] });
 
 describe('principal components', () => {
-  it('of points on a line lie on the first direction, as far apart as they were', async () => {
+  it('place points of a line on the first axis and preserve their distances', async () => {
     const { points, shares } = await principalComponents(
       fromRows([
         [1, 1, 7],
@@ -31,7 +31,7 @@ describe('principal components', () => {
     expect(shares[1]).toBeCloseTo(0, 5);
   });
 
-  it('of a rectangle are its sides, the longer first, wherever it lies and however it is turned', async () => {
+  it('align with the sides of a rectangle, the longer first, at any position and angle', async () => {
     const turn = Math.PI / 6;
     const corners = [
       [-3, -1],
@@ -48,7 +48,7 @@ describe('principal components', () => {
     expect(shares[1]).toBeCloseTo(0.1, 4);
   });
 
-  it('of equal rows, of one row and of two are in the middle where there is no spread', async () => {
+  it('place equal rows and a single row at the centre, and two rows at their distance', async () => {
     const equal = await principalComponents(
       fromRows([
         [1, 2],

@@ -16,7 +16,7 @@ beforeAll(async () => {
 const pixel = ({ pixels, width }: Canvas, x: number, y: number) => [...pixels.subarray(3 * (y * width + x), 3 * (y * width + x) + 3)];
 
 describe('the social card', () => {
-  it('shows the weights of the first view, each in its colour', () => {
+  it('shows the weights of the first view in their colours', () => {
     const { tokens, weights } = map;
     expect(weights).toHaveLength(tokens.length ** 2);
     for (let i = 0; i < tokens.length; ++i)
@@ -31,18 +31,18 @@ describe('the social card', () => {
     });
   });
 
-  it('has room for words and cells, none beyond its edge or upon the text', () => {
+  it('fits all words and cells without overlaps', () => {
     const { cell, left, top } = gridOf(map);
     expect(cell).toBeGreaterThan(20);
     expect(left + cell * map.tokens.length).toBeLessThan(cardWidth);
     expect(top + cell * map.tokens.length).toBeLessThan(cardHeight);
     const labels = Math.max(...map.tokens.map((token) => widthOf(token, 17)));
     expect(top - labels).toBeGreaterThan(20);
-    // What stands to the left ends before the labels of the rows.
+    // The text on the left ends before the row labels.
     expect(48 + widthOf('attention, on your own sentence,', 18)).toBeLessThan(left - labels - 12);
   });
 
-  it('is a PNG of its size that holds its pixels', () => {
+  it('is a PNG file that contains its pixels', () => {
     const png = Buffer.from(card.png());
     expect([...png.subarray(0, 8)]).toEqual([0x89, 0x50, 0x4e, 0x47, 13, 10, 26, 10]);
     expect([png.readUInt32BE(16), png.readUInt32BE(20)]).toEqual([cardWidth, cardHeight]);
@@ -55,8 +55,8 @@ describe('the social card', () => {
   });
 });
 
-describe('letters as strokes', () => {
-  it('are there for every token of the map, and as wide as is said', () => {
+describe('letters drawn as strokes', () => {
+  it('exist for every token of the map and are within their stated width', () => {
     const unknown = JSON.stringify(linesOf('\u2603', 72));
     for (const letter of new Set(map.tokens.join(''))) {
       expect(JSON.stringify(linesOf(letter, 72)), letter).not.toBe(unknown);
@@ -68,7 +68,7 @@ describe('letters as strokes', () => {
     expect(widthOf('nn', 72)).toBe(2 * widthOf('n', 72) + 15);
   });
 
-  it('cover what is under them and nothing far away', () => {
+  it('cover only the pixels near them', () => {
     const canvas = new Canvas(60, 60, [0, 0, 0]);
     canvas.text('l', 30, 50, { size: 36, colour: [200, 100, 50], weight: 4 });
     expect(pixel(canvas, 30, 30)).toEqual([200, 100, 50]);
@@ -78,11 +78,11 @@ describe('letters as strokes', () => {
   });
 });
 
-describe('what stands beside the page', () => {
+describe('the metadata of the page', () => {
   const contents = (url?: string) =>
     Object.fromEntries(cardTags(url).map(({ attrs }) => [String(attrs!['property'] ?? attrs!['rel']), attrs!['content'] ?? attrs!['href']]));
 
-  it('is named by its whole address where that is known, and relative to the page where not', () => {
+  it('has absolute addresses if the address of the page is known, and relative ones otherwise', () => {
     expect(contents()).toMatchObject({ 'og:image': './social-card.png' });
     expect(contents()['og:url']).toBeUndefined();
     const whole = 'https://example.org/attn/';
@@ -96,7 +96,7 @@ describe('what stands beside the page', () => {
     [{ repository: { url: 'git+https://example.org/a/attn.git' } }, 'https://example.org/a/attn'],
     [{ repository: { url: 'git@example.org:a/attn.git' } }, ''],
     [{ repository: 'javascript:alert(1)' }, ''],
-  ])('leads to the repository that package.json names, if it is a page: %j', (manifest, expected) => {
+  ])('links to the repository from package.json only if it is a web page: %j', (manifest, expected) => {
     expect(sourceAddress(manifest)).toBe(expected);
   });
 });
