@@ -4,9 +4,9 @@ import { encoderSize, gigaflops, multiplyAdds } from '../src/model/flops.ts';
 
 const config = (name: string) => JSON.parse(readFileSync(new URL(`../../../testdata/models/${name}/config.json`, import.meta.url), 'utf8'));
 
-describe('arithmetic of a forward', () => {
-  it('is that of the products written out', () => {
-    // One layer, E = 2, F = 3, L = 5: Q, K, V and W_O are 5×2×2 each, q kᵀ and weights·v 5×5×2, the feed-forward 5×2×3 and 5×3×2.
+describe('the operation count of a forward pass', () => {
+  it('is the sum over all matrix products', () => {
+    // E = 2, F = 3, L = 5: Q, K, V and W_O 5×2×2 each, q kᵀ and weights·v 5×5×2, feed-forward 5×2×3 and 5×3×2.
     const size = { layers: 1, width: 2, hidden: 3, gated: false };
     expect(multiplyAdds(size, 5)).toEqual({ projections: 80, attention: 100, feedForward: 60, total: 240 });
     expect(multiplyAdds({ ...size, layers: 4 }, 5).total).toBe(960);
@@ -14,11 +14,11 @@ describe('arithmetic of a forward', () => {
     expect(multiplyAdds(size, 0).total).toBe(0);
   });
 
-  it('of all-MiniLM-L6-v2 over 128 tokens is 2.9 GFLOP', () => {
+  it('is 2.9 GFLOP for all-MiniLM-L6-v2 and 128 tokens', () => {
     expect(gigaflops(multiplyAdds({ layers: 6, width: 384, hidden: 1536, gated: false }, 128).total, 1000)).toBeCloseTo(2.87, 1);
   });
 
-  it('knows the sizes under the names of every family', () => {
+  it('reads its sizes from the configuration of every model family', () => {
     expect(encoderSize(config('sentiment'))).toEqual({ layers: 2, heads: 4, width: 64, hidden: 256, gated: false });
     expect(encoderSize(config('tiny-distilbert'))).toEqual({ layers: 2, heads: 4, width: 32, hidden: 48, gated: false });
     expect(encoderSize(config('tiny-modernbert'))).toEqual({ layers: 4, heads: 4, width: 32, hidden: 48, gated: true });

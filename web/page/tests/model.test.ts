@@ -22,7 +22,6 @@ import { inTestdata } from './models.ts';
 import { aMoment, failing, fetchFile, until } from './state.ts';
 
 const fetched: string[] = [];
-/** Folders of models that are gone. */
 const missing = new Set<string>();
 vi.stubGlobal('fetch', (url: string) => {
   fetched.push(url);
@@ -40,11 +39,9 @@ const files = Object.fromEntries(
 const inFolder = (folder: string) => Object.entries(files).map(([name, file]) => [`${folder}/${name}`, file] as const);
 const changes = { off: [1], padding: [2], drawn: [3], weights: [{ name: 'a', index: 0, value: 1 }], layer: 0, head: 1, locked: true } as const;
 
-/** How many numbers the model has. */
 const parameters = () => [...model.value!.shapes.values()].reduce((sum, dims) => sum + dims.reduce((a, b) => a * b, 1), 0);
 
 type Load = Attn['loadModel'];
-/** The module with another loadModel. */
 const withLoad = (own: Attn, loadModel: Load): Attn => ({
   ...own,
   loadModel,
@@ -52,7 +49,6 @@ const withLoad = (own: Attn, loadModel: Load): Attn => ({
     return own.info;
   },
 });
-/** The module, and what it is asked to load. */
 function watched(own: Attn): { readonly attn: Attn; readonly asked: unknown[] } {
   const asked: unknown[] = [];
   const loadModel: Load = (source, options) => {
@@ -63,7 +59,7 @@ function watched(own: Attn): { readonly attn: Attn; readonly asked: unknown[] } 
 }
 const absent = (status: number) => new AttnError('NETWORK', 'no such folder', { status });
 
-/** Why the module does not start; undefined: it does. */
+/** Makes the module fail to start. */
 let refusal: Error | undefined;
 vi.mock('attn/worker', async (original) => {
   const own = await original<typeof import('attn/worker')>();
@@ -71,7 +67,7 @@ vi.mock('attn/worker', async (original) => {
 });
 
 describe('the page', () => {
-  it('starts with the small model, whatever the address says, and keeps the view', async () => {
+  it('starts with the small model regardless of the address and keeps the view', async () => {
     view.value = { ...initialView, ...changes, model: 'all-MiniLM-L6-v2' };
     await startPage();
     expect(fetched.map((url) => url.replace(/^.*\//, '')).sort()).toEqual(Object.keys(files).sort());
@@ -86,7 +82,7 @@ describe('the page', () => {
       isStoredAsInt8: false,
       bytes: Object.values(files).reduce((sum, { size }) => sum + size, 0),
     });
-    expect(model.value!.memory, 'all weights as float32, but not twice').toBeGreaterThan(4 * parameters());
+    expect(model.value!.memory, 'the memory holds all weights as float32, but not twice').toBeGreaterThan(4 * parameters());
     expect(model.value!.memory).toBeLessThan(8 * parameters());
     expect(model.value!.shapes.get('classifier.weight')).toEqual([2, 64]);
     expect(model.value!.config['model_type']).toBe('bert');
@@ -96,7 +92,7 @@ describe('the page', () => {
     expect((await engine.value!.info).threads).toBe(1);
   });
 
-  it('speaks of the model that is loaded when the one of the view is not wanted', () => {
+  it('resets the view to the loaded model if the requested model is declined', () => {
     keepLoaded();
     expect(view.value).toEqual({ ...initialView, text: view.value.text, model: 'sentiment' });
   });
@@ -107,7 +103,7 @@ describe('choosing a model', () => {
     view.value = { ...initialView, ...changes };
   });
 
-  it('of files opens them; what was said of the model before is let go, and that model too', async () => {
+  it('opens the given files and discards the previous model and its changes', async () => {
     const before = model.value!;
     const id = view.value.model;
     await chooseFiles(inFolder(`a ${'long '.repeat(40)}name`));
@@ -118,17 +114,17 @@ describe('choosing a model', () => {
     await expect(before.text.tokenize('a')).rejects.toThrow(/disposed/);
     view.value = { ...view.value, ...changes };
     await chooseFiles(inFolder('again'));
-    expect(view.value.off, 'another model').toEqual([]);
+    expect(view.value.off, 'other files are another model').toEqual([]);
   });
 
-  it('that the view waits for keeps the view', async () => {
+  it('keeps a view that was waiting for these files', async () => {
     await chooseModel('sentiment');
     view.value = { ...initialView, ...changes, model: 'files' };
     await chooseFiles(inFolder('waited for'));
     expect(view.value).toEqual({ ...initialView, ...changes, model: 'files' });
   });
 
-  it('known by name or by the address of a folder asks for it there', async () => {
+  it('requests a known name or a folder address at the right location', async () => {
     const own = engine.value!;
     const asked: unknown[] = [];
     engine.value = withLoad(own, async (source) => {
@@ -153,7 +149,7 @@ describe('choosing a model', () => {
     engine.value = own;
   });
 
-  it('says how far it is, and can be cancelled', async () => {
+  it('reports progress and can be cancelled', async () => {
     const own = engine.value!;
     const before = model.value;
     let report: NonNullable<NonNullable<Parameters<Load>[1]>['onProgress']> = () => undefined;
@@ -177,21 +173,21 @@ describe('choosing a model', () => {
       expect(loading.value).toMatchObject({ phase: 'download', file: 'model.safetensors', loaded, total: 4000 });
       return loading.value!.bytesPerSecond;
     };
-    expect([speedAt(1100, 100), speedAt(1500, 500), speedAt(2000, 1000), speedAt(2400, 2000)], 'of the last second or so').toEqual([
+    expect([speedAt(1100, 100), speedAt(1500, 500), speedAt(2000, 1000), speedAt(2400, 2000)], 'speed over about the last second').toEqual([
       0, 0, 1000, 1000,
     ]);
     expect(speedAt(3000, 3000)).toBe(2000);
     vi.restoreAllMocks();
     loading.value!.cancel();
     report({ phase: 'download', file: 'model.safetensors', loaded: 3500, total: 4000, progress: 0.875 });
-    expect(loading.value!.loaded, 'what comes after is let go').toBe(3000);
+    expect(loading.value!.loaded, 'progress after cancelling is ignored').toBe(3000);
     await choosing;
     expect(status.value).toEqual({ text: 'folder was not loaded: cancelled.' });
     expect([loading.value, failure.value, model.value]).toEqual([undefined, undefined, before]);
     engine.value = own;
   });
 
-  it('while another is on its way: the newer one is what comes', async () => {
+  it('loads the newest choice if another model is still loading', async () => {
     const own = engine.value!;
     const disposed: string[] = [];
     const later: ((text: unknown) => void)[] = [];
@@ -223,7 +219,7 @@ describe('choosing a model', () => {
     later[0]!(textOf('first'));
     await first;
     expect(disposed).toEqual(['first']);
-    expect(loading.value!.name, 'still on its way').toBe('second');
+    expect(loading.value!.name, 'the second model is still loading').toBe('second');
     later[1]!(textOf('second'));
     await second;
     expect([model.value!.name, disposed.length]).toEqual(['second', 1]);
@@ -234,7 +230,7 @@ describe('choosing a model', () => {
     expect(disposed).toEqual(['first', 'second']);
   });
 
-  it('that fails after a newer one was chosen says nothing', async () => {
+  it('ignores the failure of an earlier choice', async () => {
     const own = engine.value!;
     const reject: ((error: unknown) => void)[] = [];
     engine.value = withLoad(own, () => new Promise((_, fail) => reject.push(fail)));
@@ -262,20 +258,20 @@ describe('choosing a model', () => {
     ['ENVIRONMENT', /WebAssembly with SIMD/],
     ['ABORTED', /Start it again/],
     ['INTERNAL', /Reload the page/],
-  ] as const)('that fails (%s) says why and what to do', async (code: ErrorCode, fix) => {
+  ] as const)('explains the failure %s and how to fix it', async (code: ErrorCode, fix) => {
     const own = engine.value!;
     const before = model.value;
     engine.value = withLoad(own, () => Promise.reject(failing(code, 'no such thing')));
     await chooseModel('./folder/');
     expect(failure.value).toMatchObject({ what: 'folder could not be loaded.', detail: `no such thing (${code})`, code });
-    expect(failure.value!.cause, 'in words of the page').toMatch(/^[A-Za-z][^()]+\.$/);
+    expect(failure.value!.cause, 'the cause is written in plain words').toMatch(/^[A-Za-z][^()]+\.$/);
     expect(failure.value!.fix).toMatch(fix);
-    expect(status.value, 'the cause is said once').toEqual({ text: 'folder could not be loaded.', failed: true });
+    expect(status.value, 'the status does not repeat the cause').toEqual({ text: 'folder could not be loaded.', failed: true });
     expect([model.value, loading.value]).toEqual([before, undefined]);
     engine.value = withLoad(own, () => new Promise(() => undefined));
     void chooseModel('./other/');
     await aMoment(5);
-    expect(failure.value, 'is over with the next attempt').toBeUndefined();
+    expect(failure.value, 'the next attempt clears the failure').toBeUndefined();
     loading.value!.cancel();
     loading.value = undefined;
     engine.value = own;
@@ -287,7 +283,7 @@ describe('the weights of a model', () => {
     view.value = initialView;
   });
 
-  it('are int8 by default, float32 by choice; the classifier of the page is float32 all the same', async () => {
+  it('are int8 by default and float32 on request, but always float32 for the sentiment classifier', async () => {
     const own = engine.value!;
     const { attn, asked } = watched(own);
     engine.value = attn;
@@ -295,7 +291,7 @@ describe('the weights of a model', () => {
     expect(model.value).toMatchObject({ dtype: 'int8', isStoredAsInt8: false });
     const { memory } = model.value!;
     expect(memory).toBeGreaterThan(parameters());
-    expect(memory, 'a quarter, and what stays float32').toBeLessThan(2 * parameters());
+    expect(memory, 'a quarter of float32, plus the parameters that stay float32').toBeLessThan(2 * parameters());
     view.value = { ...view.value, dtype: 'float32' };
     await chooseFiles(inFolder('mine'));
     expect(model.value!.dtype).toBe('float32');
@@ -309,7 +305,7 @@ describe('the weights of a model', () => {
     engine.value = own;
   });
 
-  it('can be chosen anew for what is here; the view stays', async () => {
+  it('can change their type for the same files without changing the view', async () => {
     await chooseFiles(inFolder('mine'));
     const text = model.value!.text;
     view.value = { ...view.value, ...changes, dtype: 'float32' };
@@ -321,7 +317,7 @@ describe('the weights of a model', () => {
     expect(model.value!.dtype).toBe('float32');
   });
 
-  it('that a model of the page has as int8 in a folder beside come from there, or else from the other', async () => {
+  it('are loaded from the int8 folder of a model if it exists, or else from the float32 folder', async () => {
     const own = engine.value!;
     const asked: unknown[] = [];
     const folders = (answer: (source: string, report: NonNullable<ModelOptions['onProgress']>) => Promise<typeof files>) =>
@@ -344,7 +340,9 @@ describe('the weights of a model', () => {
         return Promise.reject(absent(status));
       });
       await chooseModel('all-MiniLM-L6-v2');
-      expect(model.value!.bytes, 'of the files that it was made of').toBe(Object.values(files).reduce((sum, { size }) => sum + size, 0));
+      expect(model.value!.bytes, 'only the files of the loaded model are counted').toBe(
+        Object.values(files).reduce((sum, { size }) => sum + size, 0),
+      );
       expect(asked).toEqual([
         ['models/all-MiniLM-L6-v2-int8/', 'int8'],
         ['models/all-MiniLM-L6-v2/', 'int8'],
@@ -360,23 +358,23 @@ describe('the weights of a model', () => {
       asked.length = 0;
       engine.value = folders(() => Promise.reject(failure));
       await chooseModel('all-MiniLM-L6-v2');
-      expect(asked.length, 'what is there and breaks down is not passed over').toBe(1);
+      expect(asked.length, 'an int8 folder that exists but fails is not skipped').toBe(1);
     }
     asked.length = 0;
     engine.value = folders(() => Promise.reject(absent(404)));
     await chooseModel('all-MiniLM-L6-v2');
-    expect(asked.length, 'neither is there').toBe(2);
+    expect(asked.length, 'neither folder exists').toBe(2);
     const repository = 'sentence-transformers/all-MiniLM-L6-v2';
     expect(failure.value).toMatchObject({ what: 'all-MiniLM-L6-v2 could not be loaded.', code: 'NETWORK', onHub: repository });
     asked.length = 0;
     view.value = { ...view.value, dtype: 'float32' };
     await chooseOnHub('all-MiniLM-L6-v2');
-    expect(asked, 'the Hub is asked where the visitor says so').toEqual([[`https://huggingface.co/${repository}/resolve/main/`, 'float32']]);
-    expect(failure.value!.onHub, 'it is not offered once more').toBeUndefined();
+    expect(asked, 'the Hub is requested after the visitor agrees').toEqual([[`https://huggingface.co/${repository}/resolve/main/`, 'float32']]);
+    expect(failure.value!.onHub, 'the Hub is not offered again').toBeUndefined();
     engine.value = own;
   });
 
-  it('bring so many bytes as the folder that is going to be asked has', () => {
+  it('have the download size of the folder that will be requested', () => {
     const bundled = ['config.json', 'model.safetensors', 'tokenizer.json', 'tokenizer_config.json'];
     const total = bundled.reduce((sum, name) => sum + statSync(inTestdata(`models/sentiment/${name}`)).size, 0);
     expect(expectedBytes('sentiment', 'float32')! / total).toBeCloseTo(1, 2);
@@ -393,8 +391,8 @@ describe('the weights of a model', () => {
   });
 });
 
-describe('the small models beside the page', () => {
-  it('are loaded by name, from there, as what they are for', async () => {
+describe('the small models bundled with the page', () => {
+  it('are loaded by name from the page with their task', async () => {
     for (const [id, task, name, count] of [
       ['entities', 'token-classification', 'entity model', 11],
       ['masks', 'fill-mask', 'mask model', undefined],
@@ -416,21 +414,21 @@ describe('the small models beside the page', () => {
     expect([model.value!.id, model.value!.task, model.value!.tokenLabels]).toEqual(['sentiment', 'text-classification', undefined]);
   });
 
-  it('are missed in words where they are gone', async () => {
+  it('are reported as missing if their files are gone', async () => {
     missing.add('masks');
     await chooseModel('masks');
     missing.clear();
     expect(failure.value).toMatchObject({ what: 'The mask model could not be loaded.' });
     expect(failure.value!.detail).toMatch(/returned status 404/);
-    expect(model.value!.id, 'the one before stays').toBe('sentiment');
+    expect(model.value!.id, 'the previous model stays').toBe('sentiment');
     failure.value = undefined;
   });
 });
 
-describe('the other kind of weights beside', () => {
+describe('the second copy of a model with the other weight type', () => {
   const both = () => [model.value?.dtype, beside.value?.dtype];
 
-  it('come only when they are asked for, once, and go with the model', async () => {
+  it('is loaded once, only on request, and released with the model', async () => {
     view.value = initialView;
     await chooseModel('sentiment');
     const own = engine.value!;
@@ -454,7 +452,7 @@ describe('the other kind of weights beside', () => {
     engine.value = own;
   });
 
-  it('take the place of those above without being loaded once more, and back', async () => {
+  it('is swapped with the first copy without loading again', async () => {
     const own = engine.value!;
     const { attn, asked } = watched(own);
     engine.value = attn;
@@ -467,14 +465,14 @@ describe('the other kind of weights beside', () => {
     await chooseDType();
     expect([model.value, beside.value, asked]).toEqual([above, other, []]);
     await expect(model.value!.text.tokenize('a')).resolves.toBeDefined();
-    // Other files are another model, whatever they are called.
+    // Other files are another model, even with the same names.
     view.value = { ...view.value, dtype: 'float32' };
     await chooseFiles(inFolder('mine'));
     expect([both(), asked]).toEqual([['float32', undefined], ['float32']]);
     engine.value = own;
   });
 
-  it('can be let go, and cancelled on the way', async () => {
+  it('can be closed, and cancelled while loading', async () => {
     await openBeside();
     const { text } = beside.value!;
     closeBeside();
@@ -505,12 +503,12 @@ describe('the other kind of weights beside', () => {
     engine.value = own;
   });
 
-  it('that come too late, for another model, are let go', async () => {
+  it('is discarded if another model was loaded in the meantime', async () => {
     const own = engine.value!;
     let let_ = () => {};
     engine.value = withLoad(own, async (source, options) => {
       await new Promise<void>((resolve) => (let_ = resolve));
-      // As a worker that has not heard of the end.
+      // Simulates a worker that finishes before the cancellation arrives.
       return own.loadModel(source, { ...options, signal: undefined });
     });
     const opening = openBeside();
@@ -523,7 +521,7 @@ describe('the other kind of weights beside', () => {
     expect([both(), loadingBeside.value]).toEqual([['float32', undefined], undefined]);
   });
 
-  it('that cannot be loaded are said beside their button, the model goes on, and another try is made', async () => {
+  it('reports its own loading failure, leaves the model usable and can be loaded again', async () => {
     const own = engine.value!;
     const said = status.value;
     engine.value = withLoad(own, () => Promise.reject(failing('MEMORY', 'full')));
@@ -541,13 +539,13 @@ describe('the other kind of weights beside', () => {
     expect([both(), besideFailure.value]).toEqual([['float32', 'int8'], undefined]);
     const before = engine.value;
     await restart();
-    expect(both(), 'went with the module').toEqual(['float32', undefined]);
+    expect(both(), 'the copy was released with the module').toEqual(['float32', undefined]);
     await before.dispose();
   });
 });
 
-describe('the module', () => {
-  it('starts anew with the same model, the view stays', async () => {
+describe('the WebAssembly module', () => {
+  it('restarts with the same model and view', async () => {
     await chooseModel('sentiment');
     await chooseFiles(inFolder('mine'));
     view.value = { ...initialView, ...changes, model: 'files' };
@@ -560,7 +558,7 @@ describe('the module', () => {
     await before!.dispose();
   });
 
-  it('that cannot be started says so, and no model is asked for', async () => {
+  it('reports a failed start and requests no model', async () => {
     const own = engine.value;
     refusal = failing('ENVIRONMENT');
     engine.value = undefined;
@@ -577,7 +575,7 @@ describe('the module', () => {
     await own?.dispose();
   });
 
-  it('is started where it is missing', async () => {
+  it('is started if it is missing', async () => {
     await engine.value?.dispose();
     engine.value = undefined;
     await chooseModel('sentiment');
@@ -585,18 +583,18 @@ describe('the module', () => {
     expect(engine.value).toBeDefined();
   });
 
-  it('without the files of the page says which address answered what', async () => {
+  it('reports the address and the status of a missing model file', async () => {
     vi.stubGlobal('fetch', async () => new Response('', { status: 404 }));
     await chooseModel('sentiment');
     expect(failure.value!.detail).toMatch(/(config\.json|safetensors|tokenizer.*) returned status 404/);
-    await until('the end', () => loading.value === undefined);
+    await until('the end of loading', () => loading.value === undefined);
   });
 });
 
-describe('what is known of a model', () => {
+describe('information about a model', () => {
   const of = (config: object, labels?: readonly string[]) => ({ config, labels, layers: 2, heads: 3 }) as unknown as LoadedModel;
 
-  it('its answer: shares of one, each for itself, or a number', () => {
+  it('includes the function of its answers: softmax, sigmoid or identity', () => {
     expect(answerFunction(of({}, ['a', 'b']))).toBe('softmax');
     expect(answerFunction(of({}))).toBe('softmax');
     expect(answerFunction(of({}, ['a']))).toBe('sigmoid');
@@ -614,12 +612,12 @@ describe('what is known of a model', () => {
     expect(answerName(of({}, ['a']))).toBe('probability');
   });
 
-  it('its heads that are on', () => {
+  it('includes a mask of the heads that are switched on', () => {
     expect(headMaskOf(of({}), [0, 5, 6])).toEqual({ data: Float32Array.of(0, 1, 1, 1, 1, 0), dims: [2, 3] });
     expect(headMaskOf(of({}), [6, 7]).data.length).toBe(6);
   });
 
-  it('a sentence names a known model with an article and starts with a capital letter', () => {
+  it('includes its name in a sentence, capitalized and with an article if the model is known', () => {
     const both = (name: string) => [sentenceName({ name }), nameInSentence({ name })];
     expect(both(nameOf('entities'))).toEqual(['The entity model', 'the entity model']);
     expect(both('all-MiniLM-L6-v2')).toEqual(['all-MiniLM-L6-v2', 'all-MiniLM-L6-v2']);
@@ -627,7 +625,7 @@ describe('what is known of a model', () => {
     expect(both('my bert')).toEqual(['my bert', 'my bert']);
   });
 
-  it('its name: that of the page, or of its folder', () => {
+  it('includes its known name, or the name of its folder', () => {
     for (const { id, name } of knownModels) expect(nameOf(id)).toBe(name);
     expect(nameOf('https://host/folder/')).toBe('folder');
     expect(nameOf('a/b')).toBe('a/b');

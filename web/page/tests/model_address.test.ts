@@ -31,7 +31,7 @@ describe('a model on the Hub', () => {
     'git@hf.co:owner/name',
     'hf://owner/name',
     main,
-  ])('%s', (text) => {
+  ])('is recognized from %s', (text) => {
     expect(read(text)).toMatchObject({ id: 'owner/name', name: 'owner/name', folder: main, host: 'huggingface.co' });
   });
   it.each([
@@ -40,25 +40,25 @@ describe('a model on the Hub', () => {
     ['https://huggingface.co/owner/name/tree/refs%2Fpr%2F4', 'refs%2Fpr%2F4', 'owner/name@refs/pr/4'],
     ['https://huggingface.co/owner/name/blob/refs/pr/4/config.json', 'refs%2Fpr%2F4', 'owner/name@refs/pr/4'],
     ['owner/name@refs/pr/4', 'refs%2Fpr%2F4', 'owner/name@refs/pr/4'],
-  ])('with a revision: %s', (text, revision, id) => {
+  ])('is recognized with its revision from %s', (text, revision, id) => {
     expect(read(text)).toMatchObject({ id, folder: `https://huggingface.co/owner/name/resolve/${revision}/`, name: id });
     expect(read(id).folder).toBe(read(text).folder);
   });
-  it('a commit is short in the name and whole in the address', () => {
+  it('has a short commit in its name and the full commit in its address', () => {
     const commit = '0123456789abcdef0123456789abcdef01234567';
     expect(read(`owner/name@${commit}`)).toMatchObject({
       name: 'owner/name@01234567',
       folder: `https://huggingface.co/owner/name/resolve/${commit}/`,
     });
   });
-  it('one without an owner, and a folder inside, which its own address stands for', () => {
+  it('may have no owner or be in a subfolder with its own address', () => {
     expect(read('bert-base-uncased').folder).toBe('https://huggingface.co/bert-base-uncased/resolve/main/');
     expect(read('https://huggingface.co/bert-base-uncased/tree/main').id).toBe('bert-base-uncased');
     const inside = read('https://huggingface.co/owner/name/tree/main/models/small');
     expect(inside).toMatchObject({ name: 'owner/name/models/small', folder: `${main}models/small/` });
     expect(read(inside.id)).toEqual(inside);
   });
-  it('a mirror has the same forms', () => {
+  it('is recognized on a mirror', () => {
     expect(read('https://mirror.example/owner/name/tree/main')).toMatchObject({
       folder: 'https://mirror.example/owner/name/resolve/main/',
       host: 'mirror.example',
@@ -67,7 +67,7 @@ describe('a model on the Hub', () => {
   });
 });
 
-describe('a folder', () => {
+describe('a model folder', () => {
   it.each([
     ['https://example.com/models/my-bert', 'https://example.com/models/my-bert/', 'my-bert'],
     ['https://example.com/models/my-bert/config.json', 'https://example.com/models/my-bert/', 'my-bert'],
@@ -78,7 +78,7 @@ describe('a folder', () => {
     ['a/b/my-bert', 'https://example.org/attn/a/b/my-bert/', 'my-bert'],
     ['/my-bert', 'https://example.org/my-bert/', 'my-bert'],
     ['https://example.com/m/?token=1', 'https://example.com/m/?token=1', 'm'],
-  ])('%s', (text, folder, name) => {
+  ])('is recognized from %s', (text, folder, name) => {
     expect(read(text)).toMatchObject({ id: folder, folder, name, hub: undefined });
     expect(read(folder).folder).toBe(folder);
   });
@@ -95,7 +95,7 @@ it.each([
   ['file:///models/bert', /path on your disk/],
   ['what is this?', /not a valid address/],
   ['https://example.org/100%/', /not a valid address/],
-])('%j is refused, and the message says what to write', (text, message) => {
+])('the address %j is rejected with an explanation', (text, message) => {
   let said = '';
   try {
     read(text);
@@ -111,11 +111,11 @@ it.each([
   ['downloads/my-bert/0_Transformer/', 'my-bert'],
   ['downloads/my-bert/', 'my-bert'],
   ['', 'your files'],
-])('the name in the path %j is %s', (path, name) => expect(nameInPath(path, 'your files')).toBe(name));
+])('the name for the path %j is %s', (path, name) => expect(nameInPath(path, 'your files')).toBe(name));
 
-describe('an address with bytes that are no text', () => {
+describe('an address with invalid UTF-8', () => {
   it.each(['https://huggingface.co/owner/%ff', 'https://example.org/models/%ff/', 'https://example.org/%e2%82/tree/main', 'models/%C0%80'])(
-    'refuses %s',
+    'is rejected: %s',
     (text) => {
       expect(() => read(text)).toThrow(AddressError);
       expect(() => read(text)).toThrow('This is not a valid address.');

@@ -1,4 +1,4 @@
-/** A page that was built without the files of all-MiniLM-L6-v2 (make page MODELS=0). */
+/** Simulates `make page MODELS=0`. */
 import { AttnError } from 'attn';
 import type { Attn } from 'attn/worker';
 import { expect, it, vi } from 'vitest';
@@ -8,7 +8,7 @@ const { expectedBytes, otherHostOf } = await import('../src/model/known.ts');
 const { chooseModel } = await import('../src/state/load_model.ts');
 const { engine, failure } = await import('../src/state/model.ts');
 
-it('asks the Hub for them, which the button says before', async () => {
+it('a page without all-MiniLM-L6-v2 names the Hub as its source and loads it from there', async () => {
   const id = 'all-MiniLM-L6-v2';
   expect([otherHostOf(id), expectedBytes(id, 'int8')]).toEqual(['huggingface.co', 91_000_000]);
   const asked: unknown[] = [];
@@ -21,6 +21,6 @@ it('asks the Hub for them, which the button says before', async () => {
   } as unknown as Attn;
   await chooseModel(id);
   expect(asked).toEqual(['https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2/resolve/main/']);
-  expect(failure.value!.onHub, 'it was asked already').toBeUndefined();
+  expect(failure.value!.onHub, 'the Hub was already requested').toBeUndefined();
   expect(failure.value!.cause).toMatch(/^huggingface\.co returned the error 404/);
 });

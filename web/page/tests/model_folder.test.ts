@@ -4,8 +4,8 @@ import { modelFiles, readyToLoad } from '../src/model/folder.ts';
 const of = (...paths: string[]) => modelFiles(paths.map((path) => [path, path] as const));
 const commit = '0123456789abcdef0123456789abcdef01234567';
 
-describe('a model among files', () => {
-  it('is where the uppermost config.json with weights is; what lies outside of it is left out', () => {
+describe('finding a model among files', () => {
+  it('selects the topmost config.json with weights and ignores files outside its folder', () => {
     const { name, files } = of('m/1_Pooling/config.json', 'm/config.json', 'm/model.safetensors', 'other/x');
     expect(name).toBe('m');
     expect(files).toEqual({
@@ -16,38 +16,38 @@ describe('a model among files', () => {
   });
   it.each([
     ['without a folder', ['config.json', 'tokenizer.json'], 'your files', ['config.json', 'tokenizer.json']],
-    ['in a folder in a folder', ['a/b/tokenizer.json', 'a/b/config.json'], 'b', ['config.json', 'tokenizer.json']],
+    ['in a nested folder', ['a/b/tokenizer.json', 'a/b/config.json'], 'b', ['config.json', 'tokenizer.json']],
     [
-      'of older sentence-transformers, which has no config.json of its own',
+      'of an older sentence-transformers version without a config.json at the top',
       ['m/1_Pooling/config.json', 'm/0_Transformer/config.json', 'm/0_Transformer/model.safetensors', 'm/modules.json'],
       'm',
       ['0_Transformer/config.json', '0_Transformer/model.safetensors', '1_Pooling/config.json', 'modules.json'],
     ],
     [
-      'in a part of it alone',
+      'in 0_Transformer if modules.json is missing',
       ['m/1_Pooling/config.json', 'm/0_Transformer/config.json', 'm/0_Transformer/model.safetensors'],
       'm',
       ['config.json', 'model.safetensors'],
     ],
     [
-      'in the cache of the Hub',
+      'in the Hub cache',
       [`models--o--n/blobs/${commit}`, `models--o--n/snapshots/${commit}/config.json`, `models--o--n/snapshots/${commit}/model.safetensors`],
       'o/n',
       ['config.json', 'model.safetensors'],
     ],
     [
-      'of which a snapshot was dropped alone',
+      'in a single snapshot of the Hub cache',
       [`${commit}/config.json`, `${commit}/model.safetensors`],
       'your files',
       ['config.json', 'model.safetensors'],
     ],
     [
-      'with onnx beside',
+      'with an onnx subfolder',
       ['m/onnx/config.json', 'm/onnx/model.onnx', 'm/config.json', 'm/model.safetensors'],
       'm',
       ['config.json', 'model.safetensors'],
     ],
-  ])('%s', (_, paths, name, expected) => {
+  ])('accepts a model %s', (_, paths, name, expected) => {
     const found = of(...paths);
     expect(found.name).toBe(name);
     expect(found.problem).toBeUndefined();
@@ -61,7 +61,7 @@ describe('a model among files', () => {
     [['downloads/bert.tar.gz', 'downloads/notes.txt'], /archive/],
     [[`models--o--n/blobs/${commit}`, 'models--o--n/refs/main'], /links/],
     [[], /no file/],
-  ])('%j is refused with cause and fix', (paths, cause) => {
+  ])('rejects %j with a cause and a fix', (paths, cause) => {
     const { problem } = of(...paths);
     expect(problem!.cause).toMatch(cause);
     expect(problem!.fix).toMatch(/^[A-Z].*\.$/);
@@ -74,13 +74,13 @@ const modules = text([
   { idx: 1, path: '1_Pooling', type: 'sentence_transformers.models.Pooling' },
 ]);
 
-describe('before it is read', () => {
-  it('a pooling that modules.json names and that is missing is the mean, and this is said', async () => {
+describe('preparing a model for loading', () => {
+  it('assumes mean pooling, with a note, if the pooling folder is missing', async () => {
     const { files, note } = await readyToLoad({ 'modules.json': modules, 'config.json': text({}) });
     expect(JSON.parse(await files['1_Pooling/config.json']!.text())).toMatchObject({ pooling_mode_mean_tokens: true, pooling_mode_cls_token: false });
     expect(note).toMatch(/^1_Pooling is missing.*mean/);
   });
-  it('with that folder it stays, and so does one that cannot be read', async () => {
+  it('leaves complete files and an unreadable modules.json unchanged', async () => {
     const whole = { 'modules.json': modules, 'config.json': text({}), '1_Pooling/config.json': text({}) };
     expect(await readyToLoad(whole)).toEqual({ files: whole });
     const broken = { 'modules.json': new Blob(['[']), 'config.json': text({}) };
@@ -107,7 +107,7 @@ describe('before it is read', () => {
     'model-1-of-2.safetensors': shard({ a: [1, 2, 3] }),
     'model-2-of-2.safetensors': shard({ b: [4], c: [5, 6] }),
   };
-  it('weights in several files become one, in which every tensor has its numbers', async () => {
+  it('joins sharded weights into one file without changing the tensors', async () => {
     const { load } = await import('attn');
     const attn = await load();
     const { files } = await readyToLoad({ ...sharded, 'config.json': text({}) });
@@ -120,7 +120,7 @@ describe('before it is read', () => {
     ]);
     attn.dispose();
   });
-  it('a part that is missing is named', async () => {
+  it('names a missing shard', async () => {
     const { 'model-2-of-2.safetensors': _, ...some } = sharded;
     await expect(readyToLoad(some)).rejects.toThrow(/names model-2-of-2\.safetensors, which is not among the files/);
   });
@@ -139,7 +139,7 @@ describe('before it is read', () => {
     [part, headed('[1]'), `${part}: readSafetensorsHeader: the header is not valid, expected a JSON object of tensors`],
     [part, headed('{"a": {"dtype": "F32"}}'), `${part}: readSafetensorsHeader: "a" is incomplete, expected dtype, shape and data_offsets`],
     [part, headed('{"a": null}'), `${part}: readSafetensorsHeader: "a" is incomplete, expected dtype, shape and data_offsets`],
-  ])('a file of several that is damaged is named: %s', (name, file, message) =>
+  ])('names a damaged shard or index: %s', (name, file, message) =>
     expect(readyToLoad({ ...sharded, [name]: file })).rejects.toThrow(new Error(message)),
   );
 });

@@ -1,4 +1,4 @@
-/** The package itself, without a worker, where the page has it in one: what awaits takes either. */
+/** Replaces the worker by the package itself: awaited results are the same. */
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { load, type Attn as Direct, type TextModel as DirectModel } from 'attn';
 import type { Attn } from 'attn/worker';
@@ -11,7 +11,7 @@ export async function loadDirect(): Promise<{ readonly attn: Attn; readonly dire
   return { attn: direct as unknown as Attn, direct };
 }
 
-/** A checkpoint of testdata/models, with what the page keeps of it; settings are written over those of its config.json. */
+/** Opens a checkpoint of testdata/models; `settings` override its config.json. */
 export async function openModel(
   direct: Direct,
   name: string,
@@ -43,7 +43,7 @@ export async function openModel(
   } as unknown as LoadedModel;
 }
 
-/** What Proof computes once more, in its order. */
+/** Steps of the self-check, in order. */
 export const checkedSteps = [
   'Scores from Q and K',
   'Softmax of the scores',

@@ -5,7 +5,6 @@ import { layerNames, onPaper, type LinearNames } from '../src/model/parameter_na
 
 const folder = (model: string) => new URL(`../../../testdata/models/${model}/`, import.meta.url);
 
-/** Names and shapes of a checkpoint in testdata/models. */
 function shapesOf(model: string): Map<string, readonly number[]> {
   const file = readFileSync(new URL('model.safetensors', folder(model)));
   return new Map(Object.entries(readSafetensorsHeader(file).tensors).map(([name, { shape }]) => [name, shape]));
@@ -13,8 +12,8 @@ function shapesOf(model: string): Map<string, readonly number[]> {
 
 const whole = (name: string, count: number) => ({ name, first: 0, count });
 
-describe('the weights of a layer in a checkpoint', () => {
-  it('of BERT, with and without the prefix of a model with a head', () => {
+describe('the parameter names of a layer', () => {
+  it('are found in BERT with and without the prefix of a model with a head', () => {
     for (const [model, prefix, width] of [
       ['sentiment', 'bert.', 64],
       ['tiny-bert-cls', '', 32],
@@ -33,14 +32,14 @@ describe('the weights of a layer in a checkpoint', () => {
     }
   });
 
-  it('of ALBERT, whose one layer is all of them, and of several nothing', () => {
+  it('are the same for every layer of ALBERT, and undefined if it has several sets of weights', () => {
     expect(layerNames(shapesOf('tiny-albert'), 2)!.linear2.weight.name).toBe(
       'albert.encoder.albert_layer_groups.0.albert_layers.0.ffn_output.weight',
     );
     expect(layerNames(shapesOf('tiny-albert-mlm'), 0)).toBeUndefined();
   });
 
-  it('of encoders with a gate after which norms come, fused or not', () => {
+  it('are found in gated post-norm encoders with fused or separate matrices', () => {
     const weights = (model: string) => {
       const names = layerNames(shapesOf(model), 0)!;
       return [names.query, names.key, names.gate!, names.linear1].map(({ weight }) => `${weight.name} ${weight.first}`);
@@ -63,14 +62,14 @@ describe('the weights of a layer in a checkpoint', () => {
     expect(weights('tiny-nomic')[3]).toBe('nomic_bert.layers.0.mlp.up_proj.weight 0');
   });
 
-  it('of the first BERT files, whose norms have gamma and beta', () => {
+  it('are found in early BERT files, which call the norm parameters gamma and beta', () => {
     expect(layerNames(shapesOf('tiny-bert-legacy'), 0)!.norm2).toEqual({
       weight: whole('bert.encoder.layer.0.output.LayerNorm.gamma', 32),
       bias: whole('bert.encoder.layer.0.output.LayerNorm.beta', 32),
     });
   });
 
-  it('of ModernBERT, where one matrix holds queries, keys and values, and one the gate and what it gates', () => {
+  it('are found in the fused matrices of ModernBERT', () => {
     const names = layerNames(shapesOf('tiny-modernbert'), 2)!;
     const fused = 'model.layers.2.attn.Wqkv.weight';
     expect([names.query, names.key, names.value].map(({ weight }) => weight)).toEqual([
@@ -89,7 +88,7 @@ describe('the weights of a layer in a checkpoint', () => {
   });
 
   it.each(['tiny-bert', 'tiny-bert-multilabel', 'tiny-distilbert', 'tiny-mpnet', 'tiny-mpnet-mean', 'tiny-roberta', 'tiny-xlm-roberta'])(
-    'of %s, each part once and of its shape',
+    'are unique and have the expected shapes in %s',
     (model) => {
       const shapes = shapesOf(model);
       const names = layerNames(shapes, 1)!;
@@ -104,7 +103,7 @@ describe('the weights of a layer in a checkpoint', () => {
     },
   );
 
-  it('tells layer 1 from layer 11, and knows when a layer or a family is not there', () => {
+  it('distinguish layer 1 from layer 11 and are undefined for a missing layer or family', () => {
     const one = new Map([...shapesOf('tiny-bert')].map(([name, shape]) => [name.replace('.layer.1.', '.layer.11.'), shape]));
     expect(layerNames(one, 1)).toBeUndefined();
     expect(layerNames(one, 11)!.key.weight.name).toBe('bert.encoder.layer.11.attention.self.key.weight');
@@ -112,7 +111,7 @@ describe('the weights of a layer in a checkpoint', () => {
   });
 });
 
-describe('those weights give what the layer computes', () => {
+describe('the named parameters', () => {
   let attn: Awaited<ReturnType<typeof load>>;
   beforeAll(async () => void (attn = await load({ variant: 'simd' })));
   afterAll(() => attn.dispose());
@@ -126,7 +125,7 @@ describe('those weights give what the layer computes', () => {
     'tiny-xlm-roberta',
     'tiny-modernbert',
     'tiny-modernbert-2024',
-  ])('of %s', async (model) => {
+  ])('reproduce the intermediate values of a layer of %s', async (model) => {
     const text = await attn.loadModel(folder(model));
     const { hiddenStates, trace: traces } = text.forward(text.tokenize('A film with wonderful actors'), {
       outputHiddenStates: true,
@@ -136,7 +135,7 @@ describe('those weights give what the layer computes', () => {
     const names = layerNames(text.parameterShapes(), 1)!;
     const preNorm = text.config['model_type'] === 'modernbert';
     const head = 2;
-    /** Number `column` of row 3, by the weights of the checkpoint. */
+    /** Linear layer: output `first + column` of row 3. */
     const compute = (x: Tensor, { weight, bias }: LinearNames, first: number, column: number) => {
       const part = { out: [first, 1 + column] as const };
       const w = onPaper(text.getParameter(weight.name), weight, part);
@@ -165,7 +164,6 @@ describe('those weights give what the layer computes', () => {
     const one = compute(z, names.linear1, 0, 11);
     const hidden = names.gate ? act(compute(z, names.gate, 0, 11), activation) * one : act(one, activation);
     expect(hidden, 'linear1 and gate').toBeCloseTo(number(trace.ff_hidden!, 11), 4);
-    // A norm's weights: scale and shift of the row that came before it.
     const [before, after, norm] = preNorm ? [trace.attn_residual!, trace.norm2!, names.norm2!] : [trace.ff_residual!, trace.norm2!, names.norm2!];
     const row = Array.from(before.data.subarray(3 * 4 * width, 4 * 4 * width));
     const mean = row.reduce((a, b) => a + b) / row.length;
