@@ -12,7 +12,7 @@ let direct: Direct;
 beforeAll(async () => ({ attn, direct } = await loadDirect()));
 afterAll(() => direct?.dispose());
 
-describe('answers from a forward with no head off', () => {
+describe('answers with all heads switched on', () => {
   it.each([
     ['sentiment', 'mean', undefined],
     ['tiny-mpnet-mean', 'mean', undefined],
@@ -20,7 +20,7 @@ describe('answers from a forward with no head off', () => {
     ['tiny-bert-multilabel', 'mean', undefined],
     ['tiny-bert-multilabel', 'mean', 'regression'],
     ['sentiment', 'mean', 'multi_label_classification'],
-  ])('are those of embed and classify: %s, %s, %s', async (name, pooling, problem) => {
+  ])('match embed and classify: model %s, pooling %s, problem type %s', async (name, pooling, problem) => {
     const of = await openModel(direct, name, undefined, problem === undefined ? {} : { problem_type: problem });
     expect(await poolingOf(of)).toBe(pooling);
     const { vectors, probabilities } = await answersWithout(attn, of, await of.text.tokenize(texts), []);
@@ -34,7 +34,7 @@ describe('answers from a forward with no head off', () => {
     expect(largestDifference(probabilities!.data, Float32Array.from(scores))).toBeLessThan(1e-6);
   });
 
-  it('take the maximum where the checkpoint does', async () => {
+  it('use max pooling if the checkpoint specifies it', async () => {
     const ofMaximum = (text: DirectModel) =>
       new Proxy(text, {
         get: (target, name) => {
@@ -50,7 +50,7 @@ describe('answers from a forward with no head off', () => {
   });
 });
 
-it('a head that is off changes the answers, and each another way', async () => {
+it('each head that is switched off changes the answers in a different way', async () => {
   const of = await openModel(direct, 'sentiment');
   const encoding = await of.text.tokenize(texts);
   const without = async (off: readonly number[]) => (await answersWithout(attn, of, encoding, off)).probabilities!.data.join();

@@ -16,7 +16,7 @@ afterAll(() => direct?.dispose());
 
 const reference = () => readReference(attn, Uint8Array.from(readFileSync(inTestdata('page_reference.safetensors'))).buffer);
 
-it('the sentiment classifier gives the numbers that PyTorch has given', async () => {
+it('the sentiment classifier matches the reference values from PyTorch', async () => {
   const { rows, texts } = await compare(await openModel(direct, 'sentiment'), await reference());
   expect(texts).toBe(7);
   expect(rows.map(({ what }) => what)).toEqual([
@@ -34,7 +34,7 @@ it('the sentiment classifier gives the numbers that PyTorch has given', async ()
   expect(rows.at(-1)!.count).toBe(2 * texts);
 });
 
-it('a classifier with one number written over does not, from there on', async () => {
+it('a classifier with one edited number fails the PyTorch comparison from that layer on', async () => {
   const of = await openModel(direct, 'sentiment');
   const name = 'bert.encoder.layer.1.output.dense.bias';
   const { data, dims } = await of.text.getParameter(name);
@@ -44,7 +44,7 @@ it('a classifier with one number written over does not, from there on', async ()
   expect(rows.filter(({ passes }) => !passes).map(({ what }) => what)).toEqual(['Hidden states after layer 2', 'Logits of the classifier']);
 });
 
-it('what is allowed grows with the largest value, not below 1', () => {
+it('the tolerance grows with the largest value above 1', () => {
   expect(tolerance(1e-7, [0.5, -0.25])).toBeCloseTo(1.2e-6, 12);
   expect(tolerance(1e-7, [0.5, -3])).toBeCloseTo(3.6e-6, 12);
 });
@@ -60,7 +60,7 @@ const names = [
   'tiny-modernbert-2024',
 ];
 
-/** By step, how the layers of a model agree with themselves computed once more. */
+/** Recomputes every layer in double precision. */
 async function onceMore(of: LoadedModel, change: (trace: Required<EncoderTrace>) => void = () => undefined): Promise<readonly Compared[]> {
   const inputs = await of.text.tokenize('A happy person smiles.');
   const steps = new Map<string, Compared>();
@@ -84,13 +84,12 @@ async function onceMore(of: LoadedModel, change: (trace: Required<EncoderTrace>)
 const failing = (steps: readonly Compared[]) => steps.filter(({ passes }) => !passes).map(({ what }) => what);
 
 it.each(names.flatMap((name) => [[name, 'float32'] as const, [name, 'int8'] as const]))(
-  'every layer of %s as %s gives the same in double precision without the module',
+  'every layer of %s as %s matches a double-precision computation without the module',
   async (name, dtype) => {
     const steps = await onceMore(await openModel(direct, name, undefined, {}, dtype));
     expect(steps.map(({ what }) => what)).toEqual(name === 'tiny-mpnet' ? checkedSteps.slice(1) : checkedSteps);
     for (const { what, passes, difference, tolerance } of steps) {
       expect(passes, `${what}: ${difference}, allowed ${tolerance}`).toBe(true);
-      // Not so wide that anything would pass.
       expect(tolerance, what).toBeLessThan(1e-4);
     }
   },
@@ -104,7 +103,7 @@ it.each([
   ['output', 'W_O'],
   ['norm2', 'Layer norms'],
   ['ff_output', 'Feed-forward'],
-] as const)('a number of %s that is wrong by a hundred-thousandth is found', async (name, what) => {
+] as const)('an error of 2e-5 in %s is detected', async (name, what) => {
   const of = await openModel(direct, 'sentiment');
   const steps = await onceMore(of, (trace) => {
     const { data } = trace[name];
@@ -113,20 +112,20 @@ it.each([
   expect(failing(steps)).toContain(what);
 });
 
-it('what is not a number agrees with nothing', async () => {
+it('a NaN fails the comparison', async () => {
   const of = await openModel(direct, 'sentiment');
   const steps = await onceMore(of, (trace) => (trace.ff_hidden.data[3] = NaN));
   expect(failing(steps)).toEqual(['Feed-forward']);
 });
 
-it('int8 is not float32, and what is not rounded does not give its numbers', async () => {
+it('an int8 model fails both the float32 layer checks and the PyTorch comparison', async () => {
   const of = await openModel(direct, 'sentiment', undefined, {}, 'int8');
   expect(failing(await onceMore({ ...of, dtype: 'float32' }))).toEqual(['Q, K, V from X', 'W_O', 'Feed-forward']);
   const { rows } = await compare(of, await reference());
   expect(rows.every(({ passes }) => !passes)).toBe(true);
 });
 
-it('of a long text or a large model fewer rows are checked, from the first to the last', () => {
+it('fewer rows are checked for a long text or a large model', () => {
   const config = { model_type: 'bert', num_hidden_layers: 12, num_attention_heads: 12, hidden_size: 768, intermediate_size: 3072 };
   expect(rowsToCheck({ config }, 12)).toEqual([0, 11]);
   const small = { ...config, num_hidden_layers: 2, hidden_size: 64, intermediate_size: 256 };
@@ -141,6 +140,6 @@ it.each([
   [2.5, 0.999593047982555],
   [5, 0.9999999999984626],
   [9, 1],
-])('erf %f', (x, expected) => {
+])('erf(%f) matches its exact value to 14 digits', (x, expected) => {
   expect(erf(x)).toBeCloseTo(expected, 14);
 });

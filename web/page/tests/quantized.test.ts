@@ -9,8 +9,8 @@ import { update, view } from '../src/state/view.ts';
 import { openModel } from './models.ts';
 import { aMoment, changed, open, until } from './state.ts';
 
-describe('what is told of two lists of numbers', () => {
-  it('is the largest difference, the mean, and of how many', () => {
+describe('the difference between two lists', () => {
+  it('has a maximum, a mean and a count, also over several lists', () => {
     expect(differencesOf([], [])).toEqual({ largest: 0, mean: 0, count: 0 });
     const parts = [differencesOf([1, 2, 3], [1.5, 2, 3.25]), differencesOf([0.25], [-1])] as const;
     expect(parts).toEqual([
@@ -21,16 +21,16 @@ describe('what is told of two lists of numbers', () => {
     expect(together([])).toEqual({ largest: 0, mean: 0, count: 0 });
   });
 
-  it('is the cosine of each row, whatever their lengths', () => {
+  it('includes the cosine of each row, regardless of its length', () => {
     const tensor = (...rows: number[][]) => ({ data: Float32Array.from(rows.flat()), dims: [rows.length, 2] });
     expect(cosinesOf(tensor([3, 4], [1, 0], [2, 0]), tensor([6, 8], [0, 5], [-1, 0]))).toEqual([1, 0, -1]);
     expect(cosinesOf(tensor([1, 1]), tensor([1, 0]))[0]).toBeCloseTo(Math.SQRT1_2, 15);
   });
 });
 
-describe('what a model answers', () => {
+describe('the verdict of a model', () => {
   const scores = (...pairs: (readonly [string, number])[]) => pairs.map(([label, score]) => ({ label, score }));
-  it('is the likeliest label, or all that are likely, whatever their order; a number is no verdict', () => {
+  it('is the likeliest label or all likely labels in a fixed order, and empty for a regression', () => {
     const answer = scores(['b', 0.6], ['a', 0.5], ['c', 0.499]);
     expect(verdictOf('softmax', answer)).toBe('b');
     expect(verdictOf('sigmoid', answer)).toBe('a, b');
@@ -47,7 +47,6 @@ afterAll(() => {
   direct?.dispose();
 });
 
-/** What the models of both kinds give, by the package itself. */
 async function expected({ int8, float32 }: Quantized['models'], text: string) {
   const of = async ({ text: each }: LoadedModel) => ({
     maps: (await each.forward(await each.tokenize(text), { outputAttentions: true })).attentions!,
@@ -74,16 +73,16 @@ async function assertTold(found: Quantized, text: string) {
   expect(found.answered[0]).toMatchObject({ text, answers });
 }
 
-describe('both kinds of one model', () => {
+describe('the int8 and float32 versions of a model', () => {
   const texts = ['A film with wonderful actors and a terrible script.', 'Dull.'] as const;
-  it('are compared on a text, once both are there, and on each new one', async () => {
+  it('are compared once both are loaded, and again for each new text', async () => {
     const { of, direct: module } = await open('sentiment', { text: texts[0] });
     direct = module;
     ends.push(quantized.follow());
     follow();
     await until('the run', () => run.value?.model === of);
     await aMoment();
-    expect(quantized.value.value, 'nothing unasked').toBeUndefined();
+    expect(quantized.value.value, 'nothing is compared before both are loaded').toBeUndefined();
     beside.value = { ...(await openModel(direct, 'sentiment', undefined, {}, 'int8')), id: 'sentiment', name: 'the same' };
     await until('the comparison', () => quantized.value.value);
     const first = quantized.value.value!;
@@ -103,7 +102,7 @@ describe('both kinds of one model', () => {
     await assertTold(quantized.value.value!, texts[1]);
   });
 
-  it('are compared on two texts and on the lines', async () => {
+  it('are compared on a text pair and on the lines', async () => {
     linesText.value = 'one\ntwo\nthree';
     update({ text: 'Good?', pair: 'Not at all.' });
     await until('two vectors', () => quantized.value.value!.cosines.length === 2 && quantized.value.value!.lines === 3);
@@ -112,21 +111,20 @@ describe('both kinds of one model', () => {
     const [answer] = await models.int8.text.classify([['Good?', 'Not at all.']]);
     expect(answered[0]!.answers.int8).toEqual(answer);
     expect(all.count).toBe(2 * 4 * tokens * tokens);
-    // Too few lines are none.
     linesText.value = 'one';
     await until('no lines', () => quantized.value.value!.lines === 0);
     expect([quantized.value.value!.leastOfLines, quantized.value.value!.answered.length]).toEqual([undefined, 1]);
     linesText.value = initialLines;
   });
 
-  it('are not compared while weights are written over; then on those of the files, also of a model that was above', async () => {
+  it('are compared only with the weights of the files, even if they were edited before', async () => {
     update({ text: texts[0], pair: undefined });
     await until('the text', () => quantized.value.value!.answered[0]!.text === texts[0] && quantized.value.value!.lines === 8);
     const plain = quantized.value.value!;
     const name = 'bert.encoder.layer.0.attention.self.query.bias';
     update({ weights: [{ name, index: 0, value: 50 }] });
     await until('the edit', () => run.value!.view.weights.length === 1);
-    // The two change places: the one that was written over is beside now.
+    // After the swap, the edited model is the second copy.
     const [above, other] = [model.value!, beside.value!];
     model.value = other;
     beside.value = above;
@@ -141,7 +139,7 @@ describe('both kinds of one model', () => {
     expect({ ...again, milliseconds: 0 }).toEqual({ ...plain, milliseconds: 0 });
   });
 
-  it('whose answers differ say so', async () => {
+  it('are marked as different if their answers differ', async () => {
     const models = quantized.value.value!.models;
     const turned = changed(models.int8.text as never, {
       classify: async (own, given, options) => {
@@ -154,7 +152,7 @@ describe('both kinds of one model', () => {
     expect(answered.map(({ flips }) => flips)).toEqual([false, false, true, false]);
   });
 
-  it('stop when they are not wanted any more', async () => {
+  it('stop being compared if the result is no longer needed', async () => {
     const models = quantized.value.value!.models;
     let asked = 0;
     for (const most of [0, 1, 2, 7]) {
@@ -165,7 +163,7 @@ describe('both kinds of one model', () => {
     expect(view.value.text).toBe(texts[0]);
   });
 
-  it('that give no answers have none to flip', async () => {
+  it('are compared without answers if the model has no labels', async () => {
     const open = (dtype: 'int8' | 'float32') => openModel(direct, 'tiny-bert-cls', undefined, {}, dtype);
     const { answered, layers } = (await compareBoth({ int8: await open('int8'), float32: await open('float32') }, 'One text.', []))!;
     expect(answered).toEqual([]);

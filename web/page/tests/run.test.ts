@@ -37,10 +37,8 @@ const text = 'A dull film, but well played.';
 const bias = 'bert.encoder.layer.1.output.dense.bias';
 const change: LayerChanges = { layer: 1, factor: 1, score: 'scaled_dot', dropout: 0, seed: 0, edits: [] };
 
-/** What of a view its run depends on. */
 const asked = (of: View | undefined) => JSON.stringify(of && [of.text, of.pair, of.causal, of.padding, of.drawn, of.off, of.weights, of.change]);
 
-/** What the view asks for has been computed, and what is inside of its layer. */
 const settled = () =>
   until('the run of the view', () => {
     const [made, inside] = [run.value, layerTrace.value];
@@ -75,8 +73,8 @@ beforeEach(async () => {
   await see({});
 });
 
-describe('a run of the view', () => {
-  it('without changes is the model, its own baseline, and says so', async () => {
+describe('a run', () => {
+  it('equals the model, is its own baseline and reports its time if the view has no changes', async () => {
     const made = run.value!;
     expectSame(made, await forward());
     expect(made.tokens).toEqual((await of.text.tokenize(text)).tokens[0]);
@@ -88,7 +86,7 @@ describe('a run of the view', () => {
     expect(status.value.failed).toBeUndefined();
   });
 
-  it('has all that is inside of the layer in focus, with its weights, and follows the focus without a new run', async () => {
+  it('traces the layer in focus with its parameters and follows the focus without a new run', async () => {
     const made = run.value!;
     for (const layer of [0, 1]) {
       update({ layer });
@@ -102,7 +100,7 @@ describe('a run of the view', () => {
     expect(run.value).toBe(made);
     update({ layer: 7 });
     await aMoment();
-    expect(layerTrace.value!.layer, 'the last layer that is there').toBe(1);
+    expect(layerTrace.value!.layer, 'the last layer of the model').toBe(1);
     const before = layerTrace.value;
     update({ head: 2, threshold: 0.5 });
     await aMoment();
@@ -110,14 +108,14 @@ describe('a run of the view', () => {
     expect(layerTrace.value).toBe(before);
   });
 
-  it('of a pair has both texts', async () => {
+  it('uses both texts of a pair', async () => {
     const made = await see({ text: 'Good.', pair: 'Bad.' });
     expectSame(made, await forward({}, [['Good.', 'Bad.']]));
     await see({ text: 'Good.', pair: undefined });
     expect(run.value!.tokens.length).toBeLessThan(made.tokens.length);
   });
 
-  it('of two pairs that differ in the second text alone is another one, and so is its baseline', async () => {
+  it('is repeated with its baseline if only the second text differs', async () => {
     await see({ text: 'Good.', pair: 'Bad.', causal: true });
     const first = baseline.value!;
     await see({ text: 'Good.', pair: 'Bad, very bad.', causal: true });
@@ -125,7 +123,7 @@ describe('a run of the view', () => {
     expectSame(baseline.value!, await forward({}, [['Good.', 'Bad, very bad.']]));
   });
 
-  it('is causal, with cells blocked, tokens hidden and heads off; what is not there is left out', async () => {
+  it('applies the causal mask, drawn mask, hidden tokens and switched-off heads, and ignores indices out of range', async () => {
     expectSame(await see({ causal: true }), await forward({ isCausal: true }));
     const length = run.value!.tokens.length;
     const data = new Uint8Array(length * length);
@@ -138,10 +136,10 @@ describe('a run of the view', () => {
     const attentionMask = inputs.attentionMask.slice();
     attentionMask[2] = 0;
     expectSame(await see({ padding: [2, 99] }), await of.text.forward({ ...inputs, attentionMask }, all));
-    expect(run.value!.encoding.attentionMask[2], 'of the text itself').toBe(1);
+    expect(run.value!.encoding.attentionMask[2], 'the attention mask of the text is unchanged').toBe(1);
   });
 
-  it('with changes keeps the run without them, inside of the layer too', async () => {
+  it('with changes has a baseline without them, including the trace of the layer', async () => {
     const plain = await forward({ trace: { layers: [1] } });
     await see({ causal: true });
     expect(baseline.value).not.toBe(run.value);
@@ -150,7 +148,7 @@ describe('a run of the view', () => {
     same(baselineTrace.value!.trace.output, plain.trace!.get(1)!.output);
     const before = baseline.value;
     await see({ off: [0] });
-    expect(baseline.value, 'is computed once').toBe(before);
+    expect(baseline.value, 'the baseline is computed once').toBe(before);
     await see({ off: [0], layer: 0 });
     await until('the baseline of the other layer', () => baselineTrace.value?.layer === 0);
     await see({ off: [0], text: 'Another text.' });
@@ -160,11 +158,11 @@ describe('a run of the view', () => {
   });
 });
 
-describe('weights that are written over', () => {
+describe('edited weights', () => {
   const weights = [{ name: bias, index: 3, value: 2.5 }];
   const valueOf = async (name = bias) => (await of.text.getParameter(name)).data[3]!;
 
-  it('count in the run, not in the baseline, and get their own numbers back', async () => {
+  it('affect the run but not the baseline, and are restored afterwards', async () => {
     const [own, plain] = [await valueOf(), await forward()];
     expect(originalOf(of, bias, 3)).toBeUndefined();
     const made = await see({ weights });
@@ -183,7 +181,7 @@ describe('weights that are written over', () => {
     expect(originalOf(of, bias, 3)).toBeUndefined();
   });
 
-  it('may be several, one after the other, of one parameter or of two', async () => {
+  it('can be in one parameter or in several', async () => {
     const name = 'bert.encoder.layer.0.output.dense.bias';
     const [own, other] = [await valueOf(), await valueOf(name)];
     await see({ weights });
@@ -196,7 +194,7 @@ describe('weights that are written over', () => {
     expect(await valueOf(name)).toBe(other);
   });
 
-  it('that the model does not have change nothing', async () => {
+  it('have no effect if the model does not contain them', async () => {
     const plain = await forward();
     const { data } = await of.text.getParameter(bias);
     const nowhere = [
@@ -208,8 +206,7 @@ describe('weights that are written over', () => {
   });
 });
 
-describe('a layer that computes otherwise', () => {
-  /** Attention weights of one head from scores. */
+describe('a changed layer', () => {
   const softmaxOf = async (scores: Tensor) => attn.softmax(scores);
 
   it.each([
@@ -217,7 +214,7 @@ describe('a layer that computes otherwise', () => {
     ['no scale', { score: 'dot' }, () => 1],
     ['no scale and a factor', { score: 'dot', factor: 0.75 }, () => 0.75],
     ["Luong's function with the unit matrix", { score: 'general', factor: 0.5 }, () => 0.5],
-  ] as const)('%s', async (_, changes, scaleOf) => {
+  ] as const)('computes attention with %s', async (_, changes, scaleOf) => {
     const plain = await forward({ trace: { layers: [1] } });
     const { q, k, v } = plain.trace!.get(1) as Required<EncoderTrace>;
     const made = await see({ change: { ...change, ...changes } });
@@ -231,7 +228,7 @@ describe('a layer that computes otherwise', () => {
     expect(largestDifference(made.logits!.data, plain.logits!.data)).toBeGreaterThan(1e-5);
   });
 
-  it("Bahdanau's function: Σ tanh(q + k)", async () => {
+  it('computes Bahdanau scores as Σ tanh(q + k)', async () => {
     const made = await see({ change: { ...change, score: 'additive' } });
     const { q, k, scores } = layerTrace.value!.trace;
     const width = q.dims[3]!;
@@ -241,7 +238,7 @@ describe('a layer that computes otherwise', () => {
     expect(largestDifference(made.attentions[1]!.data, (await softmaxOf(scores)).data)).toBeLessThan(1e-6);
   });
 
-  it('dropout: the seed decides what is left out', async () => {
+  it('drops different weights for different seeds', async () => {
     const dropped = async (seed: number) => (await see({ change: { ...change, dropout: 0.5, seed } })).attentions[1]!.data;
     const [first, second, again] = [await dropped(1), await dropped(2), await dropped(1)];
     expect(first).toEqual(again);
@@ -251,14 +248,14 @@ describe('a layer that computes otherwise', () => {
     expect(zeros).toBeLessThan(0.7);
   });
 
-  it('keeps what is masked', async () => {
+  it('keeps masked weights at 0', async () => {
     const { tokens, attentions } = await see({ causal: true, padding: [1], change: { ...change, factor: 3 } });
     const length = tokens.length;
     for (let i = 0; i < length; ++i) for (let j = 0; j < length; ++j) if (j > i || j === 1) expect(attentions[1]!.data[i * length + j]).toBe(0);
     expect(attentions[1]!.data[0]).toBe(1);
   });
 
-  it('other numbers go into it: from there on all is as if they had come', async () => {
+  it('computes everything after an edited input from the edited values', async () => {
     const plain = await forward();
     const x = plain.hiddenStates![1]!;
     const data = x.data.slice();
@@ -280,13 +277,13 @@ describe('a layer that computes otherwise', () => {
     expectSame(await see({ change: { ...change, edits: edits.slice(3) } }), plain);
   });
 
-  it('that the model does not have changes nothing', async () => {
+  it('has no effect if the model does not contain it', async () => {
     const plain = await forward();
     expectSame(await see({ layer: 0, change: { ...change, layer: 2, factor: 2 } }), plain);
     expect(status.value.failed).toBeUndefined();
   });
 
-  it('in focus elsewhere: the trace there is that of the run', async () => {
+  it('affects the trace of a later layer in focus, but not of an earlier one', async () => {
     await see({ layer: 0, change: { ...change, factor: 2 } });
     const plain = await forward({ trace: { layers: [0] } });
     same(layerTrace.value!.trace.weights, plain.trace!.get(0)!.weights);
@@ -302,7 +299,7 @@ describe('a layer that computes otherwise', () => {
     same(layerTrace.value!.trace.weights, wanted.trace!.get(1)!.weights);
   });
 
-  it('with distances in its scores keeps them: MPNet', async () => {
+  it('keeps the relative position scores of MPNet', async () => {
     const mpnet = await openNamed(direct, 'tiny-mpnet');
     model.value = mpnet;
     view.value = { ...initialView, text, layer: 0, change: { ...change, layer: 0, factor: 1, dropout: 1e-9 } };
@@ -312,7 +309,7 @@ describe('a layer that computes otherwise', () => {
   });
 });
 
-describe('a run that takes its time', () => {
+describe('a long run', () => {
   const held = async () => {
     const forwards = gate();
     const made = await openNamed(direct, 'sentiment', {
@@ -324,13 +321,13 @@ describe('a run that takes its time', () => {
     return { forwards, made };
   };
 
-  it('can be cancelled: what is shown stays, until something new is asked for', async () => {
+  it('can be cancelled and leaves the previous results until something new is requested', async () => {
     const { made, forwards } = await held();
     const shown = run.value;
     const seen: string[] = [];
     const end = effect(() => void seen.push(`${running.value} ${runsLong.value}`));
     model.value = made;
-    await until('long', () => runsLong.value);
+    await until('a long run', () => runsLong.value);
     expect(seen).toEqual(['false false', 'true false', 'true true']);
     end();
     cancelRun();
@@ -347,7 +344,7 @@ describe('a run that takes its time', () => {
     expect([running.value, runsLong.value]).toEqual([false, false]);
   });
 
-  it('can be cancelled before it is shown with its changes, after its baseline', async () => {
+  it('can be cancelled after its baseline and before its result', async () => {
     const { made, forwards } = await held();
     forwards.let(2);
     model.value = made;
@@ -364,7 +361,7 @@ describe('a run that takes its time', () => {
     expect(forwards.waiting).toBe(0);
   });
 
-  it('can be cancelled in its baseline, which is then not kept', async () => {
+  it('can be cancelled during its baseline, which is then discarded', async () => {
     const { made, forwards } = await held();
     forwards.let(2);
     model.value = made;
@@ -379,7 +376,7 @@ describe('a run that takes its time', () => {
     expect(forwards.waiting).toBe(0);
   });
 
-  it('is computed anew when that is asked for, and then only', async () => {
+  it('is repeated only on request', async () => {
     const before = run.value;
     runAgain();
     await until('another run', () => run.value !== before);
@@ -391,12 +388,12 @@ describe('a run that takes its time', () => {
     expect(run.value).toBe(next);
   });
 
-  it('of several wishes computes the newest', async () => {
+  it('computes only the newest of several requests', async () => {
     const { made, forwards } = await held();
     model.value = made;
-    await until('the first', () => forwards.waiting === 1);
+    await until('the first forward', () => forwards.waiting === 1);
     for (const word of ['one', 'two', 'three', 'four', 'five']) update({ text: `Number ${word}.` });
-    // Two forwards of the first, whose layer nobody waits for any more, are one; then the newest and its layer.
+    // One for the first run, whose trace is skipped; two for the newest run and its trace.
     forwards.let(3);
     await settled();
     expect(run.value!.view.text).toBe('Number five.');
@@ -411,17 +408,17 @@ describe('a run that fails', () => {
       },
     });
 
-  it('says so, and keeps what is shown', async () => {
+  it('reports the error and keeps the previous results', async () => {
     const shown = run.value;
     model.value = await broken(failing('MEMORY', 'no memory is left'));
     await until('the failure', () => status.value.failed);
     expect(status.value.text).toBe('Attention could not be computed. no memory is left (MEMORY)');
     expect(failure.value).toBeUndefined();
-    await until('the end', () => !running.value);
+    await until('the end of the run', () => !running.value);
     expect(run.value).toBe(shown);
   });
 
-  it.each(['ABORTED', 'INTERNAL'] as const)('with the module (%s) offers to start it again', async (code) => {
+  it.each(['ABORTED', 'INTERNAL'] as const)('offers to restart the module after the error %s', async (code) => {
     model.value = await broken(failing(code, 'the worker is gone'));
     await until('the failure', () => failure.value);
     expect(failure.value).toEqual({
@@ -432,7 +429,7 @@ describe('a run that fails', () => {
     });
   });
 
-  it('since its model was put away says nothing', async () => {
+  it('reports nothing if its model was replaced', async () => {
     const forwards = gate();
     const late = await openNamed(direct, 'sentiment', {
       forward: async () => {
@@ -449,7 +446,7 @@ describe('a run that fails', () => {
     expect(run.value!.model).toBe(of);
   });
 
-  it('after it was cancelled says nothing', async () => {
+  it('reports nothing after it was cancelled', async () => {
     const forwards = gate();
     model.value = await openNamed(direct, 'sentiment', {
       forward: async () => {
@@ -466,11 +463,11 @@ describe('a run that fails', () => {
   });
 });
 
-describe('what a classifier says', () => {
+describe('the output of a classifier', () => {
   const said = (logits: readonly number[] | undefined, config: object = {}, labels: readonly string[] | undefined = ['a', 'b', 'c']) =>
     answers({ model: { ...of, config, labels }, logits: logits && { data: Float32Array.from(logits), dims: [1, logits.length] } } as unknown as Run);
 
-  it('is a share of one, each for itself, or a number, by falling score', () => {
+  it('are probabilities or values, sorted by descending score', () => {
     const [first, ...rest] = said([1, 3, 2]);
     expect([first!.label, ...rest.map(({ label }) => label)]).toEqual(['b', 'c', 'a']);
     const sum = Math.exp(1) + Math.exp(2) + Math.exp(3);
@@ -486,7 +483,7 @@ describe('what a classifier says', () => {
     expect(said(undefined)).toEqual([]);
     expect(answers({ ...run.value!, model: { ...of, labels: undefined } })).toEqual([]);
   });
-  it('is what the package says', async () => {
+  it('match classify() of the package', async () => {
     const [classes] = await of.text.classify([text]);
     const own = answers(run.value!);
     expect(own.map(({ label }) => label)).toEqual(classes!.map(({ label }) => label));
@@ -494,7 +491,7 @@ describe('what a classifier says', () => {
   });
 });
 
-it('without a model nothing is computed', async () => {
+it('nothing is computed without a model', async () => {
   const shown = run.value;
   model.value = undefined;
   update({ text: 'Another.' });

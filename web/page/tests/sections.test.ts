@@ -56,15 +56,14 @@ beforeEach(async () => {
   await see({});
 });
 
-/** A model that fails, or waits, in one of its methods. */
 const openChanged = (changes: Changes) => openNamed(direct, 'sentiment', changes);
 async function show(other: LoadedModel): Promise<void> {
   model.value = other;
   await settled();
 }
 
-describe('what sections compute', () => {
-  it('is computed when what it reads changes, the newest alone, and says why it is not', async () => {
+describe('a background value', () => {
+  it('is recomputed for the newest input only, and reports failures', async () => {
     const input = signal<number | undefined>(undefined);
     const jobs = gate();
     const begun: number[] = [];
@@ -85,30 +84,30 @@ describe('what sections compute', () => {
     expect([doubled.value.value, begun.length]).toEqual([undefined, 0]);
     jobs.let(1);
     input.value = 1;
-    await until('2', () => doubled.value.value === 2);
+    await until('the value 2', () => doubled.value.value === 2);
     input.value = 3;
     await until('the job', () => jobs.waiting === 1);
     input.value = 4;
     input.value = 5;
     jobs.let(2);
-    await until('10', () => doubled.value.value === 10);
+    await until('the value 10', () => doubled.value.value === 10);
     expect([begun, wanted]).toEqual([
       [1, 3, 5],
       [true, false, true],
     ]);
     jobs.let(2);
     input.value = 13;
-    await until('a failure', () => doubled.failure.value);
+    await until('the failure of the job', () => doubled.failure.value);
     expect([doubled.failure.value, doubled.value.value]).toEqual(['too much (MEMORY)', 10]);
     input.value = 99;
-    await until('none', () => doubled.failure.value === undefined);
-    expect(doubled.value.value, 'nothing new keeps the value').toBe(10);
+    await until('no failure', () => doubled.failure.value === undefined);
+    expect(doubled.value.value, 'a job without a result keeps the value').toBe(10);
     input.value = 13;
     await until('the job', () => jobs.waiting === 1);
     input.value = 7;
     jobs.let();
-    await until('14', () => doubled.value.value === 14);
-    expect(doubled.failure.value, 'of what is not wanted any more nobody hears').toBeUndefined();
+    await until('the value 14', () => doubled.value.value === 14);
+    expect(doubled.failure.value, 'the failure of an outdated job is ignored').toBeUndefined();
     input.value = undefined;
     await aMoment(80);
     expect(doubled.value.value).toBe(14);
@@ -118,7 +117,7 @@ describe('what sections compute', () => {
     expect(begun).not.toContain(8);
   });
 
-  it('is about the model on the screen, its weights and its heads', async () => {
+  it('uses the model on the screen with its edited weights and switched-off heads', async () => {
     expect(shownModel.value).toBe(of);
     expect([editedWeights.value, headsOff.value]).toEqual([[], []]);
     const weights = [{ name: 'classifier.bias', index: 0, value: 1 }];
@@ -132,14 +131,14 @@ describe('what sections compute', () => {
 });
 
 describe('the head in focus', () => {
-  it('is one that the model has', async () => {
+  it('is limited to layers and heads of the model', async () => {
     update({ layer: 9, head: 9 });
     expect([layerInFocus.value, headInFocus.value]).toEqual([1, 3]);
     update({ layer: 0, head: 2 });
     expect([layerInFocus.value, headInFocus.value]).toEqual([0, 2]);
   });
 
-  it('is shown with its weights, its places and what is blocked', async () => {
+  it('is shown with its weights, tokens and blocked cells', async () => {
     await see({ layer: 0, head: 2, causal: true });
     const { tokens, attentions } = run.value!;
     const length = tokens.length;
@@ -168,8 +167,8 @@ describe('the head in focus', () => {
   });
 });
 
-describe('all heads', () => {
-  it('in brief: what each looks at, and its picture', async () => {
+describe('the overview of all heads', () => {
+  it('describes and draws each head', async () => {
     await until('the heads', () => heads.value?.run === run.value);
     const { list } = heads.value!;
     expect(list.map(({ layer, head }) => [layer, head])).toEqual([0, 1].flatMap((layer) => [0, 1, 2, 3].map((head) => [layer, head])));
@@ -185,7 +184,7 @@ describe('all heads', () => {
           weights.map((weight) => weight / largest),
         ),
       ).toBeLessThan(1e-6);
-      expect(shares.separator, 'over the rows of the text: its first and last tokens are special').toBeCloseTo(
+      expect(shares.separator, 'averaged over the text, whose first and last tokens are special').toBeCloseTo(
         Array.from({ length: length - 2 }, (_, i) => weights[(i + 1) * length]! + weights[(i + 2) * length - 1]!).reduce((a, b) => a + b) /
           (length - 2),
         5,
@@ -193,10 +192,10 @@ describe('all heads', () => {
     }
   });
 
-  it('of a long text are smaller than it, and of several the newest come', async () => {
+  it('has smaller pictures for a long text and shows the newest run', async () => {
     update({ text: 'A film. '.repeat(60) });
     await until('the long run', () => run.value!.tokens.length === 128);
-    await until('its heads', () => heads.value?.run === run.value);
+    await until('the heads of the long run', () => heads.value?.run === run.value);
     expect(new Set(heads.value!.list.map(({ size, picture }) => `${size} ${picture.length}`))).toEqual(new Set(['64 4096']));
     const before = heads.value;
     run.value = { ...run.value! };
@@ -208,8 +207,8 @@ describe('all heads', () => {
   });
 });
 
-describe('several heads in one map', () => {
-  it('have in each cell the one that looks most, and how much', async () => {
+describe('an overlay of several heads', () => {
+  it('shows the strongest head and its weight in each cell', async () => {
     await see({ layer: 1, overlay: [0, 3, 9] });
     const { heads: chosen, weights, winners, levels } = overlay.value!;
     expect(chosen).toEqual([0, 3]);
@@ -230,8 +229,8 @@ describe('several heads in one map', () => {
   });
 });
 
-describe('the cell that the pointer is over', () => {
-  it('is in focus at once, and part of the view when the pointer rests', async () => {
+describe('the cell under the pointer', () => {
+  it('is in focus at once, and part of the view after the pointer rests', async () => {
     await see({ cell: { row: 1, column: 1 } });
     const before = view.value;
     pointTo({ row: 2, column: 3 });
@@ -241,14 +240,14 @@ describe('the cell that the pointer is over', () => {
     expect(cellInFocus.value).toEqual({ row: 2, column: 4 });
     pointTo({ row: 5, column: 5 });
     update({ cell: { row: 0, column: 0 } });
-    expect(cellInFocus.value, 'what is chosen otherwise goes first').toEqual({ row: 0, column: 0 });
+    expect(cellInFocus.value, 'an explicit choice has priority').toEqual({ row: 0, column: 0 });
     await aMoment(200);
     expect(view.value.cell).toEqual({ row: 0, column: 0 });
   });
 });
 
 describe('the walk through one head', () => {
-  it('holds what is the same only once', async () => {
+  it('shares identical arrays instead of copying them', async () => {
     await see({ layer: 1 });
     const { scores, masked_scores, probabilities, weights } = layerTrace.value!.trace;
     expect([weights, probabilities, masked_scores]).toEqual([run.value!.attentions[1], weights, scores]);
@@ -271,7 +270,7 @@ describe('the walk through one head', () => {
     return sum;
   };
 
-  it('has the products of its queries and keys', async () => {
+  it('contains the products of queries and keys', async () => {
     await walked();
     for (const head of [3, 1, 9]) {
       update({ head });
@@ -285,10 +284,10 @@ describe('the walk through one head', () => {
     const before = walk.value;
     update({ threshold: 0.1 });
     await aMoment();
-    expect(walk.value, 'is made once').toBe(before);
+    expect(walk.value, 'the walk is computed once').toBe(before);
   });
 
-  it('has the sums of tanh where the layer has them', async () => {
+  it('contains sums of tanh if the layer has additive scores', async () => {
     changeLayer({ score: 'additive' });
     await settled();
     await walked();
@@ -300,13 +299,13 @@ describe('the walk through one head', () => {
     update({ layer: 0 });
     await settled();
     await walked();
-    expect(walk.value!.products.data[1], 'another layer has its own').toBeCloseTo(
+    expect(walk.value!.products.data[1], 'another layer has its own products').toBeCloseTo(
       dot(ofHead(walk.value!.trace.q, 3), 0, ofHead(walk.value!.trace.k, 3), 1),
       4,
     );
   });
 
-  it('says why it has none', async () => {
+  it('reports why it failed', async () => {
     engine.value = { ...attn, linear: () => Promise.reject(failing('MEMORY', 'none left')) } as Attn;
     update({ head: 0 });
     await until('the failure', () => walkFailure.value);
@@ -317,11 +316,11 @@ describe('the walk through one head', () => {
     expect(walkFailure.value).toBeUndefined();
   });
 
-  it('shows how far changes reach', async () => {
+  it('shows which values the changes affect', async () => {
     expect(reach.value).toBeUndefined();
     changeLayer({ edits: [{ name: 'X', index: 70, value: 4 }] });
     await settled();
-    await until('reach', () => reach.value);
+    await until('the reach of the changes', () => reach.value);
     const found = reach.value!;
     expect(found.map(({ place, layer }) => `${place} ${layer}`).filter((each) => !each.endsWith(' 1'))).toEqual([
       'X 0',
@@ -347,8 +346,8 @@ describe('the walk through one head', () => {
   });
 });
 
-describe('each head switched off alone', () => {
-  it('has an effect on the answer, and says on which', async () => {
+describe('switching off each head in turn', () => {
+  it('measures the effect on the answer and names that answer', async () => {
     await switchEachOff();
     const { effects, answer, text: about } = ablation.value!;
     expect([effects.dims, about, ablating.value]).toEqual([[2, 4], text, undefined]);
@@ -372,7 +371,7 @@ describe('each head switched off alone', () => {
     expect(isCurrent(ablation.value!)).toBe(false);
   });
 
-  it('of a pair is about both texts', async () => {
+  it('uses both texts of a pair', async () => {
     await see({ text: 'Good.', pair: 'Bad.' });
     await switchEachOff();
     const encoding = await of.text.tokenize([['Good.', 'Bad.']]);
@@ -381,7 +380,7 @@ describe('each head switched off alone', () => {
     expect(ablation.value!.pair).toBe('Bad.');
   });
 
-  it('without labels is about the direction of the vector', async () => {
+  it('measures the change in direction of the embedding if the model has no labels', async () => {
     const plain = await openNamed(direct, 'tiny-mpnet-mean');
     await show(plain);
     await switchEachOff();
@@ -392,7 +391,7 @@ describe('each head switched off alone', () => {
     expect(effects.data[1]).toBeCloseTo((await attn.linear(await vectorOf([1]), await vectorOf([]))).data[0]! - 1, 6);
   });
 
-  it('says how far it is, can be cancelled, and is not begun twice', async () => {
+  it('reports progress, can be cancelled and does not start twice', async () => {
     const before = ablation.value;
     const forwards = gate();
     const slow = await openChanged({
@@ -407,7 +406,7 @@ describe('each head switched off alone', () => {
     const first = ablating.value!;
     expect([first.done, first.total]).toEqual([0, 8]);
     await switchEachOff();
-    expect(ablating.value, 'the first goes on').toBe(first);
+    expect(ablating.value, 'the first one continues').toBe(first);
     for (const done of [0, 1, 2]) {
       forwards.let(1);
       await until(`${done} done, the next waiting`, () => forwards.waiting === 1 && ablating.value!.done === done);
@@ -418,15 +417,15 @@ describe('each head switched off alone', () => {
     expect([ablation.value, ablating.value, ablationFailure.value, forwards.waiting]).toEqual([before, undefined, undefined, 0]);
     const again = switchEachOff();
     forwards.let(2);
-    await until('one', () => ablating.value!.done === 1);
+    await until('one head done', () => ablating.value!.done === 1);
     model.value = of;
     forwards.let();
     await again;
     await settled();
-    expect(ablation.value, 'of a model that has gone').toBe(before);
+    expect(ablation.value, 'the result of a replaced model is discarded').toBe(before);
   });
 
-  it('says why it failed, and no more when it is asked again', async () => {
+  it('reports a failure and clears it on the next attempt', async () => {
     const broken = await openChanged({ embed: () => Promise.reject(failing('MEMORY', 'none')) });
     await show(broken);
     await switchEachOff();
@@ -443,12 +442,12 @@ describe('each head switched off alone', () => {
     });
     await show(late);
     const going = switchEachOff();
-    await until('embed', () => embeds.waiting === 1);
+    await until('the call of embed', () => embeds.waiting === 1);
     model.value = of;
     embeds.let();
     await going;
     await settled();
-    expect(ablationFailure.value, 'of a model that has gone').toBeUndefined();
+    expect(ablationFailure.value, 'the failure of a replaced model is ignored').toBeUndefined();
     model.value = undefined;
     await switchEachOff();
     engine.value = undefined;
@@ -458,7 +457,7 @@ describe('each head switched off alone', () => {
   });
 });
 
-describe('a few texts', () => {
+describe('a comparison of several texts', () => {
   const texts = Array.from({ length: 9 }, (_, i) => `Text number ${i} is ${i % 2 ? 'good' : 'bad'}.`);
   let end: () => void;
   const linesOf = (holds: (of: Lines) => unknown) => until('the lines', () => lines.value.value && holds(lines.value.value));
@@ -467,7 +466,7 @@ describe('a few texts', () => {
     return { similarity: await attn.linear(vectors, vectors), probabilities: probabilities! };
   };
 
-  it('are compared, and once more with heads off', async () => {
+  it('is computed with all heads and again without the switched-off heads', async () => {
     linesText.value = texts.join('\n');
     end = lines.follow();
     await linesOf((now) => now.texts.length === 9);
@@ -489,7 +488,7 @@ describe('a few texts', () => {
     expect(largestDifference(some!.similarity.data, all.similarity.data)).toBeGreaterThan(1e-4);
   });
 
-  it('are compared anew when weights change, and not when there are too few', async () => {
+  it('is repeated when weights change, but not for too few texts', async () => {
     await linesOf((now) => now.off.length === 0);
     const before = lines.value.value!;
     await see({ weights: [{ name: 'classifier.bias', index: 1, value: 9 }] });
@@ -503,7 +502,7 @@ describe('a few texts', () => {
     expect(lines.value.value).toBe(kept);
   });
 
-  it('of a model without labels have no probabilities', async () => {
+  it('has no probabilities if the model has no labels', async () => {
     linesText.value = texts.join('\n');
     await show(await openNamed(direct, 'tiny-mpnet-mean'));
     await linesOf((now) => now.model.id === 'tiny-mpnet-mean');
@@ -518,7 +517,7 @@ describe('a few texts', () => {
 describe('words', () => {
   const found = async (what: string, holds: () => unknown) => until(what, holds);
 
-  it('are found as one token, as it is written inside of a text, or as it stands in the vocabulary', async () => {
+  it('are found if they are one token inside a text or an entry of the vocabulary', async () => {
     const words = await findWords(of, ['funny', ' funny ', '##ing', 'unfunnily', '☃', '']);
     const id = await of.text.tokenToId('funny');
     expect(words.slice(0, 2)).toEqual([
@@ -537,7 +536,7 @@ describe('words', () => {
   it('have neighbours, a similarity, analogies and a map', async () => {
     updateWords(initialWords);
     const ends = [neighbours, similarity, analogy, wordMap].map(({ follow: begin }) => begin());
-    await found('all', () => neighbours.value.value && similarity.value.value && analogy.value.value && wordMap.value.value);
+    await found('all word results', () => neighbours.value.value && similarity.value.value && analogy.value.value && wordMap.value.value);
     const table = await of.text.wordEmbeddings;
     const [funny, good, bad, man, king, woman] = (await findWords(of, ['funny', 'good', 'bad', 'man', 'king', 'woman'])).map(({ id }) => id!);
     const near = await table.nearest(funny!, 10);
@@ -556,36 +555,36 @@ describe('words', () => {
     expect((await table.nearest((await findWords(of, [chosen[extra.of!]!]))[0]!.id!, 2)).map(({ id }) => id)).toContain(
       await of.text.tokenToId(extra.token),
     );
-    expect(new Set(points.map(({ token }) => token)).size, 'each once').toBe(points.length);
+    expect(new Set(points.map(({ token }) => token)).size, 'each token appears once').toBe(points.length);
     expect(shares[0]).toBeGreaterThan(shares[1]);
     expect(points.some(({ x, y }) => x !== 0 && y !== 0)).toBe(true);
 
     updateWords({ word: 'unfunnily', first: '☃', analogy: ['man', '☃', 'woman'], map: 'good bad ☃', neighbours: 0 });
-    await found('words that are not there', () => neighbours.value.value!.word.text === 'unfunnily' && analogy.value.value!.near.length === 0);
-    await found('the map', () => wordMap.value.value!.points.length === 2);
+    await found('results for unknown words', () => neighbours.value.value!.word.text === 'unfunnily' && analogy.value.value!.near.length === 0);
+    await found('a map of two words', () => wordMap.value.value!.points.length === 2);
     expect([neighbours.value.value!.near, neighbours.value.value!.word.id]).toEqual([[], undefined]);
     expect([similarity.value.value!.similarity, similarity.value.value!.words.map(({ text: each }) => each)]).toEqual([undefined, ['☃', 'bad']]);
     expect(wordMap.value.value!.missing.map(({ text: each }) => each)).toEqual(['☃']);
     updateWords({ first: 'good', second: '☃', map: '☃ ☂ ☁' });
     await found('an empty map', () => wordMap.value.value!.points.length === 0);
     expect([wordMap.value.value!.missing.length, wordMap.value.value!.shares]).toEqual([3, [0, 0]]);
-    await found('the other word', () => similarity.value.value!.words[0]!.text === 'good');
+    await found('the similarity of the new word', () => similarity.value.value!.words[0]!.text === 'good');
     expect(similarity.value.value!.similarity).toBeUndefined();
     const kept = wordMap.value.value;
     updateWords({ map: 'good bad' });
     await aMoment(150);
-    expect(wordMap.value.value, 'two are no map').toBe(kept);
+    expect(wordMap.value.value, 'two words are too few for a map').toBe(kept);
     for (const end of ends) end();
     updateWords(initialWords);
     expect(wordsView.value).toEqual(initialWords);
   });
 
-  it('are looked up anew when the model changes', async () => {
+  it('are looked up again when the weights change', async () => {
     const end = neighbours.follow();
     await found('neighbours', () => neighbours.value.value?.word.text === 'funny');
     const before = neighbours.value.value;
     await see({ weights: [{ name: 'classifier.bias', index: 0, value: 1 }] });
-    await found('new ones', () => neighbours.value.value !== before);
+    await found('new neighbours', () => neighbours.value.value !== before);
     model.value = undefined;
     const kept = neighbours.value.value;
     await aMoment(120);
@@ -595,7 +594,7 @@ describe('words', () => {
 });
 
 describe('proofs', () => {
-  it('every layer once more, step by step, and rows that sum to 1', async () => {
+  it('recompute every layer step by step and check that rows sum to 1', async () => {
     const end = selfCheck.follow();
     await until('the check', () => selfCheck.value.value?.model === of);
     const { sums, rows, tokens, steps, text: about } = selfCheck.value.value!;
@@ -614,8 +613,7 @@ describe('proofs', () => {
     end();
   });
 
-  it('that fail say so', async () => {
-    // One number of what the module says its layers hold is another.
+  it('report a failed step', async () => {
     const other = await openChanged({
       forward: (own, inputs, options) => {
         const result = own(inputs, options) as Awaited<ReturnType<LoadedModel['text']['forward']>>;
@@ -630,7 +628,7 @@ describe('proofs', () => {
     end();
   });
 
-  it('the small model against PyTorch, as long as it is that model as it was published', async () => {
+  it('compare the small model with PyTorch only if it is unmodified', async () => {
     const end = comparison.follow();
     await until('the comparison', () => comparison.value.value?.model === of);
     expect(comparison.value.value!.rows.every(({ passes }) => passes)).toBe(true);
@@ -644,7 +642,7 @@ describe('proofs', () => {
     end();
   });
 
-  it('count what was compared, and keep the worst', () => {
+  it('count the compared values and keep the worst difference', () => {
     const rows = new Map<string, Compared>();
     const tensor = (...data: readonly number[]): Tensor => ({ data: Float32Array.from(data), dims: [data.length] });
     addCompared(rows, 'a', tensor(1, 2), [1, 2.5], 1);
@@ -653,7 +651,7 @@ describe('proofs', () => {
     expect(rows.get('a')).toEqual({ what: 'a', count: 3, difference: 0.5, tolerance: 1, passes: true });
     addCompared(rows, 'a', tensor(3), [5], 4);
     expect(rows.get('a')).toEqual({ what: 'a', count: 4, difference: 2, tolerance: 4, passes: true });
-    // What is beyond its bound comes before all that is not.
+    // A difference beyond its tolerance outranks every one within.
     addCompared(rows, 'a', tensor(3), [4], 0.5);
     expect(rows.get('a')).toEqual({ what: 'a', count: 5, difference: 1, tolerance: 0.5, passes: false });
     addCompared(rows, 'a', tensor(3), [5], 4);
@@ -666,8 +664,8 @@ describe('proofs', () => {
   });
 });
 
-describe('how fast it is', () => {
-  it('is measured once for each model, and again when asked to', async () => {
+describe('the speed measurement', () => {
+  it('runs once for each model and again on request', async () => {
     let [forwards, largest] = [0, 0];
     const counting = await openChanged({
       forward: (own, encoding, ...more) => {
@@ -683,7 +681,7 @@ describe('how fast it is', () => {
     expect(measuring.value).toBe(true);
     void measure();
     await until('the speed', () => speed.value?.model === counting);
-    await until('the end', () => !measuring.value);
+    await until('the end of the measurement', () => !measuring.value);
     const { tokens, alone, batch, peaks, way, info } = speed.value!;
     const length = run.value!.tokens.length;
     const each = multiplyAdds(encoderSize(of.config), length).total;
@@ -693,14 +691,13 @@ describe('how fast it is', () => {
     expect(alone.milliseconds).toBeGreaterThan(0);
     expect(alone.milliseconds).toBeLessThan(batch.milliseconds);
     expect(forwards - before).toBeGreaterThanOrEqual(samples + 1 + 6);
-    // One beside each sample, at the least 10 ms for half a billion operations.
+    // One peak per sample. Each takes at least 10 ms for half a billion operations.
     expect(peaks).toHaveLength(samples + 5);
     expect(peaks).toEqual([...peaks].sort((a, b) => a - b));
     expect(peaks[0]).toBeGreaterThan(0);
     expect(peaks.at(-1)).toBeLessThan(55);
     expect(way).toBeGreaterThanOrEqual(0);
     for (const { share, multiplyAdds: done, milliseconds } of [alone, batch]) {
-      // The peak of a sample is one of them.
       expect(share).toBeGreaterThan((0.2 * gigaflops(done, milliseconds)) / peaks.at(-1)!);
       expect(share).toBeLessThan((5 * gigaflops(done, milliseconds)) / peaks[0]!);
     }
@@ -722,10 +719,10 @@ describe('how fast it is', () => {
   it.each([
     ['the peak is steady', [40, 41, 42, 42, 43], 43, undefined],
     ['one sample of many is low', [12, 41, 42, 42, 43], 43, undefined],
-    ['the peak is now high, now low', [12, 20, 42, 42, 43], 43, { kind: 'unsteady', from: 12, to: 43 }],
-    ['it was higher before', [20, 20, 21, 21, 21], 43, { kind: 'slower', from: 21, to: 43 }],
+    ['the peak varies', [12, 20, 42, 42, 43], 43, { kind: 'unsteady', from: 12, to: 43 }],
+    ['the peak was higher before', [20, 20, 21, 21, 21], 43, { kind: 'slower', from: 21, to: 43 }],
     ['nothing was measured before', [20, 20, 21, 21, 21], 0, undefined],
-  ])('says whether something else was using the computer: %s', (_, peaks, before, expected) => {
+  ])('detects whether other programs used the computer: %s', (_, peaks, before, expected) => {
     expect(disturbanceOf(peaks, before)).toEqual(expected);
   });
 });

@@ -1,4 +1,4 @@
-/** The state of the page without a page: what browsers have and Node does not, and the package beside it instead of in a worker. */
+/** Runs the page state in Node, without browser functions and without a worker. */
 import { readFileSync } from 'node:fs';
 import { AttnError, type Attn as Direct, type ErrorCode, type TextModel as DirectModel } from 'attn';
 import type { Attn } from 'attn/worker';
@@ -8,18 +8,17 @@ import { engine, model } from '../src/state/model.ts';
 import { initialView, view, type View } from '../src/state/view.ts';
 import { loadDirect, openModel } from './models.ts';
 
-/** Milliseconds: `make mutants` has less patience with what will not come. */
+/** Milliseconds; `make mutants` sets a shorter limit. */
 const mostWait = Number(process.env['ATTN_TEST_WAIT'] ?? 120_000);
 vi.setConfig({ testTimeout: 2 * mostWait, hookTimeout: 2 * mostWait });
 
-/** Waits until it holds; says what it waited for. */
 export const until = (what: string, holds: () => unknown): Promise<void> =>
   vi.waitFor(() => expect(Boolean(holds()), what).toBe(true), { timeout: mostWait, interval: 5 });
 
-/** Long enough for what would follow at once. */
+/** Long enough for immediate reactions. */
 export const aMoment = (milliseconds = 60): Promise<void> => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
-/** What work waits at: it passes when it is let, as often as it is let. */
+/** Blocks each `pass` until `let` admits it. */
 export function gate(): { readonly waiting: number; readonly pass: () => Promise<void>; readonly let: (times?: number) => void } {
   const queue: (() => void)[] = [];
   let free = 0;
@@ -41,12 +40,12 @@ export function gate(): { readonly waiting: number; readonly pass: () => Promise
   };
 }
 
-/** Vite's addresses of files, as fetch in a page takes them. */
+/** Reads Vite's file URLs, as fetch does in a page. */
 export const fetchFile = async (url: string): Promise<Response> => new Response(Uint8Array.from(readFileSync(url.replace(/^\/@fs/, ''))));
 
 export const failing = (code: ErrorCode, message = 'planted') => new AttnError(code, message);
 
-/** Methods of a model replaced: each is given the model's own. */
+/** Replaced methods of a model; each receives the original. */
 export type Changes = Readonly<Record<string, (own: (...args: unknown[]) => unknown, ...args: unknown[]) => unknown>>;
 
 export function changed(text: DirectModel, changes: Changes): DirectModel {
@@ -66,7 +65,6 @@ export async function openNamed(direct: Direct, name: string, changes: Changes =
   return { ...of, id: name, name: `the model ${name}` };
 }
 
-/** The module and a model, as if they had been loaded, and a view of it. */
 export async function open(
   name: string,
   of: Partial<View> = {},

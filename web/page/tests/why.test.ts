@@ -44,17 +44,16 @@ beforeEach(() => {
   refusal = undefined;
 });
 
-/** The model's own numbers. */
 const own = () => model.value!.text as unknown as TextModel;
 
-describe('why a line is answered so', () => {
-  it('is nothing but a reason where what computes gradients cannot be had', async () => {
+describe('the explanation of an answer', () => {
+  it('is only an error message if the training module cannot be loaded', async () => {
     refusal = failing('NETWORK', 'planted');
     await explainLine(text);
     expect([whyFailure.value, why.value, explaining.value]).toEqual(['planted (NETWORK)', undefined, undefined]);
   });
 
-  it('is told by each method, for the answer, as the package gives it', async () => {
+  it('matches attribute() of the package for every method', async () => {
     const before = loads;
     await explainLine(text);
     expect([whyFailure.value, explaining.value, loads - before]).toEqual([undefined, undefined, 1]);
@@ -70,10 +69,10 @@ describe('why a line is answered so', () => {
     }
     expect(made.delta).toBeLessThan(0.01);
     await explainLine('Good.');
-    expect([why.value!.text, loads - before], 'loaded once').toEqual(['Good.', 1]);
+    expect([why.value!.text, loads - before], 'the training module is loaded once').toEqual(['Good.', 1]);
   });
 
-  it('is that of the edited weights, and no longer current when they change', async () => {
+  it('uses edited weights and is outdated when they change', async () => {
     await explainLine(text);
     const plain = why.value!;
     expect(isCurrent(plain)).toBe(true);
@@ -87,24 +86,24 @@ describe('why a line is answered so', () => {
     await until('no edit', () => run.value!.view.weights.length === 0);
   });
 
-  it('is in the address with its line and method, and made again where that is opened', async () => {
+  it('is in the address with its line and method, and is computed again from it', async () => {
     linesText.value = `Good.\n${text}\nBad.`;
     lineToExplain.value = 1;
     methodInFocus.value = 'gradient_x_input';
     await explainLine(text);
     expect(whyToParams()).toEqual([['why', '2.gradient_x_input']]);
     lineToExplain.value = 2;
-    expect(whyToParams(), 'another line').toEqual([]);
+    expect(whyToParams(), 'another line is selected').toEqual([]);
     const made = why.value;
     whyFromParams(new URLSearchParams('why=1.attention_rollout'));
-    expect(whyToParams(), 'while it is being made').toEqual([['why', '1.attention_rollout']]);
+    expect(whyToParams(), 'while it is being computed').toEqual([['why', '1.attention_rollout']]);
     followWhy();
     await until('the explanation', () => why.value !== made);
     expect(why.value!.text).toBe('Good.');
     expect([lineToExplain.value, methodInFocus.value, whyToParams()]).toEqual([0, 'attention_rollout', [['why', '1.attention_rollout']]]);
   });
 
-  it('is not asked for by an address that names no line or method', async () => {
+  it('is not requested by an address with an invalid line or method', async () => {
     const made = why.value;
     for (const asked of ['', 'why=', 'why=0.attention_rollout', 'why=1', 'why=1.leave_one_out', 'why=1.toString', 'why=99999.attention_rollout']) {
       whyFromParams(new URLSearchParams(asked));
@@ -112,12 +111,12 @@ describe('why a line is answered so', () => {
     }
     whyFromParams(new URLSearchParams('why=9.attention_rollout'));
     await aMoment();
-    expect(why.value, 'there are three lines').toBe(made);
+    expect(why.value, 'there are only three lines').toBe(made);
     expect(explaining.value).toBeUndefined();
     linesText.value = initialLines;
   });
 
-  it('is nothing for a model without a classifier', async () => {
+  it('is not computed for a model without a classifier', async () => {
     const before = why.value;
     model.value = await openNamed(direct, 'tiny-mpnet-mean');
     await until('the map', () => run.value?.model === model.value);
@@ -127,8 +126,8 @@ describe('why a line is answered so', () => {
   });
 });
 
-describe('how alike two lists are', () => {
-  it('does not depend on their scale, and leaves out what does not count', () => {
+describe('the agreement between two lists', () => {
+  it('does not depend on their scale and ignores excluded values', () => {
     expect(agreement([1, 2, 3], [10, 20, 30], () => true)).toBeCloseTo(1, 12);
     expect(agreement([1, 2, 3], [3, 2, 1], () => true)).toBeCloseTo(-1, 12);
     expect(agreement([1, 2, 99], [2, 4, -7], (i) => i < 2)).toBeCloseTo(1, 12);
