@@ -12,7 +12,7 @@ import * as state from '../src/train/state.ts';
 import { aMoment, until } from './state.ts';
 import { loadTraining, readReviews } from './training_runs.ts';
 
-/** What goes to the worker, and a way to make it fail. */
+/** Commands sent to the worker; `hearing` injects its reports. */
 let told: Command[] = [];
 let hearing: ((report: Report) => void) | undefined;
 let connections = 0;
@@ -59,7 +59,7 @@ beforeEach(() => {
 const paused = () => until('a pause', () => state.phase.value === 'paused');
 
 describe('training on the page', () => {
-  it('asks for no worker before it is wanted, begins with one press, and pauses where the run ends', async () => {
+  it('creates a worker on demand, starts with one press and pauses at the end of the run', async () => {
     expect([connections, state.phase.value]).toEqual([0, 'idle']);
     state.choose({ steps: 30 });
     state.train();
@@ -70,14 +70,13 @@ describe('training on the page', () => {
     expect(state.runs.value[0]!.points.map(({ step }) => step)).toEqual([0, 10, 20, 30]);
     expect(state.spoken.value).toMatch(/^Paused\. Step 30, loss \d\.\d\d, \d+ % right$/);
     expect(state.looks.value!.example).toBe('2 7 1 8 2 8 1 8');
-    // From there on until it is paused.
     state.train();
     await until('more steps', () => state.step.value > 40);
     state.pauseTraining();
     await paused();
   });
 
-  it('draws seldom where motion is not wanted', async () => {
+  it('draws rarely if the visitor prefers reduced motion', async () => {
     const drawnWhile = async (matches: boolean) => {
       vi.stubGlobal('matchMedia', () => ({ matches }));
       state.startAgain();
@@ -105,7 +104,7 @@ describe('training on the page', () => {
     expect(state.step.value).toBe(2);
   });
 
-  it('starts again from the same seed, also in the middle of a run, and comes to the same', async () => {
+  it('restarts from the same seed with the same result, even during a run', async () => {
     state.choose({ steps: 10 });
     state.train();
     await paused();
@@ -117,11 +116,11 @@ describe('training on the page', () => {
     await until('the new models', () => state.phase.value === 'paused' && state.step.value === 0);
     expect(state.runs.value[0]!.points).toHaveLength(1);
     state.train();
-    await until('the end', () => state.phase.value === 'paused' && state.step.value === 10);
+    await until('the end of the run', () => state.phase.value === 'paused' && state.step.value === 10);
     expect(state.runs.value[0]!.fingerprint).toBe(first);
   });
 
-  it('lets go what is still told of an earlier start', async () => {
+  it('ignores reports from an earlier start', async () => {
     state.takeOneStep();
     await paused();
     const { id } = told.find((command) => command.kind === 'start')!;
@@ -134,7 +133,7 @@ describe('training on the page', () => {
     await paused();
   });
 
-  it('forgets what was trained when a setting changes, and hears no more of it', async () => {
+  it('discards the trained model and its later reports when a setting changes', async () => {
     state.train();
     await until('some steps', () => state.step.value > 3);
     state.choose({ heads: 2 });
@@ -145,7 +144,7 @@ describe('training on the page', () => {
     expect(state.settings.value).toEqual(settingsFor('brackets'));
   });
 
-  it('runs a second one beside it, with one thing changed', async () => {
+  it('trains a second run with one setting changed', async () => {
     state.chooseBeside('positions');
     state.choose({ steps: 20 });
     state.train();
@@ -155,7 +154,7 @@ describe('training on the page', () => {
     expect(state.looks.value!.runs).toHaveLength(2);
   });
 
-  it('shows earlier moments, and now again', async () => {
+  it('shows earlier moments and returns to the current one', async () => {
     state.choose({ steps: 40 });
     state.train();
     await paused();
@@ -166,25 +165,25 @@ describe('training on the page', () => {
     expect(state.looks.value!.runs[0]!.attentions).not.toEqual(now);
     state.lookAt(4);
     expect(state.moment.value).toBeUndefined();
-    await until('now', () => state.looks.value!.step === 40);
+    await until('the current moment', () => state.looks.value!.step === 40);
     expect(state.looks.value!.runs[0]!.attentions).toEqual(now);
   });
 
-  it('takes another example, says what is wrong with one, and keeps the last good one', async () => {
+  it('accepts another example, explains an invalid one and keeps the last valid one', async () => {
     state.takeOneStep();
     await paused();
     state.setExample('1 2 3 4 5 6 7 8');
-    await until('it', () => state.looks.value!.example === '1 2 3 4 5 6 7 8');
+    await until('the typed example', () => state.looks.value!.example === '1 2 3 4 5 6 7 8');
     state.setExample('1 2 3');
-    await until('why not', () => state.refused.value);
+    await until('the reason for the refusal', () => state.refused.value);
     expect(state.refused.value).toBe('It has 3 symbols and needs 8.');
     expect(state.looks.value!.example).toBe('1 2 3 4 5 6 7 8');
     state.another();
     expect([state.example.value, state.refused.value]).toEqual([undefined, undefined]);
-    await until('another', () => state.looks.value!.example !== '1 2 3 4 5 6 7 8');
+    await until('another example', () => state.looks.value!.example !== '1 2 3 4 5 6 7 8');
   });
 
-  it('says why it stopped, and begins anew when it is pressed again', async () => {
+  it('explains why it stopped and starts again on the next press', async () => {
     state.train();
     await until('some steps', () => state.step.value > 0);
     hearing!({ kind: 'failed', why: 'planted' });
@@ -197,7 +196,7 @@ describe('training on the page', () => {
 });
 
 describe('the address', () => {
-  it('has settings, the second run, the example and the pace, and gives them back', () => {
+  it('stores and restores the settings, second run, example and pace', () => {
     state.choose({ task: 'sort' });
     state.choose({ heads: 4, positions: 'sinusoidal', seed: 12 });
     state.chooseBeside('scale');
@@ -214,7 +213,7 @@ describe('the address', () => {
     expect([state.settings.value, state.beside.value, state.pace.value]).toEqual([settingsFor('reverse'), '', 'full']);
   });
 
-  it('that says the same leaves a run alone', async () => {
+  it('leaves a run alone if its settings are unchanged', async () => {
     state.takeOneStep();
     await paused();
     state.trainFromParams(new URLSearchParams(''));
@@ -224,8 +223,8 @@ describe('the address', () => {
   });
 });
 
-describe('the trained model above', () => {
-  it('is computed as it was trained, on the example; its answers follow the heads that are switched off there', async () => {
+describe('the trained model opened in the page', () => {
+  it('computes the same as during training, and its answers depend on the switched-off heads', async () => {
     view.value = { ...initialView, off: [3], causal: true };
     state.choose({ steps: 160 });
     state.train();

@@ -26,7 +26,7 @@ const draws = (task: Task, held: boolean, count = 200): readonly Example[] => {
 };
 const withoutFirst = (task: Task, ids: readonly number[]) => ids.filter((id) => task.symbols[id] !== first);
 
-/** The same answers, found in another way. */
+/** Independent solutions. */
 const solutions: Readonly<Record<string, (symbols: readonly string[]) => readonly (string | undefined)[]>> = {
   reverse: (symbols) => symbols.map((_, i) => symbols.at(-1 - i)),
   previous: (symbols) => [undefined, ...symbols.slice(0, -1)],
@@ -35,7 +35,7 @@ const solutions: Readonly<Record<string, (symbols: readonly string[]) => readonl
     let rest = symbols.join('');
     const answers: (string | undefined)[] = symbols.map(() => undefined);
     const places = symbols.map((_, i) => i);
-    // The innermost pair is taken out, again and again.
+    // Repeatedly removes an innermost pair.
     for (let at = rest.search(/[([{]\?/); at >= 0; at = rest.search(/[([{]\?/)) {
       answers[places[at + 1]!] = { '(': ')', '[': ']', '{': '}' }[rest[at]!]!;
       rest = rest.slice(0, at) + rest.slice(at + 2);
@@ -50,7 +50,7 @@ const solutions: Readonly<Record<string, (symbols: readonly string[]) => readonl
 };
 
 describe.each(puzzles.map((task) => [task.id, task] as const))('the task %s', (id, task) => {
-  it('has the right answers, for what it draws and for what is typed', () => {
+  it('finds the right labels for drawn and typed examples', () => {
     for (const example of draws(task, false)) {
       const symbols = withoutFirst(task, example.ids).map((each) => task.symbols[each]!);
       expect(example.labels.map((label) => (label === ignored ? undefined : task.answers[label]))).toEqual(solutions[id]!(symbols));
@@ -60,19 +60,19 @@ describe.each(puzzles.map((task) => [task.id, task] as const))('the task %s', (i
     }
   });
 
-  it('never trains on what it holds out, and the first example is held out', () => {
+  it('never trains on held-out examples, and its first example is held out', () => {
     expect(draws(task, true).every(({ ids }) => isHeld(withoutFirst(task, ids)))).toBe(true);
     expect(draws(task, false).some(({ ids }) => isHeld(withoutFirst(task, ids)))).toBe(false);
     const example = task.read(taskWords[id].example!) as Example;
     expect(isHeld(withoutFirst(task, example.ids))).toBe(true);
   });
 
-  it('says what is no example of it', () => {
+  it('explains why an example is invalid', () => {
     expect(task.read('%')).toMatch(/^“%” is not one of/);
     expect(task.read(task.symbols[0]!)).toMatch(/^It has 1 symbols and needs/);
   });
 
-  it('expects rows that add up to one, or to nothing where nothing is expected', () => {
+  it('expects attention rows that sum to 1, or to 0 if nothing is expected', () => {
     const [{ ids }] = draws(task, true, 1) as [Example];
     const expected = task.expected!(ids);
     for (let i = 0; i < ids.length; ++i) {
@@ -83,8 +83,8 @@ describe.each(puzzles.map((task) => [task.id, task] as const))('the task %s', (i
   });
 });
 
-describe('what makes no sense is told', () => {
-  it('of brackets that do not match, and of letters that tie', () => {
+describe('invalid examples', () => {
+  it('are rejected if brackets do not match or letters are equally frequent', () => {
     expect(taskOf('brackets').read('?(?(?(?(?(?(')).toMatch(/do not match/);
     expect(taskOf('frequent').read('aaaaabbbbbc')).toMatch(/equally frequent/);
   });
@@ -92,15 +92,15 @@ describe('what makes no sense is told', () => {
 
 describe('the film reviews', () => {
   const task = readReviews();
-  it('come in at most 200 kB, and are told apart by words', () => {
+  it('take at most 200 kB, and few are both held out and trained on', () => {
     expect(reviewsBytes().length).toBeLessThan(200e3);
     expect(task.answers).toEqual(['negative', 'positive']);
     const seen = new Set(draws(task, false, 20000).map(({ ids }) => ids.join()));
     expect(seen.size).toBeGreaterThan(3000);
-    expect(draws(task, true, 2000).filter(({ ids }) => seen.has(ids.join())).length, 'held out, and also trained on').toBeLessThan(10);
+    expect(draws(task, true, 2000).filter(({ ids }) => seen.has(ids.join())).length, 'reviews both held out and trained on').toBeLessThan(10);
   });
 
-  it('are read as they were cut', () => {
+  it('are lowercased, split into known words and truncated', () => {
     const { ids } = draws(task, true, 1)[0]!;
     expect(ids[0]).toBe(task.symbols.indexOf(first));
     const known = task.read('A good FILM, zyzzyva!') as Example;
@@ -110,8 +110,8 @@ describe('the film reviews', () => {
   });
 });
 
-describe('numbers from a seed', () => {
-  it('are the same each time, other ones for another seed or stream, and spread evenly', () => {
+describe('random numbers from a seed', () => {
+  it('are reproducible, evenly distributed and different for each seed and stream', () => {
     const draw = (seed: number, stream?: number) => {
       const random = new Random(seed, stream);
       return Array.from({ length: 1000 }, () => random.below(10));
@@ -122,7 +122,7 @@ describe('numbers from a seed', () => {
     for (let digit = 0; digit < 10; ++digit) expect(draw(3).filter((each) => each === digit).length).toBeGreaterThan(60);
   });
 
-  it('hash to other bits when one bit changes', () => {
+  it('hash to different bits if one bit changes', () => {
     const bits = (a: number, b: number) => [...((a ^ b) >>> 0).toString(2)].filter((bit) => bit === '1').length;
     expect(bits(hash([1, 2, 3]), hash([1, 2, 2]))).toBeGreaterThan(6);
   });
@@ -130,7 +130,7 @@ describe('numbers from a seed', () => {
 
 describe('settings in an address', () => {
   const roundTrip = (of: Settings) => settingsFromParams(new URLSearchParams(settingsToParams(of).map(([name, value]) => [name, value])));
-  it('come back, and what a task begins with is not written', () => {
+  it('are restored, and the defaults of a task are not written', () => {
     for (const task of taskIds) {
       expect(settingsToParams(settingsFor(task)).length).toBe(task === 'reverse' ? 0 : 1);
       const other: Settings = {
@@ -163,9 +163,9 @@ describe('settings in an address', () => {
     'train.batch=',
     'train.seed=-1',
     'train.task=x',
-  ])('are left as they were by %s', (text) => expect(settingsFromParams(new URLSearchParams(text))).toEqual(settingsFor('reverse')));
+  ])('keep their defaults if %s is invalid', (text) => expect(settingsFromParams(new URLSearchParams(text))).toEqual(settingsFor('reverse')));
 
-  it('have a width that the heads share out', () => {
+  it('have a width that suits the number of heads', () => {
     for (let heads = 1; heads <= 4; ++heads)
       for (let width = ranges.width[0]; width <= ranges.width[1]; ++width) {
         const fit = fitted({ ...settingsFor('reverse'), heads, width });
@@ -175,7 +175,7 @@ describe('settings in an address', () => {
     expect(faultOf('layers', 1.5)).toMatch(/whole number/);
   });
 
-  it('of a second run differ in one thing', () => {
+  it('differ in one value between the two runs', () => {
     for (const id of Object.keys(changes))
       for (const task of taskIds) {
         const [one, other, ...more] = runsOf(settingsFor(task), id);
@@ -186,8 +186,8 @@ describe('settings in an address', () => {
   });
 });
 
-describe('moments of a run', () => {
-  it('are few, evenly spread, and have the first and the newest', () => {
+describe('stored moments of a run', () => {
+  it('are few, evenly spaced, and include the first and the newest', () => {
     const moments = new Moments<string>(8, 10);
     for (let step = 0; step <= 1000; ++step) if (moments.wants(step)) moments.add(step, `at ${step}`);
     moments.add(1003, 'at 1003');
@@ -202,13 +202,13 @@ describe('moments of a run', () => {
   });
 });
 
-describe('axes', () => {
+describe('chart axes', () => {
   it.each([
     [2.3, 4, 3, 1],
     [1, 4, 1, 0.25],
     [400, 3, 400, 200],
-  ])('up to %d with some %d marks', (most, marks, end, every) => {
+  ])('reach %d with about %d marks', (most, marks, end, every) => {
     expect(axisOf(most, marks)).toEqual({ end, every });
   });
-  it('have an end where there is nothing yet', () => expect(axisOf(0).end).toBeGreaterThan(0));
+  it('have an end above 0 if there is no data', () => expect(axisOf(0).end).toBeGreaterThan(0));
 });

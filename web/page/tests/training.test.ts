@@ -22,14 +22,14 @@ const trainer = (task: TaskId, changes: Partial<Settings> = {}) => new Trainer(a
 
 const distance = (a: Tensor, b: Tensor) => a.data.reduce((most, value, i) => Math.max(most, Math.abs(value - b.data[i]!)), 0);
 
-/** The last held-out score after so many steps. */
+/** Returns the held-out score. */
 function trained(of: Trainer, steps: number) {
   while (of.step < steps) of.take();
   return of.evaluate();
 }
 
-describe('a model learns', () => {
-  it('to reverse, 99 % of sequences and more, within 15 seconds; the same bits as in every browser', () => {
+describe('training a model', () => {
+  it('learns to reverse 99 % of sequences within 15 seconds, with the same bits as in every browser', () => {
     const start = performance.now();
     const { steps, fingerprint: expected } = kept;
     const run = trainer('reverse', { steps });
@@ -37,12 +37,12 @@ describe('a model learns', () => {
     const seconds = (performance.now() - start) / 1000;
     expect(accuracy).toBeGreaterThanOrEqual(0.99);
     expect(seconds).toBeLessThan(15);
-    // wasm-tests/page/train.test.mjs holds the browsers to the same.
+    // wasm-tests/page/train.test.mjs checks it in browsers.
     expect(fingerprint(run.learner.state())).toBe(expected);
     run.dispose();
   });
 
-  it('not to reverse without positions: the same sequence in another order looks the same', () => {
+  it('fails to reverse without positions, because the order of tokens is lost', () => {
     const run = trainer('reverse', { positions: 'none' });
     const { accuracy, loss } = trained(run, 150);
     expect(accuracy).toBeLessThan(0.05);
@@ -56,7 +56,7 @@ describe('a model learns', () => {
     ['brackets', 60, 0.2],
     ['frequent', 100, 0.95],
     ['reviews', 60, 0.5],
-  ])('the task %s', (task, steps, least) => {
+  ])('improves the answers in the task %s', (task, steps, least) => {
     const run = trainer(task);
     const before = run.evaluate();
     const after = trained(run, steps);
@@ -73,14 +73,14 @@ describe('a model learns', () => {
     { initialisation: 'normal', std: 0.1 },
     { positions: 'sinusoidal', width: 16 },
     { dropout: 0.2, causal: true },
-  ])('with %o', (changes) => {
+  ])('reduces the loss with %o', (changes) => {
     const run = trainer('reverse', changes);
     const before = run.evaluate().loss;
     expect(trained(run, 40).loss).toBeLessThan(before);
     run.dispose();
   });
 
-  it('as its seed says, and otherwise with another', () => {
+  it('gives the same weights for the same seed and different ones for another', () => {
     const of = (seed: number) => {
       const run = trainer('reviews', { seed });
       trained(run, 3);
@@ -93,7 +93,7 @@ describe('a model learns', () => {
   });
 });
 
-describe('a model without the scale', () => {
+describe('a model without score scaling', () => {
   const without = settingsOf('reverse', { scale: false, heads: 2 });
   it('has scores that are not divided by √D', () => {
     const task = taskOf('reverse');
@@ -123,11 +123,11 @@ describe('a model without the scale', () => {
     const before = run.learner.state();
     run.take();
     const after = run.learner.state();
-    // A twentieth in the first step, as it warms up.
+    // The first warm-up step uses a twentieth.
     const rate = settings.learningRate / 20;
     for (const [name, { data }] of run.learner.gradients()) {
       const factor = factorOf(name, root);
-      // Of the weight that is not enlarged, and its gradient. Adam's first step is the rate itself, whatever the gradient.
+      // `own` and `slope` belong to the original weight. Adam's first step has the size of the rate for any gradient.
       const wrong = data.findIndex((gradient, i) => {
         const own = before.get(name)!.data[i]! / factor;
         const step = after.get(name)!.data[i]! / factor - own;
@@ -142,8 +142,8 @@ describe('a model without the scale', () => {
   });
 });
 
-describe('the norms of gradients', () => {
-  it('are those of all weights of a part, in the order in which numbers flow', () => {
+describe('gradient norms', () => {
+  it('cover all weights of each part, in forward order', () => {
     const run = trainer('brackets');
     run.take();
     const norms = run.norms();
@@ -168,7 +168,7 @@ describe('the folder of a trained model', () => {
     ['brackets', { positions: 'sinusoidal' }],
     ['frequent', { layers: 2 }],
     ['reviews', { causal: true }],
-  ])('opens as a DistilBERT that computes the same: %s %o', async (id, changes) => {
+  ])('opens as a DistilBERT with the same results: %s %o', async (id, changes) => {
     const task = taskOf(id);
     const settings = settingsOf(id, changes);
     const run = new Trainer(attn, task, settings);
@@ -193,7 +193,6 @@ describe('the folder of a trained model', () => {
   });
 });
 
-/** What the worker's part does, without a worker. */
 function started() {
   const reports: Report[] = [];
   const training = new Training(
@@ -201,7 +200,7 @@ function started() {
     async () => readReviews(),
     (report) => {
       reports.push(report);
-      // The page says that it has drawn what it was told.
+      // Confirms drawing, as the page does.
       if (report.kind === 'progress') void training.hear({ kind: 'drawn' });
     },
   );
@@ -211,8 +210,8 @@ function started() {
 const begin = (runs: readonly Settings[], example?: string): Command => ({ kind: 'start', id: 1, runs, example });
 const go = (to: number): Command => ({ kind: 'go', until: to, stepsPerSecond: Infinity });
 
-describe('the worker', () => {
-  it('tells of a run, its moments, and the answer; the weights do not depend on how it was paused', async () => {
+describe('the training worker', () => {
+  it('reports a run, its moments and its answer, and pauses do not change the weights', async () => {
     const settings = settingsFor('reverse');
     const { reports, last, tell } = started();
     await tell(begin([settings], '2 7 1 8 2 8 1 8'));
@@ -231,7 +230,6 @@ describe('the worker', () => {
     const looks = last('looks')!;
     expect(looks.runs[0]!.answers.join(' ')).toBe('8 1 8 2 8 1 7 2');
     expect(looks.labels).toEqual(looks.runs[0]!.answers);
-    // An earlier moment has other maps, and the run does not notice.
     await tell({ kind: 'look', step: 10, example: undefined });
     expect(last('looks')!.step).toBe(10);
     expect(last('looks')!.runs[0]!.attentions).not.toEqual(looks.runs[0]!.attentions);
@@ -239,7 +237,7 @@ describe('the worker', () => {
     expect(last('looks')!.runs[0]!.attentions).toEqual(looks.runs[0]!.attentions);
   });
 
-  it('stops when it is paused, and goes on', async () => {
+  it('stops when it is paused, and continues', async () => {
     const { last, tell } = started();
     await tell(begin([settingsFor('reverse')]));
     const running = tell(go(Infinity));
@@ -252,7 +250,7 @@ describe('the worker', () => {
     expect(last('progress')!.step).toBe(step + 1);
   });
 
-  it('begins anew in the middle of a run, and tells of the new one only', async () => {
+  it('starts again during a run and reports only the new one', async () => {
     const { reports, last, tell } = started();
     await tell(begin([settingsFor('reverse')]));
     const running = tell(go(Infinity));
@@ -263,7 +261,7 @@ describe('the worker', () => {
     expect(of.map(({ step }) => step)).toEqual(of.map(() => 0));
   });
 
-  it('runs two beside each other from one seed', async () => {
+  it('trains two runs from one seed', async () => {
     const settings = settingsFor('reverse');
     const { last, tell } = started();
     await tell(begin([settings, { ...settings, scale: false }]));
@@ -277,7 +275,7 @@ describe('the worker', () => {
     expect(last('looks')!.runs).toHaveLength(2);
   });
 
-  it('keeps to a pace', async () => {
+  it('limits the number of steps per second', async () => {
     const { last, tell } = started();
     await tell(begin([settingsFor('reverse')]));
     const start = performance.now();
@@ -286,7 +284,7 @@ describe('the worker', () => {
     expect(last('progress')!.step).toBe(10);
   });
 
-  it('says what is no example, and shows another one that is held out', async () => {
+  it('explains an invalid example and offers another held-out one', async () => {
     const { last, tell } = started();
     await tell(begin([settingsFor('frequent')], 'e a a c d a e a a e d'));
     expect(last('looks')).toMatchObject({ example: 'e a a c d a e a a e d', labels: ['a'] });
@@ -301,7 +299,7 @@ describe('the worker', () => {
     expect(labels).toEqual((task.read(example) as Example).labels.map((label) => labelAt(task, label)));
   });
 
-  it('hands the model over as it was at a moment, under the names of stateDict()', async () => {
+  it('saves the model of a moment under the names of stateDict()', async () => {
     const { last, tell } = started();
     await tell(begin([settingsFor('reverse')]));
     await tell(go(30));
@@ -321,5 +319,5 @@ describe('the worker', () => {
 });
 
 describe('the largest of each row', () => {
-  it('is the first of equal ones', () => expect([...largest(Float32Array.of(1, 3, 3, 0, -1, -2), 3)]).toEqual([1, 0]));
+  it('is the first of equal values', () => expect([...largest(Float32Array.of(1, 3, 3, 0, -1, -2), 3)]).toEqual([1, 0]));
 });

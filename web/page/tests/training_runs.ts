@@ -1,4 +1,3 @@
-/** Training without a worker: the module itself, and the film reviews from disk. */
 import { readFileSync } from 'node:fs';
 import { load, type Attn } from 'attn';
 import { puzzles } from '../src/train/puzzles.ts';
@@ -6,7 +5,6 @@ import { reviewsTask } from '../src/train/reviews.ts';
 import { settingsFor, type Settings } from '../src/train/settings.ts';
 import type { Task, TaskId } from '../src/train/task.ts';
 
-/** As the worker loads it. */
 export const loadTraining = (): Promise<Attn> => load({ variant: 'simd', training: true });
 
 export const reviewsBytes = (): Uint8Array => readFileSync(new URL('../src/train/reviews.bin', import.meta.url));
