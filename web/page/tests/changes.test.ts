@@ -29,7 +29,7 @@ const names = {
 };
 
 describe('changes of the model', () => {
-  it('are listed in words, each with what is left without it', () => {
+  it('are listed in words, each with the update that undoes it', () => {
     expect(partsOf(all, names)).toEqual([
       { what: 'later tokens hidden', without: { causal: false } },
       { what: '“1” hidden as padding', without: { padding: [2] } },
@@ -47,12 +47,12 @@ describe('changes of the model', () => {
       { what: 'changes in layer 2; one here replaces them', without: { change: undefined } },
     ]);
     const scaled: LayerChanges = { ...layer, score: 'scaled_dot', dropout: 0, edits: [] };
-    expect(partsOf({ ...noChanges, change: scaled }, names), 'nothing is left of the layer').toEqual([
+    expect(partsOf({ ...noChanges, change: scaled }, names), 'undoing the only change removes the change of the layer').toEqual([
       { what: 'score scale × 2', without: { change: undefined } },
     ]);
   });
 
-  it('have a summary', () => {
+  it('have a short summary', () => {
     expect(summaryOf(all, 4)).toEqual([
       'causal mask',
       '2 tokens hidden',
@@ -69,13 +69,13 @@ describe('changes of the model', () => {
     expect(summaryOf(noChanges, 4)).toEqual([]);
   });
 
-  it('are apart from the rest of the view', () => {
+  it('are extracted from a view without its other settings', () => {
     expect(changesOf(initialView)).toEqual(noChanges);
     expect(changesOf({ ...initialView, ...all })).toEqual(all);
     expect([hasChanges(initialView), hasChanges({ ...noChanges, change: layer })]).toEqual([false, true]);
   });
 
-  it('say why a query does not see a key', () => {
+  it('explain why a query does not attend to a key', () => {
     const reasons = (row: number, column: number) =>
       hidingIn({ ...noChanges, causal: true, padding: [1], drawn: [2 * 3 + 1] }, 3).flatMap(({ reason, isHidden }) =>
         isHidden(row, column) ? [reason] : [],
@@ -86,7 +86,7 @@ describe('changes of the model', () => {
     expect(reasons(2, 2)).toEqual([]);
   });
 
-  it('switch in order', () => {
+  it('keep lists sorted when a number is toggled', () => {
     expect([toggled([1, 3], 2), toggled([1, 2, 3], 2)]).toEqual([
       [1, 2, 3],
       [1, 3],

@@ -30,8 +30,8 @@ beforeEach(() => {
   wordsFromParams(none);
 });
 
-describe('lines', () => {
-  it('are the texts without empty ones, as many as can be compared', () => {
+describe('compared texts', () => {
+  it('are the lines that are not empty, at least 3 and at most 30', () => {
     expect(readLines(' a b \n\n\tc\r\n ')).toEqual(['a b', 'c']);
     expect(faultOf(['a'])).toContain('There is 1 text.');
     expect(faultOf(['a', 'b'])).toContain('There are 2 texts.');
@@ -41,7 +41,7 @@ describe('lines', () => {
     expect(faultOf(readLines(initialLines))).toBeUndefined();
   });
 
-  it('go into the address and come back, and the first ones are not in it', () => {
+  it('are saved in the address unless they are the initial ones', () => {
     expect(linesToParams()).toEqual([]);
     linesText.value = 'a & b\nc=d\ne#f';
     chosenLine.value = 2;
@@ -56,7 +56,7 @@ describe('lines', () => {
     }
   });
 
-  it('have neighbours by falling similarity as it is now, themselves left out', () => {
+  it('have neighbours sorted by current similarity, without the text itself', () => {
     const matrix = (...data: readonly number[]) => ({ similarity: { data: Float32Array.from(data), dims: [3, 3] }, probabilities: undefined });
     const all = matrix(1, 0.5, 0.25, 0.5, 1, 0, 0.25, 0, 1);
     const of = { texts: ['a', 'b', 'c'], all, without: undefined } as unknown as Lines;
@@ -75,14 +75,14 @@ describe('lines', () => {
 });
 
 describe('words', () => {
-  it('are apart by spaces, commas and lines, each once', () => {
+  it('are separated by spaces, commas, semicolons and line breaks, without duplicates', () => {
     expect(readWords(' good, bad;good\nking ')).toEqual(['good', 'bad', 'king']);
     expect(faultOfMap(['a', 'b'])).toBeDefined();
     expect(faultOfMap(readWords(initialWords.map))).toBeUndefined();
     expect(faultOfMap(Array.from({ length: 25 }, (_, i) => `w${i}`))).toContain('25');
   });
 
-  it('say why they are not in the table', () => {
+  it('have an explanation if they are not in the vocabulary', () => {
     expect(faultOfWord({ text: 'king', id: 7, pieces: ['king'] })).toBeUndefined();
     expect(faultOfWord({ text: '', id: undefined, pieces: [] })).toBe('Enter a word.');
     expect(faultOfWord({ text: 'kingly', id: undefined, pieces: ['king', '##ly'] })).toContain('king + ##ly');
@@ -90,7 +90,7 @@ describe('words', () => {
     expect(['Ġking', '▁king', '##ly', '▁'].map(readable)).toEqual(['king', 'king', '##ly', '▁']);
   });
 
-  it('go into the address and come back; what makes no sense does not', () => {
+  it('are restored from the address, except for invalid values', () => {
     expect(wordsToParams()).toEqual([]);
     updateWords({ word: 'a&b', analogy: ['x', 'y', 'z'], neighbours: 0 });
     const wanted = wordsView.value;

@@ -52,8 +52,8 @@ async function show(of: LoadedModel): Promise<LoadedModel> {
   return of;
 }
 
-describe('what a head for tokens finds', () => {
-  it('is what classifyTokens gives, however tokens are put together', async () => {
+describe('token classification', () => {
+  it('matches classifyTokens() for every aggregation', async () => {
     const of = await show(await openNamed(direct, 'entities'));
     for (const text of [taskTexts.names.value, 'Tom Becker moved to Lima in May 2019. '.repeat(12)])
       for (const how of aggregations) {
@@ -68,18 +68,18 @@ describe('what a head for tokens finds', () => {
     const shown = entities.value.value;
     taskTexts.names.value = ' ';
     await aMoment(700);
-    expect(entities.value.value!.texts[0], 'nothing is asked about no text').toBe(shown!.texts[0]);
-    expect([filled.value.value, found.value.value, ranks.value.value], 'the other tasks are not its').toEqual([undefined, undefined, undefined]);
+    expect(entities.value.value!.texts[0], 'an empty text is not classified').toBe(shown!.texts[0]);
+    expect([filled.value.value, found.value.value, ranks.value.value], 'the other tasks stay empty').toEqual([undefined, undefined, undefined]);
   });
 
-  it('says why it found nothing', async () => {
+  it('reports why it failed', async () => {
     const of = await show(await openNamed(direct, 'entities', { classifyTokens: () => Promise.reject(failing('MEMORY', 'too much')) }));
     await until('the failure', () => entities.failure.value);
     expect(entities.failure.value).toBe('too much (MEMORY)');
     expect(entities.value.value?.of).not.toBe(of);
   });
 
-  it('is nothing for texts without letters, and for texts that are too long', () => {
+  it('rejects an empty or overlong text', () => {
     expect([faultOfNames('a'), faultOfNames(' \n'), faultOfNames('x'.repeat(20_001))]).toEqual([
       undefined,
       expect.stringMatching(/no text/),
@@ -88,8 +88,8 @@ describe('what a head for tokens finds', () => {
   });
 });
 
-describe('what a mask hides', () => {
-  it('is what fillMask gives, for each mask', async () => {
+describe('mask filling', () => {
+  it('matches fillMask() for each mask', async () => {
     const of = await show(await openNamed(direct, 'masks'));
     for (const text of [taskTexts.masked.value, 'The [MASK] is on the [MASK].']) {
       taskTexts.masked.value = text;
@@ -98,23 +98,23 @@ describe('what a mask hides', () => {
     }
     taskTexts.masked.value = 'There is none.';
     await aMoment(700);
-    expect([filled.value.value!.texts[0], filled.failure.value], 'and is not asked where there is none').toEqual([
+    expect([filled.value.value!.texts[0], filled.failure.value], 'a text without a mask is not computed').toEqual([
       'The [MASK] is on the [MASK].',
       undefined,
     ]);
   });
 
-  it('is written as the vocabulary writes it', async () => {
+  it('uses the mask token of the vocabulary', async () => {
     expect(await maskOf(await openModel(direct, 'tiny-bert-mlm'))).toBe('[MASK]');
     const other = await openModel(direct, 'tiny-roberta-mlm');
     expect(await maskOf(other)).toBe('<mask>');
-    expect(maskOf(other), 'asked once').toBe(maskOf(other));
+    expect(maskOf(other), 'the mask token is looked up once').toBe(maskOf(other));
     expect([faultOfMasked('a <mask>', '<mask>'), faultOfMasked('a [MASK]', '<mask>')]).toEqual([undefined, expect.stringMatching(/no <mask>/)]);
   });
 });
 
-describe('an answer', () => {
-  it('is what answer() gives', async () => {
+describe('question answering', () => {
+  it('matches answer() of the package', async () => {
     const of = await show(await openNamed(direct, 'tiny-bert-qa'));
     const [question, context] = ['Who smiles?', 'A happy person smiles at the child.'];
     taskTexts.question.value = question;
@@ -130,8 +130,8 @@ describe('an answer', () => {
   });
 });
 
-describe('an order of lines', () => {
-  it('is that of rank(), for a head with one label only', async () => {
+describe('ranking lines', () => {
+  it('matches rank() for a model with a single label', async () => {
     const one = await openNamed(direct, 'tiny-bert');
     const rank = (query: string, documents: readonly string[]) => documents.map((text, index) => ({ index, score: text.length + query.length }));
     const of = await show({
@@ -144,7 +144,7 @@ describe('an order of lines', () => {
     expect(ranks.value.value!.found).toEqual(rank('q', ['a', 'bb', 'ccc']));
     await show(one);
     await aMoment(700);
-    expect(ranks.value.value!.of, 'three labels are no order').toBe(of);
+    expect(ranks.value.value!.of, 'a model with three labels cannot rank').toBe(of);
     expect([faultOfQuery(' '), faultOfQuery('q')]).toEqual([expect.stringMatching(/no query/), undefined]);
     expect([['a'], ['a', 'b'], Array<string>(mostDocuments + 1).fill('a')].map(faultOfDocuments)).toEqual([
       expect.stringMatching(/at least 2/),
@@ -155,7 +155,7 @@ describe('an order of lines', () => {
 });
 
 describe('the texts in a link', () => {
-  it('are there where they differ from the first ones, and come back', () => {
+  it('are included only if they differ from the initial ones, and are restored', () => {
     expect(taskTextsToParams()).toEqual([]);
     taskTexts.names.value = 'Anna & Tom = 2 #';
     taskTexts.masked.value = '[MASK]\n[MASK]';
@@ -171,7 +171,7 @@ describe('the texts in a link', () => {
     taskTexts.context.value = 'x'.repeat(1501);
     expect(
       taskTextsToParams().map(([name]) => name),
-      'a long one would crowd out the rest',
+      'a long text is left out',
     ).toEqual(['use.names', 'use.masked']);
   });
 });

@@ -14,8 +14,8 @@ beforeEach(() => {
   view.value = initialView;
 });
 
-describe('what a visitor chooses', () => {
-  it('new text lets go of what was said of single tokens', () => {
+describe('updating the view', () => {
+  it('discards settings of single tokens when the text changes', () => {
     update({ locked: true, padding: [1], drawn: [2], off: [3], weights: [weight] });
     changeLayer({ factor: 2, edits: [x, weight] });
     setText('new', 'pair');
@@ -34,7 +34,7 @@ describe('what a visitor chooses', () => {
     expect(view.value.change).toBeUndefined();
   });
 
-  it('changes one layer at a time, and none is no change', () => {
+  it('changes one layer at a time and drops a change without effect', () => {
     const plain = { layer: 1, factor: 1, score: 'scaled_dot', dropout: 0, seed: 0, edits: [] };
     expect(changeInFocus.value).toEqual(plain);
     changeLayer({ factor: 2 });
@@ -44,7 +44,7 @@ describe('what a visitor chooses', () => {
     update({ layer: 0 });
     expect(changeInFocus.value).toEqual({ ...plain, layer: 0 });
     changeLayer({ dropout: 0.5 });
-    expect(view.value.change, 'the other layer is let go').toEqual({ ...plain, layer: 0, dropout: 0.5 });
+    expect(view.value.change, 'the change of the other layer is discarded').toEqual({ ...plain, layer: 0, dropout: 0.5 });
     changeLayer({ dropout: 0 });
     expect(view.value.change).toBeUndefined();
     for (const one of [{ factor: 0.5 }, { score: 'additive' }, { dropout: 0.1 }, { edits: [x] }] as const) {
@@ -53,11 +53,11 @@ describe('what a visitor chooses', () => {
       undoChanges();
     }
     changeLayer({ seed: 3 });
-    expect(view.value.change, 'a seed alone is nothing').toBeUndefined();
+    expect(view.value.change, 'a seed alone has no effect').toBeUndefined();
   });
 
   it.each<Partial<View>>([{ causal: true }, { padding: [0] }, { drawn: [0] }, { off: [0] }, { weights: [weight] }])(
-    '%j is a change, and can be undone',
+    'counts %j as a change that can be undone',
     (changes) => {
       expect(isChanged.value).toBe(false);
       update({ ...changes, head: 0 });
@@ -69,7 +69,7 @@ describe('what a visitor chooses', () => {
     },
   );
 
-  it('an edit of the same number takes the place of the one before', () => {
+  it('replaces an earlier edit of the same number', () => {
     const other = { ...weight, index: 2 };
     const edits = withEdit(withEdit(withEdit([], weight), other), x);
     expect(edits).toEqual([weight, other, x]);
@@ -93,12 +93,12 @@ describe('the view in the address', () => {
     { change: { layer: 3, factor: 1000, score: 'additive', dropout: 0.99, seed: 12, edits: [x] } },
     { change: { layer: 1, factor: 0, score: 'general', dropout: 0.5, seed: 0, edits: [] } },
     { pair: '' },
-  ])('%j comes back', (changes) => {
+  ])('preserves %j', (changes) => {
     const of = { ...initialView, ...changes };
     expect(read(toHash(of))).toEqual(changes.pair === '' ? initialView : of);
   });
 
-  it('is short: what is as at first is not there', () => {
+  it('omits default values', () => {
     expect(toHash(initialView)).toBe('');
     expect(toHash({ ...initialView, head: 0 })).toBe('head=1');
     expect(toHash({ ...initialView, layer: 4, causal: true, off: [1, 2] })).toBe('layer=5&causal=1&off=1.2');
@@ -107,7 +107,7 @@ describe('the view in the address', () => {
     );
   });
 
-  it('that makes no sense is the first view', () => {
+  it('is the initial view if its values are invalid', () => {
     const odd =
       'dtype=float16&layer=0&head=-1&cell=x&locked=yes&order=up&special=&threshold=1.01&colours=red&words=2&table=true&step=a&causal=yes&padding=a.b&mask=&off=-1.x1.5x&weights=a';
     expect(read(odd)).toEqual({ ...initialView, layer: 0, head: 0, cell: { row: 0, column: 0 } });
@@ -126,12 +126,16 @@ describe('the view in the address', () => {
     expect(read('unknown=1&=2')).toEqual(initialView);
   });
 
-  it('of a change that makes no sense is a layer without one', () => {
+  it('contains a layer without changes if the change is invalid', () => {
     const plain = { layer: 0, factor: 1, score: 'scaled_dot', dropout: 0, seed: 0, edits: [] };
     expect(read('change=').change).toEqual(plain);
     expect(read('change=0,1001,cosine,0.991,-1').change).toEqual(plain);
     expect(read('change=2,-1,dot,-0.5,1.5').change).toEqual({ ...plain, layer: 1, score: 'dot' });
-    expect(read('x=X@1=2').change, 'of the layer of the view').toEqual({ ...plain, layer: 1, edits: [{ name: 'X', index: 1, value: 2 }] });
+    expect(read('x=X@1=2').change, 'the edit applies to the layer of the view').toEqual({
+      ...plain,
+      layer: 1,
+      edits: [{ name: 'X', index: 1, value: 2 }],
+    });
     expect(read('layer=5&x=X@1=2').change!.layer).toBe(4);
     expect(read('change=3,2,dot,0,0&x=X@1=2').change).toEqual({
       ...plain,
@@ -167,7 +171,7 @@ describe('the address of the page', () => {
     listeners.push(listener);
   });
 
-  it('is read when the page opens, all of it', () => {
+  it('is read completely when the page opens', () => {
     location.hash = '#head=1&lab.heads=1&lines=a%0Ab&line=2&words.word=king';
     keepInHash();
     expect(view.value).toEqual({ ...initialView, head: 0 });
@@ -177,7 +181,7 @@ describe('the address of the page', () => {
     expect(unread.value).toBeUndefined();
   });
 
-  it('is written a moment after a change, once for several', async () => {
+  it('is written shortly after a change, once for several changes', async () => {
     await written();
     replaced.length = 0;
     update({ head: 1 });
@@ -194,10 +198,10 @@ describe('the address of the page', () => {
     view.value = initialView;
     expect(linkHash()).toBe('');
     await written();
-    expect(replaced.at(-1), 'nothing is left').toBe('/page/?a');
+    expect(replaced.at(-1), 'all settings have their defaults').toBe('/page/?a');
   });
 
-  it('that is written by the visitor is what is shown, and nothing else', async () => {
+  it('replaces the whole view if the visitor edits it', async () => {
     update({ text: 'other' });
     goTo('#causal=1&lab.causal=1');
     expect(view.value).toEqual({ ...initialView, causal: true });
@@ -208,7 +212,7 @@ describe('the address of the page', () => {
     expect([view.value, lab.value]).toEqual([initialView, initialLab]);
   });
 
-  it('of a section changes nothing', () => {
+  it('does not change the view if it names a section', () => {
     sections.push('steps');
     update({ head: 1 });
     goTo('#steps');
@@ -217,7 +221,7 @@ describe('the address of the page', () => {
     expect(view.value).toEqual(initialView);
   });
 
-  it('that has just been changed by the visitor is not written over', async () => {
+  it('is not overwritten right after the visitor edited it', async () => {
     update({ head: 2 });
     location.hash = '#head=1';
     replaced.length = 0;
@@ -227,7 +231,7 @@ describe('the address of the page', () => {
     expect(view.value.head).toBe(0);
   });
 
-  it('that is too long is not read, which is said, and never written', async () => {
+  it('is neither read nor written if it is too long, and the page reports this', async () => {
     const long = 'a'.repeat(longestHash + 1);
     goTo(`#text=${long}`);
     expect(view.value).toEqual(initialView);
@@ -247,7 +251,7 @@ describe('the address of the page', () => {
   });
 });
 
-describe('jobs', () => {
+describe('queued jobs', () => {
   const jobs = () => {
     const log: string[] = [];
     const ends: (() => void)[] = [];
@@ -259,7 +263,7 @@ describe('jobs', () => {
     return { log, ends, job };
   };
 
-  it('of which only the newest counts', async () => {
+  it('are skipped by newestOnly if a newer one is waiting', async () => {
     const { log, ends, job } = jobs();
     const inTurn = newestOnly();
     const first = inTurn(job('a'));
@@ -277,7 +281,7 @@ describe('jobs', () => {
     expect(log.at(-1)).toBe('d');
   });
 
-  it('of which all run, one after the other', async () => {
+  it('run one after the other with oneAtATime', async () => {
     const { log, ends, job } = jobs();
     const inTurn = oneAtATime();
     void inTurn(job('a'));
@@ -290,7 +294,7 @@ describe('jobs', () => {
     expect(await value).toBe(7);
   });
 
-  it('explain why they failed', () => {
+  it('have an explanation if they fail', () => {
     expect(explain(failing('MEMORY', 'too much'))).toBe('too much (MEMORY)');
     expect(explain(new Error('no code'))).toBe('no code');
     expect(explain('text')).toBe('text');
