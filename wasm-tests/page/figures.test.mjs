@@ -150,7 +150,7 @@ pageTest('embed.html draws the numbers in its address, and explains what is wron
   const svg = await page.evaluate(() => document.querySelector('attention-map').toSvg());
   assertPlain(svg);
   assert.deepEqual(textsOf(svg).slice(0, 6), ['Mine', 'is looked at (key)', 'looks (query)', '.90', '.05', '.05']);
-  assert.ok(!(await page.evaluate(() => attnProbe.requests)).some((each) => /\.wasm|safetensors/.test(each)), 'nothing is loaded for it');
+  assert.ok(!(await page.evaluate(() => attnProbe.requests)).some((each) => /\.(wasm|safetensors)\b/.test(each)), 'nothing is loaded for it');
   for (const [wrong, words] of [
     [{ tokens: ['a'], values: '[[1' }, /“values” in the address is not valid JSON/],
     [{ tokens: 'a', values: [[1]] }, /“tokens” in the address/],

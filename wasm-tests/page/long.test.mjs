@@ -163,7 +163,7 @@ pageTest('the colour scale becomes logarithmic for sparse heads, and the page sa
     }
   await page.choose('combobox', 'Colours', 'log');
   await page.until(({ text }) => / log$/.test(text('.legend')) && /colours=log/.test(location.hash), 'logarithmic');
-  assert.match(await note(), /^logarithmic/);
+  assert.match(await note(), /^Logarithmic/);
   await page.choose('combobox', 'Colours', 'head');
   await page.until(({ text }) => /^0 \d\.\d\d$/.test(text('.legend')), 'linear');
 });
@@ -247,7 +247,7 @@ pageTest("the products of query and key per dimension add up to the package's sc
   const products = Array.from(query, (value, d) => value * key[d]);
   const sum = products.reduce((a, b) => a + b, 0);
   const said = await page.until(({ text }) => text('.dimensions p'), 'the sentence');
-  const [, sign, written, dimension] = /add up to ([+−])(\d+\.\d\d)\. Most of it comes from dimension (\d+) /.exec(said) ?? assert.fail(said);
+  const [, sign, written, dimension] = /add up to ([+−])(\d+\.\d\d)\. The largest contributions come from dimension (\d+) /.exec(said) ?? assert.fail(said);
   assert.ok(Math.abs(Number(`${sign === '−' ? '-' : ''}${written}`) - sum) < 0.011, `${said}: ${sum}`);
   const most = Math.max(...products.map(Math.abs));
   assert.ok(Math.abs(Math.abs(products[Number(dimension) - 1]) - most) < 1e-3, said);

@@ -45,7 +45,7 @@ pageTest('a model that cannot be loaded raises an alert with cause and fix', { e
     await page.click('button', 'Close', ['alert', undefined, bar]);
   }
   await loadFrom(page, 'ftp://example.org/');
-  await page.says(/This is not a valid address.*owner\/name/, 'alert', undefined, '#sentence');
+  await page.says(/only http and https.*owner\/name/, 'alert', undefined, '#sentence');
   await page.fill('Sentence', 'Still here.');
   await page.numbers('Attention weights', ofHead(data.forward('Still here.').attentions[1], 3));
 });
@@ -56,7 +56,7 @@ pageTest('models load from the Hub by name, in all the layouts in which they are
   const bert = await data.another('testdata/models/tiny-bert', sentence);
   const pooled = await data.another('testdata/models/tiny-bert-cls', sentence);
   await page.fill('Model', 'tests/plain', bar);
-  await page.until(({ text }) => /Asks huggingface\.co for config\.json.* of tests\/plain\./.test(text('#sentence #address-plan')), 'the plan');
+  await page.until(({ text }) => /Downloads config\.json.* of tests\/plain from huggingface\.co\./.test(text('#sentence #address-plan')), 'the plan');
   for (const [written, name, expected] of [
     ['tests/plain', 'tests/plain', bert],
     ['https://huggingface.co/tests/sentences/blob/main/1_Pooling/config.json', 'tests/sentences', pooled],
@@ -74,7 +74,7 @@ pageTest('models load from the Hub by name, in all the layouts in which they are
   await page.until(() => location.hash.includes('model=tests%2Fno-architectures'), 'the name in the address');
   for (const [written, cause, fix] of [
     ['tests/inside', /has no config\.json in tests\/inside \(404\)/, /…\/tree\/main\/folder/],
-    ['tests/sharded', /weights are in several files/, /Download the folder and drop it/],
+    ['tests/sharded', /weights are split into several files/, /Download the folder and drop it/],
     ['tests/pickle', /a pickle \(pytorch_model\.bin\)/, /save_pretrained.*in Python/],
     ['tests/onnx-only', /an ONNX graph but no model\.safetensors/, /Use the model from which it was exported/],
     ['tests/no-tokenizer', /there is no tokenizer\.json/, /AutoTokenizer/],

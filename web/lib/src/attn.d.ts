@@ -92,7 +92,7 @@ export interface Mask {
    */
   readonly kind: 'attend' | 'block' | 'additive';
   readonly data: Uint8Array | Float32Array;
-  /** `[S]`, `[L,S]`, `[B,L,S]` or `[B,H,L,S]`; B, H and L may be 1. A key padding mask has `[B,S]`. */
+  /** `[S]`, `[L,S]`, `[B,L,S]` or `[B,H,L,S]`; B, H and L may be 1. A key padding mask has `[B,S]`, without a batch `[S]`. */
   readonly dims: Dims;
 }
 
@@ -263,8 +263,8 @@ export interface AttentionOptions {
  * - `weights` (B,H,L,S): probabilities after dropout, which multiply the values
  * - `weighted_values` (B,H,L,S,Dv): weight times value, before the sum
  * - `context` (B,H,L,Dv): sum of the weighted values
- * - `merged` (B,L,H·Dv): context with the heads concatenated
- * - `output` (B,L,E): result of the output projection
+ * - `merged` (B,L,H·Dv): context with the heads concatenated; layers only
+ * - `output`: the attention's output; of a layer (B,L,E), after the output projection
  */
 export type TraceName =
   | 'q_proj'
