@@ -28,7 +28,7 @@ describe('examples', () => {
   };
 
   it.each(examples.filter(({ breaks }) => breaks))(
-    '“$text” is classified correctly, and incorrectly with its head switched off',
+    '$text is classified correctly, and incorrectly with its head switched off',
     ({ text: sentence, layer, head }) => {
       const { label } = films.find((film) => film.text === sentence)!;
       expect(answer(sentence)[label], again).toBeGreaterThan(0.5);
@@ -38,7 +38,7 @@ describe('examples', () => {
 
   // The first example is only the initial view.
   it.each(examples.slice(1).filter(({ breaks }) => !breaks))(
-    '“$text” refers to the head with the largest weight in its cell',
+    '$text refers to the head with the largest weight in its cell',
     ({ text: sentence, pair, layer, head, row, column }) => {
       const inputs = text.tokenize(pair === undefined ? sentence : [[sentence, pair]]);
       const length = inputs.tokens[0]!.length;
