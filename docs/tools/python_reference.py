@@ -49,7 +49,7 @@ def read_package(wheel: str) -> griffe.Module:
                 each.members[name] = overloads[0]
     exported = set(map(str, package.exports))
     if missing := exported - PAGE_OF.keys():
-        raise SystemExit(f"the package has what no page of its reference has: {', '.join(sorted(missing))}")
+        raise SystemExit(f"missing from the reference: {', '.join(sorted(missing))}")
     if gone := PAGE_OF.keys() - exported:
         raise SystemExit(f"the reference names what the package has not: {', '.join(sorted(gone))}")
     return package

@@ -130,7 +130,7 @@ pageTest('a trained classifier is saved, opened in the other sections, and loses
   assert.deepEqual(weights.get('encoder.layers.0.self_attn.in_proj_weight').dims, [96, 32]);
   assert.deepEqual(weights.get('classifier.weight').dims, [5, 32]);
   const answer = await page.tool(({ text, find }) => text(find('group', 'The answer', '#train').querySelector('.one')));
-  await page.click('button', 'Open it in the sections above', train);
+  await page.click('button', 'Open this model in the sections above', train);
   await page.says(/^Ready: trained here: frequent, step 60, 1 × 1 heads over 12 tokens/, 'status');
   assert.equal(await page.tool(({ find }) => find('textbox', 'Sentence').value), 'e a a c d a e a a e d');
   const best = await page.until(({ find, text }) => text(find('list', "The classifier's answer").children[0]), 'its answer');

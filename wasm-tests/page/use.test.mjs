@@ -306,7 +306,7 @@ pageTest('int8 layers are recomputed as the module computes them, and products a
   await shows(page, 'tiny-bert, 2 × 4 heads, int8');
   await page.until(
     ({ text, find }) =>
-      /The weights are int8: before each product/.test(text('#proof')) && !!find('table', 'Layers recomputed step by step', '#proof'),
+      /The weights are int8, so the rows that they multiply/.test(text('#proof')) && !!find('table', 'Layers recomputed step by step', '#proof'),
     'the check',
   );
   const { rows, cells } = await page.table('Layers recomputed step by step', proof);
