@@ -127,14 +127,13 @@ function prose(text) {
 
 const plain = (node) => node.textContent.replace(/\s+/g, ' ').trim();
 
+/** Text in which Doxygen's <sp/> is a space. */
+const textWithSpaces = (node) =>
+  node.nodeName === 'sp' ? ' ' : node.childNodes?.length > 0 ? Array.from(node.childNodes, textWithSpaces).join('') : (node.nodeValue ?? '');
+
 const listing = (node) =>
   children(node, 'codeline')
-    .map((line) =>
-      Array.from(line.getElementsByTagName('*'))
-        .filter(({ nodeName }) => nodeName === 'sp')
-        .reduce((text, space) => (space.appendChild(space.ownerDocument.createTextNode(' ')), text), line)
-        .textContent.trimEnd(),
-    )
+    .map((line) => textWithSpaces(line).trimEnd())
     .join('\n');
 
 const tags = {

@@ -566,7 +566,7 @@ and the errors of embed().
             R"(Finds named entities (NER) or labels tokens, like transformers' TokenClassificationPipeline.
 
 texts: a text or a list of texts.
-aggregation: 'none': each token; 'simple': joins neighbours with the same label, unless the second one begins (B-) a new entity;
+aggregation: 'none': each token; 'simple': joins neighbours with the same label, unless the label of the second one begins with B-;
 'first', 'average', 'max': in addition each word has one label, that of its first token, of the mean of its tokens' probabilities, or of its
 most certain token.
 stride: read an overlong text in windows that share this many tokens. If entities overlap, the longest counts, then the most certain one.

@@ -35,7 +35,7 @@ struct Neighbor {
 /// @code
 /// attn::Embedding words({.num_embeddings = 3, .embedding_dim = 2});
 /// words.load_state_dict(attn::StateDict{{"weight", xt::xarray<float>{{1, 0}, {0, 1}, {1, 1}}}});
-/// std::cout << words.forward(std::vector<std::int64_t>{2}) << words.nearest(0, 1).at(0).id;  // {{ 1., 1.}}2
+/// std::cout << words.forward(xt::xtensor<std::int64_t, 1>{2}) << words.nearest(0, 1).at(0).id;  // {{ 1., 1.}}2
 /// @endcode
 class Embedding : public Module<Embedding> {
  public:
@@ -49,7 +49,7 @@ class Embedding : public Module<Embedding> {
 
   /// Returns the rows of ids.
   ///
-  /// @param ids      whole numbers from 0 to N-1, any rank
+  /// @param ids      xtensor of whole numbers from 0 to N-1, any rank
   /// @param options  whether to keep the ids for backward()
   /// @return (..,E)
   /// @throws OUT_OF_RANGE with the position of the first id outside the table

@@ -16,7 +16,7 @@ namespace attn {
 /// How tokens become entities, as transformers' AggregationStrategy.
 enum class Aggregation : std::uint8_t {
   none,     ///< each token is one
-  simple,   ///< neighbours with the same label are one, where the second does not begin (B-) another
+  simple,   ///< neighbours with the same label are one, unless the label of the second begins with B-
   first,    ///< the same, and a word has the label of its first token,
   average,  ///< of the mean of its tokens' probabilities,
   max,      ///< or of its most certain token

@@ -1646,7 +1646,7 @@ export interface TextModel extends ModelGradients, TextTasks {
    * @param state weights by name
    * @param options.strict true (default) requires exactly the model's names; false keeps the weights of missing names
    * @throws {AttnError} `MISMATCH` if names or shapes do not fit; one error lists all, and nothing has changed
-   * @throws {AttnError} `FORMAT` if a weight of an int8 model is NaN or infinite; nothing has changed
+   * @throws {AttnError} `FORMAT` if a weight that becomes int8 is NaN or infinite; nothing has changed
    *
    * @example
    * ```ts

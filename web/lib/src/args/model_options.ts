@@ -62,7 +62,7 @@ const fileOfModel = /\.(safetensors|json|bin|pt|onnx|gguf)$/i;
 
 /** Helps if a folder is missing, or its server returned a page instead. */
 export function withAdvice(error: unknown, source: Source): unknown {
-  if (!(error instanceof AttnError) || !('location' in source)) return error;
+  if (!(error instanceof AttnError) || error.help !== undefined || !('location' in source)) return error;
   const { location } = source;
   const isFile = fileOfModel.test(location);
   if (!isFile && !hubId.test(location)) return error;
