@@ -219,7 +219,8 @@ TEST_CASE("invalid arguments of tasks are refused, and the model stays usable", 
   throws(ErrorCode::unsupported, "task", {"question-answering"}, [&] { ner.answer("a", "b"); });
   throws(ErrorCode::unsupported, "task", {"3 labels", "one label"}, [&] { bert.rank("a", {"b"}); });
   throws(ErrorCode::unsupported, "task", {"text-classification"}, [&] { mlm.classify({"a"}); });
-  throws(ErrorCode::config, "stride", {"below 62"}, [&] { ner.classify_tokens({many}, {.stride = 62}); });
+  for (const std::string& text : {many, std::string("a")})
+    throws(ErrorCode::config, "stride", {"below 62"}, [&] { ner.classify_tokens({text}, {.stride = 62}); });
   throws(ErrorCode::config, "stride", {"none"}, [&] { ner.classify_tokens({"a"}, {.aggregation = Aggregation::none, .stride = 1}); });
   throws(ErrorCode::config, "stride", {"at least 0"}, [&] { ner.classify_tokens({"a"}, {.stride = -1}); });
   throws(ErrorCode::config, "batch_size", {"at least 1"}, [&] { ner.classify_tokens({"a"}, {.batch_size = 0}); });

@@ -288,7 +288,7 @@ describe('tasks', () => {
   it('refuses invalid calls, and stays usable', async () => {
     const [ner, mlm, qa] = await Promise.all([modelOf('tiny-bert-ner'), modelOf('tiny-bert-mlm'), modelOf('tiny-bert-qa')]);
     const long = 'good '.repeat(100);
-    await assertRejects(ner.classifyTokens(long, { stride: 62 }), 'CONFIG', ['stride', '62', 'below 62']);
+    for (const text of [long, 'a']) await assertRejects(ner.classifyTokens(text, { stride: 62 }), 'CONFIG', ['stride', '62', 'below 62']);
     await assertRejects(ner.classifyTokens('a', { stride: 1, aggregation: 'none' }), 'CONFIG', ['stride', 'none']);
     await assertRejects(ner.classifyTokens('a', { stride: -1 }), 'CONFIG', ['stride']);
     await assertRejects(ner.classifyTokens('a', { aggregation: 'mean' as never }), 'CONFIG', ['aggregation', 'average']);

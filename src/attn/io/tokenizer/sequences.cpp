@@ -63,9 +63,10 @@ std::vector<TokenSequence> sequences(std::string_view op, const TokenizerFile& f
       fail(ErrorCode::out_of_range, op, "max_length", {"a number of at least ", options.max_length - room + 1}, {options.max_length},
            std::move(detail));
     }
-    if (options.stride && *options.stride >= room)
-      fail(ErrorCode::config, op, "stride", {"a number below ", room}, {*options.stride}, "Each window has that many tokens of the text");
   }
+  // Of a single text the room is known: a short one is refused as a long one would be.
+  if ((count > room || texts.size() == 1) && options.truncation && options.stride && *options.stride >= room && room > 0)
+    fail(ErrorCode::config, op, "stride", {"a number below ", room}, {*options.stride}, "Each window has that many tokens of the text");
   for (TextTokens& before : std::span(made_of).first(made_of.size() - 1)) file.trim_offsets(before);
   std::vector<TokenSequence> made;
   for (std::int64_t from = 0;; from += room - *options.stride) {

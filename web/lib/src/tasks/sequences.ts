@@ -48,12 +48,15 @@ export function sequences(
     throw errorWithHelp('OUT_OF_RANGE', `${operation}: ${problem}`, help, detail);
   };
   const pieces: [from: number, to: number][] = [];
+  const refuseStride = () =>
+    fail('CONFIG', operation, 'stride', `is ${stride}`, `a number below ${room}`, 'Each window has that many tokens of the text');
+  // Of a single text the room is known: a short one is refused as a long one would be.
+  if (before.length === 0 && truncation && room > 0 && stride !== undefined && stride >= room) refuseStride();
   if (count <= room) pieces.push([0, count]);
   else if (!truncation) refuse(`text 0 has ${maxLength - room + count} tokens, expected at most ${maxLength} tokens`);
   else if (room < 1) refuse(`maxLength is ${maxLength}, expected a number of at least ${maxLength - room + 1}`, 'There is no room for the last text');
   else if (stride === undefined) pieces.push(side === 'left' ? [count - room, count] : [0, room]);
-  else if (stride >= room)
-    fail('CONFIG', operation, 'stride', `is ${stride}`, `a number below ${room}`, 'Each window has that many tokens of the text');
+  else if (stride >= room) refuseStride();
   else
     for (let from = 0; ; from += room - stride) {
       const to = Math.min(from + room, count);
