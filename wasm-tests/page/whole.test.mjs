@@ -178,7 +178,7 @@ pageTest('Share warns that the link contains the text', async ({ page }) => {
   await page.open();
   await page.fill('Sentence', 'A secret.');
   await page.click('button', 'Share', bar);
-  const said = await page.until(({ text }) => /link contains your text/.test(text('#sentence .share')) && text('#sentence .share'), 'the warning');
+  const said = await page.until(({ text }) => /contains your text: anyone/.test(text('#sentence .share')) && text('#sentence .share'), 'the warning');
   if (!/Copied/.test(said)) assert.match(await page.tool(({ find }) => find('textbox', 'Link to this view').value), /#text=A\+secret\.$/);
 });
 
