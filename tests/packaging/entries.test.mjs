@@ -63,7 +63,7 @@ for (const wrong of [() => Tokenizer.fromFiles({}), () => Tokenizer.fromFiles({ 
   const wanted = `[CLS] she is good [SEP] 2,5 false,true she is good
 is good she 339
 true ARGUMENT fromFiles: files["tokenizer.js
-true ARGUMENT fromFiles: files has "tokenize
+true ARGUMENT fromFiles: files has the unkno
 true FORMAT fromFiles: tokenizer.json is n
 true CONFIG encode: maxLength is 0, expect
 true OUT_OF_RANGE encode: text 0 has 4 tokens, e

@@ -51,7 +51,7 @@ test('the package contains the expected files, and no more bytes than allowed', 
   const bytes = size(files) - maps;
   const kib = (value) => `${(value / 1024).toFixed(0)} KiB`;
   t.diagnostic(`${files.length} files, ${kib(bytes)} and source maps of ${kib(maps)}, packed ${kib(statSync(tarball).size)}`);
-  assert.ok(bytes < 10 << 19, `${bytes} bytes`);
+  assert.ok(bytes < 5_300_000, `${bytes} bytes`);
   assert.ok(statSync(tarball).size < 12 << 18, `${statSync(tarball).size} bytes packed`);
 });
 
