@@ -56,7 +56,7 @@ export const modelExamples = {
       const { code, text } = await refused(['--method', 'saliency', 'good']);
       assert.equal(code, 2);
       assert.match(text, /^--method is saliency; it has to be one of integrated_gradients, .*\n\nnode examples\/node\/explain\.mjs/);
-      assert.match((await refused(['--target', 'good', 'good'])).text, /target "good", expected one of negative, positive/);
+      assert.match((await refused(['--target', 'good', 'good'])).text, /target is "good", expected one of negative, positive/);
       assert.match((await refused(['--model', 'testdata/models/tiny-mpnet-mean', 'good'])).text, /no head/);
     },
   },

@@ -4,8 +4,9 @@ import { reason } from '../args/error.js';
 
 /** Returns "PATH: No such file or directory" for an error of the operating system, and the message of any other error. */
 export function systemReason(error: unknown): string {
-  const { errno, path } = (error ?? {}) as NodeJS.ErrnoException;
-  const text = errno === undefined ? undefined : getSystemErrorMap().get(errno)?.[1];
+  const { code, errno, path } = (error ?? {}) as NodeJS.ErrnoException;
+  // Node's own words for EISDIR are "illegal operation on a directory".
+  const text = code === 'EISDIR' ? 'is a directory' : errno === undefined ? undefined : getSystemErrorMap().get(errno)?.[1];
   if (text === undefined || path === undefined) return reason(error);
   return `${path}: ${text.replace(/^./, (letter) => letter.toUpperCase())}`;
 }
