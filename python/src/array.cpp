@@ -97,8 +97,7 @@ State::State(nb::handle mapping, const char* op) {
   const auto state = nb::cast<nb::dict>(nb::module_::import_("builtins").attr("dict")(mapping));
   for (const auto [key, array] : state) {
     std::string name;
-    if (!nb::try_cast(key, name))
-      detail::fail(ErrorCode::argument, op, "a name", {"a str"}, {nb::cast<std::string>(nb::handle(key).type().attr("__name__"))});
+    if (!nb::try_cast(key, name)) detail::fail(ErrorCode::argument, op, "a name", {"a str"}, {name_of_type(key)});
     arrays_.push_back(std::make_unique<const Floats>(array, op, name.c_str()));
     views_.emplace(name, *arrays_.back());
   }

@@ -21,6 +21,8 @@ namespace attn::python {
 
 namespace nb = nanobind;
 
+inline std::string name_of_type(nb::handle value) { return nb::cast<std::string>(value.type().attr("__name__")); }
+
 /// A row-major result, filled without the GIL. Copies share their memory.
 template <class T>
 class Array {

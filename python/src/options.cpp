@@ -56,7 +56,7 @@ std::optional<Mask> mask_of(const MaybeMask& given, std::string_view op, std::st
   if (given.is_none()) return std::nullopt;
   const GivenMask* mask = nullptr;
   if (!nb::try_cast(given, mask)) {
-    const std::string type = nb::cast<std::string>(given.type().attr("__name__"));
+    const std::string type = name_of_type(given);
     detail::fail(ErrorCode::argument, op, argument, {"a Mask"}, {type}, "Use Mask.attend(m), Mask.block(m) or Mask.additive(m)");
   }
   return mask->mask;
@@ -70,7 +70,7 @@ Trace trace_of(const TraceNames& given, std::string_view op) {
   if (std::string name; nb::try_cast(given, name))
     add(name);
   else
-    for (const nb::handle each : given) add(nb::try_cast(each, name) ? name : nb::cast<std::string>(each.type().attr("__name__")));
+    for (const nb::handle each : given) add(nb::try_cast(each, name) ? name : name_of_type(each));
   return Trace::from_bits(bits);
 }
 

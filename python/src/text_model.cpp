@@ -83,12 +83,16 @@ EncodingResult encoding_result(const EncodingTensors<2>& encoding, Places places
                      to_python(encoding.tokens), offsets, numbers_of(encoding.sequence_ids), nb::cast(encoding.truncated), words);
 }
 
+std::optional<Side> side_of(const Word<kSideNames>& truncation_side, const char* op) {
+  return maybe_word_of<Side>(truncation_side, op, "truncation_side");
+}
+
 TokenizeOptions tokenize_options(const char* op, std::optional<std::int64_t> max_length, bool truncation, bool add_special_tokens,
                                  const Word<kSideNames>& truncation_side, const Word<kSideNames>& padding_side) {
   return {.max_length = max_length,
           .truncation = truncation,
           .add_special_tokens = add_special_tokens,
-          .truncation_side = maybe_word_of<Side>(truncation_side, op, "truncation_side"),
+          .truncation_side = side_of(truncation_side, op),
           .padding_side = maybe_word_of<Side>(padding_side, op, "padding_side")};
 }
 
@@ -130,10 +134,6 @@ Typed<"attn.TextModelOutput"> forward(const Model& self, const Ids& input_ids, c
   const TextModelOutput output = self.read(kOp, [&](const TextModel& model) { return model.forward(inputs, options); });
   return make_result("TextModelOutput", to_python(output.last_hidden_state), to_python(output.logits), to_python(output.attentions),
                      to_python(output.hidden_states), to_python(output.trace));
-}
-
-std::optional<Side> side_of(const Word<kSideNames>& truncation_side, const char* op) {
-  return maybe_word_of<Side>(truncation_side, op, "truncation_side");
 }
 
 FloatArray embed(const Model& self, const SingleTexts& given, std::optional<std::int64_t> max_length, bool truncation,
@@ -356,16 +356,16 @@ using Progress = Typed<"collections.abc.Callable[[attn.FineTuneProgress], bool |
 std::vector<FineTuneExample> examples_of(const Examples& given) {
   std::vector<FineTuneExample> examples;
   const auto is_pair = [](nb::handle item) { return PySequence_Check(item.ptr()) && !PyUnicode_Check(item.ptr()) && nb::len(item) == 2; };
+  const auto refuse = [&](const std::string& got) {
+    detail::fail(ErrorCode::argument, "fine_tune", detail::text({"examples[", examples.size(), "]"}), {"(text, label) or ((text, text_pair), label)"},
+                 {got});
+  };
   const auto read = [&](nb::handle item, auto& to) {
-    if (!nb::try_cast(item, to))
-      detail::fail(ErrorCode::argument, "fine_tune", detail::text({"examples[", examples.size(), "]"}),
-                   {"(text, label) or ((text, text_pair), label)"}, {"a tuple with ", nb::cast<std::string>(item.type().attr("__name__"))});
+    if (!nb::try_cast(item, to)) refuse("a tuple with " + name_of_type(item));
   };
   for (const nb::handle each : given) {
     FineTuneExample example;
-    if (!is_pair(each))
-      detail::fail(ErrorCode::argument, "fine_tune", detail::text({"examples[", examples.size(), "]"}),
-                   {"(text, label) or ((text, text_pair), label)"}, {nb::cast<std::string>(each.type().attr("__name__"))});
+    if (!is_pair(each)) refuse(name_of_type(each));
     const nb::object text = each[0], label = each[1];
     if (is_pair(text)) {
       read(nb::object(text[0]), example.text);

@@ -34,7 +34,7 @@ std::string text_of(nb::handle given, const char* op, const char* argument, std:
     detail.emplace("index", static_cast<double>(index));
     detail::fail(ErrorCode::argument, op, detail::text({argument, "[", index, "]"}), {"a str"}, {got}, std::move(detail));
   };
-  if (!PyUnicode_Check(given.ptr())) refuse(nb::cast<std::string>(given.type().attr("__name__")));
+  if (!PyUnicode_Check(given.ptr())) refuse(name_of_type(given));
   Py_ssize_t size = 0;
   const char* bytes = PyUnicode_AsUTF8AndSize(given.ptr(), &size);
   if (bytes == nullptr) {
@@ -48,8 +48,7 @@ bool is_list(nb::handle given) { return PyTuple_Check(given.ptr()) || PyList_Che
 
 Words words_of(nb::handle given, const char* op, std::size_t index) {
   if (!is_list(given))
-    detail::fail(ErrorCode::argument, op, detail::text({"texts[", index, "]"}), {"a list of words, or a pair of such lists"},
-                 {nb::cast<std::string>(given.type().attr("__name__"))});
+    detail::fail(ErrorCode::argument, op, detail::text({"texts[", index, "]"}), {"a list of words, or a pair of such lists"}, {name_of_type(given)});
   Words words;
   for (const nb::handle each : given) words.push_back(text_of(each, op, "texts", index));
   return words;
@@ -74,11 +73,11 @@ GivenTexts::GivenTexts(nb::handle given, const char* op, bool may_be_pairs, cons
     detail::fail(ErrorCode::argument, op, detail::text({argument, "[", index, "]"}), {expected}, {got});
   };
   if (PyBytes_Check(given.ptr()) || !nb::hasattr(given, "__iter__"))
-    detail::fail(ErrorCode::argument, op, argument, {"a str or a list of them"}, {nb::cast<std::string>(given.type().attr("__name__"))});
+    detail::fail(ErrorCode::argument, op, argument, {"a str or a list of them"}, {name_of_type(given)});
   for (const nb::handle each : given) {
     const bool is_pair = (PyTuple_Check(each.ptr()) || PyList_Check(each.ptr())) && nb::len(each) == 2;
     if (index == 0) are_pairs = is_pair && may_be_pairs;
-    if (are_pairs && !is_pair) refuse("a pair of texts like the first element", nb::cast<std::string>(each.type().attr("__name__")));
+    if (are_pairs && !is_pair) refuse("a pair of texts like the first element", name_of_type(each));
     if (are_pairs)
       pairs.emplace_back(text_of(each[0], op, argument, index), text_of(each[1], op, argument, index));
     else
@@ -97,8 +96,7 @@ nb::list GivenTexts::places(std::size_t i, const TokenOffsets& offsets, const To
 }
 
 Truncated::Truncated(const TruncatedList& given, const char* op) : list_(given) {
-  if (!list_.is_none() && !PyList_Check(list_.ptr()))
-    detail::fail(ErrorCode::argument, op, "truncated", {"a list"}, {nb::cast<std::string>(list_.type().attr("__name__"))});
+  if (!list_.is_none() && !PyList_Check(list_.ptr())) detail::fail(ErrorCode::argument, op, "truncated", {"a list"}, {name_of_type(list_)});
 }
 
 void Truncated::fill() const {
@@ -109,14 +107,13 @@ void Truncated::fill() const {
 
 GivenWords::GivenWords(nb::handle given, const char* op) {
   if (PyUnicode_Check(given.ptr()) || !nb::hasattr(given, "__iter__"))
-    detail::fail(ErrorCode::argument, op, "texts", {"lists of words"}, {nb::cast<std::string>(given.type().attr("__name__"))});
+    detail::fail(ErrorCode::argument, op, "texts", {"lists of words"}, {name_of_type(given)});
   std::size_t index = 0;
   for (const nb::handle each : given) {
     const bool is_pair = is_list(each) && nb::len(each) == 2 && is_list(each[0]);
     if (index == 0) are_pairs = is_pair;
     if (are_pairs && !is_pair)
-      detail::fail(ErrorCode::argument, op, detail::text({"texts[", index, "]"}), {"a pair of lists like the first element"},
-                   {nb::cast<std::string>(each.type().attr("__name__"))});
+      detail::fail(ErrorCode::argument, op, detail::text({"texts[", index, "]"}), {"a pair of lists like the first element"}, {name_of_type(each)});
     if (are_pairs)
       pairs.emplace_back(words_of(each[0], op, index), words_of(each[1], op, index));
     else

@@ -17,8 +17,9 @@ function faultOf({ expected, got, help }) {
 
 describe('error messages of the C++ sources', () => {
   it('expect a noun phrase and have reasons and remedies as help', () => {
-    assert.ok(nativeErrors().length > 200);
-    const faults = nativeErrors().flatMap((error) => {
+    const errors = nativeErrors();
+    assert.ok(errors.length > 200);
+    const faults = errors.flatMap((error) => {
       const fault = faultOf(error);
       return fault === undefined ? [] : [`${error.file}:${error.line}: ${fault}: ${messageOf(error)}`];
     });

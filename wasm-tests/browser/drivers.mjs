@@ -107,13 +107,14 @@ async function chromium() {
   context.on('request', (r) => requests.push(r.url()));
   // Over the protocol, because playwright's evaluate uses eval in the page, which the CSP forbids.
   const session = await context.newCDPSession(page);
+  const evaluate = async (expression) => {
+    const r = await session.send('Runtime.evaluate', { expression, awaitPromise: true, returnByValue: true });
+    if (r.exceptionDetails) throw new Error(r.exceptionDetails.exception?.description ?? r.exceptionDetails.text);
+    return r.result.value;
+  };
   return {
     open: (url) => page.goto(url, { waitUntil: 'domcontentloaded' }),
-    async evaluate(expression) {
-      const r = await session.send('Runtime.evaluate', { expression, awaitPromise: true, returnByValue: true });
-      if (r.exceptionDetails) throw new Error(r.exceptionDetails.exception?.description ?? r.exceptionDetails.text);
-      return r.result.value;
-    },
+    evaluate,
     press: (key) => page.keyboard.press(key),
     type: (text) => page.keyboard.insertText(text),
     resize: (width, height) => page.setViewportSize({ width, height }),
@@ -142,7 +143,6 @@ async function chromium() {
     },
     async drop(files, x, y) {
       const dispatch = (type) => session.send('Input.dispatchDragEvent', { type, x, y, data: { items: [], files, dragOperationsMask: 1 } });
-      const evaluate = (expression) => session.send('Runtime.evaluate', { expression, awaitPromise: true });
       await dispatch('dragEnter');
       // A drop is ignored until the page has accepted the drag, which a busy page does late.
       await evaluate(`void (globalThis.attnDragged = new Promise((done) => addEventListener('dragover', () => setTimeout(done), { once: true })))`);

@@ -1,15 +1,15 @@
 import type * as Contract from '../attn.js';
+import { isPlainObject } from '../args/arrays.js';
 import { fail } from '../args/error.js';
 
 const op = 'readSafetensorsHeader';
 /** Limit of the safetensors library. */
 const longest = 100_000_000;
-const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value);
 const isList = (value: unknown, length?: number) =>
   Array.isArray(value) && (length ?? value.length) === value.length && value.every((each) => Number.isSafeInteger(each) && each >= 0);
 
 const isTensor = (value: unknown) =>
-  isObject(value) && typeof value['dtype'] === 'string' && isList(value['shape']) && isList(value['data_offsets'], 2);
+  isPlainObject(value) && typeof value['dtype'] === 'string' && isList(value['shape']) && isList(value['data_offsets'], 2);
 
 function parsed(text: Uint8Array): unknown {
   try {
@@ -26,10 +26,10 @@ export const readSafetensorsHeader: typeof Contract.readSafetensorsHeader = (byt
   if (length > longest) fail('FORMAT', op, 'the header', `has ${length} bytes`, `at most ${longest} bytes`);
   if (!(dataStart <= bytes.length)) fail('FORMAT', op, 'bytes', `has ${bytes.length} elements`, `at least ${dataStart || 8}`);
   const header = parsed(bytes.subarray(8, dataStart));
-  if (!isObject(header)) fail('FORMAT', op, 'the header', 'is not valid', 'a JSON object of tensors');
+  if (!isPlainObject(header)) fail('FORMAT', op, 'the header', 'is not valid', 'a JSON object of tensors');
   const { __metadata__: given, ...tensors } = header;
   const metadata = given ?? {};
-  if (!isObject(metadata) || Object.values(metadata).some((value) => typeof value !== 'string'))
+  if (!isPlainObject(metadata) || Object.values(metadata).some((value) => typeof value !== 'string'))
     fail('FORMAT', op, '__metadata__', 'is not valid', 'an object of strings');
   const wrong = Object.keys(tensors).find((name) => !isTensor(tensors[name]));
   if (wrong !== undefined) fail('FORMAT', op, JSON.stringify(wrong), 'is incomplete', 'dtype, shape and data_offsets');
