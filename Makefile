@@ -62,11 +62,11 @@ wasm:
 	@$(MAKE) build/wasm/package.stamp
 
 STEPS ?= 3
-build/wasm/attn-train.mjs: $(cxx_files)
+build/wasm/attn.mjs: $(cxx_files)
 	@mkdir -p build && cmake --preset wasm >build/wasm.log 2>&1 || { cat build/wasm.log; exit 1; }
 	@tools/step 2/$(STEPS) 'WebAssembly' cmake --build --preset wasm --parallel $(JOBS)
 	@touch $@
-build/wasm/package.stamp: build/wasm/attn-train.mjs $(lib_files)
+build/wasm/package.stamp: build/wasm/attn.mjs $(lib_files)
 	@rm -f build/wasm-release/package.stamp
 	@tools/step 3/$(STEPS) 'package' node web/lib/build.mjs
 	@touch $@
@@ -74,11 +74,11 @@ build/wasm/package.stamp: build/wasm/attn-train.mjs $(lib_files)
 wasm-release:
 	@tools/setup wasm node
 	@$(MAKE) build/wasm-release/package.stamp
-build/wasm-release/attn-train.mjs: $(cxx_files)
+build/wasm-release/attn.mjs: $(cxx_files)
 	@mkdir -p build && cmake --preset wasm-release -DATTN_BUILD_BENCHMARKS=$(BENCHMARKS) >build/wasm-release.log 2>&1 || { cat build/wasm-release.log; exit 1; }
 	@tools/step 2/3 'WebAssembly as released' cmake --build --preset wasm-release --parallel $(JOBS)
 	@touch $@
-build/wasm-release/package.stamp: build/wasm-release/attn-train.mjs $(lib_files)
+build/wasm-release/package.stamp: build/wasm-release/attn.mjs $(lib_files)
 	@rm -f build/wasm/package.stamp
 	@tools/step 3/3 'package' node web/lib/build.mjs --wasm build/wasm-release
 	@touch $@
@@ -155,7 +155,7 @@ page-figures:
 
 bench:
 	@tools/setup bench wasm node browsers
-	@rm -f build/wasm-release/attn-train.mjs
+	@rm -f build/wasm-release/attn.mjs
 	@$(MAKE) wasm-release BENCHMARKS=ON
 	@case ",$(HOSTS)," in ,,|*,native,*) cmake -S . -B build/bench-native -DATTN_BUILD_BENCHMARKS=ON >/dev/null && \
 	  cmake --build build/bench-native --parallel $(JOBS) --target attn_benchmarks;; esac

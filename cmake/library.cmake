@@ -1,233 +1,35 @@
+# kernels.cpp, backward.cpp and int8_dot.cpp are compiled once per instruction set.
+file(GLOB_RECURSE ATTN_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/attn/*.cpp)
+# Hidden files are locks of editors.
+list(FILTER ATTN_SOURCES EXCLUDE REGEX "/\\.[^/]*$|/kernels/(kernels|backward|int8_dot)\\.cpp$")
+# Native only: contexts, large pages, and the tokenizer and its tasks, which the package has in TypeScript.
+set(attn_native context io/files io/safetensors_file io/tokenizer io/tokenizer/.+ models/answers models/entities models/model_writer models/text_model
+  models/text_tasks models/text_generation parallel/executor parallel/lists tensor/float_environment tensor/large_pages)
+if(EMSCRIPTEN)
+  list(JOIN attn_native "|" attn_native)
+  list(FILTER ATTN_SOURCES EXCLUDE REGEX "/attn/(${attn_native})\\.cpp$")
+endif()
 
-set(ATTN_SOURCES
-  src/attn/io/json.cpp
-  src/attn/io/json_events.cpp
-  src/attn/io/json_text.cpp
-  src/attn/io/safetensors.cpp
-  src/attn/io/safetensors_header.cpp
-  src/attn/io/safetensors_stream.cpp
-  src/attn/io/safetensors_writer.cpp
-  src/attn/kernels/dispatch.cpp
-  src/attn/kernels/pack.cpp
-  src/attn/layers/embedding.cpp
-  src/attn/layers/gradients.cpp
-  src/attn/layers/linear.cpp
-  src/attn/layers/multi_head_attention.cpp
-  src/attn/layers/norm.cpp
-  src/attn/layers/parameter.cpp
-  src/attn/layers/rotary.cpp
-  src/attn/layers/state_dict.cpp
-  src/attn/layers/transformer_classifier.cpp
-  src/attn/layers/transformer_encoder.cpp
-  src/attn/layers/transformer_encoder_layer.cpp
-  src/attn/models/albert.cpp
-  src/attn/models/bert.cpp
-  src/attn/models/checkpoint_tensor.cpp
-  src/attn/models/distilbert.cpp
-  src/attn/models/deberta.cpp
-  src/attn/models/electra.cpp
-  src/attn/models/encoder_model.cpp
-  src/attn/models/ernie.cpp
-  src/attn/models/gte.cpp
-  src/attn/models/head.cpp
-  src/attn/models/jina_bert.cpp
-  src/attn/models/model_config.cpp
-  src/attn/models/model_loader.cpp
-  src/attn/models/modernbert.cpp
-  src/attn/models/mpnet.cpp
-  src/attn/models/nomic_bert.cpp
-  src/attn/models/quantization_config.cpp
-  src/attn/models/roberta.cpp
-  src/attn/models/sentence_config.cpp
-  src/attn/ops/activation.cpp
-  src/attn/ops/attention.cpp
-  src/attn/ops/attention_core.cpp
-  src/attn/ops/attention_inputs.cpp
-  src/attn/ops/attention_plan.cpp
-  src/attn/ops/cosine.cpp
-  src/attn/ops/dropout.cpp
-  src/attn/ops/elementary.cpp
-  src/attn/ops/embedding.cpp
-  src/attn/ops/init.cpp
-  src/attn/ops/linear.cpp
-  src/attn/ops/mask_rows.cpp
-  src/attn/ops/mask_view.cpp
-  src/attn/ops/norm.cpp
-  src/attn/ops/pooling.cpp
-  src/attn/ops/positions.cpp
-  src/attn/ops/relative_scores.cpp
-  src/attn/ops/score_functions.cpp
-  src/attn/ops/softmax.cpp
-  src/attn/parallel/thread_pool.cpp
-  src/attn/store/packed_linear.cpp
-  src/attn/store/panels.cpp
-  src/attn/store/scratch.cpp
-  src/attn/store/table.cpp
-  src/attn/store/tied_linear.cpp
-  src/attn/tensor/error.cpp
-  src/attn/tensor/owner.cpp
-  src/attn/tensor/rows.cpp
-  src/attn/tensor/shape.cpp
-  src/attn/tensor/state.cpp
-  src/attn/tensor/text.cpp)
-# Headers included by attn.hpp, which are installed; all others are private.
-set(ATTN_HEADERS
-  src/attn/attn.hpp
-  src/attn/core.hpp
-  src/attn/io/file_path.hpp
-  src/attn/io/safetensors.hpp
-  src/attn/kernels/activation_name.hpp
-  src/attn/layers/embedding.hpp
-  src/attn/layers/encoder_backward.hpp
-  src/attn/layers/encoder_forward.hpp
-  src/attn/layers/gradients.hpp
-  src/attn/layers/linear.hpp
-  src/attn/layers/module.hpp
-  src/attn/layers/multi_head_attention.hpp
-  src/attn/layers/norm.hpp
-  src/attn/layers/parameter.hpp
-  src/attn/layers/rotary.hpp
-  src/attn/layers/state_dict.hpp
-  src/attn/layers/transformer_classifier.hpp
-  src/attn/layers/transformer_encoder.hpp
-  src/attn/layers/transformer_encoder_layer.hpp
-  src/attn/ops/activation.hpp
-  src/attn/ops/attention.hpp
-  src/attn/ops/attention_plan.hpp
-  src/attn/ops/attention_trace.hpp
-  src/attn/ops/dropout.hpp
-  src/attn/ops/elementary.hpp
-  src/attn/ops/fully_masked.hpp
-  src/attn/ops/init.hpp
-  src/attn/ops/linear.hpp
-  src/attn/ops/mask.hpp
-  src/attn/ops/mask_view.hpp
-  src/attn/ops/norm.hpp
-  src/attn/ops/pooling.hpp
-  src/attn/ops/positions.hpp
-  src/attn/ops/score_functions.hpp
-  src/attn/ops/softmax.hpp
-  src/attn/ops/trace.hpp
-  src/attn/parallel/thread_pool.hpp
-  src/attn/store/packed_linear.hpp
-  src/attn/store/panels.hpp
-  src/attn/store/scratch.hpp
-  src/attn/store/table.hpp
-  src/attn/tensor/aligned.hpp
-  src/attn/tensor/error.hpp
-  src/attn/tensor/owner.hpp
-  src/attn/tensor/results.hpp
-  src/attn/tensor/rows.hpp
-  src/attn/tensor/shape.hpp
-  src/attn/tensor/state.hpp
-  src/attn/tensor/tensor.hpp
-  src/attn/tensor/text.hpp
-  src/attn/tensor/view.hpp)
-set(ATTN_BACKWARD_SOURCES
-  src/attn/kernels/dispatch_backward.cpp
-  src/attn/layers/embedding_backward.cpp
-  src/attn/layers/kept.cpp
-  src/attn/layers/linear_backward.cpp
-  src/attn/layers/multi_head_attention_backward.cpp
-  src/attn/layers/norm_backward.cpp
-  src/attn/layers/rotary_backward.cpp
-  src/attn/layers/rows_with_gradient.cpp
-  src/attn/layers/transformer_classifier_backward.cpp
-  src/attn/layers/transformer_encoder_backward.cpp
-  src/attn/layers/transformer_encoder_layer_backward.cpp
-  src/attn/models/attribution.cpp
-  src/attn/models/encoder_model_backward.cpp
-  src/attn/models/encoder_model_head.cpp
-  src/attn/models/fine_tuning.cpp
-  src/attn/models/head_backward.cpp
-  src/attn/models/model_gradient.cpp
-  src/attn/ops/activation_backward.cpp
-  src/attn/ops/attention_backward.cpp
-  src/attn/ops/attention_backward_core.cpp
-  src/attn/ops/embedding_backward.cpp
-  src/attn/ops/linear_backward.cpp
-  src/attn/ops/losses.cpp
-  src/attn/ops/norm_backward.cpp
-  src/attn/ops/pooling_backward.cpp
-  src/attn/ops/row_sums.cpp
-  src/attn/ops/score_functions_backward.cpp
-  src/attn/ops/softmax_backward.cpp
-  src/attn/ops/tree_sum.cpp
-  src/attn/train/adam.cpp
-  src/attn/train/clip_grad_norm.cpp
-  src/attn/train/module_ref.cpp
-  src/attn/train/optimizer.cpp
-  src/attn/train/schedules.cpp
-  src/attn/train/sgd.cpp)
+# The headers that attn.hpp and core.hpp include are installed; all others are private.
+set(ATTN_HEADERS)
+set(attn_found src/attn/attn.hpp src/attn/core.hpp)
+while(attn_found)
+  list(POP_FRONT attn_found header)
+  if(NOT ${PROJECT_SOURCE_DIR}/${header} IN_LIST ATTN_HEADERS)
+    list(APPEND ATTN_HEADERS ${PROJECT_SOURCE_DIR}/${header})
+    file(STRINGS ${PROJECT_SOURCE_DIR}/${header} attn_includes REGEX "^#include \"attn/")
+    list(TRANSFORM attn_includes REPLACE "^#include \"(.*)\"$" "src/\\1")
+    list(APPEND attn_found ${attn_includes})
+  endif()
+endwhile()
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${ATTN_HEADERS})
+
 # Allows vectorized square roots: errno is not used.
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/attn/train/adam.cpp PROPERTIES COMPILE_OPTIONS -fno-math-errno)
-set(ATTN_BACKWARD_HEADERS
-  src/attn/models/attribution.hpp
-  src/attn/models/model_gradient.hpp
-  src/attn/ops/activation_backward.hpp
-  src/attn/ops/attention_backward.hpp
-  src/attn/ops/linear_backward.hpp
-  src/attn/ops/losses.hpp
-  src/attn/ops/norm_backward.hpp
-  src/attn/ops/rotary_backward.hpp
-  src/attn/ops/score_functions_backward.hpp
-  src/attn/ops/softmax_backward.hpp
-  src/attn/train/adam.hpp
-  src/attn/train/clip_grad_norm.hpp
-  src/attn/train/module_ref.hpp
-  src/attn/train/optimizer.hpp
-  src/attn/train/schedules.hpp
-  src/attn/train/sgd.hpp)
-# Native only: contexts, large pages, and the tokenizer, which the package has in TypeScript.
-if(NOT EMSCRIPTEN)
-  list(APPEND ATTN_SOURCES ${ATTN_BACKWARD_SOURCES})
-  list(APPEND ATTN_HEADERS ${ATTN_BACKWARD_HEADERS})
-  list(APPEND ATTN_SOURCES
-    src/attn/context.cpp
-    src/attn/io/files.cpp
-    src/attn/io/safetensors_file.cpp
-    src/attn/io/tokenizer.cpp
-    src/attn/io/tokenizer/added_tokens.cpp
-    src/attn/io/tokenizer/bpe.cpp
-    src/attn/io/tokenizer/budget.cpp
-    src/attn/io/tokenizer/decoders.cpp
-    src/attn/io/tokenizer/early_end.cpp
-    src/attn/io/tokenizer/model.cpp
-    src/attn/io/tokenizer/normalizers.cpp
-    src/attn/io/tokenizer/other_tokens.cpp
-    src/attn/io/tokenizer/patterns.cpp
-    src/attn/io/tokenizer/post_processor.cpp
-    src/attn/io/tokenizer/pre_tokenizers.cpp
-    src/attn/io/tokenizer/precompiled.cpp
-    src/attn/io/tokenizer/sequences.cpp
-    src/attn/io/tokenizer/schema.cpp
-    src/attn/io/tokenizer/tokenizer_file.cpp
-    src/attn/io/tokenizer/trie.cpp
-    src/attn/io/tokenizer/unicode.cpp
-    src/attn/io/tokenizer/unigram.cpp
-    src/attn/io/tokenizer/vocabulary.cpp
-    src/attn/io/tokenizer/word_level.cpp
-    src/attn/io/tokenizer/word_piece.cpp
-    src/attn/models/answers.cpp
-    src/attn/models/entities.cpp
-    src/attn/models/model_writer.cpp
-    src/attn/models/text_model.cpp
-    src/attn/models/text_tasks.cpp
-    src/attn/parallel/executor.cpp
-    src/attn/parallel/lists.cpp
-    src/attn/tensor/float_environment.cpp
-    src/attn/tensor/large_pages.cpp)
-  list(APPEND ATTN_HEADERS src/attn/context.hpp src/attn/io/old_token_files.hpp src/attn/io/side.hpp src/attn/io/tokenizer.hpp src/attn/models/task.hpp src/attn/models/text_model.hpp
-    src/attn/models/text_tasks.hpp src/attn/parallel/executor.hpp
-    src/attn/tensor/large_pages.hpp)
-endif()
 # These files have functions of the same names, so they cannot share a unity file.
 foreach(part IN ITEMS decoders model normalizers post_processor pre_tokenizers tokenizer_file)
   set_source_files_properties(${PROJECT_SOURCE_DIR}/src/attn/io/tokenizer/${part}.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endforeach()
-list(TRANSFORM ATTN_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/)
-list(TRANSFORM ATTN_BACKWARD_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/)
-list(TRANSFORM ATTN_HEADERS PREPEND ${PROJECT_SOURCE_DIR}/)
 
 # attn_compile_options(TARGET): options for the library and its programs. The library itself is also compiled with
 # ATTN_VIEWS_ONLY: xtensor is used only in headers, which users compile with their own configuration.
@@ -280,12 +82,29 @@ endfunction()
 # kernels/dispatch.cpp chooses an architecture at run time. Every processor supports the first one.
 if(EMSCRIPTEN)
   set(attn_architectures wasm)
-elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$" AND CMAKE_SIZEOF_VOID_P EQUAL 8)
-  set(attn_architectures sse4_2 avx2_fma avx_vnni avx512f avx512_vnni)
-elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$" AND CMAKE_SIZEOF_VOID_P EQUAL 8)
-  set(attn_architectures default_arch neon_dotprod)
 else()
-  set(attn_architectures default_arch)
+  set(attn_processors other)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$" AND CMAKE_SIZEOF_VOID_P EQUAL 8)
+    set(attn_processors x86_64)
+  elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$" AND CMAKE_SIZEOF_VOID_P EQUAL 8)
+    list(APPEND attn_processors aarch64)
+  endif()
+  set(attn_table ${PROJECT_SOURCE_DIR}/src/attn/kernels/architectures.def)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${attn_table})
+  set(attn_row "^ATTN_([A-Z0-9]+)\\(([a-z0-9_]+), ([a-z0-9_]+), \"([^\"]*)\"")
+  file(STRINGS ${attn_table} attn_rows REGEX "${attn_row}")
+  foreach(row IN LISTS attn_rows)
+    string(REGEX MATCH "${attn_row}" match "${row}")
+    set(arch ${CMAKE_MATCH_2})
+    set(attn_row_${arch} "${row}")
+    separate_arguments(ATTN_FLAGS_${arch} UNIX_COMMAND "${CMAKE_MATCH_4}")
+    if(CMAKE_MATCH_3 IN_LIST attn_processors)
+      list(APPEND attn_architectures ${arch})
+    endif()
+    if(row MATCHES "^ATTN_INT8.*, ([a-z0-9_]+)\\)$")
+      list(PREPEND ATTN_FLAGS_${arch} ${ATTN_FLAGS_${CMAKE_MATCH_1}})
+    endif()
+  endforeach()
 endif()
 set(ATTN_MAX_ARCH "" CACHE STRING "The last kernels to compile of ${attn_architectures}: a smaller library; empty: all")
 if(ATTN_MAX_ARCH)
@@ -310,31 +129,29 @@ if(ATTN_SANITIZE AND "sse4_2" IN_LIST attn_architectures)
   endif()
 endif()
 if(ATTN_EMULATED)
-  list(APPEND attn_architectures emulated)
+  list(PREPEND attn_architectures emulated)
 endif()
-set(ATTN_FLAGS_sse4_2 -msse4.2)
-set(ATTN_FLAGS_avx2_fma -mavx2 -mfma)
-set(ATTN_FLAGS_avx_vnni ${ATTN_FLAGS_avx2_fma} -mavxvnni)
-set(ATTN_FLAGS_avx512f -mavx512f -mavx512cd -mavx512dq -mavx512bw -mavx2 -mfma
-  $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized;-Wno-uninitialized>)
-set(ATTN_FLAGS_avx512_vnni ${ATTN_FLAGS_avx512f} -mavx512vnni)
-set(ATTN_FLAGS_neon_dotprod -march=armv8.2-a+dotprod)
-list(TRANSFORM attn_architectures TOUPPER OUTPUT_VARIABLE ATTN_KERNEL_DEFINITIONS)
-list(TRANSFORM ATTN_KERNEL_DEFINITIONS PREPEND ATTN_HAVE_)
-set_source_files_properties(${PROJECT_SOURCE_DIR}/src/attn/kernels/dispatch.cpp ${PROJECT_SOURCE_DIR}/src/attn/kernels/dispatch_backward.cpp
-  PROPERTIES COMPILE_DEFINITIONS "${ATTN_KERNEL_DEFINITIONS}")
-# xsimd's target enables xtl's complex numbers, with which its emulated batches (13.2) do not compile.
-set(ATTN_FLAGS_emulated -DXSIMD_WITH_EMULATED=1 -UXSIMD_ENABLE_XTL_COMPLEX)
+if(NOT EMSCRIPTEN)
+  foreach(arch IN LISTS attn_architectures)
+    string(APPEND attn_included "${attn_row_${arch}}\n")
+  endforeach()
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/kernels/architectures.inc
+    CONTENT "${attn_included}#undef ATTN_KERNELS\n#undef ATTN_INT8\n" @ONLY)
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/attn/kernels/dispatch.cpp ${PROJECT_SOURCE_DIR}/src/attn/kernels/dispatch_backward.cpp
+    PROPERTIES INCLUDE_DIRECTORIES ${PROJECT_BINARY_DIR}/kernels)
+endif()
 
 function(attn_kernel_objects variable)
   add_custom_target(attn_kernels)
   foreach(arch IN LISTS attn_architectures)
-    set(source kernels.cpp)
-    if(arch MATCHES "_(vnni|dotprod)$")
-      set(source int8_dot.cpp)
+    set(flags ${ATTN_FLAGS_${arch}})
+    if(arch MATCHES "^avx512")
+      list(APPEND flags $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized;-Wno-uninitialized>)
     endif()
-    attn_add_kernels(attn_kernels_${arch} ${source} ${arch} ${ATTN_FLAGS_${arch}})
-    if(source STREQUAL kernels.cpp)
+    if(attn_row_${arch} MATCHES "^ATTN_INT8")
+      attn_add_kernels(attn_kernels_${arch} int8_dot.cpp ${arch} ${flags})
+    else()
+      attn_add_kernels(attn_kernels_${arch} kernels.cpp ${arch} ${flags})
       target_sources(attn_kernels_${arch} PRIVATE ${PROJECT_SOURCE_DIR}/src/attn/kernels/backward.cpp)
     endif()
     add_dependencies(attn_kernels attn_kernels_${arch})

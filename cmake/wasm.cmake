@@ -4,10 +4,10 @@
 #   single thread  attn-simd.wasm            attn-relaxed.wasm             attn.mjs
 #   threads        attn-simd-threads.wasm    attn-relaxed-threads.wasm     attn-threads.mjs, attn-threads-node.mjs
 #
-# simd and relaxed differ only in kernels.cpp, so they share the other objects and the glue, which is compared.
-# attn-train-* are the same binaries with gradients, losses and optimisers.
+# simd and relaxed differ only in kernels.cpp and backward.cpp, so they share the other objects and the glue, which is
+# compared.
 
-set(ATTN_WASM_CHECKS "" CACHE STRING "Empty for the release binaries; debug or asan for one checked binary, which is for training")
+set(ATTN_WASM_CHECKS "" CACHE STRING "Empty for the release binaries; debug or asan for one checked binary")
 find_program(ATTN_NODE NAMES node REQUIRED NO_CMAKE_FIND_ROOT_PATH)
 
 set(attn_compile_all
@@ -66,7 +66,6 @@ if(ATTN_WASM_CHECKS STREQUAL "")
     list(APPEND attn_models threads)
   endif()
   set(attn_variants simd relaxed)
-  set(attn_kinds "" -train)
   list(APPEND attn_link_all
     $<IF:$<BOOL:${ATTN_WASM_RELEASE}>,-O3,-O1>
     # Half the size of dlmalloc, and as fast for the few allocations of a call.
@@ -76,7 +75,6 @@ if(ATTN_WASM_CHECKS STREQUAL "")
 else()
   set(attn_models single)
   set(attn_variants simd)
-  set(attn_kinds -train)
   # These run only in Node, and ASSERTIONS refuse an environment that is not listed.
   set(attn_link_web -sENVIRONMENT=web,worker,node)
   list(APPEND attn_link_all -O1 --profiling-funcs)
@@ -98,20 +96,12 @@ else()
 endif()
 
 set(attn_bindings ${PROJECT_SOURCE_DIR}/src/bindings)
-set(ATTN_BINDINGS attention embedding encoder_forward errors heap libc multi_head_attention ops positions runtime safetensors score_functions
-  signature tensors text_model transformer_encoder)
-set(ATTN_TRAINING_BINDINGS attention_backward losses ops_backward optimizers schedules)
-foreach(list ATTN_BINDINGS ATTN_TRAINING_BINDINGS)
-  list(TRANSFORM ${list} REPLACE ".+" "${attn_bindings}/\\0.cpp")
-endforeach()
-set(attn_of_layers ${ATTN_SOURCES} ${ATTN_BINDINGS})
-list(FILTER attn_of_layers INCLUDE REGEX "/attn/(layers|models)/|/bindings/(attention|embedding|multi_head_attention|text_model|transformer_encoder)\\.cpp")
-set(attn_for_all ${ATTN_SOURCES} ${ATTN_BINDINGS})
-list(REMOVE_ITEM attn_for_all ${attn_of_layers})
+file(GLOB ATTN_BINDINGS CONFIGURE_DEPENDS ${attn_bindings}/[a-z]*.cpp)
+list(REMOVE_ITEM ATTN_BINDINGS ${attn_bindings}/variant.cpp)
 
-# attn_core(TARGET SOURCE...): everything except kernels.
+# Everything except kernels.
 function(attn_core target)
-  add_library(${target} OBJECT EXCLUDE_FROM_ALL ${ARGN})
+  add_library(${target} OBJECT EXCLUDE_FROM_ALL ${ATTN_SOURCES} ${ATTN_BINDINGS})
   attn_compile_options(${target})
   target_compile_definitions(${target} PRIVATE ATTN_VIEWS_ONLY)
   target_compile_definitions(${target} PRIVATE ATTN_VERSION="${PROJECT_VERSION}")
@@ -125,14 +115,15 @@ set_source_files_properties(${PROJECT_SOURCE_DIR}/src/attn/kernels/pack.cpp ${PR
   ${PROJECT_SOURCE_DIR}/src/attn/layers/embedding_backward.cpp PROPERTIES COMPILE_OPTIONS -O3)
 set_property(SOURCE ${PROJECT_SOURCE_DIR}/src/attn/train/adam.cpp APPEND PROPERTY COMPILE_OPTIONS -O3)
 
-function(attn_wasm_kernels target source variant)
+function(attn_wasm_kernels target variant)
   set(flags ${compile})
   if(variant STREQUAL relaxed)
     list(APPEND flags -mrelaxed-simd)
   endif()
   # Loops of unknown length are not unrolled: as fast in V8, and kernels are a third smaller.
   list(APPEND flags "SHELL:-mllvm -unroll-runtime=false")
-  attn_add_kernels(${target} ${source} wasm ${flags})
+  attn_add_kernels(${target} kernels.cpp wasm ${flags})
+  target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src/attn/kernels/backward.cpp)
   target_include_directories(${target} SYSTEM PRIVATE ${ATTN_WASM_INCLUDE})
 endfunction()
 
@@ -154,40 +145,26 @@ foreach(model IN LISTS attn_models)
     set(suffix -threads)
   endif()
 
-  attn_core(attn_core_${model} ${attn_for_all})
-  attn_core(attn_layers_${model} ${attn_of_layers})
-  attn_core(attn_layers_train_${model} ${attn_of_layers} ${ATTN_BACKWARD_SOURCES} ${ATTN_TRAINING_BINDINGS})
-  target_compile_definitions(attn_layers_train_${model} PRIVATE ATTN_TRAINING)
-  set(objects_${model} $<TARGET_OBJECTS:attn_core_${model}> $<TARGET_OBJECTS:attn_layers_${model}>)
-  set(objects_${model}-train $<TARGET_OBJECTS:attn_core_${model}> $<TARGET_OBJECTS:attn_layers_train_${model}>)
-
+  attn_core(attn_core_${model})
   foreach(variant IN LISTS attn_variants)
-    attn_wasm_kernels(attn_kernels_${variant}_${model} kernels.cpp ${variant})
-    attn_wasm_kernels(attn_backward_${variant}_${model} backward.cpp ${variant})
-    foreach(kind IN LISTS attn_kinds)
-      string(REPLACE "-" "_" of_kind "${kind}")
-      string(REGEX REPLACE "^-(.*)" "\\1-" prefix "${kind}")
-      set(named attn_variant${of_kind}_${variant}_${model})
-      add_library(${named} OBJECT ${attn_bindings}/variant.cpp)
-      attn_compile_options(${named})
-      target_compile_options(${named} PRIVATE ${compile})
-      target_compile_definitions(${named} PRIVATE ATTN_WASM_VARIANT="${prefix}${variant}${suffix}")
+    attn_wasm_kernels(attn_kernels_${variant}_${model} ${variant})
+    set(named attn_variant_${variant}_${model})
+    add_library(${named} OBJECT ${attn_bindings}/variant.cpp)
+    attn_compile_options(${named})
+    target_compile_options(${named} PRIVATE ${compile})
+    target_compile_definitions(${named} PRIVATE ATTN_WASM_VARIANT="${variant}${suffix}")
 
-      set(objects ${objects_${model}${kind}} $<TARGET_OBJECTS:attn_kernels_${variant}_${model}> $<TARGET_OBJECTS:${named}>)
-      if(kind STREQUAL -train)
-        list(APPEND objects $<TARGET_OBJECTS:attn_backward_${variant}_${model}>)
-      endif()
-      set(target attn${of_kind}_${variant}_${model})
-      attn_link(${target} attn${kind}${suffix} "${objects}" "${link}")
-      list(APPEND attn_wasm_links ${prefix}${variant}${suffix}=${PROJECT_BINARY_DIR}/link/${target}/attn${kind}${suffix}.mjs)
+    set(objects $<TARGET_OBJECTS:attn_core_${model}> $<TARGET_OBJECTS:attn_kernels_${variant}_${model}> $<TARGET_OBJECTS:${named}>)
+    set(target attn_${variant}_${model})
+    attn_link(${target} attn${suffix} "${objects}" "${link}")
+    list(APPEND attn_wasm_links ${variant}${suffix}=${PROJECT_BINARY_DIR}/link/${target}/attn${suffix}.mjs)
+    list(APPEND attn_wasm_targets ${target})
+    if(model STREQUAL threads AND variant STREQUAL relaxed)
+      set(target attn_node_threads)
+      attn_link(${target} attn-threads-node "${objects}" "${attn_link_all};${attn_link_threads};${attn_link_node_threads}")
+      list(APPEND attn_wasm_links relaxed-threads=${PROJECT_BINARY_DIR}/link/${target}/attn-threads-node.mjs)
       list(APPEND attn_wasm_targets ${target})
-      if(model STREQUAL threads AND variant STREQUAL relaxed)
-        set(target attn${of_kind}_node_threads)
-        attn_link(${target} attn${kind}-threads-node "${objects}" "${attn_link_all};${attn_link_threads};${attn_link_node_threads}")
-        list(APPEND attn_wasm_links ${prefix}relaxed-threads=${PROJECT_BINARY_DIR}/link/${target}/attn${kind}-threads-node.mjs)
-        list(APPEND attn_wasm_targets ${target})
-      endif()
-    endforeach()
+    endif()
   endforeach()
 endforeach()
 
@@ -196,11 +173,11 @@ if(EXISTS ${PROJECT_SOURCE_DIR}/node_modules/.bin/tsc AND ATTN_WASM_CHECKS STREQ
   target_link_options(attn_simd_single PRIVATE --emit-tsd attn.d.ts)
 endif()
 
-add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/attn-train.mjs
+add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/attn.mjs
   COMMAND ${ATTN_NODE} ${PROJECT_SOURCE_DIR}/cmake/collect-wasm.mjs ${attn_release} ${PROJECT_BINARY_DIR} ${attn_wasm_links}
   DEPENDS ${attn_wasm_targets} ${PROJECT_SOURCE_DIR}/cmake/collect-wasm.mjs
   COMMENT "Checking the glue and naming the binaries" VERBATIM)
-add_custom_target(attn_wasm ALL DEPENDS ${PROJECT_BINARY_DIR}/attn-train.mjs)
+add_custom_target(attn_wasm ALL DEPENDS ${PROJECT_BINARY_DIR}/attn.mjs)
 if(ATTN_BUILD_BENCHMARKS)
   add_subdirectory(benchmarks/wasm)
 endif()

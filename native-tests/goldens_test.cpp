@@ -176,9 +176,9 @@ Arrays encoder_results(const GoldenCase& golden) {
   const Array x = golden.tensor("x");
   EncoderOutput result;
   if (op == "transformer_encoder_layer")
-    result = forward(loaded<TransformerEncoderLayer>(detail::layer_options(options), golden.state()), x, call);
+    result = forward(loaded<TransformerEncoderLayer>(options.encoder.layer, golden.state()), x, call);
   else if (op == "transformer_encoder")
-    result = forward(loaded<TransformerEncoder>(detail::encoder_options(options), golden.state()), x, call);
+    result = forward(loaded<TransformerEncoder>(options.encoder, golden.state()), x, call);
   else
     result = forward(loaded<TransformerClassifier>(options, golden.state()), x, call);
 

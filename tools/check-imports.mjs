@@ -25,7 +25,7 @@ const libLayers = {
   tasks: ['args/', 'platform/', 'tokenizer/', 'engine/', 'model/'],
   load: ['args/', 'platform/', 'tokenizer/', 'engine/', 'model/'],
   worker: ['args/', 'platform/', 'tokenizer/', 'engine/', 'model/', 'load/'],
-  cli: ['args/', 'node.ts'],
+  cli: ['args/', 'platform/', 'node.ts'],
 };
 
 const pageLayers = {

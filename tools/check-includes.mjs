@@ -10,7 +10,7 @@ const standard = /^<[a-z_0-9]+>$/;
 // the standard library. Other folders may use only these kernel headers: the rest is compiled once per architecture.
 const kernels = ['attn/kernels/kernels.hpp', 'attn/kernels/backward.hpp', 'attn/kernels/activation_name.hpp', 'attn/kernels/philox.hpp'];
 const rules = {
-  'attn/kernels': [/^<xsimd\/.+>$/],
+  'attn/kernels': [/^<xsimd\/.+>$/, /^"architectures\.inc"$/],
   'attn/tensor': [/^<xtensor\/.+>$/],
   'attn/parallel': ['attn/tensor/error.hpp', 'attn/tensor/float_environment.hpp', 'attn/tensor/shape.hpp', /^<pthread\.h>$/],
   'attn/io/tokenizer': ['attn/tensor/', 'attn/io/json.hpp', 'attn/io/old_token_files.hpp', 'attn/io/side.hpp', 'attn/io/tokenizer_limits.hpp'],

@@ -96,8 +96,7 @@ export async function serve({ port = 8080, host = '127.0.0.1', root = built } = 
   await new Promise((listening, fail) => {
     server.once('error', (error) => {
       if (error.code === 'EADDRINUSE') fail(new Error(`Port ${port} is in use. Choose another one: PORT=${port + 1} make demo`, { cause: error }));
-      else if (error.code === 'EACCES')
-        fail(new Error(`Port ${port} requires root. Choose one above 1023: PORT=8080 make demo`, { cause: error }));
+      else if (error.code === 'EACCES') fail(new Error(`Port ${port} requires root. Choose one above 1023: PORT=8080 make demo`, { cause: error }));
       else fail(error);
     });
     server.listen(port, host, listening);

@@ -49,7 +49,8 @@ function chosen() {
     return [steps];
   }
   const groups = affectedBy(change.paths, new Set(steps.map(({ group }) => group).filter(Boolean)));
-  if (affected) console.log(`${change.paths.length} files changed since ${change.base}; in addition to the usual steps: ${[...groups].join(', ') || 'none'}`);
+  if (affected)
+    console.log(`${change.paths.length} files changed since ${change.base}; in addition to the usual steps: ${[...groups].join(', ') || 'none'}`);
   return [steps.filter(({ group }) => !group || groups.has(group))];
 }
 

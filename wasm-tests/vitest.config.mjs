@@ -87,7 +87,7 @@ export default defineConfig({
     include: named(folder ? suitesOf(set) : all).map((name) => `suites/${name}.ts`),
     globalSetup: ['node/server.mjs'],
     setupFiles: ['node/setup.ts'],
-    env: { ATTN_TEST_HOST: JSON.stringify({ ...set, canThread, takesRelaxed: variant === 'relaxed', complete }) },
+    env: { ATTN_TEST_HOST: JSON.stringify({ ...set, canThread, takesRelaxed: variant === 'relaxed', complete, inOneThread: !folder }) },
     server: { deps: { external: [/\/dist\//] } },
     pool: 'forks',
     execArgv: ['--expose-gc', ...(variant === 'relaxed' ? ['--experimental-wasm-relaxed-simd'] : [])],

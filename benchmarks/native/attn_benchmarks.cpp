@@ -189,11 +189,9 @@ const attn::TransformerEncoder& encoder_of(const std::string& name, const Json& 
   const std::string key = name + (int8 ? " int8" : "");
   if (kept != key) {
     encoder.reset();
-    encoder = std::make_unique<attn::TransformerEncoder>(attn::TransformerEncoderOptions{.d_model = shape.at("E"),
-                                                                                         .nhead = shape.at("H"),
-                                                                                         .dim_feedforward = shape.at("F"),
-                                                                                         .activation = attn::Activation::gelu,
-                                                                                         .num_layers = shape.at("layers")});
+    encoder = std::make_unique<attn::TransformerEncoder>(attn::TransformerEncoderOptions{
+        .layer = {.d_model = shape.at("E"), .nhead = shape.at("H"), .dim_feedforward = shape.at("F"), .activation = attn::Activation::gelu},
+        .num_layers = shape.at("layers")});
     encoder->load_state_dict(attn::read_safetensors(std::filesystem::path(ATTN_BENCHMARK_MODELS) / (name + ".safetensors")));
     if (int8) encoder->quantize();
     kept = key;
@@ -212,12 +210,12 @@ void encoder(benchmark::State& state, const Json& one, const Json& shape) {
 class Training {
  public:
   Training(const Json& one, const Json& shape)
-      : model_({.d_model = shape.at("E"),
-                .nhead = shape.at("H"),
-                .dim_feedforward = shape.at("F"),
-                .dropout = 0,
-                .activation = one.at("activation") == "gelu" ? attn::Activation::gelu : attn::Activation::relu,
-                .num_layers = shape.at("layers"),
+      : model_({.encoder = {.layer = {.d_model = shape.at("E"),
+                                      .nhead = shape.at("H"),
+                                      .dim_feedforward = shape.at("F"),
+                                      .dropout = 0,
+                                      .activation = one.at("activation") == "gelu" ? attn::Activation::gelu : attn::Activation::relu},
+                            .num_layers = shape.at("layers")},
                 .num_classes = one.at("classes")}),
         x_(numbers<3>({size_of(one, "B"), size_of(one, "S"), size_of(shape, "E")}, 1)),
         labels_(std::array<std::size_t, 2>{size_of(one, "B"), size_of(one, "S")}) {

@@ -7,7 +7,7 @@ async function act({ entry, wasm, variant, threads, folder, weights, texts, batc
   if (entry) {
     const started = performance.now();
     const { load } = await import(entry);
-    attn = await load({ ...(wasm && { wasm }), variant, threads, training: false });
+    attn = await load({ ...(wasm && { wasm }), variant, threads });
     model = await attn.loadModel(folder, { cache: 'none', weights });
     return answer({ ms: performance.now() - started, threads: attn.info.threads });
   }

@@ -47,7 +47,7 @@ export function trainingInputs({ B, S, shape: { E }, classes }) {
 }
 
 export async function attnTraining(load, { variant }, [{ shape, classes, activation }]) {
-  const attn = await load({ variant, threads: 1, training: true });
+  const attn = await load({ variant, threads: 1 });
   return {
     contender: 'attn',
     variant,

@@ -45,6 +45,7 @@ const guide = [
     items: [
       { text: 'Embeddings and semantic search', link: '/guide/embeddings' },
       { text: 'Tasks: NER, masks, answers, ranking', link: '/guide/tasks' },
+      { text: 'Language models', link: '/guide/generate' },
       { text: 'Which model', link: '/guide/models' },
       { text: 'Files of a model', link: '/guide/model-files' },
       { text: 'int8', link: '/guide/int8' },

@@ -27,7 +27,17 @@ const pages = {
   },
   models: {
     title: 'Models and tokenizers',
-    headers: ['models/text_model', 'models/text_tasks', 'models/task', 'models/attribution', 'io/tokenizer', 'io/side'],
+    headers: [
+      'models/text_model',
+      'models/text_tasks',
+      'models/text_generation',
+      'models/sampling',
+      'models/output_logits',
+      'models/task',
+      'models/attribution',
+      'io/tokenizer',
+      'io/side',
+    ],
   },
   training: {
     title: 'Gradients and training',

@@ -19,12 +19,13 @@ PAGES = {
         ["linear", "softmax", "layer_norm", "rms_norm", "activation", "apply_rotary", "sinusoidal_positions", "alibi_bias"],
     ),
     "layers": ("Layers", ["MultiHeadAttention", "TransformerEncoderLayer", "TransformerEncoder"]),
-    "models": ("Text models", ["TextModel", "LayerPatch"]),
+    "models": ("Text models", ["TextModel", "LayerPatch", "KeyValueCache"]),
     "notebooks": ("Maps for notebooks", ["show", "AttentionView"]),
     "results": (
         "Results",
         ["AttentionResult", "KeyValue", "EncoderResult", "MultiHeadAttentionGradients", "EncoderGradients", "Encoding"]
         + ["TextModelOutput", "LabelScore", "Entity", "FilledMask", "Answer", "RankedDocument"]
+        + ["GeneratedText", "GeneratedToken", "NextToken", "ScoredText", "ScoredToken"]
         + ["Gradients", "Attribution", "FineTuneProgress", "FineTuneResult"],
     ),
     "settings": ("Threads and files", ["set_num_threads", "get_num_threads", "read_safetensors", "write_safetensors"]),

@@ -5,7 +5,8 @@
 #include <cstdlib>
 
 int main() {
-  const attn::TransformerClassifier model({.d_model = 10, .nhead = 1, .dim_feedforward = 10, .num_layers = 1, .num_classes = 2});
+  const attn::TransformerClassifier model(
+      {.encoder = {.layer = {.d_model = 10, .nhead = 1, .dim_feedforward = 10}, .num_layers = 1}, .num_classes = 2});
   const attn::Embedding embedding({.num_embeddings = 50, .embedding_dim = 10});
   const auto x = embedding.forward(xt::xtensor<int, 2>{{12, 7, 41, 7, 3, 30, 22, 8, 17, 46}});  // (1,10,10)
 
@@ -31,7 +32,7 @@ int main() {
 
   // With pooling, logits have one row per sequence; the mean excludes padding.
   const attn::TransformerClassifier pooled(
-      {.d_model = 10, .nhead = 1, .dim_feedforward = 10, .num_layers = 1, .num_classes = 2, .pooling = attn::Pooling::mean});
+      {.encoder = {.layer = {.d_model = 10, .nhead = 1, .dim_feedforward = 10}, .num_layers = 1}, .num_classes = 2, .pooling = attn::Pooling::mean});
   const xt::xtensor<int, 2> padding{{1, 1, 1, 1, 1, 1, 1, 0, 0, 0}};
   const auto logits = pooled.forward(x, {.key_padding_mask = attn::Mask::attend(padding)}).logits;  // (1,2)
   std::printf("mean of the first seven: logits %.4f %.4f\n", logits(0, 0), logits(0, 1));

@@ -22,7 +22,7 @@ class NewThreads : public attn::Executor {
 };
 
 int main() {
-  const attn::TransformerEncoder encoder({.d_model = 64, .nhead = 4, .dim_feedforward = 128, .num_layers = 2});
+  const attn::TransformerEncoder encoder({.layer = {.d_model = 64, .nhead = 4, .dim_feedforward = 128}, .num_layers = 2});
   const xt::xtensor<float, 3> x = xt::ones<float>({1, 100, 64});
   const auto alone = encoder.forward(x).output;
 

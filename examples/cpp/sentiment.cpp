@@ -18,9 +18,9 @@ int main() {
   attn::Embedding embedding({.num_embeddings = 10, .embedding_dim = 8, .padding_idx = 0});
   embedding.load_state_dict({{"weight", table}});
 
-  attn::TransformerClassifierOptions options{.d_model = 8, .nhead = 1, .dim_feedforward = 2, .num_layers = 1, .num_classes = 2};
-  options.norm_first = true, options.norm = attn::NormKind::rms_norm, options.bias = false, options.pooling = attn::Pooling::mean;
-  attn::TransformerClassifier model(options);
+  const attn::TransformerEncoderLayerOptions layer_options{
+      .d_model = 8, .nhead = 1, .dim_feedforward = 2, .norm_first = true, .bias = false, .norm = attn::NormKind::rms_norm};
+  attn::TransformerClassifier model({.encoder = {.layer = layer_options, .num_layers = 1}, .num_classes = 2, .pooling = attn::Pooling::mean});
   attn::StateDict state = model.state_dict();
   for (auto& [name, tensor] : state)
     if (name.find("norm") == std::string::npos) tensor.fill(0);  // norms are initialised with 1

@@ -4,7 +4,7 @@
 #include <cstring>
 
 int main() {
-  const attn::TransformerEncoderOptions options{.d_model = 8, .nhead = 2, .dim_feedforward = 16, .num_layers = 2};
+  const attn::TransformerEncoderOptions options{.layer = {.d_model = 8, .nhead = 2, .dim_feedforward = 16}, .num_layers = 2};
   attn::TransformerEncoder encoder(options), other(options);
   encoder.initialize({.scheme = attn::InitScheme::xavier_uniform, .seed = 42});
   std::printf("%d parameters in %zu tensors\n", static_cast<int>(encoder.parameter_count()), encoder.parameter_shapes().size());

@@ -37,7 +37,9 @@ int main() {
   attn::Embedding digits({.num_embeddings = 10, .embedding_dim = kWidth});
   attn::Embedding places({.num_embeddings = kLength, .embedding_dim = kWidth});
   attn::TransformerClassifier model(
-      {.d_model = kWidth, .nhead = 1, .dim_feedforward = 64, .dropout = 0, .activation = attn::Activation::gelu, .num_layers = 1, .num_classes = 10});
+      {.encoder = {.layer = {.d_model = kWidth, .nhead = 1, .dim_feedforward = 64, .dropout = 0, .activation = attn::Activation::gelu},
+                   .num_layers = 1},
+       .num_classes = 10});
   places.initialize({.seed = 4});  // with the default seed 0 both matrices would begin with the same rows
   attn::AdamW optimizer({digits, places, model});
 

@@ -114,7 +114,7 @@ try {
   const labels = [...new Set(examples.map(({ label }) => label))].sort();
   if (labels.length < 2) throw new Error(`${file} has ${labels.length === 0 ? 'no texts' : `one label, ${labels[0]}`}; two labels at the least`);
 
-  attn = await load({ training: true });
+  attn = await load();
   const model = await attn.loadModel(values.model ?? fileURLToPath(new URL('../../testdata/models/sentiment', import.meta.url)));
   console.log(`${examples.length} texts, labels ${labels.join(', ')}`);
   const { isTTY } = process.stdout;

@@ -3,10 +3,12 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <atomic>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators_all.hpp>
 #include <cmath>
+#include <cstddef>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -248,17 +250,20 @@ TEST_CASE("C: layers load and return state dictionaries, and forward as the C++ 
         }).find("surplus") != std::string::npos);
   check_same(forward(nullptr), "output", changed.forward(x).output);
 
+  attn_transformer_encoder_layer_options of_layer;
+  attn_transformer_encoder_layer_options_init(&of_layer);
+  of_layer.d_model = 12;
+  of_layer.nhead = 3;
+  of_layer.dim_feedforward = 16;
+  of_layer.activation = "gelu";
   attn_transformer_encoder_options of_encoder;
   attn_transformer_encoder_options_init(&of_encoder);
-  of_encoder.d_model = 12;
-  of_encoder.nhead = 3;
+  of_encoder.layer = &of_layer;
   of_encoder.num_layers = 2;
-  of_encoder.dim_feedforward = 16;
-  of_encoder.activation = "gelu";
   of_encoder.final_norm = true;
   const auto encoder = made<attn_transformer_encoder_free>(attn_transformer_encoder_new, &of_encoder);
   const TransformerEncoder expected(
-      {.d_model = 12, .nhead = 3, .dim_feedforward = 16, .activation = Activation::gelu, .num_layers = 2, .final_norm = true});
+      {.layer = {.d_model = 12, .nhead = 3, .dim_feedforward = 16, .activation = Activation::gelu}, .num_layers = 2, .final_norm = true});
   const char* trace[] = {"norm2"};
   attn_encoder_forward_options forward_options;
   attn_encoder_forward_options_init(&forward_options);
@@ -276,11 +281,56 @@ TEST_CASE("C: layers load and return state dictionaries, and forward as the C++ 
     check_same(encoded, "trace." + std::to_string(i) + ".norm2", result.trace->at(static_cast<std::int64_t>(i)).at(TraceName::norm2));
   }
   for (std::size_t i = 0; i < 3; ++i) check_same(encoded, "hidden_states." + std::to_string(i), (*result.hidden_states)[i]);
-  of_encoder.activation = "gelo";
+  of_layer.activation = "gelo";
   CHECK(refused(ATTN_ERROR_ARGUMENT, [&](attn_error** error) {
           attn_transformer_encoder* none = nullptr;
           return attn_transformer_encoder_new(&of_encoder, &none, error);
         }).find("gelu_tanh") != std::string::npos);
+}
+
+TEST_CASE("C: options that were initialised for another size of their struct are refused, and nothing is written past it", "[c]") {
+  Generator random(13);
+  const auto numbers = drawn<3>(random, {1, 4, 8});
+  const View x(numbers);
+  attn_attention_options options;
+  const auto attend = [&](attn_error** error) {
+    attn_tensors* results = nullptr;
+    const attn_status status = attn_scaled_dot_product_attention(&x, &x, &x, &options, &results, error);
+    attn_tensors_free(results);
+    return status;
+  };
+  attn_attention_options_init(&options);
+  CHECK(options.size == sizeof options);
+  CHECK(attend(nullptr) == ATTN_OK);
+  for (const std::size_t size : {std::size_t{0}, sizeof(std::size_t), sizeof options - 1, sizeof options + 1, SIZE_MAX}) {
+    options.size = size;
+    const std::string message = refused(ATTN_ERROR_ARGUMENT, attend);
+    CHECK(message.find("options.size") != std::string::npos);
+    CHECK(message.find("_init()") != std::string::npos);
+  }
+  // As a program whose header has fewer or more fields.
+  for (const std::size_t size : {offsetof(attn_attention_options, trace), sizeof options + 24}) {
+    std::vector<unsigned char> bytes(size + 8, 0xA5);
+    (attn_attention_options_init)(reinterpret_cast<attn_attention_options*>(bytes.data()), size);
+    std::size_t stored = 0;
+    std::memcpy(&stored, bytes.data(), sizeof stored);
+    CHECK(stored == size);
+    for (std::size_t i = sizeof options; i < size; ++i) CHECK(bytes[i] == 0);
+    for (std::size_t i = size; i < bytes.size(); ++i) CHECK(bytes[i] == 0xA5);
+    std::memcpy(&options, bytes.data(), std::min(size, sizeof options));
+    refused(ATTN_ERROR_ARGUMENT, attend);
+  }
+  attn_transformer_encoder_options stack;
+  attn_transformer_encoder_options_init(&stack);
+  stack.num_layers = 1;
+  const auto encoder = [&](attn_error** error) {
+    attn_transformer_encoder* made = nullptr;
+    return attn_transformer_encoder_new(&stack, &made, error);
+  };
+  CHECK(refused(ATTN_ERROR_ARGUMENT, encoder).find("layer") != std::string::npos);
+  const attn_transformer_encoder_layer_options not_initialised{};
+  stack.layer = &not_initialised;
+  CHECK(refused(ATTN_ERROR_ARGUMENT, encoder).find("layer.size") != std::string::npos);
 }
 
 TEST_CASE("C: text models embed, classify, forward and explain as in C++", "[c]") {

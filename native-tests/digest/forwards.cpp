@@ -231,25 +231,27 @@ Call multi_head_attention(Generator& g) {
 }
 
 attn::TransformerClassifierOptions encoder_options(Generator& g, bool is_large) {
-  attn::TransformerClassifierOptions o;
+  attn::TransformerClassifierOptions classifier;
+  attn::TransformerEncoderOptions& stack = classifier.encoder;
+  attn::TransformerEncoderLayerOptions& layer = stack.layer;
   const std::size_t factor = is_large ? 2 : 1;
   const std::size_t H = 1 + g.below(4);
   const std::size_t width = factor * (1 + g.below(6));
-  o.d_model = static_cast<std::int64_t>(H * width);
-  o.nhead = static_cast<std::int64_t>(H);
-  o.dim_feedforward = static_cast<std::int64_t>(factor * (1 + g.below(24)));
-  o.dropout = probability(g);
-  o.activation = g.pick(kActivations);
-  o.layer_norm_eps = g.pick(std::array<float, 4>{1e-5F, 1e-12F, 1e-3F, 0.5F});
-  o.norm_first = g.one_in(2);
-  o.bias = !g.one_in(4);
-  o.norm = g.one_in(3) ? attn::NormKind::rms_norm : attn::NormKind::layer_norm;
-  o.gated = g.one_in(3);
-  o.num_layers = static_cast<std::int64_t>(1 + g.below(3));
-  o.final_norm = g.one_in(2);
-  o.num_classes = static_cast<std::int64_t>(1 + g.below(9));
-  o.pooling = g.pick(std::array{attn::Pooling::none, attn::Pooling::mean, attn::Pooling::cls, attn::Pooling::max});
-  return o;
+  layer.d_model = static_cast<std::int64_t>(H * width);
+  layer.nhead = static_cast<std::int64_t>(H);
+  layer.dim_feedforward = static_cast<std::int64_t>(factor * (1 + g.below(24)));
+  layer.dropout = probability(g);
+  layer.activation = g.pick(kActivations);
+  layer.layer_norm_eps = g.pick(std::array<float, 4>{1e-5F, 1e-12F, 1e-3F, 0.5F});
+  layer.norm_first = g.one_in(2);
+  layer.bias = !g.one_in(4);
+  layer.norm = g.one_in(3) ? attn::NormKind::rms_norm : attn::NormKind::layer_norm;
+  layer.gated = g.one_in(3);
+  stack.num_layers = static_cast<std::int64_t>(1 + g.below(3));
+  stack.final_norm = g.one_in(2);
+  classifier.num_classes = static_cast<std::int64_t>(1 + g.below(9));
+  classifier.pooling = g.pick(std::array{attn::Pooling::none, attn::Pooling::mean, attn::Pooling::cls, attn::Pooling::max});
+  return classifier;
 }
 
 attn::EncoderForwardOptions forward_options(Generator& g, std::size_t layers) {
@@ -287,8 +289,7 @@ std::vector<Values> values_of_encoder(const Result& result) {
 }
 
 template <class Layer, class Options>
-Call encoder(Generator& g, bool is_large, const attn::TransformerClassifierOptions& o, const Options& options, std::size_t layers,
-             bool is_placed = false) {
+Call encoder(Generator& g, bool is_large, const attn::TransformerEncoderOptions& o, const Options& options, bool is_placed = false) {
   Call call;
   const auto layer = layer_of<Layer>(g, call, options);
   const bool batched = !g.one_in(4);
@@ -296,9 +297,10 @@ Call encoder(Generator& g, bool is_large, const attn::TransformerClassifierOptio
   const std::size_t L = rows(g, is_large);
   const std::size_t rank = batched ? 3 : 2;
   const std::size_t B = batched ? b : 1;
-  call.inputs.push_back(values(g, input_dims(rank, B, 1, L, static_cast<std::size_t>(o.d_model)), 1.0F));
-  call.masks = masks(g, B, static_cast<std::size_t>(o.nhead), L, L, batched);
-  attn::EncoderForwardOptions forward = forward_options(g, layers);
+  call.inputs.push_back(values(g, input_dims(rank, B, 1, L, static_cast<std::size_t>(o.layer.d_model)), 1.0F));
+  call.masks = masks(g, B, static_cast<std::size_t>(o.layer.nhead), L, L, batched);
+  constexpr bool is_stack = !std::is_same_v<Layer, attn::TransformerEncoderLayer>;
+  attn::EncoderForwardOptions forward = forward_options(g, is_stack ? static_cast<std::size_t>(o.num_layers) : 1);
   if (is_placed) {
     const std::size_t offset = g.below(2 * L + 1);
     forward.query_offset = static_cast<std::int64_t>(offset) - static_cast<std::int64_t>(L);
@@ -319,19 +321,19 @@ Call encoder(Generator& g, bool is_large, const attn::TransformerClassifierOptio
 Call transformer_encoder_layer(Generator& g) {
   const bool is_large = large(g);
   const attn::TransformerClassifierOptions o = encoder_options(g, is_large);
-  return encoder<attn::TransformerEncoderLayer>(g, is_large, o, attn::detail::layer_options(o), 1);
+  return encoder<attn::TransformerEncoderLayer>(g, is_large, o.encoder, o.encoder.layer);
 }
 
 Call transformer_encoder(Generator& g) {
   const bool is_large = large(g);
   const attn::TransformerClassifierOptions o = encoder_options(g, is_large);
-  return encoder<attn::TransformerEncoder>(g, is_large, o, attn::detail::encoder_options(o), static_cast<std::size_t>(o.num_layers));
+  return encoder<attn::TransformerEncoder>(g, is_large, o.encoder, o.encoder);
 }
 
 Call transformer_classifier(Generator& g) {
   const bool is_large = large(g);
   const attn::TransformerClassifierOptions o = encoder_options(g, is_large);
-  return encoder<attn::TransformerClassifier>(g, is_large, o, o, static_cast<std::size_t>(o.num_layers));
+  return encoder<attn::TransformerClassifier>(g, is_large, o.encoder, o);
 }
 
 Values values_of_neighbors(const std::vector<attn::Neighbor>& neighbors) {
@@ -615,7 +617,8 @@ Call placed_multi_head_attention(Generator& g) {
 
 Call placed_encoder(Generator& g) {
   const bool is_large = large(g);
-  attn::TransformerClassifierOptions o = encoder_options(g, is_large);
+  attn::TransformerEncoderOptions stack = encoder_options(g, is_large).encoder;
+  attn::TransformerEncoderLayerOptions& o = stack.layer;
   const bool grouped = g.one_in(2);
   const bool turned = g.one_in(2);
   const attn::RotaryOptions rotary = rotary_options(g);
@@ -627,7 +630,7 @@ Call placed_encoder(Generator& g) {
   if (turned && o.d_model / o.nhead % 2 == 0) o.rotary = rotary;
   if (windowed) o.window = attn::Window{static_cast<std::int64_t>(left) - 1, static_cast<std::int64_t>(right) - 1};
   o.softcap = static_cast<float>(cap) / 8;
-  return encoder<attn::TransformerEncoder>(g, is_large, o, attn::detail::encoder_options(o), static_cast<std::size_t>(o.num_layers), true);
+  return encoder<attn::TransformerEncoder>(g, is_large, stack, stack, true);
 }
 
 constexpr std::array kKinds{scaled_dot_product_attention,

@@ -35,14 +35,11 @@ using namespace training_calls;
 
 Training train_classifier() {
   Generator g(0x7ea10000U);
-  attn::TransformerClassifier model({.d_model = kWidth,
-                                     .nhead = 2,
-                                     .dim_feedforward = 32,
-                                     .dropout = 0.1F,
-                                     .activation = attn::Activation::gelu,
-                                     .num_layers = 2,
-                                     .num_classes = kClasses,
-                                     .pooling = attn::Pooling::mean});
+  attn::TransformerClassifier model(
+      {.encoder = {.layer = {.d_model = kWidth, .nhead = 2, .dim_feedforward = 32, .dropout = 0.1F, .activation = attn::Activation::gelu},
+                   .num_layers = 2},
+       .num_classes = kClasses,
+       .pooling = attn::Pooling::mean});
   model.initialize({.seed = 1});
   model.train({.seed = 2});
   attn::AdamW optimizer({model}, {.learning_rate = 3e-3});

@@ -23,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const attn::detail::ModelFiles files{parts[0], file(1), file(2), file(3), file(4), file(5), file(6), file(7)};
   attn::fuzz::succeeds([&] {
     const attn::detail::ModelConfig config = attn::detail::read_model_config(files);
-    require(config.hidden_size > 0 && config.hidden_size % config.num_attention_heads == 0, "heads divide the hidden size");
+    require(config.hidden_size > 0 && (config.head_dim > 0 || config.hidden_size % config.num_attention_heads == 0), "heads divide the hidden size");
     require(config.vocab_size > 0 && config.num_hidden_layers > 0 && config.intermediate_size > 0, "sizes are positive");
     require(config.default_length > 0 && config.default_length <= config.max_length, "the default length is one that the model takes");
     if (config.num_hidden_layers > kMostLayers) attn::set_memory_limit(1);

@@ -30,7 +30,7 @@ std::vector<float> product(const KernelTable& table, const std::vector<float>& x
   std::vector<std::int32_t> a(m * words), corrections(m);
   std::vector<float> scales(m), c(m * w.n + 1, 7);
   for (std::size_t i = 0; i < m; ++i) {
-    const kernels::Int8Place place = kernels::int8_place({m, table.int8.mr}, i, words);
+    const kernels::Int8RowLayout place = kernels::int8_row_layout({m, table.int8.mr}, i, words);
     table.int8.quantize_row(x.data() + i * w.k, w.k, a.data() + place.first, place.step, &scales[i], &corrections[i]);
   }
   table.int8.gemm({.a = a.data(),
@@ -135,15 +135,23 @@ TEST_CASE("int8 products round values at and near a half as the definition does"
 }
 
 TEST_CASE("int8 weights are the nearest multiples of the scale of their row", "[kernels][int8]") {
-  const auto q_of = [](std::vector<float> w, float* scale = nullptr) {
-    std::vector<std::int8_t> q(w.size());
-    float found = 0;
-    const std::int32_t sum = kernels::quantize_weights(w.data(), w.size(), q.data(), &found);
-    std::int32_t all = 0;
-    for (const std::int8_t each : q) all += each;
-    CHECK(sum == all);
+  const auto q_of = [](const std::vector<float>& w, float* scale = nullptr) {
+    std::vector<std::int8_t> expected(w.size()), values(w.size() + 1, 99);
+    float expected_scale = 0, found = 0;
+    const std::int32_t expected_sum = quantize_weights(w.data(), w.size(), expected.data(), &expected_scale);
+    for (const KernelTable* const table : architectures()) {
+      INFO(table->architecture << ", " << w.size());
+      CHECK(table->quantize_weights(w.data(), w.size(), values.data(), &found) == expected_sum);
+      CHECK(found == expected_scale);
+      CHECK(std::equal(expected.begin(), expected.end(), values.begin()));
+      CHECK(values.back() == 99);
+      std::vector<float> numbers(w.size() + 1, 99);
+      table->dequantize_row(expected.data(), found, numbers.data(), w.size());
+      for (std::size_t i = 0; i < w.size(); ++i) REQUIRE(numbers[i] == found * static_cast<float>(expected[i]));
+      CHECK(numbers.back() == 99);
+    }
     if (scale != nullptr) *scale = found;
-    return std::vector<int>(q.begin(), q.end());
+    return std::vector<int>(expected.begin(), expected.end());
   };
   float scale = 0;
   CHECK(q_of({127, -127, 0.5F, 1.5F, -2.5F, 0}, &scale) == std::vector<int>{127, -127, 0, 2, -2, 0});  // halves are rounded to even
@@ -155,6 +163,11 @@ TEST_CASE("int8 weights are the nearest multiples of the scale of their row", "[
   CHECK(q_of({0x1.7cp-142F, 0x1p-149F}, &scale) == std::vector<int>{127, 1});  // the scale is rounded down to 1: 190 would be nearest
   CHECK(scale == 0x1p-149F);
   CHECK(q_of({3.4e38F, -1.7e38F}) == std::vector<int>{127, -64});
+  Generator random(6);
+  for (const std::size_t n : {0U, 1U, 3U, 15U, 16U, 17U, 63U, 64U, 65U, 200U, 1000U}) q_of(random_values(random, n));
+  std::vector<float> halves;
+  for (int i = -254; i <= 254; ++i) halves.push_back(static_cast<float>(i) / 2);
+  q_of(halves);
 }
 
 TEST_CASE("int8 panels return the packed rows", "[kernels][int8]") {
@@ -166,8 +179,12 @@ TEST_CASE("int8 panels return the packed rows", "[kernels][int8]") {
           for (std::size_t i = 0; i < w.size(); ++i) w[i] = static_cast<std::int8_t>(i * 37 % 255 - 127);
           for (std::size_t j = 0; j < n; ++j) kernels::pack_int8_row(w.data() + j * k, j, k, nr, group, panels.data());
           for (std::size_t j = 0; j < n; ++j) {
-            kernels::unpack_int8_row(panels.data(), j, k, nr, group, again.data());
-            CHECK(std::equal(again.begin(), again.end(), w.begin() + static_cast<std::ptrdiff_t>(j * k)));
+            const auto row = w.begin() + static_cast<std::ptrdiff_t>(j * k);
+            kernels::unpack_int8_row(panels.data(), j, k, nr, group, 0, k, again.data());
+            CHECK(std::equal(again.begin(), again.end(), row));
+            if (k <= group) continue;
+            kernels::unpack_int8_row(panels.data(), j, k, nr, group, group, k - group, again.data());
+            CHECK(std::equal(row + static_cast<std::ptrdiff_t>(group), row + static_cast<std::ptrdiff_t>(k), again.begin()));
           }
         }
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -205,7 +206,7 @@ TEST_CASE("a product that is summed over k in parts has the bits of the whole, a
                                        .n = n,
                                        .k = ends[part] - from,
                                        .accumulate = part > 0,
-                                       .skip = skipping ? skip.data() + from : nullptr};
+                                       .blocked_terms = skipping ? skip.data() + from : nullptr};
                 arch->gemm(gemm);
               }
               return c;
@@ -258,7 +259,7 @@ TEST_CASE("gemm leaves out blocked terms whatever they contain, and the bits of 
                     .m = 1,
                     .n = n,
                     .k = k,
-                    .skip = skip.data()});
+                    .blocked_terms = skip.data()});
         REQUIRE(out.untouched_outside());
         REQUIRE(out.values() == expected);
       }
@@ -270,16 +271,11 @@ TEST_CASE("pack stores panels of columns, padded with zeros", "[kernels]") {
   std::vector<float> panels(kernels::packed_size(2, 3, 2), kNaN);
   kernels::pack(w, 2, 1, 3, 2, 2, panels.data());
   CHECK(panels == std::vector<float>{1, 3, 2, 4, 5, 0, 6, 0});
-  const float row[] = {7, 8};
-  kernels::pack_row(row, 1, 2, 2, panels.data());
-  CHECK(panels == std::vector<float>{1, 7, 2, 8, 5, 0, 6, 0});
-  kernels::pack_row(row, 2, 2, 2, panels.data());
-  CHECK(panels == std::vector<float>{1, 7, 2, 8, 7, 0, 8, 0});
   kernels::pack(w, 1, 3, 3, 2, 2, panels.data());
   CHECK(panels == std::vector<float>{1, 2, 4, 5, 3, 0, 6, 0});
 }
 
-TEST_CASE("unpack returns the bits given to pack, whole, row by row and transposed", "[kernels]") {
+TEST_CASE("unpack returns the bits given to pack, whole and transposed", "[kernels]") {
   for (const std::size_t nr : {1U, 8U, 16U, 32U})
     for (const std::size_t n : {0U, 1U, 7U, 8U, 33U})
       for (const std::size_t k : {0U, 1U, 5U, 16U}) {
@@ -290,17 +286,15 @@ TEST_CASE("unpack returns the bits given to pack, whole, row by row and transpos
         const auto same_bits = [](const std::vector<float>& a, const std::vector<float>& b) {
           return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * 4) == 0);
         };
-        std::vector<float> panels(kernels::packed_size(nr, n, k)), rows(panels.size()), transposed(kernels::packed_size(nr, k, n), kNaN);
+        std::vector<float> panels(kernels::packed_size(nr, n, k)), transposed(kernels::packed_size(nr, k, n), kNaN);
         kernels::pack(w.data(), static_cast<std::ptrdiff_t>(k), 1, n, k, nr, panels.data());
         kernels::unpack(panels.data(), n, k, nr, back.data());
         CHECK(same_bits(back, w));
-        for (std::size_t row = n; row-- > 0;) kernels::pack_row(w.data() + row * k, row, k, nr, rows.data());
-        CHECK(same_bits(rows, panels));
-        kernels::transpose(w.data(), k, n, k, columns.data(), n);
+        kernels::transpose(w.data(), static_cast<std::ptrdiff_t>(k), n, k, columns.data(), n);
         for (std::size_t i = 0; i < n; ++i)
           for (std::size_t p = 0; p < k; ++p) REQUIRE(std::memcmp(&columns[p * n + i], &w[i * k + p], 4) == 0);
         std::vector<float> apart(k * (n + 3), 1);
-        kernels::transpose(w.data(), k, n, k, apart.data(), n + 3);
+        kernels::transpose(w.data(), static_cast<std::ptrdiff_t>(k), n, k, apart.data(), n + 3);
         for (std::size_t p = 0; p < k; ++p) {
           REQUIRE((n == 0 || std::memcmp(&apart[p * (n + 3)], &columns[p * n], 4 * n) == 0));
           for (std::size_t i = n; i < n + 3; ++i) REQUIRE(apart[p * (n + 3) + i] == 1);
@@ -778,6 +772,45 @@ TEST_CASE("add_row and multiply_row are exact, also if the output is one of the 
     }
 }
 
+TEST_CASE("divide_row, add_scaled_row, maximum_row and rotate_row round each operation once", "[kernels]") {
+  const auto array = [](const std::vector<float>& x) { return Array({static_cast<std::int64_t>(x.size())}, x); };
+  for (const KernelTable* const arch : architectures())
+    for (std::size_t n = 0; n <= 35; ++n) {
+      INFO(arch->architecture << ", seed " << n << ", n " << n);
+      Generator random(n);
+      const std::vector<float> specials{kNaN, kInfinity, -kInfinity, 3e38F, 0, -0.0F, 1e-45F};
+      std::vector<float> x(n), y(n), quotients(n), larger(n), sums(n), cos(n), sin(n), pairs(2 * n), there(2 * n), back(2 * n);
+      for (std::size_t i = 0; i < n; ++i) {
+        x[i] = random.coin(0.3) ? random.pick(specials) : random.normal();
+        y[i] = random.coin(0.3) ? random.pick(specials) : random.normal();
+        quotients[i] = x[i] / 3.7F;
+        sums[i] = y[i] + 0.7F * x[i];
+        larger[i] = y[i] > x[i] || std::isnan(y[i]) ? y[i] : x[i];
+        const float a = pairs[i] = random.normal(), b = pairs[n + i] = random.normal(), c = cos[i] = random.normal(), s = sin[i] = random.normal();
+        there[i] = a * c - b * s;
+        there[n + i] = b * c + a * s;
+        back[i] = a * c + b * s;
+        back[n + i] = b * c - a * s;
+      }
+      Guarded out(n, n % 4);
+      arch->divide_row(x.data(), 3.7F, out.data(), n);
+      CHECK_THAT(array(out.values()), HasBitsOf(array(quotients)));
+      arch->maximum_row(x.data(), y.data(), out.data(), n);
+      CHECK_THAT(array(out.values()), HasBitsOf(array(larger)));
+      std::copy(y.begin(), y.end(), out.data());
+      arch->add_scaled_row(x.data(), 0.7F, out.data(), n);
+      CHECK_THAT(array(out.values()), HasBitsOf(array(sums)));
+      CHECK(out.untouched_outside());
+      for (const float direction : {1.0F, -1.0F}) {
+        Guarded rotated(2 * n, n % 4);
+        std::copy(pairs.begin(), pairs.end(), rotated.data());
+        arch->rotate_row(rotated.data(), cos.data(), sin.data(), direction, n);
+        CHECK_THAT(array(rotated.values()), HasBitsOf(array(direction > 0 ? there : back)));
+        CHECK(rotated.untouched_outside());
+      }
+    }
+}
+
 TEST_CASE("dot agrees with float64, and zeros at the end do not change its bits", "[kernels]") {
   for (const KernelTable* const arch : architectures())
     for (std::size_t n = 0; n <= 70; ++n) {
@@ -917,8 +950,14 @@ TEST_CASE("the table in use is the widest that this machine can run", "[kernels]
   if (const char* const asked = std::getenv("ATTN_MAX_ARCH"))
     for (const KernelTable* const table : architectures())
       if (std::string_view(table->architecture) == asked) CHECK(kernels::best().architecture == std::string_view(asked));
-#if defined(ATTN_HAVE_AVX2_FMA) && defined(ATTN_HAVE_AVX512F)
-  if (std::getenv("ATTN_MAX_ARCH") != nullptr) return;
+#if defined(__x86_64__)
+  constexpr std::string_view kCompiled[] = {
+#define ATTN_KERNELS(name, ...) #name,
+#define ATTN_INT8(name, ...) #name,
+#include "architectures.inc"
+  };
+  const auto is_compiled = [&](std::string_view name) { return std::find(std::begin(kCompiled), std::end(kCompiled), name) != std::end(kCompiled); };
+  if (std::getenv("ATTN_MAX_ARCH") != nullptr || !is_compiled("avx2_fma") || !is_compiled("avx512_vnni")) return;
   const bool avx512 = __builtin_cpu_supports("avx512bw"), avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   const std::string_view widest = kernels::best().architecture;
   CHECK(widest.starts_with("avx512") == avx512);

@@ -52,10 +52,10 @@ TEST_CASE("gradients of encoders, their parameters and intermediates agree with 
     const GoldenCase golden = has_forward ? GoldenCase(forwards, *found) : own;
     const TransformerClassifierOptions options = golden.encoder();
     if (has_forward) REQUIRE(own.op() == golden.op() + "_backward");
-    const Gradients gradients =
-        own.op() == "transformer_encoder_layer_backward" ? golden_gradients<TransformerEncoderLayer>(detail::layer_options(options), golden, own)
-        : own.op() == "transformer_encoder_backward"     ? golden_gradients<TransformerEncoder>(detail::encoder_options(options), golden, own)
-                                                         : golden_gradients<TransformerClassifier>(options, golden, own);
+    const Gradients gradients = own.op() == "transformer_encoder_layer_backward"
+                                    ? golden_gradients<TransformerEncoderLayer>(options.encoder.layer, golden, own)
+                                : own.op() == "transformer_encoder_backward" ? golden_gradients<TransformerEncoder>(options.encoder, golden, own)
+                                                                             : golden_gradients<TransformerClassifier>(options, golden, own);
     for (const auto& [what, error] : entry.at("expected").items()) {
       INFO("gradient " << what);
       REQUIRE(gradients.contains(what));
@@ -70,20 +70,20 @@ TEST_CASE("gradients of encoders, their parameters and intermediates agree with 
 }
 
 TransformerClassifierOptions everything(bool norm_first) {
-  return {.d_model = 16,
-          .nhead = 4,
-          .dim_feedforward = 10,
-          .dropout = 0.2F,
-          .activation = Activation::gelu,
-          .norm_first = norm_first,
-          .norm = norm_first ? NormKind::rms_norm : NormKind::layer_norm,
-          .gated = true,
-          .num_key_value_heads = 2,
-          .rotary = RotaryOptions{.offset = 1, .interleaved = norm_first},
-          .window = Window{.left = 3, .right = 2},
-          .softcap = 2.0F,
-          .num_layers = 2,
-          .final_norm = true,
+  return {.encoder = {.layer = {.d_model = 16,
+                                .nhead = 4,
+                                .dim_feedforward = 10,
+                                .dropout = 0.2F,
+                                .activation = Activation::gelu,
+                                .norm_first = norm_first,
+                                .norm = norm_first ? NormKind::rms_norm : NormKind::layer_norm,
+                                .gated = true,
+                                .num_key_value_heads = 2,
+                                .rotary = RotaryOptions{.offset = 1, .interleaved = norm_first},
+                                .window = Window{.left = 3, .right = 2},
+                                .softcap = 2.0F},
+                      .num_layers = 2,
+                      .final_norm = true},
           .num_classes = 3,
           .pooling = norm_first ? Pooling::mean : Pooling::none};
 }
@@ -218,9 +218,9 @@ TEST_CASE("gradients of a classifier have the same bits on any number of threads
   for (const bool norm_first : {false, true}) {
     Generator random(1);
     TransformerClassifierOptions options = everything(norm_first);
-    options.d_model = 48;
-    options.dim_feedforward = 160;
-    options.dropout = 0.1F;
+    options.encoder.layer.d_model = 48;
+    options.encoder.layer.dim_feedforward = 160;
+    options.encoder.layer.dropout = 0.1F;
     TransformerClassifier layer(options);
     const Array x = random.normal({3, 150, 48}), grad = norm_first ? random.normal({3, 3}) : random.normal({3, 150, 3});
     const auto run = [&] {
@@ -241,11 +241,7 @@ TEST_CASE("gradients of a classifier have the same bits on any number of threads
 TEST_CASE("gradients of x in a batch are those of each sequence alone", "[backward][layers]") {
   for (const bool norm_first : {false, true}) {
     Generator random(2);
-    TransformerEncoder layer({.d_model = 12,
-                              .nhead = 3,
-                              .dim_feedforward = 20,
-                              .activation = Activation::gelu,
-                              .norm_first = norm_first,
+    TransformerEncoder layer({.layer = {.d_model = 12, .nhead = 3, .dim_feedforward = 20, .activation = Activation::gelu, .norm_first = norm_first},
                               .num_layers = 2,
                               .final_norm = true});
     const Array x = random.normal({3, 70, 12}), grad = random.normal({3, 70, 12});
@@ -264,14 +260,14 @@ TEST_CASE("the contents of padding, even NaN, do not affect any gradient of a cl
       for (const bool gated : {false, true}) {
         INFO("pooling " << kPoolingNames[static_cast<std::size_t>(pooling)] << ", norm first " << norm_first << ", gated " << gated);
         Generator random(3);
-        TransformerClassifier layer({.d_model = 12,
-                                     .nhead = 3,
-                                     .dim_feedforward = 10,
-                                     .activation = Activation::silu,
-                                     .norm_first = norm_first,
-                                     .gated = gated,
-                                     .num_layers = 2,
-                                     .final_norm = true,
+        TransformerClassifier layer({.encoder = {.layer = {.d_model = 12,
+                                                           .nhead = 3,
+                                                           .dim_feedforward = 10,
+                                                           .activation = Activation::silu,
+                                                           .norm_first = norm_first,
+                                                           .gated = gated},
+                                                 .num_layers = 2,
+                                                 .final_norm = true},
                                      .num_classes = 4,
                                      .pooling = pooling});
         Array x = random.normal({2, 9, 12});
@@ -296,7 +292,8 @@ TEST_CASE("the contents of padding, even NaN, do not affect any gradient of a cl
 TEST_CASE("a sequence of padding alone gets the gradient of the value that its policy pools", "[backward][layers]") {
   Generator random(4);
   for (const Pooling pooling : {Pooling::mean, Pooling::max}) {
-    TransformerClassifier layer({.d_model = 8, .nhead = 2, .dim_feedforward = 12, .num_layers = 1, .num_classes = 3, .pooling = pooling});
+    TransformerClassifier layer(
+        {.encoder = {.layer = {.d_model = 8, .nhead = 2, .dim_feedforward = 12}, .num_layers = 1}, .num_classes = 3, .pooling = pooling});
     const Array x = random.normal({2, 5, 8}), grad = random.normal({2, 3});
     for (const FullyMasked policy : kPolicies) {
       INFO("policy " << to_string(policy));
@@ -327,7 +324,7 @@ TEST_CASE("storing values for backward does not change the bits of an encoder's 
   for (const bool norm_first : {false, true}) {
     Generator random(6);
     TransformerClassifierOptions options = everything(norm_first);
-    options.dropout = 0;
+    options.encoder.layer.dropout = 0;
     auto layer = drawn_layer<TransformerClassifier>(random, options);
     const Array x = random.normal({2, 6, 16});
     const Array grad = norm_first ? random.normal({2, 3}) : random.normal({2, 6, 3});
@@ -360,7 +357,7 @@ TEST_CASE("storing values for backward does not change the bits of an encoder's 
 
 TEST_CASE("gradients of two backwards of an encoder are added", "[backward][layers]") {
   Generator random(7);
-  TransformerEncoder layer({.d_model = 8, .nhead = 2, .dim_feedforward = 12, .num_layers = 2});
+  TransformerEncoder layer({.layer = {.d_model = 8, .nhead = 2, .dim_feedforward = 12}, .num_layers = 2});
   const Array x = random.normal({2, 5, 8}), grad = random.normal({2, 5, 8});
   const auto run = [&] {
     forward(layer, x, {.for_backward = true});
@@ -414,9 +411,10 @@ void check_refusals(Layer layer, const char* op, const char* grad_name, const Sh
 }
 
 TEST_CASE("an encoder's backward without a forward, twice, or after weights changed fails and changes nothing", "[backward][layers]") {
-  const TransformerClassifierOptions o{.d_model = 8, .nhead = 2, .dim_feedforward = 12, .num_layers = 2, .num_classes = 3, .pooling = Pooling::mean};
-  check_refusals(TransformerEncoderLayer(detail::layer_options(o)), "TransformerEncoderLayer", "grad", {2, 5, 8});
-  check_refusals(TransformerEncoder(detail::encoder_options(o)), "TransformerEncoder", "grad", {2, 5, 8});
+  const TransformerClassifierOptions o{
+      .encoder = {.layer = {.d_model = 8, .nhead = 2, .dim_feedforward = 12}, .num_layers = 2}, .num_classes = 3, .pooling = Pooling::mean};
+  check_refusals(TransformerEncoderLayer(o.encoder.layer), "TransformerEncoderLayer", "grad", {2, 5, 8});
+  check_refusals(TransformerEncoder(o.encoder), "TransformerEncoder", "grad", {2, 5, 8});
   check_refusals(TransformerClassifier(o), "TransformerClassifier", "grad_logits", {2, 3});
 }
 

@@ -48,9 +48,10 @@ void each_layer(Test test) {
   with("TransformerEncoderLayer", TransformerEncoderLayer({.d_model = 6, .nhead = 2, .dim_feedforward = 41}));
   with("TransformerEncoderLayer, gated, RMS norms",
        TransformerEncoderLayer({.d_model = 6, .nhead = 2, .dim_feedforward = 8, .bias = false, .norm = NormKind::rms_norm, .gated = true}));
-  with("TransformerEncoder", TransformerEncoder({.d_model = 6, .nhead = 2, .dim_feedforward = 8, .num_layers = 2, .final_norm = true}));
+  with("TransformerEncoder", TransformerEncoder({.layer = {.d_model = 6, .nhead = 2, .dim_feedforward = 8}, .num_layers = 2, .final_norm = true}));
   with("TransformerClassifier",
-       TransformerClassifier({.d_model = 6, .nhead = 2, .dim_feedforward = 8, .num_layers = 2, .num_classes = 3, .pooling = Pooling::mean}));
+       TransformerClassifier(
+           {.encoder = {.layer = {.d_model = 6, .nhead = 2, .dim_feedforward = 8}, .num_layers = 2}, .num_classes = 3, .pooling = Pooling::mean}));
   with("Embedding", Embedding({.num_embeddings = 4, .embedding_dim = 6, .padding_idx = 3}));
 }
 
@@ -146,12 +147,12 @@ TEST_CASE("the pieces of a parameter are those of the state, and values written 
     Generator random(3);
     layer.initialize({.seed = 3});
     const Arrays state = arrays_of(layer.state_dict());
-    const detail::StateParameters parameters = layer.state_parameters();
+    const detail::StateTensors tensors = layer.state_tensors();
     Arrays read;
-    for (const auto& [name, pieces] : parameters) {
+    for (const auto& [name, tensor] : tensors) {
       Array& array = read[name] = Array(state.at(name).dims);
       std::size_t at = 0;
-      for (const detail::Parameter& piece : pieces) {
+      for (const detail::ParameterRef& piece : tensor.pieces) {
         piece.get(array.data.data() + at);
         if (const float* values = piece.values())
           CHECK(std::equal(values, values + piece.size(), array.data.begin() + static_cast<std::ptrdiff_t>(at)));
@@ -161,9 +162,9 @@ TEST_CASE("the pieces of a parameter are those of the state, and values written 
     }
     check_same(read, state);
     const Arrays other = random_like(random, state);
-    for (const auto& [name, pieces] : parameters) {
+    for (const auto& [name, tensor] : tensors) {
       std::size_t at = 0;
-      for (const detail::Parameter& piece : pieces) {
+      for (const detail::ParameterRef& piece : tensor.pieces) {
         piece.set_rows(0, std::span(other.at(name).data).subspan(at, piece.size()));
         at += piece.size();
       }

@@ -34,10 +34,11 @@ TEST_CASE("an int8 linear map equals its definition for any number of rows and t
       const std::vector<float> x = random_values(random, m * kIn);
       const std::vector<float> weights[] = {random_values(random, 70 * kIn), random_values(random, 33 * kIn)};
       const std::vector<float> bias = random_values(random, 33);
-      detail::Linear first = detail::Linear(kIn, 70, false).with(weights[0].data(), nullptr);
-      detail::Linear second = detail::Linear(kIn, 33, true).with(weights[1].data(), bias.data());
-      first.make_int8();
-      second.make_int8();
+      detail::Linear first(kIn, 70, false), second(kIn, 33, true);
+      first.packed() = PackedLinear(weights[0].data(), nullptr, 70, kIn);
+      second.packed() = PackedLinear(weights[1].data(), bias.data(), 33, kIn);
+      first = first.converted(true);
+      second = second.converted(true);
       std::vector<float> y[] = {std::vector<float>(m * 70), std::vector<float>(m * 33)};
       const detail::Linear::Output outputs[] = {{&first, y[0].data()}, {&second, y[1].data()}};
       detail::Scratch scratch(&workspace);

@@ -73,10 +73,11 @@ AnyLayer encoder_layer(const TransformerEncoderLayerOptions& options) {
   return any_layer<TransformerEncoderLayer>(options, [E = options.d_model](const auto& layer) { return forward(layer, input(E)).output; });
 }
 AnyLayer encoder(const TransformerEncoderOptions& options) {
-  return any_layer<TransformerEncoder>(options, [E = options.d_model](const auto& layer) { return forward(layer, input(E)).output; });
+  return any_layer<TransformerEncoder>(options, [E = options.layer.d_model](const auto& layer) { return forward(layer, input(E)).output; });
 }
 AnyLayer classifier(const TransformerClassifierOptions& options) {
-  return any_layer<TransformerClassifier>(options, [E = options.d_model](const auto& layer) { return forward(layer, input(E)).logits; });
+  return any_layer<TransformerClassifier>(options,
+                                          [E = options.encoder.layer.d_model](const auto& layer) { return forward(layer, input(E)).logits; });
 }
 AnyLayer embedding(const EmbeddingOptions& options) {
   return any_layer<Embedding>(options, [](const auto& layer) { return forward(layer, {0, 2, 1}, {3}); });
@@ -156,19 +157,22 @@ const Kind kKinds[] = {
       {"linear2.weight", {6, 8}},
       {"norm1.weight", {6}},
       {"norm2.weight", {6}}}},
-    {"TransformerEncoder", [] { return encoder({.d_model = 6, .nhead = 2, .dim_feedforward = 8, .num_layers = 2, .final_norm = true}); }, kStack},
-    {"TransformerEncoder without final norm", [] { return encoder({.d_model = 6, .nhead = 2, .dim_feedforward = 8, .num_layers = 1}); },
+    {"TransformerEncoder", [] { return encoder({.layer = {.d_model = 6, .nhead = 2, .dim_feedforward = 8}, .num_layers = 2, .final_norm = true}); },
+     kStack},
+    {"TransformerEncoder without final norm", [] { return encoder({.layer = {.d_model = 6, .nhead = 2, .dim_feedforward = 8}, .num_layers = 1}); },
      under("layers.0.", kLayer)},
     {"TransformerClassifier",
      [] {
-       return classifier(
-           {.d_model = 6, .nhead = 2, .dim_feedforward = 8, .num_layers = 2, .final_norm = true, .num_classes = 3, .pooling = Pooling::mean});
+       return classifier({.encoder = {.layer = {.d_model = 6, .nhead = 2, .dim_feedforward = 8}, .num_layers = 2, .final_norm = true},
+                          .num_classes = 3,
+                          .pooling = Pooling::mean});
      },
      together({under("encoder.", kStack), {{"classifier.weight", {3, 6}}, {"classifier.bias", {3}}}})},
     {"TransformerClassifier without biases but the head's",
      [] {
        return classifier(
-           {.d_model = 6, .nhead = 2, .dim_feedforward = 8, .bias = false, .norm = NormKind::rms_norm, .num_layers = 1, .num_classes = 3});
+           {.encoder = {.layer = {.d_model = 6, .nhead = 2, .dim_feedforward = 8, .bias = false, .norm = NormKind::rms_norm}, .num_layers = 1},
+            .num_classes = 3});
      },
      together({under("encoder.layers.0.", {{"self_attn.in_proj_weight", {18, 6}},
                                            {"self_attn.out_proj.weight", {6, 6}},
@@ -334,8 +338,8 @@ TEST_CASE("a load that is not strict loads the names that exist and leaves the o
 TEST_CASE("each layer of a stack may have separate or packed projections", "[layers][state]") {
   Generator random(5);
   const Arrays state = draw_state(random, kStack);
-  const AnyLayer together = encoder({.d_model = 6, .nhead = 2, .dim_feedforward = 8, .num_layers = 2, .final_norm = true}),
-                 apart = encoder({.d_model = 6, .nhead = 2, .dim_feedforward = 8, .num_layers = 2, .final_norm = true});
+  const AnyLayer together = encoder({.layer = {.d_model = 6, .nhead = 2, .dim_feedforward = 8}, .num_layers = 2, .final_norm = true}),
+                 apart = encoder({.layer = {.d_model = 6, .nhead = 2, .dim_feedforward = 8}, .num_layers = 2, .final_norm = true});
   Arrays mixed = state;
   const std::string at = "layers.1.self_attn.";
   const Array weight = state.at(at + "in_proj_weight"), bias = reshaped(state.at(at + "in_proj_bias"), {18, 1});
@@ -361,7 +365,7 @@ TEST_CASE("each layer of a stack may have separate or packed projections", "[lay
 TEST_CASE("a state without the enclosing layer's prefix is a MISMATCH error", "[layers][state][errors]") {
   Generator random(6);
   const Arrays of_layer = draw_state(random, kLayer);
-  const Mismatch found = mismatch_of(encoder({.d_model = 6, .nhead = 2, .dim_feedforward = 8, .num_layers = 1}), of_layer, true);
+  const Mismatch found = mismatch_of(encoder({.layer = {.d_model = 6, .nhead = 2, .dim_feedforward = 8}, .num_layers = 1}), of_layer, true);
   CHECK(found.missing.size() == kLayer.size());
   CHECK(found.unexpected.size() == kLayer.size());
   CHECK(found.missing.front() == "layers.0." + found.unexpected.front());
@@ -465,7 +469,9 @@ TEST_CASE("new layers have the distributions of torch's constructors", "[layers]
     check_distributions(state(attention({.embed_dim = kE, .num_heads = 4, .add_bias_kv = true})), with_rows);
     check_distributions(state(encoder_layer({.d_model = kE, .nhead = 4, .dim_feedforward = kF, .gated = true})), layer);
     check_distributions(
-        state(classifier({.d_model = kE, .nhead = 4, .dim_feedforward = kF, .gated = true, .num_layers = 2, .final_norm = true, .num_classes = kC})),
+        state(
+            classifier({.encoder = {.layer = {.d_model = kE, .nhead = 4, .dim_feedforward = kF, .gated = true}, .num_layers = 2, .final_norm = true},
+                        .num_classes = kC})),
         stack);
     check_distributions(state(embedding({.num_embeddings = kN, .embedding_dim = kE})), {{"weight", normal(1)}});
     check_distributions(
@@ -504,7 +510,8 @@ TEST_CASE("named schemes draw each weight by the fans of its projection and set 
         module.initialize(options);
         return module.state();
       };
-      Arrays layer = state(encoder({.d_model = kE, .nhead = 4, .dim_feedforward = kF, .gated = true, .num_layers = 1, .final_norm = true}));
+      Arrays layer =
+          state(encoder({.layer = {.d_model = kE, .nhead = 4, .dim_feedforward = kF, .gated = true}, .num_layers = 1, .final_norm = true}));
       const Array packed = layer.at("layers.0.self_attn.in_proj_weight");
       for (std::size_t part = 0; part < 3; ++part) check_moments(packed, part * kE * kE, kE * kE, draw(e, e));
       check_distributions(layer, {{"layers.0.self_attn.in_proj_weight", draw(e, e)},
@@ -643,11 +650,13 @@ TEST_CASE("several user threads may forward one layer at the same time", "[layer
   check_shared("TransformerEncoderLayer",
                drawn_layer<TransformerEncoderLayer>(random, TransformerEncoderLayerOptions{.d_model = 24, .nhead = 3, .dim_feedforward = 40}));
   check_shared("TransformerEncoder",
-               drawn_layer<TransformerEncoder>(random, TransformerEncoderOptions{.d_model = 24, .nhead = 3, .dim_feedforward = 40, .num_layers = 2}));
+               drawn_layer<TransformerEncoder>(
+                   random, TransformerEncoderOptions{.layer = {.d_model = 24, .nhead = 3, .dim_feedforward = 40}, .num_layers = 2}));
   check_shared("TransformerClassifier",
                drawn_layer<TransformerClassifier>(
-                   random, TransformerClassifierOptions{
-                               .d_model = 24, .nhead = 3, .dim_feedforward = 40, .num_layers = 1, .num_classes = 4, .pooling = Pooling::mean}));
+                   random, TransformerClassifierOptions{.encoder = {.layer = {.d_model = 24, .nhead = 3, .dim_feedforward = 40}, .num_layers = 1},
+                                                        .num_classes = 4,
+                                                        .pooling = Pooling::mean}));
 }
 
 TEST_CASE("a moved layer gives the same bits", "[layers][properties]") {

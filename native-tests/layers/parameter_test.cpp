@@ -27,15 +27,15 @@ TEST_CASE("a linear map whose rows are set in pieces equals one that is set at o
       whole.forward(x_rows, expected.data.data(), scratch);
       for (const std::size_t piece : {1U, 5U, 64U}) {
         detail::Linear linear(in, out, true);
-        detail::Parameters parameters;
-        linear.add_parameters("", parameters);
-        const detail::Parameter weights = parameters.at("weight"), biases = parameters.at("bias");
+        detail::ParameterVisitor visitor;
+        visitor.part("", linear);
+        const detail::StateTensors tensors = visitor.take();
+        const detail::StateTensor &weights = tensors.at("weight"), &biases = tensors.at("bias");
         CHECK(weights.size() == weight.data.size());
         CHECK(weights.row_size() == static_cast<std::size_t>(in));
         CHECK(biases.size() == bias.data.size());
         CHECK(biases.row_size() == 1);
-        biases.allocate();
-        weights.allocate();
+        for (const auto& [name, tensor] : tensors) tensor.pieces.front().allocate();
         std::vector<float> got(weight.data.size(), kNaN), got_bias(bias.data.size(), kNaN);
         weights.get(got.data());
         biases.get(got_bias.data());
@@ -59,8 +59,7 @@ TEST_CASE("an embedding whose rows are set in pieces equals one that is set at o
   Generator random(2);
   const Array table = random.normal({5, 7});
   std::vector<float> values;
-  const detail::Parameter parameter({5, 7}, &values);
-  CHECK(parameter.shape() == Shape{5, 7});
+  const detail::ParameterRef parameter{.shape = {5, 7}, .kind = detail::ParameterKind::table, .vector = &values};
   CHECK(parameter.row_size() == 7);
   parameter.allocate();
   CHECK(values == std::vector<float>(35, 0.0F));

@@ -17,7 +17,9 @@ constexpr Pooling kPoolings[] = {Pooling::none, Pooling::mean, Pooling::cls, Poo
 std::string to_string(Pooling pooling) { return std::string(kPoolingNames[static_cast<std::size_t>(pooling)]); }
 
 TransformerClassifierOptions small(Pooling pooling) {
-  return {.d_model = 6, .nhead = 2, .dim_feedforward = 8, .num_layers = 2, .final_norm = true, .num_classes = 3, .pooling = pooling};
+  return {.encoder = {.layer = {.d_model = 6, .nhead = 2, .dim_feedforward = 8}, .num_layers = 2, .final_norm = true},
+          .num_classes = 3,
+          .pooling = pooling};
 }
 
 std::vector<bool> kept_by(const MaskInput& mask) {
@@ -78,7 +80,7 @@ TEST_CASE("logits are the linear map of the pooled output without padding, for e
           }
           const EncoderOutput result = forward(classifier, x, options);
 
-          TransformerEncoder encoder(detail::encoder_options(small(pooling)));
+          TransformerEncoder encoder(small(pooling).encoder);
           encoder.load_state_dict(state_of(below("encoder.", state)));
           const EncoderOutput encoded = forward(encoder, x, options);
           CHECK_THAT(result.output, HasBitsOf(encoded.output));
@@ -161,7 +163,7 @@ TEST_CASE("NaN in a token reaches only the logits of its sequence", "[layers]") 
 }
 
 TEST_CASE("the reference case of two classes has logits (1,10,2)", "[reference]") {
-  TransformerClassifier classifier({.d_model = 10, .nhead = 1, .dim_feedforward = 10, .num_layers = 1, .num_classes = 2});
+  TransformerClassifier classifier({.encoder = {.layer = {.d_model = 10, .nhead = 1, .dim_feedforward = 10}, .num_layers = 1}, .num_classes = 2});
   Generator random(5);
   const EncoderOutput result = forward(classifier, random.normal({1, 10, 10}));
   CHECK(result.output.dims == Shape{1, 10, 10});
@@ -171,13 +173,11 @@ TEST_CASE("the reference case of two classes has logits (1,10,2)", "[reference]"
 TEST_CASE("the amount of padding does not affect a classifier of embedding, positions, encoder and pooled head", "[reference]") {
   Generator random(9);
   const auto words = drawn_layer<Embedding>(random, EmbeddingOptions{.num_embeddings = 20, .embedding_dim = 8, .padding_idx = 0});
-  const auto classifier = drawn_layer<TransformerClassifier>(random, TransformerClassifierOptions{.d_model = 8,
-                                                                                                  .nhead = 2,
-                                                                                                  .dim_feedforward = 16,
-                                                                                                  .activation = Activation::gelu,
-                                                                                                  .num_layers = 2,
-                                                                                                  .num_classes = 2,
-                                                                                                  .pooling = Pooling::mean});
+  const auto classifier = drawn_layer<TransformerClassifier>(
+      random, TransformerClassifierOptions{
+                  .encoder = {.layer = {.d_model = 8, .nhead = 2, .dim_feedforward = 16, .activation = Activation::gelu}, .num_layers = 2},
+                  .num_classes = 2,
+                  .pooling = Pooling::mean});
   const auto logits = [&](const std::vector<std::int64_t>& ids, const Shape& dims) {
     Array x = forward(words, ids, dims);
     const Array positions = sinusoidal_positions(dims[1], 8);
@@ -199,10 +199,10 @@ TEST_CASE("invalid options and inputs of a classifier are typed errors that name
   options.num_classes = -3;
   check_error({ErrorCode::config, kOp, "num_classes", {"is -3"}}, [&] { TransformerClassifier classifier(options); });
   options = small(Pooling::mean);
-  options.num_layers = 0;
+  options.encoder.num_layers = 0;
   check_error({ErrorCode::config, kOp, "num_layers", {"is 0"}}, [&] { TransformerClassifier classifier(options); });
   options = small(Pooling::mean);
-  options.d_model = 7;
+  options.encoder.layer.d_model = 7;
   check_error({ErrorCode::config, kOp, "d_model", {"is 7", "nhead 2"}}, [&] { TransformerClassifier classifier(options); });
   options = small(Pooling::mean);
   options.num_classes = 0x7fffffff;

@@ -13,25 +13,6 @@ namespace layers_transformer_encoder_test {
 
 constexpr const char* kOp = "TransformerEncoder";
 
-TransformerEncoderOptions stack_of(const TransformerEncoderLayerOptions& o, std::int64_t num_layers, bool final_norm) {
-  return {.d_model = o.d_model,
-          .nhead = o.nhead,
-          .dim_feedforward = o.dim_feedforward,
-          .dropout = o.dropout,
-          .activation = o.activation,
-          .layer_norm_eps = o.layer_norm_eps,
-          .norm_first = o.norm_first,
-          .bias = o.bias,
-          .norm = o.norm,
-          .gated = o.gated,
-          .num_key_value_heads = o.num_key_value_heads,
-          .rotary = o.rotary,
-          .window = o.window,
-          .softcap = o.softcap,
-          .num_layers = num_layers,
-          .final_norm = final_norm};
-}
-
 EncoderForwardOptions asking_for_all(EncoderForwardOptions options) {
   options.output_attentions = options.output_hidden_states = true;
   options.trace = EncoderTraceOptions{.names = kWholeTrace};
@@ -47,7 +28,7 @@ TEST_CASE("an encoder equals its layers and final norm run one after the other, 
     const std::int64_t num_layers = 1 + random.below(4);
     const bool final_norm = random.coin(0.5);
     INFO(describe(c) << ", " << num_layers << " layers, final norm " << final_norm);
-    const auto encoder = drawn_layer<TransformerEncoder>(random, stack_of(c.options, num_layers, final_norm));
+    const auto encoder = drawn_layer<TransformerEncoder>(random, TransformerEncoderOptions{c.options, num_layers, final_norm});
     const Arrays state = arrays_of(encoder.state_dict());
     const EncoderOutput result = forward(encoder, c.x, asking_for_all(call_of(c)));
     REQUIRE(result.attentions->size() == static_cast<std::size_t>(num_layers));
@@ -92,7 +73,7 @@ TEST_CASE("an encoder of several layers agrees with the float64 reference", "[la
     c.key_padding_mask.reset();
     c.is_causal = random.coin(0.5);
     INFO(describe(c));
-    TransformerEncoder encoder(stack_of(c.options, 3, false));
+    TransformerEncoder encoder({c.options, 3, false});
     const Arrays state = draw_state(random, encoder.parameter_shapes());
     encoder.load_state_dict(state_of(state));
     Estimate x(c.x);
@@ -104,7 +85,7 @@ TEST_CASE("an encoder of several layers agrees with the float64 reference", "[la
 TEST_CASE("a trace of some layers has only those layers and names, each once", "[layers]") {
   Generator random(1);
   const auto encoder =
-      drawn_layer<TransformerEncoder>(random, TransformerEncoderOptions{.d_model = 8, .nhead = 2, .dim_feedforward = 12, .num_layers = 5});
+      drawn_layer<TransformerEncoder>(random, TransformerEncoderOptions{.layer = {.d_model = 8, .nhead = 2, .dim_feedforward = 12}, .num_layers = 5});
   const Array x = random.normal({2, 6, 8});
   const EncoderOutput all = forward(encoder, x, asking_for_all({}));
   using Layers = std::vector<std::int64_t>;
@@ -131,13 +112,11 @@ TEST_CASE("an encoder gives a sentence the same bits alone, in a batch, padded, 
           "[layers][properties][threads]") {
   for (const bool norm_first : {false, true}) {
     Generator random(2);
-    const auto encoder = drawn_layer<TransformerEncoder>(random, TransformerEncoderOptions{.d_model = 24,
-                                                                                           .nhead = 4,
-                                                                                           .dim_feedforward = 50,
-                                                                                           .activation = Activation::gelu,
-                                                                                           .norm_first = norm_first,
-                                                                                           .num_layers = 3,
-                                                                                           .final_norm = true});
+    const auto encoder = drawn_layer<TransformerEncoder>(
+        random, TransformerEncoderOptions{
+                    .layer = {.d_model = 24, .nhead = 4, .dim_feedforward = 50, .activation = Activation::gelu, .norm_first = norm_first},
+                    .num_layers = 3,
+                    .final_norm = true});
     const Array sentence = random.normal({11, 24});
     const EncoderOutput alone = forward(encoder, sentence, asking_for_all({}));
     for (const unsigned threads : {1U, 2U, 3U})
@@ -167,7 +146,7 @@ TEST_CASE("an encoder gives a sentence the same bits alone, in a batch, padded, 
 }
 
 TEST_CASE("an encoder accepts empty inputs", "[layers]") {
-  TransformerEncoder encoder({.d_model = 6, .nhead = 2, .dim_feedforward = 8, .num_layers = 2, .final_norm = true});
+  TransformerEncoder encoder({.layer = {.d_model = 6, .nhead = 2, .dim_feedforward = 8}, .num_layers = 2, .final_norm = true});
   for (const Shape& dims : {Shape{0, 5, 6}, Shape{3, 0, 6}, Shape{0, 6}}) {
     INFO(to_string(dims));
     const EncoderOutput result = forward(encoder, Array(dims), asking_for_all({}));
@@ -179,8 +158,8 @@ TEST_CASE("an encoder accepts empty inputs", "[layers]") {
 
 TEST_CASE("the reference case of one layer of width 10 has its shapes, and both forms of its masks are equivalent", "[reference]") {
   Generator random(5);
-  const auto encoder =
-      drawn_layer<TransformerEncoder>(random, TransformerEncoderOptions{.d_model = 10, .nhead = 1, .dim_feedforward = 10, .num_layers = 1});
+  const auto encoder = drawn_layer<TransformerEncoder>(
+      random, TransformerEncoderOptions{.layer = {.d_model = 10, .nhead = 1, .dim_feedforward = 10}, .num_layers = 1});
   const Array x = random.normal({1, 10, 10});
   CHECK(forward(encoder, x).output.dims == Shape{1, 10, 10});
   Array row({1, 1, 1, 10}), square({1, 10, 10});
@@ -196,19 +175,20 @@ TEST_CASE("invalid options of an encoder are CONFIG or MEMORY errors, before mem
     ExpectedError expected;
   };
   const Case cases[] = {
-      {{.d_model = 8, .nhead = 2, .num_layers = 0}, {ErrorCode::config, kOp, "num_layers", {"is 0", "1 to 10000"}}},
-      {{.d_model = 8, .nhead = 2, .num_layers = -1}, {ErrorCode::config, kOp, "num_layers", {"is -1", "1 to 10000"}}},
-      {{.d_model = 8, .nhead = 2, .num_layers = 10001}, {ErrorCode::config, kOp, "num_layers", {"is 10001"}}},
-      {{.d_model = 8, .nhead = 2, .num_layers = std::int64_t{1} << 62}, {ErrorCode::config, kOp, "num_layers", {"is 4611686018427387904"}}},
-      {{.d_model = 9, .nhead = 2, .num_layers = 1}, {ErrorCode::config, kOp, "d_model", {"is 9", "multiple of nhead 2"}}},
-      {{.d_model = 8, .nhead = 2, .dim_feedforward = 0, .num_layers = 1}, {ErrorCode::config, kOp, "dim_feedforward", {"is 0"}}},
-      {{.d_model = 8, .nhead = 2, .dropout = 1.5F, .num_layers = 1}, {ErrorCode::config, kOp, "dropout", {"is 1.5"}}},
-      {{.d_model = 8, .nhead = 2, .layer_norm_eps = -1, .num_layers = 1}, {ErrorCode::config, kOp, "layer_norm_eps", {"above 0"}}},
-      {{.d_model = 1024, .nhead = 2, .num_layers = 10000}, {ErrorCode::memory, kOp, "", {"bytes"}}},
+      {{.layer = {.d_model = 8, .nhead = 2}, .num_layers = 0}, {ErrorCode::config, kOp, "num_layers", {"is 0", "1 to 10000"}}},
+      {{.layer = {.d_model = 8, .nhead = 2}, .num_layers = -1}, {ErrorCode::config, kOp, "num_layers", {"is -1", "1 to 10000"}}},
+      {{.layer = {.d_model = 8, .nhead = 2}, .num_layers = 10001}, {ErrorCode::config, kOp, "num_layers", {"is 10001"}}},
+      {{.layer = {.d_model = 8, .nhead = 2}, .num_layers = std::int64_t{1} << 62},
+       {ErrorCode::config, kOp, "num_layers", {"is 4611686018427387904"}}},
+      {{.layer = {.d_model = 9, .nhead = 2}, .num_layers = 1}, {ErrorCode::config, kOp, "d_model", {"is 9", "multiple of nhead 2"}}},
+      {{.layer = {.d_model = 8, .nhead = 2, .dim_feedforward = 0}, .num_layers = 1}, {ErrorCode::config, kOp, "dim_feedforward", {"is 0"}}},
+      {{.layer = {.d_model = 8, .nhead = 2, .dropout = 1.5F}, .num_layers = 1}, {ErrorCode::config, kOp, "dropout", {"is 1.5"}}},
+      {{.layer = {.d_model = 8, .nhead = 2, .layer_norm_eps = -1}, .num_layers = 1}, {ErrorCode::config, kOp, "layer_norm_eps", {"above 0"}}},
+      {{.layer = {.d_model = 1024, .nhead = 2}, .num_layers = 10000}, {ErrorCode::memory, kOp, "", {"bytes"}}},
   };
   set_memory_limit(std::uint64_t{1} << 32);
   for (const Case& c : cases) {
-    INFO(c.options.num_layers << " layers of width " << c.options.d_model);
+    INFO(c.options.num_layers << " layers of width " << c.options.layer.d_model);
     check_error(c.expected, [&] { TransformerEncoder encoder(c.options); });
   }
   set_memory_limit(std::uint64_t{1} << 63);
@@ -217,7 +197,7 @@ TEST_CASE("invalid options of an encoder are CONFIG or MEMORY errors, before mem
 TEST_CASE("errors of an encoder's forward name the encoder", "[layers][errors]") {
   Generator random(3);
   const auto encoder =
-      drawn_layer<TransformerEncoder>(random, TransformerEncoderOptions{.d_model = 8, .nhead = 2, .dim_feedforward = 12, .num_layers = 2});
+      drawn_layer<TransformerEncoder>(random, TransformerEncoderOptions{.layer = {.d_model = 8, .nhead = 2, .dim_feedforward = 12}, .num_layers = 2});
   const Array x = random.normal({2, 6, 8}), good = forward(encoder, x).output;
   check_error({ErrorCode::shape, kOp, "x", {"(2,6,9)", "(B,L,8)"}}, [&] { forward(encoder, Array({2, 6, 9})); });
   check_error({ErrorCode::mask, kOp, "mask", {"(7)", "(6,6)"}}, [&] { forward(encoder, x, {.mask = mask_of({MaskKind::attend, Array({7})})}); });
@@ -229,7 +209,7 @@ TEST_CASE("errors of an encoder's forward name the encoder", "[layers][errors]")
 }
 
 TEST_CASE("the results of all layers of an encoder count against the memory limit", "[layers][errors]") {
-  const TransformerEncoder encoder({.d_model = 8, .nhead = 2, .dim_feedforward = 12, .num_layers = 20});
+  const TransformerEncoder encoder({.layer = {.d_model = 8, .nhead = 2, .dim_feedforward = 12}, .num_layers = 20});
   const Array x({4, 50, 8});
   set_memory_limit(600'000);
   const Array good = forward(encoder, x).output;

@@ -384,10 +384,12 @@ TEST_CASE("every layer reports MEMORY for every failed allocation, leaks nothing
                                          TransformerEncoderLayerOptions{.d_model = 8, .nhead = 2, .dim_feedforward = 6, .gated = true}, encode);
   exhaust_layer<TransformerEncoder>(
       "TransformerEncoder",
-      TransformerEncoderOptions{.d_model = 8, .nhead = 2, .dim_feedforward = 6, .norm_first = true, .num_layers = 2, .final_norm = true}, encode);
+      TransformerEncoderOptions{.layer = {.d_model = 8, .nhead = 2, .dim_feedforward = 6, .norm_first = true}, .num_layers = 2, .final_norm = true},
+      encode);
   exhaust_layer<TransformerClassifier>(
       "TransformerClassifier",
-      TransformerClassifierOptions{.d_model = 8, .nhead = 2, .dim_feedforward = 6, .num_layers = 1, .num_classes = 3, .pooling = Pooling::mean},
+      TransformerClassifierOptions{
+          .encoder = {.layer = {.d_model = 8, .nhead = 2, .dim_feedforward = 6}, .num_layers = 1}, .num_classes = 3, .pooling = Pooling::mean},
       [&](const TransformerClassifier& layer) {
         EncoderForwardOptions options;
         options.key_padding_mask = in.padding;
@@ -445,9 +447,11 @@ TEST_CASE("a backward changes no gradient if any of its allocations fails", "[me
   Generator random(5);
   const Inputs in(random);
   const TransformerClassifierOptions o{
-      .d_model = 8, .nhead = 2, .dim_feedforward = 6, .gated = true, .num_layers = 2, .final_norm = true, .num_classes = 3, .pooling = Pooling::max};
-  exhaust_backward<TransformerEncoderLayer>("TransformerEncoderLayer", detail::layer_options(o), in.x, in.padding, random.normal({2, 5, 8}));
-  exhaust_backward<TransformerEncoder>("TransformerEncoder", detail::encoder_options(o), in.x, in.padding, random.normal({2, 5, 8}));
+      .encoder = {.layer = {.d_model = 8, .nhead = 2, .dim_feedforward = 6, .gated = true}, .num_layers = 2, .final_norm = true},
+      .num_classes = 3,
+      .pooling = Pooling::max};
+  exhaust_backward<TransformerEncoderLayer>("TransformerEncoderLayer", o.encoder.layer, in.x, in.padding, random.normal({2, 5, 8}));
+  exhaust_backward<TransformerEncoder>("TransformerEncoder", o.encoder, in.x, in.padding, random.normal({2, 5, 8}));
   exhaust_backward<TransformerClassifier>("TransformerClassifier", o, in.x, in.padding, random.normal({2, 3}));
 
   Embedding table(EmbeddingOptions{.num_embeddings = 4, .embedding_dim = 8});
@@ -621,12 +625,12 @@ TEST_CASE("a repeated forward allocates only its results", "[memory][warm]") {
   const TransformerEncoderLayer turning({.d_model = E, .nhead = 6, .dim_feedforward = 96, .rotary = RotaryOptions{}});
   const TransformerEncoderLayer gated(
       {.d_model = E, .nhead = 6, .dim_feedforward = 96, .norm_first = true, .norm = NormKind::rms_norm, .gated = true});
-  TransformerEncoder training({.d_model = E, .nhead = 6, .dim_feedforward = 96, .num_layers = 2});
+  TransformerEncoder training({.layer = {.d_model = E, .nhead = 6, .dim_feedforward = 96}, .num_layers = 2});
   training.train();
-  const TransformerEncoder encoder({.d_model = E, .nhead = 6, .dim_feedforward = 96, .num_layers = 3, .final_norm = true});
+  const TransformerEncoder encoder({.layer = {.d_model = E, .nhead = 6, .dim_feedforward = 96}, .num_layers = 3, .final_norm = true});
   const TransformerClassifier classifier(
-      {.d_model = E, .nhead = 6, .dim_feedforward = 96, .num_layers = 2, .num_classes = 3, .pooling = Pooling::mean});
-  const TransformerClassifier unpooled({.d_model = E, .nhead = 6, .dim_feedforward = 96, .num_layers = 1, .num_classes = 3});
+      {.encoder = {.layer = {.d_model = E, .nhead = 6, .dim_feedforward = 96}, .num_layers = 2}, .num_classes = 3, .pooling = Pooling::mean});
+  const TransformerClassifier unpooled({.encoder = {.layer = {.d_model = E, .nhead = 6, .dim_feedforward = 96}, .num_layers = 1}, .num_classes = 3});
 
   const Tensor<3> x = tensor_of<3>(random.normal({B, L, E})), memory = tensor_of<3>(random.normal({B, 2 * L, E}));
   const Mask padding = mask_of(random_padding(random, MaskKind::block, B, L)), added = mask_of(random_mask(random, MaskKind::additive, {L, L}));
@@ -665,7 +669,7 @@ TEST_CASE("a forward into the caller's memory allocates nothing", "[memory][warm
   Generator random(9);
   const MultiHeadAttention attention({.embed_dim = 12, .num_heads = 2});
   const TransformerClassifier classifier(
-      {.d_model = 12, .nhead = 2, .dim_feedforward = 20, .num_layers = 2, .num_classes = 3, .pooling = Pooling::max});
+      {.encoder = {.layer = {.d_model = 12, .nhead = 2, .dim_feedforward = 20}, .num_layers = 2}, .num_classes = 3, .pooling = Pooling::max});
   const Tensor<3> x = tensor_of<3>(random.normal({2, 9, 12}));
   const detail::Input view(x, "a test", "x");
   std::vector<float> output(x.size()), logits(6);
@@ -681,7 +685,7 @@ TEST_CASE("a forward into the caller's memory allocates nothing", "[memory][warm
 
 TEST_CASE("a layer's memory is reused by every forward that is not larger, also after new weights", "[memory][warm]") {
   Generator random(10);
-  TransformerEncoder encoder({.d_model = 24, .nhead = 3, .dim_feedforward = 48, .num_layers = 2});
+  TransformerEncoder encoder({.layer = {.d_model = 24, .nhead = 3, .dim_feedforward = 48}, .num_layers = 2});
   const Tensor<3> large = tensor_of<3>(random.normal({3, 30, 24})), small = tensor_of<3>(random.normal({2, 7, 24})),
                   longer = tensor_of<3>(random.normal({1, 400, 24}));
   const auto count = [&](const Tensor<3>& x) {
@@ -701,7 +705,7 @@ TEST_CASE("a layer's memory is reused by every forward that is not larger, also 
   CHECK(count(longer) == 1);
   const std::int64_t before = live;
   {
-    TransformerEncoder other({.d_model = 24, .nhead = 3, .dim_feedforward = 48, .num_layers = 2});
+    TransformerEncoder other({.layer = {.d_model = 24, .nhead = 3, .dim_feedforward = 48}, .num_layers = 2});
     other.forward(longer);
     TransformerEncoder moved(std::move(other));
     moved.forward(longer);
@@ -711,7 +715,7 @@ TEST_CASE("a layer's memory is reused by every forward that is not larger, also 
 
 TEST_CASE("released memory of a layer is freed, and the next forward allocates it again", "[memory][warm]") {
   Generator random(11);
-  const TransformerEncoder encoder({.d_model = 24, .nhead = 3, .dim_feedforward = 48, .num_layers = 2});
+  const TransformerEncoder encoder({.layer = {.d_model = 24, .nhead = 3, .dim_feedforward = 48}, .num_layers = 2});
   const MultiHeadAttention attention({.embed_dim = 24, .num_heads = 3});
   const Tensor<3> x = tensor_of<3>(random.normal({2, 200, 24}));
   const Array expected = array_of(encoder.forward(x).output);
@@ -790,9 +794,12 @@ TEST_CASE("parameters over the memory limit are refused before any allocation fo
   const std::pair<const char*, std::function<void()>> calls[] = {
       {"MultiHeadAttention", [] { MultiHeadAttention layer({.embed_dim = 512, .num_heads = 8}); }},
       {"TransformerEncoderLayer", [] { TransformerEncoderLayer layer({.d_model = 64, .nhead = 8, .dim_feedforward = 100'000}); }},
-      {"TransformerEncoder", [] { TransformerEncoder layer({.d_model = 64, .nhead = 8, .dim_feedforward = 64, .num_layers = 1000}); }},
+      {"TransformerEncoder", [] { TransformerEncoder layer({.layer = {.d_model = 64, .nhead = 8, .dim_feedforward = 64}, .num_layers = 1000}); }},
       {"TransformerClassifier",
-       [] { TransformerClassifier layer({.d_model = 64, .nhead = 8, .dim_feedforward = 64, .num_layers = 1, .num_classes = 100'000}); }},
+       [] {
+         TransformerClassifier layer(
+             {.encoder = {.layer = {.d_model = 64, .nhead = 8, .dim_feedforward = 64}, .num_layers = 1}, .num_classes = 100'000});
+       }},
       {"Embedding", [] { Embedding layer({.num_embeddings = 100'000, .embedding_dim = 64}); }},
   };
   for (const auto& [op, call] : calls) check_error({ErrorCode::memory, op, "", {"bytes"}}, call);

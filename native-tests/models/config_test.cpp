@@ -76,7 +76,7 @@ TEST_CASE("a config.json that is not a JSON object is a FORMAT error", "[models]
 
 TEST_CASE("an unknown model_type is an UNSUPPORTED error that lists the known ones", "[models]") {
   const std::vector<std::string> all{"bert", "distilbert", "roberta", "xlm-roberta", "mpnet", "modernbert", "onnxruntime"};
-  refused(ErrorCode::unsupported, "config.json", "model_type", with_member(bert(), "model_type", "gpt2"), all);
+  refused(ErrorCode::unsupported, "config.json", "model_type", with_member(bert(), "model_type", "t5"), all);
   refused(ErrorCode::unsupported, "config.json", "model_type", with_member(bert(), "model_type", "Bert"), {"Bert"});
   refused(ErrorCode::unsupported, "config.json", "model_type", with_config(bert(), [](json& config) { config.erase("model_type"); }), {"missing"});
   refused(ErrorCode::unsupported, "config.json", "model_type", with_member(bert(), "model_type", nullptr), {"missing"});
@@ -255,16 +255,16 @@ TEST_CASE("rotary options are read in the form of transformers and of the origin
   CHECK(read(with_member(first, "rotary_scaling_factor", nullptr)).max_length == 64);
   CHECK(nomic.distances.at(0).rope_theta == 1000);
   CHECK(read(with_config(stock("tiny-nomic"), [](json& config) { config.erase("rope_parameters"); })).distances.at(1).rope_theta == 1000);
-  CHECK(read(gte).rope_factor == 1.5);
+  CHECK(read(gte).rope.factor == 1.5);
   CHECK(read(with_config(gte, [](json& config) { config.erase("rope_parameters"); })).distances.at(0).rope_theta == 160'000);
   const detail::ModelConfig ntk = read(new_gte);  // 200 and a factor of 8, for heads of width 4
   CHECK(ntk.distances.at(0).rope_theta == 1600);
-  CHECK(std::abs(ntk.rope_factor - std::sqrt(8.0)) < 1e-12);
+  CHECK(std::abs(ntk.rope.factor - std::sqrt(8.0)) < 1e-12);
   const detail::ModelConfig plain = read(with_member(new_gte, "rope_scaling", nullptr));
   CHECK(plain.distances.at(0).rope_theta == 200);
-  CHECK(plain.rope_factor == 1);
+  CHECK(plain.rope.factor == 1);
   const auto rope = [&](const json& value) { return with_member(new_gte, "rope_scaling", value); };
-  refused(ErrorCode::unsupported, "config.json", "rope_scaling.type", rope({{"type", "dynamic"}, {"factor", 2}}), {"default, linear or ntk"});
+  refused(ErrorCode::unsupported, "config.json", "rope_scaling.type", rope({{"type", "dynamic"}, {"factor", 2}}), {"default, linear, llama3 or ntk"});
   refused(ErrorCode::unsupported, "config.json", "rope_scaling.mixed_b", rope({{"type", "ntk"}, {"factor", 2}, {"mixed_b", 0.5}}));
   refused(ErrorCode::config, "config.json", "rope_scaling.factor", rope({{"type", "ntk"}, {"factor", -2}}), {"above 0"});
   refused(ErrorCode::config, "config.json", "rope_scaling", rope("ntk"), {"an object"});

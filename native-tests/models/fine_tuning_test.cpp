@@ -341,7 +341,7 @@ TEST_CASE("dropout drops the requested share and scales the remaining stored val
     for (std::size_t i = 0; i < a.size(); ++i) a[i] -= b[i];
     return a;
   };
-  const auto layer = [](const Kept& kept, std::size_t i) -> const detail::KeptLayer& { return kept.model->encoder->layers[i]; };
+  const auto layer = [](const Kept& kept, std::size_t i) -> const detail::KeptLayer& { return kept.model->stack.layers->layers[i]; };
   const std::vector<float> embedded = numbers(layer(plain, 0).x, count);
 
   check(embedded, numbers(layer(run({.embeddings = p}), 0).x, count), 1e-6);
@@ -396,13 +396,13 @@ TEST_CASE("with dropout, gradients are those of the same forward", "[models][tra
     gradients.reserve(model->state_shapes());
     model->backward(*Kept(*model, batch, random).model, grad.data(), {.parameters = &gradients});
     std::size_t checked = 0;
-    const detail::StateParameters parameters = model->state_parameters();
-    for (const auto& [name, pieces] : parameters) {
+    const detail::StateTensors tensors = model->state_tensors();
+    for (const auto& [name, tensor] : tensors) {
       const float* const found = gradients.find(name);
       if (found == nullptr) continue;
       CAPTURE(checkpoint, name);
       std::vector<float> values;
-      for (const detail::Parameter& piece : pieces) {
+      for (const detail::ParameterRef& piece : tensor.pieces) {
         std::vector<float> more(piece.size());
         piece.get(more.data());
         values.insert(values.end(), more.begin(), more.end());
@@ -414,7 +414,7 @@ TEST_CASE("with dropout, gradients are those of the same forward", "[models][tra
         std::vector<float> moved(values);
         for (std::size_t i = 0; i < moved.size(); ++i) moved[i] += static_cast<float>(factor * kRise / squares * static_cast<double>(found[i]));
         std::span<const float> left(moved);
-        for (const detail::Parameter& piece : pieces) {
+        for (const detail::ParameterRef& piece : tensor.pieces) {
           piece.set_rows(0, left.first(piece.size()));
           left = left.subspan(piece.size());
         }

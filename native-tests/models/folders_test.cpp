@@ -273,6 +273,16 @@ TEST_CASE("a prompt without tokens does not change the pooling", "[models]") {
   CHECK_THAT(floats_of(TextModel::load(folder.path()).embed(texts)), HasBitsOf(expected));
 }
 
+TEST_CASE("without special tokens the pooling leaves out the prompt's tokens only", "[models]") {
+  const Folder folder;
+  folder.copy("tiny-bert-cls");
+  change(folder, {{"1_Pooling/config.json", {{"include_prompt", false}}}});
+  const std::vector<std::string> texts{"good film", "bad"};
+  const Array got = floats_of(TextModel::load(folder.path()).embed(texts, {.prompt = "the ", .add_special_tokens = false}));
+  without_special_tokens(folder);
+  CHECK_THAT(got, HasBitsOf(floats_of(TextModel::load(folder.path()).embed(texts, {.prompt = "the "}))));
+}
+
 TEST_CASE("every task accepts a text without tokens", "[models]") {
   const std::pair<const char*, std::function<void(const TextModel&, const std::string&)>> tasks[] = {
       {"tiny-bert-cls", [](const TextModel& model, const std::string& text) { CHECK(model.embed({text, "a b"}).shape(1) == 32); }},

@@ -86,6 +86,8 @@ TEST_CASE("a decoder that shares the embedding matrix also stores its scales und
         {"tiny-distilbert-mlm", "vocab_projector", "distilbert.embeddings.word_embeddings"},
         {"tiny-roberta-mlm", "lm_head.decoder", "roberta.embeddings.word_embeddings"},
         {"tiny-electra-mlm", "generator_lm_head", "electra.embeddings.word_embeddings"},
+        {"tiny-qwen2", "lm_head", "model.embed_tokens"},
+        {"tiny-gpt2", "lm_head", "transformer.wte"},
         {"tiny-modernbert-mlm", "decoder", "model.embeddings.tok_embeddings"}}) {
     CAPTURE(name);
     Tensors tensors = read_tensors(int8(name).weights);
@@ -128,7 +130,7 @@ TEST_CASE("int8 files can be loaded as float32: scale of the row times int8 valu
 }
 
 TEST_CASE("int8 files are read in any order and in pieces of any size", "[models][int8]") {
-  const std::string name = GENERATE("tiny-bert", "tiny-modernbert");
+  const std::string name = GENERATE("tiny-bert", "tiny-modernbert", "tiny-gpt2");
   const Checkpoint stored = int8(name);
   const Array expected = numbers(*loaded(stored));
   for (const std::size_t piece : {1, 7, 4099}) {

@@ -171,7 +171,9 @@ TEST_CASE("a call that an executor makes during another call computes the keys o
           return inside == expected && outside == expected ? 0 : 1;
         }) == 0);
 }
+#endif
 
+#ifdef ATTN_TESTS_FORK_DURING_CALLS
 TEST_CASE("the child of a fork computes a forward while another thread of its parent was in one", "[models][threads]") {
   const auto name = GENERATE(from_range([] {
     std::vector<std::string> names = checkpoints();

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "attn/layers/rotary.hpp"
+#include "attn/models/rope_scaling.hpp"
 #include "attn/ops/attention.hpp"
 #include "attn/ops/attention_core.hpp"
 #include "attn/ops/positions.hpp"
@@ -138,7 +139,7 @@ TEST_CASE("a rotary table rotates as apply_rotary does, except for the rounding 
   const std::int64_t D = GENERATE(2, 8, 64);
   const double theta = GENERATE(10000.0, 160000.0);
   CAPTURE(D, theta);
-  const detail::RotaryTable table(theta, 1, 600, D, D);
+  const detail::RotaryTable table(detail::rope_frequencies(theta, {}, D), 600, D);
   Array x = Generator(5).normal({1, 600, D});
   const TensorView view{x.data.data(), x.dims};
   Array expected(x.dims);

@@ -337,10 +337,11 @@ TEST_CASE("layers of an encoder in training share the step but not the random nu
     EncoderCase c;
     c.options = {.d_model = 8, .nhead = 2, .dim_feedforward = 12, .dropout = 0.3F, .norm_first = norm_first};
     const TransformerClassifierOptions options{
-        .d_model = 8, .nhead = 2, .dim_feedforward = 12, .dropout = 0.3F, .norm_first = norm_first, .num_layers = 3, .num_classes = 4};
+        .encoder = {.layer = {.d_model = 8, .nhead = 2, .dim_feedforward = 12, .dropout = 0.3F, .norm_first = norm_first}, .num_layers = 3},
+        .num_classes = 4};
     auto classifier = drawn_layer<TransformerClassifier>(random, options);
     const Arrays state = arrays_of(classifier.state_dict());
-    TransformerEncoder encoder(detail::encoder_options(options));
+    TransformerEncoder encoder(options.encoder);
     encoder.load_state_dict(state_of(below("encoder.", state)));
     const Array x = random.normal({2, 6, 8});
     EncoderForwardOptions asked{.output_hidden_states = true};
@@ -363,7 +364,7 @@ TEST_CASE("layers of an encoder in training share the step but not the random nu
 TEST_CASE("training gives the same bits with every number of threads", "[dropout][layers][threads]") {
   Generator random(4);
   auto encoder = drawn_layer<TransformerEncoder>(
-      random, TransformerEncoderOptions{.d_model = 48, .nhead = 6, .dim_feedforward = 130, .dropout = 0.2F, .num_layers = 2});
+      random, TransformerEncoderOptions{.layer = {.d_model = 48, .nhead = 6, .dim_feedforward = 130, .dropout = 0.2F}, .num_layers = 2});
   const Array x = random.normal({5, 61, 48});
   set_num_threads(1);
   encoder.train({.seed = 2});
@@ -417,8 +418,9 @@ TEST_CASE("a dropout probability outside [0,1) is a CONFIG error everywhere", "[
         {"MultiHeadAttention", [&] { forward(layer, c.query, options); }},
         {"MultiHeadAttention", [&] { MultiHeadAttention other({.embed_dim = 4, .num_heads = 2, .dropout = p}); }},
         {"TransformerEncoderLayer", [&] { TransformerEncoderLayer other({.d_model = 4, .nhead = 2, .dropout = p}); }},
-        {"TransformerEncoder", [&] { TransformerEncoder other({.d_model = 4, .nhead = 2, .dropout = p, .num_layers = 1}); }},
-        {"TransformerClassifier", [&] { TransformerClassifier other({.d_model = 4, .nhead = 2, .dropout = p, .num_layers = 1, .num_classes = 2}); }},
+        {"TransformerEncoder", [&] { TransformerEncoder other({.layer = {.d_model = 4, .nhead = 2, .dropout = p}, .num_layers = 1}); }},
+        {"TransformerClassifier",
+         [&] { TransformerClassifier other({.encoder = {.layer = {.d_model = 4, .nhead = 2, .dropout = p}, .num_layers = 1}, .num_classes = 2}); }},
     };
     for (const auto& [op, call] : calls) check_error({ErrorCode::config, op, "dropout", {"from 0 up to, not including, 1"}}, call);
   }

@@ -163,35 +163,37 @@ MultiHeadAttentionOptions GoldenCase::module() const {
 
 TransformerClassifierOptions GoldenCase::encoder() const {
   const nlohmann::json& given = entry_->at("module");
-  TransformerClassifierOptions options;
-  assign(given, "dModel", options.d_model);
-  assign(given, "nhead", options.nhead);
-  assign(given, "dimFeedforward", options.dim_feedforward);
-  assign(given, "dropout", options.dropout);
-  assign(given, "activation", kActivationNames, options.activation);
-  assign(given, "layerNormEps", options.layer_norm_eps);
-  assign(given, "normFirst", options.norm_first);
-  assign(given, "bias", options.bias);
-  assign(given, "norm", kNormKindNames, options.norm);
-  assign(given, "gated", options.gated);
-  assign(given, "numKeyValueHeads", options.num_key_value_heads);
+  TransformerClassifierOptions classifier;
+  TransformerEncoderOptions& stack = classifier.encoder;
+  TransformerEncoderLayerOptions& layer = stack.layer;
+  assign(given, "dModel", layer.d_model);
+  assign(given, "nhead", layer.nhead);
+  assign(given, "dimFeedforward", layer.dim_feedforward);
+  assign(given, "dropout", layer.dropout);
+  assign(given, "activation", kActivationNames, layer.activation);
+  assign(given, "layerNormEps", layer.layer_norm_eps);
+  assign(given, "normFirst", layer.norm_first);
+  assign(given, "bias", layer.bias);
+  assign(given, "norm", kNormKindNames, layer.norm);
+  assign(given, "gated", layer.gated);
+  assign(given, "numKeyValueHeads", layer.num_key_value_heads);
   if (given.contains("rotary")) {
     const nlohmann::json& rotary = given.at("rotary");
-    RotaryOptions& asked = options.rotary.emplace();
+    RotaryOptions& asked = layer.rotary.emplace();
     assign(rotary, "theta", asked.theta);
     assign(rotary, "offset", asked.offset);
     assign(rotary, "interleaved", asked.interleaved);
   }
   if (given.contains("window")) {
     const auto sides = given.at("window").get<std::vector<std::int64_t>>();
-    options.window = {sides.at(0), sides.at(1)};
+    layer.window = {sides.at(0), sides.at(1)};
   }
-  assign(given, "softcap", options.softcap);
-  assign(given, "numLayers", options.num_layers);
-  assign(given, "finalNorm", options.final_norm);
-  assign(given, "numClasses", options.num_classes);
-  assign(given, "pooling", kPoolingNames, options.pooling);
-  return options;
+  assign(given, "softcap", layer.softcap);
+  assign(given, "numLayers", stack.num_layers);
+  assign(given, "finalNorm", stack.final_norm);
+  assign(given, "numClasses", classifier.num_classes);
+  assign(given, "pooling", kPoolingNames, classifier.pooling);
+  return classifier;
 }
 
 EncoderForwardOptions GoldenCase::encoder_call() const {

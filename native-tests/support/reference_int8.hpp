@@ -42,9 +42,22 @@ struct QuantizedWeights {
   std::vector<std::int32_t> sums;
 };
 
+/// One row of weights by the definition.
+inline std::int32_t quantize_weights(const float* w, std::size_t k, std::int8_t* q, float* scale) {
+  float most = 0;
+  for (std::size_t p = 0; p < k; ++p) most = std::max(most, std::abs(w[p]));
+  *scale = most / 127;
+  std::int32_t sum = 0;
+  for (std::size_t p = 0; p < k; ++p) {
+    q[p] = static_cast<std::int8_t>(*scale == 0 ? 0.0F : std::clamp(std::nearbyint(w[p] / *scale), -127.0F, 127.0F));
+    sum += q[p];
+  }
+  return sum;
+}
+
 inline QuantizedWeights quantized(const std::vector<float>& w, std::size_t n, std::size_t k) {
   QuantizedWeights weights{n, k, std::vector<std::int8_t>(n * k), std::vector<float>(n), std::vector<std::int32_t>(n)};
-  for (std::size_t j = 0; j < n; ++j) weights.sums[j] = kernels::quantize_weights(w.data() + j * k, k, weights.q.data() + j * k, &weights.scales[j]);
+  for (std::size_t j = 0; j < n; ++j) weights.sums[j] = quantize_weights(w.data() + j * k, k, weights.q.data() + j * k, &weights.scales[j]);
   return weights;
 }
 

@@ -30,8 +30,9 @@ template <class X, class W, class V>
 std::vector<std::pair<std::string, std::function<AnyTensor()>>> calls(const X& x, const W& w, const V& v) {
   static const MultiHeadAttention attention({.embed_dim = kWidth, .num_heads = 2});
   static const TransformerEncoderLayer layer({.d_model = kWidth, .nhead = 2, .dim_feedforward = 8});
-  static const TransformerEncoder encoder({.d_model = kWidth, .nhead = 2, .dim_feedforward = 8, .num_layers = 2});
-  static const TransformerClassifier classifier({.d_model = kWidth, .nhead = 2, .dim_feedforward = 8, .num_layers = 1, .num_classes = 3});
+  static const TransformerEncoder encoder({.layer = {.d_model = kWidth, .nhead = 2, .dim_feedforward = 8}, .num_layers = 2});
+  static const TransformerClassifier classifier(
+      {.encoder = {.layer = {.d_model = kWidth, .nhead = 2, .dim_feedforward = 8}, .num_layers = 1}, .num_classes = 3});
   static const AdditiveAttentionParams params{AnyTensor(std::vector<std::size_t>{3, kWidth}, 0.5F),
                                               AnyTensor(std::vector<std::size_t>{3, kWidth}, -0.25F),
                                               AnyTensor(std::vector<std::size_t>{3}, 2.0F),
@@ -135,7 +136,7 @@ TEST_CASE("batches with gaps between rows are not copied", "[tensor]") {
   const auto x = view(wide, all(), range(1, 6), range(2, 2 + kWidth));
   const auto later = view(wide, range(0, 3, 2), range(6, 0, -1), range(6, 12));
   const MultiHeadAttention attention({.embed_dim = kWidth, .num_heads = 3});
-  const TransformerEncoder encoder({.d_model = kWidth, .nhead = 2, .dim_feedforward = 8, .num_layers = 2});
+  const TransformerEncoder encoder({.layer = {.d_model = kWidth, .nhead = 2, .dim_feedforward = 8}, .num_layers = 2});
   const auto check = [&](const auto& part) {
     const Tensor<3> copy = part;
     CHECK(attention.forward(part).output == attention.forward(copy).output);

@@ -1,7 +1,7 @@
 """Results of calls."""
 
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy
 from numpy.typing import NDArray
@@ -99,8 +99,9 @@ class TextModelOutput:
     last_hidden_state: Floats
     """(B,L,E)."""
     logits: Floats | None = None
-    """Logits of the head: (B,C); for token-classification and fill-mask (B,L,C), C labels or the vocabulary; for question-answering (B,L,2), start
-    and end of an answer; for multiple-choice (B,1), a row per choice. None without a head."""
+    """Logits of the head: (B,C); for token-classification, fill-mask and text-generation (B,L,C), C labels or the vocabulary, with
+    output_logits='last' (B,1,C); for question-answering (B,L,2), start and end of an answer; for multiple-choice (B,1), a row per choice.
+    None without a head."""
     attentions: list[Floats] | None = None
     """(B,H,L,L) per layer; with output_attentions."""
     hidden_states: list[Floats] | None = None
@@ -161,6 +162,67 @@ class RankedDocument:
 
     index: int
     score: float
+
+
+@dataclass(frozen=True)
+class GeneratedToken:
+    """A token that generate() has added to a text."""
+
+    id: int
+    text: str
+    """What the token adds to the text; empty while the bytes of a character are incomplete."""
+    probability: float
+    """Probability of the model, before any option changes it."""
+
+
+@dataclass(frozen=True)
+class GeneratedText:
+    """Result of generate()."""
+
+    text: str
+    """The new part, without special tokens and without the stop string."""
+    ids: list[int]
+    """Ids of all new tokens."""
+    tokens: list[str]
+    """The same tokens in the vocabulary's spelling."""
+    finish_reason: Literal["length", "eos", "stop", "aborted"]
+    """'length': max_new_tokens, or no more positions; 'eos': the model ended the text; 'stop': a stop string; 'aborted': on_token."""
+
+
+@dataclass(frozen=True)
+class NextToken:
+    """A token that may follow a text."""
+
+    id: int
+    token: str
+    """In the vocabulary's spelling, for example 'Ġgood'."""
+    text: str
+    """Decoded, for example ' good'."""
+    logit: float
+    probability: float
+
+
+@dataclass(frozen=True)
+class ScoredToken:
+    """How well a model predicts a token from the tokens before it. The numbers of a text's first token are None."""
+
+    id: int
+    token: str
+    log_probability: float | None
+    """Natural logarithm of the probability."""
+    rank: int | None
+    """1: no token is likelier."""
+    entropy: float | None
+    """Of the prediction, in nats."""
+
+
+@dataclass(frozen=True)
+class ScoredText:
+    """Result of score_tokens()."""
+
+    tokens: list[ScoredToken]
+    perplexity: float
+    """exp of the negative mean of the log probabilities."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@
 #include "layers.hpp"
 #include "options.hpp"
 #include "running.hpp"
+#include "text_generation.hpp"
 #include "texts.hpp"
 #include "tokenizer.hpp"
 
@@ -118,20 +119,42 @@ EncodingResult tokenize_words(const Model& self, const WordLists& given, std::op
   return encoding_result(encoding, [&](std::size_t i) { return words.places(i, encoding.offsets[i], encoding.sequence_ids[i], encoding.words[i]); });
 }
 
+using LogitsToReturn = Typed<"bool | typing.Literal['last']">;
+
+OutputLogits logits_of(const LogitsToReturn& given, const char* op) {
+  if (PyBool_Check(given.ptr())) return given.is(nb::handle(Py_True));
+  if (PyUnicode_Check(given.ptr()) && nb::cast<std::string>(given) == "last") return OutputLogits::last;
+  detail::fail(ErrorCode::argument, op, "output_logits", {"True, False or 'last'"}, {nb::cast<std::string>(nb::repr(given))});
+}
+
 Typed<"attn.TextModelOutput"> forward(const Model& self, const Ids& input_ids, const MaybeArrayLike& attention_mask,
                                       const MaybeArrayLike& token_type_ids, bool output_attentions, bool output_hidden_states, const MaybeMask& mask,
                                       bool is_causal, const MaybeArrayLike& head_mask, const std::optional<LayerPatch>& patch,
-                                      const TraceNames& trace, const std::optional<std::vector<std::int64_t>>& trace_layers) {
+                                      const TraceNames& trace, const std::optional<std::vector<std::int64_t>>& trace_layers,
+                                      const LogitsToReturn& output_logits, Cache* cache) {
   constexpr const char* kOp = "TextModel";
   const EncodingTensors<2> inputs = encoding_of(kOp, input_ids, attention_mask, token_type_ids);
   TextForwardOptions options{.output_attentions = output_attentions,
                              .output_hidden_states = output_hidden_states,
+                             .output_logits = logits_of(output_logits, kOp),
                              .mask = mask_of(mask, kOp, "mask"),
                              .is_causal = is_causal,
                              .patch = patch,
                              .trace = trace_of(trace, trace_layers, kOp)};
   if (!head_mask.is_none()) options.head_mask = TensorCopy(Floats(head_mask, kOp, "head_mask"));
-  const TextModelOutput output = self.read(kOp, [&](const TextModel& model) { return model.forward(inputs, options); });
+  const auto run = [&](KeyValueCache* of_call) {
+    options.cache = of_call;
+    return self.read(kOp, [&](const TextModel& model) { return model.forward(inputs, options); });
+  };
+  std::optional<TextModelOutput> result;
+  if (cache != nullptr)
+    cache->change(kOp, [&](KeyValueCache& of_call) {
+      const Locked locked;
+      result = run(&of_call);
+    });
+  else
+    result = run(nullptr);
+  const TextModelOutput& output = *result;
   return make_result("TextModelOutput", to_python(output.last_hidden_state), to_python(output.logits), to_python(output.attentions),
                      to_python(output.hidden_states), to_python(output.trace));
 }
@@ -429,10 +452,11 @@ merged: (B,L,E), replaces the concatenated results of the heads, before W_O.
 
 The arrays are copied. The forward raises ShapeError if they do not fit, OutOfRangeError if there is no such layer.)");
 
+  define_cache(module);
   nb::class_<Model> model(module, "TextModel",
                           R"(Runs a text model from a Hugging Face folder: BERT, DistilBERT, RoBERTa, XLM-RoBERTa, CamemBERT, data2vec, MPNet,
-ModernBERT, DeBERTa, ERNIE, ELECTRA, ALBERT, NomicBERT, Jina 2 or GTE, with or without a head (transformers' AutoModel,
-AutoModelForTokenClassification and so on; sentence-transformers' SentenceTransformer).
+ModernBERT, DeBERTa, ERNIE, ELECTRA, ALBERT, NomicBERT, Jina 2, GTE, GPT-2, Llama, Mistral or Qwen2, with or without a head (transformers'
+AutoModel, AutoModelForTokenClassification and so on; sentence-transformers' SentenceTransformer).
 
 >>> model = attn.TextModel.load("testdata/models/sentiment")
 >>> answers = model.classify(["A warm film.", "Far too long."])
@@ -493,7 +517,7 @@ Raises UnsupportedError for a tokenizer that attn does not read itself, OutOfRan
     model.def(name, &forward, nb::arg("input_ids"), nb::arg("attention_mask") = nb::none(), nb::arg("token_type_ids") = nb::none(), nb::kw_only(),
               nb::arg("output_attentions") = false, nb::arg("output_hidden_states") = false, nb::arg("mask") = nb::none(),
               nb::arg("is_causal") = false, nb::arg("head_mask") = nb::none(), nb::arg("patch") = nb::none(), nb::arg("trace") = false,
-              nb::arg("trace_layers") = nb::none(),
+              nb::arg("trace_layers") = nb::none(), nb::arg("output_logits") = true, nb::arg("cache") = nb::none(),
               R"(Computes the model on token ids; calling the model does the same.
 
 input_ids: an Encoding, or ids (B,L). A transformers encoding works with model(**encoding), if it has return_tensors='np'.
@@ -506,6 +530,8 @@ is_causal: no token attends to a later one.
 head_mask: (layers,H), a factor for each head's result before W_O.
 patch: a LayerPatch.
 trace: True or names of intermediate results. trace_layers: the traced layers, counted from 0.
+output_logits: False for no logits, 'last' for those of each text's last token, (B,1,V).
+cache: a KeyValueCache of earlier tokens, to which the given ones are added.
 
 Returns a TextModelOutput: last_hidden_state (B,L,E), and with a head logits (B,C), or (B,L,C) for heads of tokens.
 
@@ -553,7 +579,7 @@ top_k: number of labels per text; default all.
 max_length, truncation, add_special_tokens, truncation_side: as in tokenize().
 batch_size, truncated, on_progress: as in embed().
 
-Returns a list of LabelScore per text, by falling score. Raises UnsupportedError if the model has no such head, ConfigError for top_k below 1,
+Returns a list of LabelScore per text, by descending score. Raises UnsupportedError if the model has no such head, ConfigError for top_k below 1,
 and the errors of embed().
 
 >>> model = attn.TextModel.load("testdata/models/sentiment")
@@ -659,6 +685,7 @@ Raises UnsupportedError for a decoder or tokenizer that attn does not read itsel
 >>> model = attn.TextModel.load("testdata/models/sentiment")
 >>> model.decode(model.tokenize("A warm film.").input_ids[0], skip_special_tokens=True)
 'a warm film.')");
+  define_text_generation(model);
   model.def("gradients", &gradients, nb::arg("input_ids"), nb::arg("attention_mask") = nb::none(), nb::arg("token_type_ids") = nb::none(),
             nb::kw_only(), nb::arg("label") = nb::none(), nb::arg("component") = nb::none(), nb::arg("row") = 0, nb::arg("token") = nb::none(),
             nb::arg("embeddings") = false, nb::arg("attentions") = false, nb::arg("parameters") = false,

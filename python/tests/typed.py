@@ -76,6 +76,12 @@ def main(folder: Path) -> None:
 
 def tasks(folders: Path) -> None:
     ner, mlm, qa = (attn.TextModel.load(folders / f"tiny-bert-{name}") for name in ("ner", "mlm", "qa"))
+    decoder = attn.TextModel.load(folders / "tiny-gpt2")
+    assert_type(decoder.generate("a", max_new_tokens=2, stop=["b"]), attn.GeneratedText)
+    assert_type(decoder.next_token("a")[0].probability, float)
+    assert_type(decoder.score_tokens("a film").tokens[0].rank, int | None)
+    cache = decoder.create_cache(max_length=8)
+    assert_type(decoder([[1, 2]], cache=cache, output_logits="last").logits, Floats | None)
     if qa.task == "question-answering":
         assert_type(qa.answer("what", "a film", allow_empty=True)[0].start, int)
         assert_type(qa.answer(["what", "who"], "a film"), list[list[attn.Answer]])

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Everything public.
+/// Includes the whole public API.
 #include "attn/context.hpp"
 #include "attn/io/safetensors.hpp"
 #include "attn/io/tokenizer.hpp"

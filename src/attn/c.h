@@ -7,7 +7,9 @@
  * - You own each returned object and free it with the function of its type; freeing NULL does nothing. You may free arguments as soon as the
  *   call returns.
  * - Strings are UTF-8 with a terminating 0; an attn_text has a length instead.
- * - Call attn_..._init() to fill an options struct with defaults, then change fields. NULL for options means the defaults.
+ * - Call attn_..._options_init(&options) to fill an options struct with defaults, then change fields. NULL for options means the defaults. From
+ *   another language, pass the size of your struct as a second argument; in C and C++ a macro does it. It becomes the field `size`, by which a
+ *   later version of the library can tell which fields your program has.
  * - If a thread is cancelled (pthread_cancel) during a call, it ends after the call.
  * - Several threads may call at the same time, unless a call changes an object that another call uses (its parameter is not const).
  */
@@ -162,6 +164,7 @@ typedef enum attn_fully_masked ATTN_INT { ATTN_FULLY_MASKED_ZERO = 0, ATTN_FULLY
 
 /** attn::AttentionOptions. */
 typedef struct attn_attention_options {
+  size_t size; /**< of this struct in bytes, set by attn_attention_options_init() */
   const attn_mask* mask;
   const attn_mask* key_padding_mask;
   bool is_causal;
@@ -178,7 +181,7 @@ typedef struct attn_attention_options {
   size_t trace_count;
 } attn_attention_options;
 
-ATTN_API void attn_attention_options_init(attn_attention_options* options);
+ATTN_API void attn_attention_options_init(attn_attention_options* options, size_t size);
 
 /** Computes softmax(query keyᵀ · scale) value; query (..,L,D), key (..,S,D), value (..,S,Dv) of rank 2, 3 or 4.
  * Results: "output" (..,L,Dv), on request "weights" (..,L,S) and "trace.NAME". */
@@ -189,13 +192,14 @@ typedef struct attn_multi_head_attention attn_multi_head_attention;
 
 /** attn::MultiHeadAttentionOptions; 0 means the default of a width. */
 typedef struct attn_multi_head_attention_options {
+  size_t size; /**< of this struct in bytes, set by attn_multi_head_attention_options_init() */
   int64_t embed_dim, num_heads;
   int64_t num_key_value_heads, kdim, vdim, head_dim, value_head_dim;
   bool bias, add_bias_kv, add_zero_attn, out_proj;
   float scale; /**< NaN: 1/sqrt(D) */
 } attn_multi_head_attention_options;
 
-ATTN_API void attn_multi_head_attention_options_init(attn_multi_head_attention_options* options);
+ATTN_API void attn_multi_head_attention_options_init(attn_multi_head_attention_options* options, size_t size);
 ATTN_API attn_status attn_multi_head_attention_new(const attn_multi_head_attention_options* options, attn_multi_head_attention** layer,
                                                    attn_error** error);
 ATTN_API void attn_multi_head_attention_free(attn_multi_head_attention* layer);
@@ -211,17 +215,27 @@ ATTN_API attn_status attn_multi_head_attention_forward(const attn_multi_head_att
 
 typedef struct attn_transformer_encoder attn_transformer_encoder;
 
-/** attn::TransformerEncoderOptions. */
-typedef struct attn_transformer_encoder_options {
-  int64_t d_model, nhead, dim_feedforward, num_layers;
+/** attn::TransformerEncoderLayerOptions. */
+typedef struct attn_transformer_encoder_layer_options {
+  size_t size; /**< of this struct in bytes, set by attn_transformer_encoder_layer_options_init() */
+  int64_t d_model, nhead, dim_feedforward;
   const char* activation; /**< "relu", "gelu", ... */
   float layer_norm_eps;
-  bool norm_first, bias, gated, final_norm;
+  bool norm_first, bias, gated;
   int64_t num_key_value_heads; /**< 0: nhead */
+} attn_transformer_encoder_layer_options;
+
+/** attn::TransformerEncoderOptions. */
+typedef struct attn_transformer_encoder_options {
+  size_t size;                                         /**< of this struct in bytes, set by attn_transformer_encoder_options_init() */
+  const attn_transformer_encoder_layer_options* layer; /**< of every layer */
+  int64_t num_layers;
+  bool final_norm;
 } attn_transformer_encoder_options;
 
 /** attn::EncoderForwardOptions. */
 typedef struct attn_encoder_forward_options {
+  size_t size; /**< of this struct in bytes, set by attn_encoder_forward_options_init() */
   const attn_mask* mask;
   const attn_mask* key_padding_mask;
   bool is_causal;
@@ -231,8 +245,9 @@ typedef struct attn_encoder_forward_options {
   size_t trace_count;
 } attn_encoder_forward_options;
 
-ATTN_API void attn_transformer_encoder_options_init(attn_transformer_encoder_options* options);
-ATTN_API void attn_encoder_forward_options_init(attn_encoder_forward_options* options);
+ATTN_API void attn_transformer_encoder_layer_options_init(attn_transformer_encoder_layer_options* options, size_t size);
+ATTN_API void attn_transformer_encoder_options_init(attn_transformer_encoder_options* options, size_t size);
+ATTN_API void attn_encoder_forward_options_init(attn_encoder_forward_options* options, size_t size);
 ATTN_API attn_status attn_transformer_encoder_new(const attn_transformer_encoder_options* options, attn_transformer_encoder** encoder,
                                                   attn_error** error);
 ATTN_API void attn_transformer_encoder_free(attn_transformer_encoder* encoder);
@@ -272,8 +287,8 @@ ATTN_API attn_status attn_text_model_load(const char* folder, attn_weights weigh
 ATTN_API void attn_text_model_free(attn_text_model* model);
 /** Returns the number of tokens that texts are truncated to by default. */
 ATTN_API int64_t attn_text_model_max_length(const attn_text_model* model);
-/** Returns the task of the head: "text-classification", "token-classification", "fill-mask", "question-answering", "multiple-choice", or
- * "embedding" without a head. */
+/** Returns the task of the head: "text-classification", "token-classification", "fill-mask", "question-answering", "multiple-choice",
+ * "text-generation", or "embedding" without a head. */
 ATTN_API const char* attn_text_model_task(const attn_text_model* model);
 /** Returns the label at an index; NULL past the last. */
 ATTN_API const char* attn_text_model_label(const attn_text_model* model, size_t index);
@@ -283,6 +298,7 @@ ATTN_API const char* attn_text_model_note(const attn_text_model* model, size_t i
 ATTN_API attn_status attn_text_model_mask_token(const attn_text_model* model, char** token, attn_error** error);
 
 typedef struct attn_embed_options {
+  size_t size;                 /**< of this struct in bytes, set by attn_embed_options_init() */
   int64_t max_length;          /**< 0: the model's */
   bool truncation;             /**< false: an overlong text is OUT_OF_RANGE */
   const char* pooling;         /**< "mean", "cls", ...; NULL: the model's */
@@ -294,13 +310,14 @@ typedef struct attn_embed_options {
   const char* truncation_side; /**< "left" or "right"; NULL: the model's */
 } attn_embed_options;
 
-ATTN_API void attn_embed_options_init(attn_embed_options* options);
+ATTN_API void attn_embed_options_init(attn_embed_options* options, size_t size);
 /** Computes a vector per text. Results: "embeddings" (N,E). */
 ATTN_API attn_status attn_text_model_embed(const attn_text_model* model, const attn_text* texts, size_t count, const attn_embed_options* options,
                                            attn_tensors** results, attn_error** error);
 
 /** attn::ClassifyOptions; fields as in attn_embed_options. */
 typedef struct attn_classify_options {
+  size_t size; /**< of this struct in bytes, set by attn_classify_options_init() */
   int64_t max_length;
   bool truncation;
   int64_t batch_size;
@@ -309,14 +326,15 @@ typedef struct attn_classify_options {
   const char* truncation_side;
 } attn_classify_options;
 
-ATTN_API void attn_classify_options_init(attn_classify_options* options);
+ATTN_API void attn_classify_options_init(attn_classify_options* options, size_t size);
 /** Scores the labels of texts or pairs. `pairs`: the second text of each pair, or NULL.
- * Results: "scores" (N,C) by falling score, "labels" (N,C) int32, the index of each score's label. */
+ * Results: "scores" (N,C) by descending score, "labels" (N,C) int32, the index of each score's label. */
 ATTN_API attn_status attn_text_model_classify(const attn_text_model* model, const attn_text* texts, const attn_text* pairs, size_t count,
                                               const attn_classify_options* options, attn_tensors** results, attn_error** error);
 
 /** attn::ClassifyTokensOptions; fields as in attn_embed_options. */
 typedef struct attn_classify_tokens_options {
+  size_t size; /**< of this struct in bytes, set by attn_classify_tokens_options_init() */
   int64_t max_length;
   bool truncation;
   const char* aggregation; /**< "none", "simple", "first", "average" or "max" */
@@ -328,7 +346,7 @@ typedef struct attn_classify_tokens_options {
   const char* truncation_side;
 } attn_classify_tokens_options;
 
-ATTN_API void attn_classify_tokens_options_init(attn_classify_tokens_options* options);
+ATTN_API void attn_classify_tokens_options_init(attn_classify_tokens_options* options, size_t size);
 /** Finds the M entities of the texts. Results: "rows" (M) int64, the index of the text, "scores" (M), "offsets" (M,2) int64, bytes of the text;
  * texts "labels". */
 ATTN_API attn_status attn_text_model_classify_tokens(const attn_text_model* model, const attn_text* texts, size_t count,
@@ -336,13 +354,14 @@ ATTN_API attn_status attn_text_model_classify_tokens(const attn_text_model* mode
 
 /** attn::FillMaskOptions. */
 typedef struct attn_fill_mask_options {
+  size_t size; /**< of this struct in bytes, set by attn_fill_mask_options_init() */
   int64_t top_k;
   const attn_text* targets; /**< score only these tokens */
   size_t target_count;
   int64_t batch_size;
 } attn_fill_mask_options;
 
-ATTN_API void attn_fill_mask_options_init(attn_fill_mask_options* options);
+ATTN_API void attn_fill_mask_options_init(attn_fill_mask_options* options, size_t size);
 /** Predicts the K most likely tokens for each of M masks. Results: "ids" (M,K) int64, "scores" (M,K); texts in the same order: "tokens", and
  * "texts", the text with the token instead of the mask. */
 ATTN_API attn_status attn_text_model_fill_mask(const attn_text_model* model, const attn_text* text, const attn_fill_mask_options* options,
@@ -350,6 +369,7 @@ ATTN_API attn_status attn_text_model_fill_mask(const attn_text_model* model, con
 
 /** attn::AnswerOptions. */
 typedef struct attn_answer_options {
+  size_t size; /**< of this struct in bytes, set by attn_answer_options_init() */
   int64_t top_k;
   int64_t max_answer_length; /**< in tokens */
   int64_t stride;            /**< tokens that windows of a long context share; below 0: the default */
@@ -358,13 +378,14 @@ typedef struct attn_answer_options {
   int64_t batch_size;
 } attn_answer_options;
 
-ATTN_API void attn_answer_options_init(attn_answer_options* options);
+ATTN_API void attn_answer_options_init(attn_answer_options* options, size_t size);
 /** Finds the K most likely answers, at most top_k. Results: "scores" (K), "offsets" (K,2) int64, bytes of the context; texts "texts". */
 ATTN_API attn_status attn_text_model_answer(const attn_text_model* model, const attn_text* question, const attn_text* context,
                                             const attn_answer_options* options, attn_tensors** results, attn_error** error);
 
 /** attn::RankOptions; fields as in attn_embed_options. */
 typedef struct attn_rank_options {
+  size_t size; /**< of this struct in bytes, set by attn_rank_options_init() */
   int64_t max_length;
   bool truncation;
   int64_t top_k; /**< 0: all */
@@ -375,8 +396,8 @@ typedef struct attn_rank_options {
   const char* truncation_side;
 } attn_rank_options;
 
-ATTN_API void attn_rank_options_init(attn_rank_options* options);
-/** Sorts documents by falling relevance. Results: "indices" (K) int64 and "scores" (K). */
+ATTN_API void attn_rank_options_init(attn_rank_options* options, size_t size);
+/** Sorts documents by descending relevance. Results: "indices" (K) int64 and "scores" (K). */
 ATTN_API attn_status attn_text_model_rank(const attn_text_model* model, const attn_text* query, const attn_text* documents, size_t count,
                                           const attn_rank_options* options, attn_tensors** results, attn_error** error);
 
@@ -393,6 +414,7 @@ ATTN_API void attn_string_free(char* string);
 
 /** attn::TextForwardOptions. */
 typedef struct attn_text_forward_options {
+  size_t size; /**< of this struct in bytes, set by attn_text_forward_options_init() */
   bool output_attentions;
   bool output_hidden_states;
   bool is_causal;
@@ -402,7 +424,7 @@ typedef struct attn_text_forward_options {
   size_t trace_count;
 } attn_text_forward_options;
 
-ATTN_API void attn_text_forward_options_init(attn_text_forward_options* options);
+ATTN_API void attn_text_forward_options_init(attn_text_forward_options* options, size_t size);
 /** Computes the model on token ids (B,L); token_type_ids and attention_mask may be NULL. Results: "last_hidden_state", with a head "logits", on
  * request "attentions.LAYER", "hidden_states.LAYER" and "trace.LAYER.NAME". */
 ATTN_API attn_status attn_text_model_forward(const attn_text_model* model, const int32_t* input_ids, const int32_t* token_type_ids,
@@ -418,6 +440,20 @@ ATTN_API attn_status attn_text_model_state_dict(const attn_text_model* model, at
 ATTN_API attn_status attn_text_model_load_state_dict(attn_text_model* model, const attn_tensors* state, bool strict, attn_error** error);
 typedef enum attn_file_weights ATTN_INT { ATTN_FILE_AS_IS = 0, ATTN_FILE_FLOAT32 = 1, ATTN_FILE_FLOAT16 = 2, ATTN_FILE_INT8 = 3 } attn_file_weights;
 ATTN_API attn_status attn_text_model_save_pretrained(const attn_text_model* model, const char* folder, attn_file_weights weights, attn_error** error);
+
+/* The size of each struct as the program was compiled. */
+#define attn_attention_options_init(options) attn_attention_options_init(options, sizeof *(options))
+#define attn_multi_head_attention_options_init(options) attn_multi_head_attention_options_init(options, sizeof *(options))
+#define attn_transformer_encoder_layer_options_init(options) attn_transformer_encoder_layer_options_init(options, sizeof *(options))
+#define attn_transformer_encoder_options_init(options) attn_transformer_encoder_options_init(options, sizeof *(options))
+#define attn_encoder_forward_options_init(options) attn_encoder_forward_options_init(options, sizeof *(options))
+#define attn_embed_options_init(options) attn_embed_options_init(options, sizeof *(options))
+#define attn_classify_options_init(options) attn_classify_options_init(options, sizeof *(options))
+#define attn_classify_tokens_options_init(options) attn_classify_tokens_options_init(options, sizeof *(options))
+#define attn_fill_mask_options_init(options) attn_fill_mask_options_init(options, sizeof *(options))
+#define attn_answer_options_init(options) attn_answer_options_init(options, sizeof *(options))
+#define attn_rank_options_init(options) attn_rank_options_init(options, sizeof *(options))
+#define attn_text_forward_options_init(options) attn_text_forward_options_init(options, sizeof *(options))
 
 #ifdef __cplusplus
 }

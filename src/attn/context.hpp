@@ -13,23 +13,24 @@ namespace parallel {
 class Threads;
 }
 
-/// That the process or a context may have, the calling thread included.
+/// Maximum number of threads of the process or of a context, including the calling thread.
 inline constexpr unsigned kMaxThreads = 4095;
 
-/// What is left out is the process's: set_num_threads(), set_memory_limit().
+/// Options for a Context. Omitted ones are taken from the process: set_num_threads(), set_memory_limit().
 struct ContextOptions {
-  /// Threads that the context starts for itself, the calling one included; 0: one per core.
+  /// Number of threads, including the calling one. 0: one per core.
   std::optional<unsigned> num_threads = std::nullopt;
-  /// Instead of them: the caller's.
+  /// Executor that provides the threads. Cannot be combined with num_threads.
   std::shared_ptr<Executor> executor = nullptr;
-  /// Bytes that one call may ask for; requests above are MEMORY.
+  /// Maximum number of bytes per call. A call that needs more throws MEMORY.
   std::optional<std::uint64_t> memory_limit = std::nullopt;
 };
 
-/// Threads and a memory limit for calls, instead of those of the process. They do not change any bit of a result.
-/// Copies are the same context, which lives as long as a copy or a Scope does. Several threads may use one context at
-/// once: an executor then works for all of them; of a context's own threads one call has all and the others have
-/// none. After fork() a child's contexts have as many threads as the parent's, started when there is work.
+/// Replaces the threads and the memory limit of the process for some calls. Results have the same bits in every
+/// context. Copies share one context, which lives as long as a copy or a Scope. Several threads may use one context at
+/// the same time: an executor then works for all of them, whereas the context's own threads work for one call and the
+/// other calls run on their calling threads alone. After fork(), the child's contexts have as many threads as the
+/// parent's; they start when there is work.
 /// @code
 /// attn::Context context({.num_threads = 1, .memory_limit = 1 << 20});
 /// attn::Context::Scope scope(context);
@@ -39,18 +40,18 @@ class Context {
   struct State;
 
  public:
-  /// Creates a context. It also passes on std::system_error if the system has no more threads, and what workers()
-  /// throws.
+  /// Creates a context. Also throws std::system_error if the system cannot start the threads, and any exception of the
+  /// executor's workers().
   ///
-  /// @throws CONFIG if both an executor and a number of threads are given, for more than kMaxThreads, or if
-  /// ATTN_MAX_ARCH in the environment names no architecture
+  /// @throws CONFIG if both an executor and a number of threads are given, if num_threads exceeds kMaxThreads, or if
+  /// ATTN_MAX_ARCH in the environment is not the name of an architecture
   explicit Context(const ContextOptions& options = {});
 
   unsigned num_threads() const;
   std::uint64_t memory_limit() const;
 
-  /// While it lives, the calls of the thread that made it run with the context. Of several the innermost is in force,
-  /// as a whole.
+  /// Makes the calls of the current thread use the context during the lifetime of the scope. Of nested scopes only the
+  /// innermost applies; its context replaces the outer one completely.
   class Scope {
    public:
     explicit Scope(const Context& context);
@@ -66,25 +67,26 @@ class Context {
 
   /// Returns the name of the kernels that the process uses: "sse4_2", "avx2_fma", "avx_vnni", "avx512f" or
   /// "avx512_vnni"; on arm64 "default_arch" or "neon_dotprod"; elsewhere "default_arch". It is the widest of archs()
-  /// unless one is pinned. Names that end in vnni or dotprod differ from their base only in int8 products. The order
-  /// of packed weights depends on it, so it is one for the whole process, and final after the first use.
+  /// unless pin_arch() selects another one. Names that end in vnni or dotprod differ from their base only in int8
+  /// products. The layout of packed weights depends on the architecture, so the whole process uses the same one, and it
+  /// is final after the first use.
   ///
-  /// @throws CONFIG if ATTN_MAX_ARCH in the environment names no architecture
+  /// @throws CONFIG if ATTN_MAX_ARCH in the environment is not the name of an architecture
   static std::string_view arch();
-  /// Returns the architectures that are available, the narrowest first: in the library, supported by the machine, and
+  /// Returns the available architectures, narrowest first: those in the library that the machine supports and that are
   /// not wider than ATTN_MAX_ARCH.
   static std::vector<std::string_view> archs();
   /// Selects the kernels of the process.
   ///
-  /// @throws CONFIG if archs() does not list the name, or another one is in use
+  /// @throws CONFIG if archs() does not contain the name, or if another architecture is already in use
   static void pin_arch(std::string_view name);
 
   /// Returns how arch() multiplies int8 weights: "16-bit pairs", or the instruction for four 8-bit numbers
-  /// ("vpdpbusd", "sdot"). The results have the same bits.
+  /// ("vpdpbusd", "sdot"). All of them give the same bits.
   static std::string_view int8();
 
-  /// Frees the memory that layers keep for their next forward, of all layers in the process. A running forward frees
-  /// its memory at its end. May be called at any time.
+  /// Frees the scratch memory that all layers of the process hold for their next forward. A running forward frees its
+  /// memory when it ends. Can be called at any time.
   static void release_memory();
 
  private:

@@ -1,7 +1,7 @@
 #pragma once
 
-/// All of the library on views, without xtensor: what attn.hpp has beside it returns xtensor's tensors, which only exist where attn.hpp
-/// or one of its parts is included.
+/// Includes the whole API on views, without xtensor. Functions that return xtensor tensors can be called only if
+/// attn.hpp or one of its headers is included.
 #ifndef ATTN_VIEWS_ONLY
 #define ATTN_VIEWS_ONLY
 #endif

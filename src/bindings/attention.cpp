@@ -44,7 +44,7 @@ AttentionCall read_attention_options(Arguments& arguments) {
     });
     if (has_past) options.past = past;
     arguments.option("outputPresent", options.output_present);
-    if constexpr (detail::kHasGradients) arguments.option("forBackward", options.for_backward);
+    arguments.option("forBackward", options.for_backward);
   });
   return call;
 }

@@ -18,7 +18,7 @@ void define_function(const char* name, const char* result) {
   emscripten::function(name, &call<Function>);
 }
 
-/// Members of every layer. A method's work takes the layer first.
+/// Members of every layer. The work of a method takes the layer as its first argument.
 namespace module {
 
 inline auto load_state_dict(Arguments& arguments) {
@@ -135,11 +135,9 @@ Class<Layer, Options> define_layer(const char* name) {
   layer.template method<module::eval>("eval", "none");
   layer.template method<module::parameter_count>("parameterCount", "property");
   layer.template method<module::parameter_shapes>("parameterShapes", "shapes");
-  if constexpr (detail::kHasGradients) {
-    layer.template method<module::gradients>("gradients", "tensors");
-    layer.template method<module::zero_grad>("zeroGrad", "none");
-    layer.embind().function("addTo", +[](Layer& self, Address list) { guard([&] { reinterpret_cast<ModuleList*>(list)->add(self); }); });
-  }
+  layer.template method<module::gradients>("gradients", "tensors");
+  layer.template method<module::zero_grad>("zeroGrad", "none");
+  layer.embind().function("addTo", +[](Layer& self, Address list) { guard([&] { reinterpret_cast<ModuleList*>(list)->add(self); }); });
   return layer;
 }
 

@@ -18,7 +18,7 @@ EmbeddingOptions embedding_options(Arguments& arguments) {
   return options;
 }
 
-/// Adds (k,2): the id as int32, and the similarity.
+/// Adds a result (k,2): id as int32, similarity.
 void add_neighbors(const std::vector<Neighbor>& neighbors, Result& result) {
   float* words = result.add({static_cast<std::int64_t>(neighbors.size()), 2});
   for (const auto& [id, similarity] : neighbors) {
@@ -29,23 +29,15 @@ void add_neighbors(const std::vector<Neighbor>& neighbors, Result& result) {
   }
 }
 
-template <bool kKeeps>
 auto embedding_forward(Arguments& arguments) {
   Arguments::Ids ids = arguments.ids("ids");
-  if constexpr (kKeeps) {
-    EmbeddingForwardOptions options;
-    arguments.group("options", [&] { arguments.option("forBackward", options.for_backward); });
-    return [ids = std::move(ids), options](const Embedding& self, Result& result) {
-      const Shape shape = self.check(ids.values, ids.shape);
-      self.run(ids.values, result.add(shape));
-      self.keep(ids.values, shape, options);
-    };
-  } else {
-    return [ids = std::move(ids)](const Embedding& self, Result& result) {
-      const Shape shape = self.check(ids.values, ids.shape);
-      self.run(ids.values, result.add(shape));
-    };
-  }
+  EmbeddingForwardOptions options;
+  arguments.group("options", [&] { arguments.option("forBackward", options.for_backward); });
+  return [ids = std::move(ids), options](const Embedding& self, Result& result) {
+    const Shape shape = self.check(ids.values, ids.shape);
+    self.run(ids.values, result.add(shape));
+    self.keep(ids.values, shape, options);
+  };
 }
 
 auto embedding_backward(Arguments& arguments) {
@@ -86,10 +78,10 @@ auto analogy(Arguments& arguments) {
 
 EMSCRIPTEN_BINDINGS(attn_embedding) {
   using namespace attn::bindings;
-  auto layer = define_layer<attn::Embedding, embedding_options>("Embedding")
-                   .method<embedding_forward<attn::detail::kHasGradients>>("forward", "tensor")
-                   .method<nearest>("nearest", "neighbours")
-                   .method<similarity>("similarity", "number")
-                   .method<analogy>("analogy", "neighbours");
-  if constexpr (attn::detail::kHasGradients) layer.method<embedding_backward>("backward", "none");
+  define_layer<attn::Embedding, embedding_options>("Embedding")
+      .method<embedding_forward>("forward", "tensor")
+      .method<embedding_backward>("backward", "none")
+      .method<nearest>("nearest", "neighbours")
+      .method<similarity>("similarity", "number")
+      .method<analogy>("analogy", "neighbours");
 }

@@ -4,8 +4,8 @@
 
 namespace attn::bindings {
 
-/// Creates a JavaScript Error with code, message and detail of the C++ exception that is being handled, without
-/// allocating on the heap.
+/// Creates a JavaScript Error with code, message and detail of the current C++ exception, without allocating on the
+/// heap.
 void create_error();
 [[noreturn]] void throw_created();
 
@@ -19,7 +19,7 @@ auto guard(Body body) -> decltype(body()) {
   } catch (...) {
     create_error();
   }
-  throw_created();  // outside the handler, which would keep the C++ exception allocated
+  throw_created();  // outside the handler, so that the C++ exception is freed first
 }
 
 }  // namespace attn::bindings

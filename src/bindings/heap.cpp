@@ -8,8 +8,7 @@
 #include <new>
 #include <utility>
 
-// operator new that counts: malloc needs a walk over its heap, and emmalloc may change malloc_usable_size of a used
-// block.
+// operator new counts: malloc would have to walk its heap, and emmalloc may change malloc_usable_size of a used block.
 namespace attn::bindings {
 namespace {
 
@@ -24,7 +23,7 @@ constexpr std::size_t kUnit = sizeof(Header);
 constexpr std::size_t kDefaultAlignment = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
 static_assert(kUnit == 8 && kDefaultAlignment >= kUnit);
 
-/// Largest size of a block: the heap ends there, static data is below it, and sizes must not wrap when malloc adds to
+/// Largest size of a block. The heap ends there, static data is below it, and sizes must not wrap when malloc adds to
 /// them.
 constexpr std::size_t kMost = 0xfffe'0000;
 

@@ -4,7 +4,7 @@
 
 namespace attn::bindings {
 
-/// Bytes that C++ uses on the heap now, and at most so far. All of them come through operator new.
+/// Current and peak number of heap bytes that C++ uses, all of which come through operator new.
 std::size_t heap_used();
 std::size_t heap_peak();
 

@@ -52,7 +52,7 @@ int snprintf(char* to, std::size_t size, const char* format, ...) {
   return length;
 }
 
-// The C++ library calls it when a thread or a lock fails, for an exception message that is never shown.
+// Called by the C++ library if a thread or a lock fails, for an exception message that is never shown.
 int strerror_r(int, char* to, std::size_t size) {
   if (size > 0) *to = '\0';
   return 0;

@@ -7,7 +7,7 @@
 
 namespace attn::bindings {
 
-/// Arguments of one call: JavaScript creates the list and adds the modules one by one.
+/// Modules of one call. JavaScript creates the list and adds the modules one by one.
 class ModuleList {
  public:
   void add(ModuleRef module) { modules_.push_back(std::move(module)); }
@@ -18,7 +18,7 @@ class ModuleList {
   std::vector<ModuleRef> modules_;
 };
 
-/// The same for parameter groups. JavaScript has already matched the names, because patterns are its regular
+/// Parameter groups of one call. JavaScript has already matched the names, because patterns are its regular
 /// expressions.
 class ParameterGroups {
  public:

@@ -31,26 +31,16 @@ MultiHeadAttentionOptions multi_head_attention_options(Arguments& arguments) {
   return options;
 }
 
-template <bool kKeeps>
 auto attention_forward(Arguments& arguments) {
   const TensorView q = arguments.tensor("query");
-  if constexpr (kKeeps) {
-    const std::optional<TensorView> key = arguments.optional_tensor("key"), value = arguments.optional_tensor("value");
-    AttentionCall given = read_attention_options(arguments);
-    return [q, key, value, given = std::move(given)](const MultiHeadAttention& self, Result& result) {
-      // Omitted key and value are the same view as the query, by which the layer recognises them.
-      const TensorView &k = key ? *key : q, &v = value ? *value : q;
-      const detail::AttentionPlan plan = self.plan(q, k, v, given.options);
-      self.run(plan, q, k, v, given.options, allocate_results(plan, given.traced, result));
-    };
-  } else {
-    const TensorView k = arguments.optional_tensor("key").value_or(q), v = arguments.optional_tensor("value").value_or(q);
-    AttentionCall given = read_attention_options(arguments);
-    return [q, k, v, given = std::move(given)](const MultiHeadAttention& self, Result& result) {
-      const detail::AttentionPlan plan = self.plan(q, k, v, given.options);
-      self.run(plan, q, k, v, given.options, allocate_results(plan, given.traced, result));
-    };
-  }
+  const std::optional<TensorView> key = arguments.optional_tensor("key"), value = arguments.optional_tensor("value");
+  AttentionCall given = read_attention_options(arguments);
+  return [q, key, value, given = std::move(given)](const MultiHeadAttention& self, Result& result) {
+    // The layer recognises an omitted key or value because it is the same view as the query.
+    const TensorView &k = key ? *key : q, &v = value ? *value : q;
+    const detail::AttentionPlan plan = self.plan(q, k, v, given.options);
+    self.run(plan, q, k, v, given.options, allocate_results(plan, given.traced, result));
+  };
 }
 
 auto attention_backward(Arguments& arguments) {
@@ -75,8 +65,7 @@ auto attention_backward(Arguments& arguments) {
 
 EMSCRIPTEN_BINDINGS(attn_multi_head_attention) {
   using namespace attn::bindings;
-  constexpr bool kKeeps = attn::detail::kHasGradients;
-  auto layer = define_layer<attn::MultiHeadAttention, multi_head_attention_options>("MultiHeadAttention")
-                   .method<attention_forward<kKeeps>>("forward", "attention");
-  if constexpr (kKeeps) layer.method<attention_backward>("backward", "attention");
+  define_layer<attn::MultiHeadAttention, multi_head_attention_options>("MultiHeadAttention")
+      .method<attention_forward>("forward", "attention")
+      .method<attention_backward>("backward", "attention");
 }

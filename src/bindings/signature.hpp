@@ -45,6 +45,11 @@ class Arguments {
   };
   Ids ids(const char* name);
   std::optional<Ids> optional_ids(const char* name);
+  /// The number of a KeyValueCache; none if it is omitted.
+  std::optional<std::int64_t> cache(const char* name) {
+    const double leaf = take(name, "cache", false);
+    return given(leaf) ? std::optional(static_cast<std::int64_t>(leaf)) : std::nullopt;
+  }
   double limit(const char* name) { return take(name, "limit", true); }
   std::vector<std::int64_t> labels(const char* name) {
     const Descriptor* descriptor = take_descriptor(name, "labels", true);
@@ -52,7 +57,7 @@ class Arguments {
     const auto* const values = reinterpret_cast<const std::int32_t*>(descriptor->data);
     return {values, values + descriptor->dims[0]};
   }
-  /// A C++ object that JavaScript created, by its kind; null if it is omitted or a signature is written.
+  /// Returns a C++ object of a kind that JavaScript created; null if it is omitted or a signature is written.
   template <class T>
   const T* object(const char* name, const char* kind, bool required) {
     const double leaf = take(name, kind, required);
@@ -67,8 +72,15 @@ class Arguments {
     choice(name, true, value, names);
   }
 
-  /// Options: value is set if the option is given, and then true is returned.
+  /// Set `value` and return true if the option is given.
   bool option(const char* name, bool& value) { return assign(take(name, "flag", false), value); }
+  /// A flag that may also be one of these words, whose values begin at 2.
+  template <class Enum>
+  bool flag_or_word(const char* name, Enum& value, std::span<const std::string_view> words) {
+    const double leaf = take(name, "flag", false, words);
+    if (given(leaf)) value = static_cast<Enum>(static_cast<int>(leaf));
+    return given(leaf);
+  }
   bool option(const char* name, std::int64_t& value) { return assign(take(name, "int", false), value); }
   bool option(const char* name, float& value) { return assign(take(name, "number", false), value); }
   bool option(const char* name, double& value) { return assign(take(name, "number", false), value); }
@@ -98,7 +110,7 @@ class Arguments {
     return choice(name, false, value, names);
   }
 
-  /// An object whose members `members()` reads; returns whether it was given.
+  /// Reads an option object, whose members members() reads; returns whether it is given.
   template <class Members>
   bool group(const char* name, Members members) {
     return group(name, false, members);

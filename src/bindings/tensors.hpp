@@ -21,7 +21,7 @@ struct Descriptor {
   std::uint32_t data = 0;
   std::int32_t rank = 0;
   std::int32_t dims[Shape::kMaxRank] = {};
-  std::int32_t kind = 0;   ///< of a mask: the number of its MaskKind
+  std::int32_t kind = 0;   ///< MaskKind of a mask
   std::int32_t width = 0;  ///< bytes per element; 0 for results unless they are int8
 };
 static_assert(sizeof(Descriptor) == 48);
@@ -36,7 +36,7 @@ std::string join(const Names& names) {
 Shape shape_of(const Descriptor& descriptor);
 TensorView view_of(const Descriptor& descriptor);
 
-/// Parts of a result. native.ts has the same list.
+/// Parts of a result; the same list is in native.ts.
 enum class Field : std::int32_t {
   output,
   weights,

@@ -8,12 +8,13 @@
 #include "attn/models/encoder_model.hpp"
 #include "attn/models/family.hpp"
 #include "attn/models/fine_tuning.hpp"
+#include "attn/models/language_model.hpp"
 #include "attn/models/model_gradient.hpp"
 #include "attn/models/model_loader.hpp"
 #include "define.hpp"
 #include "encoder_forward.hpp"
 
-// The part of web/lib's TextModel that is in C++: everything except the tokenizer.
+// The C++ part of TextModel in web/lib: everything except the tokenizer.
 namespace attn::bindings {
 namespace {
 
@@ -40,9 +41,23 @@ class TokenModel {
 
   std::shared_ptr<detail::FineTuning> tuning;
 
+  /// JavaScript numbers the caches.
+  void add_cache(std::int64_t number, KeyValueCache cache) {
+    caches_.push_back(std::make_unique<std::pair<std::int64_t, KeyValueCache>>(number, std::move(cache)));
+  }
+  void free_cache(std::int64_t number) {
+    std::erase_if(caches_, [=](const auto& cache) { return cache->first == number; });
+  }
+  KeyValueCache& cache(std::string_view op, std::int64_t number) {
+    for (const auto& cache : caches_)
+      if (cache->first == number) return cache->second;
+    detail::fail(ErrorCode::argument, op, "cache", {"one that createCache() of this model made"}, {"one of another model"});
+  }
+
  private:
   std::unique_ptr<detail::ModelLoader> loader_;
   std::unique_ptr<EncoderModel> model_;
+  std::vector<std::unique_ptr<std::pair<std::int64_t, KeyValueCache>>> caches_;
 };
 
 Source source(Arguments& arguments) {
@@ -60,6 +75,7 @@ Source source(Arguments& arguments) {
     file("sentenceBertConfig", files.sentence_bert_config);
     file("tokenizerConfig", files.tokenizer_config);
     file("prompts", files.prompts);
+    file("generation", files.generation);
     file("dense", files.dense);
     file("denseWeights", files.dense_weights, "a safetensors file");
   });
@@ -74,6 +90,12 @@ auto write(Arguments& arguments) {
 
 auto finish(Arguments&) {
   return [](TokenModel& self, Result&) { self.finish(); };
+}
+
+std::string list_of(const std::vector<std::int64_t>& numbers) {
+  std::string list;
+  for (const std::int64_t number : numbers) list += (list.empty() ? "" : ",") + std::to_string(number);
+  return list;
 }
 
 /// Returns facts as JSON, then the labels, the notes as lines, the default prompt, and each prompt's name and text.
@@ -96,13 +118,17 @@ auto about(Arguments&) {
                                                  config.token_types ? "true" : "false",
                                                  ",\"includePrompt\":",
                                                  config.include_prompt ? "true" : "false",
+                                                 ",\"causal\":",
+                                                 config.is_causal ? "true" : "false",
                                                  ",\"quantized\":",
                                                  self.model().is_quantized() ? "true" : "false",
                                                  ",\"task\":\"",
                                                  name_of(config.task),
                                                  "\",\"tiedDecoder\":\"",
                                                  config.is_tied() ? config.head_names().classifier : std::string_view(),
-                                                 "\",\"classes\":",
+                                                 "\",\"eos\":[",
+                                                 list_of(config.eos_token_ids),
+                                                 "],\"classes\":",
                                                  config.num_labels(),
                                                  "}"})};
     texts.insert(texts.end(), config.labels.begin(), config.labels.end());
@@ -131,6 +157,13 @@ struct Batch {
   }
 };
 
+/// Reads texts without padding: their ids and types, and the number of ids of each text.
+detail::PackedSequences packed(Arguments& arguments) {
+  detail::PackedSequences texts{.ids = arguments.labels("inputIds"), .types = arguments.labels("tokenTypeIds"), .runs = {}};
+  for (const std::int64_t length : arguments.labels("lengths")) texts.add_length(length);
+  return texts;
+}
+
 void run(const EncoderModel& model, const Batch& batch, const detail::ModelPlan& plan, Result& result) {
   const detail::EncoderBuffers buffers = allocate_results(plan.encoder, result);
   model.run(plan, batch.inputs(), buffers, plan.logits.rank() > 0 ? result.add(Field::logits, plan.logits) : nullptr);
@@ -140,12 +173,15 @@ auto model_forward(Arguments& arguments) {
   Batch batch(arguments);
   detail::ModelForwardOptions options;
   std::optional<Mask> mask;
+  std::optional<std::int64_t> cache;
   arguments.group("options", [&] {
     arguments.option("mask", mask);
     arguments.option("isCausal", options.is_causal);
     arguments.option("outputAttentions", options.output_attentions);
     arguments.option("outputHiddenStates", options.output_hidden_states);
-    arguments.option("outputLogits", options.logits);
+    constexpr std::array<std::string_view, 1> kRows{"last"};
+    OutputLogits::Rows rows = OutputLogits::all;
+    if (arguments.flag_or_word("outputLogits", rows, kRows)) options.logits = rows;
     options.head_mask = arguments.optional_tensor("headMask");
     std::int64_t layer = 0;
     const bool patched = arguments.group("patch", [&] {
@@ -155,11 +191,102 @@ auto model_forward(Arguments& arguments) {
     });
     if (patched) options.patched_layer = layer;
     options.trace = trace_option(arguments);
+    cache = arguments.cache("cache");
   });
-  return [batch = std::move(batch), mask = std::move(mask), options = std::move(options)](TokenModel& self, Result& result) {
+  return [batch = std::move(batch), mask = std::move(mask), options = std::move(options), cache](TokenModel& self, Result& result) {
     detail::ModelForwardOptions given = options;
     given.mask = mask;
+    if (cache) given.cache = &self.cache("TextModel", *cache);
     run(self.model(), batch, self.model().plan("TextModel", batch.inputs(), given), result);
+  };
+}
+
+/// The number is the cache's maximum length.
+auto create_cache(Arguments& arguments) {
+  std::int64_t number = 0, batch_size = 1;
+  std::optional<std::int64_t> max_length;
+  arguments.require("number", number);
+  arguments.group("options", [&] {
+    arguments.option("maxLength", max_length);
+    arguments.option("batchSize", batch_size);
+  });
+  return [=](TokenModel& self, Result& result) {
+    KeyValueCache cache = self.model().make_cache(batch_size, max_length.value_or(self.config().max_length));
+    result.set_number(static_cast<double>(cache.max_length()));
+    self.add_cache(number, std::move(cache));
+  };
+}
+
+/// The number is the cache's length, to which the cache is truncated if it is given.
+auto cache_length(Arguments& arguments) {
+  std::int64_t number = 0;
+  std::optional<std::int64_t> length;
+  arguments.require("number", number);
+  arguments.option("length", length);
+  return [=](TokenModel& self, Result& result) {
+    KeyValueCache& cache = self.cache("length", number);
+    if (length) cache.truncate(*length);
+    result.set_number(static_cast<double>(cache.length()));
+  };
+}
+
+auto free_cache(Arguments& arguments) {
+  std::int64_t number = 0;
+  arguments.require("number", number);
+  return [=](TokenModel& self, Result&) { self.free_cache(number); };
+}
+
+/// Adds id, logit and probability of each choice. Ids are exact in float32, because vocabularies have fewer than 2²⁴ tokens.
+void add(std::span<const TokenChoice> choices, Result& result) {
+  float* to = result.add({std::ssize(choices), 3});
+  for (const TokenChoice& choice : choices)
+    for (const float value : {static_cast<float>(choice.id), choice.logit, choice.probability}) *to++ = value;
+}
+
+/// Chooses the next token of a text: `inputIds` are all of its ids, of which the cache has the first.
+auto generate_token(Arguments& arguments) {
+  const std::vector<std::int64_t> ids = arguments.labels("inputIds");
+  std::int64_t number = 0, step = 0;
+  arguments.require("number", number);
+  arguments.require("step", step);
+  SamplingOptions options;
+  arguments.group("options", [&] {
+    arguments.option("doSample", options.do_sample);
+    arguments.option("temperature", options.temperature);
+    arguments.option("topK", options.top_k);
+    arguments.option("topP", options.top_p);
+    arguments.option("minP", options.min_p);
+    arguments.option("repetitionPenalty", options.repetition_penalty);
+    arguments.option("seed", options.seed);
+  });
+  return [=](TokenModel& self, Result& result) {
+    detail::check_sampling("generate", options);
+    KeyValueCache& cache = self.cache("generate", number);
+    const std::span<const std::int64_t> next = std::span(ids).subspan(static_cast<std::size_t>(cache.length()));
+    const std::vector<float> logits = detail::next_logits("generate", self.model(), next, &cache);
+    const TokenChoice choice = detail::choose_token(logits, ids, options, static_cast<std::uint64_t>(step));
+    add({&choice, 1}, result);
+  };
+}
+
+auto next_tokens(Arguments& arguments) {
+  const std::vector<std::int64_t> ids = arguments.labels("inputIds");
+  std::int64_t top_k = 0;
+  arguments.require("topK", top_k);
+  return [=](TokenModel& self, Result& result) {
+    add(detail::likeliest_tokens(detail::next_logits("nextToken", self.model(), ids), static_cast<std::size_t>(top_k)), result);
+  };
+}
+
+/// Returns log probability, rank and entropy of each token but the first. The number is the perplexity.
+auto score_tokens(Arguments& arguments) {
+  const std::vector<std::int64_t> ids = arguments.labels("inputIds");
+  return [=](TokenModel& self, Result& result) {
+    const std::vector<detail::TokenScore> scores = detail::score_tokens("scoreTokens", self.model(), ids);
+    result.set_number(detail::perplexity(scores));
+    float* to = result.add({std::ssize(scores), 3});
+    for (const detail::TokenScore& score : scores)
+      for (const double value : {score.log_probability, static_cast<double>(score.rank), score.entropy}) *to++ = static_cast<float>(value);
   };
 }
 
@@ -167,7 +294,7 @@ auto get_parameter(Arguments& arguments) {
   std::int64_t index = 0;
   arguments.require("index", index);
   return [=](TokenModel& self, Result& result) {
-    const detail::CheckpointTensor& tensor = self.model().tensors()[static_cast<std::size_t>(index)];
+    const detail::StateTensor& tensor = std::next(self.model().tensors().begin(), static_cast<std::ptrdiff_t>(index))->second;
     tensor.get(result.add(tensor.shape()));
   };
 }
@@ -175,8 +302,8 @@ auto get_parameter(Arguments& arguments) {
 auto quantized_shapes(Arguments&) {
   return [](TokenModel& self, Result& result) {
     std::map<std::string, Shape> shapes;
-    for (const detail::CheckpointTensor& tensor : self.model().tensors())
-      if (tensor.is_int8(self.model().is_quantized())) shapes.emplace(tensor.name, tensor.shape());
+    for (const auto& [name, tensor] : self.model().tensors())
+      if (self.model().is_int8_in_files(tensor)) shapes.emplace(name, tensor.by_rows().shape());
     result.add(std::move(shapes));
   };
 }
@@ -186,10 +313,10 @@ auto get_quantized(Arguments& arguments) {
   std::int64_t index = 0;
   arguments.require("index", index);
   return [=](TokenModel& self, Result& result) {
-    const detail::CheckpointTensor& tensor = self.model().tensors()[static_cast<std::size_t>(index)];
-    const Shape shape = tensor.shape();
+    const auto& [name, tensor] = *std::next(self.model().tensors().begin(), static_cast<std::ptrdiff_t>(index));
+    const Shape shape = tensor.by_rows().shape();
     auto* const bytes = reinterpret_cast<std::int8_t*>(result.add({(shape[0] * shape[1] + 3) / 4}));
-    tensor.get_quantized("export", bytes, result.add({shape[0]}));
+    tensor.get_quantized("export", name, bytes, result.add({shape[0]}));
   };
 }
 
@@ -212,7 +339,7 @@ auto trace_layer(Arguments& arguments) {
 }
 
 auto embed(Arguments& arguments) {
-  Batch batch(arguments);
+  detail::PackedSequences texts = packed(arguments);
   std::optional<bool> normalize;
   detail::ModelEmbedOptions options;
   arguments.group("options", [&] {
@@ -221,38 +348,38 @@ auto embed(Arguments& arguments) {
     arguments.option("normalize", normalize);
     arguments.option("promptLength", options.prompt_length);
   });
-  return [batch = std::move(batch), normalize, options = std::move(options)](TokenModel& self, Result& result) {
+  return [texts = std::move(texts), normalize, options = std::move(options)](TokenModel& self, Result& result) {
     const EncoderModel& model = self.model();
     detail::ModelEmbedOptions given = options;
     if (given.poolings.empty()) given.poolings = model.config().poolings;
     given.normalize = normalize.value_or(model.config().normalize);
     given.normalize_kept = normalize.value_or(false);
-    model.embed(batch.inputs(), given, result.add(model.check_embed("embed", batch.inputs(), given)));
+    model.embed(texts.inputs(), given, result.add(model.check_embed("embed", texts.inputs(), given)));
   };
 }
 
 auto classify(Arguments& arguments) {
-  Batch batch(arguments);
+  detail::PackedSequences texts = packed(arguments);
   bool are_pairs = true;
   arguments.option("pairs", are_pairs);
-  return [batch = std::move(batch), are_pairs](TokenModel& self, Result& result) {
-    const Shape shape = self.model().check_classify("classify", batch.inputs());
-    self.model().classify(batch.inputs(), result.add(shape), are_pairs);
+  return [texts = std::move(texts), are_pairs](TokenModel& self, Result& result) {
+    const Shape shape = self.model().check_classify("classify", texts.inputs());
+    self.model().classify(texts.inputs(), result.add(shape), are_pairs);
   };
 }
 
 auto classify_tokens(Arguments& arguments) {
-  Batch batch(arguments);
+  detail::PackedSequences texts = packed(arguments);
   std::vector<std::int64_t> places;
   arguments.option("places", places);
   Task task = Task::token_classification;
   arguments.require("task", task, kTaskNames);
   detail::TokenSoftmax softmax = detail::TokenSoftmax::none;
   arguments.require("softmax", softmax, detail::kTokenSoftmaxNames);
-  return [batch = std::move(batch), places, task, softmax](TokenModel& self, Result& result) {
-    constexpr std::array<std::string_view, 6> kMethods{"embed", "classify", "classifyTokens", "fillMask", "answer", "forward"};
-    const Shape shape = self.model().check_tokens(kMethods[static_cast<std::size_t>(task)], task, batch.inputs(), places);
-    self.model().classify_tokens(batch.inputs(), places, softmax, result.add(shape));
+  return [texts = std::move(texts), places, task, softmax](TokenModel& self, Result& result) {
+    constexpr std::array<std::string_view, 7> kMethods{"embed", "classify", "classifyTokens", "fillMask", "answer", "forward", "forward"};
+    const Shape shape = self.model().check_tokens(kMethods[static_cast<std::size_t>(task)], task, texts.inputs(), places);
+    self.model().classify_tokens(texts.inputs(), places, softmax, result.add(shape));
   };
 }
 
@@ -424,19 +551,24 @@ EMSCRIPTEN_BINDINGS(attn_text_model) {
       .method<quantized_shapes>("quantizedShapes", "shapes")
       .method<get_quantized>("getQuantized", "quantized")
       .method<embed>("embed", "tensor")
+      .method<create_cache>("createCache", "number")
+      .method<cache_length>("cacheLength", "number")
+      .method<free_cache>("freeCache", "none")
+      .method<generate_token>("generateToken", "tensor")
+      .method<next_tokens>("nextTokens", "tensor")
+      .method<score_tokens>("scoreTokens", "raw")
       .method<classify>("classify", "tensor")
-      .method<classify_tokens>("classifyTokens", "tensor");
-  if constexpr (attn::detail::kHasGradients)
-    text_model.method<gradients>("gradients", "raw")
-        .method<attribute>("attribute", "raw")
-        .method<begin_fine_tuning>("beginFineTuning", "raw")
-        .method<end_fine_tuning>("endFineTuning", "none")
-        .method<training_order>("trainingOrder", "raw")
-        .method<fine_tune_step>("fineTuneStep", "raw")
-        .method<fine_tune_head_step>("fineTuneHeadStep", "raw")
-        .method<pool_for_head>("poolForHead", "raw")
-        .method<judge>("judge", "raw")
-        .method<judge_head>("judgeHead", "raw");
+      .method<classify_tokens>("classifyTokens", "tensor")
+      .method<gradients>("gradients", "raw")
+      .method<attribute>("attribute", "raw")
+      .method<begin_fine_tuning>("beginFineTuning", "raw")
+      .method<end_fine_tuning>("endFineTuning", "none")
+      .method<training_order>("trainingOrder", "raw")
+      .method<fine_tune_step>("fineTuneStep", "raw")
+      .method<fine_tune_head_step>("fineTuneHeadStep", "raw")
+      .method<pool_for_head>("poolForHead", "raw")
+      .method<judge>("judge", "raw")
+      .method<judge_head>("judgeHead", "raw");
   // JavaScript keeps the model alive as long as its embedding matrix, and frees only the model.
   text_model.embind().function("wordEmbeddings", &TokenModel::word_embeddings, emscripten::return_value_policy::reference());
 }

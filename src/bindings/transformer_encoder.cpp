@@ -13,8 +13,7 @@
 namespace attn::bindings {
 namespace {
 
-template <class Options>
-void layer_members(Arguments& arguments, Options& options) {
+void layer_members(Arguments& arguments, TransformerEncoderLayerOptions& options) {
   arguments.require("dModel", options.d_model);
   arguments.require("nhead", options.nhead);
   arguments.option("dimFeedforward", options.dim_feedforward);
@@ -26,14 +25,14 @@ void layer_members(Arguments& arguments, Options& options) {
   arguments.option("norm", options.norm, kNormKindNames);
   arguments.option("gated", options.gated);
   arguments.option("numKeyValueHeads", options.num_key_value_heads);
+  arguments.option("headDim", options.head_dim);
   options.rotary = rotary_options(arguments, "rotary");
   arguments.option("window", options.window);
   softcap_option(arguments, options.softcap);
 }
 
-template <class Options>
-void encoder_members(Arguments& arguments, Options& options) {
-  layer_members(arguments, options);
+void encoder_members(Arguments& arguments, TransformerEncoderOptions& options) {
+  layer_members(arguments, options.layer);
   arguments.require("numLayers", options.num_layers);
   arguments.option("finalNorm", options.final_norm);
 }
@@ -53,7 +52,7 @@ auto encoder_options(Arguments& arguments) {
 auto classifier_options(Arguments& arguments) {
   TransformerClassifierOptions options;
   arguments.require_group("options", [&] {
-    encoder_members(arguments, options);
+    encoder_members(arguments, options.encoder);
     arguments.require("numClasses", options.num_classes);
     arguments.option("pooling", options.pooling, kClassifierPoolingNames);
   });
@@ -71,7 +70,7 @@ EncoderForwardOptions forward_options(Arguments& arguments) {
     arguments.option("outputHiddenStates", options.output_hidden_states);
     options.trace = trace_option(arguments);
     arguments.option("queryOffset", options.query_offset);
-    if constexpr (detail::kHasGradients) arguments.option("forBackward", options.for_backward);
+    arguments.option("forBackward", options.for_backward);
   });
   return options;
 }
@@ -111,8 +110,9 @@ auto encoder_backward(Arguments& arguments) {
 
 template <class Layer, auto Options>
 void define_encoder(const char* name) {
-  auto layer = define_layer<Layer, Options>(name).template method<encoder_forward<Layer>>("forward", "encoder");
-  if constexpr (detail::kHasGradients) layer.template method<encoder_backward<Layer>>("backward", "encoder");
+  define_layer<Layer, Options>(name)
+      .template method<encoder_forward<Layer>>("forward", "encoder")
+      .template method<encoder_backward<Layer>>("backward", "encoder");
 }
 
 }  // namespace

@@ -14,10 +14,8 @@ struct attn_transformer_encoder {
 
 extern "C" {
 
-void attn_attention_options_init(attn_attention_options* options) {
-  *options = {};
-  options->scale = options->dropout = options->softcap = NAN;
-  options->window_left = options->window_right = -1;
+void(attn_attention_options_init)(attn_attention_options* options, size_t size) {
+  init_options<attn_attention_options>(options, size, {.scale = NAN, .dropout = NAN, .softcap = NAN, .window_left = -1, .window_right = -1});
 }
 
 attn_status attn_scaled_dot_product_attention(const attn_view* query, const attn_view* key, const attn_view* value,
@@ -34,28 +32,27 @@ attn_status attn_scaled_dot_product_attention(const attn_view* query, const attn
   });
 }
 
-void attn_multi_head_attention_options_init(attn_multi_head_attention_options* options) {
-  *options = {};
-  options->bias = options->out_proj = true;
-  options->scale = NAN;
+void(attn_multi_head_attention_options_init)(attn_multi_head_attention_options* options, size_t size) {
+  init_options<attn_multi_head_attention_options>(options, size, {.bias = true, .out_proj = true, .scale = NAN});
 }
 
 attn_status attn_multi_head_attention_new(const attn_multi_head_attention_options* options, attn_multi_head_attention** layer, attn_error** error) {
   const char* op = "MultiHeadAttention";
   return making(op, layer, error, [&] {
     check_pointer(op, options, "options");
-    return std::make_unique<attn_multi_head_attention>(attn::MultiHeadAttention({.embed_dim = options->embed_dim,
-                                                                                 .num_heads = options->num_heads,
-                                                                                 .num_key_value_heads = given_or_none(options->num_key_value_heads),
-                                                                                 .kdim = given_or_none(options->kdim),
-                                                                                 .vdim = given_or_none(options->vdim),
-                                                                                 .head_dim = given_or_none(options->head_dim),
-                                                                                 .value_head_dim = given_or_none(options->value_head_dim),
-                                                                                 .bias = options->bias,
-                                                                                 .add_bias_kv = options->add_bias_kv,
-                                                                                 .add_zero_attn = options->add_zero_attn,
-                                                                                 .scale = given_or_none(options->scale),
-                                                                                 .out_proj = options->out_proj}));
+    const auto from = to_known(op, "options", options, attn_multi_head_attention_options_init);
+    return std::make_unique<attn_multi_head_attention>(attn::MultiHeadAttention({.embed_dim = from.embed_dim,
+                                                                                 .num_heads = from.num_heads,
+                                                                                 .num_key_value_heads = given_or_none(from.num_key_value_heads),
+                                                                                 .kdim = given_or_none(from.kdim),
+                                                                                 .vdim = given_or_none(from.vdim),
+                                                                                 .head_dim = given_or_none(from.head_dim),
+                                                                                 .value_head_dim = given_or_none(from.value_head_dim),
+                                                                                 .bias = from.bias,
+                                                                                 .add_bias_kv = from.add_bias_kv,
+                                                                                 .add_zero_attn = from.add_zero_attn,
+                                                                                 .scale = given_or_none(from.scale),
+                                                                                 .out_proj = from.out_proj}));
   });
 }
 
@@ -90,33 +87,40 @@ attn_status attn_multi_head_attention_forward(const attn_multi_head_attention* l
   });
 }
 
-void attn_transformer_encoder_options_init(attn_transformer_encoder_options* options) {
-  const attn::TransformerEncoderOptions defaults;
-  *options = {};
-  options->dim_feedforward = defaults.dim_feedforward;
-  options->activation = "relu";
-  options->layer_norm_eps = defaults.layer_norm_eps;
-  options->bias = defaults.bias;
+void(attn_transformer_encoder_layer_options_init)(attn_transformer_encoder_layer_options* options, size_t size) {
+  const attn::TransformerEncoderLayerOptions defaults;
+  init_options<attn_transformer_encoder_layer_options>(
+      options, size,
+      {.dim_feedforward = defaults.dim_feedforward, .activation = "relu", .layer_norm_eps = defaults.layer_norm_eps, .bias = defaults.bias});
 }
 
-void attn_encoder_forward_options_init(attn_encoder_forward_options* options) { *options = {}; }
+void(attn_transformer_encoder_options_init)(attn_transformer_encoder_options* options, size_t size) {
+  init_options<attn_transformer_encoder_options>(options, size, {});
+}
+
+void(attn_encoder_forward_options_init)(attn_encoder_forward_options* options, size_t size) {
+  init_options<attn_encoder_forward_options>(options, size, {});
+}
 
 attn_status attn_transformer_encoder_new(const attn_transformer_encoder_options* options, attn_transformer_encoder** encoder, attn_error** error) {
   const char* op = "TransformerEncoder";
   return making(op, encoder, error, [&] {
     check_pointer(op, options, "options");
+    const auto stack = to_known(op, "options", options, attn_transformer_encoder_options_init);
+    check_pointer(op, stack.layer, "layer");
+    const auto layer = to_known(op, "layer", stack.layer, attn_transformer_encoder_layer_options_init);
     return std::make_unique<attn_transformer_encoder>(attn::TransformerEncoder(
-        {.d_model = options->d_model,
-         .nhead = options->nhead,
-         .dim_feedforward = options->dim_feedforward,
-         .activation = static_cast<attn::Activation>(find_name(op, "activation", options->activation, attn::kActivationNames)),
-         .layer_norm_eps = options->layer_norm_eps,
-         .norm_first = options->norm_first,
-         .bias = options->bias,
-         .gated = options->gated,
-         .num_key_value_heads = given_or_none(options->num_key_value_heads),
-         .num_layers = options->num_layers,
-         .final_norm = options->final_norm}));
+        {.layer = {.d_model = layer.d_model,
+                   .nhead = layer.nhead,
+                   .dim_feedforward = layer.dim_feedforward,
+                   .activation = static_cast<attn::Activation>(find_name(op, "activation", layer.activation, attn::kActivationNames)),
+                   .layer_norm_eps = layer.layer_norm_eps,
+                   .norm_first = layer.norm_first,
+                   .bias = layer.bias,
+                   .gated = layer.gated,
+                   .num_key_value_heads = given_or_none(layer.num_key_value_heads)},
+         .num_layers = stack.num_layers,
+         .final_norm = stack.final_norm}));
   });
 }
 
@@ -136,15 +140,14 @@ attn_status attn_transformer_encoder_forward(const attn_transformer_encoder* enc
   return making(op, results, error, [&] {
     check_pointer(op, encoder, "encoder");
     const Given view(op, "x", x);
+    const auto from = to_known(op, "options", options, attn_encoder_forward_options_init);
     attn::EncoderForwardOptions chosen;
-    if (options != nullptr) {
-      chosen.mask = to_mask(op, "mask", options->mask);
-      chosen.key_padding_mask = to_mask(op, "key_padding_mask", options->key_padding_mask);
-      chosen.is_causal = options->is_causal;
-      chosen.output_attentions = options->output_attentions;
-      chosen.output_hidden_states = options->output_hidden_states;
-      if (const attn::Trace names = to_trace(op, options->trace, options->trace_count); names.any()) chosen.trace = {.names = names};
-    }
+    chosen.mask = to_mask(op, "mask", from.mask);
+    chosen.key_padding_mask = to_mask(op, "key_padding_mask", from.key_padding_mask);
+    chosen.is_causal = from.is_causal;
+    chosen.output_attentions = from.output_attentions;
+    chosen.output_hidden_states = from.output_hidden_states;
+    if (const attn::Trace names = to_trace(op, from.trace, from.trace_count); names.any()) chosen.trace = {.names = names};
     const attn::detail::EncoderPlan plan = encoder->module.plan(view, chosen);
     auto result =
         attn::detail::run_encoder_plan<3>(plan, [&](const attn::detail::EncoderBuffers& buffers) { encoder->module.run(plan, view, buffers); });

@@ -134,9 +134,7 @@ std::optional<float> given_or_none(float value) { return std::isnan(value) ? std
 std::optional<std::int64_t> given_or_none(std::int64_t value) { return value == 0 ? std::nullopt : std::optional(value); }
 
 AttentionOptions to_options(std::string_view op, const attn_attention_options* given) {
-  attn_attention_options from;
-  attn_attention_options_init(&from);
-  if (given != nullptr) from = *given;
+  const attn_attention_options from = to_known(op, "options", given, attn_attention_options_init);
   if (from.fully_masked < ATTN_FULLY_MASKED_ZERO || from.fully_masked > ATTN_FULLY_MASKED_UNIFORM)
     detail::fail(ErrorCode::config, op, "fully_masked", {"ATTN_FULLY_MASKED_ZERO, _NAN or _UNIFORM"}, {static_cast<int>(from.fully_masked)});
   AttentionOptions options;

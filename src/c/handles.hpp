@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <optional>
@@ -104,7 +105,6 @@ struct attn_tensors {
     auto kept = std::make_shared<const attn::c::Numbers<T>>(std::move(numbers));
     entries[std::move(name)] = {dtype, std::shared_ptr<const void>(kept, kept->data()), kept->shape()};
   }
-  /// Puts them as "NAME.0", "NAME.1", ...
   void put_all(const std::string& name, std::vector<attn::c::Numbers<float>>&& numbers) {
     for (std::size_t i = 0; i < numbers.size(); ++i) put(name + "." + std::to_string(i), std::move(numbers[i]));
   }
@@ -124,7 +124,8 @@ void check_pointer(std::string_view op, const void* pointer, std::string_view ar
 /// Converts the exception that is being handled.
 attn_status status_of_exception(attn_error** error) noexcept;
 
-/// Postpones the cancellation of the thread: its exception must not be caught, and must not leave the library's threads running.
+/// Postpones cancellation of the thread: its exception must not be caught, and must not leave threads of the library
+/// running.
 class NotCancelled {
  public:
 #ifdef _WIN32
@@ -160,7 +161,7 @@ attn_status making(std::string_view op, T** to, attn_error** error, F&& make) no
   });
 }
 
-/// Throws ARGUMENT without numbers, SHAPE for negative dims and above rank 8.
+/// Throws ARGUMENT if the data is missing, SHAPE if a dimension is negative or the rank exceeds 8.
 TensorView to_view(std::string_view op, std::string_view argument, const attn_view& given);
 
 void copy_numbers(const TensorView& from, std::span<float> to);
@@ -178,12 +179,31 @@ class Given : public TensorView {
 
 std::optional<Mask> to_mask(std::string_view op, std::string_view argument, const attn_mask* given);
 Trace to_trace(std::string_view op, const char* const* names, std::size_t count);
-/// Throws ARGUMENT with all names for an unknown one.
+/// Returns the index of a name; throws ARGUMENT with all names if it is unknown.
 std::size_t find_name(std::string_view op, std::string_view argument, const char* name, std::span<const std::string_view> names);
+/// Writes the defaults to a struct of `size` bytes, which may be that of an older or a newer header.
+template <class Options>
+void init_options(Options* options, std::size_t size, Options defaults) {
+  defaults.size = size;
+  std::memset(static_cast<void*>(options), 0, size);
+  std::memcpy(options, &defaults, std::min(size, sizeof(Options)));
+}
+/// Returns the caller's options, or the defaults for NULL. Throws ARGUMENT if init_options() was not called for them, or for another version of the
+/// struct. A version that appends fields accepts the sizes of earlier ones here.
+template <class Options>
+Options to_known(std::string_view op, std::string_view argument, const Options* given, void (*init)(Options*, std::size_t)) {
+  Options options;
+  init(&options, sizeof(Options));
+  if (given == nullptr) return options;
+  if (given->size != sizeof(Options))
+    detail::fail(ErrorCode::argument, op, std::string(argument) + ".size", {sizeof(Options), " bytes"}, {given->size},
+                 "Call the _init() function of the struct before you set its fields, and use the header of this version of the library");
+  return *given;
+}
 AttentionOptions to_options(std::string_view op, const attn_attention_options* given);
-/// NaN means none.
+/// Returns none for NaN.
 std::optional<float> given_or_none(float value);
-/// 0 means none.
+/// Returns none for 0.
 std::optional<std::int64_t> given_or_none(std::int64_t value);
 
 template <std::size_t N, std::size_t W>

@@ -35,7 +35,7 @@ std::vector<std::pair<std::string, std::string>> to_pairs(std::string_view op, c
 
 std::optional<std::string> given_or_none(const char* text) { return text != nullptr ? std::optional<std::string>(text) : std::nullopt; }
 
-/// Makes (B,L,2), or (L,2) for one text.
+/// Returns (B,L,2), or (L,2) for one text.
 Numbers<std::int64_t> to_numbers(const std::vector<attn::TokenOffsets>& offsets, attn::Shape shape) {
   Numbers<std::int64_t> numbers(shape);
   std::fill(numbers.begin(), numbers.begin() + numbers.size(), -1);
@@ -106,7 +106,7 @@ void attn_text_model_free(attn_text_model* model) { delete model; }
 int64_t attn_text_model_max_length(const attn_text_model* model) { return model != nullptr ? model->module.max_length() : 0; }
 
 const char* attn_text_model_task(const attn_text_model* model) {
-  return model != nullptr ? attn::name_of(model->module.task()).data() : nullptr;  // a literal, so it ends with 0
+  return model != nullptr ? attn::name_of(model->module.task()).data() : nullptr;  // a literal, so it is null-terminated
 }
 
 const char* attn_text_model_label(const attn_text_model* model, size_t index) {
@@ -126,12 +126,9 @@ attn_status attn_text_model_mask_token(const attn_text_model* model, char** toke
   });
 }
 
-void attn_embed_options_init(attn_embed_options* options) {
-  *options = {};
-  options->truncation = true;
-  options->normalize = -1;
-  options->batch_size = attn::EmbedOptions().batch_size;
-  options->add_special_tokens = true;
+void(attn_embed_options_init)(attn_embed_options* options, size_t size) {
+  init_options<attn_embed_options>(options, size,
+                                   {.truncation = true, .normalize = -1, .batch_size = attn::EmbedOptions().batch_size, .add_special_tokens = true});
 }
 
 attn_status attn_text_model_embed(const attn_text_model* model, const attn_text* texts, size_t count, const attn_embed_options* options,
@@ -139,26 +136,26 @@ attn_status attn_text_model_embed(const attn_text_model* model, const attn_text*
   const char* op = "embed";
   return making(op, results, error, [&] {
     check_pointer(op, model, "model");
+    const auto from = to_known(op, "options", options, attn_embed_options_init);
     attn::EmbedOptions chosen;
-    if (options != nullptr) {
-      chosen.max_length = given_or_none(options->max_length);
-      chosen.truncation = options->truncation;
-      if (options->pooling != nullptr) chosen.pooling = static_cast<attn::Pooling>(find_name(op, "pooling", options->pooling, attn::kPoolingNames));
-      if (options->normalize >= 0) chosen.normalize = options->normalize != 0;
-      chosen.batch_size = options->batch_size;
-      chosen.prompt = given_or_none(options->prompt);
-      chosen.prompt_name = given_or_none(options->prompt_name);
-      chosen.add_special_tokens = options->add_special_tokens;
-      chosen.truncation_side = side_of(op, options->truncation_side);
-    }
+    chosen.max_length = given_or_none(from.max_length);
+    chosen.truncation = from.truncation;
+    if (from.pooling != nullptr) chosen.pooling = static_cast<attn::Pooling>(find_name(op, "pooling", from.pooling, attn::kPoolingNames));
+    if (from.normalize >= 0) chosen.normalize = from.normalize != 0;
+    chosen.batch_size = from.batch_size;
+    chosen.prompt = given_or_none(from.prompt);
+    chosen.prompt_name = given_or_none(from.prompt_name);
+    chosen.add_special_tokens = from.add_special_tokens;
+    chosen.truncation_side = side_of(op, from.truncation_side);
     auto tensors = std::make_unique<attn_tensors>();
     tensors->put("embeddings", model->module.embed<2>(to_strings(op, texts, count), chosen));
     return tensors;
   });
 }
 
-void attn_classify_options_init(attn_classify_options* options) {
-  *options = {.truncation = true, .batch_size = attn::ClassifyOptions().batch_size, .add_special_tokens = true};
+void(attn_classify_options_init)(attn_classify_options* options, size_t size) {
+  init_options<attn_classify_options>(options, size,
+                                      {.truncation = true, .batch_size = attn::ClassifyOptions().batch_size, .add_special_tokens = true});
 }
 
 attn_status attn_text_model_classify(const attn_text_model* model, const attn_text* texts, const attn_text* pairs, size_t count,
@@ -166,15 +163,14 @@ attn_status attn_text_model_classify(const attn_text_model* model, const attn_te
   const char* op = "classify";
   return making(op, results, error, [&] {
     check_pointer(op, model, "model");
+    const auto from = to_known(op, "options", options, attn_classify_options_init);
     attn::ClassifyOptions chosen;
-    if (options != nullptr) {
-      chosen.max_length = given_or_none(options->max_length);
-      chosen.truncation = options->truncation;
-      chosen.batch_size = options->batch_size;
-      chosen.add_special_tokens = options->add_special_tokens;
-      chosen.truncation_side = side_of(op, options->truncation_side);
-      chosen.top_k = given_or_none(options->top_k);
-    }
+    chosen.max_length = given_or_none(from.max_length);
+    chosen.truncation = from.truncation;
+    chosen.batch_size = from.batch_size;
+    chosen.add_special_tokens = from.add_special_tokens;
+    chosen.truncation_side = side_of(op, from.truncation_side);
+    chosen.top_k = given_or_none(from.top_k);
     const auto answers = pairs != nullptr ? model->module.classify_pairs(to_pairs(op, texts, pairs, count), chosen)
                                           : model->module.classify(to_strings(op, texts, count), chosen);
     const auto labels_count = static_cast<std::int64_t>(model->module.labels().size());
@@ -195,15 +191,16 @@ attn_status attn_text_model_classify(const attn_text_model* model, const attn_te
   });
 }
 
-void attn_classify_tokens_options_init(attn_classify_tokens_options* options) {
+void(attn_classify_tokens_options_init)(attn_classify_tokens_options* options, size_t size) {
   const attn::ClassifyTokensOptions defaults;
-  *options = {.truncation = defaults.truncation,
-              .aggregation = attn::kAggregationNames[static_cast<std::size_t>(defaults.aggregation)].data(),
-              .stride = -1,
-              .ignore_labels = kIgnoredLabels,
-              .ignore_label_count = std::size(kIgnoredLabels),
-              .batch_size = defaults.batch_size,
-              .add_special_tokens = defaults.add_special_tokens};
+  init_options<attn_classify_tokens_options>(options, size,
+                                             {.truncation = defaults.truncation,
+                                              .aggregation = attn::kAggregationNames[static_cast<std::size_t>(defaults.aggregation)].data(),
+                                              .stride = -1,
+                                              .ignore_labels = kIgnoredLabels,
+                                              .ignore_label_count = std::size(kIgnoredLabels),
+                                              .batch_size = defaults.batch_size,
+                                              .add_special_tokens = defaults.add_special_tokens});
 }
 
 attn_status attn_text_model_classify_tokens(const attn_text_model* model, const attn_text* texts, size_t count,
@@ -211,22 +208,21 @@ attn_status attn_text_model_classify_tokens(const attn_text_model* model, const 
   const char* op = "classify_tokens";
   return making(op, results, error, [&] {
     check_pointer(op, model, "model");
+    const auto from = to_known(op, "options", options, attn_classify_tokens_options_init);
     attn::ClassifyTokensOptions chosen;
-    if (options != nullptr) {
-      chosen.max_length = given_or_none(options->max_length);
-      chosen.truncation = options->truncation;
-      chosen.aggregation = static_cast<attn::Aggregation>(find_name(op, "aggregation", options->aggregation, attn::kAggregationNames));
-      chosen.stride = stride_of(options->stride);
-      if (options->ignore_label_count > 0) check_pointer(op, options->ignore_labels, "ignore_labels");
-      chosen.ignore_labels.clear();
-      for (std::size_t i = 0; i < options->ignore_label_count; ++i) {
-        check_pointer(op, options->ignore_labels[i], "ignore_labels");
-        chosen.ignore_labels.emplace_back(options->ignore_labels[i]);
-      }
-      chosen.batch_size = options->batch_size;
-      chosen.add_special_tokens = options->add_special_tokens;
-      chosen.truncation_side = side_of(op, options->truncation_side);
+    chosen.max_length = given_or_none(from.max_length);
+    chosen.truncation = from.truncation;
+    chosen.aggregation = static_cast<attn::Aggregation>(find_name(op, "aggregation", from.aggregation, attn::kAggregationNames));
+    chosen.stride = stride_of(from.stride);
+    if (from.ignore_label_count > 0) check_pointer(op, from.ignore_labels, "ignore_labels");
+    chosen.ignore_labels.clear();
+    for (std::size_t i = 0; i < from.ignore_label_count; ++i) {
+      check_pointer(op, from.ignore_labels[i], "ignore_labels");
+      chosen.ignore_labels.emplace_back(from.ignore_labels[i]);
     }
+    chosen.batch_size = from.batch_size;
+    chosen.add_special_tokens = from.add_special_tokens;
+    chosen.truncation_side = side_of(op, from.truncation_side);
     const auto found = model->module.classify_tokens(to_strings(op, texts, count), chosen);
     auto tensors = std::make_unique<attn_tensors>();
     std::vector<attn::Entity> entities;
@@ -243,9 +239,9 @@ attn_status attn_text_model_classify_tokens(const attn_text_model* model, const 
   });
 }
 
-void attn_fill_mask_options_init(attn_fill_mask_options* options) {
+void(attn_fill_mask_options_init)(attn_fill_mask_options* options, size_t size) {
   const attn::FillMaskOptions defaults;
-  *options = {.top_k = defaults.top_k, .batch_size = defaults.batch_size};
+  init_options<attn_fill_mask_options>(options, size, {.top_k = defaults.top_k, .batch_size = defaults.batch_size});
 }
 
 attn_status attn_text_model_fill_mask(const attn_text_model* model, const attn_text* text, const attn_fill_mask_options* options,
@@ -254,12 +250,11 @@ attn_status attn_text_model_fill_mask(const attn_text_model* model, const attn_t
   return making(op, results, error, [&] {
     check_pointer(op, model, "model");
     check_pointer(op, text, "text");
+    const auto from = to_known(op, "options", options, attn_fill_mask_options_init);
     attn::FillMaskOptions chosen;
-    if (options != nullptr) {
-      chosen.top_k = options->top_k;
-      chosen.targets = to_strings(op, options->targets, options->target_count, "targets");
-      chosen.batch_size = options->batch_size;
-    }
+    chosen.top_k = from.top_k;
+    chosen.targets = to_strings(op, from.targets, from.target_count, "targets");
+    chosen.batch_size = from.batch_size;
     const auto masks = model->module.fill_mask(to_string(op, "text", *text), chosen);
     const attn::Shape shape{static_cast<std::int64_t>(masks.size()), static_cast<std::int64_t>(masks.front().size())};
     Numbers<std::int64_t> ids(shape);
@@ -279,9 +274,10 @@ attn_status attn_text_model_fill_mask(const attn_text_model* model, const attn_t
   });
 }
 
-void attn_answer_options_init(attn_answer_options* options) {
+void(attn_answer_options_init)(attn_answer_options* options, size_t size) {
   const attn::AnswerOptions defaults;
-  *options = {.top_k = defaults.top_k, .max_answer_length = defaults.max_answer_length, .stride = -1, .batch_size = defaults.batch_size};
+  init_options<attn_answer_options>(
+      options, size, {.top_k = defaults.top_k, .max_answer_length = defaults.max_answer_length, .stride = -1, .batch_size = defaults.batch_size});
 }
 
 attn_status attn_text_model_answer(const attn_text_model* model, const attn_text* question, const attn_text* context,
@@ -291,15 +287,14 @@ attn_status attn_text_model_answer(const attn_text_model* model, const attn_text
     check_pointer(op, model, "model");
     check_pointer(op, question, "question");
     check_pointer(op, context, "context");
+    const auto from = to_known(op, "options", options, attn_answer_options_init);
     attn::AnswerOptions chosen;
-    if (options != nullptr) {
-      chosen.top_k = options->top_k;
-      chosen.max_answer_length = options->max_answer_length;
-      chosen.stride = stride_of(options->stride);
-      chosen.allow_empty = options->allow_empty;
-      chosen.max_length = given_or_none(options->max_length);
-      chosen.batch_size = options->batch_size;
-    }
+    chosen.top_k = from.top_k;
+    chosen.max_answer_length = from.max_answer_length;
+    chosen.stride = stride_of(from.stride);
+    chosen.allow_empty = from.allow_empty;
+    chosen.max_length = given_or_none(from.max_length);
+    chosen.batch_size = from.batch_size;
     const auto answers = model->module.answer(to_string(op, "question", *question), to_string(op, "context", *context), chosen);
     auto tensors = std::make_unique<attn_tensors>();
     put_parts(*tensors, answers);
@@ -308,8 +303,8 @@ attn_status attn_text_model_answer(const attn_text_model* model, const attn_text
   });
 }
 
-void attn_rank_options_init(attn_rank_options* options) {
-  *options = {.truncation = true, .batch_size = attn::RankOptions().batch_size, .add_special_tokens = true};
+void(attn_rank_options_init)(attn_rank_options* options, size_t size) {
+  init_options<attn_rank_options>(options, size, {.truncation = true, .batch_size = attn::RankOptions().batch_size, .add_special_tokens = true});
 }
 
 attn_status attn_text_model_rank(const attn_text_model* model, const attn_text* query, const attn_text* documents, size_t count,
@@ -318,17 +313,16 @@ attn_status attn_text_model_rank(const attn_text_model* model, const attn_text* 
   return making(op, results, error, [&] {
     check_pointer(op, model, "model");
     check_pointer(op, query, "query");
+    const auto from = to_known(op, "options", options, attn_rank_options_init);
     attn::RankOptions chosen;
-    if (options != nullptr) {
-      chosen.max_length = given_or_none(options->max_length);
-      chosen.truncation = options->truncation;
-      chosen.top_k = given_or_none(options->top_k);
-      chosen.batch_size = options->batch_size;
-      chosen.prompt = given_or_none(options->prompt);
-      chosen.prompt_name = given_or_none(options->prompt_name);
-      chosen.add_special_tokens = options->add_special_tokens;
-      chosen.truncation_side = side_of(op, options->truncation_side);
-    }
+    chosen.max_length = given_or_none(from.max_length);
+    chosen.truncation = from.truncation;
+    chosen.top_k = given_or_none(from.top_k);
+    chosen.batch_size = from.batch_size;
+    chosen.prompt = given_or_none(from.prompt);
+    chosen.prompt_name = given_or_none(from.prompt_name);
+    chosen.add_special_tokens = from.add_special_tokens;
+    chosen.truncation_side = side_of(op, from.truncation_side);
     const auto ranked = model->module.rank(to_string(op, "query", *query), to_strings(op, documents, count, "documents"), chosen);
     const attn::Shape shape{static_cast<std::int64_t>(ranked.size())};
     Numbers<std::int64_t> indices(shape);
@@ -387,7 +381,7 @@ attn_status attn_text_model_decode(const attn_text_model* model, const int32_t* 
 
 void attn_string_free(char* string) { std::free(string); }
 
-void attn_text_forward_options_init(attn_text_forward_options* options) { *options = {}; }
+void(attn_text_forward_options_init)(attn_text_forward_options* options, size_t size) { init_options<attn_text_forward_options>(options, size, {}); }
 
 attn_status attn_text_model_forward(const attn_text_model* model, const int32_t* input_ids, const int32_t* token_type_ids,
                                     const uint8_t* attention_mask, int64_t batch, int64_t length, const attn_text_forward_options* options,
@@ -404,15 +398,14 @@ attn_status attn_text_model_forward(const attn_text_model* model, const int32_t*
     const attn::Shape none{0, 0};
     inputs.token_type_ids = token_type_ids != nullptr ? Numbers<std::int32_t>(token_type_ids, shape) : Numbers<std::int32_t>(none);
     inputs.attention_mask = attention_mask != nullptr ? Numbers<std::uint8_t>(attention_mask, shape) : Numbers<std::uint8_t>(none);
+    const auto from = to_known(op, "options", options, attn_text_forward_options_init);
     attn::TextForwardOptions chosen;
-    if (options != nullptr) {
-      chosen.output_attentions = options->output_attentions;
-      chosen.output_hidden_states = options->output_hidden_states;
-      chosen.is_causal = options->is_causal;
-      chosen.mask = to_mask(op, "mask", options->mask);
-      if (options->head_mask != nullptr) chosen.head_mask = attn::TensorCopy(Given(op, "head_mask", options->head_mask));
-      if (const attn::Trace names = to_trace(op, options->trace, options->trace_count); names.any()) chosen.trace = {.names = names};
-    }
+    chosen.output_attentions = from.output_attentions;
+    chosen.output_hidden_states = from.output_hidden_states;
+    chosen.is_causal = from.is_causal;
+    chosen.mask = to_mask(op, "mask", from.mask);
+    if (from.head_mask != nullptr) chosen.head_mask = attn::TensorCopy(Given(op, "head_mask", from.head_mask));
+    if (const attn::Trace names = to_trace(op, from.trace, from.trace_count); names.any()) chosen.trace = {.names = names};
     auto result = model->module.forward(inputs, chosen);
     auto tensors = std::make_unique<attn_tensors>();
     tensors->put("last_hidden_state", std::move(result.last_hidden_state));

@@ -2,9 +2,9 @@ import { cpSync } from 'node:fs';
 import { join } from 'node:path';
 import { bin, inBrowser, model, page, says, serving, write } from './apps.mjs';
 
-const setting = '"glob": "{*.wasm,worker-host*.js,attn-*threads.mjs}"';
+const setting = '"glob": "{*.wasm,worker-host.js,attn-threads.mjs}"';
 const assets = [
-  { glob: '{*.wasm,worker-host*.js,attn-*threads.mjs}', input: 'node_modules/attn/dist', output: '.' },
+  { glob: '{*.wasm,worker-host.js,attn-threads.mjs}', input: 'node_modules/attn/dist', output: '.' },
   { glob: '**/*', input: 'public' },
 ];
 const headers = { 'Cross-Origin-Opener-Policy': 'same-origin', 'Cross-Origin-Embedder-Policy': 'require-corp' };
@@ -31,13 +31,12 @@ function application(folder) {
 import { bootstrapApplication } from '@angular/platform-browser';
 import { load } from 'attn';
 import { load as loadInWorker } from 'attn/worker';
-import { check, checkTraining } from '../check.js';
+import { check } from '../check.js';
 
 @Component({ selector: 'app-root', template: '<p>attn</p>' })
 class App {
   constructor() {
-    const parts = async () => ({ ...(await check(load, loadInWorker, '/tiny-bert')), ...(await checkTraining(load, loadInWorker)) });
-    (globalThis as { matrix?: unknown }).matrix = parts();
+    (globalThis as { matrix?: unknown }).matrix = check(load, loadInWorker, '/tiny-bert');
   }
 }
 
@@ -59,7 +58,7 @@ async function serve(folder, browser) {
   return serving(folder, process.execPath, args, 'http://127.0.0.1:5195/', (url) => inBrowser(browser, url), { NODE_ENV: 'development' });
 }
 
-const row = { line: 'Angular (ng build, ng serve)', tool: 'angular', says: says.training, setting };
+const row = { line: 'Angular (ng build, ng serve)', tool: 'angular', says: says.page, setting };
 export const angular = [
   { ...row, name: 'Angular, ng build', run: page(build) },
   { ...row, name: 'Angular, ng serve', run: serve },

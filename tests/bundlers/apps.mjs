@@ -15,7 +15,6 @@ const all = { attention: 'works', model: 'works', threads: 'works', worker: 'wor
 export const says = {
   program: all,
   page: { ...all, threads: onMain },
-  training: { ...all, threads: onMain, training: 'works', workerTraining: 'works' },
   alone: {
     ...all,
     threads: `one thread instead of 2: ${noWorkers}`,

@@ -31,8 +31,8 @@ const packed = (file, name) => async (folder) => {
   return join(folder, 'dist');
 };
 
-const beside = 'cp node_modules/attn/dist/{*.wasm,worker-host*.js,attn-*threads.mjs} dist/';
-const besidePattern = /\.wasm$|^worker-host.*\.js$|^attn-.*threads\.mjs$/;
+const beside = 'cp node_modules/attn/dist/{*.wasm,worker-host.js,attn-threads.mjs} dist/';
+const besidePattern = /\.wasm$|^worker-host\.js$|^attn-threads\.mjs$/;
 
 async function esbuild(folder) {
   const args = ['page.js', '--bundle', '--format=esm', '--outdir=dist', '--splitting', '--minify', '--log-level=error'];
@@ -98,4 +98,4 @@ export const bundlers = [
     says: says.program,
     run: commonJs((folder) => bin(folder, 'rollup/dist/bin/rollup', ...rollupProgram)),
   },
-].map((row) => ({ says: says.training, ...row }));
+].map((row) => ({ says: says.page, ...row }));

@@ -143,22 +143,43 @@ registerProcessor('attn', Attn);
 
 const mayCompile = `"content_security_policy": { "extension_pages": "script-src 'self' 'wasm-unsafe-eval'" }`;
 
-async function extension(folder) {
+/** As in docs/guide/bundlers.md: an offscreen document that is cross-origin isolated. */
+const withOffscreen = {
+  permissions: ['offscreen'],
+  cross_origin_embedder_policy: { value: 'require-corp' },
+  cross_origin_opener_policy: { value: 'same-origin' },
+};
+
+const inServiceWorker = {
+  'background.js': `import { load } from './attn/service-worker.js';
+import { load as loadInWorker } from './attn/worker-web.js';
+import { check } from './check.js';
+globalThis.matrix = check(load, loadInWorker, chrome.runtime.getURL('model'));
+`,
+};
+
+const inOffscreenDocument = {
+  'background.js': `globalThis.matrix = new Promise((resolve, reject) => {
+  chrome.runtime.onMessage.addListener((results) => resolve(results));
+  chrome.offscreen.createDocument({ url: 'offscreen.html', reasons: ['WORKERS'], justification: 'runs a model' }).catch(reject);
+});
+`,
+  'offscreen.html': module('offscreen.js'),
+  'offscreen.js': `import { load } from './attn/index.js';
+import { load as loadInWorker } from './attn/worker-web.js';
+import { check } from './check.js';
+chrome.runtime.sendMessage(await check(load, loadInWorker, chrome.runtime.getURL('model')));
+`,
+};
+
+const extension = (files, more) => async (folder) => {
   const unpacked = join(folder, 'extension');
   cpSync(join(folder, 'node_modules/attn/dist'), join(unpacked, 'attn'), { recursive: true });
   cpSync(model, join(unpacked, 'model'), { recursive: true });
   copyFileSync(join(folder, 'check.js'), join(unpacked, 'check.js'));
   const manifest = { manifest_version: 3, name: 'attn', version: '1', background: { service_worker: 'background.js', type: 'module' } };
-  write(unpacked, 'manifest.json', JSON.stringify({ ...manifest, ...JSON.parse(`{ ${mayCompile} }`) }));
-  write(
-    unpacked,
-    'background.js',
-    `import { load } from './attn/service-worker.js';
-import { load as loadInWorker } from './attn/worker-web.js';
-import { check } from './check.js';
-globalThis.matrix = check(load, loadInWorker, chrome.runtime.getURL('model'));
-`,
-  );
+  write(unpacked, 'manifest.json', JSON.stringify({ ...manifest, ...JSON.parse(`{ ${mayCompile} }`), ...more }));
+  for (const [name, text] of Object.entries(files)) write(unpacked, name, text);
   const { chromium } = await import('playwright-core');
   const profile = mkdtempSync(join(tmpdir(), 'attn-extension-'));
   const context = await chromium.launchPersistentContext(profile, {
@@ -174,7 +195,7 @@ globalThis.matrix = check(load, loadInWorker, chrome.runtime.getURL('model'));
     await context.close();
     rmSync(profile, { recursive: true, force: true });
   }
-}
+};
 
 const noBlob =
   'ENVIRONMENT: load: the worker did not start (attn/worker: the worker is gone (its script could not be loaded)); it is of another origin';
@@ -182,7 +203,7 @@ const lacks = 'ENVIRONMENT: attn: this host lacks ';
 const forStatic = "import { load } from 'attn/service-worker'";
 
 export const scopes = [
-  { name: 'import map', says: says.training, run: importMap },
+  { name: 'import map', says: says.page, run: importMap },
   { name: 'package on another origin', says: says.page, run: elsewhere() },
   {
     name: 'package on another origin (CSP without `blob:`)',
@@ -219,5 +240,6 @@ export const scopes = [
   { name: 'SharedWorker', says: says.alone, run: inWorker('index', sharedWorker) },
   { name: 'AudioWorklet', says: says.alone, setting: forStatic, run: audioWorklet('service-worker') },
   { name: 'AudioWorklet (from `attn`)', says: { ...says.alone, attention: lacks, model: lacks, threads: lacks }, run: audioWorklet('index') },
-  { name: 'Manifest-v3 extension', says: says.alone, setting: mayCompile, run: extension },
+  { name: 'Manifest-v3 extension', says: says.alone, setting: mayCompile, run: extension(inServiceWorker) },
+  { name: 'Manifest-v3 extension (offscreen document)', says: says.page, run: extension(inOffscreenDocument, withOffscreen) },
 ];

@@ -2,6 +2,7 @@
 import { strict as assert } from 'node:assert';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { versionOf } from '../../tools/release/versions.mjs';
@@ -56,7 +57,7 @@ test('each Debian package contains the files that its name promises', limit, (t)
 function example(name, options, tests) {
   const folder = join(out, `example-${name}`);
   quiet('cmake', ['-S', join(source, 'examples', name), '-B', folder, ...options], { env });
-  quiet('cmake', ['--build', folder, ...(tests ? ['--target', tests] : []), '--parallel'], { env });
+  quiet('cmake', ['--build', folder, ...(tests ? ['--target', tests] : []), '--parallel', String(availableParallelism())], { env });
   const filter = tests ? ['--tests-regex', `^example_${tests}$`] : [];
   quiet('ctest', ['--test-dir', folder, '--output-on-failure', '--no-tests=error', ...filter], { env });
   return folder;

@@ -98,7 +98,7 @@ for (const open of [load, remote]) {
     assert.equal(await node([join(folder, 'main.cjs')], { cwd: work }), `2\n${expected}\n2\n${expected}\n`);
   });
 
-for (const [entry, count] of Object.entries({ attn: 8, 'attn/worker': 8, 'attn/inference': 4, 'attn/inference/worker': 4, 'attn/service-worker': 2 }))
+for (const [entry, count] of Object.entries({ attn: 4, 'attn/worker': 4, 'attn/inference': 4, 'attn/inference/worker': 4, 'attn/service-worker': 2 }))
   test(`a build of Vite that imports ${entry} carries ${count} .wasm files`, limit, async () => {
     const folder = join(consumer, `vite-${entry.replaceAll('/', '-')}`);
     mkdirSync(folder, { recursive: true });

@@ -40,6 +40,9 @@ none<Exact<NonNullable<Parameters<Package.Module['train']>[0]>>>();
 none<Exact<Second<Package.Module['loadStateDict']>>>();
 none<Exact<Second<TextModel['embed']>>>();
 none<Exact<Second<TextModel['classify']>>>();
+none<Exact<Package.GenerateOptions>>();
+none<Exact<Second<TextModel['nextToken']>>>();
+none<Exact<NonNullable<Parameters<TextModel['createCache']>[0]>>>();
 none<Exact<Second<TextModel['loadStateDict']>>>();
 none<Exact<Third<Worker.Attn['scaledDotProductAttention']>>>();
 

@@ -35,9 +35,6 @@ test('the package contains the expected files, and no more bytes than allowed', 
     'dist/attn.mjs',
     'dist/attn-threads.mjs',
     'dist/attn-threads-node.mjs',
-    'dist/attn-train.mjs',
-    'dist/attn-train-threads.mjs',
-    'dist/attn-train-threads-node.mjs',
     ...builds.map((build) => `dist/attn-${build}.wasm`),
   ])
     assert.ok(files.includes(name), `${name} is in the package`);
@@ -51,8 +48,8 @@ test('the package contains the expected files, and no more bytes than allowed', 
   const bytes = size(files) - maps;
   const kib = (value) => `${(value / 1024).toFixed(0)} KiB`;
   t.diagnostic(`${files.length} files, ${kib(bytes)} and source maps of ${kib(maps)}, packed ${kib(statSync(tarball).size)}`);
-  assert.ok(bytes < 5_300_000, `${bytes} bytes`);
-  assert.ok(statSync(tarball).size < 12 << 18, `${statSync(tarball).size} bytes packed`);
+  assert.ok(bytes < 3_700_000, `${bytes} bytes`);
+  assert.ok(statSync(tarball).size < 9 << 18, `${statSync(tarball).size} bytes packed`);
 });
 
 test('package.json declares no side effects and no dependencies, and its exports exist', limit, () => {
@@ -140,9 +137,8 @@ test('are-the-types-wrong finds no problem', limit, async () => {
 test('the workers and the service worker are single files, and the glue for browsers does not use import.meta', limit, () => {
   const read = (name) => readFileSync(join(installed, 'dist', name), 'utf8');
   const imports = (name) => ts.preProcessFile(read(name), true, true).importedFiles.map(({ fileName }) => fileName);
-  for (const name of ['worker-host.js', 'worker-host-train.js', 'service-worker.js']) assert.deepEqual(imports(name), [], name);
-  for (const name of ['', '-threads', '-train', '-train-threads'].map((kind) => `attn${kind}.mjs`))
-    assert.ok(!read(name).includes('import.meta'), name);
+  for (const name of ['worker-host.js', 'service-worker.js']) assert.deepEqual(imports(name), [], name);
+  for (const name of ['attn.mjs', 'attn-threads.mjs']) assert.ok(!read(name).includes('import.meta'), name);
 });
 
 test('the table of bundlers in the README agrees with the expectations of tests/bundlers', limit, () => {

@@ -39,13 +39,13 @@ test('load() falls back to one thread if threads cannot start, and notes the rea
   for (const [what, file, text, note] of [
     [
       'glue that a bundler spoiled',
-      'attn-train-threads-node.mjs',
+      'attn-threads-node.mjs',
       `export default () => { throw new TypeError('h.startsWith is not a function'); };`,
       /startsWith/,
     ],
-    ['glue that is not there', 'attn-train-threads-node.mjs', undefined, /attn-train-threads-node/],
-    ['a .wasm that is not there', 'attn-train-simd-threads.wasm', undefined, /attn-train-simd-threads\.wasm/],
-    ['another .wasm', 'attn-train-simd-threads.wasm', '<!doctype html>', /HTML/],
+    ['glue that is not there', 'attn-threads-node.mjs', undefined, /attn-threads-node/],
+    ['a .wasm that is not there', 'attn-simd-threads.wasm', undefined, /attn-simd-threads\.wasm/],
+    ['another .wasm', 'attn-simd-threads.wasm', '<!doctype html>', /HTML/],
   ]) {
     const broken = join(work, 'broken');
     rmSync(broken, { recursive: true, force: true });
@@ -116,7 +116,7 @@ globalThis.fetch = async (url) => (console.log(String(url)), new Response(await 
 const { load } = await import(${JSON.stringify(join(installed, 'dist/index.js'))});
 const attn = await load({ variant: 'simd' });${attention}`;
   const [server, url, result] = (await node([script('relative.mjs', text)])).trim().split('\n');
-  assert.match(server, /^ENVIRONMENT load: attn-train-\w+\.wasm has no URL here .*serverExternalPackages: \['attn'\]/);
+  assert.match(server, /^ENVIRONMENT load: attn-\w+\.wasm has no URL here .*serverExternalPackages: \['attn'\]/);
   assert.equal(url, 'http://page/media/attn-simd.wasm');
   assert.equal(result, expected);
 });

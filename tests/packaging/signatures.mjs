@@ -17,8 +17,8 @@ const ownErrorCodes = ['DTYPE', 'DISPOSED', 'WRONG_INSTANCE', 'DETACHED', 'NETWO
 const internalClass = 'TextModel';
 
 export async function openModule(dist) {
-  const { default: factory } = await import(pathToFileURL(join(dist, 'attn-train.mjs')).href);
-  const module = await WebAssembly.compile(readFileSync(join(dist, 'attn-train-simd.wasm')));
+  const { default: factory } = await import(pathToFileURL(join(dist, 'attn.mjs')).href);
+  const module = await WebAssembly.compile(readFileSync(join(dist, 'attn-simd.wasm')));
   return factory({
     wasmMemory: new WebAssembly.Memory({ initial: 32, maximum: 65536 }),
     instantiateWasm(imports, done) {

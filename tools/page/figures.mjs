@@ -28,7 +28,7 @@ const text = JSON.parse(readFileSync(join(repository, 'testdata/sentiment/films.
 
 async function shiftOf(page, width) {
   await page.driver.resize(width, 800);
-  await page.open();
+  await page.openFresh();
   await settled(page);
   return (await shifts(page)).reduce((sum, [value]) => sum + value, 0);
 }
@@ -36,7 +36,7 @@ async function shiftOf(page, width) {
 async function bootTimes(page) {
   const times = [];
   for (let i = 0; i < starts; ++i) {
-    await page.open();
+    await page.openFresh();
     times.push(await page.evaluate(() => attnProbe.ready));
   }
   return times;

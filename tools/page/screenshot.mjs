@@ -16,7 +16,7 @@ const browser = await chromium.launch({ executablePath: programs('chromium').chr
 try {
   const page = await browser.newPage({ viewport: { width: 1280, height: 800 }, deviceScaleFactor: 1.5, colorScheme: 'light' });
   await page.goto(server.url);
-  await page.locator('[role=status]', { hasText: /\d ms/ }).first().waitFor();
+  await page.locator(':root[data-ready=true]').waitFor();
   const session = await page.context().newCDPSession(page);
   const { data } = await session.send('Page.captureScreenshot', { format: 'webp', quality: 80 });
   writeFileSync(file, Buffer.from(data, 'base64'));

@@ -4,7 +4,7 @@
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { sourceArchive } from './archives.mjs';
@@ -18,7 +18,7 @@ export function trySource(archive, version) {
     const source = at(`attn-${version}`);
     return [
       ['cmake', '-S', source, '-B', at('build'), '-DATTN_WERROR=ON'],
-      ['cmake', '--build', at('build'), '--parallel'],
+      ['cmake', '--build', at('build'), '--parallel', String(availableParallelism())],
       ['cmake', '--install', at('build'), '--prefix', at('installed')],
       ['cmake', '-S', join(source, 'examples/cpp'), '-B', at('examples'), `-DCMAKE_PREFIX_PATH=${at('installed')}`],
       ['cmake', '--build', at('examples'), '--target', 'attention'],

@@ -9,6 +9,7 @@ import { root } from './processes.mjs';
 
 const cxx = ['sanitizers', 'plain build'];
 const allSetUps = ['set-ups', 'set-ups in browsers'];
+const inEngines = ['engines', 'page in engines'];
 
 /** @type {readonly (readonly [RegExp, readonly string[]])[]} */
 export const table = [
@@ -18,17 +19,18 @@ export const table = [
   [/^src\//, cxx],
   [/^native-tests\/(kernels|digest)\//, [...cxx, 'processors']],
   [/^native-tests\//, cxx],
-  [/^cmake\/wasm\.cmake$|^cmake\/(emscripten|collect-wasm|embind)/, ['checked WebAssembly', 'engines', 'bundlers', ...allSetUps]],
+  [/^cmake\/wasm\.cmake$|^cmake\/(emscripten|collect-wasm|embind)/, ['checked WebAssembly', ...inEngines, 'bundlers', ...allSetUps]],
   [/^cmake\/arm64\.cmake$/, ['processors']],
   [/^(CMakeLists\.txt|CMakePresets\.json|cmake\/.*)$/, [...cxx, 'processors', 'checked WebAssembly', 'releases', ...allSetUps]],
   [/^web\/lib\/src\/(tokenizer|tasks|args|cli)\//, []],
   [/^web\/lib\/(README\.md|src\/.*\.d\.[cm]?ts)$/, []],
-  [/^web\/lib\/src\/(worker|platform|load|element)\//, ['engines', 'bundlers', ...allSetUps]],
+  [/^web\/lib\/src\/(worker|platform|load|element)\//, [...inEngines, 'bundlers', ...allSetUps]],
   [/^web\/lib\/src\/model\//, ['engines']],
-  [/^web\/lib\//, ['engines', 'bundlers', ...allSetUps]],
-  [/^web\/page\//, ['engines']],
-  [/^wasm-tests\/(page|browser)\//, ['engines']],
-  [/^wasm-tests\/(suites|support|node)\//, ['engines', 'checked WebAssembly', ...allSetUps]],
+  [/^web\/lib\//, [...inEngines, 'bundlers', ...allSetUps]],
+  [/^(web|wasm-tests)\/page\//, ['page in engines']],
+  [/^wasm-tests\/browser\//, ['engines']],
+  [/^wasm-tests\/support\//, [...inEngines, 'checked WebAssembly', ...allSetUps]],
+  [/^wasm-tests\/(suites|node)\//, ['engines', 'checked WebAssembly', ...allSetUps]],
   [/^wasm-tests\//, []],
   [/^tests\/bundlers\//, ['bundlers']],
   [/^tests\/debian\//, ['releases']],
@@ -36,10 +38,13 @@ export const table = [
   [/^testdata\/(models|make|sentiment|tasks|tokenizers|page)/, []],
   [/^testdata\//, ['sanitizers']],
   [/^(tools\/release|packaging)/, ['releases']],
-  [/^tools\/(page|mutants|demo|serve|coverage)/, []],
+  [/^tools\/(page|mutants|demo|serve|coverage|check-|test\/affected)/, []],
   [/^(docs|examples|python|benchmarks)\//, []],
   [/^[^/]+\.(md|cff)$|^LICENSE$|^\.github\/|^\.ci\/base$/, []],
-  [/^(\.clang-format|\.clang-tidy|\.gitattributes|\.gitignore|\.prettierignore|\.prettierrc\.json|\.markdownlint-cli2\.jsonc|eslint\.config\.mjs)$/, []],
+  [
+    /^(\.clang-format|\.clang-tidy|\.gitattributes|\.gitignore|\.prettierignore|\.prettierrc\.json|\.markdownlint-cli2\.jsonc|eslint\.config\.mjs)$/,
+    [],
+  ],
 ];
 
 export function affectedBy(paths, all) {

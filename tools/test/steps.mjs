@@ -7,6 +7,7 @@
  * - `needs`: steps that must have passed.
  * - `files`: its test files, to find tests by ONLY=part of a name.
  */
+import { readFileSync } from 'node:fs';
 import { globSync } from './glob.mjs';
 import { at, catch2, commands, digest, examples, ifMachineHas, nodeTests, preset, build, pytest, setUp, suites, vitest } from './kinds.mjs';
 
@@ -55,8 +56,12 @@ compiled(
 compiled('native: another xtensor', commands(['build/native/native-tests/attn_xtensor_xsimd_test']), ['native: build']);
 
 // The emulated four lanes of WebAssembly, and instruction sets that this machine does not choose by default or lacks.
-const sets = { x64: ['sse4_2', 'avx2_fma', 'avx_vnni', 'avx512f', 'avx512_vnni'], arm64: ['default_arch', 'neon_dotprod'] };
-for (const arch of ['emulated', ...(sets[process.arch] ?? [])]) {
+const processors = ['any', ...({ x64: ['x86_64'], arm64: ['other', 'aarch64'] }[process.arch] ?? [])];
+const table = readFileSync(new URL('../../src/attn/kernels/architectures.def', import.meta.url), 'utf8');
+const architectures = [...table.matchAll(/^ATTN_\w+\((\w+), (\w+)/gm)];
+if (!architectures.some(([, arch]) => arch === 'emulated')) throw new Error('architectures.def has another form');
+for (const [, arch, processor] of architectures) {
+  if (!processors.includes(processor)) continue;
   const env = { ATTN_MAX_ARCH: arch };
   const group = arch === 'emulated' ? undefined : 'processors';
   compiled(`native on ${arch}: bits`, ifMachineHas(arch, digest('native', { env, arch })), ['native: build'], { group });
@@ -242,7 +247,7 @@ packaged(
 );
 nodeFiles('release: its rules', 'tools/release/*.test.mjs', ['set-up: node', 'set-up: release'], { group: 'releases' });
 for (const engine of ['firefox', 'webkit']) {
-  pageOn(engine, 'engines');
+  pageOn(engine, 'page in engines');
   inBrowser(engine, 'complete', 'engines');
   inBrowser(engine, 'others', 'set-ups in browsers');
 }

@@ -280,7 +280,13 @@ async function webkit() {
       // Inserts all text at once, as in Chromium: by keys each letter would take two messages and an answer of the
       // page, 0.1 s if a forward follows.
       type: (text) => driver.executeScript('document.execCommand("insertText", false, arguments[0])', text),
-      resize: (width, height) => driver.manage().window().setRect({ width, height, x: 0, y: 0 }),
+      async resize(width, height) {
+        const [tools, bar] = await driver.executeScript('return [outerWidth - innerWidth, outerHeight - innerHeight]');
+        await driver
+          .manage()
+          .window()
+          .setRect({ width: width + tools, height: height + bar, x: 0, y: 0 });
+      },
       dark: async () => false,
       forced: async () => false,
       print: async () => false,
@@ -360,7 +366,7 @@ export async function show(engine, url) {
 }
 
 /** Recognises WebKit's and Chromium's errors of evaluate() on a page that is being left. */
-export const isLeaving = ({ message }) => /before the unload event|navigated or closed/.test(message);
+export const isLeaving = ({ message }) => /before the unload event|navigated or closed|Could not parse script result/.test(message);
 
 export async function within(promise, milliseconds, message) {
   let timer;

@@ -227,6 +227,29 @@ describe('exact checks of arguments', () => {
   });
 
   describe('options', () => {
+    it('in place of a tensor are refused with their place', () => {
+      const mha = new attn.MultiHeadAttention({ embedDim: 8, numHeads: 2 });
+      const x = tensor([1, 3, 8], (i) => i);
+      const misplaced = { isCausal: true } as never;
+      assert.equal(
+        assertThrows(() => mha.forward(x, misplaced), 'ARGUMENT').message,
+        'MultiHeadAttention: key is an object of options, expected a tensor. The options are argument 4: query, key, value, options.',
+      );
+      assertThrows(() => attn.scaledDotProductAttention(x, misplaced, x), 'ARGUMENT', ['key', 'argument 4']);
+      assertThrows(() => mha.forward(x, { isCausal: true, data: 1 } as never), 'DTYPE', ['key.data']);
+      assertThrows(() => mha.forward(x, {} as never), 'ARGUMENT', ['key.data is missing']);
+      const keys = new Proxy(
+        { isCausal: true },
+        {
+          ownKeys: () => {
+            throw new Error('planted');
+          },
+        },
+      );
+      assertThrows(() => mha.forward(x, keys as never), 'ARGUMENT', ['key']);
+      mha.dispose();
+    });
+
     it('for an unknown option the error suggests a similar name, or lists the known ones', () => {
       const unknown = (options: object) => assertThrows(() => attention(options), 'ARGUMENT');
       const error = unknown({ is_causal: true });

@@ -219,14 +219,19 @@ for (const [name, [get, parameter, dims]] of Object.entries(layers)) {
       (s) => wrong<{ forward: { call(self: unknown, x: Tensor): unknown } }>(get(s)).forward.call(self, x),
     );
   for (const method of ['forward', 'stateDict', 'train', 'eval', 'parameterShapes'])
-    bad(`${name}: ${method} of another instance's object`, 'WRONG_INSTANCE', [`expected ${name === 'Embedding' ? 'an' : 'a'} ${name} of this instance`], (s) => {
-      const foreign = construct(s.other, name as ClassName, good[name as ClassName]);
-      try {
-        return wrong<Record<string, (x: Tensor) => unknown>>(Object.getPrototypeOf(get(s)))[method].call(foreign, x);
-      } finally {
-        foreign.dispose();
-      }
-    });
+    bad(
+      `${name}: ${method} of another instance's object`,
+      'WRONG_INSTANCE',
+      [`expected ${name === 'Embedding' ? 'an' : 'a'} ${name} of this instance`],
+      (s) => {
+        const foreign = construct(s.other, name as ClassName, good[name as ClassName]);
+        try {
+          return wrong<Record<string, (x: Tensor) => unknown>>(Object.getPrototypeOf(get(s)))[method].call(foreign, x);
+        } finally {
+          foreign.dispose();
+        }
+      },
+    );
   const next = classNames[(classNames.indexOf(name as ClassName) + 1) % classNames.length];
   bad(`${name}: forward of a ${next}`, 'WRONG_INSTANCE', [name], (s) =>
     wrong<{ forward: { call(self: unknown, x: Tensor): unknown } }>(get(s)).forward.call(layers[next][0](s), x),

@@ -77,12 +77,11 @@ describe('bits', () => {
       }
     });
 
-  // Needs builds that train, one after the other; the builds above do not.
   it('gradients, losses and steps of optimisers', async () => {
     const counts = host.threads === 1 ? [1] : [host.threads, 3];
     const all: string[][] = [];
     for (const threads of counts) {
-      const trains = await loadHere({ training: true, threads });
+      const trains = await loadHere({ threads });
       all.push(Array.from({ length: backwards }, (_, i) => run(trains, i, 0x6ad00000, drawBackwardCall)));
       trains.dispose();
     }
@@ -101,7 +100,7 @@ describe('bits', () => {
     const counts = host.threads === 1 ? [1] : [1, 2, 3];
     const hashes: string[] = [];
     for (const threads of counts) {
-      const trains = await loadHere({ training: true, threads });
+      const trains = await loadHere({ threads });
       hashes.push(trainClassifier(trains));
       trains.dispose();
     }
@@ -114,7 +113,7 @@ describe('bits', () => {
     const counts = host.threads === 1 ? [1] : [1, 2, 3];
     const all: string[][] = [];
     for (const threads of counts) {
-      const trains = await loadHere({ training: true, threads });
+      const trains = await loadHere({ threads });
       all.push(await fineTuningLines(trains));
       trains.dispose();
     }

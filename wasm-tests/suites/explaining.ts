@@ -32,7 +32,7 @@ const inputsOf = (tensors: Map<string, Tensor>, name: string) => {
 
 describe('text models explained', () => {
   let attn: Attn;
-  before(async () => void (attn = await loadHere({ training: true })));
+  before(async () => void (attn = await loadHere()));
   after(() => attn.dispose());
 
   for (const [file, count] of [
@@ -134,7 +134,7 @@ describe('text models explained', () => {
   });
 
   it('gives the same in attn/worker', async () => {
-    const remote = await loadWorker({ training: true });
+    const remote = await loadWorker();
     const there = await remote.loadModel(url('testdata/models/tiny-bert'), { cache: 'none' });
     const here = await loadCheckpoint(attn, 'tiny-bert');
     const options = { method: 'attention_gradient', target: 1 } as const;

@@ -37,7 +37,7 @@ const answer = async (model: TextModel, text: string) => (await model.classify(t
 
 describe('fine-tuning of text models', () => {
   let attn: Attn;
-  before(async () => void (attn = await loadHere({ training: true })));
+  before(async () => void (attn = await loadHere()));
   after(() => attn.dispose());
 
   it('learns the opposite labels, with the same result as the native library', async () => {
@@ -223,7 +223,7 @@ describe('fine-tuning of text models', () => {
   });
 
   it('gives the same in attn/worker', async () => {
-    const remote = await loadWorker({ training: true });
+    const remote = await loadWorker();
     const there = await remote.loadModel(url('testdata/models/tiny-bert-cls'), { cache: 'none' });
     const here = await loadCheckpoint(attn, 'tiny-bert-cls');
     const seen: FineTuneProgress[] = [];

@@ -21,7 +21,7 @@ describe('gradients', () => {
   let attn: Attn;
   const opened = new Map<string, Opened>();
   before(async () => {
-    attn = await loadHere({ training: true });
+    attn = await loadHere();
     for (const [name, { bytes, cases }] of files)
       opened.set(name, { tensors: attn.parseSafetensors(bytes), cases: new Map(cases.map((c) => [c.name, c])) });
   });

@@ -52,7 +52,7 @@ describe('hostile arguments', () => {
   const attentionOptions = { mask: mask('attend', [5], [1, 1, 1, 0, 1]), isCausal: true, scale: 0.5, needWeights: true, trace: ['scores'], seed: 3 };
 
   before(async () => {
-    attn = await loadHere({ maximumMemory: 2 ** 28, training: true });
+    attn = await loadHere({ maximumMemory: 2 ** 28 });
     model = await loadCheckpoint(attn, 'tiny-bert');
     expected = forward();
     const mha = new attn.MultiHeadAttention({ embedDim: 8, numHeads: 2 });

@@ -306,9 +306,9 @@ describe('loading models', () => {
       'a config.json of 2 MB': [() => ({ ...files, 'config.json': text('config.json') + ' '.repeat(2 ** 21) }), 'FORMAT', ['1048576']],
       'half of tokenizer.json': [() => ({ ...files, 'tokenizer.json': text('tokenizer.json').slice(0, 1000) }), 'FORMAT', ['tokenizer.json']],
       'an unsupported kind of model': [
-        () => ({ ...files, 'config.json': text('config.json').replace('"model_type": "bert"', '"model_type": "gpt2"') }),
+        () => ({ ...files, 'config.json': text('config.json').replace('"model_type": "bert"', '"model_type": "t5"') }),
         'UNSUPPORTED',
-        ['gpt2'],
+        ['t5'],
       ],
       'an unsupported kind of tokenizer': [
         () => ({ ...files, 'tokenizer.json': text('tokenizer.json').replaceAll('"type": "WordPiece"', '"type": "Lattice"') }),

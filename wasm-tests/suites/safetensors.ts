@@ -93,7 +93,9 @@ describe('safetensors', () => {
         '{"dtype":"F32","shape":[1]}',
         '{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}',
         '{"dtype":1,"shape":[1],"data_offsets":[0,4]}',
-      ].map((tensor) => [`a tensor ${tensor}`, text(`{"a":${tensor}}`), 'FORMAT', '"a" is incomplete'] as const),
+        '{"dtype":"F32","shape":[1],"data_offsets":[4,0]}',
+      ].map((tensor) => [`a tensor ${tensor}`, text(`{"a":${tensor}}`), 'FORMAT', '"a" is not valid'] as const),
+      ['a byte order mark', text('\ufeff{}'), 'FORMAT', 'expected a JSON object'],
       ['metadata that is a list', text('{"__metadata__":[]}'), 'FORMAT', '__metadata__'],
       ['metadata with a number', text('{"__metadata__":{"a":1}}'), 'FORMAT', '__metadata__'],
     ] as const)

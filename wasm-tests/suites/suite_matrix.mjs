@@ -40,6 +40,7 @@ const suites = {
   fine_tuning: ['variant'],
   int8_files: [],
   tasks: ['variant'],
+  decoders: ['variant', 'threads', 'engine'],
   sentiment: ['variant', 'engine'],
   quantize: [],
   int8: ['variant', 'threads', 'engine'],

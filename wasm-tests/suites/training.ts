@@ -1,4 +1,4 @@
-/** Tests training: values saved for backward, optimisers, refusals, and builds without training. */
+/** Tests training: values saved for backward, optimisers, and refusals. */
 import type { Attn, Module, Optimizer, Tensor } from 'attn';
 import { load as loadWorker, type Attn as RemoteAttn } from 'attn/worker';
 import { assert } from 'chai';
@@ -7,8 +7,6 @@ import { Generator } from '../support/generator.ts';
 import { host, loadHere, settledHeap, setup, url } from '../support/host.ts';
 import { loadCheckpoint } from '../support/model_cases.ts';
 import { assertClose, assertDims, assertSameBits, random, tensor } from '../support/tensors.ts';
-
-const trained = { ...setup, training: true };
 
 /** Creates a next-token model: an embedding and an attention. */
 function makeModules(attn: Attn) {
@@ -45,10 +43,7 @@ const sameStates = (a: Map<string, Tensor>, b: Map<string, Tensor>, what: string
 
 describe('training', () => {
   let attn: Attn;
-  before(async () => {
-    attn = await loadHere(trained);
-    assert.isTrue(attn.info.training);
-  });
+  before(async () => void (attn = await loadHere()));
   after(() => attn.dispose());
 
   it('an embedding and an attention learn, and a repeated run gives the same bits', () => {
@@ -253,7 +248,7 @@ describe('training', () => {
     assertThrows(() => new attn.Adam(all, { betas: [0.9, 1] }), 'CONFIG', ['betas[1]']);
     assertThrows(() => new attn.Adam(all, { betas: [0.9] as never }), 'ARGUMENT', ['betas']);
     assertThrows(() => new attn.SGD(all, { nesterov: true }), 'CONFIG', ['nesterov']);
-    const other = await loadHere(trained);
+    const other = await loadHere();
     assertThrows(() => new other.SGD(all), 'WRONG_INSTANCE', ['modules[0]']);
     assertThrows(() => other.clipGradNorm(all, 1), 'WRONG_INSTANCE', ['modules[0]']);
     other.dispose();
@@ -372,75 +367,13 @@ describe('training', () => {
 });
 
 if (host.build === 'release') {
-  describe('a build without training', () => {
-    let plain: Attn;
-    let trains: Attn;
-    before(async () => {
-      plain = await loadHere({ training: false });
-      trains = await loadHere(trained);
-      assert.isFalse(plain.info.training);
-    });
-    after(() => {
-      plain.dispose();
-      trains.dispose();
-    });
-
-    it('has the same names', () => {
-      assert.sameMembers(Object.keys(plain), Object.keys(trains));
-      for (const name of Object.keys(trains) as Extract<keyof Attn, string>[]) {
-        assert.equal(typeof plain[name], typeof trains[name], name);
-        const members = (of: unknown) => Object.getOwnPropertyNames((of as { prototype?: object }).prototype ?? {});
-        if (!/^[A-Z]/.test(name) || /^SGD|^Adam/.test(name)) continue;
-        assert.sameMembers(members(plain[name]), members(trains[name]), name);
-      }
-    });
-
-    it('errors name the option to load with', () => {
-      const words = ['load({ training: true })'];
-      const mha = new plain.MultiHeadAttention({ embedDim: 2, numHeads: 1 });
-      const x = tensor([1, 2, 2], (i) => i);
-      for (const call of [
-        () => plain.scaledDotProductAttentionBackward(x, x, x, x),
-        () => plain.linearBackward(x, x, x),
-        () => plain.applyRotaryBackward(x),
-        () => plain.crossEntropy(x, [0, 1]),
-        () => plain.clipGradNorm([mha], 1),
-        () => plain.linearSchedule(0, { learningRate: 1, steps: 2 }),
-        () => new plain.AdamW([mha]),
-        () => mha.backward(x),
-        () => mha.gradients(),
-        () => mha.zeroGrad(),
-        () => mha.forward(x, undefined, undefined, { forBackward: true }),
-        () => new plain.TransformerEncoder({ dModel: 2, nhead: 1, numLayers: 1 }).gradients(),
-        () => new plain.TransformerEncoder({ dModel: 2, nhead: 1, numLayers: 1 }).backward(x),
-        () => new plain.TransformerEncoder({ dModel: 2, nhead: 1, numLayers: 1 }).forward(x, { forBackward: true }),
-      ])
-        assertThrows(call, 'ENVIRONMENT', words);
-      mha.train();
-      assertDims(mha.forward(x).output, [1, 2, 2]);
-      assertThrows(() => plain.applyRotary(x, { forBackward: true } as never), 'ARGUMENT', ['is unknown']);
-      mha.dispose();
-    });
-
-    it('computes the same bits', () => {
-      const g = new Generator(33);
-      const x = random(g, [2, 5, 12]);
-      const [a, b] = [plain, trains].map((attn) => {
-        const encoder = new attn.TransformerEncoder({ dModel: 12, nhead: 3, dimFeedforward: 20, numLayers: 2 });
-        encoder.train({ seed: 5 });
-        return encoder.forward(x).output;
-      });
-      assertSameBits(a, b);
-    });
-  });
-
   describe('training in attn/worker', () => {
     let attn: RemoteAttn;
-    before(async () => void (attn = await loadWorker(trained)));
+    before(async () => void (attn = await loadWorker(setup)));
     after(() => attn.dispose());
 
     it('gives the same bits as the run without a worker', async () => {
-      const here = await loadHere(trained);
+      const here = await loadHere();
       const modules = makeModules(here);
       const optimizer = new here.AdamW([modules.words, modules.mha], { groups: [{ names: /bias/, learningRate: 0.1 }] });
       const words = await new attn.Embedding({ numEmbeddings: 5, embeddingDim: 8, paddingIdx: 4 });
@@ -530,7 +463,7 @@ if (host.build === 'release') {
       assert.isAtLeast(seen, 3);
 
       // The same run without a worker has exactly these weights after one of its steps.
-      const here = await loadHere(trained);
+      const here = await loadHere();
       const model = await loadCheckpoint(here, 'tiny-bert-cls');
       const isSame = (other: Map<string, Tensor>) =>
         [...state].every(([name, { data }]) => data.every((value, i) => Object.is(value, other.get(name)!.data[i])));
@@ -552,43 +485,23 @@ if (host.build === 'release') {
       model.dispose();
       here.dispose();
     });
-
-    it('without training, every member names the option to load with', async () => {
-      const plain = await loadWorker({ ...setup, training: false });
-      const words = ['load({ training: true })'];
-      const mha = await new plain.MultiHeadAttention({ embedDim: 2, numHeads: 1 });
-      const x = tensor([1, 2, 2], (i) => i);
-      await assertRejects(plain.crossEntropy(x, [0, 1]), 'ENVIRONMENT', words);
-      await assertRejects(new plain.SGD([mha]), 'ENVIRONMENT', words);
-      await assertRejects(mha.backward(x), 'ENVIRONMENT', words);
-      await assertRejects(mha.forward(x, undefined, undefined, { forBackward: true }), 'ENVIRONMENT', words);
-      await plain.dispose();
-    });
   });
 
   describe('load({ training })', () => {
-    const build = `${host.variant}${host.threads > 1 ? '-threads' : ''}`;
-
-    it('the given bytes state whether they can train', async () => {
-      for (const training of [false, true]) {
-        const wasm = url(`wasm/attn-${training ? 'train-' : ''}${build}.wasm`);
-        for (const said of [undefined, training]) {
-          const attn = await loadHere({ wasm, training: said });
-          assert.equal(attn.info.training, training);
-          attn.dispose();
-        }
-        await assertRejects(loadHere({ wasm, training: !training }), 'CONFIG', ['training', `${build} build`]);
+    it('is ignored', async () => {
+      for (const training of [undefined, false, true]) {
+        const attn = await loadHere({ training });
+        assert.isTrue(attn.info.training);
+        const mha = new attn.MultiHeadAttention({ embedDim: 2, numHeads: 1 });
+        const x = tensor([1, 2, 2], (i) => i);
+        mha.forward(x, undefined, undefined, { forBackward: true });
+        assertDims(mha.backward(x).gradQuery, [1, 2, 2]);
+        attn.dispose();
       }
     });
 
     it('is false or true', async () => {
       await assertRejects(loadHere({ training: 1 as never }), 'ARGUMENT', ['training']);
-    });
-
-    it(`is ${host.engine === 'node' ? 'true' : 'false'} by default`, async () => {
-      const attn = await loadHere({ training: undefined });
-      assert.equal(attn.info.training, host.engine === 'node');
-      attn.dispose();
     });
   });
 }

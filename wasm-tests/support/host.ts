@@ -13,6 +13,8 @@ export interface Host {
   /** wasm-debug and wasm-asan are a single binary in a copy of the package, without other variants. */
   readonly build: 'release' | 'debug' | 'asan';
   readonly complete: boolean;
+  /** Both ends of attn/worker run in one thread (node/worker_here.ts). */
+  readonly inOneThread?: boolean;
   readonly server: string;
   note(text: string): void;
 }
@@ -33,8 +35,6 @@ export const setup: LoadOptions = {
   variant: host.variant,
   threads: host.threads,
   ...(host.threads > 1 && { maximumMemory: 2 ** 28 }),
-  // Node loads the build with training by default; only the complete set-up uses it.
-  ...(host.build === 'release' && !host.complete && { training: false }),
 };
 
 export function loadHere(options: LoadOptions = {}): Promise<Attn> {

@@ -61,7 +61,7 @@ export function layouts(folder) {
     pickle: { main: { ...noWeights, 'pytorch_model.bin': Buffer.from('PK') } },
     'onnx-only': { main: { ...noWeights, 'onnx/model.onnx': Buffer.from('\b\x07') } },
     'no-tokenizer': { main: { ...without(bert, 'tokenizer.json'), 'vocab.txt': Buffer.from('[PAD]\n') } },
-    decoder: { main: { ...bert, 'config.json': Buffer.from('{"model_type":"gpt2","architectures":["GPT2LMHeadModel"]}') } },
+    decoder: { main: { ...bert, 'config.json': Buffer.from('{"model_type":"t5","architectures":["T5ForConditionalGeneration"]}') } },
     gated: 401,
   };
 }

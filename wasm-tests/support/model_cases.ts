@@ -5,7 +5,7 @@ import { readGoldenFile } from './golden.ts';
 import { url } from './host.ts';
 import { assertClose, rows } from './tensors.ts';
 
-export const checkpoints = [
+export const encoders = [
   'tiny-albert',
   'tiny-albert-mlm',
   'tiny-bert',
@@ -52,6 +52,8 @@ export const checkpoints = [
   'tiny-xlm-roberta',
   'tiny-xlm-roberta-ner',
 ] as const;
+export const decoders = ['tiny-gpt2', 'tiny-llama', 'tiny-llama-3', 'tiny-mistral', 'tiny-qwen2'] as const;
+export const checkpoints = [...encoders, ...decoders] as const;
 
 type Texts = readonly string[] | readonly (readonly [string, string])[];
 

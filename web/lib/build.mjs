@@ -21,11 +21,8 @@ const out = resolve(values.out);
 const require = createRequire(import.meta.url);
 
 // Checked builds have no others; `make wasm` builds no threads.
-const binaries = ['attn-train.mjs', 'attn-train-simd.wasm'];
-const others = ['', 'train-'].flatMap((kind) => [
-  ...['mjs', 'threads.mjs', 'threads-node.mjs'].map((name) => `attn-${kind}${name}`.replace('-mjs', '.mjs')),
-  ...['simd', 'relaxed', 'simd-threads', 'relaxed-threads'].map((variant) => `attn-${kind}${variant}.wasm`),
-]);
+const binaries = ['attn.mjs', 'attn-simd.wasm'];
+const others = ['attn-relaxed.wasm', 'attn-threads.mjs', 'attn-threads-node.mjs', 'attn-simd-threads.wasm', 'attn-relaxed-threads.wasm'];
 for (const name of binaries)
   if (!existsSync(join(wasm, name))) {
     console.error(`${join(wasm, name)} is missing: cmake --preset wasm && cmake --build --preset wasm makes it`);
@@ -98,7 +95,7 @@ function withImports(text) {
   return [...builtins].map((builtin) => `import node_${builtin} from "node:${builtin}";\n`).join('') + body;
 }
 
-for (const name of new Set([...binaries, ...others])) {
+for (const name of [...binaries, ...others]) {
   const from = join(wasm, name);
   if (!existsSync(from)) continue;
   if (name.endsWith('.wasm')) {
@@ -115,8 +112,6 @@ for (const name of new Set([...binaries, ...others])) {
   if (errors.length > 0) throw new Error(`${name}: ${errors[0].message}`);
   writeFileSync(join(out, name), code);
 }
-
-if (!existsSync(join(out, 'attn.mjs'))) copyFileSync(join(out, 'attn-train.mjs'), join(out, 'attn.mjs'));
 
 const tsc = spawnSync(process.execPath, [require.resolve('typescript/bin/tsc'), '-p', here], { stdio: 'inherit' });
 if (tsc.status !== 0) process.exit(tsc.status ?? 1);
@@ -166,7 +161,7 @@ function write({ fileName, code, map }) {
 
 /** Entries with shared code in a few files: without a bundler a page would discover nested imports one by one. */
 async function bundle() {
-  const entries = ['index', 'inference', 'node', 'worker-web', 'inference-worker', 'worker-node', 'worker-host-node'];
+  const entries = ['index', 'node', 'worker-web', 'worker-node', 'worker-host-node'];
   const bundled = await rolldown({
     ...common,
     input: Object.fromEntries(entries.map((name) => [name, join(here, 'src', `${name}.ts`)])),
@@ -228,7 +223,6 @@ await bundle();
 await bundleAlone('element', 'element/attention_map.ts');
 await bundleAlone('tokenizer', 'tokenizer/text_tokenizer.ts');
 await bundleWhole('worker-host');
-await bundleWhole('worker-host-train');
 await bundleWhole('service-worker', from(join(here, 'src', 'platform', 'worklet.ts'), 'TextEncoder', 'TextDecoder', 'AbortController'));
 await bundleCommand();
 if (hasThreads) await bundleCommonJs();

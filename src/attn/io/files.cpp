@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 [[noreturn]] void fail_at(const fs::path& path, std::error_code why) { throw std::system_error(why, path.string()); }
 
-/// Streams keep no reason; the system's last one is theirs.
+/// Streams do not store the reason of a failure, so errno is used.
 [[noreturn]] void fail_by_errno(const fs::path& path) { fail_at(path, {errno != 0 ? errno : EIO, std::generic_category()}); }
 
 }  // namespace
@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 InputFile::InputFile(const fs::path& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
-  // The system would open what is before the zero.
+  // The system would open the path up to the zero byte.
   if (!fs::exists(status) || path.native().find('\0') != fs::path::string_type::npos)
     problem_ = "not there";
   else if (fs::is_directory(status))
@@ -41,7 +41,7 @@ StagedFiles::~StagedFiles() {
   stream_.close();
   std::error_code none;
   for (const File& file : files_) fs::remove(file.staged, none);
-  // Those that are not empty stay.
+  // remove() fails for folders that are not empty, so these stay.
   for (auto folder = folders_.rbegin(); folder != folders_.rend(); ++folder) fs::remove(*folder, none);
 }
 

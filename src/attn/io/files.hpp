@@ -6,17 +6,18 @@
 #include <string>
 #include <vector>
 
-// Files of the machine that are read and written. Natively only. Internal.
+// Reading and writing files in native builds. Internal.
 namespace attn::detail {
 
-/// A regular file, or one that a link leads to, opened for reading. A FIFO, whose open() waits for a writer, and a device, which may never end, are
-/// not opened.
+/// Opens a regular file, or a link to one, for reading. FIFOs and devices are not opened: opening a FIFO waits for a
+/// writer, and a device may never end.
 class InputFile : public std::ifstream {
  public:
   explicit InputFile(const std::filesystem::path& path);
 
   std::uintmax_t size() const { return size_; }
-  /// Returns why it is not open ("not there", "a folder", "unreadable (Permission denied)"), or null if it is.
+  /// Returns why the file is not open ("not there", "a folder", "unreadable (Permission denied)"), or null if it is
+  /// open.
   const char* problem() const { return problem_.empty() ? nullptr : problem_.c_str(); }
 
  private:
@@ -24,8 +25,8 @@ class InputFile : public std::ifstream {
   std::string problem_;
 };
 
-/// Files that replace those at their paths, all or none: each is written beside its path, and commit() renames them. A link is replaced, not written
-/// through. Without a commit() files and folders are as they were.
+/// Replaces several files, all or none: each is written next to its path, and commit() renames them. A link is
+/// replaced, not followed. Without commit(), files and folders are as they were.
 class StagedFiles {
  public:
   StagedFiles() = default;
@@ -33,10 +34,11 @@ class StagedFiles {
   StagedFiles(const StagedFiles&) = delete;
   StagedFiles& operator=(const StagedFiles&) = delete;
 
-  /// Begins a file, with its folders where they are missing, and ends the one before. These throw std::system_error with the path.
+  /// Begins a file, creates its missing folders, and ends the previous file. open() and commit() throw
+  /// std::system_error with the path.
   std::ofstream& open(const std::filesystem::path& path);
   void commit();
-  /// Where the file is that was opened last.
+  /// Returns the path to which the last opened file is written.
   const std::filesystem::path& staged() const { return files_.back().staged; }
 
  private:
@@ -46,7 +48,7 @@ class StagedFiles {
   void end_file();
 
   std::vector<File> files_;
-  std::vector<std::filesystem::path> folders_;  // new ones, the outer before the inner
+  std::vector<std::filesystem::path> folders_;  // created folders, outer before inner
   std::ofstream stream_;
 };
 

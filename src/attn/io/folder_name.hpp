@@ -5,14 +5,15 @@
 
 namespace attn::detail {
 
-/// Whether a file may name a folder beside it so: such a name leads nowhere else. "" is the file's own folder.
+/// Returns whether a file may use this name for a folder next to it: such a name cannot lead anywhere else. "" is the
+/// folder of the file.
 inline bool is_folder_name(std::string_view name) {
   return name.size() <= 100 && !name.starts_with('.') && std::all_of(name.begin(), name.end(), [](unsigned char c) {
            return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_' || c == '-' || c == '.';
          });
 }
 
-/// A path of modules.json without the parts that joining it to the model's folder leaves out: "1_Pooling" of "./1_Pooling/".
+/// Normalises a path of modules.json as joining it to the model folder would: "./1_Pooling/" becomes "1_Pooling".
 inline std::string_view module_folder(std::string_view path) {
   if (path == ".") return "";
   if (path.starts_with("./")) path.remove_prefix(2);

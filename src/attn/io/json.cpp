@@ -20,12 +20,13 @@ constexpr std::size_t kMaxDepth = 64;
   throw Error(code, text({name, ": ", what}), std::move(detail));
 }
 
-/// Refuses a file whose values would take many times its bytes, before any of them is made: two bytes of JSON can be an object of 64. The package
-/// counts the same (web/lib/src/tokenizer/schema.ts).
+/// Throws UNSUPPORTED if the values would need many times the bytes of the file, before any of them is created: two
+/// bytes of JSON can be an object of 64 bytes. The npm package counts in the same way
+/// (web/lib/src/tokenizer/schema.ts).
 void check_values(std::string_view name, std::span<const std::uint8_t> bytes) {
   std::uint64_t memory = 0, names = 0;
   for (std::size_t at = 0; at < bytes.size(); ++at) switch (bytes[at]) {
-      case '"':  // to the end of the string
+      case '"':  // skip the string
         for (++at; at < bytes.size() && bytes[at] != '"'; ++at)
           if (bytes[at] == '\\') ++at;
         break;
@@ -87,7 +88,7 @@ class TreeBuilder : public JsonEvents {
     if (open_.size() == kMaxDepth) refuse(name_, {"nested deeper than ", kMaxDepth, " levels"});
     Json& at = place();
     at = std::move(value);
-    open_.push_back(&at);  // stays where it is: nothing is added beside it before it is closed
+    open_.push_back(&at);  // stays valid: nothing is added to its parent before it is closed
     return true;
   }
   bool close() {
@@ -122,13 +123,14 @@ void Json::Object::erase(std::string_view name) {
 }
 
 Json& Json::Object::append(std::string name) {
-  // Doubled, the block would take more than kMemoryPerByte while its members move.
+  // Doubling the block would exceed kMemoryPerByte while the members are moved.
   if (members_.size() == members_.capacity()) members_.reserve(members_.size() + members_.size() / 4 + 8);
   return members_.emplace_back(std::move(name), Json()).second;
 }
 
 void Json::Object::sort() {
-  // Merges runs of 1, 2, 4, ... members. std::stable_sort would add 2.4 kB to the code that every page downloads.
+  // Merge sort of runs of 1, 2, 4, ... members. std::stable_sort would add 2.4 kB to the code that every page
+  // downloads.
   const std::size_t size = members_.size();
   Members merged(size);
   for (std::size_t run = 1; run < size; run *= 2) {
@@ -144,7 +146,7 @@ void Json::Object::sort() {
   }
   std::size_t count = 0;
   for (std::size_t i = 0; i < size; ++i) {
-    if (i + 1 < size && members_[i].first == members_[i + 1].first) continue;  // the last of equal names stays
+    if (i + 1 < size && members_[i].first == members_[i + 1].first) continue;  // the last of equal names is kept
     if (count < i) members_[count] = std::move(members_[i]);
     ++count;
   }
@@ -165,7 +167,7 @@ const char* Json::kind() const {
 Json parse_json(std::string_view name, std::span<const std::uint8_t> bytes, std::size_t max_bytes) {
   const FloatEnvironment environment;
   if (bytes.size() > max_bytes) refuse(name, {bytes.size(), " bytes, expected at most ", max_bytes});
-  // The parser takes a zero byte for the end of its input and skips a byte order mark. Neither is JSON.
+  // The parser treats a zero byte as the end of its input and skips a byte order mark. Neither is valid JSON.
   const auto zero = std::find(bytes.begin(), bytes.end(), 0);
   if (bytes.empty() || bytes[0] == 0xEF || zero != bytes.end())
     refuse(name, {"not valid JSON near byte ", bytes.empty() || bytes[0] == 0xEF ? 0 : zero - bytes.begin()});

@@ -12,13 +12,14 @@
 
 namespace attn::detail {
 
-/// A value of a JSON file. The tree is our own because nlohmann's allocates while it is destroyed, which ends the program when memory is short.
-/// What is large is behind a pointer: most values are numbers.
+/// A value of a JSON file. nlohmann's tree is not used because its destructor allocates, which terminates the program
+/// if memory is short. Strings, arrays and objects are stored behind pointers because most values are numbers.
 class Json {
  public:
   using Array = std::vector<Json>;
 
-  /// Members sorted by name in one block: a vocabulary has 10^6 of them, and a node of a map for each would take five times as long.
+  /// Members sorted by name in one block. A vocabulary can have 10^6 members, and a map with a node per member would
+  /// take five times as long.
   class Object {
    public:
     using Member = std::pair<std::string, Json>;
@@ -33,12 +34,13 @@ class Json {
 
     const Json* find(std::string_view name) const;
     Json* find(std::string_view name) { return const_cast<Json*>(std::as_const(*this).find(name)); }
-    /// Returns the member, a new null if there is none.
+    /// Returns the member; inserts null if there is none.
     Json& operator[](std::string_view name);
     void erase(std::string_view name);
 
-    /// For a reader: appends a member, and sorts them when all are there. The last of equal names stays.
+    /// Appends a member without sorting; call sort() after the last one.
     Json& append(std::string name);
+    /// Sorts the members by name. The last of equal names is kept.
     void sort();
 
    private:
@@ -54,7 +56,7 @@ class Json {
   explicit Json(T value) : value_(std::make_unique<T>(std::move(value))) {}
 
   bool is_null() const { return std::holds_alternative<std::nullptr_t>(value_); }
-  /// Null where it is something else.
+  /// Return null if the value has another type.
   const bool* boolean() const { return std::get_if<bool>(&value_); }
   const double* number() const { return std::get_if<double>(&value_); }
   const std::string* string() const { return get<std::string>(); }
@@ -63,9 +65,9 @@ class Json {
   Array* array() { return get<Array>(); }
   Object* object() { return get<Object>(); }
 
-  /// A member of an object; null where there is none, or it is null, or this is no object.
+  /// Returns a member; null if there is none, if the member is null, or if this is not an object.
   const Json* find(std::string_view name) const;
-  /// What it is, for messages: "a string".
+  /// Returns the type for messages: "a string".
   const char* kind() const;
 
  private:
@@ -78,11 +80,12 @@ class Json {
   std::variant<std::nullptr_t, bool, double, std::unique_ptr<std::string>, std::unique_ptr<Array>, std::unique_ptr<Object>> value_ = nullptr;
 };
 
-/// The file `name` as a tree; of names that appear twice the last one counts, as in Python's json.
-/// Throws FORMAT for what is not JSON in UTF-8, more than `max_bytes` of it, or more than 64 levels, UNSUPPORTED for values that would take many
-/// times the bytes.
+/// Parses the file `name`. The last of equal names in an object counts, as in Python's json. Throws FORMAT if the bytes
+/// are not JSON in UTF-8, if there are more than `max_bytes`, or if they nest deeper than 64 levels; UNSUPPORTED if the
+/// values would need many times the bytes.
 Json parse_json(std::string_view name, std::span<const std::uint8_t> bytes, std::size_t max_bytes);
-/// The same of a file that Python's json may have written: its NaN, Infinity and -Infinity, which JSON does not have, become strings.
+/// Parses a file that Python's json may have written: its NaN, Infinity and -Infinity, which are not JSON, become
+/// strings.
 Json parse_python_json(std::string_view name, std::span<const std::uint8_t> bytes, std::size_t max_bytes);
 
 }  // namespace attn::detail

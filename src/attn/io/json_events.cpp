@@ -2,7 +2,8 @@
 
 namespace attn::detail {
 
-// Flattened, clang sees that the format is JSON, and leaves out the readers of five binary ones. GCC would take the whole parser apart, for minutes.
+// With everything inlined, clang sees that the format is JSON and omits the readers of five binary formats. GCC would
+// spend minutes on inlining the whole parser.
 #ifdef __clang__
 [[gnu::flatten]]
 #endif

@@ -6,10 +6,10 @@
 
 namespace attn::detail {
 
-/// What the parser tells of, one thing after the other.
+/// Receives the events of the parser.
 using JsonEvents = nlohmann::json_sax<nlohmann::json>;
 
-/// Out of line, and by the base class: the parser is a template, and once is enough of it.
+/// Parses JSON. Out of line and with the base class, so that the parser template is instantiated only once.
 void parse_json_events(std::span<const std::uint8_t> bytes, JsonEvents& events);
 
 }  // namespace attn::detail

@@ -5,7 +5,7 @@
 
 namespace attn::detail {
 
-/// Appends a JSON string; false for what is not UTF-8, which JSON is.
+/// Appends `value` as a JSON string; returns false if it is not UTF-8.
 bool append_json_string(std::string& to, std::string_view value);
 
 }  // namespace attn::detail

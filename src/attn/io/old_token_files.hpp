@@ -6,7 +6,7 @@
 
 namespace attn {
 
-/// Files in which folders have tokens if their tokenizer_config.json has no added_tokens_decoder; with one, transformers ignores them.
+/// Token files of older model folders, which transformers ignores if tokenizer_config.json has added_tokens_decoder.
 struct OldTokenFiles {
   std::optional<std::span<const std::uint8_t>> special_tokens_map = std::nullopt;  ///< special_tokens_map.json
   std::optional<std::span<const std::uint8_t>> added_tokens = std::nullopt;        ///< added_tokens.json

@@ -11,7 +11,8 @@
 
 namespace attn {
 
-/// Where the tensors of a file go: place() is called for each with its name and shape, and gives room for its numbers.
+/// Receives the tensors of a file: place() is called for each with its name and shape, and returns memory for its
+/// values.
 class TensorSink {
  public:
   virtual float* place(const std::string& name, const Shape& shape) = 0;
@@ -22,12 +23,11 @@ class TensorSink {
 
 void parse_safetensors(std::span<const std::uint8_t> bytes, TensorSink& sink);
 void read_safetensors(const FilePath& path, TensorSink& sink);
-/// Row-major numbers of the shapes that the views have.
+/// Writes tensors whose numbers are row-major and without gaps.
 std::vector<std::uint8_t> write_safetensors_views(const StateView& tensors, const std::map<std::string, std::string>& metadata);
 
 namespace detail {
 
-/// A sink that is a state dictionary.
 template <class Of>
 class StateSink final : public TensorSink {
  public:
@@ -40,7 +40,7 @@ class StateSink final : public TensorSink {
 }  // namespace detail
 
 /// Reads the tensors of a safetensors file (8 bytes of header length, a JSON header, data). F32, F16, BF16 and F64
-/// become float32; integer and bool tensors are checked and left out. Tensors need not be aligned.
+/// become float32; integer and bool tensors are checked and skipped. Tensors need not be aligned.
 ///
 /// @param bytes  the whole file
 /// @return tensors by name

@@ -13,13 +13,13 @@
 #include "attn/tensor/sort.hpp"
 #include "attn/tensor/view.hpp"
 
-// A list of refusals: whatever gets past them is in bounds. One message each.
+// Every violation of the format has its own message. An entry that passes all checks is within bounds.
 namespace attn::detail {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "safetensors are little-endian");
 
-constexpr std::uint64_t kMaxExact = std::uint64_t{1} << 53;  // what JavaScript's numbers hold exactly
+constexpr std::uint64_t kMaxExact = std::uint64_t{1} << 53;  // JavaScript numbers are exact up to here
 
 constexpr SafetensorsType kTypes[] = {{"F32", 4, true},  {"F16", 2, true},  {"BF16", 2, true}, {"F64", 8, true},  {"BOOL", 1, false},
                                       {"U8", 1, false},  {"I8", 1, false},  {"U16", 2, false}, {"I16", 2, false}, {"U32", 4, false},
@@ -32,18 +32,17 @@ T load(const std::uint8_t* bytes) {  // bytes need not be aligned
   return value;
 }
 
-/// A refusal that speaks of one tensor.
 [[noreturn]] void refuse_tensor(const std::string& name, std::initializer_list<TextPart> parts) {
   refuse_safetensors({"\"", name, "\": ", text(parts)});
 }
 
-/// An entry as it is written.
+/// An entry as written in the header, not yet checked.
 struct RawEntry {
   std::string name = {}, dtype = {};
   std::optional<std::vector<std::uint64_t>> shape = {}, offsets = {};
 };
 
-/// The header as events of the JSON parser, so that duplicate names are seen and nothing but the entries is kept.
+/// Reads the header from parser events, so that duplicate names are detected and only the entries are stored.
 class HeaderReader : public JsonEvents {
  public:
   std::vector<RawEntry> entries;
@@ -137,7 +136,7 @@ class HeaderReader : public JsonEvents {
 };
 
 std::vector<RawEntry> read_header(std::span<const std::uint8_t> header) {
-  // The parser takes a zero byte for the end of its input and skips a byte order mark. Neither is JSON.
+  // The parser treats a zero byte as the end of its input and skips a byte order mark. Neither is valid JSON.
   const auto zero = std::find(header.begin(), header.end(), 0);
   if (header[0] == 0xEF || zero != header.end())
     refuse_safetensors({"the header is not valid JSON near byte ", header[0] == 0xEF ? 0 : zero - header.begin()});
@@ -153,9 +152,8 @@ const SafetensorsType& type_of(const RawEntry& entry) {
   return *found;
 }
 
-/// Bytes that type and shape need.
 std::uint64_t byte_size(const RawEntry& entry, const SafetensorsType& type) {
-  // The strides of an empty tensor have to fit too.
+  // The strides of an empty tensor must also fit.
   constexpr std::uint64_t kMost = std::min<std::uint64_t>(kMaxExact, std::numeric_limits<std::ptrdiff_t>::max());
   std::uint64_t size = type.size;
   bool empty = false;
@@ -177,7 +175,7 @@ SafetensorsEntry checked(const RawEntry& entry, std::optional<std::uint64_t> dat
   return {entry.name, &type, to_shape(*entry.shape), first, last};
 }
 
-/// Entries, in the order of their data, must cover it from its begin to its end, without overlap or hole.
+/// Throws FORMAT unless the entries, sorted by their data, cover all of it without overlap or hole.
 void check_layout(const std::vector<SafetensorsEntry>& entries, std::optional<std::uint64_t> data_size) {
   std::uint64_t end = 0;
   for (const SafetensorsEntry& entry : entries) {

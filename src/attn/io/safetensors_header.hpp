@@ -13,7 +13,7 @@
 
 namespace attn::detail {
 
-/// Element types that a safetensors file may have here.
+/// Element type that attn accepts in a safetensors file.
 struct SafetensorsType {
   std::string_view name;
   std::uint64_t size;
@@ -22,36 +22,38 @@ struct SafetensorsType {
   bool is_int8() const { return name == "I8"; }
 };
 
-/// One tensor of a file, checked.
+/// Checked entry of one tensor.
 struct SafetensorsEntry {
   std::string name = {};
   const SafetensorsType* type = nullptr;
   Shape shape = {};
-  std::uint64_t first = 0, last = 0;  ///< bytes of the data after the header
+  std::uint64_t first = 0, last = 0;  ///< byte range within the data, which follows the header
 
   std::uint64_t count() const { return (last - first) / type->size; }
 };
 
-/// Bytes before the header: its length.
+/// Size of the prefix, which contains the length of the header.
 inline constexpr std::size_t kSafetensorsPrefix = 8;
 
-/// Throws FORMAT for a file that is too short for the length of its header.
+/// Throws FORMAT if the file is too short to contain the length of its header.
 void check_safetensors_size(std::uint64_t file_size);
 
-/// The header's length, which the first 8 bytes tell; file_size where it is known. Throws FORMAT.
+/// Reads the length of the header from the first 8 bytes. Throws FORMAT if it is 0, above 16 MiB, or, if `file_size` is
+/// known, longer than the file.
 std::size_t safetensors_header_size(const std::uint8_t* prefix, std::optional<std::uint64_t> file_size);
 
-/// The entries in the order of their data. They cover the data from its begin to its end, without overlap or hole; data_size is that of the
-/// data that is there, where it is known. Throws FORMAT, and UNSUPPORTED for types that attn does not read.
+/// Parses the header and returns the entries in the order of their data, which they cover from begin to end without
+/// overlap or hole. `data_size` is the size of the available data, if known. Throws FORMAT, and UNSUPPORTED for types
+/// that attn does not read.
 std::vector<SafetensorsEntry> parse_safetensors_header(std::span<const std::uint8_t> header, std::optional<std::uint64_t> data_size);
 
-/// Throws MEMORY if the numbers of all float tensors would take more than the limit.
+/// Throws MEMORY if the values of all float tensors together exceed the memory limit.
 void check_safetensors_memory(std::span<const SafetensorsEntry> entries);
 
-/// Elements of a float type as float32; bytes need not be aligned.
+/// Converts elements of a float type to float32; `bytes` need not be aligned.
 void convert_floats(const SafetensorsType& type, const std::uint8_t* bytes, float* values, std::size_t count);
 
-/// Throws "safetensors: ..." with what was met as detail.
+/// Throws "safetensors: ..." and stores the text of `parts` as the fact "got".
 [[noreturn]] void refuse_safetensors(std::initializer_list<TextPart> parts, ErrorCode code = ErrorCode::format);
 
 }  // namespace attn::detail

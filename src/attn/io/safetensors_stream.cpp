@@ -28,7 +28,7 @@ void SafetensorsStream::give(std::span<const std::uint8_t> bytes) {
 
 bool SafetensorsStream::next(Run& run) {
   while (!bytes_.empty()) {
-    while (entries_[entry_].last == position_) ++entry_;  // also those without elements
+    while (entries_[entry_].last == position_) ++entry_;  // also skips empty tensors
     const SafetensorsEntry& entry = entries_[entry_];
     const auto take = [&](std::uint64_t count) {
       const auto taken = bytes_.first(static_cast<std::size_t>(count));

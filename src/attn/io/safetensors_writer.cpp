@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kMetadata = "__metadata__";
 
-/// Appends a JSON string. Throws ARGUMENT for what is not UTF-8, which JSON is.
+/// Appends a JSON string. Throws ARGUMENT if it is not UTF-8.
 void append_string(std::string_view op, std::string& to, const std::string& value) {
   if (!append_json_string(to, value)) fail(ErrorCode::argument, op, "a name or metadata", {"UTF-8"}, {"other bytes"});
 }
@@ -72,7 +72,7 @@ std::string safetensors_start(std::string_view op, const std::vector<Safetensors
 std::vector<std::uint8_t> write_safetensors_views(const StateView& tensors, const std::map<std::string, std::string>& metadata) {
   constexpr std::string_view kOp = "write_safetensors";
   std::vector<detail::SafetensorsItem> items;
-  for (const auto& [name, tensor] : tensors) items.push_back({name, "F32", 4, tensor.shape});  // a map: sorted by bytes
+  for (const auto& [name, tensor] : tensors) items.push_back({name, "F32", 4, tensor.shape});  // a map, so the names are sorted by bytes
   const std::string start = detail::safetensors_start(kOp, items, metadata);
   std::size_t size = 0;
   for (const auto& [name, tensor] : tensors) size += 4 * static_cast<std::size_t>(checked_size(tensor.shape, kOp, name));

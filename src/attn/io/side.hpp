@@ -4,7 +4,7 @@
 
 namespace attn {
 
-/// Of a text.
+/// Side of a text.
 enum class Side : std::uint8_t { left, right };
 
 }  // namespace attn

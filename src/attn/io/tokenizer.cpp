@@ -22,22 +22,24 @@ constexpr const char* kOp = "tokenize";
 using detail::SourceText;
 using detail::TextTokens;
 
-/// Tokens of one row, which is one text or two.
 struct Row {
   TextTokens first, second;
   bool truncated = false;
 };
 
-/// What is asked of every row.
+/// Settings for all rows.
 struct How {
   const Template& pieces;
   bool is_pair, are_words, adds_special;
   Side truncation_side, padding_side;
 
-  std::size_t added() const { return adds_special ? detail::added_by(pieces) : 0; }
+  std::int64_t added() const { return adds_special ? static_cast<std::int64_t>(detail::added_by(pieces)) : 0; }
 };
 
-/// Leaves `most` tokens at the most: the longer text gives way first, then both (Hugging Face's longest_first).
+std::int64_t most_of(const TokenizeOptions& options) { return options.max_length.value_or(std::numeric_limits<std::int64_t>::max()); }
+
+/// Truncates a row to at most `most` tokens: first the longer text, then both (longest_first in Hugging Face
+/// tokenizers).
 void truncate(Row& row, const How& how, std::size_t most) {
   std::size_t n1 = row.first.tokens.size(), n2 = row.second.tokens.size();
   if (n1 + n2 <= most) return;
@@ -62,13 +64,26 @@ void truncate(Row& row, const How& how, std::size_t most) {
   keep(row.second.tokens, n2);
 }
 
+/// Calls special(piece, i) for the special tokens of a row and use(piece, token) for the tokens of its texts, in their order.
+template <class RowOrConst, class Special, class Use>
+void for_each_token(const How& how, RowOrConst& row, Special special, Use use) {
+  for (const TemplatePiece& piece : how.pieces) {
+    if (how.adds_special)
+      for (std::size_t i = 0; i < piece.ids.size(); ++i) special(piece, i);
+    if (piece.kind == TemplatePiece::Kind::special) continue;
+    for (auto& token : (piece.kind == TemplatePiece::Kind::first ? row.first : row.second).tokens) use(piece, token);
+  }
+}
+
 EncodedTexts assemble(const TokenizerFile& file, const How& how, std::vector<Row> rows) {
   std::size_t longest = 0;
-  const auto length_of = [added = how.added()](const Row& row) { return added + row.first.tokens.size() + row.second.tokens.size(); };
+  const auto length_of = [added = static_cast<std::size_t>(how.added())](const Row& row) {
+    return added + row.first.tokens.size() + row.second.tokens.size();
+  };
   for (const Row& row : rows) longest = std::max(longest, length_of(row));
   const Shape shape{static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(longest)};
   MemoryEstimate memory(kOp);
-  // Two ids, a mask, a token's string, its offsets, its text and its word.
+  // Per token: two ids, mask, string, offsets, text and word.
   const std::size_t kBytes = 9 + sizeof(std::string) + sizeof(TokenOffsets::value_type) + sizeof(TokenSequences::value_type) +
                              (how.are_words ? sizeof(TokenWords::value_type) : 0);
   memory.add("ids, tokens and offsets", {shape[0], shape[1], static_cast<std::int64_t>(kBytes / 4)});
@@ -95,18 +110,13 @@ EncodedTexts assemble(const TokenizerFile& file, const How& how, std::vector<Row
       encoding.attention_mask[b * longest + place] = 1;
       tokens[place++] = std::move(token);
     };
-    for (const TemplatePiece& piece : how.pieces) {
-      if (how.adds_special)
-        for (std::size_t i = 0; i < piece.ids.size(); ++i) push(piece.ids[i], piece.type_id, piece.tokens[i]);
-      if (piece.kind == TemplatePiece::Kind::special) continue;
-      const bool is_first = piece.kind == TemplatePiece::Kind::first;
-      for (Token& token : (is_first ? rows[b].first : rows[b].second).tokens) {
-        offsets[place] = {token.start, token.end};
-        sequences[place] = is_first ? 0 : 1;
-        if (how.are_words) words[place] = token.word;
-        push(token.id, piece.type_id, token.number >= 0 ? std::string(file.text_of(token)) : std::move(token.content));
-      }
-    }
+    const auto special = [&](const TemplatePiece& piece, std::size_t i) { push(piece.ids[i], piece.type_id, piece.tokens[i]); };
+    for_each_token(how, rows[b], special, [&](const TemplatePiece& piece, Token& token) {
+      offsets[place] = {token.start, token.end};
+      sequences[place] = piece.kind == TemplatePiece::Kind::first ? 0 : 1;
+      if (how.are_words) words[place] = token.word;
+      push(token.id, piece.type_id, token.number >= 0 ? std::string(file.text_of(token)) : std::move(token.content));
+    });
     encoding.tokens.push_back(std::move(tokens));
     encoding.offsets.push_back(std::move(offsets));
     encoding.sequence_ids.push_back(std::move(sequences));
@@ -119,52 +129,80 @@ EncodedTexts assemble(const TokenizerFile& file, const How& how, std::vector<Row
 SourceText source_of(const std::string& text) { return SourceText(std::string_view(text)); }
 SourceText source_of(const Words& words) { return SourceText(std::span<const std::string>(words)); }
 
-/// A row for each of the texts, or pairs of them, [begin, end).
 template <class Text>
-EncodedTexts encode_rows(const TokenizerFile& file, const std::vector<Text>& texts, std::size_t begin, std::size_t end,
-                         const TokenizeOptions& options) {
-  constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
-  constexpr bool kPair = requires(const Text& text) { text.second; };
-  const auto parts = [&](std::size_t i) {
-    if constexpr (kPair)
-      return std::pair(source_of(texts[i].first), source_of(texts[i].second));
-    else
-      return std::pair(source_of(texts[i]), SourceText());
-  };
-  const How how{.pieces = kPair ? file.post_processor.pair : file.post_processor.single,
-                .is_pair = kPair,
+constexpr bool kIsPair = requires(const Text& text) { text.second; };
+
+template <class Text>
+How how_of(const TokenizerFile& file, const TokenizeOptions& options) {
+  const How how{.pieces = kIsPair<Text> ? file.post_processor.pair : file.post_processor.single,
+                .is_pair = kIsPair<Text>,
                 .are_words = std::is_same_v<Text, Words> || std::is_same_v<Text, std::pair<Words, Words>>,
                 .adds_special = options.add_special_tokens,
                 .truncation_side = options.truncation_side.value_or(file.truncation_side),
                 .padding_side = options.padding_side.value_or(file.padding.side)};
-  const auto added = static_cast<std::int64_t>(how.added());
-  const std::int64_t most = options.max_length.value_or(std::numeric_limits<std::int64_t>::max());
-  if (most < added)
+  if (const std::int64_t most = most_of(options), added = how.added(); most < added)
     detail::fail(ErrorCode::out_of_range, kOp, "max_length", {"a number of at least ", added}, {most}, "The special tokens need that many");
+  return how;
+}
+
+/// Tokenizes and truncates text number `index`.
+template <class Text>
+Row read_row(const TokenizerFile& file, const How& how, const Text& text, std::size_t index, const TokenizeOptions& options) {
+  constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
+  constexpr bool kPair = kIsPair<Text>;
+  const auto [first, second] = [&] {
+    if constexpr (kPair)
+      return std::pair(source_of(text.first), source_of(text.second));
+    else
+      return std::pair(source_of(text), SourceText());
+  }();
+  const std::int64_t most = most_of(options), added = how.added();
   const auto room = static_cast<std::size_t>(most - added);
-  std::vector<Row> rows(end - begin);
+  Row row;
+  const auto read = [&](std::size_t enough) {
+    row.first = file.tokenize(first, index, enough, how.truncation_side);
+    if (kPair) row.second = file.tokenize(second, index, enough, how.truncation_side);
+  };
+  read(options.truncation ? room : kAll);
+  // The longer text gets the odd token, so both must be read completely.
+  if (kPair && options.truncation && room % 2 == 1 && row.first.tokens.size() > room && row.second.tokens.size() > room) read(kAll);
+  const std::size_t length = row.first.tokens.size() + row.second.tokens.size();
+  if (!options.truncation && length > room) {
+    ErrorDetail detail;
+    detail.emplace("index", static_cast<double>(index));
+    detail::fail(ErrorCode::out_of_range, kOp, detail::text({"text ", index}), {"at most ", most, " tokens"},
+                 {static_cast<std::int64_t>(length) + added, " tokens long"}, std::move(detail));
+  }
+  truncate(row, how, room);
+  return row;
+}
+
+template <class Text>
+EncodedTexts encode_rows(const TokenizerFile& file, const std::vector<Text>& texts, std::size_t begin, std::size_t end,
+                         const TokenizeOptions& options) {
+  const How how = how_of<Text>(file, options);
+  std::vector<Row> rows;
   for (std::size_t i = begin; i < end; ++i) {
-    const auto [first, second] = parts(i);
-    Row& row = rows[i - begin];
-    const auto read = [&](std::size_t enough) {
-      row.first = file.tokenize(first, i, enough, how.truncation_side);
-      if (kPair) row.second = file.tokenize(second, i, enough, how.truncation_side);
-    };
-    read(options.truncation ? room : kAll);
-    // The longer of two gets the odd token.
-    if (kPair && options.truncation && room % 2 == 1 && row.first.tokens.size() > room && row.second.tokens.size() > room) read(kAll);
-    const std::size_t length = row.first.tokens.size() + row.second.tokens.size();
-    if (!options.truncation && length > room) {
-      ErrorDetail detail;
-      detail.emplace("index", static_cast<double>(i));
-      detail::fail(ErrorCode::out_of_range, kOp, detail::text({"text ", i}), {"at most ", most, " tokens"},
-                   {static_cast<std::int64_t>(length) + added, " tokens long"}, std::move(detail));
-    }
-    truncate(row, how, room);
+    Row& row = rows.emplace_back(read_row(file, how, texts[i], i, options));
     file.trim_offsets(row.first);
     file.trim_offsets(row.second);
   }
   return assemble(file, how, std::move(rows));
+}
+
+template <class Text>
+detail::TextRow encode_ids(const TokenizerFile& file, const Text& text, std::size_t index, const TokenizeOptions& options) {
+  const How how = how_of<Text>(file, options);
+  const Row read = read_row(file, how, text, index, options);
+  detail::TextRow row{.index = index, .truncated = read.truncated};
+  const auto push = [&](std::int32_t id, std::int32_t type_id) {
+    row.ids.push_back(id);
+    row.types.push_back(type_id);
+  };
+  for_each_token(
+      how, read, [&](const TemplatePiece& piece, std::size_t i) { push(piece.ids[i], piece.type_id); },
+      [&](const TemplatePiece& piece, const Token& token) { push(token.id, piece.type_id); });
+  return row;
 }
 
 }  // namespace
@@ -184,6 +222,14 @@ EncodedTexts Tokenizer::encode_texts(const std::vector<std::string>& texts, std:
 EncodedTexts Tokenizer::encode_texts(const std::vector<std::pair<std::string, std::string>>& pairs, std::size_t begin, std::size_t end,
                                      const TokenizeOptions& options) const {
   return encode_rows(*file_, pairs, begin, end, options);
+}
+
+detail::TextRow Tokenizer::encode_row(const std::string& text, std::size_t index, const TokenizeOptions& options) const {
+  return encode_ids(*file_, text, index, options);
+}
+
+detail::TextRow Tokenizer::encode_row(const std::pair<std::string, std::string>& pair, std::size_t index, const TokenizeOptions& options) const {
+  return encode_ids(*file_, pair, index, options);
 }
 
 EncodedTexts Tokenizer::encode_texts(const std::vector<std::string>& texts, const TokenizeOptions& options) const {

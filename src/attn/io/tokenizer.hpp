@@ -19,53 +19,62 @@ namespace attn {
 
 namespace detail {
 struct TokenizerFile;
-}
 
-/// max_length, special tokens included: the most that a text is cut to. A longer one is OUT_OF_RANGE with `truncation` false.
+/// Token ids of the caller's text or pair number `index`, without padding.
+struct TextRow {
+  std::size_t index = 0;
+  std::vector<std::int32_t> ids = {}, types = {};
+  bool truncated = false;
+};
+}  // namespace detail
+
+/// Options for Tokenizer::encode().
 struct TokenizeOptions {
+  /// Maximum number of tokens per text, including special tokens; default unlimited.
   std::optional<std::int64_t> max_length = std::nullopt;
-  bool truncation = true;
-  bool add_special_tokens = true;  ///< put [CLS] and the like around a text
-  /// Where what is too long is cut, and where shorter ones are filled up; default as tokenizer_config.json says, else right: their end.
+  bool truncation = true;          ///< whether longer texts are truncated or throw OUT_OF_RANGE
+  bool add_special_tokens = true;  ///< whether tokens such as [CLS] are added around a text
+  /// Ends at which texts are truncated and padded; default from tokenizer_config.json, otherwise right, the end of the text.
   std::optional<Side> truncation_side = std::nullopt, padding_side = std::nullopt;
 };
 
-/// Bytes [start, end) of the text (of a pair: of the one that the token is from); none for padding and for special tokens that were added.
+/// Byte range [start, end) of each token in its text (for a pair: the text that contains the token); none for padding
+/// and added special tokens.
 using TokenOffsets = std::vector<std::optional<std::pair<std::int64_t, std::int64_t>>>;
 
-/// Which text of a pair a token is from, 0 or 1; none where TokenOffsets has none.
+/// Text of a pair that each token is from, 0 or 1; none if TokenOffsets has none.
 using TokenSequences = std::vector<std::optional<std::int32_t>>;
 
-/// Which word of its list a token is of, counted from 0; none where TokenOffsets has none.
+/// Index of the word that each token is from; none if TokenOffsets has none.
 using TokenWords = std::vector<std::optional<std::int32_t>>;
 
-/// A text that is cut into words already.
+/// A text that is already split into words.
 using Words = std::vector<std::string>;
 
-/// Token ids of texts, padded to the longest; numbers are (B,L), row-major.
+/// Token ids of texts, padded to the longest; ids and masks are (B,L), row-major.
 struct EncodedTexts {
   Shape shape;
   std::vector<std::int32_t> input_ids, token_type_ids;
-  std::vector<std::uint8_t> attention_mask;  ///< 1 where there is a token
-  std::vector<bool> truncated;               ///< which texts were cut
+  std::vector<std::uint8_t> attention_mask;  ///< 1 for tokens, 0 for padding
+  std::vector<bool> truncated;               ///< whether each text was truncated
   std::vector<std::vector<std::string>> tokens;
   std::vector<TokenOffsets> offsets;
   std::vector<TokenSequences> sequence_ids;
-  std::vector<TokenWords> words = {};  ///< of texts that were words; else empty
+  std::vector<TokenWords> words = {};  ///< only for texts given as words, otherwise empty
 };
 
-/// The same as tensors, of rank N = 2.
+/// EncodedTexts with tensors of rank N = 2.
 template <std::size_t N>
 struct EncodingTensors {
   using Offsets = TokenOffsets;
 
   TensorOf<N, std::int32_t> input_ids, token_type_ids;  ///< (B,L)
-  TensorOf<N, std::uint8_t> attention_mask;             ///< (B,L), 1 where there is a token
-  std::vector<bool> truncated;                          ///< which texts were cut
+  TensorOf<N, std::uint8_t> attention_mask;             ///< (B,L), 1 for tokens, 0 for padding
+  std::vector<bool> truncated;                          ///< whether each text was truncated
   std::vector<std::vector<std::string>> tokens;
   std::vector<Offsets> offsets;
   std::vector<TokenSequences> sequence_ids;
-  std::vector<TokenWords> words;  ///< of texts that were words; else empty
+  std::vector<TokenWords> words;  ///< only for texts given as words, otherwise empty
 
   EncodingTensors() = default;
   explicit EncodingTensors(EncodedTexts texts)
@@ -84,12 +93,12 @@ struct EncodingTensors {
 };
 using Encoding = EncodingTensors<2>;
 
-/// A tokenizer that is the caller's, for models whose own has parts that Tokenizer does not read. Several threads may use it at once. What it
-/// throws comes out of the model's call.
+/// Interface for your own tokenizer, for models with a tokenizer.json that Tokenizer does not support. It must be
+/// thread-safe. Its exceptions are passed on by the model's functions.
 class TextTokenizer {
  public:
   virtual ~TextTokenizer() = default;
-  /// As Tokenizer's.
+  /// See Tokenizer for these functions.
   virtual EncodedTexts encode_texts(const std::vector<std::string>& texts, const TokenizeOptions& options) const = 0;
   virtual EncodedTexts encode_texts(const std::vector<std::pair<std::string, std::string>>& pairs, const TokenizeOptions& options) const = 0;
   virtual std::optional<std::int64_t> token_to_id(const std::string& token) const = 0;
@@ -97,15 +106,14 @@ class TextTokenizer {
   virtual std::int64_t pad_id() const = 0;
 };
 
-/// Reads a Hugging Face tokenizer.json (models WordPiece, BPE, Unigram and WordLevel, with the normalizers,
-/// pre-tokenizers and post-processors of published files) and gives the ids, tokens and offsets of the tokenizers
-/// library. Copies share what was read.
+/// Tokenizes text with the same ids, tokens and offsets as the Hugging Face tokenizers library. Reads tokenizer.json
+/// with the models WordPiece, BPE, Unigram and WordLevel, and the normalizers, pre-tokenizers and post-processors of
+/// published files. Copies share the tables.
 class Tokenizer {
  public:
   /// Reads the files of a tokenizer. tokenizer_config.json specifies the padding token and, as in transformers'
-  /// AutoTokenizer, overrides normalisation. Tokens that only it and old_files have (added_tokens_decoder,
-  /// extra_special_tokens, keys that end in _token) are added as by transformers. With split_special_tokens, special
-  /// tokens in a text are ordinary text.
+  /// AutoTokenizer, overrides normalisation. Tokens that only this file or old_files contain (added_tokens_decoder, extra_special_tokens, keys that
+  /// end in _token) are added as in transformers. With split_special_tokens, special tokens in a text are treated as ordinary text.
   ///
   /// @param tokenizer_json    bytes of tokenizer.json
   /// @param tokenizer_config  bytes of tokenizer_config.json, or none
@@ -113,7 +121,7 @@ class Tokenizer {
   /// do_lower_case is false
   /// @param old_files         special_tokens_map.json and added_tokens.json
   /// @throws FORMAT if a file is damaged
-  /// @throws UNSUPPORTED by name for an unknown part or regular expression, and for one that would be too expensive
+  /// @throws UNSUPPORTED if a part or regular expression is unknown (the message names it) or would be too expensive
   /// @throws MEMORY if the tables exceed the memory limit
   static Tokenizer parse(std::span<const std::uint8_t> tokenizer_json, std::optional<std::span<const std::uint8_t>> tokenizer_config = std::nullopt,
                          std::string_view default_class = {}, const OldTokenFiles& old_files = {});
@@ -126,8 +134,8 @@ class Tokenizer {
   /// @throws ARGUMENT if a text is not UTF-8
   /// @throws OUT_OF_RANGE if a text is too long and truncation is false, or max_length has no room for the special
   /// tokens
-  /// @throws UNSUPPORTED if the file makes the text too expensive
-  /// @throws FORMAT if the text has something unknown and the file has no unknown token
+  /// @throws UNSUPPORTED if the rules of the file make the text too expensive
+  /// @throws FORMAT if the text contains unknown characters and the file has no unknown token
   /// @throws MEMORY if the result exceeds the memory limit
   template <std::size_t N = 2>
   EncodingTensors<N> encode(const std::vector<std::string>& texts, const TokenizeOptions& options = {}) const {
@@ -142,8 +150,8 @@ class Tokenizer {
   EncodedTexts encode_texts(const std::vector<std::string>& texts, const TokenizeOptions& options = {}) const;
   EncodedTexts encode_texts(const std::vector<std::pair<std::string, std::string>>& pairs, const TokenizeOptions& options = {}) const;
 
-  /// Tokenizes texts that are split into words, as Hugging Face's is_split_into_words: each word is tokenized alone,
-  /// offsets are bytes of the word, and `words` gives its index. Errors as encode().
+  /// Tokenizes texts that are already split into words, like is_split_into_words in transformers: each word is tokenized separately, offsets are
+  /// bytes of the word, and `words` contains its index. Errors as encode().
   template <std::size_t N = 2>
   EncodingTensors<N> encode_words(const std::vector<Words>& texts, const TokenizeOptions& options = {}) const {
     return EncodingTensors<N>(encode_word_texts(texts, options));
@@ -155,32 +163,35 @@ class Tokenizer {
   EncodedTexts encode_word_texts(const std::vector<Words>& texts, const TokenizeOptions& options = {}) const;
   EncodedTexts encode_word_texts(const std::vector<std::pair<Words, Words>>& pairs, const TokenizeOptions& options = {}) const;
 
-  /// Returns the text of tokens, as transformers' decode(): through the file's decoder (WordPiece, ByteLevel,
-  /// Metaspace, BPEDecoder, ByteFallback, Fuse, Strip, Replace, Sequence; without one joined by spaces), without
-  /// spaces before punctuation if tokenizer_config.json has clean_up_tokenization_spaces. Unknown ids are skipped.
+  /// Returns the text of tokens, as transformers' decode(). Uses the decoder of the file (WordPiece, ByteLevel, Metaspace, BPEDecoder, ByteFallback,
+  /// Fuse, Strip, Replace, Sequence); if there is none, tokens are joined by spaces. Removes spaces before punctuation if tokenizer_config.json has
+  /// clean_up_tokenization_spaces. Skips unknown ids.
   ///
   /// @param ids                  token ids
   /// @param skip_special_tokens  whether to leave out special tokens
-  /// @throws UNSUPPORTED for other decoders, and if the file makes the text too long
+  /// @throws UNSUPPORTED for other decoders, and if the decoder makes the text too long
   /// @throws MEMORY if the text exceeds the memory limit
   std::string decode(std::span<const std::int32_t> ids, bool skip_special_tokens = false) const;
 
   std::optional<std::int64_t> token_to_id(const std::string& token) const;
   std::optional<std::string> id_to_token(std::int64_t id) const;
   std::int64_t vocabulary_size() const;
-  /// The id of the token that pads.
+  /// Returns the id of the padding token.
   std::int64_t pad_id() const;
-  /// Whether capitals make no difference.
+  /// Returns whether the tokenizer lowercases texts.
   bool lower_cases() const;
 
  private:
   friend class TextModel;
   explicit Tokenizer(std::shared_ptr<const detail::TokenizerFile> file);
 
-  /// Of the texts [begin, end), for who has too many for one Encoding.
+  /// Tokenizes texts [begin, end), for callers with too many texts for one Encoding.
   EncodedTexts encode_texts(const std::vector<std::string>& texts, std::size_t begin, std::size_t end, const TokenizeOptions& options) const;
   EncodedTexts encode_texts(const std::vector<std::pair<std::string, std::string>>& pairs, std::size_t begin, std::size_t end,
                             const TokenizeOptions& options) const;
+  /// Tokenizes text number `index` without making its tokens and offsets.
+  detail::TextRow encode_row(const std::string& text, std::size_t index, const TokenizeOptions& options) const;
+  detail::TextRow encode_row(const std::pair<std::string, std::string>& pair, std::size_t index, const TokenizeOptions& options) const;
 
   std::shared_ptr<const detail::TokenizerFile> file_;
 };

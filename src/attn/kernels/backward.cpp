@@ -1,4 +1,4 @@
-// Compiled once per architecture, as kernels.cpp is.
+// Compiled once per architecture, like kernels.cpp.
 #include "attn/kernels/backward.hpp"
 
 #include "attn/kernels/activation_backward.hpp"

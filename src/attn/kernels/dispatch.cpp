@@ -1,4 +1,4 @@
-#if defined(ATTN_HAVE_WASM)
+#if defined(__wasm__)
 
 #include "attn/kernels/kernels.hpp"
 
@@ -22,26 +22,19 @@ const KernelTable& best() { return table_wasm(); }
 #include <vector>
 #include <xsimd/xsimd.hpp>
 
-#if defined(ATTN_HAVE_NEON_DOTPROD)
-#if defined(__linux__)
+#if defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
-#elif defined(__APPLE__)
+#elif defined(__aarch64__) && defined(__APPLE__)
 #include <sys/sysctl.h>
-#endif
 #endif
 
 #include "attn/tensor/error.hpp"
 
 namespace attn::kernels {
 
-const KernelTable& table_sse4_2();
-const KernelTable& table_avx2_fma();
-const KernelTable& table_avx512f();
-const KernelTable& table_default_arch();
-const KernelTable& table_emulated();
-Int8Kernels int8_avx_vnni();
-Int8Kernels int8_avx512_vnni();
-Int8Kernels int8_neon_dotprod();
+#define ATTN_KERNELS(name, ...) const KernelTable& table_##name();
+#define ATTN_INT8(name, ...) Int8Kernels int8_##name();
+#include "architectures.inc"
 
 namespace {
 
@@ -52,21 +45,19 @@ struct Compiled {
   bool runs;  ///< on this machine
 };
 
-#if defined(ATTN_HAVE_AVX_VNNI) || defined(ATTN_HAVE_AVX512_VNNI) || defined(ATTN_HAVE_NEON_DOTPROD)
-/// The same but for the products of int8.
+/// Copies of a table and of its reproducible variant with different int8 products.
 struct WithInt8 {
-  KernelTable table, everywhere;
+  KernelTable table, reproducible;
 
-  WithInt8(const KernelTable& other, const char* architecture, const Int8Kernels& int8) : table(other), everywhere(*other.everywhere) {
-    table.everywhere = &everywhere;
-    for (KernelTable* const each : {&table, &everywhere}) each->architecture = architecture, each->int8 = int8;
+  WithInt8(const KernelTable& other, const char* architecture, const Int8Kernels& int8) : table(other), reproducible(*other.reproducible) {
+    table.reproducible = &reproducible;
+    for (KernelTable* const each : {&table, &reproducible}) each->architecture = architecture, each->int8 = int8;
   }
 };
-#endif
 
-#if defined(ATTN_HAVE_NEON_DOTPROD)
+#if defined(__aarch64__)
 /// Whether the machine has sdot, of which xsimd knows nothing.
-bool has_dotprod() {
+[[maybe_unused]] bool has_dotprod() {
 #if defined(__linux__)
   return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
 #elif defined(__APPLE__)
@@ -84,35 +75,15 @@ bool has_dotprod() {
 /// Narrowest first.
 std::vector<Compiled> compiled() {
   std::vector<Compiled> all;
-#if defined(ATTN_HAVE_EMULATED)
-  all.push_back({&table_emulated(), true});
-#endif
-#if defined(ATTN_HAVE_SSE4_2)  // the others of x86 as far as cmake/library.cmake takes them
-  [[maybe_unused]] const auto machine = xsimd::available_architectures();
-  all.push_back({&table_sse4_2(), true});
-#if defined(ATTN_HAVE_AVX2_FMA)
-  const bool avx2 = machine.has(xsimd::fma3<xsimd::avx2>{});
-  all.push_back({&table_avx2_fma(), avx2});
-#endif
-#if defined(ATTN_HAVE_AVX_VNNI)
-  static const WithInt8 avx_vnni(table_avx2_fma(), "avx_vnni", int8_avx_vnni());
-  all.push_back({&avx_vnni.table, avx2 && machine.has(xsimd::avxvnni{})});
-#endif
-#if defined(ATTN_HAVE_AVX512F)
-  const bool avx512 = machine.has(xsimd::avx512f{}) && machine.has(xsimd::avx512bw{});
-  all.push_back({&table_avx512f(), avx512});
-#endif
-#if defined(ATTN_HAVE_AVX512_VNNI)
-  static const WithInt8 avx512_vnni(table_avx512f(), "avx512_vnni", int8_avx512_vnni());
-  all.push_back({&avx512_vnni.table, avx512 && machine.has(xsimd::avx512vnni<xsimd::avx512bw>{})});
-#endif
-#else
-  all.push_back({&table_default_arch(), true});
-#if defined(ATTN_HAVE_NEON_DOTPROD)
-  static const WithInt8 neon_dotprod(table_default_arch(), "neon_dotprod", int8_neon_dotprod());
-  all.push_back({&neon_dotprod.table, has_dotprod()});
-#endif
-#endif
+  [[maybe_unused]] const auto has = [machine = xsimd::available_architectures()](auto arch) { return machine.has(arch); };
+  [[maybe_unused]] const auto runs = [&](const KernelTable& base) {
+    return std::find_if(all.begin(), all.end(), [&](const Compiled& each) { return each.table == &base; })->runs;
+  };
+#define ATTN_KERNELS(name, processor, flags, condition) all.push_back({&table_##name(), condition});
+#define ATTN_INT8(name, processor, flags, condition, base)                   \
+  static const WithInt8 name##_tables(table_##base(), #name, int8_##name()); \
+  all.push_back({&name##_tables.table, runs(table_##base()) && (condition)});
+#include "architectures.inc"
   return all;
 }
 
@@ -127,7 +98,7 @@ std::string names_of(const Tables& tables) {
 
 std::vector<const KernelTable*> available(std::string_view op) {
   const std::vector<Compiled> all = compiled();
-  // For tests and for comparing. An empty value is none, as for other programs.
+  // For tests and comparisons. An empty value counts as unset, as in other programs.
   const char* const limit = std::getenv("ATTN_MAX_ARCH");
   const bool limited = limit != nullptr && *limit != '\0';
   std::vector<const KernelTable*> tables, every;
@@ -159,7 +130,7 @@ const KernelTable& best() {
   const KernelTable* table = in_use.load(std::memory_order_acquire);
   if (table != nullptr) return *table;
   const KernelTable* const widest = available("attn").back();
-  // Another thread may have been faster, or have pinned one.
+  // Another thread may have been faster, or may have pinned a table.
   return in_use.compare_exchange_strong(table, widest) ? *widest : *table;
 }
 

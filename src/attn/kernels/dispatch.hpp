@@ -5,17 +5,20 @@
 
 #include "attn/kernels/kernels.hpp"
 
-// Which table best() is. Not for the kernels, which are compiled for one architecture each. Natively only.
+// Selects the table that best() returns, in native builds only. Kernels do not include this file, because each is
+// compiled for a single architecture.
 namespace attn::kernels {
 
-/// What this process can take, the narrowest first: compiled in, known to this machine, and no wider than ATTN_MAX_ARCH, where the
-/// environment has it. Throws CONFIG, naming `op`, where it has a name that is none of those compiled in.
+/// Returns the tables that this process can use, narrowest first: those that are compiled in, supported by this
+/// machine, and not wider than the architecture that the environment variable ATTN_MAX_ARCH names, if it is set. Throws
+/// CONFIG, naming `op`, if ATTN_MAX_ARCH is not the name of a compiled architecture.
 std::vector<const KernelTable*> available(std::string_view op);
 
-/// best(), without making it final.
+/// Returns the table that best() would return, without making the choice final.
 const KernelTable& chosen(std::string_view op);
 
-/// From now on best() is the one of that name. Throws CONFIG where it is not available, or another one is in use.
+/// Makes best() return the table with this name from now on. Throws CONFIG if the table is not available or another one
+/// is already in use.
 void pin(std::string_view op, std::string_view architecture);
 
 }  // namespace attn::kernels

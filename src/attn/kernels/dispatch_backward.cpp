@@ -1,7 +1,7 @@
 #include "attn/kernels/backward.hpp"
 #include "attn/kernels/kernels.hpp"
 
-#if defined(ATTN_HAVE_WASM)
+#if defined(__wasm__)
 
 namespace attn::kernels {
 
@@ -13,34 +13,26 @@ const BackwardTable& best_backward() { return backward_wasm(); }
 
 #else
 
+#include <cstdlib>
 #include <string_view>
 
 namespace attn::kernels {
 
-const BackwardTable& backward_sse4_2();
-const BackwardTable& backward_avx2_fma();
-const BackwardTable& backward_avx512f();
-const BackwardTable& backward_default_arch();
-const BackwardTable& backward_emulated();
+#define ATTN_KERNELS(name, ...) const BackwardTable& backward_##name();
+#define ATTN_INT8(...)
+#include "architectures.inc"
 
 const BackwardTable& best_backward() {
-  // Panels are as wide as best()'s, which is final from its first use on. Those with products of int8 of their own are the same without them.
+  // Panels have the width that best() uses, so this uses the same architecture. best() no longer changes after its
+  // first use.
   static const BackwardTable& table = []() -> const BackwardTable& {
-    [[maybe_unused]] const std::string_view name = best().architecture;
-#if defined(ATTN_HAVE_EMULATED)
-    if (name == "emulated") return backward_emulated();
-#endif
-#if defined(ATTN_HAVE_AVX512F)
-    if (name.starts_with("avx512")) return backward_avx512f();
-#endif
-#if defined(ATTN_HAVE_AVX2_FMA)
-    if (name.starts_with("avx")) return backward_avx2_fma();
-#endif
-#if defined(ATTN_HAVE_SSE4_2)
-    return backward_sse4_2();
-#else
-    return backward_default_arch();
-#endif
+    const std::string_view best_name = best().architecture;
+#define ATTN_KERNELS(name, ...) \
+  if (best_name == #name) return backward_##name();
+#define ATTN_INT8(name, processor, flags, condition, base) \
+  if (best_name == #name) return backward_##base();
+#include "architectures.inc"
+    std::abort();  // best() is one of these
   }();
   return table;
 }

@@ -10,16 +10,16 @@
 
 // C[i][j] = alpha · (b[j] + Σₖ A[i][k] · W[j][k])
 //
-// Each element is summed by one lane in the order of k, starting from the bias. So its bits depend neither on the
-// tile it falls into nor on how rows are shared out among threads.
+// Each element is accumulated by one lane in the order of k, starting from the bias. So its bits depend neither on the
+// tile that contains it nor on how rows are distributed among threads.
 namespace attn::kernels {
 
-/// A tile is kMr rows × kNr columns in registers: kMr · 2 accumulators, 2 registers of W, 1 of A, and 1 more for the
-/// product where there is no fused multiply-add.
+/// Register tile of kMr rows × kNr columns: 2 · kMr accumulators, 2 registers for W, 1 for A, and 1 more for the
+/// product if there is no fused multiply-add.
 template <class Arch>
 struct Tile {
 #if defined(__wasm_relaxed_simd__)
-  // 12 + 2 + 1 = 15 of 16: V8 keeps one for itself. With 6 rows it would spill products that are not fused.
+  // 12 + 2 + 1 = 15 of 16: V8 reserves one. With 6 rows it would spill products that are not fused.
   static constexpr std::size_t kMr = kIsFused<Arch> ? 6 : 5;
 #elif defined(__AVX512F__)
   static constexpr std::size_t kMr = 12;  // 24 + 2 + 1 = 27 of 32
@@ -31,17 +31,18 @@ struct Tile {
   static constexpr std::size_t kMr = 5;  // 10 + 2 + 1 + 1 = 14 of 16: simd128, SSE, emulated
 #endif
   static constexpr std::size_t kNr = 2 * kLanes<Arch>;
-  /// One or two rows alone would leave too few sums to keep the multipliers busy: they take 4 or 2 panels at once.
+  /// Returns the number of panels to process at once. With one panel, one or two rows have too few accumulators to keep
+  /// the multipliers busy, so they take 4 or 2 panels.
   static constexpr std::size_t panels(std::size_t rows) { return rows == 1 ? 4 : rows == 2 ? 2 : 1; }
 };
 
-/// Weights as the multiply-adds take them, out of how they are kept.
+/// Loads one register of weights.
 template <class Arch>
 Batch<Arch> load_weights(const float* weights) {
   return Batch<Arch>::load_unaligned(weights);
 }
 
-/// One tile: C = alpha · (start + A Wᵀ).
+/// Arguments of one tile: C = alpha · (start + A Wᵀ).
 template <class Weight>
 struct TileArguments {
   const float* a;
@@ -49,17 +50,17 @@ struct TileArguments {
   const Weight* weights;  ///< k × kNr
   std::ptrdiff_t panel_stride;
   const float* start;
-  std::ptrdiff_t start_stride, start_panel_stride;  ///< between rows of the start, 0: it is the same for all; between panels
+  std::ptrdiff_t start_stride, start_panel_stride;  ///< from row to row (0 if all rows start alike), and from panel to panel
   float* c;
   std::ptrdiff_t ldc;
   std::size_t k;
   float alpha;
-  const float* skip;
-  std::uintptr_t ahead;        ///< address of what is read soon; a number, since the last tile's share may end behind the panels
-  std::uintptr_t ahead_bytes;  ///< so much of it is asked for in a step of k
+  const float* blocked_terms;
+  std::uintptr_t prefetch_address;  ///< an integer, because the last tile may prefetch past the end of the panels
+  std::uintptr_t prefetch_bytes;    ///< to prefetch in each step of k
 };
 
-/// Has memory that is read soon brought into the second-level cache. WebAssembly has no instruction for it.
+/// Prefetches memory into the L2 cache. WebAssembly has no instruction for it.
 template <class Arch>
 void prefetch([[maybe_unused]] std::uintptr_t address) {
 #if !defined(__wasm__)
@@ -67,9 +68,10 @@ void prefetch([[maybe_unused]] std::uintptr_t address) {
 #endif
 }
 
-/// Where the next number of each of Rows rows lies. For V8 no row's address may be simpler than the others', or it would be loaded early and
-/// take a register: the pointer is a row before the first, and made of a number, since nothing may be subtracted from a pointer to the first.
-/// Natively more than 6 rows, each with a pointer of its own, would leave g++ too few registers for addresses: then three share one.
+/// Points to the next element of each of Rows rows. Pointers start one row early so that every row needs an offset;
+/// otherwise V8 hoists row 0 and spills. The start address is computed as an integer because a pointer before an array
+/// must not be formed. In native builds, one pointer per row would leave g++ too few address registers for more than 6
+/// rows, so three rows share one.
 template <class Arch, std::size_t Rows>
 class RowPointers {
  public:
@@ -78,7 +80,7 @@ class RowPointers {
 #pragma GCC unroll 16
     for (std::size_t i = 0; i < kPointers; ++i) before_[i] = reinterpret_cast<const float*>(first + (i * kShared - kBefore) * row);
 #ifndef __wasm__
-    // Where g++ sees this sum it counts with a second register.
+    // If g++ sees this sum, it uses a second register as a counter.
     for (const float*& pointer : before_) __asm__("" : "+r"(pointer));
 #endif
   }
@@ -94,11 +96,12 @@ class RowPointers {
   std::ptrdiff_t stride_;
 };
 
-/// Rows × (Panels · kNr) elements of C. Unrolling k would make compilers hoist loads and spill accumulators: half the speed.
+/// Computes Rows × (Panels · kNr) elements of C. k is not unrolled: compilers would hoist loads and spill accumulators,
+/// which is 2 × slower.
 ///
-/// V8 puts the multiply-adds of the loop into the order in which the accumulators get their first values, and keeps a factor in a register
-/// from its load to its last use. So the start is loaded row by row, also where all rows start alike: then one factor is alive at a time,
-/// and nothing spills.
+/// V8 schedules the multiply-adds of the loop in the order in which the accumulators are initialized, and keeps a
+/// factor in a register from its load to its last use. So the start is loaded row by row, even if all rows start alike:
+/// only one factor is live at a time, and nothing spills.
 template <class Arch, class Weight, std::size_t Rows, std::size_t Panels, bool Skipping>
 void gemm_tile(const TileArguments<Weight>& t) {
   using F = Batch<Arch>;
@@ -113,12 +116,12 @@ void gemm_tile(const TileArguments<Weight>& t) {
       sum[i][v] = F::load_unaligned(t.start + at(i, t.start_stride) + at(v / 2, t.start_panel_stride) + half(v));
   RowPointers<Arch, Rows> rows(t.a, t.lda);
   const Weight* weights = t.weights;
-  std::uintptr_t ahead = t.ahead;
+  std::uintptr_t prefetch_address = t.prefetch_address;
 #pragma GCC unroll 1
-  for (std::size_t p = 0; p < t.k; ++p, rows.advance(), weights += kNr, ahead += t.ahead_bytes) {
+  for (std::size_t p = 0; p < t.k; ++p, rows.advance(), weights += kNr, prefetch_address += t.prefetch_bytes) {
     if constexpr (Skipping)
-      if (t.skip[p] == -std::numeric_limits<float>::infinity()) continue;
-    prefetch<Arch>(ahead);
+      if (t.blocked_terms[p] == -std::numeric_limits<float>::infinity()) continue;
+    prefetch<Arch>(prefetch_address);
     F w[kBatches];
 #pragma GCC unroll 16
     for (std::size_t v = 0; v < kBatches; ++v) w[v] = load_weights<Arch>(weights + at(v / 2, t.panel_stride) + half(v));
@@ -139,7 +142,8 @@ void gemm_tile(const TileArguments<Weight>& t) {
 template <class Weight>
 using TileFunction = void (*)(const TileArguments<Weight>&);
 
-/// A tile of which only `columns` are in C: result and rows of a start pass through a whole one.
+/// Computes a tile of which only `columns` columns are in C. The result, and the start if it is C, go through a
+/// full-width buffer.
 template <class Arch, class Weight>
 void gemm_last_columns(TileFunction<Weight> tile, const TileArguments<Weight>& t, std::size_t rows, std::size_t columns) {
   constexpr std::size_t kNr = Tile<Arch>::kNr;
@@ -163,7 +167,7 @@ template <class Arch, class Weight>
 void gemm(const Gemm<Weight>& g) {
   using T = Tile<Arch>;
   constexpr std::size_t kMr = T::kMr, kNr = T::kNr;
-  // By number of rows, 1 to kMr; the first is that of one row with terms left out.
+  // Indexed by the number of rows, 1 to kMr. Index 0 is the tile for one row with blocked terms skipped.
   using Tiles = std::array<TileFunction<Weight>, kMr + 1>;
   constexpr auto rows_up_to_mr = std::make_index_sequence<kMr>{};
   static constexpr auto kTiles = []<std::size_t... I>(std::index_sequence<I...>) {
@@ -173,40 +177,41 @@ void gemm(const Gemm<Weight>& g) {
     return Tiles{&gemm_tile<Arch, Weight, 1, T::panels(1), true>, &gemm_tile<Arch, Weight, I + 1, T::panels(I + 1), false>...};
   }(rows_up_to_mr);
   static constexpr float kZeros[kNr] = {};
-  float last_bias[kNr] = {};  // of columns that do not fill a panel
+  float last_bias[kNr] = {};  // for columns that do not fill a panel
 
   if (g.m == 0) return;
   const float* const start = g.accumulate ? g.c : g.bias;
-  const auto [tiles, height, taller] = Tiling(g.m, kMr);
+  const auto [tiles, height, taller] = RowTiles(g.m, kMr);
   const std::size_t wide = g.m <= kMr ? T::panels(g.m) * kNr : kNr;
   for (std::size_t j = 0; j < g.n;) {
     const std::size_t columns = g.n - j >= wide ? wide : g.n - j < kNr ? g.n - j : kNr;
-    TileArguments<Weight> t{.a = g.a,
-                            .lda = g.lda,
-                            .weights = g.panels + j / kNr * g.panel_stride,
-                            .panel_stride = static_cast<std::ptrdiff_t>(g.panel_stride),
-                            .start = start != nullptr ? start + j : kZeros,
-                            .start_stride = g.accumulate ? g.ldc : 0,
-                            .start_panel_stride = start != nullptr ? static_cast<std::ptrdiff_t>(kNr) : 0,
-                            .c = g.c + j,
-                            .ldc = g.ldc,
-                            .k = g.k,
-                            .alpha = g.alpha,
-                            .skip = g.skip,
-                            .ahead = reinterpret_cast<std::uintptr_t>(g.panels + (j + columns < g.n ? j + columns : j) / kNr * g.panel_stride),
-                            .ahead_bytes = (kNr * sizeof(Weight) + tiles - 1) / tiles};
+    TileArguments<Weight> t{
+        .a = g.a,
+        .lda = g.lda,
+        .weights = g.panels + j / kNr * g.panel_stride,
+        .panel_stride = static_cast<std::ptrdiff_t>(g.panel_stride),
+        .start = start != nullptr ? start + j : kZeros,
+        .start_stride = g.accumulate ? g.ldc : 0,
+        .start_panel_stride = start != nullptr ? static_cast<std::ptrdiff_t>(kNr) : 0,
+        .c = g.c + j,
+        .ldc = g.ldc,
+        .k = g.k,
+        .alpha = g.alpha,
+        .blocked_terms = g.blocked_terms,
+        .prefetch_address = reinterpret_cast<std::uintptr_t>(g.panels + (j + columns < g.n ? j + columns : j) / kNr * g.panel_stride),
+        .prefetch_bytes = (kNr * sizeof(Weight) + tiles - 1) / tiles};
     if (columns < kNr && start != nullptr && !g.accumulate) {
       for (std::size_t i = 0; i < columns; ++i) last_bias[i] = g.bias[j + i];
       t.start = last_bias;
     }
     const auto multiply = [&](std::size_t rows, std::size_t count) {
-      const std::size_t tile = g.skip != nullptr ? 0 : rows;
+      const std::size_t tile = g.blocked_terms != nullptr ? 0 : rows;
       for (; count > 0; --count) {
         if (columns < kNr)
           gemm_last_columns<Arch, Weight>(kTiles[tile], t, rows, columns);
         else
           (columns == wide ? kWideTiles : kTiles)[tile](t);
-        t.ahead += g.k * t.ahead_bytes;
+        t.prefetch_address += g.k * t.prefetch_bytes;
         t.a += static_cast<std::ptrdiff_t>(rows) * t.lda;
         t.start += static_cast<std::ptrdiff_t>(rows) * t.start_stride;
         t.c += static_cast<std::ptrdiff_t>(rows) * t.ldc;

@@ -9,11 +9,12 @@
 
 // C[i][j] += Σₖ A[k][i] · W[j][k]
 //
-// Sums over rows, as gradients of weights, keys and values are: rows of A as they lie, without a transposed copy. Each element is summed by
-// one lane in the order of k, on top of what is there: so it may be done a block of rows after the other, with the same bits.
+// Sums over rows, as needed for gradients of weights, keys and values. Reads the rows of A in place instead of a
+// transposed copy. Each element is accumulated by one lane in the order of k, starting from the value in C, so
+// processing one block of rows after another gives the same bits.
 namespace attn::kernels {
 
-/// Rows × kNr elements of C: the registers are those of gemm_tile (Tile).
+/// Computes Rows × kNr elements of C with the same registers as gemm_tile (see Tile).
 template <class Arch, std::size_t Rows>
 void gemm_transposed_tile(const float* a, std::ptrdiff_t lda, const float* weights, float* c, std::ptrdiff_t ldc, std::size_t k) {
   using F = Batch<Arch>;
@@ -48,7 +49,7 @@ void gemm_transposed(const GemmTransposed& g) {
     return std::array<TransposedTile, kMr>{&gemm_transposed_tile<Arch, I + 1>...};
   }(std::make_index_sequence<kMr>{});
 
-  // A tile's columns of A stay in the first-level cache while all panels meet them.
+  // The tile's columns of A stay in the L1 cache while they are multiplied by all panels.
   for (std::size_t i = 0; i < g.m; i += kMr) {
     const std::size_t rows = g.m - i < kMr ? g.m - i : kMr;
     float* const c = g.c + static_cast<std::ptrdiff_t>(i) * g.ldc;
@@ -56,7 +57,7 @@ void gemm_transposed(const GemmTransposed& g) {
     std::size_t j = 0;
     for (; j + kNr <= g.n; j += kNr, panel += g.panel_stride) kTiles[rows - 1](g.a + i, g.lda, panel, c + j, g.ldc, g.k);
     if (j == g.n) continue;
-    // Columns that do not fill a panel pass through a whole tile.
+    // Columns that do not fill a panel go through a full-width tile.
     float buffer[kMr * kNr] = {};
     const std::size_t columns = g.n - j;
     const auto row_of_c = [&](std::size_t row) { return c + static_cast<std::ptrdiff_t>(row) * g.ldc + j; };

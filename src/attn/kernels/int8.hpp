@@ -12,20 +12,22 @@
 #include "attn/kernels/rows.hpp"
 #include "attn/kernels/simd.hpp"
 
-// C[i][j] = (Σₖ (q(A)[i][k] - z[i]) · Q[j][k]) · s[i] · t[j] + b[j], the sum an integer, exact
+// C[i][j] = (Σₖ (q(A)[i][k] - z[i]) · Q[j][k]) · s[i] · t[j] + b[j], with the sum an exact integer
 //
-// q, z and s are those of quantize_row, Q and t of quantize_weights. The sum is the same in any order, so every architecture has the
-// same bits; what follows is rounded at each step.
+// q, z and s are computed by quantize_row, Q and t by quantize_weights. The sum is the same in any order, so every
+// architecture gives the same bits; every later operation is rounded.
 namespace attn::kernels {
 
 template <class Arch>
 inline constexpr std::size_t kInt8Block = kInt8Batches * kLanes<Arch>;
 
-/// f(block, n) for x in blocks of kInt8Block<Arch>, of which n count; the last one is filled up with zeros.
+/// Calls f(block, n) for x in blocks of kInt8Block<Arch> values, of which the first n are part of x. The last block is
+/// padded with zeros.
 template <class Arch, class F>
 inline void for_blocks(const float* x, std::size_t k, F f) {
   float filled[kInt8Block<Arch>] = {};
-  // One call of f, which is large: in WebAssembly the kernels of int8 were half of one for rows that end within a block.
+  // A single call of f, because f is large: in WebAssembly a second copy for partial blocks was half of the code of the
+  // int8 kernels.
   for (std::size_t first = 0; first < k; first += kInt8Block<Arch>) {
     const std::size_t n = k - first < kInt8Block<Arch> ? k - first : kInt8Block<Arch>;
     const bool full = n == kInt8Block<Arch>;
@@ -34,7 +36,7 @@ inline void for_blocks(const float* x, std::size_t k, F f) {
   }
 }
 
-/// min(0, x ...) and max(0, x ...); whether all are finite.
+/// Computes min(0, x ...) and max(0, x ...), and returns whether all values are finite.
 template <class Arch>
 [[gnu::noinline]] bool range_of(const float* x, std::size_t k, float* low, float* high) {
   using F = Batch<Arch>;
@@ -46,14 +48,14 @@ template <class Arch>
 #pragma GCC unroll 16
     for (std::size_t v = 0; v < kInt8Batches; ++v) {
       const F value = F::load_unaligned(block + v * kLanes<Arch>);
-      lows[v % kChains] = smaller<Arch>(value, lows[v % kChains]);
-      highs[v % kChains] = larger<Arch>(value, highs[v % kChains]);
+      lows[v % kChains] = min_ignoring_nan<Arch>(value, lows[v % kChains]);
+      highs[v % kChains] = max_ignoring_nan<Arch>(value, highs[v % kChains]);
       numbers = numbers & (value == value);
     }
   });
   for (std::size_t c = 1; c < kChains; ++c) {
-    lows[0] = smaller<Arch>(lows[c], lows[0]);
-    highs[0] = larger<Arch>(highs[c], highs[0]);
+    lows[0] = min_ignoring_nan<Arch>(lows[c], lows[0]);
+    highs[0] = max_ignoring_nan<Arch>(highs[c], highs[0]);
   }
   *low = xsimd::reduce_min(lows[0]);
   *high = xsimd::reduce_max(highs[0]);
@@ -61,7 +63,8 @@ template <class Arch>
   return xsimd::all(numbers) && *low >= -kMost && *high <= kMost;
 }
 
-/// Rows of A as Dot takes them, a word of 4 bytes for each group of k, filled up with whatever meets a weight of 0.
+/// Quantizes one row of A to the format of Dot, one 4-byte word per group of k. The padding is arbitrary, because it is
+/// multiplied by weights of 0.
 template <class Dot, class Arch>
 void quantize_row(const float* x, std::size_t k, std::int32_t* words, std::size_t step_of_words, float* scale, std::int32_t* correction) {
   using F = Batch<Arch>;
@@ -76,8 +79,8 @@ void quantize_row(const float* x, std::size_t k, std::int32_t* words, std::size_
     *correction = 0;
     return;
   }
-  // Of numbers that are not whole, zero's included, halves go to the even one: by the sum with 1.5 · 2²³, which has the whole number in its
-  // low bits.
+  // Rounds to the nearest integer and halves to even, also for the zero point: adding 1.5 · 2²³ leaves the integer in
+  // the low bits.
   const F steps(step), inverses(1 / step), magic(12582912.0F);
   const auto whole_of = [&](const F& sum) { return as_ints<Arch>(sum) - as_ints<Arch>(magic); };
   std::int32_t lane[kLanes<Arch>];
@@ -86,8 +89,9 @@ void quantize_row(const float* x, std::size_t k, std::int32_t* words, std::size_
   const I zero_points(zero_point);
   *scale = step;
   *correction = Dot::correction(zero_point);
-  // Quotients are at most 255. Multiplied by 1 / step they are less than 2⁻¹⁴ off: enough for the whole number, unless one is that close
-  // to a half. Below the least normal number a step is coarser and 1 / step may be infinite.
+  // Quotients are at most 255. If they are computed by multiplying by 1 / step, their error is below 2⁻¹⁴, which gives
+  // the same integer unless the quotient is that close to a half. A subnormal step is less precise, and 1 / step may be
+  // infinite.
   const bool may_multiply = step >= std::numeric_limits<float>::min();
   const F nearly_half(0.5F - 0x1p-13F);
   for_blocks<Arch>(x, k, [&](const float* block, std::size_t n) {
@@ -96,7 +100,7 @@ void quantize_row(const float* x, std::size_t k, std::int32_t* words, std::size_
 #pragma GCC unroll 16
     for (std::size_t v = 0; v < kInt8Batches; ++v) {
       const F quotient = F::load_unaligned(block + v * kLanes<Arch>) * inverses, sum = quotient + magic;
-      furthest = larger<Arch>(xsimd::abs(quotient - (sum - magic)), furthest);
+      furthest = max_ignoring_nan<Arch>(xsimd::abs(quotient - (sum - magic)), furthest);
       q[v] = whole_of(sum) + zero_points;
     }
     if (!may_multiply || xsimd::any(furthest > nearly_half))
@@ -109,6 +113,48 @@ void quantize_row(const float* x, std::size_t k, std::int32_t* words, std::size_
   });
 }
 
+// q = nearest(w / scale), scale = max|w| / 127
+template <class Arch>
+std::int32_t quantize_weights(const float* w, std::size_t k, std::int8_t* q, float* scale) {
+  using F = Batch<Arch>;
+  using I = Ints<Arch>;
+  float low = 0, high = 0;
+  range_of<Arch>(w, k, &low, &high);
+  *scale = (high < -low ? -low : high) / 127;
+  if (*scale == 0) {
+    for (std::size_t p = 0; p < k; ++p) q[p] = 0;
+    return 0;
+  }
+  // Rounds as in quantize_row. A scale near the smallest number may be rounded down so far that a quotient exceeds 127.
+  constexpr std::int32_t kShift = 128;
+  const F steps(*scale), magic(12582912.0F), most(127.0F);
+  I sum(0);
+  for_blocks<Arch>(w, k, [&](const float* block, std::size_t n) {
+    I shifted[kInt8Batches];
+#pragma GCC unroll 16
+    for (std::size_t v = 0; v < kInt8Batches; ++v) {
+      const F quotient = divide<Arch>(F::load_unaligned(block + v * kLanes<Arch>), steps);
+      const I whole = as_ints<Arch>(max_ignoring_nan<Arch>(min_ignoring_nan<Arch>(quotient, most), -most) + magic) - as_ints<Arch>(magic);
+      sum += whole;
+      shifted[v] = whole + I(kShift);
+    }
+    alignas(64) std::int8_t narrow[kInt8Block<Arch>];
+    store_narrow<Arch>(shifted, kShift, narrow);
+    std::memcpy(q, narrow, n);
+    q += n;
+  });
+  std::int32_t lane[kLanes<Arch>], total = 0;
+  sum.store_unaligned(lane);
+  for (const std::int32_t each : lane) total += each;
+  return total;
+}
+
+// y = scale · q. xsimd cannot load int8 as float32, but compilers vectorize this loop.
+template <class Arch>
+void dequantize_row(const std::int8_t* q, float scale, float* y, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) y[i] = scale * static_cast<float>(q[i]);
+}
+
 struct Int8TileArguments {
   const std::int32_t* a;
   const float* scales;
@@ -119,16 +165,16 @@ struct Int8TileArguments {
   const float* bias;
   float* c;
   std::size_t ldc;
-  std::size_t words;     ///< of a row of A
-  std::uintptr_t ahead;  ///< as TileArguments'
-  std::uintptr_t ahead_bytes;
+  std::size_t words;                ///< per row of A
+  std::uintptr_t prefetch_address;  ///< as in TileArguments
+  std::uintptr_t prefetch_bytes;
 };
 
-/// Rows of a tile: a product may need a register before it is added, as it does where float32 is not fused.
+/// Rows per tile. A product may need its own register before it is added, as in float32 without fused multiply-add.
 template <class Arch>
-inline constexpr std::size_t kInt8Rows = Tile<Everywhere<Arch>>::kMr;
+inline constexpr std::size_t kInt8Rows = Tile<Reproducible<Arch>>::kMr;
 
-/// Rows × kNr elements of C.
+/// Computes Rows × kNr elements of C.
 template <class Dot, class Arch, std::size_t Rows>
 void int8_tile(const Int8TileArguments& t) {
   using F = Batch<Arch>;
@@ -139,10 +185,10 @@ void int8_tile(const Int8TileArguments& t) {
   for (std::size_t i = 0; i < Rows; ++i) sum[i][0] = sum[i][1] = I(0);
   const std::int8_t* weights = t.weights;
   const std::int32_t* a = t.a;
-  std::uintptr_t ahead = t.ahead;
+  std::uintptr_t prefetch_address = t.prefetch_address;
 #pragma GCC unroll 1
-  for (std::size_t p = 0; p < t.words; ++p, a += Rows, weights += 2 * kStep, ahead += t.ahead_bytes) {
-    prefetch<Arch>(ahead);
+  for (std::size_t p = 0; p < t.words; ++p, a += Rows, weights += 2 * kStep, prefetch_address += t.prefetch_bytes) {
+    prefetch<Arch>(prefetch_address);
     const I left = Dot::load(weights), right = Dot::load(weights + kStep);
 #pragma GCC unroll 16
     for (std::size_t i = 0; i < Rows; ++i) {
@@ -151,7 +197,8 @@ void int8_tile(const Int8TileArguments& t) {
       sum[i][1] = Dot::add(sum[i][1], right, x);
     }
   }
-  // Through memory: with what follows in the same loop g++ would keep the sums there from the start.
+  // Stores the sums to memory first: if the code below were in the same loop, g++ would keep the sums in memory from
+  // the start.
   alignas(64) std::int32_t exact[Rows * kNr];
 #pragma GCC unroll 16
   for (std::size_t i = 0; i < Rows; ++i)
@@ -159,7 +206,7 @@ void int8_tile(const Int8TileArguments& t) {
     for (std::size_t v = 0; v < 2; ++v) sum[i][v].store_unaligned(exact + i * kNr + v * kLanes<Arch>);
   for (std::size_t i = 0; i < Rows; ++i)
     for (std::size_t j = 0; j < kNr; j += kLanes<Arch>) {
-      const I product = without<Arch>(I::load_unaligned(exact + i * kNr + j), I::load_unaligned(t.weight_sums + j), t.corrections[i]);
+      const I product = subtract_scaled<Arch>(I::load_unaligned(exact + i * kNr + j), I::load_unaligned(t.weight_sums + j), t.corrections[i]);
       (xsimd::to_float(product) * F(t.scales[i]) * F::load_unaligned(t.weight_scales + j) + F::load_unaligned(t.bias + j))
           .store_unaligned(t.c + i * t.ldc + j);
     }
@@ -174,7 +221,7 @@ void gemm_int8(const GemmInt8& g) {
   }(std::make_index_sequence<kMr>{});
   if (g.m == 0) return;
   const std::size_t words = int8_words(Dot::kGroup, g.k);
-  const auto [tiles, height, taller] = Tiling(g.m, kMr);
+  const auto [tiles, height, taller] = RowTiles(g.m, kMr);
   for (std::size_t j = 0; j < g.n; j += kNr) {
     const std::size_t columns = g.n - j < kNr ? g.n - j : kNr;
     alignas(64) float scales[kNr] = {}, bias[kNr] = {}, result[kMr * kNr];
@@ -195,8 +242,8 @@ void gemm_int8(const GemmInt8& g) {
                         .c = g.c + j,
                         .ldc = g.ldc,
                         .words = words,
-                        .ahead = reinterpret_cast<std::uintptr_t>(g.panels + (j / kNr + (j + columns < g.n ? 1 : 0)) * panel),
-                        .ahead_bytes = (kNr * Dot::kGroup + tiles - 1) / tiles};
+                        .prefetch_address = reinterpret_cast<std::uintptr_t>(g.panels + (j / kNr + (j + columns < g.n ? 1 : 0)) * panel),
+                        .prefetch_bytes = (kNr * Dot::kGroup + tiles - 1) / tiles};
     for (std::size_t tile = 0; tile < tiles; ++tile) {
       const std::size_t rows = tile < taller ? height + 1 : height;
       if (columns == kNr) {
@@ -209,7 +256,7 @@ void gemm_int8(const GemmInt8& g) {
         for (std::size_t i = 0; i < rows; ++i)
           for (std::size_t column = 0; column < columns; ++column) t.c[i * t.ldc + column] = result[i * kNr + column];
       }
-      t.ahead += words * t.ahead_bytes;
+      t.prefetch_address += words * t.prefetch_bytes;
       t.a += rows * words;
       t.scales += rows;
       t.corrections += rows;
@@ -218,16 +265,17 @@ void gemm_int8(const GemmInt8& g) {
   }
 }
 
-/// Dot's products in registers alone, as in peak.hpp; whole numbers may wrap around. One instruction that adds has a sum of its own each.
-/// Where it takes two, sums whose products are equal would have one product, so they have different ones, and factors that no compiler
-/// knows, or it would take them out of the loop.
+/// Runs Dot's products in registers only, as in peak.hpp; integers may wrap around. If one instruction multiplies and
+/// adds, each such instruction has its own sum. If this takes two instructions, equal products of several sums would be
+/// computed once, so the products differ, and their factors are unknown to the compiler, which would otherwise hoist
+/// the products out of the loop.
 template <class Dot, class Arch>
 std::size_t int8_multiply_adds(std::size_t count) {
   using I = Ints<Arch>;
   constexpr bool kPairs = Dot::kGroup == 2;
   constexpr std::size_t kWeights = kPairs ? 2 : 1, kRows = kPairs ? 4 : 12, kPerRound = kWeights * kRows * kLanes<Arch> * Dot::kGroup;
   volatile std::int32_t seed = 0x01ff0203;
-  // Each from a number of its own: Binaryen takes several loads of a volatile for one.
+  // Derives all values from a single load, because Binaryen merges several loads of a volatile.
   const std::int32_t number = seed;
   const auto distinct = [number](std::size_t i) { return I(number + static_cast<std::int32_t>(i)); };
   I weights[kWeights], x[kRows], sum[kWeights][kRows];
@@ -241,7 +289,7 @@ std::size_t int8_multiply_adds(std::size_t count) {
     for (std::size_t j = 0; j < kWeights; ++j) {
 #pragma GCC unroll 12
       for (std::size_t i = 0; i < kRows; ++i) sum[j][i] = Dot::add(sum[j][i], weights[j], x[kPairs ? i : 0]);
-      if constexpr (kPairs) weights[j] = unknown<Arch>(weights[j]);
+      if constexpr (kPairs) weights[j] = opaque<Arch>(weights[j]);
     }
   }
   I all = sum[0][0];
@@ -252,7 +300,8 @@ std::size_t int8_multiply_adds(std::size_t count) {
   return rounds * kPerRound;
 }
 
-/// Products: whose instruction multiplies, where Dot's is the same.
+/// Returns the int8 kernels for Dot. Products is the type whose code multiplies, if its instruction is the same as that
+/// of Dot.
 template <class Dot, class Arch, class Products = Dot>
 constexpr Int8Kernels int8_kernels() {
   return {.name = Dot::kName,

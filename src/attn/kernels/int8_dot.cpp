@@ -1,6 +1,7 @@
-// Products of int8 in the instructions that multiply four numbers at once. Compiled once for each of avx_vnni, avx512_vnni and neon_dotprod, with its
-// flags and ATTN_ARCH set to its name. Everything else of these architectures is that of avx2_fma, avx512f and default_arch, whose
-// registers they have: so names of this file's own are what keeps the linker from taking functions with its instructions for theirs.
+// int8 products with instructions that multiply four numbers at once, compiled for avx_vnni, avx512_vnni and
+// neon_dotprod with ATTN_ARCH set to the name. All other kernels of these architectures are those of avx2_fma, avx512f
+// and default_arch. Names here are private per architecture so that the linker never merges VNNI code into plain AVX
+// callers.
 #define ATTN_CONCAT_(a, b) a##b
 #define ATTN_CONCAT(a, b) ATTN_CONCAT_(a, b)
 #define xsimd ATTN_CONCAT(xsimd_, ATTN_ARCH)
@@ -17,7 +18,7 @@ struct Own {};
 }  // namespace
 
 template <>
-struct Registers<Own> {
+struct BaseArch<Own> {
 #if defined(__AVX512VNNI__)
   using type = xsimd::avx512f;
 #elif defined(__AVXVNNI__)

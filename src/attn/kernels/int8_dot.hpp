@@ -14,22 +14,24 @@
 #include <arm_neon.h>
 #endif
 
-// Products of int8, for which xsimd has no batch operation. Every form is exact: no instruction that saturates. A batch has a lane of 32
-// bits for each column; a lane of weights or of activations holds a group of k, two numbers of 16 bits or four of 8.
+// Products of int8, for which xsimd has no batch operation. Every variant is exact: no instruction saturates. A batch
+// has one 32-bit lane per column; a lane of weights or activations holds a group of k, either two 16-bit or four 8-bit
+// numbers.
 namespace attn::kernels {
 
 #if defined(__aarch64__) && !XSIMD_WITH_EMULATED
-/// The word that fills x, in a register of which only its lane is read: the multiplications take a factor by lane, and a load of 4 bytes
-/// needs neither an address of its own nor a place among the multiplications, as one that fills all lanes does.
+/// Returns the word that fills x, in a register of which only this lane is read. The multiplications take a factor by
+/// lane, and a 4-byte load needs neither its own address nor a slot among the multiplications, unlike a load that fills
+/// all lanes.
 template <class Arch>
 int32x2_t word_of(const Ints<Arch>& x) {
   return vreinterpret_s32_u64(vcreate_u64(static_cast<std::uint32_t>(vgetq_lane_s32(x, 0))));
 }
 #endif
 
-/// sum - x · factor. On NEON g++ leaves xsimd's own product and difference as calls.
+/// sum - x · factor. On NEON g++ does not inline xsimd's product and difference.
 template <class Arch>
-Ints<Arch> without(const Ints<Arch>& sum, const Ints<Arch>& x, std::int32_t factor) {
+Ints<Arch> subtract_scaled(const Ints<Arch>& sum, const Ints<Arch>& x, std::int32_t factor) {
 #if defined(__aarch64__) && !XSIMD_WITH_EMULATED
   return vmlsq_n_s32(sum, x, factor);
 #else
@@ -37,9 +39,9 @@ Ints<Arch> without(const Ints<Arch>& sum, const Ints<Arch>& x, std::int32_t fact
 #endif
 }
 
-/// q, cut to 0 ... 255, - shift; on NEON as above.
+/// Clamps q to 0 ... 255 and subtracts shift. On NEON g++ does not inline xsimd's operations.
 template <class Arch>
-Ints<Arch> moved(const Ints<Arch>& q, const Ints<Arch>& shift) {
+Ints<Arch> clamp_to_byte(const Ints<Arch>& q, const Ints<Arch>& shift) {
   const Ints<Arch> none(0), most(255);
 #if defined(__aarch64__) && !XSIMD_WITH_EMULATED
   return vsubq_s32(vminq_s32(vmaxq_s32(q, none), most), shift);
@@ -48,14 +50,14 @@ Ints<Arch> moved(const Ints<Arch>& q, const Ints<Arch>& shift) {
 #endif
 }
 
-/// Numbers that are quantized at a time: enough for a batch of bytes.
+/// Number of batches to quantize at once: enough for one batch of bytes.
 inline constexpr std::size_t kInt8Batches = 4;
 
-/// The same of each, in the order of q.
+/// Clamps, shifts and narrows each batch, and stores them in the order of q.
 template <class Arch, class Number>
 void store_narrow(const Ints<Arch> (&q)[kInt8Batches], std::int32_t shift, Number* to) {
 #if defined(__wasm__)
-  // LLVM would take them apart. Narrowing cuts off by itself.
+  // LLVM would split the vectors of the generic code. Narrowing already clamps.
   const v128_t low = wasm_i16x8_narrow_i32x4(q[0], q[1]), high = wasm_i16x8_narrow_i32x4(q[2], q[3]);
   if constexpr (sizeof(Number) == 1) {
     wasm_v128_store(to, wasm_i8x16_sub(wasm_u8x16_narrow_i16x8(low, high), wasm_i8x16_splat(static_cast<std::int8_t>(shift))));
@@ -68,14 +70,15 @@ void store_narrow(const Ints<Arch> (&q)[kInt8Batches], std::int32_t shift, Numbe
   constexpr std::size_t kStep = kLanes<Arch>;
   alignas(64) std::int32_t wide[kInt8Batches * kStep];
 #pragma GCC unroll 16
-  for (std::size_t v = 0; v < kInt8Batches; ++v) moved<Arch>(q[v], Ints<Arch>(shift)).store_aligned(wide + v * kStep);
+  for (std::size_t v = 0; v < kInt8Batches; ++v) clamp_to_byte<Arch>(q[v], Ints<Arch>(shift)).store_aligned(wide + v * kStep);
   for (std::size_t i = 0; i < kInt8Batches * kStep; ++i) to[i] = static_cast<Number>(wide[i]);
 #endif
 }
 
-/// x, or other numbers that the compiler does not know: where it takes no registers of the kind it costs an addition.
+/// Returns x or other numbers that the compiler cannot know. If the compiler accepts no such registers in inline
+/// assembly, this costs an addition.
 template <class Arch>
-inline Ints<Arch> unknown(const Ints<Arch>& x) {
+inline Ints<Arch> opaque(const Ints<Arch>& x) {
 #if defined(__SSE4_2__)
   auto value = static_cast<typename Ints<Arch>::register_type>(x);
   __asm__ volatile("" : "+v"(value));
@@ -85,13 +88,14 @@ inline Ints<Arch> unknown(const Ints<Arch>& x) {
 #endif
 }
 
-/// Pairs of 16 bits: activations q - z, weights widened when they are loaded.
+/// Pairs of 16-bit numbers: activations are q - z, and weights are widened when they are loaded.
 template <class Arch>
 struct Pairs {
   using Number = std::int16_t;
   static constexpr const char* kName = "16-bit pairs";
   static constexpr std::size_t kGroup = 2;
-  /// What is taken from q before it is stored, and what Σ of the weights then is multiplied by and taken from the product.
+  /// shift() is subtracted from q before it is stored. correction() times Σ weights is later subtracted from the
+  /// product.
   static std::int32_t shift(std::int32_t zero_point) { return zero_point; }
   static std::int32_t correction(std::int32_t) { return 0; }
 
@@ -116,7 +120,7 @@ struct Pairs {
     return _mm_add_epi32(sum, _mm_madd_epi16(weights, x));
   }
 #elif defined(__aarch64__) && !XSIMD_WITH_EMULATED
-  // First the four even numbers of k, then the odd: so a product adds up without being paired.
+  // The four even numbers of k come first, then the odd ones, so that products are added up without pairwise addition.
   static Ints<Arch> load(const std::int8_t* weights) {
     return vreinterpretq_s32_s16(vmovl_s8(vtbl1_s8(vld1_s8(weights), vcreate_s8(0x0705030106040200U))));
   }
@@ -146,7 +150,7 @@ struct Pairs {
 #endif
 };
 
-/// Four of 8 bits, activations q, unsigned.
+/// Groups of four 8-bit numbers: activations are q, unsigned.
 template <class Arch>
 struct Unsigned4 {
   using Number = std::uint8_t;
@@ -170,7 +174,7 @@ struct Unsigned4 {
 #endif
 };
 
-/// Four of 8 bits, activations q - 128.
+/// Groups of four 8-bit numbers: activations are q - 128.
 template <class Arch>
 struct Signed4 {
   using Number = std::int8_t;
@@ -195,19 +199,19 @@ struct Signed4 {
 };
 
 #if defined(__wasm_relaxed_simd__)
-/// Whether the engine's relaxed dot product is Dot's on this machine: what it makes of activations above 127, and whether sums of two
-/// products saturate, is its choice.
+/// Checks that the engine's relaxed dot product gives Dot's result on this machine. The engine may choose how to treat
+/// activations above 127, and whether sums of two products saturate.
 template <class Dot>
 bool is_exact() {
   using Number = typename Dot::Number;
-  // The ends of the range in every pairing: products of one sign in pairs, and of both.
+  // Extreme values in every pairing: pairs of products with the same sign and with opposite signs.
   constexpr std::int8_t kWeights[16] = {127, 127, 127, 127, -128, -128, -128, -128, 127, -128, -128, 127, -127, 1, 127, -128};
   constexpr int kActivations[2][4] = {{255, 255, 255, 255}, {128, 128, 0, 127}};
   for (const auto& activations : kActivations) {
     std::int8_t weights[16], x[16];
     std::int32_t sum[4];
     for (std::size_t i = 0; i < 16; ++i) {
-      weights[i] = static_cast<volatile const std::int8_t&>(kWeights[i]);  // for the engine to multiply, not the compiler
+      weights[i] = static_cast<volatile const std::int8_t&>(kWeights[i]);  // so that the engine multiplies, not the compiler
       x[i] = static_cast<std::int8_t>(activations[i % 4]);
     }
     Dot::add(Ints<xsimd::wasm>(0), Dot::load(weights), Dot::load(x)).store_unaligned(sum);

@@ -1,4 +1,4 @@
-// Compiled once per architecture, with that architecture's compiler flags and ATTN_ARCH set to its name below.
+// Compiled once per architecture, with its compiler flags and with ATTN_ARCH set to its name.
 #include "attn/kernels/kernels.hpp"
 
 #include <type_traits>
@@ -10,15 +10,17 @@
 #include "attn/kernels/int8.hpp"
 #include "attn/kernels/norm.hpp"
 #include "attn/kernels/peak.hpp"
+#include "attn/kernels/philox.hpp"
 #include "attn/kernels/rows.hpp"
 #include "attn/kernels/softmax.hpp"
 
 namespace attn::kernels {
 namespace {
 
-/// The kernels of Bits, which is Arch or Everywhere<Arch>. What neither fuses nor adds up is the same in both.
+/// Builds the table for Bits, which is Arch or Reproducible<Arch>. Kernels that neither fuse nor sum are the same in
+/// both.
 template <class Bits>
-constexpr KernelTable table(const KernelTable* everywhere) {
+constexpr KernelTable table(const KernelTable* reproducible) {
   using Fusing = std::conditional_t<kFused, Bits, Arch>;
   return {
       .architecture = ATTN_STRING(ATTN_ARCH),
@@ -35,11 +37,18 @@ constexpr KernelTable table(const KernelTable* everywhere) {
       .activation_row = &activation_row<Fusing>,
       .layer_norm_row = &layer_norm_row<Bits>,
       .rms_norm_row = &rms_norm_row<Bits>,
+      .divide_row = &divide_row<Arch>,
+      .maximum_row = &maximum_row<Arch>,
+      .rotate_row = &rotate_row<Arch>,
+      .quantize_weights = &quantize_weights<Arch>,
+      .dequantize_row = &dequantize_row<Arch>,
+      .drop_row = &drop_row<Arch>,
       .add_row = &add_row<Arch>,
+      .add_scaled_row = &add_scaled_row<Arch>,
       .multiply_row = &multiply_row<Arch>,
       .dot = &dot<Bits>,
       .additive_scores_row = &additive_scores_row<Arch>,
-      .everywhere = everywhere,
+      .reproducible = reproducible,
       .multiply_adds = &multiply_adds<Arch>,
   };
 }
@@ -49,8 +58,8 @@ constexpr KernelTable table(const KernelTable* everywhere) {
 #if defined(__wasm_relaxed_simd__)
 const KernelTable& table_wasm() {
   const auto with = [](const Int8Kernels& int8) {
-    static KernelTable everywhere = table<Everywhere<Arch>>(nullptr), chosen = table<Arch>(&everywhere);
-    everywhere.int8 = chosen.int8 = int8;
+    static KernelTable reproducible = table<Reproducible<Arch>>(nullptr), chosen = table<Arch>(&reproducible);
+    reproducible.int8 = chosen.int8 = int8;
     return &chosen;
   };
   static const KernelTable* const kTable = with(is_exact<Unsigned4<Arch>>() ? int8_kernels<Unsigned4<Arch>, Arch>()
@@ -60,8 +69,8 @@ const KernelTable& table_wasm() {
 }
 #else
 const KernelTable& ATTN_CONCAT(table_, ATTN_ARCH)() {
-  static constexpr KernelTable kEverywhere = table<Everywhere<Arch>>(nullptr);
-  static constexpr KernelTable kTable = table<Arch>(&kEverywhere);
+  static constexpr KernelTable kReproducible = table<Reproducible<Arch>>(nullptr);
+  static constexpr KernelTable kTable = table<Arch>(&kReproducible);
   return kTable;
 }
 #endif

@@ -10,8 +10,8 @@ namespace attn::kernels {
 
 // y = (x - mean) / √(Σ (x - mean)² / n + eps) · weight + bias
 //
-// The mean has two parts: what float32 makes of Σ x / n, and the mean of what is left, whose terms are small. With
-// values around 10⁴ the first alone is wrong in the fourth digit of a deviation of 1.
+// The mean is the sum of two parts: Σ x / n in float32, and the mean of the differences from it, which are small. For
+// values around 10⁴ the first part alone is wrong in the fourth digit of a deviation of 1.
 template <class Arch>
 void layer_norm_row(const float* x, const float* weight, const float* bias, float eps, float* y, std::size_t n) {
   using F = Batch<Arch>;

@@ -14,7 +14,7 @@ void layer_norm_backward_row(const float* grad, const float* x, const float* wei
                              std::size_t n) {
   using F = Batch<Arch>;
   const auto count = static_cast<float>(n);
-  // As the forward has them, in the same two parts.
+  // The mean has the same two parts as in the forward pass.
   const F high(sum_row<Arch>(n, [](const F& value) { return value; }, x) / count);
   const F low(sum_row<Arch>(n, [&](const F& value) { return value - high; }, x) / count);
   const auto deviation = [&](const F& value) { return (value - high) - low; };

@@ -1,6 +1,5 @@
 #include "attn/kernels/kernels.hpp"
 
-#include <cmath>
 #include <cstring>
 #include <xsimd/xsimd.hpp>
 
@@ -12,10 +11,12 @@ void pack(const float* w, std::ptrdiff_t row_stride, std::ptrdiff_t column_strid
     if (columns < nr)
       for (std::size_t i = 0; i < panel_size(nr, k); ++i) panels[i] = 0;
     const float* source = w + static_cast<std::ptrdiff_t>(first) * row_stride;
-    // Along the direction in which w lies, since keys and values are packed in every forward.
+    // Reads w along its contiguous dimension, because keys and values are packed in every forward pass.
     if (row_stride == 1) {
       for (std::size_t p = 0; p < k; ++p, source += column_stride)
         for (std::size_t j = 0; j < columns; ++j) panels[p * nr + j] = source[j];
+    } else if (column_stride == 1) {
+      transpose(source, row_stride, columns, k, panels, nr);
     } else {
       for (std::size_t j = 0; j < columns; ++j, source += row_stride)
         for (std::size_t p = 0; p < k; ++p) panels[p * nr + j] = source[static_cast<std::ptrdiff_t>(p) * column_stride];
@@ -23,34 +24,25 @@ void pack(const float* w, std::ptrdiff_t row_stride, std::ptrdiff_t column_strid
   }
 }
 
-void pack_row(const float* w, std::size_t row, std::size_t k, std::size_t nr, float* panels) {
-  float* const to = panels + row / nr * panel_size(nr, k) + row % nr;
-  for (std::size_t p = 0; p < k; ++p) to[p * nr] = w[p];
-}
-
 void unpack(const float* panels, std::size_t n, std::size_t k, std::size_t nr, float* w) {
-  for (std::size_t row = 0; row < n; ++row) unpack_row(panels, row, k, nr, w + row * k);
-}
-
-void unpack_row(const float* panels, std::size_t row, std::size_t k, std::size_t nr, float* w) {
-  const float* const from = panels + row / nr * panel_size(nr, k) + row % nr;
-  for (std::size_t p = 0; p < k; ++p) w[p] = from[p * nr];
+  for (std::size_t row = 0; row < n; row += nr, panels += panel_size(nr, k))
+    transpose(panels, static_cast<std::ptrdiff_t>(nr), k, n - row < nr ? n - row : nr, w + row * k, k);
 }
 
 void pack_transposed(const float* panels, std::size_t n, std::size_t k, std::size_t nr, std::size_t first, std::size_t end, float* transposed) {
-  // Row j of W is column j of its transpose, a panel of which holds nr of k. Squares of nr × nr lie side by side in both: one is turned at
-  // a time, in the order in which W lies.
+  // Row j of W is column j of its transpose, whose panels hold nr of the k rows each. Squares of nr × nr are contiguous
+  // in both. They are transposed one at a time, in the memory order of W.
   for (std::size_t row = 0; row < n; row += nr) {
     const std::size_t rows = n - row < nr ? n - row : nr;
     float* to = transposed + row * nr;
     for (std::size_t column = first; column < end; column += nr, to += panel_size(nr, n)) {
       const std::size_t columns = end - column < nr ? end - column : nr;
       const float* const square = panels + row / nr * panel_size(nr, k) + column * nr;
-      // The one below it lies too far away for a processor to fetch it ahead by itself.
+      // The square below is too far away for the hardware prefetcher.
       constexpr std::size_t kCacheLine = 64 / sizeof(float);
       if (row + nr < n)
         for (std::size_t at = 0; at < columns * nr; at += kCacheLine) __builtin_prefetch(square + panel_size(nr, k) + at);
-      transpose(square, nr, columns, rows, to, nr);
+      transpose(square, static_cast<std::ptrdiff_t>(nr), columns, rows, to, nr);
       for (std::size_t j = 0; j < rows; ++j)
         for (std::size_t p = columns; p < nr; ++p) to[j * nr + p] = 0;
     }
@@ -58,10 +50,10 @@ void pack_transposed(const float* panels, std::size_t n, std::size_t k, std::siz
 }
 
 namespace {
-/// Of 4 × 4.
-void transpose_square(const float* x, std::size_t row_stride, float* to, std::size_t to_stride) {
+/// Transposes a square of 4 × 4.
+void transpose_square(const float* x, std::ptrdiff_t row_stride, float* to, std::size_t to_stride) {
   using Batch = xsimd::make_sized_batch_t<float, 4>;
-  const auto row = [&](std::size_t i) { return Batch::load_unaligned(x + i * row_stride); };
+  const auto row = [&](std::size_t i) { return Batch::load_unaligned(x + static_cast<std::ptrdiff_t>(i) * row_stride); };
   const Batch a = row(0), b = row(1), c = row(2), d = row(3);
   const Batch ac = xsimd::zip_lo(a, c), bd = xsimd::zip_lo(b, d), ac_high = xsimd::zip_hi(a, c), bd_high = xsimd::zip_hi(b, d);
   xsimd::zip_lo(ac, bd).store_unaligned(to);
@@ -71,8 +63,8 @@ void transpose_square(const float* x, std::size_t row_stride, float* to, std::si
 }
 }  // namespace
 
-void transpose(const float* x, std::size_t row_stride, std::size_t m, std::size_t n, float* to, std::size_t to_stride) {
-  constexpr std::size_t kTile = 16, kSquare = 4;  // a cache line each way
+void transpose(const float* x, std::ptrdiff_t row_stride, std::size_t m, std::size_t n, float* to, std::size_t to_stride) {
+  constexpr std::size_t kTile = 16, kSquare = 4;  // kTile: one cache line in each direction
   for (std::size_t first = 0; first < m; first += kTile) {
     const std::size_t rows = m - first < kTile ? m : first + kTile;
     for (std::size_t column = 0; column < n; column += kTile) {
@@ -80,32 +72,19 @@ void transpose(const float* x, std::size_t row_stride, std::size_t m, std::size_
       for (std::size_t j = column; j < columns; j += kSquare)
         for (std::size_t i = first; i < rows; i += kSquare) {
           if (i + kSquare <= rows && j + kSquare <= columns) {
-            transpose_square(x + i * row_stride + j, row_stride, to + j * to_stride + i, to_stride);
+            transpose_square(x + static_cast<std::ptrdiff_t>(i) * row_stride + j, row_stride, to + j * to_stride + i, to_stride);
             continue;
           }
           for (std::size_t p = i; p < rows && p < i + kSquare; ++p)
-            for (std::size_t q = j; q < columns && q < j + kSquare; ++q) to[q * to_stride + p] = x[p * row_stride + q];
+            for (std::size_t q = j; q < columns && q < j + kSquare; ++q)
+              to[q * to_stride + p] = x[static_cast<std::ptrdiff_t>(p) * row_stride + static_cast<std::ptrdiff_t>(q)];
         }
     }
   }
 }
 
-std::int32_t quantize_weights(const float* w, std::size_t k, std::int8_t* q, float* scale) {
-  float most = 0;
-  for (std::size_t p = 0; p < k; ++p) most = std::abs(w[p]) > most ? std::abs(w[p]) : most;
-  *scale = most / 127;
-  std::int32_t sum = 0;
-  for (std::size_t p = 0; p < k; ++p) {
-    // Of numbers near the least there are, the scale may be rounded so far down that q would be more.
-    const float nearest = *scale == 0 ? 0.0F : std::nearbyint(w[p] / *scale);
-    q[p] = static_cast<std::int8_t>(nearest > 127 ? 127 : nearest < -127 ? -127 : nearest);
-    sum += q[p];
-  }
-  return sum;
-}
-
 namespace {
-/// Copies k bytes in groups, which lie `from_step` and `to_step` apart. A group is as many bytes as one move takes.
+/// Copies k bytes in groups that are `from_step` and `to_step` apart. A group is as large as one move.
 template <std::size_t Group>
 void copy_groups(const std::int8_t* from, std::size_t from_step, std::size_t k, std::int8_t* to, std::size_t to_step) {
   for (; k >= Group; k -= Group, from += from_step, to += to_step) std::memcpy(to, from, Group);
@@ -116,7 +95,7 @@ void copy_groups(std::size_t group, const std::int8_t* from, std::size_t from_st
   (group == 4 ? copy_groups<4> : copy_groups<2>)(from, from_step, k, to, to_step);
 }
 
-/// Of a row's first group in the panels.
+/// Returns the offset of a row's first group in the panels.
 std::size_t int8_first(std::size_t row, std::size_t k, std::size_t nr, std::size_t group) {
   return row / nr * int8_panel_size(nr, group, k) + row % nr * group;
 }
@@ -126,8 +105,9 @@ void pack_int8_row(const std::int8_t* q, std::size_t row, std::size_t k, std::si
   copy_groups(group, q, group, k, panels + int8_first(row, k, nr, group), nr * group);
 }
 
-void unpack_int8_row(const std::int8_t* panels, std::size_t row, std::size_t k, std::size_t nr, std::size_t group, std::int8_t* q) {
-  copy_groups(group, panels + int8_first(row, k, nr, group), nr * group, k, q, group);
+void unpack_int8_row(const std::int8_t* panels, std::size_t row, std::size_t k, std::size_t nr, std::size_t group, std::size_t first,
+                     std::size_t count, std::int8_t* q) {
+  copy_groups(group, panels + int8_first(row, k, nr, group) + first * nr, nr * group, count, q, group);
 }
 
 }  // namespace attn::kernels

@@ -6,15 +6,17 @@
 
 namespace attn::kernels {
 
-// x = a · b + x, over and over, in registers alone: what the GEMM could reach if loads, stores and its ends cost nothing.
-// Without a fused instruction x = x · a + b, whose product no compiler can take out of the loop.
+// Repeats x = a · b + x in registers only: the speed that GEMM could reach if loads, stores and partial tiles cost
+// nothing. Without a fused instruction it repeats x = x · a + b, because compilers cannot hoist its product out of the
+// loop.
 //
-// 12 chains, so that the next step of one never waits for the last: 2 a cycle of up to 6 cycles each.
+// 12 chains, so that no step has to wait for the previous one of its chain: 2 per cycle with a latency of up to 6
+// cycles.
 template <class Arch>
 std::size_t multiply_adds(std::size_t count) {
   using F = Batch<Arch>;
   constexpr std::size_t kChains = 12, kPerRound = kChains * kLanes<Arch>;
-  // A number that no compiler can see. Sums stay small: they begin at it and settle at 1, or grow by its square.
+  // Unknown to the compiler. Sums stay small: they converge to 1, or grow by the square of the seed.
   volatile float seed = kFused ? 1e-9F : 0.5F;
   const F a(seed), b(seed);
   F x[kChains];

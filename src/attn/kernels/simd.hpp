@@ -12,54 +12,56 @@
 #include <arm_neon.h>
 #endif
 
-// What every kernel needs on top of xsimd. Everything here and in the kernels is a template over the architecture:
-// kernels.cpp is compiled once per architecture, and a plain inline function would be merged by the linker into one
-// of them, with instructions that the others' machines may not have.
+// SIMD functions that kernels need in addition to xsimd. All functions here and in the kernels are templates over the
+// architecture: kernels.cpp is compiled once per architecture, and the linker would merge the copies of a plain inline
+// function into one, whose instructions may not be available on other machines.
 namespace attn::kernels {
 
-/// Arch with the same bits as every other architecture: no fused multiply-adds, and sums in 16 lanes, whatever a register holds.
+/// Variant of Arch whose results have the same bits on every architecture: it uses no fused multiply-adds, and sums in
+/// 16 lanes regardless of the register size.
 template <class Arch>
-struct Everywhere {};
+struct Reproducible {};
 
+/// The architecture itself, whose registers are used both by Arch and by Reproducible<Arch>.
 template <class Arch>
-struct Registers {
+struct BaseArch {
   using type = Arch;
 };
 template <class Arch>
-struct Registers<Everywhere<Arch>> {
+struct BaseArch<Reproducible<Arch>> {
   using type = Arch;
 };
 
 template <class Arch>
-using Batch = xsimd::batch<float, typename Registers<Arch>::type>;
+using Batch = xsimd::batch<float, typename BaseArch<Arch>::type>;
 template <class Arch>
-using Ints = xsimd::batch<std::int32_t, typename Registers<Arch>::type>;
+using Ints = xsimd::batch<std::int32_t, typename BaseArch<Arch>::type>;
 
 template <class Arch>
 inline constexpr std::size_t kLanes = Batch<Arch>::size;
 
-/// Batches in which a sum is added up.
+/// Number of batches that accumulate a sum.
 template <class Arch>
-inline constexpr std::size_t kSums = 1;
+inline constexpr std::size_t kAccumulators = 1;
 template <class Arch>
-inline constexpr std::size_t kSums<Everywhere<Arch>> = 16 / kLanes<Arch>;
+inline constexpr std::size_t kAccumulators<Reproducible<Arch>> = 16 / kLanes<Arch>;
 
-/// Whether multiply_add is one instruction, but where the bits have to be the same everywhere.
+/// Whether multiply_add is a single instruction; it never is for Reproducible.
 #if defined(__wasm_relaxed_simd__) || defined(__FMA__) || defined(__AVX512F__) || defined(__aarch64__)
 inline constexpr bool kFused = true;
 #else
 inline constexpr bool kFused = false;
 #endif
 
-/// Whether that of Arch is: Arch has other bits than Everywhere<Arch> then.
+/// Whether multiply_add<Arch> is a single instruction. If it is, Arch and Reproducible<Arch> give different bits.
 template <class Arch>
-inline constexpr bool kIsFused = kFused && std::is_same_v<Arch, typename Registers<Arch>::type>;
+inline constexpr bool kIsFused = kFused && std::is_same_v<Arch, typename BaseArch<Arch>::type>;
 
-/// a · b + c, rounded once where the architecture does that at full speed. xsimd has no relaxed WebAssembly: its fma
-/// on wasm is a multiplication and an addition, which is right for plain simd128.
+/// a · b + c, rounded once if the architecture can do that at full speed. xsimd does not support relaxed SIMD in
+/// WebAssembly: its fma on wasm is a multiplication and an addition, which is right for plain simd128.
 template <class Arch>
 inline Batch<Arch> multiply_add(const Batch<Arch>& a, const Batch<Arch>& b, const Batch<Arch>& c) {
-  if constexpr (!std::is_same_v<Arch, typename Registers<Arch>::type>) return a * b + c;
+  if constexpr (!std::is_same_v<Arch, typename BaseArch<Arch>::type>) return a * b + c;
 #if defined(__wasm_relaxed_simd__)
   return Batch<Arch>(wasm_f32x4_relaxed_madd(a, b, c));
 #else
@@ -67,7 +69,7 @@ inline Batch<Arch> multiply_add(const Batch<Arch>& a, const Batch<Arch>& b, cons
 #endif
 }
 
-/// x / y, rounded once. xsimd divides by an approximate reciprocal on NEON.
+/// x / y, rounded once. On NEON xsimd divides by multiplying with an approximate reciprocal.
 template <class Arch>
 inline Batch<Arch> divide(const Batch<Arch>& x, const Batch<Arch>& y) {
 #if defined(__aarch64__) && !XSIMD_WITH_EMULATED
@@ -77,7 +79,8 @@ inline Batch<Arch> divide(const Batch<Arch>& x, const Batch<Arch>& y) {
 #endif
 }
 
-/// The same bits as numbers of the other kind. On NEON g++ leaves xsimd's own as calls.
+/// Reinterprets the bits of integers as floats, or of floats as integers. On NEON g++ does not inline
+/// xsimd::bitwise_cast.
 template <class Arch>
 inline Batch<Arch> as_floats(const Ints<Arch>& x) {
 #if defined(__aarch64__) && !XSIMD_WITH_EMULATED
@@ -95,15 +98,15 @@ inline Ints<Arch> as_ints(const Batch<Arch>& x) {
 #endif
 }
 
-/// The larger, y where x is NaN: one instruction (pmax) on wasm, where f32x4.max is slow.
+/// Returns the larger value, or y if x is NaN: one instruction (pmax) on wasm, where f32x4.max is slow.
 template <class Arch>
-inline Batch<Arch> larger(const Batch<Arch>& x, const Batch<Arch>& y) {
+inline Batch<Arch> max_ignoring_nan(const Batch<Arch>& x, const Batch<Arch>& y) {
   return xsimd::select(y < x, x, y);
 }
 
-/// The smaller, likewise.
+/// Returns the smaller value, or y if x is NaN.
 template <class Arch>
-inline Batch<Arch> smaller(const Batch<Arch>& x, const Batch<Arch>& y) {
+inline Batch<Arch> min_ignoring_nan(const Batch<Arch>& x, const Batch<Arch>& y) {
   return xsimd::select(x < y, x, y);
 }
 
@@ -114,7 +117,7 @@ inline float sum_pairwise(float* lane) {
   return lane[0];
 }
 
-/// Lanes added pairwise. xsimd's own reduce_add takes another order on wasm than on its emulated architecture.
+/// Horizontal sum, added pairwise. xsimd::reduce_add uses a different order on wasm than on the emulated architecture.
 template <class Arch>
 inline float sum_of_lanes(const Batch<Arch>& x) {
   float lane[kLanes<Arch>];
@@ -131,7 +134,7 @@ inline float max_of_lanes(const Batch<Arch>& x) {
   return most;
 }
 
-/// The first `count` values at p, `fill` in the other lanes.
+/// Loads the first `count` values at p, and sets the other lanes to `fill`.
 template <class Arch>
 inline Batch<Arch> load_partial(const float* p, std::size_t count, float fill) {
   float lane[kLanes<Arch>];
@@ -146,15 +149,33 @@ inline void store_partial(const Batch<Arch>& x, float* p, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) p[i] = lane[i];
 }
 
-/// y[i] = f(x[i], ...) for any number of x, y possibly one of them: whole batches, then the tail filled up with zeros.
+#if defined(__wasm__)
+#define ATTN_TAIL [[gnu::noinline]]
+#else
+#define ATTN_TAIL inline
+#endif
+
+/// load_partial and store_partial as function calls in WebAssembly. Inlined, the tails would be half of the code of the
+/// elementwise kernels.
+template <class Arch>
+ATTN_TAIL Batch<Arch> load_tail(const float* p, std::size_t count) {
+  return load_partial<Arch>(p, count, 0);
+}
+template <class Arch>
+ATTN_TAIL void store_tail(const Batch<Arch>& x, float* p, std::size_t count) {
+  store_partial<Arch>(x, p, count);
+}
+
+/// y[i] = f(x[i], ...) for any number of inputs x, one of which may be y: full batches first, then the tail, padded
+/// with zeros.
 template <class Arch, class F, class... X>
 inline void map_row(float* y, std::size_t n, F f, const X*... x) {
   std::size_t i = 0;
   for (; i + kLanes<Arch> <= n; i += kLanes<Arch>) f(Batch<Arch>::load_unaligned(x + i)...).store_unaligned(y + i);
-  if (i < n) store_partial<Arch>(f(load_partial<Arch>(x + i, n - i, 0)...), y + i, n - i);
+  if (i < n) store_tail<Arch>(f(load_tail<Arch>(x + i, n - i)...), y + i, n - i);
 }
 
-/// The same for an f so long that a second copy of it for the tail would cost more than asking at each batch.
+/// Like map_row, for an f so large that a second copy for the tail would cost more than a check at each batch.
 template <class Arch, class F>
 inline void map_row_compactly(const float* x, float* y, std::size_t n, F f) {
   for (std::size_t i = 0; i < n; i += kLanes<Arch>) {
@@ -167,8 +188,8 @@ inline void map_row_compactly(const float* x, float* y, std::size_t n, F f) {
   }
 }
 
-/// Σ of sum(first, end) over blocks of n terms. A lane that has come to 2²⁴ stays there, whatever else of at most 1 is added: long rows
-/// are sums of sums.
+/// Adds up sum(first, end) over blocks of n terms. A lane that has reached 2²⁴ no longer changes when terms of at most
+/// 1 are added, so long rows are summed block by block.
 template <class Sum>
 inline float sum_of_blocks(std::size_t n, Sum sum) {
   constexpr std::size_t kBlock = 1U << 16U;
@@ -177,19 +198,19 @@ inline float sum_of_blocks(std::size_t n, Sum sum) {
   return static_cast<float>(total);
 }
 
-/// Σ f(x[i], ...) from i up to end, in kSums batches.
+/// Σ f(x[i], ...) from i up to end, in kAccumulators batches.
 template <class Arch, class F, class... X>
 inline float sum_of_batches(std::size_t i, std::size_t end, F f, const X*... x) {
-  constexpr std::size_t kStep = kLanes<Arch>, kAll = kSums<Arch> * kStep;
-  Batch<Arch> sum[kSums<Arch>];
+  constexpr std::size_t kStep = kLanes<Arch>, kAll = kAccumulators<Arch> * kStep;
+  Batch<Arch> sum[kAccumulators<Arch>];
 #pragma GCC unroll 4
-  for (std::size_t v = 0; v < kSums<Arch>; ++v) sum[v] = Batch<Arch>(0.0F);
+  for (std::size_t v = 0; v < kAccumulators<Arch>; ++v) sum[v] = Batch<Arch>(0.0F);
   for (; i + kAll <= end; i += kAll)
 #pragma GCC unroll 4
-    for (std::size_t v = 0; v < kSums<Arch>; ++v) sum[v] += f(Batch<Arch>::load_unaligned(x + i + v * kStep)...);
+    for (std::size_t v = 0; v < kAccumulators<Arch>; ++v) sum[v] += f(Batch<Arch>::load_unaligned(x + i + v * kStep)...);
   float lane[kAll], term[kStep];
 #pragma GCC unroll 4
-  for (std::size_t v = 0; v < kSums<Arch>; ++v) sum[v].store_unaligned(lane + v * kStep);
+  for (std::size_t v = 0; v < kAccumulators<Arch>; ++v) sum[v].store_unaligned(lane + v * kStep);
 #pragma GCC unroll 1
   for (float* to = lane; i < end; i += kStep, to += kStep) {
     const std::size_t count = end - i < kStep ? end - i : kStep;
@@ -200,11 +221,12 @@ inline float sum_of_batches(std::size_t i, std::size_t end, F f, const X*... x) 
   return sum_pairwise<Arch, kAll>(lane);
 }
 
-/// Σ f(x[i], ...): lane l adds the terms l, l + lanes, l + 2 · lanes, ... of a block, lanes those of kSums batches.
+/// Σ f(x[i], ...): lane l adds the terms l, l + lanes, l + 2 · lanes, ... of a block, where lanes is the number of
+/// lanes of kAccumulators batches.
 template <class Arch, class F, class... X>
 inline float sum_row(std::size_t n, F f, const X*... x) {
   return sum_of_blocks(n, [&](std::size_t i, std::size_t end) {
-    if constexpr (kSums<Arch> > 1) return sum_of_batches<Arch>(i, end, f, x...);
+    if constexpr (kAccumulators<Arch> > 1) return sum_of_batches<Arch>(i, end, f, x...);
     Batch<Arch> sum(0.0F);
     for (; i + kLanes<Arch> <= end; i += kLanes<Arch>) sum += f(Batch<Arch>::load_unaligned(x + i)...);
     if (i < end) {

@@ -9,7 +9,7 @@
 
 // y[i] = exp(x[i] - m) / Σⱼ exp(x[j] - m), m = max x
 //
-// Lane l adds the terms l, l + lanes, l + 2 · lanes, ...: further terms that are zero, such as padded keys at the
+// Lane l adds the terms l, l + lanes, l + 2 · lanes, ..., so additional terms that are zero, such as padded keys at the
 // end, do not change a bit.
 namespace attn::kernels {
 
@@ -20,8 +20,8 @@ float max_row(const float* x, std::size_t n) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   F most(-kInfinity);
   std::size_t i = 0;
-  for (; i + kStep <= n; i += kStep) most = larger<Arch>(F::load_unaligned(x + i), most);
-  if (i < n) most = larger<Arch>(load_partial<Arch>(x + i, n - i, -kInfinity), most);
+  for (; i + kStep <= n; i += kStep) most = max_ignoring_nan<Arch>(F::load_unaligned(x + i), most);
+  if (i < n) most = max_ignoring_nan<Arch>(load_partial<Arch>(x + i, n - i, -kInfinity), most);
   return max_of_lanes<Arch>(most);
 }
 
@@ -37,7 +37,7 @@ float exp_block(const float* x, float shift, float* y, std::size_t n) {
   };
   F sum(0.0F);
   std::size_t i = 0;
-  // Two at a time: the constants of exp fill the registers of WebAssembly's engines, and the sum has its place in memory.
+  // Two batches at a time: the constants of exp fill the registers in WebAssembly engines, so the sum is kept in memory.
   for (; i + 2 * kStep <= n; i += 2 * kStep) {
     const F first = term_at(i), second = term_at(i + kStep);
     sum = (sum + first) + second;
@@ -56,7 +56,7 @@ float exp_block(const float* x, float shift, float* y, std::size_t n) {
 
 template <class Arch>
 float exp_row(const float* x, float shift, float* y, std::size_t n) {
-  if constexpr (kSums<Arch> > 1 || !std::is_same_v<Arch, typename Registers<Arch>::type>) {
+  if constexpr (kAccumulators<Arch> > 1 || !std::is_same_v<Arch, typename BaseArch<Arch>::type>) {
     const Batch<Arch> m(shift);
     map_row_compactly<Arch>(x, y, n, [&](const Batch<Arch>& value) { return exp<Arch>(value - m); });
     return sum_row<Arch>(n, [](const Batch<Arch>& value) { return value; }, y);

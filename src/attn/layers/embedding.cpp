@@ -20,51 +20,14 @@ Embedding::Embedding(detail::Uninitialized, const EmbeddingOptions& options) : o
     detail::fail(ErrorCode::config, kEmbeddingOp, "padding_idx", {"a row from 0 to ", options.num_embeddings - 1}, {*options.padding_idx});
 }
 
-Embedding::Embedding(const EmbeddingOptions& options) : Embedding(detail::Uninitialized{}, options) {
-  detail::check_parameter_memory(kEmbeddingOp, parameter_shapes());
-  initialize();
-}
+Embedding::Embedding(const EmbeddingOptions& options) : Embedding(detail::Uninitialized{}, options) { create(kEmbeddingOp); }
 
-void Embedding::add_shapes(const std::string& prefix, const StateView*, std::map<std::string, Shape>& shapes) const {
-  shapes.emplace(prefix + "weight", Shape{options_.num_embeddings, options_.embedding_dim});
-}
-
-void Embedding::save(const std::string& prefix, const StateTarget& target) const {
-  const auto found = target.find(prefix + "weight");
-  if (found == target.end()) return;
-  if (const StatePlace& place = found->second; place.data != nullptr)
-    for (std::int64_t row = 0; row < options_.num_embeddings; ++row)
-      weight_.get_quantized_row(static_cast<std::size_t>(row), place.data + row * options_.embedding_dim, place.scale + row);
-  else
-    weight_.get(place.values);
-}
-
-void Embedding::load(const StateView& state) {
-  if (weight_.is_quantized()) {
-    detail::Table table(weight_.rows(), weight_.width());
-    table.allocate();
-    weight_.get(table.values().data());
-    weight_ = std::move(table);
-  }
-  if (const float* const weight = detail::find_data(state, "weight")) weight_.set_rows(0, {weight, weight_.size()});
-}
-
-Embedding Embedding::drawn(const InitOptions& options, std::uint32_t& parameter) const {
-  const std::int64_t N = options_.num_embeddings, E = options_.embedding_dim;
-  Embedding next(detail::Uninitialized{}, options_);
-  next.weight_.allocate();
-  std::vector<float>& weight = next.weight_.values();
-  Random random(options.seed, parameter++);
-  if (options.scheme == InitScheme::torch)
-    random.normal(weight.data(), weight.size(), 1);
-  else
-    random.weight(weight.data(), N, E, options);
-  if (options_.padding_idx) std::fill_n(weight.data() + *options_.padding_idx * E, E, 0.0F);
-  return next;
-}
-
-void Embedding::add_parameters(const std::string& prefix, detail::Parameters& parameters) {
-  parameters.emplace(prefix + "weight", detail::Parameter({options_.num_embeddings, options_.embedding_dim}, &weight_));
+void Embedding::visit_parameters(detail::ParameterVisitor& visitor) {
+  visitor.add("weight", {.shape = {options_.num_embeddings, options_.embedding_dim},
+                         .kind = detail::ParameterKind::embedding,
+                         .table = &weight_,
+                         .zero_row = options_.padding_idx.value_or(-1)});
+  ++visitor.stream;
 }
 
 Shape Embedding::check(const std::vector<std::int64_t>& ids, const Shape& shape) const {
@@ -110,7 +73,7 @@ std::vector<Neighbor> Embedding::ranked(std::string_view op, const float* target
   all.reserve(similarities.size());
   for (std::int64_t id = 0; id < options_.num_embeddings; ++id)
     if (std::find(excluded.begin(), excluded.end(), id) == excluded.end()) all.push_back({id, similarities[static_cast<std::size_t>(id)]});
-  // NaN is similar to nothing: after all others.
+  // NaN is sorted last.
   const auto key = [](const Neighbor& n) { return std::isnan(n.similarity) ? -2.0F : n.similarity; };
   const auto count = std::min<std::size_t>(all.size(), static_cast<std::size_t>(k));
   std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count), all.end(),

@@ -15,21 +15,21 @@ namespace attn {
 
 struct EmbeddingOptions {
   std::int64_t num_embeddings = 0;                         ///< N, rows of the table
-  std::int64_t embedding_dim = 0;                          ///< E, their width
-  std::optional<std::int64_t> padding_idx = std::nullopt;  ///< a row that is zero when weights are drawn
+  std::int64_t embedding_dim = 0;                          ///< E, width of a row
+  std::optional<std::int64_t> padding_idx = std::nullopt;  ///< row that is initialized to zero
 };
 
 struct EmbeddingForwardOptions {
-  bool for_backward = false;  ///< keep the ids for backward(), as forwards in train mode do
+  bool for_backward = false;  ///< save the ids for backward(), as forwards in train mode do
 };
 
-/// A row of the table and its cosine to what was asked for.
+/// A row of the table and its cosine similarity to the target.
 struct Neighbor {
   std::int64_t id = 0;
   float similarity = 0;
 };
 
-/// A table of vectors by id, as torch.nn.Embedding.
+/// A lookup table of vectors by id, as torch.nn.Embedding.
 ///
 /// State, torch's names: weight (N,E).
 /// @code
@@ -39,7 +39,7 @@ struct Neighbor {
 /// @endcode
 class Embedding : public Module<Embedding> {
  public:
-  /// Without numbers yet: for models, which load them.
+  /// Leaves the weight unallocated, for models that load it.
   Embedding(detail::Uninitialized, const EmbeddingOptions& options);
   /// Draws weights N(0,1) as torch's constructor does, from seed 0.
   ///
@@ -47,10 +47,10 @@ class Embedding : public Module<Embedding> {
   /// @throws MEMORY if the table exceeds the memory limit
   explicit Embedding(const EmbeddingOptions& options);
 
-  /// Returns the rows of ids.
+  /// Returns the rows of the given ids.
   ///
-  /// @param ids      xtensor of whole numbers from 0 to N-1, any rank
-  /// @param options  whether to keep the ids for backward()
+  /// @param ids      xtensor of integers from 0 to N-1, any rank
+  /// @param options  whether to save the ids for backward()
   /// @return (..,E)
   /// @throws OUT_OF_RANGE with the position of the first id outside the table
   /// @throws MEMORY if the result exceeds the memory limit
@@ -60,14 +60,14 @@ class Embedding : public Module<Embedding> {
     const std::vector<std::int64_t> values(ids.begin(), ids.end());
     auto y = detail::empty<kRankOf<Ids> + 1>(check(values, to_shape(ids.shape())));
     run(values, y.data());
-    if constexpr (detail::kHasGradients) keep(values, to_shape(y.shape()), options);
+    keep(values, to_shape(y.shape()), options);
     return y;
   }
 
-  /// Adds to the gradient of the weight: for each row the sum over the positions of its id, in their order;
-  /// padding_idx gets none.
+  /// Accumulates the gradient of the weight: each row gets the sum over the positions of its id, in order; padding_idx
+  /// gets none.
   ///
-  /// @param grad  gradient of the result of the last forward that kept its ids, (..,E)
+  /// @param grad  gradient of the result of the last forward that saved its ids, (..,E)
   /// @throws UNSUPPORTED for an int8 table
   /// @throws ARGUMENT if there was no such forward since the last backward or since weights changed
   /// @throws SHAPE if grad does not have the shape of that result
@@ -78,8 +78,8 @@ class Embedding : public Module<Embedding> {
     run_backward(detail::Input(grad, "Embedding", "grad"));
   }
 
-  /// Returns the k rows most similar to row `target`, by falling cosine, without that row itself. Rows of zeros have
-  /// cosine 0; of equal ones the lower id is first; if the table has fewer rows, all are returned.
+  /// Returns the k rows most similar to row `target`, by descending cosine similarity, excluding that row itself. Zero
+  /// rows have cosine 0; ties are ordered by ascending id; if the table has fewer rows, all are returned.
   ///
   /// @throws OUT_OF_RANGE if the table has no row `target`
   /// @throws ARGUMENT if k is negative
@@ -93,41 +93,33 @@ class Embedding : public Module<Embedding> {
     return nearest(detail::Input(target, "nearest", "target"), k);
   }
   std::vector<Neighbor> nearest(const TensorView& target, std::int64_t k) const;
-  /// Returns the cosine of two rows.
+  /// Returns the cosine similarity of two rows.
   ///
-  /// @throws OUT_OF_RANGE if the table lacks a row
+  /// @throws OUT_OF_RANGE if an id is outside the table
   float similarity(std::int64_t a, std::int64_t b) const;
-  /// Answers "a is to b as c is to …": returns the rows nearest to b - a + c, without these three (Mikolov et al.
-  /// 2013).
+  /// Answers "a is to b as c is to …": returns the rows nearest to b - a + c, excluding these three (Mikolov et
+  /// al. 2013).
   ///
-  /// @throws OUT_OF_RANGE if the table lacks a row
+  /// @throws OUT_OF_RANGE if an id is outside the table
   /// @throws ARGUMENT if k is negative
   std::vector<Neighbor> analogy(std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t k) const;
 
-  /// For callers that own the memory: everything checked, then the work itself.
+  /// For callers that own the memory: check() validates the arguments, run() computes.
   Shape check(const std::vector<std::int64_t>& ids, const Shape& shape) const;
   void run(const std::vector<std::int64_t>& ids, float* y) const;
-  /// After run(): keeps the ids, where backward() may come.
+  /// Called after run(): saves the ids if backward() may follow.
   void keep(const std::vector<std::int64_t>& ids, const Shape& shape, const EmbeddingForwardOptions& options) const;
   void run_backward(const TensorView& grad);
-  /// Names where its numbers will be.
-  void add_parameters(const std::string& prefix, detail::Parameters& parameters);
-  /// (E), as float32 whatever the table is kept as.
+  /// Returns a row (E) as float32, also if the table is int8.
   std::vector<float> row(std::int64_t id) const;
   const detail::Table& table() const { return weight_; }
   bool is_quantized() const { return weight_.is_quantized(); }
 
  private:
-  friend class Module<Embedding>;
-  friend class EncoderModel;
+  friend class detail::ParameterVisitor;
   struct Kept;
 
-  void add_shapes(const std::string& prefix, const StateView* state, std::map<std::string, Shape>& shapes) const;
-  void save(const std::string& prefix, const StateTarget& target) const;
-  void load(const StateView& state);
-  Embedding drawn(const InitOptions& options, std::uint32_t& parameter) const;
-  void make_int8() { weight_.quantize(); }
-
+  void visit_parameters(detail::ParameterVisitor& visitor);
   void check_id(std::string_view op, std::string_view name, std::int64_t id) const;
   std::vector<Neighbor> ranked(std::string_view op, const float* target, std::int64_t k, const std::vector<std::int64_t>& excluded) const;
 

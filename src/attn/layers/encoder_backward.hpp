@@ -9,12 +9,12 @@
 
 #include "attn/layers/encoder_forward.hpp"
 
-// What a backward of an encoder takes and gives, whether it is one layer, a stack or a classifier on top.
+// Options and results of the backward of an encoder: a single layer, a stack, or a classifier on top.
 namespace attn {
 
 struct EncoderBackwardOptions {
-  /// Gradients of these intermediate results, by the names and of the shapes of the forward's trace. Each is that of the number as the trace
-  /// shows it: `output`, `ff_hidden` and `ff_output` before their dropout.
+  /// Intermediate results whose gradients to return, with the names and shapes of the forward's trace. Each is the gradient of the value that
+  /// the trace shows; for `output`, `ff_hidden` and `ff_output` that is the value before dropout.
   std::optional<EncoderTraceOptions> trace = std::nullopt;
 };
 
@@ -22,36 +22,36 @@ struct EncoderBackwardOptions {
 template <std::size_t N>
 struct EncoderGradients {
   TensorOf<N> grad_x;  ///< (B,L,E)
-  /// By layer and name, when asked for.
+  /// By layer and name, on request.
   std::optional<std::map<std::int64_t, std::map<TraceName, TensorOf<kAnyBeside<N>>>>> trace = std::nullopt;
 };
 
 namespace detail {
 
-struct KeptEncoder;  // layers/kept.hpp, as the next
+struct KeptEncoder;  // layers/kept.hpp, like the next two
 struct KeptLayer;
 class KeptPlaces;
 
-/// All of a backward that follows from its forward and from what is asked, checked.
+/// Everything about a backward that follows from its forward and options, checked.
 struct EncoderBackwardPlan {
   Shape x = {};
   std::int64_t layers = 0;
   bool has_trace = false;
-  Trace names = {};                       ///< traces asked for
-  std::vector<std::int64_t> traced = {};  ///< in these layers, each once, rising
+  Trace names = {};                       ///< requested traces
+  std::vector<std::int64_t> traced = {};  ///< layers to trace, unique, ascending
   std::array<Shape, kTraceNames.size()> trace_shapes = {};
 };
 
-/// Where a backward's results go.
+/// Destinations of a backward's results.
 struct EncoderGradientBuffers {
   float* grad_x = nullptr;
-  std::vector<std::array<float*, kTraceNames.size()>> traces;  ///< by layer, null where not asked for; or none
-  float* position_bias = nullptr;                              ///< (H,row) as PositionBias has it: added to; null: not asked for
-  float* relative = nullptr;                                   ///< (count,E), of RelativePositions::x in all layers: added to
-  std::size_t first_layer = 0;                                 ///< of a stack: what is below it is left out, grad_x is of its input
+  std::vector<std::array<float*, kTraceNames.size()>> traces;  ///< by layer, null if not requested; empty without traces
+  float* position_bias = nullptr;                              ///< (H,row) in the layout of PositionBias, accumulated; null if not requested
+  float* relative = nullptr;                                   ///< (count,E), of RelativePositions::x, accumulated over all layers
+  std::size_t first_layer = 0;                                 ///< of a stack: layers below it are skipped, grad_x is the gradient of its input
 };
 
-/// Allocates what the plan says and lets run(buffers) fill it.
+/// Allocates the results that the plan specifies and lets run(buffers) fill them.
 template <std::size_t N, class Run>
 EncoderGradients<N> run_encoder_backward_plan(const EncoderBackwardPlan& plan, Run run) {
   EncoderGradients<N> result{empty<N>(plan.x)};

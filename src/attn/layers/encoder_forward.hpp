@@ -7,82 +7,85 @@
 #include <vector>
 
 #include "attn/ops/attention.hpp"
+#include "attn/store/key_value_cache.hpp"
 #include "attn/tensor/results.hpp"
 
-// What a forward of an encoder takes and gives, whether it is one layer, a stack or a classifier on top.
+// Options and results of the forward of an encoder: a single layer, a stack, or a classifier on top.
 namespace attn {
 
-/// Which intermediate results of which layers a call shall return.
+/// Selects the intermediate results to return, by layer and name.
 struct EncoderTraceOptions {
-  std::optional<std::vector<std::int64_t>> layers = std::nullopt;  ///< counted from 0; default all of them
+  std::optional<std::vector<std::int64_t>> layers = std::nullopt;  ///< counted from 0; default all
   Trace names = Trace::all();
 };
 
 struct EncoderForwardOptions {
-  std::optional<Mask> mask = std::nullopt;              ///< as AttentionOptions
-  std::optional<Mask> key_padding_mask = std::nullopt;  ///< (B,S); a classifier's pooling leaves padding out too
+  std::optional<Mask> mask = std::nullopt;              ///< as in AttentionOptions
+  std::optional<Mask> key_padding_mask = std::nullopt;  ///< (B,S); a classifier's pooling ignores padding as well
   bool is_causal = false;
   FullyMasked fully_masked = FullyMasked::zero;
-  bool output_attentions = false;     ///< return the weights of every layer
-  bool output_hidden_states = false;  ///< return the input of every layer, and the output
-  bool for_backward = false;          ///< keep what backward() needs, as forwards in train mode do
+  bool output_attentions = false;     ///< return the attention weights of every layer
+  bool output_hidden_states = false;  ///< return the input of every layer and the output
+  bool for_backward = false;          ///< save the data for backward(), as forwards in train mode do
   std::optional<EncoderTraceOptions> trace = std::nullopt;
-  std::optional<std::int64_t> query_offset = std::nullopt;  ///< as AttentionOptions, in every layer
+  std::optional<std::int64_t> query_offset = std::nullopt;  ///< as in AttentionOptions, for every layer
 };
 
 /// N: rank of input and output.
 template <std::size_t N>
 struct EncoderResult {
   TensorOf<N> output;                                      ///< (B,L,E)
-  std::optional<std::vector<TensorOf<N + 1>>> attentions;  ///< by layer (B,H,L,L), when asked for
-  std::optional<std::vector<TensorOf<N>>> hidden_states;   ///< layers + 1 of (B,L,E), the last equals output; when asked for
-  /// AttentionTrace by layer, when asked for.
+  std::optional<std::vector<TensorOf<N + 1>>> attentions;  ///< by layer (B,H,L,L), on request
+  std::optional<std::vector<TensorOf<N>>> hidden_states;   ///< layers + 1 of (B,L,E), the last equals output; on request
+  /// AttentionTrace by layer, on request.
   std::optional<std::map<std::int64_t, std::map<TraceName, TensorOf<kAnyBeside<N>>>>> trace;
 };
 
 namespace detail {
 
-/// What a caller changes inside a forward; null: nothing. Refers to the caller's memory.
+/// Changes that a caller makes inside a forward; null for none. Refers to the caller's memory.
 struct EncoderPatch {
   const float* head_mask = nullptr;  ///< (layers,H)
-  std::int64_t layer = -1;           ///< where the following apply
+  std::int64_t layer = -1;           ///< layer that the following apply to
   const float* hidden_state = nullptr;
   const float* merged = nullptr;
 };
 
-/// Everything about a forward of an encoder that follows from shapes and options, checked, before anything is allocated. It
-/// refers to the options' masks.
+/// Everything about the forward of an encoder that follows from shapes and options, checked before anything is allocated.
+/// Refers to the options' masks.
 struct EncoderPlan {
   std::int64_t B = 0, L = 0, E = 0, layers = 0;
-  AttentionPlan attention;  ///< of every layer, with the traces that any of them shall return
+  AttentionPlan attention;  ///< of every layer, with the traces that any of them returns
   Shape output = {};
   bool has_attentions = false, has_hidden_states = false, has_trace = false, for_backward = false;
-  Trace names = {};                       ///< traces asked for
-  std::vector<std::int64_t> traced = {};  ///< in these layers, each once, rising
+  Trace names = {};                       ///< requested traces
+  std::vector<std::int64_t> traced = {};  ///< layers to trace, unique, ascending
   std::array<Shape, kTraceNames.size()> trace_shapes = {};
   EncoderPatch patch = {};
+  KeyValueCache* cache = nullptr;  ///< holds the keys and values of earlier tokens, and gets those of the new ones
 
-  /// Of a forward's masks what pooling has to know.
+  /// Padding mask for pooling; null if there is none.
   const MaskView* padding() const { return attention.spec.key_padding_mask ? &*attention.spec.key_padding_mask : nullptr; }
 };
 
-/// Where the results of one layer go; null where not asked for.
+/// Destinations of one layer's results; null if not requested.
 struct LayerBuffers {
   float* attentions = nullptr;
   std::array<float*, kTraceNames.size()> trace{};
-  /// What a backward needs and the forward overwrites: AttentionBuffers' and what the activation takes, (B,L,F) each.
+  /// Values that backward needs and the forward overwrites: log_sum_exp as in AttentionBuffers; linear1 and linear_gate before the
+  /// activation, (B,L,F) each.
   float *log_sum_exp = nullptr, *linear1 = nullptr, *linear_gate = nullptr;
 };
 
 struct EncoderBuffers {
   float* output = nullptr;
-  std::vector<float*> hidden_states;  ///< layers + 1, or none
-  std::vector<LayerBuffers> layers;   ///< or none, when nothing of the layers is asked for
+  std::vector<float*> hidden_states;  ///< layers + 1, or empty
+  std::vector<LayerBuffers> layers;   ///< empty if no results of the layers are requested
 
   LayerBuffers layer(std::size_t index) const { return layers.empty() ? LayerBuffers{} : layers[index]; }
 };
 
-/// Allocates the traces of a plan into maps by layer and name; place(layer, trace number) is where their memory goes.
+/// Allocates the traces of a plan in maps by layer and name and stores their pointers in place(layer, trace number).
 template <std::size_t N, class Plan, class Place>
 void make_traces(const Plan& plan, std::map<std::int64_t, std::map<TraceName, TensorOf<kAnyBeside<N>>>>& traces, Place place) {
   for (const std::int64_t layer : plan.traced)
@@ -91,7 +94,7 @@ void make_traces(const Plan& plan, std::map<std::int64_t, std::map<TraceName, Te
         place(static_cast<std::size_t>(layer), i) = traces[layer].emplace(name, empty<kAnyBeside<N>>(plan.trace_shapes[i])).first->second.data();
 }
 
-/// Allocates what the plan says and lets run(buffers) fill it.
+/// Allocates the results that the plan specifies and lets run(buffers) fill them.
 template <std::size_t N, class Run>
 EncoderResult<N> run_encoder_plan(const EncoderPlan& plan, Run run) {
   EncoderResult<N> result{empty<N>(plan.output), {}, {}, {}};

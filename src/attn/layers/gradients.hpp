@@ -3,45 +3,36 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include "attn/tensor/state.hpp"
 
-// Where the gradients of a module lie. Internal.
+// Storage of a module's gradients. Internal.
 namespace attn::detail {
 
-/// Whether layers have a place for gradients: natively, and in WebAssembly that is compiled with ATTN_TRAINING. What a page loads to run a
-/// model is compiled without and has not a byte of it.
-#if !defined(__wasm__) || defined(ATTN_TRAINING)
-inline constexpr bool kHasGradients = true;
-#else
-inline constexpr bool kHasGradients = false;
-#endif
-
-/// Gradients by the names of the state, row-major. A parameter has none until at() was asked for it, which is not the same as zeros: an
-/// optimiser leaves such a parameter alone.
+/// Gradients by the names of the state, row-major. A parameter has no gradient until at() or fill() is called for it. That differs from a
+/// gradient of zeros: an optimiser skips a parameter without a gradient.
 class Gradients {
  public:
-  /// Room for them, after which at() of these names needs no memory. No gradient changes. Throws MEMORY.
+  /// Allocates room for these names, so that at() needs no memory for them. Changes no gradient. Throws MEMORY.
   void reserve(const std::map<std::string, Shape>& shapes);
-  /// Where what comes is added up, zeros where there was none. Null for a name that has no room: nobody wants its gradient.
+  /// Returns the gradient to accumulate into, zeroed if there was none; null if the name has no room because its gradient is not needed.
   float* at(const std::string& name);
-  /// The same for who writes all of it.
+  /// As at(), for callers that overwrite every value: the memory is not zeroed.
   float* fill(const std::string& name);
-  /// Null where there is none.
+  /// Returns the gradient, or null if there is none.
   const float* find(const std::string& name) const;
-  /// For a backward: room for them, after which at() and fill() need no memory. Where there is no gradient it is the room that is here, which
-  /// add() brings back; what is there stays. Throws MEMORY; nothing is changed then.
+  /// For a backward: returns room for these names, so that at() and fill() need no memory. Takes the room of names without a gradient from
+  /// this object, and add() returns it; existing gradients stay. Throws MEMORY; nothing has changed then.
   Gradients room(const std::map<std::string, Shape>& shapes);
-  /// Adds all of `more`, whose memory it takes where there was none. Needs no memory of its own.
+  /// Adds all gradients in `more`, taking over its memory for names that had none. Allocates no memory.
   void add(Gradients& more) noexcept;
-  /// There is none any more; the room stays for the next ones.
+  /// Removes all gradients; their memory is reused.
   void zero();
-  /// Nor the room.
+  /// Removes all gradients and frees their memory.
   void clear() { entries_.clear(); }
 
-  /// Shapes of those that are there.
+  /// Returns the shapes of the existing gradients.
   std::map<std::string, Shape> shapes() const;
 
  private:
@@ -53,8 +44,9 @@ class Gradients {
   std::map<std::string, Entry> entries_;
 };
 
-/// What a module has of gradients: nothing until a forward keeps what backward() needs or an optimiser comes. Optimisers refer to a module through
-/// it, since it knows whether the module is where it was. Where new weights are moved into a module its gradients go and who refers to it stays.
+/// Holds the gradients of a module; empty until a forward saves data for backward() or an optimiser is created. Optimisers refer to a module
+/// through it because it detects whether the module has moved. Moving new weights into a module discards its gradients, but optimisers stay
+/// attached to it.
 class GradientPlace {
  public:
   GradientPlace() = default;
@@ -64,10 +56,10 @@ class GradientPlace {
 
   struct Shared {
     Gradients gradients;
-    std::shared_ptr<void> kept;            ///< by the last forward for backward(), of the layer's own type; null once used or when weights changed
-    const GradientPlace* place = nullptr;  ///< of the module that they are of, null when that has gone
+    std::shared_ptr<void> kept;            ///< data of the last forward, of the layer's own type; null once backward() used it or weights changed
+    const GradientPlace* place = nullptr;  ///< of the module that owns the gradients; null once it is gone
   };
-  /// Makes it where it is not there yet.
+  /// Returns the shared part, which is created on first use.
   const std::shared_ptr<Shared>& share();
   Gradients* get() { return shared_ != nullptr ? &shared_->gradients : nullptr; }
   const Gradients* get() const { return shared_ != nullptr ? &shared_->gradients : nullptr; }
@@ -78,16 +70,8 @@ class GradientPlace {
   std::shared_ptr<Shared> shared_;
 };
 
-/// Where modules have no place for them: what would use it is not compiled.
-struct NoGradientPlace {
-  static Gradients* get() { return nullptr; }  // the others are not defined
-  static const std::shared_ptr<GradientPlace::Shared>& share();
-};
-/// The member of a module.
-using ModuleGradients = std::conditional_t<kHasGradients, GradientPlace, NoGradientPlace>;
-
-/// Adds gradients, by the names of the state, row-major and without gaps. Throws MISMATCH where a name or a shape is not among those of the
-/// parameters, MEMORY; nothing is added then.
+/// Adds gradients by the names of the state, row-major and without gaps. Throws MISMATCH if no parameter has that name or shape, and MEMORY;
+/// nothing has been added then.
 void add_gradients(Gradients& gradients, const std::map<std::string, Shape>& parameters, const StateView& more);
 
 }  // namespace attn::detail

@@ -12,20 +12,20 @@
 #include "attn/tensor/aligned.hpp"
 #include "attn/tensor/rows.hpp"
 
-// What forwards keep for their backward. Internal.
+// Data that forwards save for their backward. Internal.
 namespace attn::detail {
 
-/// What one attention leaves: where its inputs and its steps lie. Rows of inputs are side by side.
+/// Inputs and intermediate results of one attention. Rows of inputs are contiguous.
 struct KeptAttention {
   const float *query = nullptr, *key = nullptr, *value = nullptr;
-  bool is_self = true;                                                ///< key and value are the query; pointers do not tell where one is empty
+  bool is_self = true;                                                ///< key and value are the query; comparing pointers fails if one is empty
   float *q = nullptr, *k = nullptr, *v = nullptr, *merged = nullptr;  ///< (B,H,L,D), (B,Hkv,S,D), (B,Hkv,S,Dv), (B·L,H·Dv)
   Dropout dropout = {};
   PositionBias position_bias = {};
-  MergedPatch patch = {};  ///< values: whether there are
+  MergedPatch patch = {};  ///< `values` only marks that the caller replaced the heads' results
 };
 
-/// A spec whose masks and runs are copies, for the caller's may be gone when its backward comes.
+/// A spec with copies of masks and runs, because the caller's may be gone by the time of the backward.
 class KeptAttentionCall {
  public:
   KeptAttentionCall(const AttentionSpec& call, const AttentionSizes& of_call);
@@ -45,7 +45,8 @@ class KeptAttentionCall {
   std::vector<SequenceRun> runs_;
 };
 
-/// Places that a forward fills and someone may want besides: those that nobody wants are given to it, the others are copied afterwards.
+/// Results of a forward to save for backward. If the caller did not request a result, the forward writes it directly to the saved buffer;
+/// otherwise copy() copies it there afterwards.
 class KeptPlaces {
  public:
   void keep(float*& place, float* kept, std::size_t size);
@@ -60,15 +61,15 @@ class KeptPlaces {
   std::vector<Copy> copies_;
 };
 
-/// What one layer of a stack leaves. Norms and the activated hidden layer are computed again.
+/// Data saved by one layer of a stack. Norms and the activated hidden layer are recomputed.
 struct KeptLayer {
-  float* x = nullptr;                                      ///< (B·L,E) what came in
-  KeptAttention attention = {};                            ///< its inputs are null: they are x, or norm1 of it
-  float *attn_residual = nullptr, *ff_residual = nullptr;  ///< (B·L,E); the second null where norms come first
-  float *linear1 = nullptr, *linear_gate = nullptr;        ///< (B·L,F) before the activation; the second null where there is no gate
+  float* x = nullptr;                                      ///< (B·L,E) input of the layer
+  KeptAttention attention = {};                            ///< its inputs are null: they are x or norm1(x)
+  float *attn_residual = nullptr, *ff_residual = nullptr;  ///< (B·L,E); ff_residual is null if norm_first
+  float *linear1 = nullptr, *linear_gate = nullptr;        ///< (B·L,F) before the activation; linear_gate is null if not gated
 };
 
-/// What a stack of layers leaves.
+/// Data saved by a stack of layers.
 struct KeptEncoder {
   KeptEncoder(const EncoderPlan& plan, const ForwardRandom& from);
 
@@ -77,13 +78,13 @@ struct KeptEncoder {
   KeptAttentionCall call;
   ForwardRandom random;
   std::vector<KeptLayer> layers;
-  std::int64_t patched_layer = -1;  ///< whose input was the caller's
-  float* last = nullptr;            ///< (B·L,E) what the final norm takes; null without one
-  float* output = nullptr;          ///< (B·L,E) for what follows a stack; null of a layer alone
+  std::int64_t patched_layer = -1;  ///< layer whose input the caller replaced; -1: none
+  float* last = nullptr;            ///< (B·L,E) input of the final norm; null without one
+  float* output = nullptr;          ///< (B·L,E) output of a stack, for the layers that follow it; null for a single layer
   AlignedFloats numbers = {};
 };
 
-/// The numbers of x row-major side by side; gives the end.
+/// Copies x row-major without gaps; returns the end.
 float* copy_rows(const TensorView& x, float* to);
 
 }  // namespace attn::detail

@@ -25,49 +25,42 @@ struct TrainOptions {
 
 namespace detail {
 
-/// Says that a layer's numbers come later: its own constructor, without the drawing of weights.
+/// Tag for constructors that do not initialize the weights.
 struct Uninitialized {};
 
-/// Random numbers of one forward of a whole module.
+/// Random numbers for one forward of a whole module.
 struct ForwardRandom {
   bool training = false;
-  const DropoutProbabilities* probabilities = nullptr;  ///< a checkpoint's, instead of the layers' own
+  const DropoutProbabilities* probabilities = nullptr;  ///< from a checkpoint, instead of the layers' own
   std::uint64_t seed = 0, step = 0;
 };
 
-/// Dropout at one place of one layer; keeps everything unless training.
+/// Returns the dropout at one site of one layer; inactive unless training.
 inline Dropout dropout_at(const ForwardRandom& random, float probability, DropoutSite site, std::uint32_t layer) {
   if (!random.training) return {};
-  if constexpr (kHasGradients)  // nobody else has such
-    if (random.probabilities != nullptr) probability = random.probabilities->at(site);
+  if (random.probabilities != nullptr) probability = random.probabilities->at(site);
   return {probability, random.seed, random.step, site, layer};
 }
 
 }  // namespace detail
 
-/// Base of all layers, as torch.nn.Module. The layer itself (CRTP) provides:
-///   add_shapes(prefix, state, shapes)   adds its parameters by name, in the form that the state (or null) uses
-///   save(prefix, target)                copies weights to the places of their names
-///   loaded(prefix, state)               returns a layer with the state's weights and its own for missing ones; or
-///   load(state)                         the same in place: on MEMORY nothing has changed
-///   drawn(options, parameter)           returns a layer with random weights; `parameter` counts them
-///   add_parameters(prefix, parameters)  adds the addresses of its weights; projections of attention separately
-///   make_int8()                         converts its two-dimensional weights (out,in)
+/// Base class of all layers, as torch.nn.Module. The layer itself (CRTP) provides:
+///   visit_parameters(visitor)  visits its parameters, see ParameterVisitor
 ///   is_quantized()
 template <class Layer>
 class Module {
  public:
   Module(Module&&) = default;
   Module& operator=(Module&&) = default;
-  Module(const Module&) = delete;  // weights are large: load_state_dict(other.state_dict()) copies them where that is meant
+  Module(const Module&) = delete;  // weights are large: copy them explicitly with load_state_dict(other.state_dict())
 
-  /// Copies weights in, by torch's names and layouts.
+  /// Loads weights with torch's names and layouts.
   ///
   /// @param state   tensors by name
-  /// @param strict  true: every parameter must be given and nothing else; false: missing ones keep their numbers,
-  /// unknown ones are ignored
+  /// @param strict  true: names must be exactly those of the parameters; false: missing parameters keep their values,
+  /// unknown names are ignored
   /// @throws MISMATCH with all missing, unexpected and mis-shaped names; nothing has changed then
-  /// @throws MEMORY if the copy exceeds the memory limit
+  /// @throws MEMORY if an int8 layer's float32 weights exceed the memory limit; nothing has changed then
   ///
   /// @code
   /// attn::MultiHeadAttention a({.embed_dim = 4, .num_heads = 2}), b({.embed_dim = 4, .num_heads = 2});
@@ -88,24 +81,17 @@ class Module {
     save_state(target);
     return state;
   }
-  /// Copies weights in from memory: row-major, without gaps, each with the shape in parameter_shapes(). Errors as
-  /// load_state_dict(), which also takes views with strides.
+  /// Loads weights from memory: row-major, without gaps, each with the shape in parameter_shapes(). Throws as
+  /// load_state_dict(), which also accepts strided views.
   void load_state(const StateView& state, bool strict = true) {
-    std::map<std::string, Shape> shapes;
-    layer().add_shapes("", &state, shapes);
-    detail::check_state_dict("load_state_dict", shapes, state, strict);
-    if constexpr (requires(Layer& given) { given.load(state); }) {
-      layer().load(state);
-      gradients_ = {};
-    } else {
-      replace(layer().loaded("", state));
-    }
+    detail::load_state(tensors(&state), state, strict);
+    gradients_ = {};
   }
-  /// Copies weights out to memory: row-major, each place as large as parameter_shapes() specifies.
-  void save_state(const StateTarget& target) const { layer().save("", target); }
+  /// Copies the weights to memory: row-major, each buffer as large as parameter_shapes() specifies.
+  void save_state(const StateTarget& target) const { detail::save_state(tensors(), target); }
   /// Converts the weights of linear maps and an embedding's table to int8 with one scale per row. The float32 weights
-  /// are freed, and state_dict() returns scale · data. Inputs are quantized by row in each forward; everything else
-  /// stays float32, and results have the same bits on every machine. load_state_dict() and initialize() return to
+  /// are freed, and state_dict() returns scale · data. Inputs are quantized row by row in each forward; everything else
+  /// stays float32. Results have the same bits on every machine. load_state_dict() and initialize() convert back to
   /// float32.
   ///
   /// @throws FORMAT if a weight holds NaN or infinity
@@ -118,58 +104,34 @@ class Module {
   /// @endcode
   void quantize() {
     if (layer().is_quantized()) return;
-    for (const auto& [name, shape] : parameter_shapes()) {
-      if (shape.rank() != 2) continue;
-      std::vector<float> values(static_cast<std::size_t>(checked_size(shape, "quantize", name)));
-      save_state({{name, values.data()}});
-      detail::check_int8_weight("quantize", name, shape, values);
-    }
-    layer().make_int8();
-    if constexpr (detail::kHasGradients) gradients_ = {};
+    detail::quantize(tensors());
+    gradients_ = {};
   }
   /// Returns the int8 weights by the names of state_dict(), without parameters that stay float32; empty before
   /// quantize().
-  std::map<std::string, Int8Weight> int8_state_dict() const {
-    std::map<std::string, Int8Weight> state;
-    if (!layer().is_quantized()) return state;
-    StateTarget target;
-    for (const auto& [name, shape] : parameter_shapes()) {
-      if (shape.rank() != 2) continue;
-      Int8Weight& weight = state[name];
-      weight.data.resize(static_cast<std::size_t>(checked_size(shape, "int8_state_dict", name)));
-      weight.scale.resize(static_cast<std::size_t>(shape[0]));
-      weight.shape = shape;
-      target.emplace(name, StatePlace(weight.data.data(), weight.scale.data()));
-    }
-    save_state(target);
-    return state;
-  }
-  /// Draws new weights from torch's distributions. The numbers depend only on the seed, on every machine; a new layer
-  /// has been initialised from seed 0.
+  std::map<std::string, Int8Weight> int8_state_dict() const { return detail::int8_state(tensors()); }
+  /// Draws new weights, by default from torch's distributions. The values depend only on the options and are the same
+  /// on every machine; constructors use seed 0.
   ///
   /// @throws CONFIG unless std is between 0 and 1e37
-  /// @throws MEMORY if the weights exceed the memory limit
+  /// @throws MEMORY if an int8 layer's float32 weights exceed the memory limit; nothing has changed then
   void initialize(const InitOptions& options = {}) {
     check_init_options("initialize", options);
-    std::uint32_t parameter = 0;
-    replace(layer().drawn(options, parameter));
+    detail::initialize(tensors(), options);
+    gradients_ = {};
   }
 
   /// Returns the number of weights.
   std::int64_t parameter_count() const {
     std::int64_t count = 0;
-    for (const auto& [name, shape] : parameter_shapes()) count += checked_size(shape, "parameter_count", name);
+    for (const auto& [name, tensor] : tensors()) count += static_cast<std::int64_t>(tensor.size());
     return count;
   }
   /// Returns the shape of each parameter by the names of state_dict().
-  std::map<std::string, Shape> parameter_shapes() const {
-    std::map<std::string, Shape> shapes;
-    layer().add_shapes("", nullptr, shapes);
-    return shapes;
-  }
+  std::map<std::string, Shape> parameter_shapes() const { return detail::shapes_of(tensors()); }
 
-  /// Returns copies of the gradients that backward() has added up since zero_grad(), by the names of state_dict(),
-  /// for those parameters that have one. Replacing the weights (load_state_dict, initialize, quantize) discards them;
+  /// Returns copies of the gradients that backward() has accumulated since zero_grad(), by the names of state_dict(),
+  /// for the parameters that have one. Replacing the weights (load_state_dict, initialize, quantize) discards them;
   /// an optimiser's step does not.
   template <class Of = Layer>
   typename StateDictType<Of>::type gradients() const {
@@ -195,32 +157,30 @@ class Module {
     detail::check_float32("add_gradients", "the module", layer().is_quantized());
     detail::add_gradients(gradients_.share()->gradients, parameter_shapes(), gradients);
   }
-  /// Gradients for accumulation in place and for optimisers, which refer to them longer.
+  /// Returns the gradients, for accumulation in place and for optimisers, which hold on to them.
   const std::shared_ptr<detail::GradientPlace::Shared>& share_gradients() const { return gradients_.share(); }
-  /// Addresses of the parameters by the names of state_dict(); valid until weights are replaced as a whole.
-  detail::StateParameters state_parameters() {
-    detail::Parameters parameters;
-    layer().add_parameters("", parameters);
-    return detail::state_parameters(parameters, parameter_shapes());
-  }
+  /// Returns references to the parameters by the names of state_dict(): writing to them changes the layer.
+  detail::StateTensors state_tensors() { return tensors(); }
 
-  /// Switches dropout on and makes forwards save what backward() needs. The next forward is step 0 of the random
-  /// numbers, and each forward takes the next step, so forwards of a module in train mode must not overlap.
+  /// Switches dropout on and makes forwards save the data for backward(). The next forward uses step 0 of the random
+  /// numbers and each further one the next step, so forwards of a module in train mode must not overlap.
   void train(const TrainOptions& options = {}) { random_ = {.training = true, .seed = options.seed}; }
   /// Switches dropout off, as in a new layer.
   void eval() { random_ = {}; }
 
  protected:
   Module() = default;
-  /// What this forward draws from. The next one gets other numbers.
+  /// For constructors: allocates the weights and initializes them as torch does, from seed 0. Throws MEMORY, naming `op`.
+  void create(std::string_view op) { detail::create(op, tensors()); }
+  /// Returns the random numbers for this forward and advances to those for the next.
   detail::ForwardRandom next_random() const {
     detail::ForwardRandom now = random_;
     if (random_.training) ++random_.step;
     return now;
   }
-  /// Whether a forward keeps what backward() needs.
+  /// Whether a forward saves the data for backward().
   bool keeps(bool for_backward) const { return for_backward || random_.training; }
-  /// For backward(): what a layer of type Kept kept. Throws UNSUPPORTED for int8, ARGUMENT where there is nothing.
+  /// For backward(): returns the data that the last forward saved. Throws UNSUPPORTED for an int8 layer, ARGUMENT if nothing is saved.
   template <class Kept>
   Kept& kept(std::string_view op) const {
     detail::check_float32(op, "the layer", layer().is_quantized());
@@ -230,21 +190,22 @@ class Module {
                    "Each such forward allows one backward, before weights change");
     return *static_cast<Kept*>(shared->kept.get());
   }
-  /// Memory for one forward.
+  /// Work space for one forward.
   detail::Scratch scratch() const { return detail::Scratch(&workspace_); }
 
  private:
   Layer& layer() { return static_cast<Layer&>(*this); }
   const Layer& layer() const { return static_cast<const Layer&>(*this); }
-  /// New numbers, the same mode.
-  void replace(Layer next) {
-    static_cast<Module&>(next).random_ = random_;
-    layer() = std::move(next);
+  /// Returns the parameters by torch's names, or by those of `state` if given. Parameters of a const layer are only read.
+  detail::StateTensors tensors(const StateView* state = nullptr) const {
+    detail::ParameterVisitor visitor(detail::ParameterVisitor::Names::torch, state);
+    visitor.part("", const_cast<Layer&>(layer()));
+    return visitor.take();
   }
 
   mutable detail::ForwardRandom random_;
   mutable detail::Workspace workspace_;
-  [[no_unique_address]] mutable detail::ModuleGradients gradients_;
+  mutable detail::GradientPlace gradients_;
 };
 
 }  // namespace attn

@@ -14,35 +14,38 @@
 #include "attn/ops/attention.hpp"
 #include "attn/ops/dropout.hpp"
 #include "attn/parallel/thread_pool.hpp"
+#include "attn/store/key_value_cache.hpp"
 #include "attn/tensor/results.hpp"
 
 namespace attn {
 
 namespace detail {
 
-/// Disentangled attention (He et al. 2020): besides q kᵀ, which parts scores have of the embeddings of relative
-/// positions.
+class Stack;  // models/stack.hpp
+
+/// Disentangled attention (He et al. 2020): which terms with embeddings of relative positions are added to the scores
+/// q kᵀ.
 struct Disentangled {
   bool c2p = false, p2c = false;
-  bool shares_projections = false;  ///< embeddings go through W_K and W_Q; else each through a map of its own
+  bool shares_projections = false;  ///< embeddings are projected by W_K and W_Q, otherwise by separate maps
   std::int64_t scale_factor = 1;    ///< the scale is 1/√(D · scale_factor)
 
   bool any() const { return c2p || p2c; }
 };
 
-/// What holds in every call of a layer, unless the call says otherwise.
+/// Settings of a layer that apply to every call unless the call overrides them.
 struct AttentionDefaults {
   float softcap = 0;
   Window window = {};
   Rotary rotary = {};
   Disentangled disentangled = {};
-  bool queries_are_padded = false;  ///< as AttentionSpec
+  bool queries_are_padded = false;  ///< as in AttentionSpec
 };
 
-/// What a caller changes before W_O; null: nothing.
+/// Changes that a caller makes before W_O; null for none.
 struct MergedPatch {
-  const float* head_mask = nullptr;  ///< (H), what the result of each head is multiplied by
-  const float* values = nullptr;     ///< (B,L,H·Dv), instead of the heads' results
+  const float* head_mask = nullptr;  ///< (H), factor for the result of each head
+  const float* values = nullptr;     ///< (B,L,H·Dv), replaces the heads' results
 };
 
 }  // namespace detail
@@ -56,24 +59,24 @@ struct MultiHeadAttentionOptions {
   std::optional<std::int64_t> head_dim = std::nullopt;             ///< D, default E / H
   std::optional<std::int64_t> value_head_dim = std::nullopt;       ///< Dv, default D
   bool bias = true;                                                ///< on all projections
-  bool add_bias_kv = false;                                        ///< one more key and value, learned
-  bool add_zero_attn = false;                                      ///< one more key and value, zero
-  float dropout = 0;                                               ///< on the weights, in [0,1); in training only
-  std::optional<float> scale = std::nullopt;                       ///< default 1/√D; a call's own goes first
-  bool out_proj = true;                                            ///< false: the output is the heads side by side (B,L,H·Dv), there is no W_O
-  std::optional<RotaryOptions> rotary = std::nullopt;              ///< turns queries and keys, once projected, as apply_rotary; D has to be even
+  bool add_bias_kv = false;                                        ///< append a learned key and value
+  bool add_zero_attn = false;                                      ///< append a zero key and value
+  float dropout = 0;                                               ///< of attention weights, in [0,1); in training only
+  std::optional<float> scale = std::nullopt;                       ///< default 1/√D; a call's own scale takes precedence
+  bool out_proj = true;                                            ///< false: no W_O, the output is the concatenated heads (B,L,H·Dv)
+  std::optional<RotaryOptions> rotary = std::nullopt;              ///< rotates projected queries and keys as apply_rotary; D must be even
 };
 
 struct BackwardOptions {
-  Trace trace = {};  ///< gradients of these intermediate results, by the names and of the shapes of the forward's trace
+  Trace trace = {};  ///< intermediate results whose gradients to return, with the names and shapes of the forward's trace
 };
 
 /// N: rank of the query.
 template <std::size_t N>
 struct MultiHeadAttentionGradients {
-  TensorOf<N> grad_query;                                                            ///< of all three where key and value were left to be the query
-  std::optional<TensorOf<N>> grad_key = std::nullopt, grad_value = std::nullopt;     ///< where they were given
-  std::optional<std::map<TraceName, TensorOf<kAnyBeside<N>>>> trace = std::nullopt;  ///< when a trace was asked for
+  TensorOf<N> grad_query;                                                            ///< sum for all three if key and value default to the query
+  std::optional<TensorOf<N>> grad_key = std::nullopt, grad_value = std::nullopt;     ///< only if given
+  std::optional<std::map<TraceName, TensorOf<kAnyBeside<N>>>> trace = std::nullopt;  ///< on request
 };
 
 namespace detail {
@@ -82,22 +85,22 @@ class KeptAttentionCall;
 class KeptPlaces;
 struct KeptAttention;
 
-/// Where a backward's results go; null where not asked for.
+/// Destinations of a backward's results; null if not requested.
 struct MultiHeadAttentionGradientBuffers {
   float *grad_query = nullptr, *grad_key = nullptr, *grad_value = nullptr;
   std::array<float*, kTraceNames.size()> trace{};
-  float* position_bias = nullptr;  ///< (H,row) as PositionBias has it: added to
-  float* relative = nullptr;       ///< (count,E), of RelativePositions::x: added to
+  float* position_bias = nullptr;  ///< (H,row) in the layout of PositionBias, accumulated
+  float* relative = nullptr;       ///< (count,E), of RelativePositions::x, accumulated
 };
 
-/// All of a backward that follows from its forward and the gradient's shape, checked.
+/// Everything about a backward that follows from its forward and the gradient's shape, checked.
 struct MultiHeadAttentionBackwardPlan {
-  Shape query, key, value;  ///< key and value only where they were given
+  Shape query, key, value;  ///< key and value only if given
   bool has_key_and_value = false;
-  AttentionPlan attention;  ///< with the traces asked for
+  AttentionPlan attention;  ///< with the requested traces
 };
 
-/// Allocates what the plan says and lets run(buffers) fill it.
+/// Allocates the results that the plan specifies and lets run(buffers) fill them.
 template <std::size_t N, class Run>
 MultiHeadAttentionGradients<N> run_multi_head_attention_backward_plan(const MultiHeadAttentionBackwardPlan& plan, Run run) {
   MultiHeadAttentionGradients<N> result{empty<N>(plan.query)};
@@ -124,7 +127,7 @@ MultiHeadAttentionGradients<N> run_multi_head_attention_backward_plan(const Mult
 ///
 /// State, torch's names: in_proj_weight (3E,E), or q_proj_weight (E,E), k_proj_weight (E,kdim), v_proj_weight
 /// (E,vdim) if kdim or vdim differ from E; in_proj_bias (3E); bias_k (1,1,Hkv·D), bias_v (1,1,Hkv·Dv);
-/// out_proj.weight (E,H·Dv), out_proj.bias (E). If heads have their own widths or numbers: q_proj.weight (H·D,E),
+/// out_proj.weight (E,H·Dv), out_proj.bias (E). If H·D, Hkv·D or Hkv·Dv differ from E: q_proj.weight (H·D,E),
 /// k_proj.weight (Hkv·D,kdim), v_proj.weight (Hkv·Dv,vdim) and their .bias; this form is always accepted.
 /// @code
 /// attn::MultiHeadAttention layer({.embed_dim = 8, .num_heads = 2});
@@ -142,17 +145,17 @@ class MultiHeadAttention : public Module<MultiHeadAttention> {
 
   /// Computes attention of a query, key and value; key and value default to the query.
   ///
-  /// @param query    (B,L,E), or (L,E): without a batch nothing has one, as in torch
+  /// @param query    (B,L,E), or (L,E): then no input or result has a batch dimension, as in torch
   /// @param key      (B,S,kdim)
   /// @param value    (B,S,vdim)
-  /// @param options  as scaled_dot_product_attention. A past (B,Hkv,P,D), (B,Hkv,P,Dv) is the present of an earlier
-  /// call: its keys come first (S counts them), new ones have positions from P on, and L positions one by one give
-  /// the results of all at once
+  /// @param options  as in scaled_dot_product_attention. past (B,Hkv,P,D), (B,Hkv,P,Dv) is the key/value cache that an
+  /// earlier call returned as present: its keys come first and count towards S, new tokens have positions from P on,
+  /// and L tokens one by one give the same results as all at once
   /// @return output (B,L,E), weights (B,H,L,S), trace, present; add_bias_kv and add_zero_attn each add one to S
   /// @throws SHAPE if batches, lengths or widths disagree
   /// @throws MASK if a mask does not fit or holds NaN or +infinity
   /// @throws CONFIG if an option is outside its range
-  /// @throws UNSUPPORTED for a past with add_bias_kv or add_zero_attn, whose keys come last
+  /// @throws UNSUPPORTED if a layer with add_bias_kv or add_zero_attn, whose keys come last, is given a past
   /// @throws MEMORY if the call would exceed the memory limit
   template <TensorLike Q>
   auto forward(const Q& query, const AttentionOptions& options = {}) const {
@@ -172,15 +175,14 @@ class MultiHeadAttention : public Module<MultiHeadAttention> {
   }
 
   /// Computes gradients of the last forward that had for_backward or ran in train mode, and adds those of the
-  /// parameters to gradients(). It uses up what that forward saved: copies of inputs and masks, q, k, v and the
-  /// merged heads. Probabilities are computed again, so without a trace nothing is as large as (B,H,L,S). Any number
-  /// of threads gives the same bits. Masked keys and queries without keys are treated as by
-  /// scaled_dot_product_attention_backward; rows whose gradient is 0 take no part in any gradient, whatever they
-  /// hold.
-  /// Traces: those of the forward.
+  /// parameters to gradients(). It consumes the data that this forward saved: copies of inputs and masks, q, k, v
+  /// and the merged heads. Attention weights are recomputed, so without a trace no buffer is as large as (B,H,L,S).
+  /// Results have the same bits for any number of threads. Masked keys and queries without keys are treated as in
+  /// scaled_dot_product_attention_backward; rows whose gradient is 0 do not contribute to any gradient, whatever
+  /// values they hold. The traces are those of the forward.
   ///
-  /// @param grad     gradient of the output, its shape
-  /// @param options  which intermediates to return gradients of
+  /// @param grad     gradient of the output, with the output's shape
+  /// @param options  intermediate results whose gradients to return
   /// @return {grad_query, grad_key, grad_value, trace}; key and value only if they were given
   /// @throws UNSUPPORTED for an int8 layer
   /// @throws ARGUMENT if there was no such forward since the last backward or since weights changed
@@ -205,7 +207,7 @@ class MultiHeadAttention : public Module<MultiHeadAttention> {
         plan, [&](const detail::MultiHeadAttentionGradientBuffers& to) { run_backward(plan, view, to); });
   }
 
-  /// For callers that own the memory: everything checked, then the work itself.
+  /// For callers that own the memory: plan() and plan_backward() check, run() and run_backward() compute.
   detail::MultiHeadAttentionBackwardPlan plan_backward(const TensorView& grad, const BackwardOptions& options) const;
   void run_backward(const detail::MultiHeadAttentionBackwardPlan& plan, const TensorView& grad, const detail::MultiHeadAttentionGradientBuffers& to);
   detail::AttentionPlan plan(const TensorView& query, const TensorView& key, const TensorView& value, const AttentionOptions& options) const;
@@ -222,83 +224,88 @@ class MultiHeadAttention : public Module<MultiHeadAttention> {
                                                 [&](const detail::AttentionBuffers& buffers) { run(plan, query, key, value, options, buffers); });
   }
 
-  friend class Module<MultiHeadAttention>;
+  friend class detail::ParameterVisitor;
   friend class TransformerEncoderLayer;
   friend class TransformerEncoder;
-  friend class EncoderModel;
+  friend class detail::Stack;
 
   MultiHeadAttention(detail::Uninitialized, const MultiHeadAttentionOptions& options, detail::AttentionDefaults defaults = {});
-  void add_shapes(const std::string& prefix, const StateView* state, std::map<std::string, Shape>& shapes) const;
-  void save(const std::string& prefix, const StateTarget& target) const;
-  MultiHeadAttention loaded(const std::string& prefix, const StateView& state) const;
-  MultiHeadAttention drawn(const InitOptions& options, std::uint32_t& parameter) const;
-  void make_int8();
-  /// Names where its numbers will be, in the separate form.
-  void add_parameters(const std::string& prefix, detail::Parameters& parameters);
-  /// The names without parts of scores that it does not have; where they are not just everything that there is, those
-  /// are ARGUMENT.
+  void visit_parameters(detail::ParameterVisitor& visitor);
+  /// Returns the names without score terms that the layer does not have. Throws ARGUMENT for such names unless all
+  /// traces are requested.
   Trace available_parts(std::string_view op, Trace asked) const;
-  /// Before there are numbers.
+  /// Must be called before weights are allocated.
   void set_defaults(detail::AttentionDefaults defaults);
-  /// Embeddings of relative positions (rows,E) -> what the core takes of them: keys, packed, and queries (rows,H·D),
-  /// and keys as they are.
+  /// Projects embeddings of relative positions (rows,E) to packed keys, queries (rows,H·D) and unpacked keys, for the
+  /// attention core.
   void project_positions(const float* x, std::int64_t rows, float* key_panels, float* queries, float* keys, detail::Scratch& scratch) const;
-  /// Gradients of project_positions() from those of its keys and queries, added to what W_K and W_Q have where they
-  /// share those.
+  /// Computes the gradients of project_positions() from those of its keys and queries. With shared projections they are
+  /// added to the gradients of W_K and W_Q.
   void project_positions_backward(const detail::RelativePositions& relative, const float* of_keys, const float* of_queries, const std::string& prefix,
                                   detail::Gradients& gradients, float* of_x, detail::Scratch& scratch) const;
 
-  /// plan() in the name of another layer, which checks the memory when it has added its own. runs as in AttentionSpec.
+  /// plan() for an enclosing layer, which checks the memory after adding its own. runs as in AttentionSpec.
+  /// `cached`: number of earlier keys in a KeyValueCache.
   detail::AttentionPlan plan(std::string_view op, const TensorView& query, const TensorView& key, const TensorView& value,
-                             const AttentionOptions& options, std::span<const detail::SequenceRun> runs, MemoryEstimate& memory) const;
-  /// Length of a past, which has to fit.
+                             const AttentionOptions& options, std::span<const detail::SequenceRun> runs, MemoryEstimate& memory,
+                             std::int64_t cached = 0) const;
+  /// Checks the shape of a past and returns its length.
   std::int64_t check_past(std::string_view op, const KeyValueView& past, std::size_t rank, std::int64_t B) const;
-  /// What the call leaves open is the layer's own.
+  /// Returns the spec of a call with the layer's defaults filled in.
   detail::AttentionSpec of_layer(const detail::AttentionSpec& call) const;
   void rotate(const detail::AttentionSpec& spec, const detail::AttentionSizes& sizes, std::span<const detail::SequenceRun> runs, float* q_proj,
               float* k_proj, detail::Scratch& scratch) const;
-  /// What a run takes besides its inputs.
+  /// Arguments of a run other than its inputs.
   struct Run {
     detail::Dropout dropout = {};
+    KeyValueCache* cache = nullptr;
+    std::size_t layer = 0;  ///< of the cache
     std::optional<KeyValueView> past = std::nullopt;
     detail::PositionBias position_bias = {};
     detail::MergedPatch patch = {};
-    const parallel::TaskRef* finish_row = nullptr;  ///< called for each row of the output when it is written; it may change it
+    const parallel::TaskRef* finish_row = nullptr;  ///< called for each row of the output once it is written; may modify the row
   };
   void run(const detail::AttentionPlan& plan, const TensorView& query, const TensorView& key, const TensorView& value, const Run& run,
            const detail::AttentionBuffers& buffers, detail::Scratch& scratch) const;
+  // Steps of a run.
+  void project(const TensorView& query, const TensorView& key, const TensorView& value, float* q_proj, float* k_proj, float* v_proj,
+               detail::Scratch& scratch) const;
+  struct KeysAndValues;
+  KeysAndValues keys_and_values(const detail::AttentionSpec& spec, const detail::AttentionSizes& sizes, const Run& run, const float* k_proj,
+                                const float* v_proj, const detail::AttentionBuffers& buffers, detail::Scratch& scratch) const;
+  void attend(const detail::AttentionSpec& spec, const detail::AttentionSizes& sizes, const Run& run, std::span<const detail::SequenceRun> runs,
+              const float* q_proj, const KeysAndValues& all, float* merged, const detail::AttentionBuffers& buffers, detail::Scratch& scratch) const;
+  void project_output(const detail::AttentionPlan& plan, const Run& run, const float* merged, const detail::AttentionBuffers& buffers,
+                      detail::Scratch& scratch) const;
 
   struct Kept;
   void run_for_backward(const detail::AttentionPlan& plan, const TensorView& query, const TensorView& key, const TensorView& value, const Run& run,
                         const detail::AttentionBuffers& buffers, detail::Scratch& scratch) const;
-  /// Numbers of q, k, v and merged that a forward of these sizes leaves for backward.
+  /// Returns how many floats of q, k, v and merged a forward of these sizes saves for backward.
   std::size_t kept_size(const detail::AttentionSizes& sizes) const;
-  /// Gives kept places for them, the first of which is at `to`; gives the end.
+  /// Points q, k, v and merged of `kept` to consecutive memory that begins at `to`; returns the end.
   float* place_kept(const detail::AttentionSizes& sizes, detail::KeptAttention& kept, float* to) const;
-  /// A run with these traces leaves them there.
+  /// Makes a run with these traces store q, k, v and merged in `kept`.
   void keep(const detail::AttentionSizes& sizes, const detail::KeptAttention& kept, std::array<float*, kTraceNames.size()>& trace,
             detail::KeptPlaces& places) const;
-  /// Adds what the other backward takes.
+  /// Adds the work space of backward().
   void add_backward_memory(const detail::AttentionSpec& spec, const detail::AttentionSizes& sizes, MemoryEstimate& memory) const;
-  /// grad (B·L,E). Gradients of parameters go where `gradients` has room, those of inputs into grad_query, grad_key
-  /// and grad_value; where key and value are the query all three are added up in grad_query. With runs there are no
-  /// traces of (L,S).
+  /// grad (B·L,E). Writes the gradients of parameters to `gradients` if it has room for them, and those of inputs to
+  /// grad_query, grad_key and grad_value; if key and value are the query, grad_query gets the sum of all three. With
+  /// runs there are no traces of shape (L,S).
   void backward(const detail::AttentionSpec& spec, const detail::AttentionSizes& sizes, const detail::KeptAttention& kept, const float* grad,
                 const std::string& prefix, detail::Gradients& gradients, const detail::MultiHeadAttentionGradientBuffers& to,
                 detail::Scratch& scratch) const;
 
-  /// How the projections are spelled in a state.
+  /// Names of the projections in a state: in_proj_weight, q_proj_weight or q_proj.weight.
   enum class Form : std::uint8_t { packed, split, separate };
-  /// torch's own.
   Form form() const;
-  /// That of a state, as its names tell.
-  Form form_of(const std::string& prefix, const StateView& state) const;
 
   MultiHeadAttentionOptions options_;
   detail::AttentionDefaults defaults_;
   std::int64_t H_, Hkv_, D_, Dv_;
   detail::Linear query_, key_, value_, out_;
-  detail::Linear position_key_, position_query_;  // of disentangled attention that shares none
+  detail::Linear position_key_, position_query_;  // of disentangled attention without shared projections
   std::vector<float> bias_k_, bias_v_;            // (Hkv·D), (Hkv·Dv), or empty
 };
 

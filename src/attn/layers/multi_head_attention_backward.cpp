@@ -17,13 +17,6 @@ constexpr std::string_view kMultiHeadAttentionBackwardOp = "MultiHeadAttention";
 
 using detail::size_of;
 
-/// (B,L,heads·width) read as (B,heads,L,width).
-template <class T>
-detail::Heads<T> heads_in_rows(T* data, std::int64_t rows, std::int64_t heads, std::int64_t width) {
-  const auto row = static_cast<std::ptrdiff_t>(heads * width);
-  return {data, static_cast<std::ptrdiff_t>(rows) * row, static_cast<std::ptrdiff_t>(width), row};
-}
-
 }  // namespace
 
 struct MultiHeadAttention::Kept {
@@ -88,10 +81,10 @@ void MultiHeadAttention::keep(const detail::AttentionSizes& sizes, const detail:
 
 void MultiHeadAttention::add_backward_memory(const detail::AttentionSpec& spec, const detail::AttentionSizes& sizes, MemoryEstimate& memory) const {
   const std::int64_t widest = std::max({options_.embed_dim, key_.in_features(), value_.in_features()});
-  // Of the merged heads, of q, k and v, of the inputs, and copies without what is not finite.
+  // Gradients of the merged heads, of q, k, v and the inputs, and copies with non-finite rows zeroed.
   memory.add("gradients inside", {sizes.B, sizes.L, H_ * (2 * D_ + 2 * Dv_) + options_.embed_dim + widest});
   memory.add("gradients of keys and values", {sizes.B, sizes.S, Hkv_ * (D_ + Dv_) + 2 * widest});
-  // A product of two arrays of rows packs one and turns the other around; a weight is packed the other way.
+  // A product of two arrays of rows packs one and transposes the other; a weight is packed transposed.
   memory.add("work space of products", {sizes.B, std::max(sizes.L, sizes.S), 2 * (widest + H_ * std::max(D_, Dv_) + 32)});
   memory.add("a weight, packed", {widest + 32, H_ * std::max(D_, Dv_) + 32});
   detail::add_backward_memory(spec, sizes, false, memory);
@@ -159,7 +152,7 @@ void MultiHeadAttention::backward(const detail::AttentionSpec& spec, const detai
     }
     of_merged = of_heads;
   }
-  const detail::Heads<const float> of_context = heads_in_rows(of_merged, L, H, Dv);
+  const detail::Heads<const float> of_context = detail::heads_in_rows(of_merged, L, H, Dv);
   if (float* out = trace(TraceName::context)) detail::copy_heads(of_context, B, H, L, Dv, out);
 
   // Heads
@@ -168,7 +161,8 @@ void MultiHeadAttention::backward(const detail::AttentionSpec& spec, const detai
   float* const v = scratch.take(size_of(B * S, Hkv * Dv));
   const auto count = [](std::int64_t value) { return static_cast<std::size_t>(value); };
   const float* const queries = detail::heads_with_gradient(of_merged, count(Dv), kept.q, count(B), count(H), count(L), count(D), scratch);
-  const detail::Heads<float> of_q = heads_in_rows(q, L, H, D), of_k = heads_in_rows(k, S, Hkv, D), of_v = heads_in_rows(v, S, Hkv, Dv);
+  const detail::Heads<float> of_q = detail::heads_in_rows(q, L, H, D), of_k = detail::heads_in_rows(k, S, Hkv, D),
+                             of_v = detail::heads_in_rows(v, S, Hkv, Dv);
   const detail::RelativePositions* const relative = kept.position_bias.relative;
   const std::size_t relative_size = relative != nullptr ? size_of(relative->count, relative->width) : 0;
   float* const of_position_keys = scratch.take(relative_size);
@@ -197,7 +191,7 @@ void MultiHeadAttention::backward(const detail::AttentionSpec& spec, const detai
                                             .relative_queries = of_position_queries,
                                             .position_bias = to.position_bias};
     if (!spec.runs.empty()) {
-      // Heads are whole, as there is one batch; each has the run's rows from its start on.
+      // There is one batch, so each head has the rows of all runs; those of this run begin at row `start`.
       const auto from = [&](const auto& heads, std::int64_t rows) {
         auto moved = heads;
         moved.data += start * heads.row;
@@ -222,7 +216,7 @@ void MultiHeadAttention::backward(const detail::AttentionSpec& spec, const detai
   copy_heads(TraceName::k, of_k, Hkv, S, D);
   copy_heads(TraceName::v, of_v, Hkv, S, Dv);
 
-  // Keys that the layer added
+  // Keys that the layer appended
   const auto take_off = [&](float* rows, std::int64_t width, const char* name) {
     if (spec.extra_keys == 0) return;
     if (float* const bias = options_.add_bias_kv ? gradients.fill(prefix + name) : nullptr)
@@ -250,7 +244,7 @@ void MultiHeadAttention::backward(const detail::AttentionSpec& spec, const detai
   copy(TraceName::k_proj, k, size_of(B * given, Hkv * D));
   copy(TraceName::v_proj, v, size_of(B * given, Hkv * Dv));
 
-  // W_Q, W_K, W_V, where the state has them
+  // W_Q, W_K, W_V, under the names that they have in the state
   const bool is_self = kept.is_self;
   float* const more = is_self ? scratch.take(size_of(B * L, E)) : nullptr;
   const Form form = this->form();
@@ -289,7 +283,7 @@ void MultiHeadAttention::project_positions_backward(const detail::RelativePositi
   float* const of_weight = scratch.take(weight_size);
   float* const of_bias = scratch.take(size_of(width, 1));
   const kernels::KernelTable& kernel = kernels::best();
-  // Checkpoints have as many numbers in a head's query as in its key, so that the three are one weight.
+  // In checkpoints queries and keys have the same width, so the three projections are one in_proj_weight.
   const auto backward = [&](bool is_there, const detail::Linear& shared, const detail::Linear& own, const char* name, std::size_t part,
                             const float* grad) {
     if (!is_there) return;

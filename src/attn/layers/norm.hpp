@@ -2,13 +2,11 @@
 
 #include <array>
 #include <cstdint>
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "attn/layers/parameter.hpp"
-#include "attn/ops/init.hpp"
 #include "attn/tensor/results.hpp"
 
 namespace attn {
@@ -25,11 +23,11 @@ namespace detail {
 class Gradients;             // layers/gradients.hpp
 struct NormGradientBuffers;  // ops/norm_backward.hpp
 
-/// The norm inside a layer: torch.nn.LayerNorm or torch.nn.RMSNorm, its place in the state included.
+/// The norm inside a layer: torch.nn.LayerNorm or torch.nn.RMSNorm with its entries in the state.
 class Norm {
  public:
   Norm() = default;
-  /// Without numbers yet.
+  /// Leaves weight and bias unallocated.
   Norm(NormKind kind, std::int64_t width, bool bias, float eps)
       : kind_(kind), width_(width), has_bias_(bias && kind == NormKind::layer_norm), eps_(eps) {}
 
@@ -40,36 +38,25 @@ class Norm {
     return norm;
   }
 
-  /// x and y (rows,width) may be the same.
+  /// Normalizes the rows of x to y, both (rows,width); they may be the same memory.
   void forward(const float* x, std::int64_t rows, float* y) const;
-  /// One row.
   void forward_row(const float* x, float* y) const;
-  /// Gradients of forward() from that of y, grad (rows,width), which may lie where grad_x does. A row whose gradient is 0 has no part in those
-  /// of weight and bias, and one of 0 itself, whatever x holds there.
+  /// Computes the gradients of forward() from grad (rows,width), that of y, which may be the same memory as grad_x. Rows whose gradient is 0 get
+  /// a gradient of 0 and do not contribute to those of weight and bias, whatever x holds there.
   void backward(const float* grad, const float* x, std::int64_t rows, const NormGradientBuffers& to, Scratch& scratch) const;
-  /// The same; those of weight and bias go where `gradients` has room for their names.
+  /// As above; writes the gradients of weight and bias to `gradients` if it has room for their names.
   void backward(const float* grad, const float* x, std::int64_t rows, float* grad_x, const std::string& prefix, Gradients& gradients,
                 Scratch& scratch) const;
-  bool has_bias() const { return has_bias_; }
-  bool is_identity() const { return is_identity_; }
 
-  /// prefix is such as "norm1."
-  void add_shapes(const std::string& prefix, const StateView* state, std::map<std::string, Shape>& shapes) const;
-  void save(const std::string& prefix, const StateTarget& target) const;
-  Norm loaded(const std::string& prefix, const StateView& state) const;
-  /// Weight 1 and bias 0.
-  Norm drawn(const InitOptions& options, std::uint32_t& parameter) const;
-  /// Names where its numbers will be.
-  void add_parameters(const std::string& prefix, Parameters& parameters);
-  /// From now on with the bits that all architectures have, as beside int8 weights.
-  void make_int8() { everywhere_ = true; }
+  void visit_parameters(ParameterVisitor& visitor);
 
  private:
   Shape shape() const { return {width_}; }
 
   NormKind kind_ = NormKind::layer_norm;
   std::int64_t width_ = 0;
-  bool has_bias_ = false, is_identity_ = false, everywhere_ = false;
+  bool has_bias_ = false, is_identity_ = false;
+  bool reproducible_ = false;  ///< set with int8 weights: use kernels that give the same bits on all architectures
   float eps_ = 0;
   std::vector<float> weight_, bias_;
 };

@@ -1,66 +1,68 @@
 #include "attn/layers/parameter.hpp"
 
 #include <algorithm>
-#include <vector>
 
 #include "attn/kernels/kernels.hpp"
 #include "attn/layers/linear.hpp"
+#include "attn/tensor/error.hpp"
 
 namespace attn::detail {
 
-std::size_t Parameter::size() const {
+std::size_t ParameterRef::size() const {
   std::size_t size = 1;
-  for (const std::int64_t dim : shape_) size *= static_cast<std::size_t>(dim);
+  for (const std::int64_t dim : shape) size *= static_cast<std::size_t>(dim);
   return size;
 }
 
-void Parameter::allocate() const {
-  if (linear_ != nullptr)
-    linear_->allocate_weight();
-  else if (table_ != nullptr)
-    table_->allocate();
-  else
-    values_->assign(size(), 0.0F);
+std::vector<float>& ParameterRef::numbers() const {
+  if (linear == nullptr) return *vector;
+  return std::visit([](auto& packed) -> std::vector<float>& { return packed.bias(); }, linear->packed());
 }
 
-void Parameter::set_rows(std::size_t first, std::span<const float> rows) const {
-  if (linear_ != nullptr)
-    linear_->set_weight_rows(first, rows);
-  else if (table_ != nullptr)
-    table_->set_rows(first, rows);
-  else
-    std::copy(rows.begin(), rows.end(), values_->begin() + static_cast<std::ptrdiff_t>(first * row_size()));
+void ParameterRef::allocate() const {
+  if (table != nullptr) return table->allocate();
+  if (!is_packed()) return numbers().assign(size(), 0.0F);
+  std::visit([&](auto& packed) { packed.allocate_weight(shape[0], shape[1]); }, linear->packed());
 }
 
-void Parameter::get(float* values) const {
-  if (linear_ != nullptr)
-    linear_->unpack(values, nullptr);
-  else if (table_ != nullptr)
-    table_->get(values);
-  else
-    std::copy(values_->begin(), values_->end(), values);
+void ParameterRef::set_rows(std::size_t first_row, std::span<const float> rows) const {
+  if (table != nullptr) return table->set_rows(first_row, rows);
+  if (is_packed()) return std::visit([&](auto& packed) { packed.set_weight_rows(first_row, rows); }, linear->packed());
+  std::copy(rows.begin(), rows.end(), numbers().begin() + static_cast<std::ptrdiff_t>(first_row * row_size()));
 }
 
-float* Parameter::values() const {
-  if (linear_ != nullptr) return nullptr;
-  return table_ != nullptr ? table_->values().data() : values_->data();
+void ParameterRef::get(float* values) const {
+  if (table != nullptr) return table->get(values);
+  if (is_packed()) return std::visit([&](const auto& packed) { packed.unpack_weight(values); }, linear->packed());
+  std::copy(numbers().begin(), numbers().end(), values);
 }
 
-Panels<float>* Parameter::panels() const { return linear_ != nullptr ? &linear_->panels() : nullptr; }
-
-bool Parameter::is_quantized() const { return linear_ != nullptr ? linear_->is_quantized() : table_ != nullptr && table_->is_quantized(); }
-
-void Parameter::set_quantized_rows(std::size_t first, std::span<const std::int8_t> rows) const {
-  if (!is_quantized())
-    set_rows(first, std::vector<float>(rows.begin(), rows.end()));
-  else if (linear_ != nullptr)
-    linear_->set_quantized_rows(first, rows);
-  else
-    table_->set_quantized_rows(first, rows);
+void ParameterRef::get_row(std::size_t row, float* values) const {
+  if (table != nullptr) return table->get_row(row, values);
+  if (is_packed()) return std::visit([&](const auto& packed) { packed.weight().get_row(row, row_size(), values); }, linear->packed());
+  std::copy_n(numbers().begin() + static_cast<std::ptrdiff_t>(row * row_size()), row_size(), values);
 }
 
-void Parameter::set_scales(std::span<const float> scales) const {
-  if (is_quantized()) return linear_ != nullptr ? linear_->set_scales(scales) : table_->set_scales(scales);
+float* ParameterRef::values() const {
+  if (is_packed() || is_quantized()) return nullptr;
+  return table != nullptr ? table->values().data() : numbers().data();
+}
+
+Panels<float>* ParameterRef::panels() const {
+  PackedLinear* const packed = is_packed() ? linear->float32() : nullptr;
+  return packed != nullptr ? &packed->weight() : nullptr;
+}
+
+bool ParameterRef::is_quantized() const { return is_packed() ? linear->is_quantized() : table != nullptr && table->is_quantized(); }
+
+void ParameterRef::set_quantized_rows(std::size_t first_row, std::span<const std::int8_t> rows) const {
+  if (!is_quantized()) return set_rows(first_row, std::vector<float>(rows.begin(), rows.end()));
+  if (table != nullptr) return table->set_quantized_rows(first_row, rows);
+  linear->int8()->weight().set_quantized_rows(first_row, rows, row_size());
+}
+
+void ParameterRef::set_scales(std::span<const float> scales) const {
+  if (is_quantized()) return table != nullptr ? table->set_scales(scales) : linear->int8()->weight().set_scales(scales);
   std::vector<float> row(row_size());
   for (std::size_t i = 0; i < scales.size(); ++i) {
     get_row(i, row.data());
@@ -69,41 +71,107 @@ void Parameter::set_scales(std::span<const float> scales) const {
   }
 }
 
-void Parameter::get_row(std::size_t row, float* values) const {
-  if (linear_ != nullptr)
-    linear_->get_weight_row(row, values);
+void ParameterRef::get_quantized_row(std::size_t row, std::int8_t* q, float* scale) const {
+  if (table != nullptr)
+    table->get_quantized_row(row, q, scale);
   else
-    table_->get_row(row, values);
+    linear->int8()->weight().get_quantized_row(row, row_size(), q, scale);
 }
 
-void Parameter::get_quantized_row(std::size_t row, std::int8_t* q, float* scale) const {
-  if (!is_quantized()) {
-    std::vector<float> values(row_size());
-    get_row(row, values.data());
-    kernels::quantize_weights(values.data(), values.size(), q, scale);
-  } else if (linear_ != nullptr) {
-    linear_->get_quantized_row(row, q, scale);
-  } else {
-    table_->get_quantized_row(row, q, scale);
+namespace {
+
+/// Splits rows among the pieces: calls set(piece, first row in the piece, rows of the piece).
+template <class Number, class Set>
+void share_rows(std::span<const ParameterRef> pieces, std::size_t first, std::span<const Number> rows, Set set) {
+  for (const ParameterRef& piece : pieces) {
+    if (rows.empty()) break;
+    const auto height = static_cast<std::size_t>(piece.shape[0]);
+    if (first < height) {
+      const std::size_t count = std::min((height - first) * piece.row_size(), rows.size());
+      set(piece, first, rows.first(count));
+      rows = rows.subspan(count);
+      first = height;
+    }
+    first -= height;
   }
 }
 
-StateParameters state_parameters(const Parameters& parameters, const std::map<std::string, Shape>& shapes) {
-  StateParameters all;
-  for (const auto& [name, shape] : shapes) {
-    std::vector<Parameter>& pieces = all[name];
-    const auto add = [&](const std::string& piece) { pieces.push_back(parameters.at(piece)); };
-    const auto replaced = [&](std::string_view end, std::string_view other) { return name.substr(0, name.size() - end.size()).append(other); };
-    if (parameters.contains(name))
-      add(name);
-    else if (name.ends_with("in_proj_weight"))
-      for (const char* projection : {"q_proj.weight", "k_proj.weight", "v_proj.weight"}) add(replaced("in_proj_weight", projection));
-    else if (name.ends_with("in_proj_bias"))
-      for (const char* projection : {"q_proj.bias", "k_proj.bias", "v_proj.bias"}) add(replaced("in_proj_bias", projection));
-    else
-      add(replaced("_weight", ".weight"));  // q_proj_weight, where keys or values have a width of their own
+}  // namespace
+
+Shape StateTensor::shape() const {
+  Shape shape = pieces.front().shape;
+  for (std::size_t piece = 1; piece < pieces.size(); ++piece) shape[0] += pieces[piece].shape[0];
+  if (is_transposed) std::swap(shape[0], shape[1]);
+  return shape;
+}
+
+std::size_t StateTensor::size() const {
+  std::size_t size = 0;
+  for (const ParameterRef& piece : pieces) size += piece.size();
+  return size;
+}
+
+void check_finite(std::string_view op, std::string_view name, std::span<const float> values) {
+  if (!kernels::best().all_finite(values.data(), 1, values.size()))
+    fail(ErrorCode::format, op, name, {"finite numbers"}, {"NaN or infinity"}, "Only finite numbers become int8");
+}
+
+void StateTensor::set_rows(std::size_t first, std::span<const float> rows) const {
+  if (is_transposed) {
+    const auto in = static_cast<std::size_t>(shape()[0]), out = rows.size() / in;
+    std::vector<float> weight(rows.size());
+    kernels::transpose(rows.data(), static_cast<std::ptrdiff_t>(out), in, out, weight.data(), in);
+    return StateTensor{pieces}.set_rows(0, weight);
   }
-  return all;
+  share_rows(pieces, first, rows, [](const ParameterRef& piece, std::size_t from, std::span<const float> own) { piece.set_rows(from, own); });
+}
+
+void StateTensor::set_quantized_rows(std::size_t first, std::span<const std::int8_t> rows) const {
+  share_rows(pieces, first, rows,
+             [](const ParameterRef& piece, std::size_t from, std::span<const std::int8_t> own) { piece.set_quantized_rows(from, own); });
+}
+
+void StateTensor::set_scales(std::span<const float> scales) const {
+  for (const ParameterRef& piece : pieces) {
+    const auto height = static_cast<std::size_t>(piece.shape[0]);
+    piece.set_scales(scales.first(height));
+    scales = scales.subspan(height);
+  }
+}
+
+void StateTensor::get(float* values) const {
+  if (is_transposed) {
+    const auto in = static_cast<std::size_t>(shape()[0]), out = size() / in;
+    std::vector<float> weight(size());
+    StateTensor{pieces}.get(weight.data());
+    return kernels::transpose(weight.data(), static_cast<std::ptrdiff_t>(in), out, in, values, out);
+  }
+  for (const ParameterRef& piece : pieces) {
+    piece.get(values);
+    values += piece.size();
+  }
+}
+
+void StateTensor::get_quantized(std::string_view op, std::string_view name, std::int8_t* values, float* scales) const {
+  std::vector<float> numbers(pieces.front().row_size());
+  for (const ParameterRef& piece : pieces)
+    for (std::size_t row = 0; row < static_cast<std::size_t>(piece.shape[0]); ++row, values += piece.row_size()) {
+      float* const scale = scales++;
+      if (piece.is_quantized()) {
+        piece.get_quantized_row(row, values, scale);
+        continue;
+      }
+      piece.get_row(row, numbers.data());
+      check_finite(op, name, numbers);
+      kernels::best().quantize_weights(numbers.data(), numbers.size(), values, scale);
+    }
+}
+
+void ParameterVisitor::add(std::string_view name, ParameterRef parameter, std::string_view torch_name, std::size_t first) {
+  parameter.name = prefix_ + std::string(torch_name);
+  parameter.first = first;
+  parameter.stream = stream;
+  tensors_[names_ == Names::torch ? parameter.name : prefix_ + std::string(name)].pieces.push_back(std::move(parameter));
 }
 
 }  // namespace attn::detail

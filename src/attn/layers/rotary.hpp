@@ -11,19 +11,18 @@
 #include "attn/ops/positions.hpp"
 #include "attn/store/scratch.hpp"
 
-// Rotary positions inside a layer (RoFormer, Su et al. 2021). Internal: layers use it.
+// Rotary position embedding (RoPE) inside a layer (RoFormer, Su et al. 2021). Internal.
 namespace attn::detail {
 
-/// Those of a checkpoint, column i of a head paired with i + D/2. Angles are rounded to float32 as transformers rounds them, since the
-/// weights were trained with those; apply_rotary has exact ones.
+/// RoPE of a checkpoint: column i of a head is paired with column i + D/2. Angles are rounded to float32 as in Hugging Face transformers,
+/// because the weights were trained with those; apply_rotary uses exact angles.
 class RotaryTable {
  public:
-  /// For positions from 0 to positions - 1 and heads of some width, of which the first D columns turn, which is even; `factor` times as slowly.
-  RotaryTable(double theta, double factor, std::int64_t positions, std::int64_t D, std::int64_t width);
+  /// Covers positions 0 to positions - 1. Of the `width` columns of a head the first D are rotated, by D / 2 frequencies.
+  RotaryTable(std::span<const float> frequencies, std::int64_t positions, std::int64_t width);
 
-  /// Turns the heads (heads,D) of one position.
-  void rotate(float* x, std::size_t heads, std::size_t position) const;
-  void rotate_back(float* x, std::size_t heads, std::size_t position) const;
+  /// Rotates the heads (heads,width) of one position in place; direction -1 inverts the rotation.
+  void rotate(float* x, std::size_t heads, std::size_t position, float direction = 1) const;
   std::size_t width() const { return width_; }
 
  private:
@@ -31,24 +30,24 @@ class RotaryTable {
   std::vector<float> cos_, sin_;  // (positions, D/2)
 };
 
-/// What turns the queries and keys of a layer: a table, the angles of apply_rotary, or nothing.
+/// RoPE of the queries and keys of a layer: from a table, with the angles of apply_rotary, or none.
 class Rotary {
  public:
   Rotary() = default;
   explicit Rotary(std::shared_ptr<const RotaryTable> table) : table_(std::move(table)) {}
-  /// Of a layer's option `rotary`. Throws CONFIG as apply_rotary does, and for an odd D.
+  /// From a layer's option `rotary`. Throws CONFIG as apply_rotary does, and for an odd D.
   Rotary(std::string_view op, const RotaryOptions& options, std::int64_t D);
 
   explicit operator bool() const { return table_ != nullptr || !frequency_.empty(); }
 
-  /// Heads of width D side by side, rows (B·L, heads·D).
+  /// Concatenated heads of width D, rows (B·L, heads·D).
   struct Heads {
     float* x;
     std::size_t heads;
   };
-  /// Turns them in place; row i of each sequence of `length` rows stands at position first + i.
+  /// Rotates the heads in place; row i of each sequence of `length` rows has position first + i.
   void rotate(std::span<const Heads> parts, std::size_t rows, std::size_t length, std::int64_t first, Scratch& scratch) const;
-  /// Turns gradients of what rotate() gave, the other way.
+  /// Applies the inverse rotation to the gradients of rotated heads, in place.
   void rotate_back(const Heads& part, std::size_t rows, std::size_t length, std::int64_t first, Scratch& scratch) const;
 
  private:
@@ -57,7 +56,7 @@ class Rotary {
   std::vector<double> frequency_;  // of each pair
 };
 
-/// Uninitialised.
+/// Takes uninitialized scratch memory for `count` rotations.
 inline SinCos* take_turns(std::size_t count, Scratch& scratch) {
   return reinterpret_cast<SinCos*>(scratch.take(count * sizeof(SinCos) / sizeof(float)));
 }

@@ -3,16 +3,6 @@
 
 namespace attn::detail {
 
-void RotaryTable::rotate_back(float* x, std::size_t heads, std::size_t position) const {
-  const float *cos = cos_.data() + position * pairs_, *sin = sin_.data() + position * pairs_;
-  for (std::size_t head = 0; head < heads; ++head, x += width_)
-    for (std::size_t i = 0; i < pairs_; ++i) {
-      const float a = x[i], b = x[i + pairs_];
-      x[i] = a * cos[i] + b * sin[i];
-      x[i + pairs_] = b * cos[i] - a * sin[i];
-    }
-}
-
 void Rotary::rotate_back(const Heads& part, std::size_t rows, std::size_t length, std::int64_t first, Scratch& scratch) const {
   const std::size_t pairs = table_ ? table_->width() / 2 : frequency_.size();
   const double cost = static_cast<double>(rows) * (kSinCosCost + 4 * static_cast<double>(part.heads)) * static_cast<double>(pairs);
@@ -23,7 +13,7 @@ void Rotary::rotate_back(const Heads& part, std::size_t rows, std::size_t length
   parallel::run(rows, workers, [&](std::size_t row, unsigned worker) noexcept {
     const std::int64_t place = first + static_cast<std::int64_t>(row % length);
     float* const values = part.x + row * part.heads * 2 * pairs;
-    if (table_) return table_->rotate_back(values, part.heads, static_cast<std::size_t>(place));
+    if (table_) return table_->rotate(values, part.heads, static_cast<std::size_t>(place), -1);
     SinCos* const back = turns + worker * pairs;
     for (std::size_t i = 0; i < pairs; ++i) {
       const SinCos turn = sin_cos_of(static_cast<double>(options_.offset + place) * frequency_[i]);

@@ -1,8 +1,11 @@
 #include "attn/layers/state_dict.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "attn/kernels/kernels.hpp"
+#include "attn/layers/linear.hpp"
+#include "attn/tensor/float_environment.hpp"
 
 namespace attn::detail {
 namespace {
@@ -13,7 +16,146 @@ std::string join(const std::vector<std::string>& names) {
   return text;
 }
 
+/// Draws the values (rows,width) of a parameter, or of a tensor whose first piece it is.
+void draw(const ParameterRef& parameter, std::int64_t rows, const InitOptions& options, std::span<float> values) {
+  const auto width = static_cast<std::int64_t>(parameter.row_size());
+  const bool is_torch = options.scheme == InitScheme::torch;
+  InitOptions scheme = options;
+  Random random(options.seed, parameter.stream);
+  std::fill(values.begin(), values.end(), parameter.kind == ParameterKind::ones ? 1.0F : 0.0F);
+  switch (parameter.kind) {
+    case ParameterKind::projection:
+      if (is_torch) scheme.scheme = InitScheme::xavier_uniform;
+      [[fallthrough]];
+    case ParameterKind::weight:
+      return random.weight(values.data(), rows, width, scheme);
+    case ParameterKind::bias:
+      if (is_torch) random.uniform(values.data(), values.size(), 1 / std::sqrt(static_cast<double>(parameter.linear->in_features())));
+      return;
+    case ParameterKind::row:  // torch's xavier_normal_ uses the width as fan-in and fan-out
+      if (is_torch) scheme.scheme = InitScheme::xavier_normal;
+      return random.row(values.data(), width, scheme);
+    case ParameterKind::embedding:
+    case ParameterKind::table:
+      is_torch ? random.normal(values.data(), values.size(), 1) : random.weight(values.data(), rows, width, scheme);
+      if (parameter.zero_row >= 0) std::fill_n(values.data() + parameter.zero_row * width, width, 0.0F);
+      return;
+    case ParameterKind::zeros:
+    case ParameterKind::ones:
+      return;
+  }
+}
+
 }  // namespace
+
+std::map<std::string, Shape> shapes_of(const StateTensors& tensors) {
+  std::map<std::string, Shape> shapes;
+  for (const auto& [name, tensor] : tensors) shapes.emplace(name, tensor.shape());
+  return shapes;
+}
+
+void create(std::string_view op, const StateTensors& tensors) {
+  check_parameter_memory(op, shapes_of(tensors));
+  for (const auto& [name, tensor] : tensors)
+    for (const ParameterRef& parameter : tensor.pieces) parameter.allocate();
+  initialize(tensors, {});
+}
+
+void load_state(const StateTensors& tensors, const StateView& state, bool strict) {
+  constexpr std::string_view kOp = "load_state_dict";
+  check_state_dict(kOp, shapes_of(tensors), state, strict);
+  convert(kOp, tensors, false);
+  set_state(tensors, state);
+}
+
+void set_state(const StateTensors& tensors, const StateView& state) {
+  for (const auto& [name, tensor] : tensors)
+    if (const float* const values = find_data(state, name)) tensor.set_rows(0, {values, tensor.size()});
+}
+
+void save_state(const StateTensors& tensors, const StateTarget& target) {
+  for (const auto& [name, tensor] : tensors)
+    if (const auto found = target.find(name); found != target.end()) {
+      const auto& [values, data, scale] = found->second;
+      data != nullptr ? tensor.get_quantized("state_dict", name, data, scale) : tensor.get(values);
+    }
+}
+
+std::map<std::string, Int8Weight> int8_state(const StateTensors& tensors) {
+  std::map<std::string, Int8Weight> state;
+  for (const auto& [name, tensor] : tensors) {
+    if (!tensor.is_quantized()) continue;
+    Int8Weight& weight = state[name];
+    weight.shape = tensor.shape();
+    weight.data.resize(tensor.size());
+    weight.scale.resize(static_cast<std::size_t>(weight.shape[0]));
+    tensor.get_quantized("int8_state_dict", name, weight.data.data(), weight.scale.data());
+  }
+  return state;
+}
+
+void initialize(const StateTensors& tensors, const InitOptions& options) {
+  const FloatEnvironment environment;
+  // Packed weights are drawn row-major first, everything else in place.
+  std::size_t largest = 0;
+  for (const auto& [name, tensor] : tensors)
+    if (tensor.pieces.front().is_packed()) largest = std::max(largest, tensor.size());
+  std::vector<float> numbers(largest);
+  convert("initialize", tensors, false);
+  for (const auto& [name, tensor] : tensors) {
+    // torch draws the projections in an in_proj_weight as one tensor; named schemes draw each with its own fan-in and fan-out.
+    const bool is_whole = options.scheme == InitScheme::torch && tensor.pieces.front().kind == ParameterKind::projection;
+    if (is_whole) {
+      const std::span<float> values = std::span(numbers).first(tensor.size());
+      draw(tensor.pieces.front(), tensor.shape()[0], options, values);
+      tensor.set_rows(0, values);
+      continue;
+    }
+    for (const ParameterRef& piece : tensor.pieces) {
+      float* const values = piece.values();
+      draw(piece, piece.shape[0], options, {values != nullptr ? values : numbers.data(), piece.size()});
+      if (values == nullptr) piece.set_rows(0, std::span(numbers).first(piece.size()));
+    }
+  }
+}
+
+void quantize(const StateTensors& tensors) {
+  for (const auto& [name, tensor] : tensors) {
+    if (!tensor.can_be_int8()) continue;
+    const StateTensor rows = tensor.by_rows();
+    std::vector<float> values(rows.size());
+    rows.get(values.data());
+    check_int8_weight("quantize", name, rows.shape(), values);
+  }
+  convert("quantize", tensors, true);
+}
+
+void convert(std::string_view op, const StateTensors& tensors, bool to_int8) {
+  struct Next {
+    const ParameterRef* of;
+    Linear linear;
+    Table table;
+  };
+  std::vector<Next> all;
+  for (const auto& [name, tensor] : tensors)
+    for (const ParameterRef& parameter : tensor.pieces) {
+      if (!parameter.can_be_int8() || parameter.is_quantized() == to_int8) continue;
+      if (all.empty() && !to_int8) check_parameter_memory(op, shapes_of(tensors));
+      Next& next = all.emplace_back(Next{&parameter, {}, {}});
+      if (parameter.linear != nullptr)
+        next.linear = parameter.linear->converted(to_int8);
+      else
+        next.table = parameter.table->converted(to_int8);
+    }
+  for (auto& [of, linear, table] : all)
+    if (of->linear != nullptr)
+      *of->linear = std::move(linear);
+    else
+      *of->table = std::move(table);
+  for (const auto& [name, tensor] : tensors)
+    for (const ParameterRef& parameter : tensor.pieces)
+      if (parameter.reproducible != nullptr) *parameter.reproducible = to_int8;
+}
 
 void check_state_dict(std::string_view op, const std::map<std::string, Shape>& expected, const StateView& state, bool strict) {
   Mismatch mismatch;
@@ -67,7 +209,7 @@ void check_int8_weight(std::string_view op, std::string_view name, const Shape& 
   if (shape.back(0) > kernels::kMostInt8Terms)
     fail(ErrorCode::unsupported, op, name, {"rows of at most ", kernels::kMostInt8Terms, " numbers"}, {shape},
          "Sums of longer rows could leave 32 bits");
-  if (!kernels::best().all_finite(values.data(), 1, values.size())) fail(ErrorCode::format, op, name, {"finite numbers"}, {"NaN or infinity"});
+  check_finite(op, name, values);
 }
 
 void check_float32(std::string_view op, std::string_view name, bool is_quantized) {

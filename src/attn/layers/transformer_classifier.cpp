@@ -11,55 +11,23 @@ constexpr std::string_view kTransformerClassifierOp = "TransformerClassifier";
 
 TransformerClassifier::TransformerClassifier(detail::Uninitialized, const TransformerClassifierOptions& options)
     : options_(options),
-      encoder_(detail::Uninitialized{}, kTransformerClassifierOp, detail::encoder_options(options)),
-      classifier_(options.d_model, detail::check_positive(kTransformerClassifierOp, "num_classes", options.num_classes), true) {}
+      encoder_(detail::Uninitialized{}, kTransformerClassifierOp, options.encoder),
+      classifier_(options.encoder.layer.d_model, detail::check_positive(kTransformerClassifierOp, "num_classes", options.num_classes), true) {}
 
 TransformerClassifier::TransformerClassifier(const TransformerClassifierOptions& options) : TransformerClassifier(detail::Uninitialized{}, options) {
-  detail::check_parameter_memory(kTransformerClassifierOp, parameter_shapes());
-  initialize();
+  create(kTransformerClassifierOp);
 }
 
-void TransformerClassifier::add_shapes(const std::string& prefix, const StateView* state, std::map<std::string, Shape>& shapes) const {
-  encoder_.add_shapes(prefix + "encoder.", state, shapes);
-  classifier_.add_shapes(prefix + "classifier.", state, shapes);
-}
-
-void TransformerClassifier::save(const std::string& prefix, const StateTarget& target) const {
-  encoder_.save(prefix + "encoder.", target);
-  classifier_.save(prefix + "classifier.", target);
-}
-
-TransformerClassifier TransformerClassifier::loaded(const std::string& prefix, const StateView& state) const {
-  TransformerClassifier next(detail::Uninitialized{}, options_);
-  next.encoder_ = encoder_.loaded(prefix + "encoder.", state);
-  next.classifier_ = classifier_.loaded(prefix + "classifier.", state);
-  return next;
-}
-
-TransformerClassifier TransformerClassifier::drawn(const InitOptions& options, std::uint32_t& parameter) const {
-  TransformerClassifier next(detail::Uninitialized{}, options_);
-  next.encoder_ = encoder_.drawn(options, parameter);
-  next.classifier_ = classifier_.drawn(options, parameter);
-  return next;
-}
-
-void TransformerClassifier::add_parameters(const std::string& prefix, detail::Parameters& parameters) {
-  encoder_.add_parameters(prefix + "encoder.", parameters);
-  classifier_.add_parameters(prefix + "classifier.", parameters);
-}
-
-void TransformerClassifier::make_int8() {
-  encoder_.make_int8();
-  classifier_.make_int8();
+void TransformerClassifier::visit_parameters(detail::ParameterVisitor& visitor) {
+  visitor.part("encoder.", encoder_);
+  visitor.part("classifier.", classifier_);
 }
 
 detail::EncoderPlan TransformerClassifier::plan(const TensorView& x, const EncoderForwardOptions& options) const {
   MemoryEstimate memory(kTransformerClassifierOp);
   detail::EncoderPlan plan = encoder_.plan(kTransformerClassifierOp, x, options, {}, memory);
-  if constexpr (detail::kHasGradients) {
-    if (plan.for_backward) detail::check_float32(kTransformerClassifierOp, "for_backward", is_quantized());
-    if (keeps(plan.for_backward)) encoder_.layers_.front().add_kept_memory(plan, memory);
-  }
+  if (plan.for_backward) detail::check_float32(kTransformerClassifierOp, "for_backward", is_quantized());
+  if (keeps(plan.for_backward)) encoder_.layers_.front().add_kept_memory(plan, memory);
   memory.add("logits", logits_shape(plan));
   if (options_.pooling != Pooling::none) memory.add("what is pooled", {plan.B, plan.E});
   memory.check();
@@ -76,11 +44,10 @@ Shape TransformerClassifier::logits_shape(const detail::EncoderPlan& plan) const
 void TransformerClassifier::run(const detail::EncoderPlan& plan, const TensorView& x, const detail::EncoderBuffers& buffers, float* logits) const {
   const detail::ForwardRandom random = next_random();
   bool is_kept = false;
-  if constexpr (detail::kHasGradients)
-    if (keeps(plan.for_backward) && !is_quantized()) {
-      share_gradients()->kept = encoder_.run_and_keep(plan, x, random, {}, buffers);
-      is_kept = true;
-    }
+  if (keeps(plan.for_backward) && !is_quantized()) {
+    share_gradients()->kept = encoder_.run_and_keep(plan, x, random, {}, buffers);
+    is_kept = true;
+  }
   if (!is_kept) encoder_.run(plan, x, random, {}, buffers);
   detail::Scratch scratch = this->scratch();
   if (options_.pooling == Pooling::none) return classifier_.forward(buffers.output, plan.B * plan.L, logits, scratch);

@@ -23,9 +23,9 @@ struct ClassifierResult : EncoderResult<N> {
 ///
 /// State, torch's names: encoder.* as TransformerEncoder, classifier.weight (C,E), classifier.bias (C).
 /// @code
+/// const attn::TransformerEncoderLayerOptions layer{.d_model = 8, .nhead = 2, .dim_feedforward = 16};
 /// attn::TransformerClassifier model(
-///     {.d_model = 8, .nhead = 2, .dim_feedforward = 16, .num_layers = 1, .num_classes = 3, .pooling =
-/// attn::Pooling::mean});
+///     {.encoder = {.layer = layer, .num_layers = 1}, .num_classes = 3, .pooling = attn::Pooling::mean});
 /// xt::xtensor<float, 3> x = xt::ones<float>({2, 5, 8});
 /// std::cout << model.forward(x).logits.shape(1);  // 3
 /// @endcode
@@ -37,10 +37,10 @@ class TransformerClassifier : public Module<TransformerClassifier> {
   /// @throws MEMORY if the weights exceed the memory limit
   explicit TransformerClassifier(const TransformerClassifierOptions& options);
 
-  /// Computes logits. The poolings mean and max leave out positions that key_padding_mask marks as padding; a
-  /// sequence that is all padding pools to what fully_masked specifies.
+  /// Computes logits. Mean and max pooling ignore positions that key_padding_mask marks as padding; fully_masked
+  /// determines the result for a sequence that is all padding.
   ///
-  /// @param x        (B,L,E), or (L,E): without a batch nothing has one
+  /// @param x        (B,L,E), or (L,E): then no input or result has a batch dimension
   /// @param options  as TransformerEncoder
   /// @return output (B,L,E), logits (B,C), without pooling (B,L,C); the rest as TransformerEncoder
   /// @throws SHAPE, MASK, OUT_OF_RANGE, MEMORY as TransformerEncoder
@@ -57,12 +57,12 @@ class TransformerClassifier : public Module<TransformerClassifier> {
   }
 
   /// Computes gradients from those of the logits. Pooling distributes them as in torch: mean in equal shares, max to
-  /// the first position with the largest number. Padding gets 0; so does a sequence that is all padding, unless
+  /// the first position with the largest value. Padding gets 0; so does a sequence that is all padding, unless
   /// fully_masked is uniform.
   ///
-  /// @param grad_logits  gradient of the logits, their shape
+  /// @param grad_logits  gradient of the logits, with their shape
   /// @param options      as TransformerEncoderLayer::backward
-  /// @return {grad_x, trace}; the rank of grad_x is known at run time
+  /// @return {grad_x, trace}; the rank of grad_x is only known at run time
   /// @throws UNSUPPORTED, ARGUMENT, SHAPE, OUT_OF_RANGE, MEMORY as TransformerEncoderLayer::backward
   template <TensorLike G>
   auto backward(const G& grad_logits, const EncoderBackwardOptions& options = {}) {
@@ -72,7 +72,7 @@ class TransformerClassifier : public Module<TransformerClassifier> {
     return detail::run_encoder_backward_plan<kAnyBeside<sizeof(G)>>(plan, run);
   }
 
-  /// For callers that own the memory: everything checked, then the work itself.
+  /// For callers that own the memory: plan() and plan_backward() check, run() and run_backward() compute.
   detail::EncoderPlan plan(const TensorView& x, const EncoderForwardOptions& options) const;
   Shape logits_shape(const detail::EncoderPlan& plan) const;
   void run(const detail::EncoderPlan& plan, const TensorView& x, const detail::EncoderBuffers& buffers, float* logits) const;
@@ -82,16 +82,10 @@ class TransformerClassifier : public Module<TransformerClassifier> {
   bool is_quantized() const { return classifier_.is_quantized(); }
 
  private:
-  friend class Module<TransformerClassifier>;
+  friend class detail::ParameterVisitor;
 
   TransformerClassifier(detail::Uninitialized, const TransformerClassifierOptions& options);
-  void add_shapes(const std::string& prefix, const StateView* state, std::map<std::string, Shape>& shapes) const;
-  void save(const std::string& prefix, const StateTarget& target) const;
-  TransformerClassifier loaded(const std::string& prefix, const StateView& state) const;
-  TransformerClassifier drawn(const InitOptions& options, std::uint32_t& parameter) const;
-  void make_int8();
-  /// Names where its numbers will be, as TransformerEncoder.
-  void add_parameters(const std::string& prefix, detail::Parameters& parameters);
+  void visit_parameters(detail::ParameterVisitor& visitor);
 
   TransformerClassifierOptions options_;
   TransformerEncoder encoder_;

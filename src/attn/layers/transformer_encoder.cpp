@@ -14,83 +14,50 @@ TransformerEncoder::TransformerEncoder(detail::Uninitialized, std::string_view o
   constexpr std::int64_t kMaxLayers = 10'000;
   if (options.num_layers < 1 || options.num_layers > kMaxLayers)
     detail::fail(ErrorCode::config, op, "num_layers", {"a whole number from 1 to ", kMaxLayers}, {options.num_layers});
-  TransformerEncoderLayer first(detail::Uninitialized{}, op, detail::layer_options(options));
+  TransformerEncoderLayer first(detail::Uninitialized{}, op, options.layer);
   detail::check_parameter_memory(op, first.parameter_shapes(), options.num_layers);
   layers_.reserve(static_cast<std::size_t>(options.num_layers));
   layers_.push_back(std::move(first));
-  for (std::int64_t i = 1; i < options.num_layers; ++i)
-    layers_.push_back(TransformerEncoderLayer(detail::Uninitialized{}, op, detail::layer_options(options)));
-  if (options.final_norm) norm_ = {options.norm, options.d_model, options.bias, options.layer_norm_eps};
+  for (std::int64_t i = 1; i < options.num_layers; ++i) layers_.push_back(TransformerEncoderLayer(detail::Uninitialized{}, op, options.layer));
+  if (options.final_norm) norm_ = {options.layer.norm, options.layer.d_model, options.layer.bias, options.layer.layer_norm_eps};
 }
 
 TransformerEncoder::TransformerEncoder(const TransformerEncoderOptions& options)
     : TransformerEncoder(detail::Uninitialized{}, kTransformerEncoderOp, options) {
-  initialize();
+  create(kTransformerEncoderOp);
 }
 
-void TransformerEncoder::add_shapes(const std::string& prefix, const StateView* state, std::map<std::string, Shape>& shapes) const {
-  for (std::size_t i = 0; i < layers_.size(); ++i) layers_[i].add_shapes(prefix + "layers." + std::to_string(i) + ".", state, shapes);
-  if (options_.final_norm) norm_.add_shapes(prefix + "norm.", state, shapes);
-}
-
-void TransformerEncoder::save(const std::string& prefix, const StateTarget& target) const {
-  for (std::size_t i = 0; i < layers_.size(); ++i) layers_[i].save(prefix + "layers." + std::to_string(i) + ".", target);
-  if (options_.final_norm) norm_.save(prefix + "norm.", target);
-}
-
-TransformerEncoder TransformerEncoder::loaded(const std::string& prefix, const StateView& state) const {
-  TransformerEncoder next(detail::Uninitialized{}, kTransformerEncoderOp, options_);
-  for (std::size_t i = 0; i < layers_.size(); ++i) next.layers_[i] = layers_[i].loaded(prefix + "layers." + std::to_string(i) + ".", state);
-  if (options_.final_norm) next.norm_ = norm_.loaded(prefix + "norm.", state);
-  return next;
-}
-
-TransformerEncoder TransformerEncoder::drawn(const InitOptions& options, std::uint32_t& parameter) const {
-  TransformerEncoder next(detail::Uninitialized{}, kTransformerEncoderOp, options_);
-  for (std::size_t i = 0; i < layers_.size(); ++i) next.layers_[i] = layers_[i].drawn(options, parameter);
-  if (options_.final_norm) next.norm_ = norm_.drawn(options, parameter);
-  return next;
-}
-
-void TransformerEncoder::add_parameters(const std::string& prefix, detail::Parameters& parameters) {
-  for (std::size_t i = 0; i < layers_.size(); ++i) layers_[i].add_parameters(prefix + "layers." + std::to_string(i) + ".", parameters);
-  if (options_.final_norm) norm_.add_parameters(prefix + "norm.", parameters);
+void TransformerEncoder::visit_parameters(detail::ParameterVisitor& visitor) {
+  for (std::size_t i = 0; i < layers_.size(); ++i) visitor.part("layers." + std::to_string(i) + ".", layers_[i]);
+  if (options_.final_norm) visitor.part("norm.", norm_);
 }
 
 void TransformerEncoder::set_attention_defaults(std::size_t layer, detail::AttentionDefaults defaults) {
   layers_[layer].self_attn_.set_defaults(std::move(defaults));
 }
 
-void TransformerEncoder::make_int8() {
-  for (TransformerEncoderLayer& layer : layers_) layer.make_int8();
-  norm_.make_int8();
-}
-
-void TransformerEncoder::leave_out_norm1(std::size_t layer) { layers_[layer].norm1_ = detail::Norm::identity(options_.d_model); }
+void TransformerEncoder::leave_out_norm1(std::size_t layer) { layers_[layer].norm1_ = detail::Norm::identity(options_.layer.d_model); }
 
 detail::EncoderPlan TransformerEncoder::plan(const TensorView& x, const EncoderForwardOptions& options) const {
   MemoryEstimate memory(kTransformerEncoderOp);
   detail::EncoderPlan plan = this->plan(kTransformerEncoderOp, x, options, {}, memory);
-  if constexpr (detail::kHasGradients) {
-    if (plan.for_backward) detail::check_float32(kTransformerEncoderOp, "for_backward", is_quantized());
-    if (keeps(plan.for_backward)) layers_.front().add_kept_memory(plan, memory);
-  }
+  if (plan.for_backward) detail::check_float32(kTransformerEncoderOp, "for_backward", is_quantized());
+  if (keeps(plan.for_backward)) layers_.front().add_kept_memory(plan, memory);
   memory.check();
   return plan;
 }
 
 detail::EncoderPlan TransformerEncoder::plan(std::string_view op, const TensorView& x, const EncoderForwardOptions& options,
-                                             std::span<const detail::SequenceRun> runs, MemoryEstimate& memory) const {
-  return layers_.front().plan(op, static_cast<std::int64_t>(depth()), x, options, runs, memory);
+                                             std::span<const detail::SequenceRun> runs, MemoryEstimate& memory, KeyValueCache* cache) const {
+  return layers_.front().plan(op, static_cast<std::int64_t>(depth()), x, options, runs, memory, cache);
 }
 
 void TransformerEncoder::run(const detail::EncoderPlan& plan, const TensorView& x, const detail::EncoderBuffers& buffers) const {
   const detail::ForwardRandom random = next_random();
-  if constexpr (detail::kHasGradients)
-    if (keeps(plan.for_backward) && !is_quantized()) {
-      share_gradients()->kept = run_and_keep(plan, x, random, {}, buffers);
-      return;
-    }
+  if (keeps(plan.for_backward) && !is_quantized()) {
+    share_gradients()->kept = run_and_keep(plan, x, random, {}, buffers);
+    return;
+  }
   run(plan, x, random, {}, buffers);
 }
 

@@ -21,7 +21,7 @@ namespace attn {
 ///
 /// State, torch's names: layers.N.* as TransformerEncoderLayer, norm.* if final_norm.
 /// @code
-/// attn::TransformerEncoder encoder({.d_model = 8, .nhead = 2, .dim_feedforward = 16, .num_layers = 2});
+/// attn::TransformerEncoder encoder({.layer = {.d_model = 8, .nhead = 2, .dim_feedforward = 16}, .num_layers = 2});
 /// xt::xtensor<float, 3> x = xt::ones<float>({1, 3, 8});
 /// auto result = encoder.forward(x, {.output_hidden_states = true});
 /// std::cout << result.hidden_states->size();  // 3
@@ -36,8 +36,8 @@ class TransformerEncoder : public Module<TransformerEncoder> {
 
   /// Runs all layers.
   ///
-  /// @param x        (B,L,E), or (L,E): without a batch nothing has one, as in torch
-  /// @param options  masks, causality, and which intermediates to return
+  /// @param x        (B,L,E), or (L,E): then no input or result has a batch dimension, as in torch
+  /// @param options  masks, causality, and which intermediate results to return
   /// @return output of the shape of x; attentions, hidden_states and trace by layer on request
   /// @throws SHAPE if widths disagree
   /// @throws MASK if a mask does not fit or holds NaN or +infinity
@@ -52,7 +52,7 @@ class TransformerEncoder : public Module<TransformerEncoder> {
     return detail::run_encoder_plan<N>(plan, [&](const detail::EncoderBuffers& buffers) { run(plan, view, buffers); });
   }
 
-  /// Computes the gradients of all layers and the final norm, as TransformerEncoderLayer::backward.
+  /// Computes the gradients of all layers and the final norm, as in TransformerEncoderLayer::backward.
   ///
   /// @see torch.autograd of torch.nn.TransformerEncoder
   template <TensorLike G>
@@ -64,7 +64,7 @@ class TransformerEncoder : public Module<TransformerEncoder> {
     return detail::run_encoder_backward_plan<N>(plan, [&](const detail::EncoderGradientBuffers& to) { run_backward(view, to); });
   }
 
-  /// For callers that own the memory: everything checked, then the work itself.
+  /// For callers that own the memory: plan() and plan_backward() check, run() and run_backward() compute.
   detail::EncoderPlan plan(const TensorView& x, const EncoderForwardOptions& options) const;
   void run(const detail::EncoderPlan& plan, const TensorView& x, const detail::EncoderBuffers& buffers) const;
   detail::EncoderBackwardPlan plan_backward(const TensorView& grad, const EncoderBackwardOptions& options) const;
@@ -73,43 +73,37 @@ class TransformerEncoder : public Module<TransformerEncoder> {
   bool is_quantized() const { return layers_.front().is_quantized(); }
 
  private:
-  friend class Module<TransformerEncoder>;
+  friend class detail::ParameterVisitor;
   friend class TransformerClassifier;
-  friend class EncoderModel;
+  friend class detail::Stack;
 
   TransformerEncoder(detail::Uninitialized, std::string_view op, const TransformerEncoderOptions& options);
-  void add_shapes(const std::string& prefix, const StateView* state, std::map<std::string, Shape>& shapes) const;
-  void save(const std::string& prefix, const StateTarget& target) const;
-  TransformerEncoder loaded(const std::string& prefix, const StateView& state) const;
-  TransformerEncoder drawn(const InitOptions& options, std::uint32_t& parameter) const;
-  void make_int8();
-  /// Names where its numbers will be, as TransformerEncoderLayer.
-  void add_parameters(const std::string& prefix, detail::Parameters& parameters);
-  /// What a layer of a checkpoint has that torch's has not.
+  void visit_parameters(detail::ParameterVisitor& visitor);
+  /// For layers of checkpoints that differ from torch's.
   void set_attention_defaults(std::size_t layer, detail::AttentionDefaults defaults);
   void leave_out_norm1(std::size_t layer);
-  /// Says that this layer comes next; it may come more than once. Where nothing is said each comes once.
+  /// Appends a layer to the order of execution, in which it may occur more than once. Without calls, each layer runs once.
   void add_use(std::size_t layer) { uses_.push_back(layer); }
-  /// How many times a layer is used, and which comes in that place.
+  /// Number of places in the order of execution, and the layer at a place.
   std::size_t depth() const { return uses_.empty() ? layers_.size() : uses_.size(); }
   std::size_t layer_at(std::size_t place) const { return uses_.empty() ? place : uses_[place]; }
 
-  /// In the name of a layer around this one. runs as in AttentionSpec.
+  /// plan() for an enclosing layer or model. runs as in AttentionSpec.
   detail::EncoderPlan plan(std::string_view op, const TensorView& x, const EncoderForwardOptions& options, std::span<const detail::SequenceRun> runs,
-                           MemoryEstimate& memory) const;
+                           MemoryEstimate& memory, KeyValueCache* cache = nullptr) const;
   void run(const detail::EncoderPlan& plan, const TensorView& x, const detail::ForwardRandom& random, const detail::PositionBias& position_bias,
            const detail::EncoderBuffers& buffers) const;
-  /// run() that keeps what backward needs.
+  /// As run(), but also saves and returns the data for backward().
   std::shared_ptr<detail::KeptEncoder> run_and_keep(const detail::EncoderPlan& plan, const TensorView& x, const detail::ForwardRandom& random,
                                                     const detail::PositionBias& position_bias, const detail::EncoderBuffers& buffers) const;
-  /// to.grad_x has the gradient of the output and gets that of x. Gradients of parameters go where `gradients` has
-  /// room for them.
+  /// Replaces the gradient of the output in to.grad_x by that of x. Writes the gradients of parameters to `gradients` if
+  /// it has room for them.
   void backward(const detail::KeptEncoder& kept, const std::string& prefix, detail::Gradients& gradients, const detail::EncoderGradientBuffers& to,
                 detail::Scratch& scratch) const;
 
   TransformerEncoderOptions options_;
   std::vector<TransformerEncoderLayer> layers_;
-  std::vector<std::size_t> uses_;  // by place, or none
+  std::vector<std::size_t> uses_;  // layers by place; empty: each once
   detail::Norm norm_;
 };
 

@@ -52,7 +52,7 @@ std::shared_ptr<detail::KeptEncoder> TransformerEncoder::run_and_keep(const deta
     layers_[layer_at(i)].keep(plan, layer, with_kept.layers[i], places);
     places.keep(with_kept.hidden_states[i], layer.x, size);
   }
-  const TraceName last = options_.norm_first ? TraceName::ff_residual : TraceName::norm2;
+  const TraceName last = options_.layer.norm_first ? TraceName::ff_residual : TraceName::norm2;
   if (kept->last != nullptr) places.keep(with_kept.layers.back().trace[static_cast<std::size_t>(last)], kept->last, size);
   places.keep(with_kept.hidden_states.back(), kept->output, size);
   run(with_states, x, random, position_bias, with_kept);
@@ -82,10 +82,10 @@ void TransformerEncoder::run_backward(const TensorView& grad, const detail::Enco
 void TransformerEncoder::backward(const detail::KeptEncoder& kept, const std::string& prefix, detail::Gradients& gradients,
                                   const detail::EncoderGradientBuffers& to, detail::Scratch& scratch) const {
   if (options_.final_norm) norm_.backward(to.grad_x, kept.last, kept.B * kept.L, to.grad_x, prefix + "norm.", gradients, scratch);
-  std::size_t first = 0;  // where one of those asked for comes first
+  std::size_t first = 0;  // first place in the order of execution that is not skipped
   while (first < depth() && layer_at(first) < to.first_layer) ++first;
   std::vector<bool> is_used(layers_.size());
-  detail::Gradients more, none;  // of a layer that was used before, and of one that is below the first
+  detail::Gradients more, none;  // for layers that were used before; for layers below to.first_layer
   for (std::size_t i = depth(); i-- > first;) {
     const std::size_t at = layer_at(i);
     const std::string name = prefix + "layers." + std::to_string(at) + ".";

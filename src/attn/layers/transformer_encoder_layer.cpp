@@ -18,26 +18,32 @@ constexpr std::string_view kTransformerEncoderLayerOp = "TransformerEncoderLayer
 using detail::size_of;
 
 MultiHeadAttentionOptions options_of_attention(std::string_view op, const TransformerEncoderLayerOptions& options) {
-  // Checked here under the names that the caller used.
+  // Checked here so that errors name the options that the caller has set.
   const std::int64_t d_model = detail::check_positive(op, "d_model", options.d_model), nhead = detail::check_positive(op, "nhead", options.nhead);
-  if (d_model % nhead != 0) detail::fail(ErrorCode::config, op, "d_model", {"a multiple of nhead ", nhead}, {d_model});
+  if (!options.head_dim && d_model % nhead != 0) detail::fail(ErrorCode::config, op, "d_model", {"a multiple of nhead ", nhead}, {d_model});
   if (options.num_key_value_heads) {
     const std::int64_t groups = detail::check_positive(op, "num_key_value_heads", *options.num_key_value_heads);
     if (nhead % groups != 0) detail::fail(ErrorCode::config, op, "nhead", {"a multiple of num_key_value_heads ", groups}, {nhead});
   }
+  if (options.head_dim) detail::check_positive(op, "head_dim", *options.head_dim);
   detail::check_dropout(op, options.dropout);
-  return {
-      .embed_dim = d_model, .num_heads = nhead, .num_key_value_heads = options.num_key_value_heads, .bias = options.bias, .dropout = options.dropout};
+  return {.embed_dim = d_model,
+          .num_heads = nhead,
+          .num_key_value_heads = options.num_key_value_heads,
+          .head_dim = options.head_dim,
+          .bias = options.bias,
+          .dropout = options.dropout};
 }
 
-/// Of options that have been checked.
+/// The options must have been checked.
 detail::AttentionDefaults defaults_of_attention(std::string_view op, const TransformerEncoderLayerOptions& options) {
-  return {.softcap = detail::check_softcap(op, options.softcap),
-          .window = detail::check_window(op, options.window.value_or(Window{})),
-          .rotary = options.rotary ? detail::Rotary(op, *options.rotary, options.d_model / options.nhead) : detail::Rotary()};
+  return {
+      .softcap = detail::check_softcap(op, options.softcap),
+      .window = detail::check_window(op, options.window.value_or(Window{})),
+      .rotary = options.rotary ? detail::Rotary(op, *options.rotary, options.head_dim.value_or(options.d_model / options.nhead)) : detail::Rotary()};
 }
 
-/// Each once, rising.
+/// Returns the layers to trace, unique, ascending.
 std::vector<std::int64_t> traced_layers(std::string_view op, std::int64_t layers, const std::optional<EncoderTraceOptions>& trace) {
   std::vector<std::int64_t> traced;
   if (!trace) return traced;
@@ -74,62 +80,29 @@ TransformerEncoderLayer::TransformerEncoderLayer(detail::Uninitialized, std::str
 
 TransformerEncoderLayer::TransformerEncoderLayer(const TransformerEncoderLayerOptions& options)
     : TransformerEncoderLayer(detail::Uninitialized{}, kTransformerEncoderLayerOp, options) {
-  detail::check_parameter_memory(kTransformerEncoderLayerOp, parameter_shapes());
-  initialize();
+  create(kTransformerEncoderLayerOp);
 }
 
-template <class Visit>
-void TransformerEncoderLayer::each_part(Visit visit) const {
-  using Layer = TransformerEncoderLayer;
-  visit("self_attn.", &Layer::self_attn_);
-  visit("linear1.", &Layer::linear1_);
-  visit("linear2.", &Layer::linear2_);
-  if (options_.gated) visit("linear_gate.", &Layer::linear_gate_);
-  visit("norm1.", &Layer::norm1_);
-  visit("norm2.", &Layer::norm2_);
-}
-
-void TransformerEncoderLayer::add_shapes(const std::string& prefix, const StateView* state, std::map<std::string, Shape>& shapes) const {
-  each_part([&](const char* name, auto part) { (this->*part).add_shapes(prefix + name, state, shapes); });
-}
-
-void TransformerEncoderLayer::save(const std::string& prefix, const StateTarget& target) const {
-  each_part([&](const char* name, auto part) { (this->*part).save(prefix + name, target); });
-}
-
-TransformerEncoderLayer TransformerEncoderLayer::loaded(const std::string& prefix, const StateView& state) const {
-  TransformerEncoderLayer next(detail::Uninitialized{}, kTransformerEncoderLayerOp, options_);
-  each_part([&](const char* name, auto part) { next.*part = (this->*part).loaded(prefix + name, state); });
-  return next;
-}
-
-TransformerEncoderLayer TransformerEncoderLayer::drawn(const InitOptions& options, std::uint32_t& parameter) const {
-  TransformerEncoderLayer next(detail::Uninitialized{}, kTransformerEncoderLayerOp, options_);
-  each_part([&](const char*, auto part) { next.*part = (this->*part).drawn(options, parameter); });
-  return next;
-}
-
-void TransformerEncoderLayer::add_parameters(const std::string& prefix, detail::Parameters& parameters) {
-  each_part([&](const char* name, auto part) { (this->*part).add_parameters(prefix + name, parameters); });
-}
-
-void TransformerEncoderLayer::make_int8() {
-  each_part([&](const char*, auto part) { (this->*part).make_int8(); });
+void TransformerEncoderLayer::visit_parameters(detail::ParameterVisitor& visitor) {
+  visitor.part("self_attn.", self_attn_);
+  visitor.part("linear1.", linear1_);
+  visitor.part("linear2.", linear2_);
+  if (options_.gated) visitor.part("linear_gate.", linear_gate_);
+  visitor.part("norm1.", norm1_);
+  visitor.part("norm2.", norm2_);
 }
 
 detail::EncoderPlan TransformerEncoderLayer::plan(const TensorView& x, const EncoderForwardOptions& options) const {
   MemoryEstimate memory(kTransformerEncoderLayerOp);
   detail::EncoderPlan plan = this->plan(kTransformerEncoderLayerOp, 1, x, options, {}, memory);
-  if constexpr (detail::kHasGradients) {
-    if (plan.for_backward) detail::check_float32(kTransformerEncoderLayerOp, "for_backward", is_quantized());
-    if (keeps(plan.for_backward)) add_kept_memory(plan, memory);
-  }
+  if (plan.for_backward) detail::check_float32(kTransformerEncoderLayerOp, "for_backward", is_quantized());
+  if (keeps(plan.for_backward)) add_kept_memory(plan, memory);
   memory.check();
   return plan;
 }
 
 detail::EncoderPlan TransformerEncoderLayer::plan(std::string_view op, std::int64_t layers, const TensorView& x, const EncoderForwardOptions& options,
-                                                  std::span<const detail::SequenceRun> runs, MemoryEstimate& memory) const {
+                                                  std::span<const detail::SequenceRun> runs, MemoryEstimate& memory, KeyValueCache* cache) const {
   const std::size_t rank = x.shape.rank();
   const std::int64_t E = options_.d_model, F = options_.dim_feedforward;
   if ((rank != 2 && rank != 3) || x.shape.back(0) != E) detail::fail(ErrorCode::shape, op, "x", {"(B,L,", E, ") or (L,", E, ")"}, {x.shape});
@@ -148,14 +121,17 @@ detail::EncoderPlan TransformerEncoderLayer::plan(std::string_view op, std::int6
                                                          .fully_masked = options.fully_masked,
                                                          .trace = Trace::from_bits(names.bits() & Trace::of_attention().bits()),
                                                          .query_offset = options.query_offset},
-                                                        runs, memory),
+                                                        runs, memory, cache != nullptr ? cache->length() : 0),
                            .output = x.shape,
                            .has_attentions = options.output_attentions,
                            .has_hidden_states = options.output_hidden_states,
                            .has_trace = options.trace.has_value(),
                            .for_backward = options.for_backward,
                            .names = names,
-                           .traced = std::move(traced)};
+                           .traced = std::move(traced),
+                           .trace_shapes = {},
+                           .patch = {},
+                           .cache = cache};
   const Shape scores = rank == 3 ? Shape{plan.B, options_.nhead, plan.L, plan.L} : Shape{options_.nhead, plan.L, plan.L};
   Shape hidden = x.shape;
   hidden[rank - 1] = F;
@@ -181,8 +157,7 @@ detail::EncoderPlan TransformerEncoderLayer::plan(std::string_view op, std::int6
 
 void TransformerEncoderLayer::run(const detail::EncoderPlan& plan, const TensorView& x, const detail::EncoderBuffers& buffers) const {
   const detail::ForwardRandom random = next_random();
-  if constexpr (detail::kHasGradients)
-    if (keeps(plan.for_backward) && !is_quantized()) return run_for_backward(plan, x, random, buffers);
+  if (keeps(plan.for_backward) && !is_quantized()) return run_for_backward(plan, x, random, buffers);
   run(plan, x, random, buffers);
 }
 
@@ -204,7 +179,7 @@ void TransformerEncoderLayer::run(const detail::EncoderPlan& plan, std::uint32_t
   const auto dropout = [&](detail::DropoutSite site) { return detail::dropout_at(random, options_.dropout, site, index); };
   const detail::Dropout drop_attention = dropout(detail::DropoutSite::attention_output), drop_hidden = dropout(detail::DropoutSite::hidden),
                         drop_output = dropout(detail::DropoutSite::feed_forward_output);
-  // What happens to a row once a linear map has written it happens at once, while it is in the cache.
+  // Operations on a row run as soon as a linear map has written it, while it is in the cache.
   const auto drop = [&](const detail::Dropout& site, float* values, std::size_t n, std::size_t row) {
     const auto place = static_cast<std::int64_t>(row);
     if (site.active()) site.apply(values, n, place / plan.L, 0, place % plan.L);
@@ -216,8 +191,8 @@ void TransformerEncoderLayer::run(const detail::EncoderPlan& plan, std::uint32_t
   const kernels::KernelTable& kernel = kernels::best(linear1_.is_quantized());
   const detail::Scratch::Frame frame(scratch);
   const std::size_t size = size_of(rows, plan.E), hidden_size = size_of(rows, options_.dim_feedforward);
-  float* const sum = scratch.take(size);   // x + attention, with norm1 where that comes after
-  float* const part = scratch.take(size);  // what goes into a part, then what comes out of it
+  float* const sum = scratch.take(size);   // x + attention; without norm_first, overwritten by its norm1
+  float* const part = scratch.take(size);  // output of attention, then of feed-forward
   float* const normed = options_.norm_first ? scratch.take(size) : sum;
 
   if (options_.norm_first) {
@@ -240,10 +215,14 @@ void TransformerEncoderLayer::run(const detail::EncoderPlan& plan, std::uint32_t
                                    .values = plan.patch.layer == index ? plan.patch.merged : nullptr};
   detail::PositionBias bias = position_bias;
   if (bias.relative != nullptr) bias.relative += index;
-  self_attn_.run(
-      plan.attention, input, input, input,
-      {.dropout = dropout(detail::DropoutSite::attention_weights), .position_bias = bias, .patch = merged, .finish_row = &finish_attention_row}, to,
-      scratch);
+  self_attn_.run(plan.attention, input, input, input,
+                 {.dropout = dropout(detail::DropoutSite::attention_weights),
+                  .cache = plan.cache,
+                  .layer = index,
+                  .position_bias = bias,
+                  .patch = merged,
+                  .finish_row = &finish_attention_row},
+                 to, scratch);
 
   float* const hidden = scratch.take(hidden_size);
   float* const gate = options_.gated ? scratch.take(hidden_size) : nullptr;

@@ -29,7 +29,8 @@ std::size_t TransformerEncoderLayer::kept_size(const detail::EncoderPlan& plan) 
 void TransformerEncoderLayer::add_kept_memory(const detail::EncoderPlan& plan, MemoryEstimate& memory) const {
   for (std::int64_t layer = 0; layer < plan.layers; ++layer) {
     memory.add("what backward needs", {3 + (options_.gated ? 2 : 1), plan.B, plan.L, std::max(plan.E, options_.dim_feedforward)});
-    memory.add("q, k, v and merged heads for backward", {4, plan.B, plan.L, plan.E});
+    memory.add("q, k, v and merged heads for backward",
+               {4, plan.B, plan.L, std::max(plan.E, plan.attention.spec.num_heads * plan.attention.spec.head_dim)});
   }
   memory.add("the last layer's for backward", {2, plan.B, plan.L, plan.E});
 }
@@ -90,7 +91,7 @@ detail::EncoderBackwardPlan TransformerEncoderLayer::plan_backward(const TensorV
 detail::EncoderBackwardPlan TransformerEncoderLayer::plan_backward(std::string_view op, const detail::KeptEncoder& kept,
                                                                    const EncoderBackwardOptions& options,
                                                                    const std::map<std::string, Shape>& parameters, MemoryEstimate& memory) const {
-  // A forward of the same size knows the traces, and its work space is part of a backward's.
+  // The plan of a forward of the same size has the traces, and its work space is part of a backward's.
   const detail::EncoderPlan forward =
       this->plan(op, static_cast<std::int64_t>(kept.layers.size()), {nullptr, kept.x}, {.trace = options.trace}, {}, memory);
   const detail::EncoderBackwardPlan plan{.x = kept.x,
@@ -103,7 +104,7 @@ detail::EncoderBackwardPlan TransformerEncoderLayer::plan_backward(std::string_v
   const std::int64_t E = kept.E, F = options_.dim_feedforward;
   memory.add("gradients between the parts", {5, kept.B, kept.L, E});
   memory.add("the feed-forward's hidden layer and its gradients", {options_.gated ? 3 : 2, kept.B, kept.L, F});
-  // A product of two arrays of rows packs one and turns the other around, and may want a copy of one without what is not finite.
+  // A product of two arrays of rows packs one, transposes the other, and may need a copy with non-finite rows zeroed.
   memory.add("work space of products", {kept.B, kept.L, 2 * (E + F + 32)});
   memory.add("a weight, packed", {E + 32, F + 32});
   self_attn_.add_backward_memory(kept.call.spec, kept.call.sizes, memory);
@@ -135,14 +136,14 @@ void TransformerEncoderLayer::backward(const detail::KeptEncoder& stack, std::ui
     float* const trace = to.traces.empty() ? nullptr : to.traces[index][static_cast<std::size_t>(name)];
     if (trace != nullptr) std::copy_n(from, count, trace);
   };
-  // Some ten multiply-adds a number.
+  // Costs about ten multiply-adds per value.
   const auto each_row = [&](std::size_t width, const auto& change) {
     const auto count = static_cast<std::size_t>(rows);
     const double cost = 10.0 * static_cast<double>(count) * static_cast<double>(width);
     parallel::run(count, parallel::workers_for(count, cost), [&](std::size_t row, unsigned) noexcept { change(row); });
   };
   const auto dropout = [&](detail::DropoutSite site) { return detail::dropout_at(stack.random, options_.dropout, site, index); };
-  /// The gradient of what a dropout of rows of E took; the same where it keeps everything.
+  /// Returns the gradient of the input of a dropout, rows of E; of_dropped itself if the dropout is inactive.
   const auto before_dropout = [&](detail::DropoutSite place, const float* of_dropped) {
     const detail::Dropout site = dropout(place);
     if (!site.active()) return of_dropped;
@@ -155,14 +156,14 @@ void TransformerEncoderLayer::backward(const detail::KeptEncoder& stack, std::ui
     each_row(E, [&](std::size_t row) noexcept { kernel.add_row(grad + row * E, more + row * E, grad + row * E, E); });
   };
 
-  // y = norm2(ff_residual), or ff_residual itself
+  // y = norm2(ff_residual), or ff_residual itself if norm_first
   if (!options_.norm_first) {
     copy(TraceName::norm2, grad, size);
     norm2_.backward(grad, kept.ff_residual, rows, grad, prefix + "norm2.", gradients, scratch);
   }
   copy(TraceName::ff_residual, grad, size);
 
-  // ff_residual = what came + dropout(linear2(dropout(ff_hidden)))
+  // ff_residual = input of the feed-forward part + dropout(linear2(dropout(ff_hidden)))
   float* const of_part = scratch.take(size);
   {
     const detail::Scratch::Frame of_feed_forward(scratch);
@@ -185,8 +186,8 @@ void TransformerEncoderLayer::backward(const detail::KeptEncoder& stack, std::ui
     copy(TraceName::ff_hidden, of_hidden, hidden_size);
     each_row(F, [&](std::size_t row) noexcept {
       const std::size_t at = row * F;
-      float *const values = of_hidden + at, *const product = hidden + at;  // which is done with
-      if (!detail::has_gradient(values, F)) {                              // whatever is there
+      float *const values = of_hidden + at, *const product = hidden + at;  // product reuses hidden
+      if (!detail::has_gradient(values, F)) {                              // the row may hold any values
         std::fill_n(values, F, 0.0F);
         if (options_.gated) std::fill_n(of_gate + at, F, 0.0F);
       } else if (options_.gated) {
@@ -209,7 +210,7 @@ void TransformerEncoderLayer::backward(const detail::KeptEncoder& stack, std::ui
     }
   }
 
-  // What came into it is norm1(attn_residual), or attn_residual, of which it took norm2.
+  // The input is norm1(attn_residual) or, if norm_first, attn_residual, which reaches linear1 through norm2.
   if (options_.norm_first) {
     copy(TraceName::norm2, of_part, size);
     norm2_.backward(of_part, kept.attn_residual, rows, of_part, prefix + "norm2.", gradients, scratch);

@@ -1,6 +1,6 @@
 #include "attn/models/family.hpp"
 
-// ALBERT (Lan et al. 2020), transformers' AlbertModel: BERT whose layers share their weights, and whose tables are narrower than the rest.
+// ALBERT (Lan et al. 2020), transformers' AlbertModel: BERT whose layers share weights and whose embedding tables are narrower than the hidden size.
 namespace attn::detail {
 namespace albert {
 
@@ -32,15 +32,13 @@ constexpr Family family(void (*configure)(const ConfigReader& config, ModelConfi
 void configure(const ConfigReader& config, ModelConfig& model) {
   kBert.configure(config, model);
   model.word_size = config.whole("embedding_size", 1, 0x7fffffff, 128);
-  model.embedding_projection = true;  // of whatever width
+  model.embedding_projection = true;  // even if both widths are equal
   const std::int64_t times = model.num_hidden_layers;
   model.hidden_groups = config.whole("num_hidden_groups", 1, times, 1);
   model.inner_layers = config.whole("inner_group_num", 1, kMaxLayers / times, 1);
   model.num_hidden_layers = times * model.inner_layers;
-  if constexpr (kHasGradients) {
-    configure_dropout(config, model, 0);
-    model.dropout.classifier = config.number("classifier_dropout_prob", 0.1F);
-  }
+  configure_dropout(config, model, 0);
+  model.dropout.classifier = config.number("classifier_dropout_prob", 0.1F);
 }
 
 }  // namespace albert

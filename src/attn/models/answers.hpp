@@ -8,14 +8,14 @@
 
 namespace attn::detail {
 
-/// A window of the context: the tokens of it that an answer may have.
+/// The tokens of the context in one window, with their scores.
 struct AnswerWindow {
   std::vector<float> start_scores, end_scores;
-  std::vector<std::int64_t> starts, ends;  ///< bytes of the context where each token's word begins and ends
-  float empty = 0;                         ///< score of there being no answer
+  std::vector<std::int64_t> starts, ends;  ///< byte range in the context of the word that each token belongs to
+  float empty = 0;                         ///< score of the empty answer
 };
 
-/// Answers as transformers' QuestionAnsweringPipeline (version 4) finds them. The package does the same (web/lib/src/tasks/answers.ts).
+/// Finds answers as transformers' QuestionAnsweringPipeline (version 4) does. The package has the same code in web/lib/src/tasks/answers.ts.
 std::vector<Answer> answers_of(std::string_view context, const std::vector<AnswerWindow>& windows, const AnswerOptions& options);
 
 }  // namespace attn::detail

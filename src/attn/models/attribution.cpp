@@ -15,7 +15,7 @@
 namespace attn::detail {
 namespace {
 
-// Sequences that go through the model together. Numbers of them: no bits depend on it.
+// Sequences per batch. The results do not depend on it.
 constexpr std::int64_t kStepsOfAPortion = 8, kTextsOfAPortion = 16;
 constexpr std::int64_t kMostSteps = 10'000;
 
@@ -24,7 +24,7 @@ bool has_gradient(AttributionMethod method) { return method != AttributionMethod
 }  // namespace
 
 Quadrature::Quadrature(std::int64_t n) : places(static_cast<std::size_t>(n)), weights(places.size()) {
-  // Roots of the Legendre polynomial of degree n by Newton's method; they lie symmetrically.
+  // The nodes are the roots of the Legendre polynomial of degree n, found by Newton's method; they are symmetric.
   for (std::size_t i = 0; i < (places.size() + 1) / 2; ++i) {
     double x = sin_cos_of(std::numbers::pi * (static_cast<double>(i) + 0.75) / (static_cast<double>(n) + 0.5)).cos, slope = 0;
     for (int iteration = 0; iteration < 20; ++iteration) {
@@ -73,7 +73,7 @@ Attribution::Attribution(std::string_view op, const EncoderModel& model, const A
     fail(ErrorCode::argument, op, "text", {"a text of more tokens"}, {length_, " tokens long"});
   if (call.method == AttributionMethod::integrated_gradients) portions_ = (call.steps + kStepsOfAPortion - 1) / kStepsOfAPortion;
   if (call.method == AttributionMethod::leave_one_out) portions_ = std::max<std::int64_t>(1, (count + kTextsOfAPortion - 1) / kTextsOfAPortion);
-  // What is wrong with the ids is said before anything is computed.
+  // Checks the ids before anything is computed.
   model.plan(op, {.shape = {1, length_}, .input_ids = call.ids, .token_type_ids = call.types}, {.for_backward = has_gradient(call.method)});
 }
 
@@ -108,7 +108,7 @@ void Attribution::run(std::int64_t index, float* scores, float* values) const {
 void Attribution::integrate(std::int64_t first, std::int64_t count, double* scores, float* values) const {
   const auto L = static_cast<std::size_t>(length_), E = static_cast<std::size_t>(model_.config().word_width());
   const Quadrature quadrature(call_.steps);
-  // The first portion has two more sequences: the text, and the baseline.
+  // The first portion has two more sequences: the text and the baseline.
   const std::int64_t ends = first == 0 ? 2 : 0, B = count + ends;
   const auto sequences = static_cast<std::size_t>(B), steps = static_cast<std::size_t>(first), extra = static_cast<std::size_t>(ends);
   const auto place = [&](std::size_t b) { return b >= extra ? quadrature.places[steps + b - extra] : b == 0 ? 1.0 : 0.0; };
@@ -200,7 +200,7 @@ void Attribution::attention(bool with_gradient, double* scores) const {
   } else {
     model_.run(plan, inputs, buffers, nullptr);
   }
-  // What is pooled, on its way back through the layers: one row of the product of their matrices.
+  // Multiplies the pooling weights by the layers' matrices from last to first: one row of their product.
   std::vector<double> flow = pooled(), next(L);
   for (std::size_t layer = layers; layer-- > 0;) {
     for (std::size_t j = 0; j < L; ++j) next[j] = with_gradient ? flow[j] : 0.5 * flow[j];
@@ -221,7 +221,7 @@ void Attribution::attention(bool with_gradient, double* scores) const {
 
 void Attribution::leave_out(std::int64_t first, std::int64_t count, double* scores) const {
   if (words_.empty()) return;
-  // The text, and behind it the text without each of those tokens.
+  // The text, followed by copies of it, each without one of the tokens.
   std::vector<std::int64_t> ids(call_.ids.begin(), call_.ids.end()), types(call_.types.begin(), call_.types.end());
   for (std::int64_t k = first; k < first + count; ++k) {
     const auto append = [&](std::span<const std::int64_t> from, std::vector<std::int64_t>& to) {

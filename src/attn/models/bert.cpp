@@ -1,6 +1,6 @@
 #include "attn/models/family.hpp"
 
-// BERT (Devlin et al. 2018), transformers' BertModel: also MiniLM, E5, BGE and GTE.
+// BERT (Devlin et al. 2018), transformers' BertModel; also the architecture of MiniLM, E5, BGE and GTE models.
 namespace attn::detail {
 namespace bert {
 
@@ -12,7 +12,7 @@ void configure(const ConfigReader& config, ModelConfig& model) {
   config.only("position_embedding_type", "absolute");
   model.type_vocab_size = config.whole("type_vocab_size", 1, 0x7fffffff, 2);
   model.decoder_activation = model.hidden_act;
-  if constexpr (kHasGradients) configure_dropout(config, model);
+  configure_dropout(config, model);
 }
 
 }  // namespace bert

@@ -17,13 +17,11 @@ void configure(const ConfigReader& config, ModelConfig& model) {
                    .layer_norm_eps = nullptr});
   model.classifier_activation = Activation::relu;
   model.decoder_activation = model.hidden_act;
-  if constexpr (kHasGradients) {
-    const float dropout = config.number("dropout", 0.1F);  // not of what attention gives
-    model.dropout = {.attention_weights = config.number("attention_dropout", 0.1F),
-                     .feed_forward_output = dropout,
-                     .embeddings = dropout,
-                     .classifier = config.number("seq_classif_dropout", 0.2F)};
-  }
+  const float dropout = config.number("dropout", 0.1F);  // not applied to the attention output
+  model.dropout = {.attention_weights = config.number("attention_dropout", 0.1F),
+                   .feed_forward_output = dropout,
+                   .embeddings = dropout,
+                   .classifier = config.number("seq_classif_dropout", 0.2F)};
 }
 
 }  // namespace distilbert

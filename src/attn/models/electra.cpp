@@ -1,7 +1,7 @@
 #include "attn/models/family.hpp"
 
-// ELECTRA (Clark et al. 2020), transformers' ElectraModel: BERT whose tables may be narrower than the rest. Its generators fill masks, what its
-// discriminators were trained for is left out.
+// ELECTRA (Clark et al. 2020), transformers' ElectraModel: BERT whose embedding tables may be narrower than the hidden size. Generators have a
+// fill-mask head; the head of discriminators is ignored.
 namespace attn::detail {
 namespace electra {
 

@@ -1,14 +1,11 @@
 #include "attn/models/encoder_model.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "attn/kernels/kernels.hpp"
+#include "attn/models/family.hpp"
 #include "attn/ops/attention_core.hpp"
-#include "attn/ops/embedding.hpp"
-#include "attn/ops/pooling.hpp"
-#include "attn/ops/positions.hpp"
 #include "attn/tensor/float_environment.hpp"
 
 namespace attn {
@@ -18,20 +15,7 @@ using detail::size_of;
 
 constexpr std::string_view kModelOp = "TextModel";
 
-TransformerEncoderOptions encoder_options(const detail::ModelConfig& config) {
-  return {.d_model = config.hidden_size,
-          .nhead = config.num_attention_heads,
-          .dim_feedforward = config.intermediate_size,
-          .dropout = 0,
-          .activation = config.hidden_act,
-          .layer_norm_eps = config.layer_norm_eps,
-          .norm_first = config.norm_first,
-          .gated = config.gated,
-          .num_layers = config.stored_layers(),
-          .final_norm = config.norm_first};
-}
-
-/// Options that change what is computed, against the shapes that they must have.
+/// Checks the layer and the shapes of the options that change intermediate values.
 detail::EncoderPatch check_patch(std::string_view op, const detail::ModelForwardOptions& options, const detail::EncoderPlan& plan) {
   const auto data = [&](const char* name, const std::optional<TensorView>& given, const Shape& expected) -> const float* {
     if (!given) return nullptr;
@@ -44,94 +28,14 @@ detail::EncoderPatch check_patch(std::string_view op, const detail::ModelForward
   if (patch.layer < 0 || patch.layer >= plan.layers)
     detail::fail(ErrorCode::out_of_range, op, "patch.layer", {"a layer from 0 to ", plan.layers - 1}, {patch.layer});
   patch.hidden_state = data("patch.hidden_state", options.hidden_state, plan.output);
-  patch.merged = data("patch.merged", options.merged, plan.output);
+  const detail::AttentionSpec& spec = plan.attention.spec;
+  patch.merged = data("patch.merged", options.merged, {plan.B, plan.L, spec.num_heads * spec.value_head_dim});
   return patch;
-}
-
-/// Inputs without the padding at the end of each sequence, whose rows nobody sees; those given where padding is elsewhere.
-struct Unpadded {
-  detail::ModelInputs inputs;
-  std::vector<detail::SequenceRun> runs;
-  std::vector<std::int64_t> ids, types;
-
-  explicit Unpadded(const detail::ModelInputs& given) : inputs(given) {
-    const MaskView* const mask = given.attention_mask;
-    if (mask == nullptr || mask->kind == MaskKind::additive) return;
-    const std::int64_t B = given.shape[0], L = given.shape[1];
-    for (std::int64_t b = 0; b < B; ++b) {
-      std::int64_t kept = 0, length = 0;
-      for (std::int64_t i = 0; i < L; ++i)
-        if (detail::keeps(mask, b, i)) ++kept, length = i + 1;
-      if (kept < length) return;
-      if (runs.empty() || runs.back().length != length) runs.push_back({0, length});
-      ++runs.back().count;
-      const auto append = [&](std::span<const std::int64_t> from, std::vector<std::int64_t>& to) {
-        const auto row = from.subspan(static_cast<std::size_t>(b * L), static_cast<std::size_t>(length));
-        to.insert(to.end(), row.begin(), row.end());
-      };
-      append(given.input_ids, ids);
-      if (!given.token_type_ids.empty()) append(given.token_type_ids, types);
-    }
-    if (runs.empty()) return;
-    inputs = {.shape = {1, static_cast<std::int64_t>(ids.size())}, .input_ids = ids, .token_type_ids = types, .runs = runs};
-  }
-  Unpadded(const Unpadded&) = delete;  // inputs refers to ids
-  Unpadded& operator=(const Unpadded&) = delete;
-};
-
-/// Of the embeddings of relative positions, each row as a sequence of its own. Training alone has it.
-[[maybe_unused]] detail::Dropout position_dropout(const detail::ForwardRandom& random, std::size_t layer) {
-  return detail::dropout_at(random, 0, detail::DropoutSite::relative_positions, static_cast<std::uint32_t>(layer));
 }
 
 }  // namespace
 
-/// T5's buckets by key - query (Raffel et al. 2020), as MPNet calls them: half of them for keys after the query, the first 8 of a half for
-/// one distance each, then twice as far with every second one, up to 128.
-std::size_t detail::bucket_of(std::int64_t distance) {
-  constexpr std::int64_t kFirst[] = {8, 12, 16, 23, 32, 46, 64, 91};  // 8 · 2^(i/2), rounded up
-  const std::int64_t size = std::abs(distance);
-  std::size_t bucket = static_cast<std::size_t>(std::min<std::int64_t>(size, 7));
-  for (const std::int64_t first : kFirst)
-    if (size >= first) ++bucket;
-  return distance > 0 ? bucket + 16 : bucket;
-}
-
-std::vector<detail::SequenceRun> detail::runs_of(const ModelInputs& inputs) {
-  if (inputs.runs.empty()) return {{inputs.shape[0], inputs.shape[1]}};
-  return {inputs.runs.begin(), inputs.runs.end()};
-}
-
-void detail::pool_sequences(const ModelInputs& inputs, std::int64_t E, const float* hidden, Pooling pooling, float* pooled, std::int64_t stride,
-                            std::int64_t first) {
-  for (const auto& [count, length] : runs_of(inputs)) {
-    pool(hidden, count, length, E, pooling, inputs.attention_mask, FullyMasked::zero, pooled, stride, first);
-    clear_empty(inputs.attention_mask, count, length, E, pooled, stride);
-    hidden += count * length * E;
-    pooled += count * stride;
-  }
-}
-
-EncoderModel::EncoderModel(detail::ModelConfig config)
-    : config_(std::move(config)),
-      words_(detail::Uninitialized{}, {.num_embeddings = config_.vocab_size, .embedding_dim = config_.word_width()}),
-      embedding_norm_(NormKind::layer_norm, config_.word_width(), true, config_.layer_norm_eps),
-      encoder_(detail::Uninitialized{}, kModelOp, encoder_options(config_)) {
-  const std::int64_t W = config_.word_width();
-  const auto width = static_cast<std::size_t>(W);
-  if (config_.positions != detail::PositionRows::none) positions_ = {static_cast<std::size_t>(config_.max_position_embeddings), width};
-  if (config_.type_vocab_size > 0) token_types_ = {static_cast<std::size_t>(config_.type_vocab_size), width};
-  if (config_.task_type_vocab_size > 0) task_types_ = {static_cast<std::size_t>(config_.task_type_vocab_size), width};
-  if (config_.embedding_projection) embedding_projection_ = detail::Linear(W, config_.hidden_size, true);
-  if (config_.norm_first) encoder_.leave_out_norm1(0);
-  const detail::RelativeConfig& relative = config_.relative;
-  if (relative.span > 0) relative_ = {static_cast<std::size_t>(relative.rows()), static_cast<std::size_t>(config_.hidden_size)};
-  if (relative.has_norm) relative_norm_ = {NormKind::layer_norm, config_.hidden_size, true, config_.layer_norm_eps};
-  for (std::size_t layer = 0; layer < encoder_.layers_.size() && config_.clears_padding; ++layer)
-    encoder_.set_attention_defaults(
-        layer, {.disentangled = {relative.c2p, relative.p2c, relative.shares_projections, relative.scale_factor}, .queries_are_padded = true});
-  if (config_.hidden_groups > 0)
-    for (std::int64_t i = 0; i < config_.num_hidden_layers; ++i) encoder_.add_use(static_cast<std::size_t>(config_.stored_layer(i)));
+EncoderModel::EncoderModel(detail::ModelConfig config) : config_(std::move(config)), embeddings_(config_), stack_(kModelOp, config_) {
   if (config_.has_head()) head_ = detail::Head(config_);
 }
 
@@ -140,227 +44,109 @@ void EncoderModel::leave_out_head() {
   head_ = {};
 }
 
-detail::Parameters EncoderModel::parameters() {
-  relative_layers_.reset();  // who asks for them may change them
-  const std::int64_t W = config_.word_width();
-  detail::Parameters all;
-  words_.add_parameters("word_embeddings.", all);
-  if (!positions_.empty()) all.emplace("position_embeddings.weight", detail::Parameter({config_.max_position_embeddings, W}, &positions_));
-  if (!token_types_.empty()) all.emplace("token_type_embeddings.weight", detail::Parameter({config_.type_vocab_size, W}, &token_types_));
-  if (!task_types_.empty()) all.emplace("task_type_embeddings.weight", detail::Parameter({config_.task_type_vocab_size, W}, &task_types_));
-  if (config_.position_buckets > 0)
-    all.emplace("position_bias.weight", detail::Parameter({config_.position_buckets, config_.num_attention_heads}, &position_bias_));
-  if (!relative_.empty()) all.emplace("relative_embeddings.weight", detail::Parameter({config_.relative.rows(), config_.hidden_size}, &relative_));
-  if (config_.relative.has_norm) relative_norm_.add_parameters("relative_norm.", all);
-  embedding_norm_.add_parameters("embedding_norm.", all);
-  if (embedding_projection_) embedding_projection_->add_parameters("embedding_projection.", all);
-  encoder_.add_parameters("encoder.", all);
-  if (config_.has_head()) head_.add_parameters(all);
-  return all;
+void EncoderModel::visit_parameters(detail::ParameterVisitor& visitor) {
+  embeddings_.visit_parameters(visitor);
+  stack_.visit_parameters(visitor);
+  if (config_.has_head()) head_.visit_parameters(visitor);
+}
+
+detail::StateTensors EncoderModel::tensors_by(detail::ParameterVisitor::Names names) const {
+  detail::ParameterVisitor visitor(names);
+  const_cast<EncoderModel*>(this)->visit_parameters(visitor);
+  return visitor.take();
+}
+
+detail::StateTensors EncoderModel::parameters(detail::ParameterVisitor::Names names) {
+  stack_.forget();
+  return tensors_by(names);
 }
 
 void EncoderModel::quantize(bool words) {
-  is_quantized_ = true;
-  if (words) words_.make_int8();
-  embedding_norm_.make_int8();
-  relative_norm_.make_int8();
-  if (embedding_projection_) embedding_projection_->make_int8();
-  encoder_.make_int8();
-  if (embedding_dense_) embedding_dense_->make_int8();
-  head_.make_int8();
+  detail::StateTensors all = parameters();
+  if (!words) all.erase("word_embeddings.weight");
+  detail::convert(kModelOp, all, true);
 }
 
 void EncoderModel::allocate() {
-  for (const auto& [name, parameter] : parameters()) parameter.allocate();
-  const std::int64_t width = config_.hidden_size / config_.num_attention_heads;
-  std::map<double, std::shared_ptr<const detail::RotaryTable>> tables;
-  for (std::size_t layer = 0; layer < config_.distances.size(); ++layer) {
-    const auto& [theta, window] = config_.distances[layer];  // as far to the left as to the right
-    auto& table = tables[theta];
-    if (!table)
-      table = std::make_shared<const detail::RotaryTable>(theta, config_.rope_factor, config_.max_position_embeddings,
-                                                          config_.rotary_width > 0 ? config_.rotary_width : width, width);
-    encoder_.set_attention_defaults(layer, {.window = {window, window}, .rotary = detail::Rotary(table)});
-  }
+  for (const auto& [name, tensor] : parameters())
+    for (const detail::ParameterRef& parameter : tensor.pieces) parameter.allocate();
+  stack_.make_tables();
 }
 
-detail::ModelPlan EncoderModel::plan(std::string_view op, const detail::ModelInputs& inputs, const detail::ModelForwardOptions& options) const {
-  const Shape& shape = inputs.shape;
-  if (shape.rank() != 2) detail::fail(ErrorCode::shape, op, "input_ids", {"(B,L)"}, {shape});
-  const std::vector<detail::SequenceRun> runs = detail::runs_of(inputs);
-  std::int64_t sequences = 0, longest = 0;
-  for (const detail::SequenceRun& run : runs) {
-    sequences += run.count;
-    longest = std::max(longest, run.length);
-  }
-  if (longest > config_.max_length)
-    detail::fail(ErrorCode::out_of_range, op, "the length of input_ids", {"at most ", config_.max_length, " positions"}, {longest});
-  const auto check_ids = [&](const char* name, std::span<const std::int64_t> ids, std::int64_t rows) {
-    for (std::size_t i = 0; i < ids.size(); ++i)
-      if (ids[i] < 0 || ids[i] >= rows)
-        detail::fail(ErrorCode::out_of_range, op, detail::text({name, "[", i, "]"}), {"an id from 0 to ", rows - 1}, {ids[i]},
-                     {{"index", static_cast<double>(i)}});
-  };
-  check_ids("input_ids", inputs.input_ids, config_.vocab_size);
-  if (!inputs.token_type_ids.empty() && inputs.token_type_ids.size() != inputs.input_ids.size())
-    detail::fail(ErrorCode::shape, op, "token_type_ids", {shape}, {inputs.token_type_ids.size(), " numbers"});
-  if (config_.type_vocab_size > 0) check_ids("token_type_ids", inputs.token_type_ids, config_.type_vocab_size);
+void EncoderModel::check_cache(std::string_view op, const detail::ModelInputs& inputs, const KeyValueCache& cache) const {
+  using detail::fail;
+  if (cache.model_ != weights_) fail(ErrorCode::argument, op, "cache", {"one that create_cache() of this model made"}, {"one of other weights"});
+  if (cache.batch_size() != inputs.shape[0])
+    fail(ErrorCode::shape, op, "input_ids", {"(", cache.batch_size(), ",L), the sequences of the cache"}, {inputs.shape});
+  if (const std::int64_t room = cache.max_length() - cache.length(); inputs.shape[1] > room)
+    fail(ErrorCode::out_of_range, op, "the length of input_ids", {"at most ", room, " tokens, the room in the cache"}, {inputs.shape[1]},
+         "Create the cache with a larger max_length");
+  for (std::int64_t i = 0; i < inputs.shape[0] * inputs.shape[1] && inputs.attention_mask != nullptr; ++i)
+    if (!detail::keeps(inputs.attention_mask, i / inputs.shape[1], i % inputs.shape[1]))
+      fail(ErrorCode::unsupported, op, "attention_mask", {"no padding with a cache"}, {"padding"}, "Use a cache for each sequence");
+}
 
+KeyValueCache EncoderModel::make_cache(std::int64_t batch_size, std::int64_t max_length) const {
+  constexpr std::string_view kOp = "create_cache";
+  if (!config_.is_causal) detail::fail(ErrorCode::unsupported, kOp, "the model", {"a causal one"}, {"one whose tokens see later tokens"});
+  if (max_length < 1 || max_length > config_.max_length)
+    detail::fail(ErrorCode::out_of_range, kOp, "max_length", {"a number from 1 to ", config_.max_length, ", the positions of the model"},
+                 {max_length});
+  const std::int64_t heads = config_.num_key_value_heads > 0 ? config_.num_key_value_heads : config_.num_attention_heads;
+  return {weights_, {config_.num_hidden_layers, heads, config_.head_width()}, batch_size, max_length};
+}
+
+detail::ModelPlan EncoderModel::plan(std::string_view op, const detail::ModelInputs& given, const detail::ModelForwardOptions& options) const {
+  const Shape& shape = given.shape;
+  if (shape.rank() != 2) detail::fail(ErrorCode::shape, op, "input_ids", {"(B,L)"}, {shape});
+  if (options.cache != nullptr) check_cache(op, given, *options.cache);
+  std::int64_t sequences = 0;
+  for (const detail::SequenceRun& run : detail::runs_of(given)) sequences += run.count;
+  const std::int64_t past = options.cache != nullptr ? options.cache->length() : 0;
+  if (const std::int64_t longest = past + detail::longest_of(given); longest > config_.max_length)
+    detail::fail(ErrorCode::out_of_range, op, "the length of input_ids", {"at most ", config_.max_length, " positions"}, {longest});
+  embeddings_.check_ids(op, given);
+
+  std::shared_ptr<detail::PaddingOrder> order;
+  if (config_.is_causal && options.cache == nullptr && detail::PaddingOrder::is_needed(given)) {
+    if (options.for_backward)
+      detail::fail(ErrorCode::unsupported, op, "attention_mask", {"padding at the end of each sequence"}, {"padding before a token"});
+    order = std::make_shared<detail::PaddingOrder>(given);
+  }
+  const detail::ModelInputs& inputs = order ? order->inputs() : given;
   MemoryEstimate memory(op);
   EncoderForwardOptions forward{.mask = options.mask,
-                                .is_causal = options.is_causal,
-                                // Padding whose window holds nothing but padding, as transformers has it; nobody looks at it.
+                                .is_causal = options.is_causal || config_.is_causal,
+                                // As in transformers, for padding whose window holds only padding. No token attends to it.
                                 .fully_masked = FullyMasked::uniform,
                                 .output_attentions = options.output_attentions,
                                 .output_hidden_states = options.output_hidden_states,
                                 .trace = options.trace};
-  if (inputs.attention_mask != nullptr) forward.key_padding_mask = *inputs.attention_mask;
-  const TensorView x{nullptr, {shape[0], shape[1], config_.hidden_size}};
-  detail::ModelPlan plan{.encoder = encoder_.plan(op, x, forward, inputs.runs, memory), .sequences = sequences};
-  plan.encoder.patch = check_patch(op, options, plan.encoder);
-  memory.add("embeddings", plan.encoder.output);
-  if (embedding_projection_) memory.add("embeddings of their own width", {shape[0], shape[1], config_.word_width()});
-  if (config_.relative.span > 0) {
-    const std::int64_t rows = config_.relative.rows();
-    memory.add("keys and queries of positions", {2 * config_.num_hidden_layers, rows, config_.hidden_size});
-    memory.add("what they are made of", {2, rows + 2 * longest, config_.hidden_size});
+  if (order && options.mask) forward.mask = order->mask(*options.mask);
+  if (inputs.attention_mask != nullptr && options.cache == nullptr) forward.key_padding_mask = *inputs.attention_mask;
+  detail::ModelPlan plan{.encoder = stack_.plan(op, inputs, forward, options.for_backward, memory, options.cache), .sequences = sequences};
+  plan.rows = options.logits;
+  detail::EncoderPatch& patch = plan.encoder.patch = check_patch(op, options, plan.encoder);
+  if (order) {
+    const detail::AttentionSpec& spec = plan.encoder.attention.spec;
+    if (patch.hidden_state != nullptr) patch.hidden_state = order->rows(patch.hidden_state, plan.encoder.E, order->hidden_state);
+    if (patch.merged != nullptr) patch.merged = order->rows(patch.merged, spec.num_heads * spec.value_head_dim, order->merged);
+    memory.add("results in another order", {4, shape[0], shape[1], plan.encoder.E});
+    plan.order = std::move(order);
   }
-  if (config_.position_buckets > 0 || config_.alibi) memory.add("the position bias", {config_.num_attention_heads, 3, longest + 1});
-  if (config_.has_head() && options.logits) {
-    plan.logits = config_.of_tokens() ? Shape{shape[0], shape[1], config_.outputs()} : Shape{sequences, config_.outputs()};
+  embeddings_.add_memory(shape, memory);
+  if (config_.has_head() && options.logits != OutputLogits::none) {
+    const std::int64_t rows = options.logits == OutputLogits::last ? std::min<std::int64_t>(shape[1], 1) : shape[1];
+    plan.logits = config_.of_tokens() ? Shape{shape[0], rows, config_.outputs()} : Shape{sequences, config_.outputs()};
     memory.add("logits", plan.logits);
-    memory.add("what the head works with", {2, config_.of_tokens() ? shape[0] * shape[1] : sequences, config_.hidden_size});
+    memory.add("what the head works with", {2, config_.of_tokens() ? shape[0] * rows : sequences, config_.hidden_size});
   }
-  if constexpr (detail::kHasGradients)
-    if (options.for_backward) {
-      encoder_.layers_.front().add_kept_memory(plan.encoder, memory);
-      memory.add("embeddings for backward", plan.encoder.output);
-      if (config_.relative.span > 0)
-        memory.add("positions for backward", {5 + 3 * config_.num_hidden_layers, config_.relative.rows(), config_.hidden_size});
-      memory.add("results for backward", {sequences, 2 * config_.hidden_size + std::max(result_size(true), result_size(false))});
-    }
+  if (options.for_backward) {
+    memory.add("embeddings for backward", plan.encoder.output);
+    memory.add("results for backward", {sequences, 2 * config_.hidden_size + std::max(result_size(true), result_size(false))});
+  }
   memory.check();
   return plan;
-}
-
-void EncoderModel::position_rows(std::span<const std::int64_t> ids, std::int64_t* rows) const {
-  std::int64_t last = config_.padding_idx;
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    if (config_.positions == detail::PositionRows::counted)
-      rows[i] = static_cast<std::int64_t>(i);
-    else
-      rows[i] = ids[i] == config_.padding_idx ? config_.padding_idx : ++last;
-  }
-}
-
-std::vector<detail::EmbeddingRows> EncoderModel::embedding_rows(const detail::ModelInputs& inputs, std::vector<std::int64_t>& positions) const {
-  positions.resize(positions_.empty() ? 0 : inputs.input_ids.size());
-  std::size_t row = 0;
-  for (const auto& [sequences, length] : detail::runs_of(inputs))
-    for (std::int64_t i = 0; i < sequences && !positions.empty(); ++i, row += static_cast<std::size_t>(length))
-      position_rows(inputs.input_ids.subspan(row, static_cast<std::size_t>(length)), positions.data() + row);
-  std::vector<detail::EmbeddingRows> tables{{&words_.table(), inputs.input_ids}};
-  if (!token_types_.empty()) tables.push_back({&token_types_, inputs.token_type_ids});
-  if (!task_types_.empty()) tables.push_back({&task_types_, {}});
-  if (!positions_.empty()) tables.push_back({&positions_, positions});
-  return tables;
-}
-
-void EncoderModel::embed_ids(const detail::ModelInputs& inputs, float* x, detail::Scratch& scratch) const {
-  const auto W = static_cast<std::size_t>(config_.word_width());
-  const std::size_t count = inputs.input_ids.size();
-  const detail::Scratch::Frame frame(scratch);
-  float* const sums = embedding_projection_ ? scratch.take(count * W) : x;
-  std::vector<std::int64_t> positions;
-  const auto norm = [&](std::size_t i, unsigned) noexcept { embedding_norm_.forward_row(sums + i * W, sums + i * W); };
-  detail::sum_embeddings(embedding_rows(inputs, positions), count, W, sums, norm);
-  if (embedding_projection_) embedding_projection_->forward(sums, static_cast<std::int64_t>(count), x, scratch);
-  clear_padding(inputs, x);
-}
-
-void EncoderModel::clear_padding(const detail::ModelInputs& inputs, float* x) const {
-  if (!config_.clears_padding || inputs.attention_mask == nullptr) return;
-  const std::int64_t L = inputs.shape[1], E = config_.hidden_size;
-  for (std::int64_t row = 0; row < inputs.shape[0] * L; ++row)
-    if (!detail::keeps(inputs.attention_mask, row / L, row % L)) std::fill_n(x + row * E, E, 0.0F);
-}
-
-std::size_t EncoderModel::packed_positions() const {
-  return kernels::packed_size(kernels::best(is_quantized_).nr, relative_.rows(), relative_.width());
-}
-
-void EncoderModel::add_relative_layers(detail::ScorePositions& positions, detail::Scratch& scratch, const detail::ForwardRandom* random) const {
-  const bool keeps = detail::kHasGradients && random != nullptr;
-  if (!keeps) positions.layers = relative_layers_.get();
-  if (positions.layers != nullptr) return;
-  const detail::Scratch::Frame frame(scratch);
-  const std::int64_t rows = config_.relative.rows();
-  const std::size_t size = relative_.size(), packed = packed_positions();
-  float* const normed = scratch.take(size);
-  relative_.get(normed);
-  relative_norm_.forward(normed, rows, normed);
-  auto layers = std::make_unique<detail::RelativeLayers>();
-  float* const more = keeps ? nullptr : scratch.take(size);
-  for (const TransformerEncoderLayer& layer : encoder_.layers_) {
-    float* const keys = layers->emplace_back(packed + (keeps ? 3 : 1) * size).data();
-    float* const queries = keys + packed;
-    float* x = normed;
-    if constexpr (detail::kHasGradients)
-      if (keeps) {
-        x = queries + 2 * size;
-        std::copy_n(normed, size, x);
-        detail::drop_rows(position_dropout(*random, layers->size() - 1), x, rows, 1, config_.hidden_size);
-      }
-    layer.self_attn_.project_positions(x, rows, keys, queries, keeps ? queries + size : more, scratch);
-  }
-  if (keeps)
-    positions.layers = (positions.own_layers = std::move(layers)).get();
-  else
-    positions.layers = relative_layers_.publish(std::move(layers));
-}
-
-detail::ScorePositions EncoderModel::score_positions(const detail::ModelInputs& inputs, detail::Scratch& scratch,
-                                                     const detail::ForwardRandom* random) const {
-  const detail::FloatEnvironment environment;
-  const bool by_distance = config_.position_buckets > 0 || config_.alibi;
-  if (!by_distance && !(config_.relative.c2p || config_.relative.p2c)) return {};
-  std::int64_t longest = 0;
-  for (const detail::SequenceRun& run : detail::runs_of(inputs)) longest = std::max(longest, run.length);
-  if (longest == 0) return {};
-  if (!by_distance) {
-    const detail::RelativeConfig& relative = config_.relative;
-    const std::size_t size = relative_.size();
-    detail::ScorePositions positions;
-    add_relative_layers(positions, scratch, random);
-    for (std::int64_t distance = 1 - longest; distance < longest; ++distance)
-      positions.rows.push_back(static_cast<std::int32_t>(relative.row(distance)));
-    for (const AlignedFloats& numbers : *positions.layers) {
-      const float *const keys = numbers.data(), *const queries = keys + packed_positions();
-      positions.relative.push_back({.key_panels = relative.c2p ? keys : nullptr,
-                                    .queries = relative.p2c ? queries : nullptr,
-                                    .width = config_.hidden_size,
-                                    .rows = positions.rows.data() + longest - 1,
-                                    .count = relative.rows(),
-                                    .x = random != nullptr ? queries + 2 * size : nullptr,
-                                    .keys = relative.c2p && random != nullptr ? queries + size : nullptr});
-    }
-    if constexpr (detail::kHasGradients)
-      for (std::size_t layer = 0; layer < positions.relative.size() && random != nullptr; ++layer)
-        positions.relative[layer].dropout = position_dropout(*random, layer);
-    positions.bias.relative = positions.relative.data();
-    return positions;
-  }
-  const auto heads = static_cast<std::size_t>(config_.num_attention_heads);
-  float* const bias = scratch.take(heads * 2 * static_cast<std::size_t>(longest));
-  const auto row = static_cast<std::size_t>(longest + 1);
-  float* const slopes = config_.alibi ? scratch.take(heads * row) : nullptr;
-  if (slopes != nullptr) detail::alibi_bias(config_.num_attention_heads, 1, longest + 1, slopes);
-  float* to = bias;
-  for (std::size_t head = 0; head < heads; ++head)
-    for (std::int64_t distance = -longest; distance < longest; ++distance)
-      *to++ = slopes != nullptr ? slopes[head * row + static_cast<std::size_t>(std::abs(distance))]
-                                : position_bias_[detail::bucket_of(distance) * heads + head];
-  return {.bias = {bias + longest, 2 * longest}};
 }
 
 void EncoderModel::run(const detail::ModelPlan& plan, const detail::ModelInputs& inputs, const detail::EncoderBuffers& buffers, float* logits) const {
@@ -368,43 +154,59 @@ void EncoderModel::run(const detail::ModelPlan& plan, const detail::ModelInputs&
   run(plan, inputs, buffers, logits, scratch);
 }
 
-void EncoderModel::run(const detail::ModelPlan& plan, const detail::ModelInputs& inputs, const detail::EncoderBuffers& buffers, float* logits,
+void EncoderModel::run(const detail::ModelPlan& plan, const detail::ModelInputs& given, const detail::EncoderBuffers& buffers, float* logits,
                        detail::Scratch& scratch) const {
   const std::int64_t E = plan.encoder.E;
+  KeyValueCache* const cache = plan.encoder.cache;
+  detail::ModelInputs inputs = plan.order ? plan.order->inputs() : given;
+  if (cache != nullptr) inputs.first_position = cache->length();
   float* const x = scratch.take(size_of(plan.encoder.B * plan.encoder.L, E));
-  embed_ids(inputs, x, scratch);
-  encoder_.run(plan.encoder, {x, plan.encoder.output}, {}, score_positions(inputs, scratch).bias, buffers);
+  embeddings_.forward(inputs, x, scratch);
+  stack_.run(plan.encoder, inputs, x, buffers, scratch);
+  if (cache != nullptr) cache->advance(plan.encoder.L);
 
-  if (!config_.has_head() || logits == nullptr) return;
-  if (config_.of_tokens()) return head_.forward(buffers.output, plan.encoder.B * plan.encoder.L, words_.table(), logits, scratch);
-  const std::int64_t B = plan.logits[0];
-  float* const pooled = scratch.take(size_of(B, E));
-  detail::pool_sequences(inputs, E, buffers.output, config_.classifier_pooling, pooled, E);
-  head_.forward(pooled, B, words_.table(), logits, scratch);
+  if (config_.has_head() && logits != nullptr) {
+    if (config_.of_tokens()) {
+      run_token_head(plan, inputs, buffers.output, logits, scratch);
+    } else {
+      const std::int64_t B = plan.logits[0];
+      float* const pooled = scratch.take(size_of(B, E));
+      detail::pool_sequences(inputs, E, buffers.output, config_.classifier_pooling, pooled, E);
+      head_.forward(pooled, B, word_embeddings().table(), logits, scratch);
+    }
+  }
+  if (plan.order) plan.order->restore(plan.encoder, buffers, logits, plan.logits);
 }
 
-std::map<std::string, Shape> EncoderModel::parameter_shapes() const {
-  std::map<std::string, Shape> shapes;
-  for (const detail::CheckpointTensor& tensor : tensors_) shapes.emplace(tensor.name, tensor.shape());
-  return shapes;
+void EncoderModel::run_head(const float* rows, std::int64_t count, float* logits) const {
+  detail::Scratch scratch(&workspace_);
+  head_.forward(rows, count, word_embeddings().table(), logits, scratch);
 }
 
-void EncoderModel::save_state(const StateTarget& target) const {
-  for (const detail::CheckpointTensor& tensor : tensors_)
-    if (const auto found = target.find(tensor.name); found != target.end()) tensor.get(found->second.values);
+void EncoderModel::run_token_head(const detail::ModelPlan& plan, const detail::ModelInputs& inputs, const float* hidden, float* logits,
+                                  detail::Scratch& scratch) const {
+  const std::int64_t B = plan.encoder.B, L = plan.encoder.L, E = plan.encoder.E;
+  if (plan.rows != OutputLogits::last) return head_.forward(hidden, B * L, word_embeddings().table(), logits, scratch);
+  if (L == 0) return;
+  const bool is_padded = inputs.attention_mask != nullptr && plan.encoder.cache == nullptr;
+  float* const last = scratch.take(size_of(B, E));
+  for (std::int64_t b = 0; b < B; ++b) {
+    std::int64_t i = L - 1;
+    while (i > 0 && is_padded && !detail::keeps(inputs.attention_mask, b, i)) --i;
+    std::copy_n(hidden + (b * L + i) * E, E, last + b * E);
+  }
+  head_.forward(last, B, word_embeddings().table(), logits, scratch);
 }
 
 void EncoderModel::load_state(const StateView& state, bool strict) {
   constexpr std::string_view kLoad = "load_state_dict";
   detail::check_state_dict(kLoad, parameter_shapes(), state, strict);
-  std::vector<std::pair<const detail::CheckpointTensor*, std::span<const float>>> given;
-  for (const detail::CheckpointTensor& tensor : tensors_)
-    if (const auto found = state.find(tensor.name); found != state.end())
-      given.emplace_back(&tensor, std::span(found->second.data, static_cast<std::size_t>(checked_size(found->second.shape, kLoad, tensor.name))));
-  for (const auto& [tensor, values] : given)
-    if (tensor->is_quantized()) tensor->check_finite(kLoad, values);
-  relative_layers_.reset();
-  for (const auto& [tensor, values] : given) tensor->set_rows(0, values);
+  for (const auto& [name, tensor] : tensors_)
+    if (const float* const values = detail::find_data(state, name); values != nullptr && tensor.is_quantized())
+      detail::check_finite(kLoad, name, {values, tensor.size()});
+  stack_.forget();
+  weights_ = std::make_shared<const int>();
+  detail::set_state(tensors_, state);
 }
 
 std::int64_t EncoderModel::result_size(bool of_head) const {
@@ -430,30 +232,29 @@ std::int64_t EncoderModel::embedding_size(std::string_view op, const detail::Mod
 
 Shape EncoderModel::check_embed(std::string_view op, const detail::ModelInputs& inputs, const detail::ModelEmbedOptions& options) const {
   const std::int64_t width = embedding_size(op, options);
-  return {plan(op, inputs, {.logits = false}).encoder.B, width};
+  return {plan(op, inputs, {.logits = false}).sequences, width};
 }
 
 void EncoderModel::embed(const detail::ModelInputs& inputs, const detail::ModelEmbedOptions& options, float* y) const {
   const detail::FloatEnvironment environment;
-  const Unpadded unpadded(inputs);
-  const detail::ModelPlan plan = this->plan("embed", unpadded.inputs, {.logits = false});
+  const detail::ModelPlan plan = this->plan("embed", inputs, {.logits = false});
   detail::Scratch scratch(&workspace_);
   float* const hidden = scratch.take(size_of(plan.encoder.B * plan.encoder.L, plan.encoder.E));
-  run(plan, unpadded.inputs, {hidden, {}, {}}, nullptr, scratch);
-  const std::int64_t B = inputs.shape[0], E = plan.encoder.E, width = E * static_cast<std::int64_t>(options.poolings.size());
+  run(plan, inputs, {hidden, {}, {}}, nullptr, scratch);
+  const std::int64_t B = plan.sequences, E = plan.encoder.E, width = E * static_cast<std::int64_t>(options.poolings.size());
   const std::int64_t size = config_.whole_embedding_size(options.poolings.size()), kept = config_.embedding_size(options.poolings.size());
   float* const whole = kept < size ? scratch.take(size_of(B, size)) : y;
   float* const pooled = embedding_dense_ ? scratch.take(size_of(B, width)) : whole;
   for (std::size_t i = 0; i < options.poolings.size(); ++i)
-    detail::pool_sequences(unpadded.inputs, E, hidden, options.poolings[i], pooled + static_cast<std::int64_t>(i) * E, width, options.prompt_length);
+    detail::pool_sequences(inputs, E, hidden, options.poolings[i], pooled + static_cast<std::int64_t>(i) * E, width, options.prompt_length);
   if (embedding_dense_) {
     embedding_dense_->forward(pooled, B, whole, scratch);
-    kernels::best(is_quantized_).activation_row(config_.dense->activation, whole, whole, size_of(B, size));
+    kernels::best(is_quantized()).activation_row(config_.dense->activation, whole, whole, size_of(B, size));
   }
-  if (options.normalize) detail::normalize_rows(whole, B, size, is_quantized_);
+  if (options.normalize) detail::normalize_rows(whole, B, size, is_quantized());
   if (kept == size) return;
   for (std::int64_t b = 0; b < B; ++b) std::copy_n(whole + b * size, kept, y + b * kept);
-  if (options.normalize_kept) detail::normalize_rows(y, B, kept, is_quantized_);
+  if (options.normalize_kept) detail::normalize_rows(y, B, kept, is_quantized());
 }
 
 Shape EncoderModel::check_classify(std::string_view op, const detail::ModelInputs& inputs) const {
@@ -470,10 +271,10 @@ void EncoderModel::check_task(std::string_view op, Task task) const {
 Shape EncoderModel::check_tokens(std::string_view op, Task task, const detail::ModelInputs& inputs, std::span<const std::int64_t> places) const {
   check_task(op, task);
   plan(op, inputs, {.logits = false});
-  const std::int64_t L = inputs.shape[1], rows = inputs.shape[0] * L;
+  const std::int64_t rows = inputs.shape[0] * inputs.shape[1];
   for (std::size_t i = 0; i < places.size(); ++i) {
     const std::int64_t place = places[i], least = i > 0 ? places[i - 1] + 1 : 0;
-    if (place < least || place >= rows || (inputs.attention_mask != nullptr && !detail::keeps(inputs.attention_mask, place / L, place % L)))
+    if (place < least || place >= rows)
       detail::fail(ErrorCode::out_of_range, op, detail::text({"places[", i, "]"}), {"a token's place from ", least, " to ", rows - 1}, {place},
                    {{"index", static_cast<double>(i)}});
   }
@@ -487,48 +288,46 @@ Shape EncoderModel::check_tokens(std::string_view op, Task task, const detail::M
 void EncoderModel::classify_tokens(const detail::ModelInputs& inputs, std::span<const std::int64_t> places, detail::TokenSoftmax softmax,
                                    float* y) const {
   const detail::FloatEnvironment environment;
-  const Unpadded unpadded(inputs);
-  const detail::ModelPlan plan = this->plan("classify_tokens", unpadded.inputs, {.logits = false});
+  const detail::ModelPlan plan = this->plan("classify_tokens", inputs, {.logits = false});
   detail::Scratch scratch(&workspace_);
   const auto E = static_cast<std::size_t>(plan.encoder.E), C = static_cast<std::size_t>(config_.outputs());
   float* const hidden = scratch.take(size_of(plan.encoder.B * plan.encoder.L, plan.encoder.E));
-  run(plan, unpadded.inputs, {hidden, {}, {}}, nullptr, scratch);
-  std::vector<std::int64_t> starts;  // of the sequences' rows
-  std::int64_t start = 0;
-  for (const auto& [count, length] : detail::runs_of(unpadded.inputs))
-    for (std::int64_t i = 0; i < count; ++i, start += length) starts.push_back(start);
-  const std::int64_t L = inputs.shape[1];
-  const auto sequence_of = [&](std::size_t i) { return static_cast<std::size_t>(places[i] / L); };
+  run(plan, inputs, {hidden, {}, {}}, nullptr, scratch);
   float* const rows = scratch.take(places.size() * E);
-  for (std::size_t i = 0; i < places.size(); ++i)
-    std::copy_n(hidden + size_of(starts[sequence_of(i)] + places[i] % L, plan.encoder.E), E, rows + i * E);
-  head_.forward(rows, std::ssize(places), words_.table(), y, scratch);
+  for (std::size_t i = 0; i < places.size(); ++i) std::copy_n(hidden + size_of(places[i], plan.encoder.E), E, rows + i * E);
+  head_.forward(rows, std::ssize(places), word_embeddings().table(), y, scratch);
 
-  const kernels::KernelTable& kernel = kernels::best(is_quantized_);
+  const kernels::KernelTable& kernel = kernels::best(is_quantized());
   if (softmax == detail::TokenSoftmax::outputs)
     for (std::size_t i = 0; i < places.size(); ++i) kernel.softmax_row(y + i * C, y + i * C, C);
   if (softmax != detail::TokenSoftmax::tokens) return;
   float* const column = scratch.take(places.size());
-  for (std::size_t first = 0, end = 0; first < places.size(); first = end) {
-    while (end < places.size() && sequence_of(end) == sequence_of(first)) ++end;
-    for (std::size_t c = 0; c < C; ++c) {
-      for (std::size_t i = first; i < end; ++i) column[i - first] = y[i * C + c];
-      kernel.softmax_row(column, column, end - first);
-      for (std::size_t i = first; i < end; ++i) y[i * C + c] = column[i - first];
+  std::size_t first = 0;
+  std::int64_t end_of_sequence = 0;
+  for (const auto& [count, length] : detail::runs_of(inputs))
+    for (std::int64_t sequence = 0; sequence < count; ++sequence) {
+      end_of_sequence += length;
+      std::size_t end = first;
+      while (end < places.size() && places[end] < end_of_sequence) ++end;
+      if (end == first) continue;
+      for (std::size_t c = 0; c < C; ++c) {
+        for (std::size_t i = first; i < end; ++i) column[i - first] = y[i * C + c];
+        kernel.softmax_row(column, column, end - first);
+        for (std::size_t i = first; i < end; ++i) y[i * C + c] = column[i - first];
+      }
+      first = end;
     }
-  }
 }
 
 void EncoderModel::classify(const detail::ModelInputs& inputs, float* y, bool are_pairs) const {
   const detail::FloatEnvironment environment;
-  const Unpadded unpadded(inputs);
-  const detail::ModelPlan plan = this->plan("classify", unpadded.inputs, {});
+  const detail::ModelPlan plan = this->plan("classify", inputs, {});
   detail::Scratch scratch(&workspace_);
   float* const hidden = scratch.take(size_of(plan.encoder.B * plan.encoder.L, plan.encoder.E));
-  run(plan, unpadded.inputs, {hidden, {}, {}}, y, scratch);
+  run(plan, inputs, {hidden, {}, {}}, y, scratch);
   using Function = detail::ClassificationFunction;
   const Function function = are_pairs ? config_.classification_function : config_.text_function;
-  const kernels::KernelTable& kernel = kernels::best(is_quantized_);
+  const kernels::KernelTable& kernel = kernels::best(is_quantized());
   const std::size_t count = size_of(plan.logits[0], plan.logits[1]), labels = size_of(plan.logits[1], 1);
   if (function == Function::sigmoid) kernel.activation_row(Activation::sigmoid, y, y, count);
   if (function == Function::softmax)

@@ -18,7 +18,6 @@ std::size_t largest(const std::vector<float>& scores) {
   return static_cast<std::size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
 }
 
-/// The scores that count for a word.
 std::vector<float> scores_of(std::span<const ScoredToken> word, Aggregation aggregation) {
   if (aggregation == Aggregation::average) {
     std::vector<float> mean(word.front().scores.size());
@@ -34,7 +33,7 @@ std::vector<float> scores_of(std::span<const ScoredToken> word, Aggregation aggr
   return std::max_element(word.begin(), word.end(), [&](const ScoredToken& a, const ScoredToken& b) { return top(a) < top(b); })->scores;
 }
 
-/// Words of tokens, each with the one label that it gets; without words each token is one.
+/// Assigns one label to each word, or to each token if the aggregation is by token.
 std::vector<Labelled> labelled(const std::vector<ScoredToken>& tokens, const std::vector<std::string>& labels, Aggregation aggregation) {
   const bool by_word = aggregation != Aggregation::none && aggregation != Aggregation::simple;
   std::vector<Labelled> words;
@@ -49,9 +48,9 @@ std::vector<Labelled> labelled(const std::vector<ScoredToken>& tokens, const std
 }
 
 bool begins(std::string_view label) { return label.starts_with("B-"); }
-/// What follows B- and I-; a label without either goes on as with I-.
+/// Removes B- or I- from a label; a label without a prefix continues an entity like I-.
 std::string_view tag_of(std::string_view label) { return begins(label) || label.starts_with("I-") ? label.substr(2) : label; }
-/// The label of a group: what follows the first hyphen.
+/// Removes everything up to the first hyphen.
 std::string group_of(const std::string& label) { return label.substr(label.find('-') == std::string::npos ? 0 : label.find('-') + 1); }
 
 std::vector<Labelled> grouped(const std::vector<Labelled>& words) {
@@ -66,7 +65,7 @@ std::vector<Labelled> grouped(const std::vector<Labelled>& words) {
   return groups;
 }
 
-/// Of overlapping ones that windows of a text have found, the longest, then the one of the best score.
+/// Keeps the longest of overlapping entities from different windows; among equally long ones that with the best score.
 std::vector<Labelled> without_overlaps(std::vector<Labelled> entities) {
   std::stable_sort(entities.begin(), entities.end(), [](const Labelled& a, const Labelled& b) { return a.start < b.start; });
   std::vector<Labelled> kept;

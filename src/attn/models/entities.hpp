@@ -9,15 +9,15 @@
 
 namespace attn::detail {
 
-/// A token: what it may be, and where.
+/// A token's scores and its byte range in the text.
 struct ScoredToken {
   std::vector<float> scores;  ///< by label
   std::int64_t start = 0, end = 0;
-  bool is_subword = false;  ///< it goes on with the word of the token before
+  bool is_subword = false;  ///< whether the token continues the word of the previous token
 };
 
-/// Entities of the windows of one text, as transformers' TokenClassificationPipeline puts them together. The package does the same
-/// (web/lib/src/tasks/entities.ts).
+/// Combines the tokens of a text's windows into entities, as transformers' TokenClassificationPipeline does. The package has the same code in
+/// web/lib/src/tasks/entities.ts.
 std::vector<Entity> entities_of(std::string_view text, const std::vector<std::vector<ScoredToken>>& windows, const std::vector<std::string>& labels,
                                 Aggregation aggregation, const std::vector<std::string>& ignored);
 

@@ -1,6 +1,6 @@
 #include "attn/models/family.hpp"
 
-// ERNIE (Sun et al. 2019, 2020), transformers' ErnieModel: BERT with a table of tasks, of which every place gets the first row.
+// ERNIE (Sun et al. 2019, 2020), transformers' ErnieModel: BERT with a table of task types, whose first row is added at every position.
 namespace attn::detail {
 namespace ernie {
 

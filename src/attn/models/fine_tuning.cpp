@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "attn/kernels/philox.hpp"
+#include "attn/models/family.hpp"
 #include "attn/models/kept_model.hpp"
 #include "attn/ops/losses.hpp"
 #include "attn/tensor/float_environment.hpp"
@@ -43,6 +44,8 @@ HeadLoss check_fine_tuning(std::string_view op, const EncoderModel& model, const
   check_at_least_0(op, "learning_rate", options.learning_rate, true);
   check_at_least_0(op, "weight_decay", options.weight_decay);
   const ModelConfig& config = model.config();
+  if (config.family->text_classification.classifier.empty())
+    fail(ErrorCode::unsupported, op, "the model", {"an encoder"}, {"a ", config.family->architecture, ", whose classifiers attn does not have"});
   for (const DropoutSite site : kDropoutSites) check_dropout(op, config.dropout.at(site));
   if (options.layers && (*options.layers < 0 || *options.layers > config.stored_layers()))
     fail(ErrorCode::out_of_range, op, "layers", {"a number from 0 to ", config.stored_layers()}, {*options.layers});
@@ -68,7 +71,7 @@ void check_targets(std::string_view op, std::span<const double> targets, std::in
 std::vector<std::size_t> training_order(std::size_t count, std::uint64_t seed, std::uint32_t epoch) {
   std::vector<std::size_t> order(count);
   std::iota(order.begin(), order.end(), 0);
-  for (std::size_t i = count; i-- > 1;) {  // Fisher & Yates
+  for (std::size_t i = count; i-- > 1;) {  // Fisher-Yates shuffle
     const auto place = static_cast<std::uint64_t>(i);
     const std::uint32_t drawn = kernels::philox({static_cast<std::uint32_t>(place), static_cast<std::uint32_t>(place >> 32), epoch, 0x666f6c64},
                                                 {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)})[0];
@@ -89,17 +92,17 @@ FineTuning::Trained::Trained(EncoderModel& model, std::optional<std::int64_t> la
     }
     return *layers > 0 && name.starts_with("encoder.norm.");
   };
-  // Of those that the checkpoint has: biases that a family does without stay 0.
+  // Only parameters that the checkpoint has: biases that a family lacks remain 0.
   const std::map<std::string, Shape> all = model.state_shapes();
-  for (const std::vector<GradientPart>& parts : model.gradient_parts())
-    for (const GradientPart& part : parts)
-      if (is_trained(part.name)) shapes_.emplace(part.name, all.at(part.name));
+  for (const auto& [tensor_name, tensor] : model.tensors())
+    for (const ParameterRef& piece : tensor.pieces)
+      if (is_trained(piece.name)) shapes_.emplace(piece.name, all.at(piece.name));
 }
 
-StateParameters FineTuning::Trained::state_parameters() const {
-  StateParameters parameters = model_.state_parameters();
-  std::erase_if(parameters, [&](const auto& entry) { return !shapes_.contains(entry.first); });
-  return parameters;
+StateTensors FineTuning::Trained::state_tensors() const {
+  StateTensors tensors = model_.state_tensors();
+  std::erase_if(tensors, [&](const auto& entry) { return !shapes_.contains(entry.first); });
+  return tensors;
 }
 
 FineTuning::FineTuning(std::string_view op, EncoderModel& model, const FineTuningOptions& options)

@@ -12,53 +12,52 @@
 #include "attn/models/encoder_model.hpp"
 #include "attn/train/adam.hpp"
 
-// Training of a model with a head, step by step: what TextModel::fine_tune() and the package's fineTune() do in the same way.
+// Step-by-step training of a model with a head, used by TextModel::fine_tune() and the package's fineTune().
 namespace attn::detail {
 
 struct FineTuningOptions {
-  std::int64_t steps = 1;  ///< of the whole run: the learning rate falls to 0 along them
+  std::int64_t steps = 1;  ///< total number of steps, over which the learning rate falls to 0
   double learning_rate = 0, weight_decay = 0;
-  std::optional<std::int64_t> layers = std::nullopt;  ///< the last so many and the head, 0: the head alone; none: everything
-  std::uint64_t seed = 0;                             ///< of dropout, with the number of the step
+  std::optional<std::int64_t> layers = std::nullopt;  ///< number of last layers that are trained with the head; 0: only the head; none: everything
+  std::uint64_t seed = 0;                             ///< for dropout, together with the index of the step
 };
 
-/// What a head learns by, which follows from what makes answers of its logits, wherever the model's files say that.
+/// Loss for a head, determined by the classification function, whichever file specifies it.
 enum class HeadLoss : std::uint8_t {
-  cross_entropy,         ///< softmax of several labels
-  binary_cross_entropy,  ///< the sigmoid of one label
-  mse,                   ///< the one logit itself: a regression, or a cross-encoder whose files name Identity
+  cross_entropy,         ///< for the softmax of several labels
+  binary_cross_entropy,  ///< for the sigmoid of one label
+  mse,                   ///< for the single logit itself: a regression, or a cross-encoder whose files name Identity
 };
 
-/// The loss of the run. `new_labels`: so many of a head that is to be a new one. Throws UNSUPPORTED for int8 and a head whose labels are several for
-/// a text, CONFIG, for the checkpoint's dropout as well, OUT_OF_RANGE for layers that are not there.
+/// Checks the options and returns the loss of the run. `new_labels` is the number of labels if the head will be new. Throws UNSUPPORTED for int8
+/// weights and multi-label heads, CONFIG for options and dropout probabilities outside their range, OUT_OF_RANGE for layers that do not exist.
 HeadLoss check_fine_tuning(std::string_view op, const EncoderModel& model, const FineTuningOptions& options,
                            std::optional<std::int64_t> new_labels = std::nullopt);
 
-/// Throws OUT_OF_RANGE for the label of an example that is none: of so many classes its number, of one what lies between 0 and 1, of a regression
-/// any finite number.
+/// Throws OUT_OF_RANGE unless each target is the index of a class (cross entropy), from 0 to 1 (binary cross entropy), or finite (mse).
 void check_targets(std::string_view op, std::span<const double> targets, std::int64_t classes, HeadLoss loss);
 
-/// What a model makes of examples.
+/// Results of a model on examples.
 struct Judgement {
   double loss = 0;                                   ///< summed over the examples
-  std::optional<std::int64_t> right = std::nullopt;  ///< whose answer is the label; none for a regression
+  std::optional<std::int64_t> right = std::nullopt;  ///< number of correct predictions; none for a regression
 };
 
-/// Places of `count` examples in random order: the same on every machine, from the seed and the number of the epoch.
+/// Returns the indices of `count` examples in random order, determined by the seed and the epoch alone, on every machine.
 std::vector<std::size_t> training_order(std::size_t count, std::uint64_t seed, std::uint32_t epoch);
 
-/// Targets are numbers of classes, or of one logit what it shall be: 0 or 1, of a regression any number.
+/// Trains a model step by step. A target is the index of a class; with a single logit it is a number from 0 to 1, for a regression any finite number.
 class FineTuning {
  public:
-  /// The model, which has a head, stays where it is. Throws as check_fine_tuning().
+  /// Refers to the model, which must have a head and must not move. Throws as check_fine_tuning().
   FineTuning(std::string_view op, EncoderModel& model, const FineTuningOptions& options);
 
-  /// One step of AdamW down the gradient of the mean loss of some sequences, whose norm is cut to 1 (Pascanu et al. 2013); the learning rate falls
-  /// linearly, biases and norms do not decay, and there is dropout where and as likely as the config has it, of layers that stay as they are, too
-  /// (transformers' Trainer). Returns the loss before it. Throws OUT_OF_RANGE for a loss or gradient that is no finite number, MEMORY, and as a
-  /// forward; weights are those of the step before then.
+  /// Runs one step of AdamW on the mean loss of the sequences, as transformers' Trainer: the gradient is clipped to norm 1 (Pascanu et al. 2013), the
+  /// learning rate falls linearly, biases and norms have no weight decay, and dropout has the sites and probabilities of config.json, also in layers
+  /// that are not trained. Returns the loss before the step. Throws OUT_OF_RANGE if the loss or the gradient is not finite, MEMORY, and as a forward;
+  /// the weights are then those after the previous step.
   double step(const ModelInputs& inputs, std::span<const double> targets);
-  /// The same of the head alone, from pooled (sequences,E) on, as pool() gives it: without dropout before that. With layers 0 both are the same.
+  /// The same for the head alone, from pooled vectors (sequences,E) of pool(), which uses no dropout. With layers = 0 both overloads are equivalent.
   double step(std::span<const float> pooled, std::span<const double> targets);
   void pool(const ModelInputs& inputs, float* pooled) const;
 
@@ -66,11 +65,11 @@ class FineTuning {
   Judgement judge(std::span<const float> pooled, std::span<const double> targets) const;
 
  private:
-  /// The parameters that are trained, as an optimiser knows a module.
+  /// The trained parameters, with the interface that optimisers expect of a module.
   class Trained {
    public:
     Trained(EncoderModel& model, std::optional<std::int64_t> layers);
-    StateParameters state_parameters() const;
+    StateTensors state_tensors() const;
     std::map<std::string, Shape> parameter_shapes() const { return shapes_; }
     bool is_quantized() const { return false; }
     const std::shared_ptr<GradientPlace::Shared>& share_gradients() { return place_.share(); }
@@ -81,10 +80,10 @@ class FineTuning {
     GradientPlace place_;
   };
 
-  /// The mean loss of logits; gradient gets that with respect to them.
+  /// Returns the mean loss and writes its gradient with respect to the logits to `gradient`.
   double loss_of(const float* logits, std::span<const double> targets, float* gradient) const;
   Judgement judge_logits(const float* logits, std::span<const double> targets) const;
-  /// A step whose forward() gives the logits, and whose backward(their gradient, gradients) goes on from there.
+  /// Runs a step: forward() returns the logits, backward(gradient of the logits, gradients) adds the gradients of the parameters.
   template <class Forward, class Backward>
   double take_step(std::span<const double> targets, Forward forward, Backward backward);
   ForwardRandom random() const;
@@ -93,7 +92,7 @@ class FineTuning {
   std::string op_;
   EncoderModel& model_;
   HeadLoss loss_;
-  std::optional<std::int64_t> first_layer_;  ///< that is trained; none: the embeddings are, too
+  std::optional<std::int64_t> first_layer_;  ///< first trained layer; none: the embeddings are trained as well
   double learning_rate_;
   std::uint64_t seed_;
   std::int64_t steps_, step_ = 0;

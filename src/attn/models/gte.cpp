@@ -1,6 +1,6 @@
 #include "attn/models/family.hpp"
 
-// GTE's encoders (Zhang et al. 2024), transformers' GteModel and, as first published, NewModel: rotary positions, gated feed-forward, norms last.
+// GTE (Zhang et al. 2024), transformers' GteModel and, in the first publication, NewModel: rotary positions, gated feed-forward, post-norm.
 namespace attn::detail {
 namespace gte {
 
@@ -19,11 +19,9 @@ void configure(const ConfigReader& config, ModelConfig& model) {
   model.gated = true;
   model.mlp_bias = false;
   configure_rope_parameters(config, model, is_new ? 10'000 : 160'000);
-  if constexpr (kHasGradients) {
-    configure_dropout(config, model);
-    model.dropout.attention_weights = config.number("attention_probs_dropout_prob", 0);
-    model.dropout.hidden = model.dropout.feed_forward_output;
-  }
+  configure_dropout(config, model);
+  model.dropout.attention_weights = config.number("attention_probs_dropout_prob", 0);
+  model.dropout.hidden = model.dropout.feed_forward_output;
 }
 
 constexpr TensorNames kNames{.word_embeddings = "embeddings.word_embeddings",
@@ -46,7 +44,7 @@ constexpr Family family(std::span<const std::string_view> types, std::string_vie
   return all;
 }
 
-// What transformers writes when it is told not to write the first names, and what it reads with all of these.
+// kRenamed: names that transformers writes if it is told not to use the original ones. kFirst: the prefix of NewModel, which transformers also reads.
 constexpr Family kRenamed = family(kTypes, "Gte", "gte.", kRotaryNames, "lm_head.layer_norm", nullptr),
                  kFirst = family(kTypes, "Gte", "new.", kNames, "lm_head.norm", &kRenamed);
 

@@ -10,31 +10,24 @@ namespace attn::detail {
 Head::Head(const ModelConfig& config)
     : classifier_(config.hidden_size, config.outputs(), true),
       norm_(Norm::identity(config.hidden_size)),
-      activation_(config.task == Task::fill_mask ? config.decoder_activation : config.classifier_activation),
+      activation_(config.predicts_tokens() ? config.decoder_activation : config.classifier_activation),
       is_tied_(config.is_tied()) {
   const std::int64_t E = config.hidden_size;
   const HeadNames& names = config.head_names();
   if (names.pooler.empty() && names.dense.empty()) return;
-  const std::int64_t width = config.task == Task::fill_mask ? config.word_width() : E;
+  const std::int64_t width = config.predicts_tokens() ? config.word_width() : E;
   dense_ = {E, width, true};
   norm_ = names.norm.empty() ? Norm::identity(width) : Norm(NormKind::layer_norm, width, true, config.layer_norm_eps);
   classifier_ = {width, config.outputs(), true};
 }
 
-void Head::add_parameters(Parameters& parameters) {
-  if (has_dense()) dense_.add_parameters("classifier_dense.", parameters);
-  norm_.add_parameters("classifier_norm.", parameters);
+void Head::visit_parameters(ParameterVisitor& visitor) {
+  if (has_dense()) visitor.part("classifier_dense.", dense_);
+  visitor.part("classifier_norm.", norm_);
   if (is_tied_)
-    parameters.emplace("classifier.bias", Parameter({outputs()}, &tied_bias_));
+    visitor.add("classifier.bias", {.shape = {outputs()}, .kind = ParameterKind::zeros, .vector = &tied_bias_});
   else
-    classifier_.add_parameters("classifier.", parameters);
-}
-
-void Head::make_int8() {
-  is_quantized_ = true;
-  dense_.make_int8();
-  norm_.make_int8();
-  classifier_.make_int8();
+    visitor.part("classifier.", classifier_);
 }
 
 void Head::forward(const float* x, std::int64_t rows, const Table& words, float* logits, Scratch& scratch) const {
@@ -43,7 +36,7 @@ void Head::forward(const float* x, std::int64_t rows, const Table& words, float*
   const Scratch::Frame frame(scratch);
   const auto size = static_cast<std::size_t>(width());
   float* const dense = scratch.take(static_cast<std::size_t>(rows) * size);
-  const kernels::KernelTable& kernel = kernels::best(is_quantized_);
+  const kernels::KernelTable& kernel = kernels::best(dense_.is_quantized());
   const auto finish = [&](std::size_t row, unsigned) noexcept {
     float* const y = dense + row * size;
     kernel.activation_row(activation_, y, y, size);

@@ -1,8 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <string>
 #include <vector>
 
 #include "attn/layers/linear.hpp"
@@ -15,31 +13,29 @@ namespace attn::detail {
 
 class Gradients;  // layers/gradients.hpp
 
-/// What a checkpoint makes of a row of hidden states, pooled or of a token: classifier(norm(activation(dense x))). What a family does without is
-/// passed over. The classifier of a head that fills masks is the word table itself where the two are tied.
+/// The last part of a model, from a row of hidden states (pooled, or of one token) to logits: classifier(norm(activation(dense x))). Parts that a
+/// family does not have are skipped. A tied classifier of a fill-mask head is the word embedding matrix.
 class Head {
  public:
   Head() = default;
-  /// Without numbers yet.
+  /// Creates a head without weights.
   explicit Head(const ModelConfig& config);
 
-  /// Numbers of a row's result.
+  /// Number of logits per row.
   std::int64_t outputs() const { return classifier_.out_features(); }
-  /// Width of what dense gives.
+  /// Input width of the classifier, which is the output width of dense.
   std::int64_t width() const { return classifier_.in_features(); }
 
-  /// Names where its numbers will be: "classifier_dense.weight", "classifier_norm.weight", "classifier.weight" and so on.
-  void add_parameters(Parameters& parameters);
-  void add_shapes(std::map<std::string, Shape>& shapes) const;
-  void make_int8();
+  /// Yields "classifier_dense.weight", "classifier_norm.weight", "classifier.weight" and so on.
+  void visit_parameters(ParameterVisitor& visitor);
 
-  /// x (rows,E) -> logits (rows,outputs()).
+  /// Computes logits (rows,outputs()) from x (rows,E).
   void forward(const float* x, std::int64_t rows, const Table& words, float* logits, Scratch& scratch) const;
 
-  /// The same with dropout, where that is active: of x itself, too. dense (rows,width()), where there is a map dense, gets what comes before the
-  /// activation.
+  /// The same with dropout, if active, which also changes x. `dense` (rows,width()) receives the output of the dense layer before the activation, if
+  /// there is a dense layer.
   void forward(float* x, std::int64_t rows, const Table& words, const ForwardRandom& random, float* dense, float* logits, Scratch& scratch) const;
-  /// Gradients from that of the logits, grad; of_x may be null. Rows of grad that are 0 take no part.
+  /// Computes gradients from grad, the gradient of the logits; of_x may be null. Rows of grad that are 0 have no effect.
   void backward(const float* grad, const float* x, const float* dense, std::int64_t rows, const Table& words, const ForwardRandom& random,
                 float* of_x, Gradients& gradients, Scratch& scratch) const;
 
@@ -47,10 +43,10 @@ class Head {
   bool has_dense() const { return dense_.out_features() > 0; }
   void classify(const float* x, std::int64_t rows, const Table& words, float* logits, Scratch& scratch) const;
 
-  Linear dense_, classifier_;  // of a tied classifier there is the shape alone
+  Linear dense_, classifier_;  // a tied classifier has only its shape
   Norm norm_;
   Activation activation_ = Activation::tanh;
-  bool is_tied_ = false, is_quantized_ = false;
+  bool is_tied_ = false;
   std::vector<float> tied_bias_;  // (outputs)
 };
 

@@ -10,21 +10,10 @@
 namespace attn::detail {
 namespace {
 
-/// Dropout of a place outside the layers; there is none unless the probabilities are a checkpoint's.
+/// Returns the dropout of a site outside the layers; inactive unless the probabilities are those of a checkpoint.
 Dropout dropout_of(const ForwardRandom& random, DropoutSite site) { return dropout_at(random, 0, site, 0); }
 
 }  // namespace
-
-void Head::add_shapes(std::map<std::string, Shape>& shapes) const {
-  if (has_dense()) {
-    dense_.add_shapes("classifier_dense.", nullptr, shapes);
-    if (!norm_.is_identity()) norm_.add_shapes("classifier_norm.", nullptr, shapes);
-  }
-  if (is_tied_)
-    shapes.emplace("classifier.bias", Shape{outputs()});
-  else
-    classifier_.add_shapes("classifier.", nullptr, shapes);
-}
 
 void Head::forward(float* x, std::int64_t rows, const Table& words, const ForwardRandom& random, float* dense, float* logits,
                    Scratch& scratch) const {
@@ -43,7 +32,7 @@ void Head::forward(float* x, std::int64_t rows, const Table& words, const Forwar
   classify(normed, rows, words, logits, scratch);
 }
 
-/// of_x (rows,E) = grad W, and what is added to the gradients of W and the bias. A gradient has few places that are not 0: of one word, mostly.
+/// of_x (rows,E) = grad W; adds to the gradients of W and the bias. Skips zeros, because grad is usually non-zero for a single word only.
 static void tied_backward(const float* grad, const float* x, std::int64_t rows, const Table& words, float* of_x, Gradients& gradients) {
   const std::size_t N = words.rows(), E = words.width();
   float* const of_words = gradients.at("word_embeddings.weight");

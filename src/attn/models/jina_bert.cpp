@@ -1,6 +1,6 @@
 #include "attn/models/family.hpp"
 
-// Jina's second encoder (Günther et al. 2023), jinaai's JinaBertModel: BERT with ALiBi of both sides (Press et al. 2022) and a gated feed-forward.
+// Jina embeddings v2 (Günther et al. 2023), jinaai's JinaBertModel: BERT with bidirectional ALiBi (Press et al. 2022) and a gated feed-forward.
 namespace attn::detail {
 namespace jina_bert {
 
@@ -20,10 +20,8 @@ void configure(const ConfigReader& config, ModelConfig& model) {
   model.positions = PositionRows::none;
   model.gated = model.alibi = true;
   model.mlp_bias = false;
-  if constexpr (kHasGradients) {
-    configure_dropout(config, model);
-    std::swap(model.dropout.hidden, model.dropout.feed_forward_output);
-  }
+  configure_dropout(config, model);
+  std::swap(model.dropout.hidden, model.dropout.feed_forward_output);
 }
 
 constexpr TensorNames names() {

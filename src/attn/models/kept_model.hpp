@@ -10,25 +10,24 @@
 
 namespace attn::detail {
 
-/// What a forward of a model leaves for its backward.
+/// Values that a model's forward saves for its backward.
 struct KeptModel {
-  std::shared_ptr<const KeptEncoder> encoder;
-  std::vector<std::int64_t> ids, types, positions;  ///< rows of the tables, by place; none of types: row 0
+  std::vector<std::int64_t> ids, types;  ///< empty types: all 0
   std::vector<SequenceRun> runs;
-  ScorePositions score_positions = {};
-  std::int64_t results = 0;  ///< as many as there are sequences, or tokens
+  Embeddings::Kept embeddings = {};
+  Stack::Kept stack = {};
+  std::int64_t results = 0;  ///< number of sequences, or of tokens
   bool of_head = false;
-  std::vector<std::int64_t> tokens;  ///< rows of hidden states that a head of tokens has results of; or none
-  float* embeddings = nullptr;       ///< (rows,E), sums of the tables' rows, before their norm
-  float* pooled = nullptr;           ///< (results,E), what the head takes, after dropout
-  float* dense = nullptr;            ///< (results,width()), of the head, before the activation
+  std::vector<std::int64_t> tokens;  ///< rows of the hidden states for which a token head has results; empty for other heads
+  float* pooled = nullptr;           ///< (results,E), input of the head after dropout
+  float* dense = nullptr;            ///< (results,width()), output of the head's dense layer before the activation
   float* result = nullptr;           ///< (results,result_size(of_head))
   AlignedFloats numbers = {};
 
-  /// The forward's, as pooling takes them.
+  /// Returns the forward's inputs in the form that pooling takes.
   ModelInputs inputs() const {
-    const AttentionSpec& spec = encoder->call.spec;
-    return {.shape = {encoder->B, encoder->L},
+    const AttentionSpec& spec = stack.layers->call.spec;
+    return {.shape = {stack.layers->B, stack.layers->L},
             .input_ids = ids,
             .token_type_ids = types,
             .attention_mask = spec.key_padding_mask ? &*spec.key_padding_mask : nullptr,
@@ -36,9 +35,9 @@ struct KeptModel {
   }
 };
 
-/// What the head's forward leaves for its backward.
+/// Values that a head's forward saves for its backward.
 struct KeptHead {
-  const float* given = nullptr;  ///< (sequences,E), what is pooled: the caller's
+  const float* given = nullptr;  ///< (sequences,E), pooled vectors in the caller's memory
   std::int64_t sequences = 0;
   ForwardRandom random = {};
   float* pooled = nullptr;  ///< (sequences,E), after dropout

@@ -15,10 +15,10 @@ namespace attn::detail {
 namespace {
 
 const Json kNone{Json::Object()};
-// Rows of tables, angles and buckets are made for each position before anything shows that there is no such model.
+// These limit the memory for tables, angles and buckets, which are allocated per position before missing weights reveal a wrong value.
 constexpr std::int64_t kMaxLabels = 100'000, kMaxPositions = 1 << 20;
-constexpr const Family* kFamilies[] = {&kBert,  &kDistilBert, &kRoberta, &kCamembert, &kData2VecText, &kMpnet, &kModernBert,
-                                       &kErnie, &kElectra,    &kDeberta, &kAlbert,    &kNomicBert,    &kGte,   &kNew};
+constexpr const Family* kFamilies[] = {&kBert,    &kDistilBert, &kRoberta,   &kCamembert, &kData2VecText, &kMpnet, &kModernBert, &kErnie,   &kElectra,
+                                       &kDeberta, &kAlbert,     &kNomicBert, &kGte,       &kNew,          &kGpt2,  &kLlama,      &kMistral, &kQwen2};
 
 const Family& family_of(const ConfigReader& config) {
   const std::string_view type = config.string("model_type", "");
@@ -28,7 +28,7 @@ const Family& family_of(const ConfigReader& config) {
   std::string all;
   for (const Family* family : kFamilies)
     for (const std::string_view name : family->model_types) {
-      // Jina's has BERT's name.
+      // Jina's models have the same model_type as BERT.
       if (name == type) return family == &kBert && config.string("position_embedding_type", "") == "alibi" ? kJinaBert : *family;
       all += (all.empty() ? "" : ", ") + std::string(name);
     }
@@ -49,23 +49,27 @@ const HeadNames& names_of(const Family& family, Task task) {
       return family.question_answering;
     case Task::multiple_choice:
       return family.multiple_choice;
+    case Task::text_generation:
+      return family.text_generation;
     case Task::embedding:
       break;
   }
   return kNoHead;
 }
 
-/// What the checkpoint's head is for, by the class of transformers that it is of.
+/// Derives the task from the class name in `architectures`.
 Task task_of(const ConfigReader& config, const Family& family) {
   const Json* list = config.find("architectures");
   if (list == nullptr || list->array() == nullptr || list->array()->empty()) return Task::embedding;
-  // Pre-training fills masks, where it does.
+  // Pre-training heads are read as fill-mask if the family has such a head.
   constexpr std::pair<std::string_view, Task> kEnds[] = {{"ForSequenceClassification", Task::text_classification},
                                                          {"ForTokenClassification", Task::token_classification},
                                                          {"ForMaskedLM", Task::fill_mask},
                                                          {"ForPreTraining", Task::fill_mask},
                                                          {"ForQuestionAnswering", Task::question_answering},
                                                          {"ForMultipleChoice", Task::multiple_choice},
+                                                         {"ForCausalLM", Task::text_generation},
+                                                         {"LMHeadModel", Task::text_generation},
                                                          {"Model", Task::embedding}};
   const std::string name = text({words_of(list->array()->front())});
   for (const auto& [end, task] : kEnds)
@@ -74,13 +78,14 @@ Task task_of(const ConfigReader& config, const Family& family) {
       if (task == Task::embedding || task == Task::fill_mask) return Task::embedding;
     }
   std::string known;
-  for (const auto& [end, task] : kEnds) known += (known.empty() ? "" : ", ") + std::string(family.architecture) + std::string(end);
+  for (const auto& [end, task] : kEnds)
+    if (task == Task::embedding || !names_of(family, task).classifier.empty())
+      known += (known.empty() ? "" : ", ") + std::string(family.architecture) + std::string(end);
   config.refuse(ErrorCode::unsupported, "architectures[0]", {"one of ", known}, {name},
                 "In Python AutoModel.from_pretrained(folder).save_pretrained(other) leaves the head out");
 }
 
-/// id2label's names by their number; LABEL_0 .. where there are none, as transformers has it. There are as many as the names are, whatever numbers
-/// those have: files that count from 1 have none for 0.
+/// Names in id2label, or LABEL_0, LABEL_1, … if there are none, as in transformers. In files that count from 1, label 0 keeps its default name.
 std::vector<std::string> read_labels(const ConfigReader& config) {
   const Json* names = config.find("id2label");
   const bool named = names != nullptr && names->object() != nullptr && !names->object()->empty();
@@ -99,7 +104,6 @@ std::vector<std::string> read_labels(const ConfigReader& config) {
   return labels;
 }
 
-/// By problem_type, which may be missing, and the number of labels.
 ClassificationFunction classification_function(const ConfigReader& config, std::size_t labels) {
   const std::string_view type = config.string("problem_type", "");
   if (type == "regression") return ClassificationFunction::none;
@@ -107,6 +111,21 @@ ClassificationFunction classification_function(const ConfigReader& config, std::
   if (!type.empty() && type != "single_label_classification")
     config.refuse(ErrorCode::unsupported, "problem_type", {"regression, single_label_classification or multi_label_classification"}, {type});
   return labels == 1 ? ClassificationFunction::sigmoid : ClassificationFunction::softmax;
+}
+
+/// Reads the ids of tokens that end a text: a number, a list, or null.
+void read_eos(const ConfigReader& config, ModelConfig& model) {
+  const Json* const given = config.find("eos_token_id");
+  if (given == nullptr) return;
+  model.eos_token_ids.clear();
+  const auto add = [&](const Json& id) {
+    const double* const number = id.number();
+    if (number == nullptr || !(*number >= 0 && *number < static_cast<double>(model.vocab_size)) || std::floor(*number) != *number)
+      config.refuse(ErrorCode::config, "eos_token_id", {"token ids from 0 to ", model.vocab_size - 1}, {words_of(id)});
+    model.eos_token_ids.push_back(static_cast<std::int64_t>(*number));
+  };
+  if (given->array() == nullptr) return add(*given);
+  for (const Json& id : *given->array()) add(id);
 }
 
 }  // namespace
@@ -124,7 +143,7 @@ const HeadNames& ModelConfig::head_names() const { return names_of(*family, task
 
 std::int64_t ModelConfig::stored_layer(std::int64_t place) const {
   if (hidden_groups == 0) return place;
-  // As transformers divides.
+  // The same division in floating point as in transformers.
   const double times = static_cast<double>(num_hidden_layers / inner_layers), group = times / static_cast<double>(hidden_groups);
   return static_cast<std::int64_t>(static_cast<double>(place / inner_layers) / group) * inner_layers + place % inner_layers;
 }
@@ -132,6 +151,7 @@ std::int64_t ModelConfig::stored_layer(std::int64_t place) const {
 std::int64_t ModelConfig::outputs() const {
   switch (task) {
     case Task::fill_mask:
+    case Task::text_generation:
       return vocab_size;
     case Task::question_answering:
       return 2;
@@ -223,14 +243,26 @@ void ConfigReader::only_false(const char* name) const {
   if (flag(name, false)) refuse(ErrorCode::unsupported, name, {"false"}, {"true"});
 }
 
+bool ConfigReader::is_sliding(std::size_t layer, bool otherwise) const {
+  const Json* const types = find("layer_types");
+  if (types == nullptr) return otherwise;
+  const Json::Array* const list = types->array();
+  const std::string* const type = list != nullptr && layer < list->size() ? (*list)[layer].string() : nullptr;
+  if (type != nullptr && *type == "sliding_attention") return true;
+  if (type == nullptr || *type != "full_attention")
+    refuse(ErrorCode::unsupported, "layer_types", {"full_attention or sliding_attention for each layer"},
+           {type != nullptr ? *type : std::string(types->kind())});
+  return false;
+}
+
 void configure_sizes(const ConfigReader& config, ModelConfig& model, const SizeNames& names) {
   model.vocab_size = config.size("vocab_size");
   model.hidden_size = config.size(names.hidden_size);
   model.num_hidden_layers = config.whole(names.num_hidden_layers, 1, kMaxLayers);
   model.num_attention_heads = config.size(names.num_attention_heads);
-  model.intermediate_size = config.size(names.intermediate_size);
+  if (names.intermediate_size != nullptr) model.intermediate_size = config.size(names.intermediate_size);
   model.max_position_embeddings = model.max_length = config.whole(names.positions, 1, kMaxPositions, names.max_position_embeddings);
-  // Only gradients ask for it: what is no id of the table is as good as none.
+  // pad_token_id matters only for gradients, so an id outside the table is treated as none.
   const Json* const pad = config.find("pad_token_id");
   const double id = pad != nullptr && pad->number() != nullptr ? *pad->number()
                     : config.is_null("pad_token_id")           ? -1
@@ -255,12 +287,20 @@ void configure_rope_parameters(const ConfigReader& config, ModelConfig& model, d
   theta = rope.positive("rope_theta", config.positive("rope_theta", theta));
   if (type == "linear" || type == "ntk") {
     const double factor = rope.positive("factor", 1);
-    const bool is_ntk = type == "ntk" && factor > 1;  // a base that is larger, and the rest of the factor over all pairs
+    const bool is_ntk = type == "ntk" && factor > 1;  // a larger base, and the rest of the factor for all pairs
     if (is_ntk) theta *= factor;
     const auto D = static_cast<double>(model.hidden_size) / static_cast<double>(model.num_attention_heads);
-    model.rope_factor = is_ntk ? pow_of(factor, 2 / D) : type == "ntk" ? 1 : factor;
+    model.rope.factor = is_ntk ? pow_of(factor, 2 / D) : type == "ntk" ? 1 : factor;
+  } else if (type == "llama3") {
+    model.rope = {.factor = rope.positive("factor", 1),
+                  .original_positions = rope.size("original_max_position_embeddings"),
+                  .low_frequency_factor = rope.positive("low_freq_factor", 1),
+                  .high_frequency_factor = rope.positive("high_freq_factor", 4)};
+    if (model.rope.high_frequency_factor <= model.rope.low_frequency_factor)
+      rope.refuse(ErrorCode::config, "high_freq_factor", {"a number above low_freq_factor ", model.rope.low_frequency_factor},
+                  {model.rope.high_frequency_factor});
   } else if (type != "default") {
-    rope.refuse(ErrorCode::unsupported, kind, {"default, linear or ntk"}, {type});
+    rope.refuse(ErrorCode::unsupported, kind, {"default, linear, llama3 or ntk"}, {type});
   }
   configure_rotary(model, theta);
 }
@@ -286,17 +326,16 @@ ModelConfig read_model_config(const ModelFiles& files) {
   config.only_false("add_cross_attention");
   read_quantization(config, model);
   model.task = task_of(config, family);
-  // sentence-transformers reads the base model alone.
+  // sentence-transformers reads only the base model.
   if (model.task == Task::fill_mask && files.modules) model.task = Task::embedding;
   if (model.task == Task::fill_mask) model.tie_word_embeddings = config.flag("tie_word_embeddings", true);
   family.configure(config, model);
-  if (model.max_length < 1)  // positions begin after the padding's
+  if (model.max_length < 1)  // positions begin after padding_idx
     config.refuse(ErrorCode::config, "max_position_embeddings", {"a number of at least ", model.padding_idx + 2}, {model.max_position_embeddings});
-  if (model.hidden_size % model.num_attention_heads != 0)
+  if (model.head_dim == 0 && model.hidden_size % model.num_attention_heads != 0)
     config.refuse(ErrorCode::config, "the hidden size", {"a multiple of the number of heads, ", model.num_attention_heads}, {model.hidden_size});
-  if (!model.distances.empty() && model.hidden_size / model.num_attention_heads % 2 != 0)
-    config.refuse(ErrorCode::config, "a head's width", {"an even number"}, {model.hidden_size / model.num_attention_heads},
-                  "Rotary positions turn pairs of numbers");
+  if (!model.distances.empty() && model.head_width() % 2 != 0)
+    config.refuse(ErrorCode::config, "a head's width", {"an even number"}, {model.head_width()}, "Rotary positions turn pairs of numbers");
 
   if (model.task == Task::text_classification) {
     model.labels = read_labels(config);
@@ -307,6 +346,14 @@ ModelConfig read_model_config(const ModelFiles& files) {
   } else if (model.task == Task::question_answering) {
     if (const std::size_t outputs = read_labels(config).size(); outputs != 2)
       config.refuse(ErrorCode::config, "id2label", {"2 labels for the start and the end of an answer"}, {outputs});
+  }
+  if (model.task == Task::text_generation) {
+    read_eos(config, model);
+    if (files.generation) {
+      constexpr const char* kFile = "generation_config.json";
+      const Json generation = parse_python_json(kFile, *files.generation, kMaxConfig);
+      read_eos(ConfigReader(kFile, generation), model);
+    }
   }
   read_sentence_files(files, model);
   if (model.num_labels() == 1) model.text_function = model.classification_function;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "attn/kernels/kernels.hpp"
 #include "attn/layers/gradients.hpp"
 #include "attn/models/encoder_model.hpp"
 #include "attn/models/kept_model.hpp"
@@ -12,7 +13,7 @@ struct ModelGradient::Parts {
   EncoderModel& model;
   Shape embeddings, attentions;
   bool of_head;
-  std::size_t target;  ///< of all results
+  std::size_t target;  ///< index into all results
   std::unique_ptr<KeptModel> kept = nullptr;
 };
 
@@ -40,7 +41,7 @@ ModelGradient::ModelGradient(std::string_view op, EncoderModel& model, const Mod
       fail(ErrorCode::out_of_range, op, "target.token", {"a token from 0 to ", encoder.L - 1}, {*target.token});
     tokens.push_back(target.row * encoder.L + *target.token);
   }
-  // Their gradients take as much memory as the weights themselves.
+  // The gradients of attention weights take as much memory as the weights.
   if (attentions) model.plan(op, inputs, {.output_attentions = true, .for_backward = true, .logits = !of_token});
   parts_.reset(new Parts{model,
                          {encoder.output[0], encoder.output[1], model.config().word_width()},
@@ -65,15 +66,18 @@ void ModelGradient::run(float* embeddings, const std::vector<float*>& attentions
   if (parameters != nullptr) gradients.reserve(model.state_shapes());
   model.backward(*parts_->kept, grad.data(), {embeddings, attentions, parameters != nullptr ? &gradients : nullptr});
   if (parameters == nullptr) return;
-  const std::vector<std::vector<GradientPart>> tensors = model.gradient_parts();
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const auto found = parameters->find(model.tensors()[i].name);
+  for (const auto& [name, tensor] : model.tensors()) {
+    const auto found = parameters->find(name);
     if (found == parameters->end()) continue;
-    float* to = found->second.values;
-    for (const auto& [name, first, size] : tensors[i]) {
-      const float* const from = gradients.find(name);
-      to = from != nullptr ? std::copy_n(from + first, size, to) : std::fill_n(to, size, 0.0F);
+    std::vector<float> weight(tensor.is_transposed ? tensor.size() : 0);
+    float* to = tensor.is_transposed ? weight.data() : found->second.values;
+    for (const ParameterRef& piece : tensor.pieces) {
+      const float* const from = gradients.find(piece.name);
+      to = from != nullptr ? std::copy_n(from + piece.first, piece.size(), to) : std::fill_n(to, piece.size(), 0.0F);
     }
+    if (!tensor.is_transposed) continue;
+    const auto in = static_cast<std::size_t>(tensor.shape()[0]), out = weight.size() / in;
+    kernels::transpose(weight.data(), static_cast<std::ptrdiff_t>(in), out, in, found->second.values, out);
   }
 }
 

@@ -17,18 +17,18 @@ namespace detail {
 
 struct ModelInputs;
 
-/// The number that gradients are of: of sequence `row` the logit of a label, where the head is of tokens that of one of them, or a number of the
-/// pooled vector.
+/// The scalar that is differentiated: a logit (`label`; for a token head at position `token`) or a component of the pooled vector (`component`) of
+/// sequence `row`.
 struct ModelGradientTarget {
   std::int64_t row = 0;
   std::optional<std::int64_t> label = std::nullopt, component = std::nullopt, token = std::nullopt;
 };
 
-/// Gradients of one number of a model: what was asked is checked and the forward done, and then run() is the backward.
+/// Gradients of a scalar of a model. The constructor checks the arguments and runs the forward; run() runs the backward.
 class ModelGradient {
  public:
-  /// Throws UNSUPPORTED for int8 and for a label without a head, ARGUMENT where the target is neither or both, or nothing is asked for,
-  /// OUT_OF_RANGE for what is not there, and as a forward.
+  /// Throws UNSUPPORTED for int8 weights and for a label without a head, ARGUMENT unless the target is either a label or a component, or if no
+  /// gradients are requested, OUT_OF_RANGE if the target does not exist, and as a forward.
   ModelGradient(std::string_view op, EncoderModel& model, const ModelInputs& inputs, const ModelGradientTarget& target, bool embeddings,
                 bool attentions, bool parameters);
   ~ModelGradient();
@@ -36,10 +36,10 @@ class ModelGradient {
   ModelGradient& operator=(const ModelGradient&) = delete;
 
   float value() const;
-  const Shape& embeddings() const;  ///< (B,L,E)
-  const Shape& attentions() const;  ///< of one layer, (B,H,L,L)
+  const Shape& embeddings() const;  ///< (B,L,word_width())
+  const Shape& attentions() const;  ///< (B,H,L,L), of one layer
   std::size_t layers() const;
-  /// Where they are null, or none, they are not asked for. Parameters by the checkpoint's names. Throws MEMORY.
+  /// Computes the gradients; arguments are null or empty if not requested. Parameters have their names in the checkpoint. Throws MEMORY.
   void run(float* embeddings, const std::vector<float*>& attentions, const StateTarget* parameters) const;
 
  private:

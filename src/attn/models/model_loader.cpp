@@ -9,19 +9,18 @@
 #include "attn/kernels/kernels.hpp"
 #include "attn/models/family.hpp"
 #include "attn/tensor/float_environment.hpp"
-#include "attn/tensor/sort.hpp"
 
 namespace attn::detail {
 namespace {
 
 constexpr std::string_view kLoaderOp = "model.safetensors";
 
-/// What becomes int8.
+/// Kinds of weights that are int8 in the model.
 struct Kinds {
   bool linear = false, words = false;
 };
 
-/// Throws MEMORY where the weights would be above the limit. One layer tells of all: a file may speak of very many.
+/// Throws MEMORY if the weights would exceed the limit. Builds only one layer, because a file may specify very many.
 void check_memory(const ModelConfig& config, const Kinds& quantized) {
   constexpr std::string_view kWhat = "the model";
   ModelConfig one = config;
@@ -31,21 +30,21 @@ void check_memory(const ModelConfig& config, const Kinds& quantized) {
   EncoderModel probe(std::move(one));
   if (quantized.linear) probe.quantize(quantized.words);
   MemoryEstimate memory(kLoaderOp);
-  // In words of four bytes: rows filled up to a panel, and of int8 a scale and a sum for each.
+  // In units of four bytes. Rows are padded to a full panel; an int8 row also has a scale and a sum.
   const auto weight = [](std::int64_t copies, std::int64_t rows, std::int64_t width, bool is_quantized) {
     return Shape{copies, rows + 64, is_quantized ? (width + 3) / 4 + 2 : width + 1};
   };
   for (const auto& [name, parameter] : probe.parameters()) {
-    const Shape& shape = parameter.shape();
+    const Shape shape = parameter.shape();
     const std::int64_t copies = name.starts_with("encoder.layers.") ? config.stored_layers() : 1;
     memory.add(kWhat, shape.rank() == 2 ? weight(copies, shape[0], shape[1], parameter.is_quantized()) : Shape{copies, shape[0]});
   }
-  if (!config.distances.empty()) memory.add(kWhat, {2, config.max_position_embeddings, config.hidden_size / config.num_attention_heads});
+  if (!config.distances.empty()) memory.add(kWhat, {2, config.max_position_embeddings, config.head_width()});
   if (config.dense) memory.add(kWhat, weight(1, config.dense->out_features, config.dense->in_features, quantized.linear));
   memory.check(kWhat);
 }
 
-/// Throws UNSUPPORTED where a sum of products could leave 32 bits.
+/// Throws UNSUPPORTED if a sum of products could overflow 32 bits.
 void check_widths(const ModelConfig& config) {
   constexpr std::int64_t kMost = kernels::kMostInt8Terms;
   const auto check = [&](const char* name, std::int64_t width) {
@@ -58,9 +57,9 @@ void check_widths(const ModelConfig& config) {
   if (config.dense) check("the width of Dense's input", config.dense->in_features);
 }
 
-/// The weights of the map after the pooling.
+/// Reads the weights of Dense, which follows pooling.
 Linear read_dense(std::span<const std::uint8_t> file, const DenseConfig& config, bool quantized) {
-  const Linear dense(config.in_features, config.out_features, config.bias);
+  Linear dense(config.in_features, config.out_features, config.bias);
   struct Sink final : TensorSink {
     float* place(const std::string& name, const Shape& shape) override {
       AlignedFloats& values = data.emplace_back(static_cast<std::size_t>(checked_size(shape, "safetensors", name)));
@@ -71,18 +70,18 @@ Linear read_dense(std::span<const std::uint8_t> file, const DenseConfig& config,
     std::vector<AlignedFloats> data;
   } sink;
   parse_safetensors(file, sink);
-  const StateView& state = sink.state;
-  std::map<std::string, Shape> shapes;
-  dense.add_shapes("linear.", nullptr, shapes);
-  constexpr std::string_view kFile = "2_Dense/model.safetensors";
-  check_state_dict(kFile, shapes, state, true);
-  Linear loaded = dense.loaded("linear.", state);
-  if (!quantized) return loaded;
-  const TensorView& weight = state.at("linear.weight");
-  if (!kernels::best().all_finite(weight.data, 1, static_cast<std::size_t>(config.in_features * config.out_features)))
-    fail(ErrorCode::format, kFile, "linear.weight", {"finite numbers"}, {"NaN or infinity"}, "Only finite numbers become int8");
-  loaded.make_int8();
-  return loaded;
+  constexpr std::string_view kFile = "2_Dense/model.safetensors", kWeight = "linear.weight";
+  ParameterVisitor visitor;
+  visitor.part("linear.", dense);
+  const StateTensors tensors = visitor.take();
+  check_state_dict(kFile, shapes_of(tensors), sink.state, true);
+  if (quantized) {
+    check_finite(kFile, kWeight, {find_data(sink.state, std::string(kWeight)), tensors.at(std::string(kWeight)).size()});
+    convert(kFile, tensors, true);
+  }
+  for (const auto& [name, tensor] : tensors) tensor.pieces.front().allocate();
+  set_state(tensors, sink.state);
+  return dense;
 }
 
 }  // namespace
@@ -100,27 +99,24 @@ ModelLoader::ModelLoader(const ModelFiles& files, std::optional<bool> quantized)
   parameters_ = model_->parameters();
 }
 
-/// Targets by their names in the file, and the parameters that each is made of. Prefixes stand here, so that a name is put together in one place.
+/// Collects the targets: names of tensors in the file, and the parameters that each tensor consists of. Adds the prefixes of both.
 class ModelLoader::TargetList {
  public:
-  explicit TargetList(const Parameters& parameters) : parameters_(parameters) {}
+  TargetList(const StateTensors& parameters, bool transposed) : parameters_(parameters), transposed_(transposed) {}
 
-  /// What comes before the names from here on, in the file and in the model.
+  /// Sets the prefixes of the names that are added next, in the file and in the model.
   void begin(std::string theirs, std::string ours, bool in_base = true) {
     theirs_ = std::move(theirs);
     ours_ = std::move(ours);
     in_base_ = in_base;
   }
-  /// A tensor of these parameters, one below the other.
-  Target& add(std::string name, std::initializer_list<const char*> ours, const char* kind, std::string legacy = {}) {
-    Target& target = all_.emplace_back(Target{{std::move(name), {}}, in_base_, std::move(legacy)});
-    for (const char* const parameter : ours) target.tensor.parts.push_back(parameters_.at(text({ours_, parameter, kind})));
-    return target;
+  /// Adds a tensor that consists of these parameters, stacked by rows.
+  void add(std::string name, std::initializer_list<const char*> ours, const char* kind, std::string legacy = {}) {
+    Target& target = all_.emplace_back(Target{.name = std::move(name), .in_base = in_base_, .legacy = std::move(legacy)});
+    for (const char* const parameter : ours) target.tensor.pieces.push_back(parameters_.at(text({ours_, parameter, kind})).pieces.front());
+    target.tensor.is_transposed = transposed_ && !theirs_.empty() && target.tensor.pieces.front().shape.rank() == 2;
   }
-  void add_weight(std::string_view name, std::initializer_list<const char*> ours) {
-    add(text({theirs_, name, ".weight"}), ours, ".weight").tensor.is_weight = true;
-  }
-  void add_table(std::string_view name, const char* ours) { add(text({theirs_, name, ".weight"}), {ours}, ".weight"); }
+  void add_weight(std::string_view name, std::initializer_list<const char*> ours) { add(text({theirs_, name, ".weight"}), ours, ".weight"); }
   void add_linear(std::string_view name, std::initializer_list<const char*> ours, bool bias) {
     add_weight(name, ours);
     if (bias) add(text({theirs_, name, ".bias"}), ours, ".bias");
@@ -132,25 +128,26 @@ class ModelLoader::TargetList {
   std::vector<Target> take() { return std::move(all_); }
 
  private:
-  const Parameters& parameters_;
+  const StateTensors& parameters_;
+  bool transposed_;
   std::string theirs_, ours_;
   bool in_base_ = true;
   std::vector<Target> all_;
 };
 
-/// The family's table of names, spelled out for this model.
-std::vector<ModelLoader::Target> ModelLoader::targets(const Parameters& parameters) const {
+/// Applies the family's table of names to this model.
+std::vector<ModelLoader::Target> ModelLoader::targets(const StateTensors& parameters) const {
   const ModelConfig& config = model_->config();
   const TensorNames& names = config.family->names;
-  TargetList list(parameters);
+  TargetList list(parameters, config.family->transposed);
   list.add_weight(names.word_embeddings, {"word_embeddings"});
-  if (config.positions != PositionRows::none) list.add_table(names.position_embeddings, "position_embeddings");
-  if (config.type_vocab_size > 0) list.add_table(names.token_type_embeddings, "token_type_embeddings");
-  if (config.position_buckets > 0) list.add_table(names.position_bias, "position_bias");
-  if (config.relative.span > 0) list.add_table(names.relative_embeddings, "relative_embeddings");
+  if (config.positions != PositionRows::none) list.add_weight(names.position_embeddings, {"position_embeddings"});
+  if (config.type_vocab_size > 0) list.add_weight(names.token_type_embeddings, {"token_type_embeddings"});
+  if (config.position_buckets > 0) list.add_weight(names.position_bias, {"position_bias"});
+  if (config.relative.span > 0) list.add_weight(names.relative_embeddings, {"relative_embeddings"});
   if (config.relative.has_norm) list.add_norm(names.relative_norm, "relative_norm", true);
-  if (config.task_type_vocab_size > 0) list.add_table(names.task_type_embeddings, "task_type_embeddings");
-  list.add_norm(names.embedding_norm, "embedding_norm", config.norm_bias);
+  if (config.task_type_vocab_size > 0) list.add_weight(names.task_type_embeddings, {"task_type_embeddings"});
+  if (!names.embedding_norm.empty()) list.add_norm(names.embedding_norm, "embedding_norm", config.norm_bias);
   if (config.embedding_projection) list.add_linear(names.embedding_projection, {"embedding_projection"}, true);
   for (std::int64_t i = 0; i < config.stored_layers(); ++i) {
     std::string layer = text({names.layers, i / config.inner_layers});
@@ -166,8 +163,8 @@ std::vector<ModelLoader::Target> ModelLoader::targets(const Parameters& paramete
     }
     if (config.relative.c2p && !config.relative.shares_projections) list.add_linear(names.position_key, {"self_attn.position_key"}, true);
     if (config.relative.p2c && !config.relative.shares_projections) list.add_linear(names.position_query, {"self_attn.position_query"}, true);
-    list.add_linear(names.attention_output, {"self_attn.out_proj"}, config.attention_bias);
-    if (i > 0 || !config.norm_first) list.add_norm(names.norm1, "norm1", config.norm_bias);
+    list.add_linear(names.attention_output, {"self_attn.out_proj"}, config.attention_output_bias);
+    if (i > 0 || !config.normed_input) list.add_norm(names.norm1, "norm1", config.norm_bias);
     if (!names.gate_linear1.empty())
       list.add_linear(names.gate_linear1, {"linear_gate", "linear1"}, config.mlp_bias);
     else if (!names.linear1_gate.empty())
@@ -185,8 +182,8 @@ std::vector<ModelLoader::Target> ModelLoader::targets(const Parameters& paramete
     list.begin("", "", part == HeadPart::pooler);
     if (part == HeadPart::norm) {
       list.add_norm(name, ours, bias);
-    } else if (part == HeadPart::classifier && config.task == Task::fill_mask) {
-      // Tied, the bias is the head's own, and the decoder's another name of it.
+    } else if (part == HeadPart::classifier && config.predicts_tokens()) {
+      // If tied, the name of the head's own bias comes first and the decoder's is the alternative; otherwise the reverse.
       const std::string_view given = config.head_names().classifier_bias;
       std::string of_decoder = text({name, ".bias"}), own = given.empty() ? of_decoder : std::string(given);
       if (!config.is_tied()) {
@@ -201,7 +198,7 @@ std::vector<ModelLoader::Target> ModelLoader::targets(const Parameters& paramete
   return list.take();
 }
 
-/// Whether the file has anything of a head that fills masks: many name it in config.json that have not got it.
+/// Whether the file has tensors of the fill-mask head. Many checkpoints without them name this head in config.json.
 bool ModelLoader::has_head() const {
   const HeadNames& names = model_->config().head_names();
   const std::string start(names.dense.empty() ? names.classifier : names.dense);
@@ -209,7 +206,7 @@ bool ModelLoader::has_head() const {
                      [&](const SafetensorsEntry& entry) { return entry.name.starts_with(start); });
 }
 
-/// Finds each tensor's place, by the names that the file has.
+/// Assigns the tensors of the file to targets by name.
 void ModelLoader::match(std::vector<Target> targets) {
   const Family& family = *model_->config().family;
   const std::vector<SafetensorsEntry>& entries = stream_.entries();
@@ -217,7 +214,7 @@ void ModelLoader::match(std::vector<Target> targets) {
   for (std::size_t i = 0; i < entries.size(); ++i)
     if (entries[i].type->is_float || (entries[i].type->is_int8() && model_->config().quantized)) by_name.emplace(entries[i].name, i);
 
-  // A file that was moved without its config.json: all of it would be missing.
+  // An int8 file without its own config.json. Without this check, all its tensors would be reported as missing.
   if (!model_->config().quantized)
     for (const SafetensorsEntry& entry : entries)
       if (entry.type->is_int8() && by_name.contains(entry.name + "_scale"))
@@ -225,28 +222,29 @@ void ModelLoader::match(std::vector<Target> targets) {
              "config.json has no quantization_config, which int8 files need");
 
   const std::string prefix(family.prefix);
-  const bool prefixed = by_name.contains(prefix + targets.front().tensor.name);
+  const bool prefixed = by_name.contains(prefix + targets.front().name);
   targets_ = std::move(targets);
   of_entry_.assign(entries.size(), {});
   Mismatch mismatch;
   for (Target& target : targets_) {
     const std::string start = prefixed && target.in_base ? prefix : "";
-    std::string name = start + target.tensor.name;
+    std::string name = start + target.name;
     if (!target.legacy.empty() && !by_name.contains(name) && by_name.contains(start + target.legacy)) name = start + target.legacy;
     const auto found = by_name.find(name);
     if (found == by_name.end()) {
       mismatch.missing.push_back(name);
       continue;
     }
-    target.tensor.name = name;
+    target.name = std::move(name);
     place(target, found->second, by_name, mismatch);
   }
   for (const auto& [name, index] : by_name) {
-    const bool ignored =
-        std::any_of(family.ignored.begin(), family.ignored.end(), [&, &key = name](std::string_view start) { return key.starts_with(start); });
+    const auto any = [](std::span<const std::string_view> list, auto fits) { return std::any_of(list.begin(), list.end(), fits); };
+    const bool ignored = any(family.ignored, [&, &key = name](std::string_view start) { return key.starts_with(start); }) ||
+                         any(family.buffers, [&, &key = name](std::string_view end) { return key.ends_with(end); });
     if (of_entry_[index].target == nullptr && !ignored) mismatch.unexpected.push_back(std::string(name));
   }
-  // Tensors that the model has no use for are no error to transformers either; beside int8 they may be zero points.
+  // As in transformers, unused tensors are no error. In an int8 file they are, because they may be zero points.
   if (!model_->config().quantized && mismatch.missing.empty() && mismatch.mis_shaped.empty()) note_unused(std::exchange(mismatch.unexpected, {}));
   mismatch.check(kLoaderOp, "the file");
   if (is_asked_) return;
@@ -267,14 +265,14 @@ void ModelLoader::note_unused(const std::vector<std::string>& names) {
 
 void ModelLoader::place(Target& target, std::size_t entry, const std::map<std::string_view, std::size_t>& by_name, Mismatch& mismatch) {
   const std::vector<SafetensorsEntry>& entries = stream_.entries();
-  const CheckpointTensor& tensor = target.tensor;
-  const Shape expected = tensor.shape();
+  const StateTensor& tensor = target.tensor;
+  const Shape expected = entries[entry].type->is_float ? tensor.shape() : tensor.by_rows().shape();
   const Shape& got = entries[entry].shape;
-  if (got != expected) mismatch.mis_shaped.push_back(text({tensor.name, " has shape ", got, ", expected ", expected}));
+  if (got != expected) mismatch.mis_shaped.push_back(text({target.name, " has shape ", got, ", expected ", expected}));
   of_entry_[entry] = {&target};
   if (entries[entry].type->is_float) return;
-  if (!tensor.is_weight) mismatch.mis_shaped.push_back(text({tensor.name, " is I8, expected F32, F16, BF16 or F64"}));
-  const std::string name = tensor.name + "_scale";
+  if (!tensor.can_be_int8()) mismatch.mis_shaped.push_back(text({target.name, " is I8, expected F32, F16, BF16 or F64"}));
+  const std::string name = target.name + "_scale";
   const auto scale = by_name.find(name);
   if (scale == by_name.end()) return mismatch.missing.push_back(name);
   const SafetensorsEntry& found = entries[scale->second];
@@ -284,7 +282,7 @@ void ModelLoader::place(Target& target, std::size_t entry, const std::map<std::s
   of_entry_[scale->second] = {&target, true};
 }
 
-/// The family by whose names the file calls its tensors.
+/// Returns the variant of the family whose tensor names the file uses.
 const Family& ModelLoader::named_family() const {
   const Family& first = *model_->config().family;
   const auto has = [&](const Family& family, bool prefixed) {
@@ -321,14 +319,14 @@ void ModelLoader::write(std::span<const std::uint8_t> bytes) {
 
 void ModelLoader::set(const SafetensorsStream::Run& run) {
   const auto& [target, is_scale] = of_entry_[run.entry];
-  const CheckpointTensor& tensor = target->tensor;
+  const StateTensor& tensor = target->tensor;
   const auto first = static_cast<std::size_t>(run.first);
   if (is_scale) return add_scales(*target, first, run.values);
   by_row(tensor.row_size(), first, run.values, row_, [&](std::size_t row, std::span<const float> rows) {
-    if (tensor.is_quantized()) tensor.check_finite(kLoaderOp, rows);
+    if (tensor.is_quantized()) check_finite(kLoaderOp, target->name, rows);
     tensor.set_rows(row, rows);
   });
-  by_row(tensor.row_size(), first, run.bytes, quantized_row_,
+  by_row(tensor.pieces.front().row_size(), first, run.bytes, quantized_row_,
          [&](std::size_t row, std::span<const std::int8_t> rows) { tensor.set_quantized_rows(row, rows); });
 }
 
@@ -353,19 +351,18 @@ void ModelLoader::by_row(std::size_t width, std::size_t first, std::span<const N
 void ModelLoader::add_scales(Target& target, std::size_t first, std::span<const float> scales) {
   for (std::size_t i = 0; i < scales.size(); ++i)
     if (!std::isfinite(scales[i]) || scales[i] < 0)
-      fail(ErrorCode::format, kLoaderOp, text({target.tensor.name, "_scale[", first + i, "]"}), {"a finite number of at least 0"}, {scales[i]});
+      fail(ErrorCode::format, kLoaderOp, text({target.name, "_scale[", first + i, "]"}), {"a finite number of at least 0"}, {scales[i]});
   target.scales.insert(target.scales.end(), scales.begin(), scales.end());
 }
 
 std::unique_ptr<EncoderModel> ModelLoader::finish() {
   stream_.finish();
   if (!prepared_) prepare();
-  std::vector<CheckpointTensor> tensors;
+  StateTensors tensors;
   for (Target& target : targets_) {
     if (!target.scales.empty()) target.tensor.set_scales(target.scales);
-    tensors.push_back(std::move(target.tensor));
+    tensors.emplace(std::move(target.name), std::move(target.tensor));
   }
-  sort_compactly(tensors, [](const CheckpointTensor& a, const CheckpointTensor& b) { return a.name < b.name; });
   model_->set_tensors(std::move(tensors));
   return std::move(model_);
 }

@@ -11,22 +11,20 @@
 #include "attn/io/safetensors_layout.hpp"
 #include "attn/models/family.hpp"
 
-// The package writes the same (web/lib/src/model/export_model.ts).
+// The package has the same code in TypeScript: web/lib/src/model/export_model.ts.
 namespace attn::detail {
 namespace {
 
 constexpr std::string_view kWriterOp = "save_pretrained";
 
-std::size_t size_of(const CheckpointTensor& tensor) { return static_cast<std::size_t>(checked_size(tensor.shape(), kWriterOp, tensor.name)); }
-
-std::vector<float> values_of(const CheckpointTensor& tensor) {
-  std::vector<float> values(size_of(tensor));
+std::vector<float> values_of(const StateTensor& tensor) {
+  std::vector<float> values(tensor.size());
   tensor.get(values.data());
   return values;
 }
 
-bool is_words(const CheckpointTensor& tensor) {
-  return tensor.name.ends_with("word_embeddings.weight") || tensor.name.ends_with("tok_embeddings.weight");
+bool is_words(const EncoderModel& model, std::string_view name) {
+  return name.ends_with(text({model.config().family->names.word_embeddings, ".weight"}));
 }
 
 template <class Number>
@@ -34,16 +32,16 @@ void put(std::ostream& to, const std::vector<Number>& numbers) {
   to.write(reinterpret_cast<const char*>(numbers.data()), static_cast<std::streamsize>(numbers.size() * sizeof(Number)));
 }
 
-/// How compressed-tensors says what is in the file: int8 by row, and what meets the maps int8 by token. Poolers and other heads that the model
-/// leaves out are not there at all, so they are not to be looked for as int8.
+/// Returns the quantization_config of compressed-tensors: weights int8 by row, activations int8 by token. The list `ignore` has poolers and heads
+/// that are not written, so that transformers does not look for int8 weights of them.
 std::string quantization_of(const EncoderModel& model) {
   const std::string weights =
       R"("format":"int-quantized","weights":{"num_bits":8,"type":"int","symmetric":true,"strategy":"channel","dynamic":false},)";
   const std::string inputs = R"({"num_bits":8,"type":"int","symmetric":false,"strategy":"token","dynamic":true})";
   std::string groups = R"("group_0":{"targets":["Linear"],)" + weights + R"("input_activations":)" + inputs + R"(,"output_activations":null})";
-  for (const CheckpointTensor& tensor : model.tensors())
-    if (is_words(tensor) && tensor.is_int8(model.is_quantized())) {
-      const std::string words = tensor.name.substr(0, tensor.name.rfind('.'));
+  for (const auto& [name, tensor] : model.tensors())
+    if (is_words(model, name) && model.is_int8_in_files(tensor)) {
+      const std::string words = name.substr(0, name.rfind('.'));
       groups += R"(,"group_1":{"targets":["re:.*\\.)" + words.substr(words.rfind('.') + 1) + R"($"],)" + weights +
                 R"("input_activations":null,"output_activations":null})";
     }
@@ -53,7 +51,7 @@ std::string quantization_of(const EncoderModel& model) {
          groups + R"(},"ignore":[)" + ignored + "]}";
 }
 
-/// Members of the object that a JSON text is, as they are written there: 2.0 stays 2.0, which transformers tells from 2.
+/// Splits a JSON object into the texts of its members, unchanged: transformers distinguishes 2.0 from 2.
 std::vector<std::string> members_of(std::string_view json) {
   constexpr std::string_view kSpace = " \t\r\n";
   std::vector<std::string> members;
@@ -77,7 +75,6 @@ std::vector<std::string> members_of(std::string_view json) {
   return members;
 }
 
-/// The name of a member.
 std::string name_of(std::string_view member) {
   std::size_t end = 1;
   while (member[end] != '"') end += member[end] == '\\' ? 2U : 1U;
@@ -85,10 +82,10 @@ std::string name_of(std::string_view member) {
   return *parse_json("config.json", {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}, text.size()).array()->front().string();
 }
 
-/// What config.json says of a head.
+/// Members of config.json that describe a head.
 constexpr std::string_view kHeadMembers[] = {"architectures", "id2label", "label2id", "num_labels", "problem_type"};
 
-/// The same of a head that was not in the files.
+/// Returns those members for a head that was not in the files.
 std::vector<std::string> head_members(const EncoderModel& model) {
   if (!model.is_head_new()) return {};
   const ModelConfig& config = model.config();
@@ -107,50 +104,52 @@ std::vector<std::string> head_members(const EncoderModel& model) {
 }  // namespace
 
 void check_weights_as(const EncoderModel& model, FileWeights weights) {
-  for (const CheckpointTensor& tensor : model.tensors()) {
+  for (const auto& [name, tensor] : model.tensors()) {
     if (weights == FileWeights::float16)
       for (const float value : values_of(tensor))
         if (std::isfinite(value) && std::isinf(float_from_half(half_from_float(value))))
-          fail(ErrorCode::out_of_range, kWriterOp, tensor.name, {"numbers up to 65504, the largest of float16"}, {value});
-    if (weights == FileWeights::int8 && tensor.is_int8(model.is_quantized()) && !tensor.is_quantized())
-      tensor.check_finite(kWriterOp, values_of(tensor));
+          fail(ErrorCode::out_of_range, kWriterOp, name, {"numbers up to 65504, the largest of float16"}, {value});
+    if (weights == FileWeights::int8 && model.is_int8_in_files(tensor) && !tensor.is_quantized()) check_finite(kWriterOp, name, values_of(tensor));
   }
 }
 
 void write_weights(const EncoderModel& model, FileWeights weights, std::ostream& to) {
   struct Source {
-    const CheckpointTensor* tensor;
+    const std::string* name;
+    const StateTensor* tensor;
     bool is_scale;
   };
   std::vector<SafetensorsItem> items;
   std::map<std::string, Source> sources;
-  for (const CheckpointTensor& tensor : model.tensors()) {
+  for (const auto& entry : model.tensors()) {
+    const auto& [tensor_name, tensor] = entry;
     const Shape shape = tensor.shape();
     const auto add = [&](const std::string& name, std::string_view dtype, std::uint64_t width, const Shape& of_item, bool is_scale = false) {
       items.push_back({name, dtype, width, of_item});
-      sources.emplace(name, Source{&tensor, is_scale});
+      sources.emplace(name, Source{&entry.first, &entry.second, is_scale});
     };
-    if (weights == FileWeights::int8 && tensor.is_int8(model.is_quantized())) {
-      const Shape scales{shape[0], 1};
-      add(tensor.name, "I8", 1, shape);
-      add(tensor.name + "_scale", "F32", 4, scales, true);
-      // transformers ties the bytes of a classifier that is the word table, and looks for scales of its own.
-      if (model.config().is_tied() && is_words(tensor)) add(text({model.config().head_names().classifier, ".weight_scale"}), "F32", 4, scales, true);
+    if (weights == FileWeights::int8 && model.is_int8_in_files(tensor)) {
+      const Shape rows = tensor.by_rows().shape(), scales{rows[0], 1};
+      add(tensor_name, "I8", 1, rows);
+      add(tensor_name + "_scale", "F32", 4, scales, true);
+      // transformers shares the int8 data of a tied classifier with the word embeddings, but expects separate scales.
+      if (model.config().is_tied() && is_words(model, tensor_name))
+        add(text({model.config().head_names().classifier, ".weight_scale"}), "F32", 4, scales, true);
     } else {
       const bool half = weights == FileWeights::float16;
-      add(tensor.name, half ? "F16" : "F32", half ? 2U : 4U, shape);
+      add(tensor_name, half ? "F16" : "F32", half ? 2U : 4U, shape);
     }
   }
   sort_safetensors(items);
   const std::string start = safetensors_start(kWriterOp, items, {{"format", "pt"}});
   to.write(start.data(), static_cast<std::streamsize>(start.size()));
   for (const SafetensorsItem& item : items) {
-    const auto& [source, is_scale] = sources.at(item.name);
-    const CheckpointTensor& tensor = *source;
+    const auto& [name, source, is_scale] = sources.at(item.name);
+    const StateTensor& tensor = *source;
     if (item.dtype == "I8" || is_scale) {
-      std::vector<std::int8_t> rows(size_of(tensor));
-      std::vector<float> scales(static_cast<std::size_t>(tensor.shape()[0]));
-      tensor.get_quantized(kWriterOp, rows.data(), scales.data());
+      std::vector<std::int8_t> rows(tensor.size());
+      std::vector<float> scales(static_cast<std::size_t>(tensor.by_rows().shape()[0]));
+      tensor.get_quantized(kWriterOp, *name, rows.data(), scales.data());
       is_scale ? put(to, scales) : put(to, rows);
     } else if (item.dtype == "F16") {
       const std::vector<float> values = values_of(tensor);
@@ -164,7 +163,7 @@ void write_weights(const EncoderModel& model, FileWeights weights, std::ostream&
 }
 
 std::string config_as(std::span<const std::uint8_t> config, const EncoderModel& model, FileWeights weights) {
-  // Scales and all else are float32 beside int8.
+  // In an int8 file scales and all other tensors are float32.
   const std::string type = weights == FileWeights::float16 ? R"("float16")" : R"("float32")";
   const Json json = parse_python_json("config.json", config, kMaxConfig);
   const Json* const list = json.find("architectures");
@@ -179,7 +178,7 @@ std::string config_as(std::span<const std::uint8_t> config, const EncoderModel& 
     } else if (model.is_head_new() && std::find(std::begin(kHeadMembers), std::end(kHeadMembers), name) != std::end(kHeadMembers)) {
       continue;
     } else if (name == "architectures" && !model.has_head() && named) {
-      // A head that was left out is not there.
+      // The head was not written, so the architecture becomes that of the base model.
       std::string architecture = *list->array()->front().string(), text;
       for (const std::string_view head : {"ForMaskedLM", "ForPreTraining", "LMHeadModel"})
         if (architecture.ends_with(head)) architecture.replace(architecture.size() - head.size(), head.size(), "Model");

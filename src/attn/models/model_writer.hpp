@@ -10,11 +10,11 @@
 
 namespace attn::detail {
 
-/// Throws where the model's numbers cannot be written so: OUT_OF_RANGE for those that float16 has not, FORMAT for NaN and infinity as int8.
+/// Throws OUT_OF_RANGE if a weight is outside the range of float16, FORMAT if NaN or infinity would become int8.
 void check_weights_as(const EncoderModel& model, FileWeights weights);
-/// model.safetensors, a tensor at a time.
+/// Writes model.safetensors, one tensor at a time.
 void write_weights(const EncoderModel& model, FileWeights weights, std::ostream& to);
-/// config.json with what it says of its weights made right.
+/// Returns config.json with members that describe the weights and the head updated.
 std::string config_as(std::span<const std::uint8_t> config, const EncoderModel& model, FileWeights weights);
 
 }  // namespace attn::detail

@@ -1,6 +1,6 @@
 #include "attn/models/family.hpp"
 
-// ModernBERT (Warner et al. 2024), transformers' ModernBertModel: rotary positions, gated feed-forward, norms first, most layers local.
+// ModernBERT (Warner et al. 2024), transformers' ModernBertModel: rotary positions, gated feed-forward, pre-norm, local attention in most layers.
 namespace attn::detail {
 namespace modernbert {
 
@@ -9,7 +9,7 @@ constexpr std::string_view kIgnored[] = {"head.", "decoder."};
 constexpr std::int64_t kPositions = 8192;
 constexpr double kGlobalTheta = 160000, kLocalTheta = 10000;
 
-/// The base of a kind of layer: transformers writes rope_parameters since version 5, and two numbers before.
+/// Reads the rotary base for a kind of layer. transformers writes rope_parameters since version 5 and two numbers in earlier versions.
 double theta_of(const ConfigReader& config, const char* kind, double otherwise) {
   const ConfigReader all = config.object("rope_parameters"), rope = all.object(kind);
   if (all.has("rope_theta"))
@@ -20,40 +20,29 @@ double theta_of(const ConfigReader& config, const char* kind, double otherwise) 
   return rope.positive("rope_theta", otherwise);
 }
 
-/// Whether the layer's attention is local.
-bool is_sliding(const ConfigReader& config, std::size_t layer) {
-  const Json* types = config.find("layer_types");
-  if (types == nullptr) return static_cast<std::int64_t>(layer) % config.whole("global_attn_every_n_layers", 1, 0x7fffffff, 3) != 0;
-  const Json::Array* list = types->array();
-  const std::string* type = list != nullptr && layer < list->size() ? (*list)[layer].string() : nullptr;
-  if (type != nullptr && *type == "sliding_attention") return true;
-  if (type == nullptr || *type != "full_attention")
-    config.refuse(ErrorCode::unsupported, "layer_types", {"full_attention or sliding_attention for each layer"},
-                  {type != nullptr ? *type : std::string(types->kind())});
-  return false;
-}
-
 void configure(const ConfigReader& config, ModelConfig& model) {
   model.layer_norm_eps = 1e-5F;
   configure_sizes(config, model,
                   {.hidden_act = "hidden_activation", .layer_norm_eps = "norm_eps", .max_position_embeddings = kPositions, .pad_token_id = 50283});
-  config.whole("max_position_embeddings", 1, 1 << 20, kPositions);  // angles are computed for each of them
+  config.whole("max_position_embeddings", 1, 1 << 20, kPositions);  // an angle is computed for each position
   model.positions = PositionRows::none;
-  model.norm_first = model.gated = true;
-  model.attention_bias = config.flag("attention_bias", false);
+  model.norm_first = model.normed_input = model.gated = true;
+  model.attention_bias = model.attention_output_bias = config.flag("attention_bias", false);
   model.mlp_bias = model.mlp_output_bias = config.flag("mlp_bias", false);
   model.norm_bias = config.flag("norm_bias", false);
 
   if (config.has("rope_scaling")) config.refuse(ErrorCode::unsupported, "rope_scaling", {"null"}, {"given"});
   const double global = config.positive("global_rope_theta", kGlobalTheta);
-  // Not there it is its default, null it is the global one.
+  // If local_rope_theta is missing, its default applies; if it is null, the global base does.
   const double local = config.is_null("local_rope_theta") ? global : config.positive("local_rope_theta", kLocalTheta);
   const double full = theta_of(config, "full_attention", global), sliding = theta_of(config, "sliding_attention", local);
-  // To one side, or of both sides.
+  // sliding_window counts keys on one side, local_attention on both.
   const std::int64_t window =
       config.has("sliding_window") ? config.whole("sliding_window", 0, 0x7fffffff) : config.whole("local_attention", 0, 0x7fffffff, 128) / 2;
+  const bool has_types = config.has("layer_types");
+  const auto period = static_cast<std::size_t>(has_types ? 1 : config.whole("global_attn_every_n_layers", 1, 0x7fffffff, 3));
   for (std::size_t layer = 0; layer < static_cast<std::size_t>(model.num_hidden_layers); ++layer)
-    model.distances.push_back(is_sliding(config, layer) ? LayerDistance{sliding, window} : LayerDistance{full, -1});
+    model.distances.push_back(config.is_sliding(layer, layer % period != 0) ? LayerDistance{sliding, window} : LayerDistance{full, -1});
 
   const std::string_view pooling = config.string("classifier_pooling", "cls");
   if (pooling != "cls" && pooling != "mean") config.refuse(ErrorCode::unsupported, "classifier_pooling", {"cls or mean"}, {pooling});
@@ -62,14 +51,12 @@ void configure(const ConfigReader& config, ModelConfig& model) {
   model.classifier_dense_bias = config.flag("classifier_bias", false);
   model.decoder_activation = model.classifier_activation;
   model.decoder_bias = config.flag("decoder_bias", true);
-  if constexpr (kHasGradients) {
-    const float attention = config.number("attention_dropout", 0);
-    model.dropout = {.attention_weights = attention,
-                     .attention_output = attention,
-                     .hidden = config.number("mlp_dropout", 0),
-                     .embeddings = config.number("embedding_dropout", 0),
-                     .classifier = config.number("classifier_dropout", 0)};
-  }
+  const float attention = config.number("attention_dropout", 0);
+  model.dropout = {.attention_weights = attention,
+                   .attention_output = attention,
+                   .hidden = config.number("mlp_dropout", 0),
+                   .embeddings = config.number("embedding_dropout", 0),
+                   .classifier = config.number("classifier_dropout", 0)};
 }
 
 constexpr HeadNames kHead{.dense = "head.dense", .norm = "head.norm", .classifier = "classifier"};

@@ -2,15 +2,15 @@
 
 #include "attn/models/family.hpp"
 
-// NomicBERT (Nussbaum et al. 2024), transformers' NomicBertModel: rotary positions, gated feed-forward, norms last, no biases. Its configuration was
-// first published with GPT-2's names, and its tensors still have their first ones.
+// NomicBERT (Nussbaum et al. 2024), transformers' NomicBertModel: rotary positions, gated feed-forward, post-norm, no biases. The first published
+// config.json used GPT-2's names; checkpoints still have the tensor names of that time.
 namespace attn::detail {
 namespace nomic_bert {
 
 constexpr std::string_view kTypes[] = {"nomic_bert"};
 constexpr std::string_view kIgnored[] = {"cls.", "pooler.", "nomic_bert.pooler.", "bert.pooler."};
 
-/// GPT-2's names.
+/// Reads the configuration with GPT-2's names.
 void configure_first(const ConfigReader& config, ModelConfig& model) {
   model.layer_norm_eps = 1e-5F;
   configure_sizes(config, model,
@@ -30,7 +30,7 @@ void configure_first(const ConfigReader& config, ModelConfig& model) {
   for (const char* const name : {"prenorm", "parallel_block", "use_rms_norm", "causal", "rotary_emb_interleaved"}) config.only_false(name);
   for (const char* const name : {"rotary_emb_scale_base", "moe_every_n_layers"})
     if (config.number(name, 0) != 0) config.refuse(ErrorCode::unsupported, name, {"null or 0"}, {"given"});
-  model.attention_bias = config.flag("qkv_proj_bias", true);
+  model.attention_bias = model.attention_output_bias = config.flag("qkv_proj_bias", true);
   model.mlp_bias = config.flag("mlp_fc1_bias", true);
   model.mlp_output_bias = config.flag("mlp_fc2_bias", true);
   model.classifier_dense_bias = model.decoder_bias = model.mlp_bias;
@@ -41,17 +41,15 @@ void configure_first(const ConfigReader& config, ModelConfig& model) {
   if (model.rotary_width < 2 || model.rotary_width % 2 != 0 || static_cast<float>(model.rotary_width) != turning)
     config.refuse(ErrorCode::unsupported, "rotary_emb_fraction", {"an even number of a head's ", width, " columns"}, {turning, " of them"});
   configure_rotary(model, config.positive("rotary_emb_base", 10000));
-  // Longer texts would turn by a base that grows with the longest of a batch.
+  // For longer texts the rotary base would grow with the longest text of a batch, so they are not supported.
   if (config.number("rotary_scaling_factor", 0) != 0)
     model.max_length = std::min(model.max_length, config.whole("max_trained_positions", 1, 0x7fffffff, 2048));
-  if constexpr (kHasGradients) {
-    const float dropout = config.number("resid_pdrop", 0.1F);
-    model.dropout = {.attention_weights = config.number("attn_pdrop", 0.1F),
-                     .attention_output = dropout,
-                     .feed_forward_output = dropout,
-                     .embeddings = dropout,
-                     .classifier = config.number("classifier_dropout", dropout)};
-  }
+  const float dropout = config.number("resid_pdrop", 0.1F);
+  model.dropout = {.attention_weights = config.number("attn_pdrop", 0.1F),
+                   .attention_output = dropout,
+                   .feed_forward_output = dropout,
+                   .embeddings = dropout,
+                   .classifier = config.number("classifier_dropout", dropout)};
 }
 
 void configure(const ConfigReader& config, ModelConfig& model) {
@@ -64,9 +62,9 @@ void configure(const ConfigReader& config, ModelConfig& model) {
       const std::int64_t width = model.hidden_size / model.num_attention_heads;
       config.whole("head_dim", width, width);
     }
-    model.attention_bias = model.mlp_bias = model.mlp_output_bias = false;
+    model.attention_bias = model.attention_output_bias = model.mlp_bias = model.mlp_output_bias = false;
     configure_rope_parameters(config, model, 1000);
-    if constexpr (kHasGradients) configure_dropout(config, model, 0);
+    configure_dropout(config, model, 0);
   }
   model.gated = true;
   model.type_vocab_size = config.whole("type_vocab_size", 0, 0x7fffffff, 2);
@@ -92,7 +90,8 @@ constexpr Family family(std::string_view prefix, const TensorNames& names, const
   return all;
 }
 
-// What transformers writes when it is told not to write the first names, and what the first code wrote of a model with a head.
+// kRenamed: names that transformers writes if it is told not to use the original ones. kFirst: names that the first code wrote for models with a
+// head.
 constexpr Family kRenamed = family("nomic_bert.", kRotaryNames, nullptr), kFirst = family("bert.", kNames, &kRenamed);
 
 }  // namespace nomic_bert

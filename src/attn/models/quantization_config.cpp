@@ -5,25 +5,23 @@
 
 #include "attn/models/family.hpp"
 
-// Names, defaults and their meaning: compressed-tensors' QuantizationConfig, QuantizationScheme and QuantizationArgs.
+// Names, defaults and semantics are those of compressed-tensors' QuantizationConfig, QuantizationScheme and QuantizationArgs.
 namespace attn::detail {
 namespace {
 
-/// A member that must be this, or be missing where that is what missing means.
+/// `otherwise` is the value of a missing member.
 void must_be(const ConfigReader& config, const char* name, std::string_view value, std::string_view otherwise) {
   const Json* const json = config.find(name);
   const std::string given = text({json != nullptr ? words_of(*json) : TextPart(otherwise)});
   if (given != value) config.refuse(ErrorCode::unsupported, name, {value}, {given});
 }
 
-/// Null, or an object without members.
 void must_be_empty(const ConfigReader& config, const char* name) {
   const Json* value = config.find(name);
   if (value != nullptr && (value->object() == nullptr || !value->object()->empty()))
     config.refuse(ErrorCode::unsupported, name, {"null"}, {words_of(*value)});
 }
 
-/// One scale for each row, or token.
 void check_numbers(const ConfigReader& numbers, std::string_view strategy, std::string_view symmetric, std::string_view dynamic) {
   must_be(numbers, "num_bits", "8", "8");
   must_be(numbers, "type", "int", "int");
@@ -35,7 +33,7 @@ void check_numbers(const ConfigReader& numbers, std::string_view strategy, std::
   must_be_empty(numbers, "block_structure");
 }
 
-/// Whether a target is the word table alone: its name, maybe with the base model's in front, or a pattern that ends so.
+/// Whether a target matches only the word embeddings: by name, optionally with the base model's prefix, or by a pattern that ends with it.
 bool is_word_table(std::string_view target, const Family& family) {
   std::string name;
   for (const std::string_view start : {"re:", "^", ".*", "\\."})
@@ -47,7 +45,7 @@ bool is_word_table(std::string_view target, const Family& family) {
   return name == words || name == std::string(family.prefix) + words || (!name.empty() && words.ends_with("." + name));
 }
 
-/// Of a group, whether it is that of the word table.
+/// Checks a group and returns whether it quantizes the word embeddings.
 bool read_group(const ConfigReader& group, const Family& family) {
   const Json* const list = group.find("targets");
   const Json::Array* const targets = list != nullptr ? list->array() : nullptr;

@@ -4,8 +4,8 @@
 
 namespace attn::detail {
 
-/// Reads config.json's quantization_config, where there is one, as the package compressed-tensors writes it: weights int8 by row, symmetric;
-/// what meets them int8 by token, asymmetric and dynamic; maybe the word table, too. Throws UNSUPPORTED for all else that it can say.
+/// Reads quantization_config of config.json, if present, in the format of compressed-tensors: weights int8 by row and symmetric; activations int8 by
+/// token, asymmetric and dynamic; word embeddings optionally int8. Throws UNSUPPORTED for all other settings.
 void read_quantization(const ConfigReader& config, ModelConfig& model);
 
 }  // namespace attn::detail

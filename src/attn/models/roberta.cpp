@@ -1,7 +1,7 @@
 #include "attn/models/family.hpp"
 
-// RoBERTa (Liu et al. 2019) and what is built as it is: XLM-RoBERTa (Conneau et al. 2020), CamemBERT (Martin et al. 2020) and data2vec's model of
-// text (Baevski et al. 2022); transformers' RobertaModel, XLMRobertaModel, CamembertModel and Data2VecTextModel.
+// RoBERTa (Liu et al. 2019) and models with the same structure: XLM-RoBERTa (Conneau et al. 2020), CamemBERT (Martin et al. 2020) and data2vec-text
+// (Baevski et al. 2022); transformers' RobertaModel, XLMRobertaModel, CamembertModel and Data2VecTextModel.
 namespace attn::detail {
 namespace roberta {
 
@@ -17,13 +17,11 @@ void configure(const ConfigReader& config, ModelConfig& model) {
   model.padding_idx = config.whole("pad_token_id", 0, model.max_position_embeddings - 2, 1);
   model.pad_token_id = model.padding_idx < model.vocab_size ? model.padding_idx : -1;
   model.max_length = model.max_position_embeddings - model.padding_idx - 1;
-  if constexpr (kHasGradients) {
-    configure_dropout(config, model);
-    model.dropout.pooled = model.dropout.classifier;
-  }
+  configure_dropout(config, model);
+  model.dropout.pooled = model.dropout.classifier;
 }
 
-/// All of them are one but for their names.
+/// Describes one of these families; they differ only in names.
 constexpr Family family(std::span<const std::string_view> types, std::string_view architecture, std::string_view prefix,
                         std::span<const std::string_view> ignored) {
   return {.model_types = types,

@@ -10,12 +10,12 @@ namespace attn::detail {
 namespace {
 
 struct Mode {
-  std::string_view name;  ///< as pooling_mode
-  std::string_view flag;  ///< as older files have it after pooling_mode_
+  std::string_view name;  ///< value of pooling_mode
+  std::string_view flag;  ///< suffix of pooling_mode_ in older files
   Pooling pooling;
 };
 
-// In the order in which sentence-transformers puts the results of several flags side by side.
+// In the order in which sentence-transformers concatenates the results of several flags.
 constexpr std::array<Mode, 6> kModes{{{"cls", "cls_token", Pooling::cls},
                                       {"max", "max_tokens", Pooling::max},
                                       {"mean", "mean_tokens", Pooling::mean},
@@ -29,7 +29,7 @@ Json read_file(const char* file, const ModelFiles::File& bytes) {
   return json;
 }
 
-/// modules.json: the folder of each module by its kind, in the order of kSteps.
+/// Folders in modules.json by the kind of module, in the order of kSteps.
 struct Modules {
   static constexpr std::array<std::string_view, 4> kSteps{"Transformer", "Pooling", "Dense", "Normalize"};
   std::array<std::optional<std::string>, 4> folders = {};
@@ -47,7 +47,7 @@ Modules read_modules(const ModelFiles::File& bytes) {
     const std::string type = text({given != nullptr ? words_of(*given) : TextPart("missing")}), kind = type.substr(type.rfind('.') + 1);
     const std::size_t known = static_cast<std::size_t>(
         std::find(Modules::kSteps.begin() + static_cast<std::ptrdiff_t>(step), Modules::kSteps.end(), kind) - Modules::kSteps.begin());
-    // Only Dense may be left out between others.
+    // Transformer and Pooling are required; Dense may be skipped.
     if (known == Modules::kSteps.size() || (i < 2 && known != i))
       reader.refuse(ErrorCode::unsupported, text({"module ", i}).c_str(), {"Transformer, Pooling, then optionally Dense and Normalize"}, {type},
                     "For other modules pool the result of forward() yourself");
@@ -59,7 +59,7 @@ Modules read_modules(const ModelFiles::File& bytes) {
   return modules;
 }
 
-/// The modes that the pooling's config.json names: by a name, several names in their order, or a flag each as older files have it.
+/// Reads the pooling modes: a name, a list of names, or one flag per mode in older files.
 void read_pooling(const ModelFiles::File& bytes, ModelConfig& model) {
   constexpr const char *kFile = "1_Pooling/config.json", *kPrefix = "pooling_mode_", *kWhat = "the pooling mode";
   const Json json = read_file(kFile, bytes);
@@ -84,7 +84,7 @@ void read_pooling(const ModelFiles::File& bytes, ModelConfig& model) {
   model.include_prompt = reader.flag("include_prompt", true);
 }
 
-/// The function of a class of torch.nn that its path names: torch.nn.modules.activation.Tanh; none where attn does not have it.
+/// Returns the function of a torch.nn class such as torch.nn.modules.activation.Tanh, or none if attn does not have it.
 std::optional<Activation> torch_activation(std::string_view path) {
   constexpr std::pair<std::string_view, Activation> kClasses[] = {
       {"Identity", Activation::identity}, {"Tanh", Activation::tanh}, {"Sigmoid", Activation::sigmoid}, {"ReLU", Activation::relu},
@@ -95,7 +95,6 @@ std::optional<Activation> torch_activation(std::string_view path) {
   return std::nullopt;
 }
 
-/// The config.json of Dense.
 void read_dense(const ModelFiles::File& bytes, ModelConfig& model) {
   constexpr const char* kFile = "2_Dense/config.json";
   const Json json = read_file(kFile, bytes);
@@ -113,7 +112,7 @@ void read_dense(const ModelFiles::File& bytes, ModelConfig& model) {
   model.dense = dense;
 }
 
-/// Scores of a cross-encoder: the module of torch.nn that its files name.
+/// Reads the function for a cross-encoder's scores: the path of a torch.nn class.
 void read_activation(const ConfigReader& reader, const char* name, ModelConfig& model) {
   if (!reader.has(name) || model.labels.empty()) return;
   const std::string_view path = reader.string(name, "");
@@ -128,7 +127,6 @@ void read_activation(const ConfigReader& reader, const char* name, ModelConfig& 
     reader.refuse(ErrorCode::unsupported, name, {"Identity, Sigmoid or Softmax of torch.nn"}, {path});
 }
 
-/// config_sentence_transformers.json.
 void read_prompts(const ModelFiles::File& bytes, ModelConfig& model) {
   constexpr const char* kFile = "config_sentence_transformers.json";
   const Json json = read_file(kFile, bytes);
@@ -153,7 +151,6 @@ void read_prompts(const ModelFiles::File& bytes, ModelConfig& model) {
   if (reader.has("truncate_dim")) model.truncate_dim = reader.size("truncate_dim");
 }
 
-/// What sentence_bert_config.json may ask of the model and the tokenizer: the last hidden state or logits, and nothing by their own arguments.
 void check_transformer(const ConfigReader& reader, ModelConfig& model) {
   const std::string_view output = reader.string("module_output_name", "token_embeddings");
   if (output != "token_embeddings" && output != "scores")
@@ -163,17 +160,17 @@ void check_transformer(const ConfigReader& reader, ModelConfig& model) {
       model.notes.push_back(text({"sentence_bert_config.json: ", name, " is not used"}));
 }
 
-/// sentence_bert_config.json, and what tokenizer_config.json says of the length where that one does not; else it is what the positions allow.
+/// Determines the default of max_length: from sentence_bert_config.json, else from tokenizer_config.json, else the number of positions.
 void read_lengths(const ModelFiles& files, ModelConfig& model) {
   const auto read = [&](const ConfigReader& reader, const char* name) {
     const Json* value = reader.find(name);
-    // transformers writes 10^30 where a tokenizer has no limit.
+    // transformers writes 10^30 if a tokenizer has no limit.
     if (model.default_length > 0 || value == nullptr || (value->number() != nullptr && *value->number() > 0x7fffffff)) return;
     model.default_length = reader.size(name);
   };
   if (files.sentence_bert_config) {
     constexpr const char* kFile = "sentence_bert_config.json";
-    // It may hold null.
+    // The file may contain null.
     Json json = parse_python_json(kFile, *files.sentence_bert_config, kMaxConfig);
     if (!json.is_null()) json = read_file(kFile, files.sentence_bert_config);
     const ConfigReader reader(kFile, json);
@@ -211,7 +208,7 @@ void read_sentence_files(const ModelFiles& files, ModelConfig& model) {
     if (modules.folders[2]) read_dense(files.dense, model);
     model.normalize = modules.folders[3].has_value();
   }
-  // sentence-transformers has these two whatever the file says.
+  // sentence-transformers always has these two prompts.
   model.prompts = {{"query", ""}, {"document", ""}};
   if (files.prompts) read_prompts(files.prompts, model);
   read_lengths(files, model);
@@ -224,7 +221,7 @@ void read_score_function(const ConfigReader& config, ModelConfig& model) {
 }
 
 void read_token_types(const ModelFiles::File& tokenizer_config, ModelConfig& model) {
-  // Without a table nothing looks at them; of a table of one row every type is that row.
+  // Without a table token types are unused; with a single row all types are 0.
   if (model.type_vocab_size < 2) return void(model.token_types = model.type_vocab_size == 0);
   std::string made_for(model.family->tokenizer_class);
   model.token_types = false;

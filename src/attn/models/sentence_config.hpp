@@ -5,26 +5,26 @@
 
 #include "attn/models/model_config.hpp"
 
-// What sentence-transformers writes beside a checkpoint: modules.json lists what is done one after the other, each with a folder of its own.
+// Files that sentence-transformers adds to a checkpoint. modules.json lists modules in the order of computation, each with a folder.
 namespace attn::detail {
 
-/// The folders that modules.json names, "" for the model's own; where it is not there only the first is.
+/// Folders that modules.json names; "" is the model's folder. Without modules.json there is only the transformer.
 struct ModuleFolders {
   std::string transformer = {};
   std::optional<std::string> pooling = std::nullopt, dense = std::nullopt;
 };
 
-/// Throws FORMAT, and UNSUPPORTED for modules that attn does not have.
+/// Reads modules.json. Throws FORMAT for a damaged file, UNSUPPORTED for modules that attn does not have.
 ModuleFolders read_module_folders(const ModelFiles::File& modules);
 
-/// Everything that these files say, once the model's own sizes are known. Throws as read_model_config.
+/// Reads all of these files into `model`, whose sizes must be known already. Throws as read_model_config().
 void read_sentence_files(const ModelFiles& files, ModelConfig& model);
 
-/// The function of the scores where config.json has a cross-encoder's: in its section sentence_transformers, or as older ones have it.
+/// Reads a cross-encoder's score function from config.json: in the section sentence_transformers, or at the top level in older files.
 void read_score_function(const ConfigReader& config, ModelConfig& model);
 
-/// Whether texts get token types, as transformers' tokenizers decide it by model_input_names of
-/// tokenizer_config.json, else by what the class is made for.
+/// Determines whether texts get token types, as transformers' tokenizers do: by model_input_names of tokenizer_config.json, else by the tokenizer
+/// class.
 void read_token_types(const ModelFiles::File& tokenizer_config, ModelConfig& model);
 
 }  // namespace attn::detail

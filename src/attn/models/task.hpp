@@ -6,19 +6,20 @@
 
 namespace attn {
 
-/// What a checkpoint's head is for.
+/// The purpose of a checkpoint's head.
 enum class Task : std::uint8_t {
-  embedding,  ///< there is no head
+  embedding,  ///< no head
   text_classification,
   token_classification,
   fill_mask,
   question_answering,
   multiple_choice,
+  text_generation,
 };
 
-/// As Hugging Face calls them.
-inline constexpr std::array<std::string_view, 6> kTaskNames{"embedding", "text-classification", "token-classification",
-                                                            "fill-mask", "question-answering",  "multiple-choice"};
+/// Names as used by Hugging Face.
+inline constexpr std::array<std::string_view, 7> kTaskNames{"embedding",          "text-classification", "token-classification", "fill-mask",
+                                                            "question-answering", "multiple-choice",     "text-generation"};
 
 constexpr std::string_view name_of(Task task) { return kTaskNames[static_cast<std::size_t>(task)]; }
 

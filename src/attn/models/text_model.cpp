@@ -35,7 +35,7 @@ void check_folder(const std::filesystem::path& path) {
   refuse_file(ErrorCode::format, path, {"a folder"}, {"a file"}, detail::text({"Give its folder, ", folder}));
 }
 
-/// folder / name, put together as one text: libstdc++ 12 frees what is not there when memory ends while a path is copied.
+/// Joins folder and name as strings: libstdc++ 12 frees an invalid pointer if copying a path runs out of memory.
 std::filesystem::path below(const std::filesystem::path& folder, std::string_view name) {
   std::filesystem::path::string_type joined = folder.native();
   if (!joined.empty() && !name.empty() && joined.back() != '/') joined += '/';
@@ -49,14 +49,14 @@ void check_open(const detail::InputFile& file, const std::filesystem::path& path
   if (file.problem() != nullptr) refuse_file(ErrorCode::format, path, {"a regular file"}, {file.problem()});
 }
 
-/// A whole file; none where it is not there, unless it has to be.
+/// Reads a whole file. Returns none if it does not exist and is not required.
 File read_file(const std::filesystem::path& path, bool required = false) {
   std::error_code none;
   if (!required && !std::filesystem::exists(path, none)) return std::nullopt;
   detail::InputFile file(path);
   check_open(file, path);
   const std::uintmax_t size = file.size();
-  // What is empty says nothing, and what is absent has a meaning.
+  // Refused, because treating an empty file as missing would select other settings.
   if (size == 0) refuse_file(ErrorCode::format, path, {"a file with content"}, {"empty"});
   if (size > kMaxSmallFile) refuse_file(ErrorCode::format, path, {"at most ", kMaxSmallFile, " bytes"}, {size, " bytes"});
   std::vector<std::uint8_t> bytes(static_cast<std::size_t>(size));
@@ -69,7 +69,7 @@ bool contains(const std::vector<std::uint8_t>& file, std::string_view text) {
   return std::search(file.begin(), file.end(), text.begin(), text.end()) != file.end();
 }
 
-/// Says what the folder has instead of model.safetensors, where that is something known.
+/// Fails if the folder has weights in another known format instead of model.safetensors.
 void check_weights(const std::filesystem::path& folder) {
   const auto there = [&](const char* name) {
     std::error_code none;
@@ -95,13 +95,6 @@ void stream_file(const std::filesystem::path& path, detail::ModelLoader& loader)
     file.read(reinterpret_cast<char*>(piece.data()), static_cast<std::streamsize>(piece.size()));
     loader.write({piece.data(), static_cast<std::size_t>(file.gcount())});
   }
-}
-
-std::vector<std::string> with_prompt(const std::string& prompt, const std::vector<std::string>& texts) {
-  std::vector<std::string> all;
-  all.reserve(texts.size());
-  for (const std::string& each : texts) all.push_back(prompt + each);
-  return all;
 }
 
 }  // namespace
@@ -165,8 +158,10 @@ TextModel TextModel::load(const FilePath& path, const TextModelOptions& options)
              dense = file_of(folders.dense, "config.json"), dense_weights = file_of(folders.dense, "model.safetensors"),
              sentence_bert_config = modules ? read(parts->base + "sentence_bert_config.json") : std::nullopt,
              prompts = modules ? read("config_sentence_transformers.json") : std::nullopt,
-             tokenizer_config = read(parts->base + "tokenizer_config.json"), tokenizer = read(parts->base + "tokenizer.json");
-  // transformers reads the next two only then.
+             tokenizer_config = read(parts->base + "tokenizer_config.json"), tokenizer = read(parts->base + "tokenizer.json"),
+             generation =
+                 contains(*config, "CausalLM") || contains(*config, "LMHeadModel") ? read(parts->base + "generation_config.json") : std::nullopt;
+  // transformers reads the next two files only if there is no added_tokens_decoder.
   const bool is_old = !tokenizer_config || !contains(*tokenizer_config, "\"added_tokens_decoder\"");
   const File special_tokens_map = is_old ? read(parts->base + "special_tokens_map.json") : std::nullopt,
              added_tokens = is_old ? read(parts->base + "added_tokens.json") : std::nullopt;
@@ -177,7 +172,8 @@ TextModel TextModel::load(const FilePath& path, const TextModelOptions& options)
                               .tokenizer_config = tokenizer_config,
                               .prompts = prompts,
                               .dense = dense,
-                              .dense_weights = dense_weights},
+                              .dense_weights = dense_weights,
+                              .generation = generation},
                              options.weights ? std::optional(*options.weights == Weights::int8) : std::nullopt);
   try {
     if (!tokenizer) detail::fail(ErrorCode::unsupported, "tokenize", "the checkpoint", {"one with tokenizer.json"}, {"one without it"});
@@ -187,7 +183,7 @@ TextModel TextModel::load(const FilePath& path, const TextModelOptions& options)
       parts->tokenizer.reset();
       detail::fail(ErrorCode::unsupported, "sentence_bert_config.json", "do_lower_case", {"false"}, {"true"}, "This tokenizer keeps capitals");
     }
-    if (parts->tokenizer->file_->padding.side == Side::left) {
+    if (parts->tokenizer->file_->padding.side == Side::left && !loader.config().is_causal) {
       parts->tokenizer.reset();
       detail::fail(ErrorCode::unsupported, "tokenizer_config.json", "padding_side", {"right"}, {"left"},
                    "Padding on the left would move tokens to other positions");
@@ -230,32 +226,26 @@ void TextModel::save_pretrained(const FilePath& path, const SaveOptions& options
 
 Weights TextModel::weights() const { return encoder().is_quantized() ? Weights::int8 : Weights::float32; }
 
-/// tokenize(options), as the model takes it.
 template <class Tokenize>
 EncodedTexts TextModel::encode_all(const TokenizeOptions& options, Tokenize tokenize) const {
-  const std::int64_t positions = parts_->model->config().max_length;
-  TokenizeOptions given = options;
-  given.max_length = options.max_length.value_or(max_length());
-  if (*given.max_length > positions)
-    detail::fail(ErrorCode::out_of_range, "tokenize", "max_length", {"a number of at most ", positions}, {*given.max_length},
-                 "The model has no more positions");
-  EncodedTexts encoding = tokenize(given);
+  EncodedTexts encoding = tokenize(parts_->limited(options));
   if (!parts_->model->config().token_types) std::fill(encoding.token_type_ids.begin(), encoding.token_type_ids.end(), 0);
   return encoding;
 }
 
-/// Calls run(batch, rows) with the texts in batches.
-template <class Text, class Run>
-void TextModel::run_texts(const std::vector<Text>& texts, const TokenizeOptions& options, std::int64_t batch_size,
+/// Calls run(batch, rows) for batches of the texts text_at(i), which are of similar length.
+template <class TextAt, class Run>
+void TextModel::run_texts(std::size_t count, TextAt text_at, const TokenizeOptions& options, std::int64_t batch_size,
                           const std::function<void(std::int64_t, std::int64_t)>& on_progress, std::vector<bool>* truncated, Run run) const {
-  encode(texts, 0, 0, options);  // checks the options and the checkpoint even if there are no texts
-  if (truncated != nullptr) truncated->assign(texts.size(), false);
+  using Text = std::remove_cvref_t<decltype(text_at(0))>;
+  encode(std::vector<Text>(), 0, 0, options);  // checks options and checkpoint even if there are no texts
+  if (truncated != nullptr) truncated->assign(count, false);
+  const TokenizeOptions given = parts_->limited(options);
   const auto rows_of = [&](std::size_t i, std::vector<detail::TextRow>& rows) {
-    EncodedTexts text = encode(texts, i, i + 1, options);
-    if (truncated != nullptr) (*truncated)[i] = text.truncated[0];
-    rows.push_back({i, std::move(text.input_ids), std::move(text.token_type_ids)});
+    rows.push_back(parts_->row(text_at(i), i, given));
+    if (truncated != nullptr) (*truncated)[i] = rows.back().truncated;
   };
-  detail::in_batches<detail::TextRow>(texts.size(), batch_size, on_progress, rows_of, run);
+  detail::in_batches<detail::TextRow>(count, batch_size, on_progress, rows_of, run);
 }
 
 EncodedTexts TextModel::encode(const std::vector<std::string>& texts, std::size_t begin, std::size_t end, const TokenizeOptions& options) const {
@@ -297,7 +287,8 @@ detail::TextForward::TextForward(std::string_view op, const EncoderModel& model,
                             .mask = options.mask,
                             .is_causal = options.is_causal,
                             .head_mask = options.head_mask,
-                            .logits = options.output_logits};
+                            .logits = options.output_logits,
+                            .cache = options.cache};
   if (options.patch) {
     given.patched_layer = options.patch->layer;
     given.hidden_state = options.patch->hidden_state;
@@ -315,7 +306,6 @@ void detail::TextForward::run(const EncoderBuffers& buffers, float* logits) cons
 
 namespace {
 
-/// The number of a label.
 std::int64_t label_of(std::string_view op, std::string_view name, const std::vector<std::string>& labels,
                       const std::variant<std::int64_t, std::string>& given) {
   if (const std::int64_t* number = std::get_if<std::int64_t>(&given)) return *number;
@@ -330,7 +320,7 @@ std::int64_t label_of(std::string_view op, std::string_view name, const std::vec
 
 }  // namespace
 
-/// Names of a text's classes; a head that is for something else has none.
+/// Returns the labels of a text classification head; empty for another head.
 static std::vector<std::string> text_labels(const EncoderModel& model) {
   return model.config().task == Task::text_classification ? model.config().labels : std::vector<std::string>();
 }
@@ -352,7 +342,7 @@ GradientOptions TextModel::numbered(const GradientOptions& options) const {
   const detail::ModelConfig& config = parts_->model->config();
   const std::string* const name = std::get_if<std::string>(&*options.target.label);
   GradientOptions given = options;
-  if (name != nullptr && config.task == Task::fill_mask) {
+  if (name != nullptr && config.predicts_tokens()) {
     const std::optional<std::int64_t> id = token_to_id(*name);
     if (!id) detail::fail(ErrorCode::out_of_range, "gradients", "target.label", {"a token of the vocabulary"}, {*name});
     given.target.label = *id;
@@ -422,13 +412,13 @@ void check_fine_tune(const std::vector<FineTuneExample>& examples, const FineTun
         detail::fail(ErrorCode::argument, kFineTune, detail::text({"labels[", i, "]"}), {"another label"}, {options.labels[i], " again"});
 }
 
-/// Labels of the head that is to be trained.
+/// Returns the labels in the options, else those of the model, else those in the examples.
 std::vector<std::string> labels_of(const std::vector<FineTuneExample>& examples, const std::vector<std::string>& asked,
                                    const std::vector<std::string>& model) {
   if (!asked.empty()) return asked;
   if (!model.empty()) return model;
   std::set<std::string> names;
-  std::int64_t most = 1;  // one class is none
+  std::int64_t most = 1;  // at least two classes
   for (const FineTuneExample& example : examples) {
     if (const auto* name = std::get_if<std::string>(&example.label)) names.insert(*name);
     if (const auto* number = std::get_if<std::int64_t>(&example.label)) most = std::max(most, *number);
@@ -441,7 +431,6 @@ std::vector<std::string> labels_of(const std::vector<FineTuneExample>& examples,
   return labels;
 }
 
-/// What the model shall say of each example.
 std::vector<double> targets_of(const std::vector<FineTuneExample>& examples, const std::vector<std::string>& labels) {
   std::vector<double> targets;
   for (std::size_t i = 0; i < examples.size(); ++i) {
@@ -485,13 +474,13 @@ FineTuneResult TextModel::fine_tune(const std::vector<FineTuneExample>& examples
       detail::check_fine_tuning(kFineTune, model, given, is_new ? std::optional<std::int64_t>(std::ssize(labels)) : std::nullopt);
   detail::check_targets(kFineTune, targets, std::ssize(labels), loss);
   std::vector<detail::TextRow> rows;
+  const TokenizeOptions limited = parts_->limited({});
   for (std::size_t i = 0; i < examples.size(); ++i) {
     const FineTuneExample& example = examples[i];
-    EncodedTexts text = detail::naming_text(detail::text({"examples[", i, "]"}), i, [&] {
-      return example.text_pair ? encode(std::vector{std::pair(example.text, *example.text_pair)}, 0, 1, {})
-                               : encode(std::vector{example.text}, 0, 1, {});
-    });
-    rows.push_back({i, std::move(text.input_ids), std::move(text.token_type_ids)});
+    rows.push_back(detail::naming_text(detail::text({"examples[", i, "]"}), i, [&] {
+      return example.text_pair ? parts_->row(std::pair(example.text, *example.text_pair), 0, limited) : parts_->row(example.text, 0, limited);
+    }));
+    rows.back().index = i;
   }
   if (is_new) model.set_head(labels, options.seed);
   detail::FineTuning tuning(kFineTune, model, given);
@@ -569,7 +558,6 @@ TokenizeOptions tokenizing_of(const Options& options) {
           .truncation_side = options.truncation_side};
 }
 
-/// How texts become vectors, unless the call says otherwise.
 detail::ModelEmbedOptions embedding_of(const EncoderModel& model, const EmbedOptions& options) {
   detail::ModelEmbedOptions how{.poolings = model.config().poolings, .normalize = options.normalize.value_or(model.config().normalize)};
   how.normalize_kept = options.normalize.value_or(false);
@@ -581,7 +569,6 @@ detail::ModelEmbedOptions embedding_of(const EncoderModel& model, const EmbedOpt
 
 Shape TextModel::check_embed(std::int64_t count, const EmbedOptions& options) const {
   detail::check_batch_size("embed", options.batch_size);
-  parts_->prompt(options);
   const Shape shape{count, encoder().embedding_size("embed", embedding_of(encoder(), options))};
   MemoryEstimate memory("embed");
   memory.add("the result", shape);
@@ -593,12 +580,11 @@ void TextModel::embed(const std::vector<std::string>& texts, const EmbedOptions&
   const EncoderModel& model = encoder();
   const std::string prompt = parts_->prompt(options);
   detail::ModelEmbedOptions how = embedding_of(model, options);
-  if (!model.config().include_prompt && !prompt.empty()) how.prompt_length = parts_->prompt_length(prompt);
+  if (!model.config().include_prompt && !prompt.empty()) how.prompt_length = parts_->prompt_length(prompt, options.add_special_tokens);
   const auto width = static_cast<std::size_t>(model.embedding_size("embed", how));
-  const TokenizeOptions tokenizing = tokenizing_of(options);
-  const std::vector<std::string> prompted = prompt.empty() ? std::vector<std::string>() : with_prompt(prompt, texts);
-  run_texts(prompt.empty() ? texts : prompted, tokenizing, options.batch_size, options.on_progress, options.truncated,
-            [&](const detail::TextBatch& batch, std::span<const detail::TextRow> rows) {
+  const auto text_at = [&](std::size_t i) { return prompt + texts[i]; };
+  run_texts(texts.size(), text_at, tokenizing_of(options), options.batch_size, options.on_progress, options.truncated,
+            [&](const detail::PackedSequences& batch, std::span<const detail::TextRow> rows) {
               std::vector<float> part(rows.size() * width);
               model.embed(batch.inputs(), how, part.data());
               for (std::size_t i = 0; i < rows.size(); ++i) std::copy_n(part.data() + i * width, width, y + rows[i].index * width);
@@ -611,9 +597,9 @@ std::vector<std::vector<LabelScore>> TextModel::classify_all(const std::vector<T
   if (options.top_k && *options.top_k < 1) detail::fail(ErrorCode::config, "classify", "top_k", {"a number of at least 1"}, {*options.top_k});
   const EncoderModel& model = *parts_->model;
   std::vector<std::vector<LabelScore>> all(texts.size());
-  const TokenizeOptions tokenizing = tokenizing_of(options);
-  run_texts(texts, tokenizing, options.batch_size, options.on_progress, options.truncated,
-            [&](const detail::TextBatch& batch, std::span<const detail::TextRow> rows) {
+  const auto text_at = [&](std::size_t i) -> const Text& { return texts[i]; };
+  run_texts(texts.size(), text_at, tokenizing_of(options), options.batch_size, options.on_progress, options.truncated,
+            [&](const detail::PackedSequences& batch, std::span<const detail::TextRow> rows) {
               const auto classes = static_cast<std::size_t>(model.check_classify("classify", batch.inputs())[1]);
               std::vector<float> scores(rows.size() * classes);
               model.classify(batch.inputs(), scores.data(), !std::is_same_v<Text, std::string>);
@@ -641,8 +627,8 @@ void TextModel::save_state(const StateTarget& target) const { parts_->model->sav
 void TextModel::load_state(const StateView& state, bool strict) { parts_->model->load_state(state, strict); }
 
 Shape TextModel::parameter_shape(const std::string& name) const {
-  for (const detail::CheckpointTensor& tensor : parts_->model->tensors())
-    if (tensor.name == name) return tensor.shape();
+  const detail::StateTensors& tensors = parts_->model->tensors();
+  if (const auto found = tensors.find(name); found != tensors.end()) return found->second.shape();
   detail::fail(ErrorCode::out_of_range, "get_parameter", "name", {"a name in parameter_shapes()"}, {name});
 }
 

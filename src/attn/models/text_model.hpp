@@ -18,7 +18,9 @@
 #include "attn/layers/encoder_forward.hpp"
 #include "attn/models/attribution.hpp"
 #include "attn/models/model_gradient.hpp"
+#include "attn/models/output_logits.hpp"
 #include "attn/models/task.hpp"
+#include "attn/models/text_generation.hpp"
 #include "attn/models/text_tasks.hpp"
 #include "attn/ops/attention.hpp"
 #include "attn/ops/pooling.hpp"
@@ -28,111 +30,121 @@ namespace attn {
 
 class EncoderModel;
 
-/// What one layer shall work with instead of what it would have computed, to see what follows from it (activation patching: Vig et al. 2020).
-/// Any numbers will do.
+/// Replaces the input or the merged heads of one layer by the given values, which need not be finite, to see how the output depends on them
+/// (activation patching: Vig et al. 2020).
 struct LayerPatch {
-  std::int64_t layer = 0;                                 ///< counted from 0
-  std::optional<TensorCopy> hidden_state = std::nullopt;  ///< (B,L,E), its input
-  std::optional<TensorCopy> merged = std::nullopt;        ///< (B,L,E), the heads' results side by side, before W_O
+  std::int64_t layer = 0;                                 ///< index of the layer, from 0
+  std::optional<TensorCopy> hidden_state = std::nullopt;  ///< (B,L,E), input of the layer
+  std::optional<TensorCopy> merged = std::nullopt;        ///< (B,L,E), results of the heads, concatenated, before W_O
 };
 
+/// Options for TextModel::forward().
 struct TextForwardOptions {
-  bool output_attentions = false;     ///< return the weights of every layer
+  bool output_attentions = false;     ///< return the attention weights of every layer
   bool output_hidden_states = false;  ///< return the input of every layer, and the output
-  bool output_logits = true;          ///< those of the head; of fill-mask they are many, and take as long as some layers
-  /// Of every layer, as AttentionOptions, beside what the padding and the model itself mask. A query that they leave nothing attends to
-  /// every key alike, as in transformers.
+  /// Tokens whose logits to return; logits of a vocabulary are large and take as long as several layers.
+  OutputLogits output_logits = true;
+  /// Mask for every layer, as in AttentionOptions, in addition to the masks of the padding and of the model. A query whose keys are all masked
+  /// attends to every key with equal weight, as in transformers.
   std::optional<Mask> mask = std::nullopt;
-  bool is_causal = false;  ///< no token attends to later ones, in every layer
-  /// (layers,H), what each head's result is multiplied by before W_O, after a patch; 0 switches it off (Michel et al. 2019). Attentions and
-  /// the trace `context` are those of before, `merged` is what goes into W_O.
+  bool is_causal = false;  ///< no token attends to later tokens, in any layer
+  /// (layers,H), factors for the result of each head before W_O, applied after a patch; 0 switches a head off (Michel et al. 2019). Attentions and
+  /// the trace `context` are the values before the multiplication; `merged` is the input of W_O.
   std::optional<TensorCopy> head_mask = std::nullopt;
   std::optional<LayerPatch> patch = std::nullopt;
   std::optional<EncoderTraceOptions> trace = std::nullopt;
+  /// Keys and values of earlier tokens, made by create_cache(): the inputs are the tokens that follow, and the S of results counts all tokens.
+  KeyValueCache* cache = nullptr;
 };
 
-/// N = 2.
+/// Result of TextModel::forward(). N is the rank of the token ids, 2.
 template <std::size_t N>
 struct TextModelTensors {
   TensorOf<N + 1> last_hidden_state;  ///< (B,L,E)
-  /// Where the checkpoint has a head: (B,C); of token-classification and fill-mask (B,L,C), C the labels or the vocabulary; of
-  /// question-answering (B,L,2), the start and the end of an answer; of multiple-choice (B,1), a row for each choice.
+  /// Present if the checkpoint has a head: (B,C) for text-classification; (B,L,C) for token-classification, fill-mask and text-generation, C labels
+  /// or vocabulary entries, with OutputLogits::last (B,1,C); (B,L,2) for question-answering, start and end of an answer; (B,1) for multiple-choice,
+  /// one row per choice.
   std::optional<TensorOf<kAnyBeside<N>>> logits;
-  std::optional<std::vector<TensorOf<N + 2>>> attentions;     ///< by layer (B,H,L,L), when asked for
-  std::optional<std::vector<TensorOf<N + 1>>> hidden_states;  ///< layers + 1 of (B,L,E), the last equals last_hidden_state; when asked for
-  decltype(EncoderResult<N + 1>::trace) trace;                ///< AttentionTrace by layer, when asked for
+  std::optional<std::vector<TensorOf<N + 2>>> attentions;     ///< by layer (B,H,L,L), on request
+  std::optional<std::vector<TensorOf<N + 1>>> hidden_states;  ///< layers + 1 of (B,L,E), the last equals last_hidden_state; on request
+  decltype(EncoderResult<N + 1>::trace) trace;                ///< AttentionTrace by layer, on request
 };
 using TextModelOutput = TextModelTensors<2>;
 
-/// The one number that gradients are of.
+/// The scalar that is differentiated: a logit (`label`) or a component of the pooled vector (`component`) of one sequence.
 struct GradientTarget {
-  std::int64_t row = 0;  ///< the sequence
-  /// Its logit before softmax, by number or name (of fill-mask a token, of question-answering "start" or "end"); or
+  std::int64_t row = 0;  ///< index of the sequence
+  /// Label of a logit before softmax, by index or name. For fill-mask it is a token, for question-answering "start" or "end".
   std::optional<std::variant<std::int64_t, std::string>> label = std::nullopt;
-  std::optional<std::int64_t> component = std::nullopt;  ///< a number of its pooled vector, before Dense and scaling
-  std::optional<std::int64_t> token = std::nullopt;      ///< whose logit it is, where the head has logits of each token
+  std::optional<std::int64_t> component = std::nullopt;  ///< index into the pooled vector, before Dense and normalisation
+  std::optional<std::int64_t> token = std::nullopt;      ///< position of the token whose logit it is, if the head has logits for each token
 };
 
+/// Options for TextModel::gradients().
 struct GradientOptions {
   GradientTarget target;
-  bool embeddings = false, attentions = false, parameters = false;  ///< what gradients are with respect to
+  bool embeddings = false, attentions = false, parameters = false;  ///< compute gradients with respect to these
 };
 
-/// N = 2.
+/// Result of TextModel::gradients(). N is the rank of the token ids, 2.
 template <std::size_t N>
 struct TextModelGradients {
-  float value = 0;                                         ///< the target itself
-  std::optional<TensorOf<N + 1>> embeddings;               ///< (B,L,E), of the word embedding at each place; when asked for, as the next
-  std::optional<std::vector<TensorOf<N + 2>>> attentions;  ///< by layer (B,H,L,L); 0 where a query does not see a key
-  std::optional<typename StateDictType<TextModelGradients<N>>::type> parameters;  ///< by the names of state_dict()
+  float value = 0;                                         ///< value of the target
+  std::optional<TensorOf<N + 1>> embeddings;               ///< (B,L,E), for the word embedding at each position; on request
+  std::optional<std::vector<TensorOf<N + 2>>> attentions;  ///< by layer (B,H,L,L), on request; 0 for keys that are hidden from the query
+  std::optional<typename StateDictType<TextModelGradients<N>>::type> parameters;  ///< by the names of state_dict(), on request
 };
 
+/// Options for TextModel::attribute().
 struct AttributeOptions {
   AttributionMethod method = AttributionMethod::integrated_gradients;
-  /// A label by number or name, or without a head the number of a component of the pooled vector. Default the answer, the label with the largest
-  /// logit; without a head there is none.
+  /// A label by index or name; without a head, an index into the pooled vector. Default: the label with the largest logit; required without a head.
   std::optional<std::variant<std::int64_t, std::string>> target = std::nullopt;
-  std::int64_t steps = 50;  ///< of integrated_gradients, 1 to 10 000
+  std::int64_t steps = 50;  ///< number of steps for integrated_gradients, 1 to 10 000
 };
 
-/// What each token of a text has to do with an answer.
+/// How much each token of a text contributes to an output of the model.
 struct TextAttribution {
-  std::vector<std::string> tokens;  ///< special ones included
-  TokenOffsets offsets;             ///< as Encoding has them
-  std::vector<float> scores;        ///< by token
-  /// |Σ scores - (f(text) - f(baseline))| / |f(text) - f(baseline)|, of integrated_gradients.
+  std::vector<std::string> tokens;  ///< including special tokens
+  TokenOffsets offsets;             ///< as in Encoding
+  std::vector<float> scores;        ///< one per token
+  /// |Σ scores - (f(text) - f(baseline))| / |f(text) - f(baseline)|; only for integrated_gradients.
   std::optional<double> delta = std::nullopt;
 };
 
-/// A text, or a pair of them, and what the model shall say of it.
+/// A text or a pair of texts with the label that the model should learn.
 struct FineTuneExample {
   std::string text;
-  /// By number or name; for one label 0, 1 or what lies between, for a regression any number.
+  /// Index or name of the label; with a single label a number from 0 to 1; for a regression any finite number.
   std::variant<std::int64_t, double, std::string> label;
   std::optional<std::string> text_pair = std::nullopt;
 };
 
-/// After each step.
+/// Progress report after each training step.
 struct FineTuneProgress {
-  std::int64_t epoch = 0, step = 0, steps = 0;                                               ///< counted from 1; steps of the whole run
-  double loss = 0;                                                                           ///< of the step's batch, before it
-  std::optional<double> validation_loss = std::nullopt, validation_accuracy = std::nullopt;  ///< after an epoch; of a regression no accuracy
+  std::int64_t epoch = 0, step = 0, steps = 0;  ///< counted from 1; `steps` is the total of the run
+  double loss = 0;                              ///< loss of the batch before the step
+  /// After the last step of an epoch; no accuracy for a regression.
+  std::optional<double> validation_loss = std::nullopt, validation_accuracy = std::nullopt;
 };
 
+/// Options for TextModel::fine_tune().
 struct FineTuneOptions {
   std::int64_t epochs = 3, batch_size = 16;
-  std::optional<double> learning_rate = std::nullopt;  ///< at the start, above 0; default 5e-5, of the head alone 1e-3
-  double weight_decay = 0.01;                          ///< of all but biases and norms
-  std::optional<std::int64_t> layers = std::nullopt;   ///< that are trained: the last so many and the head, 0 the head alone; default everything
-  /// Of the head. Others than the model has, or for a model without a head: a new one is drawn. Default the model's own, else those of the
-  /// examples: names in their order, or LABEL_0 and so on.
+  std::optional<double> learning_rate = std::nullopt;  ///< initial learning rate, above 0; default 5e-5, or 1e-3 if only the head is trained
+  double weight_decay = 0.01;                          ///< for all parameters except biases and norms
+  /// Number of last layers that are trained together with the head; 0: only the head; default everything.
+  std::optional<std::int64_t> layers = std::nullopt;
+  /// Labels of the head. If they differ from those of the model, or if the model has no head, a new head is initialised. Default: the labels of the
+  /// model, otherwise those of the examples: the names, sorted, or LABEL_0, LABEL_1 and so on.
   std::vector<std::string> labels = {};
-  std::uint64_t seed = 0;  ///< of the order of the examples, of dropout, and of a new head
-  double validation = 0;   ///< share of the examples, from 0 up to, not including, 1, that are held out
-  /// False ends the run after this step.
+  std::uint64_t seed = 0;  ///< for the order of the examples, dropout and a new head
+  double validation = 0;   ///< share of the examples that is held out for validation, in [0, 1)
+  /// Called after each step; returning false ends the run.
   std::function<bool(const FineTuneProgress&)> on_progress = nullptr;
 };
 
+/// Result of TextModel::fine_tune().
 struct FineTuneResult {
   double loss = 0;  ///< mean over the steps of the last epoch
   std::optional<double> validation_accuracy = std::nullopt;
@@ -142,7 +154,7 @@ namespace detail {
 
 struct ModelPlan;
 
-/// Token ids of a caller: (B,L) each, row-major; only the first have to be there.
+/// Copies of the token ids that a caller passed: (B,L) each, row-major. Types and mask may be empty.
 struct TokenIds {
   Shape shape, type_shape, mask_shape;
   std::vector<std::int64_t> ids, types;
@@ -159,7 +171,7 @@ struct TokenIds {
         mask(from.attention_mask.begin(), from.attention_mask.end()) {}
 };
 
-/// A forward of a TextModel: checked, with the shapes of what it gives, and then run.
+/// One forward of a TextModel: the constructor checks the arguments and computes the result's shapes, run() computes the result.
 class TextForward {
  public:
   TextForward(std::string_view op, const EncoderModel& model, const TokenIds& inputs, const TextForwardOptions& options,
@@ -169,7 +181,7 @@ class TextForward {
   TextForward& operator=(const TextForward&) = delete;
 
   const EncoderPlan& encoder() const;
-  const Shape& logits() const;  ///< of rank 0 without a head
+  const Shape& logits() const;  ///< rank 0 without a head
   void run(const EncoderBuffers& buffers, float* logits) const;
 
  private:
@@ -179,67 +191,79 @@ class TextForward {
 
 }  // namespace detail
 
+/// Options for TextModel::embed().
 struct EmbedOptions {
-  std::optional<std::int64_t> max_length = std::nullopt;  ///< as TokenizeOptions
+  std::optional<std::int64_t> max_length = std::nullopt;  ///< as in TokenizeOptions
   bool truncation = true;
-  std::optional<Pooling> pooling = std::nullopt;  ///< any but none; default what 1_Pooling/config.json says (one or several), else mean
-  std::optional<bool> normalize = std::nullopt;   ///< to length 1; default what modules.json says, else false
-  std::int64_t batch_size = 32;                   ///< any gives the same bits
-  /// Put before each text; default that of prompt_name, else the one that config_sentence_transformers.json has as default_prompt_name, else none.
+  std::optional<Pooling> pooling = std::nullopt;  ///< any except none; default: 1_Pooling/config.json (one or several), else mean
+  std::optional<bool> normalize = std::nullopt;   ///< scale vectors to length 1; default: true if modules.json has Normalize
+  std::int64_t batch_size = 32;                   ///< texts per batch; does not affect the result
+  /// Text that is prepended to each text; default: the prompt named prompt_name, else the default_prompt_name of config_sentence_transformers.json,
+  /// else none.
   std::optional<std::string> prompt = std::nullopt;
-  std::optional<std::string> prompt_name = std::nullopt;  ///< one of config_sentence_transformers.json
-  /// After each batch: how many texts are done, of how many. What it throws ends the call.
+  std::optional<std::string> prompt_name = std::nullopt;  ///< name of a prompt in config_sentence_transformers.json
+  /// Called after each batch with the number of finished texts and of all texts. An exception from it ends the call.
   std::function<void(std::int64_t done, std::int64_t total)> on_progress = nullptr;
-  bool add_special_tokens = true;                      ///< as TokenizeOptions
-  std::optional<Side> truncation_side = std::nullopt;  ///< as TokenizeOptions
+  bool add_special_tokens = true;                      ///< as in TokenizeOptions
+  std::optional<Side> truncation_side = std::nullopt;  ///< as in TokenizeOptions
   std::vector<bool>* truncated = nullptr;              ///< if given, receives for each text whether it was truncated
 };
 
+/// Options for TextModel::classify().
 struct ClassifyOptions {
   std::optional<std::int64_t> max_length = std::nullopt;
   bool truncation = true;
   std::int64_t batch_size = 32;
-  std::function<void(std::int64_t done, std::int64_t total)> on_progress = nullptr;  ///< as EmbedOptions
-  bool add_special_tokens = true;                                                    ///< as TokenizeOptions
-  std::optional<Side> truncation_side = std::nullopt;                                ///< as TokenizeOptions
-  std::optional<std::int64_t> top_k = std::nullopt;                                  ///< labels of each text; default all
-  std::vector<bool>* truncated = nullptr;                                            ///< as EmbedOptions
+  std::function<void(std::int64_t done, std::int64_t total)> on_progress = nullptr;  ///< as in EmbedOptions
+  bool add_special_tokens = true;                                                    ///< as in TokenizeOptions
+  std::optional<Side> truncation_side = std::nullopt;                                ///< as in TokenizeOptions
+  std::optional<std::int64_t> top_k = std::nullopt;                                  ///< number of labels per text; default all
+  std::vector<bool>* truncated = nullptr;                                            ///< as in EmbedOptions
 };
 
+/// A label and its score.
 struct LabelScore {
   std::string label;
   float score = 0;
-  std::int64_t index = 0;  ///< of the label in labels(), which may have equal ones
+  std::int64_t index = 0;  ///< index in labels(), where names may repeat
 };
 
-/// How weights of linear maps are kept and multiplied.
+/// Options for TextModel::create_cache().
+struct CacheOptions {
+  std::optional<std::int64_t> max_length = std::nullopt;  ///< room for tokens; default all positions of the model
+  std::int64_t batch_size = 1;                            ///< number of sequences
+};
+
+/// Number type in which the weights of linear layers are stored and multiplied.
 enum class Weights : std::uint8_t {
   float32,
-  int8,  ///< 8 bits with a scale for each row
+  int8,  ///< 8 bits with one scale per row
 };
 
+/// Options for TextModel::load().
 struct TextModelOptions {
-  std::optional<Weights> weights = std::nullopt;  ///< default as the files have them: int8 where they are int8, else float32
-  /// Makes the tokenizer where tokenizer.json has a part that Tokenizer does not read, of what Tokenizer::parse is given.
+  std::optional<Weights> weights = std::nullopt;  ///< default: int8 if the checkpoint is int8, else float32
+  /// Creates the tokenizer if Tokenizer does not support a part of tokenizer.json. Receives the arguments of Tokenizer::parse.
   std::function<std::shared_ptr<const TextTokenizer>(std::span<const std::uint8_t> tokenizer_json,
                                                      std::optional<std::span<const std::uint8_t>> tokenizer_config, std::string_view default_class)>
       tokenizer = nullptr;
 };
 
-/// How weights are written to files.
+/// Number type of the weights in a saved file.
 enum class FileWeights : std::uint8_t {
   float32,
-  float16,  ///< to the nearest, of two the even one
-  int8,     ///< weights of linear maps and the word table, as the package compressed-tensors has them; all else float32
+  float16,  ///< rounded to nearest, ties to even
+  int8,     ///< linear layers and word embeddings in the format of compressed-tensors; the rest is float32
 };
 
+/// Options for TextModel::save_pretrained().
 struct SaveOptions {
-  std::optional<FileWeights> weights = std::nullopt;  ///< default as the model has them
+  std::optional<FileWeights> weights = std::nullopt;  ///< default: number type of the loaded model
 };
 
 namespace detail {
 
-/// gradients() of a model, whose forward is done. A label is a number by now.
+/// State of one gradients() call after its forward. The label of the target is already an index.
 class TextGradient {
  public:
   TextGradient(EncoderModel& model, const TokenIds& inputs, const GradientOptions& options);
@@ -255,48 +279,48 @@ class TextGradient {
 
 }  // namespace detail
 
-/// A text model from the files of its authors: BERT, DistilBERT, RoBERTa, XLM-RoBERTa, CamemBERT, data2vec-text,
-/// MPNet, ModernBERT, DeBERTa, ERNIE, ELECTRA, ALBERT, NomicBERT, Jina 2 and GTE, with or without a head
-/// (transformers' AutoModel, AutoModelForTokenClassification and so on; sentence-transformers' SentenceTransformer).
+/// A text model loaded from a Hugging Face checkpoint: BERT, DistilBERT, RoBERTa, XLM-RoBERTa, CamemBERT, data2vec-text,
+/// MPNet, ModernBERT, DeBERTa, ERNIE, ELECTRA, ALBERT, NomicBERT, Jina 2, GTE, GPT-2, Llama, Mistral or Qwen2, with or
+/// without a head (transformers' AutoModel, AutoModelForTokenClassification and so on; sentence-transformers'
+/// SentenceTransformer).
 /// @code
 /// auto model = attn::TextModel::load("testdata/models/sentiment");
 /// std::cout << model.classify({"A wonderful film."}).at(0).at(0).label;  // positive
 /// @endcode
 class TextModel {
  public:
-  /// Loads a folder with config.json and model.safetensors. If they are present it also reads tokenizer.json,
-  /// tokenizer_config.json (without its added_tokens_decoder also special_tokens_map.json and added_tokens.json),
+  /// Loads a folder with config.json and model.safetensors. If present, these files are read as well: tokenizer.json,
+  /// tokenizer_config.json (special_tokens_map.json and added_tokens.json if it has no added_tokens_decoder),
   /// sentence_bert_config.json, modules.json and the folders that it names (1_Pooling, 2_Dense), and
-  /// config_sentence_transformers.json. Floats of any width become float32. int8 is read as compressed-tensors writes
-  /// it: int-quantized, by row, activations asymmetric, by token and dynamic. Tensors that the model does not use are
-  /// skipped and listed in notes(). Without a readable tokenizer the model still takes token ids.
-  ///
+  /// config_sentence_transformers.json. Floats of any width become float32. int8 weights must have the format of
+  /// compressed-tensors: int-quantized, by row, with dynamic asymmetric activations by token. Tensors that the model
+  /// does not use are skipped and listed in notes(). If the tokenizer cannot be read, the model still takes token ids.
   /// @param folder   a string or std::filesystem::path
   /// @param options  int8 or float32 weights, and a tokenizer of your own
-  /// @throws FORMAT if a file is damaged, empty, or no regular file
+  /// @throws FORMAT if a file is damaged, empty, or not a regular file
   /// @throws CONFIG if config.json contradicts itself
   /// @throws MISMATCH with all missing and mis-shaped tensors
-  /// @throws UNSUPPORTED for other models and quantisations; for texts, if there is no tokenizer that attn reads
+  /// @throws UNSUPPORTED for other models and quantisations; for texts, if attn supports no tokenizer of the folder
   /// @throws MEMORY if the model exceeds the memory limit
   static TextModel load(const FilePath& folder, const TextModelOptions& options = {});
-  /// Writes the model as transformers reads it: current weights under the names of the file, config.json, and the
-  /// other files that were read. load() reads it back; int8 gives the same bits. Poolers and heads that attn does not
-  /// use are not written. A missing folder is created. Files are replaced all together or not at all; links are
-  /// replaced by files.
+  /// Writes the model in the format of transformers: the current weights under the names of the checkpoint, config.json,
+  /// and the other files that were read. load() reads the folder back; int8 weights are identical. Poolers and heads
+  /// that attn does not use are not written. A missing folder is created. Either all files are replaced or none; links
+  /// are replaced by files.
   ///
   /// @param folder   a string or std::filesystem::path
-  /// @param options  float32, float16 or int8; default as the model has them
-  /// @throws OUT_OF_RANGE if float16 lacks a number, with the tensor's name
-  /// @throws FORMAT if NaN or infinity would become int8, with the tensor's name
-  /// @throws ARGUMENT if the folder cannot be written; nothing has been written after an error
+  /// @param options  float32, float16 or int8; default the type of the loaded model
+  /// @throws OUT_OF_RANGE with the tensor's name if a weight is outside the range of float16
+  /// @throws FORMAT with the tensor's name if NaN or infinity would become int8
+  /// @throws ARGUMENT if the folder cannot be written; after an error no file has changed
   void save_pretrained(const FilePath& folder, const SaveOptions& options = {}) const;
 
   TextModel(TextModel&&) noexcept;
   TextModel& operator=(TextModel&&) noexcept;
   ~TextModel();
 
-  /// Tokenizes texts, as Tokenizer::encode. max_length defaults to that of sentence_bert_config.json, else of
-  /// tokenizer_config.json, else to the number of positions.
+  /// Tokenizes texts, as Tokenizer::encode. The default of max_length is the value in sentence_bert_config.json, else in
+  /// tokenizer_config.json, else the number of positions.
   ///
   /// @throws OUT_OF_RANGE if max_length exceeds the positions of the model
   /// @throws ARGUMENT, UNSUPPORTED, FORMAT, MEMORY as Tokenizer::encode
@@ -304,6 +328,7 @@ class TextModel {
   EncodingTensors<N> tokenize(const std::vector<std::string>& texts, const TokenizeOptions& options = {}) const {
     return EncodingTensors<N>(encode(texts, 0, texts.size(), options));
   }
+  /// Tokenizes pairs of texts, each pair as one sequence. Throws as tokenize().
   template <std::size_t N = 2>
   EncodingTensors<N> tokenize_pairs(const std::vector<std::pair<std::string, std::string>>& pairs, const TokenizeOptions& options = {}) const {
     return EncodingTensors<N>(encode(pairs, 0, pairs.size(), options));
@@ -316,13 +341,14 @@ class TextModel {
   EncodingTensors<N> tokenize_words(const std::vector<Words>& texts, const TokenizeOptions& options = {}) const {
     return EncodingTensors<N>(encode(texts, options));
   }
+  /// Tokenizes pairs of texts that are split into words. Throws as tokenize_words().
   template <std::size_t N = 2>
   EncodingTensors<N> tokenize_word_pairs(const std::vector<std::pair<Words, Words>>& pairs, const TokenizeOptions& options = {}) const {
     return EncodingTensors<N>(encode(pairs, options));
   }
 
-  /// Runs the model on token ids. Of the encoding only input_ids are required: without attention_mask every token is
-  /// visible, without token_type_ids they are 0.
+  /// Runs the model on token ids. The encoding needs only input_ids: without attention_mask every token is visible,
+  /// without token_type_ids all types are 0.
   ///
   /// @param inputs   as tokenize() returns them
   /// @param options  masks, head mask, patch, and which intermediates to return
@@ -361,9 +387,9 @@ class TextModel {
   /// without dropout).
   ///
   /// @param inputs   as tokenize() returns them
-  /// @param options  the target, and what gradients are with respect to
+  /// @param options  target, and what to differentiate with respect to
   /// @throws UNSUPPORTED for int8 weights, and for a label without a head. Load with Weights::float32
-  /// @throws ARGUMENT if the target is neither a label nor a component, or both, or nothing is asked for
+  /// @throws ARGUMENT unless the target is either a label or a component, or if no gradients are requested
   /// @throws OUT_OF_RANGE if the label, component or row does not exist
   /// @throws SHAPE, MASK, MEMORY as forward()
   template <std::size_t N>
@@ -385,14 +411,18 @@ class TextModel {
     gradient.run(result.embeddings ? result.embeddings->data() : nullptr, attentions, options.parameters ? &parameters : nullptr);
     return result;
   }
-  /// Computes a score for each token of a text: how much it contributes to f, a logit before softmax, or without a
-  /// head a number of the pooled vector. Special tokens get 0 from leave_one_out. A long text is truncated as by
-  /// classify(). integrated_gradients: Σ_e (x - b) · ∫₀¹ ∂f/∂x (b + a (x - b)) da, x the word embeddings, b those of
-  /// [PAD] except at special tokens, by Gauss-Legendre quadrature (Sundararajan, Taly & Yan 2017). gradient_x_input:
-  /// Σ_e x · ∂f/∂x. attention_rollout: the pooled rows of the product of 0.5 A + 0.5 I over the layers, A the mean
-  /// over the heads (Abnar & Zuidema 2020). attention_gradient: those of the product of I + Ā, Ā the mean over the
-  /// heads of the positive part of A · ∂f/∂A (Chefer, Gur & Wolf 2021). leave_one_out: f of the text minus f of the
-  /// text without the token.
+  /// Computes a score for each token of a text: how much it contributes to f, a logit before softmax, or without a head
+  /// a component of the pooled vector. With leave_one_out special tokens get 0. A long text is truncated as by
+  /// classify(). The methods are:
+  /// integrated_gradients: Σ_e (x - b) · ∫₀¹ ∂f/∂x (b + a (x - b)) da by Gauss-Legendre quadrature, where x are the
+  /// word embeddings and b is the embedding of [PAD], except at special tokens, where b = x (Sundararajan, Taly & Yan
+  /// 2017).
+  /// gradient_x_input: Σ_e x · ∂f/∂x.
+  /// attention_rollout: the pooled rows of the product of 0.5 A + 0.5 I over the layers, A averaged over the heads
+  /// (Abnar & Zuidema 2020).
+  /// attention_gradient: the pooled rows of the product of I + Ā over the layers, Ā the positive part of A · ∂f/∂A
+  /// averaged over the heads (Chefer, Gur & Wolf 2021).
+  /// leave_one_out: f of the text minus f of the text without the token.
   ///
   /// @param text     UTF-8
   /// @param options  method, target, steps
@@ -410,15 +440,16 @@ class TextModel {
   TextAttribution attribute(const std::string& text, const AttributeOptions& options = {}) const;
 
   /// Trains the model on examples, as transformers' Trainer does for sequence classification: AdamW with β 0.9 and
-  /// 0.999, gradients clipped to norm 1, a learning rate that falls linearly to 0; cross entropy for several labels,
-  /// binary cross entropy for one, the squared error for a regression. Dropout is in transformers' places with the
-  /// probabilities of config.json. Held-out examples are evaluated without dropout. With layers 0 each text passes
-  /// the encoder once, without dropout. Weights, order and result depend only on the seed, for any number of threads.
+  /// 0.999, gradients clipped to norm 1, and a learning rate that falls linearly to 0. The loss is the cross entropy for
+  /// several labels, the binary cross entropy for one, and the squared error for a regression. Dropout is applied at the
+  /// same places as in transformers, with the probabilities of config.json; held-out examples are evaluated without it.
+  /// With layers = 0 each text passes through the encoder once, without dropout. Weights, order and result depend only
+  /// on the seed, not on the number of threads.
   ///
   /// @param examples  texts or pairs with labels
   /// @param options   epochs, batch size, learning rate, trained layers, labels, validation share
   /// @return mean loss of the last epoch, and the validation accuracy
-  /// @throws UNSUPPORTED for int8 weights, without a tokenizer, and for heads with several answers per text
+  /// @throws UNSUPPORTED for int8 weights, without a tokenizer, and for heads with several outputs per text
   /// @throws ARGUMENT if there are no examples
   /// @throws OUT_OF_RANGE if labels or layers do not exist; with the step's number if a loss or gradient is not
   /// finite
@@ -426,9 +457,9 @@ class TextModel {
   /// @throws MEMORY if a step would exceed the memory limit. Weights are those after the last complete step
   FineTuneResult fine_tune(const std::vector<FineTuneExample>& examples, const FineTuneOptions& options = {});
 
-  /// Returns a vector per text: hidden states pooled over its tokens, passed through the checkpoint's Dense if it has
-  /// one, and scaled to length 1 if the checkpoint asks for it (Reimers & Gurevych 2019). Texts are sorted into
-  /// batches by length.
+  /// Returns one vector per text: hidden states pooled over its tokens, passed through the checkpoint's Dense if it has
+  /// one, and scaled to length 1 if modules.json has Normalize (Reimers & Gurevych 2019). Texts are sorted by length and
+  /// processed in batches.
   ///
   /// @param texts    UTF-8
   /// @param options  maximum length, pooling, normalize, prompt, batch size
@@ -446,20 +477,21 @@ class TextModel {
     embed(texts, options, all.data());
     return all;
   }
-  /// The same for who has the memory: the shape, and then the work.
+  /// Checks the options of embed() and returns the result's shape, for callers that allocate the result and pass its pointer to embed().
   Shape check_embed(std::int64_t count, const EmbedOptions& options) const;
   void embed(const std::vector<std::string>& texts, const EmbedOptions& options, float* y) const;
-  /// Returns the labels of each text by falling score, as transformers' TextClassificationPipeline: softmax of the
-  /// logits; sigmoid of each if problem_type is multi_label_classification or there is one label; the logits
-  /// themselves for a regression. If the files of a cross-encoder name another function (activation_fn), pairs are
-  /// scored by it, as by sentence-transformers' CrossEncoder.predict (Identity gives logits), and a single text if
-  /// there is one label.
+  /// Returns the labels of each text in descending order of score, as transformers' TextClassificationPipeline. The
+  /// scores are the softmax of the logits; their sigmoid if problem_type is multi_label_classification or there is one
+  /// label; the logits themselves for a regression. If the files of a cross-encoder specify another function
+  /// (activation_fn), it is used for pairs, as in sentence-transformers' CrossEncoder.predict (Identity returns logits),
+  /// and for single texts if there is one label.
   ///
   /// @param texts    UTF-8
   /// @param options  maximum length, batch size, top_k
   /// @throws UNSUPPORTED without a head
   /// @throws ARGUMENT, OUT_OF_RANGE, CONFIG, MEMORY as embed()
   std::vector<std::vector<LabelScore>> classify(const std::vector<std::string>& texts, const ClassifyOptions& options = {}) const;
+  /// Classifies pairs of texts. Options and errors as classify().
   std::vector<std::vector<LabelScore>> classify_pairs(const std::vector<std::pair<std::string, std::string>>& pairs,
                                                       const ClassifyOptions& options = {}) const;
 
@@ -467,7 +499,7 @@ class TextModel {
   ///
   /// @param texts    UTF-8
   /// @param options  aggregation, stride, maximum length, batch size
-  /// @throws UNSUPPORTED if the head is for something else
+  /// @throws UNSUPPORTED if the model has another kind of head
   /// @throws CONFIG if stride leaves no room, or is given with Aggregation::none
   /// @throws ARGUMENT, OUT_OF_RANGE, MEMORY as embed()
   std::vector<std::vector<Entity>> classify_tokens(const std::vector<std::string>& texts, const ClassifyTokensOptions& options = {}) const;
@@ -478,7 +510,7 @@ class TextModel {
   /// @return a list for each mask, the most likely token first
   /// @throws ARGUMENT if the text has no mask, or a target begins with no token of the vocabulary
   /// @throws OUT_OF_RANGE if the text is too long
-  /// @throws UNSUPPORTED if the head is for something else
+  /// @throws UNSUPPORTED if the model has another kind of head
   std::vector<std::vector<FilledMask>> fill_mask(const std::string& text, const FillMaskOptions& options = {}) const;
   /// Predicts the tokens for each mask of several texts.
   std::vector<std::vector<std::vector<FilledMask>>> fill_mask_all(const std::vector<std::string>& texts, const FillMaskOptions& options = {}) const;
@@ -491,26 +523,48 @@ class TextModel {
   /// @throws ARGUMENT if the question or context is empty
   /// @throws OUT_OF_RANGE if the question leaves no room for the context
   /// @throws CONFIG if stride leaves no room
-  /// @throws UNSUPPORTED if the head is for something else
+  /// @throws UNSUPPORTED if the model has another kind of head
   std::vector<Answer> answer(const std::string& question, const std::string& context, const AnswerOptions& options = {}) const;
   /// Answers several questions, each with its context.
   std::vector<std::vector<Answer>> answer_all(const std::vector<std::pair<std::string, std::string>>& pairs, const AnswerOptions& options = {}) const;
-  /// Sorts documents by falling relevance to a query with a cross-encoder: a head with one label, through the
-  /// activation that its files name, or else a sigmoid (sentence-transformers' CrossEncoder.rank). The default prompt
-  /// of config_sentence_transformers.json precedes the query.
+  /// Sorts documents by descending relevance to a query. The model must be a cross-encoder: a head with one label. Scores
+  /// are its logits after the activation in the checkpoint's files, by default a sigmoid (sentence-transformers'
+  /// CrossEncoder.rank). The default prompt of config_sentence_transformers.json is prepended to the query.
   ///
   /// @param query      UTF-8
   /// @param documents  UTF-8
   /// @param options    top_k, maximum length, prompt, batch size
-  /// @throws UNSUPPORTED for another head
+  /// @throws UNSUPPORTED if the model has another kind of head
   /// @throws ARGUMENT, OUT_OF_RANGE, CONFIG, MEMORY as embed()
   std::vector<RankedDocument> rank(const std::string& query, const std::vector<std::string>& documents, const RankOptions& options = {}) const;
-  /// Returns the text of tokens, as Tokenizer::decode().
+  /// Continues a text by the tokens that the model predicts, one after the other, as transformers' generate(). The keys and values of earlier tokens
+  /// are kept, so that each step computes one token. Greedy by default; with `do_sample` the tokens depend only on the seed and the logits.
+  ///
+  /// @param prompt   UTF-8
+  /// @param options  number of tokens, sampling, stop strings
+  /// @throws UNSUPPORTED if the model has another kind of head
+  /// @throws OUT_OF_RANGE if the prompt has more tokens than the model has positions, or a logit is NaN
+  /// @throws ARGUMENT if the prompt has no token
+  /// @throws CONFIG if an option is outside its range
+  /// @throws MEMORY if the call would exceed the memory limit
+  GeneratedText generate(const std::string& prompt, const GenerateOptions& options = {}) const;
+  /// Returns the tokens that most likely follow a text, the likeliest first. Throws as generate().
+  std::vector<NextToken> next_token(const std::string& text, std::int64_t top_k = 5) const;
+  /// Returns how well the model predicts each token of a text from the tokens before it. Throws as generate().
+  ScoredText score_tokens(const std::string& text) const;
+  /// Creates memory for keys and values that forward() fills and continues from (TextForwardOptions::cache). It belongs to the current weights.
+  ///
+  /// @throws UNSUPPORTED unless the model is causal
+  /// @throws OUT_OF_RANGE if max_length exceeds the positions of the model
+  /// @throws MEMORY if it exceeds the memory limit
+  KeyValueCache create_cache(const CacheOptions& options = {}) const;
+  /// Returns the text of token ids, as Tokenizer::decode().
   std::string decode(const std::vector<std::int64_t>& ids, bool skip_special_tokens = false) const;
 
-  /// The weights that the model works with, float32, by the names that the file has for them; what it has beside them (position_ids, a
-  /// pooler without a head) is not among them. state_dict copies out, load_state_dict copies in, and word_embeddings() sees it at once.
+  /// Returns the shapes of all weights that the model uses, by their names in the checkpoint. Unused tensors (position_ids, a pooler without a head)
+  /// are not included.
   std::map<std::string, Shape> parameter_shapes() const;
+  /// Copies all weights out as float32, by the names of parameter_shapes().
   template <class Of = TextModel>
   typename StateDictType<Of>::type state_dict() const {
     typename StateDictType<Of>::type state;
@@ -529,36 +583,39 @@ class TextModel {
     save_state({{name, values.data()}});
     return values;
   }
-  /// Copies weights in.
+  /// Copies weights in. word_embeddings() sees the change at once.
   ///
   /// @param state   tensors by the names of state_dict()
-  /// @param strict  true: every parameter must be given and nothing else; false: missing ones keep their numbers
-  /// @throws MISMATCH with all missing, unexpected and mis-shaped names; nothing has changed then
+  /// @param strict  true: exactly the model's parameters must be given; false: parameters that are not given keep their values
+  /// @throws MISMATCH with all missing, unexpected and mis-shaped names; the model is unchanged then
   template <class Of = TextModel, class State = typename StateDictType<Of>::type>
   void load_state_dict(const State& state, bool strict = true) {
     load_state(detail::StateInput(state, "load_state_dict").views, strict);
   }
-  /// The same of places in memory, as Module has them. Numbers that become int8 are rounded to it, each row by a scale of its own, as when they
-  /// are loaded from a file; NaN and infinity among them are FORMAT.
+  /// Copies all weights to the memory in `target`, row-major, as Module::save_state().
   void save_state(const StateTarget& target) const;
+  /// Copies weights in, as load_state_dict(). In an int8 model each row is rounded with its own scale, as when a file is loaded. Throws FORMAT if
+  /// such a row has NaN or infinity.
   void load_state(const StateView& state, bool strict = true);
 
-  /// The word table: nearest, similarity, analogy. It goes with the model.
+  /// Returns the word embeddings, which offer nearest(), similarity() and analogy(). Valid as long as the model.
   const Embedding& word_embeddings() const;
+  /// Returns the id of a token, or none if the vocabulary does not have it.
   std::optional<std::int64_t> token_to_id(const std::string& token) const;
+  /// Returns the token of an id, or none if the vocabulary does not have it.
   std::optional<std::string> id_to_token(std::int64_t id) const;
-  /// What stands for a word that fill_mask shall predict: [MASK] or <mask>. Throws UNSUPPORTED for a tokenizer that attn does not read itself.
+  /// Returns the token that fill_mask() replaces: [MASK] or <mask>. Throws UNSUPPORTED for a tokenizer that the caller supplied.
   std::optional<std::string> mask_token() const;
 
-  /// What the checkpoint's head is for.
+  /// Returns the task of the checkpoint's head.
   Task task() const;
-  /// What the files have that the model does not use, in words: tensors of another head, say. transformers warns of it.
+  /// Returns messages about content of the files that the model does not use, such as tensors of another head. transformers warns about it.
   const std::vector<std::string>& notes() const;
-  /// Of a classification, of texts or of tokens; else empty.
+  /// Returns the label names of a text or token classification head, otherwise an empty list.
   const std::vector<std::string>& labels() const;
-  /// Ids that a text is cut to unless the call says otherwise.
+  /// Returns the default of max_length: longer texts are truncated to that many ids.
   std::int64_t max_length() const;
-  /// How weights of linear maps, and mostly the word table, are kept and multiplied.
+  /// Returns the number type of the linear layers' weights and usually of the word embeddings.
   Weights weights() const;
 
  private:
@@ -568,7 +625,7 @@ class TextModel {
 
   const EncoderModel& encoder() const;
   EncoderModel& encoder();
-  /// With the label's number.
+  /// Replaces the label's name in the target by its index.
   GradientOptions numbered(const GradientOptions& options) const;
   EncoderTraceOptions trace_of(std::int64_t layer, Trace names) const;
   Shape parameter_shape(const std::string& name) const;
@@ -578,10 +635,12 @@ class TextModel {
                       const TokenizeOptions& options) const;
   EncodedTexts encode(const std::vector<Words>& texts, const TokenizeOptions& options) const;
   EncodedTexts encode(const std::vector<std::pair<Words, Words>>& pairs, const TokenizeOptions& options) const;
+  /// Tokenizes the text that a language model continues. Throws UNSUPPORTED for another task.
+  std::vector<std::int64_t> prompt_ids(std::string_view op, const std::string& text, bool add_special_tokens) const;
   template <class Tokenize>
   EncodedTexts encode_all(const TokenizeOptions& options, Tokenize tokenize) const;
-  template <class Text, class Run>
-  void run_texts(const std::vector<Text>& texts, const TokenizeOptions& options, std::int64_t batch_size,
+  template <class TextAt, class Run>
+  void run_texts(std::size_t count, TextAt text_at, const TokenizeOptions& options, std::int64_t batch_size,
                  const std::function<void(std::int64_t, std::int64_t)>& on_progress, std::vector<bool>* truncated, Run run) const;
   template <class Text>
   std::vector<std::vector<LabelScore>> classify_all(const std::vector<Text>& texts, const ClassifyOptions& options) const;

@@ -15,26 +15,32 @@
 #include "attn/models/encoder_model.hpp"
 #include "attn/models/text_model.hpp"
 
-// What a TextModel is made of, and how its texts go through it. Internal.
+// Internal: the parts of a TextModel, and how its texts are tokenized and batched.
 namespace attn::detail {
 
-/// The files of a folder that were read, by name, but for the weights.
+/// Files that were read from a folder, by name, except the weights.
 using SmallFiles = std::vector<std::pair<std::string, std::vector<std::uint8_t>>>;
 
-/// One text of many, or a part of it: what the model needs of it.
-struct TextRow {
-  std::size_t index;
-  std::vector<std::int32_t> ids, types;
-};
-
-/// How many texts are sorted by length at a time, so that a list of any length takes no more memory than its results.
+/// Number of texts that are sorted by length at a time, so that a list of any length takes no more memory than its results.
 inline constexpr std::size_t kMostSorted = 8192;
 
-/// Ids, types and mask as the model takes them.
+/// Packs the rows of a batch.
+template <class Row>
+PackedSequences packed(std::span<const Row> rows) {
+  PackedSequences sequences;
+  for (const Row& row : rows) {
+    sequences.ids.insert(sequences.ids.end(), row.ids.begin(), row.ids.end());
+    sequences.types.insert(sequences.types.end(), row.types.begin(), row.types.end());
+    sequences.add_length(std::ssize(row.ids));
+  }
+  return sequences;
+}
+
+/// Ids, types and mask of a batch with padding, in the form that the model takes.
 struct TextBatch {
   Shape shape;
   std::vector<std::int64_t> ids, types;
-  std::vector<std::uint8_t> flags;  // of the mask, where that is not the caller's
+  std::vector<std::uint8_t> flags;  // data of the mask
   std::optional<MaskView> mask;
 
   TextBatch(std::string_view op, const TokenIds& inputs) : shape(inputs.shape), ids(inputs.ids), types(inputs.types) {
@@ -47,9 +53,8 @@ struct TextBatch {
     flags = inputs.mask;
     mask = MaskView(MaskKind::attend, flags.data(), shape);
   }
-  /// Padded to the first, which is the longest.
-  template <class Row>
-  explicit TextBatch(std::span<const Row> rows) {
+  /// Pads all rows to the length of the first, which is the longest.
+  explicit TextBatch(std::span<const TextRow> rows) {
     const std::size_t L = rows.front().ids.size();
     shape = {static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(L)};
     flags.assign(rows.size() * L, 0);
@@ -69,13 +74,13 @@ struct TextBatch {
   ModelInputs inputs() const { return {shape, ids, types, mask ? &*mask : nullptr}; }
 };
 
-/// Throws ARGUMENT where the lists of a caller's tokenizer are not as long as each other.
+/// Throws ARGUMENT if the lists that a caller's tokenizer returned differ in length.
 void check_encoding(const EncodedTexts& encoding, std::size_t texts);
 
-/// Throws the error again under another name if it is about "text 0".
+/// If the error is about "text 0", throws it again with another argument name and index.
 void rename_text(const Error& error, const std::string& name, std::size_t index);
 
-/// Calls run(), which tokenizes one text as a list of its own. Errors name the text as the caller knows it.
+/// Calls run(), which tokenizes a single text as a list. Errors name the text by `name` instead of "text 0".
 template <class Run>
 auto naming_text(const std::string& name, std::size_t index, Run run) {
   try {
@@ -90,8 +95,8 @@ inline void check_batch_size(std::string_view op, std::int64_t size) {
   if (size < 1) fail(ErrorCode::config, op, "batch_size", {"a number of at least 1"}, {size});
 }
 
-/// Calls run(batch, rows) with the rows of so many texts in batches, sorted by their length so that little of a batch is padding. Long ones go first,
-/// so that what does not fit into memory is known at once. rows_of(i, rows) appends those of a text.
+/// Calls run(batch, rows) for batches of the rows of `count` texts, sorted by length, so that those of equal length are computed together. The
+/// longest go first, so that a call that exceeds the memory limit fails early. rows_of(i, rows) appends the rows of text i.
 template <class Row, class RowsOf, class Run>
 void in_batches(std::size_t count, std::int64_t batch_size, const std::function<void(std::int64_t, std::int64_t)>& on_progress, RowsOf rows_of,
                 Run run) {
@@ -103,7 +108,7 @@ void in_batches(std::size_t count, std::int64_t batch_size, const std::function<
     for (std::size_t first = 0; first < rows.size();) {
       const std::size_t size = std::min(rows.size() - first, static_cast<std::size_t>(batch_size));
       const std::span<const Row> batch = std::span(rows).subspan(first, size);
-      run(TextBatch(batch), batch);
+      run(packed(batch), batch);
       first += size;
       if (on_progress) on_progress(static_cast<std::int64_t>(begin + std::min(first, end - begin)), static_cast<std::int64_t>(count));
     }
@@ -116,26 +121,26 @@ namespace attn {
 
 struct TextModel::Parts {
   std::unique_ptr<EncoderModel> model;
-  detail::SmallFiles files;  ///< that save_pretrained writes again
-  std::string base;          ///< the folder of config.json in that of the model, with a slash, or empty
+  detail::SmallFiles files;  ///< written again by save_pretrained()
+  std::string base;          ///< subfolder of config.json with a trailing slash, or empty
   std::optional<Tokenizer> tokenizer;
-  std::shared_ptr<const TextTokenizer> callers;  ///< where there is no tokenizer
-  std::optional<Error> no_tokenizer;             ///< why there is none
+  std::shared_ptr<const TextTokenizer> callers;  ///< the caller's tokenizer, used if `tokenizer` is empty
+  std::optional<Error> no_tokenizer;             ///< reason why `tokenizer` is empty
 
-  /// f(a tokenizer), of attn or the caller's.
+  /// Calls f with attn's or the caller's tokenizer. Throws no_tokenizer if there is neither.
   template <class F>
   auto ask(F f) const {
     if (tokenizer) return f(*tokenizer);
     if (callers) return f(*callers);
     throw Error(*no_tokenizer);
   }
-  /// That of attn, for who needs more of it than a caller's has.
+  /// Returns attn's tokenizer, for functions that TextTokenizer does not have. Throws UNSUPPORTED if there is only the caller's.
   const Tokenizer& own_tokenizer(std::string_view op) const {
     if (!tokenizer) ask([](const auto&) {});
     if (!tokenizer) detail::fail(ErrorCode::unsupported, op, "the tokenizer", {"one that attn reads itself"}, {"the caller's"});
     return *tokenizer;
   }
-  /// Of the texts [begin, end).
+  /// Tokenizes the texts [begin, end).
   template <class Text>
   EncodedTexts encode(const std::vector<Text>& texts, std::size_t begin, std::size_t end, const TokenizeOptions& options) const {
     if (tokenizer) return tokenizer->encode_texts(texts, begin, end, options);
@@ -146,7 +151,31 @@ struct TextModel::Parts {
     return encoding;
   }
 
-  /// What goes before each text.
+  /// Returns the options with the model's limit for max_length. Throws OUT_OF_RANGE if the given one exceeds its positions.
+  TokenizeOptions limited(const TokenizeOptions& options) const {
+    const detail::ModelConfig& config = model->config();
+    TokenizeOptions given = options;
+    given.max_length = options.max_length.value_or(config.default_length);
+    if (*given.max_length > config.max_length)
+      detail::fail(ErrorCode::out_of_range, "tokenize", "max_length", {"a number of at most ", config.max_length}, {*given.max_length},
+                   "The model has no more positions");
+    return given;
+  }
+  /// Tokenizes text number `index` as the model takes it. The options are limited().
+  template <class Text>
+  detail::TextRow row(const Text& text, std::size_t index, const TokenizeOptions& options) const {
+    detail::TextRow row;
+    if (tokenizer) {
+      row = tokenizer->encode_row(text, index, options);
+    } else {
+      EncodedTexts encoded = encode(std::vector{text}, 0, 1, options);
+      row = {index, std::move(encoded.input_ids), std::move(encoded.token_type_ids), encoded.truncated[0]};
+    }
+    if (!model->config().token_types) std::fill(row.types.begin(), row.types.end(), 0);
+    return row;
+  }
+
+  /// Returns the prompt that is prepended to each text. Throws CONFIG if there is no prompt of the given name.
   std::string prompt(const EmbedOptions& options, std::string_view op = "embed") const {
     const detail::ModelConfig& config = model->config();
     if (options.prompt) return *options.prompt;
@@ -158,9 +187,10 @@ struct TextModel::Parts {
     }
     detail::fail(ErrorCode::config, op, "prompt_name", {"one of ", names}, {*options.prompt_name});
   }
-  /// Tokens that it begins a text with, special ones included, but for one at its end.
-  std::int64_t prompt_length(const std::string& prompt) const {
-    const EncodedTexts encoding = detail::naming_text("prompt", 0, [&] { return encode(std::vector{prompt}, 0, 1, {}); });
+  /// Returns the number of tokens of the prompt, including special tokens except one at its end.
+  std::int64_t prompt_length(const std::string& prompt, bool add_special_tokens) const {
+    const TokenizeOptions options{.add_special_tokens = add_special_tokens};
+    const EncodedTexts encoding = detail::naming_text("prompt", 0, [&] { return encode(std::vector{prompt}, 0, 1, options); });
     const TokenOffsets& offsets = encoding.offsets[0];
     const bool ends_specially = !offsets.empty() && !offsets.back();
     return static_cast<std::int64_t>(offsets.size()) - (ends_specially ? 1 : 0);

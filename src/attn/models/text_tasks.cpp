@@ -12,26 +12,26 @@
 #include "attn/models/entities.hpp"
 #include "attn/models/text_model_parts.hpp"
 
-// The package has the same in web/lib/src/tasks/tasks.ts.
+// The package has the same code in TypeScript: web/lib/src/tasks/tasks.ts.
 namespace attn {
 namespace {
 
 using detail::TokenSequence;
 
-/// Part of a text, and which of its tokens the head shall see.
+/// A window of a text, and the positions at which the head computes logits.
 struct TextWindow {
   std::size_t index;
   std::vector<std::int32_t> ids, types;
   TokenSequence sequence = {};
   std::vector<std::int64_t> places = {};
-  std::size_t number = 0;  ///< of all parts of the text
+  std::size_t number = 0;  ///< index among the windows of the text
 };
 
 void check_at_least(std::string_view op, std::string_view name, std::int64_t value, std::int64_t least) {
   if (value < least) detail::fail(ErrorCode::config, op, name, {"a number of at least ", least}, {value});
 }
 
-/// Whether the token goes on with a word, as transformers guesses where the vocabulary does not mark it.
+/// Whether the token continues a word, guessed as in transformers if the vocabulary does not mark it.
 bool is_subword(const detail::TokenizerFile& file, std::string_view text, const TokenSequence& sequence, std::size_t place) {
   if (sequence.ids[place] == file.unk_id) return false;
   const auto start = static_cast<std::size_t>(sequence.starts[place]), end = static_cast<std::size_t>(sequence.ends[place]);
@@ -39,7 +39,7 @@ bool is_subword(const detail::TokenizerFile& file, std::string_view text, const 
   return start > 0 && text[start - 1] != ' ' && (start >= text.size() || text[start] != ' ');
 }
 
-/// The numbers of the largest scores, of equal ones the first; of those wanted alone, where there are some.
+/// Returns the indices of the largest scores, the lower one first among equals; only those in `wanted` unless it is empty.
 std::vector<std::size_t> largest(std::span<const float> scores, std::size_t count, const std::set<std::int64_t>& wanted) {
   std::vector<std::size_t> best;
   for (std::size_t id = 0; id < scores.size(); ++id)
@@ -51,7 +51,7 @@ std::vector<std::size_t> largest(std::span<const float> scores, std::size_t coun
   return best;
 }
 
-/// Ids of what may stand for a mask: tokens, or the first token of each text, as in transformers.
+/// Returns the ids of the targets; of a target that is not a token, the id of its first token, as in transformers.
 std::set<std::int64_t> target_ids(std::string_view op, const detail::TokenizerFile& file, const std::vector<std::string>& targets) {
   std::set<std::int64_t> wanted;
   for (std::size_t i = 0; i < targets.size(); ++i) {
@@ -67,12 +67,12 @@ std::set<std::int64_t> target_ids(std::string_view op, const detail::TokenizerFi
   return wanted;
 }
 
-/// Whether a token stands for padding, which a text may have as well.
+/// Whether the id is the padding token, which may also occur in a text.
 bool is_padding(const detail::TokenizerFile& file, std::int64_t id) {
   return id == file.padding.id && file.id_to_token(file.padding.id) == file.padding.token;
 }
 
-/// The tokens of the context, each with its whole word.
+/// Collects the scores of the context's tokens and the bounds of their whole words.
 detail::AnswerWindow answer_window(const TextWindow& window, std::span<const float> scores) {
   const TokenSequence& sequence = window.sequence;
   std::map<std::int32_t, std::pair<std::int64_t, std::int64_t>> words;
@@ -96,14 +96,13 @@ detail::AnswerWindow answer_window(const TextWindow& window, std::span<const flo
 
 }  // namespace
 
-/// Tokens of texts in windows, and what a head of tokens says of them.
 struct TextModel::Windows {
   const TextModel& model;
   std::string_view op;
   Task task;
 
   const detail::TokenizerFile& file() const { return *model.parts_->own_tokenizer(op).file_; }
-  /// `sees`: whether the head shall see the token at a place.
+  /// Tokenizes texts. `sees` selects the tokens for which the head computes logits.
   template <class Sees>
   std::vector<TextWindow> of(std::span<const std::string> texts, std::size_t index, const detail::SequenceOptions& options, Sees sees) const {
     const detail::ModelConfig& config = model.parts_->model->config();
@@ -120,15 +119,18 @@ struct TextModel::Windows {
     }
     return windows;
   }
-  /// use(window, scores) of each: those of its places, side by side.
+  /// Calls use(window, scores) for each window, with one row of scores per selected token.
   template <class RowsOf, class Use>
   void run(std::size_t count, std::int64_t batch_size, const std::function<void(std::int64_t, std::int64_t)>& on_progress, RowsOf rows_of,
            detail::TokenSoftmax softmax, Use use) const {
     detail::check_batch_size(op, batch_size);
-    detail::in_batches<TextWindow>(count, batch_size, on_progress, rows_of, [&](const detail::TextBatch& batch, std::span<const TextWindow> rows) {
+    const auto run_batch = [&](const detail::PackedSequences& batch, std::span<const TextWindow> rows) {
       std::vector<std::int64_t> places;
-      for (std::size_t b = 0; b < rows.size(); ++b)
-        for (const std::int64_t place : rows[b].places) places.push_back(static_cast<std::int64_t>(b) * batch.shape[1] + place);
+      std::int64_t start = 0;
+      for (const TextWindow& row : rows) {
+        for (const std::int64_t place : row.places) places.push_back(start + place);
+        start += std::ssize(row.ids);
+      }
       const Shape shape = model.encoder().check_tokens(op, task, batch.inputs(), places);
       std::vector<float> scores(static_cast<std::size_t>(shape[0] * shape[1]));
       model.encoder().classify_tokens(batch.inputs(), places, softmax, scores.data());
@@ -138,7 +140,8 @@ struct TextModel::Windows {
         use(row, left.first(size));
         left = left.subspan(size);
       }
-    });
+    };
+    detail::in_batches<TextWindow>(count, batch_size, on_progress, rows_of, run_batch);
   }
 };
 
@@ -212,7 +215,7 @@ std::vector<std::vector<std::vector<FilledMask>>> TextModel::fill_mask_all(const
         std::vector<std::int64_t> ids(window.ids.begin(), window.ids.end());
         ids[static_cast<std::size_t>(window.places[i])] = static_cast<std::int64_t>(id);
         std::erase_if(ids, [&](std::int64_t each) { return is_padding(file, each); });
-        // If there are other masks they stay, and with them all special tokens but padding.
+        // Other masks must remain in the text, and therefore all special tokens except padding.
         row.push_back({decode({static_cast<std::int64_t>(id)}), static_cast<std::int64_t>(id), of_mask[id], decode(ids, masks == 1)});
       }
     }
@@ -227,7 +230,7 @@ std::vector<Answer> TextModel::answer(const std::string& question, const std::st
 
 std::vector<std::vector<Answer>> TextModel::answer_all(const std::vector<std::pair<std::string, std::string>>& pairs,
                                                        const AnswerOptions& options) const {
-  constexpr std::int64_t kMostTokens = 384, kStride = 128;  // as transformers' pipeline has them
+  constexpr std::int64_t kMostTokens = 384, kStride = 128;  // defaults of transformers
   const Windows windows{*this, "answer", Task::question_answering};
   encoder().check_task(windows.op, windows.task);
   for (const auto& [question, context] : pairs) {
@@ -244,7 +247,7 @@ std::vector<std::vector<Answer>> TextModel::answer_all(const std::vector<std::pa
   std::vector<std::vector<detail::AnswerWindow>> found(pairs.size());
   const auto rows_of = [&](std::size_t i, std::vector<TextWindow>& rows) {
     const std::array<std::string, 2> texts{pairs[i].first, pairs[i].second};
-    // The first special token stands for there being no answer.
+    // The score of the first special token ([CLS]) is the score of the empty answer.
     for (TextWindow& window : windows.of(texts, i, {.max_length = length, .stride = stride}, [&](const TokenSequence& sequence, std::size_t place) {
            return sequence.texts[place] == 1 || (sequence.texts[place] < 0 && sequence.ids[place] == cls);
          })) {

@@ -20,11 +20,11 @@ void activation(const TensorView& x, Activation name, float* y) {
   const Rows rows(x);
   const std::size_t size = static_cast<std::size_t>(checked_size(x.shape, "activation", "x")), all = rows.count();
   if (size == 0) return;
-  // A task is what fits into the first-level cache together with its result: a part of rows that lie side by side, or of one row.
+  // A task fits into the L1 cache together with its result: a part of contiguous rows, or of one row.
   constexpr std::size_t kBlock = 2048;
   const std::size_t together = rows.run(0, all).step == static_cast<std::ptrdiff_t>(rows.width()) ? rows.run(0, all).count : 1;
   const std::size_t length = together * rows.width(), blocks = (length + kBlock - 1) / kBlock, tasks = size / length * blocks;
-  // As softmax counts: an exponential costs as much as some 16 multiply-adds.
+  // An exponential costs about as much as 16 multiply-adds, as in softmax.
   parallel::run(tasks, parallel::workers_for(tasks, 16.0 * static_cast<double>(size)), [&](std::size_t task, unsigned) noexcept {
     const std::size_t part = task / blocks, first = task % blocks * kBlock;
     kernel.activation_row(name, rows[part * together] + first, y + part * length + first, std::min(kBlock, length - first));

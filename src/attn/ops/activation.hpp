@@ -15,12 +15,12 @@ inline constexpr std::array<std::string_view, 9> kActivationNames{"relu",    "ge
 static_assert(kActivationNames.size() == static_cast<std::size_t>(Activation::quick_gelu) + 1);
 
 namespace detail {
-/// Shape of the result after all checks.
+/// Checks the input and returns the shape of the result.
 Shape check_activation(const TensorView& x);
 void activation(const TensorView& x, Activation name, float* y);
 }  // namespace detail
 
-/// Computes f(x) for each element; the formulas are at Activation.
+/// Computes f(x) for each element; see Activation for the formulas.
 ///
 /// @param x     any rank
 /// @param name  the function, for example Activation::gelu

@@ -6,17 +6,17 @@
 namespace attn {
 
 namespace detail {
-/// Throws where shapes disagree or memory is not enough.
+/// Throws SHAPE if the shapes differ and MEMORY if the result exceeds the memory limit.
 void check_activation_backward(const TensorView& grad, const TensorView& x);
 void activation_backward(const TensorView& grad, const TensorView& x, Activation name, float* grad_x);
 }  // namespace detail
 
-/// Computes the gradient of activation, grad · f'(x), for each element; the formulas of f are at Activation.
+/// Computes the gradient of activation, grad · f'(x), for each element; see Activation for the formulas of f.
 ///
 /// @param grad  gradient of the result, the shape of x
-/// @param x     as the forward had it
-/// @param name  as the forward had it
-/// @return gradient of x. relu' is 0 at 0, as in torch; at ±infinity it is the derivative's limit, if there is one
+/// @param x     as in the forward
+/// @param name  as in the forward
+/// @return gradient of x. relu' is 0 at 0, as in torch; at ±infinity f' is its limit, if there is one
 /// @throws SHAPE if the shapes differ
 /// @throws MEMORY if the result exceeds the memory limit
 /// @see torch.autograd of torch.nn.functional.relu, gelu, silu, …

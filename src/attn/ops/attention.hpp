@@ -17,10 +17,10 @@
 
 namespace attn {
 
-/// Keys and values where they lie: (B,Hkv,P,D) and (B,Hkv,P,Dv), without B or Hkv where the call has none.
+/// Views of keys (B,Hkv,P,D) and values (B,Hkv,P,Dv), without B or Hkv if the call has none.
 struct KeyValueView {
   TensorView key, value;
-  Owner owner = {};  ///< of copies, where rows have gaps
+  Owner owner = {};  ///< owns copies made because rows have gaps
 
   KeyValueView() = default;
   KeyValueView(const TensorView& keys, const TensorView& values) : key(keys), value(values) {}
@@ -41,28 +41,28 @@ struct KeyValueView {
 struct AttentionOptions {
   std::optional<Mask> mask = std::nullopt;              ///< such as Mask::attend(m); refers to m
   std::optional<Mask> key_padding_mask = std::nullopt;  ///< (B,S)
-  bool is_causal = false;                               ///< no key after a query's position, also where L ≠ S; combines with masks
-  std::optional<float> scale = std::nullopt;            ///< default 1/√D, for additive and general attention 1
-  std::optional<float> dropout = std::nullopt;          ///< probability of a weight to become 0, in [0,1); the others are divided by 1 - dropout
-  std::optional<std::uint64_t> seed = std::nullopt;     ///< of the dropout, default 0, of a layer in training its own: same seed, same result
+  bool is_causal = false;                               ///< masks keys after the query's position, also if L ≠ S; combines with masks
+  std::optional<float> scale = std::nullopt;            ///< default 1/√D; 1 for additive and general attention
+  std::optional<float> dropout = std::nullopt;          ///< probability that a weight becomes 0, in [0,1); the others are divided by 1 - dropout
+  std::optional<std::uint64_t> seed = std::nullopt;     ///< dropout seed: same seed, same result. Default 0, in a training layer the layer's own
   bool need_weights = false;                            ///< return the weights
-  bool average_weights = false;                         ///< their mean over heads: (B,1,L,S)
-  bool enable_gqa = false;                              ///< query heads may be a multiple of key and value heads
+  bool average_weights = false;                         ///< return the mean of the weights over heads: (B,1,L,S)
+  bool enable_gqa = false;                              ///< grouped-query attention: query heads may be a multiple of key and value heads
   FullyMasked fully_masked = FullyMasked::zero;
   Trace trace = {};
-  std::optional<float> softcap = std::nullopt;  ///< c: scores become c · tanh(score / c), after scale, before masks (Gemma 2); 0: none, the default
-  std::optional<Window> window = std::nullopt;  ///< default all keys
-  /// Query i stands at position i + offset, for is_causal and window: S - L lets the last query see all keys. Default
-  /// the past's length, else 0.
+  std::optional<float> softcap = std::nullopt;  ///< c: scores become c · tanh(score / c), after scale, before masks (Gemma 2); default 0: none
+  std::optional<Window> window = std::nullopt;  ///< default: all keys
+  /// Position of query 0 for is_causal and window; S - L lets the last query see all keys. Default: the length of the
+  /// past, else 0.
   std::optional<std::int64_t> query_offset = std::nullopt;
-  /// Keys and values of earlier calls: they come first, and masks and S count them. A layer takes what an earlier
-  /// call gave as present.
+  /// Key/value cache of earlier calls. Its keys precede the new ones; masks and S include them. For a layer: the
+  /// present that an earlier call returned.
   std::optional<KeyValueView> past = std::nullopt;
-  bool output_present = false;  ///< return past and new keys and values side by side; with a past always
-  bool for_backward = false;    ///< of a layer: keep what its backward() needs, as forwards in train mode do
+  bool output_present = false;  ///< return past and new keys and values concatenated; always on with a past
+  bool for_backward = false;    ///< layers only: keep the values that backward() needs, as in train mode
 };
 
-/// Past and new keys and values, for the next call: options.past = KeyValueView(present.key, present.value).
+/// Past and new keys and values for the next call: options.past = KeyValueView(present.key, present.value).
 template <std::size_t N>
 struct KeyValue {
   TensorOf<N> key, value;  ///< (B,Hkv,P+S,D), (B,Hkv,P+S,Dv)
@@ -72,14 +72,14 @@ struct KeyValue {
 template <std::size_t N, std::size_t W>
 struct AttentionResult {
   TensorOf<N> output;
-  std::optional<TensorOf<W>> weights;                                 ///< when need_weights
-  std::optional<std::map<TraceName, TensorOf<kAnyBeside<N>>>> trace;  ///< when a trace was asked for
-  std::optional<KeyValue<W>> present;                                 ///< when output_present, or there is a past
+  std::optional<TensorOf<W>> weights;                                 ///< with need_weights
+  std::optional<std::map<TraceName, TensorOf<kAnyBeside<N>>>> trace;  ///< if a trace was requested
+  std::optional<KeyValue<W>> present;                                 ///< with output_present or a past
 };
 
 namespace detail {
 
-/// The part of a spec that a call's options say, whatever the op; scale and heads are left as they are. Throws
+/// Returns the part of a spec that the options determine for any op; scale and heads keep their defaults. Throws
 /// CONFIG, ARGUMENT.
 AttentionSpec spec_of(std::string_view op, const AttentionOptions& options, Trace available, std::string_view available_names);
 
@@ -88,7 +88,7 @@ AttentionPlan plan_scaled_dot_product_attention(const TensorView& query, const T
 void scaled_dot_product_attention(const AttentionPlan& plan, const TensorView& query, const TensorView& key, const TensorView& value,
                                   const AttentionOptions& options, const AttentionBuffers& buffers);
 
-/// Allocates what the plan says and lets run(buffers) fill it.
+/// Allocates the results of the plan and lets run(buffers) fill them.
 template <std::size_t N, std::size_t W, class Run>
 AttentionResult<N, W> run_attention_plan(const AttentionPlan& plan, Run run) {
   AttentionResult<N, W> result{empty<N>(plan.output), {}, {}, {}};
@@ -115,7 +115,7 @@ AttentionResult<N, W> run_attention_plan(const AttentionPlan& plan, Run run) {
 
 /// Computes scaled dot-product attention, softmax(softcap(q kᵀ · scale) + mask) v. Masked keys are skipped: their
 /// values, NaN included, do not reach a result. A query whose keys are all masked gives 0 (see FullyMasked). Other
-/// keys count as in IEEE arithmetic: a weight below 2⁻¹²⁶ of its row's largest is 0, and 0 times an infinite value is
+/// keys follow IEEE arithmetic: a weight below 2⁻¹²⁶ of its row's largest is 0, and 0 times an infinite value is
 /// NaN, as in torch (with more than 1024 keys the result may be the infinity, as in float64).
 /// Traces: q k v scores masked_scores probabilities weights weighted_values context output.
 ///
@@ -127,7 +127,7 @@ AttentionResult<N, W> run_attention_plan(const AttentionPlan& plan, Run run) {
 /// @throws SHAPE if B, H, D or S disagree
 /// @throws MASK if a mask does not fit or holds NaN or +infinity
 /// @throws CONFIG if an option is outside its range
-/// @throws MEMORY if the call would exceed the memory limit; nothing has been allocated then
+/// @throws MEMORY if the call would exceed the memory limit; thrown before anything is allocated
 /// @see Vaswani et al. 2017, eq. 1; torch.nn.functional.scaled_dot_product_attention
 ///
 /// @code

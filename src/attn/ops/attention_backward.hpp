@@ -12,14 +12,14 @@ namespace attn {
 template <std::size_t N>
 struct AttentionGradients {
   TensorOf<N> grad_query, grad_key, grad_value;
-  /// When a trace was asked for: the gradient of every intermediate result by the name and of the shape that the
-  /// forward's trace has.
+  /// If a trace was requested: the gradient of every intermediate result, with its name and shape in the forward's
+  /// trace.
   std::optional<std::map<TraceName, TensorOf<kAnyBeside<N>>>> trace = std::nullopt;
 };
 
 namespace detail {
 
-/// Where gradients go; traces are null where not asked for.
+/// Output buffers for gradients; a trace is null if not requested.
 struct AttentionGradientBuffers {
   float *grad_query = nullptr, *grad_key = nullptr, *grad_value = nullptr;
   std::array<float*, kTraceNames.size()> trace{};
@@ -30,7 +30,7 @@ AttentionPlan plan_scaled_dot_product_attention_backward(const TensorView& grad,
 void scaled_dot_product_attention_backward(const AttentionPlan& plan, const TensorView& grad, const TensorView& query, const TensorView& key,
                                            const TensorView& value, const AttentionOptions& options, const AttentionGradientBuffers& to);
 
-/// Allocates the gradients of query, key and value and the traces that the plan says, and says where they are.
+/// Allocates the gradients of query, key and value and the traces of the plan, and returns their buffers.
 template <std::size_t N>
 AttentionGradientBuffers allocate_gradients(const AttentionPlan& plan, const TensorView& query, const TensorView& key, const TensorView& value,
                                             AttentionGradients<N>& gradients) {
@@ -50,18 +50,18 @@ AttentionGradientBuffers allocate_gradients(const AttentionPlan& plan, const Ten
 }  // namespace detail
 
 /// Computes the gradients of scaled_dot_product_attention. With its probabilities P and dP = grad vᵀ: dS = P ∘ (dP -
-/// Σ P ∘ dP), grad_query = scale · dS k, grad_key = scale · dSᵀ q, grad_value = Pᵀ grad. P is computed again, so
-/// without a trace nothing is as large as (B,H,L,S). Masked keys are skipped: their values, NaN included, reach no
+/// Σ P ∘ dP), grad_query = scale · dS k, grad_key = scale · dSᵀ q, grad_value = Pᵀ grad. P is recomputed, so without
+/// a trace no buffer is as large as (B,H,L,S). Masked keys are skipped: their values, NaN included, reach no
 /// gradient. If all keys of a query are masked, fully_masked decides: zero gives a gradient of 0; nan gives NaN (0 if
-/// the gradient of its output is 0); uniform gives 0 and shares its own gradient among all values. The order of sums
-/// is fixed, so any number of threads gives the same bits.
-/// Traces: q k v scores masked_scores probabilities weights weighted_values context output; 0 for hidden keys.
+/// the gradient of its output is 0); uniform gives 0 and distributes its own gradient over all values. The order of
+/// sums is fixed, so any number of threads gives the same bits.
+/// Traces: q k v scores masked_scores probabilities weights weighted_values context output; 0 for masked keys.
 ///
 /// @param grad     gradient of the output, (..,L,Dv)
-/// @param query    as the forward had it, as key and value
+/// @param query    as in the forward, like key and value
 /// @param key      (..,S,D)
 /// @param value    (..,S,Dv)
-/// @param options  as the forward had them; need_weights, average_weights and output_present have no effect
+/// @param options  as in the forward; need_weights, average_weights and output_present have no effect
 /// @return {grad_query, grad_key, grad_value, trace}, each with the shape of its input
 /// @throws UNSUPPORTED for a past: pass its keys and values in front of the new ones, and its length as query_offset
 /// @throws SHAPE if grad does not have the shape of the output

@@ -12,31 +12,31 @@
 #include "attn/parallel/thread_pool.hpp"
 #include "attn/tensor/float_environment.hpp"
 
-// Nothing of the size of (B,H,L,S) is kept from the forward: a block of query rows gets its probabilities again (Dao 2023), all keys of a row
-// at once, so that they are the forward's weights bit for bit, and their sum with the gradient, which the softmax's needs, is at hand:
+// Nothing of size (B,H,L,S) is kept from the forward: each block of query rows recomputes its probabilities (Dao 2023). A block covers all keys
+// of its rows, so that the probabilities equal the forward's bit for bit and Σ P ∘ dP, which the gradient of softmax needs, is available:
 //
 //   P = softmax(masked scores), dP = dropout(dO Vᵀ), dS = P ∘ (dP - Σ P ∘ dP)
 //   dQ = scale · dS K, dK += scale · dSᵀ Q, dV += dropout(P)ᵀ dO
 //
-// One task is one head of keys: sums over queries, and over the heads that share it, run in their order.
+// One task is one key head: sums over queries, and over the query heads that share it, are computed in a fixed order.
 namespace attn::detail {
 namespace {
 
-/// Query rows of a block: enough for sums over them to be worth fetching what they are added to, few enough for scores and their gradients
-/// to stay in the second-level cache, but for very long rows.
+/// Query rows per block: enough to amortise loading the sums that they are added to, few enough for scores and their gradients to stay in the L2
+/// cache, except for very long rows.
 constexpr std::size_t kMostRows = 96, kFewestRows = 24, kScores = std::size_t{1} << 15;
 std::size_t rows_per_block(std::int64_t S) {
   const std::size_t rows = std::clamp(kScores / static_cast<std::size_t>(std::max<std::int64_t>(S, 1)), kFewestRows, kMostRows);
   return rows - rows % kernels::best().mr;
 }
 
-/// Rows of scores that far apart do not fall into the same places of the first-level cache, through which columns of them are read.
+/// Returns the row stride of scores: an odd number of cache lines, so that accesses along columns do not alias in the L1 cache.
 std::int64_t row_of_scores(std::int64_t S) {
   constexpr std::int64_t kLine = 16;
   return ((S + kLine - 1) / kLine | 1) * kLine;
 }
 
-/// Whether a query that sees no key, and whose context has this gradient, has one of NaN: what nothing comes back to counts for nothing.
+/// Whether the gradient of a query that sees no key is NaN, given the gradient of its context: under the policy nan, unless that is 0.
 bool gives_nan(const AttentionSpec& spec, const float* grad) {
   return spec.fully_masked == FullyMasked::nan && std::any_of(grad, grad + spec.value_head_dim, [](float value) { return value != 0; });
 }
@@ -60,52 +60,59 @@ class Backward {
   void run(Scratch& scratch);
 
  private:
-  /// What one worker works with.
+  /// Buffers of one worker.
   struct Work {
     float *keys, *keys_by_width, *values;  // panels: W of q Wᵀ, of dS Wᵀ and of dO Wᵀ
     float *queries, *grads;                // panels of a block's rows
-    float *probabilities, *gradient;       // (block,ld), as the next two
+    float *probabilities, *gradient;       // (block,ld), like the next two
     float* weights;                        // null without dropout
     float* capped;                         // null without softcap
-    float* bias;                           // (block,S), of masks
-    float* of_row;                         // (D), of score_weight
-    // Of relative positions, by the rows of their table that occur: dS summed up by query (block,rows) and by key (S,rows), panels of the rows
-    // as W of those sums, and what the forward's scores take; null without.
+    float* bias;                           // (block,S), masks
+    float* of_row;                         // (D), gradient of score_weight from one row
+    // For relative positions, null without; `table` counts the rows of their table that occur: dS summed per query (block,table) and per key
+    // (S,table), panels of the table rows as W of those sums, and scratch of add_relative_scores.
     float *by_query, *by_key, *position_keys, *position_queries, *relative;
     bool finite_keys;
   };
   struct Block {
     std::int64_t b, h, kv_head, first;
-    std::size_t rows, start, count;  // of keys: where those begin that any row sees, and how many
-    KeyRow keys[kMostRows];
-    bool nan[kMostRows];  // whose gradients are NaN: a row that sees no key, under that policy
+    std::size_t rows, start, count;  // first key that any row sees, and the number of keys
+    VisibleKeys keys[kMostRows];
+    bool nan[kMostRows];  // rows with NaN gradients, see gives_nan()
   };
 
   std::size_t panels(std::size_t n, std::size_t k) const { return kernels::packed_size(kernel_.nr, n, k); }
   bool additive() const { return in_.score_weight != nullptr; }
   Work work_of(Scratch& scratch) const;
+  void add_up_tables() const;
   void head(std::int64_t b, std::int64_t kv_head, Work& work, float* score_weight) const;
+  void pack_head(std::int64_t b, std::int64_t kv_head, Work& work) const;
+  void finish_keys(std::int64_t b, std::int64_t kv_head, const Work& work) const;
   void block(Block& block, const Work& work, float* score_weight) const;
-  void score(const Block& block, const Work& work) const;
-  void softmax(const Block& block, const Work& work) const;
-  void of_scores(const Block& block, const Work& work) const;
-  void of_queries(const Block& block, const Work& work) const;
+  void visible_keys(Block& block, const Work& work) const;
+  void score_block(const Block& block, const Work& work) const;
+  void softmax_block(const Block& block, const Work& work) const;
+  void d_values(const Block& block, const Work& work) const;
+  void d_scores(const Block& block, const Work& work) const;
   void sum_by_position(const Block& block, const Work& work) const;
+  void d_queries(const Block& block, const Work& work) const;
+  void d_keys(const Block& block, const Work& work) const;
   float* of_table(std::int64_t b, std::int64_t h, bool of_queries) const {
     return of_table_ + static_cast<std::size_t>((b * spec_.num_heads + h) * 2 + (of_queries ? 1 : 0)) * table_ * D_;
   }
-  void of_additive(const Block& block, const Work& work, float* score_weight) const;
+  void d_additive(const Block& block, const Work& work, float* score_weight) const;
   void add_over_queries(const Block& block, const float* scores, const float* panels_of_rows, std::size_t width, const Heads<float>& sums) const;
 
-  bool uniform(const KeyRow& keys) const { return keys.limit == 0 && spec_.fully_masked == FullyMasked::uniform; }
-  std::size_t counted(const KeyRow& keys) const { return uniform(keys) ? S_ : keys.limit; }
-  /// Keys of a row from the block's start on that may count.
-  std::size_t counted(const Block& block, std::size_t r) const {
-    const std::size_t total = counted(block.keys[r]);
+  bool uniform(const VisibleKeys& keys) const { return keys.end == 0 && spec_.fully_masked == FullyMasked::uniform; }
+  std::size_t visible_count(const VisibleKeys& keys) const { return uniform(keys) ? S_ : keys.end; }
+  /// Number of keys of a row that have a weight, from the block's start on.
+  std::size_t visible_count(const Block& block, std::size_t r) const {
+    const std::size_t total = visible_count(block.keys[r]);
     return total > block.start ? total - block.start : 0;
   }
   void zero_blocked(const Block& block, std::size_t r, float* values) const {
-    if (const KeyRow& keys = block.keys[r]; keys.bias != nullptr) backward_.zero_blocked_row(keys.bias + block.start, values, counted(block, r));
+    if (const VisibleKeys& keys = block.keys[r]; keys.bias != nullptr)
+      backward_.zero_blocked_row(keys.bias + block.start, values, visible_count(block, r));
   }
   void store(const Block& block, TraceName name, const float* values) const;
   void store_weighted_values(const Block& block) const;
@@ -118,11 +125,11 @@ class Backward {
   const kernels::BackwardTable& backward_;
   const MaskRows masks_;
   const std::size_t S_, D_, Dv_;
-  const std::size_t block_, ld_;  // rows of a block, and how far rows of its scores lie apart
-  float* biases_ = nullptr;       // (B,H,row), of position biases where their gradient is asked for
+  const std::size_t block_, ld_;  // rows per block, and the row stride of its scores
+  float* biases_ = nullptr;       // (B,H,row), gradients of position biases, if requested
   const RelativePositions* relative_ = in_.position_bias.relative;
-  std::size_t lowest_ = 0, table_ = 0;  // the first row of the table that occurs, and how many do
-  float* of_table_ = nullptr;           // (B,H,2,table,D): gradients of keys and queries of positions
+  std::size_t lowest_ = 0, table_ = 0;  // the first row of the table that occurs, and the number of rows
+  float* of_table_ = nullptr;           // (B,H,2,table,D): gradients of position keys and queries
 };
 
 Backward::Work Backward::work_of(Scratch& scratch) const {
@@ -149,7 +156,7 @@ Backward::Work Backward::work_of(Scratch& scratch) const {
 void Backward::run(Scratch& scratch) {
   const Scratch::Frame frame(scratch);
   const auto tasks = static_cast<std::size_t>(sizes_.B * spec_.num_key_value_heads);
-  // Five products, of additive attention two, and what lies between them as much as some 64 multiply-adds a key.
+  // Five products (two for additive attention); the work between them costs about as much as 64 multiply-adds per key.
   const double products = additive() ? 2 * static_cast<double>(Dv_) + 32 * static_cast<double>(D_) : static_cast<double>(3 * D_ + 2 * Dv_);
   const double cost =
       static_cast<double>(sizes_.B * spec_.num_heads) * static_cast<double>(sizes_.L) * static_cast<double>(sizes_.S) * (products + 64);
@@ -177,7 +184,14 @@ void Backward::run(Scratch& scratch) {
     add_up_rows(
         tasks, D_, 0, [&](std::size_t task, float* sum) noexcept { kernel_.add_row(sum, score_weights + task * D_, sum, D_); }, to_.score_weight,
         scratch);
-  for (std::int64_t b = 0; b < sizes_.B && relative_ != nullptr; ++b)
+  if (relative_ != nullptr) add_up_tables();
+  for (std::int64_t b = 0; b < sizes_.B && biases_ != nullptr; ++b)
+    kernel_.add_row(to_.position_bias, biases_ + static_cast<std::size_t>(b) * of_bias, to_.position_bias, of_bias);
+}
+
+/// Adds the tables' gradients of each batch and head to the caller's (rows,H·D).
+void Backward::add_up_tables() const {
+  for (std::int64_t b = 0; b < sizes_.B; ++b)
     for (std::int64_t h = 0; h < spec_.num_heads; ++h)
       for (const bool of_queries : {false, true}) {
         float* const to = of_queries ? to_.relative_queries : to_.relative_keys;
@@ -188,30 +202,15 @@ void Backward::run(Scratch& scratch) {
           kernel_.add_row(sum, from, sum, D_);
         }
       }
-  for (std::int64_t b = 0; b < sizes_.B && biases_ != nullptr; ++b)
-    kernel_.add_row(to_.position_bias, biases_ + static_cast<std::size_t>(b) * of_bias, to_.position_bias, of_bias);
 }
 
+/// Computes dK, dV and dQ of the query heads that share one key head.
 void Backward::head(std::int64_t b, std::int64_t kv_head, Work& work, float* score_weight) const {
-  const float* const keys = in_.key.at(b, kv_head, 0);
-  if (!additive()) {
-    kernels::pack(keys, in_.key.row, 1, S_, D_, kernel_.nr, work.keys);
-    kernels::pack(keys, 1, in_.key.row, D_, S_, kernel_.nr, work.keys_by_width);
-    work.finite_keys = !masks_.any() || kernel_.all_finite(work.keys_by_width, 1, panels(D_, S_));
-  } else {
-    std::fill_n(score_weight, D_, 0.0F);
-  }
-  kernels::pack(in_.value.at(b, kv_head, 0), in_.value.row, 1, S_, Dv_, kernel_.nr, work.values);
+  pack_head(b, kv_head, work);
+  if (additive()) std::fill_n(score_weight, D_, 0.0F);
   for (std::int64_t j = 0; j < sizes_.S; ++j) {
     std::fill_n(to_.key.at(b, kv_head, j), D_, 0.0F);
     std::fill_n(to_.value.at(b, kv_head, j), Dv_, 0.0F);
-  }
-  if (relative_ != nullptr) {
-    const std::ptrdiff_t row = static_cast<std::ptrdiff_t>(relative_->width);
-    const std::size_t first = lowest_ * static_cast<std::size_t>(relative_->width) + static_cast<std::size_t>(kv_head) * D_;
-    if (relative_->keys != nullptr) kernels::pack(relative_->keys + first, 1, row, D_, table_, kernel_.nr, work.position_keys);
-    if (relative_->queries != nullptr) kernels::pack(relative_->queries + first, 1, row, D_, table_, kernel_.nr, work.position_queries);
-    std::fill_n(work.by_key, S_ * table_, 0.0F);
   }
   const std::int64_t heads = spec_.num_heads / spec_.num_key_value_heads;
   for (std::int64_t h = kv_head * heads; h < (kv_head + 1) * heads; ++h)
@@ -227,6 +226,28 @@ void Backward::head(std::int64_t b, std::int64_t kv_head, Work& work, float* sco
                  .nan = {}};
       block(rows, work, score_weight);
     }
+  if (!additive()) finish_keys(b, kv_head, work);  // additive scores are already scaled
+}
+
+/// Packs the keys (S,D), their transpose, the values (S,Dv) and the table rows that occur.
+void Backward::pack_head(std::int64_t b, std::int64_t kv_head, Work& work) const {
+  if (!additive()) {
+    const float* const keys = in_.key.at(b, kv_head, 0);
+    kernels::pack(keys, in_.key.row, 1, S_, D_, kernel_.nr, work.keys);
+    kernels::pack(keys, 1, in_.key.row, D_, S_, kernel_.nr, work.keys_by_width);
+    work.finite_keys = !masks_.any() || kernel_.all_finite(work.keys_by_width, 1, panels(D_, S_));
+  }
+  kernels::pack(in_.value.at(b, kv_head, 0), in_.value.row, 1, S_, Dv_, kernel_.nr, work.values);
+  if (relative_ == nullptr) return;
+  const std::ptrdiff_t row = static_cast<std::ptrdiff_t>(relative_->width);
+  const std::size_t first = lowest_ * static_cast<std::size_t>(relative_->width) + static_cast<std::size_t>(kv_head) * D_;
+  if (relative_->keys != nullptr) kernels::pack(relative_->keys + first, 1, row, D_, table_, kernel_.nr, work.position_keys);
+  if (relative_->queries != nullptr) kernels::pack(relative_->queries + first, 1, row, D_, table_, kernel_.nr, work.position_queries);
+  std::fill_n(work.by_key, S_ * table_, 0.0F);
+}
+
+/// dK (S,D) = scale · (dK + by_key · position queries), and the table's gradient (table,D) += by_keyᵀ K.
+void Backward::finish_keys(std::int64_t b, std::int64_t kv_head, const Work& work) const {
   if (relative_ != nullptr && relative_->queries != nullptr) {
     kernel_.gemm({.a = work.by_key,
                   .lda = static_cast<std::ptrdiff_t>(table_),
@@ -248,7 +269,6 @@ void Backward::head(std::int64_t b, std::int64_t kv_head, Work& work, float* sco
                                .n = D_,
                                .k = S_});
   }
-  if (additive()) return;  // its scores were scaled already
   for (std::int64_t j = 0; j < sizes_.S; ++j) {
     float* const row = to_.key.at(b, kv_head, j);
     kernel_.scale_row(row, spec_.scale, row, D_);
@@ -256,55 +276,41 @@ void Backward::head(std::int64_t b, std::int64_t kv_head, Work& work, float* sco
 }
 
 void Backward::block(Block& block, const Work& work, float* score_weight) const {
-  std::size_t filled = 0;
-  for (std::size_t r = 0; r < block.rows; ++r) {
-    KeyRow& keys = block.keys[r];
-    keys = r > 0 && masks_.same_for_all_queries()
-               ? block.keys[0]
-               : masks_.row(block.b, block.h, block.first + static_cast<std::int64_t>(r), work.bias != nullptr ? work.bias + r * S_ : nullptr);
-    filled = std::max(filled, counted(keys));
-    block.nan[r] = keys.limit == 0 && gives_nan(spec_, in_.grad.at(block.b, block.h, block.first + static_cast<std::int64_t>(r)));
-    block.start = std::min(block.start, uniform(keys) ? 0 : keys.first);
-  }
-  // Sums run in lanes: from a multiple of their number on they are the same sums. Dropout counts keys from the first on.
-  block.start = in_.dropout.active() ? 0 : std::min(block.start, filled) / kMostLanes * kMostLanes;
-  block.count = filled - block.start;
-
-  score(block, work);
-  softmax(block, work);
-  kernels::pack(in_.grad.at(block.b, block.h, block.first), 1, in_.grad.row, Dv_, block.rows, kernel_.nr, work.grads);
-  if (work.weights != nullptr)
-    for (std::size_t r = 0; r < block.rows; ++r) {
-      float* const weights = work.weights + r * ld_;
-      std::copy_n(work.probabilities + r * ld_, block.count, weights);
-      in_.dropout.apply(weights, counted(block, r), block.b, block.h, block.first + static_cast<std::int64_t>(r));
-    }
-  add_over_queries(block, work.weights != nullptr ? work.weights : work.probabilities, work.grads, Dv_, to_.value);
-  of_scores(block, work);
+  visible_keys(block, work);
+  score_block(block, work);
+  softmax_block(block, work);
+  d_values(block, work);
+  d_scores(block, work);
   if (additive()) {
-    of_additive(block, work, score_weight);
+    d_additive(block, work, score_weight);
   } else {
     if (relative_ != nullptr) sum_by_position(block, work);
-    of_queries(block, work);
-    kernels::pack(in_.query.at(block.b, block.h, block.first), 1, in_.query.row, D_, block.rows, kernel_.nr, work.queries);
-    add_over_queries(block, work.gradient, work.queries, D_, to_.key);
-    if (relative_ != nullptr && relative_->keys != nullptr)
-      backward_.gemm_transposed({.a = work.by_query,
-                                 .lda = static_cast<std::ptrdiff_t>(table_),
-                                 .panels = work.queries,
-                                 .panel_stride = kernels::panel_size(kernel_.nr, block.rows),
-                                 .c = of_table(block.b, block.h, false),
-                                 .ldc = static_cast<std::ptrdiff_t>(D_),
-                                 .m = table_,
-                                 .n = D_,
-                                 .k = block.rows});
+    d_queries(block, work);
+    d_keys(block, work);
   }
   for (std::size_t r = 0; r < block.rows; ++r)
     if (block.nan[r]) std::fill_n(to_.query.at(block.b, block.h, block.first + static_cast<std::int64_t>(r)), D_, kNaN);
 }
 
-/// Scores behind softcap, without masks.
-void Backward::score(const Block& block, const Work& work) const {
+/// Finds the keys that each row sees and their range [start, start + count).
+void Backward::visible_keys(Block& block, const Work& work) const {
+  std::size_t filled = 0;
+  for (std::size_t r = 0; r < block.rows; ++r) {
+    VisibleKeys& keys = block.keys[r];
+    keys = r > 0 && masks_.same_for_all_queries()
+               ? block.keys[0]
+               : masks_.row(block.b, block.h, block.first + static_cast<std::int64_t>(r), work.bias != nullptr ? work.bias + r * S_ : nullptr);
+    filled = std::max(filled, visible_count(keys));
+    block.nan[r] = keys.end == 0 && gives_nan(spec_, in_.grad.at(block.b, block.h, block.first + static_cast<std::int64_t>(r)));
+    block.start = std::min(block.start, uniform(keys) ? 0 : keys.first);
+  }
+  // Kernels sum in lanes: a start at a multiple of their number leaves the sums bit-identical. Dropout counts keys from 0.
+  block.start = in_.dropout.active() ? 0 : std::min(block.start, filled) / kMostLanes * kMostLanes;
+  block.count = filled - block.start;
+}
+
+/// probabilities (rows,count) = softcap(scale · Q Kᵀ + relative scores) + position bias, before masks.
+void Backward::score_block(const Block& block, const Work& work) const {
   if (additive()) {
     for (std::size_t r = 0; r < block.rows; ++r)
       kernel_.additive_scores_row(in_.query.at(block.b, block.h, block.first + static_cast<std::int64_t>(r)),
@@ -353,25 +359,36 @@ void Backward::score(const Block& block, const Work& work) const {
   }
 }
 
-/// Scores -> probabilities, in place: 0 where a key is blocked.
-void Backward::softmax(const Block& block, const Work& work) const {
+/// probabilities (rows,count): scores -> softmax(scores + masks), 0 for blocked keys.
+void Backward::softmax_block(const Block& block, const Work& work) const {
   for (std::size_t r = 0; r < block.rows; ++r) {
     float* const row = work.probabilities + r * ld_;
-    const KeyRow& keys = block.keys[r];
-    const std::size_t n = counted(block, r);
+    const VisibleKeys& keys = block.keys[r];
+    const std::size_t n = visible_count(block, r);
     if (uniform(keys)) {
       std::fill_n(row, n, 1 / static_cast<float>(S_));
     } else if (n > 0) {
       if (keys.bias != nullptr) kernel_.mask_row(row, keys.bias + block.start, row, n);
       kernel_.softmax_row(row, row, n);
-      zero_blocked(block, r, row);  // in a row of NaN
+      zero_blocked(block, r, row);  // for rows of NaN
     }
     std::fill_n(row + n, block.count - n, 0.0F);
   }
 }
 
-/// The gradient of the scores before softcap, by way of those of weights, probabilities and masked scores.
-void Backward::of_scores(const Block& block, const Work& work) const {
+/// dV (S,Dv) += dropout(P)ᵀ dO; packs dO.
+void Backward::d_values(const Block& block, const Work& work) const {
+  kernels::pack(in_.grad.at(block.b, block.h, block.first), 1, in_.grad.row, Dv_, block.rows, kernel_.nr, work.grads);
+  for (std::size_t r = 0; r < block.rows && work.weights != nullptr; ++r) {
+    float* const weights = work.weights + r * ld_;
+    std::copy_n(work.probabilities + r * ld_, block.count, weights);
+    in_.dropout.apply(weights, visible_count(block, r), block.b, block.h, block.first + static_cast<std::int64_t>(r));
+  }
+  add_over_queries(block, work.weights != nullptr ? work.weights : work.probabilities, work.grads, Dv_, to_.value);
+}
+
+/// gradient (rows,count) = gradient of the scores before softcap: dropout(dO Vᵀ), then through softmax, masks, position bias and softcap.
+void Backward::d_scores(const Block& block, const Work& work) const {
   const std::size_t panel_size = kernels::panel_size(kernel_.nr, Dv_);
   kernel_.gemm({.a = in_.grad.at(block.b, block.h, block.first),
                 .lda = in_.grad.row,
@@ -383,10 +400,10 @@ void Backward::of_scores(const Block& block, const Work& work) const {
                 .n = block.count,
                 .k = Dv_});
   const auto each_row = [&](const auto& change) {
-    for (std::size_t r = 0; r < block.rows; ++r) change(r, work.gradient + r * ld_, counted(block, r));
+    for (std::size_t r = 0; r < block.rows; ++r) change(r, work.gradient + r * ld_, visible_count(block, r));
   };
   each_row([&](std::size_t r, float* row, std::size_t n) {
-    zero_blocked(block, r, row);  // whatever its value holds
+    zero_blocked(block, r, row);  // even if the value is NaN
     std::fill_n(row + n, block.count - n, 0.0F);
   });
   store_weighted_values(block);
@@ -397,7 +414,7 @@ void Backward::of_scores(const Block& block, const Work& work) const {
   store(block, TraceName::probabilities, work.gradient);
   each_row([&](std::size_t r, float* row, std::size_t n) {
     if (uniform(block.keys[r]))
-      std::fill_n(row, n, 0.0F);  // its weights follow from no score
+      std::fill_n(row, n, 0.0F);  // its weights do not depend on scores
     else
       backward_.softmax_backward_row(row, work.probabilities + r * ld_, row, n);
     zero_blocked(block, r, row);
@@ -417,13 +434,13 @@ void Backward::of_scores(const Block& block, const Work& work) const {
     });
 }
 
-/// What the gradients of scores are for each row of the table, of each query and of each key.
+/// by_query (rows,table) and by_key (S,table): dS summed by row of the table of relative positions.
 void Backward::sum_by_position(const Block& block, const Work& work) const {
   std::fill_n(work.by_query, block.rows * table_, 0.0F);
   for (std::size_t r = 0; r < block.rows; ++r) {
     const std::int32_t* const rows = relative_->rows + (block.first + static_cast<std::int64_t>(r) - static_cast<std::int64_t>(block.start));
     const float* const gradient = work.gradient + r * ld_;
-    for (std::size_t j = 0; j < counted(block, r); ++j) {
+    for (std::size_t j = 0; j < visible_count(block, r); ++j) {
       const std::size_t row = static_cast<std::size_t>(*(rows - j)) - lowest_;
       work.by_query[r * table_ + row] += gradient[j];
       work.by_key[(block.start + j) * table_ + row] += gradient[j];
@@ -431,7 +448,8 @@ void Backward::sum_by_position(const Block& block, const Work& work) const {
   }
 }
 
-void Backward::of_queries(const Block& block, const Work& work) const {
+/// dQ (rows,D) = scale · (dS K + by_query · position keys).
+void Backward::d_queries(const Block& block, const Work& work) const {
   const bool more = relative_ != nullptr && relative_->keys != nullptr;
   kernels::Gemm<float> gemm{.a = work.gradient,
                             .lda = static_cast<std::ptrdiff_t>(ld_),
@@ -443,15 +461,15 @@ void Backward::of_queries(const Block& block, const Work& work) const {
                             .n = D_,
                             .k = block.count,
                             .alpha = more ? 1 : spec_.scale};
-  // As with the forward's values: 0 times a key changes no bit of a sum, unless the key is infinite or NaN.
+  // As for values in the forward: adding 0 times a key changes no bit of a sum, unless the key is infinite or NaN.
   if (work.finite_keys) kernel_.gemm(gemm);
   gemm.m = 1;
   for (std::size_t r = 0; r < block.rows && !work.finite_keys; ++r) {
-    const KeyRow& keys = block.keys[r];
+    const VisibleKeys& keys = block.keys[r];
     gemm.a = work.gradient + r * ld_;
     gemm.c = to_.query.at(block.b, block.h, block.first + static_cast<std::int64_t>(r));
-    gemm.k = uniform(keys) ? 0 : counted(block, r);
-    gemm.skip = keys.bias != nullptr ? keys.bias + block.start : nullptr;
+    gemm.k = uniform(keys) ? 0 : visible_count(block, r);
+    gemm.blocked_terms = keys.bias != nullptr ? keys.bias + block.start : nullptr;
     kernel_.gemm(gemm);
   }
   if (more)
@@ -468,7 +486,24 @@ void Backward::of_queries(const Block& block, const Work& work) const {
                   .accumulate = true});
 }
 
-void Backward::of_additive(const Block& block, const Work& work, float* score_weight) const {
+/// dK (S,D) += dSᵀ Q, and the table's gradient (table,D) += by_queryᵀ Q.
+void Backward::d_keys(const Block& block, const Work& work) const {
+  kernels::pack(in_.query.at(block.b, block.h, block.first), 1, in_.query.row, D_, block.rows, kernel_.nr, work.queries);
+  add_over_queries(block, work.gradient, work.queries, D_, to_.key);
+  if (relative_ == nullptr || relative_->keys == nullptr) return;
+  backward_.gemm_transposed({.a = work.by_query,
+                             .lda = static_cast<std::ptrdiff_t>(table_),
+                             .panels = work.queries,
+                             .panel_stride = kernels::panel_size(kernel_.nr, block.rows),
+                             .c = of_table(block.b, block.h, false),
+                             .ldc = static_cast<std::ptrdiff_t>(D_),
+                             .m = table_,
+                             .n = D_,
+                             .k = block.rows});
+}
+
+/// Computes dQ, dK and the gradient of score_weight (D) for additive scores.
+void Backward::d_additive(const Block& block, const Work& work, float* score_weight) const {
   for (std::size_t r = 0; r < block.rows; ++r) {
     const std::int64_t i = block.first + static_cast<std::int64_t>(r), j = static_cast<std::int64_t>(block.start);
     float* const row = work.gradient + r * ld_;
@@ -483,7 +518,7 @@ void Backward::of_additive(const Block& block, const Work& work, float* score_we
   }
 }
 
-/// sums (S,width) += scoresᵀ · rows, rows as panels.
+/// sums (S,width) += scoresᵀ · rows, with rows packed as panels.
 void Backward::add_over_queries(const Block& block, const float* scores, const float* panels_of_rows, std::size_t width,
                                 const Heads<float>& sums) const {
   kernels::GemmTransposed gemm{.a = scores,
@@ -496,10 +531,10 @@ void Backward::add_over_queries(const Block& block, const float* scores, const f
                                .n = width,
                                .k = block.rows};
   if (!masks_.any() || kernel_.all_finite(panels_of_rows, 1, panels(width, block.rows))) return backward_.gemm_transposed(gemm);
-  // A row that is infinite or NaN reaches only the keys that it sees: one row after the other, the same sums.
+  // An infinite or NaN row must reach only the keys that it sees. Adding one row at a time gives the same sums.
   gemm.k = 1;
   for (std::size_t r = 0; r < block.rows; ++r) {
-    const std::size_t n = counted(block, r);
+    const std::size_t n = visible_count(block, r);
     const float* const bias = uniform(block.keys[r]) || block.keys[r].bias == nullptr ? nullptr : block.keys[r].bias + block.start;
     gemm.panels = panels_of_rows + r * kernel_.nr;
     for (std::size_t j = 0, end = 0; j < n; j = end + 1) {
@@ -512,7 +547,7 @@ void Backward::add_over_queries(const Block& block, const float* scores, const f
   }
 }
 
-/// A trace's rows: 0 for keys that a query does not see, NaN where the policy says so.
+/// Writes the rows of a trace: 0 for keys that a query does not see, NaN for rows with NaN gradients.
 void Backward::store(const Block& block, TraceName name, const float* values) const {
   float* to = to_.trace[static_cast<std::size_t>(name)];
   if (to == nullptr) return;
@@ -528,10 +563,10 @@ void Backward::store_weighted_values(const Block& block) const {
   if (to == nullptr) return;
   to += static_cast<std::size_t>((block.b * spec_.num_heads + block.h) * sizes_.L + block.first) * S_ * Dv_;
   for (std::size_t r = 0; r < block.rows; ++r) {
-    const KeyRow& keys = block.keys[r];
+    const VisibleKeys& keys = block.keys[r];
     const float* const grad = in_.grad.at(block.b, block.h, block.first + static_cast<std::int64_t>(r));
     for (std::size_t j = 0; j < S_; ++j, to += Dv_)
-      if (uniform(keys) || (j < keys.limit && (keys.bias == nullptr || keys.bias[j] != kBlocked)))
+      if (uniform(keys) || (j < keys.end && (keys.bias == nullptr || keys.bias[j] != kBlocked)))
         std::copy_n(grad, Dv_, to);
       else
         std::fill_n(to, Dv_, block.nan[r] ? kNaN : 0.0F);
@@ -546,7 +581,7 @@ void add_backward_memory(const AttentionSpec& spec, const AttentionSizes& sizes,
   const auto nr = static_cast<std::int64_t>(kernels::best().nr), rows = static_cast<std::int64_t>(rows_per_block(S));
   memory.add("packed keys and values", {threads, S + nr, 2 * (D + nr) + Dv + 1});
   memory.add("packed queries and gradients", {threads, rows, D + Dv + 2 * nr});
-  // Probabilities, gradients, weights, scores behind softcap, and masks.
+  // Probabilities, gradients, weights, scores after softcap, and masks.
   memory.add("scores of some rows", {threads, 5 * rows, row_of_scores(S)});
   if (spec.relative_positions) {
     memory.add("sums by position", {threads, S + 2 * rows + 2 * (D + nr), 2 * S + rows + nr});
@@ -559,7 +594,7 @@ void attention_backward_core(const AttentionSpec& spec, const AttentionSizes& si
                              const AttentionGradientHeads& to, Scratch& scratch) {
   const FloatEnvironment environment;
   if (sizes.B > 0 && spec.num_key_value_heads > 0 && sizes.S > 0) return Backward(spec, sizes, inputs, to).run(scratch);
-  // Without a key no query has one.
+  // Without keys, every query is fully masked.
   const auto width = static_cast<std::size_t>(spec.head_dim);
   for (std::int64_t b = 0; b < sizes.B; ++b)
     for (std::int64_t h = 0; h < spec.num_heads; ++h)

@@ -4,31 +4,33 @@
 
 #include "attn/ops/attention_core.hpp"
 
-// The gradients of attention_core. Internal: ops and layers share it.
+// Gradients of attention_core. Internal: shared by ops and layers.
 namespace attn::detail {
 
 struct AttentionBackwardInputs {
-  Heads<const float> query, key, value;  ///< as the forward had them
-  Heads<const float> grad;               ///< of the context
-  const float* score_weight = nullptr;   ///< (D), as AttentionInputs has it
+  Heads<const float> query, key, value;  ///< as in the forward
+  Heads<const float> grad;               ///< gradient of the context
+  const float* score_weight = nullptr;   ///< (D), as in AttentionInputs
   PositionBias position_bias = {};
   Dropout dropout = {};
 };
 
-/// Where gradients go; traces are null where not asked for.
+/// Output buffers for gradients; a trace is null if not requested.
 struct AttentionGradientHeads {
-  Heads<float> query, key, value;  ///< where there is a score_weight, rows of key lie side by side
-  float* score_weight = nullptr;   ///< (D), null without one
+  Heads<float> query, key, value;  ///< with a score_weight, the rows of key must be contiguous
+  float* score_weight = nullptr;   ///< (D), null if there is none
   std::array<float*, kTraceNames.size()> trace{};
-  float *relative_keys = nullptr, *relative_queries = nullptr;  ///< of RelativePositions, (count,width), of the parts that scores have: added to
-  float* position_bias = nullptr;  ///< (H,row) of the inputs' bias, row / 2 on both sides of its data: added to; null: not asked for
+  /// (count,width), for the parts of RelativePositions that the scores have: gradients are added to them.
+  float *relative_keys = nullptr, *relative_queries = nullptr;
+  /// (H,row), the gradient for the position bias of head h, query i and key j is added at h · row + row / 2 + j - i; null if not requested.
+  float* position_bias = nullptr;
 };
 
-/// Adds what attention_backward_core allocates.
+/// Adds the memory that attention_backward_core allocates.
 void add_backward_memory(const AttentionSpec& spec, const AttentionSizes& sizes, bool additive, MemoryEstimate& memory);
 
-/// Gradients of query, key, value and score_weight, and of scores, masked_scores, probabilities, weights and weighted_values where a trace is
-/// asked for.
+/// Computes the gradients of query, key, value and score_weight and, if their traces are requested, those of scores, masked_scores,
+/// probabilities, weights and weighted_values.
 void attention_backward_core(const AttentionSpec& spec, const AttentionSizes& sizes, const AttentionBackwardInputs& inputs,
                              const AttentionGradientHeads& to, Scratch& scratch);
 

@@ -14,21 +14,20 @@
 namespace attn::detail {
 namespace {
 
-/// Query rows of one task: some tiles high, so that a panel of keys or values read once serves all of them, and few
-/// enough for their scores to stay in the second-level cache.
+/// Query rows per task: several tiles, so that a panel of keys or values is read once for all of them, but few enough
+/// for their scores to stay in the L2 cache.
 constexpr std::size_t kMaxRows = 24;
 std::size_t rows_per_task() { return kMaxRows - kMaxRows % kernels::best().mr; }
 
-/// Keys that a task works on at a time, unless their scores are to be seen: then it is all of them. So scores take no
-/// more memory for longer rows (Milakov & Gimelshein 2018), and up to this many keys both ways give the same bits.
+/// Keys per block, unless scores are traced (then all). Bounds score memory (Milakov & Gimelshein 2018). With at most this many keys, both ways
+/// give the same bits.
 constexpr std::size_t kKeyBlock = 1024;
 
-/// Terms are at most 1 and are divided by their sum behind the product with the values: so that up to 2³² of them cannot overflow, values
-/// of a head whose largest are not below 2⁹⁶ are this much smaller until then. It is a power of two, which changes no bit but those of
-/// numbers that become denormal by it.
+/// If any value of a head is 2⁹⁶ or more, its values are scaled by 2⁻³² until after the division by Σ p, so that Σ p · v cannot overflow. A power
+/// of two changes no bits except those of numbers that become denormal.
 constexpr float kSmaller = 0x1p-32F;
 
-/// C libraries differ in the last bits of their logarithms. A sum is 0, NaN or no less than 1.
+/// Uses log_of because C libraries differ in the last bits of their logarithms. A sum is 0, NaN or at least 1.
 float log_of_sum(float sum) { return sum == 0 ? kBlocked : sum < std::numeric_limits<float>::infinity() ? static_cast<float>(log_of(sum)) : sum; }
 
 class Core {
@@ -38,7 +37,7 @@ class Core {
         sizes_(sizes),
         in_(inputs),
         out_(buffers),
-        kernel_(kernels::best(spec.everywhere)),
+        kernel_(kernels::best(spec.reproducible)),
         masks_(spec, sizes),
         S_(static_cast<std::size_t>(sizes.S)),
         D_(static_cast<std::size_t>(spec.head_dim)),
@@ -50,22 +49,41 @@ class Core {
   void run(Scratch& scratch);
 
  private:
-  /// Softmax of one row, as far as it has come.
+  /// Running state of the softmax of one row.
   struct Row {
-    KeyRow keys;
+    VisibleKeys keys;
     float most = kBlocked;  // the largest score
     float sum = 0;          // Σ exp(score - most)
   };
 
+  /// Query rows [first, first + rows) of one head, and the buffers of their task.
+  struct Block {
+    std::int64_t b, h, kv_head, first;
+    std::size_t rows;
+    std::size_t kv;                  // index of the packed keys and values
+    std::int64_t index;              // index of the first row in (B,H,L)
+    std::size_t start = 0, end = 0;  // range of keys that any of the rows needs
+    float* scores;                   // (rows,key_block_), then exp(score - most)
+    float *bias, *relative;          // masks (rows,S), or one row for all; scratch of add_relative_scores
+    Row row[kMaxRows];
+  };
+
   void pack(std::size_t index);
-  void attend(std::int64_t b, std::int64_t h, std::int64_t first, std::size_t rows, float* scratch);
-  void score(std::int64_t b, std::int64_t h, std::int64_t first, std::size_t rows, std::size_t key, std::size_t count, float* scores) const;
+  void attend(Block& block) const;
+  void visible_keys(Block& block) const;
+  void score_block(const Block& block, std::size_t key, std::size_t count) const;
+  void softmax_block(Block& block, std::size_t key, std::size_t count) const;
+  void accumulate(const Block& block, std::size_t key, std::size_t count) const;
+  void finish(const Block& block) const;
+
+  void multiply_keys(const Block& block, std::size_t key, std::size_t count) const;
+  void add_relative(const Block& block, std::size_t key, std::size_t count) const;
   void cap(float* scores, std::size_t count) const;
   void exponentiate(Row& row, std::size_t key, std::size_t count, bool goes_on, float* scores, float* context) const;
   void store(const Row& row, std::int64_t index, TraceName name, float* target, const float* terms) const;
-  void multiply_values(std::size_t kv, const Row* rows, std::size_t count_of_rows, std::size_t key, std::size_t count, const float* terms,
-                       float* context) const;
-  void store_weighted_values(std::int64_t b, std::int64_t kv_head, std::int64_t index, const Row& row, const float* terms) const;
+  void store_weighted_values(const Block& block, std::size_t r) const;
+  float* scores_of(const Block& block, std::size_t r) const { return block.scores + r * key_block_; }
+  float* context_of(const Block& block, std::size_t r) const { return in_.context.at(block.b, block.h, block.first + static_cast<std::int64_t>(r)); }
 
   float* trace(TraceName name) const { return out_.of(name); }
   float* trace_row(TraceName name, std::int64_t index, std::size_t width) const {
@@ -82,9 +100,9 @@ class Core {
     return trace(TraceName::scores) != nullptr || trace(TraceName::c2c) != nullptr || trace(TraceName::c2p) != nullptr ||
            trace(TraceName::p2c) != nullptr;
   }
-  bool uniform(const KeyRow& keys) const { return keys.limit == 0 && spec_.fully_masked == FullyMasked::uniform; }
-  /// Keys of a row that have a weight, blocked ones before its limit included.
-  std::size_t counted(const KeyRow& keys) const { return uniform(keys) ? S_ : keys.limit; }
+  bool uniform(const VisibleKeys& keys) const { return keys.end == 0 && spec_.fully_masked == FullyMasked::uniform; }
+  /// Number of keys of a row that have a weight, including blocked ones before its end.
+  std::size_t visible_count(const VisibleKeys& keys) const { return uniform(keys) ? S_ : keys.end; }
 
   const AttentionSpec& spec_;
   const AttentionSizes& sizes_;
@@ -94,11 +112,10 @@ class Core {
   const MaskRows masks_;
   const std::size_t S_, D_, Dv_;
   const std::size_t key_block_;
-  const std::size_t key_panels_, value_panels_;  // floats of one (batch, key head)
+  const std::size_t key_panels_, value_panels_;  // floats per (batch, key head)
   float *packed_keys_ = nullptr, *packed_values_ = nullptr;
-  std::size_t relative_scores_ = 0;  // where they begin in a task's scratch
-  float* finite_values_ = nullptr;   // by (batch, key head): 1 where all are, else 0
-  float* value_scales_ = nullptr;    // by (batch, key head): what the packed values are multiplied with
+  float* finite_values_ = nullptr;  // per (batch, key head): 1 if all values are finite or nothing is masked, else 0
+  float* value_scales_ = nullptr;   // per (batch, key head): factor of the packed values
 };
 
 void Core::run(Scratch& scratch) {
@@ -115,25 +132,35 @@ void Core::run(Scratch& scratch) {
   const std::size_t bias_rows = !masks_.need_buffer() ? 0 : masks_.same_for_all_queries() ? 1 : row_block;
   const std::size_t relative_size = in_.position_bias.relative != nullptr ? relative_scores_size(row_block, key_block_, kernel_.nr) : 0;
   const std::size_t task_size = row_block * key_block_ + bias_rows * S_ + relative_size;
-  // Softmax costs about as much as 16 multiply-adds per key, and so does each tanh.
+  // Softmax costs about as much as 16 multiply-adds per key, as does each tanh.
   const double cost = static_cast<double>(sizes_.B * spec_.num_heads) * static_cast<double>(sizes_.L) * static_cast<double>(sizes_.S) *
                       static_cast<double>(spec_.head_dim * (in_.score_weight != nullptr ? 16 : 1) + spec_.value_head_dim + 16);
   const unsigned workers = parallel::workers_for(tasks, cost);
   float* const task_scratch = scratch.take(workers * task_size);
-  relative_scores_ = row_block * key_block_ + bias_rows * S_;
 
   parallel::run(kv_heads, std::min<unsigned>(workers, static_cast<unsigned>(std::min<std::size_t>(kv_heads, 1U << 16))),
                 [&](std::size_t index, unsigned) noexcept { pack(index); });
   parallel::run(tasks, workers, [&](std::size_t task, unsigned worker) noexcept {
-    const auto head = static_cast<std::int64_t>(task / blocks);
-    const auto first = static_cast<std::int64_t>(task % blocks * row_block);
-    attend(head / spec_.num_heads, head % spec_.num_heads, first,
-           static_cast<std::size_t>(std::min<std::int64_t>(sizes_.L - first, static_cast<std::int64_t>(row_block))),
-           task_scratch + worker * task_size);
+    const auto head = static_cast<std::int64_t>(task / blocks), first = static_cast<std::int64_t>(task % blocks * row_block);
+    const std::int64_t b = head / spec_.num_heads, h = head % spec_.num_heads, kv_head = h / (spec_.num_heads / spec_.num_key_value_heads);
+    float* const scores = task_scratch + worker * task_size;
+    float* const bias = scores + row_block * key_block_;
+    Block block{.b = b,
+                .h = h,
+                .kv_head = kv_head,
+                .first = first,
+                .rows = static_cast<std::size_t>(std::min<std::int64_t>(sizes_.L - first, static_cast<std::int64_t>(row_block))),
+                .kv = static_cast<std::size_t>(b * spec_.num_key_value_heads + kv_head),
+                .index = head * sizes_.L + first,
+                .scores = scores,
+                .bias = bias,
+                .relative = bias + bias_rows * S_,
+                .row = {}};
+    attend(block);
   });
 }
 
-/// Keys as W of scores = q Wᵀ, values as W of context = weights Wᵀ.
+/// Packs keys as W of scores = q Wᵀ and values as W of context = weights Wᵀ.
 void Core::pack(std::size_t index) {
   const auto kv = static_cast<std::int64_t>(index);
   const std::int64_t b = kv / spec_.num_key_value_heads, h = kv % spec_.num_key_value_heads;
@@ -151,108 +178,151 @@ void Core::pack(std::size_t index) {
   if (large) kernel_.scale_row(packed, kSmaller, packed, value_panels_);
 }
 
-void Core::attend(std::int64_t b, std::int64_t h, std::int64_t first, std::size_t rows, float* scratch) {
-  const std::int64_t kv_head = h / (spec_.num_heads / spec_.num_key_value_heads);
-  const auto kv = static_cast<std::size_t>(b * spec_.num_key_value_heads + kv_head);
-  float* const scores = scratch;
-  float* const bias = scratch + rows_per_task() * key_block_;
-  float* const context = in_.context.at(b, h, first);
-  const auto context_row = [&](std::size_t r) { return context + static_cast<std::ptrdiff_t>(r) * in_.context.row; };
-
-  Row row[kMaxRows];
-  std::size_t filled = 0, start = S_;  // keys that any of the rows needs
-  for (std::size_t r = 0; r < rows; ++r) {
-    row[r].keys = r > 0 && masks_.same_for_all_queries() ? row[0].keys : masks_.row(b, h, first + static_cast<std::int64_t>(r), bias + r * S_);
-    filled = std::max(filled, counted(row[r].keys));
-    start = std::min(start, uniform(row[r].keys) ? 0 : row[r].keys.first);
-  }
-  // Sums run in lanes: from a multiple of their number on they are the same sums.
-  start = shows_keys() || in_.dropout.active() ? 0 : start / kMostLanes * kMostLanes;
-  for (std::size_t r = 0; r < rows && start > 0; ++r) std::fill_n(context_row(r), Dv_, 0.0F);
-
-  const bool all_scores = shows_scores();
-  const std::int64_t index = (b * spec_.num_heads + h) * sizes_.L + first;
-  std::size_t key = start;
+/// context (rows,Dv) = softmax(scores) V, one block of keys at a time.
+void Core::attend(Block& block) const {
+  visible_keys(block);
+  std::size_t key = block.start;
   do {
-    const std::size_t count = std::min(filled - key, key_block_ - key % key_block_);  // the same blocks wherever they start
-    const std::size_t scored = all_scores ? S_ : count;
-    score(b, h, first, rows, key, scored, scores);
-    if (in_.position_bias.relative != nullptr) {
-      const auto show = [&](TraceName name) { return trace_row(name, index, S_); };
-      add_relative_scores(kernel_, *in_.position_bias.relative,
-                          {.query = in_.query.at(b, h, first),
-                           .query_row = in_.query.row,
-                           .key_panels = packed_keys_ + kv * key_panels_ + key / kernel_.nr * kernels::panel_size(kernel_.nr, D_),
-                           .h = h,
-                           .first = first,
-                           .rows = rows,
-                           .key = key,
-                           .count = scored,
-                           .D = D_,
-                           .scale = spec_.scale,
-                           .scores = scores,
-                           .ld = key_block_,
-                           .scratch = scratch + relative_scores_,
-                           .c2c = show(TraceName::c2c),
-                           .c2p = show(TraceName::c2p),
-                           .p2c = show(TraceName::p2c),
-                           .trace_row = S_});
-    }
-    for (std::size_t r = 0; r < rows; ++r) {
-      float* const terms = scores + r * key_block_;
-      const std::int64_t i = index + static_cast<std::int64_t>(r);
-      if (spec_.softcap > 0) cap(terms, scored);
-      if (in_.position_bias.data != nullptr)
-        kernel_.add_row(terms,
-                        in_.position_bias.data + h * in_.position_bias.row + static_cast<std::int64_t>(key) - first - static_cast<std::int64_t>(r),
-                        terms, scored);
-      if (float* to = trace_row(TraceName::scores, i, S_)) std::copy_n(terms, S_, to);
-      if (row[r].keys.bias != nullptr && key < row[r].keys.limit)
-        kernel_.mask_row(terms, row[r].keys.bias + key, terms, std::min(count, row[r].keys.limit - key));
-      if (float* to = trace_row(TraceName::masked_scores, i, S_))
-        std::fill_n(std::copy_n(terms, row[r].keys.limit, to), S_ - row[r].keys.limit, kBlocked);
-      exponentiate(row[r], key, count, key > start, terms, context_row(r));
-      store(row[r], i, TraceName::probabilities, nullptr, terms);
-      if (in_.dropout.active()) in_.dropout.apply(terms, counted(row[r].keys), b, h, first + static_cast<std::int64_t>(r));
-      store(row[r], i, TraceName::weights, out_.weights, terms);
-      store_weighted_values(b, kv_head, i, row[r], terms);
-    }
-    multiply_values(kv, row, rows, key, count, scores, context);
+    const std::size_t count = std::min(block.end - key, key_block_ - key % key_block_);  // block boundaries do not depend on the start
+    score_block(block, key, count);
+    softmax_block(block, key, count);
+    accumulate(block, key, count);
     key += count;
-  } while (key < filled);
+  } while (key < block.end);
+  finish(block);
+}
 
-  for (std::size_t r = 0; r < rows; ++r) {
-    if (out_.log_sum_exp != nullptr)
-      out_.log_sum_exp[static_cast<std::size_t>(index) + r] = (uniform(row[r].keys) ? 0 : row[r].most) + log_of_sum(row[r].sum);
-    if (counted(row[r].keys) > 0)
-      kernel_.scale_row(context_row(r), 1 / row[r].sum / value_scales_[kv], context_row(r), Dv_);
-    else
-      std::fill_n(context_row(r), Dv_, spec_.fully_masked == FullyMasked::nan ? kNaN : 0.0F);
+/// Finds the keys that each row sees and their range [start, end); sets context (rows,Dv) to 0 if key 0 is outside it.
+void Core::visible_keys(Block& block) const {
+  block.start = S_;
+  for (std::size_t r = 0; r < block.rows; ++r) {
+    VisibleKeys& keys = block.row[r].keys;
+    keys = r > 0 && masks_.same_for_all_queries() ? block.row[0].keys
+                                                  : masks_.row(block.b, block.h, block.first + static_cast<std::int64_t>(r), block.bias + r * S_);
+    block.end = std::max(block.end, visible_count(keys));
+    block.start = std::min(block.start, uniform(keys) ? 0 : keys.first);
+  }
+  // Kernels sum in lanes: a start at a multiple of their number leaves the sums bit-identical.
+  block.start = shows_keys() || in_.dropout.active() ? 0 : block.start / kMostLanes * kMostLanes;
+  for (std::size_t r = 0; r < block.rows && block.start > 0; ++r) std::fill_n(context_of(block, r), Dv_, 0.0F);
+}
+
+/// scores (rows,count) = softcap(scale · Q Kᵀ + relative scores) + position bias, then the masks; for all keys if the scores are traced.
+void Core::score_block(const Block& block, std::size_t key, std::size_t count) const {
+  const std::size_t scored = shows_scores() ? S_ : count;
+  multiply_keys(block, key, scored);
+  if (in_.position_bias.relative != nullptr) add_relative(block, key, scored);
+  for (std::size_t r = 0; r < block.rows; ++r) {
+    float* const scores = scores_of(block, r);
+    const VisibleKeys& keys = block.row[r].keys;
+    const std::int64_t i = block.index + static_cast<std::int64_t>(r);
+    if (spec_.softcap > 0) cap(scores, scored);
+    if (in_.position_bias.data != nullptr) {
+      const std::int64_t distance = static_cast<std::int64_t>(key) - block.first - static_cast<std::int64_t>(r);
+      kernel_.add_row(scores, in_.position_bias.data + block.h * in_.position_bias.row + distance, scores, scored);
+    }
+    if (float* to = trace_row(TraceName::scores, i, S_)) std::copy_n(scores, S_, to);
+    if (keys.bias != nullptr && key < keys.end) kernel_.mask_row(scores, keys.bias + key, scores, std::min(count, keys.end - key));
+    if (float* to = trace_row(TraceName::masked_scores, i, S_)) std::fill_n(std::copy_n(scores, keys.end, to), S_ - keys.end, kBlocked);
   }
 }
 
-/// Scores of `rows` queries with `count` keys from `key` on.
-void Core::score(std::int64_t b, std::int64_t h, std::int64_t first, std::size_t rows, std::size_t key, std::size_t count, float* scores) const {
-  const std::int64_t kv_head = h / (spec_.num_heads / spec_.num_key_value_heads);
-  const auto D = static_cast<std::size_t>(spec_.head_dim);
+/// scores (rows,count) -> dropout(exp(score - most)), and Σ exp(score - most) of each row.
+void Core::softmax_block(Block& block, std::size_t key, std::size_t count) const {
+  for (std::size_t r = 0; r < block.rows; ++r) {
+    Row& row = block.row[r];
+    float* const terms = scores_of(block, r);
+    const std::int64_t i = block.index + static_cast<std::int64_t>(r);
+    exponentiate(row, key, count, key > block.start, terms, context_of(block, r));
+    store(row, i, TraceName::probabilities, nullptr, terms);
+    if (in_.dropout.active()) in_.dropout.apply(terms, visible_count(row.keys), block.b, block.h, block.first + static_cast<std::int64_t>(r));
+    store(row, i, TraceName::weights, out_.weights, terms);
+  }
+}
+
+/// context (rows,Dv) += terms (rows,count) · V (count,Dv), for keys [key, key + count); overwrites context if key is 0.
+void Core::accumulate(const Block& block, std::size_t key, std::size_t count) const {
+  for (std::size_t r = 0; r < block.rows; ++r) store_weighted_values(block, r);
+  kernels::Gemm<float> gemm{.a = block.scores,
+                            .lda = static_cast<std::ptrdiff_t>(key_block_),
+                            .panels = packed_values_ + block.kv * value_panels_ + key * kernel_.nr,
+                            .panel_stride = kernels::panel_size(kernel_.nr, S_),
+                            .c = context_of(block, 0),
+                            .ldc = in_.context.row,
+                            .m = block.rows,
+                            .n = Dv_,
+                            .k = count,
+                            .accumulate = key > 0};
+  // A blocked key's weight is 0, and adding 0 · v changes no bit of a sum that begins with +0, unless v is infinite or
+  // NaN: then its term must be skipped.
+  if (finite_values_[block.kv] != 0) return kernel_.gemm(gemm);
+  gemm.m = 1;
+  for (std::size_t r = 0; r < block.rows; ++r) {
+    const VisibleKeys& keys = block.row[r].keys;
+    const std::size_t total = visible_count(keys);
+    gemm.a = scores_of(block, r);
+    gemm.c = context_of(block, r);
+    gemm.k = total > key ? std::min(count, total - key) : 0;
+    gemm.blocked_terms = keys.bias != nullptr ? keys.bias + key : nullptr;
+    kernel_.gemm(gemm);
+  }
+}
+
+/// context (rows,Dv) /= Σ exp(score - most), or the fully masked result if a row sees no key.
+void Core::finish(const Block& block) const {
+  for (std::size_t r = 0; r < block.rows; ++r) {
+    const Row& row = block.row[r];
+    float* const context = context_of(block, r);
+    if (out_.log_sum_exp != nullptr)
+      out_.log_sum_exp[static_cast<std::size_t>(block.index) + r] = (uniform(row.keys) ? 0 : row.most) + log_of_sum(row.sum);
+    if (visible_count(row.keys) > 0)
+      kernel_.scale_row(context, 1 / row.sum / value_scales_[block.kv], context, Dv_);
+    else
+      std::fill_n(context, Dv_, spec_.fully_masked == FullyMasked::nan ? kNaN : 0.0F);
+  }
+}
+
+/// scores (rows,count) = scale · Q Kᵀ, or additive scores, for keys [key, key + count).
+void Core::multiply_keys(const Block& block, std::size_t key, std::size_t count) const {
   if (in_.score_weight != nullptr) {
-    for (std::size_t r = 0; r < rows; ++r)
-      kernel_.additive_scores_row(in_.query.at(b, h, first + static_cast<std::int64_t>(r)), in_.key.at(b, kv_head, static_cast<std::int64_t>(key)),
-                                  in_.key.row, in_.score_weight, scores + r * key_block_, count, D, spec_.scale);
+    for (std::size_t r = 0; r < block.rows; ++r)
+      kernel_.additive_scores_row(in_.query.at(block.b, block.h, block.first + static_cast<std::int64_t>(r)),
+                                  in_.key.at(block.b, block.kv_head, static_cast<std::int64_t>(key)), in_.key.row, in_.score_weight,
+                                  scores_of(block, r), count, D_, spec_.scale);
     return;
   }
-  const std::size_t panel_size = kernels::panel_size(kernel_.nr, D);
-  kernel_.gemm(
-      {.a = in_.query.at(b, h, first),
-       .lda = in_.query.row,
-       .panels = packed_keys_ + static_cast<std::size_t>(b * spec_.num_key_value_heads + kv_head) * key_panels_ + key / kernel_.nr * panel_size,
-       .panel_stride = panel_size,
-       .c = scores,
-       .ldc = static_cast<std::ptrdiff_t>(key_block_),
-       .m = rows,
-       .n = count,
-       .k = D,
-       .alpha = spec_.scale});
+  const std::size_t panel_size = kernels::panel_size(kernel_.nr, D_);
+  kernel_.gemm({.a = in_.query.at(block.b, block.h, block.first),
+                .lda = in_.query.row,
+                .panels = packed_keys_ + block.kv * key_panels_ + key / kernel_.nr * panel_size,
+                .panel_stride = panel_size,
+                .c = block.scores,
+                .ldc = static_cast<std::ptrdiff_t>(key_block_),
+                .m = block.rows,
+                .n = count,
+                .k = D_,
+                .alpha = spec_.scale});
+}
+
+void Core::add_relative(const Block& block, std::size_t key, std::size_t count) const {
+  add_relative_scores(kernel_, *in_.position_bias.relative,
+                      {.query = in_.query.at(block.b, block.h, block.first),
+                       .query_row = in_.query.row,
+                       .key_panels = packed_keys_ + block.kv * key_panels_ + key / kernel_.nr * kernels::panel_size(kernel_.nr, D_),
+                       .h = block.h,
+                       .first = block.first,
+                       .rows = block.rows,
+                       .key = key,
+                       .count = count,
+                       .D = D_,
+                       .scale = spec_.scale,
+                       .scores = block.scores,
+                       .ld = key_block_,
+                       .scratch = block.relative,
+                       .c2c = trace_row(TraceName::c2c, block.index, S_),
+                       .c2p = trace_row(TraceName::c2p, block.index, S_),
+                       .p2c = trace_row(TraceName::p2c, block.index, S_),
+                       .trace_row = S_});
 }
 
 void Core::cap(float* scores, std::size_t count) const {
@@ -261,9 +331,9 @@ void Core::cap(float* scores, std::size_t count) const {
   kernel_.scale_row(scores, spec_.softcap, scores, count);
 }
 
-/// scores -> exp(score - most) in place, 0 where the row has no key. Where `most` grows, what was summed before shrinks.
+/// Replaces scores by exp(score - most), 0 past the last key of the row. If `most` grows, rescales the sum and context so far.
 void Core::exponentiate(Row& row, std::size_t key, std::size_t count, bool goes_on, float* scores, float* context) const {
-  const std::size_t total = counted(row.keys), n = total > key ? std::min(count, total - key) : 0;
+  const std::size_t total = visible_count(row.keys), n = total > key ? std::min(count, total - key) : 0;
   if (n > 0 && uniform(row.keys)) {
     std::fill_n(scores, n, 1.0F);
     row.sum += static_cast<float>(n);
@@ -278,16 +348,16 @@ void Core::exponentiate(Row& row, std::size_t key, std::size_t count, bool goes_
       }
       row.most = most;
     }
-    // Without a score above -infinity so far there is nothing to compare with: each is -infinity or NaN, and gives 0 or NaN.
+    // No finite score yet: subtract 0 so that -infinity -> 0 and NaN -> NaN.
     const bool none = row.most == kBlocked && key + n < total;
     row.sum += kernel_.exp_row(scores, none ? 0.0F : row.most, scores, n);
   }
   if (n < count) std::fill_n(scores + n, count - n, 0.0F);
 }
 
-/// Weights of a row, out of terms that are all there, to where they are asked for.
+/// Writes the weights of a row, terms / sum, to the trace and to target, if requested. Requires the terms of all keys.
 void Core::store(const Row& row, std::int64_t index, TraceName name, float* target, const float* terms) const {
-  const std::size_t n = counted(row.keys);
+  const std::size_t n = visible_count(row.keys);
   const float rest = n == 0 && spec_.fully_masked == FullyMasked::nan ? kNaN : 0.0F;
   for (float* const to : {trace_row(name, index, S_), target != nullptr ? target + static_cast<std::size_t>(index) * S_ : nullptr}) {
     if (to == nullptr) continue;
@@ -296,49 +366,23 @@ void Core::store(const Row& row, std::int64_t index, TraceName name, float* targ
   }
 }
 
-/// context += terms · values, for `count` keys from `key` on; with key 0 context begins.
-void Core::multiply_values(std::size_t kv, const Row* rows, std::size_t count_of_rows, std::size_t key, std::size_t count, const float* terms,
-                           float* context) const {
-  kernels::Gemm<float> gemm{.a = terms,
-                            .lda = static_cast<std::ptrdiff_t>(key_block_),
-                            .panels = packed_values_ + kv * value_panels_ + key * kernel_.nr,
-                            .panel_stride = kernels::panel_size(kernel_.nr, S_),
-                            .c = context,
-                            .ldc = in_.context.row,
-                            .m = count_of_rows,
-                            .n = Dv_,
-                            .k = count,
-                            .accumulate = key > 0};
-  // A blocked key's weight is 0, and adding 0 · v changes no bit of a sum that begins with +0, unless v is infinite or
-  // NaN: then its term has to be left out.
-  if (finite_values_[kv] != 0) return kernel_.gemm(gemm);
-  gemm.m = 1;
-  for (std::size_t r = 0; r < count_of_rows; ++r) {
-    const KeyRow& keys = rows[r].keys;
-    const std::size_t total = counted(keys);
-    gemm.a = terms + r * key_block_;
-    gemm.c = context + static_cast<std::ptrdiff_t>(r) * in_.context.row;
-    gemm.k = total > key ? std::min(count, total - key) : 0;
-    gemm.skip = keys.bias != nullptr ? keys.bias + key : nullptr;
-    kernel_.gemm(gemm);
-  }
-}
-
-void Core::store_weighted_values(std::int64_t b, std::int64_t kv_head, std::int64_t index, const Row& row, const float* terms) const {
-  float* to = trace_row(TraceName::weighted_values, index, S_ * Dv_);
+/// Writes weighted_values (S,Dv) of row r of the block: weight · value.
+void Core::store_weighted_values(const Block& block, std::size_t r) const {
+  float* to = trace_row(TraceName::weighted_values, block.index + static_cast<std::int64_t>(r), S_ * Dv_);
   if (to == nullptr) return;
-  const KeyRow& keys = row.keys;
-  const bool nan = keys.limit == 0 && spec_.fully_masked == FullyMasked::nan;
+  const Row& row = block.row[r];
+  const VisibleKeys& keys = row.keys;
+  const bool nan = keys.end == 0 && spec_.fully_masked == FullyMasked::nan;
   for (std::size_t j = 0; j < S_; ++j, to += Dv_) {
-    const bool counts = uniform(keys) || (j < keys.limit && (keys.bias == nullptr || keys.bias[j] != kBlocked));
+    const bool counts = uniform(keys) || (j < keys.end && (keys.bias == nullptr || keys.bias[j] != kBlocked));
     if (counts)
-      kernel_.scale_row(in_.value.at(b, kv_head, static_cast<std::int64_t>(j)), terms[j] * (1 / row.sum), to, Dv_);
+      kernel_.scale_row(in_.value.at(block.b, block.kv_head, static_cast<std::int64_t>(j)), scores_of(block, r)[j] * (1 / row.sum), to, Dv_);
     else
       std::fill_n(to, Dv_, nan ? kNaN : 0.0F);
   }
 }
 
-/// No key at all: every query is fully masked, and there is nothing to spread evenly over.
+/// Fills the context if S is 0: every query is fully masked, and uniform has no keys to average.
 void fill_without_keys(const AttentionSpec& spec, const AttentionSizes& sizes, const AttentionInputs& inputs) {
   const float value = spec.fully_masked == FullyMasked::nan ? kNaN : 0.0F;
   for (std::int64_t b = 0; b < sizes.B; ++b)
@@ -346,15 +390,18 @@ void fill_without_keys(const AttentionSpec& spec, const AttentionSizes& sizes, c
       for (std::int64_t i = 0; i < sizes.L; ++i) std::fill_n(inputs.context.at(b, h, i), static_cast<std::size_t>(spec.value_head_dim), value);
 }
 
-/// (B,H,L,S) -> (B,1,L,S), heads added in their order.
+/// Averages (B,H,L,S) over heads to (B,1,L,S), adding heads in order.
 void average_heads(const AttentionSpec& spec, const AttentionSizes& sizes, const float* weights, float* average) {
-  const auto size = static_cast<std::size_t>(sizes.L * sizes.S), heads = static_cast<std::size_t>(spec.num_heads);
-  for (std::size_t b = 0; b < static_cast<std::size_t>(sizes.B); ++b, average += size)
-    for (std::size_t i = 0; i < size; ++i) {
-      float sum = 0;
-      for (std::size_t h = 0; h < heads; ++h) sum += weights[(b * heads + h) * size + i];
-      average[i] = sum / static_cast<float>(heads);
-    }
+  const kernels::KernelTable& kernel = kernels::best();
+  const auto L = static_cast<std::size_t>(sizes.L), S = static_cast<std::size_t>(sizes.S), heads = static_cast<std::size_t>(spec.num_heads);
+  const std::size_t rows = static_cast<std::size_t>(sizes.B) * L;
+  parallel::run(rows, parallel::workers_for(rows, static_cast<double>(rows * S * (heads + 1))), [&](std::size_t row, unsigned) noexcept {
+    const std::size_t b = row / L, i = row % L;
+    float* const sum = average + row * S;
+    std::fill_n(sum, S, 0.0F);
+    for (std::size_t h = 0; h < heads; ++h) kernel.add_row(sum, weights + ((b * heads + h) * L + i) * S, sum, S);
+    kernel.divide_row(sum, static_cast<float>(heads), sum, S);
+  });
 }
 
 }  // namespace
@@ -383,7 +430,7 @@ void attention_core(const AttentionSpec& spec, const AttentionSizes& sizes, cons
                     Scratch& scratch) {
   const FloatEnvironment environment;
   const bool average = spec.need_weights && spec.average_weights;
-  if (spec.num_heads == 0 && average) average_heads(spec, sizes, nullptr, buffers.weights);  // the mean of nothing, NaN
+  if (spec.num_heads == 0 && average) average_heads(spec, sizes, nullptr, buffers.weights);  // the mean of no heads, NaN
   if (sizes.B == 0 || spec.num_heads == 0 || sizes.L == 0) return;
   if (sizes.S == 0) return fill_without_keys(spec, sizes, inputs);
   if (!average) return Core(spec, sizes, inputs, buffers).run(scratch);

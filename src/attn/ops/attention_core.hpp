@@ -10,12 +10,12 @@
 #include "attn/ops/dropout.hpp"
 #include "attn/store/scratch.hpp"
 
-// Attention over heads that lie anywhere in memory. Internal: ops and layers share it.
+// Attention over heads with arbitrary strides. Internal: shared by ops and layers.
 namespace attn::detail {
 
 inline constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-/// A multiple of the numbers that any kernel adds side by side.
+/// A multiple of the number of lanes in which any kernel sums.
 inline constexpr std::size_t kMostLanes = 64;
 
 /// Element (b,h,i,d) is at data[b·batch + h·head + i·row + d].
@@ -34,34 +34,41 @@ inline std::size_t size_of(std::int64_t rows, std::int64_t width) { return stati
 struct AttentionInputs {
   Heads<const float> query, key, value;
   Heads<float> context;
-  const float* score_weight = nullptr;  ///< (D): a score is scale · Σ score_weight tanh(q + k); null: it is scale · q kᵀ
+  const float* score_weight = nullptr;  ///< (D): scores are scale · Σ score_weight tanh(q + k); null: scale · q kᵀ
   PositionBias position_bias = {};
   Dropout dropout = {};
 };
 
-/// Of a tensor without gaps.
+/// Heads of a contiguous tensor (B,H,rows,width).
 template <class T>
 Heads<T> heads_of(T* data, std::int64_t H, std::int64_t rows, std::int64_t width) {
-  // Unsigned, for of an empty tensor the other dimensions may be anything.
+  // Unsigned, because the other dimensions of an empty tensor may be so large that products overflow.
   const auto row = static_cast<std::uint64_t>(width), head = static_cast<std::uint64_t>(rows) * row, batch = static_cast<std::uint64_t>(H) * head;
   return {data, static_cast<std::ptrdiff_t>(batch), static_cast<std::ptrdiff_t>(head), static_cast<std::ptrdiff_t>(row)};
 }
 
-/// Of an input of rank 2, 3 (B) or 4 (B,H).
+/// Heads as slices of columns: (B,rows,heads·width) viewed as (B,heads,rows,width).
+template <class T>
+Heads<T> heads_in_rows(T* data, std::int64_t rows, std::int64_t heads, std::int64_t width) {
+  const auto row = static_cast<std::ptrdiff_t>(heads * width);
+  return {data, static_cast<std::ptrdiff_t>(rows) * row, static_cast<std::ptrdiff_t>(width), row};
+}
+
+/// Heads of an input of rank 2, 3 (B) or 4 (B,H).
 inline Heads<const float> heads_of(const TensorView& x) {
   const std::size_t rank = x.shape.rank();
   return {x.data, rank >= 3 ? x.strides[0] : 0, rank == 4 ? x.strides[1] : 0, x.strides[rank - 2]};
 }
 
-/// Adds what attention_core allocates.
+/// Adds the memory that attention_core allocates.
 void add_core_memory(const AttentionSpec& spec, const AttentionSizes& sizes, MemoryEstimate& memory);
 
-/// context = dropout(softmax(softcap(q kᵀ · scale) + masks)) v for every head; fills weights, scores, masked_scores, probabilities,
+/// Computes context = dropout(softmax(softcap(q kᵀ · scale) + masks)) v for every head; fills weights, scores, masked_scores, probabilities,
 /// weighted_values and the trace's weights of the buffers.
 void attention_core(const AttentionSpec& spec, const AttentionSizes& sizes, const AttentionInputs& inputs, const AttentionBuffers& buffers,
                     Scratch& scratch);
 
-/// to (B,H,rows,width) without gaps.
+/// Copies heads to a contiguous tensor (B,H,rows,width).
 void copy_heads(const Heads<const float>& from, std::int64_t B, std::int64_t H, std::int64_t rows, std::int64_t width, float* to);
 
 }  // namespace attn::detail

@@ -9,11 +9,11 @@
 namespace attn::detail {
 namespace {
 
-/// Of attention all but what only a layer has.
+/// All traces of attention except those that only a layer has.
 constexpr Trace kAvailable =
     Trace::from_bits(Trace::of_attention().bits() & ~Trace{TraceName::q_proj, TraceName::k_proj, TraceName::v_proj, TraceName::merged}.bits());
 
-/// Throws SHAPE unless the past has the dims of x except for the number of rows, which is returned.
+/// Returns the number of rows of the past. Throws SHAPE unless its other dims are those of x.
 std::int64_t check_past(std::string_view op, std::string_view name, const TensorView& past, const TensorView& x) {
   const std::size_t rank = x.shape.rank();
   bool fits = past.shape.rank() == rank;
@@ -24,7 +24,7 @@ std::int64_t check_past(std::string_view op, std::string_view name, const Tensor
   return past.shape.back(1);
 }
 
-/// Rows of every batch and head, those of the past before the new ones.
+/// Concatenates the rows of the past and the new rows of x for every batch and head.
 void join(const TensorView& past, const TensorView& x, float* to) {
   const Rows old_rows(past), new_rows(x);
   const std::size_t before = past.data != nullptr ? static_cast<std::size_t>(past.shape.back(1)) : 0,
@@ -75,7 +75,7 @@ CheckedInputs check_attention_inputs(std::string_view op, const TensorView& quer
   checked.spec.head_dim = q.width;
   checked.spec.value_head_dim = v.width;
   checked.output[rank - 1] = v.width;
-  checked.spec.average_weights = options.average_weights && rank == 4;  // else there are no heads to average over
+  checked.spec.average_weights = options.average_weights && rank == 4;  // otherwise there are no heads to average over
   if (options.dropout) check_dropout(op, *options.dropout);
   return checked;
 }

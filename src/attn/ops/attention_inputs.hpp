@@ -4,11 +4,11 @@
 
 #include "attn/ops/attention.hpp"
 
-// What the functions of attention without a layer share: queries, keys and values by heads, (..,L,D) and (..,S,D). Internal to ops.
+// Shared by the attention functions, whose queries, keys and values are given by heads, (..,L,D) and (..,S,D). Internal to ops.
 namespace attn::detail {
 
-/// What follows from a call on q (..,L,Dq), k (..,S,Dk), v (..,S,Dv) and its options, but for the scale and, where `own_widths`, the width in
-/// which queries meet keys; else Dq = Dk is that.
+/// Spec, sizes and output shape of a call with q (..,L,Dq), k (..,S,Dk), v (..,S,Dv) and its options. The caller still has to set the scale
+/// and, if `own_widths` (Dq and Dk may differ), head_dim; otherwise head_dim = Dq = Dk.
 struct CheckedInputs {
   AttentionSpec spec;
   AttentionSizes sizes;
@@ -17,11 +17,11 @@ struct CheckedInputs {
 CheckedInputs check_attention_inputs(std::string_view op, const TensorView& query, const TensorView& key, const TensorView& value,
                                      const AttentionOptions& options, bool own_widths);
 
-/// Keys and values of a call, those of its past before them: the plan's present where it has one.
+/// Returns the keys and values of a call, preceded by those of its past. If the plan has a present, they are written to its buffers.
 KeyValueView join_past(const AttentionPlan& plan, const TensorView& key, const TensorView& value, const AttentionOptions& options,
                        const AttentionBuffers& buffers);
 
-/// The traces that are inputs or outputs of attention_core.
+/// Copies the traces that are inputs or outputs of attention_core.
 void copy_input_traces(const AttentionPlan& plan, const TensorView& query, const KeyValueView& keys, const AttentionBuffers& buffers);
 
 }  // namespace attn::detail

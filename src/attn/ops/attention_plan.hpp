@@ -13,12 +13,11 @@
 #include "attn/tensor/shape.hpp"
 #include "attn/tensor/view.hpp"
 
-// What a call of attention is to compute, checked before anything is allocated: a spec, from which follows a plan, which the core executes
+// Describes a call of attention, checked before anything is allocated: a spec determines a plan, which the core executes
 // (attention_core.hpp). Neither changes afterwards.
 namespace attn {
 
-/// Which keys a query sees by its place: query i stands at position i + offset and sees keys position - left … position + right; -1: no
-/// end on that side.
+/// Sliding window: query i at position p = i + offset sees keys p - left … p + right; -1: unbounded on that side.
 struct Window {
   std::int64_t left = -1, right = -1;
 
@@ -27,105 +26,106 @@ struct Window {
 
 namespace detail {
 
-/// Sequences of one length, one after the other.
+/// `count` consecutive sequences of the same length.
 struct SequenceRun {
   std::int64_t count = 0, length = 0;
 };
 
-/// What disentangled attention makes of relative positions in one layer (He et al. 2020, section 3.1), rows of H·D. With r = rows[i - j], score
-/// (i,j) gets scale · q_i · keys[r] (content to position) and scale · k_j · queries[r] (position to content).
+/// Projected relative positions of disentangled attention in one layer (He et al. 2020, section 3.1), rows of H·D. With r = rows[i - j],
+/// scale · q_i · keys[r] (content to position) and scale · k_j · queries[r] (position to content) are added to score (i,j).
 struct RelativePositions {
-  const float* key_panels = nullptr;   ///< the keys as pack() leaves them; null: no content to position
+  const float* key_panels = nullptr;   ///< keys packed by pack(); null: no content to position
   const float* queries = nullptr;      ///< null: no position to content
   std::int64_t width = 0;              ///< H·D
-  const std::int32_t* rows = nullptr;  ///< by query - key, which may be negative; they rise with it
-  // For backward: how many rows there are, what they are made of (count,E), which dropout that went through, and the keys as they are, where they
-  // have a part.
+  const std::int32_t* rows = nullptr;  ///< indexed by query - key, which may be negative; never decreasing
+  // For backward: the number of rows, the embeddings x (count,E) that were projected, the dropout applied to them, and the unpacked keys (null
+  // if there is no content to position).
   std::int64_t count = 0;
   const float *x = nullptr, *keys = nullptr;
   Dropout dropout = {};
 };
 
-/// Added to the scores behind softcap: that of head h, query i and key j is at data[h · row + j - i]; null: nothing is.
+/// Bias added to the scores after softcap: that of head h, query i and key j is data[h · row + j - i]; null: none.
 struct PositionBias {
   const float* data = nullptr;
   std::int64_t row = 0;
-  const RelativePositions* relative = nullptr;  ///< of each layer of a stack, of the one layer in attention; null: none
+  const RelativePositions* relative = nullptr;  ///< one per layer in a stack, a single one in attention; null: none
 };
 
-/// All that is said of a call besides its inputs and their sizes. Refers to the caller's numbers and runs.
+/// All settings of a call except its inputs and their sizes. Refers to the caller's masks and runs.
 struct AttentionSpec {
   std::int64_t num_heads = 1, num_key_value_heads = 1;
-  std::int64_t head_dim = 0, value_head_dim = 0;  ///< in which queries meet keys, and of the values
+  std::int64_t head_dim = 0, value_head_dim = 0;  ///< width of queries and keys, and of values
   float scale = 1;
-  float softcap = 0;  ///< scores become softcap · tanh(score / softcap); 0: they stay
+  float softcap = 0;  ///< scores become softcap · tanh(score / softcap); 0: unchanged
   Window window = {};
   std::int64_t query_offset = 0;  ///< position of the first query
-  bool is_causal = false;         ///< no key after a query's position
+  bool is_causal = false;         ///< masks keys after the query's position
   std::optional<MaskView> mask = std::nullopt, key_padding_mask = std::nullopt;
   FullyMasked fully_masked = FullyMasked::zero;
-  std::int64_t extra_keys = 0;  ///< behind the given ones: no mask speaks of them, and every query sees them
-  /// In a layer, rows of several lengths without padding between them, each attending to its own sequence: B is 1, L = S is the number of
-  /// rows, and there are no masks. Empty: B sequences of L.
+  std::int64_t extra_keys = 0;  ///< keys after the given ones that no mask covers and every query sees
+  /// In a layer, sequences of different lengths without padding between them, each row attending to its own sequence: B is 1, L = S is the
+  /// total number of rows, and there are no masks. Empty: B sequences of length L.
   std::span<const SequenceRun> runs = {};
   bool need_weights = false, average_weights = false;
-  bool output_present = false;  ///< past and new keys and values side by side
+  bool output_present = false;  ///< return past and new keys and values concatenated
   Trace trace = {};
-  bool everywhere = false;  ///< with the bits that all architectures have
-  /// A query that key_padding_mask leaves out sees no key, as queries and keys are the same tokens.
+  bool reproducible = false;  ///< bit-identical on all architectures
+  /// A query at a position that key_padding_mask blocks sees no key, because queries and keys are the same tokens.
   bool queries_are_padded = false;
-  bool relative_positions = false;  ///< whether the inputs have them
+  bool relative_positions = false;  ///< whether the inputs have relative positions
 };
 
-/// L queries and S keys, of which `past` are from earlier calls and the spec's extra ones the last.
+/// L queries and S keys: the first `past` keys are from earlier calls, the last ones are the spec's extra keys.
 struct AttentionSizes {
   std::int64_t B = 1, L = 0, S = 0, past = 0;
-  std::int64_t query_width = 0, key_width = 0;  ///< of the traces q and k
+  std::int64_t query_width = 0, key_width = 0;  ///< widths of the traces q and k
   bool has_batch = true, has_heads = true;      ///< whether results have these dimensions
 };
 
-/// The results' shapes. Throws MASK where a mask does not fit or has values that it must not have; results and the core's work space are
-/// added to the memory.
+/// Shapes of the results. The constructor throws MASK if a mask does not fit or has invalid values, and adds the results and the core's
+/// workspace to the memory estimate.
 struct AttentionPlan {
   AttentionPlan(std::string_view op, const AttentionSpec& spec, const AttentionSizes& sizes, const Shape& output, MemoryEstimate& memory);
 
   const AttentionSpec spec;
   const AttentionSizes sizes;
-  const Shape output;                               ///< as the caller sees it
-  const Shape weights, present_key, present_value;  ///< only when asked for
+  const Shape output;                               ///< as returned to the caller
+  const Shape weights, present_key, present_value;  ///< only if requested
   const std::array<Shape, kAttentionTraceCount> trace_shapes;
 };
 
-/// Where results go; null where not asked for.
+/// Output buffers for results; null if not requested.
 struct AttentionBuffers {
   float* output = nullptr;
   float* weights = nullptr;
   float *present_key = nullptr, *present_value = nullptr;
   std::array<float*, kTraceNames.size()> trace{};
-  float* log_sum_exp = nullptr;  ///< (B,H,L), ln Σ exp(masked score), -infinity for no key: with it a backward finds the weights again
+  /// (B,H,L), ln Σ exp(masked score), from which a backward can recompute the weights; -infinity if there is no key to attend to.
+  float* log_sum_exp = nullptr;
 
   float* of(TraceName name) const { return trace[static_cast<std::size_t>(name)]; }
 };
 
-/// (B,H,rows,width) of an input of rank 2, 3 or 4; missing ones are 1.
+/// Dimensions of an input of rank 2, 3 or 4; missing ones are 1.
 struct HeadDims {
   std::int64_t B = 1, H = 1, rows = 0, width = 0;
 };
 
-/// Throws SHAPE for another rank.
+/// Throws SHAPE for any other rank.
 HeadDims head_dims(std::string_view op, std::string_view name, const TensorView& x);
 
-/// Of the traces asked for those that the op has. Asking for all of attention's asks for what there is; else a name that the op
-/// does not have is ARGUMENT, with `names` as what it has.
+/// Returns the requested traces. A request for all traces of attention (with or without weighted_values) is reduced to those that the op has;
+/// otherwise throws ARGUMENT for a name that it does not have, with `names` as the list of expected ones.
 Trace available_traces(std::string_view op, Trace asked, Trace available, std::string_view names);
 
-/// The scale of the options (CONFIG unless finite), else 1/√D.
+/// Returns the scale of the options (throws CONFIG unless finite), by default 1/√D.
 float attention_scale(std::string_view op, const std::optional<float>& scale, std::int64_t D);
-/// Throws CONFIG unless it is 0 or finite and above.
+/// Throws CONFIG unless softcap is 0 or a normal number above 0.
 float check_softcap(std::string_view op, float softcap);
-/// Throws CONFIG for numbers below -1.
+/// Throws CONFIG if a side is below -1; limits very large sides.
 Window check_window(std::string_view op, const Window& window);
-/// Throws CONFIG beyond ±2⁵³.
+/// Throws CONFIG if the offset is outside ±2⁵³.
 std::int64_t check_query_offset(std::string_view op, std::int64_t offset);
 
 }  // namespace detail

@@ -7,7 +7,7 @@
 
 namespace attn {
 
-/// What a call returns of its intermediate results.
+/// Intermediate results of a call, by name.
 using AttentionTrace = std::map<TraceName, AnyTensor>;
 
 }  // namespace attn

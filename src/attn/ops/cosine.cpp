@@ -23,9 +23,9 @@ double length_of(const kernels::KernelTable& kernel, const float* target, std::s
 
 }  // namespace
 
-float cosine(const float* row, const float* target, std::int64_t E, bool everywhere) {
+float cosine(const float* row, const float* target, std::int64_t E, bool reproducible) {
   const FloatEnvironment environment;
-  const kernels::KernelTable& kernel = kernels::best(everywhere);
+  const kernels::KernelTable& kernel = kernels::best(reproducible);
   const auto n = static_cast<std::size_t>(E);
   return cosine(kernel, row, target, length_of(kernel, target, n), n);
 }

@@ -6,9 +6,9 @@
 
 namespace attn::detail {
 
-/// row · target / (|row| |target|), of width E; 0 where one of them is zero.
-float cosine(const float* row, const float* target, std::int64_t E, bool everywhere);
-/// The same of every row of a table (N,E).
+/// Returns the cosine similarity row · target / (|row| |target|) of vectors of width E; 0 if either is zero.
+float cosine(const float* row, const float* target, std::int64_t E, bool reproducible);
+/// Computes the cosine similarity of every row of a table (N,E) with the target.
 void cosines(const Table& table, std::int64_t N, const float* target, std::int64_t E, float* cosine);
 
 }  // namespace attn::detail

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <string>
 
+#include "attn/kernels/kernels.hpp"
 #include "attn/kernels/philox.hpp"
 #include "attn/parallel/thread_pool.hpp"
 #include "attn/tensor/error.hpp"
@@ -20,18 +21,14 @@ Dropout::Dropout(float probability, std::uint64_t seed, std::uint64_t step, Drop
   const FloatEnvironment environment;
   threshold_ = static_cast<std::uint32_t>(std::ceil(static_cast<double>(probability) * 0x1p24));
   factor_ = 1 / (1 - probability);
-  // Eight numbers do not fit into one counter and key: the first four make the key under which the others count.
+  // Eight numbers do not fit into one counter and key, so the first four are hashed into the key and the others form the counter.
   const auto words = kernels::philox({low(step), high(step), static_cast<std::uint32_t>(site), layer}, {low(seed), high(seed)});
   key_ = {words[0], words[1]};
 }
 
 void Dropout::apply(float* values, std::size_t n, std::int64_t batch, std::int64_t head, std::int64_t query) const {
-  for (std::size_t key = 0; key < n; key += 4) {
-    const auto words = kernels::philox(
-        {static_cast<std::uint32_t>(key / 4), static_cast<std::uint32_t>(query), static_cast<std::uint32_t>(head), static_cast<std::uint32_t>(batch)},
-        key_);
-    for (std::size_t i = 0; i < 4 && key + i < n; ++i) values[key + i] = words[i] >> 8 < threshold_ ? 0.0F : values[key + i] * factor_;
-  }
+  kernels::best().drop_row(values, n, {static_cast<std::uint32_t>(query), static_cast<std::uint32_t>(head), static_cast<std::uint32_t>(batch)},
+                           {key_[0], key_[1]}, threshold_, factor_);
 }
 
 void drop_rows(const Dropout& dropout, float* values, std::int64_t rows, std::int64_t L, std::int64_t width) {

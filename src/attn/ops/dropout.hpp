@@ -6,10 +6,10 @@
 #include <optional>
 #include <string_view>
 
-// Dropout whose random numbers belong to places, not to an order. Internal: ops and layers share it.
+// Dropout whose random numbers depend on positions, not on the order of evaluation. Internal: shared by ops and layers.
 namespace attn::detail {
 
-/// Where a dropout sits; the last four are a checkpoint's. The numbers are part of the key.
+/// Location of a dropout in a model; only a checkpoint's probabilities activate the last four. The values are part of the random key.
 enum class DropoutSite : std::uint32_t {
   attention_weights,
   attention_output,
@@ -21,15 +21,15 @@ enum class DropoutSite : std::uint32_t {
   relative_positions
 };
 
-/// By place.
+/// Dropout probability of each site.
 struct DropoutProbabilities {
   float attention_weights = 0, attention_output = 0;
-  float hidden = 0;               ///< of the feed-forward, after the activation
-  float feed_forward_output = 0;  ///< before it is added to what came in
-  float embeddings = 0;           ///< after their norm
-  float pooled = 0;               ///< what the head takes
-  float classifier = 0;           ///< what the head's last map takes
-  float relative_positions = 0;   ///< the embeddings of relative positions, in each layer
+  float hidden = 0;               ///< in the feed-forward network, after the activation
+  float feed_forward_output = 0;  ///< before the residual addition
+  float embeddings = 0;           ///< after the norm of the embeddings
+  float pooled = 0;               ///< input of the head
+  float classifier = 0;           ///< input of the head's last linear layer
+  float relative_positions = 0;   ///< embeddings of relative positions, in each layer
 
   float at(DropoutSite site) const {
     const float all[] = {attention_weights, attention_output, hidden, feed_forward_output, embeddings, pooled, classifier, relative_positions};
@@ -37,32 +37,32 @@ struct DropoutProbabilities {
   }
 };
 
-/// Inverted dropout (Srivastava et al. 2014; torch.nn.functional.dropout): each value becomes 0 with the probability given,
-/// the others are divided by 1 - probability. Whether one is kept follows from (seed, step, site, layer, batch, head, query, key) by
-/// Philox-4x32-10, so it depends neither on threads nor on the machine.
+/// Inverted dropout (Srivastava et al. 2014; torch.nn.functional.dropout): sets each value to 0 with the given probability and divides the
+/// others by 1 - probability. Philox-4x32-10 of (seed, step, site, layer, batch, head, query, key) decides which values are kept, so the result
+/// depends neither on threads nor on the machine.
 class Dropout {
  public:
-  /// Keeps everything.
+  /// Keeps all values.
   Dropout() = default;
   Dropout(float probability, std::uint64_t seed, std::uint64_t step, DropoutSite site, std::uint32_t layer);
 
   bool active() const { return threshold_ > 0; }
-  /// On the values of keys 0 .. n-1.
+  /// Applies dropout to the values of keys 0 … n-1.
   void apply(float* values, std::size_t n, std::int64_t batch, std::int64_t head, std::int64_t query) const;
 
  private:
   std::array<std::uint32_t, 2> key_{};
-  std::uint32_t threshold_ = 0;  ///< a random number of 24 bits below this drops
+  std::uint32_t threshold_ = 0;  ///< values whose 24-bit random number is below this are dropped
   float factor_ = 1;
 };
 
-/// The same for rows (..,L,width), each as a query of its own without heads; or for their gradients.
+/// Applies dropout to rows (..,L,width) or to their gradients; each row counts as a query, and head is 0.
 void drop_rows(const Dropout& dropout, float* values, std::int64_t rows, std::int64_t L, std::int64_t width);
 
-/// Throws CONFIG outside [0,1).
+/// Throws CONFIG if the probability is outside [0,1).
 float check_dropout(std::string_view op, float probability);
 
-/// Dropout on the weights of one call of a function: step 0, layer 0.
+/// Returns the dropout on the weights of one call of an attention function: step 0, layer 0.
 Dropout dropout_of_call(std::string_view op, const std::optional<float>& probability, const std::optional<std::uint64_t>& seed);
 
 }  // namespace attn::detail

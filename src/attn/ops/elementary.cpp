@@ -10,7 +10,7 @@
 namespace attn::detail {
 namespace {
 
-/// signᵏ / n! for n = first, first + step, ...: coefficients of the series of exp, sine and cosine.
+/// Returns signᵏ / n! for n = first, first + step, ...: coefficients of the series of exp, sine and cosine.
 template <std::size_t N>
 constexpr std::array<double, N> reciprocal_factorials(int first, int step, double sign) {
   std::array<double, N> coefficients{};
@@ -31,7 +31,7 @@ double polynomial(const std::array<double, N>& coefficients, double x) {
   return sum;
 }
 
-/// exp(r) · 2ⁿ, |r| ≤ 0.35. The first term left out is r¹⁴ / 14! < 5e-18.
+/// Computes exp(r) · 2ⁿ for |r| ≤ 0.35. The first omitted term is r¹⁴ / 14! < 5e-18.
 double scaled_exp(double r, double n) {
   static constexpr auto kSeries = reciprocal_factorials<12>(2, 1, 1);  // from r² / 2
   const double p = 1 + (r + r * r * polynomial(kSeries, r));
@@ -60,7 +60,7 @@ double exp_of(double x) {
   if (x > 710) return std::numeric_limits<double>::infinity();
   if (x < -746) return 0;
   const double n = std::floor(x * 1.4426950408889634 + 0.5);
-  // ln 2 in two parts: the first has 21 bits of zeros at its end, so n · part is exact.
+  // ln 2 in two parts: the first ends in 21 zero bits, so n · part is exact.
   return scaled_exp((x - n * 0x1.62e42feep-1) - n * 0x1.a39ef35793c76p-33, n);
 }
 
@@ -75,14 +75,14 @@ double exp2_of(double x) {
 double pow_of(double base, double exponent) { return exp_of(exponent * log_of(base)); }
 
 SinCos sin_cos_of(double x) {
-  // π/2 in parts of 22 bits and a rest. n is split in two as well, so that all products but the last are exact.
+  // π/2 in parts of 22 bits and a remainder. n is split in two as well, so that all products except the last are exact.
   static constexpr std::array<double, 5> kHalfPi{0x1.921fbp+0, 0x1.5110bp-22, 0x1.184698p-44, 0x1.31988p-69, 0x1.1701b839a252p-88};
   static constexpr auto kSin = reciprocal_factorials<7>(3, 2, -1);
   static constexpr auto kCos = reciprocal_factorials<8>(2, 2, -1);
   if (!(std::abs(x) <= 0x1p54)) return {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::quiet_NaN()};
   double r = x;
   std::int64_t quarters = 0;
-  // Above 2⁵⁰ the number of quarter turns itself is rounded; what that leaves is taken in a second round.
+  // Above 2⁵⁰ the number of quarter turns itself is rounded; a second iteration reduces the remainder.
   do {
     const double n = std::floor(r * 0.63661977236758134308 + 0.5);
     const double high = std::trunc(n * 0x1p-27) * 0x1p27, low = n - high;

@@ -2,14 +2,15 @@
 
 namespace attn::detail {
 
-// Elementary functions of float64 by additions, multiplications, divisions, square roots and work on bits alone: C
-// libraries differ in the last bits of theirs, and these reach outputs. For tables and weights, not for inner loops.
+// Elementary float64 functions that use only additions, multiplications, divisions, square roots and bit operations,
+// because C libraries differ in the last bits of their results, which would reach outputs. For tables and weights, not
+// for inner loops.
 
-/// Natural logarithm of a normal number above 0.
+/// Returns the natural logarithm of a normal number above 0.
 double log_of(double x);
 
-/// eˣ, 2ˣ (exact where x is a whole number) and baseˣ for a normal base above 0: relative error below 2 · 2⁻⁵², and
-/// below (3 + 1.5 |x · ln base|) · 2⁻⁵² for the last.
+/// Return eˣ, 2ˣ (exact if x is an integer) and baseˣ for a normal base above 0, with a relative error below 2 · 2⁻⁵²,
+/// for baseˣ below (3 + 1.5 |x · ln base|) · 2⁻⁵².
 double exp_of(double x);
 double exp2_of(double x);
 double pow_of(double base, double exponent);
@@ -18,7 +19,7 @@ struct SinCos {
   double sin, cos;
 };
 
-/// Sine and cosine, each with an absolute error below 1e-15; NaN where |x| > 2⁵⁴, which has no digit for the angle left.
+/// Returns sine and cosine, each with an absolute error below 1e-15; NaN if |x| > 2⁵⁴, because no digit is left for the angle.
 SinCos sin_cos_of(double x);
 
 }  // namespace attn::detail

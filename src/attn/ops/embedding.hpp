@@ -9,14 +9,14 @@
 
 namespace attn::detail {
 
-/// A table of rows and which of them are wanted; none: row 0 each time.
+/// A table and the ids of the rows to look up; without ids, row 0 every time.
 struct EmbeddingRows {
   const Table* table;
   std::span<const std::int64_t> ids;
 };
 
-/// y (count,width): row i is the sum of every table's row ids[i], in the order of the tables, of which the first alone may be quantized. finish_row
-/// is called for each when it is written.
+/// Sets row i of y (count,width) to the sum of row ids[i] of every table, in the order of the tables; only the first table may be quantized.
+/// Calls finish_row for each row once it is written.
 void sum_embeddings(std::span<const EmbeddingRows> tables, std::size_t count, std::size_t width, float* y, parallel::TaskRef finish_row);
 
 }  // namespace attn::detail

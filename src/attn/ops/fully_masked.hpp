@@ -4,11 +4,11 @@
 
 namespace attn {
 
-/// What a query gets that has no key left.
+/// Result for a query whose keys are all masked.
 enum class FullyMasked : std::uint8_t {
   zero,     ///< zero weights and output (torch's scaled_dot_product_attention since 2.5, ONNX Attention)
   nan,      ///< NaN (older torch)
-  uniform,  ///< 1/S on every key, masked ones included (what a fill with -1e9 gives)
+  uniform,  ///< weight 1/S for every key, masked ones included (as filling with -1e9 does)
 };
 
 }  // namespace attn

@@ -9,7 +9,7 @@ namespace attn {
 
 /// Distributions of torch.nn.init.
 enum class InitScheme : std::uint8_t {
-  torch,            ///< what torch's own constructor draws; for nn.Linear U(±1 / √fan_in)
+  torch,            ///< default of the torch constructors; for nn.Linear U(±1 / √fan_in)
   xavier_uniform,   ///< U(±√(6 / (fan_in + fan_out)))             (Glorot & Bengio 2010)
   xavier_normal,    ///< N(0, 2 / (fan_in + fan_out))
   kaiming_uniform,  ///< U(±√(6 / fan_in))                         (He et al. 2015, gain √2)
@@ -23,24 +23,24 @@ inline constexpr std::array<std::string_view, 6> kInitSchemeNames{"torch",      
 struct InitOptions {
   InitScheme scheme = InitScheme::torch;
   std::uint64_t seed = 0;
-  double std = 0.02;  ///< of scheme normal
+  double std = 0.02;  ///< for scheme normal
 };
 
 /// Throws CONFIG unless std is a number from 0 to 1e37.
 void check_init_options(std::string_view op, const InitOptions& options);
 
-/// Random numbers of one parameter: the same on every machine, from the seed and the parameter's place in its module.
+/// Random numbers for one parameter, determined by the seed and the parameter's index in its module; the same on every machine.
 class Random {
  public:
   Random(std::uint64_t seed, std::uint32_t parameter) : seed_(seed), parameter_(parameter) {}
 
-  /// U(-bound, bound)                                                              (torch.nn.init.uniform_)
+  /// Draws from U(-bound, bound)                                                   (torch.nn.init.uniform_)
   void uniform(float* values, std::size_t count, double bound);
-  /// N(0, std²)                                                                    (torch.nn.init.normal_)
+  /// Draws from N(0, std²)                                                         (torch.nn.init.normal_)
   void normal(float* values, std::size_t count, double std);
-  /// A weight (fan_out,fan_in).
+  /// Draws a weight (fan_out,fan_in).
   void weight(float* values, std::int64_t fan_out, std::int64_t fan_in, const InitOptions& options);
-  /// A vector (1,1,width), for which torch takes the width as both fans.
+  /// Draws a vector (1,1,width), for which torch uses the width as fan_in and fan_out.
   void row(float* values, std::int64_t width, const InitOptions& options);
 
  private:

@@ -6,7 +6,7 @@
 namespace attn {
 
 namespace detail {
-/// Shape of the result after all checks.
+/// Checks the inputs and returns the shape of the result. bias may be null.
 Shape check_linear(const TensorView& x, const TensorView& weight, const TensorView* bias);
 void linear(const TensorView& x, const TensorView& weight, const TensorView* bias, float* y);
 }  // namespace detail

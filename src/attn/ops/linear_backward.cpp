@@ -22,7 +22,7 @@ void check_linear_backward(const TensorView& grad, const TensorView& x, const Te
   memory.add("grad_x", x.shape);
   memory.add("grad_weight", weight.shape);
   memory.add("the packed weight", {in + nr, out + 1});
-  // x packed, grad transposed, and copies of both where they have gaps.
+  // Packed x, transposed grad, and copies of both if they have gaps.
   memory.add("work space of grad_weight", {rows + 1, 2 * (in + nr) + 3 * out});
   memory.add("partial sums", {rows / static_cast<std::int64_t>(kRowsOfASum) + 2, out});
   memory.check();
@@ -34,7 +34,7 @@ void linear_backward(const TensorView& grad, const TensorView& x, const TensorVi
   const std::int64_t in = weight.shape[1], out = weight.shape[0];
   const std::size_t rows = grads.count();
   if (to.grad_x != nullptr) {
-    // grad W is a linear map by the transposed weight.
+    // grad W is a linear layer with the transposed weight.
     const TensorView transposed(weight.data, {in, out}, {weight.strides[1], weight.strides[0]});
     if (in > 0) PackedLinear(transposed, nullptr).forward(grads, to.grad_x, scratch);
   }

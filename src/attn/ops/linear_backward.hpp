@@ -8,14 +8,14 @@ namespace attn {
 
 namespace detail {
 
-/// Where gradients go; null where not asked for.
+/// Output buffers for gradients; null if not requested.
 struct LinearGradientBuffers {
   float* grad_x = nullptr;       ///< (..,in)
   float* grad_weight = nullptr;  ///< (out,in)
   float* grad_bias = nullptr;    ///< (out)
 };
 
-/// Throws where the arguments do not fit together.
+/// Throws SHAPE if widths disagree or grad does not fit, MEMORY if the results exceed the memory limit.
 void check_linear_backward(const TensorView& grad, const TensorView& x, const TensorView& weight);
 void linear_backward(const TensorView& grad, const TensorView& x, const TensorView& weight, const LinearGradientBuffers& to);
 
@@ -30,11 +30,11 @@ struct LinearGradients {
 };
 
 /// Computes the gradients of linear: grad_x = grad W, grad_weight = gradᵀ x, grad_bias = Σ grad. The order of the
-/// sums follows from the number of rows, so any number of threads gives the same bits.
+/// sums depends only on the number of rows, so any number of threads gives the same bits.
 ///
 /// @param grad    gradient of the result, (..,out)
-/// @param x       (..,in), as the forward had it
-/// @param weight  (out,in), as the forward had it
+/// @param x       (..,in), as in the forward
+/// @param weight  (out,in), as in the forward
 /// @return {grad_x, grad_weight, grad_bias}, each with the shape of its input; grad_bias (out)
 /// @throws SHAPE if widths disagree or grad does not have the shape of the result
 /// @throws MEMORY if the results exceed the memory limit

@@ -10,20 +10,20 @@
 #include "attn/tensor/float_environment.hpp"
 #include "attn/tensor/rows.hpp"
 
-// Terms are float64 and so is their sum: what is rounded to float32 is the result. Each row gives one term to the tree.
+// Terms and their sum are float64; only the result is rounded to float32. Each row contributes one term to the tree sum.
 namespace attn::detail {
 namespace {
 
 constexpr std::string_view kCrossEntropy = "cross_entropy", kMse = "mse_loss", kBinary = "binary_cross_entropy_with_logits";
 
-/// log_of for what may be NaN.
+/// log_of that passes NaN through.
 double log_or_nan(double x) { return x == x ? log_of(x) : x; }
 
 void check_same_shape(std::string_view op, const TensorView& x, const TensorView& target) {
   if (target.shape != x.shape) fail(ErrorCode::shape, op, "target", {x.shape}, {target.shape});
 }
 
-/// Throws unless every dimension of x, the last ones beside the last ones, is that of `to` or 1.
+/// Throws SHAPE unless x broadcasts to `to`: every dimension of x, counted from the last, is 1 or equal.
 void check_broadcast(std::string_view op, std::string_view name, const std::optional<TensorCopy>& x, const Shape& to) {
   if (!x) return;
   bool fits = x->shape.rank() <= to.rank();
@@ -31,7 +31,7 @@ void check_broadcast(std::string_view op, std::string_view name, const std::opti
   if (!fits) fail(ErrorCode::shape, op, name, {"a shape that broadcasts to ", to}, {x->shape});
 }
 
-/// All the numbers that x stands for, row-major; none where it is left out.
+/// Returns x broadcast to the shape `to`, row-major; empty if there is no x.
 std::vector<float> broadcast(const std::optional<TensorCopy>& x, const Shape& to, std::size_t size) {
   if (!x) return {};
   std::vector<float> all(size);
@@ -39,7 +39,7 @@ std::vector<float> broadcast(const std::optional<TensorCopy>& x, const Shape& to
   std::ptrdiff_t at = 0;
   for (float& value : all) {
     value = x->data[at];
-    for (std::size_t axis = 0; axis < to.rank(); ++axis) {  // the next place, from the last dimension on
+    for (std::size_t axis = 0; axis < to.rank(); ++axis) {  // next index, last dimension first
       const bool counts = axis < x->shape.rank() && x->shape.back(axis) != 1;
       const std::ptrdiff_t step = counts ? x->strides[x->shape.rank() - 1 - axis] : 0;
       at += step;
@@ -51,7 +51,7 @@ std::vector<float> broadcast(const std::optional<TensorCopy>& x, const Shape& to
   return all;
 }
 
-/// Calls term(row) for each row, shared out among the threads, and adds up what it gives.
+/// Computes term(row) for each row in parallel and returns the sum.
 template <class Term>
 double sum_rows(std::size_t rows, double cost, Term term) {
   std::vector<double> terms(rows);
@@ -96,7 +96,7 @@ float cross_entropy(const TensorView& logits, std::span<const std::int64_t> labe
   const double divisor = options.reduction == Reduction::sum ? 1.0 : sum_rows(rows.count(), static_cast<double>(rows.count()), [&](std::size_t row) {
     return is_ignored(row) ? 0.0 : weight_of(static_cast<std::size_t>(labels[row]));
   });
-  // An exponential costs as much as some 16 multiply-adds.
+  // An exponential costs about as much as 16 multiply-adds.
   const double sum = sum_rows(rows.count(), 16 * product_of(rows), [&](std::size_t row) {
     float* const g = gradient + row * C;
     if (is_ignored(row)) {
@@ -163,7 +163,7 @@ float binary_cross_entropy(const TensorView& logits, const TensorView& target, c
   const std::size_t size = x.count() * x.width();
   const std::vector<float> weight = broadcast(options.weight, logits.shape, size), positive = broadcast(options.pos_weight, logits.shape, size);
   const double divisor = options.reduction == Reduction::mean ? product_of(x) : 1;
-  // -log σ(z) = log(1 + e^-|z|) + max(-z, 0), so nothing overflows. Logarithm and exponential cost as much as some 60 multiply-adds.
+  // -log σ(z) = log(1 + e^-|z|) + max(-z, 0), so nothing overflows. Logarithm and exponential cost about as much as 60 multiply-adds.
   const double sum = sum_rows(x.count(), 60 * product_of(x), [&](std::size_t row) {
     double loss = 0;
     for (std::size_t i = 0; i < x.width(); ++i) {

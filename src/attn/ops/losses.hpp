@@ -13,12 +13,12 @@
 
 namespace attn {
 
-/// What becomes of a loss's terms.
+/// How the terms of a loss are reduced.
 enum class Reduction : std::uint8_t { mean, sum };
 
 inline constexpr std::array<std::string_view, 2> kReductionNames{"mean", "sum"};
 
-/// A loss and its gradient with respect to the first argument, which is what backward() of the layer before takes.
+/// A loss and its gradient with respect to the first argument, to be passed to backward() of the preceding layer.
 template <std::size_t N>
 struct Loss {
   float loss = 0;
@@ -26,10 +26,10 @@ struct Loss {
 };
 
 struct CrossEntropyOptions {
-  double label_smoothing = 0;                       ///< ε in [0,1], of the probability that is spread evenly over all classes
-  std::int64_t ignore_index = -100;                 ///< rows with this label count for nothing, whatever their logits are
-  std::optional<TensorCopy> weight = std::nullopt;  ///< w (C), of each class; default 1
-  Reduction reduction = Reduction::mean;            ///< mean: divided by Σ w of the labels, which without weights is their number
+  double label_smoothing = 0;                       ///< ε in [0,1], the probability spread evenly over all classes
+  std::int64_t ignore_index = -100;                 ///< rows with this label are ignored, whatever their logits are
+  std::optional<TensorCopy> weight = std::nullopt;  ///< w (C), weight of each class; default 1
+  Reduction reduction = Reduction::mean;            ///< mean: divides by Σ w of the labels, without weights their number
 };
 
 struct MseLossOptions {
@@ -37,14 +37,15 @@ struct MseLossOptions {
 };
 
 struct BinaryCrossEntropyOptions {
-  std::optional<TensorCopy> weight = std::nullopt;      ///< of each term; its shape broadcasts to that of the logits, default 1
-  std::optional<TensorCopy> pos_weight = std::nullopt;  ///< p, of a positive answer; the same
-  Reduction reduction = Reduction::mean;                ///< mean: divided by the number of terms, whatever they weigh
+  std::optional<TensorCopy> weight = std::nullopt;      ///< weight of each term; broadcasts to the shape of the logits, default 1
+  std::optional<TensorCopy> pos_weight = std::nullopt;  ///< p, weight of positive answers; broadcasts likewise, default 1
+  Reduction reduction = Reduction::mean;                ///< mean: divides by the number of terms, regardless of weights
 };
 
 namespace detail {
 
-// Everything checked, then the work itself, which fills a gradient of the shape of the first argument.
+// Each check function validates the arguments; the function after it returns the loss and fills the gradient, which has the shape of the first
+// argument.
 void check_cross_entropy(const TensorView& logits, std::span<const std::int64_t> labels, const CrossEntropyOptions& options);
 float cross_entropy(const TensorView& logits, std::span<const std::int64_t> labels, const CrossEntropyOptions& options, float* gradient);
 void check_mse_loss(const TensorView& prediction, const TensorView& target);
@@ -64,7 +65,7 @@ float binary_cross_entropy(const TensorView& logits, const TensorView& target, c
 /// @param labels   one whole number per row, 0 to C-1 or ignore_index
 /// @param options  label smoothing ε, class weights w, ignore_index, reduction
 /// @return {loss, gradient}; the gradient with respect to the logits, (..,C)
-/// @throws OUT_OF_RANGE if a label is no class; the message has its position
+/// @throws OUT_OF_RANGE if a label is not a class; the message contains its position
 /// @throws SHAPE if the number of labels or weights does not fit
 /// @throws CONFIG if label_smoothing is outside 0 to 1
 /// @throws MEMORY if the gradient exceeds the memory limit

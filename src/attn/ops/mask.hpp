@@ -8,7 +8,7 @@
 #include "attn/ops/mask_view.hpp"
 #include "attn/tensor/tensor.hpp"
 
-// How masks are made of what xtensor has.
+// Construction of masks from xtensor expressions.
 namespace attn {
 
 template <class E>

@@ -44,9 +44,9 @@ void MaskRows::add(const Source& source, std::ptrdiff_t offset, std::size_t coun
     block(mask.values + offset);
 }
 
-KeyRow MaskRows::row(std::int64_t b, std::int64_t h, std::int64_t i, float* buffer) const {
+VisibleKeys MaskRows::row(std::int64_t b, std::int64_t h, std::int64_t i, float* buffer) const {
   const std::int64_t position = i + offset_, keys = static_cast<std::int64_t>(S_);
-  // Sums of a position and a side of a window stay far below 2⁶³.
+  // The sums of a position and a window side stay far below 2⁶³.
   std::int64_t end = keys;
   if (causal_) end = std::min(end, position + 1);
   if (window_.right >= 0) end = std::min(end, position + window_.right + 1);
@@ -64,7 +64,7 @@ KeyRow MaskRows::row(std::int64_t b, std::int64_t h, std::int64_t i, float* buff
       add(from,
           static_cast<std::ptrdiff_t>(b) * from.batch + static_cast<std::ptrdiff_t>(h) * from.head + static_cast<std::ptrdiff_t>(i) * from.query,
           seen, buffer);
-  // Padding is at the end as a rule: leaving it out shortens every loop over keys.
+  // Padding is usually at the end: dropping it shortens every loop over keys.
   while (limit > 0 && buffer[limit - 1] == kBlocked) --limit;
   const bool plain = std::all_of(buffer, buffer + limit, [](float value) { return value == 0.0F; });
   return {plain ? nullptr : buffer, limit, std::min(first, limit)};

@@ -13,12 +13,11 @@ namespace attn::detail {
 /// The bias of a blocked key.
 inline constexpr float kBlocked = -std::numeric_limits<float>::infinity();
 
-/// The keys of one query: only the first `limit` may count; of those the ones with bias -infinity are blocked too.
-/// A fully masked query has limit 0.
-struct KeyRow {
-  const float* bias = nullptr;  ///< null: nothing to add, nothing blocked before limit
-  std::size_t limit = 0;
-  std::size_t first = 0;  ///< keys before it are too far away; they are blocked by the bias, too
+/// Keys visible to one query: [first, end) except those with bias -infinity. A fully masked query has end 0.
+struct VisibleKeys {
+  const float* bias = nullptr;  ///< null: nothing to add, and no key before end is blocked
+  std::size_t end = 0;
+  std::size_t first = 0;  ///< keys before it are outside the window; the bias blocks them as well
 };
 
 class MaskRows {
@@ -31,11 +30,11 @@ class MaskRows {
   bool same_for_all_queries() const { return !ends() && window_.left < 0 && mask_.query == 0 && !queries_are_padded_; }
   bool any() const { return ends() || need_buffer(); }
 
-  /// What query i of head h sees; `buffer` may be used for the bias.
-  KeyRow row(std::int64_t b, std::int64_t h, std::int64_t i, float* buffer) const;
+  /// Returns the keys visible to query i of head h; the bias may be stored in `buffer`.
+  VisibleKeys row(std::int64_t b, std::int64_t h, std::int64_t i, float* buffer) const;
 
  private:
-  /// A mask and the distance between its rows, 0 along dimensions that it does not have.
+  /// A mask and the strides between its rows, 0 along dimensions that it broadcasts or does not have.
   struct Source {
     const MaskView* mask = nullptr;
     std::ptrdiff_t batch = 0, head = 0, query = 0;
@@ -43,14 +42,14 @@ class MaskRows {
   static Source source(const std::optional<MaskView>& mask, bool padding);
   static void add(const Source& source, std::ptrdiff_t offset, std::size_t count, float* bias);
 
-  /// Whether the last key that a query sees follows from its place.
+  /// Whether the last visible key depends on the position of the query.
   bool ends() const { return causal_ || window_.right >= 0; }
 
   Source mask_, padding_;
   bool causal_, queries_are_padded_;
   Window window_;
   std::int64_t offset_;
-  std::size_t S_, extra_;  ///< keys that masks speak of, and those after them that every query sees
+  std::size_t S_, extra_;  ///< keys covered by masks, and extra keys after them that every query sees
 };
 
 }  // namespace attn::detail

@@ -10,40 +10,40 @@
 namespace attn {
 
 enum class MaskKind : std::uint8_t {
-  attend,    ///< non-zero = may attend (torch's scaled_dot_product_attention, ONNX, Hugging Face)
-  block,     ///< non-zero = blocked (torch's nn.MultiheadAttention)
+  attend,    ///< non-zero: may attend (torch's scaled_dot_product_attention, ONNX, Hugging Face)
+  block,     ///< non-zero: blocked (torch's nn.MultiheadAttention)
   additive,  ///< added to the scaled scores; -infinity blocks
 };
 
-/// Which keys a query may see, where the numbers lie. Dims (S), (L,S), (B,L,S) or (B,H,L,S); any of B, H, L may be 1. As a key padding
-/// mask (B,S). The kind is always said: the same numbers mean opposite things in different places.
+/// View of a mask that determines which keys a query may attend to. Shape (S), (L,S), (B,L,S) or (B,H,L,S), where any of B, H, L may be 1; as
+/// a key padding mask (B,S). The kind is always explicit, because libraries use the same values with opposite meanings.
 struct MaskView {
   MaskKind kind = MaskKind::attend;
-  const std::uint8_t* flags = nullptr;  ///< of an attend or block mask: 0 or not, a byte each
-  const float* values = nullptr;        ///< of an additive mask, and of others that are no bytes
+  const std::uint8_t* flags = nullptr;  ///< of an attend or block mask: one byte per element, zero or non-zero
+  const float* values = nullptr;        ///< of an additive mask, or of an attend or block mask of floats
   Shape shape;
-  Strides strides;  ///< those of the last dimension are 1
+  Strides strides;  ///< 1 in the last dimension
 
   MaskView() = default;
-  /// Row-major and without gaps.
+  /// Refers to a contiguous row-major mask.
   MaskView(MaskKind of_kind, const std::uint8_t* from, const Shape& dims) : kind(of_kind), flags(from), shape(dims), strides(strides_of(dims)) {}
   MaskView(MaskKind of_kind, const bool* from, const Shape& dims) : MaskView(of_kind, reinterpret_cast<const std::uint8_t*>(from), dims) {}
   MaskView(MaskKind of_kind, const float* from, const Shape& dims) : kind(of_kind), values(from), shape(dims), strides(strides_of(dims)) {}
 
-  /// Whether the number at that place, in elements from the first, lets a key be seen.
+  /// Whether the element at that offset allows attention to its key.
   bool attends(std::ptrdiff_t place) const;
-  /// How far the next element of that dimension is: 0 where there is only one, which stands for all.
+  /// Stride of that dimension; 0 if its size is 1, so that it broadcasts.
   std::ptrdiff_t step(std::size_t axis) const { return shape[axis] == 1 ? 0 : strides[axis]; }
 };
 
-/// A mask of options: of what xtensor has, by attend(), block() and additive(), or a view. Numbers that lie in rows stay where they are,
-/// and have to live as long as the mask; what has to be computed, or has no other owner, is kept by the mask.
+/// A mask for options, made by attend(), block() or additive() from an xtensor expression, or from a view. A tensor with contiguous rows is
+/// referred to, not copied, and must outlive the mask; temporaries and computed values are owned by the mask.
 class Mask : public MaskView {
  public:
   Mask() = default;
   Mask(const MaskView& view) : MaskView(view) {}
 
-  /// Bytes, bools, floats or anything else that compares with 0.
+  /// Accepts bytes, bools, floats or anything else that compares with 0.
   template <class E>
   static Mask attend(E&& mask) {
     return Mask(MaskKind::attend, std::forward<E>(mask));
@@ -58,7 +58,7 @@ class Mask : public MaskView {
   }
 
  private:
-  // In mask.hpp, which knows xtensor.
+  // Defined in mask.hpp, which includes xtensor.
   template <class E>
   Mask(MaskKind kind_of_mask, E&& mask);
   template <class E>

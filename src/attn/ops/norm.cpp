@@ -22,14 +22,14 @@ Shape check_norm(const char* op, const TensorView& x, const TensorView* weight, 
   return x.shape;
 }
 
-/// row(x, y, n) for each row of x.
+/// Calls row(x, y, n) for each row of x.
 template <class Row>
 void for_each_row(const TensorView& x, float* y, Row row) {
   const auto n = static_cast<std::size_t>(x.shape.back(0));
   const auto size = static_cast<std::size_t>(checked_size(x.shape, "norm", "x"));
   if (size == 0) return;
   const Rows rows(x);
-  // Each value is read four times and costs two multiply-adds or so at each.
+  // Each value is read four times, and each read costs about two multiply-adds.
   parallel::run(size / n, parallel::workers_for(size / n, 8.0 * static_cast<double>(size)),
                 [&](std::size_t i, unsigned) noexcept { row(rows[i], y + i * n, n); });
 }
@@ -40,16 +40,16 @@ Shape check_layer_norm(const TensorView& x, const TensorView* weight, const Tens
   return check_norm("layer_norm", x, weight, bias, eps);
 }
 
-void layer_norm(const TensorView& x, const TensorView* weight, const TensorView* bias, float eps, float* y, bool everywhere) {
-  const kernels::KernelTable& kernel = kernels::best(everywhere);
+void layer_norm(const TensorView& x, const TensorView* weight, const TensorView* bias, float eps, float* y, bool reproducible) {
+  const kernels::KernelTable& kernel = kernels::best(reproducible);
   const float *w = weight != nullptr ? weight->data : nullptr, *b = bias != nullptr ? bias->data : nullptr;
   for_each_row(x, y, [&](const float* from, float* to, std::size_t n) { kernel.layer_norm_row(from, w, b, eps, to, n); });
 }
 
 Shape check_rms_norm(const TensorView& x, const TensorView* weight, float eps) { return check_norm("rms_norm", x, weight, nullptr, eps); }
 
-void rms_norm(const TensorView& x, const TensorView* weight, float eps, float* y, bool everywhere) {
-  const kernels::KernelTable& kernel = kernels::best(everywhere);
+void rms_norm(const TensorView& x, const TensorView* weight, float eps, float* y, bool reproducible) {
+  const kernels::KernelTable& kernel = kernels::best(reproducible);
   const float* w = weight != nullptr ? weight->data : nullptr;
   for_each_row(x, y, [&](const float* from, float* to, std::size_t n) { kernel.rms_norm_row(from, w, eps, to, n); });
 }

@@ -5,11 +5,11 @@
 namespace attn {
 
 namespace detail {
-/// Shape of the result after all checks. weight and bias may be null; rms_norm has no bias.
+/// The check functions return the shape of the result. weight and bias may be null; rms_norm has no bias.
 Shape check_layer_norm(const TensorView& x, const TensorView* weight, const TensorView* bias, float eps);
-void layer_norm(const TensorView& x, const TensorView* weight, const TensorView* bias, float eps, float* y, bool everywhere = false);
+void layer_norm(const TensorView& x, const TensorView* weight, const TensorView* bias, float eps, float* y, bool reproducible = false);
 Shape check_rms_norm(const TensorView& x, const TensorView* weight, float eps);
-void rms_norm(const TensorView& x, const TensorView* weight, float eps, float* y, bool everywhere = false);
+void rms_norm(const TensorView& x, const TensorView* weight, float eps, float* y, bool reproducible = false);
 }  // namespace detail
 
 /// Computes (x - mean) / √(variance + eps) · weight + bias over the last dimension, with the biased variance.

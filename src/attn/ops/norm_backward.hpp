@@ -9,13 +9,13 @@ namespace attn {
 
 namespace detail {
 
-/// Where gradients go; null where not asked for.
+/// Output buffers for gradients; null if not requested.
 struct NormGradientBuffers {
   float* grad_x = nullptr;
   float *grad_weight = nullptr, *grad_bias = nullptr;  ///< (width)
 };
 
-/// Throw where the arguments do not fit together. weight may be null.
+/// The check functions throw SHAPE, CONFIG, MEMORY as documented below. weight may be null.
 void check_layer_norm_backward(const TensorView& grad, const TensorView& x, const TensorView* weight, float eps);
 void layer_norm_backward(const TensorView& grad, const TensorView& x, const TensorView* weight, float eps, const NormGradientBuffers& to);
 void check_rms_norm_backward(const TensorView& grad, const TensorView& x, const TensorView* weight, float eps);
@@ -27,8 +27,8 @@ void rms_norm_backward(const TensorView& grad, const TensorView& x, const Tensor
 template <std::size_t N>
 struct NormGradients {
   TensorOf<N> grad_x;
-  std::optional<TensorOf<kBeside<N, 1>>> grad_weight = std::nullopt;  ///< (width), when a weight was given
-  std::optional<TensorOf<kBeside<N, 1>>> grad_bias = std::nullopt;    ///< (width), of layer_norm when a weight was given
+  std::optional<TensorOf<kBeside<N, 1>>> grad_weight = std::nullopt;  ///< (width), if a weight was given
+  std::optional<TensorOf<kBeside<N, 1>>> grad_bias = std::nullopt;    ///< (width), for layer_norm if a weight was given
 };
 
 /// Computes the gradients of layer_norm. With n = (x - mean) · f, f = 1 / √(variance + eps), and g = grad · weight:
@@ -36,9 +36,9 @@ struct NormGradients {
 /// bias. Sums over rows form a fixed tree, so any number of threads gives the same bits.
 ///
 /// @param grad    gradient of the result, the shape of x
-/// @param x       (..,width), as the forward had it
-/// @param weight  (width), as the forward had it; default 1
-/// @param eps     as the forward had it, default 1e-5
+/// @param x       (..,width), as in the forward
+/// @param weight  (width), as in the forward; default 1
+/// @param eps     as in the forward, default 1e-5
 /// @return {grad_x, grad_weight, grad_bias}; the last two only if a weight is given
 /// @throws SHAPE if shapes disagree or x has rank 0
 /// @throws CONFIG unless eps is finite and above 0
@@ -78,9 +78,9 @@ auto layer_norm_backward(const G& grad, const X& x, const W& weight, float eps =
 /// · (g - n · mean(g n)), grad_weight = Σ grad · n.
 ///
 /// @param grad    gradient of the result, the shape of x
-/// @param x       (..,width), as the forward had it
-/// @param weight  (width), as the forward had it; default 1
-/// @param eps     as the forward had it, default 2⁻²³
+/// @param x       (..,width), as in the forward
+/// @param weight  (width), as in the forward; default 1
+/// @param eps     as in the forward, default 2⁻²³
 /// @return {grad_x, grad_weight}; grad_weight only if a weight is given
 /// @throws SHAPE if shapes disagree or x has rank 0
 /// @throws CONFIG unless eps is finite and above 0

@@ -18,6 +18,7 @@ bool keeps(const MaskView* padding, std::int64_t b, std::int64_t i) {
 void pool(const float* x, std::int64_t B, std::int64_t L, std::int64_t E, Pooling pooling, const MaskView* padding, FullyMasked fully_masked,
           float* pooled, std::int64_t stride, std::int64_t first) {
   const FloatEnvironment environment;
+  const kernels::KernelTable& kernel = kernels::best();
   const auto width = static_cast<std::size_t>(E);
   for (std::int64_t b = 0; b < B; ++b, x += L * E, pooled += stride) {
     std::int64_t count = 0;
@@ -27,14 +28,14 @@ void pool(const float* x, std::int64_t B, std::int64_t L, std::int64_t E, Poolin
       const auto weight = static_cast<float>(i + 1);
       weights += static_cast<double>(i + 1);
       ++count;
-      if (pooling == Pooling::weightedmean)
-        for (std::size_t e = 0; e < width; ++e) pooled[e] = count == 1 ? weight * row[e] : pooled[e] + weight * row[e];
+      if (pooling == Pooling::weightedmean && count == 1)
+        kernel.scale_row(row, weight, pooled, width);
+      else if (pooling == Pooling::weightedmean)
+        kernel.add_scaled_row(row, weight, pooled, width);
       else if (count == 1 || pooling == Pooling::lasttoken)
         std::copy_n(row, width, pooled);
-      else if (pooling == Pooling::max)
-        for (std::size_t e = 0; e < width; ++e) pooled[e] = row[e] > pooled[e] || std::isnan(row[e]) ? row[e] : pooled[e];
       else
-        kernels::best().add_row(pooled, row, pooled, width);
+        (pooling == Pooling::max ? kernel.maximum_row : kernel.add_row)(pooled, row, pooled, width);
     };
     if (pooling == Pooling::cls) {
       if (first < L) add(first);
@@ -45,9 +46,7 @@ void pool(const float* x, std::int64_t B, std::int64_t L, std::int64_t E, Poolin
     if (count == 0 && fully_masked == FullyMasked::uniform)
       for (std::int64_t i = 0; i < L; ++i) add(i);
     if (count == 0) std::fill_n(pooled, width, fully_masked == FullyMasked::nan ? std::numeric_limits<float>::quiet_NaN() : 0.0F);
-    const auto divide = [&](float by) {
-      for (std::size_t e = 0; e < width; ++e) pooled[e] /= by;
-    };
+    const auto divide = [&](float by) { kernel.divide_row(pooled, by, pooled, width); };
     if (count == 0) continue;
     if (pooling == Pooling::mean) divide(static_cast<float>(count));
     if (pooling == Pooling::mean_sqrt_len) divide(std::sqrt(static_cast<float>(count)));
@@ -63,13 +62,11 @@ void clear_empty(const MaskView* padding, std::int64_t B, std::int64_t L, std::i
   }
 }
 
-void normalize_rows(float* x, std::int64_t rows, std::int64_t width, bool everywhere) {
+void normalize_rows(float* x, std::int64_t rows, std::int64_t width, bool reproducible) {
   const FloatEnvironment environment;
+  const kernels::KernelTable& kernel = kernels::best(reproducible);
   const auto n = static_cast<std::size_t>(width);
-  for (float* const end = x + rows * width; x != end; x += width) {
-    const float length = std::max(std::sqrt(kernels::best(everywhere).dot(x, x, n)), 1e-12F);
-    for (std::size_t i = 0; i < n; ++i) x[i] /= length;
-  }
+  for (float* const end = x + rows * width; x != end; x += width) kernel.divide_row(x, std::max(std::sqrt(kernel.dot(x, x, n)), 1e-12F), x, n);
 }
 
 }  // namespace attn::detail

@@ -12,29 +12,29 @@ namespace attn {
 
 struct RotaryOptions {
   double theta = 10000;      ///< base of the wavelengths
-  std::int64_t offset = 0;   ///< position of row 0: how many keys a cache already holds
+  std::int64_t offset = 0;   ///< position of row 0, such as the number of keys in a cache
   bool interleaved = false;  ///< false pairs column i with i + D/2 (GPT-NeoX, Hugging Face), true 2i with 2i + 1 (the paper)
 };
 
 namespace detail {
-/// Shapes of the results after all checks.
+/// The check functions return the shape of the result.
 Shape check_sinusoidal_positions(std::int64_t length, std::int64_t width);
 void sinusoidal_positions(std::int64_t length, std::int64_t width, float* y);
-// A sine and a cosine cost as much as some 60 multiply-adds.
+// A sine and a cosine cost about as much as 60 multiply-adds.
 inline constexpr double kSinCosCost = 60;
 
-/// Throws CONFIG.
+/// Throws CONFIG unless theta is a normal number above 0 and offset within ±2⁵³.
 void check_rotary_options(std::string_view op, const RotaryOptions& options, std::string_view theta = "theta", std::string_view offset = "offset");
-/// theta^(-2i / D), of each pair of columns.
+/// Returns theta^(-2i / D) for each pair i of columns.
 std::vector<double> rotary_frequencies(double theta, std::size_t D);
 
-/// Which columns of a head of width D belong together.
+/// Column pairs of a head of width D.
 struct RotaryPairs {
-  std::size_t pairs, step, distance;  ///< of first columns, and to their second ones
+  std::size_t pairs, step, distance;  ///< number of pairs, step between first columns, distance to the second column
 
   RotaryPairs(const RotaryOptions& options, std::size_t D)
       : pairs(D / 2), step(options.interleaved ? 2 : 1), distance(options.interleaved ? 1 : D / 2) {}
-  /// One head, in float64; x and y may be the same.
+  /// Rotates one head in float64; x and y may be the same.
   void turn(const float* x, const SinCos* turns, float* y) const {
     for (std::size_t i = 0; i < pairs; ++i) {
       const std::size_t first = i * step, second = first + distance;
@@ -46,14 +46,14 @@ struct RotaryPairs {
 };
 
 Shape check_rotary(std::string_view op, std::string_view argument, const TensorView& x, const RotaryOptions& options);
-/// Turns by direction · angle; -1 turns back.
+/// Rotates by direction · angle; -1 inverts the rotation.
 void apply_rotary(const TensorView& x, const RotaryOptions& options, double direction, float* y);
 Shape check_alibi_bias(std::int64_t num_heads, std::int64_t length, std::int64_t key_length);
 void alibi_bias(std::int64_t num_heads, std::int64_t length, std::int64_t key_length, float* y);
 }  // namespace detail
 
-/// Returns the sinusoidal position table: PE(pos, 2i) = sin(pos / 10000^(2i / width)), PE(pos, 2i + 1) = cos of the
-/// same.
+/// Returns the sinusoidal position table: PE(pos, 2i) = sin(pos / 10000^(2i / width)), PE(pos, 2i + 1) = cos(pos /
+/// 10000^(2i / width)).
 ///
 /// @param length  rows
 /// @param width   columns; if it is odd, the last column is a sine
@@ -72,10 +72,10 @@ TensorOf<N> sinusoidal_positions(std::int64_t length, std::int64_t width) {
   return y;
 }
 
-/// Applies rotary position embeddings (RoPE): turns each pair of columns of row l by the angle (offset + l) ·
+/// Applies rotary position embeddings (RoPE): rotates each pair of columns of row l by the angle (offset + l) ·
 /// theta^(-2i / D), i < D/2. A product of a query and a key then depends only on the distance of their positions.
-/// Angles are float64: up to positions of 10⁷ their error is far below that of float32. Beyond 2⁵⁴ (which takes a
-/// theta below 1) they give NaN.
+/// Angles are float64: up to positions of 10⁷ their error is far below that of float32. Angles beyond 2⁵⁴ (possible
+/// only if theta is below 1) give NaN.
 ///
 /// @param x        (..,L,D), D even: queries or keys of one head or of several
 /// @param options  theta, the position of row 0, and how columns are paired
@@ -98,7 +98,8 @@ auto apply_rotary(const X& x, const RotaryOptions& options = {}) {
 }
 
 /// Returns the ALiBi bias -slope(h) · |i - j|, to be used as an additive mask. Slopes are 2^(-8 (h + 1) / H) if H is
-/// a power of two; else those of the next lower power of two P, followed by every other one of 2P's, from its first.
+/// a power of two; otherwise those of the next lower power of two P, followed by every other slope of 2P, starting with
+/// the first.
 ///
 /// @param num_heads   H, 1 or more
 /// @param length      L

@@ -5,11 +5,10 @@
 
 namespace attn {
 
-/// Computes the gradient of apply_rotary: the same turns in the other direction, because the inverse of a rotation is
-/// its transpose.
+/// Computes the gradient of apply_rotary: the inverse rotations, because the inverse of a rotation is its transpose.
 ///
 /// @param grad     gradient of the result, (..,L,D)
-/// @param options  as the forward had them
+/// @param options  as in the forward
 /// @return gradient of x, the shape of grad
 /// @throws SHAPE if the rank is below 2 or D is odd
 /// @throws CONFIG unless theta is finite and above 0 and offset within ±2⁵³

@@ -5,17 +5,16 @@
 #include "attn/parallel/thread_pool.hpp"
 #include "attn/store/scratch.hpp"
 
-// Sums over rows in a fixed tree: which row is added to which follows from their numbers alone, neither from threads nor from what else is
-// computed. Internal to ops.
+// Sums over rows in a fixed tree: the order of additions depends only on the row indices, not on threads or other results. Internal to ops.
 namespace attn::detail {
 
-/// Rows that are added one after the other; what they give is added up in pairs.
+/// Number of rows that are summed sequentially; the partial sums are added in pairs.
 inline constexpr std::size_t kRowsOfASum = 64;
 
-/// Partial sums that add_up_rows takes from the scratch.
+/// Number of partial sums that add_up_rows takes from the scratch.
 constexpr std::size_t partial_sums(std::size_t rows) { return (rows + kRowsOfASum - 1) / kRowsOfASum; }
 
-/// Adds a row's part to the sum that it is given, which began with zeros.
+/// Callback that adds the contribution of a row to a sum that started at 0.
 class AddRow {
  public:
   template <class F>
@@ -28,7 +27,7 @@ class AddRow {
   void (*call_)(const void*, std::size_t, float*) noexcept;
 };
 
-/// sum (width) = what add(row, sum) adds for all rows; cost is about how many multiply-adds all of them are.
+/// Computes sum (width) of the contributions of all rows; cost is the approximate number of multiply-adds of all of them.
 void add_up_rows(std::size_t rows, std::size_t width, double cost, const AddRow& add, float* sum, Scratch& scratch);
 
 }  // namespace attn::detail

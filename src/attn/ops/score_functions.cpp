@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kAdditive = "additive_attention", kGeneral = "general_attention";
 
-/// Throws SHAPE unless the tensor has these dims.
+/// Throws SHAPE unless x has the expected shape.
 void check_shape(std::string_view op, std::string_view name, const TensorView& x, const Shape& expected) {
   if (x.shape != expected) fail(ErrorCode::shape, op, name, {expected}, {x.shape});
 }
@@ -40,6 +40,13 @@ void check_general_weight(std::string_view op, const TensorView& weight, const A
   check_shape(op, "weight", weight, {sizes.query_width, sizes.key_width});
 }
 
+const float* project(const TensorView& x, const TensorView& weight, const float* bias, Scratch& scratch) {
+  const Rows rows(x);
+  float* const y = scratch.take(rows.count() * static_cast<std::size_t>(weight.shape[0]));
+  PackedLinear(weight, bias).forward(rows, y, scratch);
+  return y;
+}
+
 AttentionPlan plan_additive_attention(const TensorView& query, const TensorView& key, const TensorView& value, const AdditiveParams& params,
                                       const AttentionOptions& options) {
   const CheckedInputs checked = check_attention_inputs(kAdditive, query, key, value, options, true);
@@ -63,15 +70,10 @@ void additive_attention(const AttentionPlan& plan, const TensorView& query, cons
   const AttentionSpec& spec = plan.spec;
   const AttentionSizes& sizes = plan.sizes;
   const std::int64_t A = spec.head_dim, Hkv = spec.num_key_value_heads, Dv = spec.value_head_dim;
-  const std::int64_t queries = sizes.B * spec.num_heads * sizes.L, keys = sizes.B * Hkv * sizes.S;
   const KeyValueView joined = join_past(plan, key, value, options, buffers);
   Scratch scratch;
-  float* const q = scratch.take(size_of(queries, A));
-  float* const k = scratch.take(size_of(keys, A));
-  PackedLinear(params.query_weight, params.bias.data).forward(Rows(query), q, scratch);
-  PackedLinear(params.key_weight, nullptr).forward(Rows(joined.key), k, scratch);
-  const AttentionInputs inputs{.query = heads_of(static_cast<const float*>(q), spec.num_heads, sizes.L, A),
-                               .key = heads_of(static_cast<const float*>(k), Hkv, sizes.S, A),
+  const AttentionInputs inputs{.query = heads_of(project(query, params.query_weight, params.bias.data, scratch), spec.num_heads, sizes.L, A),
+                               .key = heads_of(project(joined.key, params.key_weight, nullptr, scratch), Hkv, sizes.S, A),
                                .value = heads_of(joined.value),
                                .context = heads_of(buffers.output, spec.num_heads, sizes.L, Dv),
                                .score_weight = params.score_weight.data,
@@ -101,14 +103,10 @@ void general_attention(const AttentionPlan& plan, const TensorView& query, const
                        const AttentionOptions& options, const AttentionBuffers& buffers) {
   const AttentionSpec& spec = plan.spec;
   const AttentionSizes& sizes = plan.sizes;
-  const std::int64_t queries = sizes.B * spec.num_heads * sizes.L, rows = sizes.query_width, columns = sizes.key_width;
   const KeyValueView joined = join_past(plan, key, value, options, buffers);
-  // q weight is a linear map by the transposed weight.
-  const TensorView transposed(weight.data, {columns, rows}, {weight.strides[1], weight.strides[0]});
   Scratch scratch;
-  float* const q = scratch.take(size_of(queries, columns));
-  PackedLinear(transposed, nullptr).forward(Rows(query), q, scratch);
-  const AttentionInputs inputs{.query = heads_of(static_cast<const float*>(q), spec.num_heads, sizes.L, spec.head_dim),
+  const float* const q = project(query, transposed(weight), nullptr, scratch);
+  const AttentionInputs inputs{.query = heads_of(q, spec.num_heads, sizes.L, spec.head_dim),
                                .key = heads_of(joined.key),
                                .value = heads_of(joined.value),
                                .context = heads_of(buffers.output, spec.num_heads, sizes.L, spec.value_head_dim),

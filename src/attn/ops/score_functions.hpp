@@ -8,7 +8,7 @@ namespace attn {
 
 namespace detail {
 
-/// Tensors of additive attention; bias.data is null where there is none.
+/// Views of the parameters of additive attention; bias.data is null if there is no bias.
 struct AdditiveParams {
   TensorView query_weight, key_weight, score_weight, bias;
 };
@@ -25,7 +25,7 @@ void general_attention(const AttentionPlan& plan, const TensorView& query, const
 
 }  // namespace detail
 
-/// What the scores of additive attention are made of.
+/// Parameters of additive attention.
 template <std::size_t N>
 struct AdditiveAttentionWeights {
   TensorOf<N> query_weight;                            ///< (A,Dq)
@@ -58,7 +58,7 @@ auto additive_attention(const Q& query, const K& key, const V& value, const Addi
   constexpr std::size_t N = kRankOf<Q>;
   static_assert(N >= 2 && N <= 4, "query has rank 2, 3 or 4");
   const char* op = "additive_attention";
-  // Dependent, for xtensor may not be there yet.
+  // Dependent on N, because xtensor may not be included yet.
   const AdditiveAttentionWeights<N == 0 ? 0 : 2>& params = weights;
   const detail::Input q(query, op, "query");
   const detail::Input k(key, op, "key");

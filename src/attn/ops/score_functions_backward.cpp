@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::string_view kAdditiveBackward = "additive_attention_backward", kGeneralBackward = "general_attention_backward";
 
-/// x (count,width) without gaps, 0 in rows whose gradient (count,n) is: those have no part in a product of the two, whatever they hold.
+/// Returns a contiguous copy of x (count,width) with 0 in rows whose gradient (count,n) is 0, so that NaN or infinity in them does not reach a
+/// product of the two.
 TensorView rows_that_count(const TensorView& x, const float* gradient, std::int64_t n, Scratch& scratch) {
   const Rows rows(x);
   const auto of_gradient = static_cast<std::size_t>(n);
@@ -43,7 +44,7 @@ AttentionPlan plan_additive_attention_backward(const TensorView& grad, const Ten
   MemoryEstimate memory(kAdditiveBackward);
   memory.add("gradients of the parameters", {A, widths + 2});
   memory.add("packed weights", {2, A + 64, widths + 1});
-  // Projected, their gradients, and both once more for the product that is the weight's gradient.
+  // The projections, their gradients, and both once more for the product that gives the weight's gradient.
   memory.add("projected queries", {sizes.B, spec.num_heads, sizes.L, 4 * A + 3 * sizes.query_width + 64});
   memory.add("projected keys", {sizes.B, spec.num_key_value_heads, sizes.S, 4 * A + 3 * sizes.key_width + 64});
   return plan_gradients(kAdditiveBackward, spec, checked, query, key, value, true, memory);
@@ -57,15 +58,13 @@ void additive_attention_backward(const AttentionPlan& plan, const TensorView& gr
   const std::int64_t A = spec.head_dim, H = spec.num_heads, Hkv = spec.num_key_value_heads;
   const std::int64_t queries = sizes.B * H * sizes.L, keys = sizes.B * Hkv * sizes.S;
   Scratch scratch;
-  float* const q = scratch.take(size_of(queries, A));
-  float* const k = scratch.take(size_of(keys, A));
+  const float* const q = project(query, params.query_weight, params.bias.data, scratch);
+  const float* const k = project(key, params.key_weight, nullptr, scratch);
   float* const grad_q = scratch.take(size_of(queries, A));
   float* const grad_k = scratch.take(size_of(keys, A));
-  PackedLinear(params.query_weight, params.bias.data).forward(Rows(query), q, scratch);
-  PackedLinear(params.key_weight, nullptr).forward(Rows(key), k, scratch);
   attention_backward_core(spec, sizes,
-                          {.query = heads_of(static_cast<const float*>(q), H, sizes.L, A),
-                           .key = heads_of(static_cast<const float*>(k), Hkv, sizes.S, A),
+                          {.query = heads_of(q, H, sizes.L, A),
+                           .key = heads_of(k, Hkv, sizes.S, A),
                            .value = heads_of(value),
                            .grad = heads_of(grad),
                            .score_weight = params.score_weight.data,
@@ -106,12 +105,10 @@ void general_attention_backward(const AttentionPlan& plan, const TensorView& gra
   const std::int64_t H = spec.num_heads, Hkv = spec.num_key_value_heads, D = spec.head_dim, Dq = sizes.query_width;
   const std::int64_t queries = sizes.B * H * sizes.L;
   Scratch scratch;
-  float* const q = scratch.take(size_of(queries, D));
+  const float* const q = project(query, transposed(weight), nullptr, scratch);
   float* const grad_q = scratch.take(size_of(queries, D));
-  const TensorView transposed(weight.data, {D, Dq}, {weight.strides[1], weight.strides[0]});
-  PackedLinear(transposed, nullptr).forward(Rows(query), q, scratch);
   attention_backward_core(spec, sizes,
-                          {.query = heads_of(static_cast<const float*>(q), H, sizes.L, D),
+                          {.query = heads_of(q, H, sizes.L, D),
                            .key = heads_of(key),
                            .value = heads_of(value),
                            .grad = heads_of(grad),

@@ -18,12 +18,12 @@ template <std::size_t N>
 struct AdditiveAttentionGradients : AttentionGradients<N> {
   TensorOf<kBeside<N, 2>> grad_query_weight, grad_key_weight;       ///< (A,Dq), (A,Dk)
   TensorOf<kBeside<N, 1>> grad_score_weight;                        ///< (A)
-  std::optional<TensorOf<kBeside<N, 1>>> grad_bias = std::nullopt;  ///< (A), when a bias was given
+  std::optional<TensorOf<kBeside<N, 1>>> grad_bias = std::nullopt;  ///< (A), if a bias was given
 };
 
 namespace detail {
 
-/// Where gradients of additive attention's parameters go; bias is null where there is none.
+/// Output buffers for the gradients of additive attention's parameters; bias is null if there is no bias.
 struct AdditiveGradientBuffers {
   float *query_weight = nullptr, *key_weight = nullptr, *score_weight = nullptr, *bias = nullptr;
 };
@@ -45,14 +45,14 @@ void general_attention_backward(const AttentionPlan& plan, const TensorView& gra
 /// Computes the gradients of additive_attention. With t_ij = tanh(query_weight q_i + key_weight k_j + bias), dS as in
 /// scaled_dot_product_attention_backward and u_ij = scale · dS_ij · score_weight ∘ (1 - t_ij²): Σⱼ u_ij and Σᵢ u_ij
 /// are the gradients of the projected query and key, and grad_score_weight = scale · Σ dS_ij t_ij. With the policy
-/// nan a query without keys makes grad_query_weight, grad_key_weight, grad_score_weight and grad_bias NaN.
+/// nan, a fully masked query makes grad_query_weight, grad_key_weight, grad_score_weight and grad_bias NaN.
 ///
 /// @param grad     gradient of the output, (..,L,Dv)
-/// @param query    as the forward had it, as key, value, weights and options
+/// @param query    as in the forward, like key, value, weights and options
 /// @param key      (..,S,Dk)
 /// @param value    (..,S,Dv)
-/// @param weights  the forward's
-/// @param options  the forward's
+/// @param weights  as in the forward
+/// @param options  as in the forward
 /// @return {grad_query, grad_key, grad_value, grad_query_weight, grad_key_weight, grad_score_weight, grad_bias,
 /// trace}
 /// @throws SHAPE if grad does not have the shape of the output
@@ -94,15 +94,15 @@ auto additive_attention_backward(const G& grad, const Q& query, const K& key, co
 }
 
 /// Computes the gradients of general_attention: those of scaled_dot_product_attention with the query q · weight,
-/// whose gradient d gives grad_query = d weightᵀ and grad_weight = qᵀ d. With the policy nan a query without keys
+/// whose gradient d gives grad_query = d weightᵀ and grad_weight = qᵀ d. With the policy nan, a fully masked query
 /// makes grad_weight NaN.
 ///
 /// @param grad     gradient of the output, (..,L,Dv)
-/// @param query    as the forward had it, as key, value, weight and options
+/// @param query    as in the forward, like key, value, weight and options
 /// @param key      (..,S,Dk)
 /// @param value    (..,S,Dv)
 /// @param weight   (Dq,Dk)
-/// @param options  the forward's
+/// @param options  as in the forward
 /// @return {grad_query, grad_key, grad_value, grad_weight, trace}
 /// @throws SHAPE if grad does not have the shape of the output
 /// @throws UNSUPPORTED, MASK, CONFIG, MEMORY as scaled_dot_product_attention_backward

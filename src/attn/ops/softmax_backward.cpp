@@ -1,9 +1,7 @@
 #include "attn/ops/softmax_backward.hpp"
 
 #include "attn/kernels/backward.hpp"
-#include "attn/parallel/thread_pool.hpp"
-#include "attn/tensor/aligned.hpp"
-#include "attn/tensor/rows.hpp"
+#include "attn/ops/slices.hpp"
 
 namespace attn::detail {
 
@@ -16,42 +14,15 @@ std::size_t check_softmax_backward(const TensorView& grad, const TensorView& y, 
   const auto axis = static_cast<std::size_t>(dim < 0 ? dim + rank : dim);
   MemoryEstimate memory(op);
   memory.add("the result", y.shape);
-  memory.add("some slices", {2 * static_cast<std::int64_t>(num_threads()), y.shape[axis]});
+  memory.add("gathered slices", gathered_slices(y.shape, axis, 2));
   memory.check();
   return axis;
 }
 
 void softmax_backward(const TensorView& grad, const TensorView& y, std::size_t dim, float* grad_x) {
   const kernels::BackwardTable& kernel = kernels::best_backward();
-  const auto length = static_cast<std::size_t>(y.shape[dim]);
-  std::size_t outer = 1, inner = 1;  // y is (outer, length, inner)
-  for (std::size_t axis = 0; axis < dim; ++axis) outer *= static_cast<std::size_t>(y.shape[axis]);
-  for (std::size_t axis = dim + 1; axis < y.shape.rank(); ++axis) inner *= static_cast<std::size_t>(y.shape[axis]);
-  const std::size_t slices = outer * inner;
-  if (slices == 0 || length == 0) return;
-
-  const unsigned workers = parallel::workers_for(slices, 4.0 * static_cast<double>(slices) * static_cast<double>(length));
-  const Rows grads(grad), rows(y);
-  if (dim + 1 == y.shape.rank()) {
-    parallel::run(slices, workers, [&](std::size_t slice, unsigned) noexcept {
-      kernel.softmax_backward_row(grads[slice], rows[slice], grad_x + slice * length, length);
-    });
-    return;
-  }
-  AlignedFloats scratch(2 * workers * length);
-  parallel::run(slices, workers, [&](std::size_t slice, unsigned worker) noexcept {
-    const std::size_t start = slice / inner * length * inner + slice % inner;
-    float* const dy = scratch.data() + 2 * worker * length;
-    float* const values = dy + length;
-    const std::size_t first = start / rows.width(), column = start % rows.width();  // inner is a multiple of the width
-    for (std::size_t i = 0; i < length; ++i) {
-      const std::size_t row = first + i * (inner / rows.width());
-      dy[i] = grads[row][column];
-      values[i] = rows[row][column];
-    }
-    kernel.softmax_backward_row(dy, values, dy, length);
-    for (std::size_t i = 0; i < length; ++i) grad_x[start + i * inner] = dy[i];
-  });
+  for_each_slice(std::array{grad, y}, dim, 4, grad_x,
+                 [&](const std::array<const float*, 2>& from, float* to, std::size_t n) { kernel.softmax_backward_row(from[0], from[1], to, n); });
 }
 
 }  // namespace attn::detail

@@ -16,7 +16,7 @@ void softmax_backward(const TensorView& grad, const TensorView& y, std::size_t d
 /// @param grad  gradient of the result, the shape of y
 /// @param y     result of softmax, rank 1 to 8
 /// @param dim   the forward's dimension, -rank to rank - 1; -1 is the last
-/// @return gradient of x, the shape of y; along the dimension it adds up to 0
+/// @return gradient of x, the shape of y; it sums to 0 along the dimension
 /// @throws OUT_OF_RANGE if y has no dimension dim
 /// @throws SHAPE if the shapes differ or the rank is outside 1 to 8
 /// @throws MEMORY if the result exceeds the memory limit

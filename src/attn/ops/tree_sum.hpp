@@ -4,8 +4,8 @@
 
 namespace attn::detail {
 
-/// Σ x in a tree that the places alone decide: eight neighbours one after the other, then pairs of as many as a power of two. Who found the
-/// terms, and zeros behind them, change no bit of it.
+/// Returns Σ x, summed in a tree that depends only on positions: runs of eight terms sequentially, then pairs of partial sums, of which the left
+/// has a power of two of terms. Threads and trailing zeros do not change a bit of the result.
 double tree_sum(std::span<const double> x);
 
 }  // namespace attn::detail

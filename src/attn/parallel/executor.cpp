@@ -15,7 +15,8 @@ namespace attn {
 namespace parallel {
 namespace {
 
-/// No context is in force: a scheduler that waits may do other things of its user, which know nothing of this one.
+/// Suspends the current context: while a scheduler waits, it may run unrelated work of its user, which must not use
+/// this context.
 class OutsideContext {
  public:
   OutsideContext() = default;
@@ -33,7 +34,8 @@ class OutsideContext {
 
 }  // namespace
 
-/// A run that an executor's threads share. It lives until the last of them has let go of it, so that who comes late finds no task.
+/// A run that the threads of an executor share. It exists until the last thread releases it, so a late thread finds it
+/// without tasks.
 class SharedRun {
  public:
   SharedRun(std::size_t tasks, unsigned workers, const TaskRef& body) : workers_(workers) { tasks_.open(tasks, workers, body); }
@@ -41,7 +43,7 @@ class SharedRun {
   void work() {
     unsigned worker = 0;
     if (std::this_thread::get_id() != caller_) {
-      if (came_.load(std::memory_order_relaxed) + 1 >= workers_) return;  // also before a count that would begin anew
+      if (came_.load(std::memory_order_relaxed) + 1 >= workers_) return;  // checked first, so that the counter cannot overflow
       worker = came_.fetch_add(1, std::memory_order_relaxed) + 1;
       if (worker >= workers_) return;
     }
@@ -50,7 +52,7 @@ class SharedRun {
     tasks_.take(worker);
   }
 
-  /// In the calling thread: does what no other has taken, and waits for what others have.
+  /// Called in the calling thread: runs the tasks that no other thread has taken, and waits for the others.
   void finish() {
     work();
     tasks_.wait();
@@ -69,7 +71,13 @@ void Threads::use(Executor& executor) {
 }
 
 void Threads::run_on_executor(std::size_t tasks, unsigned workers, const TaskRef& body) {
-  const auto run = std::make_shared<SharedRun>(tasks, workers, body);
+  std::shared_ptr<SharedRun> run;
+  try {
+    run = std::make_shared<SharedRun>(tasks, workers, body);
+  } catch (const std::bad_alloc&) {
+    for (std::size_t task = 0; task < tasks; ++task) body(task, 0);
+    return;
+  }
   try {
     const OutsideContext outside;
     executor_->run(workers, Executor::Work(run));

@@ -8,12 +8,12 @@ namespace parallel {
 class SharedRun;
 }
 
-/// Interface to the caller's own threads: a Context uses it instead of its own threads. Any scheduler can implement
-/// it, and results have the same bits. Several threads may use it at once.
+/// Interface to your own threads, for a Context to use instead of a pool. Any scheduler can implement it, and results
+/// have the same bits. Several threads may call it at once.
 class Executor {
  public:
-  /// A share of what one call has to do: takes parts of it until none is left, and throws nothing. Copies are the
-  /// same work.
+  /// A share of the work of one call. Takes tasks until none are left, and throws nothing. Copies refer to the same
+  /// work.
   class Work {
    public:
     explicit Work(std::shared_ptr<parallel::SharedRun> run) : run_(std::move(run)) {}
@@ -24,13 +24,14 @@ class Executor {
   };
 
   virtual ~Executor() = default;
-  /// Returns how many threads may work on a call, the calling one included. It is called once, when a context is
+  /// Returns how many threads may work on a call, including the calling thread. It is called once, when a context is
   /// created.
   virtual unsigned workers() const = 0;
   /// Calls work() up to `count` times, if possible in several threads at once: in a parallel loop that waits for its
-  /// end, or as `count` - 1 copies put into a queue without waiting. If calls come late, more often or never, the
+  /// end, or by adding `count` - 1 copies to a queue without waiting. If calls come late, more often or never, the
   /// calling thread does the rest and waits only for work that has begun. If run() throws, the tasks are completed
-  /// first (so no optimiser takes half a step), and the exception leaves attn's function, which then has no result.
+  /// first (so that no optimiser takes half a step), and the exception leaves the attn function, which then has no
+  /// result.
   virtual void run(unsigned count, const Work& work) = 0;
 };
 

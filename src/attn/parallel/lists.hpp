@@ -2,16 +2,17 @@
 
 #include <mutex>
 
-// Lists of what there is in the whole process. Natively only. Internal.
+// Process-wide lists. Native builds only. Internal.
 namespace attn::parallel {
 
 class Threads;
 
-/// Whoever changes or walks such a list holds this meanwhile. fork() waits for it, so that no child finds it held for ever. Throws
-/// std::bad_alloc the first time, where the system has no memory for that.
+/// Locks the lists. Hold the lock while you change or iterate over a list. fork() waits for it, so that it is not
+/// locked forever in a child. Throws std::bad_alloc on the first call if the system has no memory for the fork
+/// handlers.
 std::unique_lock<std::mutex> lock_lists();
 
-/// Children of fork() begin without the pool of these, until forget_forks().
+/// Makes children of fork() start without the pool of `threads`, until forget_forks().
 void watch_forks(Threads& threads);
 void forget_forks(Threads& threads);
 

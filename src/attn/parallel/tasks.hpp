@@ -13,14 +13,15 @@
 extern "C" void _emscripten_yield(double now);
 #endif
 
-// The tasks of a run, and waiting for their end. Internal.
+// Tasks of a run, and waiting for their end. Internal.
 namespace attn::parallel {
 
-// Who waits looks for this long before it sleeps: the next op of a forward, and the end of another's tasks, come sooner.
-// Longer, and a helper that the system put on the caller's core keeps the caller from it.
+// How long a waiting thread spins before it sleeps: the next op of a forward pass, or the end of another thread's
+// tasks, comes sooner. If it spun for longer, a worker that the system has placed on the caller's core would keep the
+// caller from running.
 inline constexpr std::chrono::microseconds kSpin{30};
 
-/// What this thread is in the middle of. Runs inside a task of several threads are done by its thread alone.
+/// State of this thread. A run that starts inside a task of a multi-threaded run uses only the thread of that task.
 enum class Inside : std::uint8_t { nothing, body, task };
 inline constinit thread_local Inside inside = Inside::nothing;
 
@@ -35,7 +36,7 @@ class Entered {
   Inside before_;
 };
 
-/// Tells the core that this thread only looks at memory again and again.
+/// Hints to the core that this thread is spinning.
 inline void relax() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
@@ -44,14 +45,14 @@ inline void relax() {
 #endif
 }
 
-// Sleeps while the flag is 1, and wakes who does.
+// sleep_on() sleeps while the flag is 1, and wake_from() wakes the sleeping thread.
 #ifdef __wasm__
-// Emscripten's std::atomic::wait would look again after pauses of up to some ms, for ever. A module without threads has
-// neither these instructions nor sleepers.
+// Emscripten's std::atomic::wait would poll forever, with pauses of up to some ms. A module without threads has neither
+// these instructions nor sleeping threads.
 [[gnu::noinline]] inline void sleep_on([[maybe_unused]] std::atomic<int>& flag) {
 #ifdef __wasm_atomics__
-  // A trap ends a helper's thread and leaves its tasks undone. The glue then notes that a thread crashed; in the caller's thread this throws
-  // then, after a second at most.
+  // A trap ends a worker thread and leaves its tasks unfinished. The glue then records that a thread crashed, and
+  // yielding in the calling thread throws, after a second at most.
   __builtin_wasm_memory_atomic_wait32(reinterpret_cast<int*>(&flag), 1, 1'000'000'000);
   _emscripten_yield(0);
 #endif
@@ -66,9 +67,9 @@ inline void sleep_on(std::atomic<int>& flag) { flag.wait(1); }
 inline void wake_from(std::atomic<int>& flag) { flag.notify_one(); }
 #endif
 
-/// Where one thread waits for what others bring about: they change what ready() reads, then call wake().
-/// All here is sequentially consistent, and so must be that change and ready(): either the sleeper sees the change, or who
-/// made it sees the sleeper. A wake() that comes too late wakes for nothing, and ready() is asked again.
+/// Lets one thread wait for a change that other threads make: they change the values that ready() reads, then call
+/// wake(). All operations here are sequentially consistent, and so must be that change and ready(): either the sleeper
+/// sees the change, or the thread that made it sees the sleeper. A late wake() only causes another call of ready().
 class alignas(64) Sleeper {
  public:
   template <class Ready>
@@ -94,7 +95,7 @@ class alignas(64) Sleeper {
     if (ready()) return true;
     const auto end = std::chrono::steady_clock::now() + kSpin;
     do
-      // Reading the clock is a call out of WebAssembly.
+      // Reading the clock requires a call out of WebAssembly.
       for (int i = 0; i < 100; ++i) {
         if (ready()) return true;
         relax();
@@ -106,15 +107,16 @@ class alignas(64) Sleeper {
   std::atomic<int> asleep_{0};
 };
 
-/// The tasks of one run after another. A run is one word: how many of its tasks nobody has taken yet, how many threads are at work on
-/// some, how many may be. Taking tasks is one change of this word, which succeeds only while some are left: a helper that comes late
-/// finds none, or those of a later run, and nobody waits for it.
+/// Tasks of consecutive runs. The state of a run is one word: the number of tasks that are not yet taken, the number of
+/// threads that are working on tasks, and the number of threads that may. Tasks are taken by a single change of this
+/// word, which succeeds only while some are left: a late worker finds none, or those of a later run, and no thread
+/// waits for it.
 class Tasks {
  public:
   static constexpr std::uint64_t kMost = (std::uint64_t{1} << 40) - 1;
   static constexpr unsigned kMostWorkers = (1U << 12) - 1;
 
-  /// Begins a run; the one before has ended. The body outlives it.
+  /// Begins a run. The previous one must have ended, and the body must outlive the run.
   void open(std::size_t tasks, unsigned workers, const TaskRef& body) {
     body_ = &body;
     tasks_ = tasks;
@@ -123,24 +125,25 @@ class Tasks {
 
   bool is_open_to(unsigned worker) const { return is_open(state_.load(), worker); }
 
-  /// Does tasks until none is left that nobody has taken.
+  /// Runs tasks until all have been taken.
   void take(unsigned worker) {
     State state = state_.load(std::memory_order_relaxed);
     while (is_open(state, worker)) {
-      // Large shares first, which cost few changes of the word, and small ones in the end, so that all end at about the same time.
+      // Large shares first, which need few changes of the word, and small ones at the end, so that all threads end at
+      // about the same time.
       const std::size_t share = std::max<std::size_t>(1, left(state) / (4 * workers_of(state)));
-      // Acquire: what open() wrote before it opened the state.
+      // Acquires what open() wrote before it stored the state.
       if (!state_.compare_exchange_weak(state, state - share + kOneBusy, std::memory_order_acquire, std::memory_order_relaxed)) continue;
-      // From here on to the subtraction this run cannot end, so body_ and tasks_ stay.
+      // This run cannot end before the subtraction below, so body_ and tasks_ remain valid.
       const std::size_t first = tasks_ - left(state);
       for (std::size_t task = first; task < first + share; ++task) (*body_)(task, worker);
-      // Releases what the tasks wrote, to the caller who sees the end.
+      // Releases the tasks' writes to the caller, which sees the end of the run.
       state = state_.fetch_sub(kOneBusy) - kOneBusy;
       if (has_ended(state) && worker != 0) caller_.wake();
     }
   }
 
-  /// The caller, worker 0, waits here for the end of the tasks that others have taken.
+  /// Called by the caller, worker 0: waits for the end of the tasks that other threads have taken.
   void wait() {
     caller_.wait_until([this] { return has_ended(state_.load()); });
   }
@@ -155,7 +158,7 @@ class Tasks {
   static bool is_open(State state, unsigned worker) { return left(state) > 0 && worker < workers_of(state); }
   static bool has_ended(State state) { return state % kOneWorker == 0; }
 
-  alignas(64) std::atomic<State> state_{0};  // in a cache line of its own
+  alignas(64) std::atomic<State> state_{0};  // in a separate cache line
   alignas(64) const TaskRef* body_ = nullptr;
   std::size_t tasks_ = 0;
   Sleeper caller_;

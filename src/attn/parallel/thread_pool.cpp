@@ -25,20 +25,21 @@ namespace attn {
 namespace parallel {
 namespace {
 
-// A module of WebAssembly without shared memory has the caller's thread alone: there a pool is left out.
+// A WebAssembly module without shared memory has only the caller's thread, so it needs no pool.
 #if defined(__wasm__) && !defined(__wasm_atomics__)
 constexpr bool kHasThreads = false;
 #else
 constexpr bool kHasThreads = true;
 #endif
 
-// Waking a thread costs some 10 µs, which is what one core does in about 64 K multiply-adds.
+// Waking a thread takes about 10 µs, the time in which one core does about 64 K multiply-adds.
 constexpr double kCostPerWorker = 65536;
 
 }  // namespace
 
 #if defined(__wasm__) && defined(__wasm_atomics__)
-/// What a pool needs of std::thread, whose memory of what ends with a thread, and words for what goes wrong, would be 1 kB of the module.
+/// The part of std::thread that a pool needs. The rest, such as its thread-exit bookkeeping and its error messages,
+/// would add 1 kB to the module.
 class Thread {
  public:
   template <class Body>
@@ -89,7 +90,7 @@ class ThreadPool {
  private:
   void help(unsigned worker) {
     const Entered task(Inside::task);
-    const detail::FloatEnvironment environment;  // a thread begins with that of the thread that starts it
+    const detail::FloatEnvironment environment;  // a thread inherits it from the thread that starts it
     while (true) {
       sleepers_[worker].wait_until([&] { return tasks_.is_open_to(worker) || stopping_.load(); });
       if (stopping_.load()) return;
@@ -105,7 +106,7 @@ class ThreadPool {
 
   Tasks tasks_;
   std::atomic<bool> stopping_{false};
-  std::unique_ptr<Sleeper[]> sleepers_;  // one for each worker
+  std::unique_ptr<Sleeper[]> sleepers_;  // one per worker
   std::vector<Thread> threads_;
 };
 
@@ -122,7 +123,7 @@ Threads& here() { return of_process; }
 constinit thread_local Threads* in_force = nullptr;
 Threads& here() { return in_force != nullptr ? *in_force : of_process; }
 
-ThreadPool* left_behind = nullptr;  // where leak checkers see them
+ThreadPool* left_behind = nullptr;  // keeps these pools reachable for leak checkers
 #endif
 
 }  // namespace
@@ -177,17 +178,17 @@ bool Threads::has_pool() { return pool_ != nullptr; }
 #else
 bool Threads::has_pool() {
   if (pool_ != nullptr || size() == 1) return pool_ != nullptr;
-  // The first run of a fork()'s child.
+  // First run in the child of a fork().
   try {
     pool_ = new ThreadPool(size());
   } catch (const std::exception&) {
-    size_.store(1, std::memory_order_relaxed);  // no threads or no memory for them: the caller does it alone
+    size_.store(1, std::memory_order_relaxed);  // no threads or no memory for them: the caller runs all tasks
   }
   return pool_ != nullptr;
 }
 
 void Threads::leave_pool_behind() {
-  new (&mutex_) std::mutex;  // somebody may have held it
+  new (&mutex_) std::mutex;  // another thread may have locked it
   if (pool_ == nullptr) return;
   pool_->left_behind_before = left_behind;
   left_behind = std::exchange(pool_, nullptr);

@@ -5,11 +5,11 @@
 
 namespace attn {
 
-/// Sets the number of threads that ops share, the calling one included, for the whole process; the default is 1. It
-/// changes speed, never a bit of a result: work is split by rows, sums are not. It waits for running work of other
-/// threads. The child of a fork() has as many as its parent, started when there is work; a child that a task forks
-/// must end by _exit or exec. Natively a Context has its own threads. Passes on std::system_error if the system has
-/// no more threads; one is left then.
+/// Sets the number of threads that ops share, including the calling thread, for the whole process; the default is 1. It
+/// changes speed, never a bit of a result, because work is split by rows and sums are not split. It waits for running
+/// work of other threads. The child of a fork() has as many threads as its parent, which start when there is work; a
+/// child that a task forks must end by _exit or exec. In native builds a Context has its own threads. Passes on
+/// std::system_error if the system has no more threads; the number of threads is then 1.
 ///
 /// @param count  threads; 0 means one per core
 /// @throws BUSY inside a task
@@ -19,12 +19,12 @@ namespace attn {
 /// std::cout << attn::num_threads();  // 2
 /// @endcode
 void set_num_threads(unsigned count);
-/// Returns the number of threads of the current context, or else of the process.
+/// Returns the number of threads of the current context, or of the process if there is none.
 unsigned num_threads();
 
 namespace parallel {
 
-/// Reference to a callable (task, worker) that outlives the call and throws nothing: it may run in any thread.
+/// Reference to a callable (task, worker) that outlives the call and throws nothing. It may run in any thread.
 class TaskRef {
  public:
   template <class F>
@@ -38,15 +38,15 @@ class TaskRef {
   void (*call_)(const void*, std::size_t, unsigned) noexcept;
 };
 
-/// Workers that a run over `tasks` tasks of about `cost` multiply-adds in total will use: scratch memory is sized by
-/// it.
+/// Returns the number of workers that a run over `tasks` tasks of about `cost` multiply-adds in total will use, which
+/// determines the size of scratch memory.
 unsigned workers_for(std::size_t tasks, double cost);
 
-/// Calls body(task, worker) once for each task in [0, tasks), worker < workers; no two threads are the same worker.
-/// Threads take tasks as they come, so which worker does which is not fixed; bodies write to disjoint places. Returns
-/// as soon as all tasks are done: the caller (worker 0) does those that nobody else takes, and waits for no thread
-/// that took none. A nested call, or one from a second user thread while the pool is taken, runs in the caller alone.
-/// Throws only what a context's executor throws.
+/// Calls body(task, worker) once for each task in [0, tasks), worker < workers; no two threads have the same worker
+/// number. Threads take tasks dynamically, so any worker may run any task; bodies must write to disjoint memory.
+/// Returns as soon as all tasks are done: the caller (worker 0) runs the tasks that no other thread takes, and does not
+/// wait for threads that took none. A nested call, or a call from a second user thread while the pool is in use, runs
+/// in the caller alone. The only exceptions are those from the executor of a context.
 void run(std::size_t tasks, unsigned workers, TaskRef body);
 
 }  // namespace parallel

@@ -7,31 +7,33 @@
 #include "attn/parallel/executor.hpp"
 #include "attn/parallel/thread_pool.hpp"
 
-// What calls share their work among. Internal.
+// Threads that share the work of calls. Internal.
 namespace attn::parallel {
 
 class ThreadPool;
 
-/// The threads of the process or of one context: the calling one alone, a pool, or natively an executor. Nothing destroys them but
-/// close(): threads may outlive main().
+/// Threads of the process or of one context: the calling thread alone, a pool, or in native builds an executor. close()
+/// ends them; destroying this object does not, because threads may outlive main().
 class Threads {
  public:
   unsigned size() const { return size_.load(std::memory_order_relaxed); }
 
-  /// So many; one where there is no memory or no thread for them, which is thrown. Waits for running work to finish.
+  /// Sets the number of threads; 0 means one per core. If there is no memory or no thread for them, throws, and the
+  /// number is then 1. Waits for running work to finish.
   void resize(unsigned count);
-  /// One, but for a pool that another thread, or a task that calls exit(), is in the middle of using.
+  /// Reduces the number of threads to 1, unless another thread, or a task that calls exit(), is using the pool.
   void close();
 
   void run(std::size_t tasks, unsigned workers, const TaskRef& body);
 
 #ifndef __wasm__
-  /// From now on those of an executor, which is asked for their number and outlives this.
+  /// Uses the threads of an executor from now on. The executor determines their number and must outlive this object.
   void use(Executor& executor);
-  /// In the child of a fork(), which has none of the pool's threads, nor whoever held the lock: nothing of the pool can be used or
-  /// destroyed there. The next run makes a new one.
+  /// Called in the child of a fork(). The threads of the pool, and a thread that held the lock, do not exist there, so
+  /// the pool can be neither used nor destroyed. The next run creates a new one.
   void leave_pool_behind();
-  /// What this thread's calls use from now on, null: those of the process. Returns what they used.
+  /// Sets the threads that calls from this thread use from now on (null: those of the process), and returns the
+  /// previous ones.
   static Threads* put_in_force(Threads* threads) noexcept;
 
   Threads *next = nullptr, *before = nullptr;  ///< see watch_forks
@@ -42,7 +44,7 @@ class Threads {
   void delete_pool();
   bool has_pool();
 
-  std::mutex mutex_;  // held while a run is going on or the pool is being replaced
+  std::mutex mutex_;  // locked during a run and while the pool is being replaced
   ThreadPool* pool_ = nullptr;
   std::atomic<unsigned> size_{1};
 #ifndef __wasm__

@@ -8,10 +8,19 @@ namespace attn {
 
 template <class Weight>
 BasicPackedLinear<Weight>::BasicPackedLinear(const float* weight, const float* bias, std::int64_t out_features, std::int64_t in_features)
-    : BasicPackedLinear(TensorView(weight, {out_features, in_features}), bias) {}
+    : in_features_(in_features), out_features_(out_features) {
+  if constexpr (std::same_as<Weight, float>) {
+    panels_.set(TensorView(weight, {out_features, in_features}));
+  } else {
+    allocate_weight(out_features, in_features);
+    set_weight_rows(0, {weight, static_cast<std::size_t>(out_features * in_features)});
+  }
+  if (bias != nullptr) bias_.assign(bias, bias + out_features_);
+}
 
 template <class Weight>
 BasicPackedLinear<Weight>::BasicPackedLinear(const TensorView& weight, const float* bias)
+  requires std::same_as<Weight, float>
     : in_features_(weight.shape[1]), out_features_(weight.shape[0]) {
   panels_.set(weight);
   if (bias != nullptr) bias_.assign(bias, bias + out_features_);
@@ -40,7 +49,8 @@ void BasicPackedLinear<Weight>::forward(std::span<const Output> outputs, const d
   const detail::RowBlocks blocks(m);
   const typename detail::Panels<Weight>::Input prepared = detail::Panels<Weight>::prepare(x, blocks, scratch);
   const std::size_t nr = kernels::best().nr;
-  // One task is a block of rows by a block of columns; threads get columns where there are few blocks of rows.
+  // A task is a block of rows by a block of columns. If there are few row blocks, the columns are divided among the
+  // threads.
   const std::size_t row_blocks = blocks.count;
   const unsigned threads = num_threads();
   const std::size_t column_blocks = threads == 1 ? 1 : std::min(panels, (4 * threads + row_blocks - 1) / row_blocks);
@@ -49,7 +59,7 @@ void BasicPackedLinear<Weight>::forward(std::span<const Output> outputs, const d
     const std::size_t block = index / column_blocks, part = index % column_blocks;
     const std::size_t i = blocks.begin(block), end = blocks.begin(block + 1);
     const std::size_t first = detail::part_begin(panels, part, column_blocks), last = detail::part_begin(panels, part + 1, column_blocks);
-    std::size_t before = 0;  // panels of the maps before
+    std::size_t before = 0;  // panels of the previous outputs
     for (const auto& [linear, y] : outputs) {
       const std::size_t from = std::max(first, before), to = std::min(last, before + linear->panels());
       const auto n = static_cast<std::size_t>(linear->out_features_);
@@ -66,7 +76,7 @@ void BasicPackedLinear<Weight>::forward(std::span<const Output> outputs, const d
   const double cost = static_cast<double>(m) * k * static_cast<double>(panels * nr);
   parallel::run(tasks, parallel::workers_for(tasks, cost), task);
   if (whole_rows || finish_row == nullptr) return;
-  // Norms and activations cost about as much as 16 multiply-adds a number.
+  // Norms and activations cost about as much as 16 multiply-adds per number.
   parallel::run(m, parallel::workers_for(m, 16 * cost / std::max(k, 1.0)), *finish_row);
 }
 
@@ -76,7 +86,8 @@ void BasicPackedLinear<Weight>::multiply_by_weight(const float* y, std::size_t r
 {
   const auto in = static_cast<std::size_t>(in_features_), out = static_cast<std::size_t>(out_features_);
   if (rows == 0 || in == 0) return;
-  // A task turns around what stays in the second-level cache while all rows meet it: the whole of the transpose would go through memory.
+  // A task transposes only as much as stays in the L2 cache while all rows are multiplied by it; the whole transpose
+  // would go through memory.
   constexpr std::size_t kNumbers = std::size_t{1} << 16;
   const kernels::KernelTable& kernel = kernels::best();
   const std::size_t nr = kernel.nr, panels = (in + nr - 1) / nr, panel_size = kernels::panel_size(nr, out);
@@ -142,14 +153,14 @@ void multiply_transposed(const TensorView& y, const TensorView& x, float* produc
                   kernels::pack(x.data + static_cast<std::ptrdiff_t>(first) * x.strides[1], x.strides[1], x.strides[0], std::min(nr, k - first), rows,
                                 nr, packed + panel * panel_size);
                 });
-  // Columns of y, turned around, which stay in the first-level cache or near it while all of x meets them.
+  // Transposed columns of y that stay in or near the L1 cache while all of x is multiplied by them.
   const std::size_t most = std::min<std::size_t>(48, n), tasks = (n + most - 1) / most;
   const unsigned workers = parallel::workers_for(tasks, cost);
   float* const buffers = scratch.take(workers * most * rows);
   parallel::run(tasks, workers, [&](std::size_t task, unsigned worker) noexcept {
     float* const columns = buffers + worker * most * rows;
     const std::size_t first = task * most, count = std::min(most, n - first);
-    kernels::transpose(y.data + first, static_cast<std::size_t>(y.strides[0]), rows, count, columns, rows);
+    kernels::transpose(y.data + first, y.strides[0], rows, count, columns, rows);
     kernel.gemm({.a = columns,
                  .lda = static_cast<std::ptrdiff_t>(rows),
                  .panels = packed,

@@ -14,24 +14,25 @@
 
 namespace attn {
 
-/// A weight (out,in) and bias (out) or none in the order in which the GEMM reads them, made once, when weights are
-/// loaded. Weight is how each number of the weight is kept, see panels.hpp.
+/// A weight (out,in) and an optional bias (out), packed at loading into the order in which the GEMM reads them.
+/// `Weight` is the type of the stored numbers, see panels.hpp.
 template <class Weight>
 class BasicPackedLinear {
  public:
   BasicPackedLinear() = default;
   BasicPackedLinear(const float* weight, const float* bias, std::int64_t out_features, std::int64_t in_features);
   /// A weight (out,in) whose rows may lie apart.
-  BasicPackedLinear(const TensorView& weight, const float* bias);
+  BasicPackedLinear(const TensorView& weight, const float* bias)
+    requires std::same_as<Weight, float>;
 
   std::int64_t in_features() const { return in_features_; }
   std::int64_t out_features() const { return out_features_; }
 
-  /// y = x Wᵀ + b, x (rows,in) and y (rows,out), y without gaps. Where finish_row is given, finish_row(row, worker) is called once for
-  /// each row when all of it is written. The scratch is for what the weights want x turned into.
+  /// Computes y = x Wᵀ + b, x (rows,in), y (rows,out) without gaps. If finish_row is given, finish_row(row, worker) is
+  /// called once per row as soon as the whole row is written. The scratch holds x in the format that the weights need.
   void forward(const detail::Rows& x, float* y, detail::Scratch& scratch, const parallel::TaskRef* finish_row = nullptr) const;
 
-  /// Several maps of one x, shared out among the threads as one.
+  /// One of several linear maps of the same x, whose work is divided among the threads as a whole.
   struct Output {
     const BasicPackedLinear* linear;
     float* y;
@@ -39,16 +40,15 @@ class BasicPackedLinear {
   static void forward(std::span<const Output> outputs, const detail::Rows& x, detail::Scratch& scratch,
                       const parallel::TaskRef* finish_row = nullptr);
 
-  /// x (rows,in) = y W, y (rows,out), both without gaps; Σ over out in its order.
+  /// Computes x (rows,in) = y W, y (rows,out), both without gaps; sums over out in order.
   void multiply_by_weight(const float* y, std::size_t rows, float* x, detail::Scratch& scratch) const
     requires std::same_as<Weight, float>;
 
-  /// Writes the weight (out,in).
   void unpack_weight(float* weight) const;
 
-  /// Room for a weight, and all of it zero; the bias stays as it is.
+  /// Allocates a zero weight; the bias is unchanged.
   void allocate_weight(std::int64_t out_features, std::int64_t in_features);
-  /// Whole rows of the weight from row `first` on, for weights that come in pieces.
+  /// For weights that are loaded in pieces.
   void set_weight_rows(std::size_t first, std::span<const float> rows);
 
   detail::Panels<Weight>& weight() { return panels_; }
@@ -71,7 +71,7 @@ extern template class BasicPackedLinear<float>;
 extern template class BasicPackedLinear<std::int8_t>;
 
 namespace detail {
-/// product (n,k) = yᵀ x, y (rows,n) and x (rows,k); Σ over the rows in their order.
+/// Computes product (n,k) = yᵀ x, y (rows,n), x (rows,k); sums over the rows in order.
 void multiply_transposed(const TensorView& y, const TensorView& x, float* product, Scratch& scratch);
 }  // namespace detail
 }  // namespace attn

@@ -1,6 +1,7 @@
 #include "attn/store/panels.hpp"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "attn/kernels/kernels.hpp"
@@ -8,6 +9,37 @@
 #include "attn/tensor/float_environment.hpp"
 
 namespace attn::detail {
+namespace {
+
+// Moving a number costs about as much as 4 multiply-adds, and quantizing it as 8.
+constexpr double kMoveCost = 4, kQuantizeCost = 8;
+
+/// Calls set(row, rows, worker) for each panel of W (..,k) with rows in [first, first + count): its first such row and their number.
+template <class Set>
+void for_each_panel(std::size_t first, std::size_t count, unsigned workers, Set set) {
+  const std::size_t nr = kernels::best().nr, end = first + count, begin = first / nr;
+  const auto panel_of = [&](std::size_t panel, unsigned worker) noexcept {
+    const std::size_t row = std::max(first, (begin + panel) * nr);
+    set(row, std::min(end, (begin + panel + 1) * nr) - row, worker);
+  };
+#ifdef __wasm__
+  parallel::run((end + nr - 1) / nr - begin, workers, panel_of);
+#else
+  try {
+    parallel::run((end + nr - 1) / nr - begin, workers, panel_of);
+  } catch (...) {
+    // The caller's executor has thrown, and the rest was done without it. Half-written weights would be worse than a
+    // late error: the next call on the executor reports it.
+  }
+#endif
+}
+
+unsigned workers_for_panels(std::size_t rows, std::size_t k, double cost) {
+  const std::size_t nr = kernels::best().nr;
+  return parallel::workers_for((rows + nr - 1) / nr, cost * static_cast<double>(rows) * static_cast<double>(k));
+}
+
+}  // namespace
 
 void Panels<float>::allocate(std::size_t n, std::size_t k) {
   values_ = AlignedFloats(kernels::packed_size(kernels::best().nr, n, k));
@@ -15,21 +47,24 @@ void Panels<float>::allocate(std::size_t n, std::size_t k) {
 }
 
 void Panels<float>::set_rows(std::size_t first, std::span<const float> rows, std::size_t k) {
-  for (std::size_t at = 0; at < rows.size(); at += k) kernels::pack_row(rows.data() + at, first++, k, kernels::best().nr, values_.data());
+  if (rows.empty()) return;
+  for_each_panel(first, rows.size() / k, workers_for_panels(rows.size() / k, k, kMoveCost),
+                 [&](std::size_t row, std::size_t count, unsigned) noexcept { set_panel(row, count, k, rows.data() + (row - first) * k); });
 }
 
 void Panels<float>::set(const TensorView& weight) {
   const auto n = static_cast<std::size_t>(weight.shape[0]), k = static_cast<std::size_t>(weight.shape[1]);
   const std::size_t nr = kernels::best().nr;
   values_ = AlignedFloats(kernels::packed_size(nr, n, k));
-  kernels::pack(weight.data, weight.strides[0], weight.strides[1], n, k, nr, values_.data());
+  for_each_panel(0, n, workers_for_panels(n, k, kMoveCost), [&](std::size_t row, std::size_t count, unsigned) noexcept {
+    kernels::pack(weight.data + static_cast<std::ptrdiff_t>(row) * weight.strides[0], weight.strides[0], weight.strides[1], count, k, nr,
+                  values_.data() + row * k);
+  });
 }
 
 void Panels<float>::unpack(float* weight, std::size_t n, std::size_t k) const { kernels::unpack(values_.data(), n, k, kernels::best().nr, weight); }
 
-void Panels<float>::get_row(std::size_t row, std::size_t k, float* values) const {
-  kernels::unpack_row(values_.data(), row, k, kernels::best().nr, values);
-}
+void Panels<float>::get_row(std::size_t row, std::size_t k, float* values) const { get_panel(row, 1, k, values); }
 
 void Panels<float>::transposed(std::size_t n, std::size_t k, std::size_t first, std::size_t end, float* panels) const {
   kernels::pack_transposed(values_.data(), n, k, kernels::best().nr, first, end, panels);
@@ -38,11 +73,13 @@ void Panels<float>::transposed(std::size_t n, std::size_t k, std::size_t first, 
 std::size_t Panels<float>::height() { return kernels::best().nr; }
 
 void Panels<float>::get_panel(std::size_t first, std::size_t rows, std::size_t k, float* values) const {
-  kernels::transpose(values_.data() + first * k, height(), k, rows, values, k);
+  const std::size_t nr = height(), column = first % nr;
+  kernels::transpose(values_.data() + (first - column) * k + column, static_cast<std::ptrdiff_t>(nr), k, rows, values, k);
 }
 
 void Panels<float>::set_panel(std::size_t first, std::size_t rows, std::size_t k, const float* values) {
-  kernels::transpose(values, k, rows, k, values_.data() + first * k, height());
+  const std::size_t nr = height(), column = first % nr;
+  kernels::transpose(values, static_cast<std::ptrdiff_t>(k), rows, k, values_.data() + (first - column) * k + column, nr);
 }
 
 void Panels<float>::multiply(Input x, std::size_t i, std::size_t rows, std::size_t j, std::size_t end, std::size_t n, std::size_t k,
@@ -73,24 +110,18 @@ void Panels<std::int8_t>::allocate(std::size_t n, std::size_t k) {
 }
 
 void Panels<std::int8_t>::set_rows(std::size_t first, std::span<const float> rows, std::size_t k) {
+  if (rows.empty()) return;
   const FloatEnvironment environment;
   const kernels::KernelTable& kernel = kernels::best();
-  std::vector<std::int8_t> q(k);
-  for (std::size_t at = 0; at < rows.size(); at += k, ++first) {
-    sums_[first] = kernels::quantize_weights(rows.data() + at, k, q.data(), &scales_[first]);
-    kernels::pack_int8_row(q.data(), first, k, kernel.nr, kernel.int8.group, values_.data());
-  }
-}
-
-void Panels<std::int8_t>::set(const TensorView& weight) {
-  const auto n = static_cast<std::size_t>(weight.shape[0]), k = static_cast<std::size_t>(weight.shape[1]);
-  allocate(n, k);
-  std::vector<float> row(k);
-  for (std::size_t j = 0; j < n; ++j) {
-    for (std::size_t p = 0; p < k; ++p)
-      row[p] = weight.data[static_cast<std::ptrdiff_t>(j) * weight.strides[0] + static_cast<std::ptrdiff_t>(p) * weight.strides[1]];
-    set_rows(j, row, k);
-  }
+  const unsigned workers = workers_for_panels(rows.size() / k, k, kQuantizeCost);
+  std::vector<std::int8_t> buffers(workers * k);
+  for_each_panel(first, rows.size() / k, workers, [&](std::size_t row, std::size_t count, unsigned worker) noexcept {
+    std::int8_t* const q = buffers.data() + worker * k;
+    for (const std::size_t end = row + count; row < end; ++row) {
+      sums_[row] = kernel.quantize_weights(rows.data() + (row - first) * k, k, q, &scales_[row]);
+      kernels::pack_int8_row(q, row, k, kernel.nr, kernel.int8.group, values_.data());
+    }
+  });
 }
 
 void Panels<std::int8_t>::unpack(float* weight, std::size_t n, std::size_t k) const {
@@ -99,10 +130,13 @@ void Panels<std::int8_t>::unpack(float* weight, std::size_t n, std::size_t k) co
 
 void Panels<std::int8_t>::get_row(std::size_t row, std::size_t k, float* values) const {
   const FloatEnvironment environment;
-  std::vector<std::int8_t> q(k);
-  float scale = 0;
-  get_quantized_row(row, k, q.data(), &scale);
-  for (std::size_t p = 0; p < k; ++p) values[p] = scale * static_cast<float>(q[p]);
+  const kernels::KernelTable& kernel = kernels::best();
+  std::array<std::int8_t, 1024> q;  // a multiple of every group
+  for (std::size_t first = 0; first < k; first += q.size()) {
+    const std::size_t count = std::min(q.size(), k - first);
+    kernels::unpack_int8_row(values_.data(), row, k, kernel.nr, kernel.int8.group, first, count, q.data());
+    kernel.dequantize_row(q.data(), scales_[row], values + first, count);
+  }
 }
 
 void Panels<std::int8_t>::set_quantized_rows(std::size_t first, std::span<const std::int8_t> rows, std::size_t k) {
@@ -116,7 +150,7 @@ void Panels<std::int8_t>::set_quantized_rows(std::size_t first, std::span<const 
 
 void Panels<std::int8_t>::get_quantized_row(std::size_t row, std::size_t k, std::int8_t* q, float* scale) const {
   const kernels::KernelTable& kernel = kernels::best();
-  kernels::unpack_int8_row(values_.data(), row, k, kernel.nr, kernel.int8.group, q);
+  kernels::unpack_int8_row(values_.data(), row, k, kernel.nr, kernel.int8.group, 0, k, q);
   *scale = scales_[row];
 }
 
@@ -126,10 +160,10 @@ Panels<std::int8_t>::Input Panels<std::int8_t>::prepare(const Rows& x, const Row
   auto* const to = reinterpret_cast<std::int32_t*>(scratch.take(m * words));
   float* const scales = scratch.take(m);
   auto* const corrections = reinterpret_cast<std::int32_t*>(scratch.take(m));
-  // A number costs about four multiply-adds: it is looked at twice and divided.
+  // A number costs about four multiply-adds: it is read twice and divided.
   parallel::run(m, parallel::workers_for(m, 4.0 * static_cast<double>(m * k)), [&](std::size_t i, unsigned) noexcept {
     const std::size_t block = blocks.of(i), first = blocks.begin(block);
-    const kernels::Int8Place place = kernels::int8_place({blocks.begin(block + 1) - first, kernel.mr}, i - first, words);
+    const kernels::Int8RowLayout place = kernels::int8_row_layout({blocks.begin(block + 1) - first, kernel.mr}, i - first, words);
     kernel.quantize_row(x[i], k, to + first * words + place.first, place.step, scales + i, corrections + i);
   });
   return {to, scales, corrections};

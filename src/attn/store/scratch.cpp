@@ -33,7 +33,7 @@ void Workspace::release_all() {
   const auto lock = parallel::lock_lists();
   for (Workspace* workspace = listed; workspace != nullptr; workspace = workspace->next_) {
     workspace->released_.store(true);
-    // Whoever has it may have ended before that.
+    // If a forward uses the workspace, it frees the memory when it ends.
     if (workspace->taken_.test_and_set()) continue;
     workspace->released_.store(false);
     workspace->block_ = AlignedFloats();
@@ -50,14 +50,14 @@ Scratch::~Scratch() {
   AlignedFloats& block = workspace_->block_;
   if (most_ > block.size()) {
     more_.clear();
-    block = AlignedFloats();  // first, so that both are never held together
+    block = AlignedFloats();  // free the old block first, so that both never exist at the same time
     try {
 #ifndef __wasm__
       workspace_->enter_list();
 #endif
       block = AlignedFloats(most_);
     } catch (const std::bad_alloc&) {
-      // The next call takes its memory piece by piece again.
+      // The next call allocates in pieces again.
     }
   }
 #ifdef __wasm__
@@ -66,7 +66,7 @@ Scratch::~Scratch() {
   do {
     if (workspace_->released_.exchange(false)) block = AlignedFloats();
     workspace_->taken_.clear();
-    // Who released it between these two found it taken.
+    // A release between these two statements found the workspace taken.
   } while (workspace_->released_.load() && !workspace_->taken_.test_and_set());
 #endif
 }

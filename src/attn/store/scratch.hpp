@@ -9,8 +9,8 @@
 
 namespace attn::detail {
 
-/// Memory that the forwards of one layer use one after another, so that all but the first of a size allocate nothing. It
-/// grows to what the largest took and goes with the layer, or natively by release_all(). Moving a layer leaves it behind.
+/// Memory that successive forwards of a layer reuse, so that only the first one of a size allocates. It grows to the
+/// largest amount used, and is freed with the layer or, natively, by release_all(). Moving a layer does not move it.
 class Workspace {
  public:
   Workspace() = default;
@@ -19,24 +19,24 @@ class Workspace {
 #ifndef __wasm__
   ~Workspace();
 
-  /// Frees the memory of all that there are: at once, or where a forward is using it, when that ends.
+  /// Frees the memory of all workspaces. If a forward is using one, its memory is freed when the forward ends.
   static void release_all();
 #endif
 
  private:
   friend class Scratch;
   AlignedFloats block_;
-  std::atomic_flag taken_;  // by a forward of another thread: a second one at the same time has memory of its own
+  std::atomic_flag taken_;  // set while a forward uses this workspace; concurrent forwards allocate their own memory
 #ifndef __wasm__
   void enter_list();
 
-  std::atomic<bool> released_ = false;             // while it was taken
-  Workspace *next_ = nullptr, *before_ = nullptr;  // in the list of those that had memory
+  std::atomic<bool> released_ = false;             // release_all() was called while it was taken
+  Workspace *next_ = nullptr, *before_ = nullptr;  // list of the workspaces that have had memory
   bool listed_ = false;
 #endif
 };
 
-/// Uninitialised memory of one call, taken like a stack.
+/// Uninitialised memory for one call, allocated like a stack.
 class Scratch {
  public:
   explicit Scratch(Workspace* workspace = nullptr);
@@ -44,10 +44,10 @@ class Scratch {
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
 
-  /// That many floats from a cache line on, until the Frame ends in which they were taken.
+  /// Returns `size` floats that start at a cache line and are valid until the current Frame ends.
   float* take(std::size_t size);
 
-  /// Gives back what is taken during its life.
+  /// Frees everything that was taken during its lifetime.
   class Frame {
    public:
     explicit Frame(Scratch& scratch) : scratch_(scratch), used_(scratch.used_), more_(scratch.more_.size()) {}
@@ -62,12 +62,12 @@ class Scratch {
 
  private:
   Workspace* workspace_;
-  std::vector<AlignedFloats> more_;  // what did not fit into the block
-  std::size_t used_ = 0;             // floats, of the block and of more_ together
-  std::size_t most_ = 0;             // that used_ ever was
+  std::vector<AlignedFloats> more_;  // allocations that did not fit into the block
+  std::size_t used_ = 0;             // floats in the block and in more_
+  std::size_t most_ = 0;             // maximum of used_
 };
 
-/// The numbers of x row-major side by side: where they lie, else a copy in the scratch.
+/// Returns the numbers of x, row-major and without gaps: in place if possible, otherwise as a copy in the scratch.
 const float* without_gaps(const TensorView& x, Scratch& scratch);
 
 }  // namespace attn::detail

@@ -3,12 +3,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <variant>
 #include <vector>
 
-// Rows that are looked up by number. Internal.
 namespace attn::detail {
 
-/// (N,E) as float32, or as int8 with a scale for each row, as Panels<std::int8_t> has them.
+/// A lookup table (N,E) of float32, or of int8 with a scale per row as in Panels<std::int8_t>. Internal.
 class Table {
  public:
   Table() = default;
@@ -18,32 +18,36 @@ class Table {
   std::size_t width() const { return width_; }
   std::size_t size() const { return rows_ * width_; }
   bool empty() const { return rows_ == 0; }
-  bool is_quantized() const { return is_quantized_; }
-  /// What there is becomes int8, and what comes.
-  void quantize();
+  bool is_quantized() const { return std::holds_alternative<Int8Rows>(values_); }
+  /// Returns the same table as int8 or float32. If this one has no numbers yet, neither has the result.
+  Table converted(bool to_int8) const;
 
-  /// The numbers, of float32.
-  std::vector<float>& values() { return values_; }
-  /// Room, and all of it zero.
+  /// Only for float32.
+  std::vector<float>& values() { return *std::get_if<std::vector<float>>(&values_); }
+  /// Allocates a zero table.
   void allocate();
-  /// Whole rows from row `first` on. Those that become int8 are finite.
+  /// Rows that become int8 must be finite.
   void set_rows(std::size_t first, std::span<const float> rows);
   void get_row(std::size_t row, float* values) const;
-  /// Of int8: rows as they are, and their scales.
+  /// Set int8 rows and their scales without conversion.
   void set_quantized_rows(std::size_t first, std::span<const std::int8_t> rows);
   void set_scales(std::span<const float> scales);
   void get_quantized_row(std::size_t row, std::int8_t* q, float* scale) const;
-  /// All of them, row-major.
   void get(float* values) const;
-  /// The row where it lies, of float32; else a copy in the buffer (E).
+  /// Returns a float32 row in place, and an int8 row converted in `buffer` (E).
   const float* row(std::size_t row, float* buffer) const;
 
  private:
+  struct Int8Rows {
+    std::vector<std::int8_t> q;  // (N,E)
+    std::vector<float> scales;   // (N)
+  };
+  const std::vector<float>* float32() const { return std::get_if<std::vector<float>>(&values_); }
+  Int8Rows& int8() { return *std::get_if<Int8Rows>(&values_); }
+  const Int8Rows& int8() const { return *std::get_if<Int8Rows>(&values_); }
+
   std::size_t rows_ = 0, width_ = 0;
-  bool is_quantized_ = false;
-  std::vector<float> values_;  // of float32
-  std::vector<std::int8_t> q_;
-  std::vector<float> scales_;  // (N)
+  std::variant<std::vector<float>, Int8Rows> values_;
 };
 
 }  // namespace attn::detail

@@ -12,19 +12,19 @@
 namespace attn::detail {
 namespace {
 
-/// What one panel of W is packed into, by each worker, in numbers of 4 bytes.
+/// Returns the size, in 4-byte words, of a worker's buffer for one packed panel of W.
 std::size_t buffer_size(const Table& weight, const kernels::KernelTable& kernel) {
   const std::size_t k = weight.width();
   if (!weight.is_quantized()) return kernels::panel_size(kernel.nr, k);
   return (kernels::int8_panel_size(kernel.nr, kernel.int8.group, k) + k + 3) / 4 + 2 * kernel.nr;
 }
 
-/// Rows [first, first + rows) of W and the panel of them, which meet all of x.
+/// Rows [first, first + rows) of W, packed in `buffer` and multiplied by all of x.
 struct Panel {
   const Table& weight;
   std::size_t first, rows;
-  const float* bias;  // of the first row
-  float* y;           // its column
+  const float* bias;  // bias of the first row
+  float* y;           // column of the first row
   float* buffer;
 };
 
@@ -86,7 +86,7 @@ void tied_linear(const Rows& x, const Table& weight, const float* bias, float* y
   const kernels::KernelTable& kernel = kernels::best();
   const RowBlocks blocks(m);
   const std::size_t panels = (n + kernel.nr - 1) / kernel.nr, size = buffer_size(weight, kernel);
-  const unsigned workers = parallel::workers_for(panels, static_cast<double>(m + 2) * static_cast<double>(n * k));  // packing is about two rows' work
+  const unsigned workers = parallel::workers_for(panels, static_cast<double>(m + 2) * static_cast<double>(n * k));  // packing costs about two rows
   float* const buffers = scratch.take(workers * size);
   const auto panel_of = [&](std::size_t index, unsigned worker) {
     const std::size_t first = index * kernel.nr;

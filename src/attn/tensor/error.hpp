@@ -15,19 +15,19 @@
 
 namespace attn {
 
-/// Every way a call can fail. The bindings hand the names to JavaScript, where the npm package has a few more of its own (of other kinds of
-/// arrays, of fetching, of what was disposed of); a test compares its types with both.
+/// Kinds of errors. The bindings pass the names to JavaScript. The npm package has a few more (for other kinds of
+/// arrays, downloads and disposed objects); a test compares its types with both.
 enum class ErrorCode : std::uint8_t {
-  argument,      ///< an argument is missing or not of its kind
+  argument,      ///< an argument is missing or has the wrong type
   shape,         ///< ranks, widths, lengths or batches disagree
-  mask,          ///< a mask has wrong dims or values
-  config,        ///< options that cannot work together or are out of their range
+  mask,          ///< a mask has wrong dimensions or values
+  config,        ///< options contradict each other or are out of range
   out_of_range,  ///< an index or id is outside its table
-  format,        ///< bytes are not what they should be
-  mismatch,      ///< a state dictionary has missing, extra or mis-shaped names
-  unsupported,   ///< valid, but not something attn does
+  format,        ///< a file or its bytes are invalid
+  mismatch,      ///< a state dictionary has missing, unexpected or mis-shaped names
+  unsupported,   ///< valid, but not supported by attn
   memory,        ///< not enough memory
-  busy,          ///< called from inside what has to end first
+  busy,          ///< called from inside a call that must end first
 };
 
 inline constexpr std::array<std::string_view, 10> kErrorCodeNames{"ARGUMENT", "SHAPE",    "MASK",        "CONFIG", "OUT_OF_RANGE",
@@ -36,14 +36,16 @@ static_assert(kErrorCodeNames.size() == static_cast<std::size_t>(ErrorCode::busy
 
 constexpr std::string_view to_string(ErrorCode code) { return kErrorCodeNames[static_cast<std::size_t>(code)]; }
 
-/// Facts of an error by name, for programs: op, argument, expected, got, help (a remedy without its final period) and others.
+/// Machine-readable facts of an error by name: op, argument, expected, got, help (a remedy without its final period)
+/// and others.
 using ErrorDetail = std::map<std::string, std::variant<std::string, double, std::vector<std::string>>>;
 
-/// The one exception type of the library, thrown before anything is written. Only std::bad_alloc is thrown besides, when the system
-/// runs out of memory within the limit.
+/// Exception type of the library, thrown before anything is written. The only other exception is std::bad_alloc, if the
+/// system runs out of memory within the limit.
 class Error : public std::runtime_error {
  public:
-  /// Appends the fact "help" to the message as a sentence. Long messages and facts are shortened: names in files may be as long as the file.
+  /// Appends the fact "help" to the message as a sentence. Long messages and facts are shortened, because names in
+  /// files may be as long as the file.
   Error(ErrorCode code, std::string message, ErrorDetail detail = {});
 
   ErrorCode code() const noexcept { return code_; }
@@ -58,17 +60,18 @@ class Error : public std::runtime_error {
 
 namespace detail {
 
-/// op and argument as detail. Details are put together by emplace: libstdc++'s variants must not run out of memory while an
-/// initializer list copies them.
+/// Returns op and argument as detail. Details are built by emplace because libstdc++'s variants must not run out of
+/// memory while an initializer list copies them.
 ErrorDetail error_detail(std::string_view op, std::string_view argument);
 
-/// Throws "op: argument is <got>, expected <expected>" ("has shape" if got is a shape) with these four facts and `more` as detail.
+/// Throws "op: argument is <got>, expected <expected>" ("has shape" if got is a shape), with these four facts and
+/// `more` as detail.
 [[noreturn]] void fail(ErrorCode code, std::string_view op, std::string_view argument, std::initializer_list<TextPart> expected,
                        std::initializer_list<TextPart> got, ErrorDetail more);
 /// An overload rather than a default argument, which would construct and destroy an empty map at each of 190 calls.
 [[noreturn]] void fail(ErrorCode code, std::string_view op, std::string_view argument, std::initializer_list<TextPart> expected,
                        std::initializer_list<TextPart> got);
-/// The same with a remedy as the fact "help": a sentence without its final period, or an empty text for none.
+/// Adds a remedy as the fact "help": a sentence without its final period, or an empty text for none.
 [[noreturn]] void fail(ErrorCode code, std::string_view op, std::string_view argument, std::initializer_list<TextPart> expected,
                        std::initializer_list<TextPart> got, std::string_view help);
 

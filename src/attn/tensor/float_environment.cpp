@@ -6,11 +6,11 @@
 namespace attn::detail {
 namespace {
 
-/// std::fegetenv and std::fesetenv cost hundreds of cycles, reading the control registers ten.
+/// Reads the control registers in ten cycles; std::fegetenv and std::fesetenv cost hundreds.
 bool is_default() noexcept {
 #if defined(__x86_64__)
   constexpr unsigned kFlags = 0x3f, kMxcsr = 0x1f80, kRounding = 0x0c00;
-  std::uint16_t x87 = 0;  // strtod asks it for the rounding mode
+  std::uint16_t x87 = 0;  // strtod uses its rounding mode
   __asm__ volatile("fnstcw %0" : "=m"(x87));
   return (__builtin_ia32_stmxcsr() & ~kFlags) == kMxcsr && (x87 & kRounding) == 0;
 #elif defined(__aarch64__)

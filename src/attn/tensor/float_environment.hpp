@@ -6,8 +6,9 @@
 
 namespace attn::detail {
 
-/// While it lives, this thread rounds to nearest, keeps subnormal numbers and masks floating-point exceptions, whatever other libraries of the
-/// program have set. Results then have the same bits in every thread. WebAssembly has no other environment.
+/// During its lifetime, this thread rounds to nearest, keeps subnormal numbers and masks floating-point exceptions,
+/// regardless of the settings of other libraries. Results then have the same bits in every thread. WebAssembly has no
+/// other environment.
 class FloatEnvironment {
  public:
 #ifdef __wasm__

@@ -4,8 +4,8 @@
 
 namespace attn::detail {
 
-/// Of fresh memory that will be filled whole: asks the system for large pages where it gives them (Linux), which costs fewer page faults
-/// than there are pages. Nothing for less than a few of them.
+/// Asks the system for large pages (on Linux) for new memory that will be filled completely, to save page faults. Does
+/// nothing for less than two large pages.
 void prefer_large_pages(void* memory, std::size_t bytes) noexcept;
 
 }  // namespace attn::detail

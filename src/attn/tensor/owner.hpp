@@ -5,7 +5,8 @@
 
 namespace attn {
 
-/// Keeps what a view refers to, together with its copies. Out of line: options are copied in many places, and have no owner in most.
+/// Keeps the memory of a view alive, as do its copies. Out of line, because options are copied in many places and most
+/// have no owner.
 class Owner {
  public:
   Owner();

@@ -1,6 +1,6 @@
 #pragma once
 
-// What results are made of: xtensor's tensors, but where only views are wanted (attn/core.hpp, and the library itself).
+// Type of results: xtensor tensors, unless only views are wanted (attn/core.hpp, and the library itself).
 #ifdef ATTN_VIEWS_ONLY
 #include "attn/tensor/state.hpp"
 #else

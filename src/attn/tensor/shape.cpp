@@ -39,7 +39,7 @@ void Shape::push_back(std::int64_t dim) {
 
 Strides strides_of(const Shape& shape) {
   Strides strides{};
-  std::uint64_t stride = 1;  // unsigned: of an empty tensor the other dimensions may be anything
+  std::uint64_t stride = 1;  // unsigned, because the other dimensions of an empty tensor may have any size
   for (std::size_t axis = shape.rank(); axis-- > 0; stride *= static_cast<std::uint64_t>(shape[axis]))
     strides[axis] = static_cast<std::ptrdiff_t>(stride);
   return strides;
@@ -68,7 +68,7 @@ std::int64_t checked_size(const Shape& shape, std::string_view op, std::string_v
   // A zero anywhere makes the tensor empty, however large the other dimensions are.
   for (const std::int64_t dim : shape)
     if (dim == 0) return 0;
-  // One less than fills the address space, so that the bytes themselves can be counted in it.
+  // One element less than fills the address space, so that the number of bytes can be represented.
   constexpr std::uint64_t kMaxElements = kAddressable / sizeof(float) * (sizeof(void*) == 4 ? 2 : 1) - 1;
   std::uint64_t size = 1;
   for (const std::int64_t dim : shape) {

@@ -9,7 +9,7 @@
 
 namespace attn {
 
-/// Dimensions of a row-major tensor, outermost first. Sizes are 64 bits wide also where std::size_t is not, so that a
+/// Dimensions of a row-major tensor, outermost first. Sizes are always 64-bit, even if std::size_t is not, so that a
 /// product can be checked before anything is allocated.
 class Shape {
  public:
@@ -21,7 +21,7 @@ class Shape {
   std::size_t rank() const { return rank_; }
   std::int64_t operator[](std::size_t axis) const { return dims_[axis]; }
   std::int64_t& operator[](std::size_t axis) { return dims_[axis]; }
-  /// Size of the axis counted from the last one: back(0) is the width.
+  /// Returns the size of an axis counted from the last: back(0) is the width.
   std::int64_t back(std::size_t axis) const { return dims_[rank_ - 1 - axis]; }
   const std::int64_t* begin() const { return dims_.data(); }
   const std::int64_t* end() const { return dims_.data() + rank_; }
@@ -34,48 +34,50 @@ class Shape {
   std::size_t rank_ = 0;
 };
 
-/// How far neighbours along each dimension lie apart, in elements.
+/// Distances between neighbours along each dimension, in elements.
 using Strides = std::array<std::ptrdiff_t, Shape::kMaxRank>;
 
-/// Of a row-major tensor without gaps.
+/// Returns the strides of a row-major tensor without gaps.
 Strides strides_of(const Shape& shape);
 
-/// Whether the numbers of a row, which is what the last dimension counts, lie side by side.
+/// Returns whether the elements of each row (the last dimension) are adjacent.
 inline bool rows_without_gaps(const Shape& shape, const Strides& strides) {
   return shape.rank() == 0 || shape.back(0) <= 1 || strides[shape.rank() - 1] == 1;
 }
 
-/// Whether elements lie in row-major order without gaps.
+/// Returns whether the elements are in row-major order without gaps.
 bool is_contiguous(const Shape& shape, const Strides& strides);
 
-/// "(2,8,384)".
+/// Formats a shape: "(2,8,384)".
 std::string to_string(const Shape& shape);
 
-/// Number of elements. Throws MEMORY, naming `op` and `what`, where the bytes of that many floats could not be addressed.
+/// Returns the number of elements. Throws MEMORY, with `op` and `what` in the message, if the bytes of that many floats
+/// could not be addressed.
 std::int64_t checked_size(const Shape& shape, std::string_view op, std::string_view what);
 
-/// Bytes that one call may ask for, in the whole process but where a context says otherwise. Requests above are MEMORY before anything is
-/// allocated. Default: what the address space holds. May change while other threads work.
+/// Sets the maximum number of bytes per call for the whole process; a Context can override it. A call that needs more
+/// throws MEMORY before it allocates anything. Default: all addressable memory. Can be called while other threads work.
 void set_memory_limit(std::uint64_t bytes);
-/// Of the context in force here, else the process's.
+/// Returns the limit of the current context or, without one, of the process.
 std::uint64_t memory_limit();
 
 namespace detail {
 
-/// What this thread's calls may ask for from now on, null: what the process may. Returns what it was. Natively only.
+/// Sets the limit for this thread's calls (null: the limit of the process) and returns the previous one. Native builds
+/// only.
 const std::uint64_t* put_memory_limit_in_force(const std::uint64_t* bytes) noexcept;
 
 }  // namespace detail
 
-/// Collects what a call is going to allocate, in 64 bits, and refuses it in one piece when it is too much.
+/// Adds up the memory that a call will allocate, in 64 bits, and refuses it as a whole if it is too much.
 class MemoryEstimate {
  public:
-  /// `op` outlives the estimate.
+  /// `op` must outlive the estimate.
   explicit MemoryEstimate(std::string_view op) : op_(op) {}
   void add(std::string_view what, const Shape& shape) {
     bytes_ = saturating_add(bytes_, 4 * static_cast<std::uint64_t>(checked_size(shape, op_, what)));
   }
-  /// Throws MEMORY when the sum is above the limit.
+  /// Throws MEMORY if the sum exceeds the limit.
   void check(std::string_view what = "the result with its work space") const;
 
  private:

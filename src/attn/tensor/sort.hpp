@@ -5,7 +5,8 @@
 
 namespace attn::detail {
 
-/// Sorts what is sorted once, when a file is read: slower than std::sort, and a third of its code, of which every page has a copy.
+/// Sorts more slowly than std::sort, with a third of its code, which every page downloads. For data that is sorted
+/// once, when a file is read.
 template <class T, class Less>
 void sort_compactly(std::vector<T>& values, Less less) {
   std::make_heap(values.begin(), values.end(), less);

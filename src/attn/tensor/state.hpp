@@ -13,9 +13,10 @@
 
 namespace attn {
 
-/// Parameters by torch's names, e.g. "out_proj.weight": where they lie, and where copies of them go, row-major.
+/// Parameters to read, row-major, by PyTorch names such as "out_proj.weight".
 using StateView = std::map<std::string, TensorView>;
-/// Room for a parameter, or, of a weight (out,in) that is int8, for what it is kept as: weight[i][j] = scale[i] · data[i][j].
+/// Memory for a parameter: `values`, or for an int8 weight (out,in) `data` and `scale` with weight[i][j] = scale[i] ·
+/// data[i][j].
 struct StatePlace {
   float* values = nullptr;
   std::int8_t* data = nullptr;
@@ -23,26 +24,22 @@ struct StatePlace {
 
   StatePlace(float* all) : values(all) {}
   StatePlace(std::int8_t* numbers, float* scales) : data(numbers), scale(scales) {}
-
-  /// The place of the rows from `row` on, of so many numbers each.
-  StatePlace from(std::size_t row, std::size_t width) const {
-    return data != nullptr ? StatePlace(data + row * width, scale + row) : StatePlace(values + row * width);
-  }
 };
+/// Parameters to write, row-major, by PyTorch names.
 using StateTarget = std::map<std::string, StatePlace>;
-/// A weight (out,in) that is int8.
+/// An int8 weight (out,in).
 struct Int8Weight {
   std::vector<std::int8_t> data;  ///< row-major
   std::vector<float> scale;       ///< (out)
   Shape shape;
 };
-/// The same as tensors; any name of a type will do.
+/// Type of state dictionaries, defined in tensor.hpp; T only delays the lookup until it is defined.
 template <class>
 struct StateDictType;
 
 namespace detail {
 
-/// A state as the library takes it: where its tensors lie, or copies of those that have gaps.
+/// A state as the library reads it: views of its tensors, or of copies if they have gaps.
 struct StateInput {
   StateView views;
 
@@ -55,7 +52,7 @@ struct StateInput {
         add(name, tensor, op);
     }
   }
-  StateInput(const StateInput&) = delete;  // views point to copies
+  StateInput(const StateInput&) = delete;  // views may point into kept_
   StateInput& operator=(const StateInput&) = delete;
 
  private:
@@ -65,7 +62,7 @@ struct StateInput {
     add(name, static_cast<const TensorView&>(*kept));
     kept_.push_back(std::move(kept));
   }
-  /// Parameters are read as a whole, row-major without gaps.
+  /// Adds a view, or a copy if it has gaps: parameters are read as a whole.
   void add(const std::string& name, const TensorView& view);
 
   std::vector<std::shared_ptr<const void>> kept_;

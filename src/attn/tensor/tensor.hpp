@@ -1,6 +1,6 @@
 #pragma once
 
-// The one place that includes xtensor: 0.26 moved its headers.
+// Only this file includes xtensor, whose headers moved in 0.26.
 #if __has_include(<xtensor/containers/xarray.hpp>)
 #include <xtensor/containers/xadapt.hpp>
 #include <xtensor/containers/xarray.hpp>
@@ -21,14 +21,15 @@
 #include "attn/tensor/state.hpp"
 #include "attn/tensor/view.hpp"
 
-// xtensor as what people hold: everything here is inline, in the caller's configuration of xtensor. The compiled library knows none of it.
+// Everything here is inline, in the caller's configuration of xtensor. The compiled library does not use xtensor.
 namespace attn {
 
 template <std::size_t N, class T>
 struct TensorType {
   using type = xt::xtensor<T, N>;
 };
-/// Shapes lie inside up to the highest rank: those of an xt::xarray are allocated above rank 4, by a move too, which may not fail.
+/// Stores shapes up to the maximum rank inline. xt::xarray allocates them above rank 4, even in a move, which must not
+/// fail.
 template <class T>
 struct TensorType<kAnyRank, T> {
   using type = xt::xarray_container<xt::uvector<T>, xt::layout_type::row_major, xt::svector<std::size_t, Shape::kMaxRank>>;
@@ -38,10 +39,10 @@ struct TensorType<kAnyRank, T> {
 template <std::size_t N>
 using Tensor = xt::xtensor<float, N>;
 
-/// Row-major float32 tensor whose rank is known at run time only: entries of a state dictionary or of a trace.
+/// Row-major float32 tensor whose rank is known only at run time: entries of a state dictionary or of a trace.
 using AnyTensor = TensorOf<kAnyRank>;
 
-/// Parameters by torch's names, e.g. "out_proj.weight".
+/// Parameters by PyTorch names, e.g. "out_proj.weight".
 using StateDict = std::map<std::string, AnyTensor>;
 template <class>
 struct StateDictType {

@@ -10,8 +10,8 @@
 
 namespace attn::detail {
 
-/// A part of a message: words, a number or a shape. Messages are put together in one place, out of line: written
-/// out as additions of strings at each check they would be a fifth of the WebAssembly binary.
+/// A part of a message: words, a number or a shape. Messages are built out of line: string additions at each check
+/// would be a fifth of the WebAssembly binary.
 class TextPart {
  public:
   TextPart(const char* words) : TextPart(std::string_view(words)) {}

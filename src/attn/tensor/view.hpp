@@ -13,10 +13,10 @@
 #include "attn/tensor/owner.hpp"
 #include "attn/tensor/shape.hpp"
 
-// What the compiled library takes: places in memory. tensor.hpp puts xtensor above it.
+// Inputs of the compiled library: views of memory. tensor.hpp adds xtensor.
 namespace attn {
 
-/// What lies in memory: xt::xtensor, an xt::adapt of memory of one's own, a view of either or xt::xarray.
+/// Tensors with data in memory: xt::xtensor, xt::xarray, xt::adapt of your own memory, or views of them.
 template <class E>
 concept HasData = requires(const E& e) {
   e.data();
@@ -25,43 +25,45 @@ concept HasData = requires(const E& e) {
   e.strides();
 };
 
-/// A float tensor of the user's: any expression of xtensor's.
+/// A float tensor of the caller: any xtensor expression.
 template <class E>
 concept TensorLike = std::same_as<typename E::value_type, float> && requires(const E& e) {
   e.shape();
   e.dimension();
 };
 
-/// A float32 tensor where it lies: element (i,j,..) is at data[i · strides[0] + j · strides[1] + ..]. Does not own; for pointers, spans,
-/// std::vector, Eigen or Arrow. The numbers of a row, which is what the last dimension counts, lie side by side.
+/// A float32 tensor in memory that it does not own: element (i,j,..) is at data[i · strides[0] + j · strides[1] + ..].
+/// Works with pointers, spans, std::vector, Eigen or Arrow. The elements of a row (the last dimension) must be
+/// adjacent.
 struct TensorView {
   const float* data = nullptr;
   Shape shape;
   Strides strides{};
 
   TensorView() = default;
-  /// Row-major and without gaps.
+  /// Refers to a row-major tensor without gaps.
   TensorView(const float* from, const Shape& dims) : data(from), shape(dims), strides(strides_of(dims)) {}
   TensorView(const float* from, const Shape& dims, const Strides& steps) : data(from), shape(dims), strides(steps) {}
 };
 
-/// What results are made of, row-major: tensor.hpp says of what kind, and calls it Tensor<N>. N is the rank, or kAnyRank.
+/// Type of results, row-major. tensor.hpp defines it and calls it Tensor<N>. N is the rank, or kAnyRank.
 template <std::size_t N, class T>
 struct TensorType;
 template <std::size_t N, class T = float>
 using TensorOf = typename TensorType<N, T>::type;
-/// Of a tensor whose rank is known at run time only.
+/// Rank of a tensor whose rank is known only at run time.
 inline constexpr std::size_t kAnyRank = ~std::size_t{0};
-/// The same beside a tensor of rank N.
+/// kAnyRank, but dependent on N as in kBeside.
 template <std::size_t N>
 inline constexpr std::size_t kAnyBeside = kAnyRank;
-/// Rank M beside a tensor of rank N: names of types that depend on N, for xtensor may not be there yet.
+/// M, but dependent on N, so that the type of a result is looked up only when it is used: xtensor may not be included
+/// yet.
 template <std::size_t N, std::size_t M>
 inline constexpr std::size_t kBeside = M;
 
 namespace detail {
 
-/// An uninitialised tensor of that shape.
+/// Returns an uninitialised tensor.
 template <std::size_t N, class T = float>
 TensorOf<N, T> empty(const Shape& shape);
 
@@ -70,7 +72,7 @@ TensorOf<N, T> empty(const Shape& shape);
 template <class E>
 concept HasFixedRank = requires { std::tuple_size<std::remove_cvref_t<decltype(std::declval<const E&>().shape())>>::value; };
 
-/// Of an input of an op or layer, whose result has a rank that follows from it.
+/// Rank of an input of an op or layer, which determines the rank of the result.
 template <class E>
 inline constexpr std::size_t kRankOf = [] {
   static_assert(HasFixedRank<E>, "the rank of an input must be known to the compiler: assign an xt::xarray to an xt::xtensor<float, N> first");
@@ -78,7 +80,7 @@ inline constexpr std::size_t kRankOf = [] {
   return std::size_t{0};
 }();
 
-/// Throws SHAPE above rank 8.
+/// Converts dimensions. Throws SHAPE if the rank exceeds 8.
 template <class Dims>
 Shape to_shape(const Dims& dims) {
   if (dims.size() > Shape::kMaxRank) detail::fail(ErrorCode::shape, "attn", "a tensor", {"a rank of at most 8"}, {"rank ", dims.size()});
@@ -87,7 +89,7 @@ Shape to_shape(const Dims& dims) {
   return shape;
 }
 
-/// Throws as to_shape.
+/// Converts strides. Throws SHAPE if the rank exceeds 8.
 template <class Steps>
 Strides to_strides(const Steps& steps) {
   Strides strides{};
@@ -98,11 +100,11 @@ Strides to_strides(const Steps& steps) {
 
 namespace detail {
 
-/// Writes the elements of an expression in row-major order; tensor.hpp knows how.
+/// Writes the elements of an expression in row-major order. Defined in tensor.hpp.
 template <class E>
 void copy_elements(const E& expression, float* to);
 
-/// An input of the caller's as the library takes it: where it lies, or a copy where its rows have gaps or it is yet to be computed.
+/// An input of a call: a view of the given tensor, or of a copy if its rows have gaps or it is an expression.
 template <TensorLike E>
 class Input : public TensorView {
  public:
@@ -120,7 +122,7 @@ class Input : public TensorView {
     copy_elements(given, copy_.data());
     TensorView::operator=({copy_.data(), dims});
   }
-  Input(const Input&) = delete;  // it points to its copy
+  Input(const Input&) = delete;  // may point to copy_
   Input& operator=(const Input&) = delete;
 
  private:
@@ -129,7 +131,8 @@ class Input : public TensorView {
 
 }  // namespace detail
 
-/// A tensor with numbers of its own, which copies of it share: a member of options that may outlive what they were made of.
+/// A tensor that owns its numbers together with its copies. For members of options, which may outlive the tensors they
+/// are made from.
 class TensorCopy : public TensorView {
  public:
   TensorCopy() = default;

@@ -16,7 +16,7 @@ const AdamOptions& checked(std::string_view name, const AdamOptions& options) {
   return options;
 }
 
-/// By squaring: C libraries differ in the last bits of pow.
+/// By squaring, because C libraries differ in the last bits of pow.
 double power(double base, std::int64_t exponent) {
   double result = 1;
   for (; exponent > 0; exponent /= 2, base *= base)
@@ -48,8 +48,9 @@ AdamW::AdamW(std::vector<ModuleRef> modules, const AdamWOptions& options)
             .groups = options.groups},
            true) {}
 
-// As torch, what is the same for all numbers is float64 and rounded once; what is done to a number is float32. Each loop is one that
-// compilers make vectors of, in whatever width: every operation is exact or rounded as IEEE says, so the bits are the same.
+// As in PyTorch, factors that all numbers share are float64 and rounded once; arithmetic on single numbers is float32.
+// Compilers may vectorise the loops in any width: every operation is exact or rounded as in IEEE 754, so the bits are
+// the same.
 void Adam::update(const Rates& rates, const Numbers& x) const noexcept {
   const double lr = rates.learning_rate, correction = 1 - power(betas_[0], rates.step), correction_sq = 1 - power(betas_[1], rates.step);
   const auto step = static_cast<float>(-(lr / correction)), root = static_cast<float>(std::sqrt(correction_sq)), eps = static_cast<float>(eps_);
@@ -57,12 +58,12 @@ void Adam::update(const Rates& rates, const Numbers& x) const noexcept {
   const float* const g = x.gradient;
   float *const p = x.values, *const m = x.slots[0], *const v = x.slots[1];
   const auto move = [&](std::size_t i, float gradient) {
-    // torch.lerp: from the end that is nearer.
+    // As torch.lerp: from the nearer end.
     m[i] = share < 0.5F ? m[i] + share * (gradient - m[i]) : gradient + (share - 1) * (gradient - m[i]);
     v[i] = beta_sq * v[i] + share_sq * gradient * gradient;
     p[i] += step * m[i] / (std::sqrt(v[i]) / root + eps);
   };
-  if (rates.weight_decay == 0) {  // left out, since 0 · infinity is NaN
+  if (rates.weight_decay == 0) {  // skipped, because 0 · infinity is NaN
     for (std::size_t i = 0; i < x.count; ++i) move(i, g[i]);
   } else if (decoupled_) {
     const auto keep = static_cast<float>(1 - lr * rates.weight_decay);

@@ -7,14 +7,16 @@
 
 namespace attn {
 
+/// Options for Adam.
 struct AdamOptions {
-  double learning_rate = 1e-3;              ///< η, above 0
-  std::array<double, 2> betas{0.9, 0.999};  ///< of the means of g and g², each from 0 up to, not including, 1
-  double eps = 1e-8;                        ///< ε, 0 or above
-  double weight_decay = 0;                  ///< λ, 0 or above
-  std::vector<ParameterGroup> groups = {};  ///< of parameters with options of their own
+  double learning_rate = 1e-3;              ///< learning rate η, above 0
+  std::array<double, 2> betas{0.9, 0.999};  ///< decay rates β of the means of g and g², each in [0, 1)
+  double eps = 1e-8;                        ///< term ε of the denominator, at least 0
+  double weight_decay = 0;                  ///< weight decay λ, at least 0
+  std::vector<ParameterGroup> groups = {};  ///< parameters with other options
 };
 
+/// Options for AdamW, with the same ranges as AdamOptions.
 struct AdamWOptions {
   double learning_rate = 1e-3;
   std::array<double, 2> betas{0.9, 0.999};
@@ -23,8 +25,8 @@ struct AdamWOptions {
   std::vector<ParameterGroup> groups = {};
 };
 
-/// Adam: g += λ p; m = β₁ m + (1 - β₁) g; v = β₂ v + (1 - β₂) g²; p -= η / (1 - β₁ᵗ) · m / (√v / √(1 - β₂ᵗ) + ε), t
-/// the parameter's step. The state has exp_avg and exp_avg_sq of the parameter's shape, and step of rank 0.
+/// Adam: g += λ p; m = β₁ m + (1 - β₁) g; v = β₂ v + (1 - β₂) g²; p -= η / (1 - β₁ᵗ) · m / (√v / √(1 - β₂ᵗ) + ε) in
+/// step t of the parameter. The state contains exp_avg and exp_avg_sq of the parameter's shape, and step of rank 0.
 ///
 /// @throws ARGUMENT if a module is given twice or none is given
 /// @throws CONFIG if an option is outside its range
@@ -45,7 +47,7 @@ class Adam : public Optimizer {
   bool decoupled_;
 };
 
-/// Adam with decoupled weight decay: p *= 1 - η λ instead of g += λ p, all else as Adam.
+/// Adam with decoupled weight decay: p *= 1 - η λ instead of g += λ p, otherwise like Adam.
 ///
 /// @see Loshchilov & Hutter 2019; torch.optim.AdamW
 ///

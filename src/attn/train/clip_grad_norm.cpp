@@ -12,14 +12,15 @@
 namespace attn {
 namespace {
 
-/// Of one gradient.
+/// A part of one gradient.
 struct Block {
   float* values;
   std::size_t size;
 };
 constexpr std::size_t kBlock = 8192;
 
-/// Σ x², in float64: squares of float32 cannot overflow there. Place i goes into sum i mod 8, which a compiler may keep side by side.
+/// Returns Σ x² in float64, in which squares of float32 cannot overflow. Element i is added to sum i mod 8, so that
+/// compilers can vectorise the loop.
 double sum_of_squares(const Block& block) {
   constexpr std::size_t kSums = 8;
   std::array<double, kSums> sums{};
@@ -56,7 +57,7 @@ double clip_grad_norm(const std::vector<ModuleRef>& modules, double max_norm) {
   std::vector<double> sums(blocks.size());
   parallel::run(blocks.size(), workers, [&](std::size_t i, unsigned) noexcept { sums[i] = sum_of_squares(blocks[i]); });
   const double norm = std::sqrt(detail::tree_sum(sums)), factor = max_norm / (norm + 1e-6);
-  if (factor >= 1) return norm;  // NaN is not
+  if (factor >= 1) return norm;  // false for NaN
   parallel::run(blocks.size(), workers, [&](std::size_t i, unsigned) noexcept {
     for (std::size_t at = 0; at < blocks[i].size; ++at) blocks[i].values[at] *= static_cast<float>(factor);
   });

@@ -14,41 +14,37 @@
 
 namespace attn {
 
-/// What has parameters with gradients by their names: a module of any class.
+/// Types with named parameters and gradients: all modules.
 template <class T>
 concept Trainable = requires(T& module, const T& same) {
-  { module.state_parameters() } -> std::same_as<detail::StateParameters>;
-  { same.parameter_shapes() } -> std::same_as<std::map<std::string, Shape>>;
+  { module.state_tensors() } -> std::same_as<detail::StateTensors>;
   { same.is_quantized() } -> std::same_as<bool>;
   { module.share_gradients() } -> std::same_as<const std::shared_ptr<detail::GradientPlace::Shared>&>;
 };
 
-/// A module of any class, as lists of them take it. Refers to the module, and sees when that has been destroyed or moved elsewhere.
+/// Refers to a module of any class, and detects whether it has been destroyed or moved.
 class ModuleRef {
  public:
   template <Trainable Layer>
   ModuleRef(Layer& module)
       : module_(&module),
-        state_parameters_([](void* of) { return static_cast<Layer*>(of)->state_parameters(); }),
-        parameter_shapes_([](const void* of) { return static_cast<const Layer*>(of)->parameter_shapes(); }),
+        state_tensors_([](void* of) { return static_cast<Layer*>(of)->state_tensors(); }),
         is_quantized_([](const void* of) { return static_cast<const Layer*>(of)->is_quantized(); }),
         shared_(module.share_gradients()),
         place_(shared_->place) {}
 
-  /// Whether the module is where it was when this was made. The others need it to be.
+  /// Returns whether the module is still at its original address. The other functions require that.
   bool is_there() const { return shared_->place == place_; }
   bool is_same(const ModuleRef& other) const { return shared_ == other.shared_; }
   bool is_quantized() const { return is_quantized_(module_); }
-  std::map<std::string, Shape> parameter_shapes() const { return parameter_shapes_(module_); }
-  detail::StateParameters state_parameters() const { return state_parameters_(module_); }
+  detail::StateTensors state_tensors() const { return state_tensors_(module_); }
   detail::Gradients& gradients() const { return shared_->gradients; }
-  /// Ends what a forward kept for backward(), whose weights it was.
+  /// Discards the values that a forward saved for backward(), because they belong to the old weights.
   void weights_changed() const { shared_->kept.reset(); }
 
  private:
   void* module_;
-  detail::StateParameters (*state_parameters_)(void*);
-  std::map<std::string, Shape> (*parameter_shapes_)(const void*);
+  detail::StateTensors (*state_tensors_)(void*);
   bool (*is_quantized_)(const void*);
   std::shared_ptr<detail::GradientPlace::Shared> shared_;
   const detail::GradientPlace* place_;
@@ -56,7 +52,8 @@ class ModuleRef {
 
 namespace detail {
 
-/// Throws ARGUMENT for an empty list, a module that is in it twice or has gone, UNSUPPORTED for one that is int8.
+/// Throws ARGUMENT if the list is empty, or if a module occurs twice, was destroyed or was moved; UNSUPPORTED for an
+/// int8 module.
 void check_modules(std::string_view op, const std::vector<ModuleRef>& modules);
 
 }  // namespace detail

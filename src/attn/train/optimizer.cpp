@@ -20,12 +20,11 @@ double check_at_least_0(std::string_view op, std::string_view name, double value
 
 }  // namespace detail
 
-using detail::Parameter;
+using detail::ParameterRef;
 
-/// A parameter that takes a step.
 struct Optimizer::Work {
   Kept* kept;
-  std::vector<Parameter> pieces;
+  detail::StateTensor tensor;
   const float* gradient;
 };
 
@@ -45,8 +44,8 @@ Optimizer::Optimizer(std::vector<ModuleRef> modules, const Common& common)
   }
   detail::check_modules(name_, modules_);
   for (std::size_t module = 0; module < modules_.size(); ++module)
-    for (const auto& [name, shape] : modules_[module].parameter_shapes()) {
-      Kept kept{.module = module, .name = name, .shape = shape, .learning_rate = learning_rate_, .weight_decay = common.weight_decay};
+    for (const auto& [name, tensor] : modules_[module].state_tensors()) {
+      Kept kept{.module = module, .name = name, .shape = tensor.shape(), .learning_rate = learning_rate_, .weight_decay = common.weight_decay};
       const auto group = std::find_if(common.groups.begin(), common.groups.end(), [&](const ParameterGroup& each) { return each.names(name); });
       if (group != common.groups.end()) {
         kept.learning_rate = group->learning_rate.value_or(kept.learning_rate);
@@ -66,25 +65,21 @@ void Optimizer::zero_grad() {
 void Optimizer::step() {
   const detail::FloatEnvironment environment;
   detail::check_modules(name_, modules_);
-  std::vector<detail::StateParameters> places;
-  std::vector<std::map<std::string, Shape>> shapes;
-  for (const ModuleRef& module : modules_) {
-    places.push_back(module.state_parameters());
-    shapes.push_back(module.parameter_shapes());
-  }
+  std::vector<detail::StateTensors> tensors;
+  for (const ModuleRef& module : modules_) tensors.push_back(module.state_tensors());
   std::vector<Work> work;
   MemoryEstimate memory(name_);
   for (Kept& kept : parameters_) {
-    // Whoever moves another module into the place of this one may bring other shapes.
-    const auto shape = shapes[kept.module].find(kept.name);
-    if (shape == shapes[kept.module].end() || shape->second != kept.shape)
+    // The caller may have moved another module, with other shapes, into this one.
+    const auto found = tensors[kept.module].find(kept.name);
+    if (found == tensors[kept.module].end() || found->second.shape() != kept.shape)
       detail::fail(ErrorCode::argument, name_, detail::text({"modules[", kept.module, "]"}), {"a module with ", kept.name, " of shape ", kept.shape},
                    {"another"});
     const float* const gradient = modules_[kept.module].gradients().find(kept.name);
     if (gradient == nullptr) continue;
     if (kept.steps == 0)
       for (std::size_t slot = 0; slot < slot_names_.size(); ++slot) memory.add(kept.name, kept.shape);
-    work.push_back({&kept, std::move(places[kept.module].at(kept.name)), gradient});
+    work.push_back({&kept, std::move(found->second), gradient});
   }
   memory.check("what the optimiser keeps");
   for (const Work& each : work)
@@ -94,24 +89,24 @@ void Optimizer::step() {
 }
 
 void Optimizer::run(std::span<const Work> work) const {
-  // A task is about so many numbers, and of a packed weight whole panels, whose rows lie between each other: each is taken out into a buffer
-  // that stays in the cache, changed there, and put back.
+  // Approximate numbers per task. For a packed weight these are whole panels, whose rows are interleaved: each is
+  // copied to a buffer that stays in the cache, changed there, and copied back.
   constexpr std::size_t kNumbers = 16384;
   struct Task {
     detail::Panels<float>* panels;
     Rates rates;
-    Numbers numbers;  ///< of a packed weight without values
+    Numbers numbers;  ///< values is null for a packed weight
     std::size_t row, rows, width;
   };
   const std::size_t height = detail::Panels<float>::height();
   std::vector<Task> tasks;
   std::size_t buffer = 0;
   double size = 0;
-  for (const auto& [kept, pieces, gradient] : work) {
+  for (const auto& [kept, tensor, gradient] : work) {
     const double proportion = learning_rate_ / first_learning_rate_;
     const Rates rates{kept->learning_rate * proportion, kept->weight_decay, kept->steps + 1};
-    std::size_t before = 0;  // numbers of the pieces before
-    for (const Parameter& piece : pieces) {
+    std::size_t before = 0;  // numbers in the previous pieces
+    for (const ParameterRef& piece : tensor.pieces) {
       float* const values = piece.values();
       const std::size_t all = piece.size(), width = values != nullptr ? 1 : piece.row_size(), rows = all / std::max<std::size_t>(width, 1);
       const std::size_t step = values != nullptr ? kNumbers : (kNumbers / (height * width) + 1) * height;
@@ -126,10 +121,10 @@ void Optimizer::run(std::span<const Work> work) const {
     }
     size += static_cast<double>(before);
   }
-  // A number costs about as much as 16 multiply-adds: it is a root, two divisions and seven ways to memory.
+  // A number costs about as much as 16 multiply-adds: one square root, two divisions and seven memory accesses.
   const unsigned workers = parallel::workers_for(tasks.size(), 16 * size);
   std::vector<float> buffers(workers * buffer);
-  // Nothing fails from here on but an executor, which throws after the last task.
+  // From here on only an executor can fail, and it throws after the last task.
   for (const Work& each : work) ++each.kept->steps;
   for (const ModuleRef& module : modules_) module.weights_changed();
   parallel::run(tasks.size(), workers, [&](std::size_t index, unsigned worker) noexcept {
@@ -176,7 +171,7 @@ void Optimizer::save_state(const StateTarget& target) const {
 
 void Optimizer::load_state(const StateView& state) {
   constexpr std::string_view kOp = "load_state_dict";
-  constexpr std::int64_t kMostSteps = 1 << 24;  // beyond, float32 does not count by ones
+  constexpr std::int64_t kMostSteps = 1 << 24;  // above this, float32 cannot represent every integer
   detail::Mismatch mismatch;
   std::map<std::string, Shape> known;
   std::vector<std::string> names;
@@ -208,7 +203,7 @@ void Optimizer::load_state(const StateView& state) {
       const float* const values = detail::find_data(state, state_name(kept, slot_names_[slot]));
       if (values == nullptr) continue;
       kept.slots[slot].assign(values, values + checked_size(kept.shape, kOp, kept.name));
-      kept.steps = 1;  // where the state does not count them it is enough that there were some
+      kept.steps = 1;  // the state may not contain the count, but there were steps
     }
     const std::string name = state_name(kept, "step");
     const float* const steps = has_step_ ? detail::find_data(state, name) : nullptr;

@@ -18,30 +18,30 @@
 
 namespace attn {
 
-/// Parameters whose names match take these options instead of the optimiser's; of several groups the first that
-/// matches.
+/// Options for the parameters whose names match, instead of those of the optimiser. Of several matching groups the
+/// first applies.
 struct ParameterGroup {
-  std::function<bool(const std::string& name)> names;  ///< by the names of state_dict(), of each module
-  std::optional<double> learning_rate = std::nullopt;  ///< above 0
-  std::optional<double> weight_decay = std::nullopt;   ///< 0 or above
+  std::function<bool(const std::string& name)> names;  ///< predicate on names of state_dict(), for every module
+  std::optional<double> learning_rate = std::nullopt;  ///< learning rate, above 0
+  std::optional<double> weight_decay = std::nullopt;   ///< weight decay, at least 0
 };
 
-/// What all optimisers have (torch.optim.Optimizer). It refers to its modules, which must stay where they are and
-/// float32, and leaves parameters alone that have no gradient. All arithmetic is float32 by torch's formulas in
-/// torch's order, number by number, without fused operations: the same bits on every machine and with any number of
-/// threads. NaN in a gradient goes into its parameter, as in torch.
+/// Base class of all optimisers (torch.optim.Optimizer). It refers to its modules, which must remain in place and
+/// float32. Parameters without a gradient do not change. All arithmetic is float32, number by number, with PyTorch's
+/// formulas in PyTorch's order and without fused operations: the bits are the same on every machine and with any number
+/// of threads. A NaN in a gradient propagates to its parameter, as in PyTorch.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
-  /// Takes one step along the gradients that exist. If a context's executor throws, the step is completed first. New
-  /// weights from elsewhere (load_state_dict) discard gradients, not the optimiser's own state.
+  /// Takes one step along the gradients that exist. If a context's executor throws, the step is completed first. When a module loads new weights
+  /// (load_state_dict), it discards its gradients, but the optimiser keeps its state.
   ///
   /// @throws ARGUMENT if a module was destroyed, moved or given other shapes
   /// @throws UNSUPPORTED if a module has become int8
-  /// @throws MEMORY if the state exceeds the memory limit; no weight has changed after an error
+  /// @throws MEMORY if the state exceeds the memory limit; after an error no weight has changed
   void step();
   /// Removes the gradients of all modules.
   ///
@@ -49,14 +49,14 @@ class Optimizer {
   void zero_grad();
 
   double learning_rate() const { return learning_rate_; }
-  /// Sets the learning rate. A group's own rate changes in the same proportion, as by torch's schedulers.
+  /// Sets the learning rate. The rates of groups change in the same proportion, as with PyTorch's schedulers.
   ///
   /// @param learning_rate  0 or above; schedules begin and end at 0
   /// @throws CONFIG if it is negative or not finite
   void set_learning_rate(double learning_rate);
 
-  /// Returns the state of each parameter that has taken a step, under torch's names behind "<index of the
-  /// module>.<name>.", for example "0.linear1.weight.exp_avg". Options are not included.
+  /// Returns the state of each parameter that has taken a step. A key consists of the module's index, the parameter's
+  /// name and PyTorch's name for the value, for example "0.linear1.weight.exp_avg". Options are not included.
   template <class Of = Optimizer>
   typename StateDictType<Of>::type state_dict() const {
     typename StateDictType<Of>::type state;
@@ -66,11 +66,11 @@ class Optimizer {
     save_state(target);
     return state;
   }
-  /// Restores such a state. Parameters that it does not name count as without steps.
+  /// Restores a state of state_dict(). Parameters that it does not contain start again without steps.
   ///
   /// @throws MISMATCH with all unexpected, mis-shaped and incomplete names
-  /// @throws ARGUMENT if a step is no whole number from 1 to 2²⁴
-  /// @throws MEMORY if the copy exceeds the memory limit; nothing has changed after an error
+  /// @throws ARGUMENT if a step is not a whole number from 1 to 2²⁴
+  /// @throws MEMORY if the copy exceeds the memory limit; after an error nothing has changed
   template <class Of = Optimizer, class State = typename StateDictType<Of>::type>
   void load_state_dict(const State& state) {
     load_state(detail::StateInput(state, "load_state_dict").views);
@@ -84,18 +84,18 @@ class Optimizer {
  protected:
   static constexpr std::size_t kMostSlots = 2;
   struct Common {
-    std::string_view name;               ///< of the optimiser, in messages
-    double learning_rate, weight_decay;  ///< where no group says otherwise
+    std::string_view name;               ///< name of the optimiser in messages
+    double learning_rate, weight_decay;  ///< defaults for parameters without a group
     std::span<const ParameterGroup> groups;
-    std::span<const std::string_view> slots;  ///< numbers that it keeps for each number of a parameter: torch's names for them
-    bool has_step;                            ///< whether the state has the number of steps as well
+    std::span<const std::string_view> slots;  ///< PyTorch's names of the state that is stored for each number of a parameter
+    bool has_step;                            ///< whether the state also contains the number of steps
   };
   /// Throws ARGUMENT, CONFIG, UNSUPPORTED.
   Optimizer(std::vector<ModuleRef> modules, const Common& common);
   Optimizer(Optimizer&&) = default;
   Optimizer& operator=(Optimizer&&) = default;
 
-  /// Some numbers of one parameter, and what belongs to them.
+  /// Some numbers of one parameter, with their gradients and state.
   struct Numbers {
     float* values;
     const float* gradient;
@@ -109,7 +109,7 @@ class Optimizer {
   virtual void update(const Rates& rates, const Numbers& x) const noexcept = 0;
 
  private:
-  /// What it knows of one parameter.
+  /// State of one parameter.
   struct Kept {
     std::size_t module = 0;
     std::string name;
@@ -128,12 +128,12 @@ class Optimizer {
   double learning_rate_, first_learning_rate_;
   std::vector<std::string_view> slot_names_;
   bool has_step_;
-  std::vector<Kept> parameters_;  // modules in their order, names in theirs
+  std::vector<Kept> parameters_;  // in the order of modules and names
 };
 
 namespace detail {
 
-/// Throws CONFIG unless the number is finite and at least 0, or above 0 as well where it says so.
+/// Throws CONFIG unless the number is finite and at least 0, or above 0 if `above`.
 double check_at_least_0(std::string_view op, std::string_view name, double value, bool above = false);
 
 }  // namespace detail

@@ -19,7 +19,6 @@ void check(std::string_view op, std::int64_t step, double learning_rate, std::in
   if (step < 0) detail::fail(ErrorCode::argument, op, "step", {"a whole number of at least 0"}, {step});
 }
 
-/// part / whole, both counts of steps.
 double ratio(std::int64_t part, std::int64_t whole) { return static_cast<double>(part) / static_cast<double>(whole); }
 
 }  // namespace

@@ -4,17 +4,19 @@
 
 namespace attn {
 
+/// Options for linear_schedule().
 struct LinearScheduleOptions {
-  double learning_rate = 0;  ///< the highest, above 0
-  std::int64_t warmup = 0;   ///< steps until it is reached, 0 to `steps`
-  std::int64_t steps = 0;    ///< of the whole run, warm-up included
+  double learning_rate = 0;  ///< highest learning rate, above 0
+  std::int64_t warmup = 0;   ///< steps until the highest rate, 0 to `steps`
+  std::int64_t steps = 0;    ///< steps of the whole run, including warm-up
 };
 
+/// Options for cosine_schedule(); the first three as in LinearScheduleOptions.
 struct CosineScheduleOptions {
   double learning_rate = 0;
   std::int64_t warmup = 0;
   std::int64_t steps = 0;
-  double minimum = 0;  ///< where it ends, from 0 to learning_rate
+  double minimum = 0;  ///< final learning rate, from 0 to learning_rate
 };
 
 /// Returns the learning rate of a step: learning_rate · step / warmup, then learning_rate · (steps - step) / (steps -
@@ -32,7 +34,7 @@ struct CosineScheduleOptions {
 double linear_schedule(std::int64_t step, const LinearScheduleOptions& options);
 
 /// Returns the learning rate of a step: learning_rate · step / warmup, then minimum + (learning_rate - minimum) (1 +
-/// cos(π (step - warmup) / (steps - warmup))) / 2, and `minimum` from `steps` on (transformers' begins to rise again
+/// cos(π (step - warmup) / (steps - warmup))) / 2, and `minimum` from `steps` on (in transformers the rate rises again
 /// there). The cosine has the same bits on every machine.
 ///
 /// @param step     from 0

@@ -6,17 +6,18 @@
 
 namespace attn {
 
+/// Options for SGD.
 struct SGDOptions {
-  double learning_rate = 1e-3;              ///< η, above 0
-  std::vector<ParameterGroup> groups = {};  ///< of parameters with options of their own
-  double momentum = 0;                      ///< µ, 0 or above
-  double dampening = 0;                     ///< τ
-  bool nesterov = false;                    ///< takes a momentum above 0 and no dampening
-  double weight_decay = 0;                  ///< λ, 0 or above
+  double learning_rate = 1e-3;              ///< learning rate η, above 0
+  std::vector<ParameterGroup> groups = {};  ///< parameters with other options
+  double momentum = 0;                      ///< momentum µ, at least 0
+  double dampening = 0;                     ///< dampening τ
+  bool nesterov = false;                    ///< whether to use Nesterov momentum; requires momentum above 0 and dampening 0
+  double weight_decay = 0;                  ///< weight decay λ, at least 0
 };
 
 /// Stochastic gradient descent: g += λ p; b = g in the first step, then µ b + (1 - τ) g; p -= η b, with Nesterov η (g
-/// + µ b), without momentum η g. With momentum the state has momentum_buffer, of the parameter's shape.
+/// + µ b), without momentum η g. With momentum the state contains momentum_buffer of the parameter's shape.
 ///
 /// @throws ARGUMENT if a module is given twice or none is given
 /// @throws CONFIG if an option is outside its range

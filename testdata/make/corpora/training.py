@@ -1,4 +1,4 @@
-"""What the training of the small models has in common: which texts are a step, their tensors, the loop over the steps, and the files in the end."""
+"""Code that the trainings of the small models share: batches, tensors, the training loop and writing the files."""
 
 import copy
 
@@ -23,7 +23,7 @@ def pad(ids):
 
 
 def plan(lengths, epochs, size, seed):
-    """The rows of every batch of every epoch. Sorted by length within sixteen batches: little padding, and still mixed."""
+    """Rows of each batch of all epochs. Each pool of 16 batches is sorted by length: little padding, but still shuffled."""
     generator = torch.Generator().manual_seed(seed)
     steps = []
     for _ in range(epochs):
@@ -37,13 +37,13 @@ def plan(lengths, epochs, size, seed):
 
 
 def rise_and_fall(optimizer, steps):
-    """Learning rates that rise over the first tenth of the steps and fall to 0 at the last."""
+    """A learning rate that rises over the first tenth of the steps and falls to 0 at the last."""
     share = lambda step: min((step + 1) / (0.1 * steps), (steps - step) / (0.9 * steps), 1.0)  # noqa: E731
     return torch.optim.lr_scheduler.LambdaLR(optimizer, share)
 
 
 def fit(model, steps, learning_rate, loss_of, every=250):
-    """AdamW on loss_of(step) for so many steps; returns the running mean of the weights. Says the loss every so many steps."""
+    """Runs AdamW on loss_of(step) and returns the running mean of the weights. Prints the loss every `every` steps."""
     mean = copy.deepcopy(model).eval()
     parameters, averaged = list(model.parameters()), list(mean.parameters())
     groups = [

@@ -1,4 +1,4 @@
-"""The start of a small model's word table: pieces of all-MiniLM-L6-v2's, and their rows, projected."""
+"""The initial word embeddings of a small model: word pieces of all-MiniLM-L6-v2 and their embeddings, projected to a smaller width."""
 
 import string
 from collections import Counter
@@ -19,9 +19,9 @@ def tokenizer_of(minilm):
 
 
 def frequent(minilm, texts, size):
-    """(pieces, how often each piece occurs): the word pieces of MiniLM's tokenizer that occur most often in the texts, in MiniLM's order.
+    """(pieces, occurrences of each): the word pieces of MiniLM's tokenizer that are most frequent in the texts, in MiniLM's order.
 
-    Single ASCII characters are always among them, so that any plain word can be put together; film snippets have no hyphens, for one."""
+    Single ASCII characters are always included, so that every ASCII word can be composed; film snippets have no hyphens, for example."""
     tokenizer = tokenizer_of(minilm)
     counts = Counter(token for encoding in tokenizer.encode_batch(texts, add_special_tokens=False) for token in encoding.tokens)
     ids = tokenizer.get_vocab()
@@ -32,7 +32,7 @@ def frequent(minilm, texts, size):
 
 
 def projected(minilm, pieces, width):
-    """The principal components of what MiniLM has for these pieces, small letters or not; for those it has not, the mean of their parts: (V, width)."""
+    """Principal components (V, width) of MiniLM's embeddings of the pieces in lowercase. A piece that MiniLM lacks gets the mean of its parts."""
     table = load_file(minilm / "model.safetensors")["embeddings.word_embeddings.weight"].double()
     tokenizer = tokenizer_of(minilm)
     vocabulary = tokenizer.get_vocab()

@@ -1,4 +1,4 @@
-"""Names to fill templates and real sentences with: drawn from testdata/make/corpora, except for the best-known organisations, which are listed here."""
+"""Names that are inserted into templates and real sentences. Sources: testdata/make/corpora, and lists of well-known organisations below."""
 
 import random
 import re

@@ -1,7 +1,8 @@
-"""Marks names and dates in the real sentences of testdata/make/corpora by spaCy's small English pipeline, and writes build/entities/labelled.json:
-[[text, [[start, end, type], …]], …]. make.sh runs it in an environment of its own (spacy.txt, pipeline.txt).
+"""Labels names and dates in the real sentences of testdata/make/corpora with spaCy's small English pipeline and writes build/entities/labelled.json:
+[[text, [[start, end, type], …]], …]. make.sh runs it in a separate environment (spacy.txt, pipeline.txt).
 
-Its marks are no truth (its authors measure F1 of 85 % on their news and web texts), but they come on tens of thousands of sentences that no template makes.
+The labels contain errors (the authors of the pipeline measure F1 of 85 % on news and web texts), but cover tens of thousands of sentences that do
+not resemble the templates.
 """
 
 import json
@@ -22,7 +23,7 @@ DATED = re.compile(rf"\d|\b(?:{MONTHS}|Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)")
 
 
 def spans(document):
-    """[start, end, type] without articles, and without dates that name no day, month or year, such as "two weeks"."""
+    """[start, end, type] without articles. Dates that name no day, month or year, such as "two weeks", are omitted."""
     for entity in document.ents:
         kind = TYPES.get(entity.label_)
         start, end = entity.start_char, entity.end_char

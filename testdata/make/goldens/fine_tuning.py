@@ -1,9 +1,9 @@
-"""testdata/models/fine_tuning.safetensors: losses of training transformers' models as its Trainer does: AdamW, gradients cut to norm 1, a learning rate
-that falls linearly to 0, no decay of biases and norms. Once without dropout, once with another probability in each place of the config: it is
-transformers that says where those are, and what is dropped is drawn as attn draws it.
+"""testdata/models/fine_tuning.safetensors: losses while transformers' models are trained as by its Trainer: AdamW, gradients clipped to norm 1, a
+learning rate that falls linearly to 0, no weight decay of biases and norms. One run has no dropout, another a different probability for each place
+in the config. transformers determines the places; the dropped values are drawn as in attn.
 
-Truth is the run in float64, the error that of the same lines in float32. Weights are not compared: where a gradient is 0 but for its rounding, as
-that of a key's bias, Adam moves the number by the learning rate all the same, up or down."""
+The expected values are those of the run in float64, the error that of the same code in float32. Weights are not compared: if a gradient is 0 except
+for rounding, as for the bias of a key, Adam still changes the weight by the learning rate, up or down."""
 
 from unittest import mock
 
@@ -50,7 +50,7 @@ def is_trained(name, model, layers):
 
 
 class Drawn:
-    """What torch.nn.functional.dropout does in one training step, by SEMANTICS' generator instead of torch's: every call has its place."""
+    """Replaces torch.nn.functional.dropout in one training step: uses the generator in SEMANTICS.md, with the place of each call."""
 
     def __init__(self, config, step):
         before, layer, after = PLACES[config.model_type]

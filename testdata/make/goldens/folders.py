@@ -1,7 +1,7 @@
-"""testdata/models/folders.safetensors: what sentence-transformers and transformers make of the small checkpoints when other files lie beside them.
+"""testdata/models/folders.safetensors: results of sentence-transformers and transformers for the small checkpoints with changed or additional files.
 
-A case names a checkpoint and what is different in its folder: a JSON file is merged with what is given (RFC 7386), a list takes its place, null takes
-it away. `base` is the sub-folder in which the checkpoint itself lies, `dense` that 2_Dense has the case's weights."""
+A case names a checkpoint and the changes of its folder: an object is merged into a JSON file (RFC 7386), a list replaces it, null removes it. `base`
+is the sub-folder that contains the checkpoint; if `dense` is set, 2_Dense has the weights of the case."""
 
 import json
 import shutil
@@ -34,7 +34,7 @@ def modules(*kinds, base=""):
 
 
 def pooling(*modes, **others):
-    """As older files have it: a flag for each."""
+    """The format of older files, with a flag for each mode."""
     return {"word_embedding_dimension": 32, **{f"pooling_mode_{mode}": True for mode in modes}, **others}
 
 
@@ -47,7 +47,7 @@ def dense(size, inputs, activation, bias):
 
 
 def template(checkpoint):
-    """BERT's template around a pair, with the special tokens that the file has."""
+    """BERT's template for pairs, with the special tokens of the file."""
     ids = {token["content"]: token["id"] for token in json.loads((FOLDER / checkpoint / "tokenizer.json").read_text())["added_tokens"]}
     special = lambda token, kind: {"SpecialToken": {"id": token, "type_id": kind}}
     text = lambda name, kind: {"Sequence": {"id": name, "type_id": kind}}

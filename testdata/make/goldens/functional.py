@@ -1,7 +1,7 @@
-"""testdata/functional.safetensors: the functions without state, and the score functions with parameters of their own.
+"""testdata/functional.safetensors: the functions without state, and the score functions with parameters.
 
-linear, softmax, layer_norm, rms_norm and the activations are torch's. Positions, rotation, ALiBi and the two score functions
-come from their formulas, checked against another way to the same numbers."""
+The results of linear, softmax, layer_norm, rms_norm and the activations are those of torch. Positions, rotation, ALiBi and the two score functions
+are computed by their formulas, which are checked against another computation."""
 
 import cmath
 import math
@@ -19,7 +19,7 @@ class Builder:
         self.golden = common.GoldenFile()
 
     def case(self, op, name, function, inputs, options):
-        """function(dtype, *tensors) gives the output. inputs: dims to draw, or the tensors themselves."""
+        """function(dtype, *tensors) returns the output. inputs: dims to draw, or tensors."""
         case = Case(self.golden, name, op, options=options)
         draw = common.Draw("functional/" + name)
         tensors = [
@@ -29,7 +29,7 @@ class Builder:
             case.expect(*result)
 
     def score_case(self, op, name, query, key, value, *, inner=5, bias=True, mask=None, padding=None, blocks_all=False, **options):
-        """query, key, value are dims. inner: the width between the two layers of additive attention."""
+        """query, key, value: dims. inner: the width between the two layers of additive attention."""
         name = f"{op}_{name}"
         draw = common.Draw("functional/" + name)
         options = {"needWeights": True, **options}
@@ -210,7 +210,7 @@ ACTIVATIONS = {
 
 
 def activation(b):
-    """Several ranges, since the tolerance grows with the largest value of a case."""
+    """Several ranges, because the tolerance grows with the largest value of a case."""
     wide = [0.0, -0.0, *(s * v for v in (0.5, 1, 1.5, 3, 5, 7, 8.5, 9, 9.5, 12, 16, 20, 50, 87, 88, 89, 100) for s in (1, -1))]
     tiny = [s * v for v in (2.0**-149, 2.0**-140, 2.0**-126, 2.0**-127, 1e-30, 1e-20, 1e-10, 2.0**-24, 1e-5, 1e-3) for s in (1, -1)]
     ranges = {
@@ -259,7 +259,7 @@ def sinusoidal_positions(b):
 
 
 def rotate(x, theta=10000.0, offset=0, interleaved=False):
-    """Su et al. 2021. The angles are float64's in either dtype: only the rotation itself is rounded."""
+    """Su et al. 2021. The angles are computed in float64 for either dtype, so that only the rotation is rounded."""
     half = x.shape[-1] // 2
     position = torch.arange(offset, offset + x.shape[-2], dtype=torch.float64)[:, None]
     angle = position * float(theta) ** (-torch.arange(half, dtype=torch.float64) / half)
@@ -307,15 +307,15 @@ def apply_rotary(b):
 
 
 def alibi_slopes(heads):
-    """Press et al. 2022: a geometric series that starts at its own ratio, 2^(-8/n), for n a power of two; otherwise the n' heads of
-    the largest power of two below, then every other one of those of 2n'."""
+    """Press et al. 2022: if n is a power of two, a geometric series whose first term and ratio are 2^(-8/n). Otherwise the slopes of the largest
+    power of two n' below, followed by every other slope of 2n'."""
     power = 2 ** math.floor(math.log2(heads))
     slopes = [2.0 ** (-8 * (h + 1) / power) for h in range(power)]
     return slopes + [2.0 ** (-4 * (h + 1) / power) for h in range(0, 2 * (heads - power), 2)]
 
 
 def alibi_slopes_of_the_paper(heads):
-    """The same as the authors' code has it, by recursion."""
+    """The same slopes by recursion, as in the authors' code."""
     power = 2 ** math.floor(math.log2(heads))
     if power == heads:
         start = 2 ** (-(2 ** -(math.log2(heads) - 3)))

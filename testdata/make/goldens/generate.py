@@ -3,6 +3,7 @@
 import attention
 import backward
 import common
+import decoders
 import encoder_backward
 import fine_tuning
 import folders
@@ -48,6 +49,7 @@ if __name__ == "__main__":
         words,
         minilm,
         models,
+        decoders,
         tasks,
         model_gradients,
         fine_tuning,

@@ -1,8 +1,8 @@
-"""int8_files.py FOLDER ...: loads folders that attn wrote as int8 with safetensors and with transformers and compressed-tensors, and compares what
-they compute with expected.safetensors, attn's own numbers for the same ids.
+"""int8_files.py FOLDER ...: loads folders that attn wrote as int8 with safetensors and with transformers and compressed-tensors, and compares the
+results with expected.safetensors, those of attn for the same ids.
 
-Both quantize what meets a map to the nearest of 255 steps. Where a number lies in the middle between two, the last bit of a float decides which one
-it is, and later layers see that: so the first layer is the same but for such tokens, and the end is as near as a mean cosine of 0.999."""
+Both quantize the inputs of linear layers to the nearest of 255 steps. If a number is halfway between two steps, the last bit of a float decides, and
+later layers depend on it. Therefore the first layer must agree except for such tokens, and the last with a mean cosine of 0.999."""
 
 import json
 import sys
@@ -24,7 +24,7 @@ def cosines(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def check_file(folder: Path) -> int:
-    """Every int8 weight has its scales, by row; the bytes lie as safetensors' own reader wants them."""
+    """Every int8 weight has scales by row, and the data is aligned as the reader of safetensors requires."""
     tensors = load_file(folder / "model.safetensors")
     quantized = [name for name, tensor in tensors.items() if tensor.dtype == torch.int8]
     for name in quantized:

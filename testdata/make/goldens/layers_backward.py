@@ -1,6 +1,6 @@
-"""testdata/layers_backward.safetensors: gradients by torch.autograd of the cases of multi_head_attention.safetensors.
+"""testdata/layers_backward.safetensors: gradients by torch.autograd for the cases of multi_head_attention.safetensors.
 
-A case has the name of the forward's and the gradient of the output; the forward's inputs and state stay where they are."""
+A case has the name of its forward case and the gradient of the output; the inputs and state of the forward are not copied."""
 
 import torch
 import torch.nn.functional as F
@@ -15,7 +15,7 @@ STEPS = (*mha.PROJECTIONS, "scores", "masked_scores", "probabilities", "weights"
 
 
 def named_by_layer(module, state):
-    """A layer whose heads have torch's number and width has one packed weight, whatever the form of its state."""
+    """A layer whose heads have torch's number and width has one packed weight, regardless of the form of its state."""
     heads, groups, head, value_head = mha.widths(module)
     embed = module["embedDim"]
     if "q_proj.weight" not in state or not heads * head == groups * head == groups * value_head == embed:
@@ -28,7 +28,7 @@ def named_by_layer(module, state):
 
 
 class Attention(mha.Builder):
-    """The list of multi_head_attention.py. Queries without keys are tested separately: autograd turns them into NaN."""
+    """Gradients for the cases of multi_head_attention.py. Queries without keys are tested separately, because autograd gives NaN for them."""
 
     def case(self, name, query, key=None, value=None, *, module, mask=None, padding=None, form="torch", blocks_all=False, **options):
         if blocks_all or (key and 0 in key):

@@ -12,7 +12,7 @@ class Builder:
         self.golden = common.GoldenFile()
 
     def case(self, op, name, function, inputs, options):
-        """function(x, *others) gives the loss; inputs: tensors by name, of which the first is x."""
+        """function(x, *others) returns the loss; inputs: tensors by name, the first of which is x."""
         case = Case(self.golden, f"{op}_{name}", op, options=options)
         tensors = [case.store(n, t) for n, t in inputs.items()]
 

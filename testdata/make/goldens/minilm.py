@@ -40,7 +40,7 @@ def embed(state, ids):
 
 
 def layer(state, dtype):
-    """The layer as a torch module."""
+    """The layer as a module of torch."""
     module = torch.nn.MultiheadAttention(WIDTH, HEADS, batch_first=True, dtype=dtype)
     module.load_state_dict({name: tensor.to(dtype) for name, tensor in state.items()})
     return module.eval()

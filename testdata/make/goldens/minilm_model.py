@@ -1,5 +1,5 @@
-"""testdata/models/all-MiniLM-L6-v2.safetensors and .words.json: the whole of all-MiniLM-L6-v2 on real and awkward texts,
-and what is near in its table of words."""
+"""testdata/models/all-MiniLM-L6-v2.safetensors and .words.json: results of all-MiniLM-L6-v2 for real and unusual texts, and nearest neighbours in its
+word embeddings."""
 
 import json
 

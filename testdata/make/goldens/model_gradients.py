@@ -1,9 +1,9 @@
 """testdata/models/gradients.safetensors, token_gradients, deberta_gradients, later_gradients, attribution: gradients of transformers' models by
-torch.autograd, and scores of tokens.
+torch.autograd, and attribution scores of tokens.
 
-Truth is the model in float64, as models.py has it, with eager attention in eval mode; the error is that of the same lines in float32. Scores of the
-papers are their formulas written out. Integrated gradients are Captum's quadrature with weights in float64, which Captum rounds to float32: with its
-weights rounded too, the two must agree to 1e-10."""
+The expected values are those of the models in float64, loaded as in models.py, with eager attention in eval mode; the error is that of the same code
+in float32. The scores follow the formulas of the papers. Integrated gradients use Captum's quadrature with weights in float64; Captum rounds them to
+float32, and with rounded weights both must agree to 1e-10."""
 
 import math
 
@@ -69,7 +69,7 @@ class Kept:
 
 
 def names_in_file(folder, model):
-    """The name that the checkpoint's file has for each parameter of the model, found by name and proved by value."""
+    """The name of each parameter in the checkpoint's file, found by name and verified by value."""
     tensors, named = load_file(folder / "model.safetensors"), {}
     for name, parameter in model.named_parameters():
         for key in (name, f"{model.base_model_prefix}.{name}"):
@@ -112,7 +112,7 @@ def gradients(model, named, inputs, pooling):
 
 
 def expect(golden, case, name, value32, value64):
-    """Stores a result: of a table or of attention the rows that are not 0 and one that is."""
+    """Stores a result. For large ones only the rows that are not 0, and one that is."""
     flat = value64.reshape(-1, value64.shape[-1])
     some = flat.any(-1)
     if value64.numel() <= common.SMALL or some.all():
@@ -160,7 +160,7 @@ def write_gradients(file, names):
 
 
 class Text:
-    """One text, and f: the logit of a label, in the model's type."""
+    """A text and f, the logit of a label, in the dtype of the model."""
 
     def __init__(self, model, ids, types, special, target):
         self.model, self.ids, self.types, self.special, self.target = model, ids, types, special, target
@@ -168,19 +168,19 @@ class Text:
         self.length = ids.shape[1]
 
     def f(self, ids, types=None):
-        """f of each row of ids (B,L)."""
+        """f for each row of ids (B,L)."""
         types = self.types.expand(ids.shape) if types is None else types
         return forward(self.model, {"input_ids": ids, "attention_mask": torch.ones_like(ids), "token_type_ids": types}).logits[:, self.target]
 
     def f_of_words(self, words):
-        """f of word embeddings (B,L,E). Everything else, positions as well, is that of the text's ids."""
+        """f for word embeddings (B,L,E). Everything else, including positions, is that of the text's ids."""
         hook = self.words.register_forward_hook(lambda *_: words)
         value = self.f(self.ids.expand(words.shape[0], -1))
         hook.remove()
         return value
 
     def by_captum(self, steps, pad):
-        """Captum forwards the baseline's ids for nothing but their embeddings: along the path the ids are the text's."""
+        """Scores by Captum. It uses the ids of the baseline only for their embeddings; along the path the ids are those of the text."""
         method = LayerIntegratedGradients(self.f, self.words)
         baseline = torch.where(self.special, self.ids, pad)
         return method.attribute(self.ids, baseline, n_steps=steps, method="gausslegendre").detach().sum(-1)[0]
@@ -205,7 +205,7 @@ class Text:
         return exact, at_baseline, float(((exact.sum() - change) / change).abs())
 
     def leave_one_out(self, value):
-        """What f loses without the token; the tokens behind it move up."""
+        """The decrease of f without each token; later tokens move up."""
         scores = torch.zeros(self.length, dtype=value.dtype)
         for i in range(self.length):
             if not self.special[0, i]:
@@ -215,7 +215,7 @@ class Text:
 
     @torch.enable_grad()
     def by_gradients(self):
-        """f, and the scores that one forward and backward give."""
+        """f, and the scores that follow from one forward and backward."""
         inputs = {"input_ids": self.ids, "attention_mask": torch.ones_like(self.ids), "token_type_ids": self.types}
         self.model.zero_grad()
         kept = Kept(self.model, inputs)
@@ -236,7 +236,7 @@ class Text:
 
 
 def attribute(model, ids, types, special, target, pad):
-    """The scores (L) by their names, and numbers of float: f, f of the baseline, deltas."""
+    """The scores (L) by name, and numbers as float: f, f of the baseline, deltas."""
     text = Text(model, ids, types, special, target)
     value, scores = text.by_gradients()
     numbers = {}

@@ -1,4 +1,4 @@
-"""testdata/model_keys.json: the keys that the files around a model may have, by the classes of transformers and sentence-transformers."""
+"""testdata/model_keys.json: the keys that the files of a model may have according to the classes of transformers and sentence-transformers."""
 
 import ast
 import importlib.util
@@ -12,7 +12,8 @@ import transformers
 import common
 
 CONFIGS = (
-    "Albert Bert Camembert Data2VecText DebertaV2 DistilBert Electra Ernie Gte MPNet ModernBert NomicBert Roberta XLMRoberta".split()
+    "Albert Bert Camembert Data2VecText DebertaV2 DistilBert Electra Ernie Gte MPNet ModernBert NomicBert Roberta XLMRoberta "
+    "GPT2 Llama Mistral Qwen2".split()
 )
 TOKENIZERS = "Albert Bert Camembert DebertaV2 MPNet Roberta XLMRoberta".split()
 MODULES = {"sentence_bert_config.json": "transformer", "Dense": "dense", "Normalize": "normalize"}

@@ -1,4 +1,4 @@
-"""testdata/models: a small checkpoint with random weights of every family, written by transformers itself, and its golden numbers."""
+"""testdata/models: for every family a small checkpoint with random weights, written by transformers, and its golden numbers."""
 
 import json
 import shutil
@@ -45,7 +45,7 @@ def labels(names):
 
 
 def edit(folder, change, name="config.json"):
-    """Rewrites a JSON file of the folder, in the form of transformers."""
+    """Changes a JSON file of the folder and writes it in the format of transformers."""
     path = folder / name
     path.write_text(json.dumps(change(json.loads(path.read_text())), indent=2, sort_keys=True) + "\n")
 
@@ -59,7 +59,7 @@ def write_json(path, value):
 
 
 def draw(name, key, shape):
-    """Values at which every parameter matters: norms are not 1 and 0, and a map scales its input by about 1.4."""
+    """Draws values with which every parameter matters: norms are not 1 and 0, and a linear layer scales its input by about 1.4."""
     values = common.Draw(f"{name}/{key}").normal(*shape)
     if ("norm" in key.lower() or "_ln." in key) and key.endswith("weight"):
         return 1 + 0.25 * values
@@ -75,7 +75,7 @@ def draw(name, key, shape):
 
 
 def save(name, model, tokenizer, dtype, first_names=True):
-    """first_names: those that a family's tensors had when it was published, where transformers has others."""
+    """first_names: use the original names of a family's tensors if transformers has renamed them."""
     model.load_state_dict({key: draw(name, key, tuple(value.shape)) for key, value in model.state_dict().items()})
     folder = FOLDER / name
     shutil.rmtree(folder, ignore_errors=True)
@@ -94,7 +94,7 @@ def save(name, model, tokenizer, dtype, first_names=True):
 
 
 def legacy(folder):
-    """What google-bert/bert-base-uncased looks like: names from TensorFlow, positions as a tensor, the heads of pre-training."""
+    """Converts the folder to the format of google-bert/bert-base-uncased: names from TensorFlow, positions as a tensor, pre-training heads."""
     model = transformers.AutoModelForPreTraining.from_pretrained(folder)
     tied = ("cls.predictions.decoder.weight", "cls.predictions.decoder.bias")
     rename = lambda key: key.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
@@ -110,7 +110,7 @@ def legacy(folder):
 
 
 def modernbert_2024(folder):
-    """ModernBERT's configuration as it was published."""
+    """Converts ModernBERT's configuration to its published form."""
 
     def change(config):
         rope = config.pop("rope_parameters")
@@ -126,7 +126,7 @@ def modernbert_2024(folder):
 
 
 def deberta_v3(folder):
-    """DeBERTa's configuration as it was published."""
+    """Converts DeBERTa's configuration to its published form."""
 
     def change(config):
         del config["pooler_hidden_size"], config["legacy"]
@@ -137,7 +137,7 @@ def deberta_v3(folder):
 
 
 def sentences_cls(folder):
-    """The files of older sentence-transformers, as most published models have them: the first token, normalised."""
+    """Adds the files of older sentence-transformers, which most published models have: the first token, normalised."""
     parts = (("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize"))
     modules = [{"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"} for i, (path, kind) in enumerate(parts)]
     write_json(folder / "modules.json", modules)
@@ -149,7 +149,7 @@ def sentences_cls(folder):
 
 
 def sentences_mean(folder):
-    """The files that sentence-transformers 6.2 writes: the mean, not normalised; the longest text is the tokenizer's matter."""
+    """Adds the files of sentence-transformers 6.2: the mean, not normalised; the tokenizer's files specify the maximum length."""
     kinds = (("", "base.modules.transformer.Transformer"), ("1_Pooling", "sentence_transformer.modules.pooling.Pooling"))
     modules = [{"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.{kind}"} for i, (path, kind) in enumerate(kinds)]
     write_json(folder / "modules.json", modules)
@@ -163,7 +163,7 @@ def sentences_mean(folder):
 
 
 def modernbert_config():
-    """Its tokenizer, and the configuration of the tokenizer and of sizes."""
+    """ModernBERT's tokenizer, and the part of the configuration with token ids and sizes."""
     tokenizer = tiny_tokenizers.modernbert()
     ids = {f"{token}_token_id": tokenizer.convert_tokens_to_ids(f"[{token.upper()}]") for token in ("pad", "cls", "sep")}
     ids |= {"bos_token_id": ids["cls_token_id"], "eos_token_id": ids["sep_token_id"]}
@@ -231,7 +231,7 @@ ENTITIES = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC", "MISC"]
 
 
 def heads():
-    """The same of those that say something of tokens, or of a choice."""
+    """The same for models with heads for tokens or multiple choice."""
     t, bert, distilbert, f32, f16, bf16 = transformers, tiny_tokenizers.bert(), tiny_tokenizers.distilbert(), torch.float32, torch.float16, torch.bfloat16
     cased = tiny_tokenizers.bert(lowercase=False)
     names, entities = {"vocab_size": len(bert)}, labels(ENTITIES)
@@ -265,7 +265,7 @@ def heads():
 
 
 def others():
-    """Small families that equal others except for the name, an additional table or the width of a table."""
+    """Small families that differ from others only in names, an additional table or the width of a table."""
     t, bert, roberta, xlm_roberta = transformers, tiny_tokenizers.bert(), tiny_tokenizers.roberta(), tiny_tokenizers.xlm_roberta()
     f32, f16, moods, entities = torch.float32, torch.float16, labels(MOODS), labels(ENTITIES)
     small = {**ROBERTA_SIZES, **SMALL, "vocab_size": len(xlm_roberta)}
@@ -289,8 +289,8 @@ def others():
 
 
 def gated():
-    """Families with a gate after which norms come, as transformers has them and as they were published: name, model, tokenizer, dtype, whether
-    tensors have their first names, what is done to the folder, {pooling, normalize} where that says so."""
+    """Post-norm families with a gate, in the form of transformers and in the published form: name, model, tokenizer, dtype, whether tensors have
+    their original names, a change of the folder, {pooling, normalize} if the folder specifies them."""
     t, bert, xlm_roberta = transformers, tiny_tokenizers.bert(), tiny_tokenizers.xlm_roberta()
     f32, f16, moods, mean = torch.float32, torch.float16, labels(MOODS), {"pooling": "mean", "normalize": False}
     small = {**SIZES, **SMALL, "vocab_size": len(bert)}
@@ -323,7 +323,7 @@ def gated():
 
 
 def check_plain():
-    """The plain encoders equal those of transformers, if it has them: with all columns of a head rotated, and NTK scaling as linear."""
+    """Checks that the plain encoders equal those of transformers, as far as it has them: all columns of a head rotated, and NTK scaling as linear."""
     for name, change in (
         ("tiny-nomic-2024", {"rotary_emb_fraction": 1.0, "qkv_proj_bias": False, "mlp_fc2_bias": False}),
         ("tiny-gte-2024", {}),
@@ -371,7 +371,7 @@ def debertas():
 
 @contextmanager
 def modernbert_in_float64():
-    """transformers computes rotary positions, and softmax of ModernBERT, in float32 whatever the model's type is. The same lines in float64."""
+    """Replaces code of transformers that computes in float32 regardless of the model's dtype (rotary positions, ModernBERT's softmax) by float64."""
 
     def of_all_layers(self, x, position_ids):
         rope, width = self.config.rope_parameters, self.config.hidden_size // self.config.num_attention_heads
@@ -407,7 +407,7 @@ def modernbert_in_float64():
 
 
 def load(folder, dtype, **changes):
-    """The model as transformers reads it from its files, computing in dtype; with these members of the config."""
+    """Loads the model with transformers in this dtype, with changed members of the config."""
     if plain_encoders.is_plain(json.loads((folder / "config.json").read_text())):
         return plain_encoders.read(folder).to(dtype)
     config = transformers.AutoConfig.from_pretrained(folder, **changes)
@@ -430,7 +430,7 @@ def encode(folder, texts, max_length):
 
 
 def pooled(x, mask):
-    """Mean, first position and maximum of x (B,L,E) over the positions that mask (B,L) leaves."""
+    """Mean, first position and maximum of x (B,L,E) over the positions that mask (B,L) keeps."""
     kept = mask.bool().unsqueeze(-1)
     mean = (x * kept).sum(1) / kept.sum(1)
     return {"mean": mean, "cls": x[:, 0], "max": torch.where(kept, x, -torch.inf).amax(1)}
@@ -438,7 +438,7 @@ def pooled(x, mask):
 
 @contextmanager
 def scaled_heads(model, factors):
-    """The results of BERT's heads times factors (layers,H): transformers 5 has no head_mask any more."""
+    """Multiplies the results of BERT's heads by factors (layers,H), because transformers 5 has no head_mask."""
     width = model.config.hidden_size // model.config.num_attention_heads
 
     def times(of_layer):
@@ -453,7 +453,7 @@ def scaled_heads(model, factors):
 
 @contextmanager
 def parts_of_scores():
-    """A list that gets, for each layer of DeBERTa, the parts of its scores."""
+    """A list that receives the parts of the scores of each of DeBERTa's layers."""
     found, attention = [], modeling_deberta_v2.DisentangledSelfAttention
     of_layer, bias = attention.forward, attention.disentangled_attention_bias
 
@@ -477,7 +477,7 @@ def parts_of_scores():
 
 
 def causal(mask, dtype):
-    """(B,L) as the additive mask (B,1,L,L) that transformers takes as it is."""
+    """A causal mask with padding (B,L) in the additive form (B,1,L,L), which transformers uses unchanged."""
     kept = mask.bool()[:, None, None, :] & torch.ones(mask.shape[1], mask.shape[1]).bool().tril()
     return torch.zeros(kept.shape, dtype=dtype).masked_fill(~kept, torch.finfo(dtype).min)
 
@@ -516,7 +516,7 @@ def run(model, inputs, about, forward=None):
 
 
 def real(x, name, mask):
-    """The values of a result that belong to texts, not to padding."""
+    """The values of a result without those of padding."""
     kept = mask.bool()
     if name.startswith(("lastHiddenState", "hiddenStates")):
         return x[kept]
@@ -563,7 +563,7 @@ def write_numbers(name, folder, about, cases):
 
 
 def relative_positions():
-    """DeBERTa's buckets of all distances up to 4096, as the distances at which they change and their new values."""
+    """DeBERTa's buckets for all distances up to 4096: the distances at which the bucket changes, and the new buckets."""
     settings = []
     for buckets, most in ((256, 512), (8, 40), (6, 64), (10, 64), (2, 512), (3, 512), (17, 100), (32, 128), (64, 64), (255, 1000), (320, 4096), (512, 2048)):
         of = modeling_deberta_v2.make_log_bucket_position(torch.arange(4097), buckets, most).long().tolist()

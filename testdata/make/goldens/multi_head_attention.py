@@ -1,7 +1,7 @@
-"""testdata/multi_head_attention.safetensors: multi-head attention against nn.MultiheadAttention.
+"""testdata/multi_head_attention.safetensors: multi-head attention compared with nn.MultiheadAttention.
 
-Where torch's module can express a case, the numbers are torch's. The others (no output projection, another scale,
-another policy for queries without keys) come from the formula in common.py, which must agree with torch everywhere else."""
+If torch's module can express a case, the numbers are those of torch. The others (no output projection, another scale, another policy for queries
+without keys) come from the formula in common.py, which must agree with torch in all other cases."""
 
 import warnings
 
@@ -20,14 +20,14 @@ INSIDE = ("scores", "masked_scores", "probabilities", "weighted_values", "contex
 
 
 def widths(module):
-    """Query heads, key/value heads, width of a head's query and key, width of its value."""
+    """Number of query heads and of key/value heads, width of a head's query and key, width of its value."""
     heads = module["numHeads"]
     head = module.get("headDim", module["embedDim"] // heads)
     return heads, module.get("numKeyValueHeads", heads), head, module.get("valueHeadDim", head)
 
 
 def draw_state(draw, module):
-    """torch's names and layouts. Biases are not zero, or a lost one would go unseen."""
+    """Draws a state with torch's names and layouts. Biases are not zero, otherwise a missing one would go unnoticed."""
     embed, kdim, vdim = module["embedDim"], module.get("kdim"), module.get("vdim")
     heads, groups, head, value_head = widths(module)
     state = {}
@@ -80,8 +80,8 @@ def projections(state):
 
 
 def in_torch_form(module, state):
-    """A state in separate-projection form under torch's names, each key/value head repeated for the query heads that
-    share it; None where torch has no such module."""
+    """A state in separate-projection form with torch's names, in which each key/value head is repeated for the query heads that share it. None if
+    torch has no such module."""
     heads, groups, head, value_head = widths(module)
     embed = module["embedDim"]
     if heads * head != embed or value_head != head:
@@ -107,7 +107,7 @@ def in_torch_form(module, state):
 
 
 def by_formula(module, state, inputs, scale, allowed, additive, policy, dtype):
-    """Rank 3 in; every step out, under the names of the trace."""
+    """Computes all intermediates by their trace names, from inputs of rank 3."""
     heads, groups, _, _ = widths(module)
     state = {name: tensor.to(dtype) for name, tensor in state.items()}
     steps = {}
@@ -155,7 +155,7 @@ def torch_module(module, state, dtype):
 
 
 def torch_masks(found, causal, dims, allowed, additive, dtype):
-    """Arguments of torch: attn_mask (L,S) or (B*H,L,S), key_padding_mask (B,S); in a bool mask True blocks."""
+    """Masks as torch takes them: attn_mask (L,S) or (B*H,L,S), key_padding_mask (B,S); in a bool mask True hides a key."""
     batch, heads, length, keys = dims
 
     def one(mask):
@@ -182,8 +182,8 @@ class Builder:
 
     def case(self, name, query, key=None, value=None, *, module, mask=None, padding=None, form="torch", blocks_all=False,
              **options):
-        """query, key, value are dims; without key the layer attends to itself, without value the key is the value.
-        module: the constructor's options; options: those of forward."""
+        """query, key, value: dims; without key it is self-attention, without value the value is the key. module: options of the constructor;
+        options: options of forward."""
         draw = common.Draw("multi_head_attention/" + name)
         state = draw_state(draw, module)
         given = {"query": draw.normal(*query)}
@@ -280,7 +280,7 @@ class Builder:
 
     @staticmethod
     def check_context(name, steps, scale):
-        """Heads that no torch module has: only torch's function can be compared."""
+        """For heads that no torch module has, only torch's function can be compared."""
         bias = steps["masked_scores"] - steps["scores"]
         given = F.scaled_dot_product_attention(steps["q"], steps["k"], steps["v"], bias, scale=scale, enable_gqa=True)
         common.assert_close(steps["context"], given, f"{name}: context")
@@ -413,7 +413,7 @@ def traces(b):
 
 
 def added_keys(b):
-    """A learned key, a key of zeros, or both after the last one of the input."""
+    """A learned key, a key of zeros, or both after the last key of the input."""
     both = {"addBiasKv": True, "addZeroAttn": True}
     ways = {"bias_kv": {"addBiasKv": True}, "zero_attn": {"addZeroAttn": True}, "bias_kv_zero_attn": both}
     q, k = (2, 5, 8), (2, 7, 8)

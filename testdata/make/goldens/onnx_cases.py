@@ -1,7 +1,7 @@
 """testdata/onnx.safetensors and onnx.md: ONNX's backend node tests of the operators that attn has.
 
-Inputs, attributes and results are those that the PyPI package onnx makes. Computed here is the error of its float32, by running its reference
-once more in float64, and results for rotary angles, by the same reference."""
+Inputs, attributes and results are those of the PyPI package onnx. This script adds the error of float32, by running ONNX's reference in float64, and
+results for rotary angles, by the same reference."""
 
 import importlib
 import json
@@ -33,7 +33,7 @@ ANGLES = "_of_angles"
 
 
 class NodeCase:
-    """A node test: one node, its inputs and results by name. Names of inputs and results that it leaves out are empty."""
+    """A node test: one node, its inputs and results by name. Omitted inputs and results have an empty name."""
 
     def __init__(self, test):
         self.model = test.model
@@ -53,12 +53,12 @@ class NodeCase:
         return sorted(types.difference(KNOWN))
 
     def run(self, inputs):
-        """What ONNX's reference gives, in the type of these inputs."""
+        """Results of ONNX's reference in the dtype of the inputs."""
         return dict(zip(self.results, ReferenceEvaluator(self.model).run(None, inputs), strict=True))
 
 
 def collect():
-    """Every case of the operators, without those that say the same by a graph of simpler operators."""
+    """All cases of the operators, without those that express the same by a graph of simpler operators."""
     for operator in OPERATORS:
         importlib.import_module(f"onnx.backend.test.case.node.{operator.lower()}")
     cases = [NodeCase(test) for test in node_cases._NodeTestCases if "_expanded" not in test.name]
@@ -71,7 +71,7 @@ def in_float64(inputs):
 
 
 def store(golden, entry, inputs, results, exact):
-    """One case into the file. Everything is stored as F32; `exact` are the results in float64."""
+    """Adds a case to the file. Everything is stored as F32; `exact` has the results in float64."""
     golden.cases.append(entry)
     entry["inputs"] = {name: str(array.dtype) for name, array in inputs.items()}
     entry["expected"] = {}
@@ -96,7 +96,7 @@ def add_case(golden, case):
 
 
 def add_angles(golden, case):
-    """Caches computed from positions, as in models."""
+    """Caches of angles computed from positions, as in models."""
     x = case.inputs["input"]
     batch, length = x.shape[0], x.shape[-2 if x.ndim == 4 else 1]
     half = case.inputs["cos_cache"].shape[-1]
@@ -113,7 +113,7 @@ def add_angles(golden, case):
 
 
 def left_out_of(cases):
-    """name -> reason."""
+    """Names of the omitted cases with the reason."""
     reasons = {}
     for case in cases:
         types = case.foreign_types()
@@ -128,13 +128,13 @@ def left_out_of(cases):
 
 
 def names_of(names):
-    """A paragraph of names."""
+    """Formats names as a paragraph."""
     text = ", ".join(f"`{name.removeprefix('test_')}`" for name in names)
     return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False) + "\n"
 
 
 def write_list(path, cases, left_out, angles):
-    """Markdown list of the cases that run and those that do not."""
+    """Writes the Markdown list of cases that run and of those that do not."""
     lines = [
         "# ONNX's test cases\n",
         textwrap.fill(

@@ -1,5 +1,5 @@
-"""testdata/optimizers.safetensors: 100 steps of torch's SGD, Adam and AdamW on gradients made from seeds, with every option, a learning rate that
-follows a schedule, clip_grad_norm_; and transformers' two schedules with warm-up.
+"""testdata/optimizers.safetensors: 100 steps of torch's SGD, Adam and AdamW on gradients drawn from seeds, with every option, a scheduled learning
+rate and clip_grad_norm_; and transformers' two schedules with warm-up.
 
 The parameters are those of a MultiheadAttention (module 0) and of an Embedding (module 1)."""
 
@@ -48,7 +48,7 @@ class Builder:
         self.golden = common.GoldenFile()
 
     def case(self, optimizer, name, begins=None, schedule=None, max_norm=None, groups=(), **options):
-        """begins: the step from which on a parameter has gradients, by its name. groups: {"names": part of a name, ...}."""
+        """begins: the first step at which a parameter has gradients, by name. groups: {"names": part of a name, ...}."""
         begins = begins or {}
         given = dict(options)
         if groups:
@@ -107,7 +107,7 @@ class Builder:
         self.golden.add(f"{case.name}/torch", torch.cat([single[n].reshape(-1) for n in sorted(single)]))
 
     def schedule(self, name, function, learning_rate, warmup, steps, minimum=0.0):
-        """Of every step, as float64 in two float32: the value and what that leaves."""
+        """Stores the rate of every step in float64 as two float32: the rounded value and the remainder."""
         options = {"learningRate": learning_rate, "warmup": warmup, "steps": steps}
         if minimum:
             options["minimum"] = minimum

@@ -1,4 +1,4 @@
-"""testdata/tokenizers/other_tokens.json: tokens that only files other than tokenizer.json have, and split_special_tokens, as in transformers."""
+"""testdata/tokenizers/other_tokens.json: tokens that are only in files other than tokenizer.json, and split_special_tokens, as in transformers."""
 
 import json
 import shutil
@@ -19,7 +19,7 @@ def token(content, **flags):
 
 
 def changes(mask, mask_id):
-    """name, files: what tokenizer_config.json gets, and other files whole."""
+    """name, files: members to add to tokenizer_config.json, and complete other files."""
     yield "nothing", {}
     yield "split_special_tokens", {CONFIG: {"split_special_tokens": True}}
     yield "additional_special_tokens", {CONFIG: {"additional_special_tokens": ["<e1>", "</e1>", "the"]}}

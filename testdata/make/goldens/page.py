@@ -1,4 +1,4 @@
-"""testdata/page_reference.safetensors: what transformers computes from the sentiment classifier for a few texts, for the page to compare itself with."""
+"""testdata/page_reference.safetensors: results of transformers with the sentiment classifier for a few texts, to which the page compares its own."""
 
 import torch
 import transformers

@@ -1,7 +1,7 @@
-"""Encoders that transformers has by other names or not at all, in plain torch with the tensors' names of the files: NomicBERT and GTE as first
-published, Jina's second. What transformers has is held against it (agrees_with); of Jina's encoder and what a published configuration may say besides
-this is the one formulation in Python: Günther et al. 2023 (Jina 2), Press et al. 2022 (ALiBi), Su et al. 2021 (rotary positions),
-Nussbaum et al. 2024 (NomicBERT), Zhang et al. 2024 (mGTE)."""
+"""Encoders in plain torch that transformers has with other names or not at all, with the tensor names of the files: NomicBERT and GTE in their first
+published form, and Jina embeddings v2. They are compared with transformers as far as it has them (agrees_with). For Jina's encoder and for other
+options of published configurations this is the only implementation in Python: Günther et al. 2023 (Jina 2), Press et al. 2022 (ALiBi),
+Su et al. 2021 (rotary positions), Nussbaum et al. 2024 (NomicBERT), Zhang et al. 2024 (mGTE)."""
 
 import json
 import math
@@ -14,7 +14,7 @@ from torch import nn
 
 
 def tree(**parts):
-    """A module of modules by name; dots make levels."""
+    """A module of modules by name; dots separate levels."""
     module = nn.Module()
     for name, part in parts.items():
         setattr(module, name, part)
@@ -22,14 +22,15 @@ def tree(**parts):
 
 
 def alibi_slopes(heads):
-    """Of a power of two a geometric series from its first term; else that of the power below, and every other one of the next."""
+    """If heads is a power of two, a geometric series. Otherwise that of the power below, followed by every other slope of the next power."""
     power = 2 ** math.floor(math.log2(heads))
     slopes = [2 ** (-8 * (i + 1) / power) for i in range(power)]
     return slopes if power == heads else slopes + [2 ** (-8 * (i + 1) / (2 * power)) for i in range(0, 2 * (heads - power), 2)]
 
 
 class Encoder(nn.Module):
-    """A subclass makes parts() from its configuration, and defines a layer. With labels it has BERT's head, and the parts have a prefix."""
+    """Base class. Subclasses define parts(), which creates the modules for a configuration, and a layer. With labels there is BERT's head, and the
+    parts have a prefix."""
 
     base_model_prefix = ""
 
@@ -60,12 +61,12 @@ class Encoder(nn.Module):
         return tree(word_embeddings=nn.Embedding(words, self.width, padding_idx=self.config.pad_token_id), **({"token_type_embeddings": nn.Embedding(types, self.width)} if types else {}), **more)
 
     def embed(self, ids, types):
-        """The tables' sum."""
+        """The sum of the embedding tables."""
         tables = self.base.embeddings
         return tables.word_embeddings(ids) + (tables.token_type_embeddings(types) if hasattr(tables, "token_type_embeddings") else 0)
 
     def angles(self, length):
-        """Rotary positions, (L,pairs), in the model's type; None without."""
+        """Rotary angles (L,pairs) in the dtype of the model, or None."""
         return None
 
     def series(self, length, theta, width, factor=1.0):
@@ -73,14 +74,14 @@ class Encoder(nn.Module):
         return torch.arange(length, dtype=self.dtype)[:, None] * frequencies
 
     def turn(self, x, angles):
-        """x (B,H,L,D): the first columns of a head in pairs i and i + half."""
+        """Rotates the first columns of each head of x (B,H,L,D), in pairs i and i + half."""
         half = angles.shape[-1]
         a, b, rest = x[..., :half], x[..., half : 2 * half], x[..., 2 * half :]
         cos, sin = angles.cos(), angles.sin()
         return torch.cat((a * cos - b * sin, b * cos + a * sin, rest), dim=-1)
 
     def distances(self, length):
-        """What is added to the scores by distance, (H,L,L); None: nothing is."""
+        """The bias (H,L,L) by distance that is added to the scores, or None."""
         return None
 
     def attend(self, q, k, v, mask):
@@ -216,12 +217,12 @@ KINDS = {"nomic_bert": NomicBert, "bert": JinaBert, "new": New}
 
 
 def is_plain(config):
-    """Whether a config.json is of these, as first published."""
+    """Whether a config.json belongs to one of these encoders in its first published form."""
     return "n_embd" in config or config["model_type"] == "new" or config.get("position_embedding_type") == "alibi"
 
 
 def read(folder):
-    """The model with the numbers of its folder, in float32."""
+    """Loads the model with the weights in its folder, in float32."""
     config = json.loads((folder / "config.json").read_text())
     model = KINDS[config["model_type"]](config)
     model.load_state_dict({key: value.float() for key, value in load_file(folder / "model.safetensors").items()})
@@ -230,7 +231,7 @@ def read(folder):
 
 @torch.no_grad()
 def agrees_with(plain, other, vocabulary):
-    """Both in float64: the same results for some ids, padded."""
+    """Checks that both models give the same results in float64 for some padded ids."""
     ids = torch.arange(5, 5 + 3 * 9).reshape(3, 9) % vocabulary
     mask = torch.ones_like(ids)
     mask[1, 6:] = 0

@@ -1,6 +1,6 @@
-"""testdata/reference_cases.safetensors: the reference cases of attention itself.
+"""testdata/reference_cases.safetensors: the reference cases of attention.
 
-Large inputs are not stored but named by their seed, and of large results some rows and the sum are kept."""
+Large inputs are stored as their seed, large results as some rows and the sum."""
 
 import torch
 import torch.nn.functional as F
@@ -11,7 +11,7 @@ from multi_head_attention import by_formula, torch_module
 
 
 def attend(query, key, value, dtype, scale=None, causal=False):
-    """Ranks 2 and 3: torch's function for the output, the formula for the rest."""
+    """Ranks 2 and 3: the output by torch's function, everything else by the formula."""
     q, k, v = (t.to(dtype) for t in (query, key, value))
     rank4 = [t[:, None] if t.dim() == 3 else t[None, None] if t.dim() == 2 else t for t in (q, k, v)]
     dims = (*rank4[0].shape[:3], k.shape[-2])
@@ -25,7 +25,7 @@ def attend(query, key, value, dtype, scale=None, causal=False):
 
 
 def worked_example(golden):
-    """Case 1. Projections without bias, scale 1, no output projection; all numbers whole."""
+    """Case 1. Projections without bias, scale 1, no output projection; all numbers are integers."""
     case = Case(golden, "worked_example", "projected_attention", options={"scale": 1, "needWeights": True}, state=[])
     x = case.store("x", torch.tensor([[1.0, 0, 1, 0], [0, 2, 0, 2], [1, 1, 1, 1]]))
     weights = {  # (in,out), as in the article
@@ -58,7 +58,7 @@ def worked_example(golden):
 
 
 def shapes(golden):
-    """Case 2. Fewer queries than keys, values wider than keys."""
+    """Case 2. Fewer queries than keys, and values wider than keys."""
     case = Case(golden, "shapes", "scaled_dot_product_attention", options={"needWeights": True})
     query = case.generate("query", "uniform", 201, (3, 30, 128), 2)
     key = case.generate("key", "uniform", 202, (3, 50, 128), 2)
@@ -68,7 +68,7 @@ def shapes(golden):
 
 
 def self_attention_steps(golden):
-    """Case 3. Every intermediate of a whole layer, with the usual scale and with that of the full width."""
+    """Case 3. Every intermediate of a layer, with the usual scale and with the scale of the full width."""
     names = ("q_proj", "k_proj", "v_proj", "q", "k", "v", "scores", "context", "merged")
     for name, module in {
         "every_intermediate": {"embedDim": 200, "numHeads": 5},
@@ -91,7 +91,7 @@ def self_attention_steps(golden):
 
 
 def layer(module, state, query, memory, padding, causal, dtype):
-    """One multi-head attention layer: the formula's steps, torch's output and weights if it supports the scale."""
+    """One multi-head attention layer: intermediates by the formula, output and weights by torch if it supports the scale."""
     dims = (query.shape[0], module["numHeads"], query.shape[1], memory.shape[1])
     masks = [] if padding is None else [{"kind": "attend", "data": padding[:, None, None, :]}]
     allowed, _ = common.combine(dims, masks, causal)
@@ -130,7 +130,7 @@ def causal_single_head(golden):
 
 
 def score_functions(golden):
-    """Case 6: the two scores without parameters."""
+    """Case 6. The two score functions without parameters."""
     draw = common.Draw("reference/score_functions")
     query, key, value = draw.normal(2, 5, 8), draw.normal(2, 7, 8), draw.normal(2, 7, 6)
     for name, scale in (("dot", 1), ("scaled_dot", None)):
@@ -143,7 +143,7 @@ def score_functions(golden):
 
 
 def encoder_decoder(golden):
-    """Case 10. Causal self-attention over y, then its output asks a padded memory."""
+    """Case 10. Causal self-attention over y, whose output then attends to a padded memory."""
     module = {"embedDim": 32, "numHeads": 4}
 
     def state_of(case, seed):
@@ -176,7 +176,7 @@ def encoder_decoder(golden):
 
 
 def why_the_scale(golden):
-    """Case 11. For q, k ~ N(0, 1) of width D the variance of q.k is about D, and about 1 once scaled."""
+    """Case 11. For q, k ~ N(0, 1) of width D the variance of q·k is about D, and about 1 after scaling."""
     for width in (16, 64, 256):
         for label, scale in (("dot", 1), ("scaled", None)):
             options = {"needWeights": True, "trace": ["scores"]}

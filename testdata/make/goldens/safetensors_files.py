@@ -1,5 +1,5 @@
 """Small files for the safetensors reader: testdata/safetensors_python.safetensors, written by the Python package, and
-safetensors_unaligned.safetensors, spelled out by hand; each with its values in a JSON file of the same name."""
+safetensors_unaligned.safetensors, written byte by byte; each with its values in a JSON file of the same name."""
 
 import json
 import math
@@ -23,7 +23,7 @@ F32_BITS = [
 
 
 def number(value):
-    """JSON has no NaN and no infinities: those are strings, as JavaScript's Number() reads them."""
+    """JSON has no NaN and no infinities: they are strings that JavaScript's Number() can read."""
     value = float(value)
     if math.isnan(value):
         return "NaN"
@@ -31,7 +31,7 @@ def number(value):
 
 
 def describe(path, metadata, tensors):
-    """The values as the reader must give them: float32, row-major."""
+    """The values that the reader must return: float32, row-major."""
     expected = {
         "metadata": metadata,
         "tensors": [
@@ -86,8 +86,8 @@ def written_by_python():
 
 
 def spelled_out():
-    """Legal, though no writer of ours makes it: header without padding, keys in an unusual order, names and metadata in
-    \\u escapes, whitespace, tensors that start at odd addresses and do not stand in the header's order."""
+    """A valid file with features that our writers do not produce: header without padding, keys in an unusual order, names and metadata with
+    \\u escapes, whitespace, tensors at odd addresses and in another order than in the header."""
     half, single = np.array([1.5, -2, 65504], np.float16), np.array([[0.1, 0.2], [0.3, 0.4]], np.float32)
     last = np.array([3], np.float32)
     tensors = {"z_first": half, "middle \u00e9 \U0001f642": single, "a_last": last}

@@ -1,6 +1,6 @@
-"""testdata/tasks: what transformers' pipelines say of texts, by the checkpoints of models.py: entities, masks.
+"""testdata/tasks: results of transformers' pipelines for texts, with the checkpoints of models.py: entities, masks.
 
-Places are counted in code points, as Python does. Those of answers are made by answers.py, for the pipeline is gone from transformers 5."""
+Offsets are in code points, as in Python. answers.py makes the answers, because transformers 5 has no pipeline for them."""
 
 import json
 import re
@@ -25,20 +25,20 @@ SMALL = ("entities", "masks")
 
 
 def lines(count, most):
-    """Texts of the tokenizers' cases, hard ones, and then pairs of the lines that they were trained on; of so many characters at the most."""
+    """Texts of the tokenizer cases, then pairs of the lines on which the tokenizers were trained; at most `most` characters each."""
     hard = [text for text in (*tokenizer_cases.TEXTS, *tokenizer_cases.random_texts()) if len(text) <= most]
     plain = [f"{a} {b}" for i, a in enumerate(tiny_tokenizers.LINES) for b in tiny_tokenizers.LINES[i % 3 :: 11]]
     return [*hard[: count // 2], *(text for text in plain if len(text) <= most)][:count]
 
 
 def plain(name):
-    """The sentences by hand that the small models are measured with."""
+    """The hand-written sentences on which the small models are measured."""
     rows = (common.ROOT / "testdata" / "make" / name / "test.txt").read_text("utf-8").splitlines()
     return [re.sub(r"\[([^|\]]+)\|[A-Z]+\]", r"\1", row.partition(" | ")[0]) for row in rows]
 
 
 def everyday():
-    """What the small models that make sense are asked about: sentences by hand, and some of them put together."""
+    """Texts for the trained small models: hand-written sentences, some joined in pairs, some in lowercase or uppercase."""
     sentences = plain("entities")
     pairs = [f"{a} {b}" for a, b in zip(sentences[::2], sentences[1::2])]
     return [*sentences, *pairs, *(text.lower() for text in sentences[::10]), *(text.upper() for text in sentences[5::20])]
@@ -110,7 +110,7 @@ def masks():
 
 
 def decoded():
-    """Texts of ids, with and without special tokens."""
+    """Texts decoded from ids, with and without special tokens."""
     for name in ("tiny-bert", "tiny-distilbert", "tiny-roberta", "tiny-xlm-roberta", "tiny-mpnet", "tiny-modernbert"):
         tokenizer = transformers.AutoTokenizer.from_pretrained(models.FOLDER / name)
         for text in lines(40, 120):

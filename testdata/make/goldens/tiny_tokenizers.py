@@ -1,7 +1,7 @@
 """Small tokenizers of every kind, as transformers writes them: WordPiece, byte-level BPE, Unigram.
 
-Their pieces come from the lines below, by trainers of a few lines that count and compare and nothing else: those of the
-tokenizers package break ties by hash maps, and goldens are compared byte for byte. Unigram is trained by sentencepiece, on one thread."""
+The trainers below learn the pieces from the lines below. Those of the tokenizers package break ties by the order of hash maps, but goldens are
+compared byte for byte. Unigram is trained by sentencepiece with one thread."""
 
 import collections
 import io
@@ -72,7 +72,7 @@ RULES = [
 
 
 def merges(words, count, join):
-    """Byte pair encoding: the `count` best pairs of neighbours, one after the other. A tie goes to the pair that sorts first."""
+    """Byte pair encoding: repeats merging the most frequent pair of neighbours, `count` times. Ties go to the pair that sorts first."""
     words, found = [(list(symbols), n) for symbols, n in words.items()], []
     for _ in range(count):
         pairs = collections.Counter()
@@ -99,7 +99,7 @@ def split(normalizer, pre_tokenizer):
 
 
 def word_piece(first, last=(), lowercase=True, count=150):
-    """A WordPiece vocabulary: the special tokens, every character that occurs and all of ASCII, pieces; `last` at the end."""
+    """A WordPiece vocabulary: special tokens, all occurring and all ASCII characters, pieces, and `last` at the end."""
     normalizer = normalizers.BertNormalizer(lowercase=lowercase)
     words = split(normalizer, pre_tokenizers.BertPreTokenizer())
     marked = collections.Counter()
@@ -114,7 +114,7 @@ def word_piece(first, last=(), lowercase=True, count=150):
 
 
 def byte_level(first, last=(), count=120, normalizer=None):
-    """Vocabulary and merges of byte-level BPE: the special tokens, all 256 bytes, pieces; `last` at the end."""
+    """Vocabulary and merges of byte-level BPE: special tokens, all 256 bytes, pieces, and `last` at the end."""
     words = split(normalizer, pre_tokenizers.ByteLevel(add_prefix_space=False))
     pairs = merges({tuple(word): n for word, n in words.items()}, count, str.__add__)
     bytes_ = sorted(pre_tokenizers.ByteLevel.alphabet())
@@ -178,14 +178,14 @@ def albert():
 
 
 def deberta(**options):
-    """The same, by the special tokens of DeBERTa's."""
+    """The same with the special tokens of DeBERTa."""
     ids = {f"{name}_id": i for i, name in enumerate(("pad", "bos", "eos", "unk"))}
     pieces = dict(zip(("pad_piece", "bos_piece", "eos_piece", "unk_piece"), ("[PAD]", "[CLS]", "[SEP]", "[UNK]")))
     return unigram(DebertaV2Tokenizer, "spm.model", None, options, **ids, **pieces)
 
 
 def modernbert():
-    """As the published tokenizer of ModernBERT: NFC, BERT's special tokens, and runs of spaces as separate tokens."""
+    """Like the published tokenizer of ModernBERT: NFC, BERT's special tokens, and runs of spaces as separate tokens."""
     vocab, pairs = byte_level(BERT, normalizer=normalizers.NFC())
     tokenizer = Tokenizer(models.BPE(vocab, pairs))
     tokenizer.normalizer = normalizers.NFC()

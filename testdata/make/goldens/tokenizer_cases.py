@@ -1,5 +1,5 @@
-"""testdata/tokenizers/: what Hugging Face's tokenizers makes of awkward texts, with the tokenizers of the checkpoints and with small ones that have
-one part each, and of all code points. Offsets are in UTF-16 units."""
+"""testdata/tokenizers/: results of Hugging Face tokenizers for unusual texts, with the tokenizers of the checkpoints and with small ones that have
+one part each, and for all code points. Offsets are in UTF-16 units."""
 
 import json
 import pathlib
@@ -99,7 +99,7 @@ PAIR_CUTS = [(0, 2), (0, 5), (5, 0), (5, 1), (5, 7), (5, 16), (1, 2), (2, 2)]
 
 
 def random_texts():
-    """Characters from everywhere, also mixed."""
+    """Characters from all of Unicode, also mixed."""
     draw = random.Random(1)
     ranges = [(0x20, 0x7E), (0x20, 0x7E), (0xA0, 0x24F), (0x300, 0x36F), (0x370, 0x52F), (0x591, 0x6FF), (0x900, 0xDFF), (0xE00, 0xFFF)]
     ranges += [(0x1100, 0x11FF), (0x1E00, 0x1FFF), (0x2000, 0x22FF), (0x3000, 0x33FF), (0x4E00, 0x9FFF), (0xAC00, 0xD7A3), (0xF900, 0xFFFF)]
@@ -114,7 +114,7 @@ def expand(text):
 
 
 def utf16(text):
-    """Place in code points -> place in UTF-16 units."""
+    """Converts an offset in code points to UTF-16 units."""
     places = [0]
     for char in text:
         places.append(places[-1] + (2 if ord(char) > 0xFFFF else 1))
@@ -122,7 +122,7 @@ def utf16(text):
 
 
 def case(tokenizer, text, pair=None, max_length=None, special=True, side="right"):
-    """max_length None is as many as there are."""
+    """Without max_length nothing is truncated."""
     if max_length is None:
         tokenizer.no_truncation()
     else:
@@ -374,7 +374,7 @@ MORE = [TEXTS[i] for i in (5, 10, 11, 19, 22, 23, 26, 29, 39, 40, 49, 50, 51)]
 
 
 def variant_cases(parts):
-    """All texts if the words are visible, few if there are many tokens."""
+    """All texts if the pre-tokenized words show the effect, few if there is a model, which splits them into many tokens."""
     tokenizer = load(parts)
     mirror = "model" not in parts and "ByteLevel" not in line(parts)
     for text in (*ASIDE, *FEW, *(MORE if mirror else ())):
@@ -396,7 +396,7 @@ def fold(digest, text):
 
 
 def planes(result):
-    """FNV-1a, a word at a time, of what becomes of each plane's code points, each between two letters."""
+    """FNV-1a, one word at a time, over the results for each plane's code points, each between two letters."""
     digests = [0x811C9DC5] * 17
     for start in STARTS:
         codes = [c for c in range(start, start + CHUNK) if not 0xD800 <= c < 0xE000]
@@ -405,7 +405,7 @@ def planes(result):
 
 
 def code_points():
-    """Part of a tokenizer -> its results."""
+    """The results for each part of a tokenizer."""
     normalizers_ = {name: part(name) for name in ("Lowercase", "NFC", "NFD", "NFKC", "NFKD", "StripAccents")}
     normalizers_["BertNormalizer"] = bert(True, True, True, True)
     words = {name: part(name) for name in ("BertPreTokenizer", "Whitespace")}

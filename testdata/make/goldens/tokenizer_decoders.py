@@ -1,5 +1,5 @@
-"""testdata/tokenizers/decoders.json: what Hugging Face's tokenizers put together of tokens, by each kind of decoder and by the checkpoints', and
-what transformers then takes out of spaces."""
+"""testdata/tokenizers/decoders.json: texts that Hugging Face tokenizers decode from tokens, with each kind of decoder and with those of the
+checkpoints, and the texts after transformers has cleaned up spaces."""
 
 import json
 import random

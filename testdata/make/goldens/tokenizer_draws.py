@@ -1,6 +1,5 @@
-"""testdata/tokenizers/draws.json: what Hugging Face's tokenizers make of texts that are drawn, as one digest for each tokenizer: those of the
-checkpoints, those with one part each, and those with parts that were put together at random. The package's suite and the native tests draw the
-same texts and compare digests."""
+"""testdata/tokenizers/draws.json: results of Hugging Face tokenizers for random texts, as one digest per tokenizer: those of the checkpoints, those
+with one part each, and random combinations of parts. The suite of the package and the native tests draw the same texts and compare digests."""
 
 import json
 import random
@@ -58,7 +57,7 @@ def text(g):
 
 
 class Digest:
-    """FNV-1a, a word at a time."""
+    """FNV-1a, one word at a time."""
 
     def __init__(self):
         self.value = 0x811C9DC5
@@ -73,7 +72,7 @@ class Digest:
 
 
 def digest(tokenizer, run):
-    """Ids, types, tokens, offsets in characters, and whether a text was cut; a text that is refused is one word."""
+    """Ids, types, tokens, offsets in characters, and whether a text was truncated; a refused text counts as one word."""
     tokenizer.no_padding()
     found = Digest()
     for i in range(TEXTS):
@@ -106,7 +105,7 @@ def digest(tokenizer, run):
 
 
 def mixed(variants):
-    """Names of variants, each of which has some of the parts; of two that have the same one the last counts."""
+    """Names of variants whose parts are combined; if two have the same part, the later one applies."""
     draw = random.Random(7)
     names = [name for name, _ in variants]
     for _ in range(MIXED):

@@ -1,5 +1,5 @@
-"""testdata/tokenizers/words.json: lists of words as Hugging Face's tokenizers have them (is_pretokenized), and texts of different lengths that are
-filled up on either side."""
+"""testdata/tokenizers/words.json: lists of words as input of Hugging Face tokenizers (is_pretokenized), and texts of different lengths that are
+padded on either side."""
 
 import random
 
@@ -82,7 +82,7 @@ def words(tokenizer, draw):
 
 
 def filled(tokenizer, side):
-    """Three texts, the token that fills up as attn finds it."""
+    """Three texts, padded with the token that attn would choose."""
     found = next((token for token in ("[PAD]", "<pad>") if tokenizer.token_to_id(token) is not None), None)
     tokenizer.no_truncation()
     tokenizer.enable_padding(direction=side, pad_id=tokenizer.token_to_id(found) if found else 0, pad_token=found or "[PAD]")

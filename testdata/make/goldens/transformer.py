@@ -1,8 +1,8 @@
 """testdata/transformer.safetensors: encoder layers, encoders, classifiers and embeddings.
 
-The numbers are those of nn.TransformerEncoderLayer and nn.TransformerEncoder, also for the activations, RMS norms and gated
-feed-forward layers that they take as modules. What torch's layers do not give back (attentions, the inside of a layer) or
-have no words for (another policy for queries without keys) comes from the formula below, which must agree with torch on all the rest."""
+The numbers are those of nn.TransformerEncoderLayer and nn.TransformerEncoder, also for the activations, RMS norms and gated feed-forward layers that
+they accept as modules. Results that torch's layers do not return (attentions, intermediates of a layer) or cannot express (another policy for queries
+without keys) come from the formula below, which must agree with torch on everything else."""
 
 import contextlib
 import math
@@ -24,7 +24,7 @@ LAYER = ("attn_residual", "norm1", "ff_hidden", "ff_output", "ff_residual", "nor
 
 @contextlib.contextmanager
 def slow_path():
-    """torch's fused encoder layer is another implementation, and its nested tensors write zeros over padding."""
+    """Disables torch's fused encoder layer, which is another implementation and whose nested tensors write zeros over padding."""
     before = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:
@@ -75,7 +75,7 @@ def encoder_shapes(module):
 
 
 def draw_state(case, draw, shapes):
-    """Biases are not zero and norms not one, or a lost one would go unseen."""
+    """Draws a state. Biases are not zero and norms not one, otherwise a missing one would go unnoticed."""
     state = {}
     for name, dims in shapes.items():
         is_norm = "norm" in name.split(".")[-2]
@@ -117,7 +117,7 @@ def feed_forward(module, state, x):
 
 
 def layer_steps(module, state, x, allowed, additive, policy):
-    """Every step of one layer, under the names of the trace; and its output."""
+    """All intermediates of one layer by their trace names, and its output."""
     attention = {"embedDim": module["dModel"], "numHeads": module["nhead"]}
     attention |= {n: module[n] for n in ("numKeyValueHeads", "rotary", "softcap") if n in module}
     scale = (module["dModel"] // module["nhead"]) ** -0.5
@@ -153,7 +153,7 @@ def encoder_steps(module, state, x, allowed, additive, policy):
 
 
 def pool(module, output, present, policy):
-    """(B,L,E) -> (B,E). present (B,L): the positions that are no padding."""
+    """(B,L,E) -> (B,E). present (B,L): positions that are not padding."""
     kind = module.get("pooling", "none")
     if kind == "none":
         return output
@@ -174,7 +174,7 @@ def pool(module, output, present, policy):
 
 
 class Gated(torch.nn.Module):
-    """Stands where torch's layer has linear1, with an activation after it that does nothing."""
+    """Replaces linear1 of torch's layer, so that the activation after it does nothing."""
 
     def __init__(self, module, dtype):
         super().__init__()
@@ -215,7 +215,7 @@ def torch_layer(module, dtype):
 
 
 def torch_results(op, module, state, x, masks, dtype):
-    """The same names as encoder_steps, as far as torch's modules give them."""
+    """Results under the names of encoder_steps, as far as torch's modules return them."""
     layer = torch_layer(module, dtype)
     if op == "transformer_encoder_layer":
         whole = torch.nn.ModuleDict({"layers": torch.nn.ModuleList([layer])})
@@ -254,7 +254,7 @@ def torch_results(op, module, state, x, masks, dtype):
 
 
 class Drawn:
-    """What a case computes from. Stores it in the case."""
+    """Draws the inputs of a case and stores them in it."""
 
     def __init__(self, case, op, name, x, module, mask, padding, inputs, sentences, options):
         draw = common.Draw("transformer/" + name)
@@ -329,8 +329,8 @@ class Builder:
         self.golden = common.GoldenFile()
 
     def case(self, op, name, x, module, *, mask=None, padding=None, inputs=None, blocks_all=False, sentences=None, **options):
-        """x: dims. module: the constructor's options; options: those of forward. inputs: function of x and the masks, to
-        spoil x. sentences: x is the embedding of these (B,L) ids plus the sinusoidal positions."""
+        """x: dims. module: options of the constructor; options: those of forward. inputs: function of x and the masks that changes x. sentences: x is
+        the embedding of these (B,L) ids plus the sinusoidal positions."""
         case = Case(self.golden, name, op, module=module, options=options, state=[])
         of = Drawn(case, op, name, x, module, mask, padding, inputs, sentences, options)
         assert bool((~of.allowed.any(-1)).any()) == blocks_all, name
@@ -393,7 +393,7 @@ BOTH = (("post", {}), ("pre", {"normFirst": True}))
 
 
 def kinds(b):
-    """Every kind of layer, with the norms after and before."""
+    """Every kind of layer, with the norms before and after."""
     x = (2, 3, 6)
     for label, order in BOTH:
         for activation in ACTIVATIONS:
@@ -480,7 +480,7 @@ def masks(b):
 
 
 def spoil(number):
-    """Padded tokens hold no numbers: their own rows do not either, and no other row may know."""
+    """Fills padded tokens with NaN or infinity. Their rows of the result contain them as well, but no other row may."""
 
     def run(x, found):
         x[~common.mask_terms(found["keyPaddingMask"])[0]] = number
@@ -579,7 +579,7 @@ def classifiers(b):
 
 
 def reference(b):
-    """Reference case 5, and case 9: a classifier of short texts, put together from its parts."""
+    """Reference case 5, and case 9: a classifier of short texts, composed of its parts."""
     ten = options(10, 1, 10, numLayers=1, numClasses=2)
     length = torch.arange(10) < 7
     seen = {"outputAttentions": True, "trace": {"names": ["scores", "ff_hidden"]}}

@@ -1,8 +1,9 @@
-"""What each code point is to Hugging Face's tokenizers, found by asking that library about all of them: for the package
+"""The classes of each code point in Hugging Face tokenizers, determined by running that library on all of them. Writes for the package
 web/lib/src/tokenizer/unicode_table.ts and unicode_scripts.ts, for C++ src/attn/io/tokenizer/unicode_table.hpp.
 
-Its parts come from crates of different Unicode versions (8 for punctuation and marks, 9 for normalisation, 16 and 17 elsewhere), and an engine's
-\\p{...} or utf8proc from yet another, so the answers are carried along. Takes three minutes. Usage: python testdata/make/goldens/unicode_classes.py
+Parts of the library come from crates with different Unicode versions (8 for punctuation and marks, 9 for normalisation, 16 and 17 elsewhere), and
+\\p{...} of JavaScript engines and utf8proc have yet others, so the results are stored. Takes three minutes.
+Usage: python testdata/make/goldens/unicode_classes.py
 """
 
 import collections
@@ -27,7 +28,7 @@ def becomes(normalizer, expected, make=chr):
 
 
 def splits(pre_tokenizer, parts):
-    """Code points that between two letters give so many parts."""
+    """Code points that split a text of two letters around them into this many parts."""
     return {c for c in CODE_POINTS if len(pre_tokenizer.pre_tokenize_str("a" + chr(c) + "a")) == parts}
 
 
@@ -137,13 +138,13 @@ def number(n):
 
 
 def pictographs():
-    """What joins an emoji before it. Only those of two bytes matter (precompiled.cpp), so © is asked. The package asks its engine."""
+    """Code points that join an emoji before them. Only two-byte emojis matter (precompiled.cpp), so © is tested. The package uses its engine."""
     joined = charsmap("\u00a9\u200d", "X")
     return becomes(joined, lambda c: "\u00a9\u200d" + chr(c), lambda c: "\u00a9\u200d" + chr(c))
 
 
 def scripts():
-    """[script, number of code points] for all code points: numbers of scripts in UnicodeScripts, 0 for characters of any script."""
+    """[script, number of code points] for all code points: indices of scripts in UnicodeScripts, 0 for characters of any script."""
     cut = lambda text: len(P.UnicodeScripts().pre_tokenize_str(text))
     known = {}
     runs, last = [], None
@@ -164,7 +165,7 @@ def scripts():
 
 
 def runs_of(sets):
-    """[class bits, how many code points], and the sets of classes that occur, the most frequent first."""
+    """[class bits, number of code points], and the occurring sets of classes, the most frequent first."""
     runs = []
     for c in range(0x110000):
         bits = sum((c in members) << i for i, members in enumerate(sets.values()))
@@ -221,7 +222,7 @@ def write_pretty(path, lines):
 
 
 def ranges(belongs, bridge=lambda c: False):
-    """[first, last] of the code points that belong; two are joined across those that `bridge` calls harmless."""
+    """[first, last] of the ranges of code points that belong; two are joined if `bridge` is true for all code points in between."""
     found = []
     for c in CODE_POINTS:
         if not belongs(c):
@@ -237,14 +238,14 @@ ACUTE_IOTA = "\u0345"  # combining class 240, the highest: characters with a low
 
 
 def reordered():
-    """All that have a combining class but 0, and neighbours that never will have one: newer marks have class 0."""
+    """Characters with a combining class other than 0, in ranges that may include others of class 0. Newer marks have class 0."""
     nfd = N.NFD().normalize_str
     harmless = lambda c: unicodedata.category(chr(c)) != "Cn" and unicodedata.combining(chr(c)) == 0
     return ranges(lambda c: chr(c) == ACUTE_IOTA or nfd(ACUTE_IOTA + chr(c)) == chr(c) + ACUTE_IOTA, harmless)
 
 
 def decomposed():
-    """All but Hangul that NFKD takes apart. What utf8proc makes of these is the library's: Unicode does not change it."""
+    """Characters that NFKD decomposes, without Hangul. utf8proc gives the library's result, because Unicode never changes decompositions."""
     nfd, nfkd = N.NFD().normalize_str, N.NFKD().normalize_str
     found = [c for c in CODE_POINTS if nfkd(chr(c)) != chr(c) and not 0xAC00 <= c < 0xD7A4]
     for c in found:
@@ -299,7 +300,7 @@ def write_library(sets, script_runs):
         "",
         "namespace attn::detail {",
         "",
-        "// Sets of code points, by what they are to Hugging Face's tokenizers.",
+        "// Sets of code points, as Hugging Face's tokenizers classify them.",
         *(f"inline constexpr std::uint32_t k{name.title().replace('_', '')} = 1U << {i};" for i, name in enumerate(sets)),
         "",
         "struct CodePointRange {",
@@ -330,7 +331,7 @@ def write_library(sets, script_runs):
     table(reordered.__doc__, "CodePointRange", "kReordered", ranges_of(reordered()))
     table(decomposed.__doc__, "CodePointRange", "kDecomposed", ranges_of(decomposed()))
     pairs = [f"{{0x{first:X},0x{second:X},0x{both:X}}}," for first, second, both in compositions()]
-    table("What two characters become, without Hangul, in order.", "Composition", "kCompositions", pairs)
+    table("Compositions of two characters, sorted, without Hangul.", "Composition", "kCompositions", pairs)
     lowered = [f"{{0x{upper:X},0x{lower:X}}}," for upper, lower in lower_case_since_14_by_one()]
     table("Lower case that an older utf8proc has not heard of.", "LowerCase", "kNewLowerCase", lowered)
     lines += ["// clang-format on", "", "}  // namespace attn::detail", ""]

@@ -1,5 +1,5 @@
-"""testdata/word_piece.json: small WordPiece tokenizers that between them use every option of their parts, and what Hugging Face's
-tokenizers make of hard texts with them."""
+"""testdata/word_piece.json: small WordPiece tokenizers that together use every option of their parts, and the results of Hugging Face tokenizers for
+difficult texts with them."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""testdata/words.json: a table of words made by hand, and what cosine similarity makes of it."""
+"""testdata/words.json: a hand-made embedding table, and cosine similarities in it."""
 
 import json
 

@@ -1,6 +1,6 @@
-"""Sentences of everyday life and facts about countries, of templates: what dictionaries, novels and speeches seldom say.
+"""Sentences of everyday life and facts about countries, from templates: content that is rare in dictionaries, novels and speeches.
 
-They are a part of the training only. Accuracy is measured on real sentences and on test.txt."""
+They are used only for training. Accuracy is measured on real sentences and on test.txt."""
 
 import re
 import sys
@@ -155,7 +155,7 @@ CAPITAL, TONGUE, FACT = "the capital of {land}", "{tongue}", "{fact}."
 
 
 class Everyday:
-    """Draws such sentences; this share of them are facts, besides those among the templates."""
+    """Draws such sentences. `facts` is the share of facts about countries, in addition to those among the templates."""
 
     def __init__(self, random, facts=0.0):
         self.random, self.facts = random, facts

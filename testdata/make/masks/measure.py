@@ -25,7 +25,7 @@ SHOWN = (
 
 @torch.no_grad()
 def ranks(tokenizer, model, text, words):
-    """The best place of one of these words at the mask; those that are no token have none."""
+    """The best rank of one of these words at the mask; words that are not a token have none."""
     ids = tokenizer(text, return_tensors="pt", truncation=True, max_length=64)["input_ids"]
     at = (ids[0] == tokenizer.mask_token_id).nonzero()
     if len(at) == 0:

@@ -1,9 +1,8 @@
 """Trains the mask model on real sentences and on templates of everyday life, and writes it as float32 to build/masks/float32.
 
-A second, shorter round has more of the facts about countries, which each occur seldom in the first.
+A second, shorter round has more facts about countries, each of which is rare in the first round.
 
-Usage: testdata/make/masks/make.sh, which then makes int8 files of it and measures them. With --second only the second round is run,
-on build/masks/first.
+Usage: testdata/make/masks/make.sh, which also converts the model to int8 and measures it. --second runs only the second round, on build/masks/first.
 """
 
 import json
@@ -38,14 +37,14 @@ HELD_OUT = 40  # one in so many real sentences
 
 
 def tests():
-    """(text with [MASK], words that are right) of test.txt."""
+    """(text with [MASK], correct words) of test.txt."""
     for line in (Path(__file__).parent / "test.txt").read_text("utf-8").splitlines():
         text, _, words = line.partition(" | ")
         yield text, words.split()
 
 
 def real():
-    """Sentences without those of test.txt, whatever the masked word is."""
+    """Real sentences without those of test.txt, regardless of the masked word."""
     texts = [*packages.examples(), *packages.examples(), *packages.definitions(), *packages.novels(), *packages.addresses(1945), *packages.factbook()]
     texts += packages.snippets("nytEditorialSnippets", "movieReviewSnippets", "tweets", "amazonReviewSnippets")
     unwanted = tested()
@@ -53,12 +52,12 @@ def real():
 
 
 def tested():
-    """What matches the sentences of test.txt."""
+    """A pattern that matches the sentences of test.txt."""
     return re.compile("|".join(re.escape(text.lower()).replace(re.escape("[mask]"), r"[\w ]+") for text, _ in tests()))
 
 
 def build(texts):
-    """The untrained model; its pieces are those of MiniLM that occur most often in the texts."""
+    """The untrained model; its vocabulary is the pieces of MiniLM that are most frequent in the texts."""
     minilm = fetch()
     chosen, counts = frequent(minilm, texts, PIECES)
     tokenizer = BertTokenizer(vocab={token: at for at, token in enumerate(chosen)}, do_lower_case=True, model_max_length=LENGTH)

@@ -1,6 +1,6 @@
-"""The rated snippets of Hutto & Gilbert (2014), out of the source package vaderSentiment 3.3.2 (MIT), and their split.
+"""The rated snippets of Hutto & Gilbert (2014), from the source package vaderSentiment 3.3.2 (MIT), and their split.
 
-Both files are UTF-8 (the products' plain ASCII): number, mean rating of some twenty people in [-4, 4], text.
+Both files are UTF-8 (the one with products is plain ASCII): number, mean rating of about twenty people in [-4, 4], text.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ class Snippet(NamedTuple):
 
 
 def archive():
-    """The bytes of the inner archive; downloaded once, its digest checked every time."""
+    """The bytes of the inner archive; downloaded once, its digest is checked every time."""
     if not KEPT.is_file():
         KEPT.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory() as folder:
@@ -53,7 +53,7 @@ def archive():
 
 
 def read(name):
-    """All snippets of a file, without those whose mean is exactly 0: they have no class."""
+    """All snippets of a file, except those with a mean of exactly 0, which have no class."""
     with tarfile.open(fileobj=io.BytesIO(archive())) as files:
         text = files.extractfile(f"hutto_ICWSM_2014/{name}_GroundTruth.txt").read().decode("utf-8")
     snippets = []
@@ -64,23 +64,23 @@ def read(name):
 
 
 def words(text):
-    """What two texts have in common when they differ in case and punctuation only."""
+    """The words of a text, independent of case and punctuation."""
     return re.findall(r"\w+", text.lower())
 
 
 def part(text):
-    """0 … 9 by a hash of the words, so that the same words are always on the same side, whatever the order of the file."""
+    """0 … 9 by a hash of the words, so that texts with the same words are in the same part, regardless of the order of the file."""
     return hashlib.sha256(("attn sentiment 1\n" + " ".join(words(text))).encode()).digest()[0] * 10 // 256
 
 
 def runs(text, length=4):
-    """All runs of four words, or the whole text if it is shorter."""
+    """All sequences of four words, or the whole text if it is shorter."""
     found = words(text)
     return {tuple(found[i : i + length]) for i in range(max(1, len(found) - length + 1))}
 
 
 def without_near(snippets, held_out):
-    """Those of `snippets` that share less than half of the runs of words (of the shorter text's) with every held-out one."""
+    """Those of `snippets` that share less than half of the word sequences (of the shorter text) with every held-out snippet."""
     where = {}
     for index, snippet in enumerate(held_out):
         for run in runs(snippet.text):
@@ -98,7 +98,7 @@ def without_near(snippets, held_out):
 
 
 def films(validation=()):
-    """(training, held out): parts 0 and 1 are held out. For choosing settings others take their place, and they are not used."""
+    """(training, held out): parts 0 and 1 are held out. To choose settings, those in `validation` are held out instead, and 0 and 1 are unused."""
     snippets = read("movieReviewSnippets")
     held_out = [snippet for snippet in snippets if part(snippet.text) < 2]
     training = without_near([snippet for snippet in snippets if part(snippet.text) >= 2], held_out)
@@ -113,7 +113,7 @@ def products():
 
 
 def tweets():
-    """Rated by the same people, less names and addresses."""
+    """Tweets rated by the same people, without names and addresses."""
     plain = (snippet._replace(text=" ".join(re.sub(r"@\w+|https?:\S+|&\w+;", " ", snippet.text).split())) for snippet in read("tweets"))
     return [snippet for snippet in plain if words(snippet.text)]
 

@@ -16,7 +16,7 @@ const root = fileURLToPath(new URL('../../..', import.meta.url));
 const work = join(root, 'build/sentiment/fine_tuning');
 mkdirSync(work, { recursive: true });
 const films = JSON.parse(readFileSync(join(root, 'testdata/sentiment/films.json'), 'utf8'));
-const attn = await load({ threads: 1, training: true });
+const attn = await load({ threads: 1 });
 
 function python(...args) {
   const { status, stdout } = spawnSync(join(root, 'testdata/make/sentiment/fine_tune.sh'), args, {

@@ -1,5 +1,5 @@
-"""fine_tune.py start FOLDER: writes the untrained encoder of train.py, without a head, and rated reviews of films as examples.json; trains it
-by train.py on these and prints its accuracy.
+"""fine_tune.py start FOLDER: writes the untrained encoder of train.py without a head, and rated film reviews as examples.json; trains the encoder on
+them by train.py and prints its accuracy.
 fine_tune.py logistic FILE: accuracy of scikit-learn's logistic regression on the vectors of a safetensors file.
 
 fine_tune.mjs calls both."""

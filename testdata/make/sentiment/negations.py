@@ -1,8 +1,8 @@
-"""Sentences whose answer turns on a negation or a contrast, made of templates and words: the films' reviews have too few.
+"""Sentences whose class depends on a negation or a contrast, made from templates and words, because they are rare in film reviews.
 
-In a template `like` stands for a word of the sentence's own class and `unlike` for one of the other: "not {unlike} at all" with a bad word is
-positive, with a good word negative. So each template is as often positive as negative, and neither a template nor a word gives the answer away.
-Training, validation and what is held out share no template and no word that is judged.
+In a template `like` stands for a word of the sentence's class and `unlike` for a word of the other class: "not {unlike} at all" is positive with a
+bad word and negative with a good word. So each template is positive as often as negative, and neither a template nor a word determines the class.
+Training, validation and held-out parts share no template and no opinion word.
 """
 
 import functools
@@ -348,12 +348,12 @@ def patterns():
 
 
 def chosen(pattern, draw):
-    """A template, with one of the alternatives in each pair of brackets."""
+    """The template with one of the alternatives in each pair of brackets."""
     return re.sub(r"\[([^\[\]]*)\]", lambda match: draw.choice(match.group(1).split("|")), pattern)
 
 
 def filled(template, label, part, draw):
-    """The sentence of this class. `draw` is a random.Random."""
+    """A sentence of this class from the template. `draw` is a random.Random."""
     adjectives, nouns, verbs, feelings = (words[part] for words in (ADJECTIVES, NOUNS, VERBS, FEELINGS))
     slots = {"film": draw.choice(FILMS)}
     slots["aspect"], slots["other"] = draw.sample(ASPECTS, 2)
@@ -384,13 +384,13 @@ def sentences(part, each):
 
 
 def near(kept_out):
-    """A test of templates: whether one shares half of its four-word runs, slots being words, with one that is kept out."""
+    """Returns a test for templates: whether one shares half of its four-word sequences, with slots as words, with a held-out one."""
     others = [data.Snippet("", 0.0, template) for part in kept_out for template in templates(part)]
     return lambda template: not data.without_near([data.Snippet("", 0.0, template)], others)
 
 
 def training(count, kept_out):
-    """Different sentences of templates and patterns, none of which is near to those of the parts that are kept out."""
+    """Different sentences from templates and patterns that are not near the held-out parts."""
     draw = random.Random("attn negations 1 training")
     is_near = functools.cache(near(kept_out))
     sources = [*templates("training"), *patterns() * 4]

@@ -1,8 +1,8 @@
-"""Writes the film reviews on which a visitor of the page trains a small model: web/page/src/train/reviews.bin.
+"""Writes the film reviews on which visitors of the page train a small model: web/page/src/train/reviews.bin.
 
-Short and clear ones of the training half (data.py): what is held out here never trained anything. In the file stand first the words, one a line, then a
-byte 0, then for each review two bytes, little-endian: its number of words, plus 32768 where it is positive; and two for each word: which line.
-Word 0 stands for all that are rare. The training on the page holds every fifth review out.
+They are short and clear reviews from the training half (data.py), never from the held-out half. The file contains the words, one per line, a byte 0,
+and for each review two bytes, little-endian: its number of words, plus 32768 if it is positive; then two bytes for each word: its line. Word 0 stands
+for all rare words. The training on the page holds out every fifth review.
 """
 
 import re
@@ -21,7 +21,7 @@ RARE = "[UNK]"
 
 
 def words(text):
-    """As the tokenizer that goes with a trained model cuts a text: small letters, and every mark for itself."""
+    """Splits a text like the tokenizer of a trained model: lowercase, and each punctuation mark separately."""
     return re.findall(r"[^\W_]+|[^\w\s]|_", text.lower())
 
 

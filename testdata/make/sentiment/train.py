@@ -1,10 +1,10 @@
 """Trains the small sentiment classifier and writes testdata/models/sentiment/ and testdata/sentiment/.
 
-A teacher a hundred times as large (teacher.py) learns from what people rated and judges variants of these texts (variants.py); the small
-model learns from both. Sentences that turn on a negation come from templates (negations.py).
+A teacher that is a hundred times as large (teacher.py) learns from ratings by people and rates variants of these texts (variants.py); the small model
+learns from both. Sentences whose class depends on a negation come from templates (negations.py).
 
 Usage: testdata/make/sentiment/make.sh, or python testdata/make/sentiment/train.py [--validate]
-With --validate two parts of the training texts stand in for the held-out ones and testdata stays as it is: for choosing settings.
+With --validate two parts of the training texts replace the held-out ones and testdata does not change. Use it to choose settings.
 """
 
 import argparse
@@ -72,7 +72,7 @@ def encode(tokenizer, texts):
 
 
 def probabilities(snippets):
-    """A label between 0 and 1 from the rating, which also describes texts in between."""
+    """A probability of "positive" from the rating, which also covers texts that are neither clearly positive nor negative."""
     return torch.sigmoid(torch.tensor([snippet.rating for snippet in snippets]))
 
 
@@ -81,7 +81,7 @@ def digest(*parts):
 
 
 def kept(name, make):
-    """Tensors that take minutes to compute, cached in build/sentiment so that settings of the small model can be tried quickly."""
+    """Caches tensors that take minutes to compute in build/sentiment, so that settings of the small model can be tried quickly."""
     path = data.KEPT.parent / f"{name}.safetensors"
     if not path.is_file():
         save_file(make(), path)
@@ -89,8 +89,8 @@ def kept(name, make):
 
 
 def taught(minilm, reviews, turned):
-    """What the small model learns: texts, and how positive they are in the eyes of the people and of a teacher that has not seen their ratings:
-    of two teachers each learns from one half of the reviews and judges the other. One that judges what it learned by heart has nothing to add."""
+    """Texts and targets for the small model: ratings by people and by a teacher that has not seen their ratings. Each of two teachers learns from one
+    half of the reviews and rates the other half, because a teacher only repeats ratings that it has memorised."""
     words = Neighbours(
         load_file(minilm / "model.safetensors")[WORD_TABLE],
         Tokenizer.from_file(str(minilm / "tokenizer.json")).get_vocab(),
@@ -132,7 +132,7 @@ def fit(model, ids, targets, epochs=EPOCHS, batch=BATCH, learning_rate=LEARNING_
 
 @torch.no_grad()
 def positive(model, tokenizer, snippets):
-    """The probability of "positive", each text alone: (N) in the model's type."""
+    """The probability of "positive" for each text alone: (N) in the dtype of the model."""
     model.eval()
     rows = (torch.tensor([row]) for row in encode(tokenizer, [snippet.text for snippet in snippets]))
     return torch.cat([model(row).logits.softmax(1)[:, 1] for row in rows])
@@ -144,7 +144,7 @@ def accuracy(probabilities, snippets):
 
 
 def judge(folder, name, snippets, path=None):
-    """Reads the folder as anybody would, prints and returns the accuracy in float32, and writes texts and answers to `path`."""
+    """Loads the folder with transformers, prints and returns the accuracy in float32, and writes texts and results to `path`."""
     tokenizer = AutoTokenizer.from_pretrained(folder)
     single, double = (
         positive(AutoModelForSequenceClassification.from_pretrained(folder, dtype=dtype), tokenizer, snippets)

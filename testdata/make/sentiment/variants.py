@@ -1,6 +1,6 @@
-"""More texts for the teacher to judge, made of those there are: parts of them, two parts in one, and other words in them.
+"""More texts for the teacher to rate, derived from existing ones: parts, combinations of two parts, and texts with some words replaced.
 
-What they say need not make sense: the small model learns from them what the teacher makes of words beside each other."""
+They need not make sense: from them the small model learns how the teacher rates combinations of words."""
 
 import random
 import re
@@ -18,7 +18,7 @@ def clauses(text):
 
 
 def span(text, draw):
-    """Some words in a row: 2 to 12."""
+    """2 to 12 consecutive words."""
     found = text.split()
     length = min(len(found), draw.randint(2, 12))
     start = draw.randint(0, len(found) - length)
@@ -26,7 +26,7 @@ def span(text, draw):
 
 
 class Neighbours:
-    """For a word, those whose rows in the word table are the most alike."""
+    """Finds the words whose embeddings are most similar to that of a word."""
 
     def __init__(self, table, vocabulary, texts):
         words = sorted({word for text in texts for word in re.findall(r"[a-z]{3,}", text.lower())} & vocabulary.keys())
@@ -46,7 +46,7 @@ class Neighbours:
 
 
 def variants(texts, neighbours, each, seed):
-    """`each` rounds over all texts: in every one a text with other words, a part of it, and a part joined to a part of another."""
+    """`each` rounds over all texts; each round yields per text a version with other words, a part, and a part joined to a part of another text."""
     draw = random.Random(seed)
     parts = [clauses(text) or [text] for text in texts]
     found = []

@@ -24,7 +24,7 @@
 
 import type { BackwardResult, Gradients, ModelGradients } from './gradients.js';
 import type { AbortSignal, Blob, Bytes, Fetch, Response, URL, WebAssemblyModule } from './host.js';
-import type { BatchOptions, PromptOptions, TextTasks } from './tasks.js';
+import type { BatchOptions, KeyValueCache, PromptOptions, TextTasks } from './tasks.js';
 
 export type {
   BackwardResult,
@@ -46,8 +46,13 @@ export type {
   Entity,
   FilledMask,
   FillMaskOptions,
+  GeneratedText,
+  GenerateOptions,
+  KeyValueCache,
+  NextToken,
   PromptOptions,
   RankedDocument,
+  ScoredText,
   Task,
   TextTasks,
 } from './tasks.js';
@@ -100,8 +105,8 @@ export interface Mask {
 export interface LoadOptions {
   /**
    * Location or contents of the .wasm file. The default is the file next to the package's own module, never a CDN. In
-   * Node a string without a scheme is a path. `variant` and `training` must match the given build (`CONFIG`). A build
-   * with threads needs shared memory, even for one thread.
+   * Node a string without a scheme is a path. `variant` must match the given build (`CONFIG`). A build with threads needs
+   * shared memory, even for one thread.
    */
   wasm?: string | URL | ArrayBuffer | Uint8Array | Response | WebAssemblyModule | undefined;
   /**
@@ -122,9 +127,9 @@ export interface LoadOptions {
    */
   maximumMemory?: number | undefined;
   /**
-   * Selects the build that computes gradients: every `backward`, losses, optimisers and fine-tuning. Default true in
-   * Node and false elsewhere, so that a page that does not train downloads less. Without it these functions throw
-   * `ENVIRONMENT`. `attn/service-worker` has no such build.
+   * Ignored: every build computes gradients.
+   *
+   * @deprecated The next version refuses it.
    */
   training?: boolean | undefined;
   /**
@@ -143,7 +148,7 @@ export interface RuntimeInfo {
   readonly version: string;
   readonly variant: 'simd' | 'relaxed';
   readonly threads: number;
-  /** Whether this build computes gradients. */
+  /** Always true: every build computes gradients. */
   readonly training: boolean;
   /**
    * Sentences for people: why the variant or the thread count is not the best one for `'auto'`, and how the engine
@@ -245,8 +250,8 @@ export interface AttentionOptions {
   /** Returns the past and the new keys and values as `present`. Default false; always true with a `past`. */
   outputPresent?: boolean | undefined;
   /**
-   * Keeps copies of everything that the layer's `backward` needs, as forwards in train mode do. Default false. Needs
-   * `load({ training: true })`; not possible with a `past` or for an int8 layer (`UNSUPPORTED`).
+   * Keeps copies of everything that the layer's `backward` needs, as forwards in train mode do. Default false. Not
+   * possible with a `past` or for an int8 layer (`UNSUPPORTED`).
    */
   forBackward?: boolean | undefined;
 }
@@ -740,9 +745,9 @@ export interface Attn extends Gradients {
    * Loads a text model from a Hugging Face model folder, with the sentence-transformers files if there are any.
    *
    * Families: BERT (MiniLM, E5, BGE, GTE), DistilBERT, RoBERTa, XLM-RoBERTa, CamemBERT, data2vec-text, MPNet,
-   * ModernBERT, DeBERTa, ERNIE, ELECTRA, ALBERT, NomicBERT, Jina 2 and new GTE, with or without a head
-   * ({@link TextTasks.task}). Weights (F32, F16, BF16) are copied into the module while they arrive; no copy of the
-   * file is kept.
+   * ModernBERT, DeBERTa, ERNIE, ELECTRA, ALBERT, NomicBERT, Jina 2, new GTE, GPT-2, Llama, Mistral and Qwen2, with or
+   * without a head ({@link TextTasks.task}). Weights (F32, F16, BF16) are copied into the module while they arrive; no
+   * copy of the file is kept.
    *
    * @param source a folder or its files, see {@link ModelSource}
    * @param options see {@link ModelOptions}
@@ -882,9 +887,8 @@ export interface Module {
   /** Returns the name and shape of each parameter. */
   parameterShapes(): Map<string, Dims>;
   /**
-   * Switches to train mode: dropout is active and, in the training build, forwards keep what `backward` needs. Each
-   * forward draws new random numbers; another `train()` with the same seed repeats them, on every machine and with any
-   * number of threads.
+   * Switches to train mode: dropout is active and forwards keep what `backward` needs. Each forward draws new random
+   * numbers; another `train()` with the same seed repeats them, on every machine and with any number of threads.
    *
    * @param options.seed a whole number from 0 to 2⁵³ − 1; default 0
    * @throws {AttnError} `CONFIG` if the seed is out of range
@@ -911,13 +915,11 @@ export interface Module {
    * {@link Module.stateDict}. Parameters without a gradient are missing. `loadStateDict`, `initialize` and `quantize`
    * discard gradients; an optimiser's step keeps them.
    *
-   * @throws {AttnError} `ENVIRONMENT` without the training build
-   *
    * @example
    * ```ts
    * import { load } from 'attn';
    *
-   * const attn = await load({ training: true });
+   * const attn = await load();
    * const words = new attn.Embedding({ numEmbeddings: 2, embeddingDim: 1 });
    * words.forward([1, 1], [2], { forBackward: true });
    * words.backward({ data: new Float32Array([1, 2]), dims: [2, 1] });
@@ -927,8 +929,6 @@ export interface Module {
   gradients(): Map<string, Tensor>;
   /**
    * Removes the gradients of all parameters.
-   *
-   * @throws {AttnError} `ENVIRONMENT` without the training build
    */
   zeroGrad(): void;
   /**
@@ -1038,13 +1038,12 @@ export interface MultiHeadAttention extends Module {
    * @throws {AttnError} `ARGUMENT` without such a forward since the last `backward` or change of weights
    * @throws {AttnError} `SHAPE` if `grad` has another shape
    * @throws {AttnError} `UNSUPPORTED` for an int8 layer
-   * @throws {AttnError} `ENVIRONMENT` without the training build
    *
    * @example
    * ```ts
    * import { load } from 'attn';
    *
-   * const attn = await load({ training: true });
+   * const attn = await load();
    * const mha = new attn.MultiHeadAttention({ embedDim: 8, numHeads: 2 });
    * const x = { data: new Float32Array(3 * 8).fill(1), dims: [1, 3, 8] };
    * const { output } = mha.forward(x, undefined, undefined, { forBackward: true });
@@ -1078,6 +1077,8 @@ export interface EncoderLayerOptions {
   gated?: boolean | undefined;
   /** See {@link MultiHeadAttentionOptions.numKeyValueHeads}; the state then has separate projections. */
   numKeyValueHeads?: number | undefined;
+  /** See {@link MultiHeadAttentionOptions.headDim}; `dModel` may then be any number. */
+  headDim?: number | undefined;
   /** See {@link MultiHeadAttentionOptions.rotary}. Default none. */
   rotary?: { theta?: number | undefined; interleaved?: boolean | undefined; offset?: number | undefined } | undefined;
   /** See {@link AttentionOptions.window}; applies to every call. Default no limit. */
@@ -1104,7 +1105,7 @@ export interface EncoderForwardOptions {
   isCausal?: boolean | undefined;
   /** See {@link AttentionOptions.fullyMasked}. Default `'zero'`. */
   fullyMasked?: 'zero' | 'nan' | 'uniform' | undefined;
-  /** Keeps what `backward` needs, as in train mode. Needs `load({ training: true })`. Default false. */
+  /** Keeps what `backward` needs, as in train mode. Default false. */
   forBackward?: boolean | undefined;
   /** Returns the attention weights of every layer. Default false. */
   outputAttentions?: boolean | undefined;
@@ -1192,7 +1193,7 @@ export interface Encoder extends Module {
    * ```ts
    * import { load } from 'attn';
    *
-   * const attn = await load({ training: true });
+   * const attn = await load();
    * const layer = new attn.TransformerEncoderLayer({ dModel: 8, nhead: 2 });
    * const x = { data: new Float32Array(3 * 8).fill(1), dims: [1, 3, 8] };
    * const { output } = layer.forward(x, { forBackward: true });
@@ -1260,7 +1261,7 @@ export interface Classifier extends Module {
    * ```ts
    * import { load } from 'attn';
    *
-   * const attn = await load({ training: true });
+   * const attn = await load();
    * const sizes = { dModel: 8, nhead: 2, numLayers: 1, dropout: 0 };
    * const classifier = new attn.TransformerClassifier({ ...sizes, numClasses: 2, pooling: 'cls' });
    * const x = { data: new Float32Array(3 * 8).fill(1), dims: [1, 3, 8] };
@@ -1305,7 +1306,7 @@ export interface Embedding extends Module {
    * ```ts
    * import { load } from 'attn';
    *
-   * const attn = await load({ training: true });
+   * const attn = await load();
    * const words = new attn.Embedding({ numEmbeddings: 3, embeddingDim: 1 });
    * words.forward([2], [1], { forBackward: true });
    * words.backward({ data: new Float32Array([5]), dims: [1, 1] });
@@ -1319,7 +1320,7 @@ export interface Embedding extends Module {
    *
    * @param target an id, which is excluded itself, or a vector (E)
    * @param k maximal number of results, from 0
-   * @returns ids by falling similarity
+   * @returns ids by descending similarity
    * @throws {AttnError} `OUT_OF_RANGE` if the table does not have the id
    * @throws {AttnError} `SHAPE` if the vector has another width
    *
@@ -1354,7 +1355,7 @@ export interface Embedding extends Module {
    * Solves "a is to b as c is to ?": finds the rows nearest to b − a + c, without a, b and c (Mikolov et al. 2013).
    *
    * @param k maximal number of results, from 0
-   * @returns ids by falling similarity
+   * @returns ids by descending similarity
    * @throws {AttnError} `OUT_OF_RANGE` if the table does not have an id
    *
    * @example
@@ -1492,7 +1493,8 @@ export interface TextModelOutput {
   lastHiddenState: Tensor;
   /**
    * Logits of the head, if there is one: (B,C) for text classification, (B,L,C) for token classification, (B,L,V) for
-   * fill-mask, (B,L,2) with start and end for question answering, (B,1) with one row per choice for multiple choice.
+   * fill-mask and text generation, (B,1,V) with `outputLogits: 'last'`, (B,L,2) with start and end for question
+   * answering, (B,1) with one row per choice for multiple choice.
    */
   logits?: Tensor;
   /** Attention weights (B,H,L,L) of each layer; only with `outputAttentions`. */
@@ -1509,8 +1511,11 @@ export interface TextForwardOptions {
   outputAttentions?: boolean | undefined;
   /** Returns the input of every layer and the output. Default false. */
   outputHiddenStates?: boolean | undefined;
-  /** Computes the logits. Default true. Set it to false to save the (B,L,V) logits of a fill-mask model. */
-  outputLogits?: boolean | undefined;
+  /**
+   * Computes the logits. Default true. Set it to false to save the (B,L,V) logits of a vocabulary, or to `'last'` for
+   * those of the last token of each text.
+   */
+  outputLogits?: boolean | 'last' | undefined;
   /** Intermediates to return: `layers` (default all) and `names` (default all except `weighted_values`). */
   trace?: { readonly layers?: readonly number[] | undefined; readonly names?: readonly EncoderTraceName[] | undefined } | undefined;
   /**
@@ -1530,6 +1535,11 @@ export interface TextForwardOptions {
    * (B,L,E), or `merged` (B,L,E), its concatenated heads before W_O. `headMask` is applied afterwards.
    */
   patch?: { readonly layer: number; readonly hiddenState?: Tensor | undefined; readonly merged?: Tensor | undefined } | undefined;
+  /**
+   * Continues after the tokens in a cache of {@link TextModel.createCache}, and adds the inputs to it. Results are those
+   * of the inputs' tokens, with the same bits as without a cache; the S of attentions counts all tokens.
+   */
+  cache?: KeyValueCache | undefined;
 }
 
 /**
@@ -1686,6 +1696,30 @@ export interface TextModel extends ModelGradients, TextTasks {
    */
   export(options?: { weights?: 'float32' | 'float16' | 'int8' | undefined }): Promise<Record<string, Bytes>>;
 
+  /**
+   * Creates memory for keys and values, so that a forward of further tokens computes only those
+   * ({@link TextForwardOptions.cache}).
+   *
+   * @param options.maxLength room for tokens; default all positions of the model
+   * @param options.batchSize number of sequences; default 1
+   * @throws {AttnError} `UNSUPPORTED` if tokens see later tokens, as in encoders
+   * @throws {AttnError} `OUT_OF_RANGE` if `maxLength` exceeds the positions of the model
+   * @throws {AttnError} `MEMORY` if it does not fit into memory
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const model = await attn.loadModel('models/tiny-gpt2');
+   * const cache = model.createCache({ maxLength: 32 });
+   * model.forward(model.tokenize('The old'), { cache });
+   * const { logits } = model.forward(model.tokenize(' man'), { cache, outputLogits: 'last' });
+   * console.log(cache.length, logits!.dims[1]); // 6 1
+   * ```
+   */
+  createCache(options?: { maxLength?: number | undefined; batchSize?: number | undefined }): KeyValueCache;
+
   /** The mask token of `fillMask`, such as `[MASK]` or `<mask>`; `undefined` if the tokenizer has none. */
   readonly maskToken: string | undefined;
   /**
@@ -1756,7 +1790,7 @@ export interface TextModel extends ModelGradients, TextTasks {
    * @param texts one text, several texts or several pairs
    * @param options {@link TokenizeOptions}, {@link BatchOptions} and `topK`, the number of labels per text, from 1;
    * default all
-   * @returns per text, the labels by falling score
+   * @returns per text, the labels by descending score
    * @throws {AttnError} `UNSUPPORTED` if the model has no head for text classification
    * @throws {AttnError} those of {@link TextModel.embed}
    *
@@ -1804,7 +1838,7 @@ export interface TextModel extends ModelGradients, TextTasks {
  * - `NETWORK`: a fetch failed; `detail.status` is the server's status, if it answered
  * - `ABORTED`: the signal aborted, or the worker ended. If the caller requested it (by signal or `terminate()`), the
  *   error's `name` is `AbortError`, as with fetch
- * - `ENVIRONMENT`: the engine or the loaded build lacks a feature
+ * - `ENVIRONMENT`: the host lacks a feature
  * - `INTERNAL`: a bug in attn; load a new instance
  */
 export type ErrorCode =

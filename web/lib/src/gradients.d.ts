@@ -58,7 +58,7 @@ export interface Optimizer {
    * ```ts
    * import { load } from 'attn';
    *
-   * const attn = await load({ training: true });
+   * const attn = await load();
    * const words = new attn.Embedding({ numEmbeddings: 3, embeddingDim: 2 });
    * const optimizer = new attn.SGD([words], { learningRate: 0.1 });
    * optimizer.setLearningRate(attn.linearSchedule(1, { learningRate: 0.1, steps: 2 }));
@@ -81,7 +81,7 @@ export interface Optimizer {
    * ```ts
    * import { load } from 'attn';
    *
-   * const attn = await load({ training: true });
+   * const attn = await load();
    * const words = new attn.Embedding({ numEmbeddings: 1, embeddingDim: 1 });
    * const [first, second] = [1, 2].map(() => new attn.SGD([words], { momentum: 0.9 }));
    * words.forward([0], [1], { forBackward: true });
@@ -124,7 +124,7 @@ export interface TextAttribution {
   delta?: number;
 }
 
-/** Training functions of a text model. Without the training build they throw `ENVIRONMENT`. */
+/** Gradients, attribution and fine-tuning of a text model. */
 export interface ModelGradients {
   /**
    * Computes the gradients of one number of the model's result, without dropout (torch's `autograd.grad`).
@@ -144,7 +144,7 @@ export interface ModelGradients {
    * ```ts
    * import { load } from 'attn';
    *
-   * const attn = await load({ training: true });
+   * const attn = await load();
    * const model = await attn.loadModel('models/sentiment');
    * const target = { label: 'positive' };
    * const { value, embeddings } = model.gradients(model.tokenize('not bad'), { target, wrt: ['embeddings'] });
@@ -186,7 +186,7 @@ export interface ModelGradients {
    * ```ts
    * import { load } from 'attn';
    *
-   * const attn = await load({ training: true });
+   * const attn = await load();
    * const model = await attn.loadModel('models/sentiment');
    * const { tokens, scores, delta } = await model.attribute('a wonderful film', { target: 'positive' });
    * console.log(tokens[scores.indexOf(Math.max(...scores))], delta! < 0.01); // wonderful true
@@ -230,7 +230,7 @@ export interface ModelGradients {
    * ```ts
    * import { load } from 'attn';
    *
-   * const attn = await load({ training: true });
+   * const attn = await load();
    * const model = await attn.loadModel('models/sentiment');
    * const examples = [
    *   { text: 'a wonderful film', label: 'praise' },
@@ -303,7 +303,7 @@ export interface FineTuneResult {
   validationAccuracy?: number;
 }
 
-/** Functions of the training build. Without `load({ training: true })` they throw `ENVIRONMENT`. */
+/** Gradients of the functions, losses, optimisers and schedules. */
 export interface Gradients {
   /**
    * Computes the gradients of {@link Attn.scaledDotProductAttention} (torch.autograd; Dao et al. 2022). With P the
@@ -326,7 +326,7 @@ export interface Gradients {
    * ```ts
    * import { load } from 'attn';
    *
-   * const attn = await load({ training: true });
+   * const attn = await load();
    * const x = { data: new Float32Array([1, 0, 0, 1, 1, 1]), dims: [3, 2] };
    * const grad = { data: new Float32Array(6).fill(1), dims: [3, 2] };
    * const { gradQuery, trace } = attn.scaledDotProductAttentionBackward(grad, x, x, x, { trace: ['scores'] });
@@ -351,7 +351,7 @@ export interface Gradients {
    * ```ts
    * import { load } from 'attn';
    *
-   * const attn = await load({ training: true });
+   * const attn = await load();
    * const x = { data: new Float32Array([1, 0, 0, 1, 1, 1]), dims: [3, 2] };
    * const weight = { data: new Float32Array([2, 0, 0, 2]), dims: [2, 2] };
    * console.log(attn.generalAttentionBackward(x, x, x, x, { weight }).gradWeight.dims); // [ 2, 2 ]
@@ -382,7 +382,7 @@ export interface Gradients {
    * ```ts
    * import { load } from 'attn';
    *
-   * const attn = await load({ training: true });
+   * const attn = await load();
    * const x = { data: new Float32Array([1, 0, 0, 1, 1, 1]), dims: [3, 2] };
    * const identity = { data: new Float32Array([1, 0, 0, 1]), dims: [2, 2] };
    * const scoreWeight = { data: new Float32Array([1, -1]), dims: [2] };
@@ -411,7 +411,7 @@ export interface Gradients {
    * ```ts
    * import { load } from 'attn';
    *
-   * const attn = await load({ training: true });
+   * const attn = await load();
    * const x = { data: new Float32Array([1, 2]), dims: [1, 2] };
    * const weight = { data: new Float32Array([3, 4]), dims: [1, 2] };
    * const { gradX, gradWeight } = attn.linearBackward({ data: new Float32Array([1]), dims: [1, 1] }, x, weight);
@@ -435,7 +435,7 @@ export interface Gradients {
    * ```ts
    * import { load } from 'attn';
    *
-   * const attn = await load({ training: true });
+   * const attn = await load();
    * const x = { data: new Float32Array([1, 3]), dims: [2] };
    * const ones = { data: new Float32Array([1, 1]), dims: [2] };
    * console.log(...attn.layerNormBackward(ones, x, ones).gradBias!.data); // 1 1
@@ -458,7 +458,7 @@ export interface Gradients {
    * ```ts
    * import { load } from 'attn';
    *
-   * const attn = await load({ training: true });
+   * const attn = await load();
    * const x = { data: new Float32Array([3, -3]), dims: [2] };
    * const ones = { data: new Float32Array([1, 1]), dims: [2] };
    * console.log(...attn.rmsNormBackward(ones, x, ones).gradWeight!.data); // 1 -1
@@ -478,7 +478,7 @@ export interface Gradients {
    * ```ts
    * import { load } from 'attn';
    *
-   * const attn = await load({ training: true });
+   * const attn = await load();
    * const y = attn.softmax({ data: new Float32Array([0, 0]), dims: [2] });
    * console.log(...attn.softmaxBackward({ data: new Float32Array([1, 0]), dims: [2] }, y).data); // 0.25 -0.25
    * ```
@@ -497,7 +497,7 @@ export interface Gradients {
    * ```ts
    * import { load } from 'attn';
    *
-   * const attn = await load({ training: true });
+   * const attn = await load();
    * const [x, grad] = [[-1, 2], [5, 5]].map((row) => ({ data: new Float32Array(row), dims: [2] }));
    * console.log(...attn.activationBackward(grad, x, 'relu').data); // 0 5
    * ```
@@ -514,7 +514,7 @@ export interface Gradients {
    * ```ts
    * import { load } from 'attn';
    *
-   * const attn = await load({ training: true });
+   * const attn = await load();
    * const x = { data: new Float32Array([1, 0, 1, 0]), dims: [2, 2] };
    * console.log(...attn.applyRotaryBackward(attn.applyRotary(x)).data.map(Math.round)); // 1 0 1 0
    * ```
@@ -540,7 +540,7 @@ export interface Gradients {
    * ```ts
    * import { load } from 'attn';
    *
-   * const attn = await load({ training: true });
+   * const attn = await load();
    * const { loss, gradient } = attn.crossEntropy({ data: new Float32Array([0, 0]), dims: [1, 2] }, [1]);
    * console.log(loss.toFixed(4), ...gradient.data); // 0.6931 0.5 -0.5
    * ```
@@ -568,7 +568,7 @@ export interface Gradients {
    * ```ts
    * import { load } from 'attn';
    *
-   * const attn = await load({ training: true });
+   * const attn = await load();
    * const [a, b] = [[1, 2], [1, 4]].map((row) => ({ data: new Float32Array(row), dims: [2] }));
    * const { loss, gradient } = attn.mseLoss(a, b);
    * console.log(loss, ...gradient.data); // 2 0 -2
@@ -590,7 +590,7 @@ export interface Gradients {
    * ```ts
    * import { load } from 'attn';
    *
-   * const attn = await load({ training: true });
+   * const attn = await load();
    * const [x, t] = [[0, 100], [1, 1]].map((row) => ({ data: new Float32Array(row), dims: [2] }));
    * console.log(attn.binaryCrossEntropyWithLogits(x, t, { reduction: 'sum' }).loss.toFixed(4)); // 0.6931
    * ```
@@ -615,7 +615,7 @@ export interface Gradients {
    * ```ts
    * import { load } from 'attn';
    *
-   * const attn = await load({ training: true });
+   * const attn = await load();
    * const words = new attn.Embedding({ numEmbeddings: 1, embeddingDim: 2 });
    * words.forward([0], [1], { forBackward: true });
    * words.backward({ data: new Float32Array([3, 4]), dims: [1, 2] });
@@ -638,7 +638,7 @@ export interface Gradients {
    * ```ts
    * import { load } from 'attn';
    *
-   * const attn = await load({ training: true });
+   * const attn = await load();
    * const words = new attn.Embedding({ numEmbeddings: 1, embeddingDim: 2 });
    * words.loadStateDict({ weight: { data: new Float32Array([1, 2]), dims: [1, 2] } });
    * const optimizer = new attn.SGD([words], { learningRate: 0.5 });
@@ -672,7 +672,7 @@ export interface Gradients {
    * ```ts
    * import { load } from 'attn';
    *
-   * const attn = await load({ training: true });
+   * const attn = await load();
    * const words = new attn.Embedding({ numEmbeddings: 1, embeddingDim: 1 });
    * const optimizer = new attn.Adam([words], { learningRate: 0.1 });
    * words.forward([0], [1], { forBackward: true });
@@ -700,7 +700,7 @@ export interface Gradients {
    * // An embedding and an attention layer learn to predict the next token of 0, 1, 2, 0, 1, 2, …
    * import { load } from 'attn';
    *
-   * const attn = await load({ training: true });
+   * const attn = await load();
    * const words = new attn.Embedding({ numEmbeddings: 3, embeddingDim: 8 });
    * const mha = new attn.MultiHeadAttention({ embedDim: 8, numHeads: 2 });
    * const optimizer = new attn.AdamW([words, mha], { learningRate: 0.05, groups: [{ names: /bias/, weightDecay: 0 }] });
@@ -734,7 +734,7 @@ export interface Gradients {
    * ```ts
    * import { load } from 'attn';
    *
-   * const attn = await load({ training: true });
+   * const attn = await load();
    * console.log(attn.linearSchedule(3, { learningRate: 1, warmup: 2, steps: 4 })); // 0.5
    * ```
    */
@@ -755,7 +755,7 @@ export interface Gradients {
    * ```ts
    * import { load } from 'attn';
    *
-   * const attn = await load({ training: true });
+   * const attn = await load();
    * console.log(attn.cosineSchedule(2, { learningRate: 1, steps: 4 }).toFixed(4)); // 0.5000
    * ```
    */

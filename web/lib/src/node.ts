@@ -92,7 +92,5 @@ export const load: typeof Contract.load = loader({
   },
   models: () => import('./model/load_model.js'),
   lazyTasks: () => import('./model/lazy_tasks.js'),
-  training: async () => (await import('./load/training-node.js')).training,
-  trains: true, // nothing has to be downloaded
   disk,
 });

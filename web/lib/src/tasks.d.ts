@@ -3,7 +3,8 @@ import type { TokenizeOptions } from './attn.js';
 import type { AbortSignal } from './host.js';
 
 /** Task of a checkpoint's head, by the Hugging Face names. */
-export type Task = 'embedding' | 'text-classification' | 'token-classification' | 'fill-mask' | 'question-answering' | 'multiple-choice';
+export type Task =
+  'embedding' | 'text-classification' | 'token-classification' | 'fill-mask' | 'question-answering' | 'multiple-choice' | 'text-generation';
 
 /** A named entity in a text. */
 export interface Entity {
@@ -46,6 +47,98 @@ export interface RankedDocument {
   score: number;
   /** Whether the query or this document was truncated because they exceed the maximum length together. */
   truncated: boolean;
+}
+
+/** A token that may follow a text. */
+export interface NextToken {
+  id: number;
+  /** Token in the vocabulary's spelling, for example `Ġgood`. */
+  token: string;
+  /** Token as text, for example ` good`. */
+  text: string;
+  logit: number;
+  /** Probability among all tokens of the vocabulary. */
+  probability: number;
+}
+
+/** Options of {@link TextTasks.generate}. */
+export interface GenerateOptions {
+  /** Maximal number of new tokens, from 1. Default 64. */
+  maxNewTokens?: number | undefined;
+  /** Draws each token by its probability instead of taking the likeliest. Default false. */
+  doSample?: boolean | undefined;
+  /** Divisor of the logits, above 0: less than 1 favours likely tokens. Default 1. */
+  temperature?: number | undefined;
+  /** Draws only from this number of likeliest tokens; 0 from all. Default 0. */
+  topK?: number | undefined;
+  /** Draws only from the likeliest tokens that together have this probability (Holtzman et al. 2020). Default 1. */
+  topP?: number | undefined;
+  /** Draws only from tokens with at least this share of the largest probability (Nguyen et al. 2024). Default 0. */
+  minP?: number | undefined;
+  /**
+   * Divides positive logits of tokens that occur before, and multiplies negative ones (Keskar et al. 2019); above 1
+   * avoids repetition, also without `doSample`. Default 1.
+   */
+  repetitionPenalty?: number | undefined;
+  /** The same seed gives the same tokens, natively as well. Default 0. */
+  seed?: number | undefined;
+  /** Strings before which the new text ends. */
+  stop?: readonly string[] | undefined;
+  /** See {@link TokenizeOptions.addSpecialTokens}; of the prompt. */
+  addSpecialTokens?: boolean | undefined;
+  /**
+   * Receives each new token, and what it adds to the text: nothing while the bytes of a character are incomplete.
+   * `probability` is that of the model, before any option changes it.
+   */
+  onToken?: ((token: { id: number; text: string; probability: number }) => void) | undefined;
+  /** Ends the text: the call returns the tokens so far. */
+  signal?: AbortSignal | undefined;
+}
+
+/** Result of {@link TextTasks.generate}. */
+export interface GeneratedText {
+  /** The new part, without special tokens and without the stop string. */
+  text: string;
+  /** Ids of all new tokens. */
+  ids: number[];
+  /** The same tokens in the vocabulary's spelling. */
+  tokens: string[];
+  /**
+   * `'length'`: `maxNewTokens`, or the model has no more positions; `'eos'`: the model ended the text; `'stop'`: a stop
+   * string; `'aborted'`: the signal.
+   */
+  finishReason: 'length' | 'eos' | 'stop' | 'aborted';
+}
+
+/** Result of {@link TextTasks.scoreTokens}. */
+export interface ScoredText {
+  /**
+   * Per token: the natural logarithm of its probability after the tokens before it, its rank among all tokens (1: the
+   * likeliest), and the entropy of the prediction in nats. The first token has null, because nothing is before it.
+   */
+  tokens: { id: number; token: string; logProbability: number | null; rank: number | null; entropy: number | null }[];
+  /** exp of the negative mean of the log probabilities. */
+  perplexity: number;
+}
+
+/**
+ * Keys and values of the tokens that a language model has seen, made by {@link TextModel.createCache}. It belongs to
+ * the model and its current weights, and is freed with the model.
+ */
+export interface KeyValueCache {
+  /** Number of tokens per sequence. */
+  readonly length: number;
+  /** Room for tokens. */
+  readonly maxLength: number;
+  /**
+   * Discards all tokens after the first `length`.
+   *
+   * @throws {AttnError} `OUT_OF_RANGE` if the cache has fewer tokens
+   */
+  truncate(length: number): void;
+  /** Frees the memory. */
+  dispose(): void;
+  [Symbol.dispose](): void;
 }
 
 /** Options of {@link TextTasks.fillMask}. */
@@ -165,7 +258,7 @@ export interface TextTasks {
    *
    * @param texts one text
    * @param options see {@link FillMaskOptions}
-   * @returns per mask, the tokens by falling score
+   * @returns per mask, the tokens by descending score
    * @throws {AttnError} `ARGUMENT` if a text has no mask, or a target starts with no token of the vocabulary
    * @throws {AttnError} `OUT_OF_RANGE` if a text is too long
    * @throws {AttnError} `UNSUPPORTED` if the model has no head for fill-mask, or the tokenizer no mask token
@@ -192,7 +285,7 @@ export interface TextTasks {
    * @param question one question
    * @param context one context
    * @param options see {@link AnswerOptions}
-   * @returns answers by falling score
+   * @returns answers by descending score
    * @throws {AttnError} `ARGUMENT` if a question or context is empty, or there is not one context per question
    * @throws {AttnError} `OUT_OF_RANGE` if a question leaves no tokens for the context
    * @throws {AttnError} `CONFIG` if `stride` does not fit into a window
@@ -218,6 +311,66 @@ export interface TextTasks {
   answer(question: string | readonly string[], context: string | readonly string[], options?: AnswerOptions): Promise<Answer[][]>;
 
   /**
+   * Continues a text with a language model, as transformers' `generate()`: token by token, each computed once, because
+   * the keys and values of earlier tokens are kept. Events are handled every 30 ms.
+   *
+   * @param prompt one text
+   * @param options see {@link GenerateOptions}
+   * @throws {AttnError} `UNSUPPORTED` if the model has no head for text generation
+   * @throws {AttnError} `OUT_OF_RANGE` if the prompt has more tokens than the model has positions, or a logit is NaN
+   * @throws {AttnError} `ARGUMENT` if the prompt has no token
+   * @throws {AttnError} `CONFIG` if an option is outside its range
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const model = await attn.loadModel('models/tiny-gpt2'); // untrained weights
+   * const { ids, finishReason } = await model.generate('The old man', { maxNewTokens: 8 });
+   * console.log(ids.length, finishReason); // 8 length
+   * ```
+   */
+  generate(prompt: string, options?: GenerateOptions): Promise<GeneratedText>;
+
+  /**
+   * Returns the tokens that most likely follow a text, the likeliest first.
+   *
+   * @param text one text
+   * @param options.topK number of tokens, from 1; default 5
+   * @throws {AttnError} those of {@link TextTasks.generate}
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const model = await attn.loadModel('models/tiny-gpt2'); // untrained weights
+   * const next = await model.nextToken('The old man', { topK: 3 });
+   * console.log(next.length, next[0].logit >= next[1].logit); // 3 true
+   * ```
+   */
+  nextToken(text: string, options?: { topK?: number | undefined }): Promise<NextToken[]>;
+
+  /**
+   * Returns how well the model predicts each token of a text from the tokens before it.
+   *
+   * @param text one text
+   * @throws {AttnError} those of {@link TextTasks.generate}
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const model = await attn.loadModel('models/tiny-gpt2'); // untrained weights
+   * const { tokens, perplexity } = await model.scoreTokens('The old man');
+   * console.log(tokens[0].rank, tokens[1].rank! >= 1, perplexity > 1); // null true true
+   * ```
+   */
+  scoreTokens(text: string): Promise<ScoredText>;
+
+  /**
    * Sorts documents by relevance to a query with a cross-encoder, a head with one label (sentence-transformers'
    * CrossEncoder.rank). The score is the activation that the files name, else the sigmoid of the logit.
    *
@@ -225,7 +378,7 @@ export interface TextTasks {
    * @param documents several texts
    * @param options {@link TokenizeOptions}, {@link PromptOptions}, {@link BatchOptions} and `topK`, the number of
    * documents to return, from 1; default all
-   * @returns documents by falling score
+   * @returns documents by descending score
    * @throws {AttnError} `UNSUPPORTED` if the model has another head
    * @throws {AttnError} `CONFIG` if there is no prompt `promptName`
    * @throws {AttnError} those of {@link TextModel.embed}
@@ -234,7 +387,7 @@ export interface TextTasks {
    * ```ts
    * import { load } from 'attn';
    *
-   * const attn = await load({ training: true });
+   * const attn = await load();
    * const model = await attn.loadModel('models/sentiment');
    * // Give the model the head of a cross-encoder.
    * const documents = ['a recipe for soup', 'a film about dogs'];

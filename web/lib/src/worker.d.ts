@@ -48,6 +48,8 @@ export type {
   FineTuneOptions,
   FineTuneProgress,
   FineTuneResult,
+  GeneratedText,
+  GenerateOptions,
   Int8Tensor,
   LoadOptions,
   Loss,
@@ -55,11 +57,13 @@ export type {
   ModelOptions,
   ModelSource,
   MultiHeadAttentionOptions,
+  NextToken,
   ParameterGroup,
   PromptOptions,
   RankedDocument,
   RuntimeInfo,
   SafetensorsHeader,
+  ScoredText,
   StateDict,
   Task,
   Tensor,
@@ -98,11 +102,22 @@ type OptimizerClass<T> = T extends new (modules: never, options?: infer O) => un
   ? new (modules: readonly Module[], options?: O) => Promise<Optimizer>
   : never;
 
+/** {@link Direct.KeyValueCache | KeyValueCache} in a worker. */
+export type KeyValueCache = Promisified<Direct.KeyValueCache> & AsyncDisposable;
+
 /** {@link Direct.TextModel | TextModel} in a worker. */
-export type TextModel = Omit<Promisified<Direct.TextModel>, 'wordEmbeddings' | 'fillMask' | 'answer'> &
+export type TextModel = Omit<Promisified<Direct.TextModel>, 'wordEmbeddings' | 'fillMask' | 'answer' | 'createCache' | 'forward'> &
   Pick<Direct.TextModel, 'fillMask' | 'answer'> &
   AsyncDisposable & {
     readonly wordEmbeddings: Promise<Embedding>;
+    createCache(options?: Parameters<Direct.TextModel['createCache']>[0]): Promise<KeyValueCache>;
+    forward(
+      inputs: Direct.Encoding,
+      options?: Omit<Direct.TextForwardOptions, 'cache'> & {
+        /** A cache of this model, so that it is in the same worker. */
+        cache?: KeyValueCache | Direct.KeyValueCache | undefined;
+      },
+    ): Promise<Direct.TextModelOutput>;
   };
 
 /**

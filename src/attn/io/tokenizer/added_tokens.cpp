@@ -23,7 +23,7 @@ AddedTokens::AddedTokens(const Value& section, const Vocabulary& vocabulary, Nor
     token.is_split = is_special && splits_special;
     if (content.empty()) continue;
     characters += count_characters(content);
-    // As the library does: the id that the file names is not what counts.
+    // As in the tokenizers library, the id in the file is ignored.
     auto known = id_of(content);
     if (!known) known = vocabulary.id_of(content);
     if (!known) {
@@ -36,14 +36,14 @@ AddedTokens::AddedTokens(const Value& section, const Vocabulary& vocabulary, Nor
     if (is_new) {
       all.push_back(token);
     } else {
-      // Once special, the library keeps a text special.
+      // In the tokenizers library, a text that was special stays special.
       named->second.is_special = is_special || (named->second.is_special && named->second.text == content);
       named->second.text = content;
       token.is_split = named->second.is_special && splits_special;
       all[named->second.place] = token;
     }
   }
-  // One for all of them: how many there are and how many normalizers multiply.
+  // One budget for all tokens, because the cost is the number of tokens times the number of normalizers.
   Budget budget(characters, "tokenizer.json.added_tokens");
   const std::size_t most = 2 * characters + 16 * all.size() + 4096;
   std::size_t made = 0;
@@ -53,7 +53,7 @@ AddedTokens::AddedTokens(const Value& section, const Vocabulary& vocabulary, Nor
     const Chars text = normalizer_(decode_utf8(named.text).value(), budget);
     section.at_most(text.size(), kMaxToken, " characters in a token once it is normalized");
     section.at_most(made += text.size(), most, " characters once they are normalized");
-    // The library knows special ones by their text as it was.
+    // The tokenizers library identifies special tokens by their text before normalisation.
     const std::string before = std::exchange(named.text, utf8_of(text));
     named.is_special = named.is_special && named.text == before;
   }
@@ -89,12 +89,14 @@ bool AddedTokens::is_special(std::int32_t id) const {
   return found != named_.end() && found->second.is_special;
 }
 
-/// emit(from, to, id) for what is found, the leftmost, of those the longest, and on from its end; with the id -1 for what is between.
+/// Finds the leftmost and longest tokens that do not overlap. Calls emit(from, to, id) for each, and with id -1 for the
+/// text between them.
 template <class Emit>
 void AddedTokens::find(std::span<const Char> text, const Wanted& wanted, Budget& budget, const Emit& emit) {
   const std::size_t count = text.size();
   std::size_t done = 0;
-  // How far the white space goes that was last looked through: tokens that begin in it take it along again, as the library has it.
+  // End of the white space that was scanned last. A token that begins in it also extends to there, as in the tokenizers
+  // library.
   std::size_t spaces = 0;
   for (std::size_t at = 0; at < count;) {
     std::size_t to = at, i = at;
@@ -125,7 +127,7 @@ void AddedTokens::find(std::span<const Char> text, const Wanted& wanted, Budget&
       while (to < count && is(text[to].code, kSpace)) spaces = ++to;
     if (done < from) emit(done, from, -1);
     if (from < to) {
-      budget.spend(to - from);  // what tokens take may overlap
+      budget.spend(to - from);  // the ranges of tokens may overlap
       emit(from, to, token.id);
     }
     done = to;

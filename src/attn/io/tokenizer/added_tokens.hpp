@@ -19,45 +19,45 @@ namespace attn::detail {
 
 struct AddedToken {
   std::int32_t id = 0;
-  bool single_word = false;  ///< not inside a word
-  bool lstrip = false;       ///< takes the white space before it along
-  bool rstrip = false;       ///< and after it
-  bool normalized = false;   ///< looked for after the text was normalised, and normalised itself
-  bool is_split = false;     ///< left to the model, like any other text
+  bool single_word = false;  ///< found only as a whole word
+  bool lstrip = false;       ///< includes the white space before it
+  bool rstrip = false;       ///< includes the white space after it
+  bool normalized = false;   ///< normalised, and searched in the normalised text
+  bool is_split = false;     ///< treated as ordinary text
 };
 
-/// Tokens beside the model's, found in the text before it is cut into words: those of special meaning, e.g. [MASK], and any others.
+/// Special tokens such as [MASK] and other added tokens, found before the text is split into words.
 class AddedTokens {
  public:
   AddedTokens() = default;
-  /// `section` may be missing. `splits_special`: special tokens in a text are split like any other text. Throws FORMAT, UNSUPPORTED, MEMORY.
+  /// `section` may be missing. With `splits_special`, special tokens are treated as ordinary text. Throws FORMAT,
+  /// UNSUPPORTED, MEMORY.
   AddedTokens(const Value& section, const Vocabulary& vocabulary, Normalizer normalizer, bool splits_special = false);
 
   std::optional<std::int32_t> id_of(std::string_view token) const;
-  /// Normalised where that is what is looked for.
+  /// Returns the text that is searched, which is normalised if the token is.
   std::optional<std::string_view> text_of(std::int32_t id) const;
-  /// look(token, its text as it is looked for) for each, until it gives false.
+  /// Calls look(token, searched text) for each token until it returns false.
   template <class Look>
   void for_each(Look look) const {
     for (const Wanted* wanted : {&plain_, &normalized_})
       for (const AddedToken& token : wanted->tokens)
         if (!look(token, std::string_view(named_.at(token.id).text))) return;
   }
-  /// Whether that is a token of special meaning.
   bool is_special(std::int32_t id) const;
-  /// Of the vocabulary with these.
+  /// Size of the vocabulary including added tokens.
   std::size_t size() const { return size_; }
-  /// A text as pieces: added tokens, and normalised text between them.
+  /// Splits a text into added tokens and the normalised text between them.
   Pieces extract(const Chars& text, Budget& budget) const;
 
  private:
-  /// What is looked for, by the numbers that the trie has for it.
+  /// Tokens to search, indexed by their numbers in the trie.
   struct Wanted {
     std::vector<AddedToken> tokens = {};
     Trie trie = {};
   };
 
-  /// The text of a token as it is looked for, and its place among all.
+  /// A token's searched text, and its index among all tokens.
   struct Named {
     std::string text;
     std::size_t place;

@@ -11,7 +11,7 @@
 namespace attn::detail {
 namespace {
 
-/// By two tokens their rank, from 1, and by the rank what they become.
+/// `ranks` maps a pair of tokens to its rank, from 1; `made` maps the rank to the merged token.
 struct Merges {
   PairMap ranks;
   std::vector<std::int32_t> made = {};
@@ -20,16 +20,16 @@ struct Merges {
 struct Options {
   UnknownToken unknown;
   bool has_unknown, fuses_unknown, ignores_merges;
-  std::u32string before, after;  // what continues a word, and what ends it
+  std::u32string before, after;  // prefix of continuing pieces, suffix at the end of a word
 };
 
-/// A token of a word while its neighbours are merged; of one that has become part of another `bytes` is 0.
+/// A token of a word during merging; `bytes` is 0 once it is part of another token.
 struct Symbol {
   std::int32_t number;
   std::uint32_t bytes, previous, next;
 };
 
-/// Merges the pair of neighbours that comes first in the list of merges, and of equal ones the leftmost, until there is none.
+/// Repeatedly merges the adjacent pair with the lowest rank, the leftmost if several have it, until no pair has a rank.
 class Bpe final : public Model {
  public:
   Bpe(Vocabulary vocabulary, Options options, ByteFallback bytes, Merges merges)
@@ -52,7 +52,7 @@ class Bpe final : public Model {
     return merges_.ranks.get(static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(second));
   }
 
-  /// The token of one character, -1 where there is none.
+  /// Returns the token of one character, -1 if there is none.
   std::int32_t symbol_of(char32_t code, bool first, bool last) const {
     if (!first && !inside_) return -1;
     const Trie& trie = vocabulary().trie();
@@ -63,7 +63,7 @@ class Bpe final : public Model {
 
   std::vector<Symbol> symbols_of(std::span<const Char> word, Budget& budget) const {
     budget.spend(8 * word.size());
-    if (word.size() > 4096) {  // else it is little
+    if (word.size() > 4096) {  // shorter words need little memory
       MemoryEstimate memory("tokenize");
       memory.add("the tokens of a word", {static_cast<std::int64_t>(word.size()), (2 * sizeof(Symbol) + 2 * sizeof(std::uint64_t)) / 4});
       memory.check("the tokens of a word");
@@ -104,7 +104,7 @@ class Bpe final : public Model {
 
   void merge(std::vector<Symbol>& symbols) const {
     constexpr std::uint32_t kNone = static_cast<std::uint32_t>(-1);
-    // Rank and place in one number, the smallest on top.
+    // Rank and position in one number; the smallest is on top.
     std::vector<std::uint64_t> room;
     room.reserve(symbols.size());
     std::priority_queue<std::uint64_t, std::vector<std::uint64_t>, std::greater<>> queue({}, std::move(room));
@@ -121,7 +121,7 @@ class Bpe final : public Model {
       if (symbol.bytes == 0 || symbol.next >= symbols.size()) continue;
       Symbol& other = symbols[symbol.next];
       const std::uint32_t now = rank(symbol.number, other.number);
-      // The queue may remember a pair that has become another.
+      // The entry may be outdated because the pair has changed.
       if (now == 0 || merges_.made[now] != both) continue;
       symbol.number = both;
       symbol.bytes += other.bytes;
@@ -135,10 +135,10 @@ class Bpe final : public Model {
     }
   }
 
-  /// A byte of a character stands where the character does.
+  /// Appends the tokens. A token for one byte of a character has the offsets of the character.
   void put(const std::vector<Symbol>& symbols, std::span<const Char> word, std::vector<Token>& tokens) const {
     std::size_t start = 0;
-    std::uint32_t before = 0, done = 0;  // bytes of the characters before the start, and of the tokens
+    std::uint32_t before = 0, done = 0;  // bytes before `start`, and of the tokens so far
     for (std::size_t i = 0; i < symbols.size(); i = symbols[i].next) {
       while (start + 1 < word.size() && before + utf8(word[start].code).size <= done) before += utf8(word[start++].code).size;
       done += symbols[i].bytes;
@@ -152,10 +152,9 @@ class Bpe final : public Model {
   Options options_;
   ByteFallback bytes_;
   Merges merges_;
-  std::optional<Trie::Node> inside_;  // where characters inside a word begin
+  std::optional<Trie::Node> inside_;  // node of `options_.before`
 };
 
-/// The two tokens of a merge.
 std::pair<std::string_view, std::string_view> parts_of(const Value& merge) {
   if (merge.is_string()) {
     const std::string_view words = merge.string();
@@ -186,7 +185,7 @@ Merges read_merges(Json& json, const Vocabulary& vocabulary, std::size_t prefix)
     const std::u32string a = code_points(first), b = code_points(second);
     const std::u32string both = a + (b.size() > prefix ? b.substr(prefix) : U"");
     const auto one = static_cast<std::uint32_t>(number(a, first)), other = static_cast<std::uint32_t>(number(b, second));
-    // Where a pair stands there twice, the last one counts.
+    // If a pair occurs twice, the last one counts.
     merges.ranks.set(one, other, static_cast<std::uint32_t>(merges.made.size()));
     merges.made.push_back(number(both, text({first, " + ", second})));
     (*taken.array())[i] = Json();

@@ -6,7 +6,8 @@
 
 namespace attn::detail {
 
-/// Byte pair encoding (Sennrich et al. 2016), of characters or of bytes. Takes the vocabulary out of `json`, which is the section.
+/// Reads a byte pair encoding model (Sennrich et al. 2016), of characters or bytes. Moves the vocabulary out of `json`,
+/// the same section.
 std::unique_ptr<const Model> read_bpe(const Value& section, Json& json);
 
 }  // namespace attn::detail

@@ -6,17 +6,18 @@
 
 namespace attn::detail {
 
-/// What a text may cost: characters that it becomes at once, since a file's rules can double it again and again, and steps until it is tokens.
+/// Limits the cost of a text: its length at any stage, since the rules of a file can double it again and again, and the
+/// number of steps.
 class Budget {
  public:
-  /// For so many characters; `what` they are outlives it.
+  /// `what` names the text in messages and must outlive the budget.
   explicit Budget(std::size_t length, std::string_view what = "the text");
 
-  /// Before a text becomes so many characters. Throws UNSUPPORTED, of long texts MEMORY.
+  /// Call before a text grows to that length. Throws UNSUPPORTED, for long texts MEMORY.
   void hold(std::size_t characters) {
     if (characters > granted_) grant(characters);
   }
-  /// Before steps are taken, or behind the one token that they were for. Throws UNSUPPORTED.
+  /// Call before the steps, or right after the steps of a single token. Throws UNSUPPORTED.
   void spend(std::uint64_t steps) {
     if ((steps_ += steps) > most_steps_) refuse();
   }

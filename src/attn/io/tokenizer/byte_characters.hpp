@@ -5,7 +5,8 @@
 
 namespace attn::detail {
 
-/// The characters that stand for the 256 bytes in byte-level tokens: printable ones for themselves, the others from U+0100 on.
+/// Characters for the 256 bytes in byte-level tokens: printable bytes represent themselves, the others are numbered
+/// from U+0100.
 inline constexpr std::array<char32_t, 256> kByteCharacters = [] {
   std::array<char32_t, 256> characters{};
   char32_t next = 0x100;

@@ -37,14 +37,14 @@ std::string joined(const Tokens& tokens) {
   return text;
 }
 
-/// Before tokens become so long together.
 void hold(const Tokens& tokens, Budget& budget) {
   std::size_t bytes = 0;
   for (const std::string& token : tokens) bytes += token.size();
   budget.hold(bytes);
 }
 
-/// How many bytes of `rest` are one character; where they are none, how many of them stand for one that is broken.
+/// Returns the size of the first character and true, or, if the bytes are invalid, how many of them become one U+FFFD
+/// and false.
 std::pair<std::size_t, bool> character_at(std::string_view rest) {
   const auto byte = [&](std::size_t i) { return i < rest.size() ? static_cast<unsigned char>(rest[i]) : 0U; };
   const unsigned first = byte(0);
@@ -57,7 +57,7 @@ std::pair<std::size_t, bool> character_at(std::string_view rest) {
   return {size, true};
 }
 
-/// Bytes as UTF-8, U+FFFD for what is none.
+/// Decodes UTF-8; invalid bytes become U+FFFD.
 std::string lossy(std::string_view bytes) {
   std::string text;
   while (!bytes.empty()) {
@@ -68,7 +68,6 @@ std::string lossy(std::string_view bytes) {
   return text;
 }
 
-/// The byte that a character of a byte-level token stands for.
 std::optional<char> byte_of(char32_t code) {
   static const std::map<char32_t, char> bytes = [] {
     std::map<char32_t, char> made;
@@ -84,7 +83,7 @@ Decoder byte_level(const Value&, PartCount&) {
     std::string bytes;
     for (const std::string& token : tokens) {
       std::string own;
-      // A token with another character is text.
+      // A token with any other character is ordinary text.
       for (const char32_t code : code_points(std::string_view(token))) {
         const auto byte = byte_of(code);
         if (!byte) {
@@ -134,7 +133,7 @@ Decoder metaspace(const Value& section, PartCount&) {
   };
 }
 
-/// The byte of a token such as <0x0A>.
+/// Parses a token such as <0x0A>.
 std::optional<char> fallback_byte(std::string_view token) {
   if (token.size() != 6 || !token.starts_with("<0x") || token.back() != '>') return std::nullopt;
   const auto digit = [](char c) -> int {
@@ -143,7 +142,7 @@ std::optional<char> fallback_byte(std::string_view token) {
     return small >= 'a' && small <= 'f' ? small - 'a' + 10 : -1;
   };
   const int high = digit(token[3]), low = digit(token[4]);
-  // What Rust reads as a number may have a plus sign.
+  // Rust's number parser accepts a plus sign.
   if (low >= 0 && token[3] == '+') return static_cast<char>(low);
   return high < 0 || low < 0 ? std::nullopt : std::optional(static_cast<char>(16 * high + low));
 }
@@ -177,7 +176,7 @@ Decoder fuse(const Value&, PartCount&) {
   return [](Tokens& tokens, Budget&) { tokens = {joined(tokens)}; };
 }
 
-/// So many of one character at the start and at the end of each token.
+/// Removes up to `start` and `stop` copies of one character at the ends of each token.
 Decoder strip(const Value& section, PartCount&) {
   const std::u32string content = code_points(std::string_view(section["content"].string()));
   if (content.size() != 1) section["content"].refuse(ErrorCode::format, {"one character"}, {section["content"].string()});

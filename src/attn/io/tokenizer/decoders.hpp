@@ -9,13 +9,13 @@
 
 namespace attn::detail {
 
-/// What tokens become, to be put together without anything between them.
+/// Converts tokens to texts that are joined without separator.
 using Decoder = std::function<void(std::vector<std::string>& tokens, Budget& budget)>;
 
-/// Throws FORMAT, UNSUPPORTED for other kinds.
+/// Throws FORMAT, and UNSUPPORTED for unknown kinds.
 Decoder read_decoder(const Value& section);
 
-/// As transformers takes spaces out that stand before punctuation in English.
+/// Removes spaces before English punctuation as transformers does.
 std::string without_spaces_before_punctuation(std::string text);
 
 }  // namespace attn::detail

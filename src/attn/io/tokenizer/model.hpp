@@ -14,16 +14,16 @@
 
 namespace attn::detail {
 
-/// A token of a text, and the bytes of it that it stands for.
+/// A token, and its byte range in the text.
 struct Token {
   std::int32_t id;
   std::uint32_t start, end;
-  std::int32_t number = -1;  ///< of the vocabulary, which has its text; below 0 where `content` is that
+  std::int32_t number = -1;  ///< number in the vocabulary; negative if the text is in `content`
   std::string content = {};
-  std::int32_t word = -1;  ///< the piece of the text that it is of
+  std::int32_t word = -1;  ///< index of its piece of the text
 };
 
-/// What makes tokens of words.
+/// Splits words into tokens.
 class Model {
  public:
   explicit Model(Vocabulary vocabulary) : vocabulary_(std::move(vocabulary)) {}
@@ -32,13 +32,13 @@ class Model {
   Model& operator=(const Model&) = delete;
 
   const Vocabulary& vocabulary() const { return vocabulary_; }
-  /// Appends the tokens of a word of one character or more; of one that goes on where `is_open` those that are the same whatever follows.
+  /// Appends the tokens of a non-empty word. If `is_open`, the word continues, and only tokens that do not depend on
+  /// the continuation are appended.
   virtual void tokenize(std::span<const Char> word, std::vector<Token>& tokens, Budget& budget, bool is_open) const = 0;
-  /// Whether it can do that.
+  /// Whether tokenize() supports `is_open`.
   virtual bool takes_open_words() const { return false; }
 
  protected:
-  /// Of word[from, to).
   Token token(std::int32_t number, std::span<const Char> word, std::size_t from, std::size_t to) const {
     return {.id = vocabulary_.id(number), .start = word[from].start, .end = word[to - 1].end, .number = number};
   }
@@ -47,12 +47,13 @@ class Model {
   Vocabulary vocabulary_;
 };
 
-/// What stands for the unknown. That it is missing shows when it is needed: many vocabularies never need it.
+/// The token for unknown characters. If it is missing, the error is thrown only when it is needed, because many
+/// vocabularies never need it.
 class UnknownToken {
  public:
   UnknownToken() = default;
   UnknownToken(std::int32_t number, std::string name, const char* path) : number_(number), name_(std::move(name)), path_(path) {}
-  /// Its number; throws FORMAT where there is none.
+  /// Returns its number; throws FORMAT if there is none.
   std::int32_t needed() const;
   std::int32_t number() const { return number_; }
 
@@ -62,22 +63,23 @@ class UnknownToken {
   const char* path_ = "";
 };
 
-/// The member of an object, which no longer has it: what is made of a large part need not be beside it in memory.
+/// Moves a member out of an object, so that a large member can be freed early.
 Json take(Json& object, std::string_view name);
-/// The tokens of an object, and the id of each.
+/// Reads the vocabulary of a section, an object of ids by token.
 Vocabulary read_tokens(Json& model);
-/// The number of the token for each byte, where all of `bytes` are in the vocabulary; of a file with "byte_fallback".
+/// Tokens for single bytes, if the section has "byte_fallback".
 class ByteFallback {
  public:
   ByteFallback(const Value& section, const Vocabulary& vocabulary);
-  /// Whether there is one for every byte of the characters; appends their numbers.
+  /// Appends a token for each byte of the characters; returns false and appends none if one is missing.
   bool append(std::u32string_view codes, std::vector<std::int32_t>& numbers) const;
 
  private:
   std::vector<std::int32_t> numbers_;
 };
 
-/// Takes the vocabulary out of `json`, which is the section "model". Throws FORMAT, UNSUPPORTED for other kinds, MEMORY.
+/// Reads the section "model" and moves the vocabulary out of it. Throws FORMAT, MEMORY, and UNSUPPORTED for unknown
+/// kinds.
 std::unique_ptr<const Model> read_model(Json& json);
 
 }  // namespace attn::detail

@@ -59,10 +59,9 @@ Normalizer strip(const Value& section, PartCount&) {
   };
 }
 
-/// What a rule puts into a text.
 std::u32string content_of(const Value& section, const char* name) { return code_points(section[name].token(kMaxContent)); }
 
-/// The new characters take the place of the last one that they replace.
+/// The new characters get the offsets of the last character that they replace.
 Normalizer replace(const Value& section, PartCount&) {
   return [pattern = read_pattern(section), content = content_of(section, "content")](const Chars& text, Budget& budget) {
     budget.spend(pattern.cost * text.size());
@@ -111,7 +110,7 @@ Normalizer nmt(const Value&, PartCount&) {
   };
 }
 
-/// The bytes of each character, by the characters that stand for them.
+/// Replaces each character by the byte-level characters of its bytes.
 Normalizer byte_level(const Value&, PartCount&) {
   return [](const Chars& text, Budget& budget) {
     Chars out;
@@ -142,7 +141,7 @@ Normalizer in_form(const Value&, PartCount&) {
 
 struct Kind {
   Normalizer (*read)(const Value&, PartCount&);
-  std::uint64_t cost = 1;  // steps for each character
+  std::uint64_t cost = 1;  // steps per character
 };
 
 constexpr Named<Kind> kKindsOfNormalizers[] = {

@@ -7,10 +7,10 @@
 
 namespace attn::detail {
 
-/// What a text becomes before it is cut into words.
+/// Normalises a text before it is split into words.
 using Normalizer = std::function<Chars(Chars text, Budget& budget)>;
 
-/// Throws FORMAT, UNSUPPORTED for other kinds.
+/// Throws FORMAT, and UNSUPPORTED for unknown kinds.
 Normalizer read_normalizer(const Value& section);
 
 }  // namespace attn::detail

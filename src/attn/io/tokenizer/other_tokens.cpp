@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-// The package has the same in web/lib/src/tokenizer/other_tokens.ts.
+// The counterpart in the npm package is web/lib/src/tokenizer/other_tokens.ts.
 namespace attn::detail {
 namespace {
 
@@ -35,11 +35,11 @@ class TokenList {
   }
 
   bool has_id(double id) const { return ids_.contains(id); }
-  /// A token that is special if it has a name or no flags, unless the list has it.
+  /// Adds a token unless the list contains it. It is special if it is named, flagged as special, or a plain string.
   void add_special(const Value& token, bool is_named) {
     if (!known_.contains(content_of(token))) add(content_of(token), token, token["special"].boolean_or(token.is_string()) || is_named);
   }
-  /// A token with these flags, whatever the list has.
+  /// Adds a token with these flags even if the list contains it with others.
   void add(const std::string& content, const Value& token, bool is_special) {
     Flags flags{};
     for (std::size_t i = 0; i < 3; ++i) flags[i] = token[kFlags[i]].boolean_or(false);
@@ -64,11 +64,11 @@ class TokenList {
 
 bool is_named(std::string_view name) { return std::find(kNamed.begin(), kNamed.end(), name) != kNamed.end(); }
 
-/// What a special token is listed as: one of kNamed, by another name, in extra_special_tokens, in special_tokens_map.json's older list.
+/// How a special token is listed: under a name of kNamed, under another name, in extra_special_tokens, or in the older
+/// list of special_tokens_map.json.
 enum class Kind : std::uint8_t { usual, named, extra, old_extra };
 bool has_name(Kind kind) { return kind == Kind::usual || kind == Kind::named; }
 
-/// use(token, kind) for each special token.
 template <class Use>
 void for_each_special(const Value& config, Use use) {
   for (const std::string_view name : kNamed)

@@ -7,12 +7,12 @@
 
 namespace attn::detail {
 
-/// Pairs of numbers, each with a number above 0: as many as said at the most. Open addressing in one block of memory.
+/// Maps at most `pairs` pairs of numbers to numbers above 0. Open addressing in one block of memory.
 class PairMap {
  public:
   explicit PairMap(std::size_t pairs = 0) : slots_(pairs + pairs / 2 + 1) {}
 
-  /// 0 for a pair that is not there.
+  /// Returns 0 if the pair is missing.
   std::uint32_t get(std::uint32_t a, std::uint32_t b) const { return slots_[slot(a, b)].value; }
   void set(std::uint32_t a, std::uint32_t b, std::uint32_t value) { slots_[slot(a, b)] = {a, b, value}; }
 
@@ -20,7 +20,7 @@ class PairMap {
   struct Slot {
     std::uint32_t a = 0, b = 0, value = 0;
   };
-  /// Drawn once, so that no file can be made of pairs that collide.
+  /// Random factors, so that no file can contain pairs made to collide.
   struct Factors {
     std::uint32_t a = std::random_device()() | 1, b = std::random_device()() | 1;
   };

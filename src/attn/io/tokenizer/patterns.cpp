@@ -17,19 +17,18 @@ std::size_t newlines(Text text, std::size_t at) {
   return at;
 }
 
-/// A run of what is in none of these sets.
 std::size_t run_of_others(Text text, std::size_t at, std::uint32_t sets) {
   while (at < text.size() && !is(text[at].code, sets)) ++at;
   return at;
 }
 
-/// Ends a run of white space: the last space belongs to the word that follows it.
+/// Returns the end of a run of white space, without its last space if a word follows.
 std::size_t space_run(Text text, std::size_t at) {
   const std::size_t end = run_of(text, at, kSpace);
   return end < text.size() && end - at > 1 ? end - 1 : end;
 }
 
-/// 's, 't, 're, 've, 'm, 'll, 'd; whatever their case, ſ is an s.
+/// Matches 's, 't, 're, 've, 'm, 'll, 'd. With `any_case`, capitals match as well, and ſ counts as s.
 std::size_t contraction(Text text, std::size_t at, bool any_case) {
   if (at + 1 >= text.size() || text[at].code != U'\'') return at;
   const auto letter = [&](std::size_t i) -> char32_t {
@@ -42,7 +41,8 @@ std::size_t contraction(Text text, std::size_t at, bool any_case) {
   return ((first == U'r' || first == U'v') && second == U'e') || (first == U'l' && second == U'l') ? at + 3 : at;
 }
 
-/// GPT-4's and its like: any one character may lead letters, numbers are cut every few digits, line ends close what is before them.
+/// Matches the words of GPT-4 and similar tokenizers: letters may follow one other character, numbers are split every
+/// `digits` digits, and line ends belong to the characters before them.
 template <std::uint32_t letters, std::size_t digits>
 std::size_t gpt4(Text text, std::size_t at) {
   if (const std::size_t end = contraction(text, at, true); end > at) return end;
@@ -57,7 +57,7 @@ std::size_t gpt4(Text text, std::size_t at) {
   return space_run(text, at);
 }
 
-/// A word of o200k from its first letter on: capitals, then at least one small letter; letters without case are both. The end, or `at`.
+/// Matches capitals, then at least one lowercase letter; letters without case count as both. Returns the end, or `at`.
 std::size_t small_word(Text text, std::size_t at) {
   std::size_t end = run_of(text, at, kUpper);
   if (end < text.size() && is(text[end].code, kLower)) return run_of(text, end, kLower);
@@ -65,13 +65,13 @@ std::size_t small_word(Text text, std::size_t at) {
   return end;
 }
 
-/// Capitals, then small letters where there are any.
+/// Matches capitals and any lowercase letters after them.
 std::size_t capital_word(Text text, std::size_t at) {
   const std::size_t end = run_of(text, at, kUpper);
   return end > at ? run_of(text, end, kLower) : at;
 }
 
-/// GPT-4o's: a word begins with its capitals, and its contraction belongs to it.
+/// Matches the words of GPT-4o: a word begins with its capitals and includes its contraction.
 template <bool contractions, std::size_t digits>
 std::size_t o200k(Text text, std::size_t at) {
   const char32_t code = text[at].code;
@@ -136,7 +136,7 @@ const std::vector<std::pair<std::string, Matcher>>& known() {
       made.emplace_back(gpt4_text(kLetters, "{1,3}", kOthers, end), gpt4<kLetter, 3>);
       made.emplace_back(gpt4_text(kLetters, "", kOthers, end), gpt4<kLetter, 1>);
     }
-    // Qwen 3.5, for which marks are letters; GPT-4o; Mistral's Tekken.
+    // Qwen 3.5, which treats marks as letters; GPT-4o; Mistral's Tekken.
     made.emplace_back(gpt4_text(R"([\p{L}\p{M}])", "", R"([^\s\p{L}\p{M}\p{N}])", "+"), gpt4 < kLetter | kAnyMark, 1 >);
     made.emplace_back(o200k_text(true, "{1,3}"), o200k<true, 3>);
     made.emplace_back(o200k_text(false, ""), o200k<false, 1>);

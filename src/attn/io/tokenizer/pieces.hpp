@@ -10,13 +10,14 @@
 
 namespace attn::detail {
 
-/// Characters [from, to) of a text; `added` is the id where an added token was found, and no later stage touches such a piece.
+/// Characters [from, to) of a text. A piece with `added` ≥ 0 is the added token with that id, and later stages do not
+/// change it.
 struct Piece {
   std::size_t from, to;
   std::int32_t added = -1;
 };
 
-/// A text, and where it is cut. What is between the pieces is no longer of it.
+/// A text and its pieces. Characters between the pieces are removed.
 struct Pieces {
   Chars chars;
   std::vector<Piece> pieces;
@@ -26,8 +27,8 @@ struct Pieces {
 
 enum class Behavior : std::uint8_t { removed, isolated, merged_with_previous, merged_with_next, contiguous };
 
-/// Cuts pieces where something matches: match(piece, at) is the end of what matches at a place, or the place itself. What becomes of the match is the
-/// behavior, `invert` calls the rest a match.
+/// Splits pieces at matches. match(piece, at) returns the end of the match at a position, or the position. `behavior`
+/// determines how matches are kept; `invert` swaps matches and the rest.
 template <class Match>
 void split(Pieces& text, const Match& match, Behavior behavior, bool invert = false) {
   std::vector<Piece> out;
@@ -65,7 +66,7 @@ void split(Pieces& text, const Match& match, Behavior behavior, bool invert = fa
   text.pieces = std::move(out);
 }
 
-/// Writes the pieces anew: write(piece, out) appends what one becomes.
+/// Replaces the text of pieces: write(piece, out) appends the new characters.
 template <class Write>
 void rewrite(Pieces& text, const Write& write) {
   Chars out;

@@ -12,7 +12,7 @@
 
 namespace attn::detail {
 
-/// A place of a template: special tokens, or one of the texts.
+/// An element of a template: special tokens, or one of the texts.
 struct TemplatePiece {
   enum class Kind : std::uint8_t { special, first, second };
   Kind kind = Kind::special;
@@ -22,21 +22,22 @@ struct TemplatePiece {
 };
 using Template = std::vector<TemplatePiece>;
 
-/// How many tokens it puts around the texts.
+/// Returns the number of special tokens in a template.
 std::size_t added_by(const Template& pieces);
 
-/// What becomes of the tokens of a text, or of a pair of them.
+/// Adds special tokens and trims offsets.
 struct PostProcessor {
   Template single = {{.kind = TemplatePiece::Kind::first}};
   Template pair = {{.kind = TemplatePiece::Kind::first}, {.kind = TemplatePiece::Kind::second, .type_id = 1}};
-  /// What takes white space off offsets, one after the other: whether a space was put before the first word.
+  /// One element per part that trims offsets, in order: whether a space was inserted before the first word.
   std::vector<bool> trims = {};
 };
 
-/// Throws FORMAT, UNSUPPORTED for other kinds.
+/// Throws FORMAT, and UNSUPPORTED for unknown kinds.
 PostProcessor read_post_processor(const Value& section);
 
-/// White space at the ends of a token is not of its offsets, but for the one space that was put before the first word.
+/// Removes the white space at the ends of each token from its offsets, except for the space that was inserted before
+/// the first word if `prefixed`.
 void trim_offsets(TextTokens& text, const Vocabulary& vocabulary, bool prefixed);
 
 }  // namespace attn::detail

@@ -22,7 +22,6 @@ constexpr Named<Behavior> kBehaviors[] = {
     {"Contiguous", Behavior::contiguous},
 };
 
-/// So many steps for each character.
 void spend(const Pieces& text, Budget& budget, std::uint64_t cost) {
   std::uint64_t characters = 0;
   for (const Piece& piece : text.pieces) characters += piece.to - piece.from;
@@ -42,14 +41,13 @@ std::size_t word_or_other(Text text, std::size_t at) {
   return at;
 }
 
-/// The one character of a string.
 char32_t character_of(const Value& value) {
   const std::u32string codes = code_points(value.string());
   if (codes.size() != 1) value.refuse(ErrorCode::format, {"one character"}, {"\"", value.string(), "\""});
   return codes[0];
 }
 
-/// The piece with a character before it, in the place of the first.
+/// Appends the piece after the character `first`, which gets the offsets of the piece's first character.
 void put_before(char32_t first, Text piece, Chars& out) {
   out.push_back({first, piece[0].start, piece[0].end});
   out.insert(out.end(), piece.begin(), piece.end());
@@ -153,7 +151,7 @@ PreTokenizer fixed_length(const Value& section, PartCount&) {
   };
 }
 
-/// A run of one script, with what goes with any behind its first character.
+/// Matches a run of one script, including later characters that belong to every script.
 std::size_t script_run(Text text, std::size_t at) {
   const std::uint8_t script = script_of(text[at].code);
   if (script == 0) return at;
@@ -165,7 +163,7 @@ std::size_t script_run(Text text, std::size_t at) {
   return at;
 }
 
-/// What goes with any is left out at the start of a piece, as the library has it.
+/// As in the tokenizers library, drops characters that belong to every script at the start of a piece.
 PreTokenizer unicode_scripts(const Value&, PartCount&) {
   return [](Pieces& text, Budget&) { split(text, script_run, Behavior::removed, true); };
 }
@@ -181,7 +179,7 @@ PreTokenizer sequence(const Value& section, PartCount& parts) {
 
 struct Kind {
   PreTokenizer (*read)(const Value&, PartCount&);
-  std::uint64_t cost = 4;  // steps for each character
+  std::uint64_t cost = 4;  // steps per character
 };
 
 constexpr Named<Kind> kKindsOfPreTokenizers[] = {

@@ -7,10 +7,10 @@
 
 namespace attn::detail {
 
-/// Cuts a text into words.
+/// Splits a text into words.
 using PreTokenizer = std::function<void(Pieces& text, Budget& budget)>;
 
-/// Throws FORMAT, UNSUPPORTED for other kinds.
+/// Throws FORMAT, and UNSUPPORTED for unknown kinds.
 PreTokenizer read_pre_tokenizer(const Value& section);
 
 }  // namespace attn::detail

@@ -25,7 +25,7 @@ bool joins_syllable(char32_t before, char32_t code) {
   return (is_tail(before) || is_syllable(before)) && is_tail(code);
 }
 
-/// An emoji of several: © has two bytes.
+/// Whether a joiner connects two pictographs. This matters even for short clusters, because © has only two bytes.
 bool joins_pictograph(Text text, std::size_t from, std::size_t at) {
   if (text[at - 1].code != 0x200d || at < from + 2) return false;
   std::size_t start = at - 2;
@@ -33,8 +33,8 @@ bool joins_pictograph(Text text, std::size_t from, std::size_t at) {
   return is(text[start].code, kPictograph) && is(text[at].code, kPictograph);
 }
 
-/// Where the grapheme cluster that begins at a place ends. Only clusters of fewer than six bytes matter, so what is longer by its first two
-/// characters (flags, Indic conjuncts) may as well end between them.
+/// Returns the end of the grapheme cluster that begins at `at`. Only clusters of fewer than six bytes matter, so a
+/// cluster whose first two characters already have more (flags, Indic conjuncts) may end between them.
 std::size_t cluster_end(Text text, std::size_t at) {
   std::size_t end = at + 1;
   for (; end < text.size(); ++end) {
@@ -46,7 +46,6 @@ std::size_t cluster_end(Text text, std::size_t at) {
   return end;
 }
 
-/// Nothing where the text is not base64.
 std::optional<std::string> decode_base64(std::string_view text) {
   if (text.size() % 4 != 0) return std::nullopt;
   while (text.ends_with('=') && text.size() % 4 != 2) text.remove_suffix(1);
@@ -64,7 +63,8 @@ std::optional<std::string> decode_base64(std::string_view text) {
   return bytes;
 }
 
-/// A cluster of fewer than six bytes becomes what the shortest rule that it begins with says, as a whole; any other goes character by character.
+/// Replaces clusters of fewer than six bytes as a whole, by the shortest rule that matches their beginning, and other
+/// clusters character by character.
 class CharacterMap {
  public:
   explicit CharacterMap(const Value& map) {
@@ -125,7 +125,7 @@ class CharacterMap {
       for (const std::uint8_t byte : utf8(c.code)) {
         node ^= byte;
         const std::uint32_t found = unit(node);
-        // The label, and the bit that marks a value: such a unit is no edge.
+        // Compares the label and bit 31, which marks a value: such a unit is not an edge.
         if ((found & 0x800000ff) != byte) return std::nullopt;
         node ^= offset(found);
         if ((found & 256) != 0) return content(unit(node) & 0x7fffffff);
@@ -137,7 +137,7 @@ class CharacterMap {
   bool put(const Chars& text, std::size_t from, std::size_t to, std::vector<Change>& out, Budget& budget) const {
     const auto found = look_up(Text(text).subspan(from, to - from));
     if (!found) return false;
-    // A place within a character is one that only a broken map has.
+    // Only a broken map refers to a position within a character.
     std::string_view bytes = *found;
     std::size_t count = 0;
     const auto add = [&](char32_t code) {
@@ -146,7 +146,8 @@ class CharacterMap {
     };
     for (; !bytes.empty() && (bytes[0] & 0xc0) == 0x80; bytes.remove_prefix(1)) add(U'\ufffd');
     for (const char32_t code : code_points(bytes)) add(code);
-    // Where nothing comes in its place, the library's places shift; so do ours.
+    // Removed characters are counted at the previous new character. If there is none, offsets shift, as in the
+    // tokenizers library.
     if (count < to - from && !out.empty()) out.back().change -= static_cast<std::int32_t>(to - from - count);
     return true;
   }

@@ -4,7 +4,7 @@
 
 namespace attn::detail {
 
-/// sentencepiece's rules, compiled by it into a double array and a block of replacements.
+/// Reads the normalisation rules of sentencepiece, compiled into a double array and a block of replacements.
 Normalizer read_precompiled(const Value& section);
 
 }  // namespace attn::detail

@@ -13,7 +13,7 @@
 
 namespace attn::detail {
 
-/// A value of a JSON file and where it stands, for messages.
+/// A value of a JSON file and its path, for messages.
 class Value {
  public:
   Value(std::string_view file, const Json* json, std::string path = "") : file_(file), json_(json), path_(std::move(path)) {}
@@ -34,11 +34,11 @@ class Value {
   bool boolean() const { return as(json_ != nullptr ? json_->boolean() : nullptr, "true or false"); }
   double number() const { return as(json_ != nullptr ? json_->number() : nullptr, "a number"); }
   std::int32_t whole(std::int64_t most = 0x7fffffff) const;
-  /// A string of so many characters at the most.
+  /// Returns a string of at most `most` characters.
   const std::string& token(std::size_t most = kMaxToken) const;
   void at_most(std::size_t count, std::size_t most, const char* what) const;
 
-  // What counts where there is nothing, or null.
+  // Return the default if the value is missing or null.
   bool boolean_or(bool otherwise) const { return is_there() ? boolean() : otherwise; }
   std::string token_or(std::string_view otherwise, std::size_t most) const { return is_there() ? token(most) : std::string(otherwise); }
 
@@ -55,7 +55,7 @@ class Value {
   std::string path_;
 };
 
-/// How many parts of a kind a file has, whichever Sequences they are in.
+/// Counts the parts of one kind in a file, including those in Sequences.
 class PartCount {
  public:
   explicit PartCount(std::size_t most) : most_(most) {}
@@ -65,7 +65,6 @@ class PartCount {
   std::size_t most_, count_ = 0;
 };
 
-/// A name of a table and what it stands for.
 template <class T>
 struct Named {
   std::string_view name;
@@ -74,7 +73,7 @@ struct Named {
 
 [[noreturn]] void refuse_name(const Value& value, std::string words);
 
-/// What stands for a string in a table of them. Throws UNSUPPORTED, naming all.
+/// Looks up a string. Throws UNSUPPORTED with all names of the table if it is not there.
 template <class T, std::size_t N>
 const T& choose(const Named<T> (&table)[N], const Value& value) {
   std::string words;

@@ -9,7 +9,6 @@
 namespace attn::detail {
 namespace {
 
-/// Of the tokens of each text, which the sequence keeps.
 TokenSequence sequence_of(const TokenizerFile& file, std::span<const TextTokens> texts, bool add_special_tokens) {
   TokenSequence made;
   const auto push = [&](std::int32_t id, std::int32_t type, std::string token, std::int32_t text, std::int64_t start, std::int64_t end,
@@ -46,7 +45,7 @@ std::vector<TokenSequence> sequences(std::string_view op, const TokenizerFile& f
     made_of.push_back(file.tokenize(SourceText(each), index, kAll));
     room -= std::ssize(made_of.back().tokens);
   }
-  // What is cut off need not be read.
+  // Truncated text need not be tokenized.
   const bool cuts = options.truncation && !options.stride && room > 0;
   made_of.push_back(file.tokenize(SourceText(texts.back()), index, cuts ? static_cast<std::size_t>(room) : kAll, side));
   TextTokens& last = made_of.back();
@@ -64,7 +63,7 @@ std::vector<TokenSequence> sequences(std::string_view op, const TokenizerFile& f
            std::move(detail));
     }
   }
-  // Of a single text the room is known: a short one is refused as a long one would be.
+  // For a single text the space is known, so a stride that is too large is refused even if the text is short.
   if ((count > room || texts.size() == 1) && options.truncation && options.stride && *options.stride >= room && room > 0)
     fail(ErrorCode::config, op, "stride", {"a number below ", room}, {*options.stride}, "Each window has that many tokens of the text");
   for (TextTokens& before : std::span(made_of).first(made_of.size() - 1)) file.trim_offsets(before);

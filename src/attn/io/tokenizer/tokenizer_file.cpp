@@ -12,10 +12,11 @@ namespace {
 
 constexpr const char* kOp = "tokenize";
 constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
-// The largest published one has 35 MB.
+// The largest published file has 35 MB.
 constexpr std::size_t kMaxBytes = 64 << 20;
 
-/// What tokenizer_config.json sets anew in a part of tokenizer.json, and where.
+/// A field of tokenizer_config.json (`setting`) that overrides the field `name` in parts of tokenizer.json of type
+/// `type`.
 struct Setting {
   std::string_view type, name, setting;
 };
@@ -27,7 +28,8 @@ constexpr Setting kSettings[] = {
     {"RobertaProcessing", "add_prefix_space", "add_prefix_space"},
 };
 
-/// As the classes of transformers have it that are made for a kind of model; those for any tokenizer.json take it as it is.
+/// Overrides fields of a part as the model-specific tokenizer classes of transformers do. The generic classes use
+/// tokenizer.json unchanged.
 void set_anew(Json* part, const Value& config, std::string_view default_class) {
   Json::Object* members = part != nullptr ? part->object() : nullptr;
   if (members == nullptr) return;
@@ -36,7 +38,7 @@ void set_anew(Json* part, const Value& config, std::string_view default_class) {
   const Json* given = part->find("type");
   const std::string* type = given != nullptr ? given->string() : nullptr;
   if (type == nullptr) return;
-  // What those classes take where it is left out, whatever tokenizer.json says.
+  // Defaults of these classes, which also override tokenizer.json.
   if (*type == "BertNormalizer" && ((name.is_there() && !name.string().empty()) || !default_class.empty())) {
     (*members)["lowercase"] = Json(true);
     (*members)["strip_accents"] = Json();
@@ -54,11 +56,11 @@ void set_anew(Json* part, const Value& config, std::string_view default_class) {
 
 constexpr Named<Side> kSides[] = {{"left", Side::left}, {"right", Side::right}};
 
-/// As transformers' AutoTokenizer: tokenizer_config.json goes before tokenizer.json.
+/// As in transformers' AutoTokenizer, tokenizer_config.json overrides tokenizer.json.
 Padding read_padding(const Value& value, const Value& config, const TokenizerFile& file) {
   Padding padding;
   std::vector<std::string> candidates;
-  // Older files have the token with its flags.
+  // In older files the token is an object with flags.
   if (const Value given = config["pad_token"]; given.is_there())
     candidates.push_back(given["content"].is_there() ? given["content"].token() : given.token());
   else if (value.is_there())
@@ -165,14 +167,14 @@ TokenizerFile read_tokenizer_file(std::span<const std::uint8_t> tokenizer_json, 
   const auto member = [&](std::string_view name) { return json.object()->find(name); };
   for (const char* part : {"normalizer", "pre_tokenizer", "post_processor"}) set_anew(member(part), config, default_class);
 
-  // The small sections first: what is not supported shows before a vocabulary is read.
+  // Small sections first, to report an unsupported part before the vocabulary is read.
   TokenizerFile file{.normalizer = [](Chars text, Budget&) { return text; }, .pre_tokenizer = [](Pieces&, Budget&) {}};
   if (const Value section = root["normalizer"]; section.is_there()) file.normalizer = read_normalizer(section);
   if (const Value section = root["pre_tokenizer"]; section.is_there()) file.pre_tokenizer = read_pre_tokenizer(section);
   if (const Value section = root["post_processor"]; section.is_there()) file.post_processor = read_post_processor(section);
   Json missing;
   Json* model = member("model");
-  // What the section says besides its vocabulary, which is taken out of it.
+  // Fields besides the vocabulary, read before read_model() moves parts out of the section.
   const Value of_model = root["model"];
   const auto text_of = [](const Value& value) {
     if (!value.is_there()) return std::string();
@@ -195,7 +197,7 @@ TokenizerFile read_tokenizer_file(std::span<const std::uint8_t> tokenizer_json, 
     if (error.code() == ErrorCode::memory) throw;
     file.no_decoder = error;
   }
-  // As transformers, which does not do it to what BPE gives.
+  // As in transformers, not for BPE.
   file.cleans_up_spaces = config["clean_up_tokenization_spaces"].boolean_or(false) && !is_bpe;
   file.padding = read_padding(root["padding"], config, file);
   file.padding.side = side_of(config["padding_side"]);

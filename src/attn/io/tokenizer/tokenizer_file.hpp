@@ -26,8 +26,8 @@ struct Padding {
   Side side = Side::right;
 };
 
-/// What is in a tokenizer.json: text → added tokens and what is between them → normalised → words → the model's tokens → special tokens around →
-/// padded.
+/// Contents of tokenizer.json. Stages: text → added tokens and the text between them → normalised text → words → tokens
+/// of the model → special tokens around them → padding.
 struct TokenizerFile {
   Normalizer normalizer;
   PreTokenizer pre_tokenizer;
@@ -37,29 +37,28 @@ struct TokenizerFile {
   Padding padding;
   Side truncation_side = Side::right;
   EarlyEnd early_end = {};
-  Decoder decoder;                  ///< empty where there is none
-  std::optional<Error> no_decoder;  ///< why it could not be read, which concerns only who decodes
+  Decoder decoder;                  ///< empty if there is none
+  std::optional<Error> no_decoder;  ///< why the decoder could not be read, thrown by decode()
   bool cleans_up_spaces = false;
-  bool marks_words = false;  ///< tokens that go on with a word
+  bool marks_words = false;  ///< whether tokens that continue a word have a prefix
   std::optional<std::int32_t> cls_id = std::nullopt, mask_id = std::nullopt, unk_id = std::nullopt;
 
-  /// The tokens of a text, the caller's number `index`: all of them, or more than `most` from the side on that is not cut, where words before those
-  /// do not count. White space is of their places.
+  /// Tokenizes the caller's text number `index`. Returns all tokens, or more than `most` from the side that is not
+  /// truncated; words before the first of them are then not counted. Offsets include white space until trim_offsets().
   TextTokens tokenize(const SourceText& text, std::size_t index, std::size_t most, Side cut = Side::right) const;
-  /// No longer.
   void trim_offsets(TextTokens& text) const;
   std::optional<std::int32_t> token_to_id(std::string_view token) const;
   std::optional<std::string_view> id_to_token(std::int32_t id) const;
-  /// The text of a token that is of the vocabulary, or has its own.
   std::string_view text_of(const Token& token) const { return token.number >= 0 ? model->vocabulary().text(token.number) : token.content; }
 
-  /// Appends the tokens of a text, or a word of it, that begins at a byte; whether there are more than `most`. `word` is the number of all, else they
-  /// are counted. Where `is_open` the last word goes on behind the text.
+  /// Appends the tokens of a text, or of one of its words, that begins at byte `begin`; returns whether there are more
+  /// than `most`. All of them get the word number `word`; without it, words are counted. If `is_open`, the last word
+  /// continues after the text.
   bool add_tokens(std::string_view part, std::size_t begin, std::size_t index, std::optional<std::int32_t> word, std::size_t most, TextTokens& made,
                   bool is_open = false) const;
 };
 
-/// Throws FORMAT for what no tokenizer.json is, UNSUPPORTED for kinds of parts that are not known, MEMORY.
+/// Throws FORMAT if a file is invalid, UNSUPPORTED for unknown kinds of parts, MEMORY.
 TokenizerFile read_tokenizer_file(std::span<const std::uint8_t> tokenizer_json, std::optional<std::span<const std::uint8_t>> tokenizer_config,
                                   std::string_view default_class, const OldTokenFiles& old_files = {});
 

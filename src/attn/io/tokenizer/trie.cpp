@@ -7,14 +7,14 @@
 namespace attn::detail {
 namespace {
 
-// What a label says beside its code point.
+// A label is a code point with these flags.
 constexpr std::uint32_t kCode = (1U << 21) - 1;
-constexpr std::uint32_t kLast = 1U << 21;      // of its row; the number of the word that ends there follows, at the root's -1
-constexpr std::uint32_t kBranches = 1U << 22;  // other labels follow it, too
-constexpr std::uint32_t kEndsWord = 1U << 23;      // a word ends there, though its row goes on
+constexpr std::uint32_t kLast = 1U << 21;      // last label of its row; the number of the word that ends there follows, at the root -1
+constexpr std::uint32_t kBranches = 1U << 22;  // has other next labels as well
+constexpr std::uint32_t kEndsWord = 1U << 23;  // a word ends there, although the row continues
 constexpr std::uint32_t kEnd = 0xffffffff;
 
-/// Before a table of them is made.
+/// Checks the limits before tables are allocated; returns `words`.
 std::size_t checked(std::size_t words, std::size_t characters) {
   if (characters > kMaxCharacters)
     fail(ErrorCode::unsupported, "tokenizer.json", "the vocabulary", {"at most ", kMaxCharacters, " characters"}, {characters, " characters"});

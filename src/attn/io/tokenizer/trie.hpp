@@ -9,32 +9,32 @@
 
 namespace attn::detail {
 
-/// Words by their characters, each with a number.
+/// Maps words to numbers.
 ///
-/// A node is the place of the label that leads to it. A word shares the labels of those before it as far as it goes and puts what is left of it in a
-/// row, with its number at the end: four bytes a character. Where a row is left, or a word ends within one, is in a hash table.
+/// A node is the index of the label that leads to it. A word shares its first labels with earlier words; its remaining
+/// labels follow each other in a row, with the number of the word at the end: four bytes per character. A hash table
+/// contains the branches from rows, and the words that end within a row.
 class Trie {
  public:
   using Node = std::uint32_t;
 
   Trie() : Trie(0, 0) {}
-  /// For so many words, of so many characters together. Throws UNSUPPORTED, MEMORY.
+  /// Reserves memory for words with a total length of `characters`. Throws UNSUPPORTED, MEMORY.
   Trie(std::size_t words, std::size_t characters);
 
-  /// Of equal words the last one counts.
+  /// The last of equal words counts.
   void add(std::u32string_view word, std::int32_t number);
 
   static constexpr Node root() { return 0; }
-  /// 0 where there is none: the root is no child.
+  /// Returns 0 if there is none: the root is never a child.
   Node child(Node node, char32_t code) const;
-  /// The node of `word`, where there is one.
   std::optional<Node> find(std::u32string_view word, Node from = root()) const;
-  /// Of the word that ends there; -1 where none does.
+  /// Returns the number of the word that ends there, -1 if there is none.
   std::int32_t number(Node node) const;
 
  private:
   std::vector<std::uint32_t> labels_;
-  PairMap branches_;  // by a node and the next character the node that it leads to, or by kEnd the number of a word and one more
+  PairMap branches_;  // (node, next character) → next node; (node, kEnd) → number of the word + 1
 };
 
 }  // namespace attn::detail

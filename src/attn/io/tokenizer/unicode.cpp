@@ -12,7 +12,6 @@ namespace {
 
 constexpr char32_t kCodePoints = 0x110000;
 
-/// The kind of each code point.
 const std::uint8_t* kinds() {
   static std::array<std::uint8_t, kCodePoints> table;
   static const std::uint8_t* const filled = [] {
@@ -38,7 +37,7 @@ int combining_class(char32_t code) { return code >= 0x300 && is_in(kReordered, c
 constexpr char32_t kSyllables = 0xAC00, kLeads = 0x1100, kVowels = 0x1161, kTails = 0x11A7;
 constexpr char32_t kLeadCount = 19, kVowelCount = 21, kTailCount = 28, kSyllableCount = kLeadCount * kVowelCount * kTailCount;
 
-/// What two characters become, 0 where they stay two.
+/// Returns the composition of two characters, 0 if there is none.
 char32_t composed(char32_t first, char32_t second) {
   if (first - kLeads < kLeadCount && second - kVowels < kVowelCount)
     return kSyllables + ((first - kLeads) * kVowelCount + (second - kVowels)) * kTailCount;
@@ -54,7 +53,7 @@ struct Part {
   int combining;
 };
 
-/// Marks in the order of their classes, between those that have none.
+/// Sorts consecutive marks by their combining class.
 void reorder(std::vector<Part>& parts) {
   for (auto first = parts.begin(); first != parts.end();) {
     first = std::find_if(first, parts.end(), [](const Part& part) { return part.combining != 0; });
@@ -64,10 +63,9 @@ void reorder(std::vector<Part>& parts) {
   }
 }
 
-/// Puts together what belongs together, at the front of `parts`.
 void compose(std::vector<Part>& parts) {
   std::size_t size = 0, starter = parts.size();
-  int before = 0;  // the class of what stands between the starter and the next one
+  int before = 0;  // combining class of the last character between the starter and the next one
   for (const Part part : parts) {
     if (starter < size && (before == 0 || before < part.combining)) {
       if (const char32_t both = composed(parts[starter].change.code, part.change.code); both != 0) {
@@ -169,7 +167,7 @@ Chars lower_case(const Chars& text, Budget& budget) {
   Chars lowered;
   lowered.reserve(text.size());
   for (Char c : text) {
-    if (c.code == 0x130) {  // İ, the one that becomes two
+    if (c.code == 0x130) {  // İ, the only one that becomes two
       budget.hold(lowered.size() + 2);
       lowered.push_back({U'i', c.start, c.end});
       c.code = 0x307;
@@ -193,7 +191,7 @@ Chars normalized(const Chars& text, Form form, Budget& budget) {
   std::vector<Part> parts;
   parts.reserve(text.size());
   for (const Char& c : text) {
-    utf8proc_int32_t codes[32];  // a character becomes 18 at the most
+    utf8proc_int32_t codes[32];  // a character becomes at most 18
     utf8proc_ssize_t count = 0;
     const bool is_syllable = c.code - kSyllables < kSyllableCount;
     if (is_syllable || (c.code >= first_changed && is_in(kDecomposed, c.code))) {

@@ -9,7 +9,7 @@
 namespace attn::detail {
 namespace {
 
-/// The cut with the best sum of scores (Viterbi).
+/// Finds the split of a word with the highest sum of scores (Viterbi).
 class Unigram final : public Model {
  public:
   /// `unknown` is an id, or -1.
@@ -48,7 +48,7 @@ class Unigram final : public Model {
       budget.spend(end - start);
       if (!single) offer(start, start + 1, unknown_, unknown_score_ + so_far);
     }
-    // From the end; neighbours that are unknown are one token.
+    // From the end; adjacent unknown characters are one token.
     const auto first_unknown = [&](std::size_t end) {
       while (end > 0 && best[end].id == unknown_) end = best[end].start;
       return end;
@@ -68,10 +68,11 @@ class Unigram final : public Model {
     std::uint32_t start = 0;
     std::int32_t id = 0;
     bool is_there = false;
-    bool is_open = false;  ///< a token may begin here and end behind the word
+    bool is_open = false;  ///< a token may begin here and end after the word
   };
 
-  /// The last place that all best ways to the open places have in common: up to there they are the same, whichever of them a longer word takes.
+  /// Returns the last position that all best paths to open positions share: up to there, the tokens do not depend on
+  /// the continuation of the word.
   static std::size_t certain(std::vector<Best>& best) {
     auto left = std::count_if(best.begin(), best.end(), [](const Best& each) { return each.is_open; });
     std::size_t end = best.size() - 1;

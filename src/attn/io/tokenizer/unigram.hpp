@@ -6,7 +6,8 @@
 
 namespace attn::detail {
 
-/// The cut with the best sum of scores (Kudo 2018). Takes the vocabulary out of `json`, which is the section.
+/// Reads a unigram model (Kudo 2018): the split with the highest sum of scores. Moves the vocabulary out of `json`, the
+/// same section.
 std::unique_ptr<const Model> read_unigram(const Value& section, Json& json);
 
 }  // namespace attn::detail

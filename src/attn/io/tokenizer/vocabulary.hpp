@@ -10,21 +10,21 @@
 
 namespace attn::detail {
 
-/// The tokens of a model in the order of their ids, numbered from 0, in one block of memory.
+/// Tokens of a model in one block of memory, numbered from 0 in the order of their ids.
 class Vocabulary {
  public:
   void reserve(std::size_t tokens, std::size_t bytes);
   void add(std::int32_t id, std::string_view token);
-  /// Once all are there. Of equal tokens the last one counts, of those of one id the first.
+  /// Call after the last add(). Of equal tokens the last one counts, of tokens with equal ids the first.
   void finish();
 
   std::size_t size() const { return places_.size(); }
-  /// The number of a token, given by its characters or by the beginning that a node of the trie stands for; -1 where there is none.
+  /// Returns the number of a token, whose characters follow those of the node `from`; -1 if there is none.
   std::int32_t find(std::u32string_view token, Trie::Node from = Trie::root()) const;
   std::int32_t find_text(std::string_view token) const;
   std::int32_t id(std::int32_t number) const { return places_[static_cast<std::size_t>(number)].id; }
   std::string_view text(std::int32_t number) const { return text(places_[static_cast<std::size_t>(number)]); }
-  /// Of the tokens with the same id the one that stands for all.
+  /// Returns the number that represents all tokens with the same id.
   std::int32_t shared(std::int32_t number) const;
   std::optional<std::int32_t> id_of(std::string_view token) const;
   std::optional<std::string_view> text_of(std::int32_t id) const;
@@ -37,7 +37,7 @@ class Vocabulary {
     std::uint32_t begin, size;
   };
   std::string_view text(const Place& place) const { return std::string_view(bytes_).substr(place.begin, place.size); }
-  /// The first that has the id, -1 where none has.
+  /// Returns the number of the first token with the id, -1 if there is none.
   std::int32_t first_of(std::int32_t id) const;
 
   std::vector<Place> places_;

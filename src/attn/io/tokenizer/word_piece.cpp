@@ -6,7 +6,7 @@
 namespace attn::detail {
 namespace {
 
-/// From the start of a word the longest piece each time; a word with a part that no piece begins is unknown as a whole.
+/// Repeatedly takes the longest piece that begins the rest of a word. If there is none, the whole word is unknown.
 class WordPiece final : public Model {
  public:
   WordPiece(Vocabulary vocabulary, UnknownToken unknown, std::u32string_view continuing_prefix, std::size_t max_chars)
@@ -44,7 +44,7 @@ class WordPiece final : public Model {
 
  private:
   UnknownToken unknown_;
-  std::optional<Trie::Node> inside_;  // where pieces inside a word begin
+  std::optional<Trie::Node> inside_;  // node of the continuing prefix
   std::size_t max_chars_;
 };
 

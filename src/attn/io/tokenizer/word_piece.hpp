@@ -6,7 +6,8 @@
 
 namespace attn::detail {
 
-/// WordPiece: greedy longest match (Wu et al. 2016). Takes the vocabulary out of `json`, which is the section.
+/// Reads a WordPiece model: greedy longest match (Wu et al. 2016). Moves the vocabulary out of `json`, the same
+/// section.
 std::unique_ptr<const Model> read_word_piece(const Value& section, Json& json);
 
 }  // namespace attn::detail

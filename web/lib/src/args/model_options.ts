@@ -1,5 +1,5 @@
 /** Reads arguments of loadModel() and TextModel, here or in attn/worker before they are sent. */
-import type { ModelOptions } from '../attn.js';
+import type { FineTuneOptions, GenerateOptions, ModelOptions } from '../attn.js';
 import { elements, isPlainObject, readBytes, readTokenMask } from './arrays.js';
 import { AttnError, describe, errorWithHelp, fail, hint, reading } from './error.js';
 import { type ExportKind, exportKinds } from './export_kinds.js';
@@ -21,6 +21,7 @@ export const fileNames: readonly string[] = [
   '2_Dense/model.safetensors',
   'sentence_bert_config.json',
   'config_sentence_transformers.json',
+  'generation_config.json',
 ];
 export type FileName = string;
 
@@ -194,12 +195,21 @@ export interface TextOptions {
   readonly addSpecialTokens?: boolean;
   readonly truncationSide?: 'left' | 'right';
   readonly paddingSide?: 'left' | 'right';
+  readonly maxNewTokens?: number;
+  readonly doSample?: boolean;
+  readonly temperature?: number;
+  readonly topP?: number;
+  readonly minP?: number;
+  readonly repetitionPenalty?: number;
+  readonly seed?: number;
+  readonly stop?: readonly string[];
 }
 
 export interface CheckedTextOptions {
   readonly plain: TextOptions;
   readonly signal: AbortSignal | undefined;
   readonly onProgress: ((p: { done: number; total: number }) => void) | undefined;
+  readonly onToken: GenerateOptions['onToken'];
 }
 
 const sides = ['left', 'right'] as const;
@@ -218,6 +228,9 @@ const oneOf =
     words[choice(...given, words)];
 const flag: Reader = (operation, name, value) =>
   typeof value === 'boolean' ? value : fail('ARGUMENT', operation, name, describe(value), 'true or false');
+/** C++ checks the range. */
+const number: Reader = (operation, name, value) =>
+  typeof value === 'number' ? value : fail('ARGUMENT', operation, name, describe(value), 'a number');
 const text: Reader = (operation, name, value) => (typeof value === 'string' ? value : fail('ARGUMENT', operation, name, describe(value), 'a string'));
 const strings: Reader = (operation, name, value) =>
   Array.isArray(value)
@@ -236,13 +249,21 @@ const readers: Readonly<Record<keyof TextOptions, Reader>> = {
   aggregation: oneOf(aggregations),
   stride: count(0),
   ignoreLabels: strings,
-  topK: count(),
+  topK: (...given) => whole(...given, given[0] === 'generate' ? 0 : 1, 2 ** 31 - 1),
   targets: strings,
   maxAnswerLength: count(),
   allowEmpty: flag,
   addSpecialTokens: flag,
   truncationSide: oneOf(sides),
   paddingSide: oneOf(sides),
+  maxNewTokens: count(),
+  doSample: flag,
+  temperature: number,
+  topP: number,
+  minP: number,
+  repetitionPenalty: number,
+  seed: count(0, Number.MAX_SAFE_INTEGER),
+  stop: strings,
 };
 
 export const readTextOptions = (operation: string, value: unknown, names: readonly string[]): CheckedTextOptions =>
@@ -255,6 +276,7 @@ export const readTextOptions = (operation: string, value: unknown, names: readon
       plain,
       signal: readSignal(operation, given['signal']),
       onProgress: readCallback(operation, 'onProgress', given['onProgress']) as CheckedTextOptions['onProgress'],
+      onToken: readCallback(operation, 'onToken', given['onToken']) as CheckedTextOptions['onToken'],
     };
   });
 
@@ -275,6 +297,23 @@ export const embedOptions = [...textOptionNames, ...promptOptions, 'pooling', 'n
 export const classifyTokensOptions = [...textOptionNames, 'aggregation', 'stride', 'ignoreLabels'];
 export const fillMaskOptions = [...batchOptions, 'topK', 'targets'];
 export const answerOptions = [...batchOptions, 'maxLength', 'topK', 'maxAnswerLength', 'stride', 'allowEmpty'];
+export const fineTuneOptions = [
+  'epochs',
+  'batchSize',
+  'learningRate',
+  'weightDecay',
+  'layers',
+  'labels',
+  'seed',
+  'validation',
+  'signal',
+  'onProgress',
+] as const satisfies readonly (keyof FineTuneOptions)[];
+
+const samplingOptions = ['doSample', 'temperature', 'topK', 'topP', 'minP', 'repetitionPenalty', 'seed'] as const;
+export const generateOptions = ['maxNewTokens', ...samplingOptions, 'stop', 'addSpecialTokens', 'onToken', 'signal'];
+export const nextTokenOptions = ['topK'];
+
 export const rankOptions = [...textOptionNames, ...promptOptions, 'topK'];
 
 export function readText(operation: string, name: string, value: unknown): string {

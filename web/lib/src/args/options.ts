@@ -48,12 +48,12 @@ export function readCallback(op: string, name: string, value: unknown): unknown 
   return value;
 }
 
-/** Turns an exception of onProgress into ARGUMENT. */
-export function tell<P>(op: string, onProgress: ((progress: P) => void) | undefined, progress: P): void {
+/** Turns an exception of a callback into ARGUMENT. */
+export function tell<P>(op: string, callback: ((value: P) => void) | undefined, value: P, argument = 'onProgress'): void {
   try {
-    onProgress?.(progress);
+    callback?.(value);
   } catch (cause) {
-    throw new AttnError('ARGUMENT', `${op}: onProgress threw (${reason(cause)})`, { op, argument: 'onProgress' }, { cause });
+    throw new AttnError('ARGUMENT', `${op}: ${argument} threw (${reason(cause)})`, { op, argument }, { cause });
   }
 }
 
@@ -62,7 +62,6 @@ export interface CheckedLoadOptions {
   readonly variant: 'auto' | 'simd' | 'relaxed';
   readonly threads: number | 'auto';
   readonly maximumMemory: number | undefined;
-  readonly training: boolean | undefined;
   readonly signal: AbortSignal | undefined;
   readonly onProgress: LoadOptions['onProgress'];
 }
@@ -85,7 +84,6 @@ function readOptions(op: string, value: unknown, leastMemory: number): CheckedLo
     variant: variant === undefined ? 'auto' : variants[choice(op, 'variant', variant, variants)]!,
     threads: threads === undefined ? 1 : threads === 'auto' ? 'auto' : whole(op, 'threads', threads, 1, 64),
     maximumMemory: maximumMemory === undefined ? undefined : whole(op, 'maximumMemory', maximumMemory, leastMemory, 2 ** 32),
-    training,
     signal: readSignal(op, signal),
     onProgress: readCallback(op, 'onProgress', onProgress) as LoadOptions['onProgress'],
   };

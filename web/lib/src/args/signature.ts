@@ -15,7 +15,8 @@ import {
   readVector,
   type State,
 } from './arrays.js';
-import { describe, errorWithHelp, fail, hint, reading } from './error.js';
+import { readCache } from './caches.js';
+import { describe, errorWithHelp, fail, hint, isAttnError, reading } from './error.js';
 
 export interface Argument {
   readonly name: string;
@@ -35,6 +36,7 @@ export interface Argument {
     | 'dims'
     | 'vector_or_id'
     | 'bytes'
+    | 'cache'
     | 'state'
     | 'modules'
     | 'groups'
@@ -74,8 +76,6 @@ export interface Signature {
     | 'trace'
     | 'none';
   readonly arguments: readonly Argument[];
-  /** Only in the training build. */
-  readonly missing?: boolean;
 }
 
 /** Class behind loadModel(); not exposed. */
@@ -101,29 +101,6 @@ export type Leaf = number | Checked | State | ModulesLeaf | GroupsLeaf;
 /** The result of a call references them, so that they are not garbage-collected first. */
 export const usedBy = (leaves: readonly Leaf[]): LookUp[] =>
   leaves.flatMap((leaf) => (typeof leaf === 'object' && 'modules' in leaf ? leaf.modules : []));
-
-export function noTraining(op: string): never {
-  throw errorWithHelp('ENVIRONMENT', `${op}: this build computes no gradients`, 'Load one that does with load({ training: true })', { op });
-}
-
-/** Members besides gradients of functions and layers. */
-const training = 'crossEntropy mseLoss binaryCrossEntropyWithLogits clipGradNorm linearSchedule cosineSchedule SGD Adam AdamW';
-
-/** Lists signatures that only the training build has. */
-export function trainingStubs(signatures: readonly Signature[]): Signature[] {
-  const added: Signature[] = [];
-  const add = (name: string, owner?: string) => added.push({ name, ...(owner && { owner }), result: 'none', arguments: [], missing: true });
-  for (const { name, owner, arguments: list } of signatures) {
-    // Functions of a tensor have a gradient.
-    if (!owner && list[0]?.kind === 'tensor') add(`${name}Backward`);
-    if (owner && name === 'constructor' && owner !== internalClass) for (const method of ['backward', 'gradients', 'zeroGrad']) add(method, owner);
-  }
-  for (const name of training.split(' ')) {
-    if (/^[A-Z]/.test(name)) add('constructor', name);
-    else add(name);
-  }
-  return added;
-}
 
 /** A layer's forward is called by its class name. */
 export const opOf = (owner: string, method: string): string => (method === 'forward' ? owner : method);
@@ -154,7 +131,6 @@ export function readMembers(op: string, argument: string, value: unknown, known:
   if (!isPlainObject(value)) fail('ARGUMENT', op, argument, describe(value), 'an object');
   for (const name of Object.keys(value as object))
     if (!known.includes(name)) {
-      if (name === 'forBackward' && known.includes('mask')) noTraining(op);
       const message = `${op}: option ${JSON.stringify(path + name)} is unknown, expected one of ${known.join(', ')}`;
       throw errorWithHelp('ARGUMENT', message, hint(name, known), { op, argument: path + name, expected: known.join(', '), got: name });
     }
@@ -232,8 +208,9 @@ export function readLeaves(op: string, argument: Argument, path: string, value: 
       leaves.push(readMask(op, full, value, choices));
       break;
     case 'flag':
-      if (typeof value !== 'boolean') fail('ARGUMENT', op, full, describe(value), 'true or false');
-      leaves.push(value ? 1 : 0);
+      if (typeof value === 'string' && choices.includes(value)) leaves.push(2 + choices.indexOf(value));
+      else if (typeof value === 'boolean') leaves.push(value ? 1 : 0);
+      else fail('ARGUMENT', op, full, describe(value), ['true', 'false', ...choices].join(', ').replace(/, (\w+)$/, ' or $1'));
       break;
     case 'int':
       leaves.push(integer(op, full, value, depth > 0));
@@ -269,6 +246,9 @@ export function readLeaves(op: string, argument: Argument, path: string, value: 
       if (typeof value === 'number') leaves.push(integer(op, full, value, false), NaN);
       else leaves.push(NaN, readVector(op, full, value));
       break;
+    case 'cache':
+      leaves.push(readCache(op, full, value));
+      break;
     case 'bytes':
       leaves.push(readFile(op, full, value, choices[0]!));
       break;
@@ -292,9 +272,27 @@ export function readLeaves(op: string, argument: Argument, path: string, value: 
   }
 }
 
-export function readArguments(op: string, { arguments: list, missing }: Signature, args: readonly unknown[]): Leaf[] {
-  if (missing) noTraining(op);
+/** Adds a remedy if the value of a tensor argument holds options, which come later in the list. */
+function withPlaceOfOptions(op: string, list: readonly Argument[], at: number, value: unknown, error: unknown): unknown {
+  if (!isAttnError(error) || list[at]!.kind !== 'tensor' || !isPlainObject(value)) return error;
+  const keys = Object.keys(value);
+  const has = ({ kind, members = [] }: Argument) => kind === 'group' && keys.every((key) => members.some(({ name }) => name === key));
+  const place = keys.length > 0 ? list.findIndex(has) : -1;
+  if (place < 0) return error;
+  const { name } = list[place]!;
+  const [argument, expected, got] = [list[at]!.name, 'a tensor', `an object of ${name}`];
+  const help = `The ${name} are argument ${place + 1}: ${list.map((each) => each.name).join(', ')}`;
+  return errorWithHelp('ARGUMENT', `${op}: ${argument} is ${got}, expected ${expected}`, help, { op, argument, expected, got });
+}
+
+export function readArguments(op: string, { arguments: list }: Signature, args: readonly unknown[]): Leaf[] {
   const leaves: Leaf[] = [];
-  list.forEach((argument, i) => reading(op, argument.name, () => readLeaves(op, argument, '', args[i], 0, args[i + 1], leaves)));
+  list.forEach((argument, i) => {
+    try {
+      reading(op, argument.name, () => readLeaves(op, argument, '', args[i], 0, args[i + 1], leaves));
+    } catch (error) {
+      throw reading(op, argument.name, () => withPlaceOfOptions(op, list, i, args[i], error));
+    }
+  });
   return leaves;
 }

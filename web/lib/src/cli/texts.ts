@@ -7,6 +7,7 @@ import { Output, type Result } from './output.js';
 import { quoted, shown } from './shown.js';
 import { replacing, WrittenSoFar } from './unfinished.js';
 import { reason } from '../args/error.js';
+import { decodeStrictUtf8 } from '../platform/utf8.js';
 import { AttnError, load } from '../node.js';
 
 interface Query {
@@ -118,10 +119,9 @@ async function* linesOf(stream: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
 
 class BadLine extends Error {}
 
-const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 function decoded(line: Buffer, isFirst: boolean): string {
   try {
-    const text = utf8.decode(line);
+    const text = decodeStrictUtf8(line);
     return (isFirst ? text.replace(/^\ufeff/, '') : text).replace(/\r$/, '');
   } catch {
     throw new BadLine('is not UTF-8');

@@ -5,8 +5,8 @@ import { Heap } from './heap.js';
 import { callNative, type Native, nativeClass, type NativeLayer, type NativeObject, nativePart, type Pointer } from './native.js';
 import { toPublic } from './results.js';
 import { encoderTraceNames } from './trace_names.js';
-import type { hold, prepare } from './training.js';
-import { type Leaf, type LookUp, trainingStubs, type Signature } from '../args/signature.js';
+import { hold, prepare } from './training.js';
+import type { Leaf, LookUp, Signature } from '../args/signature.js';
 import { encodeUtf8 } from '../platform/utf8.js';
 
 const utf8 = (op: string, name: string) =>
@@ -57,7 +57,6 @@ export interface Runtime {
   readonly threads: number;
   readonly notes: readonly string[];
   readonly stop: () => void;
-  readonly training: { readonly prepare: typeof prepare; readonly hold: typeof hold } | undefined;
 }
 
 export class Engine {
@@ -79,10 +78,8 @@ export class Engine {
       throw new AttnError('FORMAT', 'load: the .wasm is from another version of attn than this package', { op: 'load', argument: 'wasm' });
     this.#runtime = runtime;
     this.#native = native;
-    const signatures = JSON.parse(native.signatures()) as Signature[];
-    if (runtime.training) runtime.training.prepare(signatures, this.lookUps);
-    else signatures.push(...trainingStubs(signatures));
-    this.signatures = signatures;
+    this.signatures = JSON.parse(native.signatures()) as Signature[];
+    prepare(this.signatures, this.lookUps);
     this.#heap = new Heap(native);
     this.#version = native.version();
     this.#int8 = native.int8();
@@ -130,7 +127,7 @@ export class Engine {
     try {
       const plain = leaves.map((leaf) => {
         if (!isObject(leaf)) return leaf;
-        const object = 'entries' in leaf ? new this.#native.NamedTensors() : this.#runtime.training!.hold(leaf, leaves, this.#native, this.#heap);
+        const object = 'entries' in leaf ? new this.#native.NamedTensors() : hold(leaf, leaves, this.#native, this.#heap);
         held.push(object);
         if ('entries' in leaf)
           for (const [name, tensor] of leaf.entries) this.#heap.withArguments(op, [utf8(op, name), tensor], (frame) => object.add!(frame));
@@ -168,12 +165,12 @@ export class Engine {
   }
 
   get info(): RuntimeInfo {
-    const { variant, threads, notes, training } = this.#runtime;
+    const { variant, threads, notes } = this.#runtime;
     return this.#enter('info', () => ({
       version: this.#version,
       variant,
       threads,
-      training: training !== undefined,
+      training: true,
       notes: [...notes, `int8: ${this.#int8}`],
       heap: { used: this.#native.heapUsed(), peak: this.#native.heapPeak() },
     }));

@@ -1,4 +1,4 @@
-/** Argument readers for training: modules, groups of parameters, labels. Loaded with the first training build. */
+/** Argument readers for training: modules, groups of parameters, labels. */
 import { elements, isPlainObject, ownList, readIds } from '../args/arrays.js';
 import { allocate, describe, fail } from '../args/error.js';
 import type { Heap } from './heap.js';

@@ -4,11 +4,12 @@ import { disposeSymbol, endWith, registryOf } from '../platform/dispose.js';
 import { Engine, type Runtime } from '../engine/engine.js';
 import { AttnError, withArticle } from '../args/error.js';
 import type { NativeLayer } from '../engine/native.js';
+import { complete } from '../engine/training.js';
 import { scriptsFailed } from '../platform/asset_urls.js';
-import { defineMethods, internalClass, type LookUp, named, noTraining, readArguments, type Signature, usedBy } from '../args/signature.js';
+import { defineMethods, internalClass, type LookUp, named, readArguments, type Signature, usedBy } from '../args/signature.js';
 import { writeSafetensors } from '../model/safetensors.js';
 import type { ModelContext } from '../model/model_context.js';
-import type { Platform, Training } from './platform.js';
+import type { Platform } from './platform.js';
 
 class Adopted {
   layer: { dispose(): void } | undefined;
@@ -95,7 +96,6 @@ export const engineOf = (attn: Attn): Engine => engines.get(attn)!;
 
 interface Parts extends Runtime, Pick<Platform, 'models' | 'lazyTasks'> {
   readonly disk: Platform['disk'] | undefined;
-  readonly training: Training | undefined;
 }
 
 export function createInstance(runtime: Parts): Attn {
@@ -123,7 +123,6 @@ export function createInstance(runtime: Parts): Attn {
       new (all[name] as LayerClass)(adopted);
       return adopted;
     },
-    gradientsOf: (op) => runtime.training?.modelGradients ?? noTraining(op),
   };
   all['loadModel'] = async (source: unknown, options?: unknown) => (await runtime.models().catch(scriptsFailed)).loadModel(context, source, options);
   for (const signature of engine.signatures) {
@@ -136,7 +135,7 @@ export function createInstance(runtime: Parts): Attn {
       });
     else if (name === 'constructor') all[owner] = createClass(engine, signature, forgotten);
   }
-  runtime.training?.complete(all);
+  complete(all);
   const attn = Object.freeze(all) as unknown as Attn;
   engines.set(attn, engine);
   return attn;

@@ -1,7 +1,7 @@
 /** load(): selects and starts a build. */
 import type { Attn, LoadOptions } from '../attn.js';
 import { readBytes } from '../args/arrays.js';
-import { type Build, buildOf, identifyBytes, identifyModule, isThreaded, isTraining, variantOf } from './wasm_build.js';
+import { type Build, buildOf, identifyBytes, identifyModule, isThreaded, variantOf } from './wasm_build.js';
 import { abortable, aborted } from '../platform/abort.js';
 import { assertFetch, download, nameOf, network, type Report } from '../platform/download.js';
 import { AttnError, errorWithHelp, fail, reason, unreadable } from '../args/error.js';
@@ -11,7 +11,7 @@ import { createInstance } from './instance.js';
 import { initialPages, maximumPages, type Native, pageBytes, type ThreadWorker } from '../engine/native.js';
 import { leaveOut, noWorkers, pageUrl, assetUrl } from '../platform/asset_urls.js';
 import { type CheckedLoadOptions, readLoadOptions, tell, wasmKind } from '../args/options.js';
-import type { Builds, Platform, Training } from './platform.js';
+import type { Platform } from './platform.js';
 
 /** Milliseconds. A policy blocks the workers, or a bundler omitted them. */
 const threadsTimeout = 10_000;
@@ -100,12 +100,12 @@ async function openLocation(platform: Platform, location: string | URL, signal: 
   return compileBytes(file.bytes, `${file.name} holds`, report);
 }
 
-async function openOwn(platform: Platform, builds: Builds, build: Build, signal: AbortSignal | undefined, report: Report): Promise<Opened> {
+async function openOwn(platform: Platform, build: Build, signal: AbortSignal | undefined, report: Report): Promise<Opened> {
   const file = `attn-${build}.wasm`;
   const help = `If a bundler has left out attn/dist/${file}, copy it next to the bundle, or pass it as wasm`;
   let location: URL;
   try {
-    location = new URL(assetUrl(builds.urls[build]!().href), pageUrl());
+    location = new URL(assetUrl(platform.urls[build]!().href), pageUrl());
   } catch (cause) {
     const message = `load: ${file} has no URL here (${reason(cause)})`;
     throw errorWithHelp('ENVIRONMENT', message, `${leaveOut}, or pass the bytes as wasm`, { op: 'load' }, { cause });
@@ -162,7 +162,7 @@ interface Started {
   stop(): void;
 }
 
-async function start(platform: Builds, { module, build }: Opened, threads: number, maximumMemory: number | undefined): Promise<Started> {
+async function start(platform: Platform, { module, build }: Opened, threads: number, maximumMemory: number | undefined): Promise<Started> {
   const memory = createMemory(isThreaded(build), maximumMemory);
   const workers: ThreadWorker[] = [];
   const stop = () => workers.forEach((worker) => worker.terminate());
@@ -240,32 +240,12 @@ function reporterOf({ signal, onProgress }: CheckedLoadOptions): Report {
   };
 }
 
-async function trainingOf(platform: Platform, training: boolean): Promise<Training | undefined> {
-  if (!training) return undefined;
+async function instantiate(platform: Platform, opened: Opened, threads: number, notes: string[], options: CheckedLoadOptions): Promise<Attn> {
   try {
-    return await platform.training!();
-  } catch (cause) {
-    // Service workers have none, nor do workers loaded without training.
-    const [message, help] = platform.training
-      ? [`the scripts for training could not be loaded (${reason(cause)})`, leaveOut]
-      : ['this host has no training build', 'Call load({ training: true })'];
-    throw errorWithHelp('ENVIRONMENT', `load: ${message}`, help, { op: 'load', argument: 'training' }, { cause });
-  }
-}
-
-async function instantiate(
-  platform: Platform,
-  training: Training | undefined,
-  opened: Opened,
-  threads: number,
-  notes: string[],
-  options: CheckedLoadOptions,
-): Promise<Attn> {
-  try {
-    const started = await start(training ?? platform, opened, threads, options.maximumMemory);
+    const started = await start(platform, opened, threads, options.maximumMemory);
     try {
       const { models, lazyTasks, disk } = platform;
-      return createInstance({ ...started, variant: variantOf(opened.build), threads, notes, models, lazyTasks, disk, training });
+      return createInstance({ ...started, variant: variantOf(opened.build), threads, notes, models, lazyTasks, disk });
     } catch (error) {
       started.stop();
       throw error;
@@ -282,10 +262,10 @@ async function loadGiven(platform: Platform, wasm: NonNullable<LoadOptions['wasm
   let threads = threadsOf(platform, options.threads, notes);
   const opened = await openGiven(platform, wasm, options.signal, report);
   const { build, size } = opened;
-  const contradicts = (name: 'variant' | 'training', expected: string) =>
-    fail('CONFIG', 'load', name, `is ${JSON.stringify(options[name])}`, expected, `The given wasm is the ${build} build`);
-  if (options.training !== undefined && options.training !== isTraining(build)) contradicts('training', String(isTraining(build)));
-  if (options.variant !== 'auto' && options.variant !== variantOf(build)) contradicts('variant', `"auto" or ${JSON.stringify(variantOf(build))}`);
+  if (options.variant !== 'auto' && options.variant !== variantOf(build)) {
+    const expected = `"auto" or ${JSON.stringify(variantOf(build))}`;
+    fail('CONFIG', 'load', 'variant', `is ${JSON.stringify(options.variant)}`, expected, `The given wasm is the ${build} build`);
+  }
   const sharing = sharingRefusal(platform);
   if (isThreaded(build) && sharing !== undefined)
     throw new AttnError('ENVIRONMENT', `load: the given wasm is the ${build} build, which needs shared memory (${sharing})`, {
@@ -297,9 +277,8 @@ async function loadGiven(platform: Platform, wasm: NonNullable<LoadOptions['wasm
     threads = 1;
   }
   if (variantOf(build) === 'simd') notes.push('simd: the given wasm is that build');
-  const training = await trainingOf(platform, isTraining(build));
   report('start', size, size);
-  return instantiate(platform, training, opened, threads, notes, options);
+  return instantiate(platform, opened, threads, notes, options);
 }
 
 async function loadOwn(platform: Platform, options: CheckedLoadOptions, report: Report): Promise<Attn> {
@@ -313,13 +292,12 @@ async function loadOwn(platform: Platform, options: CheckedLoadOptions, report: 
     });
   const variant = wanted === 'auto' ? (acceptsRelaxed() ? 'relaxed' : 'simd') : wanted;
   const threads = threadsOf(platform, options.threads, notes);
-  const training = await trainingOf(platform, options.training ?? platform.trains ?? false);
   if (variant === 'simd')
     notes.push(wanted === 'simd' ? 'simd: chosen by variant' : `simd: this engine does not accept relaxed SIMD${platform.relaxedBy ?? ''}`);
   const attempt = async (count: number) => {
-    const opened = await openOwn(platform, training ?? platform, buildOf(!!training, variant, count > 1), signal, report);
+    const opened = await openOwn(platform, buildOf(variant, count > 1), signal, report);
     report('start', opened.size, opened.size);
-    return instantiate(platform, training, opened, count, notes, options);
+    return instantiate(platform, opened, count, notes, options);
   };
   try {
     return await attempt(threads);

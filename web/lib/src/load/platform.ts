@@ -1,30 +1,16 @@
 import type { Factory, ThreadWorker } from '../engine/native.js';
-import type { complete, hold, prepare } from '../engine/training.js';
 import type { LazyTasks } from '../model/model_context.js';
 import type { Disk } from '../model/model_files.js';
-import type { modelGradients } from '../model/model_gradients.js';
 import type { Build } from './wasm_build.js';
 
 export type Models = () => Promise<typeof import('../model/load_model.js')>;
-export interface Builds {
+export interface Platform {
   /** Functions, because not every host has import.meta.url. */
   readonly urls: { readonly [build in Build]?: () => URL };
   readonly single: Factory;
   /** Missing if no worker can be started. */
   readonly threaded?: () => Promise<Factory>;
   readonly createThread?: (onError: (message: string) => void) => ThreadWorker;
-}
-
-export interface Training extends Builds {
-  readonly prepare: typeof prepare;
-  readonly hold: typeof hold;
-  readonly complete: typeof complete;
-  readonly modelGradients: typeof modelGradients;
-}
-
-export interface Platform extends Builds {
-  readonly training?: () => Promise<Training>;
-  readonly trains?: boolean;
   readonly models: Models;
   readonly lazyTasks: LazyTasks;
   readonly relaxedBy?: string;

@@ -4,15 +4,13 @@ import { refuseText } from '../args/refuse_text.js';
 import { decodeUtf8 } from '../platform/utf8.js';
 
 /** The builds, as named in the custom section "attn". */
-export type Build = `${'' | 'train-'}${'simd' | 'relaxed'}${'' | '-threads'}`;
+export type Build = `${'simd' | 'relaxed'}${'' | '-threads'}`;
 
-const isBuild = (name: string): name is Build => /^(train-)?(simd|relaxed)(-threads)?$/.test(name);
+const isBuild = (name: string): name is Build => /^(simd|relaxed)(-threads)?$/.test(name);
 
-export const variantOf = (build: Build): 'simd' | 'relaxed' => (build.includes('simd') ? 'simd' : 'relaxed');
+export const variantOf = (build: Build): 'simd' | 'relaxed' => (build.startsWith('simd') ? 'simd' : 'relaxed');
 export const isThreaded = (build: Build): boolean => build.endsWith('-threads');
-export const isTraining = (build: Build): boolean => build.startsWith('train-');
-export const buildOf = (training: boolean, variant: 'simd' | 'relaxed', threaded: boolean): Build =>
-  `${training ? 'train-' : ''}${variant}${threaded ? '-threads' : ''}`;
+export const buildOf = (variant: 'simd' | 'relaxed', threaded: boolean): Build => `${variant}${threaded ? '-threads' : ''}`;
 
 interface Sections {
   attn?: string;
@@ -66,7 +64,8 @@ export function identifyBytes(bytes: Uint8Array, subject: string): Build {
     refuse(`bytes that start with ${Array.from(bytes.subarray(0, 8), (byte) => byte.toString(16).padStart(2, '0')).join(' ')}`);
   const { attn, truncatedAt } = sections(bytes);
   if (truncatedAt !== undefined) refuse(`a truncated module (${bytes.length} bytes, the section at ${truncatedAt} is longer)`);
-  if (attn === undefined || !isBuild(attn)) return refuse('another or a truncated module (without a section "attn")');
+  if (attn === undefined) return refuse('another or a truncated module (without a section "attn")');
+  if (!isBuild(attn)) return refuse(`the build ${JSON.stringify(attn)} of another version of attn`);
   return attn;
 }
 

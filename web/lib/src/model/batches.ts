@@ -1,11 +1,12 @@
-import type { Encoding, Task, Tensor } from '../attn.js';
+import type { Task, Tensor } from '../attn.js';
 import { aborted } from '../platform/abort.js';
 import { takeTurn, yieldEvery30ms } from '../platform/event_loop.js';
-import { AttnError, fail } from '../args/error.js';
+import { allocate, AttnError, fail } from '../args/error.js';
 import { tell } from '../args/options.js';
+import { readArguments } from '../args/signature.js';
 import { type ModelFacts, type ModelState, signatureOf } from './model_state.js';
-import { type CheckedTextOptions, readEncoded, type Text, type TextOptions } from '../args/model_options.js';
-import { type EncodeOptions, encodingOf, type Tokenizer } from '../tokenizer/tokenizer.js';
+import type { CheckedTextOptions, Text, TextOptions } from '../args/model_options.js';
+import type { EncodeOptions, Tokenizer } from '../tokenizer/tokenizer.js';
 
 export interface Row {
   readonly index: number;
@@ -36,24 +37,20 @@ export function encodeOptionsOf(operation: string, { maxLength, positions, token
   return { maxLength: wanted, truncation, tokenTypes, addSpecialTokens, truncationSide };
 }
 
-/** Pads rows to the longest. The padding value is irrelevant: it is masked out. */
-export function padded(operation: string, rows: readonly Row[]): Omit<Encoding, 'tokens' | 'offsets' | 'truncated'> {
-  const length = Math.max(...rows.map(({ ids }) => ids.length));
-  const size = rows.length * length;
-  const [inputIds, attentionMask, tokenTypeIds] = encodingOf(operation, size);
-  rows.forEach(({ ids, types }, i) => {
-    inputIds.set(ids, i * length);
-    tokenTypeIds.set(types, i * length);
-    attentionMask.fill(1, i * length, i * length + ids.length);
-  });
-  return { inputIds, attentionMask, tokenTypeIds, dims: [rows.length, length] };
+/** Joins the rows' ids or types, without padding. */
+function joined(operation: string, rows: readonly Row[], name: 'ids' | 'types'): Int32Array {
+  const size = rows.reduce((sum, { ids }) => sum + ids.length, 0);
+  const all = allocate(operation, 4 * size, () => new Int32Array(size));
+  let at = 0;
+  for (const row of rows) {
+    all.set(row[name], at);
+    at += row.ids.length;
+  }
+  return all;
 }
 
 export function tokenized(operation: string, tokenizer: Tokenizer, text: Text, index: number, limit: EncodeOptions): Row & { truncated: boolean } {
-  return withTextIndex(operation, index, () => {
-    const { inputIds: ids, tokenTypeIds: types, truncated } = tokenizer.encode([text], limit);
-    return { index, ids, types, truncated: truncated[0]! };
-  });
+  return withTextIndex(operation, index, () => ({ index, ...tokenizer.ids(text, limit) }));
 }
 
 /** The tokenizer saw one text, the caller has many. */
@@ -90,7 +87,8 @@ export interface Work<R extends Row> {
   readonly count: number;
   rowsOf(index: number): readonly R[];
   readonly method: string;
-  others(rows: readonly R[], length: number): Readonly<Record<string, unknown>>;
+  /** Further arguments. */
+  others(rows: readonly R[]): readonly unknown[];
   use(rows: readonly R[], result: Tensor): void;
 }
 
@@ -125,8 +123,8 @@ export async function inBatches<R extends Row>(
     for (let batch: R[], from = 0; from < rows.length; from += batch.length) {
       await turn();
       batch = rows.slice(from, from + (batchSize ?? textsOfBatch(about, threads, rows[from]!.ids.length)));
-      const inputs = padded(op, batch);
-      const leaves = readEncoded(op, signature, inputs, others(batch, inputs.dims[1]!));
+      const lengths = Int32Array.from(batch, ({ ids }) => ids.length);
+      const leaves = readArguments(op, signature, [joined(op, batch, 'ids'), joined(op, batch, 'types'), lengths, ...others(batch)]);
       use(batch, engine.call(op, signature, leaves, find().handle) as Tensor);
       done += batch.length;
       report();
@@ -134,15 +132,9 @@ export async function inBatches<R extends Row>(
   }
 }
 
-/**
- * Functions that gradients and fine-tuning would otherwise bundle twice. `find` throws if the model was disposed of.
- */
+/** A model's state for gradients and fine-tuning. */
 export interface ModelAccess {
+  /** Throws if the model was disposed of. */
   find(): ModelState;
-  readonly encodeOptionsOf: typeof encodeOptionsOf;
-  readonly signatureOf: typeof signatureOf;
-  readonly readEncoded: typeof readEncoded;
-  readonly padded: typeof padded;
-  readonly tokenized: typeof tokenized;
   replaceHead(labels: readonly string[], files: ModelState['files'], config: ModelState['config']): void;
 }

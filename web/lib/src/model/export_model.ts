@@ -2,6 +2,7 @@
 import { AttnError } from '../args/error.js';
 import type { ExportKind } from '../args/export_kinds.js';
 import type { FileName } from '../args/model_options.js';
+import { membersOf } from './json_members.js';
 import type { ModelFacts } from './model_state.js';
 import { type Item, safetensorsFile } from './safetensors.js';
 import { decodeUtf8, encodeUtf8 } from '../platform/utf8.js';
@@ -15,7 +16,7 @@ export interface Exported {
   readonly base: string;
   /** By index. */
   readonly shapes: ReadonlyMap<string, readonly number[]>;
-  readonly quantized: ReadonlySet<string>;
+  readonly quantized: ReadonlyMap<string, readonly number[]>;
   values(index: number): Float32Array;
   rows(index: number): { readonly bytes: Uint8Array; readonly scales: Float32Array };
 }
@@ -59,16 +60,17 @@ const bytesOf = ({ buffer, byteOffset, byteLength }: Float32Array) => new Uint8A
 function weightsFile({ about: { tiedDecoder }, shapes, quantized, values, rows }: Exported, kind: ExportKind): Uint8Array<ArrayBuffer> {
   const items = [...shapes].flatMap(([name, dims], index): Item[] => {
     if (kind === 'float16') return [{ name, dtype: 'F16', dims, fill: (to) => fillHalves(name, values(index), to) }];
-    if (kind === 'float32' || !quantized.has(name)) return [{ name, dtype: 'F32', dims, fill: (to) => to.set(bytesOf(values(index))) }];
+    const int8Dims = quantized.get(name);
+    if (kind === 'float32' || !int8Dims) return [{ name, dtype: 'F32', dims, fill: (to) => to.set(bytesOf(values(index))) }];
     const scale = (of: string): Item => ({
       name: `${of}_scale`,
       dtype: 'F32',
-      dims: [dims[0]!, 1],
+      dims: [int8Dims[0]!, 1],
       fill: (to) => to.set(bytesOf(rows(index).scales)),
     });
-    const isWords = /(word|tok)_embeddings\.weight$/.test(name);
+    const isWords = /((word|tok)_embeddings|embed_tokens|wte)\.weight$/.test(name);
     return [
-      { name, dtype: 'I8', dims, fill: (to) => to.set(rows(index).bytes.subarray(0, to.length)) },
+      { name, dtype: 'I8', dims: int8Dims, fill: (to) => to.set(rows(index).bytes.subarray(0, to.length)) },
       scale(name),
       // transformers ties the decoder's bytes to the embedding matrix, but expects separate scales.
       ...(tiedDecoder !== '' && isWords ? [scale(`${tiedDecoder}.weight`)] : []),
@@ -91,7 +93,7 @@ function quantizationOf({ quantized, about }: Exported): object {
     input_activations: activations,
     output_activations: null,
   });
-  const words = [...quantized].map((name) => /(\w+_embeddings)\.weight$/.exec(name)?.[1]).find((name) => name !== undefined);
+  const words = [...quantized.keys()].map((name) => /(\w+_embeddings|embed_tokens|wte)\.weight$/.exec(name)?.[1]).find((name) => name !== undefined);
   return {
     quant_method: 'compressed-tensors',
     format: 'int-quantized',
@@ -104,22 +106,6 @@ function quantizationOf({ quantized, about }: Exported): object {
     },
     ignore: about.task === 'embedding' ? ['re:(.*\\.)?(cls|lm_head|pooler|vocab_transform|vocab_projector|head|decoder)(\\..*)?$'] : [],
   };
-}
-
-/** Splits a JSON object without reparsing: transformers distinguishes 2.0 from 2. */
-export function membersOf(json: string): string[] {
-  const members: string[] = [];
-  let [depth, start] = [0, 0];
-  for (const { 0: found, index } of json.matchAll(/"(?:[^"\\]|\\.)*"|[[{,}\]]/g)) {
-    if (found === '{' || found === '[') {
-      if (depth++ === 0) start = index + 1;
-    } else if (depth === 1 && (found === ',' || found === '}')) {
-      members.push(json.slice(start, index).trim());
-      start = index + 1;
-    }
-    if (found === '}' || found === ']') --depth;
-  }
-  return members.filter((member) => member !== '');
 }
 
 function configFile(model: Exported, json: string, kind: ExportKind): Uint8Array<ArrayBuffer> {

@@ -2,19 +2,20 @@
  * fineTune(): batches, order, validation and progress; the module computes the steps. text_model.cpp does the same
  * natively.
  */
-import type { FineTuneOptions, FineTuneResult } from '../attn.js';
+import type { Encoding, FineTuneOptions, FineTuneResult } from '../attn.js';
 import { aborted } from '../platform/abort.js';
 import { elements, isPlainObject } from '../args/arrays.js';
 import { yieldToEventLoop } from '../platform/event_loop.js';
 import { AttnError, describe, fail, reading } from '../args/error.js';
-import { fineTuneOptions } from '../args/fine_tune_options.js';
-import { membersOf } from './export_model.js';
+import { membersOf } from './json_members.js';
 import type { Result } from '../engine/heap.js';
-import type { ModelAccess } from './batches.js';
-import type { ModelFacts } from './model_state.js';
+import { encodeOptionsOf, type ModelAccess, tokenized } from './batches.js';
+import { type ModelFacts, signatureOf } from './model_state.js';
+import { fineTuneOptions, readEncoded } from '../args/model_options.js';
 import { readCallback, readSignal, tell } from '../args/options.js';
 import { readArguments, readMembers, whole } from '../args/signature.js';
 import { decodeUtf8, encodeUtf8 } from '../platform/utf8.js';
+import { encodingOf } from '../tokenizer/tokenizer.js';
 
 const op = 'fineTune';
 
@@ -23,7 +24,7 @@ interface Example {
   readonly text: Text;
   readonly label: number | string;
 }
-type Row = ReturnType<ModelAccess['tokenized']>;
+type Row = ReturnType<typeof tokenized>;
 
 /** Members of config.json that describe a head. */
 const headMembers = ['architectures', 'id2label', 'label2id', 'num_labels', 'problem_type'];
@@ -138,10 +139,22 @@ function configWith(members: readonly string[], architecture: string, labels: re
   return `{\n  ${[...head, ...kept].join(',\n  ')}\n}\n`;
 }
 
+/** Pads rows to the longest. The padding value is irrelevant: it is masked out. */
+function padded(rows: readonly Row[]): Omit<Encoding, 'tokens' | 'offsets' | 'truncated'> {
+  const length = Math.max(...rows.map(({ ids }) => ids.length));
+  const size = rows.length * length;
+  const [inputIds, attentionMask, tokenTypeIds] = encodingOf(op, size);
+  rows.forEach(({ ids, types }, i) => {
+    inputIds.set(ids, i * length);
+    tokenTypeIds.set(types, i * length);
+    attentionMask.fill(1, i * length, i * length + ids.length);
+  });
+  return { inputIds, attentionMask, tokenTypeIds, dims: [rows.length, length] };
+}
+
 const busy = new WeakSet<object>();
 
-export async function fineTune(access: ModelAccess, model: object, given: unknown, options: unknown): Promise<FineTuneResult> {
-  const { find, encodeOptionsOf, signatureOf, readEncoded, padded, tokenized } = access;
+export async function fineTune({ find, replaceHead }: ModelAccess, model: object, given: unknown, options: unknown): Promise<FineTuneResult> {
   const examples = readExamples(given);
   const { epochs, batchSize, learningRate, weightDecay, layers, seed, validation, signal, onProgress, ...asked } = readFineTuneOptions(options);
   if (signal?.aborted) throw aborted(signal, op);
@@ -191,7 +204,7 @@ export async function fineTune(access: ModelAccess, model: object, given: unknow
     if (isNew) {
       const name = `${base}config.json`;
       const config = configWith(membersOf(decodeUtf8(find().files.get(name)!)), begun.entries[0]!.name as string, labels);
-      access.replaceHead(labels, new Map([...find().files, [name, encodeUtf8(config)]]), JSON.parse(config) as Record<string, unknown>);
+      replaceHead(labels, new Map([...find().files, [name, encodeUtf8(config)]]), JSON.parse(config) as Record<string, unknown>);
     }
 
     const batchOf = (some: readonly number[]) => some.map((place) => rows[place]!).sort((a, b) => b.ids.length - a.ids.length);
@@ -200,7 +213,7 @@ export async function fineTune(access: ModelAccess, model: object, given: unknow
       const { handle } = find();
       engine.assertUsable(op);
       const signature = signatureOf(engine, name);
-      return engine.call(op, signature, readEncoded(op, signature, padded(op, some), others), handle) as Result;
+      return engine.call(op, signature, readEncoded(op, signature, padded(some), others), handle) as Result;
     };
     const portions = (some: readonly number[]) =>
       Array.from({ length: Math.ceil(some.length / batchSize) }, (_, i) => batchOf(some.slice(i * batchSize, (i + 1) * batchSize)));

@@ -4,6 +4,7 @@ import { useEarlyEnd } from '../tokenizer/tokenizer.js';
 
 export { exportFiles } from './export_model.js';
 export { missing } from './missing.js';
+export { generate, nextToken, scoreTokens } from '../tasks/generate.js';
 export { answer, classifyTokens, fillMask, rank } from '../tasks/tasks.js';
 export { Sha256 } from './sha256.js';
 export * as rare from '../tokenizer/lazy_parts.js';

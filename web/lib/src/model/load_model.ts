@@ -250,19 +250,35 @@ class Loading {
     // transformers ignores these files if there is an added_tokens_decoder.
     const isNew = tokenizerConfigFile.then((config) => config !== undefined && decodeUtf8(config).includes('"added_tokens_decoder"'));
     const old = async (name: string) => ((await isNew) ? undefined : this.#small(folder, files, base + name, false));
-    const [configFile, tokenizerFile, tokenizerConfig, specialTokensMap, addedTokens, sentenceBertConfig, prompts, pooling, dense, denseWeights] =
-      await Promise.all([
-        first,
-        second,
-        tokenizerConfigFile,
-        old('special_tokens_map.json'),
-        old('added_tokens.json'),
-        modules && this.#small(folder, files, `${base}sentence_bert_config.json`, false),
-        modules && this.#small(folder, files, 'config_sentence_transformers.json', false),
-        of('Pooling', 'config.json'),
-        of('Dense', 'config.json'),
-        of('Dense', 'model.safetensors'),
-      ]);
+    // Other models do not generate.
+    const ofLanguageModel = first.then((config) =>
+      /ForCausalLM"|LMHeadModel"/.test(decodeUtf8(config!)) ? this.#small(folder, files, `${base}generation_config.json`, false) : undefined,
+    );
+    const [
+      configFile,
+      tokenizerFile,
+      tokenizerConfig,
+      specialTokensMap,
+      addedTokens,
+      sentenceBertConfig,
+      prompts,
+      pooling,
+      dense,
+      denseWeights,
+      generation,
+    ] = await Promise.all([
+      first,
+      second,
+      tokenizerConfigFile,
+      old('special_tokens_map.json'),
+      old('added_tokens.json'),
+      modules && this.#small(folder, files, `${base}sentence_bert_config.json`, false),
+      modules && this.#small(folder, files, 'config_sentence_transformers.json', false),
+      of('Pooling', 'config.json'),
+      of('Dense', 'config.json'),
+      of('Dense', 'model.safetensors'),
+      ofLanguageModel,
+    ]);
     const weights = `${base}model.safetensors`;
     for (const name of this.#options.sha256.keys()) if (name !== weights && !files.has(name)) await this.#absent(folder, name, false);
     const config = frozen(readObject(configFile!, 'config.json') as Record<string, unknown>);
@@ -272,7 +288,7 @@ class Loading {
       useLazyParts((await context.lazyTasks()).rare);
       tokenizer = read();
     }
-    const small = { config: configFile, modules, pooling, sentenceBertConfig, tokenizerConfig, prompts, dense, denseWeights };
+    const small = { config: configFile, modules, pooling, sentenceBertConfig, tokenizerConfig, prompts, generation, dense, denseWeights };
     const handle = await this.#weights(folder, weights, small);
     const about = engine.call(op, signatureOf(engine, 'about'), [], handle) as ModelFacts;
     const file: FileName = 'sentence_bert_config.json';
@@ -283,7 +299,7 @@ class Loading {
         'The tokenizer of this model does not lowercase',
         { op, file, expected: 'false', got: 'true' },
       );
-    if (tokenizer.paddingSide === 'left') unsupported('tokenizer_config.json.padding_side', 'left', 'right');
+    if (tokenizer.paddingSide === 'left' && !about.causal) unsupported('tokenizer_config.json.padding_side', 'left', 'right');
     await folder.settle?.('complete', files);
     this.#check();
     this.#handle = undefined;

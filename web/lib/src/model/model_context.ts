@@ -1,7 +1,6 @@
 import type { Engine } from '../engine/engine.js';
 import type { NativeLayer } from '../engine/native.js';
 import type { Disk } from './model_files.js';
-import type { modelGradients } from './model_gradients.js';
 
 export type LazyTasks = () => Promise<typeof import('./lazy_tasks.js')>;
 
@@ -14,6 +13,4 @@ export interface ModelContext {
   readonly forgotten: FinalizationRegistry<NativeLayer> | undefined;
   /** Wraps a handle that belongs to `owner` in a public layer. `layer` becomes undefined when it is disposed of. */
   adopt(name: string, handle: NativeLayer, owner: object): { readonly layer: { dispose(): void } | undefined };
-  /** Throws unless this is the training build. */
-  gradientsOf(op: string): typeof modelGradients;
 }

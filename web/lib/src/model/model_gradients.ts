@@ -1,15 +1,16 @@
-/** Gradients and attributions of text models. Loaded with the first training build. */
+/** Gradients and attributions of text models. */
 import type { Encoding, Tensor, TextAttribution, TextModel as Contract, TextModelGradients } from '../attn.js';
 import { aborted } from '../platform/abort.js';
 import { elements } from '../args/arrays.js';
 import { yieldToEventLoop } from '../platform/event_loop.js';
 import { describe, fail, reading } from '../args/error.js';
-import { fineTune, textLabelsOf } from './fine_tuning.js';
+import { textLabelsOf } from './fine_tuning.js';
 import type { Result } from '../engine/heap.js';
+import { readEncoded } from '../args/model_options.js';
 import { readSignal } from '../args/options.js';
 import { choice, readArguments, readMembers, whole } from '../args/signature.js';
-import type { ModelAccess } from './batches.js';
-import type { ModelFacts, ModelState } from './model_state.js';
+import { encodeOptionsOf, type ModelAccess } from './batches.js';
+import { type ModelFacts, type ModelState, signatureOf } from './model_state.js';
 
 const wrtNames = ['embeddings', 'parameters', 'attentions'] as const;
 const methods = ['integrated_gradients', 'gradient_x_input', 'attention_rollout', 'attention_gradient', 'leave_one_out'] as const;
@@ -31,13 +32,14 @@ function numberOf(op: string, argument: string, labels: readonly string[] | unde
   return value as number;
 }
 
-/** Index of a label, or the id of a token that fills a mask. */
+/** Index of a label, or the id of a token that the head predicts. */
 function outputOf(op: string, { about, tokenizer }: ModelState, value: unknown): number {
-  if (about.task !== 'fill-mask' || typeof value !== 'string') return numberOf(op, 'target.label', namesOf(about), value);
+  if ((about.task !== 'fill-mask' && about.task !== 'text-generation') || typeof value !== 'string')
+    return numberOf(op, 'target.label', namesOf(about), value);
   return tokenizer.tokenToId(value) ?? fail('OUT_OF_RANGE', op, 'target.label', `is ${JSON.stringify(value)}`, 'a token of the vocabulary');
 }
 
-export function gradients({ find, signatureOf, readEncoded }: ModelAccess, inputs: Encoding, options: unknown): TextModelGradients {
+export function gradients({ find }: ModelAccess, inputs: Encoding, options: unknown): TextModelGradients {
   const op = 'gradients';
   const { target, wrt } = reading(op, 'options', () => {
     const [given, names] = readMembers(op, 'options', options, ['target', 'wrt']);
@@ -67,12 +69,7 @@ export function gradients({ find, signatureOf, readEncoded }: ModelAccess, input
 /** Index of the largest value. */
 const largest = ({ data }: Tensor): number => data.reduce((best, value, i) => (value > data[best]! ? i : best), 0);
 
-export async function attribute(
-  { find, encodeOptionsOf, signatureOf }: ModelAccess,
-  model: Contract,
-  text: unknown,
-  options: unknown,
-): Promise<TextAttribution> {
+export async function attribute({ find }: ModelAccess, model: Contract, text: unknown, options: unknown): Promise<TextAttribution> {
   const op = 'attribute';
   if (typeof text !== 'string') fail('ARGUMENT', op, 'text', describe(text), 'a string');
   const { method, given, steps, signal } = reading(op, 'options', () => {
@@ -120,5 +117,3 @@ export async function attribute(
     ...(method === 'integrated_gradients' && { delta: missing === 0 ? 0 : Math.abs(missing) / Math.abs(difference) }),
   };
 }
-
-export const modelGradients = { gradients, attribute, fineTune };

@@ -23,9 +23,13 @@ export interface ModelFacts {
   readonly defaultPrompt: string;
   readonly prompts: ReadonlyMap<string, string>;
   readonly includePrompt: boolean;
+  /** Whether no token attends to later ones. */
+  readonly causal: boolean;
   readonly quantized: boolean;
   /** Name of the decoder that shares the embedding matrix; empty if there is none. */
   readonly tiedDecoder: string;
+  /** Tokens that end a generated text. */
+  readonly eos: readonly number[];
 }
 
 export interface ModelState {

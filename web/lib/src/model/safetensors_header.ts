@@ -1,19 +1,24 @@
 import type * as Contract from '../attn.js';
 import { isPlainObject } from '../args/arrays.js';
 import { fail } from '../args/error.js';
+import { decodeStrictUtf8 } from '../platform/utf8.js';
 
 const op = 'readSafetensorsHeader';
 /** Limit of the safetensors library. */
 const longest = 100_000_000;
-const isList = (value: unknown, length?: number) =>
+const isList = (value: unknown, length?: number): value is number[] =>
   Array.isArray(value) && (length ?? value.length) === value.length && value.every((each) => Number.isSafeInteger(each) && each >= 0);
 
 const isTensor = (value: unknown) =>
-  isPlainObject(value) && typeof value['dtype'] === 'string' && isList(value['shape']) && isList(value['data_offsets'], 2);
+  isPlainObject(value) &&
+  typeof value['dtype'] === 'string' &&
+  isList(value['shape']) &&
+  isList(value['data_offsets'], 2) &&
+  value['data_offsets'][0]! <= value['data_offsets'][1]!;
 
 function parsed(text: Uint8Array): unknown {
   try {
-    return JSON.parse(new TextDecoder().decode(text));
+    return JSON.parse(decodeStrictUtf8(text));
   } catch {
     return undefined;
   }
@@ -32,6 +37,6 @@ export const readSafetensorsHeader: typeof Contract.readSafetensorsHeader = (byt
   if (!isPlainObject(metadata) || Object.values(metadata).some((value) => typeof value !== 'string'))
     fail('FORMAT', op, '__metadata__', 'is not valid', 'an object of strings');
   const wrong = Object.keys(tensors).find((name) => !isTensor(tensors[name]));
-  if (wrong !== undefined) fail('FORMAT', op, JSON.stringify(wrong), 'is incomplete', 'dtype, shape and data_offsets');
+  if (wrong !== undefined) fail('FORMAT', op, JSON.stringify(wrong), 'is not valid', 'dtype, shape and data_offsets');
   return { tensors: tensors as Contract.SafetensorsHeader['tensors'], metadata: metadata as Record<string, string>, dataStart };
 };

@@ -1,6 +1,6 @@
 import type { EncoderTrace, Encoding, Embedding, FineTuneOptions, StateDict, Task, TextModel as Contract, TextModelOutput, Tensor } from '../attn.js';
 import { disposeSymbol } from '../platform/dispose.js';
-import { assertTask, inBatches, type ModelAccess, encodeOptionsOf, padded, promptOf, tokenized } from './batches.js';
+import { assertTask, encodeOptionsOf, inBatches, type ModelAccess, promptOf, tokenized } from './batches.js';
 import { allocate, AttnError, describe, fail } from '../args/error.js';
 import {
   classifyOptions,
@@ -19,7 +19,10 @@ import {
   type Text,
 } from '../args/model_options.js';
 import type { NativeLayer } from '../engine/native.js';
+import { fineTune } from './fine_tuning.js';
+import { KeyValueCache } from './key_value_cache.js';
 import type { ModelContext } from './model_context.js';
+import { attribute, gradients } from './model_gradients.js';
 import { type ModelState, signatureOf } from './model_state.js';
 import { internalClass, opOf, readArguments } from '../args/signature.js';
 import type { EncodeOptions, Tokenizer } from '../tokenizer/tokenizer.js';
@@ -27,6 +30,7 @@ import type { EncodeOptions, Tokenizer } from '../tokenizer/tokenizer.js';
 /** Characters from which loading the script for truncation pays. */
 const long = 2 ** 15;
 
+type LazyTask = 'classifyTokens' | 'fillMask' | 'answer' | 'rank' | 'generate' | 'nextToken' | 'scoreTokens';
 type OwnState = ModelState & { readonly context: ModelContext };
 type OwnAccess = Omit<ModelAccess, 'find'> & { find(): OwnState };
 
@@ -131,10 +135,20 @@ export class TextModel implements Contract {
     const { exportFiles } = await this.#lazyTasks('export');
     const { config, about, files, base } = stateOf('export', this); // a getter may have disposed of the model
     const shapes = shapesOf('export', this);
-    const quantized = new Set((ask(this, 'export', 'quantizedShapes') as typeof shapes).keys());
+    const none: typeof shapes = new Map<string, readonly number[]>();
+    const quantized = kind === 'int8' ? (ask(this, 'export', 'quantizedShapes') as typeof shapes) : none;
     const values = (index: number) => (ask(this, 'export', 'getParameter', index) as Tensor).data;
     const rows = (index: number) => ask(this, 'export', 'getQuantized', index) as { bytes: Uint8Array; scales: Float32Array };
     return exportFiles({ config, about, files, base, shapes, quantized, values, rows }, kind);
+  }
+
+  createCache(options?: Parameters<Contract['createCache']>[0]): KeyValueCache {
+    const state = stateOf('createCache', this);
+    const free = (number: number) => {
+      const { engine } = state.context;
+      if (this.#state && !engine.disposed) engine.call('dispose', signatureOf(engine, 'freeCache'), [number], state.handle);
+    };
+    return new KeyValueCache((op, name, ...args) => ask(this, op, name, ...args), free, options);
   }
 
   decode(ids: ArrayLike<number>, options?: Parameters<Contract['decode']>[1]): string {
@@ -173,7 +187,7 @@ export class TextModel implements Contract {
         return [row];
       },
       method: 'embed',
-      others: () => ({ options: { pooling, normalize, promptLength } }),
+      others: () => [{ pooling, normalize, promptLength }],
       use: (rows, result) => rows.forEach(({ index }, i) => data.set(result.data.subarray(i * width, (i + 1) * width), index * width)),
     });
     return { data, dims: [list.length, width], truncated };
@@ -195,7 +209,7 @@ export class TextModel implements Contract {
       count: list.length,
       rowsOf: (index) => [tokenized('classify', tokenizer, list[index]!, index, limit)],
       method: 'classify',
-      others: () => ({ pairs: typeof list[0] !== 'string' }),
+      others: () => [typeof list[0] !== 'string'],
       use: (rows, { data }) =>
         rows.forEach(({ index }, i) => {
           const scored = labels.map((label, c) => ({ label, score: data[i * labels.length + c]! }));
@@ -221,22 +235,31 @@ export class TextModel implements Contract {
     return this.#task('rank', args);
   }
 
+  async generate(...args: Parameters<Contract['generate']>): ReturnType<Contract['generate']> {
+    return this.#task('generate', args);
+  }
+
+  async nextToken(...args: Parameters<Contract['nextToken']>): ReturnType<Contract['nextToken']> {
+    return this.#task('nextToken', args);
+  }
+
+  async scoreTokens(...args: Parameters<Contract['scoreTokens']>): ReturnType<Contract['scoreTokens']> {
+    return this.#task('scoreTokens', args);
+  }
+
   gradients(inputs: Encoding, options: Parameters<Contract['gradients']>[1]): ReturnType<Contract['gradients']> {
-    const access = this.#access('gradients');
-    return access.find().context.gradientsOf('gradients').gradients(access, inputs, options);
+    return gradients(this.#access('gradients'), inputs, options);
   }
 
   async attribute(text: string, options?: Parameters<Contract['attribute']>[1]): ReturnType<Contract['attribute']> {
-    const access = this.#access('attribute');
-    return access.find().context.gradientsOf('attribute').attribute(access, this, text, options);
+    return attribute(this.#access('attribute'), this, text, options);
   }
 
   async fineTune(examples: Parameters<Contract['fineTune']>[0], options?: FineTuneOptions): ReturnType<Contract['fineTune']> {
-    const access = this.#access('fineTune');
-    return access.find().context.gradientsOf('fineTune').fineTune(access, this, examples, options);
+    return fineTune(this.#access('fineTune'), this, examples, options);
   }
 
-  async #task(name: 'classifyTokens' | 'fillMask' | 'answer' | 'rank', args: readonly unknown[]): Promise<never> {
+  async #task(name: LazyTask, args: readonly unknown[]): Promise<never> {
     const task = (await this.#lazyTasks(name))[name] as (find: () => ModelState, ...args: readonly unknown[]) => Promise<never>;
     return task(() => stateOf(name, this), ...args);
   }
@@ -256,7 +279,7 @@ export class TextModel implements Contract {
       const state = find();
       this.#state = { ...state, files, config: frozen(config), about: { ...state.about, task: 'text-classification', labels: frozen(labels) } };
     };
-    return { find, encodeOptionsOf, signatureOf, readEncoded, padded, tokenized, replaceHead };
+    return { find, replaceHead };
   }
 
   dispose(): void {
@@ -275,8 +298,8 @@ export class TextModel implements Contract {
 
 /** Counts a prompt's tokens, special ones included, except a final one. */
 function lengthOf(tokenizer: Tokenizer, prompt: string, addSpecialTokens: boolean | undefined): number {
-  const { dims, offsets } = tokenizer.encode([prompt], { maxLength: 2 ** 31 - 1, truncation: true, tokenTypes: false, addSpecialTokens });
-  return dims[1]! - (offsets[0]!.at(-1) === null ? 1 : 0);
+  const { parts, length } = tokenizer.row([prompt], 0, { maxLength: 2 ** 31 - 1, truncation: true, addSpecialTokens });
+  return length - (parts.filter(({ ids }) => ids.length > 0).at(-1)?.special ? 1 : 0);
 }
 
 function ask(model: TextModel, operation: string, name: string, ...args: readonly unknown[]): unknown {

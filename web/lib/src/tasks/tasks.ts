@@ -43,7 +43,15 @@ function windowsOf(
   });
 }
 
-const placesOf = (rows: readonly Window[], length: number) => rows.flatMap(({ places }, i) => places.map((place) => i * length + place));
+/** Places among the ids of all rows. */
+function placesOf(rows: readonly Window[]): number[] {
+  let start = 0;
+  return rows.flatMap(({ ids, places }) => {
+    const first = start;
+    start += ids.length;
+    return places.map((place) => first + place);
+  });
+}
 
 function split(rows: readonly Window[], { data, dims }: { data: Float32Array; dims: readonly number[] }): Float32Array[][] {
   const width = dims[1]!;
@@ -82,7 +90,7 @@ export async function classifyTokens(
         ),
       ),
     method: 'classifyTokens',
-    others: (rows, length) => ({ places: placesOf(rows, length), task: 'token-classification', softmax: 'outputs' }),
+    others: (rows) => [placesOf(rows), 'token-classification', 'outputs'],
     use: (rows, result) =>
       split(rows, result).forEach((scores, i) => {
         const { index, sequence, places, number } = rows[i]!;
@@ -138,7 +146,7 @@ export async function fillMask(find: Find, given: unknown, options?: unknown): P
         return windows;
       }),
     method: 'classifyTokens',
-    others: (rows, length) => ({ places: placesOf(rows, length), task: 'fill-mask', softmax: 'outputs' }),
+    others: (rows) => [placesOf(rows), 'fill-mask', 'outputs'],
     use: (rows, result) =>
       split(rows, result).forEach((scored, row) => {
         const { index, sequence, places } = rows[row]!;
@@ -193,7 +201,7 @@ export async function answer(find: Find, givenQuestion: unknown, givenContext: u
     count: pairs.length,
     rowsOf: (index) => withTextIndex(op, index, () => windowsOf(op, tokenizer, pairs[index]!, index, limit, stride, isSeen)),
     method: 'classifyTokens',
-    others: (batch, length) => ({ places: placesOf(batch, length), task: 'question-answering', softmax: 'tokens' }),
+    others: (batch) => [placesOf(batch), 'question-answering', 'tokens'],
     use: (batch, result) =>
       split(batch, result).forEach((scores, i) => {
         const { index, sequence, places, number } = batch[i]!;
@@ -255,7 +263,7 @@ export async function rank(
       return [row];
     },
     method: 'classify',
-    others: () => ({}),
+    others: () => [],
     use: (rows, { data }) => rows.forEach(({ index }, i) => (scores[index] = data[i]!)),
   });
   const order = Array.from(scores, (score, index) => ({ index, score, truncated: truncated[index]! })).sort((a, b) => b.score - a.score);

@@ -1,5 +1,5 @@
 /** Decoders return strings to concatenate. */
-import { decodeUtf8, encodeUtf8 } from '../platform/utf8.js';
+import { decodeStrictUtf8, decodeUtf8, encodeUtf8 } from '../platform/utf8.js';
 import { limits } from './limits.js';
 import { regex } from './patterns.js';
 import { byteCodes, codesOf } from './text.js';
@@ -73,7 +73,7 @@ const byteFallback: Decoder = (tokens) => {
   const flush = () => {
     if (bytes.length === 0) return;
     try {
-      out.push(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Uint8Array.from(bytes)));
+      out.push(decodeStrictUtf8(Uint8Array.from(bytes)));
     } catch {
       out.push(...bytes.map(() => '\ufffd'));
     }

@@ -1,5 +1,6 @@
 import { isPlainObject } from '../args/arrays.js';
 import { AttnError, describe, fail, reason } from '../args/error.js';
+import { decodeStrictUtf8 } from '../platform/utf8.js';
 import { limits } from './limits.js';
 
 export const op = 'loadModel';
@@ -39,7 +40,7 @@ const notNumbers = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\b(?:NaN|Infinity)\b/g;
 export function readJson(bytes: Uint8Array, name: string): unknown {
   checkValues(bytes, name);
   try {
-    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+    const text = decodeStrictUtf8(bytes);
     return JSON.parse(name === 'tokenizer.json' ? text : text.replace(notNumbers, (found) => (found[0] === '"' ? found : `"${found}"`)));
   } catch (cause) {
     throw new AttnError('FORMAT', `${op}: ${name} is not JSON (${reason(cause)})`, { op, file: name }, { cause });

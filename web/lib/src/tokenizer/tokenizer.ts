@@ -297,6 +297,19 @@ export class Tokenizer {
     return this.pad(rows, options);
   }
 
+  /** Tokenizes one text without making its tokens and offsets. */
+  ids(text: Text, options: EncodeOptions): { ids: Int32Array; types: Int32Array; truncated: boolean } {
+    const { parts, length, truncated } = this.row(typeof text === 'string' ? [text] : text, 0, options);
+    const [ids, types] = allocate('tokenize', 8 * length, () => [new Int32Array(length), new Int32Array(length)] as const);
+    let at = 0;
+    for (const part of parts) {
+      ids.set(part.ids, at);
+      if (options.tokenTypes !== false) types.fill(part.type, at, at + part.ids.length);
+      at += part.ids.length;
+    }
+    return { ids, types, truncated };
+  }
+
   pad(rows: readonly Row[], { tokenTypes, paddingSide = this.paddingSide }: EncodeOptions): Encoding {
     const length = rows.reduce((most, row) => Math.max(most, row.length), 0);
     const size = rows.length * length;

@@ -1,13 +1,13 @@
-import type { Encoding, FineTuneResult, ModelSource, Task, Tensor, TextModel as Direct } from '../attn.js';
+import type { Encoding, FineTuneResult, GeneratedText, ModelSource, NextToken, ScoredText, Task, Tensor, TextModel as Direct } from '../attn.js';
 import type * as Contract from '../worker.js';
 import { abortable, aborted } from '../platform/abort.js';
 import type { AnyProgress, AskedMethod, RemoteParts } from './worker_protocol.js';
 import { type Adopted, type RemoteContext, watched } from './worker_client.js';
 import * as Comlink from './comlink.js';
 import { forOneCall, isMarked, TransferList } from './transfer_list.js';
-import { asyncDisposeSymbol, disposeSymbol } from '../platform/dispose.js';
+import { asyncDisposeSymbol, disposeSymbol, endWith } from '../platform/dispose.js';
+import { cacheNumbers, nextCacheNumber } from '../args/caches.js';
 import { AttnError, fail } from '../args/error.js';
-import { fineTuneOptions } from '../args/fine_tune_options.js';
 import {
   answerOptions,
   classifyOptions,
@@ -15,7 +15,10 @@ import {
   embedOptions,
   encodeOptions,
   fillMaskOptions,
+  fineTuneOptions,
   frozen,
+  generateOptions,
+  nextTokenOptions,
   rankOptions,
   readDecodeOptions,
   readEncoded,
@@ -243,6 +246,45 @@ class RemoteTextModel {
     });
   }
 
+  async generate(prompt: unknown, options?: unknown): Promise<GeneratedText> {
+    const op = 'generate';
+    const state = usable(op, this);
+    const given = readText(op, 'prompt', prompt);
+    const { plain, signal, onToken } = readTextOptions(op, options, generateOptions);
+    usable(op, this);
+    const report: AnyProgress | undefined = watched(op, onToken, 'onToken');
+    const task = ++lastTask;
+    const isAborted = signal?.aborted;
+    const made = state.session.call(
+      op,
+      (host) => host.askModel(state.parts.id, op, [given, plain], task, report && Comlink.proxy(report), isAborted) as Promise<GeneratedText>,
+    );
+    // The worker then answers with the tokens so far.
+    const onAbort = () => void state.session.ask((host) => host.abort(task)).catch(() => {});
+    signal?.addEventListener('abort', onAbort, { once: true });
+    try {
+      return await made;
+    } finally {
+      signal?.removeEventListener('abort', onAbort);
+    }
+  }
+
+  async nextToken(text: unknown, options?: unknown): Promise<NextToken[]> {
+    return ask(this, 'nextToken', () => ({
+      args: [readText('nextToken', 'text', text), readTextOptions('nextToken', options, nextTokenOptions).plain],
+    }));
+  }
+
+  async scoreTokens(text: unknown): Promise<ScoredText> {
+    return ask(this, 'scoreTokens', () => ({ args: [readText('scoreTokens', 'text', text)] }));
+  }
+
+  async createCache(options?: unknown): Promise<RemoteKeyValueCache> {
+    const number = nextCacheNumber();
+    const maxLength: number = await call(this, 'createCache', [options], (op, signature) => readArguments(op, signature, [number, options]));
+    return new RemoteKeyValueCache(this, number, maxLength);
+  }
+
   async decode(ids: unknown, options?: unknown): Promise<string> {
     return ask(this, 'decode', () => {
       const list = readIds(ids);
@@ -288,6 +330,62 @@ class RemoteTextModel {
     state.disposed = true;
     state.forgotten?.unregister(this);
     if (!state.session.disposed) await state.session.ask((host) => host.release(state.parts.id)).catch(() => {});
+  }
+
+  [disposeSymbol](): Promise<void> {
+    return this.dispose();
+  }
+
+  [asyncDisposeSymbol](): Promise<void> {
+    return this.dispose();
+  }
+}
+
+/** A cache in the worker, which knows it by its number. */
+class RemoteKeyValueCache {
+  readonly #model: RemoteTextModel;
+  readonly #maxLength: number;
+  #number: number | undefined;
+
+  constructor(model: RemoteTextModel, number: number, maxLength: number) {
+    this.#model = model;
+    this.#number = number;
+    this.#maxLength = maxLength;
+    const { session, parts } = stateOf('createCache', model);
+    endWith(this, () => {
+      if (!session.disposed) session.ask((host) => host.callModule(parts.id, 'freeCache', [number]) as Promise<unknown>).catch(() => {});
+    });
+    cacheNumbers.set(this, (op) => this.#find(op));
+  }
+
+  #find(op: string): number {
+    if (this.#number === undefined) throw new AttnError('DISPOSED', `${op}: this cache was disposed of`, { op });
+    return this.#number;
+  }
+
+  async #call(op: string, name: string, ...args: readonly unknown[]): Promise<never> {
+    const number = this.#find(op);
+    return call(this.#model, name, args, (_, signature) => readArguments(op, signature, [number, ...args]));
+  }
+
+  get length(): Promise<number> {
+    return this.#call('length', 'cacheLength');
+  }
+
+  get maxLength(): Promise<number> {
+    return Promise.resolve(this.#maxLength);
+  }
+
+  async truncate(length: unknown): Promise<void> {
+    await this.#call('truncate', 'cacheLength', length ?? NaN);
+  }
+
+  async dispose(): Promise<void> {
+    const number = this.#number;
+    this.#number = undefined;
+    const { session, parts, disposed } = stateOf('dispose', this.#model);
+    if (number === undefined || disposed || session.disposed) return;
+    await session.ask((host) => host.callModule(parts.id, 'freeCache', [number]) as Promise<unknown>).catch(() => {});
   }
 
   [disposeSymbol](): Promise<void> {

@@ -3,10 +3,10 @@ import { pageUrl } from '../platform/asset_urls.js';
 import { startWorker } from '../platform/start_worker.js';
 
 /** Makes a `load` that runs in workers started by `start`. */
-export const loaderIn = (start: (training: boolean) => () => Worker) =>
+export const loaderIn = (start: () => Worker) =>
   remoteLoader({
-    connect(training) {
-      const { worker, help } = startWorker(start(training));
+    connect() {
+      const { worker, help } = startWorker(start);
       return {
         endpoint: worker,
         help,

@@ -8,6 +8,7 @@ import { abortError, AttnError, errorWithHelp, isAttnError, reason, unreadable, 
 import { type CheckedLoadOptions, readLoadOptions, tell, wasmKind } from '../args/options.js';
 import { defineMethods, internalClass, type LookUp, named, readArguments, type Signature, usedBy } from '../args/signature.js';
 import { initialPages, pageBytes } from '../engine/native.js';
+import { prepare } from '../engine/training.js';
 import { writeSafetensors } from '../model/safetensors.js';
 import { abortable, aborted } from '../platform/abort.js';
 import { asyncDisposeSymbol, disposeSymbol, endWith, registryOf } from '../platform/dispose.js';
@@ -27,7 +28,7 @@ export interface Connection {
 }
 
 export interface ClientPlatform {
-  connect(training: boolean): Connection;
+  connect(): Connection;
   /** Makes a location absolute, because the worker's base URL differs. */
   locate(location: string): string;
   locks(): LockManager | undefined;
@@ -212,8 +213,8 @@ function createClass({ session, signatures, forgotten, lookUps }: RemoteContext,
   };
 }
 
-export function watched<P>(op: string, onProgress: ((p: P) => void) | undefined): ((p: P) => void) | undefined {
-  return onProgress && ((p) => tell(op, onProgress, p));
+export function watched<P>(op: string, callback: ((p: P) => void) | undefined, argument?: string): ((p: P) => void) | undefined {
+  return callback && ((p) => tell(op, callback, p, argument));
 }
 
 export interface RemoteContext {
@@ -341,7 +342,7 @@ async function watch(link: Link, locks: LockManager | undefined): Promise<void> 
 export function remoteLoader(platform: ClientPlatform): typeof Contract.load {
   const start: typeof Contract.load = async (options) => {
     const checked = readLoadOptions(options, initialPages * pageBytes);
-    const { variant, threads, maximumMemory, training, signal, onProgress } = checked;
+    const { variant, threads, maximumMemory, signal, onProgress } = checked;
     if (signal?.aborted) throw aborted(signal);
     keepErrors();
     const report = watched('load', onProgress);
@@ -349,11 +350,11 @@ export function remoteLoader(platform: ClientPlatform): typeof Contract.load {
     const wasm = await plainWasm(platform, checked, report, transfers).catch((error: unknown) => {
       throw unreadable('load', 'options', error);
     });
-    const plain: PlainLoadOptions = { variant, threads, wasm, maximumMemory, training };
+    const plain: PlainLoadOptions = { variant, threads, wasm, maximumMemory };
 
     let connection: Connection;
     try {
-      connection = platform.connect(training === true);
+      connection = platform.connect();
     } catch (cause) {
       if (cause instanceof AttnError) throw cause;
       throw errorWithHelp('ENVIRONMENT', `load: a worker could not be started (${reason(cause)})`, leaveOut, { op: 'load' }, { cause });
@@ -369,7 +370,7 @@ export function remoteLoader(platform: ClientPlatform): typeof Contract.load {
       });
       const signatures = await link.ask((host) => host.load(transfers.seal(plain), report && Comlink.proxy(report)));
       const lookUps = new WeakMap<object, LookUp>();
-      if (!signatures.some(({ missing }) => missing)) (await import('../engine/training.js').catch(scriptsFailed)).prepare(signatures, lookUps);
+      prepare(signatures, lookUps);
       return createRemote(new Session(link), signatures, platform, lookUps);
     } catch (error) {
       link.end(error as AttnError);

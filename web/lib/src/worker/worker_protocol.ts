@@ -23,6 +23,9 @@ export type AskedMethod =
   | 'fillMask'
   | 'answer'
   | 'rank'
+  | 'generate'
+  | 'nextToken'
+  | 'scoreTokens'
   | 'decode'
   | 'export'
   | 'gradients'
@@ -52,7 +55,7 @@ export interface Host {
   release(id: number): Promise<void>;
   abort(task: number): void;
   loadModel(task: number, source: ModelSource, options: PlainModelOptions, onProgress: ModelProgress | undefined): Promise<RemoteParts>;
-  askModel(id: number, name: AskedMethod, args: readonly unknown[], task: number, onProgress: AnyProgress | undefined): unknown;
+  askModel(id: number, name: AskedMethod, args: readonly unknown[], task: number, onProgress: AnyProgress | undefined, isAborted?: boolean): unknown;
   factsOf(id: number): Pick<RemoteParts, 'config' | 'task' | 'labels'>;
   dispose(): Promise<void>;
 }

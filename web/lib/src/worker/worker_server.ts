@@ -43,7 +43,7 @@ class ReadWriteQueue {
 const changing: readonly string[] = ['loadStateDict', 'initialize', 'train', 'eval', 'backward', 'zeroGrad', 'step'];
 
 /** Their last argument is the options. */
-const abortable: readonly AskedMethod[] = ['embed', 'classify', 'classifyTokens', 'fillMask', 'answer', 'rank', 'attribute', 'fineTune'];
+const abortable: readonly AskedMethod[] = ['embed', 'classify', 'classifyTokens', 'fillMask', 'answer', 'rank', 'generate', 'attribute', 'fineTune'];
 
 export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpoint): void {
   let attn: Attn | undefined;
@@ -80,8 +80,10 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
     onProgress: ((p: P) => unknown) | undefined,
     work: (signal: AbortSignal, onProgress: { onProgress?: (p: P) => void }) => Promise<T>,
     task?: number,
+    isAborted = false,
   ): Promise<T> {
     const controller = new AbortController();
+    if (isAborted) controller.abort();
     if (task !== undefined) tasks.set(task, controller);
     const reports = new Set<Promise<unknown>>();
     const report = (p: P) => {
@@ -161,7 +163,7 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
           throw error;
         }
       }),
-    async askModel(id, name, args, task, onProgress) {
+    async askModel(id, name, args, task, onProgress, isAborted) {
       const { model, queue } = moduleOf(id, name);
       const method = (model as unknown as Readonly<Record<string, (...args: readonly unknown[]) => unknown>>)[name]!;
       if (!abortable.includes(name)) return inTurn(queue, false, async () => move(await method.apply(model, [...args])));
@@ -169,8 +171,12 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
       return move(
         await withProgress(
           onProgress,
-          (signal, reporting) => inTurn(queue, false, () => method.call(model, ...given, { ...(options as object), signal, ...reporting })),
+          (signal, { onProgress }) => {
+            const reporting = onProgress && { [name === 'generate' ? 'onToken' : 'onProgress']: onProgress };
+            return inTurn(queue, false, () => method.call(model, ...given, { ...(options as object), signal, ...reporting }));
+          },
           task,
+          isAborted,
         ),
       );
     },

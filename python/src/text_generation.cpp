@@ -1,0 +1,141 @@
+#include "text_generation.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "array.hpp"
+#include "options.hpp"
+
+namespace attn::python {
+namespace {
+
+using Model = Shared<TextModel>;
+using OnToken = Typed<"collections.abc.Callable[[attn.GeneratedToken], object]">;
+
+Typed<"attn.GeneratedText"> generate(const Model& self, const std::string& prompt, std::int64_t max_new_tokens, bool do_sample, double temperature,
+                                     std::int64_t top_k, double top_p, double min_p, double repetition_penalty, std::uint64_t seed,
+                                     std::vector<std::string> stop, bool add_special_tokens, const OnToken& on_token) {
+  GenerateOptions options{.max_new_tokens = max_new_tokens,
+                          .sampling = {.do_sample = do_sample,
+                                       .temperature = temperature,
+                                       .top_k = top_k,
+                                       .top_p = top_p,
+                                       .min_p = min_p,
+                                       .repetition_penalty = repetition_penalty,
+                                       .seed = seed},
+                          .stop = std::move(stop),
+                          .add_special_tokens = add_special_tokens};
+  options.on_token = [f = nb::handle(on_token), signals = Signals()](const GeneratedToken& token) mutable {
+    signals.check();
+    const Locked locked;
+    return f.is_none() || !f(make_result("GeneratedToken", token.id, token.text, token.probability)).is(nb::handle(Py_False));
+  };
+  const GeneratedText result = self.read("generate", [&](const TextModel& model) { return model.generate(prompt, options); });
+  return make_result("GeneratedText", result.text, nb::cast(result.ids), to_python(result.tokens),
+                     std::string(kFinishReasonNames[static_cast<std::size_t>(result.finish_reason)]));
+}
+
+Typed<"list[attn.NextToken]"> next_token(const Model& self, const std::string& text, std::int64_t top_k) {
+  nb::list list;
+  for (const NextToken& each : self.read("next_token", [&](const TextModel& model) { return model.next_token(text, top_k); }))
+    list.append(make_result("NextToken", each.id, each.token, each.text, each.logit, each.probability));
+  return list;
+}
+
+Typed<"attn.ScoredText"> score_tokens(const Model& self, const std::string& text) {
+  const ScoredText scored = self.read("score_tokens", [&](const TextModel& model) { return model.score_tokens(text); });
+  nb::list tokens;
+  for (const ScoredToken& each : scored.tokens)
+    tokens.append(make_result("ScoredToken", each.id, each.token, each.log_probability, each.rank, each.entropy));
+  return make_result("ScoredText", tokens, scored.perplexity);
+}
+
+}  // namespace
+
+void define_cache(nb::module_& module) {
+  nb::class_<Cache>(module, "KeyValueCache", R"(Keys and values of the tokens that a language model has seen; from TextModel.create_cache().
+
+It belongs to the model and its current weights.
+
+>>> model = attn.TextModel.load("testdata/models/tiny-gpt2")
+>>> cache = model.create_cache(max_length=32)
+>>> _ = model([[5, 6, 7]], cache=cache)
+>>> model([[8]], cache=cache).logits.shape, cache.length
+((1, 1, 317), 4))")
+      .def_prop_ro(
+          "length", [](const Cache& self) { return self.read("length", [](const KeyValueCache& of) { return of.length(); }); },
+          "Number of tokens per sequence.")
+      .def_prop_ro(
+          "max_length", [](const Cache& self) { return self.read("max_length", [](const KeyValueCache& of) { return of.max_length(); }); },
+          "Room for tokens.")
+      .def(
+          "truncate", [](Cache& self, std::int64_t length) { self.change("truncate", [&](KeyValueCache& of) { of.truncate(length); }); },
+          nb::arg("length"), "Discards all tokens after the first `length`. Raises OutOfRangeError if there are fewer.");
+}
+
+void define_text_generation(nb::class_<Model>& model) {
+  model.def("generate", &generate, nb::arg("prompt"), nb::kw_only(), nb::arg("max_new_tokens") = 64, nb::arg("do_sample") = false,
+            nb::arg("temperature") = 1.0, nb::arg("top_k") = 0, nb::arg("top_p") = 1.0, nb::arg("min_p") = 0.0, nb::arg("repetition_penalty") = 1.0,
+            nb::arg("seed") = 0, nb::arg("stop") = std::vector<std::string>(), nb::arg("add_special_tokens") = true, nb::arg("on_token") = nb::none(),
+            R"(Continues a text by the tokens that a language model predicts, one after the other, like transformers' generate().
+
+prompt: a text.
+max_new_tokens: maximum number of new tokens.
+do_sample: draw each token by its probability instead of taking the likeliest.
+temperature: divisor of the logits, above 0.
+top_k: draw only from this number of likeliest tokens; 0 for all.
+top_p: draw only from the likeliest tokens that together have this probability (Holtzman et al. 2020).
+min_p: draw only from tokens with at least this share of the largest probability (Nguyen et al. 2024).
+repetition_penalty: divides positive and multiplies negative logits of tokens that occur before (Keskar et al. 2019).
+seed: the same seed gives the same tokens.
+stop: strings before which the new text ends.
+add_special_tokens: as in tokenize(), for the prompt.
+on_token: called with a GeneratedToken for each new token; False ends the text.
+
+Returns a GeneratedText. Raises UnsupportedError for another head, OutOfRangeError if the prompt has more tokens than the model has
+positions or a logit is NaN, ArgumentError for a prompt without tokens, ConfigError, OutOfMemoryError.
+
+>>> model = attn.TextModel.load("testdata/models/tiny-gpt2")
+>>> text = model.generate("The old man", max_new_tokens=8)
+>>> len(text.ids), text.finish_reason
+(8, 'length'))");
+  model.def("next_token", &next_token, nb::arg("text"), nb::kw_only(), nb::arg("top_k") = 5,
+            R"(Returns the tokens that most likely follow a text, the likeliest first.
+
+text: a text.
+top_k: number of tokens.
+
+Returns a list of NextToken. Raises the errors of generate().
+
+>>> model = attn.TextModel.load("testdata/models/tiny-gpt2")
+>>> len(model.next_token("The old man", top_k=3))
+3)");
+  model.def("score_tokens", &score_tokens, nb::arg("text"), R"(Returns how well the model predicts each token of a text from the tokens before it.
+
+text: a text.
+
+Returns a ScoredText. Raises the errors of generate().
+
+>>> model = attn.TextModel.load("testdata/models/tiny-gpt2")
+>>> scored = model.score_tokens("The old man")
+>>> scored.tokens[0].rank is None, scored.perplexity > 1
+(True, True))");
+  model.def(
+      "create_cache",
+      [](const Model& self, std::optional<std::int64_t> max_length, std::int64_t batch_size) {
+        return new Cache{.object = self.read("create_cache", [&](const TextModel& of) {
+          return of.create_cache({.max_length = max_length, .batch_size = batch_size});
+        })};
+      },
+      nb::kw_only(), nb::arg("max_length") = nb::none(), nb::arg("batch_size") = 1,
+      R"(Creates memory for keys and values, so that a forward of further tokens computes only those.
+
+max_length: room for tokens; default all positions of the model.
+batch_size: number of sequences.
+
+Returns a KeyValueCache. Raises UnsupportedError unless the model is causal, OutOfRangeError, OutOfMemoryError.)");
+}
+
+}  // namespace attn::python

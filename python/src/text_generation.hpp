@@ -1,0 +1,16 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include "attn/core.hpp"
+#include "running.hpp"
+
+namespace attn::python {
+
+using Cache = Shared<KeyValueCache>;
+
+/// Must precede functions that take or return a cache.
+void define_cache(nb::module_& module);
+void define_text_generation(nb::class_<Shared<TextModel>>& model);
+
+}  // namespace attn::python

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "attn/layers/embedding.hpp"
+#include "attn/layers/gradients.hpp"
+#include "attn/layers/linear.hpp"
+#include "attn/layers/module.hpp"
+#include "attn/layers/norm.hpp"
+#include "attn/layers/parameter.hpp"
+#include "attn/models/model_config.hpp"
+#include "attn/models/model_inputs.hpp"
+#include "attn/ops/embedding.hpp"
+
+namespace attn::detail {
+
+/// The first part of a model, token ids to vectors: norm(word + token type + task type + position), projected to the model's width if the tables
+/// have another width W.
+class Embeddings {
+ public:
+  /// Creates embeddings without weights. `config` must outlive them.
+  explicit Embeddings(const ModelConfig& config);
+
+  const Embedding& words() const { return words_; }
+  Embedding& words() { return words_; }
+  void visit_parameters(ParameterVisitor& visitor);
+
+  /// Throws OUT_OF_RANGE for an id outside its table, SHAPE if the numbers of token types and ids differ.
+  void check_ids(std::string_view op, const ModelInputs& inputs) const;
+  void add_memory(const Shape& shape, MemoryEstimate& memory) const;
+  /// Writes x (..,E).
+  void forward(const ModelInputs& inputs, float* x, Scratch& scratch) const;
+
+  /// Values that a forward saves for its backward.
+  struct Kept {
+    std::vector<std::int64_t> positions;  ///< row of the position table by position
+    float* sums;                          ///< (..,W) before the norm
+  };
+  /// The same with the dropout of `random`. Saves the values that backward() needs in `kept`, whose `sums` must be allocated. `words`, if not null,
+  /// has the word embedding of each position.
+  void forward(const ModelInputs& inputs, const Table* words, const ForwardRandom& random, Kept& kept, float* x, Scratch& scratch) const;
+  /// Adds the gradients of tables and norm, and writes the gradients of the word embeddings (..,W) unless `of_words` is null. Changes of_x.
+  void backward(const ModelInputs& inputs, const Kept& kept, const ForwardRandom& random, float* of_x, float* of_words, Gradients& gradients,
+                Scratch& scratch) const;
+
+ private:
+  /// Returns the tables whose rows are summed for each position; `positions` receives the rows of the position table.
+  std::vector<EmbeddingRows> tables(const ModelInputs& inputs, std::vector<std::int64_t>& positions) const;
+  /// Sets the row of the position table for each id of one sequence, whose first id has position `first`.
+  void position_rows(std::span<const std::int64_t> ids, std::int64_t first, std::int64_t* rows) const;
+  /// Clears the rows of padding.
+  void clear_padding(const ModelInputs& inputs, std::int64_t width, float* x) const;
+
+  const ModelConfig& config_;
+  Embedding words_;
+  Table positions_, token_types_, task_types_;  // (rows,W), or empty
+  Norm norm_;
+  std::optional<Linear> projection_;  // (E,W)
+};
+
+}  // namespace attn::detail

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+
+namespace attn {
+
+/// Tokens whose logits a forward returns, if there is a head: true for all, false for none, or the last token of each sequence.
+class OutputLogits {
+ public:
+  enum Rows : std::uint8_t { none, all, last };
+
+  constexpr OutputLogits(bool any) : rows_(any ? all : none) {}
+  constexpr OutputLogits(Rows rows) : rows_(rows) {}
+  constexpr bool operator==(const OutputLogits&) const = default;
+
+ private:
+  Rows rows_;
+};
+
+}  // namespace attn

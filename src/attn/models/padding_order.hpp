@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "attn/layers/encoder_forward.hpp"
+#include "attn/models/model_inputs.hpp"
+
+namespace attn::detail {
+
+/// Inputs of a causal model with the padding moved to the end of each sequence, so that tokens have the positions, and results the bits, that they
+/// have without padding. Results are moved back.
+class PaddingOrder {
+ public:
+  /// Whether padding precedes a token in any sequence.
+  static bool is_needed(const ModelInputs& inputs);
+  explicit PaddingOrder(const ModelInputs& given);
+  PaddingOrder(const PaddingOrder&) = delete;  // inputs() refers to the copies
+  PaddingOrder& operator=(const PaddingOrder&) = delete;
+
+  const ModelInputs& inputs() const { return inputs_; }
+  /// Returns the mask of queries and keys in the new order; an unchanged mask if its shape does not fit. Call it once.
+  MaskView mask(const MaskView& given);
+  /// Writes rows (B,L,width) in the new order to `to` and returns its data.
+  const float* rows(const float* given, std::int64_t width, std::vector<float>& to) const;
+  std::vector<float> hidden_state, merged;  ///< of a patch, in the new order
+  /// Moves the results of a forward back in place; logits may be null.
+  void restore(const EncoderPlan& plan, const EncoderBuffers& buffers, float* logits, const Shape& of_logits) const;
+
+ private:
+  std::int64_t at(std::int64_t b, std::int64_t i) const { return order_[static_cast<std::size_t>(b * inputs_.shape[1] + i)]; }
+  /// Moves back the rows of x (B,outer,L,inner), and with `keys`, if inner is L · n, the groups of n numbers within each row.
+  void restore(float* x, std::int64_t outer, std::int64_t inner, bool keys, std::vector<float>& slab) const;
+
+  std::vector<std::int64_t> order_;  // (B,L), position in the given sequence
+  std::vector<std::int64_t> ids_, types_;
+  std::vector<std::uint8_t> flags_;
+  std::vector<float> mask_;
+  MaskView padding_;
+  ModelInputs inputs_;
+};
+
+}  // namespace attn::detail

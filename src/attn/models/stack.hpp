@@ -1,0 +1,102 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "attn/layers/gradients.hpp"
+#include "attn/layers/kept.hpp"
+#include "attn/layers/norm.hpp"
+#include "attn/layers/parameter.hpp"
+#include "attn/layers/transformer_encoder.hpp"
+#include "attn/models/model_config.hpp"
+#include "attn/models/model_inputs.hpp"
+
+namespace attn::detail {
+
+/// By layer: keys of relative positions, packed, and queries; for backward also unpacked keys, and the input of these projections.
+using RelativeLayers = std::vector<AlignedFloats>;
+/// Position terms of the scores, and their memory.
+struct ScorePositions {
+  PositionBias bias = {};
+  std::vector<std::int32_t> rows = {};  ///< of the table of relative positions, by query - key
+  std::vector<RelativePositions> relative = {};
+  const RelativeLayers* layers = nullptr;  ///< the stack's, or own_layers
+  std::unique_ptr<const RelativeLayers> own_layers = nullptr;
+};
+
+/// A value that all calls share once one of them has computed it. Until then each call computes its own, without a lock: meanwhile an executor may
+/// call again, and another thread may fork().
+template <class T>
+class Published {
+ public:
+  Published() = default;
+  ~Published() { reset(); }
+  Published(const Published&) = delete;
+  Published& operator=(const Published&) = delete;
+
+  const T* get() const { return value_.load(std::memory_order_acquire); }
+  /// Returns the value that all calls share from now on: `value`, or one that another call has published before.
+  const T* publish(std::unique_ptr<const T> value) {
+    const T* before = nullptr;
+    return value_.compare_exchange_strong(before, value.get(), std::memory_order_acq_rel) ? value.release() : before;
+  }
+  /// Only between calls.
+  void reset() { delete value_.exchange(nullptr, std::memory_order_acq_rel); }
+
+ private:
+  std::atomic<const T*> value_{nullptr};
+};
+
+/// The middle part of a model: its layers, and the position terms of their scores (MPNet's buckets, ALiBi, DeBERTa's relative positions, RoPE).
+class Stack {
+ public:
+  /// Creates a stack without weights. `config` must outlive it.
+  Stack(std::string_view op, const ModelConfig& config);
+
+  bool is_quantized() const { return layers_.is_quantized(); }
+  void visit_parameters(ParameterVisitor& visitor);
+  /// Computes the RoPE tables.
+  void make_tables();
+  /// Discards values that were computed from weights. Call it before weights change.
+  void forget() { relative_layers_.reset(); }
+
+  /// Throws as TransformerEncoder::plan. Adds its memory to the estimate, with for_backward including run_and_keep() and backward().
+  EncoderPlan plan(std::string_view op, const ModelInputs& inputs, const EncoderForwardOptions& forward, bool for_backward, MemoryEstimate& memory,
+                   KeyValueCache* cache = nullptr) const;
+  /// x (B,L,E)
+  void run(const EncoderPlan& plan, const ModelInputs& inputs, const float* x, const EncoderBuffers& buffers, Scratch& scratch) const;
+
+  /// Values that a forward saves for its backward.
+  struct Kept {
+    std::shared_ptr<const KeptEncoder> layers;
+    ScorePositions positions = {};
+  };
+  Kept run_and_keep(const EncoderPlan& plan, const ModelInputs& inputs, const float* x, const ForwardRandom& random, const EncoderBuffers& buffers,
+                    Scratch& scratch) const;
+  void plan_backward(std::string_view op, const Kept& kept, const std::map<std::string, Shape>& wanted, MemoryEstimate& memory) const;
+  /// Replaces the gradient of the output in of_x (B,L,E) by the gradient of the input, down to layer `first` if it is given. `attentions`, unless
+  /// empty, receive the gradients of the attention weights by layer.
+  void backward(const Kept& kept, std::optional<std::int64_t> first, bool wants_parameters, const std::vector<float*>& attentions, float* of_x,
+                Gradients& gradients, Scratch& scratch) const;
+
+ private:
+  /// Computes the position terms of scores for the longest sequence. With `random` they are for a backward, with that dropout.
+  ScorePositions score_positions(const ModelInputs& inputs, Scratch& scratch, const ForwardRandom* random) const;
+  ScorePositions relative_positions(std::int64_t longest, Scratch& scratch, const ForwardRandom* random) const;
+  /// Sets `layers`. Without `random` they are computed once, until weights change.
+  void add_relative_layers(ScorePositions& positions, Scratch& scratch, const ForwardRandom* random) const;
+  /// Size of the packed keys of relative positions of one layer.
+  std::size_t packed_positions() const;
+
+  const ModelConfig& config_;
+  TransformerEncoder layers_;
+  std::vector<float> position_bias_;  // (buckets,H), or empty
+  Table relative_;                    // (rows,E), or empty
+  Norm relative_norm_ = Norm::identity(0);
+  mutable Published<RelativeLayers> relative_layers_;
+};
+
+}  // namespace attn::detail

@@ -1,0 +1,56 @@
+#include <algorithm>
+
+#include "attn/kernels/backward.hpp"
+#include "attn/kernels/kernels.hpp"
+#include "attn/layers/encoder_backward.hpp"
+#include "attn/models/position_buckets.hpp"
+#include "attn/models/stack.hpp"
+#include "attn/ops/attention_core.hpp"
+
+namespace attn::detail {
+
+Stack::Kept Stack::run_and_keep(const EncoderPlan& plan, const ModelInputs& inputs, const float* x, const ForwardRandom& random,
+                                const EncoderBuffers& buffers, Scratch& scratch) const {
+  Kept kept;
+  kept.positions = score_positions(inputs, scratch, &random);
+  kept.layers = layers_.run_and_keep(plan, {x, plan.output}, random, kept.positions.bias, buffers);
+  return kept;
+}
+
+void Stack::plan_backward(std::string_view op, const Kept& kept, const std::map<std::string, Shape>& wanted, MemoryEstimate& memory) const {
+  layers_.layers_.front().plan_backward(op, *kept.layers, {}, wanted, memory);
+}
+
+void Stack::backward(const Kept& kept, std::optional<std::int64_t> first, bool wants_parameters, const std::vector<float*>& attentions, float* of_x,
+                     Gradients& gradients, Scratch& scratch) const {
+  EncoderGradientBuffers to{.grad_x = of_x, .traces = {}, .first_layer = static_cast<std::size_t>(first.value_or(0))};
+  to.traces.resize(attentions.size());
+  for (std::size_t layer = 0; layer < attentions.size(); ++layer) to.traces[layer][static_cast<std::size_t>(TraceName::weights)] = attentions[layer];
+  const auto zeros = [&](std::size_t size) {
+    float* const values = scratch.take(size);
+    std::fill_n(values, size, 0.0F);
+    return values;
+  };
+  float* const of_buckets = first ? nullptr : gradients.at("position_bias.weight");
+  const PositionBias& bias = kept.layers->layers.front().attention.position_bias;
+  const auto heads = static_cast<std::size_t>(config_.num_attention_heads);
+  if (of_buckets != nullptr) to.position_bias = zeros(heads * size_of(bias.row, 1));
+  const std::size_t relative = kept.positions.layers != nullptr && wants_parameters && !first ? relative_.size() : 0;
+  if (relative > 0) to.relative = zeros(relative);
+
+  layers_.backward(*kept.layers, "encoder.", gradients, to, scratch);
+
+  if (relative > 0) {
+    float* const table = scratch.take(relative);
+    relative_.get(table);
+    if (config_.relative.has_norm)
+      relative_norm_.backward(to.relative, table, config_.relative.rows(), to.relative, "relative_norm.", gradients, scratch);
+    if (float* const sums = gradients.at("relative_embeddings.weight")) kernels::best().add_row(sums, to.relative, sums, relative);
+  }
+  if (of_buckets == nullptr) return;
+  const float* from = to.position_bias;
+  for (std::size_t head = 0; head < heads; ++head)
+    for (std::int64_t distance = -bias.row / 2; distance < bias.row / 2; ++distance) of_buckets[bucket_of(distance) * heads + head] += *from++;
+}
+
+}  // namespace attn::detail

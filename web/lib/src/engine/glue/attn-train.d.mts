@@ -1,4 +1,0 @@
-// Emscripten's glue, beside the compiled package: dist/attn-train.mjs.
-import type { Factory } from '../native.js';
-declare const factory: Factory;
-export default factory;
