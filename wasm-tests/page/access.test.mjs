@@ -143,7 +143,7 @@ pageTest('the printed page has the map, no controls, and nothing cut off', async
     assert.deepEqual(cut, [], 'cut off');
     const map = await page.evaluate(() => {
       const canvas = document.querySelector('#focus canvas');
-      canvas.scrollIntoView({ block: 'center' });
+      canvas.scrollIntoView({ block: 'center', behavior: 'instant' });
       const { left, top, width, height } = canvas.getBoundingClientRect();
       const over = document.elementFromPoint(left + width / 2, top + height / 2);
       return { width, height, top: !!over && canvas.parentElement.contains(over), visible: getComputedStyle(canvas).visibility };

@@ -51,7 +51,10 @@ pageTest('saved figures contain the sentence, axis titles, numbers, colour scale
     assert.ok(widthOf(picture) > 600, `${format}: ${widthOf(picture)} pixels`);
   }
   const frame = await save('iframe');
-  assert.match(frame.text, /^<iframe src="http[^"]*embed\.html#special=hide&amp;threshold=0\.05" title="sentiment classifier, layer 2, head 4"/);
+  assert.match(
+    frame.text,
+    /^<iframe src="http[^"]*embed\.html#model=sentiment&amp;special=hide&amp;threshold=0\.05" title="sentiment classifier, layer 2, head 4"/,
+  );
 });
 
 pageTest('lines and pictures fit the printed page, wide or narrow', { engines: 'chromium' }, async ({ page }) => {
@@ -91,7 +94,7 @@ pageTest('a saved picture looks as on the page and needs no style sheet', { engi
     assert.equal(name, 'attn-words.svg');
     assertPlain(svg);
     assert.deepEqual(textsOf(svg), ['Map of the words', ...words]);
-    assert.ok(svg.includes('fill="#ffffff"') && svg.includes('#1f4fc4'), 'colours of the light theme');
+    assert.ok(svg.includes('fill="#ffffff"') && svg.includes('#17181c'), 'colours of the light theme');
     const picture = await saved(page, () => page.click('button', 'Save Map of the words as PNG'));
     assert.deepEqual([...picture.bytes.subarray(0, 8)], png);
     assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), theme, 'the page keeps its theme');
@@ -123,7 +126,7 @@ pageTest('embed.html computes the head in its address and reads cells by pointer
     map.querySelector('canvas').dispatchEvent(new PointerEvent('pointermove', { ...at, bubbles: true }));
   });
   assert.ok((await reading(page)).startsWith(`${tokens[row]} → ${tokens.at(-2)}: `), 'the cell under the pointer');
-  assert.match(await page.evaluate(() => document.querySelector('a').href), /index\.html#text=Not\+a\+bad\+film\+at\+all\.&head=3$/);
+  assert.match(await page.evaluate(() => document.querySelector('a').href), /index\.html#model=sentiment&text=Not\+a\+bad\+film\+at\+all\.&head=3$/);
   await page.axe('embed.html');
   await page.go('embed.html?other#model=owner%2Fname');
   await page.until(({ text }) => text('button') === 'Load owner/name from huggingface.co', 'the offer');

@@ -247,7 +247,8 @@ pageTest("the products of query and key per dimension add up to the package's sc
   const products = Array.from(query, (value, d) => value * key[d]);
   const sum = products.reduce((a, b) => a + b, 0);
   const said = await page.until(({ text }) => text('.dimensions p'), 'the sentence');
-  const [, sign, written, dimension] = /add up to ([+−])(\d+\.\d\d)\. The largest contributions come from dimension (\d+) /.exec(said) ?? assert.fail(said);
+  const [, sign, written, dimension] =
+    /add up to ([+−])(\d+\.\d\d)\. The largest contributions come from dimension (\d+) /.exec(said) ?? assert.fail(said);
   assert.ok(Math.abs(Number(`${sign === '−' ? '-' : ''}${written}`) - sum) < 0.011, `${said}: ${sum}`);
   const most = Math.max(...products.map(Math.abs));
   assert.ok(Math.abs(Math.abs(products[Number(dimension) - 1]) - most) < 1e-3, said);

@@ -122,14 +122,14 @@ pageTest('an empty text has its special tokens, and an overlong text is truncate
   await page.choose('textbox', 'Sentence', '');
   await assertMap(page, weightsOf(data.forward(''), layer, head), ['[CLS]', '[SEP]']);
   await page.choose('textbox', 'Sentence', 'good '.repeat(300));
-  await page.until(({ text, find }) => /over 128 tokens/.test(text(find('status'))) && /first 128 tokens/.test(text('#sentence')), 'the note');
+  await page.until(({ text, find }) => /over 128 tokens/.test(text(find('status'))) && /first 128 tokens/.test(text('#first')), 'the note');
   await page.until(({ table }) => table('Attention weights').rows.length === 128, 'the map of 128 tokens');
 });
 
 pageTest('two texts are compared as a pair', async ({ page }) => {
   const data = await packageNumbers();
   await page.open('table=1');
-  await page.click('button', 'Compare two texts');
+  await page.click('button', 'Add a second text');
   const second = 'No, never again.';
   await page.shows('textbox', 'Second text');
   await page.fill('Second text', second);

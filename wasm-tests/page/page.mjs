@@ -22,9 +22,13 @@ export class Page {
     this.driver = driver;
     this.origin = origin;
   }
-  async open(hash = '', folder = '') {
+  /** With the sentiment classifier, unless the address names another model; `openFresh` opens it as a first visitor does. */
+  async open(hash = 'model=sentiment', folder = '') {
     await this.visit(hash, folder);
-    await this.until(() => document.documentElement.dataset.ready === 'true', 'the first map');
+    await this.until(() => document.documentElement.dataset.ready === 'true' && !!document.querySelector('#focus canvas'), 'the first picture');
+  }
+  openFresh() {
+    return this.open('');
   }
   /** Loads the page, or its counterpart in a folder, which may not show a map. */
   async visit(hash = '', folder = '') {

@@ -11,7 +11,6 @@ const examples = JSON.parse(readFileSync(join(repository, 'web/page/src/state/ex
 function partsOfTheScreen({ all, find }) {
   const switches = all('checkbox', undefined, ['group', 'Heads as pictures']);
   const parts = {
-    'the sentence': find('textbox', 'Sentence'),
     'the map': find('grid'),
     'the answer': find('list', "The classifier's answer"),
     'the heads': find('group', 'Heads as pictures'),
@@ -23,7 +22,7 @@ function partsOfTheScreen({ all, find }) {
   if (!Object.values(parts).every(Boolean)) return undefined;
   return Object.entries(parts).map(([name, element]) => {
     const { left, top, right, bottom } = element.getBoundingClientRect();
-    const inside = left >= 0 && top >= 0 && right <= innerWidth && bottom <= innerHeight && scrollY === 0;
+    const inside = left >= 0 && top >= 0 && right <= innerWidth && bottom <= innerHeight;
     return { name, inside, left, top, right, bottom };
   });
 }
@@ -53,14 +52,15 @@ function expectedFinding({ text, pair, layer, head, row, column, breaks }, data)
   ];
 }
 
-pageTest('the first screen shows sentence, map, answer, all heads and their switches', async ({ page }) => {
+pageTest('one screen shows map, answer, all heads and their switches', async ({ page }) => {
   const data = await packageNumbers();
   for (const [width, height] of [
     [1280, 800],
     [1920, 1000],
   ]) {
     await page.driver.resize(width, height);
-    await page.open(`off=${data.layers * data.heads - 1}`);
+    await page.open(`sentence&off=${data.layers * data.heads - 1}`);
+    await page.until(() => document.getElementById('sentence').getBoundingClientRect().top < 100, 'the part in the address');
     for (const part of await page.until(partsOfTheScreen, 'all parts')) assert.ok(part.inside, `at ${width} × ${height}: ${json(part)}`);
   }
 });
@@ -84,25 +84,55 @@ pageTest('the layout does not shift while the page loads', { engines: 'chromium'
 
 pageTest('controls stay in place when heads are switched off', async ({ page }) => {
   const data = await packageNumbers();
-  await page.driver.resize(1280, 800);
-  await page.open();
-  await settled(page);
-  const places = () =>
-    page.tool(({ text }) =>
-      Array.from(document.querySelectorAll('#sentence :is(textarea, select, button, input, canvas, ul.answer, h2), #more-title'), (each) => {
-        const { left, top } = each.getBoundingClientRect();
-        return text(each) === 'All heads on' || text(each) === 'Undo all' || each.closest('.reading') ? '' : [each.localName, left, top].join(' ');
-      }).filter(Boolean),
+  for (const width of [1280, 1024, 768, 375]) {
+    await page.driver.resize(width, 800);
+    await page.open();
+    await settled(page);
+    const places = () =>
+      page.tool(({ text }) =>
+        Array.from(document.querySelectorAll('#sentence :is(textarea, select, button, input, canvas, ul.answer, h2), #more-title'), (each) => {
+          const { left, top } = each.getBoundingClientRect();
+          return text(each) === 'Undo all' || each.closest('.reading') ? '' : [each.localName, left, top + scrollY].join(' ');
+        }).filter(Boolean),
+      );
+    const before = await places();
+    for (let head = 0; head < data.heads; ++head) await page.click('checkbox', `Switch off layer 1, head ${head + 1}`);
+    await page.until(
+      ({ text }, expected) => text('.changed').includes(expected),
+      'they are off',
+      data.heads > 6 ? `(${data.heads})` : `1.${data.heads} off`,
     );
-  const before = await places();
-  for (let head = 0; head < data.heads; ++head) await page.click('checkbox', `Switch off layer 1, head ${head + 1}`);
-  await page.until(
-    ({ text }, expected) => text('.changed').includes(expected),
-    'they are off',
-    data.heads > 6 ? `(${data.heads})` : `1.${data.heads} off`,
+    await page.says(/was/, 'list', "The classifier's answer");
+    assert.deepEqual(await places(), before, `at ${width}`);
+  }
+});
+
+pageTest('on a phone the reading of a tapped cell is on the screen, and says whether a mask hides it', async ({ page }) => {
+  await page.driver.resize(375, 812);
+  await page.open('sentence&causal=1');
+  await page.until(() => document.getElementById('sentence').getBoundingClientRect().top < 100, 'the part in the address');
+  const tap = (x, y) =>
+    page.tool(
+      ({ find }, across, down) => {
+        const { left, top, width, height } = find('grid').getBoundingClientRect();
+        find('grid').dispatchEvent(new MouseEvent('click', { bubbles: true, clientX: left + width * across, clientY: top + height * down }));
+      },
+      x,
+      y,
+    );
+  await tap(0.45, 0.7);
+  await page.until(({ text }) => /of the weight of/.test(text('.reading')), 'the reading');
+  await tap(0.9, 0.1);
+  await page.until(({ text }) => /is hidden by the mask, so/.test(text('.reading')), 'the reading of a hidden cell');
+  const [reading, map] = await page.tool(({ find }) =>
+    [document.querySelector('.reading').getBoundingClientRect(), find('grid').getBoundingClientRect()].map(({ top, bottom }) => [top, bottom]),
   );
-  await page.says(/was/, 'list', "The classifier's answer");
-  assert.deepEqual(await places(), before);
+  // WebKitGTK's windows are at least 447 wide, and the map is square.
+  const screen = 812 + (await page.evaluate(() => innerWidth)) - 375;
+  assert.ok(
+    reading[0] > 40 && reading[1] <= map[0] && map[1] <= screen,
+    `the reading is above the map, and both are on the screen: ${reading}, ${map}`,
+  );
 });
 
 pageTest('each example selects its head and cell and states what they show', { engines: 'chromium' }, async ({ page }) => {

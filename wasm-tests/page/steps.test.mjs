@@ -305,6 +305,7 @@ pageTest('the diagram of the example opens each step by click or key, and can be
   };
   await pressPart('softmax, step 6: Softmax');
   await title(6);
+  await page.shows('table', 'Shares', example);
   const { rows, columns, totals } = await page.table('Shares', example);
   assert.deepEqual(
     [rows, columns, totals],

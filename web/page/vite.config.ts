@@ -42,7 +42,11 @@ export default defineConfig({
     cssTarget: ['chrome123', 'firefox120', 'safari17.5'],
     // No data: addresses and inline scripts, which the CSP forbids.
     assetsInlineLimit: 0,
-    modulePreload: { polyfill: false },
+    modulePreload: {
+      polyfill: false,
+      // Firefox reports an error when a later import preloads the script that is running.
+      resolveDependencies: (_, files, { hostType }) => (hostType === 'html' ? files : files.filter((file) => !/\/index-[^/]*\.js$/.test(file))),
+    },
   },
   worker: { format: 'es' },
   // A limit for hanging tests, not slow ones.

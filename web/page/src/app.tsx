@@ -1,80 +1,54 @@
-import { useRef } from 'preact/hooks';
-import { Example } from './sections/example.tsx';
-import { Lab } from './sections/lab.tsx';
-import { More } from './sections/head_details.tsx';
-import { Playground } from './sections/playground.tsx';
-import { ProofSection } from './sections/proof.tsx';
-import { Steps } from './sections/steps.tsx';
-import { Train } from './sections/train.tsx';
-import { Use } from './sections/use.tsx';
-import { Words } from './sections/words.tsx';
-import { status } from './state/status.ts';
-import { Footer } from './ui/footer.tsx';
+import { signal } from '@preact/signals';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { FirstLook } from './sections/first_look.tsx';
+import { Masthead } from './sections/masthead.tsx';
+import { isFirstPictureDrawn } from './state/first_look.ts';
+import { partInAddress } from './state/hash.ts';
+import { explain, status } from './state/status.ts';
+import { Alert } from './ui/alert.tsx';
 import { Help } from './ui/help.tsx';
-import { ThemeButton } from './ui/theme.tsx';
 
-const sections = [
-  ['sentence', 'Sentence and heads'],
-  ['example', 'By hand'],
-  ['train', 'Train'],
-  ['steps', 'Step by step'],
-  ['lab', 'Your numbers'],
-  ['use', 'Use it'],
-  ['words', 'Words'],
-  ['proof', 'Proof'],
-] as const;
+const story = signal<typeof import('./sections/story.tsx') | undefined>(undefined);
+const storyFailure = signal<string | undefined>(undefined);
 
-/** Scrolls to a section and moves the focus. The address is not changed, because it contains the view. */
-function goTo(event: MouseEvent, id: string): void {
-  const target = document.getElementById(id);
-  if (!target || event.ctrlKey || event.metaKey || event.shiftKey) return;
-  event.preventDefault();
-  target.tabIndex = -1;
-  target.focus({ preventScroll: true });
-  target.scrollIntoView();
+/** Said after every change of the text, so it is not shown. */
+const usual = /^(Ready|Starting|Loading)/;
+const milliseconds = 5000;
+
+function Status() {
+  const { text, failed } = status.value;
+  const [old, setOld] = useState('');
+  useEffect(() => {
+    const timer = setTimeout(() => setOld(text), milliseconds);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return (
+    <p role="status" class={['status', failed ? 'failed' : (usual.test(text) || text === old) && 'usual'].filter(Boolean).join(' ')}>
+      {text}
+    </p>
+  );
 }
 
 export function App() {
   const help = useRef<HTMLDialogElement>(null);
   const showHelp = () => help.current?.showModal();
+  const isWanted = isFirstPictureDrawn.value || status.value.failed || partInAddress.value !== undefined;
+  useEffect(() => {
+    if (!isWanted) return;
+    import('./sections/story.tsx').then(
+      (found) => (story.value = found),
+      (error: unknown) => (storyFailure.value = explain(error)),
+    );
+  }, [isWanted]);
   return (
     <>
-      <a class="skip" href="#main" onClick={(event) => goTo(event, 'main')}>
-        Skip to the content
-      </a>
-      <header class="masthead">
-        <div class="masthead-inner">
-          <p class="wordmark">attn</p>
-          <nav aria-label="Sections">
-            {sections.map(([id, name]) => (
-              <a key={id} href={`#${id}`} onClick={(event) => goTo(event, id)}>
-                {name}
-              </a>
-            ))}
-          </nav>
-          <div class="masthead-tools">
-            <button type="button" class="quiet keys-button" onClick={showHelp}>
-              Keys
-            </button>
-            <ThemeButton />
-          </div>
-        </div>
-      </header>
-      <p role="status" class={status.value.failed ? 'status failed' : 'status'}>
-        {status.value.text}
-      </p>
+      <Masthead onHelp={showHelp} />
       <main id="main" tabIndex={-1}>
-        <Playground onHelp={showHelp} />
-        <More />
-        <Example />
-        <Train />
-        <Steps />
-        <Lab />
-        <Use />
-        <Words />
-        <ProofSection />
+        <FirstLook />
+        {story.value && <story.value.Story onHelp={showHelp} />}
+        <Alert what="The rest of the page could not be loaded. Reload the page." why={storyFailure.value} />
       </main>
-      <Footer />
+      <Status />
       <Help dialog={help} />
     </>
   );

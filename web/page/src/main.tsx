@@ -1,14 +1,18 @@
 import { render } from 'preact';
 import { App } from './app.tsx';
+import { followGuesses } from './state/guess.ts';
 import { keepInHash } from './state/hash.ts';
 import { followHeads } from './state/heads.ts';
-import { startPage } from './state/load_model.ts';
+import { followOpeningModel, startPage } from './state/load_model.ts';
 import { follow } from './state/run.ts';
+import { firstVisit } from './state/view.ts';
 import { followWhy } from './state/why.ts';
 import './styles/print.css';
 
-keepInHash();
+keepInHash(firstVisit);
+followOpeningModel();
 follow();
+followGuesses();
 followHeads();
 followWhy();
 void startPage();

@@ -17,7 +17,7 @@ import {
 } from '../src/state/load_model.ts';
 import { beside, besideFailure, engine, failure, loading, loadingBeside, model, startEngine } from '../src/state/model.ts';
 import { status } from '../src/state/status.ts';
-import { initialView, view } from '../src/state/view.ts';
+import { anywhere, initialView, view } from '../src/state/view.ts';
 import { inTestdata } from './models.ts';
 import { aMoment, failing, fetchFile, until } from './state.ts';
 
@@ -94,7 +94,7 @@ describe('the page', () => {
 
   it('resets the view to the loaded model if the requested model is declined', () => {
     keepLoaded();
-    expect(view.value).toEqual({ ...initialView, text: view.value.text, model: 'sentiment' });
+    expect(view.value).toEqual({ ...initialView, cell: anywhere, text: view.value.text, model: 'sentiment' });
   });
 });
 
@@ -110,7 +110,7 @@ describe('choosing a model', () => {
     expect(model.value).not.toBe(before);
     expect([id, model.value!.id, view.value.model]).toEqual(['sentiment', 'files', 'files']);
     expect(model.value!.name.length).toBe(80);
-    expect(view.value).toEqual({ ...initialView, model: 'files' });
+    expect(view.value).toEqual({ ...initialView, cell: anywhere, model: 'files' });
     await expect(before.text.tokenize('a')).rejects.toThrow(/disposed/);
     view.value = { ...view.value, ...changes };
     await chooseFiles(inFolder('again'));
@@ -311,7 +311,7 @@ describe('the weights of a model', () => {
     view.value = { ...view.value, ...changes, dtype: 'float32' };
     await chooseDType();
     expect(model.value).toMatchObject({ id: 'files', name: 'mine', dtype: 'float32' });
-    expect(view.value).toEqual({ ...initialView, ...changes, model: 'files', dtype: 'float32' });
+    expect(view.value).toEqual({ ...initialView, ...changes, cell: anywhere, model: 'files', dtype: 'float32' });
     await expect(text.tokenize('a')).rejects.toThrow(/disposed/);
     await restart();
     expect(model.value!.dtype).toBe('float32');

@@ -36,6 +36,7 @@ export async function openModel(
     labels: tokenLabels ? undefined : labels,
     task,
     tokenLabels,
+    maskToken: task === 'fill-mask' ? text.maskToken : undefined,
     shapes,
     layers,
     heads,

@@ -20,7 +20,7 @@ import { headInFocus, layerInFocus, shown } from '../src/state/map_view.ts';
 import { disturbanceOf, followSpeed, measure, measuring, samples, speed, speedFailure } from '../src/state/speed.ts';
 import { followWalk, ofHead, reach, walk, walkFailure } from '../src/state/walk.ts';
 import { changeLayer, initialView, update, view, type View } from '../src/state/view.ts';
-import { analogy, findWords, initialWords, neighbours, similarity, updateWords, wordMap, wordsView } from '../src/state/words.ts';
+import { analogy, findWords, initialWords, isWholeWord, neighbours, similarity, updateWords, wordMap, wordsView } from '../src/state/words.ts';
 import { checkedSteps } from './models.ts';
 import { aMoment, failing, fetchFile, gate, open, openNamed, until, type Changes } from './state.ts';
 
@@ -544,7 +544,12 @@ describe('words', () => {
     expect(neighbours.value.value!.near[0]!.token).toBe(await of.text.idToToken(near[0]!.id));
     expect(neighbours.value.value!.word.text).toBe('funny');
     expect(similarity.value.value!.similarity).toBe(await table.similarity(good!, bad!));
-    expect(analogy.value.value!.near.map(({ id }) => id)).toEqual((await table.analogy(man!, king!, woman!, 5)).map(({ id }) => id));
+    const all = await Promise.all(
+      (await table.analogy(man!, king!, woman!, 40)).map(async ({ id }) => [id, (await of.text.idToToken(id))!] as const),
+    );
+    const words = all.filter(([, token]) => isWholeWord(token)).slice(0, 5);
+    expect(analogy.value.value!.near.map(({ id, token }) => [id, token])).toEqual(words);
+    expect(['##ah', '4', '.', '[PAD]', 'a'].some(isWholeWord), 'parts of words and signs').toBe(false);
     const { points, missing, shares } = wordMap.value.value!;
     const chosen = initialWords.map.split(' ');
     expect(points.slice(0, chosen.length).map(({ token, of: owner }) => [token, owner])).toEqual(chosen.map((word) => [word, undefined]));

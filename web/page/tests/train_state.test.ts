@@ -203,7 +203,7 @@ describe('the address', () => {
     state.example.value = '3 1 4 1 5 9 2 6';
     state.pace.value = '10';
     const hash = linkHash();
-    expect(fromHash(hash)).toEqual({});
+    expect(fromHash(hash)).toEqual({ model: 'sentiment' });
     const { task, heads, positions, seed } = state.settings.value;
     state.choose(settingsFor('reverse'));
     state.trainFromParams(new URLSearchParams(hash));

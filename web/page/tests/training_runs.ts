@@ -5,7 +5,7 @@ import { reviewsTask } from '../src/train/reviews.ts';
 import { settingsFor, type Settings } from '../src/train/settings.ts';
 import type { Task, TaskId } from '../src/train/task.ts';
 
-export const loadTraining = (): Promise<Attn> => load({ variant: 'simd', training: true });
+export const loadTraining = (): Promise<Attn> => load({ variant: 'simd' });
 
 export const reviewsBytes = (): Uint8Array => readFileSync(new URL('../src/train/reviews.bin', import.meta.url));
 let reviews: Task | undefined;

@@ -1,10 +1,22 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { fromHash, keepInHash, linkHash, longestHash, toHash, unread } from '../src/state/hash.ts';
+import { enterPart, fromHash, keepInHash, linkHash, longestHash, partInAddress, toHash, unread } from '../src/state/hash.ts';
 import { initialLab, lab, updateLab } from '../src/state/lab.ts';
 import { chosenLine, initialLines, linesText } from '../src/state/compare_texts.ts';
 import { explain, newestOnly, oneAtATime } from '../src/state/status.ts';
 import { withEdit } from '../src/state/changes.ts';
-import { changeInFocus, changeLayer, initialView, isChanged, setText, undoChanges, update, view, type View } from '../src/state/view.ts';
+import {
+  anywhere,
+  changeInFocus,
+  changeLayer,
+  firstVisit,
+  initialView,
+  isChanged,
+  setText,
+  undoChanges,
+  update,
+  view,
+  type View,
+} from '../src/state/view.ts';
 import { initialWords, updateWords, wordsView } from '../src/state/words.ts';
 import { aMoment, failing } from './state.ts';
 
@@ -23,6 +35,7 @@ describe('updating the view', () => {
       ...initialView,
       text: 'new',
       pair: 'pair',
+      cell: anywhere,
       off: [3],
       weights: [weight],
       change: { layer: 1, factor: 2, score: 'scaled_dot', dropout: 0, seed: 0, edits: [weight] },
@@ -149,8 +162,8 @@ describe('the view in the address', () => {
 
 describe('the address of the page', () => {
   const replaced: string[] = [];
+  const pushed: string[] = [];
   const listeners: (() => void)[] = [];
-  const sections: string[] = [];
   const location = { hash: '', pathname: '/page/', search: '?a' };
   const goTo = (hash: string) => {
     location.hash = hash;
@@ -160,12 +173,16 @@ describe('the address of the page', () => {
   vi.stubGlobal('window', globalThis);
   vi.stubGlobal('location', location);
   vi.stubGlobal('history', {
+    state: null as unknown,
     replaceState(_: unknown, __: string, url: string) {
       replaced.push(url);
       location.hash = url.startsWith('#') ? url : '';
     },
+    pushState(_: unknown, __: string, url: string) {
+      pushed.push(url);
+      location.hash = url;
+    },
   });
-  vi.stubGlobal('document', { getElementById: (id: string) => (sections.includes(id) ? {} : null) });
   vi.stubGlobal('addEventListener', (type: string, listener: () => void) => {
     expect(type).toBe('hashchange');
     listeners.push(listener);
@@ -173,7 +190,7 @@ describe('the address of the page', () => {
 
   it('is read completely when the page opens', () => {
     location.hash = '#head=1&lab.heads=1&lines=a%0Ab&line=2&words.word=king';
-    keepInHash();
+    keepInHash(firstVisit);
     expect(view.value).toEqual({ ...initialView, head: 0 });
     expect(lab.value).toEqual({ ...initialLab, heads: '1' });
     expect([linesText.value, chosenLine.value]).toEqual(['a\nb', 1]);
@@ -190,15 +207,15 @@ describe('the address of the page', () => {
     expect(replaced).toEqual([]);
     update({ layer: 0 });
     await written();
-    expect(replaced).toEqual(['#layer=1&head=3&lab.heads=1&lines=a%0Ab&line=2&words.word=king']);
+    expect(replaced).toEqual(['#model=sentiment&layer=1&head=3&lab.heads=1&lines=a%0Ab&line=2&words.word=king']);
     updateLab({ heads: initialLab.heads });
     linesText.value = initialLines;
     chosenLine.value = 0;
     updateWords({ word: initialWords.word });
-    view.value = initialView;
-    expect(linkHash()).toBe('');
+    view.value = firstVisit;
+    expect(linkHash(), 'a link always names the model').toBe('model=masks&text=She+drank+a+cup+of+%5BMASK%5D.&cell=auto');
     await written();
-    expect(replaced.at(-1), 'all settings have their defaults').toBe('/page/?a');
+    expect(replaced.at(-1), 'the view of a first visit').toBe('/page/?a');
   });
 
   it('replaces the whole view if the visitor edits it', async () => {
@@ -207,18 +224,31 @@ describe('the address of the page', () => {
     expect(view.value).toEqual({ ...initialView, causal: true });
     expect(lab.value.causal).toBe(true);
     await written();
-    expect(location.hash).toBe('#causal=1&lab.causal=1');
+    expect(location.hash).toBe('#model=sentiment&causal=1&lab.causal=1');
     goTo('');
-    expect([view.value, lab.value]).toEqual([initialView, initialLab]);
+    expect([view.value, lab.value]).toEqual([firstVisit, initialLab]);
   });
 
-  it('does not change the view if it names a section', () => {
-    sections.push('steps');
+  it('does not change the view if it only names a part of the page, and keeps the part', async () => {
     update({ head: 1 });
     goTo('#steps');
-    expect(view.value.head).toBe(1);
+    expect([view.value.head, partInAddress.value]).toEqual([1, 'steps']);
+    await written();
+    expect(replaced.at(-1)).toBe('#steps&model=sentiment&head=2');
     goTo('#unknown');
-    expect(view.value).toEqual(initialView);
+    expect([view.value, partInAddress.value]).toEqual([firstVisit, undefined]);
+    goTo('#train&head=1');
+    expect([view.value, partInAddress.value]).toEqual([{ ...initialView, head: 0 }, 'train']);
+  });
+
+  it('gets a new entry of the history when the visitor goes to a part', async () => {
+    goTo('#head=1');
+    enterPart('lab');
+    expect(pushed).toEqual(['#lab&model=sentiment&head=1']);
+    update({ head: 1 });
+    await written();
+    expect(replaced.at(-1)).toBe('#lab&model=sentiment&head=2');
+    goTo('');
   });
 
   it('is not overwritten right after the visitor edited it', async () => {
@@ -234,7 +264,7 @@ describe('the address of the page', () => {
   it('is neither read nor written if it is too long, and the page reports this', async () => {
     const long = 'a'.repeat(longestHash + 1);
     goTo(`#text=${long}`);
-    expect(view.value).toEqual(initialView);
+    expect(view.value).toEqual(firstVisit);
     expect(unread.value).toContain(`${long.length + 5} characters`);
     await written();
     replaced.length = 0;
@@ -244,10 +274,10 @@ describe('the address of the page', () => {
     view.value = initialView;
     goTo('#head=1');
     expect([view.value.head, unread.value]).toEqual([0, undefined]);
-    const most = 'a'.repeat(longestHash - 'text='.length);
+    const most = 'a'.repeat(longestHash - 'model=sentiment&text='.length);
     update({ head: initialView.head, text: most });
     await written();
-    expect(replaced.at(-1)).toBe(`#text=${most}`);
+    expect(replaced.at(-1)).toBe(`#model=sentiment&text=${most}`);
   });
 });
 

@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { effect } from '@preact/signals';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Attn as Direct, TextModel } from 'attn';
 import { initialLines, linesText } from '../src/state/compare_texts.ts';
-import { model } from '../src/state/model.ts';
+import { failure, model } from '../src/state/model.ts';
 import { follow, run } from '../src/state/run.ts';
 import { update } from '../src/state/view.ts';
 import {
@@ -12,6 +13,7 @@ import {
   isCurrent,
   lineToExplain,
   methodInFocus,
+  methodNames,
   methods,
   scoreText,
   why,
@@ -19,44 +21,51 @@ import {
   whyFromParams,
   whyToParams,
 } from '../src/state/why.ts';
-import { aMoment, failing, open, openNamed, until } from './state.ts';
+import { openModel } from './models.ts';
+import { aMoment, type Changes, failing, gate, open, openNamed, until } from './state.ts';
 
 let direct: Direct;
-let loads = 0;
 let refusal: Error | undefined;
-vi.mock('attn/worker', async (original) => ({
-  ...(await original<typeof import('attn/worker')>()),
-  load(options: unknown) {
-    ++loads;
-    expect(options).toEqual({ training: true });
-    return refusal ? Promise.reject(refusal) : Promise.resolve(direct);
-  },
-}));
+/** Blocks attribute(). */
+let held: ReturnType<typeof gate> | undefined;
 
 const text = 'Not a good film, but never dull.';
 beforeAll(async () => {
   ({ direct } = await open('sentiment'));
+  model.value = await openNamed(direct, 'sentiment', { attribute });
   follow();
   await until('the map', () => run.value?.model === model.value);
 });
 afterAll(() => direct.dispose());
 beforeEach(() => {
-  refusal = undefined;
+  refusal = held = undefined;
 });
 
+const attribute: Changes[string] = async (own, ...args) => {
+  await held?.pass();
+  if (refusal) throw refusal;
+  return own(...args);
+};
 const own = () => model.value!.text as unknown as TextModel;
 
 describe('the explanation of an answer', () => {
-  it('is only an error message if the training module cannot be loaded', async () => {
+  it('is only an error message if a method fails', async () => {
     refusal = failing('NETWORK', 'planted');
     await explainLine(text);
     expect([whyFailure.value, why.value, explaining.value]).toEqual(['planted (NETWORK)', undefined, undefined]);
+    expect(failure.value).toBeUndefined();
+  });
+
+  it('offers a restart after a trap', async () => {
+    refusal = failing('INTERNAL', 'planted');
+    await explainLine(text);
+    expect(failure.value).toMatchObject({ code: 'INTERNAL', what: 'The module has stopped.' });
+    failure.value = undefined;
   });
 
   it('matches attribute() of the package for every method', async () => {
-    const before = loads;
     await explainLine(text);
-    expect([whyFailure.value, explaining.value, loads - before]).toEqual([undefined, undefined, 1]);
+    expect([whyFailure.value, explaining.value]).toEqual([undefined, undefined]);
     const made = why.value!;
     const [[{ label, score } = { label: '', score: 0 }] = []] = await own().classify([text]);
     expect(made).toMatchObject({ text, label, score });
@@ -69,7 +78,7 @@ describe('the explanation of an answer', () => {
     }
     expect(made.delta).toBeLessThan(0.01);
     await explainLine('Good.');
-    expect([why.value!.text, loads - before], 'the training module is loaded once').toEqual(['Good.', 1]);
+    expect(why.value!.text).toBe('Good.');
   });
 
   it('uses edited weights and is outdated when they change', async () => {
@@ -84,6 +93,75 @@ describe('the explanation of an answer', () => {
     expect(why.value!.score).toBeGreaterThan(0.999);
     update({ weights: [] });
     await until('no edit', () => run.value!.view.weights.length === 0);
+  });
+
+  it('is dropped if the weights change meanwhile', async () => {
+    await explainLine(text);
+    const before = why.value;
+    const explained = explainLine('Good.');
+    update({ weights: [{ name: 'classifier.bias', index: 0, value: 50 }] });
+    await explained;
+    expect([why.value, whyFailure.value, explaining.value]).toEqual([before, undefined, undefined]);
+    await until('the edit', () => run.value!.view.weights.length === 1);
+    update({ weights: [] });
+    await until('no edit', () => run.value!.view.weights.length === 0);
+  });
+
+  it('is dropped if another model is shown meanwhile, and computed for that model if the address contains it', async () => {
+    await explainLine(text);
+    const [of, before] = [model.value!, why.value];
+    held = gate();
+    linesText.value = text;
+    whyFromParams(new URLSearchParams('why=1.gradient_x_input'));
+    const stop = followWhy();
+    await until('the first method', () => held!.waiting === 1);
+    const next = await openNamed(direct, 'sentiment');
+    model.value = next;
+    expect(why.value).toBe(before);
+    held.let();
+    await until('the explanation', () => why.value !== before);
+    expect(why.value).toMatchObject({ model: next, text });
+    expect(whyFailure.value).toBeUndefined();
+    stop();
+    model.value = of;
+    await until('the map', () => run.value?.model === of);
+    linesText.value = initialLines;
+  });
+
+  it('leaves no float32 copy behind if another model is shown', async () => {
+    const of = model.value!;
+    const int8 = await openModel(direct, 'sentiment', undefined, undefined, 'int8');
+    model.value = { ...int8, id: 'int8', name: 'sentiment as int8' };
+    await until('the map', () => run.value?.model === model.value);
+    const loaded = direct.info.heap.used;
+    const stop = effect(() => {
+      if (explaining.value !== methodNames.integrated_gradients) return;
+      expect(direct.info.heap.used, 'with the copy').toBeGreaterThan(loaded + 1e5);
+      model.value = of;
+    });
+    expect(await explainLine(text)).toBe(false);
+    stop();
+    expect([whyFailure.value, explaining.value]).toEqual([undefined, undefined]);
+    await until('the map', () => run.value?.model === of);
+    expect(direct.info.heap.used).toBeLessThanOrEqual(loaded + 1e5);
+  });
+
+  it('takes a float32 copy of int8 weights, which is freed', async () => {
+    const of = model.value!;
+    const int8 = await openModel(direct, 'sentiment', undefined, undefined, 'int8');
+    model.value = { ...int8, id: 'int8', name: 'sentiment as int8' };
+    await until('the map', () => run.value?.model === model.value);
+    const loaded = direct.info.heap.used;
+    await explainLine(text);
+    expect(whyFailure.value).toBeUndefined();
+    const copy = await direct.loadModel(await own().export(), { weights: 'float32' });
+    const { label } = why.value!;
+    const expected = await copy.attribute(text, { method: 'integrated_gradients', target: label });
+    expect([...why.value!.scores.integrated_gradients]).toEqual([...expected.scores]);
+    copy.dispose();
+    expect(direct.info.heap.used).toBeLessThanOrEqual(loaded + 1e5);
+    model.value = of;
+    await until('the map', () => run.value?.model === of);
   });
 
   it('is in the address with its line and method, and is computed again from it', async () => {

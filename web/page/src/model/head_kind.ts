@@ -78,3 +78,13 @@ export function lookText(of: HeadSummary): string {
   const share = of.shares[of.kind];
   return `attends ${oftenness(share)} to ${headKinds[of.kind]}: ${percent(share)} of the weight`;
 }
+
+/** What a head does, for a sentence that begins with its name. */
+export const headWords: Readonly<Record<HeadKind, string>> = {
+  previous: 'looks at the word before',
+  next: 'looks at the word after',
+  self: 'looks at the word itself',
+  separator: 'rests: it looks at the marks around the sentence',
+  diffuse: 'looks at all words alike',
+  mixed: 'looks at certain words',
+};

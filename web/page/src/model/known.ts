@@ -5,7 +5,7 @@ import type { DType } from './loaded.ts';
 
 /** Built without the int8 files (vite.config.ts), the page loads the second model from the Hub. A link never starts a download. */
 export const knownModels = [
-  { id: 'sentiment', name: 'sentiment classifier', about: '2 layers × 4 heads, in this page already', bytes: 2_160_000 },
+  { id: 'sentiment', name: 'sentiment classifier', about: '2 layers × 4 heads, praise or blame', bytes: 2_160_000 },
   {
     id: 'all-MiniLM-L6-v2',
     name: 'all-MiniLM-L6-v2',
@@ -17,6 +17,13 @@ export const knownModels = [
   { id: 'entities', name: 'entity model', about: '3 layers × 4 heads, names in a text', bytes: 1_600_000 },
   { id: 'masks', name: 'mask model', about: '3 layers × 4 heads, words for a mask', bytes: 1_560_000 },
 ] as const;
+
+/**
+ * Models with which the page can open. A link without a model means the sentiment classifier, the page's first model for a long time; a first visit
+ * shows the mask model.
+ */
+export const openingModels = ['masks', 'sentiment'] as const;
+export const openingModel = (id: string): (typeof openingModels)[number] => openingModels.find((each) => each === id) ?? 'sentiment';
 
 /** The name of files without a folder. */
 export const unnamedFiles = 'your files';

@@ -17,6 +17,8 @@ export interface LoadedModel {
   readonly task: Task;
   /** Classes of a token classification head. */
   readonly tokenLabels?: readonly string[] | undefined;
+  /** The blank of a model that fills blanks. */
+  readonly maskToken?: string | undefined;
   readonly layers: number;
   readonly heads: number;
   readonly hiddenSize: number;

@@ -1,12 +1,9 @@
 import type { ModelSource } from 'attn';
-import configUrl from '../../../../testdata/models/sentiment/config.json?url';
-import weightsUrl from '../../../../testdata/models/sentiment/model.safetensors?url';
-import tokenizerUrl from '../../../../testdata/models/sentiment/tokenizer.json?url';
-import tokenizerConfigUrl from '../../../../testdata/models/sentiment/tokenizer_config.json?url';
 import { readAddress } from './address.ts';
 import type { Origin } from './errors.ts';
 import { isCarried, knownModels, nameOf, page } from './known.ts';
 import type { DType } from './loaded.ts';
+import { ownModels } from './own_models.ts';
 
 async function fetchBytes(url: string): Promise<ArrayBuffer> {
   const response = await fetch(url);
@@ -18,16 +15,8 @@ async function fetchAll(urls: Readonly<Record<string, string>>): Promise<ModelSo
   return Object.fromEntries(await Promise.all(Object.entries(urls).map(async ([name, url]) => [name, await fetchBytes(url)] as const)));
 }
 
-/** Requested when the page opens, while the module starts. */
-export const fetchSentiment = (): Promise<ModelSource> =>
-  fetchAll({
-    'config.json': configUrl,
-    'model.safetensors': weightsUrl,
-    'tokenizer.json': tokenizerUrl,
-    'tokenizer_config.json': tokenizerConfigUrl,
-  });
-
-const fetchBeside = async (id: 'entities' | 'masks'): Promise<ModelSource> => fetchAll((await import('./small_models.ts')).smallModels[id]);
+type OwnModel = keyof typeof ownModels;
+const isOwn = (id: string): id is OwnModel => Object.hasOwn(ownModels, id);
 
 export interface Choice {
   readonly id: string;
@@ -41,16 +30,17 @@ export interface Choice {
   readonly sources: (dtype: DType) => Promise<readonly ModelSource[]>;
 }
 
-export const sentiment: Choice = { id: 'sentiment', name: nameOf('sentiment'), sources: async () => [await fetchSentiment()] };
+const ownChoice = (id: OwnModel): Choice => ({
+  id,
+  name: nameOf(id),
+  origin: { host: new URL(page()).host },
+  sources: async () => [await fetchAll(ownModels[id])],
+});
 
 /** From the page's server if it has the files, otherwise from the Hub. */
 export function knownChoice(id: string, onHub: boolean): Choice {
   const known = knownModels.find((each) => each.id === id)!;
-  if (known.id === 'sentiment') return sentiment;
-  if (known.id === 'entities' || known.id === 'masks') {
-    const { id: beside, name } = known;
-    return { id: beside, name, sources: async () => [await fetchBeside(beside)], origin: { host: new URL(page()).host } };
-  }
+  if (isOwn(id) || !('repository' in known)) return ownChoice(id as OwnModel);
   const hub = readAddress(known.repository, page());
   const here = (dtype: DType) => (dtype === 'int8' ? [`models/${id}-int8/`, `models/${id}/`] : [`models/${id}/`]);
   // int8 files on the page's server are always preferred.

@@ -1,9 +1,9 @@
 import { counted } from '../formats/numbers.ts';
-import { bundled, rightOf100 } from '../state/bundled.ts';
-import { sentenceName } from '../model/known.ts';
+import { rightOf100, sentimentLabels } from '../state/bundled.ts';
+import { openingModel, sentenceName } from '../model/known.ts';
 import { answerFunction, type LoadedModel } from '../model/loaded.ts';
 import { answers, baseline, run, type LabelScore } from '../state/run.ts';
-import { isChanged } from '../state/view.ts';
+import { isChanged, view } from '../state/view.ts';
 import '../styles/answer.css';
 
 /** Number of answers shown. */
@@ -18,11 +18,17 @@ function inPlace(scores: readonly LabelScore[], { labels }: LoadedModel): readon
 /** The classifier's answers, with those of the unchanged model for comparison. */
 export function Answer() {
   const of = run.value;
-  if (!of) return <Waiting />;
+  if (!of) return openingModel(view.value.model) === 'masks' ? null : <Waiting />;
   const now = answers(of);
   const before = isChanged.value && baseline.value?.model === of.model ? answers(baseline.value) : [];
   if (now.length === 0)
-    return <p class="answer-none note">{sentenceName(of.model)} has no classifier. Switching a head off changes the maps of later layers.</p>;
+    return (
+      <p class="answer-none note">
+        {of.model.task === 'fill-mask'
+          ? 'Its guess for the blank is in the first figure.'
+          : `${sentenceName(of.model)} has no classifier. Switching a head off changes the maps of later layers.`}
+      </p>
+    );
   const isShare = answerFunction(of.model) !== 'identity';
   const shown = (score: number) => (isShare ? `${(100 * score).toFixed(1)} %` : score.toFixed(3));
   const scoreOf = (list: readonly LabelScore[], wanted: string) => list.find(({ label }) => label === wanted)?.score;
@@ -53,7 +59,7 @@ export function Answer() {
 
 /** How reliable the built-in classifier is. */
 export function Trust() {
-  if (run.value && run.value.model.id !== 'sentiment') return null;
+  if ((run.value?.model.id ?? openingModel(view.value.model)) !== 'sentiment') return null;
   return <p class="note">The classifier was trained on English film reviews. It misjudges {100 - rightOf100.films} of 100 new ones.</p>;
 }
 
@@ -61,7 +67,7 @@ export function Trust() {
 function Waiting() {
   return (
     <ul class="answer" aria-hidden="true">
-      {bundled.labels.map((label) => (
+      {sentimentLabels.map((label) => (
         <li key={label}>
           <span>{label}</span>
           <span class="answer-bar" />

@@ -47,8 +47,8 @@ function Strips() {
             {d + 1} (<span class="figure">{signed(products[d]!)}</span>)
           </span>
         ))}
-        . This sum is scaled, and softmax over all keys turns it into the weight. <span class="plus">Orange is positive</span>,{' '}
-        <span class="minus">blue negative</span>.
+        . This sum is scaled, and softmax over all keys turns it into the weight. <span class="plus">Violet is positive</span>,{' '}
+        <span class="minus">yellow negative</span>.
       </p>
     </>
   );

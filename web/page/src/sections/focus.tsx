@@ -1,8 +1,7 @@
-import { useCallback } from 'preact/hooks';
 import { fixed } from '../formats/numbers.ts';
 import { leastOf } from '../draw/scale.ts';
 import { fewest, isWhole, within, zoomed, zoomStep, type Part } from '../draw/part.ts';
-import { bundled } from '../state/bundled.ts';
+import { opening } from '../state/bundled.ts';
 import { overlay } from '../state/overlay.ts';
 import { cellInFocus, pointTo } from '../state/pointed.ts';
 import { run, running, type Run } from '../state/run.ts';
@@ -31,7 +30,7 @@ export function Focus({ onHelp }: { onHelp: () => void }) {
 }
 
 function Choosers() {
-  const { layers, heads } = run.value?.model ?? bundled;
+  const { layers, heads } = run.value?.model ?? opening();
   const numbers = (count: number) =>
     Array.from({ length: count }, (_, i) => (
       <option key={i} value={String(i + 1)}>
@@ -105,9 +104,6 @@ function Zoom() {
 
 function Map({ of, shown: now, onHelp }: { of: Run; shown: Shown; onHelp: () => void }) {
   const { locked, threshold, part } = view.value;
-  const drawn = useCallback(() => {
-    document.documentElement.dataset.ready = 'true';
-  }, []);
   const onKey = (key: string) => {
     const actions: Record<string, () => void> = {
       ',': () => step('head', -1, of.model),
@@ -140,7 +136,6 @@ function Map({ of, shown: now, onHelp }: { of: Run; shown: Shown; onHelp: () => 
       onPoint={(target) => pointAt(now, target)}
       onLock={(target, on) => lockAt(now, target, on)}
       onKey={onKey}
-      onDrawn={drawn}
     />
   );
 }

@@ -1,7 +1,7 @@
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { headKinds, kindText, leastShare, leastSpread, type HeadKind } from '../model/head_kind.ts';
 import { paint } from '../draw/palette.ts';
-import { bundled } from '../state/bundled.ts';
+import { opening } from '../state/bundled.ts';
 import { heads, toggleHead, type Head } from '../state/heads.ts';
 import { run } from '../state/run.ts';
 import { headInFocus, layerInFocus } from '../state/map_view.ts';
@@ -36,7 +36,7 @@ function placesIn(order: HeadOrder, layers: number, perLayer: number): readonly 
 }
 
 export function Heads() {
-  const { layers, heads: perLayer } = run.value?.model ?? bundled;
+  const { layers, heads: perLayer } = run.value?.model ?? opening();
   const { order, off } = view.value;
   const [layer, head] = [layerInFocus.value, headInFocus.value];
   const places = placesIn(order, layers, perLayer);
@@ -83,11 +83,10 @@ export function Heads() {
         <button type="button" disabled={!run.value} onClick={() => toggleHead(layer * perLayer + head)}>
           {off.includes(layer * perLayer + head) ? 'Switch head on' : 'Switch off head'}
         </button>
-        {off.length > 0 && (
-          <button type="button" class="quiet" onClick={() => update({ off: [] })}>
-            All heads on
-          </button>
-        )}
+        {/* Keeps its room, so that nothing moves under the pointer. */}
+        <button type="button" class={off.length > 0 ? 'quiet' : 'quiet unneeded'} onClick={() => update({ off: [] })}>
+          All heads on
+        </button>
       </div>
       <div
         ref={group}

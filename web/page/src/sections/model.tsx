@@ -3,7 +3,7 @@ import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
 import { hubHost, readAddress } from '../model/address.ts';
 import { megabytes, wholeMegabytes } from '../formats/numbers.ts';
 import { longestHash } from '../state/hash.ts';
-import { expectedBytes, knownModels, nameInSentence, nameOf, otherHostOf, sentenceName } from '../model/known.ts';
+import { expectedBytes, knownModels, nameInSentence, nameOf, openingModels, otherHostOf, sentenceName } from '../model/known.ts';
 import type { LoadedModel, DType } from '../model/loaded.ts';
 import { chooseDType, chooseFiles, chooseModel, chooseOnHub, keepLoaded, restart } from '../state/load_model.ts';
 import { beside, failure, loading, model, type Failure } from '../state/model.ts';
@@ -19,11 +19,11 @@ export function Model() {
   const [more, setMore] = useState(false);
   const loaded = model.value;
   const wanted = view.value.model;
-  const known = knownModels.find(({ id }) => id !== 'sentiment')!;
+  const known = knownModels.find((each) => 'repository' in each)!;
   const choose = (id: string) => void chooseModel(id);
   // Stays open after a failure, for the next attempt.
   useLayoutEffect(() => setMore(false), [loaded]);
-  const others = wanted !== loaded?.id && wanted !== 'sentiment' && !loading.value;
+  const others = wanted !== loaded?.id && !loading.value;
   const isOtherDType = wanted === loaded?.id && wanted !== 'sentiment' && view.value.dtype !== loaded.dtype && !loading.value;
   return (
     <div class="model">
@@ -57,11 +57,14 @@ export function Model() {
               {loadKnown(known.id)}
             </button>
           )}
-          {loaded && loaded.id !== 'sentiment' && (
-            <button type="button" onClick={() => choose('sentiment')}>
-              Back to the sentiment classifier
-            </button>
-          )}
+          {loaded &&
+            openingModels
+              .filter((id) => id !== loaded.id)
+              .map((id) => (
+                <button key={id} type="button" onClick={() => choose(id)}>
+                  {openingModels.some((each) => each === loaded.id) ? 'Change' : 'Back'} to the {nameOf(id)}
+                </button>
+              ))}
           <Weights isLabelled={loaded !== undefined && loaded.id !== 'sentiment'} />
         </div>
       )}

@@ -1,5 +1,5 @@
 import { cssColour, headColour } from '../draw/overlay.ts';
-import { bundled } from '../state/bundled.ts';
+import { opening } from '../state/bundled.ts';
 import { overlay, toggleInOverlay, toggleOverlay } from '../state/overlay.ts';
 import { cellInFocus } from '../state/pointed.ts';
 import { run } from '../state/run.ts';
@@ -22,7 +22,7 @@ export function OverlayTools() {
 
 function Chips() {
   const [now, made] = [shown.value, overlay.value];
-  const { heads: count } = run.value?.model ?? bundled;
+  const { heads: count } = run.value?.model ?? opening();
   const size = now?.places.length ?? 0;
   const cell = now && size > 0 ? cellIn(now, cellInFocus.value) : undefined;
   const chosen = view.value.overlay;

@@ -1,4 +1,3 @@
-import { unread } from '../state/hash.ts';
 import '../styles/playground.css';
 import { Term } from '../ui/term.tsx';
 import { Answer, Trust } from './answer.tsx';
@@ -9,22 +8,22 @@ import { Focus, Reading } from './focus.tsx';
 import { Heads } from './heads.tsx';
 import { Texts } from './texts.tsx';
 
-/** The first screen: sentence, map, heads, answer and model. */
+/** All words at once: map, heads, answer and model. */
 export function Playground({ onHelp }: { onHelp: () => void }) {
   return (
     <section id="sentence" class="playground" aria-labelledby="sentence-title">
       <div class="playground-head">
-        <h1 id="sentence-title">Which words look at which?</h1>
+        <h2 id="sentence-title">All words at once</h2>
         <p>
-          A Transformer, the kind of model behind chat and search, lets every word of a text take information from the others:{' '}
-          <Term word="attention weight">attention</Term>. In a bright cell, the word of the <span class="as-query">row</span> attends to the word of
-          its <span class="as-key">column</span>. <strong>Try:</strong> switch a head off.
+          Above, one word asks. In fact every word asks, at the same time: row by row, this map stacks their{' '}
+          <Term word="attention weight">weights</Term>. In a bright cell, the word of the <span class="as-query">row</span> looks at the word of its{' '}
+          <span class="as-key">column</span>. <strong>Try:</strong> switch a head off.
         </p>
       </div>
       <Texts />
       <Focus onHelp={onHelp} />
+      <Reading />
       <div class="playground-side">
-        <Reading />
         <Finding />
         <Answer />
         <Trust />
@@ -32,25 +31,7 @@ export function Playground({ onHelp }: { onHelp: () => void }) {
         <Changed />
         <Model />
       </div>
-      <Unread />
       <DropZone />
     </section>
-  );
-}
-
-function Unread() {
-  if (unread.value === undefined) return null;
-  return (
-    <div role="alert" class="problem">
-      <p>
-        <strong>This link is too long to read.</strong> {unread.value}
-      </p>
-      <p>Ask its sender for a link with a shorter text or fewer edits.</p>
-      <div class="buttons">
-        <button type="button" class="quiet" onClick={() => (unread.value = undefined)}>
-          Close
-        </button>
-      </div>
-    </div>
   );
 }

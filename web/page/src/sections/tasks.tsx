@@ -1,6 +1,6 @@
 /** Task heads with more than one answer per text. A chunk that is loaded with the first model that has such a head. */
 import type { ComponentChildren } from 'preact';
-import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { useEffect, useId, useRef } from 'preact/hooks';
 import { fixed } from '../formats/numbers.ts';
 import { readLines } from '../state/compare_texts.ts';
 import type { LoadedModel } from '../model/loaded.ts';
@@ -17,7 +17,6 @@ import {
   faultOfQuestion,
   filled,
   found,
-  maskOf,
   ranks,
   type Aggregation,
 } from '../state/tasks.ts';
@@ -171,15 +170,9 @@ function marked<T extends { readonly start: number; readonly end: number }>(text
 function Masks({ of }: { of: LoadedModel }) {
   useEffect(() => filled.follow(), []);
   const area = useRef<HTMLTextAreaElement>(null);
-  const [mask, setMask] = useState<string>();
-  useEffect(() => {
-    let isHere = true;
-    setMask(undefined);
-    void maskOf(of).then((found) => isHere && setMask(found));
-    return () => void (isHere = false);
-  }, [of]);
+  const mask = of.maskToken!;
   const text = taskTexts.masked.value;
-  const fault = mask === undefined ? undefined : faultOfMasked(text, mask);
+  const fault = faultOfMasked(text, mask);
   const made = filled.value.value;
   const current = !fault && made?.of === of ? made : undefined;
   /** Replaces the selection, or inserts at the caret. */
@@ -187,7 +180,7 @@ function Masks({ of }: { of: LoadedModel }) {
     const { selectionStart, selectionEnd } = area.current!;
     const before = text.slice(0, selectionStart);
     taskTexts.masked.value = `${before}${mask}${text.slice(selectionEnd)}`;
-    const caret = before.length + mask!.length;
+    const caret = before.length + mask.length;
     requestAnimationFrame(() => {
       area.current?.focus();
       area.current?.setSelectionRange(caret, caret);
@@ -201,8 +194,8 @@ function Masks({ of }: { of: LoadedModel }) {
       </p>
       <Field name="Text with a mask" of="masked" rows={3} fault={fault} area={area} />
       <div class="buttons">
-        <button type="button" disabled={mask === undefined} onClick={insert}>
-          Insert {mask ?? 'the mask'}
+        <button type="button" onClick={insert}>
+          Insert {mask}
         </button>
       </div>
       <Alert what="The masks could not be filled." why={filled.failure.value} />

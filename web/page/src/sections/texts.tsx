@@ -1,9 +1,7 @@
-import { useRef, useState } from 'preact/hooks';
+import { useRef } from 'preact/hooks';
 import { examples, exampleInView, openExample, type Example } from '../state/examples.ts';
-import { linkHash, longestHash } from '../state/hash.ts';
 import { model } from '../state/model.ts';
-import { cancelRun, run, runAgain, runsLong } from '../state/run.ts';
-import { textNotes } from '../state/text_notes.ts';
+import { cancelRun, runAgain, runsLong } from '../state/run.ts';
 import { setText, view } from '../state/view.ts';
 
 const secondText = 'The story was dull, but the acting was brilliant.';
@@ -18,37 +16,39 @@ export function Texts() {
   return (
     <div class="texts">
       <div class="texts-fields">
-        <label class="field">
-          <span>Sentence</span>
-          <textarea rows={2} spellcheck={false} value={text} onInput={(event) => setText(event.currentTarget.value, pair)} />
-        </label>
         {pair !== undefined && (
           <label class="field">
             <span>Second text</span>
-            <textarea ref={second} rows={2} spellcheck={false} value={pair} onInput={(event) => setText(text, event.currentTarget.value)} />
+            <textarea
+              ref={second}
+              rows={2}
+              spellcheck={false}
+              dir="auto"
+              aria-describedby="pair-note"
+              value={pair}
+              onInput={(event) => setText(text, event.currentTarget.value)}
+            />
           </label>
         )}
-        {run.value &&
-          textNotes(run.value).map((note) => (
-            <p key={note} class="note" role="note">
-              {note}
-            </p>
-          ))}
+        {pair !== undefined && (
+          <p class="note" id="pair-note">
+            The model reads both texts as one input, as for a question and its answer, and gives one answer to both. “Use it” below compares texts.
+          </p>
+        )}
       </div>
       <div class="texts-tools">
-        <Examples />
+        {model.value?.id === 'sentiment' && <Examples />}
         <div class="buttons">
           <RunButton />
           {pair === undefined ? (
             <button type="button" onClick={compare}>
-              Compare two texts
+              Add a second text
             </button>
           ) : (
             <button type="button" onClick={() => setText(text, undefined)}>
               One text only
             </button>
           )}
-          <Share />
         </div>
       </div>
     </div>
@@ -96,35 +96,3 @@ function RunButton() {
     </button>
   );
 }
-
-function Share() {
-  const [said, setSaid] = useState('');
-  const [link, setLink] = useState<string>();
-  const share = async () => {
-    const hash = linkHash();
-    if (hash.length > longestHash)
-      return void setSaid(`The link would have ${hash.length} characters, and many programs cut such links. Shorten the text or undo some changes.`);
-    const address = new URL(hash ? `#${hash}` : '', location.href.replace(/#.*/, '')).href;
-    try {
-      await navigator.clipboard.writeText(address);
-      setLink(undefined);
-      setSaid(`Copied. The link contains your text: anyone with the link can read it.${filesNote()}`);
-    } catch {
-      setLink(address);
-      setSaid(`Copy the link from here. It contains your text: anyone with the link can read it.${filesNote()}`);
-    }
-  };
-  return (
-    <div class="share">
-      <button type="button" aria-describedby="share-note" onClick={() => void share()}>
-        Share
-      </button>
-      <span class={said ? 'note' : 'note unsaid'} id="share-note" aria-live="polite">
-        {said || 'Links contain your text.'}
-      </span>
-      {link && <input type="text" readOnly aria-label="Link to this view" value={link} onFocus={(event) => event.currentTarget.select()} />}
-    </div>
-  );
-}
-
-const filesNote = () => (view.value.model === 'files' ? ' It does not contain the model from your files.' : '');

@@ -98,7 +98,7 @@ function Buttons() {
       <button type="button" disabled={phase.value === 'idle'} onClick={startAgain}>
         Start again
       </button>
-      {isStarting && <span class="note">Loading the training module …</span>}
+      {isStarting && <span class="note">Starting …</span>}
       <Alert what="Training has stopped." why={failure.value} />
     </div>
   );

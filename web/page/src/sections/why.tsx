@@ -69,8 +69,8 @@ function Answer({ of }: { of: Why }) {
   return (
     <>
       <p>
-        “{text}” is <strong>{label}</strong>, {scoreText(of)}, with all heads on. <span class="why-for">Blue</span> words support that answer,{' '}
-        <span class="why-against">orange, underlined</span> words oppose it.
+        “{text}” is <strong>{label}</strong>, {scoreText(of)}, with all heads on. <span class="why-for">Violet</span> words support that answer,{' '}
+        <span class="why-against">yellow, underlined</span> words oppose it.
       </p>
       <div class="why-texts">
         <div>

@@ -5,6 +5,7 @@ import { shownModel } from '../state/background.ts';
 import {
   analogies,
   analogy,
+  analogyInUse,
   faultOfMap,
   faultOfWord,
   mostMapNeighbours,
@@ -139,7 +140,7 @@ function Pair() {
 }
 
 function AnalogyPart() {
-  const { analogy: texts } = wordsView.value;
+  const texts = analogyInUse.value;
   const made = analogy.value.value;
   const [best] = made?.near ?? [];
   const set = (place: number, text: string) =>

@@ -1,17 +1,17 @@
-import { batch } from '@preact/signals';
+import { batch, effect, untracked } from '@preact/signals';
 import type { ModelOptions, ModelSource } from 'attn';
 import type { Attn, TextModel } from 'attn/worker';
 import { truncate, longestName } from '../formats/truncate.ts';
 import { explainLoading } from '../model/errors.ts';
 import { encoderSize } from '../model/flops.ts';
 import { modelFiles, readyToLoad } from '../model/folder.ts';
-import { nameInSentence, nameOf, sentenceName } from '../model/known.ts';
+import { nameInSentence, nameOf, openingModel, openingModels, sentenceName } from '../model/known.ts';
 import { otherOf, type DType, type LoadedModel } from '../model/loaded.ts';
-import { choiceOf, fetchSentiment, knownChoice, sentiment, type Choice } from '../model/sources.ts';
+import { choiceOf, knownChoice, type Choice } from '../model/sources.ts';
 import { noChanges } from './changes.ts';
 import { beside, besideFailure, engine, fail, failure, loading, loadingBeside, model, startEngine } from './model.ts';
 import { codeOf, explain, status } from './status.ts';
-import { initialView, update, view, type View } from './view.ts';
+import { anywhere, firstVisit, initialView, update, view, type View } from './view.ts';
 
 /** Over at least half a second. */
 function speedometer(): (loaded: number) => number {
@@ -26,7 +26,7 @@ function speedometer(): (loaded: number) => number {
   };
 }
 
-let current = sentiment;
+let current = knownChoice('sentiment', false);
 
 const dtypeOf = (id: string): DType => (id === 'sentiment' ? 'float32' : view.value.dtype);
 
@@ -43,7 +43,14 @@ const isAbsent = (error: unknown): boolean =>
   codeOf(error) === 'NETWORK' && [403, 404, 410].includes((error as { detail?: { status?: number } }).detail?.status ?? 0);
 
 async function described({ id, name, note }: Choice, text: TextModel, dtype: DType): Promise<Omit<LoadedModel, 'bytes' | 'memory' | 'loadTime'>> {
-  const [config, task, names, shapes, about] = await Promise.all([text.config, text.task, text.labels, text.parameterShapes(), note]);
+  const [config, task, names, maskToken, shapes, about] = await Promise.all([
+    text.config,
+    text.task,
+    text.labels,
+    text.maskToken,
+    text.parameterShapes(),
+    note,
+  ]);
   // Answers are shown only of heads that classify the whole text.
   const labels = task === 'text-classification' ? names : undefined;
   const { layers, heads, width } = encoderSize(config);
@@ -56,6 +63,7 @@ async function described({ id, name, note }: Choice, text: TextModel, dtype: DTy
     labels: labels?.map((label) => truncate(label, longestName)),
     task,
     tokenLabels: task === 'token-classification' ? names : undefined,
+    maskToken: task === 'fill-mask' ? (maskToken ?? '[MASK]') : undefined,
     layers,
     heads,
     hiddenSize: width,
@@ -101,6 +109,10 @@ async function read(
         if (source === all.at(-1) || !isAbsent(error)) throw error;
         bytes.clear();
       }
+    if ((await text!.task) === 'text-generation') {
+      await text!.dispose();
+      throw Object.assign(new Error('loadModel: the model is a decoder, expected an encoder'), { code: 'UNSUPPORTED' });
+    }
     const [about, after] = await Promise.all([described(choice, text!, dtype), used()]);
     if (mine !== way.attempt) return void (await text!.dispose());
     take({
@@ -185,10 +197,18 @@ export function closeBeside(): void {
   old?.text.dispose().catch(() => undefined);
 }
 
+/** A model that fills blanks gets a text with one, and others a text without, as long as the visitor has not written one. */
+function textFor(id: string): Partial<View> {
+  const { text, pair } = view.value;
+  if (pair !== undefined) return {};
+  if (id === 'sentiment' && text.includes('[MASK]')) return { text: initialView.text };
+  return id === 'masks' && text === initialView.text ? { text: firstVisit.text } : {};
+}
+
 function resetViewFor(id: string): void {
-  const { layer, head, cell, locked } = initialView;
+  const { layer, head, locked } = initialView;
   // Any model can have a causal mask.
-  update({ model: id, ...noChanges, causal: view.value.causal, layer, head, cell, locked });
+  update({ model: id, ...noChanges, causal: view.value.causal, layer, head, cell: anywhere, locked, ...textFor(id) });
 }
 
 export const keepLoaded = (): void => resetViewFor(current.id);
@@ -236,11 +256,26 @@ export async function restart(): Promise<void> {
   if (await startEngine()) await open(current, model.value?.dtype ?? dtypeOf(current.id), true);
 }
 
-/** Loads the built-in model even if the address names another, which sections/model.tsx offers. */
+/** Loads one of the opening models even if the address names another, which sections/model.tsx offers. */
 export async function startPage(): Promise<void> {
-  const files = fetchSentiment();
+  const id = openingModel(view.value.model);
+  const first = knownChoice(id, false);
+  const files = first.sources(dtypeOf(id));
   files.catch(() => undefined); // reported by the await below
   await startEngine();
-  await open({ ...sentiment, sources: async () => [await files] }, dtypeOf('sentiment'), true);
-  current = sentiment; // a later reload fetches the files again
+  await open({ ...first, sources: () => files }, dtypeOf(id), true);
+  current = first; // a later reload fetches the files again
+}
+
+/** A link that is opened in this tab may need the other opening model. */
+export function followOpeningModel(): void {
+  let before = view.value.model;
+  effect(() => {
+    const { model: id } = view.value;
+    if (id === before) return;
+    before = id;
+    const loaded = model.peek();
+    if (loaded && loaded.id !== id && loading.peek()?.name !== nameOf(id) && openingModels.some((each) => each === id))
+      untracked(() => void chooseModel(id));
+  });
 }

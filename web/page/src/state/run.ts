@@ -27,6 +27,9 @@ export interface Run {
   /** Layers + 1 of (1,L,E). */
   readonly hiddenStates: readonly Tensor[];
   readonly logits: Tensor | undefined;
+  /** What was given to the forward, changes included. */
+  readonly inputs: Encoding;
+  readonly options: TextForwardOptions;
   /** The forward, with the messages to and from the worker. */
   readonly milliseconds: number;
 }
@@ -98,8 +101,6 @@ async function traceLayer(
 
 interface Computed {
   readonly run: Run;
-  readonly inputs: Encoding;
-  readonly options: TextForwardOptions;
   readonly variant: Variant | undefined;
 }
 
@@ -132,8 +133,9 @@ async function compute(of: LoadedModel, now: View): Promise<Computed> {
   const milliseconds = performance.now() - start;
   const attentions = [...result.attentions!];
   if (variant) attentions[change!.layer] = variant.trace.weights;
-  const made = { model: of, view: now, encoding, tokens, attentions, hiddenStates: result.hiddenStates!, logits: result.logits, milliseconds };
-  return { run: made, inputs, options, variant };
+  const { logits } = result;
+  const run = { model: of, view: now, encoding, tokens, attentions, hiddenStates: result.hiddenStates!, logits, inputs, options, milliseconds };
+  return { run, variant };
 }
 
 /** Long texts take megabytes: equal tensors are shared. */
@@ -144,8 +146,8 @@ function withoutCopies(trace: Required<EncoderTrace>, attention: Tensor): Requir
   return { ...trace, weights, probabilities: sameAs(trace.probabilities, weights), masked_scores: sameAs(trace.masked_scores, trace.scores) };
 }
 
-async function traceOf({ run: of, inputs, options, variant }: Computed, layer: number): Promise<LayerTrace> {
-  const own = await traceLayer(of.model, inputs, options, layer);
+async function traceOf({ run: of, variant }: Computed, layer: number): Promise<LayerTrace> {
+  const own = await traceLayer(of.model, of.inputs, of.options, layer);
   const trace = { ...own, ...(of.view.change?.layer === layer ? variant?.trace : undefined) } as Required<EncoderTrace>;
   return { run: of, layer, trace: withoutCopies(trace, of.attentions[layer]!) };
 }
@@ -168,6 +170,13 @@ export function cancelRun(): void {
     runsLong.value = false;
     status.value = { text: 'Cancelled. You see the results from before.' };
   });
+}
+
+/** After a trap, or without its worker, the module answers no more calls. */
+export function reportIfStopped(error: unknown): void {
+  const code = codeOf(error);
+  if (code !== 'ABORTED' && code !== 'INTERNAL') return;
+  failure.value = { what: 'The module has stopped.', cause: explain(error), fix: 'Start it again. The text and the view stay.', code };
 }
 
 export function follow(): void {
@@ -232,13 +241,7 @@ export function follow(): void {
           // A disposed model may fail; its successor runs next.
           if (model.value === of && !cancelled()) {
             status.value = { text: `Attention could not be computed. ${explain(error)}`, failed: true };
-            if (codeOf(error) === 'ABORTED' || codeOf(error) === 'INTERNAL')
-              failure.value = {
-                what: 'The module has stopped.',
-                cause: explain(error),
-                fix: 'Start it again. The text and the view stay.',
-                code: codeOf(error),
-              };
+            reportIfStopped(error);
           }
         } finally {
           clearTimeout(timer);

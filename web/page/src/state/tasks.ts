@@ -36,13 +36,6 @@ export function faultOfDocuments(documents: readonly string[]): string | undefin
   return documents.length > mostDocuments ? `There are ${documents.length} lines. Keep at most ${mostDocuments}.` : undefined;
 }
 
-const masks = new WeakMap<LoadedModel, Promise<string>>();
-export function maskOf(of: LoadedModel): Promise<string> {
-  const known = masks.get(of) ?? Promise.resolve(of.text.tokenToId('[MASK]')).then((id) => (id === undefined ? '<mask>' : '[MASK]'));
-  masks.set(of, known);
-  return known;
-}
-
 /** Undefined if the model has another head or the texts are invalid. */
 function following<T>(
   task: LoadedModel['task'],
@@ -80,7 +73,7 @@ export const filled = following<readonly (readonly FilledMask[])[]>(
     const text = taskTexts.masked.value;
     return text.trim() ? [text] : undefined;
   },
-  async (of, [text]) => (faultOfMasked(text!, await maskOf(of)) ? undefined : of.text.fillMask(text!, { topK: 8 })),
+  async (of, [text]) => (faultOfMasked(text!, of.maskToken!) ? undefined : of.text.fillMask(text!, { topK: 8 })),
 );
 
 export const found = following<readonly Answer[]>(

@@ -9,6 +9,13 @@ import { hasChanges, kinds, noChanges, ofLayer, unlessNothing, withNewText, type
 export type HeadOrder = 'index' | 'entropy' | 'kind';
 export type SpecialTokens = 'show' | 'hide' | 'renormalise';
 
+export interface Cell {
+  readonly row: number;
+  readonly column: number;
+}
+export const anywhere: Cell = { row: -1, column: -1 };
+export const isAnywhere = ({ row }: Cell): boolean => row < 0;
+
 export interface View extends ModelChanges {
   readonly text: string;
   readonly pair: string | undefined;
@@ -19,7 +26,8 @@ export interface View extends ModelChanges {
   /** 0-based. */
   readonly layer: number;
   readonly head: number;
-  readonly cell: { readonly row: number; readonly column: number };
+  /** `anywhere`: the strongest link between two words (focus.ts). */
+  readonly cell: Cell;
   readonly locked: boolean;
   readonly order: HeadOrder;
   readonly special: SpecialTokens;
@@ -48,8 +56,9 @@ export const properties: Properties<View> = {
     'cell',
     { row: 4, column: 8 },
     {
-      encode: ({ row, column }) => `${row}.${column}`,
+      encode: (cell) => (isAnywhere(cell) ? 'auto' : `${cell.row}.${cell.column}`),
       decode: (cell) => {
+        if (cell === 'auto') return anywhere;
         const [row = 0, column = 0] = readWholes(cell);
         return { row, column };
       },
@@ -74,7 +83,11 @@ export const properties: Properties<View> = {
   ...kinds,
 };
 
+/** What a link means that leaves out a property. Links in circulation rely on it. */
 export const initialView = firstOf(properties);
+
+/** The page without a link: the mask model fills a blank, and the focus is on head 8 of 12, which finds the words that decide. */
+export const firstVisit: View = { ...initialView, model: 'masks', text: 'She drank a cup of [MASK].', cell: anywhere };
 
 export const view = signal<View>(initialView);
 
@@ -82,7 +95,8 @@ export function update(changes: Partial<View>): void {
   view.value = { ...view.value, ...changes };
 }
 
-export const setText = (text: string, pair: string | undefined): void => update({ text, pair, locked: false, ...withNewText(view.value) });
+export const setText = (text: string, pair: string | undefined): void =>
+  update({ text, pair, cell: anywhere, locked: false, ...withNewText(view.value) });
 
 export const changeInFocus = computed<LayerChanges>(() => ofLayer(view.value.change, view.value.layer));
 

@@ -1,12 +1,13 @@
-/** Attributes an answer to tokens by several methods. Gradients need a second build, loaded on first use. */
+/** Attributes an answer to tokens by several methods. */
 import { effect, signal } from '@preact/signals';
 import type { TextModel as DirectModel } from 'attn';
-import { load, type Attn, type TextModel } from 'attn/worker';
+import type { TextModel } from 'attn/worker';
 import type { Params } from './address.ts';
 import { editedWeights, shownModel } from './background.ts';
 import { linesText, readLines } from './compare_texts.ts';
 import { answerFunction, type LoadedModel } from '../model/loaded.ts';
-import { withModel } from './run.ts';
+import { engine } from './model.ts';
+import { reportIfStopped, withModel } from './run.ts';
 import { explain } from './status.ts';
 import type { Edit } from './changes.ts';
 
@@ -65,61 +66,74 @@ export function whyFromParams(params: URLSearchParams): void {
   isAwaited.value = isAsked;
 }
 
-export function followWhy(): void {
-  effect(() => {
+/** Computes the explanation that the address contains. Returns a function that ends this. */
+export function followWhy(): () => void {
+  return effect(() => {
     if (!isAwaited.value || explaining.value !== undefined || !shownModel.value) return;
     isAwaited.value = false;
     const text = readLines(linesText.peek())[lineToExplain.peek()];
-    if (text !== undefined) void explainLine(text);
+    // If another model of the same link was shown meanwhile, that one is explained next.
+    if (text !== undefined) void explainLine(text).then((isCurrent) => (isAwaited.value ||= !isCurrent));
   });
 }
 
-let training: Attn | undefined;
-/** The model in the training build. */
-let copy: { readonly of: LoadedModel; readonly weights: readonly Edit[]; readonly text: TextModel } | undefined;
+type Ask = <T>(call: () => Promise<T>) => Promise<T>;
 
-async function copyOf(of: LoadedModel, weights: readonly Edit[]): Promise<TextModel> {
-  if (copy?.of === of && copy.weights === weights) return copy.text;
-  const old = copy;
-  copy = undefined;
-  await old?.text.dispose();
-  explaining.value = 'Loading the training build for gradients';
-  training ??= await load({ training: true });
-  const files = await withModel(() => of.text.export());
-  // int8 weights have no gradients, so their float32 values are used.
-  const text = await training.loadModel(files, { weights: 'float32' });
-  copy = { of, weights, text };
-  return text;
+/** Runs `use` on the model, or on a float32 copy of one with int8 weights, which have no gradients. */
+async function withGradients(of: LoadedModel, ask: Ask, signal: AbortSignal, use: (text: TextModel) => Promise<void>): Promise<void> {
+  if (of.dtype === 'float32') return use(of.text);
+  explaining.value = 'Making a float32 copy for gradients';
+  const files = await ask(() => of.text.export());
+  const copy = await engine.value!.loadModel(files, { weights: 'float32', signal });
+  try {
+    await use(copy);
+  } finally {
+    await copy.dispose();
+  }
 }
 
-export async function explainLine(text: string): Promise<void> {
+/** Returns false if the model or its weights changed meanwhile, which ends the explanation. */
+export async function explainLine(text: string): Promise<boolean> {
   const [of, weights] = [shownModel.value, editedWeights.value];
-  if (!of?.labels || explaining.value !== undefined) return;
+  if (!of?.labels || explaining.value !== undefined) return true;
+  const ending = new AbortController();
+  const { signal } = ending;
+  const unfollow = effect(() => {
+    if (shownModel.value !== of || editedWeights.value !== weights) ending.abort();
+  });
+  // One call at a time, so that typing need not wait for all methods.
+  const ask: Ask = (call) =>
+    withModel(() => {
+      signal.throwIfAborted();
+      return call();
+    });
   explaining.value = 'Running the model';
   whyFailure.value = undefined;
   try {
-    const model = await copyOf(of, weights);
-    const [answers] = await model.classify([text]);
-    const { label, score } = answers![0]!;
-    const scores = {} as Record<Method, Float32Array>;
-    let made: Awaited<ReturnType<TextModel['attribute']>> | undefined;
-    let delta = 0;
-    for (const method of methods) {
-      explaining.value = methodNames[method];
-      made = await model.attribute(text, { method, target: label });
-      scores[method] = made.scores;
-      if (made.delta !== undefined) delta = made.delta;
-    }
-    const { tokens, offsets } = made!;
-    why.value = { model: of, weights, text, label, score, tokens, offsets, scores, delta };
+    await withGradients(of, ask, signal, async (model) => {
+      const [answers] = await ask(() => model.classify([text], { signal }));
+      const { label, score } = answers![0]!;
+      const scores = {} as Record<Method, Float32Array>;
+      let made: Awaited<ReturnType<TextModel['attribute']>> | undefined;
+      let delta = 0;
+      for (const method of methods) {
+        explaining.value = methodNames[method];
+        made = await ask(() => model.attribute(text, { method, target: label, signal }));
+        scores[method] = made.scores;
+        if (made.delta !== undefined) delta = made.delta;
+      }
+      const { tokens, offsets } = made!;
+      why.value = { model: of, weights, text, label, score, tokens, offsets, scores, delta };
+    });
   } catch (error) {
+    if (signal.aborted) return false;
     whyFailure.value = explain(error);
-    // A new worker is started next time.
-    training?.terminate();
-    [training, copy] = [undefined, undefined];
+    reportIfStopped(error);
   } finally {
+    unfollow();
     explaining.value = undefined;
   }
+  return true;
 }
 
 export const methodNames: Readonly<Record<Method, string>> = {

@@ -1,5 +1,5 @@
 /** Uses the model's embedding matrix: neighbours, similarity, analogies, a map. */
-import { signal } from '@preact/signals';
+import { computed, signal } from '@preact/signals';
 import type { Tensor } from 'attn';
 import type { Attn } from 'attn/worker';
 import { truncate, longestMessage, longestToken } from '../formats/truncate.ts';
@@ -57,6 +57,7 @@ export function wordsFromParams(params: URLSearchParams): void {
 
 /** Well-known analogies (Mikolov et al. 2013) within the small vocabulary. */
 export const analogies: readonly WordsView['analogy'][] = [
+  ['he', 'his', 'she'],
   ['man', 'king', 'woman'],
   ['man', 'actor', 'woman'],
   ['good', 'best', 'bad'],
@@ -64,9 +65,19 @@ export const analogies: readonly WordsView['analogy'][] = [
   ['love', 'loved', 'laugh'],
 ];
 
+/** In the mask model's vocabulary the first analogy of all links has no good answer, so this one stands in until another is chosen. */
+const analogyOfMasks = analogies[0]!;
+export const analogyInUse = computed(() =>
+  wordsView.value.analogy === initialWords.analogy && shownModel.value?.id === 'masks' ? analogyOfMasks : wordsView.value.analogy,
+);
+
+/** Neither a part of a word nor a sign. */
+export const isWholeWord = (token: string): boolean => /^\p{L}[\p{L}\p{M}]+$/u.test(token);
+
 export const mostMapWords = 24;
 export const mostMapNeighbours = 5;
 const nearestCount = 10;
+const analogyCount = 5;
 
 export interface Word {
   readonly text: string;
@@ -156,12 +167,12 @@ export const similarity = backgroundValue<Similarity>(() => {
 
 export interface Analogy {
   readonly words: readonly Word[];
-  /** Nearest to b - a + c, without the three. */
+  /** The whole words nearest to b - a + c, without the three. */
   readonly near: readonly Near[];
 }
 
 export const analogy = backgroundValue<Analogy>(() => {
-  const [given, { analogy: texts }] = [needed(), wordsView.value];
+  const [given, texts] = [needed(), analogyInUse.value];
   if (!given) return undefined;
   return async () => {
     const { of } = given;
@@ -169,7 +180,8 @@ export const analogy = backgroundValue<Analogy>(() => {
     const [a, b, c] = words.map(({ id }) => id);
     if (a === undefined || b === undefined || c === undefined) return { words, near: [] };
     const table = await of.text.wordEmbeddings;
-    return { words, near: await named(of, await withModel(() => table.analogy(a, b, c, 5))) };
+    const near = await named(of, await withModel(() => table.analogy(a, b, c, 8 * analogyCount)));
+    return { words, near: near.filter(({ token }) => isWholeWord(token)).slice(0, analogyCount) };
   };
 });
 

@@ -11,7 +11,7 @@ export interface Line {
 }
 
 const height = 150;
-const [left, right, top, bottom] = [40, 10, 8, 24];
+const [left, right, top, bottom] = [48, 10, 8, 24];
 
 /** Rounds up to a round axis end, and returns the distance of its marks. */
 export function axisOf(most: number, marks = 4): { readonly end: number; readonly every: number } {

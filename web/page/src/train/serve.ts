@@ -250,7 +250,7 @@ export async function serve(reviewsUrl: string): Promise<void> {
   const fail = (error: unknown) => tell({ kind: 'failed', why: error instanceof Error ? error.message : String(error) });
   try {
     // Fixed-width SIMD on every machine: fused multiply-adds round differently.
-    const attn = await load({ variant: 'simd', training: true });
+    const attn = await load({ variant: 'simd' });
     let reviews: Promise<Task> | undefined;
     const fetchReviews = async () => {
       const response = await fetch(reviewsUrl);

@@ -24,7 +24,6 @@ export interface AttentionMapProps {
   readonly onPoint: (cell: Cell) => void;
   readonly onLock: (cell: Cell, locked: boolean) => void;
   readonly onKey: (key: string) => void;
-  readonly onDrawn: () => void;
   /** The visible part; undefined for all. */
   readonly part: Part | undefined;
   readonly onPart: (part: Part) => void;
@@ -76,21 +75,7 @@ function Labels({
  * One head: rows are queries, columns are keys. The cells are drawn on a canvas below a grid with one tab stop, which contains the active row for
  * assistive technology.
  */
-export function AttentionMap({
-  shown,
-  look,
-  label,
-  cell,
-  locked,
-  onPoint,
-  onLock,
-  onKey,
-  onDrawn,
-  part: wanted,
-  onPart,
-  overlay,
-  heads,
-}: AttentionMapProps) {
+export function AttentionMap({ shown, look, label, cell, locked, onPoint, onLock, onKey, part: wanted, onPart, overlay, heads }: AttentionMapProps) {
   const { places, weights } = shown;
   const size = places.length;
   const field = useRef<HTMLDivElement>(null);
@@ -115,7 +100,6 @@ export function AttentionMap({
       const colours = overlay.heads.map((head) => headColour(head, heads));
       drawOverlay(area, part.count, cutOut(overlay.levels, size, part), cutOut(overlay.winners, size, part), colours);
     } else drawCells(area, inPart, cutOut(levels, size, part));
-    onDrawn();
   }, [width, levels, overlay, part.row, part.column, part.count]);
 
   const say = ({ row, column }: Cell) => `${places[row]!.label} to ${places[column]!.label}, ${fixed(weights[row * size + column]!, 2)}`;

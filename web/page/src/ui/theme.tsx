@@ -41,8 +41,8 @@ export function ThemeButton() {
     }
   };
   return (
-    <button type="button" class="quiet theme" onClick={choose}>
-      {other === 'dark' ? 'Dark' : 'Light'} <span>theme</span>
+    <button type="button" class="quiet theme" aria-label={other === 'dark' ? 'Dark theme' : 'Light theme'} onClick={choose}>
+      <span aria-hidden="true">◐</span>
     </button>
   );
 }

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { bracketed, brief } from '../../formats/numbers.ts';
+import { bracketed, brief, fixed } from '../../formats/numbers.ts';
 import { example, exampleWords, initialExample, updateExample, type ComputedExample } from '../../state/example.ts';
 import { Call, Eq, Formula, I, Sub, Sum, Transposed } from '../../ui/formula.tsx';
 import { Term } from '../../ui/term.tsx';
@@ -115,8 +115,9 @@ const scaling: Step = {
           tensor={head.scores}
           rows="query"
           columns="key"
-          detail={scale === 1 ? undefined : (i, j) => `${brief(at(products, i, j))} · ${brief(scale)}`}
+          detail={(i, j) => `${brief(at(products, i, j))} · ${brief(scale)}`}
         />
+        {scale === 1 && <p class="note">Times 1: the products stay as they are, so nothing is scaled here.</p>}
       </>
     );
   },
@@ -179,7 +180,25 @@ const softmax: Step = {
       </mfrac>
     </Formula>
   ),
-  body: ({ head }) => <Matrix name="Shares" tensor={head.weights} rows="query" columns="key" total />,
+  body: ({ head }) => {
+    const width = head.masked.dims[1]!;
+    const rowOf = (i: number) => Array.from(head.masked.data.subarray(i * width, (i + 1) * width));
+    const power = (score: number) => (score === -Infinity ? '0' : brief(Math.exp(score)));
+    return (
+      <>
+        <Matrix
+          name="Shares"
+          tensor={head.weights}
+          rows="query"
+          columns="key"
+          write={fixed}
+          detail={(i, j) => `${power(rowOf(i)[j]!)} / ${brief(rowOf(i).reduce((sum, score) => sum + Math.exp(score), 0))}`}
+          total
+        />
+        <p class="note">Below each share: e to the power of its score, divided by the sum of these powers in its row.</p>
+      </>
+    );
+  },
 };
 
 const weigh: Step = {

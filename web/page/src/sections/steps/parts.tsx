@@ -6,6 +6,7 @@ import type { ComponentChildren } from 'preact';
 import { roundedTo8Bits } from '../../model/int8.ts';
 import { onPaper, type LinearNames, type ParameterRows, type Part } from '../../model/parameter_names.ts';
 import { model } from '../../state/model.ts';
+import { cellInFocus } from '../../state/pointed.ts';
 import { baselineTrace, originalOf } from '../../state/run.ts';
 import { withEdit, type Edit } from '../../state/changes.ts';
 import { changeInFocus, changeLayer, update, view } from '../../state/view.ts';
@@ -69,10 +70,10 @@ export function before(walk: Walk, name: keyof Walk['trace'], index: number): nu
 export const tokenAxis = ({ tokens, L }: Sizes, kind: 'token' | 'query' | 'key'): StepAxis => ({ kind, count: L, label: (i) => tokens[i] ?? '' });
 export const numberAxis = (count: number, kind = 'number'): StepAxis => ({ kind, count, label: (i) => String(i + 1) });
 
-export const rowInFocus = ({ L }: Sizes) => Math.min(view.value.cell.row, L - 1);
-export const columnInFocus = ({ L }: Sizes) => Math.min(view.value.cell.column, L - 1);
-export const focusRow = (row: number) => update({ cell: { ...view.value.cell, row }, locked: true });
-export const focusColumn = (column: number) => update({ cell: { ...view.value.cell, column }, locked: true });
+export const rowInFocus = ({ L }: Sizes) => Math.min(cellInFocus.value.row, L - 1);
+export const columnInFocus = ({ L }: Sizes) => Math.min(cellInFocus.value.column, L - 1);
+export const focusRow = (row: number) => update({ cell: { ...cellInFocus.value, row }, locked: true });
+export const focusColumn = (column: number) => update({ cell: { ...cellInFocus.value, column }, locked: true });
 export const focusCell = ({ row, column }: Place) => update({ cell: { row, column }, locked: true });
 
 export const kindOfNumber = { model: 'feature', head: 'dimension', hidden: 'hidden' } as const;

@@ -16,6 +16,7 @@ const madeFor: Readonly<Partial<Record<Task, string>>> = {
   'fill-mask': 'to guess hidden words',
   'question-answering': 'to find answers in a text',
   'multiple-choice': 'to choose between endings',
+  'text-generation': 'to continue a text',
 };
 
 export function Classification({ of }: { of: LoadedModel }) {

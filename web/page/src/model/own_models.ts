@@ -1,4 +1,4 @@
-/** File addresses of the small models, in their own chunk. */
+/** File addresses of the models on the page's server. */
 import entitiesConfig from '../../../../testdata/models/entities/config.json?url';
 import entitiesWeights from '../../../../testdata/models/entities/model.safetensors?url';
 import entitiesTokenizer from '../../../../testdata/models/entities/tokenizer.json?url';
@@ -7,18 +7,28 @@ import masksConfig from '../../../../testdata/models/masks/config.json?url';
 import masksWeights from '../../../../testdata/models/masks/model.safetensors?url';
 import masksTokenizer from '../../../../testdata/models/masks/tokenizer.json?url';
 import masksTokenizerConfig from '../../../../testdata/models/masks/tokenizer_config.json?url';
+import sentimentConfig from '../../../../testdata/models/sentiment/config.json?url';
+import sentimentWeights from '../../../../testdata/models/sentiment/model.safetensors?url';
+import sentimentTokenizer from '../../../../testdata/models/sentiment/tokenizer.json?url';
+import sentimentTokenizerConfig from '../../../../testdata/models/sentiment/tokenizer_config.json?url';
 
-export const smallModels = {
-  entities: {
-    'config.json': entitiesConfig,
-    'model.safetensors': entitiesWeights,
-    'tokenizer.json': entitiesTokenizer,
-    'tokenizer_config.json': entitiesTokenizerConfig,
-  },
+export const ownModels = {
   masks: {
     'config.json': masksConfig,
     'model.safetensors': masksWeights,
     'tokenizer.json': masksTokenizer,
     'tokenizer_config.json': masksTokenizerConfig,
+  },
+  sentiment: {
+    'config.json': sentimentConfig,
+    'model.safetensors': sentimentWeights,
+    'tokenizer.json': sentimentTokenizer,
+    'tokenizer_config.json': sentimentTokenizerConfig,
+  },
+  entities: {
+    'config.json': entitiesConfig,
+    'model.safetensors': entitiesWeights,
+    'tokenizer.json': entitiesTokenizer,
+    'tokenizer_config.json': entitiesTokenizerConfig,
   },
 } as const;

@@ -1,0 +1,26 @@
+import { useEffect, useRef } from 'preact/hooks';
+import { isPlaying, stepShown } from '../../state/first_look.ts';
+
+const milliseconds = 650;
+
+/** A number that counts up from 0 while its step is played. */
+export function Counted({ value, step, write }: { value: number; step: number; write: (value: number) => string }) {
+  const text = useRef<SVGTSpanElement>(null);
+  const counts = isPlaying.value && stepShown.value === step && Number.isFinite(value);
+  useEffect(() => {
+    if (!counts) return;
+    const start = performance.now();
+    let frame = 0;
+    const show = () => {
+      const part = Math.min(1, (performance.now() - start) / milliseconds);
+      text.current!.textContent = write(value * part);
+      if (part < 1) frame = requestAnimationFrame(show);
+    };
+    show();
+    return () => {
+      cancelAnimationFrame(frame);
+      if (text.current) text.current.textContent = write(value);
+    };
+  }, [counts, value]);
+  return <tspan ref={text}>{write(value)}</tspan>;
+}

@@ -1,0 +1,154 @@
+/** Below the first figure: sentences or the steps, the heads, and what can be done. */
+import { useRef } from 'preact/hooks';
+import { headWords, type HeadSummary } from '../../model/head_kind.ts';
+import { firstLook, isPlaying, playSteps, sentences, showStep, stepCaptions, stepShown, toField } from '../../state/first_look.ts';
+import { heads, toggleHead } from '../../state/heads.ts';
+import { chooseModel } from '../../state/load_model.ts';
+import { headInFocus, layerInFocus } from '../../state/map_view.ts';
+import { opening } from '../../state/bundled.ts';
+import { model } from '../../state/model.ts';
+import { run } from '../../state/run.ts';
+import { setText, update, view } from '../../state/view.ts';
+import '../../styles/first_foot.css';
+import { rove } from '../../ui/rove.ts';
+import { Share } from '../share.tsx';
+
+export function Foot() {
+  const { layers, heads: perLayer } = run.value?.model ?? opening();
+  const inFocus = layerInFocus.value * perLayer + headInFocus.value;
+  const isOff = view.value.off.includes(inFocus);
+  const withMotion = () => !matchMedia('(prefers-reduced-motion: reduce)').matches;
+  return (
+    <div class="first-foot">
+      {stepShown.value > 0 ? <Steps /> : <Examples />}
+      <div class="first-heads">
+        <Dots layers={layers} perLayer={perLayer} inFocus={inFocus} />
+        <Caption count={layers * perLayer} inFocus={inFocus} isOff={isOff} />
+        <div class="buttons">
+          <button type="button" class="play" disabled={!firstLook.value} onClick={() => playSteps(withMotion())}>
+            Play the steps
+          </button>
+          <button type="button" aria-pressed={isOff} disabled={!run.value} onClick={() => toggleHead(inFocus)}>
+            {isOff ? 'Switch this head on' : 'Switch this head off'}
+          </button>
+          <Share />
+        </div>
+      </div>
+    </div>
+  );
+}
+
+/** The mask model fills blanks; another model of its kind has its own blank. */
+function open(sentence: string): void {
+  const mask = model.value?.maskToken;
+  if (mask === undefined) void chooseModel('masks');
+  setText(sentence.replace('[MASK]', mask ?? '[MASK]'), undefined);
+}
+
+function Examples() {
+  const group = useRef<HTMLDivElement>(null);
+  const mask = model.value?.maskToken ?? '[MASK]';
+  const chosen = sentences.findIndex((sentence) => sentence.replace('[MASK]', mask) === view.value.text);
+  return (
+    <div ref={group} class="first-try" role="group" aria-label="Examples" onKeyDown={(event) => rove(event, group.current!)}>
+      <strong aria-hidden="true">Try</strong>
+      {sentences.map((sentence, i) => (
+        <button
+          key={sentence}
+          type="button"
+          class="chip"
+          aria-pressed={i === chosen}
+          tabIndex={i === Math.max(0, chosen) ? 0 : -1}
+          onClick={() => open(sentence)}
+        >
+          {toField(sentence).replace(/_+/, '___').replace(/\.$/, '')}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+function Steps() {
+  const step = stepShown.value;
+  const group = useRef<HTMLDivElement>(null);
+  return (
+    <div class="first-steps" role="group" aria-label="Steps" onKeyDown={(event) => event.key === 'Escape' && showStep(0)}>
+      <div ref={group} class="first-step-list" onKeyDown={(event) => rove(event, group.current!)}>
+        {stepCaptions.map(([name], i) => (
+          <button
+            key={name}
+            type="button"
+            class="chip"
+            aria-label={`Step ${i + 1}: ${name}`}
+            aria-current={step === i + 1 ? 'step' : undefined}
+            onClick={() => showStep(i + 1)}
+          >
+            {i + 1}
+          </button>
+        ))}
+      </div>
+      <p aria-live="polite">{stepCaptions[step - 1]![1]}</p>
+      <button type="button" class="quiet" onClick={() => showStep(0)}>
+        {isPlaying.value ? 'Skip' : 'Done'}
+      </button>
+    </div>
+  );
+}
+
+/** Choosing follows the focus, as in a group of radio buttons. */
+function Dots({ layers, perLayer, inFocus }: { layers: number; perLayer: number; inFocus: number }) {
+  const group = useRef<HTMLDivElement>(null);
+  const choose = (i: number) => update({ layer: Math.floor(i / perLayer), head: i % perLayer });
+  const count = layers * perLayer;
+  const { off } = view.value;
+  return (
+    <div
+      ref={group}
+      class={count > 16 ? 'head-dots many' : 'head-dots'}
+      role="group"
+      aria-label="Head dots"
+      style={{ '--per-layer': perLayer }}
+      onKeyDown={(event) => rove(event, group.current!)}
+    >
+      {Array.from({ length: count }, (_, i) => (
+        <button
+          key={i}
+          type="button"
+          class={[off.includes(i) && 'off', i % perLayer === 0 && i > 0 && 'next-layer'].filter(Boolean).join(' ')}
+          aria-label={`Head ${i + 1} of ${count}`}
+          aria-pressed={i === inFocus}
+          title={`Layer ${Math.floor(i / perLayer) + 1}, head ${(i % perLayer) + 1}`}
+          tabIndex={i === inFocus ? 0 : -1}
+          onClick={() => choose(i)}
+          onFocus={() => choose(i)}
+        />
+      ))}
+    </div>
+  );
+}
+
+/** In words, with the words themselves if the head looks for certain ones. */
+function textOf(summary: HeadSummary | undefined): string {
+  if (!summary) return '…';
+  const now = firstLook.value;
+  if (summary.kind !== 'mixed' || !now) return headWords[summary.kind];
+  const named = now.columns
+    .filter(({ word, weight }) => weight >= 0.15 && /[\p{L}\p{N}]/u.test(word))
+    .sort((a, b) => b.weight - a.weight)
+    .slice(0, 2)
+    .map(({ word }) => word);
+  return named.length > 0 ? `${headWords.mixed}, here ${named.join(' and ')}` : headWords.mixed;
+}
+
+function Caption({ count, inFocus, isOff }: { count: number; inFocus: number; isOff: boolean }) {
+  const of = run.value;
+  const summary = of && heads.value?.run.model === of.model ? heads.value.list[inFocus] : undefined;
+  return (
+    <p class="first-caption" aria-live="polite">
+      <strong>
+        Head {inFocus + 1} of {count}
+      </strong>{' '}
+      <span class="muted">{isOff ? 'is switched off' : textOf(summary)}</span>
+    </p>
+  );
+}

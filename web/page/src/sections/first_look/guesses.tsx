@@ -1,0 +1,66 @@
+/** What the query becomes: the sum of the values, and the guess. */
+import { megabytes } from '../../formats/numbers.ts';
+import type { FirstLook } from '../../state/first_look.ts';
+import { guesses, guessFailure } from '../../state/guess.ts';
+import { model } from '../../state/model.ts';
+import { status } from '../../state/status.ts';
+import { Alert } from '../../ui/alert.tsx';
+import { Strip, largest } from '../../ui/strip.tsx';
+import { queryName } from './columns.tsx';
+import { percent } from './drawing.tsx';
+
+/** Places that are reserved before the first guess. */
+const most = 4;
+
+function titleOf(now: FirstLook | undefined): string {
+  const { kind = 'blank', query } = guesses.value ?? {};
+  if (kind === 'answer') return 'Its answer';
+  return kind === 'blank' || !now ? 'Its guess' : `If “${now.columns.find(({ token }) => token === query)?.word ?? ''}” were blank`;
+}
+
+export function Guesses({ now }: { now: FirstLook | undefined }) {
+  const made = guesses.value;
+  const list = made?.list ?? [];
+  const of = model.value;
+  return (
+    <div class="first-guess step-5">
+      <h2 id="guess-title">{titleOf(now)}</h2>
+      <ul aria-label="Guesses">
+        {list.map(({ word, share }, i) => (
+          <li key={i} class={i === 0 ? 'best' : ''}>
+            <span class="guess-word">{word}</span>{' '}
+            <span class="guess-room" aria-hidden="true">
+              <span class="guess-bar" style={{ width: `${100 * share}%` }} />
+            </span>
+            <span class="guess-share">{percent(share)}</span>
+          </li>
+        ))}
+        {!made && Array.from({ length: most }, (_, i) => <li key={i} aria-hidden="true" />)}
+      </ul>
+      {made?.kind === 'answer' && list.length === 0 && <p class="note">This model has no answer of its own; its layers make vectors of texts.</p>}
+      <p class="note">
+        {of?.id === 'masks' ? `A model of ${megabytes(of.bytes)}, often wrong` : of ? of.name : status.value.failed ? '' : 'The model is loading …'}
+      </p>
+      {/* Always there, so that nothing moves. */}
+      <p class="note before">{made?.before && `unchanged: ${made.before.word} ${percent(made.before.share)}`}</p>
+      <Alert what="The guess could not be computed." why={guessFailure.value} />
+    </div>
+  );
+}
+
+export function Sum({ now }: { now: FirstLook | undefined }) {
+  const of = now?.of.run.model;
+  const [heads, layers] = [of ? of.layers * of.heads - 1 : 0, of ? of.layers - 1 - now.of.layer : 0];
+  const rest = [`${heads} more heads`, layers > 0 && `${layers} more ${layers === 1 ? 'layer' : 'layers'}`].filter(Boolean).join(', ');
+  return (
+    <div class="first-sum step-4">
+      <p class="first-onward note step-5">{of ? rest : ' '}</p>
+      <p class="first-sum-name">
+        <strong>Sum</strong> <span class="note">{now?.isOff ? 'switched off: nothing is passed on' : `what ${queryName(now)} has gathered`}</span>
+      </p>
+      <svg width="150" height="20" aria-hidden="true" class={now?.isOff ? 'off' : ''}>
+        {now && <Strip kind="value" values={now.sum} x={0} y={0} width={150} height={20} most={largest(now.sum)} />}
+      </svg>
+    </div>
+  );
+}

@@ -1,0 +1,180 @@
+/** The top of the page: its parts, of which the current one is marked, and the theme. Each part has an address. */
+import { signal } from '@preact/signals';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { enterPart, partIds, partInAddress, type PartId } from '../state/hash.ts';
+import '../styles/masthead.css';
+import { ThemeButton } from '../ui/theme.tsx';
+
+interface Link {
+  readonly id: PartId;
+  readonly name: string;
+}
+/** Shown on a wide screen; the menu has all parts. */
+const leading: readonly Link[] = [
+  { id: 'example', name: 'By hand' },
+  { id: 'train', name: 'Watch it learn' },
+  { id: 'steps', name: 'Every number' },
+  { id: 'lab', name: 'Lab' },
+];
+const others: readonly Link[] = [
+  { id: 'first', name: 'First look' },
+  { id: 'sentence', name: 'All words at once' },
+  { id: 'use', name: 'Use it' },
+  { id: 'words', name: 'Words' },
+  { id: 'proof', name: 'Proof' },
+];
+
+/** The part at the top of the screen. */
+const current = signal<PartId>('first');
+
+function showPart(id: string): void {
+  const target = document.getElementById(id);
+  if (!target) {
+    // It is being loaded.
+    const again = new MutationObserver(() => {
+      if (!document.getElementById(id)) return;
+      again.disconnect();
+      showPart(id);
+    });
+    return again.observe(document.getElementById('main')!, { childList: true });
+  }
+  target.tabIndex = -1;
+  target.focus({ preventScroll: true });
+  target.scrollIntoView();
+}
+
+/** Marks the last part that begins above the upper third of the screen. */
+function followScrolling(): () => void {
+  let asked = false;
+  const find = () => {
+    asked = false;
+    const line = innerHeight / 3;
+    const inPageOrder = partIds
+      .map((id) => ({ id, top: document.getElementById(id)?.getBoundingClientRect().top ?? Infinity }))
+      .sort((a, b) => a.top - b.top);
+    current.value = inPageOrder.findLast(({ top }) => top <= line)?.id ?? 'first';
+  };
+  const ask = () => {
+    if (!asked) requestAnimationFrame(find);
+    asked = true;
+  };
+  addEventListener('scroll', ask, { passive: true });
+  return () => removeEventListener('scroll', ask);
+}
+
+/** Scrolls to the part in the address: when the page opens, once its content is there, and when the visitor goes back. */
+function followAddress(): () => void {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const go = () => {
+    const part = partInAddress.value && document.getElementById(partInAddress.value);
+    if (!part) return;
+    timer ??= setTimeout(stop, 8000);
+    part.scrollIntoView({ behavior: 'instant' });
+  };
+  const settle = partInAddress.value ? new ResizeObserver(go) : undefined;
+  settle?.observe(document.body);
+  const stop = () => settle?.disconnect();
+  const events = ['wheel', 'touchstart', 'keydown', 'pointerdown'] as const;
+  for (const each of events) addEventListener(each, stop, { passive: true, once: true });
+  const back = () => {
+    if (partInAddress.value) showPart(partInAddress.value);
+    else scrollTo({ top: 0 });
+  };
+  addEventListener('hashchange', back);
+  return () => {
+    stop();
+    clearTimeout(timer);
+    for (const each of events) removeEventListener(each, stop);
+    removeEventListener('hashchange', back);
+  };
+}
+
+function PartLink({ id, name, onGo }: Link & { onGo?: () => void }) {
+  const go = (event: MouseEvent) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    onGo?.();
+    enterPart(id);
+    showPart(id);
+  };
+  return (
+    <a href={`#${id}`} aria-current={current.value === id ? 'true' : undefined} onClick={go}>
+      {name}
+    </a>
+  );
+}
+
+function Menu({ onHelp }: { onHelp: () => void }) {
+  const [isOpen, setOpen] = useState(false);
+  const box = useRef<HTMLDivElement>(null);
+  const close = () => setOpen(false);
+  useEffect(() => {
+    if (!isOpen) return;
+    const outside = (event: Event) => !box.current!.contains(event.target as Node) && close();
+    addEventListener('pointerdown', outside);
+    return () => removeEventListener('pointerdown', outside);
+  }, [isOpen]);
+  return (
+    <div
+      ref={box}
+      class="menu"
+      onKeyDown={(event) => {
+        if (event.key !== 'Escape' || !isOpen) return;
+        close();
+        box.current!.querySelector('button')!.focus();
+      }}
+    >
+      <button type="button" class="quiet" aria-expanded={isOpen} aria-controls="menu-parts" onClick={() => setOpen(!isOpen)}>
+        Menu
+      </button>
+      <div id="menu-parts" class="menu-parts" hidden={!isOpen}>
+        {[...others.slice(0, 2), ...leading, ...others.slice(2)].map((link) => (
+          <PartLink key={link.id} {...link} onGo={close} />
+        ))}
+        <button
+          type="button"
+          class="quiet keys-button"
+          onClick={() => {
+            close();
+            onHelp();
+          }}
+        >
+          Keys
+        </button>
+      </div>
+    </div>
+  );
+}
+
+export function Masthead({ onHelp }: { onHelp: () => void }) {
+  useEffect(followScrolling, []);
+  useLayoutEffect(followAddress, []);
+  return (
+    <>
+      <a
+        class="skip"
+        href="#main"
+        onClick={(event) => {
+          event.preventDefault();
+          showPart('main');
+        }}
+      >
+        Skip to the content
+      </a>
+      <header class="masthead">
+        <div class="masthead-inner">
+          <p class="wordmark">attn</p>
+          <nav aria-label="Parts of the page">
+            <div class="nav-leading">
+              {leading.map((link) => (
+                <PartLink key={link.id} {...link} />
+              ))}
+            </div>
+            <Menu onHelp={onHelp} />
+          </nav>
+          <ThemeButton />
+        </div>
+      </header>
+    </>
+  );
+}

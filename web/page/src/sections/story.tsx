@@ -1,0 +1,28 @@
+/** Everything below the first screen. A chunk that is loaded after the first picture. */
+import { Footer } from '../ui/footer.tsx';
+import { Example } from './example.tsx';
+import { More } from './head_details.tsx';
+import { Lab } from './lab.tsx';
+import { Playground } from './playground.tsx';
+import { ProofSection } from './proof.tsx';
+import { Steps } from './steps.tsx';
+import { Train } from './train.tsx';
+import { Use } from './use.tsx';
+import { Words } from './words.tsx';
+
+export function Story({ onHelp }: { onHelp: () => void }) {
+  return (
+    <>
+      <Playground onHelp={onHelp} />
+      <More />
+      <Example />
+      <Train />
+      <Steps />
+      <Lab />
+      <Use />
+      <Words />
+      <ProofSection />
+      <Footer />
+    </>
+  );
+}

@@ -1,0 +1,147 @@
+/** The numbers of the first figure: one query, and a column for each word that it can look at. */
+import { computed, signal } from '@preact/signals';
+import { query } from './guess.ts';
+import { headInFocus, layerInFocus, lineOf, placesOf, type Place } from './map_view.ts';
+import { layerTrace, type LayerInFocus } from './run.ts';
+import { blanksOf } from './strongest.ts';
+import { view } from './view.ts';
+import type { Tensor } from 'attn';
+
+export interface Column {
+  /** Index of the token. */
+  readonly token: number;
+  readonly label: string;
+  /** As it is written. */
+  readonly word: string;
+  /** Range in the text. */
+  readonly start: number;
+  readonly end: number;
+  readonly key: Float32Array;
+  readonly value: Float32Array;
+  readonly score: number;
+  readonly weight: number;
+  readonly isMasked: boolean;
+}
+
+export interface FirstLook {
+  readonly of: LayerInFocus;
+  readonly head: number;
+  /** Index of the query's token, and its place among the columns. */
+  readonly token: number;
+  readonly place: number;
+  readonly isBlank: boolean;
+  readonly query: Float32Array;
+  readonly columns: readonly Column[];
+  /** Weight of the tokens without a column: special tokens, and a second text. */
+  readonly elsewhere: number;
+  /** Σ weight · value. */
+  readonly sum: Float32Array;
+  readonly isOff: boolean;
+  /** Width of a key. */
+  readonly width: number;
+}
+
+/** (1,H,L,D): the row of a token. */
+function rowOf({ data, dims }: Tensor, head: number, token: number): Float32Array {
+  const [, , length, width] = dims as [number, number, number, number];
+  return data.subarray((head * length + token) * width, (head * length + token + 1) * width);
+}
+
+const isInFirstText = ({ source, range }: Place): boolean => source === 0 && range !== undefined;
+
+export const firstLook = computed<FirstLook | undefined>(() => {
+  const of = layerTrace.value;
+  if (!of || of.layer !== layerInFocus.value) return undefined;
+  const { run: made, trace, layer } = of;
+  const head = headInFocus.value;
+  const token = Math.min(query.value, made.tokens.length - 1);
+  const scores = rowOf(trace.masked_scores, head, token);
+  const weights = rowOf(trace.weights, head, token);
+  const columns = placesOf(lineOf(made), 'hide', false)
+    .filter(isInFirstText)
+    .map(({ tokens: [i], label, range }): Column => {
+      const at = i!;
+      const score = scores[at]!;
+      return {
+        token: at,
+        label,
+        word: made.view.text.slice(...range!),
+        start: range![0],
+        end: range![1],
+        key: rowOf(trace.k, head, at),
+        value: rowOf(trace.v, head, at),
+        score,
+        weight: weights[at]!,
+        isMasked: score === -Infinity || score < -1e30,
+      };
+    });
+  const shown = columns.reduce((sum, { weight }) => sum + weight, 0);
+  return {
+    of,
+    head,
+    token,
+    place: columns.findIndex((column) => column.token === token),
+    isBlank: blanksOf(made).includes(token),
+    query: rowOf(trace.q, head, token),
+    columns,
+    elsewhere: Math.max(0, 1 - shown),
+    sum: rowOf(trace.context, head, token),
+    isOff: view.value.off.includes(layer * made.model.heads + head),
+    width: trace.q.dims[3]!,
+  };
+});
+
+/** The numbers, the words and the guess are on the screen. */
+export const isFirstPictureDrawn = signal(false);
+
+/** The blank in the sentence field: as wide as a word. */
+export const blank = '________';
+
+/** A blank of the model's text as it is written in the field. */
+export const toField = (text: string): string => text.replaceAll(/\[MASK\]|<mask>/g, blank).replaceAll(/\s*\n\s*/g, ' ');
+
+/** The other way, after a change: three or more underscores are a blank, and deleting a part of a blank deletes all of it. */
+export const fromField = (text: string, isDeletion: boolean, mask: string): string =>
+  text.replaceAll(/_{3,}/g, (line) => (isDeletion && line.length < blank.length ? '' : mask));
+
+export const sentences = [
+  'She drank a cup of [MASK].',
+  'The boy kicked the [MASK].',
+  'I went to the [MASK] to buy some bread.',
+  'My mother and my [MASK] came home.',
+] as const;
+
+/** 1 to 5 while the steps are played or looked at one by one; 0: the whole figure. */
+export const stepShown = signal(0);
+/** The steps follow each other by themselves. */
+export const isPlaying = signal(false);
+
+export const stepCaptions = [
+  ['The query meets the keys', 'The blank asks: its query is compared with the key of every word.'],
+  ['Scores', 'Each pair gives one number, the score: the more query and key agree, the larger.'],
+  ['Weights', 'Softmax turns the scores into weights that sum to 100 %.'],
+  ['Values flow', 'Every word sends its value, as much of it as its weight says. The blank adds them up.'],
+  ['The guess', 'With the other heads and layers, the sum becomes the guess.'],
+] as const;
+
+const stepMilliseconds = 800;
+let timer: ReturnType<typeof setTimeout> | undefined;
+
+export function showStep(step: number): void {
+  clearTimeout(timer);
+  isPlaying.value = false;
+  stepShown.value = step;
+}
+
+/** All steps, 4 seconds; without motion only the first, and the visitor goes on. */
+export function playSteps(withMotion: boolean): void {
+  showStep(1);
+  if (!withMotion) return;
+  isPlaying.value = true;
+  const go = () => {
+    if (stepShown.value === stepCaptions.length) return void showStep(0);
+    ++stepShown.value;
+    timer = setTimeout(go, stepMilliseconds);
+  };
+  timer = setTimeout(go, stepMilliseconds);
+}

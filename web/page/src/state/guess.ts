@@ -1,0 +1,156 @@
+/** What the model makes of the query in the first figure: words for a blank, or the answer of its other head. */
+import { batch, computed, effect, signal, untracked } from '@preact/signals';
+import type { Encoding, Tensor } from 'attn';
+import { answerFunction, type LoadedModel } from '../model/loaded.ts';
+import { answers, baseline, run, withModel, type Run } from './run.ts';
+import { blanksOf, strongest } from './strongest.ts';
+import { cellChosen } from './pointed.ts';
+import { hasChanges } from './changes.ts';
+import { lineOf, sourcesOf } from './map_view.ts';
+import { explain, newestOnly } from './status.ts';
+
+export interface Guess {
+  readonly word: string;
+  /** Probability. */
+  readonly share: number;
+}
+
+export interface Guesses {
+  readonly run: Run;
+  /** Index of the token. */
+  readonly query: number;
+  /** `word`: the query is a word, and its guesses are for a blank in its place. */
+  readonly kind: 'blank' | 'word' | 'answer';
+  readonly list: readonly Guess[];
+  /** The best one of the unchanged model, if the model was changed. */
+  readonly before?: Guess | undefined;
+}
+
+const most = 4;
+
+/** The token under the pointer in the first figure. */
+export const queryAsked = signal<number | undefined>(undefined);
+
+/** Special tokens are not in the figure; if the focus is on one, the query is that of the strongest link. */
+export const query = computed<number>(() => {
+  const of = run.value;
+  if (!of) return 0;
+  const sources = sourcesOf(lineOf(of));
+  const isWord = (i: number | undefined): i is number => i !== undefined && sources[i] !== undefined;
+  return [queryAsked.value, cellChosen.value.row].find(isWord) ?? strongest.value.row;
+});
+
+/** "Ġgood" -> "good" */
+const plain = (token: string): string => token.replace(/^[Ġ▁]/, '').trim();
+
+/** The `count` largest of row `row` of (1,L,V). */
+export function largestOf({ data, dims }: Tensor, row: number, count: number): readonly { readonly id: number; readonly share: number }[] {
+  const width = dims[2]!;
+  const logits = data.subarray(row * width, (row + 1) * width);
+  const largest = logits.reduce((a, b) => Math.max(a, b), -Infinity);
+  const sum = logits.reduce((all, logit) => all + Math.exp(logit - largest), 0);
+  return Array.from(logits, (logit, id) => ({ id, share: Math.exp(logit - largest) / sum }))
+    .sort((a, b) => b.share - a.share)
+    .slice(0, count);
+}
+
+/** With the blank in place of one token. */
+async function hidden(of: LoadedModel, inputs: Encoding, token: number): Promise<Encoding> {
+  const id = await of.text.tokenToId(of.maskToken!);
+  if (id === undefined) return inputs;
+  const inputIds = inputs.inputIds.slice();
+  inputIds[token] = id;
+  return { ...inputs, inputIds };
+}
+
+/** fillMask reads a text alone, and not more of it than the model does. */
+const canFill = (of: Run): boolean => of.view.pair === undefined && !of.encoding.truncated[0];
+
+/** A word is replaced by a blank. */
+async function filledBy(of: Run, token: number, topK: number): Promise<readonly Guess[]> {
+  const { text } = of.view;
+  const blanks = blanksOf(of);
+  const [start, end] = of.encoding.offsets[0]![token]!;
+  const written = blanks.includes(token) ? text : `${text.slice(0, start)}${of.model.maskToken!}${text.slice(end)}`;
+  const filled = await withModel(() => of.model.text.fillMask(written, { topK }));
+  const before = blanks.filter((blank) => blank < token).length;
+  return filled[before]!.map(({ token: word, score }) => ({ word: plain(word), share: score }));
+}
+
+async function wordsFor(of: Run, token: number, isBlank: boolean): Promise<readonly Guess[]> {
+  const { model, inputs, options } = of;
+  if (canFill(of) && !hasChanges(of.view)) return filledBy(of, token, most);
+  const given = isBlank ? inputs : await hidden(model, inputs, token);
+  const { logits } = await withModel(() =>
+    model.text.forward(given, { ...options, outputAttentions: false, outputHiddenStates: false, outputLogits: true }),
+  );
+  return Promise.all(
+    largestOf(logits!, token, most).map(async ({ id, share }) => ({ word: plain((await model.text.idToToken(id)) ?? `#${id}`), share })),
+  );
+}
+
+/** Edited weights are in the model itself, so they have no guess without them. */
+async function bestBefore(of: Run, token: number): Promise<Guess | undefined> {
+  const { model, view } = of;
+  if (!hasChanges(view) || view.weights.length > 0) return undefined;
+  if (model.task === 'fill-mask') return canFill(of) && blanksOf(of).includes(token) ? (await filledBy(of, token, 1))[0] : undefined;
+  const base = baseline.peek();
+  if (!model.labels || base?.model !== model || answerFunction(model) === 'identity') return undefined;
+  const [best] = answers(base);
+  return best && { word: best.label, share: best.score };
+}
+
+/** The classes of the query's token. */
+async function classOf(of: Run, token: number): Promise<readonly Guess[]> {
+  const { model, inputs, options } = of;
+  const { logits } = await withModel(() =>
+    model.text.forward(inputs, { ...options, outputAttentions: false, outputHiddenStates: false, outputLogits: true }),
+  );
+  return largestOf(logits!, token, most).map(({ id, share }) => ({ word: model.tokenLabels![id]!, share }));
+}
+
+function guessesFor(of: Run, token: number): Promise<readonly Guess[]> | readonly Guess[] {
+  const { task, labels } = of.model;
+  const isWord = of.encoding.offsets[0]![token] !== null;
+  if (!isWord && task !== 'text-classification') return [];
+  if (task === 'fill-mask') return wordsFor(of, token, blanksOf(of).includes(token));
+  if (task === 'token-classification') return classOf(of, token);
+  if (task !== 'text-classification' || !labels || answerFunction(of.model) === 'identity') return [];
+  return answers(of)
+    .slice(0, most)
+    .map(({ label, score }) => ({ word: label, share: score }));
+}
+
+export const guesses = signal<Guesses | undefined>(undefined);
+/** The best word of each blank that was the query, by the blank's token. */
+export const filledBlanks = signal<{ readonly run: Run; readonly words: ReadonlyMap<number, string> } | undefined>(undefined);
+/** Why there are no newer ones. */
+export const guessFailure = signal<string | undefined>(undefined);
+
+/** Follows the query at once: the guesses belong to the first picture. */
+export function followGuesses(): void {
+  const inTurn = newestOnly();
+  effect(() => {
+    const [of, token] = [run.value, query.value];
+    if (!of) return;
+    const kind = of.model.task !== 'fill-mask' ? 'answer' : blanksOf(of).includes(token) ? 'blank' : 'word';
+    const job = async () => {
+      try {
+        const list = await guessesFor(of, token);
+        const before = await bestBefore(of, token);
+        if (run.peek() !== of) return;
+        batch(() => {
+          guesses.value = { run: of, query: token, kind, list, before };
+          guessFailure.value = undefined;
+          if (kind !== 'blank') return;
+          const known = filledBlanks.peek();
+          filledBlanks.value = { run: of, words: new Map([...(known?.run === of ? known.words : []), [token, list[0]!.word]]) };
+        });
+      } catch (error) {
+        // A disposed model may fail; its successor runs next.
+        if (run.peek() === of) guessFailure.value = explain(error);
+      }
+    };
+    untracked(() => void inTurn(job));
+  });
+}

@@ -1,0 +1,31 @@
+/** The strongest link between two words: where to look after the text, the model or the head has changed. */
+import { computed } from '@preact/signals';
+import { headInFocus, headWeights, layerInFocus, lineOf, sourcesOf } from './map_view.ts';
+import { run, type Run } from './run.ts';
+import type { Cell } from './view.ts';
+
+/** The blanks of a text, for a model that fills them. */
+export const blanksOf = ({ model, tokens }: Run): readonly number[] =>
+  tokens.flatMap((token, i) => (model.maskToken !== undefined && token === model.maskToken ? [i] : []));
+
+/** weights (L,L); only from `queries`, if there are any, and never from a word to itself unless it is alone. */
+export function strongestIn(weights: ArrayLike<number>, isWord: readonly boolean[], queries: readonly number[] = []): Cell {
+  const length = isWord.length;
+  const rows = queries.length > 0 ? queries : isWord.flatMap((word, i) => (word ? [i] : []));
+  let best: Cell = { row: rows[0] ?? 0, column: rows[0] ?? 0 };
+  let largest = -1;
+  for (const row of rows)
+    for (let column = 0; column < length; ++column) {
+      const weight = weights[row * length + column]!;
+      if (isWord[column] && column !== row && weight > largest) [best, largest] = [{ row, column }, weight];
+    }
+  return best;
+}
+
+/** In the head in focus. */
+export const strongest = computed<Cell>(() => {
+  const of = run.value;
+  if (!of) return { row: 0, column: 0 };
+  const isWord = sourcesOf(lineOf(of)).map((source) => source !== undefined);
+  return strongestIn(headWeights(of, layerInFocus.value, headInFocus.value), isWord, blanksOf(of));
+});

@@ -1,0 +1,146 @@
+/** The sentence as the input: a text field, and over the same letters the words in the colours of the figure. */
+import { useLayoutEffect, useRef } from 'preact/hooks';
+import { spread } from '../draw/arcs.ts';
+import { blank, fromField, toField } from '../state/first_look.ts';
+import '../styles/sentence.css';
+
+export interface Piece {
+  /** Range in the text of the model. */
+  readonly start: number;
+  readonly end: number;
+  readonly look: 'plain' | 'attended' | 'query';
+  readonly isBlank: boolean;
+  /** Written over a blank. */
+  readonly guess?: string | undefined;
+}
+
+/** Where the words are, in pixels from the corner of the sentence. */
+export interface SentenceLayout {
+  readonly width: number;
+  readonly height: number;
+  /** Middle of the top of each word. */
+  readonly tops: readonly { readonly x: number; readonly y: number }[];
+  /** Middle of each column. */
+  readonly columns: readonly number[];
+  readonly columnWidth: number;
+}
+
+export interface SentenceProps {
+  readonly text: string;
+  readonly mask: string;
+  readonly pieces: readonly Piece[];
+  /** Room for the words; if `wraps`, in several lines and without columns. */
+  readonly room: number;
+  readonly wraps: boolean;
+  readonly onText: (text: string) => void;
+  readonly onLayout: (layout: SentenceLayout) => void;
+}
+
+/** Pixels between words and columns. */
+const [leastSpace, mostSpace] = [4, 72];
+const [leastColumn, mostColumn] = [44, 84];
+
+/** Widens the spaces between the words until they fill the room, in smaller letters if there are many, and measures. */
+function measure(mirror: HTMLElement, room: number, wraps: boolean): SentenceLayout {
+  const words = Array.from(mirror.querySelectorAll<HTMLElement>('[data-piece]'));
+  const line = mirror.firstElementChild as HTMLElement;
+  const box = mirror.parentElement!;
+  box.classList.remove('small');
+  box.style.setProperty('--space', '0px');
+  box.style.setProperty('--indent', '0px');
+  const count = words.length;
+  const columnWidth = Math.max(leastColumn, Math.min(mostColumn, room / Math.max(1, count)));
+  let indent = 0;
+  if (!wraps && count > 0) {
+    const spaces = (mirror.textContent.match(/\s/g) ?? []).length;
+    box.classList.toggle('small', line.getBoundingClientRect().width + leastSpace * spaces > room);
+    const natural = line.getBoundingClientRect().width;
+    indent = Math.max(0, (columnWidth - words[0]!.getBoundingClientRect().width) / 2);
+    const end = Math.max(0, (columnWidth - words.at(-1)!.getBoundingClientRect().width) / 2);
+    const space = Math.max(0, Math.min(mostSpace, (room - natural - indent - end) / Math.max(1, spaces)));
+    box.style.setProperty('--space', `${space}px`);
+    box.style.setProperty('--indent', `${indent}px`);
+  }
+  const origin = mirror.getBoundingClientRect();
+  const tops = words.map((word) => {
+    const { left, width, top } = word.getClientRects()[0] ?? word.getBoundingClientRect();
+    return { x: left + width / 2 - origin.left, y: top - origin.top };
+  });
+  const width = wraps ? origin.width : Math.max(room, line.getBoundingClientRect().width + 2 * indent, count * columnWidth);
+  // From left to right, whatever the direction of the text.
+  const order = tops.map((_, i) => i).sort((a, b) => tops[a]!.x - tops[b]!.x);
+  const places = spread(
+    order.map((i) => tops[i]!.x),
+    columnWidth,
+    columnWidth / 2,
+    width - columnWidth / 2,
+  );
+  const columns = tops.map((_, i) => places[order.indexOf(i)]!);
+  return { width, height: origin.height, tops, columns, columnWidth };
+}
+
+export function Sentence({ text, mask, pieces, room, wraps, onText, onLayout }: SentenceProps) {
+  const mirror = useRef<HTMLDivElement>(null);
+  const said = useRef('');
+  const edges = pieces.map(({ start, end }) => `${start}.${end}`).join();
+  useLayoutEffect(() => {
+    if (room === 0) return;
+    const report = () => {
+      const layout = measure(mirror.current!, room, wraps);
+      const now = JSON.stringify(layout);
+      if (now !== said.current) onLayout(layout);
+      said.current = now;
+    };
+    report();
+    // Fonts may arrive later.
+    void document.fonts.ready.then(() => mirror.current && report());
+  }, [text, edges, room, wraps]);
+  const input = (event: InputEvent & { currentTarget: HTMLTextAreaElement }) => {
+    const field = event.currentTarget;
+    // A script's event has no type.
+    const isDeletion = (event.inputType as string | undefined)?.startsWith('delete') ?? false;
+    const written = (part: string) => fromField(part.replaceAll(/\s*\n\s*/g, ' '), isDeletion, mask);
+    const [before, now] = [field.value.slice(0, field.selectionStart), written(field.value)];
+    onText(now);
+    if (field.value === toField(now)) return;
+    field.value = toField(now);
+    const caret = toField(written(before)).length;
+    field.setSelectionRange(caret, caret);
+  };
+  return (
+    <div class={wraps ? 'sentence wraps' : 'sentence'}>
+      <div class="sentence-mirror" dir="auto" aria-hidden="true" ref={mirror}>
+        <span>{spelled(text, pieces)}</span>
+      </div>
+      <textarea
+        aria-label="Sentence"
+        dir="auto"
+        rows={1}
+        spellcheck={false}
+        autocomplete="off"
+        value={toField(text)}
+        onInput={input}
+        onKeyDown={(event) => event.key === 'Enter' && event.preventDefault()}
+      />
+    </div>
+  );
+}
+
+/** The text with its pieces marked. */
+function spelled(text: string, pieces: readonly Piece[]) {
+  const parts = [];
+  let at = 0;
+  for (const [i, { start, end, look, isBlank, guess }] of pieces.entries()) {
+    if (start < at || end > text.length) continue;
+    parts.push(toField(text.slice(at, start)));
+    parts.push(
+      <span key={i} data-piece={i} class={[`word-${look}`, isBlank && 'blank'].filter(Boolean).join(' ')}>
+        {isBlank ? <span class="blank-line">{blank}</span> : text.slice(start, end)}
+        {isBlank && guess !== undefined && <span class="blank-guess">{guess}</span>}
+      </span>,
+    );
+    at = end;
+  }
+  parts.push(toField(text.slice(at)));
+  return parts;
+}
