@@ -84,6 +84,11 @@ export default defineConfig(
     },
   },
   {
+    files: ['web/page/src/**'],
+    ignores: ['web/page/src/ui/size.ts'],
+    rules: { 'no-restricted-globals': ['error', { name: 'ResizeObserver', message: 'Use observeSize, which waits for the next frame.' }] },
+  },
+  {
     files: ['wasm-tests/**/*.ts', 'web/page/tests/**/*.ts'],
     rules: {
       // Goldens and reports are JSON: unexpected values fail a test.

@@ -3,6 +3,7 @@ import { signal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { enterPart, partIds, partInAddress, type PartId } from '../state/hash.ts';
 import '../styles/masthead.css';
+import { observeSize } from '../ui/size.ts';
 import { ThemeButton } from '../ui/theme.tsx';
 
 interface Link {
@@ -71,9 +72,7 @@ function followAddress(): () => void {
     timer ??= setTimeout(stop, 8000);
     part.scrollIntoView({ behavior: 'instant' });
   };
-  const settle = partInAddress.value ? new ResizeObserver(go) : undefined;
-  settle?.observe(document.body);
-  const stop = () => settle?.disconnect();
+  const stop = partInAddress.value ? observeSize([document.body], go) : () => {};
   const events = ['wheel', 'touchstart', 'keydown', 'pointerdown'] as const;
   for (const each of events) addEventListener(each, stop, { passive: true, once: true });
   const back = () => {

@@ -1,4 +1,5 @@
 import { useLayoutEffect, useState } from 'preact/hooks';
+import { observeSize } from './size.ts';
 
 /** Whether the content is larger than the element. */
 export function useOverflow(element: { readonly current: HTMLElement | null }): boolean {
@@ -7,11 +8,8 @@ export function useOverflow(element: { readonly current: HTMLElement | null }): 
     const { current } = element;
     if (!current) return;
     const measure = () => setOverflows(current.scrollWidth > current.clientWidth + 1 || current.scrollHeight > current.clientHeight + 1);
-    const observer = new ResizeObserver(measure);
-    observer.observe(current);
-    if (current.firstElementChild) observer.observe(current.firstElementChild);
     measure();
-    return () => observer.disconnect();
+    return observeSize(current.firstElementChild ? [current, current.firstElementChild] : [current], measure);
   }, []);
   return overflows;
 }

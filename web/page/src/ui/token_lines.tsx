@@ -4,6 +4,7 @@ import { curve, rowLines, strongest } from '../draw/lines.ts';
 import type { Shown } from '../state/map_view.ts';
 import type { Cell } from './attention_map.tsx';
 import { scrollable, useOverflow } from './overflow.ts';
+import { observeSize } from './size.ts';
 
 /** More lines would be a solid area. They use stroke-opacity, because opacity would give each line a layer that browsers composite on every move. */
 const mostLines = 300;
@@ -38,10 +39,8 @@ export function TokenLines({ shown, threshold, cell, locked, onPoint, onLock }: 
       frameHeight.current = Math.floor(element.getBoundingClientRect().height);
       setRowHeight(Math.max(16, Math.min(44, frameHeight.current / size)));
     };
-    const observer = new ResizeObserver(measure);
-    observer.observe(element);
     measure();
-    return () => observer.disconnect();
+    return observeSize([element], measure);
   }, [size]);
 
   const pointed = useRef(false);
