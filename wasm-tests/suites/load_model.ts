@@ -835,10 +835,11 @@ describe('loading models', () => {
 
       within('a waiting load continues if the other one fails, and stops waiting if its signal is aborted', async () => {
         const location = folder('breaks');
-        const [broken, model] = await Promise.allSettled([attn.loadModel(location), attn.loadModel(location)]);
-        assert.equal(broken.status, 'rejected');
-        if (model.status === 'rejected') throw model.reason;
-        model.value.dispose();
+        // Either may be first: each derives the name of the lock asynchronously.
+        const loads = await Promise.allSettled([attn.loadModel(location), attn.loadModel(location)]);
+        const loaded = loads.filter((load) => load.status === 'fulfilled');
+        assert.lengthOf(loaded, 1);
+        loaded[0].value.dispose();
         const other = folder('good');
         await besides(other, async () => {
           const controller = new AbortController();
