@@ -18,7 +18,7 @@ void define_function(const char* name, const char* result) {
   emscripten::function(name, &call<Function>);
 }
 
-/// Members of every layer. The work of a method takes the layer as its first argument.
+/// Methods of every layer; a text model has some of them. The work of a method takes the layer as its first argument.
 namespace module {
 
 inline auto load_state_dict(Arguments& arguments) {
@@ -29,7 +29,7 @@ inline auto load_state_dict(Arguments& arguments) {
 }
 
 inline auto state_dict(Arguments&) {
-  return [](auto& self, Result& result) {
+  return [](Module& self, Result& result) {
     StateTarget target;
     for (const auto& [name, shape] : self.parameter_shapes()) target.emplace(name, result.add(name, shape));
     self.save_state(target);
@@ -37,11 +37,11 @@ inline auto state_dict(Arguments&) {
 }
 
 inline auto quantize(Arguments&) {
-  return [](auto& self, Result&) { self.quantize(); };
+  return [](Module& self, Result&) { self.quantize(); };
 }
 
 inline auto int8_state_dict(Arguments&) {
-  return [](auto& self, Result& result) {
+  return [](Module& self, Result& result) {
     StateTarget target;
     for (const auto& [name, shape] : self.parameter_shapes())
       target.emplace(name, self.is_quantized() && shape.rank() == 2 ? result.add_int8(name, shape) : StatePlace(result.add(name, shape)));
@@ -56,21 +56,21 @@ inline auto initialize(Arguments& arguments) {
     arguments.option("seed", options.seed);
     arguments.option("std", options.std);
   });
-  return [=](auto& self, Result&) { self.initialize(options); };
+  return [=](Module& self, Result&) { self.initialize(options); };
 }
 
 inline auto train(Arguments& arguments) {
   TrainOptions options;
   arguments.group("options", [&] { arguments.option("seed", options.seed); });
-  return [=](auto& self, Result&) { self.train(options); };
+  return [=](Module& self, Result&) { self.train(options); };
 }
 
 inline auto eval(Arguments&) {
-  return [](auto& self, Result&) { self.eval(); };
+  return [](Module& self, Result&) { self.eval(); };
 }
 
 inline auto parameter_count(Arguments&) {
-  return [](auto& self, Result& result) { result.set_number(static_cast<double>(self.parameter_count())); };
+  return [](Module& self, Result& result) { result.set_number(static_cast<double>(self.parameter_count())); };
 }
 
 inline auto parameter_shapes(Arguments&) {
@@ -78,17 +78,22 @@ inline auto parameter_shapes(Arguments&) {
 }
 
 inline auto gradients(Arguments&) {
-  return [](auto& self, Result& result) {
+  return [](Module& self, Result& result) {
     const attn::detail::Gradients& from = self.share_gradients()->gradients;
     for (const auto& [name, shape] : from.shapes()) std::copy_n(from.find(name), checked_size(shape, "gradients", name), result.add(name, shape));
   };
 }
 
 inline auto zero_grad(Arguments&) {
-  return [](auto& self, Result&) { self.zero_grad(); };
+  return [](Module& self, Result&) { self.zero_grad(); };
 }
 
 }  // namespace module
+
+template <auto Function, class Self>
+void work(void* self, Arguments& arguments, Result& result) {
+  Function(arguments)(*static_cast<Self*>(self), result);
+}
 
 template <class T, auto Options>
 class Class {
@@ -98,10 +103,11 @@ class Class {
     class_.constructor(&construct);
   }
 
-  template <auto Function>
+  /// Self: a base class that has what the function uses, so that all its classes share the code.
+  template <auto Function, class Self = T>
   Class& method(const char* name, const char* result) {
     add_signature({name_, name, result, &describe<Function>});
-    class_.function(name, &invoke<Function>);
+    class_.function(name, &invoke<Function, Self>);
     return *this;
   }
   emscripten::class_<T>& embind() { return class_; }
@@ -114,9 +120,9 @@ class Class {
     });
   }
 
-  template <auto Function>
+  template <auto Function, class Self>
   static Address invoke(T& self, Address frame) {
-    return run(frame, &self, [](void* layer, Arguments& arguments, Result& result) { Function(arguments)(*static_cast<T*>(layer), result); });
+    return run(frame, static_cast<Self*>(&self), &work<Function, Self>);
   }
 
   const char* name_;
@@ -126,18 +132,19 @@ class Class {
 template <class Layer, auto Options>
 Class<Layer, Options> define_layer(const char* name) {
   Class<Layer, Options> layer(name);
-  layer.template method<module::load_state_dict>("loadStateDict", "none");
-  layer.template method<module::state_dict>("stateDict", "tensors");
-  layer.template method<module::quantize>("quantize", "none");
-  layer.template method<module::int8_state_dict>("int8StateDict", "int8_tensors");
-  layer.template method<module::initialize>("initialize", "none");
-  layer.template method<module::train>("train", "none");
-  layer.template method<module::eval>("eval", "none");
-  layer.template method<module::parameter_count>("parameterCount", "property");
-  layer.template method<module::parameter_shapes>("parameterShapes", "shapes");
-  layer.template method<module::gradients>("gradients", "tensors");
-  layer.template method<module::zero_grad>("zeroGrad", "none");
-  layer.embind().function("addTo", +[](Layer& self, Address list) { guard([&] { reinterpret_cast<ModuleList*>(list)->add(self); }); });
+  layer.template method<module::load_state_dict, Module>("loadStateDict", "none");
+  layer.template method<module::state_dict, Module>("stateDict", "tensors");
+  layer.template method<module::quantize, Module>("quantize", "none");
+  layer.template method<module::int8_state_dict, Module>("int8StateDict", "int8_tensors");
+  layer.template method<module::initialize, Module>("initialize", "none");
+  layer.template method<module::train, Module>("train", "none");
+  layer.template method<module::eval, Module>("eval", "none");
+  layer.template method<module::parameter_count, Module>("parameterCount", "property");
+  layer.template method<module::parameter_shapes, Module>("parameterShapes", "shapes");
+  layer.template method<module::gradients, Module>("gradients", "tensors");
+  layer.template method<module::zero_grad, Module>("zeroGrad", "none");
+  layer.embind().function(
+      "addTo", +[](Layer& self, Address list) { guard([&] { reinterpret_cast<ModuleList*>(list)->add(static_cast<Module&>(self)); }); });
   return layer;
 }
 

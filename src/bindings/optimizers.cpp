@@ -72,25 +72,25 @@ Given<Options> adam(Arguments& arguments) {
 }
 
 auto step(Arguments&) {
-  return [](auto& self, Result&) { self.step(); };
+  return [](attn::Optimizer& self, Result&) { self.step(); };
 }
 
 auto zero_grad(Arguments&) {
-  return [](auto& self, Result&) { self.zero_grad(); };
+  return [](attn::Optimizer& self, Result&) { self.zero_grad(); };
 }
 
 auto learning_rate(Arguments&) {
-  return [](auto& self, Result& result) { result.set_number(self.learning_rate()); };
+  return [](attn::Optimizer& self, Result& result) { result.set_number(self.learning_rate()); };
 }
 
 auto set_learning_rate(Arguments& arguments) {
   double value = 0;
   arguments.require("learningRate", value);
-  return [=](auto& self, Result&) { self.set_learning_rate(value); };
+  return [=](attn::Optimizer& self, Result&) { self.set_learning_rate(value); };
 }
 
 auto state_dict(Arguments&) {
-  return [](auto& self, Result& result) {
+  return [](attn::Optimizer& self, Result& result) {
     StateTarget target;
     for (const auto& [name, shape] : self.state_shapes()) target.emplace(name, result.add(name, shape));
     self.save_state(target);
@@ -99,18 +99,18 @@ auto state_dict(Arguments&) {
 
 auto load_state_dict(Arguments& arguments) {
   const StateView* state = arguments.state("state");
-  return [=](auto& self, Result&) { self.load_state(*state); };
+  return [=](attn::Optimizer& self, Result&) { self.load_state(*state); };
 }
 
 template <class Optimizer, class Options, auto Read>
 void define_optimizer(const char* name) {
   Class<Bound<Optimizer, Options>, Read>(name)
-      .template method<step>("step", "none")
-      .template method<zero_grad>("zeroGrad", "none")
-      .template method<learning_rate>("learningRate", "property")
-      .template method<set_learning_rate>("setLearningRate", "none")
-      .template method<state_dict>("stateDict", "tensors")
-      .template method<load_state_dict>("loadStateDict", "none");
+      .template method<step, attn::Optimizer>("step", "none")
+      .template method<zero_grad, attn::Optimizer>("zeroGrad", "none")
+      .template method<learning_rate, attn::Optimizer>("learningRate", "property")
+      .template method<set_learning_rate, attn::Optimizer>("setLearningRate", "none")
+      .template method<state_dict, attn::Optimizer>("stateDict", "tensors")
+      .template method<load_state_dict, attn::Optimizer>("loadStateDict", "none");
 }
 
 auto clip_grad_norm(Arguments& arguments) {

@@ -37,7 +37,7 @@ struct Neighbor {
 /// words.load_state_dict(attn::StateDict{{"weight", xt::xarray<float>{{1, 0}, {0, 1}, {1, 1}}}});
 /// std::cout << words.forward(xt::xtensor<std::int64_t, 1>{2}) << words.nearest(0, 1).at(0).id;  // {{ 1., 1.}}2
 /// @endcode
-class Embedding : public Module<Embedding> {
+class Embedding : public Module {
  public:
   /// Leaves the weight unallocated, for models that load it.
   Embedding(detail::Uninitialized, const EmbeddingOptions& options);
@@ -113,13 +113,13 @@ class Embedding : public Module<Embedding> {
   /// Returns a row (E) as float32, also if the table is int8.
   std::vector<float> row(std::int64_t id) const;
   const detail::Table& table() const { return weight_; }
-  bool is_quantized() const { return weight_.is_quantized(); }
+  bool is_quantized() const override { return weight_.is_quantized(); }
 
  private:
   friend class detail::ParameterVisitor;
   struct Kept;
 
-  void visit_parameters(detail::ParameterVisitor& visitor);
+  void visit_parameters(detail::ParameterVisitor& visitor) override;
   void check_id(std::string_view op, std::string_view name, std::int64_t id) const;
   std::vector<Neighbor> ranked(std::string_view op, const float* target, std::int64_t k, const std::vector<std::int64_t>& excluded) const;
 

@@ -44,12 +44,10 @@ inline Dropout dropout_at(const ForwardRandom& random, float probability, Dropou
 
 }  // namespace detail
 
-/// Base class of all layers, as torch.nn.Module. The layer itself (CRTP) provides:
-///   visit_parameters(visitor)  visits its parameters, see ParameterVisitor
-///   is_quantized()
-template <class Layer>
+/// Base class of all layers, as torch.nn.Module.
 class Module {
  public:
+  virtual ~Module() = default;
   Module(Module&&) = default;
   Module& operator=(Module&&) = default;
   Module(const Module&) = delete;  // weights are large: copy them explicitly with load_state_dict(other.state_dict())
@@ -67,12 +65,12 @@ class Module {
   /// b.load_state_dict(a.state_dict());
   /// std::cout << (b.state_dict().at("out_proj.weight") == a.state_dict().at("out_proj.weight"));  // 1
   /// @endcode
-  template <class Of = Layer, class State = typename StateDictType<Of>::type>
+  template <class Of = Module, class State = typename StateDictType<Of>::type>
   void load_state_dict(const State& state, bool strict = true) {
     load_state(detail::StateInput(state, "load_state_dict").views, strict);
   }
   /// Returns a copy of the weights under torch's names.
-  template <class Of = Layer>
+  template <class Of = Module>
   typename StateDictType<Of>::type state_dict() const {
     typename StateDictType<Of>::type state;
     StateTarget target;
@@ -103,10 +101,12 @@ class Module {
   /// std::cout << words.int8_state_dict().at("weight").scale.size();  // 3
   /// @endcode
   void quantize() {
-    if (layer().is_quantized()) return;
+    if (is_quantized()) return;
     detail::quantize(tensors());
     gradients_ = {};
   }
+  /// Whether the weights of linear maps and tables are int8.
+  virtual bool is_quantized() const = 0;
   /// Returns the int8 weights by the names of state_dict(), without parameters that stay float32; empty before
   /// quantize().
   std::map<std::string, Int8Weight> int8_state_dict() const { return detail::int8_state(tensors()); }
@@ -133,7 +133,7 @@ class Module {
   /// Returns copies of the gradients that backward() has accumulated since zero_grad(), by the names of state_dict(),
   /// for the parameters that have one. Replacing the weights (load_state_dict, initialize, quantize) discards them;
   /// an optimiser's step does not.
-  template <class Of = Layer>
+  template <class Of = Module>
   typename StateDictType<Of>::type gradients() const {
     typename StateDictType<Of>::type state;
     if (const detail::Gradients* from = gradients_.get())
@@ -154,7 +154,7 @@ class Module {
   /// @throws UNSUPPORTED for an int8 module
   /// @throws MEMORY if they exceed the memory limit; nothing has been added after an error
   void add_gradients(const StateView& gradients) {
-    detail::check_float32("add_gradients", "the module", layer().is_quantized());
+    detail::check_float32("add_gradients", "the module", is_quantized());
     detail::add_gradients(gradients_.share()->gradients, parameter_shapes(), gradients);
   }
   /// Returns the gradients, for accumulation in place and for optimisers, which hold on to them.
@@ -183,7 +183,7 @@ class Module {
   /// For backward(): returns the data that the last forward saved. Throws UNSUPPORTED for an int8 layer, ARGUMENT if nothing is saved.
   template <class Kept>
   Kept& kept(std::string_view op) const {
-    detail::check_float32(op, "the layer", layer().is_quantized());
+    detail::check_float32(op, "the layer", is_quantized());
     const auto& shared = gradients_.share();
     if (shared->kept == nullptr)
       detail::fail(ErrorCode::argument, op, "backward", {"a forward with for_backward or in train mode before it"}, {"called without such a forward"},
@@ -194,12 +194,13 @@ class Module {
   detail::Scratch scratch() const { return detail::Scratch(&workspace_); }
 
  private:
-  Layer& layer() { return static_cast<Layer&>(*this); }
-  const Layer& layer() const { return static_cast<const Layer&>(*this); }
+  friend class detail::ParameterVisitor;
+  /// Visits the parameters of the layer; see ParameterVisitor.
+  virtual void visit_parameters(detail::ParameterVisitor& visitor) = 0;
   /// Returns the parameters by torch's names, or by those of `state` if given. Parameters of a const layer are only read.
   detail::StateTensors tensors(const StateView* state = nullptr) const {
     detail::ParameterVisitor visitor(detail::ParameterVisitor::Names::torch, state);
-    visitor.part("", const_cast<Layer&>(layer()));
+    visitor.part("", const_cast<Module&>(*this));
     return visitor.take();
   }
 

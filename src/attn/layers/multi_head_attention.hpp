@@ -135,7 +135,7 @@ MultiHeadAttentionGradients<N> run_multi_head_attention_backward_plan(const Mult
 /// auto [output, weights, trace, present] = layer.forward(x, {.need_weights = true});
 /// std::cout << (*weights)(0, 0, 0, 1);  // 0.333333
 /// @endcode
-class MultiHeadAttention : public Module<MultiHeadAttention> {
+class MultiHeadAttention : public Module {
  public:
   /// Draws weights as torch's constructor does, from seed 0.
   ///
@@ -214,7 +214,7 @@ class MultiHeadAttention : public Module<MultiHeadAttention> {
   void run(const detail::AttentionPlan& plan, const TensorView& query, const TensorView& key, const TensorView& value,
            const AttentionOptions& options, const detail::AttentionBuffers& buffers) const;
 
-  bool is_quantized() const { return query_.is_quantized(); }
+  bool is_quantized() const override { return query_.is_quantized(); }
 
  private:
   template <std::size_t N>
@@ -230,7 +230,7 @@ class MultiHeadAttention : public Module<MultiHeadAttention> {
   friend class detail::Stack;
 
   MultiHeadAttention(detail::Uninitialized, const MultiHeadAttentionOptions& options, detail::AttentionDefaults defaults = {});
-  void visit_parameters(detail::ParameterVisitor& visitor);
+  void visit_parameters(detail::ParameterVisitor& visitor) override;
   /// Returns the names without score terms that the layer does not have. Throws ARGUMENT for such names unless all
   /// traces are requested.
   Trace available_parts(std::string_view op, Trace asked) const;

@@ -29,7 +29,7 @@ struct ClassifierResult : EncoderResult<N> {
 /// xt::xtensor<float, 3> x = xt::ones<float>({2, 5, 8});
 /// std::cout << model.forward(x).logits.shape(1);  // 3
 /// @endcode
-class TransformerClassifier : public Module<TransformerClassifier> {
+class TransformerClassifier : public Module {
  public:
   /// Draws weights as torch's constructors do, from seed 0.
   ///
@@ -79,13 +79,13 @@ class TransformerClassifier : public Module<TransformerClassifier> {
   detail::EncoderBackwardPlan plan_backward(const TensorView& grad_logits, const EncoderBackwardOptions& options) const;
   void run_backward(const TensorView& grad_logits, const detail::EncoderGradientBuffers& to);
 
-  bool is_quantized() const { return classifier_.is_quantized(); }
+  bool is_quantized() const override { return classifier_.is_quantized(); }
 
  private:
   friend class detail::ParameterVisitor;
 
   TransformerClassifier(detail::Uninitialized, const TransformerClassifierOptions& options);
-  void visit_parameters(detail::ParameterVisitor& visitor);
+  void visit_parameters(detail::ParameterVisitor& visitor) override;
 
   TransformerClassifierOptions options_;
   TransformerEncoder encoder_;

@@ -26,7 +26,7 @@ namespace attn {
 /// auto result = encoder.forward(x, {.output_hidden_states = true});
 /// std::cout << result.hidden_states->size();  // 3
 /// @endcode
-class TransformerEncoder : public Module<TransformerEncoder> {
+class TransformerEncoder : public Module {
  public:
   /// Draws the weights of every layer as torch's constructor does, from seed 0.
   ///
@@ -70,7 +70,7 @@ class TransformerEncoder : public Module<TransformerEncoder> {
   detail::EncoderBackwardPlan plan_backward(const TensorView& grad, const EncoderBackwardOptions& options) const;
   void run_backward(const TensorView& grad, const detail::EncoderGradientBuffers& to);
 
-  bool is_quantized() const { return layers_.front().is_quantized(); }
+  bool is_quantized() const override { return layers_.front().is_quantized(); }
 
  private:
   friend class detail::ParameterVisitor;
@@ -78,7 +78,7 @@ class TransformerEncoder : public Module<TransformerEncoder> {
   friend class detail::Stack;
 
   TransformerEncoder(detail::Uninitialized, std::string_view op, const TransformerEncoderOptions& options);
-  void visit_parameters(detail::ParameterVisitor& visitor);
+  void visit_parameters(detail::ParameterVisitor& visitor) override;
   /// For layers of checkpoints that differ from torch's.
   void set_attention_defaults(std::size_t layer, detail::AttentionDefaults defaults);
   void leave_out_norm1(std::size_t layer);

@@ -63,7 +63,7 @@ struct TransformerClassifierOptions {
 /// auto result = layer.forward(x, {.output_attentions = true});
 /// std::cout << result.attentions->at(0).shape(3);  // 3
 /// @endcode
-class TransformerEncoderLayer : public Module<TransformerEncoderLayer> {
+class TransformerEncoderLayer : public Module {
  public:
   /// Draws weights as torch's constructor does, from seed 0.
   ///
@@ -121,7 +121,7 @@ class TransformerEncoderLayer : public Module<TransformerEncoderLayer> {
   detail::EncoderBackwardPlan plan_backward(const TensorView& grad, const EncoderBackwardOptions& options) const;
   void run_backward(const TensorView& grad, const detail::EncoderGradientBuffers& to);
 
-  bool is_quantized() const { return linear1_.is_quantized(); }
+  bool is_quantized() const override { return linear1_.is_quantized(); }
 
  private:
   friend class detail::ParameterVisitor;
@@ -131,7 +131,7 @@ class TransformerEncoderLayer : public Module<TransformerEncoderLayer> {
 
   TransformerEncoderLayer(detail::Uninitialized, std::string_view op, const TransformerEncoderLayerOptions& options);
   static MultiHeadAttention attention_of(std::string_view op, const TransformerEncoderLayerOptions& options);
-  void visit_parameters(detail::ParameterVisitor& visitor);
+  void visit_parameters(detail::ParameterVisitor& visitor) override;
 
   /// Plans a forward of a stack of such layers. runs as in AttentionSpec; the cache, if given, must have room for x.
   detail::EncoderPlan plan(std::string_view op, std::int64_t layers, const TensorView& x, const EncoderForwardOptions& options,
