@@ -49,7 +49,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size, unsigned seed) {
   attn::fuzz::Random random(seed);
   if (size < 16 || random() % 4 == 0) return LLVMFuzzerMutate(data, size, max_size);
-  constexpr std::array<std::uint64_t, 14> kNumbers{0, 1, 2, 3, 4, 8, 12, 31, 32, 255, 1U << 16, 0x7fffffff, std::uint64_t{1} << 61, ~std::uint64_t{0}};
+  constexpr std::array<std::uint64_t, 14> kNumbers{
+      0, 1, 2, 3, 4, 8, 12, 31, 32, 255, 1U << 16, 0x7fffffff, std::uint64_t{1} << 61, ~std::uint64_t{0}};
   const std::uint64_t number = kNumbers[random() % kNumbers.size()];
   const std::size_t widths[] = {1, 4, 8}, width = widths[random() % 3];
   std::memcpy(data + random() % (size - width + 1), &number, width);

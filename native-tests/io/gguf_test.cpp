@@ -377,6 +377,7 @@ TEST_CASE("damaged tensor entries of a GGUF file are named", "[io][gguf]") {
   refused(kFormat, "the offset of output_norm.weight is 64, expected 0", [](Small& file) { file.tensors[0].offset = 1 << 20; });
   refused(kUnsupported, "blk.0.attn_sinks.weight", [](Small& file) { file.tensors[2].name = "blk.0.attn_sinks.weight"; });
   refused(kUnsupported, "rope_freqs.weight", [](Small& file) { file.tensors[2].name = "rope_freqs.weight"; });
+  refused(kUnsupported, "the type of blk.0.attn_q.bias is Q4_0", [](Small& file) { file.tensors[2] = {"blk.0.attn_q.bias", {32}, 2, 96}; });
   refused(kFormat, "one with token_embd.weight", [](Small& file) { file.tensors[0].name = "other.weight"; });
 }
 
@@ -391,6 +392,7 @@ TEST_CASE("settings of a GGUF model that attn does not have are refused", "[io][
   refused(kFormat, "llama.attention.head_count", set_whole("llama.attention.head_count", 0));
   refused(kUnsupported, "llama.rope.dimension_count", set_whole("llama.rope.dimension_count", 1));
   refused(kUnsupported, "llama.attention.value_length", set_whole("llama.attention.value_length", 4));
+  refused(kUnsupported, "split.count is 3, expected 1", set_whole("split.count", 3));
   refused(kUnsupported, "llama.expert_count", set_whole("llama.expert_count", 8));
   refused(kUnsupported, "llama.rope.scaling.type is yarn", set("llama.rope.scaling.type", string("llama.rope.scaling.type", "yarn")));
   refused(kFormat, "finite", set("llama.rope.freq_base", real("llama.rope.freq_base", INFINITY)));

@@ -94,11 +94,11 @@ void add_rope(JsonObject& config, const Settings& settings) {
   const std::string* const type = settings.string("rope.scaling.type");
   const std::string kind = type != nullptr ? *type : "none";
   // Old files have only the factor.
-  const std::optional<double> old = type == nullptr ? settings.number("rope.scale_linear") : std::nullopt;
-  const bool is_linear = kind == "linear" || (old && *old != 1);
+  const double old = type == nullptr ? settings.number("rope.scale_linear").value_or(1) : 1;
+  const bool is_linear = kind == "linear" || old != 1;
   if (kind != "none" && kind != "linear") refuse(settings.key("rope.scaling.type"), {"none or linear"}, {kind}, ErrorCode::unsupported);
   rope.add_string("rope_type", is_linear ? "linear" : "default");
-  if (is_linear) rope.add_number("factor", old ? *old : settings.required_number("rope.scaling.factor"));
+  if (is_linear) rope.add_number("factor", kind == "linear" ? settings.required_number("rope.scaling.factor") : old);
   config.add("rope_parameters", rope.take());
 }
 
@@ -191,6 +191,9 @@ class Translation {
 /// Sets the rows per head. The rows of a tensor, or the values of a bias, must be whole heads.
 void set_heads(NamedTensor& named, std::uint64_t width) {
   const std::uint64_t rows = named.tensor->dims.back();
+  const bool is_vector = named.tensor->dims.size() == 1;
+  if (is_vector && named.tensor->type->values != 1)
+    refuse(text({"the type of ", named.tensor->name}), {"F32, F16 or BF16"}, {named.tensor->type->name}, ErrorCode::unsupported);
   if (named.tensor->dims.size() > 2 || rows % width != 0)
     refuse(text({"the shape of ", named.tensor->name}), {"a matrix whose rows are a multiple of ", width, ", the width of a head"}, {named.shape});
   named.head_rows = width;
@@ -204,6 +207,8 @@ Architecture read_architecture(const Header& header) {
   const Settings settings(header.metadata, *name);
   const bool is_gpt2 = *name == "gpt2", is_llama = *name == "llama";
   if (!is_gpt2 && !is_llama && *name != "qwen2") refuse("general.architecture", {"one of ", kNames}, {*name}, ErrorCode::unsupported);
+  if (const std::int64_t files = header.metadata.whole("split.count").value_or(1); files > 1)
+    refuse("split.count", {1, ", a model in one file"}, {files}, ErrorCode::unsupported, "llama.cpp's gguf-split --merge joins the files");
   if (header.find("rope_freqs.weight") != nullptr)
     refuse("the list of tensors", {"one without rope_freqs.weight"}, {"one with it"}, ErrorCode::unsupported,
            "attn does not read scaled RoPE frequencies of GGUF files. Use the checkpoint in safetensors");

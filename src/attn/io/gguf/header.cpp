@@ -236,7 +236,7 @@ std::optional<double> Metadata::number(const std::string& key) const {
   if (value == nullptr) return std::nullopt;
   const auto* const whole = std::get_if<std::int64_t>(value);
   const double number = whole != nullptr ? static_cast<double>(*whole) : *get<double>(key, "a number");
-  if (!std::isfinite(number)) refuse(key, {"a finite number"}, {number});
+  if (!std::isfinite(static_cast<float>(number))) refuse(key, {"a finite number"}, {number});
   return number;
 }
 
