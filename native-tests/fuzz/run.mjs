@@ -19,7 +19,7 @@ const here = fileURLToPath(new URL('.', import.meta.url));
 export const targets = readdirSync(join(here, 'corpus')).sort();
 
 /** Maximum lengths: longer inputs are slower and find no further bugs. */
-const longest = { safetensors: 1024, config: 1536, tokenizer_json: 3072, tokenizer_cost: 3072, vocabulary_text: 256, model_files: 5120 };
+const longest = { safetensors: 1024, gguf: 8192, config: 1536, tokenizer_json: 3072, tokenizer_cost: 3072, vocabulary_text: 256, model_files: 5120 };
 
 const environment = {
   ...process.env,

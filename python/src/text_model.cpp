@@ -472,7 +472,7 @@ AutoModel, AutoModelForTokenClassification and so on; sentence-transformers' Sen
       nb::arg("path"), nb::kw_only(), nb::arg("weights") = nb::none(), nb::arg("threads") = nb::none(),
       R"(Loads a folder with config.json, model.safetensors, and the other published files.
 
-path: the folder.
+path: the folder, or a .gguf file of a GPT-2, Llama or Qwen2.
 weights: 'float32' or 'int8', the arithmetic of linear maps; default as in the files.
 threads: of the model's calls; default those of set_num_threads().
 

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "attn/io/files.hpp"
+#include "attn/io/gguf/reader.hpp"
 #include "attn/io/tokenizer/tokenizer_file.hpp"
 #include "attn/models/encoder_model.hpp"
 #include "attn/models/fine_tuning.hpp"
@@ -28,9 +29,14 @@ constexpr std::uintmax_t kMaxSmallFile = 64 << 20;
   detail::fail(code, "TextModel::load", path.string(), expected, got, help);
 }
 
+bool is_gguf(const std::filesystem::path& path) {
+  std::error_code none;
+  return path.native().ends_with(".gguf") && !std::filesystem::is_directory(path, none);
+}
+
 void check_folder(const std::filesystem::path& path) {
   std::error_code none;
-  if (!std::filesystem::is_regular_file(path, none)) return;
+  if (is_gguf(path) || !std::filesystem::is_regular_file(path, none)) return;
   const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
   refuse_file(ErrorCode::format, path, {"a folder"}, {"a file"}, detail::text({"Give its folder, ", folder}));
 }
@@ -97,6 +103,13 @@ void stream_file(const std::filesystem::path& path, detail::ModelLoader& loader)
   }
 }
 
+struct GgufFile {
+  explicit GgufFile(const std::filesystem::path& path) : file(path), reader((check_open(file, path), file), file.size()) {}
+
+  detail::InputFile file;
+  detail::gguf::Reader reader;
+};
+
 }  // namespace
 
 void detail::check_encoding(const EncodedTexts& encoding, std::size_t texts) {
@@ -141,8 +154,10 @@ TextModel TextModel::load(const FilePath& path, const TextModelOptions& options)
   const std::filesystem::path folder(path.text());
   check_folder(folder);
   auto parts = std::make_unique<Parts>();
+  std::optional<GgufFile> gguf;
+  if (is_gguf(folder)) gguf.emplace(folder);
   const auto read = [&](const std::string& name, bool required = false) {
-    File file = read_file(below(folder, name), required);
+    File file = gguf ? gguf->reader.read(name) : read_file(below(folder, name), required);
     if (file) parts->files.emplace_back(name, *file);
     return file;
   };
@@ -176,6 +191,7 @@ TextModel TextModel::load(const FilePath& path, const TextModelOptions& options)
                               .generation = generation},
                              options.weights ? std::optional(*options.weights == Weights::int8) : std::nullopt);
   try {
+    if (gguf && gguf->reader.no_tokenizer()) throw Error(*gguf->reader.no_tokenizer());
     if (!tokenizer) detail::fail(ErrorCode::unsupported, "tokenize", "the checkpoint", {"one with tokenizer.json"}, {"one without it"});
     parts->tokenizer = Tokenizer::parse(*tokenizer, tokenizer_config, loader.config().tokenizer_class(),
                                         {.special_tokens_map = special_tokens_map, .added_tokens = added_tokens});
@@ -197,8 +213,12 @@ TextModel TextModel::load(const FilePath& path, const TextModelOptions& options)
     parts->callers =
         options.tokenizer(*tokenizer, tokenizer_config ? std::optional(bytes(*tokenizer_config)) : std::nullopt, loader.config().tokenizer_class());
   }
-  check_weights(base);
-  stream_file(below(base, "model.safetensors"), loader);
+  if (gguf) {
+    gguf->reader.write_weights([&](std::span<const std::uint8_t> piece) { loader.write(piece); });
+  } else {
+    check_weights(base);
+    stream_file(below(base, "model.safetensors"), loader);
+  }
   parts->model = loader.finish();
   return TextModel(std::move(parts));
 }

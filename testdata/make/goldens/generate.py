@@ -8,6 +8,7 @@ import encoder_backward
 import fine_tuning
 import folders
 import functional
+import gguf_files
 import layers_backward
 import losses
 import minilm
@@ -58,6 +59,7 @@ if __name__ == "__main__":
         page,
         onnx_cases,
         safetensors_files,
+        gguf_files,
         tokenizer_cases,
         tokenizer_decoders,
         tokenizer_draws,

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <istream>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "attn/io/gguf/architecture.hpp"
+#include "attn/io/gguf/tokenizer_files.hpp"
+
+namespace attn::detail::gguf {
+
+/// Presents a GGUF file as the files of a Hugging Face folder.
+class Reader {
+ public:
+  /// Reads everything but the weights. `file` must outlive the reader. Throws as read_header() and read_architecture();
+  /// an unsupported tokenizer is no error, as if the folder had no tokenizer.json.
+  Reader(std::istream& file, std::uint64_t size);
+  Reader(const Reader&) = delete;  // architecture_ refers to header_
+  Reader& operator=(const Reader&) = delete;
+
+  /// Returns config.json, generation_config.json, tokenizer.json or tokenizer_config.json; none for other names.
+  std::optional<std::vector<std::uint8_t>> read(std::string_view name) const;
+  /// Returns why there is no tokenizer.json.
+  const std::optional<Error>& no_tokenizer() const { return no_tokenizer_; }
+
+  using Write = std::function<void(std::span<const std::uint8_t>)>;
+  /// Passes the pieces of model.safetensors, with all numbers as float32, to `write`. The largest piece is a tensor, if
+  /// the checkpoint has it transposed, otherwise a megabyte or a row.
+  void write_weights(const Write& write);
+
+ private:
+  void write_tensor(const NamedTensor& named, const Write& write);
+
+  std::istream& file_;
+  Header header_;
+  Architecture architecture_;
+  std::optional<TokenizerFiles> tokenizer_;
+  std::optional<Error> no_tokenizer_;
+};
+
+}  // namespace attn::detail::gguf

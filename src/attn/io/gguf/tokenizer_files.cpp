@@ -1,0 +1,187 @@
+#include "attn/io/gguf/tokenizer_files.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "attn/io/gguf/json_object.hpp"
+
+namespace attn::detail::gguf {
+namespace {
+
+// Pre-tokenizers of the published tokenizer.json files, by the names of llama.cpp's converter.
+struct Kind {
+  std::string_view pre, normalizer, pre_tokenizer;
+  bool adds_bos = false;  ///< unless tokenizer.ggml.add_bos_token says otherwise
+  bool ignores_merges = false;
+};
+
+#define ATTN_GPT4_WORDS(digits)                                                                                                                   \
+  R"({"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|)" digits \
+  R"(| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"},"behavior":"Isolated","invert":false},)"                                    \
+  R"({"type":"ByteLevel","add_prefix_space":false,"trim_offsets":false,"use_regex":false}]})"
+
+constexpr std::string_view kByteLevel = R"({"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":true})";
+constexpr Kind kKinds[] = {
+    {"gpt-2", "null", kByteLevel},
+    {"smollm", "null",
+     R"({"type":"Sequence","pretokenizers":[{"type":"Digits","individual_digits":true},)"
+     R"({"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":true}]})"},
+    {"llama-bpe", "null", ATTN_GPT4_WORDS(R"(\\p{N}{1,3})"), true, true},
+    {"qwen2", R"({"type":"NFC"})", ATTN_GPT4_WORDS(R"(\\p{N})")},
+};
+
+#undef ATTN_GPT4_WORDS
+
+const Kind& kind_of(const Metadata& metadata) {
+  const auto given = [&](const char* key) {
+    const std::string* const value = metadata.string(key);
+    return value != nullptr ? *value : std::string("missing");
+  };
+  if (const std::string model = given("tokenizer.ggml.model"); model != "gpt2")
+    refuse("tokenizer.ggml.model", {"gpt2, which is byte-level BPE"}, {model}, ErrorCode::unsupported);
+  const std::string pre = given("tokenizer.ggml.pre");
+  for (const Kind& kind : kKinds)
+    if (kind.pre == pre) return kind;
+  refuse("tokenizer.ggml.pre", {"gpt-2, smollm, llama-bpe or qwen2"}, {pre}, ErrorCode::unsupported);
+}
+
+template <class T>
+const T& required(const T* list, std::string_view key) {
+  if (list == nullptr) refuse(key, {"a list"}, {"missing"});
+  return *list;
+}
+
+void check_unique(const std::vector<std::string>& tokens) {
+  std::vector<std::string_view> sorted(tokens.begin(), tokens.end());
+  std::sort(sorted.begin(), sorted.end());
+  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+  if (twice != sorted.end()) refuse("tokenizer.ggml.tokens", {"different tokens"}, {"\"", *twice, "\" twice"});
+}
+
+/// Tokens and their types, which are numbers of llama.cpp.
+struct Tokens {
+  static constexpr double kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5;
+
+  explicit Tokens(const Metadata& metadata)
+      : texts(required(metadata.strings("tokenizer.ggml.tokens"), "tokenizer.ggml.tokens")),
+        types(required(metadata.numbers("tokenizer.ggml.token_type"), "tokenizer.ggml.token_type")) {
+    if (texts.size() != types.size()) refuse("the length of tokenizer.ggml.token_type", {texts.size(), ", one for each token"}, {types.size()});
+    check_unique(texts);
+  }
+
+  const std::vector<std::string>& texts;
+  const std::vector<double>& types;
+};
+
+/// Returns the token of an id in the metadata; none if there is no such key.
+std::optional<std::int64_t> special_id(const Metadata& metadata, const std::string& key, std::size_t count) {
+  const std::optional<std::int64_t> id = metadata.whole(key);
+  if (id && (*id < 0 || *id >= static_cast<std::int64_t>(count))) refuse(key, {"an id below ", count}, {*id});
+  return id;
+}
+
+std::string added_tokens(const Tokens& tokens) {
+  std::string list;
+  for (std::size_t id = 0; id < tokens.texts.size(); ++id) {
+    const double type = tokens.types[id];
+    const bool is_special = type == Tokens::kControl || type == Tokens::kUnknown;
+    if (!is_special && type != Tokens::kUserDefined) continue;
+    JsonObject token;
+    token.add_whole("id", static_cast<std::int64_t>(id)).add_string("content", tokens.texts[id]);
+    for (const char* flag : {"single_word", "lstrip", "rstrip", "normalized"}) token.add_flag(flag, false);
+    list += list.empty() ? "[" : ",";
+    list += token.add_flag("special", is_special).take();
+  }
+  return list.empty() ? "[]" : list + "]";
+}
+
+std::string model_of(const Tokens& tokens, const std::vector<std::string>& merges, const Kind& kind) {
+  std::string vocab = "{", list = "[";
+  for (std::size_t id = 0; id < tokens.texts.size(); ++id) {
+    if (tokens.types[id] == Tokens::kUnused) continue;
+    if (vocab.size() > 1) vocab += ',';
+    vocab += json_string("tokenizer.ggml.tokens", tokens.texts[id]) + ':' + std::to_string(id);
+  }
+  for (const std::string& merge : merges) {
+    if (list.size() > 1) list += ',';
+    list += json_string("tokenizer.ggml.merges", merge);
+  }
+  JsonObject model;
+  model.add_string("type", "BPE").add_flag("fuse_unk", false).add_flag("byte_fallback", false).add_flag("ignore_merges", kind.ignores_merges);
+  return model.add("vocab", vocab + "}").add("merges", list + "]").take();
+}
+
+/// Returns a template that puts these tokens around a text, or around each of two texts.
+std::string template_of(const Tokens& tokens, std::optional<std::int64_t> bos, std::optional<std::int64_t> eos) {
+  const auto name_of = [&](std::int64_t id) { return json_string("tokenizer.ggml.tokens", tokens.texts[static_cast<std::size_t>(id)]); };
+  const auto part = [&](const char* name, int type) {
+    const auto special = [&](std::int64_t id) { return text({R"({"SpecialToken":{"id":)", name_of(id), R"(,"type_id":)", type, "}}"}); };
+    const std::string sequence = text({R"({"Sequence":{"id":")", name, R"(","type_id":)", type, "}}"});
+    return text({bos ? special(*bos) : "", bos ? "," : "", sequence, eos ? "," : "", eos ? special(*eos) : ""});
+  };
+  JsonObject used;
+  const auto use = [&](std::int64_t id) {
+    const std::string name = name_of(id);
+    used.add_quoted(name, text({R"({"id":)", name, R"(,"ids":[)", id, R"(],"tokens":[)", name, "]}"}));
+  };
+  if (bos) use(*bos);
+  if (eos && eos != bos) use(*eos);
+  return text({R"({"type":"TemplateProcessing","single":[)", part("A", 0), R"(],"pair":[)", part("A", 0), ",", part("B", 1), R"(],"special_tokens":)",
+               used.take(), "}"});
+}
+
+}  // namespace
+
+TokenizerFiles read_tokenizer_files(const Metadata& metadata) {
+  const Kind& kind = kind_of(metadata);
+  const Tokens tokens(metadata);
+  const auto id_of = [&](const char* name) { return special_id(metadata, text({"tokenizer.ggml.", name, "_token_id"}), tokens.texts.size()); };
+  const std::optional<std::int64_t> bos = id_of("bos"), eos = id_of("eos");
+  if (metadata.flag("tokenizer.ggml.add_space_prefix").value_or(false))
+    refuse("tokenizer.ggml.add_space_prefix", {"false"}, {"true"}, ErrorCode::unsupported);
+  const auto added = [&](const char* name, std::optional<std::int64_t> id, bool otherwise) -> std::optional<std::int64_t> {
+    const std::string key = text({"tokenizer.ggml.add_", name, "_token"});
+    const std::optional<bool> given = metadata.flag(key);
+    if (!given.value_or(otherwise && id)) return std::nullopt;
+    if (!id) refuse(key, {"false, because there is no id for it"}, {"true"});
+    return id;
+  };
+  const auto first = added("bos", bos, kind.adds_bos), last = added("eos", eos, false);
+  const std::vector<std::string>& merges = required(metadata.strings("tokenizer.ggml.merges"), "tokenizer.ggml.merges");
+
+  JsonObject file;
+  file.add_string("version", "1.0").add("added_tokens", added_tokens(tokens)).add("normalizer", kind.normalizer);
+  file.add("pre_tokenizer", kind.pre_tokenizer);
+  file.add("post_processor", first || last ? template_of(tokens, first, last)
+                                           : R"({"type":"ByteLevel","add_prefix_space":true,"trim_offsets":false,"use_regex":true})");
+  file.add("decoder", R"({"type":"ByteLevel","add_prefix_space":true,"trim_offsets":true,"use_regex":true})");
+  file.add("model", model_of(tokens, merges, kind));
+
+  JsonObject config;
+  config.add_string("tokenizer_class", "PreTrainedTokenizerFast").add_flag("clean_up_tokenization_spaces", false);
+  const auto add_token = [&](const char* name, std::optional<std::int64_t> id) {
+    if (id) config.add_string(name, tokens.texts[static_cast<std::size_t>(*id)]);
+  };
+  add_token("bos_token", bos);
+  add_token("eos_token", eos);
+  add_token("unk_token", id_of("unknown"));
+  add_token("pad_token", id_of("padding"));
+  if (const std::string* const chat = metadata.string("tokenizer.chat_template")) config.add_string("chat_template", *chat);
+  return {file.take(), config.take()};
+}
+
+std::string read_generation_config(const Metadata& metadata) {
+  JsonObject config;
+  const auto id_of = [&](const char* name) { return metadata.whole(text({"tokenizer.ggml.", name, "_token_id"})); };
+  if (const auto bos = id_of("bos")) config.add_whole("bos_token_id", *bos);
+  std::string ends;
+  for (const auto& id : {id_of("eos"), id_of("eot")})
+    if (id) ends += text({ends.empty() ? "[" : ",", *id});
+  if (!ends.empty()) config.add("eos_token_id", ends + "]");
+  return config.take();
+}
+
+}  // namespace attn::detail::gguf
