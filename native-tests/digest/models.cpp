@@ -61,7 +61,13 @@ constexpr const char* kCheckpoints[] = {"tiny-albert",
                                         "tiny-llama",
                                         "tiny-llama-3",
                                         "tiny-mistral",
-                                        "tiny-qwen2"};
+                                        "tiny-qwen2",
+                                        "tiny-qwen3",
+                                        "tiny-neox",
+                                        "tiny-neox-serial",
+                                        "tiny-llama-yarn",
+                                        "tiny-gemma-2",
+                                        "tiny-gemma-3"};
 
 template <class T>
 xt::xtensor<T, 2> integers(const attn::AnyTensor& x) {

@@ -264,7 +264,8 @@ TEST_CASE("rotary options are read in the form of transformers and of the origin
   CHECK(plain.distances.at(0).rope_theta == 200);
   CHECK(plain.rope.factor == 1);
   const auto rope = [&](const json& value) { return with_member(new_gte, "rope_scaling", value); };
-  refused(ErrorCode::unsupported, "config.json", "rope_scaling.type", rope({{"type", "dynamic"}, {"factor", 2}}), {"default, linear, llama3 or ntk"});
+  refused(ErrorCode::unsupported, "config.json", "rope_scaling.type", rope({{"type", "longrope"}, {"factor", 2}}),
+          {"default, dynamic, linear, llama3, ntk or yarn"});
   refused(ErrorCode::unsupported, "config.json", "rope_scaling.mixed_b", rope({{"type", "ntk"}, {"factor", 2}, {"mixed_b", 0.5}}));
   refused(ErrorCode::config, "config.json", "rope_scaling.factor", rope({{"type", "ntk"}, {"factor", -2}}), {"above 0"});
   refused(ErrorCode::config, "config.json", "rope_scaling", rope("ntk"), {"an object"});

@@ -4,6 +4,8 @@
 #include <fstream>
 
 #include "attn/models/language_model.hpp"
+#include "attn/models/model_loader.hpp"
+#include "attn/models/rope_scaling.hpp"
 #include "attn/models/text_model.hpp"
 #include "attn/parallel/thread_pool.hpp"
 #include "models/edit.hpp"
@@ -13,7 +15,8 @@
 namespace attn::test {
 namespace models_decoders_test {
 
-const std::vector<std::string> kDecoders{"tiny-gpt2", "tiny-llama", "tiny-llama-3", "tiny-mistral", "tiny-qwen2"};
+const std::vector<std::string> kDecoders{"tiny-gpt2", "tiny-llama",       "tiny-llama-3",    "tiny-mistral", "tiny-qwen2",  "tiny-qwen3",
+                                         "tiny-neox", "tiny-neox-serial", "tiny-llama-yarn", "tiny-gemma-2", "tiny-gemma-3"};
 
 std::string path_of(const std::string& name) { return testdata("models/" + name).string(); }
 
@@ -393,6 +396,75 @@ TEST_CASE("NaN weights of a decoder are reported, not turned into tokens", "[mod
   refused(ErrorCode::out_of_range, "NaN", [&] { static_cast<void>(model.score_tokens("The old man")); });
 }
 
+TEST_CASE("rows of queries, keys and values that take turns by head keep their order in files", "[models]") {
+  const std::string name = GENERATE("tiny-neox", "tiny-neox-serial");
+  TextModel model = TextModel::load(path_of(name), {.weights = Weights::float32});
+  const std::string weight = "gpt_neox.layers.1.attention.query_key_value.weight";
+  const Encoding encoding = padded({{1, 1, 1, 1}});
+  const Array before = floats_of(*model.forward(encoding).logits), values = floats_of(model.get_parameter(weight));
+  CHECK(values.dims == Shape{72, 24});
+  model.load_state_dict(model.state_dict());
+  CHECK_THAT(floats_of(*model.forward(encoding).logits), HasBitsOf(before));
+  const Checkpoint checkpoint = read_checkpoint(path_of(name));
+  CHECK_THAT(run(checkpoint, 777), HasBitsOf(run(checkpoint)));
+  const std::filesystem::path folder = std::filesystem::temp_directory_path() / "attn-decoders-neox-test";
+  model.save_pretrained(folder.string());
+  std::vector<FileTensor> tensors = read_tensors(bytes_of(folder / "model.safetensors"));
+  CHECK(named(tensors, weight).values() == values.data);
+  CHECK_THAT(floats_of(*TextModel::load(folder.string()).forward(encoding).logits), HasBitsOf(before));
+  std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("the weights of Gemma's norms are those of its files, without the 1 that is added", "[models]") {
+  TextModel model = TextModel::load(path_of("tiny-gemma-3"), {.weights = Weights::float32});
+  const std::string weight = "model.layers.0.post_feedforward_layernorm.weight";
+  const Array values = floats_of(model.get_parameter(weight));
+  CHECK(std::any_of(values.data.begin(), values.data.end(), [](float value) { return value < 0; }));
+  for (const float value : values.data) CHECK(std::abs(value) < 1.5F);
+  const Encoding encoding = padded({{1, 1, 1, 1}});
+  const Array before = floats_of(*model.forward(encoding).logits);
+  model.load_state_dict(model.state_dict());
+  CHECK_THAT(floats_of(*model.forward(encoding).logits), HasBitsOf(before));
+}
+
+TEST_CASE("a decoder with modules.json is an embedding model, as Qwen3-Embedding, with the state of the last token", "[models]") {
+  const Checkpoint checkpoint = with_tensors(read_checkpoint(path_of("tiny-qwen3")), [](std::vector<FileTensor>& tensors) {
+    for (FileTensor& tensor : tensors) tensor.name = tensor.name.substr(std::string("model.").size());
+  });
+  const std::string modules = R"([{"idx": 0, "path": "", "type": "sentence_transformers.models.Transformer"},
+    {"idx": 1, "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
+    {"idx": 2, "path": "2_Normalize", "type": "sentence_transformers.models.Normalize"}])";
+  const std::string pooling = R"({"word_embedding_dimension": 24, "pooling_mode_lasttoken": true, "pooling_mode_mean_tokens": false})";
+  const auto bytes = [](const std::string& text) { return std::span(reinterpret_cast<const std::uint8_t*>(text.data()), text.size()); };
+  detail::ModelFiles files = checkpoint.files();
+  files.modules = bytes(modules);
+  files.pooling = bytes(pooling);
+  detail::ModelLoader loader(files);
+  loader.write(checkpoint.weights);
+  const std::unique_ptr<EncoderModel> model = loader.finish();
+  CHECK(model->config().task == Task::embedding);
+  CHECK(model->config().poolings == std::vector<Pooling>{Pooling::lasttoken});
+  // Against the golden hidden states of the same weights with a head.
+  const GoldenFile file = read_golden(testdata("models/tiny-qwen3.safetensors"));
+  const nlohmann::json entries = cases_of(file);
+  const GoldenCase golden(file, entries.at(0));
+  const Batch batch = batch_of(golden);
+  const Array hidden = golden.tensor("expected.lastHiddenState"), mask = golden.tensor("attention_mask");
+  const detail::ModelEmbedOptions how{.poolings = model->config().poolings, .normalize = true};
+  Array got(model->check_embed("embed", batch.inputs(), how));
+  model->embed(batch.inputs(), how, got.data.data());
+  const auto L = static_cast<std::size_t>(hidden.dims[1]), E = static_cast<std::size_t>(hidden.dims[2]);
+  for (std::size_t b = 0; b < static_cast<std::size_t>(hidden.dims[0]); ++b) {
+    std::size_t last = L;
+    while (mask.data[b * L + last - 1] == 0) --last;
+    const float* const row = hidden.data.data() + (b * L + last - 1) * E;
+    double square = 0;
+    for (std::size_t e = 0; e < E; ++e) square += static_cast<double>(row[e]) * static_cast<double>(row[e]);
+    for (std::size_t e = 0; e < E; ++e)
+      CHECK(std::abs(static_cast<double>(got.data[b * E + e]) - static_cast<double>(row[e]) / std::sqrt(square)) < 1e-5);
+  }
+}
+
 TEST_CASE("GPT-2's weights are transposed in files only", "[models]") {
   TextModel model = TextModel::load(path_of("tiny-gpt2"));
   const auto shapes = model.parameter_shapes();
@@ -464,8 +536,16 @@ TEST_CASE("configurations of decoders that attn does not have are refused by nam
     CAPTURE(name, member);
     refused(code, what, [&] { static_cast<void>(load(with_member(read_checkpoint(path_of(name)), member, value))); });
   };
-  for (const std::string kind : {"yarn", "dynamic", "longrope"})
-    refuses("tiny-llama", "rope_parameters", {{"rope_type", kind}, {"factor", 2}, {"rope_theta", 500}}, kind);
+  refuses("tiny-llama", "rope_parameters", {{"rope_type", "longrope"}, {"factor", 2}, {"rope_theta", 500}}, "longrope");
+  refuses("tiny-llama", "rope_parameters", {{"rope_type", "yarn"}, {"factor", 2}, {"rope_theta", 1}}, "rope_theta", ErrorCode::config);
+  refuses("tiny-llama", "rope_parameters", {{"rope_type", "yarn"}, {"factor", -1}}, "factor", ErrorCode::config);
+  refuses("tiny-llama", "rope_parameters", {{"rope_type", "default"}, {"partial_rotary_factor", 0.5}}, "partial_rotary_factor");
+  for (const double share : {0.2, 0.9, 1.5}) refuses("tiny-neox", "rotary_pct", share, "partial_rotary_factor", ErrorCode::config);
+  refuses("tiny-neox", "architectures", {"GPTNeoXForTokenClassification"}, "GPTNeoXForCausalLM");
+  refuses("tiny-gemma-2", "use_bidirectional_attention", true, "use_bidirectional_attention");
+  refuses("tiny-gemma-2", "attn_logit_softcapping", -1, "attn_logit_softcapping", ErrorCode::config);
+  refuses("tiny-gemma-2", "query_pre_attn_scalar", 0, "query_pre_attn_scalar", ErrorCode::config);
+  refuses("tiny-gemma-3", "sliding_window_pattern", 0, "sliding_window_pattern", ErrorCode::config);
   refuses("tiny-llama", "num_key_value_heads", 3, "num_key_value_heads", ErrorCode::config);
   refuses("tiny-llama", "head_dim", 5, "even", ErrorCode::config);
   refuses("tiny-llama", "architectures", {"LlamaForSequenceClassification"}, "LlamaForCausalLM");
@@ -474,6 +554,23 @@ TEST_CASE("configurations of decoders that attn does not have are refused by nam
   refuses("tiny-gpt2", "add_cross_attention", true, "add_cross_attention");
   refuses("tiny-gpt2", "eos_token_id", 100000, "eos_token_id", ErrorCode::config);
   refuses("tiny-qwen2", "layer_types", {"full_attention", "other"}, "other");
+}
+
+TEST_CASE("frequencies of RoPE are those of transformers", "[models]") {
+  for (const auto& entry : read_json("tasks/rope.json")) {
+    CAPTURE(entry.at("rope").dump());
+    const Checkpoint checkpoint = with_config(read_checkpoint(path_of("tiny-llama")), [&](nlohmann::json& config) {
+      config["rope_parameters"] = entry.at("rope");
+      config["head_dim"] = entry.at("head_dim");
+      config["max_position_embeddings"] = entry.at("positions");
+    });
+    const detail::ModelConfig config = detail::read_model_config(checkpoint.files());
+    const std::vector<float> got = detail::rope_frequencies(config.distances.at(0).rope_theta, config.rope, config.head_width());
+    const auto expected = entry.at("frequencies").get<std::vector<float>>();
+    REQUIRE(got.size() == expected.size());
+    for (std::size_t i = 0; i < got.size(); ++i) CHECK(std::abs(got[i] - expected[i]) <= 1e-6F * expected[i]);
+    CHECK(std::abs(config.rope.magnitude - entry.at("magnitude").get<float>()) < 1e-6F);
+  }
 }
 
 TEST_CASE("a file may have GPT-2's masks, or no prefix", "[models]") {

@@ -88,6 +88,7 @@ TEST_CASE("a decoder that shares the embedding matrix also stores its scales und
         {"tiny-electra-mlm", "generator_lm_head", "electra.embeddings.word_embeddings"},
         {"tiny-qwen2", "lm_head", "model.embed_tokens"},
         {"tiny-gpt2", "lm_head", "transformer.wte"},
+        {"tiny-neox-serial", "embed_out", "gpt_neox.embed_in"},
         {"tiny-modernbert-mlm", "decoder", "model.embeddings.tok_embeddings"}}) {
     CAPTURE(name);
     Tensors tensors = read_tensors(int8(name).weights);

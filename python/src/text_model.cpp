@@ -455,8 +455,8 @@ The arrays are copied. The forward raises ShapeError if they do not fit, OutOfRa
   define_cache(module);
   nb::class_<Model> model(module, "TextModel",
                           R"(Runs a text model from a Hugging Face folder: BERT, DistilBERT, RoBERTa, XLM-RoBERTa, CamemBERT, data2vec, MPNet,
-ModernBERT, DeBERTa, ERNIE, ELECTRA, ALBERT, NomicBERT, Jina 2, GTE, GPT-2, Llama, Mistral or Qwen2, with or without a head (transformers'
-AutoModel, AutoModelForTokenClassification and so on; sentence-transformers' SentenceTransformer).
+ModernBERT, DeBERTa, ERNIE, ELECTRA, ALBERT, NomicBERT, Jina 2, GTE, GPT-2, GPT-NeoX, Llama, Mistral, Qwen or Gemma, with or without a head
+(transformers' AutoModel, AutoModelForTokenClassification and so on; sentence-transformers' SentenceTransformer).
 
 >>> model = attn.TextModel.load("testdata/models/sentiment")
 >>> answers = model.classify(["A warm film.", "Far too long."])
@@ -470,7 +470,7 @@ AutoModel, AutoModelForTokenClassification and so on; sentence-transformers' Sen
         return new Model{.object = run(threads, [&] { return TextModel::load(folder, options); }), .threads = threads};
       },
       nb::arg("path"), nb::kw_only(), nb::arg("weights") = nb::none(), nb::arg("threads") = nb::none(),
-      R"(Loads a folder with config.json, model.safetensors, and the other published files.
+      R"(Loads a folder with config.json, model.safetensors or the files that model.safetensors.index.json names, and the other published files.
 
 path: the folder, or a .gguf file of a GPT-2, Llama or Qwen2.
 weights: 'float32' or 'int8', the arithmetic of linear maps; default as in the files.

@@ -8,7 +8,8 @@ import pytest
 
 from golden import testdata
 
-DECODERS = ["tiny-gpt2", "tiny-llama", "tiny-llama-3", "tiny-mistral", "tiny-qwen2"]
+DECODERS = ["tiny-gpt2", "tiny-llama", "tiny-llama-3", "tiny-mistral", "tiny-qwen2", "tiny-qwen3", "tiny-neox", "tiny-neox-serial"]
+DECODERS += ["tiny-llama-yarn", "tiny-gemma-2", "tiny-gemma-3"]
 
 
 @pytest.fixture(scope="module")

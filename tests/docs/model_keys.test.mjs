@@ -42,7 +42,7 @@ test('each key that attn reads is on the page', () => {
   const sections = ['factor', 'partial_rotary_factor', 'mixed_b', 'rope_type', 'type', 'full_attention', 'sliding_attention', 'AutoModel', 'text'];
   const modules = ['modules.json', 'sentence_transformers'];
   const files = globSync('src/attn/models/*.cpp').filter((path) =>
-    /(albert|bert|deberta|distilbert|electra|ernie|gpt2|gte|llama|mpnet|roberta|model_config|sentence_config)\.cpp$/.test(path),
+    /(albert|bert|deberta|distilbert|electra|ernie|gemma|gpt2|gpt_neox|gte|llama|mpnet|roberta|model_config|sentence_config)\.cpp$/.test(path),
   );
   assert.ok(files.length > 12);
   for (const path of [...files, 'src/attn/io/tokenizer/tokenizer_file.cpp'])

@@ -103,10 +103,12 @@ describe('models with edits', () => {
       model.loadStateDict(state);
       assertSame(forward(model, inputs), plain, 'loaded again');
       for (const key of [...state.keys()].filter((key) =>
-        /\b(query|q|q_lin|Wqkv|Wi|fc2|lin2|out_lin|c_attn|c_fc|down_proj|word_embeddings|wte|embed_tokens)\b.*weight/.test(key),
+        /\b(query|q|q_lin|Wqkv|Wi|fc2|lin2|out_lin|c_attn|c_fc|down_proj|dense_4h_to_h|query_key_value|word_embeddings|wte|embed_tokens|embed_in)\b.*weight/.test(
+          key,
+        ),
       )) {
         const values = copy(state.get(key)!);
-        const index = /embeddings|wte|embed_tokens/.test(key) ? inputs.inputIds[1] * values.dims[1] : values.data.length - 5;
+        const index = /embeddings|wte|embed_tokens|embed_in/.test(key) ? inputs.inputIds[1] * values.dims[1] : values.data.length - 5;
         values.data[index] += 1;
         model.loadStateDict({ [key]: values }, { strict: false });
         assertSameBits(model.getParameter(key), values, key);

@@ -52,7 +52,19 @@ export const encoders = [
   'tiny-xlm-roberta',
   'tiny-xlm-roberta-ner',
 ] as const;
-export const decoders = ['tiny-gpt2', 'tiny-llama', 'tiny-llama-3', 'tiny-mistral', 'tiny-qwen2'] as const;
+export const decoders = [
+  'tiny-gpt2',
+  'tiny-llama',
+  'tiny-llama-3',
+  'tiny-mistral',
+  'tiny-qwen2',
+  'tiny-qwen3',
+  'tiny-neox',
+  'tiny-neox-serial',
+  'tiny-llama-yarn',
+  'tiny-gemma-2',
+  'tiny-gemma-3',
+] as const;
 export const checkpoints = [...encoders, ...decoders] as const;
 
 type Texts = readonly string[] | readonly (readonly [string, string])[];

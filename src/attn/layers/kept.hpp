@@ -63,10 +63,11 @@ class KeptPlaces {
 
 /// Data saved by one layer of a stack. Norms and the activated hidden layer are recomputed.
 struct KeptLayer {
-  float* x = nullptr;                                      ///< (B·L,E) input of the layer
-  KeptAttention attention = {};                            ///< its inputs are null: they are x or norm1(x)
-  float *attn_residual = nullptr, *ff_residual = nullptr;  ///< (B·L,E); ff_residual is null if norm_first
-  float *linear1 = nullptr, *linear_gate = nullptr;        ///< (B·L,F) before the activation; linear_gate is null if not gated
+  float* x = nullptr;                                       ///< (B·L,E) input of the layer
+  KeptAttention attention = {};                             ///< its inputs are null: they are x or norm1(x)
+  float *attn_residual = nullptr, *ff_residual = nullptr;   ///< (B·L,E); ff_residual is null if norm_first
+  float *attention_output = nullptr, *ff_output = nullptr;  ///< (B·L,E) before post norms; null without these
+  float *linear1 = nullptr, *linear_gate = nullptr;         ///< (B·L,F) before the activation; linear_gate is null if not gated
 };
 
 /// Data saved by a stack of layers.

@@ -94,6 +94,8 @@ void MultiHeadAttention::visit_parameters(detail::ParameterVisitor& visitor) {
   if (options_.out_proj) visitor.part("out_proj.", out_, Kind::zeros);
   if (position_key_.out_features() > 0) visitor.part("position_key.", position_key_);
   if (position_query_.out_features() > 0) visitor.part("position_query.", position_query_);
+  visitor.part("q_norm.", query_norm_);
+  visitor.part("k_norm.", key_norm_);
   visitor.stream = first + 4;
   if (options_.add_bias_kv) visitor.add("bias_k", {.shape = {1, 1, Hkv_ * D_}, .kind = Kind::row, .vector = &bias_k_});
   visitor.stream = first + 5;
@@ -215,6 +217,10 @@ void MultiHeadAttention::run(const detail::AttentionPlan& plan, const TensorView
   copy(TraceName::q_proj, q_proj, q_size);
   copy(TraceName::k_proj, k_proj, k_size);
   copy(TraceName::v_proj, v_proj, v_size);
+  if (!query_norm_.is_identity()) {
+    query_norm_.forward(q_proj, B * L * H, q_proj);
+    key_norm_.forward(k_proj, B * given * Hkv, k_proj);
+  }
 
   const detail::SequenceRun whole{B, L};
   const std::span<const detail::SequenceRun> runs = spec.runs.empty() ? std::span(&whole, 1) : spec.runs;
@@ -342,6 +348,12 @@ void MultiHeadAttention::set_defaults(detail::AttentionDefaults defaults) {
   if (parts.shares_projections) return;
   if (parts.c2p) position_key_ = {options_.embed_dim, H_ * D_, true};
   if (parts.p2c) position_query_ = {options_.embed_dim, H_ * D_, true};
+}
+
+void MultiHeadAttention::set_variant(const detail::LayerVariant& variant, float eps) {
+  if (variant.scale) options_.scale = variant.scale;
+  if (variant.head_norms) query_norm_ = key_norm_ = {NormKind::rms_norm, D_, false, eps};
+  for (detail::Norm* const norm : {&query_norm_, &key_norm_}) norm->set_offset(variant.norm_offset);
 }
 
 void MultiHeadAttention::project_positions(const float* x, std::int64_t rows, float* key_panels, float* queries, float* keys,

@@ -8,8 +8,10 @@
 #include <string_view>
 #include <vector>
 
+#include "attn/layers/layer_variant.hpp"
 #include "attn/layers/linear.hpp"
 #include "attn/layers/module.hpp"
+#include "attn/layers/norm.hpp"
 #include "attn/layers/rotary.hpp"
 #include "attn/ops/attention.hpp"
 #include "attn/ops/dropout.hpp"
@@ -236,6 +238,8 @@ class MultiHeadAttention : public Module {
   Trace available_parts(std::string_view op, Trace asked) const;
   /// Must be called before weights are allocated.
   void set_defaults(detail::AttentionDefaults defaults);
+  /// Must be called before weights are allocated.
+  void set_variant(const detail::LayerVariant& variant, float eps);
   /// Projects embeddings of relative positions (rows,E) to packed keys, queries (rows,H·D) and unpacked keys, for the
   /// attention core.
   void project_positions(const float* x, std::int64_t rows, float* key_panels, float* queries, float* keys, detail::Scratch& scratch) const;
@@ -307,6 +311,7 @@ class MultiHeadAttention : public Module {
   detail::Linear query_, key_, value_, out_;
   detail::Linear position_key_, position_query_;  // of disentangled attention without shared projections
   std::vector<float> bias_k_, bias_v_;            // (Hkv·D), (Hkv·Dv), or empty
+  detail::Norm query_norm_ = detail::Norm::identity(0), key_norm_ = detail::Norm::identity(0);  // of each head's rows
 };
 
 }  // namespace attn

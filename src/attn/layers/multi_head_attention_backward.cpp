@@ -83,6 +83,7 @@ void MultiHeadAttention::add_backward_memory(const detail::AttentionSpec& spec, 
   const std::int64_t widest = std::max({options_.embed_dim, key_.in_features(), value_.in_features()});
   // Gradients of the merged heads, of q, k, v and the inputs, and copies with non-finite rows zeroed.
   memory.add("gradients inside", {sizes.B, sizes.L, H_ * (2 * D_ + 2 * Dv_) + options_.embed_dim + widest});
+  if (!query_norm_.is_identity()) memory.add("queries and keys before their norms", {4, std::max(sizes.B * sizes.L, sizes.B * sizes.S), H_ * D_});
   memory.add("gradients of keys and values", {sizes.B, sizes.S, Hkv_ * (D_ + Dv_) + 2 * widest});
   // A product of two arrays of rows packs one and transposes the other; a weight is packed transposed.
   memory.add("work space of products", {sizes.B, std::max(sizes.L, sizes.S), 2 * (widest + H_ * std::max(D_, Dv_) + 32)});
@@ -239,6 +240,14 @@ void MultiHeadAttention::backward(const detail::AttentionSpec& spec, const detai
       queries_of_run += size_of(sequences * length, H * D);
       keys_of_run += size_of(sequences * keys, Hkv * D);
     }
+  }
+  if (!query_norm_.is_identity()) {
+    const detail::Scratch::Frame of_norms(scratch);
+    float* const projected = scratch.take(std::max(size_of(B * L, H * D), size_of(B * given, Hkv * D)));
+    query_.forward(detail::Rows(kept.query, count(B * L), count(query_.in_features())), projected, scratch);
+    query_norm_.backward(q, projected, B * L * H, q, prefix + "q_norm.", gradients, scratch);
+    key_.forward(detail::Rows(kept.key, count(B * given), count(key_.in_features())), projected, scratch);
+    key_norm_.backward(k, projected, B * given * Hkv, k, prefix + "k_norm.", gradients, scratch);
   }
   copy(TraceName::q_proj, q, size_of(B * L, H * D));
   copy(TraceName::k_proj, k, size_of(B * given, Hkv * D));

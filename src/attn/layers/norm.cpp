@@ -30,7 +30,7 @@ void Norm::forward_row(const float* x, float* y) const {
 
 void Norm::visit_parameters(ParameterVisitor& visitor) {
   if (is_identity_) return;
-  visitor.add("weight", {.shape = shape(), .kind = ParameterKind::ones, .vector = &weight_, .reproducible = &reproducible_});
+  visitor.add("weight", {.shape = shape(), .kind = ParameterKind::ones, .vector = &weight_, .reproducible = &reproducible_, .offset = offset_});
   if (has_bias_) visitor.add("bias", {.shape = shape(), .kind = ParameterKind::zeros, .vector = &bias_});
 }
 

@@ -38,6 +38,10 @@ class Norm {
     return norm;
   }
 
+  bool is_identity() const { return is_identity_; }
+  /// Files have the weight minus `offset`.
+  void set_offset(float offset) { offset_ = offset; }
+
   /// Normalizes the rows of x to y, both (rows,width); they may be the same memory.
   void forward(const float* x, std::int64_t rows, float* y) const;
   void forward_row(const float* x, float* y) const;
@@ -57,7 +61,7 @@ class Norm {
   std::int64_t width_ = 0;
   bool has_bias_ = false, is_identity_ = false;
   bool reproducible_ = false;  ///< set with int8 weights: use kernels that give the same bits on all architectures
-  float eps_ = 0;
+  float eps_ = 0, offset_ = 0;
   std::vector<float> weight_, bias_;
 };
 

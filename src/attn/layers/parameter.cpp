@@ -28,13 +28,16 @@ void ParameterRef::allocate() const {
 void ParameterRef::set_rows(std::size_t first_row, std::span<const float> rows) const {
   if (table != nullptr) return table->set_rows(first_row, rows);
   if (is_packed()) return std::visit([&](auto& packed) { packed.set_weight_rows(first_row, rows); }, linear->packed());
-  std::copy(rows.begin(), rows.end(), numbers().begin() + static_cast<std::ptrdiff_t>(first_row * row_size()));
+  const auto to = numbers().begin() + static_cast<std::ptrdiff_t>(first_row * row_size());
+  std::copy(rows.begin(), rows.end(), to);
+  if (offset != 0) std::for_each(to, to + std::ssize(rows), [&](float& value) { value += offset; });
 }
 
 void ParameterRef::get(float* values) const {
   if (table != nullptr) return table->get(values);
   if (is_packed()) return std::visit([&](const auto& packed) { packed.unpack_weight(values); }, linear->packed());
-  std::copy(numbers().begin(), numbers().end(), values);
+  float* const end = std::copy(numbers().begin(), numbers().end(), values);
+  if (offset != 0) std::for_each(values, end, [&](float& value) { value -= offset; });
 }
 
 void ParameterRef::get_row(std::size_t row, float* values) const {
@@ -80,23 +83,36 @@ void ParameterRef::get_quantized_row(std::size_t row, std::int8_t* q, float* sca
 
 namespace {
 
+std::size_t height_of(const ParameterRef& piece) { return static_cast<std::size_t>(piece.shape[0]); }
+
 /// Splits rows among the pieces: calls set(piece, first row in the piece, rows of the piece).
 template <class Number, class Set>
-void share_rows(std::span<const ParameterRef> pieces, std::size_t first, std::span<const Number> rows, Set set) {
-  for (const ParameterRef& piece : pieces) {
-    if (rows.empty()) break;
-    const auto height = static_cast<std::size_t>(piece.shape[0]);
-    if (first < height) {
-      const std::size_t count = std::min((height - first) * piece.row_size(), rows.size());
-      set(piece, first, rows.first(count));
-      rows = rows.subspan(count);
-      first = height;
+void share_rows(const StateTensor& tensor, std::size_t first, std::span<const Number> rows, Set set) {
+  const std::size_t count = tensor.pieces.size(), width = tensor.pieces.front().row_size();
+  while (!rows.empty()) {
+    std::size_t piece = 0, row = first, end = 0;
+    if (tensor.block > 0) {
+      piece = first / tensor.block % count;
+      row = first / (tensor.block * count) * tensor.block + first % tensor.block;
+      end = row - row % tensor.block + tensor.block;
+    } else {
+      while (piece + 1 < count && row >= height_of(tensor.pieces[piece])) row -= height_of(tensor.pieces[piece++]);
+      end = height_of(tensor.pieces[piece]);
     }
-    first -= height;
+    const std::size_t size = std::min((end - row) * width, rows.size());
+    set(tensor.pieces[piece], row, rows.first(size));
+    rows = rows.subspan(size);
+    first += end - row;
   }
 }
 
 }  // namespace
+
+std::size_t StateTensor::row_of(std::size_t piece, std::size_t row) const {
+  if (block > 0) return (row / block * pieces.size() + piece) * block + row % block;
+  for (std::size_t i = 0; i < piece; ++i) row += height_of(pieces[i]);
+  return row;
+}
 
 Shape StateTensor::shape() const {
   Shape shape = pieces.front().shape;
@@ -123,19 +139,19 @@ void StateTensor::set_rows(std::size_t first, std::span<const float> rows) const
     kernels::transpose(rows.data(), static_cast<std::ptrdiff_t>(out), in, out, weight.data(), in);
     return StateTensor{pieces}.set_rows(0, weight);
   }
-  share_rows(pieces, first, rows, [](const ParameterRef& piece, std::size_t from, std::span<const float> own) { piece.set_rows(from, own); });
+  share_rows(*this, first, rows, [](const ParameterRef& piece, std::size_t from, std::span<const float> own) { piece.set_rows(from, own); });
 }
 
 void StateTensor::set_quantized_rows(std::size_t first, std::span<const std::int8_t> rows) const {
-  share_rows(pieces, first, rows,
+  share_rows(*this, first, rows,
              [](const ParameterRef& piece, std::size_t from, std::span<const std::int8_t> own) { piece.set_quantized_rows(from, own); });
 }
 
 void StateTensor::set_scales(std::span<const float> scales) const {
-  for (const ParameterRef& piece : pieces) {
-    const auto height = static_cast<std::size_t>(piece.shape[0]);
-    piece.set_scales(scales.first(height));
-    scales = scales.subspan(height);
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    std::vector<float> own(height_of(pieces[i]));
+    for (std::size_t row = 0; row < own.size(); ++row) own[row] = scales[row_of(i, row)];
+    pieces[i].set_scales(own);
   }
 }
 
@@ -146,7 +162,10 @@ void StateTensor::get(float* values) const {
     StateTensor{pieces}.get(weight.data());
     return kernels::transpose(weight.data(), static_cast<std::ptrdiff_t>(in), out, in, values, out);
   }
-  for (const ParameterRef& piece : pieces) {
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const ParameterRef& piece = pieces[i];
+    for (std::size_t row = 0; row < height_of(piece) && block > 0; ++row) piece.get_row(row, values + row_of(i, row) * piece.row_size());
+    if (block > 0) continue;
     piece.get(values);
     values += piece.size();
   }
@@ -154,16 +173,18 @@ void StateTensor::get(float* values) const {
 
 void StateTensor::get_quantized(std::string_view op, std::string_view name, std::int8_t* values, float* scales) const {
   std::vector<float> numbers(pieces.front().row_size());
-  for (const ParameterRef& piece : pieces)
-    for (std::size_t row = 0; row < static_cast<std::size_t>(piece.shape[0]); ++row, values += piece.row_size()) {
-      float* const scale = scales++;
-      if (piece.is_quantized()) {
-        piece.get_quantized_row(row, values, scale);
+  for (std::size_t i = 0; i < pieces.size(); ++i)
+    for (std::size_t row = 0; row < height_of(pieces[i]); ++row) {
+      const std::size_t place = row_of(i, row);
+      std::int8_t* const q = values + place * numbers.size();
+      float* const scale = scales + place;
+      if (pieces[i].is_quantized()) {
+        pieces[i].get_quantized_row(row, q, scale);
         continue;
       }
-      piece.get_row(row, numbers.data());
+      pieces[i].get_row(row, numbers.data());
       check_finite(op, name, numbers);
-      kernels::best().quantize_weights(numbers.data(), numbers.size(), values, scale);
+      kernels::best().quantize_weights(numbers.data(), numbers.size(), q, scale);
     }
 }
 

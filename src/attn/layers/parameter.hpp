@@ -40,6 +40,7 @@ struct ParameterRef {
   Table* table = nullptr;
   Linear* linear = nullptr;
   bool* reproducible = nullptr;  ///< receives whether the layer's weights are int8
+  float offset = 0;              ///< of a vector: its stored values are those of files plus this number
   std::int64_t zero_row = -1;    ///< row that is initialized to 0; -1: none
 
   // Set by the visitor.
@@ -83,11 +84,14 @@ void check_finite(std::string_view op, std::string_view name, std::span<const fl
 struct StateTensor {
   std::vector<ParameterRef> pieces;
   bool is_transposed = false;  ///< the tensor is (in,out), and the parameters are stacked by columns
+  std::size_t block = 0;       ///< if above 0, the tensor has `block` rows of each piece in turn, as GPT-NeoX's projections of a head
 
   Shape shape() const;
   std::size_t size() const;
   /// The tensor as int8 files hold it: (out,in), with a scale per row.
-  StateTensor by_rows() const { return {pieces}; }
+  StateTensor by_rows() const { return {pieces, false, block}; }
+  /// Returns the place of a piece's row among the rows of the tensor.
+  std::size_t row_of(std::size_t piece, std::size_t row) const;
   /// Number of values that set_rows() needs at a time: a row, or all values of a transposed tensor.
   std::size_t row_size() const { return is_transposed ? size() : pieces.front().row_size(); }
   bool is_quantized() const { return pieces.front().is_quantized(); }

@@ -6,7 +6,7 @@
 
 namespace attn::detail {
 
-RotaryTable::RotaryTable(std::span<const float> frequencies, std::int64_t positions, std::int64_t width)
+RotaryTable::RotaryTable(std::span<const float> frequencies, std::int64_t positions, std::int64_t width, float magnitude)
     : pairs_(frequencies.size()), width_(static_cast<std::size_t>(width)) {
   const FloatEnvironment environment;
   const auto rows = static_cast<std::size_t>(positions);
@@ -16,8 +16,8 @@ RotaryTable::RotaryTable(std::span<const float> frequencies, std::int64_t positi
     for (std::size_t i = 0; i < pairs_; ++i) {
       const float angle = static_cast<float>(row) * frequencies[i];
       const SinCos pair = sin_cos_of(static_cast<double>(angle));
-      cos_[row * pairs_ + i] = static_cast<float>(pair.cos);
-      sin_[row * pairs_ + i] = static_cast<float>(pair.sin);
+      cos_[row * pairs_ + i] = static_cast<float>(pair.cos) * magnitude;
+      sin_[row * pairs_ + i] = static_cast<float>(pair.sin) * magnitude;
     }
 }
 

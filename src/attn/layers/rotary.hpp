@@ -18,8 +18,9 @@ namespace attn::detail {
 /// because the weights were trained with those; apply_rotary uses exact angles.
 class RotaryTable {
  public:
-  /// Covers positions 0 to positions - 1. Of the `width` columns of a head the first D are rotated, by D / 2 frequencies.
-  RotaryTable(std::span<const float> frequencies, std::int64_t positions, std::int64_t width);
+  /// Covers positions 0 to positions - 1. Of the `width` columns of a head the first D are rotated, by D / 2 frequencies, and multiplied by
+  /// `magnitude`.
+  RotaryTable(std::span<const float> frequencies, std::int64_t positions, std::int64_t width, float magnitude = 1);
 
   /// Rotates the heads (heads,width) of one position in place; direction -1 inverts the rotation.
   void rotate(float* x, std::size_t heads, std::size_t position, float direction = 1) const;

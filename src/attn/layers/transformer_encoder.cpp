@@ -38,6 +38,11 @@ void TransformerEncoder::set_attention_defaults(std::size_t layer, detail::Atten
 
 void TransformerEncoder::leave_out_norm1(std::size_t layer) { layers_[layer].norm1_ = detail::Norm::identity(options_.layer.d_model); }
 
+void TransformerEncoder::set_variant(const detail::LayerVariant& variant) {
+  for (TransformerEncoderLayer& layer : layers_) layer.set_variant(variant);
+  norm_.set_offset(variant.norm_offset);
+}
+
 detail::EncoderPlan TransformerEncoder::plan(const TensorView& x, const EncoderForwardOptions& options) const {
   MemoryEstimate memory(kTransformerEncoderOp);
   detail::EncoderPlan plan = this->plan(kTransformerEncoderOp, x, options, {}, memory);

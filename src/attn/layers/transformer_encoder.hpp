@@ -82,6 +82,8 @@ class TransformerEncoder : public Module {
   /// For layers of checkpoints that differ from torch's.
   void set_attention_defaults(std::size_t layer, detail::AttentionDefaults defaults);
   void leave_out_norm1(std::size_t layer);
+  /// Must be called before weights are allocated.
+  void set_variant(const detail::LayerVariant& variant);
   /// Appends a layer to the order of execution, in which it may occur more than once. Without calls, each layer runs once.
   void add_use(std::size_t layer) { uses_.push_back(layer); }
   /// Number of places in the order of execution, and the layer at a place.

@@ -83,6 +83,13 @@ TransformerEncoderLayer::TransformerEncoderLayer(const TransformerEncoderLayerOp
   create(kTransformerEncoderLayerOp);
 }
 
+void TransformerEncoderLayer::set_variant(const detail::LayerVariant& variant) {
+  variant_ = variant;
+  if (variant.post_norms) post_norm1_ = post_norm2_ = {options_.norm, options_.d_model, options_.bias, options_.layer_norm_eps};
+  for (detail::Norm* const norm : {&norm1_, &norm2_, &post_norm1_, &post_norm2_}) norm->set_offset(variant.norm_offset);
+  self_attn_.set_variant(variant, options_.layer_norm_eps);
+}
+
 void TransformerEncoderLayer::visit_parameters(detail::ParameterVisitor& visitor) {
   visitor.part("self_attn.", self_attn_);
   visitor.part("linear1.", linear1_);
@@ -90,6 +97,8 @@ void TransformerEncoderLayer::visit_parameters(detail::ParameterVisitor& visitor
   if (options_.gated) visitor.part("linear_gate.", linear_gate_);
   visitor.part("norm1.", norm1_);
   visitor.part("norm2.", norm2_);
+  visitor.part("post_norm1.", post_norm1_);
+  visitor.part("post_norm2.", post_norm2_);
 }
 
 detail::EncoderPlan TransformerEncoderLayer::plan(const TensorView& x, const EncoderForwardOptions& options) const {
@@ -204,10 +213,11 @@ void TransformerEncoderLayer::run(const detail::EncoderPlan& plan, std::uint32_t
   to.trace = buffers.trace;
   const auto finish_attention = [&](std::size_t row, unsigned) noexcept {
     float *const attention = part + row * E, *const total = sum + row * E;
+    post_norm1_.forward_row(attention, attention);
     drop(drop_attention, attention, E, row);
     kernel.add_row(x + row * E, attention, total, E);
     keep(TraceName::attn_residual, total, E, row);
-    (options_.norm_first ? norm2_ : norm1_).forward_row(total, normed + row * E);
+    (options_.norm_first ? norm2_ : norm1_).forward_row(variant_.parallel ? x + row * E : total, normed + row * E);
     keep(options_.norm_first ? TraceName::norm2 : TraceName::norm1, normed + row * E, E, row);
   };
   const parallel::TaskRef finish_attention_row(finish_attention);
@@ -243,6 +253,7 @@ void TransformerEncoderLayer::run(const detail::EncoderPlan& plan, std::uint32_t
   const auto finish_output = [&](std::size_t row, unsigned) noexcept {
     float *const values = part + row * E, *const result = y + row * E;
     keep(TraceName::ff_output, values, E, row);
+    post_norm2_.forward_row(values, values);
     drop(drop_output, values, E, row);
     kernel.add_row(sum + row * E, values, result, E);
     keep(TraceName::ff_residual, result, E, row);

@@ -132,6 +132,7 @@ class TransformerEncoderLayer : public Module {
   TransformerEncoderLayer(detail::Uninitialized, std::string_view op, const TransformerEncoderLayerOptions& options);
   static MultiHeadAttention attention_of(std::string_view op, const TransformerEncoderLayerOptions& options);
   void visit_parameters(detail::ParameterVisitor& visitor) override;
+  void set_variant(const detail::LayerVariant& variant);
 
   /// Plans a forward of a stack of such layers. runs as in AttentionSpec; the cache, if given, must have room for x.
   detail::EncoderPlan plan(std::string_view op, std::int64_t layers, const TensorView& x, const EncoderForwardOptions& options,
@@ -163,9 +164,11 @@ class TransformerEncoderLayer : public Module {
                 const detail::EncoderGradientBuffers& to, detail::Scratch& scratch) const;
 
   TransformerEncoderLayerOptions options_;
+  detail::LayerVariant variant_;
   MultiHeadAttention self_attn_;
   detail::Linear linear1_, linear2_, linear_gate_;
   detail::Norm norm1_, norm2_;
+  detail::Norm post_norm1_ = detail::Norm::identity(0), post_norm2_ = detail::Norm::identity(0);
 };
 
 }  // namespace attn

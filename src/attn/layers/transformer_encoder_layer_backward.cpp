@@ -22,13 +22,15 @@ using detail::size_of;
 }  // namespace
 
 std::size_t TransformerEncoderLayer::kept_size(const detail::EncoderPlan& plan) const {
-  const std::int64_t widths = (options_.norm_first ? 2 : 3) * plan.E + (options_.gated ? 2 : 1) * options_.dim_feedforward;
+  const std::int64_t widths =
+      ((options_.norm_first ? 2 : 3) + (variant_.post_norms ? 2 : 0)) * plan.E + (options_.gated ? 2 : 1) * options_.dim_feedforward;
   return size_of(plan.B * plan.L, widths) + self_attn_.kept_size(plan.attention.sizes);
 }
 
 void TransformerEncoderLayer::add_kept_memory(const detail::EncoderPlan& plan, MemoryEstimate& memory) const {
   for (std::int64_t layer = 0; layer < plan.layers; ++layer) {
-    memory.add("what backward needs", {3 + (options_.gated ? 2 : 1), plan.B, plan.L, std::max(plan.E, options_.dim_feedforward)});
+    memory.add("what backward needs",
+               {(variant_.post_norms ? 5 : 3) + (options_.gated ? 2 : 1), plan.B, plan.L, std::max(plan.E, options_.dim_feedforward)});
     memory.add("q, k, v and merged heads for backward",
                {4, plan.B, plan.L, std::max(plan.E, plan.attention.spec.num_heads * plan.attention.spec.head_dim)});
   }
@@ -42,6 +44,10 @@ float* TransformerEncoderLayer::place_kept(const detail::EncoderPlan& plan, std:
   kept.x = take(size);
   kept.attn_residual = take(size);
   if (!options_.norm_first) kept.ff_residual = take(size);
+  if (variant_.post_norms) {
+    kept.attention_output = take(size);
+    kept.ff_output = take(size);
+  }
   kept.linear1 = take(hidden);
   if (options_.gated) kept.linear_gate = take(hidden);
   kept.attention.dropout = detail::dropout_at(stack.random, options_.dropout, detail::DropoutSite::attention_weights, index);
@@ -59,6 +65,10 @@ void TransformerEncoderLayer::keep(const detail::EncoderPlan& plan, const detail
   self_attn_.keep(plan.attention.sizes, kept.attention, buffers.trace, places);
   places.keep(place(TraceName::attn_residual), kept.attn_residual, size);
   if (kept.ff_residual != nullptr) places.keep(place(TraceName::ff_residual), kept.ff_residual, size);
+  if (variant_.post_norms) {
+    places.keep(place(TraceName::output), kept.attention_output, size);
+    places.keep(place(TraceName::ff_output), kept.ff_output, size);
+  }
   places.keep(buffers.linear1, kept.linear1, hidden);
   if (kept.linear_gate != nullptr) places.keep(buffers.linear_gate, kept.linear_gate, hidden);
 }
@@ -102,7 +112,7 @@ detail::EncoderBackwardPlan TransformerEncoderLayer::plan_backward(std::string_v
                                          .trace_shapes = forward.trace_shapes};
   for (const auto& [name, shape] : parameters) memory.add(name, shape);
   const std::int64_t E = kept.E, F = options_.dim_feedforward;
-  memory.add("gradients between the parts", {5, kept.B, kept.L, E});
+  memory.add("gradients between the parts", {5 + (variant_.parallel ? 1 : 0) + (variant_.post_norms ? 2 : 0), kept.B, kept.L, E});
   memory.add("the feed-forward's hidden layer and its gradients", {options_.gated ? 3 : 2, kept.B, kept.L, F});
   // A product of two arrays of rows packs one, transposes the other, and may need a copy with non-finite rows zeroed.
   memory.add("work space of products", {kept.B, kept.L, 2 * (E + F + 32)});
@@ -152,6 +162,13 @@ void TransformerEncoderLayer::backward(const detail::KeptEncoder& stack, std::ui
     detail::drop_rows(site, result, rows, stack.L, stack.E);
     return static_cast<const float*>(result);
   };
+  /// Returns the gradient of the input of a post norm; of_normed itself without one.
+  const auto before_norm = [&](const detail::Norm& norm, const float* of_normed, const float* x, const char* name) {
+    if (norm.is_identity()) return of_normed;
+    float* const result = scratch.take(size);
+    norm.backward(of_normed, x, rows, result, prefix + name, gradients, scratch);
+    return static_cast<const float*>(result);
+  };
   const auto add_to_grad = [&](const float* more) {
     each_row(E, [&](std::size_t row) noexcept { kernel.add_row(grad + row * E, more + row * E, grad + row * E, E); });
   };
@@ -163,11 +180,14 @@ void TransformerEncoderLayer::backward(const detail::KeptEncoder& stack, std::ui
   }
   copy(TraceName::ff_residual, grad, size);
 
+  const float* const ff_input = variant_.parallel ? kept.x : kept.attn_residual;  // before its norm
+
   // ff_residual = input of the feed-forward part + dropout(linear2(dropout(ff_hidden)))
   float* const of_part = scratch.take(size);
   {
     const detail::Scratch::Frame of_feed_forward(scratch);
-    const float* const of_output = before_dropout(detail::DropoutSite::feed_forward_output, grad);
+    const float* const of_dropped = before_dropout(detail::DropoutSite::feed_forward_output, grad);
+    const float* const of_output = before_norm(post_norm2_, of_dropped, kept.ff_output, "post_norm2.");
     copy(TraceName::ff_output, of_output, size);
     float* const hidden = scratch.take(hidden_size);
     const detail::Dropout drop_hidden = dropout(detail::DropoutSite::hidden);
@@ -201,7 +221,7 @@ void TransformerEncoderLayer::backward(const detail::KeptEncoder& stack, std::ui
     });
 
     float* const input = scratch.take(size);
-    (options_.norm_first ? norm2_ : norm1_).forward(kept.attn_residual, rows, input);
+    (options_.norm_first ? norm2_ : norm1_).forward(ff_input, rows, input);
     linear1_.backward(of_hidden, input, rows, of_part, prefix + "linear1.", gradients, scratch);
     if (options_.gated) {
       float* const more = scratch.take(size);
@@ -210,11 +230,15 @@ void TransformerEncoderLayer::backward(const detail::KeptEncoder& stack, std::ui
     }
   }
 
-  // The input is norm1(attn_residual) or, if norm_first, attn_residual, which reaches linear1 through norm2.
+  // The input is norm1(attn_residual) or, if norm_first, attn_residual, which reaches linear1 through norm2. A parallel one is x.
+  float* of_x = nullptr;
   if (options_.norm_first) {
     copy(TraceName::norm2, of_part, size);
-    norm2_.backward(of_part, kept.attn_residual, rows, of_part, prefix + "norm2.", gradients, scratch);
-    add_to_grad(of_part);
+    norm2_.backward(of_part, ff_input, rows, of_part, prefix + "norm2.", gradients, scratch);
+    if (variant_.parallel)
+      std::copy_n(of_part, size, of_x = scratch.take(size));
+    else
+      add_to_grad(of_part);
   } else {
     add_to_grad(of_part);
     copy(TraceName::norm1, grad, size);
@@ -223,7 +247,8 @@ void TransformerEncoderLayer::backward(const detail::KeptEncoder& stack, std::ui
   copy(TraceName::attn_residual, grad, size);
 
   // attn_residual = x + dropout(attention(x or norm1(x)))
-  const float* const of_output = before_dropout(detail::DropoutSite::attention_output, grad);
+  const float* const of_dropped = before_dropout(detail::DropoutSite::attention_output, grad);
+  const float* const of_output = before_norm(post_norm1_, of_dropped, kept.attention_output, "post_norm1.");
   detail::KeptAttention attention = kept.attention;
   attention.query = kept.x;
   if (options_.norm_first) {
@@ -241,6 +266,7 @@ void TransformerEncoderLayer::backward(const detail::KeptEncoder& stack, std::ui
     norm1_.backward(of_part, kept.x, rows, of_part, prefix + "norm1.", gradients, scratch);
   }
   add_to_grad(of_part);
+  if (of_x != nullptr) add_to_grad(of_x);
 }
 
 }  // namespace attn

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "attn/kernels/kernels.hpp"
 #include "attn/models/family.hpp"
 
 namespace attn::detail {
@@ -67,6 +68,10 @@ std::vector<EmbeddingRows> Embeddings::tables(const ModelInputs& inputs, std::ve
   return all;
 }
 
+void Embeddings::scale(float* x, std::size_t count) const {
+  if (config_.embedding_scale != 1) kernels::best().scale_row(x, config_.embedding_scale, x, count);
+}
+
 void Embeddings::clear_padding(const ModelInputs& inputs, std::int64_t width, float* x) const {
   if (!config_.clears_padding || inputs.attention_mask == nullptr) return;
   const std::int64_t L = inputs.shape[1];
@@ -80,7 +85,10 @@ void Embeddings::forward(const ModelInputs& inputs, float* x, Scratch& scratch) 
   const Scratch::Frame frame(scratch);
   float* const sums = projection_ ? scratch.take(rows * W) : x;
   std::vector<std::int64_t> positions;
-  const auto norm = [&](std::size_t i, unsigned) noexcept { norm_.forward_row(sums + i * W, sums + i * W); };
+  const auto norm = [&](std::size_t i, unsigned) noexcept {
+    norm_.forward_row(sums + i * W, sums + i * W);
+    scale(sums + i * W, W);
+  };
   sum_embeddings(tables(inputs, positions), rows, W, sums, norm);
   if (projection_) projection_->forward(sums, static_cast<std::int64_t>(rows), x, scratch);
   clear_padding(inputs, config_.hidden_size, x);

@@ -17,8 +17,8 @@
 
 namespace attn::detail {
 
-/// The first part of a model, token ids to vectors: norm(word + token type + task type + position), projected to the model's width if the tables
-/// have another width W.
+/// The first part of a model, token ids to vectors: scale · norm(word + token type + task type + position), projected to the model's width if the
+/// tables have another width W.
 class Embeddings {
  public:
   /// Creates embeddings without weights. `config` must outlive them.
@@ -51,6 +51,8 @@ class Embeddings {
   std::vector<EmbeddingRows> tables(const ModelInputs& inputs, std::vector<std::int64_t>& positions) const;
   /// Sets the row of the position table for each id of one sequence, whose first id has position `first`.
   void position_rows(std::span<const std::int64_t> ids, std::int64_t first, std::int64_t* rows) const;
+  /// Multiplies by the scale.
+  void scale(float* x, std::size_t count) const;
   /// Clears the rows of padding.
   void clear_padding(const ModelInputs& inputs, std::int64_t width, float* x) const;
 

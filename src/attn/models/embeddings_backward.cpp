@@ -29,6 +29,7 @@ void Embeddings::forward(const ModelInputs& inputs, const Table* words, const Fo
   const auto norm = [&](std::size_t i, unsigned) noexcept {
     std::copy_n(normed + i * width, width, kept.sums + i * width);
     norm_.forward_row(normed + i * width, normed + i * width);
+    scale(normed + i * width, width);
   };
   sum_embeddings(all, inputs.input_ids.size(), width, normed, norm);
   clear_padding(inputs, W, normed);
@@ -45,11 +46,13 @@ void Embeddings::backward(const ModelInputs& inputs, const Kept& kept, const For
     of_sums = scratch.take(size_of(rows, W));
     float* const normed = scratch.take(size_of(rows, W));
     norm_.forward(kept.sums, rows, normed);
+    scale(normed, size_of(rows, W));
     drop_rows(dropout_of(random), normed, rows, inputs.shape[1], W);
     projection_->backward(of_x, normed, rows, of_sums, "embedding_projection.", gradients, scratch);
   }
   drop_rows(dropout_of(random), of_sums, rows, inputs.shape[1], W);
   clear_padding(inputs, W, of_sums);
+  scale(of_sums, size_of(rows, W));
   norm_.backward(of_sums, kept.sums, rows, of_sums, "embedding_norm.", gradients, scratch);
   if (of_words != nullptr) std::copy_n(of_sums, size_of(rows, W), of_words);
   const Rows of_rows(of_sums, size_of(rows, 1), size_of(1, W));

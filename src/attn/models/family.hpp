@@ -17,13 +17,15 @@ struct TensorNames {
   std::string_view inner_layers = {};          ///< for groups of layers: text between the index of a group and the index of a layer in it
   // Within a layer.
   std::string_view query = {}, key = {}, value = {};
-  std::string_view query_key_value = {};  ///< replaces the three: their rows, stacked
+  std::string_view query_key_value = {};            ///< replaces the three: their rows, stacked
+  std::string_view query_norm = {}, key_norm = {};  ///< of each head
   std::string_view attention_output = {}, norm1 = {};
   std::string_view linear1 = {};
   std::string_view gate_linear1 = {};  ///< replaces linear1: rows of the gate, which gets the activation, then rows of linear1
   std::string_view linear1_gate = {};  ///< replaces both: rows of linear1, then rows of the gate
   std::string_view gate = {};          ///< the gate as a separate tensor
   std::string_view linear2 = {}, norm2 = {};
+  std::string_view post_norm1 = {}, post_norm2 = {};  ///< of the results of attention and feed-forward
   std::string_view final_norm = {};
   std::string_view position_bias = {};
   std::string_view relative_embeddings = {}, relative_norm = {};  ///< for disentangled attention
@@ -65,6 +67,7 @@ struct Family {
   /// The same family with other tensor names, tried if a file has those.
   const Family* other = nullptr;
   bool transposed = false;                         ///< weights of the layers' linear maps are (in,out), as in GPT-2's Conv1D
+  bool by_heads = false;                           ///< query_key_value has one head's rows of all three after the other's
   std::span<const std::string_view> buffers = {};  ///< ends of the names of tensors that are no weights
 };
 
@@ -82,7 +85,7 @@ void for_each_part_of_head(const ModelConfig& config, Add add) {
 }
 
 extern const Family kBert, kDistilBert, kRoberta, kCamembert, kData2VecText, kMpnet, kModernBert, kErnie, kElectra, kDeberta, kAlbert, kNomicBert,
-    kJinaBert, kGte, kNew, kGpt2, kLlama, kMistral, kQwen2;
+    kJinaBert, kGte, kNew, kGpt2, kLlama, kMistral, kQwen2, kQwen3, kGptNeoX, kGemma2, kGemma3;
 
 /// BERT's heads for tokens and multiple choice, with the names that most families use.
 inline constexpr HeadNames kTokenHead{.classifier = "classifier"}, kAnswerHead{.classifier = "qa_outputs"},
@@ -99,6 +102,8 @@ inline constexpr TensorNames kLlamaNames{.word_embeddings = "embed_tokens",
                                          .query = "self_attn.q_proj",
                                          .key = "self_attn.k_proj",
                                          .value = "self_attn.v_proj",
+                                         .query_norm = "self_attn.q_norm",
+                                         .key_norm = "self_attn.k_norm",
                                          .attention_output = "self_attn.o_proj",
                                          .norm1 = "input_layernorm",
                                          .linear1 = "mlp.up_proj",
@@ -154,12 +159,13 @@ void configure_sizes(const ConfigReader& config, ModelConfig& model, const SizeN
 
 /// Sets rotary positions with base `theta` for all layers, without a position table.
 void configure_rotary(ModelConfig& model, double theta);
-/// Reads rotary positions as transformers writes them: rope_parameters, or rope_theta and rope_scaling in older files.
-void configure_rope_parameters(const ConfigReader& config, ModelConfig& model, double theta);
+/// Reads rotary positions as transformers writes them: rope_parameters, or rope_theta and rope_scaling in older files. `share` is the default of
+/// partial_rotary_factor, the proportion of a head's columns that are rotated; 0: the family has no such setting.
+void configure_rope_parameters(const ConfigReader& config, ModelConfig& model, double theta, double share = 0);
 
-/// Reads what Llama and later decoders have in common: RMSNorm, a gate, heads that share keys and values, RoPE, no biases. `positions` is the
-/// default.
-void configure_llama(const ConfigReader& config, ModelConfig& model, std::int64_t positions);
+/// Reads what Llama and later decoders have in common: RMSNorm, a gate, heads that share keys and values, RoPE, no biases. `positions`
+/// and `theta` are the defaults.
+void configure_llama(const ConfigReader& config, ModelConfig& model, std::int64_t positions, double theta = 10000);
 
 /// Reads BERT's dropout probabilities with the default `otherwise`. The head applies classifier_dropout before its last layer.
 void configure_dropout(const ConfigReader& config, ModelConfig& model, float otherwise = 0.1F);

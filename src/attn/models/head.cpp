@@ -11,7 +11,8 @@ Head::Head(const ModelConfig& config)
     : classifier_(config.hidden_size, config.outputs(), true),
       norm_(Norm::identity(config.hidden_size)),
       activation_(config.predicts_tokens() ? config.decoder_activation : config.classifier_activation),
-      is_tied_(config.is_tied()) {
+      is_tied_(config.is_tied()),
+      softcap_(config.logit_softcap) {
   const std::int64_t E = config.hidden_size;
   const HeadNames& names = config.head_names();
   if (names.pooler.empty() && names.dense.empty()) return;
@@ -52,6 +53,13 @@ void Head::classify(const float* x, std::int64_t rows, const Table& words, float
     tied_linear({x, static_cast<std::size_t>(rows), static_cast<std::size_t>(width())}, words, tied_bias_.data(), logits, scratch);
   else
     classifier_.forward(x, rows, logits, scratch);
+  const kernels::KernelTable& kernel = kernels::best(is_tied_ ? words.is_quantized() : classifier_.is_quantized());
+  const auto size = static_cast<std::size_t>(outputs());
+  for (std::int64_t row = 0; row < rows && softcap_ > 0; ++row, logits += size) {
+    kernel.scale_row(logits, 1 / softcap_, logits, size);
+    kernel.activation_row(Activation::tanh, logits, logits, size);
+    kernel.scale_row(logits, softcap_, logits, size);
+  }
 }
 
 }  // namespace attn::detail

@@ -13,8 +13,8 @@ namespace attn::detail {
 
 class Gradients;  // layers/gradients.hpp
 
-/// The last part of a model, from a row of hidden states (pooled, or of one token) to logits: classifier(norm(activation(dense x))). Parts that a
-/// family does not have are skipped. A tied classifier of a fill-mask head is the word embedding matrix.
+/// The last part of a model, from a row of hidden states (pooled, or of one token) to logits: softcap(classifier(norm(activation(dense x)))). Parts
+/// that a family does not have are skipped. A tied classifier of a fill-mask head is the word embedding matrix.
 class Head {
  public:
   Head() = default;
@@ -47,6 +47,7 @@ class Head {
   Norm norm_;
   Activation activation_ = Activation::tanh;
   bool is_tied_ = false;
+  float softcap_ = 0;             // 0: none
   std::vector<float> tied_bias_;  // (outputs)
 };
 

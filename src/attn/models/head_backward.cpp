@@ -65,6 +65,15 @@ void Head::backward(const float* grad, const float* x, const float* dense, std::
     std::copy_n(x, size, normed);
   }
   drop_rows(drop_normed, normed, rows, 1, width());
+  if (softcap_ > 0) {
+    const std::size_t count = size_of(rows, outputs());
+    float* const capped = scratch.take(count);
+    float* const of_classifier = scratch.take(count);
+    classify(normed, rows, words, capped, scratch);
+    std::copy_n(grad, count, of_classifier);
+    kernels::best_backward().softcap_backward_row(capped, softcap_, of_classifier, count);
+    grad = of_classifier;
+  }
   if (is_tied_)
     tied_backward(grad, normed, rows, words, of_hidden, gradients);
   else

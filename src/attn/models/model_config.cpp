@@ -17,8 +17,9 @@ namespace {
 const Json kNone{Json::Object()};
 // These limit the memory for tables, angles and buckets, which are allocated per position before missing weights reveal a wrong value.
 constexpr std::int64_t kMaxLabels = 100'000, kMaxPositions = 1 << 20;
-constexpr const Family* kFamilies[] = {&kBert,    &kDistilBert, &kRoberta,   &kCamembert, &kData2VecText, &kMpnet, &kModernBert, &kErnie,   &kElectra,
-                                       &kDeberta, &kAlbert,     &kNomicBert, &kGte,       &kNew,          &kGpt2,  &kLlama,      &kMistral, &kQwen2};
+constexpr const Family* kFamilies[] = {&kBert,    &kDistilBert, &kRoberta, &kCamembert, &kData2VecText, &kMpnet, &kModernBert, &kErnie,
+                                       &kElectra, &kDeberta,    &kAlbert,  &kNomicBert, &kGte,          &kNew,   &kGpt2,       &kLlama,
+                                       &kMistral, &kQwen2,      &kQwen3,   &kGptNeoX,   &kGemma2,       &kGemma3};
 
 const Family& family_of(const ConfigReader& config) {
   const std::string_view type = config.string("model_type", "");
@@ -278,12 +279,35 @@ void configure_rotary(ModelConfig& model, double theta) {
   model.distances.assign(static_cast<std::size_t>(model.num_hidden_layers), {.rope_theta = theta});
 }
 
-void configure_rope_parameters(const ConfigReader& config, ModelConfig& model, double theta) {
-  const ConfigReader rope = config.object(config.has("rope_parameters") ? "rope_parameters" : "rope_scaling");
+/// Reads YaRN with transformers' defaults.
+static RopeScaling yarn_of(const ConfigReader& rope, std::int64_t positions) {
+  RopeScaling yarn{.yarn_positions = rope.whole("original_max_position_embeddings", 1, 0x7fffffff, positions),
+                   .fast = rope.positive("beta_fast", 32),
+                   .slow = rope.positive("beta_slow", 1),
+                   .whole = rope.flag("truncate", true)};
+  yarn.factor = rope.positive("factor", static_cast<double>(positions) / static_cast<double>(yarn.yarn_positions));
+  const auto magnitude = [&](double weight) { return yarn.factor > 1 ? 0.1 * weight * log_of(yarn.factor) + 1 : 1; };
+  const bool has_both = rope.has("mscale") && rope.has("mscale_all_dim");
+  const double otherwise = has_both ? magnitude(rope.positive("mscale", 1)) / magnitude(rope.positive("mscale_all_dim", 1)) : magnitude(1);
+  yarn.magnitude = static_cast<float>(rope.positive("attention_factor", otherwise));
+  return yarn;
+}
+
+void configure_rope_parameters(const ConfigReader& config, ModelConfig& model, double theta, double share) {
+  const ConfigReader all = config.object(config.has("rope_parameters") ? "rope_parameters" : "rope_scaling");
+  const ConfigReader rope = all.has("full_attention") ? all.object("full_attention") : all;
   const char* const kind = rope.has("rope_type") ? "rope_type" : "type";
   const std::string_view type = rope.string(kind, "default");
-  for (const char* const name : {"mixed_b", "partial_rotary_factor"})
-    if (rope.has(name)) rope.refuse(ErrorCode::unsupported, name, {"null"}, {"given"});
+  constexpr const char* kShare = "partial_rotary_factor";
+  for (const char* const name : {"mixed_b", kShare})
+    if (rope.has(name) && (name != kShare || share == 0)) rope.refuse(ErrorCode::unsupported, name, {"null"}, {"given"});
+  if (share > 0) {
+    const auto width = static_cast<double>(model.head_width());
+    share = rope.positive(kShare, share) * width;
+    model.rotary_width = share <= width ? static_cast<std::int64_t>(share) : 0;
+    if (model.rotary_width < 2 || model.rotary_width % 2 != 0)
+      rope.refuse(ErrorCode::config, kShare, {"an even number of a head's ", width, " columns"}, {share, " of them"});
+  }
   theta = rope.positive("rope_theta", config.positive("rope_theta", theta));
   if (type == "linear" || type == "ntk") {
     const double factor = rope.positive("factor", 1);
@@ -299,8 +323,11 @@ void configure_rope_parameters(const ConfigReader& config, ModelConfig& model, d
     if (model.rope.high_frequency_factor <= model.rope.low_frequency_factor)
       rope.refuse(ErrorCode::config, "high_freq_factor", {"a number above low_freq_factor ", model.rope.low_frequency_factor},
                   {model.rope.high_frequency_factor});
-  } else if (type != "default") {
-    rope.refuse(ErrorCode::unsupported, kind, {"default, linear, llama3 or ntk"}, {type});
+  } else if (type == "yarn") {
+    if (theta <= 1) rope.refuse(ErrorCode::config, "rope_theta", {"a number above 1"}, {theta});
+    model.rope = yarn_of(rope, model.max_position_embeddings);
+  } else if (type != "default" && type != "dynamic") {  // dynamic differs from default only beyond max_position_embeddings
+    rope.refuse(ErrorCode::unsupported, kind, {"default, dynamic, linear, llama3, ntk or yarn"}, {type});
   }
   configure_rotary(model, theta);
 }
@@ -327,7 +354,7 @@ ModelConfig read_model_config(const ModelFiles& files) {
   read_quantization(config, model);
   model.task = task_of(config, family);
   // sentence-transformers reads only the base model.
-  if (model.task == Task::fill_mask && files.modules) model.task = Task::embedding;
+  if (model.predicts_tokens() && files.modules) model.task = Task::embedding;
   if (model.task == Task::fill_mask) model.tie_word_embeddings = config.flag("tie_word_embeddings", true);
   family.configure(config, model);
   if (model.max_length < 1)  // positions begin after padding_idx

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "attn/io/json.hpp"
+#include "attn/layers/layer_variant.hpp"
 #include "attn/layers/norm.hpp"
 #include "attn/models/rope_scaling.hpp"
 #include "attn/models/task.hpp"
@@ -31,6 +32,7 @@ enum class PositionRows : std::uint8_t {
 struct LayerDistance {
   double rope_theta = 0;     ///< 0: no rotary positions
   std::int64_t window = -1;  ///< -1: none
+  bool unscaled = false;     ///< RoPE without ModelConfig::rope
 };
 
 /// Relative positions of disentangled attention (He et al. 2020): a table with one row per distance of query and key; large distances share rows.
@@ -101,6 +103,9 @@ struct ModelConfig {
   bool norm_first = false;    ///< norms before attention and feed-forward, and after the last layer
   bool normed_input = false;  ///< with norm_first: the first layer has no norm1, because the embeddings are normalized
   bool gated = false;
+  LayerVariant layer = {};
+  float embedding_scale = 1;                       ///< factor of the embeddings
+  float attention_softcap = 0, logit_softcap = 0;  ///< y = c · tanh(x / c) of scores and of the head's logits; 0: none
   bool attention_bias = true, attention_output_bias = true, norm_bias = true;
   bool mlp_bias = true, mlp_output_bias = true;  ///< of linear1 and the gate; of linear2
 

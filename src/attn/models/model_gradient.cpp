@@ -70,10 +70,15 @@ void ModelGradient::run(float* embeddings, const std::vector<float*>& attentions
     const auto found = parameters->find(name);
     if (found == parameters->end()) continue;
     std::vector<float> weight(tensor.is_transposed ? tensor.size() : 0);
-    float* to = tensor.is_transposed ? weight.data() : found->second.values;
-    for (const ParameterRef& piece : tensor.pieces) {
+    float* const to = tensor.is_transposed ? weight.data() : found->second.values;
+    for (std::size_t i = 0; i < tensor.pieces.size(); ++i) {
+      const ParameterRef& piece = tensor.pieces[i];
       const float* const from = gradients.find(piece.name);
-      to = from != nullptr ? std::copy_n(from + piece.first, piece.size(), to) : std::fill_n(to, piece.size(), 0.0F);
+      const auto rows = static_cast<std::size_t>(piece.shape[0]), width = piece.size() / rows;
+      for (std::size_t row = 0; row < rows; ++row) {
+        float* const place = to + tensor.row_of(i, row) * width;
+        from != nullptr ? std::copy_n(from + piece.first + row * width, width, place) : std::fill_n(place, width, 0.0F);
+      }
     }
     if (!tensor.is_transposed) continue;
     const auto in = static_cast<std::size_t>(tensor.shape()[0]), out = weight.size() / in;

@@ -114,6 +114,7 @@ class ModelLoader::TargetList {
   void add(std::string name, std::initializer_list<const char*> ours, const char* kind, std::string legacy = {}) {
     Target& target = all_.emplace_back(Target{.name = std::move(name), .in_base = in_base_, .legacy = std::move(legacy)});
     for (const char* const parameter : ours) target.tensor.pieces.push_back(parameters_.at(text({ours_, parameter, kind})).pieces.front());
+    target.tensor.block = block;
     target.tensor.is_transposed = transposed_ && !theirs_.empty() && target.tensor.pieces.front().shape.rank() == 2;
   }
   void add_weight(std::string_view name, std::initializer_list<const char*> ours) { add(text({theirs_, name, ".weight"}), ours, ".weight"); }
@@ -126,6 +127,8 @@ class ModelLoader::TargetList {
     if (bias) add(text({theirs_, name, ".bias"}), {ours}, ".bias", text({theirs_, name, ".beta"}));
   }
   std::vector<Target> take() { return std::move(all_); }
+
+  std::size_t block = 0;  ///< of the next tensors, see StateTensor
 
  private:
   const StateTensors& parameters_;
@@ -155,7 +158,9 @@ std::vector<ModelLoader::Target> ModelLoader::targets(const StateTensors& parame
     list.begin(layer + ".", text({"encoder.layers.", i, "."}));
     constexpr const char *kQuery = "self_attn.q_proj", *kKey = "self_attn.k_proj", *kValue = "self_attn.v_proj";
     if (!names.query_key_value.empty()) {
+      if (config.family->by_heads) list.block = static_cast<std::size_t>(config.head_width());
       list.add_linear(names.query_key_value, {kQuery, kKey, kValue}, config.attention_bias);
+      list.block = 0;
     } else {
       list.add_linear(names.query, {kQuery}, config.attention_bias);
       list.add_linear(names.key, {kKey}, config.attention_bias);
@@ -163,6 +168,10 @@ std::vector<ModelLoader::Target> ModelLoader::targets(const StateTensors& parame
     }
     if (config.relative.c2p && !config.relative.shares_projections) list.add_linear(names.position_key, {"self_attn.position_key"}, true);
     if (config.relative.p2c && !config.relative.shares_projections) list.add_linear(names.position_query, {"self_attn.position_query"}, true);
+    if (config.layer.head_norms) {
+      list.add_norm(names.query_norm, "self_attn.q_norm", false);
+      list.add_norm(names.key_norm, "self_attn.k_norm", false);
+    }
     list.add_linear(names.attention_output, {"self_attn.out_proj"}, config.attention_output_bias);
     if (i > 0 || !config.normed_input) list.add_norm(names.norm1, "norm1", config.norm_bias);
     if (!names.gate_linear1.empty())
@@ -174,6 +183,10 @@ std::vector<ModelLoader::Target> ModelLoader::targets(const StateTensors& parame
     if (!names.gate.empty()) list.add_linear(names.gate, {"linear_gate"}, config.mlp_bias);
     list.add_linear(names.linear2, {"linear2"}, config.mlp_output_bias);
     list.add_norm(names.norm2, "norm2", config.norm_bias);
+    if (config.layer.post_norms) {
+      list.add_norm(names.post_norm1, "post_norm1", config.norm_bias);
+      list.add_norm(names.post_norm2, "post_norm2", config.norm_bias);
+    }
   }
   list.begin("", "");
   if (!names.final_norm.empty()) list.add_norm(names.final_norm, "encoder.norm", config.norm_bias);

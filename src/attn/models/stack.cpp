@@ -38,6 +38,7 @@ Dropout position_dropout(const ForwardRandom& random, std::size_t layer) {
 }  // namespace
 
 Stack::Stack(std::string_view op, const ModelConfig& config) : config_(config), layers_(Uninitialized{}, op, stack_options(config)) {
+  layers_.set_variant(config.layer);
   if (config.normed_input) layers_.leave_out_norm1(0);
   const RelativeConfig& relative = config.relative;
   if (relative.span > 0) relative_ = {static_cast<std::size_t>(relative.rows()), static_cast<std::size_t>(config.hidden_size)};
@@ -60,14 +61,15 @@ void Stack::visit_parameters(ParameterVisitor& visitor) {
 
 void Stack::make_tables() {
   const std::int64_t width = config_.head_width();
-  std::map<double, std::shared_ptr<const RotaryTable>> tables;
+  std::map<std::pair<double, bool>, std::shared_ptr<const RotaryTable>> tables;
   for (std::size_t layer = 0; layer < config_.distances.size(); ++layer) {
-    const auto& [theta, window] = config_.distances[layer];  // the window has the same width on both sides
-    auto& table = tables[theta];
+    const auto& [theta, window, unscaled] = config_.distances[layer];  // the window has the same width on both sides
+    const RopeScaling scaling = unscaled ? RopeScaling{} : config_.rope;
+    auto& table = tables[{theta, unscaled}];
     if (!table)
-      table = std::make_shared<const RotaryTable>(rope_frequencies(theta, config_.rope, config_.rotary_width > 0 ? config_.rotary_width : width),
-                                                  config_.max_position_embeddings, width);
-    layers_.set_attention_defaults(layer, {.window = {window, window}, .rotary = Rotary(table)});
+      table = std::make_shared<const RotaryTable>(rope_frequencies(theta, scaling, config_.rotary_width > 0 ? config_.rotary_width : width),
+                                                  config_.max_position_embeddings, width, scaling.magnitude);
+    layers_.set_attention_defaults(layer, {.softcap = config_.attention_softcap, .window = {window, window}, .rotary = Rotary(table)});
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "attn/io/files.hpp"
 #include "attn/io/gguf/reader.hpp"
+#include "attn/io/safetensors_shards.hpp"
 #include "attn/io/tokenizer/tokenizer_file.hpp"
 #include "attn/models/encoder_model.hpp"
 #include "attn/models/fine_tuning.hpp"
@@ -75,16 +76,15 @@ bool contains(const std::vector<std::uint8_t>& file, std::string_view text) {
   return std::search(file.begin(), file.end(), text.begin(), text.end()) != file.end();
 }
 
+constexpr const char* kIndex = "model.safetensors.index.json";
+
 /// Fails if the folder has weights in another known format instead of model.safetensors.
 void check_weights(const std::filesystem::path& folder) {
   const auto there = [&](const char* name) {
     std::error_code none;
     return std::filesystem::exists(below(folder, name), none);
   };
-  if (there("model.safetensors")) return;
-  if (there("model.safetensors.index.json"))
-    refuse_file(ErrorCode::unsupported, folder, {"one model.safetensors"}, {"a checkpoint in several files"},
-                "Save it again with save_pretrained(..., max_shard_size=\"100GB\")");
+  if (there("model.safetensors") || there(kIndex)) return;
   if (there("pytorch_model.bin"))
     refuse_file(ErrorCode::unsupported, folder, {"model.safetensors"}, {"a checkpoint with pytorch_model.bin, which can run code when it is read"},
                 "Load it with transformers and save it with save_pretrained");
@@ -93,7 +93,12 @@ void check_weights(const std::filesystem::path& folder) {
                 "The checkpoint has it from which model.onnx was exported");
 }
 
-void stream_file(const std::filesystem::path& path, detail::ModelLoader& loader) {
+/// Passes model.safetensors to the loader; without it the files that the index names.
+void stream_weights(const std::filesystem::path& folder, detail::ModelLoader& loader) {
+  const std::filesystem::path path = below(folder, "model.safetensors"), index = below(folder, kIndex);
+  std::error_code none;
+  if (!std::filesystem::exists(path, none) && std::filesystem::exists(index, none))
+    return detail::read_safetensors_shards("TextModel::load", index, [&](std::span<const std::uint8_t> bytes) { loader.write(bytes); });
   detail::InputFile file(path);
   check_open(file, path);
   std::vector<std::uint8_t> piece(1 << 20);
@@ -217,7 +222,7 @@ TextModel TextModel::load(const FilePath& path, const TextModelOptions& options)
     gguf->reader.write_weights([&](std::span<const std::uint8_t> piece) { loader.write(piece); });
   } else {
     check_weights(base);
-    stream_file(below(base, "model.safetensors"), loader);
+    stream_weights(base, loader);
   }
   parts->model = loader.finish();
   return TextModel(std::move(parts));

@@ -280,17 +280,17 @@ class TextGradient {
 }  // namespace detail
 
 /// A text model loaded from a Hugging Face checkpoint: BERT, DistilBERT, RoBERTa, XLM-RoBERTa, CamemBERT, data2vec-text,
-/// MPNet, ModernBERT, DeBERTa, ERNIE, ELECTRA, ALBERT, NomicBERT, Jina 2, GTE, GPT-2, Llama, Mistral or Qwen2, with or
-/// without a head (transformers' AutoModel, AutoModelForTokenClassification and so on; sentence-transformers'
-/// SentenceTransformer).
+/// MPNet, ModernBERT, DeBERTa, ERNIE, ELECTRA, ALBERT, NomicBERT, Jina 2, GTE, GPT-2, GPT-NeoX, Llama, Mistral, Qwen or
+/// Gemma, with or without a head (transformers' AutoModel, AutoModelForTokenClassification and so on;
+/// sentence-transformers' SentenceTransformer).
 /// @code
 /// auto model = attn::TextModel::load("testdata/models/sentiment");
 /// std::cout << model.classify({"A wonderful film."}).at(0).at(0).label;  // positive
 /// @endcode
 class TextModel {
  public:
-  /// Loads a folder with config.json and model.safetensors. If present, these files are read as well: tokenizer.json,
-  /// tokenizer_config.json (special_tokens_map.json and added_tokens.json if it has no added_tokens_decoder),
+  /// Loads a folder with config.json and model.safetensors, or the files that model.safetensors.index.json names. Other files that it reads:
+  /// tokenizer.json, tokenizer_config.json (special_tokens_map.json and added_tokens.json if it has no added_tokens_decoder),
   /// sentence_bert_config.json, modules.json and the folders that it names (1_Pooling, 2_Dense), and
   /// config_sentence_transformers.json. Floats of any width become float32. int8 weights must have the format of
   /// compressed-tensors: int-quantized, by row, with dynamic asymmetric activations by token. Tensors that the model

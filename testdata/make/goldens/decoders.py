@@ -39,10 +39,10 @@ def draw(name, key, shape):
     """Draws values with which every parameter matters."""
     values = common.Draw(f"{name}/{key}").normal(*shape)
     if any(part in key for part in ("norm", "ln_")) and key.endswith("weight"):
-        return 1 + 0.25 * values
+        return (0 if "gemma" in name else 1) + 0.25 * values  # Gemma adds 1
     if key.endswith("bias"):
         return 0.2 * values
-    if any(part in key for part in ("wte", "wpe", "embed_tokens")):
+    if any(part in key for part in ("wte", "wpe", "embed_tokens", "embed_in")):
         return (0.2 if "wpe" in key else 0.5) * values
     rows = shape[0] if any(part in key for part in ("c_attn", "c_proj", "c_fc")) else shape[-1]
     return 1.2 * rows**-0.5 * values
@@ -68,12 +68,42 @@ def checkpoints():
     kinds = ["full_attention", "sliding_attention"]
     config = t.Qwen2Config(**{**sizes, **ids(plain)}, num_key_value_heads=2, use_sliding_window=True, sliding_window=5, layer_types=kinds, tie_word_embeddings=True)
     yield "tiny-qwen2", t.Qwen2ForCausalLM(config), plain, f16, None
+    config = t.Qwen3Config(**{**sizes, **ids(plain)}, num_key_value_heads=2, head_dim=8, attention_bias=True, tie_word_embeddings=True)
+    yield "tiny-qwen3", t.Qwen3ForCausalLM(config), plain, bf16, None
+    config = t.GPTNeoXConfig(**{**sizes, **ids(plain)}, rotary_pct=0.7, rotary_emb_base=600)
+    yield "tiny-neox", t.GPTNeoXForCausalLM(config), plain, f16, gpt_neox_2023
+    config = t.GPTNeoXConfig(**{**sizes, **ids(plain)}, rotary_pct=1.0, use_parallel_residual=False, tie_word_embeddings=True, attention_bias=False)
+    yield "tiny-neox-serial", t.GPTNeoXForCausalLM(config), plain, bf16, None
+    rope = {"rope_type": "yarn", "rope_theta": 40.0, "factor": 4.0, "original_max_position_embeddings": 16, "beta_fast": 3.0}
+    config = t.LlamaConfig(**{**sizes, **ids(plain)}, head_dim=12, num_key_value_heads=2, rope_parameters=rope, tie_word_embeddings=True)
+    yield "tiny-llama-yarn", t.LlamaForCausalLM(config), plain, bf16, None
+    gemma = {**sizes, **ids(plain), "num_key_value_heads": 2, "head_dim": 8, "sliding_window": 5, "pad_token_id": None}
+    config = t.Gemma2Config(**gemma, query_pre_attn_scalar=5, attn_logit_softcapping=2.0, final_logit_softcapping=3.0)
+    yield "tiny-gemma-2", t.Gemma2ForCausalLM(config), plain, bf16, None
+    rope = {"sliding_attention": {"rope_type": "default", "rope_theta": 30.0}, "full_attention": {"rope_type": "linear", "factor": 2.0, "rope_theta": 400.0}}
+    config = t.Gemma3TextConfig(**gemma, query_pre_attn_scalar=7, sliding_window_pattern=2, rope_parameters=rope)
+    yield "tiny-gemma-3", t.Gemma3ForCausalLM(config), plain, bf16, gemma_2025
 
 
 def gpt2_2019(config):
     """The form of openai-community/gpt2: defaults are missing."""
     kept = ("model_type", "n_embd", "n_head", "n_layer", "n_positions", "vocab_size", "bos_token_id", "eos_token_id", "layer_norm_epsilon", "activation_function")
     return {"architectures": ["GPT2LMHeadModel"], "n_ctx": config["n_positions"], **{key: config[key] for key in kept}}
+
+
+def gpt_neox_2023(config):
+    """The form of EleutherAI/pythia-70m: rotary_pct and rotary_emb_base instead of rope_parameters."""
+    rope, dtype = config.pop("rope_parameters"), config.pop("dtype")
+    return {**config, "rotary_pct": rope["partial_rotary_factor"], "rotary_emb_base": rope["rope_theta"], "torch_dtype": dtype}
+
+
+def gemma_2025(config):
+    """The form of google/gemma-3-1b-it: without layer_types, and with a RoPE base for each kind of layer."""
+    rope, dtype = config.pop("rope_parameters"), config.pop("dtype")
+    full, sliding = rope["full_attention"], rope["sliding_attention"]
+    del config["layer_types"]
+    named = {"rope_theta": full.pop("rope_theta"), "rope_local_base_freq": sliding["rope_theta"], "rope_scaling": full, "sliding_window_pattern": 2}
+    return {**config, **named, "torch_dtype": dtype}
 
 
 def llama_2024(config):
@@ -241,6 +271,32 @@ def sampling_cases():
     return cases
 
 
+def rope_cases():
+    """RoPE parameters, and the frequencies and the factor of cosines and sines that transformers computes from them."""
+    t, cases = transformers, []
+    yarn = {"rope_type": "yarn", "factor": 4.0, "rope_theta": 10000.0, "original_max_position_embeddings": 512}
+    llama3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "rope_theta": 5e5}
+    for rope in (
+        {"rope_type": "default", "rope_theta": 10000.0},
+        {"rope_type": "linear", "factor": 4.0, "rope_theta": 10000.0},
+        {"rope_type": "dynamic", "factor": 4.0, "rope_theta": 10000.0},
+        {**llama3, "original_max_position_embeddings": 1024},
+        yarn,
+        {**yarn, "truncate": False, "beta_fast": 20, "beta_slow": 2},
+        {**yarn, "attention_factor": 0.75, "rope_theta": 1e6},
+        {**yarn, "mscale": 0.7, "mscale_all_dim": 1.3, "factor": 40.0},
+        {**yarn, "factor": 0.5},
+        {**yarn, "original_max_position_embeddings": 8, "beta_fast": 1e-6, "beta_slow": 1e-7},
+    ):
+        for head_dim in (64, 10):
+            config = t.LlamaConfig(hidden_size=64, num_attention_heads=4, head_dim=head_dim, max_position_embeddings=2048, rope_parameters=dict(rope))
+            made = t.models.llama.modeling_llama.LlamaRotaryEmbedding(config)
+            made(torch.zeros(1, 2048, 1), torch.arange(2048)[None])  # dynamic ones would change for a longer text
+            frequencies = [float(f"{x:.9g}") for x in made.inv_freq.tolist()]
+            cases.append({"rope": rope, "head_dim": head_dim, "positions": 2048, "frequencies": frequencies, "magnitude": float(made.attention_scaling)})
+    return cases
+
+
 def write_lines(name, cases):
     path = common.TESTDATA / "tasks" / name
     path.write_text("[\n" + ",\n".join(json.dumps(case, ensure_ascii=False, separators=(",", ":")) for case in cases) + "\n]\n")
@@ -255,6 +311,7 @@ def generate():
         write_numbers(name, folder, {"texts": (TEXTS[:4], {}), "long": (LONG, {"maxLength": 28})})
     write_lines("generated.json", generation_cases())
     write_lines("sampling.json", sampling_cases())
+    write_lines("rope.json", rope_cases())
 
 
 if __name__ == "__main__":

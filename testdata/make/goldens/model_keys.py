@@ -13,7 +13,7 @@ import common
 
 CONFIGS = (
     "Albert Bert Camembert Data2VecText DebertaV2 DistilBert Electra Ernie Gte MPNet ModernBert NomicBert Roberta XLMRoberta "
-    "GPT2 Llama Mistral Qwen2".split()
+    "GPT2 Llama Mistral Qwen2 Qwen3 GPTNeoX Gemma2 Gemma3Text".split()
 )
 TOKENIZERS = "Albert Bert Camembert DebertaV2 MPNet Roberta XLMRoberta".split()
 MODULES = {"sentence_bert_config.json": "transformer", "Dense": "dense", "Normalize": "normalize"}

@@ -745,9 +745,9 @@ export interface Attn extends Gradients {
    * Loads a text model from a Hugging Face model folder, with the sentence-transformers files if there are any.
    *
    * Families: BERT (MiniLM, E5, BGE, GTE), DistilBERT, RoBERTa, XLM-RoBERTa, CamemBERT, data2vec-text, MPNet,
-   * ModernBERT, DeBERTa, ERNIE, ELECTRA, ALBERT, NomicBERT, Jina 2, new GTE, GPT-2, Llama, Mistral and Qwen2, with or
-   * without a head ({@link TextTasks.task}). Weights (F32, F16, BF16) are copied into the module while they arrive; no
-   * copy of the file is kept.
+   * ModernBERT, DeBERTa, ERNIE, ELECTRA, ALBERT, NomicBERT, Jina 2, new GTE, GPT-2, GPT-NeoX, Llama, Mistral, Qwen and
+   * Gemma, with or without a head ({@link TextTasks.task}). Weights (F32, F16, BF16) are copied into the module while
+   * they arrive; no copy of the file is kept.
    *
    * @param source a folder or its files, see {@link ModelSource}
    * @param options see {@link ModelOptions}

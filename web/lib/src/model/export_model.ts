@@ -68,7 +68,7 @@ function weightsFile({ about: { tiedDecoder }, shapes, quantized, values, rows }
       dims: [int8Dims[0]!, 1],
       fill: (to) => to.set(bytesOf(rows(index).scales)),
     });
-    const isWords = /((word|tok)_embeddings|embed_tokens|wte)\.weight$/.test(name);
+    const isWords = /((word|tok)_embeddings|embed_tokens|embed_in|wte)\.weight$/.test(name);
     return [
       { name, dtype: 'I8', dims: int8Dims, fill: (to) => to.set(rows(index).bytes.subarray(0, to.length)) },
       scale(name),
@@ -93,7 +93,9 @@ function quantizationOf({ quantized, about }: Exported): object {
     input_activations: activations,
     output_activations: null,
   });
-  const words = [...quantized.keys()].map((name) => /(\w+_embeddings|embed_tokens|wte)\.weight$/.exec(name)?.[1]).find((name) => name !== undefined);
+  const words = [...quantized.keys()]
+    .map((name) => /(\w+_embeddings|embed_tokens|embed_in|wte)\.weight$/.exec(name)?.[1])
+    .find((name) => name !== undefined);
   return {
     quant_method: 'compressed-tensors',
     format: 'int-quantized',

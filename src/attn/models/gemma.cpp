@@ -1,0 +1,82 @@
+#include <algorithm>
+#include <cmath>
+
+#include "attn/models/family.hpp"
+
+// Gemma 2 and the text model of Gemma 3 (Gemma Team 2024, 2025), transformers' Gemma2Model and Gemma3TextModel: norms before and after each part
+// that multiply by 1 + weight, windows in some layers, scaled embeddings, softcaps (2), norms of queries and keys and two RoPE bases (3).
+namespace attn::detail {
+namespace gemma {
+
+constexpr std::string_view kTypes2[] = {"gemma2"}, kTypes3[] = {"gemma3_text"};
+constexpr std::string_view kIgnored[] = {"lm_head."};
+constexpr std::string_view kBuffers[] = {".rotary_emb.inv_freq", ".embed_scale"};
+
+float softcap(const ConfigReader& config, const char* name, double otherwise) {
+  return config.is_null(name) || (otherwise == 0 && !config.has(name)) ? 0 : static_cast<float>(config.positive(name, otherwise));
+}
+
+/// Every layer has a window unless its number, counted from 1, is a multiple of `period`.
+void configure(const ConfigReader& config, ModelConfig& model, std::int64_t positions, double theta, std::int64_t period) {
+  configure_llama(config, model, positions, theta);
+  model.hidden_act = config.has("hidden_activation") ? config.activation("hidden_activation") : Activation::gelu_tanh;
+  if (model.head_dim == 0) model.head_dim = 256;
+  model.attention_bias = model.attention_output_bias = config.flag("attention_bias", false);
+  model.tie_word_embeddings = config.flag("tie_word_embeddings", true);
+  config.only_false("use_bidirectional_attention");
+  model.embedding_scale = static_cast<float>(std::sqrt(static_cast<double>(model.hidden_size)));
+  model.layer.post_norms = true;
+  model.layer.norm_offset = 1;
+  model.layer.scale = static_cast<float>(1 / std::sqrt(config.positive("query_pre_attn_scalar", 256)));
+  const bool has_window = !config.is_null("sliding_window");
+  const std::int64_t keys = has_window ? config.whole("sliding_window", 1, 0x7fffffff, 4096) : 0;  // with the query's own
+  for (std::size_t layer = 0; layer < model.distances.size(); ++layer)
+    if (config.is_sliding(layer, (layer + 1) % static_cast<std::size_t>(period) != 0)) {
+      model.distances[layer].unscaled = model.layer.head_norms;
+      if (has_window) model.distances[layer].window = keys - 1;
+    }
+}
+
+void configure_2(const ConfigReader& config, ModelConfig& model) {
+  configure(config, model, 8192, 10'000, 2);
+  model.attention_softcap = softcap(config, "attn_logit_softcapping", 50);
+  model.logit_softcap = softcap(config, "final_logit_softcapping", 30);
+}
+
+void configure_3(const ConfigReader& config, ModelConfig& model) {
+  model.layer.head_norms = true;
+  configure(config, model, 131'072, 1'000'000, config.whole("sliding_window_pattern", 1, 0x7fffffff, 6));
+  model.logit_softcap = softcap(config, "final_logit_softcapping", 0);
+  const ConfigReader rope = config.object("rope_parameters"), local = rope.object("sliding_attention");
+  local.only("rope_type", "default");
+  const double theta = local.positive("rope_theta", config.positive("rope_local_base_freq", 10'000));
+  for (LayerDistance& distance : model.distances)
+    if (distance.unscaled) distance.rope_theta = theta;
+}
+
+constexpr TensorNames names() {
+  TensorNames all = kLlamaNames;
+  all.post_norm1 = all.norm2;
+  all.norm2 = "pre_feedforward_layernorm";
+  all.post_norm2 = "post_feedforward_layernorm";
+  return all;
+}
+
+constexpr Family family(std::span<const std::string_view> types, std::string_view architecture,
+                        void (*configure)(const ConfigReader& config, ModelConfig& model)) {
+  return {.model_types = types,
+          .architecture = architecture,
+          .prefix = "model.",
+          .names = names(),
+          .text_generation = {.classifier = "lm_head"},
+          .ignored = kIgnored,
+          .configure = configure,
+          .buffers = kBuffers};
+}
+
+}  // namespace gemma
+
+const Family kGemma2 = gemma::family(gemma::kTypes2, "Gemma2", &gemma::configure_2),
+             kGemma3 = gemma::family(gemma::kTypes3, "Gemma3", &gemma::configure_3);
+
+}  // namespace attn::detail
