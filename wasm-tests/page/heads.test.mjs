@@ -1,6 +1,8 @@
+import { readFileSync } from 'node:fs';
 import { strict as assert } from 'node:assert';
 import { packageNumbers, sentence } from './data.mjs';
 import { assertAnswer, assertMap, weightsOf } from './map.mjs';
+import { chooseFiles, filesOf } from './models.mjs';
 import { pageTest } from './fixture.mjs';
 
 pageTest('all heads are shown as pictures, selected by click and arrow keys', async ({ page }) => {
@@ -126,4 +128,37 @@ pageTest('each head has its own switch', async ({ page }) => {
     await page.click('checkbox', name);
     await assertAnswer(page, data.answer(sentence));
   }
+});
+
+pageTest('a model with many heads has larger pictures instead of a checkbox beside each', async ({ page }) => {
+  const config = JSON.parse(readFileSync(new URL('../../testdata/models/tiny-bert/config.json', import.meta.url), 'utf8'));
+  await page.open();
+  const changed = JSON.stringify({ ...config, num_attention_heads: 8 });
+  const others = ['model.safetensors', 'tokenizer.json', 'tokenizer_config.json'];
+  await chooseFiles(page, 'Choose files', filesOf('tiny-bert', others, { 'config.json': changed }));
+  await page.until(({ all }) => all('button', undefined, ['group', 'Heads as pictures']).length === 16, '16 heads');
+  const group = ['group', 'Heads as pictures'];
+  const sizes = () =>
+    page.tool(
+      ({ all }, where) => [
+        Math.min(...all('button', undefined, where).map((each) => each.getBoundingClientRect().width)),
+        Math.max(...all('checkbox', undefined, where).map((each) => each.closest('label').getBoundingClientRect().width)),
+      ],
+      group,
+    );
+  const [picture, box] = await sizes();
+  assert.ok(picture >= 34 && box <= 1, `pictures of ${picture} px, checkboxes of ${box} px`);
+  // The checkbox of the chosen head comes into view with the focus of the keyboard.
+  await page.tool(
+    ({ all }, where) =>
+      all('checkbox', undefined, where)
+        .find((each) => each.tabIndex === 0)
+        .focus(),
+    group,
+  );
+  const [same, shown] = await sizes();
+  assert.ok(same === picture && shown >= 16, `pictures of ${same} px, a checkbox of ${shown} px`);
+  await page.click('checkbox', 'Switch off layer 1, head 2', group);
+  await page.until(({ text }) => /head 1\.2 off/.test(text('#sentence')), 'it is off');
+  await page.axe('many heads', '#heads');
 });

@@ -310,3 +310,13 @@ pageTest('results of the lab are saved to files, and dropped files fill its fiel
   await run(page);
   await page.until(({ find, all }) => !!find('table', 'Output', '#lab') && all('alert').length === 0, 'numbers again');
 });
+
+pageTest('NaN in the result is counted and explained', { engines: 'chromium' }, async ({ page }) => {
+  await page.open();
+  await page.fill('V', '[[1, 2], [NaN, 4], [5, 6]]', lab);
+  await page.click('button', 'Run attention', lab);
+  const note = await page.until(({ text }) => text('#lab .results [role=note]'), 'the note');
+  assert.equal(note, 'NaN (not a number) is in the place of 3 of the 6 numbers of the output. V contains NaN, and every sum with it is NaN.');
+  await page.says(/output 3 × 2.*NaN/, 'status');
+  await page.axe('NaN', '#lab');
+});

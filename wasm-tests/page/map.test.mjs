@@ -121,9 +121,22 @@ pageTest('an empty text has its special tokens, and an overlong text is truncate
   await page.open('table=1');
   await page.choose('textbox', 'Sentence', '');
   await assertMap(page, weightsOf(data.forward(''), layer, head), ['[CLS]', '[SEP]']);
+  const { cell, box } = await page.evaluate(() => {
+    const widthOf = (selector) => document.querySelector(selector).getBoundingClientRect().width;
+    return { cell: widthOf('.map-field') / 2, box: widthOf('.map-box') };
+  });
+  assert.ok(cell <= 112.5 && box > 400, `cells of ${cell} px in a box of ${box} px`);
+  assert.deepEqual(await page.texts('list', "The classifier's answer"), ['negativeno text', 'positiveno text']);
+  assert.deepEqual(await page.texts('list', 'Guesses'), []);
   await page.choose('textbox', 'Sentence', 'good '.repeat(300));
   await page.until(({ text, find }) => /over 128 tokens/.test(text(find('status'))) && /first 128 tokens/.test(text('#first')), 'the note');
   await page.until(({ table }) => table('Attention weights').rows.length === 128, 'the map of 128 tokens');
+  const rows = () => document.querySelectorAll('.map-rows > span').length;
+  assert.equal(await page.evaluate(rows), 32, 'the map starts with the part around its strongest link');
+  await page.tool(({ find }) => find('grid').focus());
+  await page.driver.press('0');
+  await page.until(() => !document.querySelector('.minimap'), 'all of the map');
+  assert.equal(await page.tool(({ find }) => find('button', 'Zoom out').disabled), true);
 });
 
 pageTest('two texts are compared as a pair', async ({ page }) => {

@@ -201,7 +201,22 @@ export const factsOf = async (page) =>
     await page.tool(({ text }) => Array.from(document.querySelectorAll('#proof dt'), (term) => [text(term), text(term.nextElementSibling)])),
   );
 
-export const settled = (page) => page.until(({ find }) => find('table', 'Speed') && !find('button', 'Measure again').disabled, 'the speed');
+/** The checks and the speed start when the visitor comes near, here from above. */
+export const approachProof = (page) =>
+  page.until(async () => {
+    const proof = document.getElementById('proof');
+    if (!proof) return false;
+    const before = scrollY;
+    document.scrollingElement.scrollTo({ top: scrollY + proof.getBoundingClientRect().top - innerHeight - 700, behavior: 'instant' });
+    await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 50))));
+    document.scrollingElement.scrollTo({ top: before, behavior: 'instant' });
+    return true;
+  }, 'the section Proof');
+const hasSpeed = ({ find }) => find('table', 'Speed') && !find('button', 'Measure again').disabled;
+export async function settled(page) {
+  await approachProof(page);
+  await page.until(hasSpeed, 'the speed');
+}
 export async function measureAgain(page) {
   await page.tool(
     ({ find }) =>

@@ -250,3 +250,21 @@ pageTest('a link restores the texts of a task and offers its model', { engines: 
   await page.until(({ find }, own) => find('textbox', 'Text with names', '#use').value === own, 'the text', own);
   await page.until(({ find }) => find('table', 'Names in the text', '#use').tBodies[0].rows.length > 0, 'its names');
 });
+
+pageTest('fields for text follow the direction of its script', { engines: 'chromium' }, async ({ page }) => {
+  await page.openFresh();
+  await page.click('button', 'Add a second text');
+  await page.shows('textbox', 'Text with a mask', use);
+  const fields = await page.tool(({ all, nameOf }) =>
+    all('textbox')
+      .filter((each) => each.localName === 'textarea' && !each.closest('#lab'))
+      .map((each) => [nameOf(each), each.dir]),
+  );
+  assert.ok(fields.length >= 4, json(fields));
+  assert.deepEqual(
+    fields.filter(([, dir]) => dir !== 'auto'),
+    [],
+  );
+  const words = await page.tool(({ all }) => all('textbox', undefined, '#words').map((each) => each.dir));
+  assert.ok(words.length >= 3 && words.every((dir) => dir === 'auto'), json(words));
+});

@@ -115,6 +115,8 @@ pageTest('a link restores the settings of training, which can run step by step a
   await reaches(page, 'Step', (said) => Number(said) > 2);
   await page.click('button', 'Pause', train);
   await page.shows('button', 'Train', '#train');
+  await page.tool(({ find }) => find('spinbutton', 'Layers of the model', '#train').closest('.train-settings').querySelector('summary').click());
+  await page.shows('spinbutton', 'Seed', '#train');
   await page.fill('Seed', '7', train);
   await reaches(page, 'Step', (said) => said === '0');
   await page.until(({ find }) => find('button', 'Start again', '#train').disabled, 'nothing yet');
@@ -166,4 +168,29 @@ pageTest('the explanation of an answer shows the numbers of attribute()', async 
   await page.open(link);
   await page.shows('table', 'Attribution', '#use');
   assert.equal(await page.tool(({ find }) => find('combobox', 'Method', '#use').value), 'attention_rollout');
+});
+
+pageTest('the settings of training leave no hole, and stay in place when one is changed', { engines: 'chromium' }, async ({ page }) => {
+  await page.open();
+  await page.shows('button', 'Train', '#train');
+  const holes = () =>
+    page.evaluate(() => {
+      const boxes = Array.from(document.querySelectorAll('#train .train-stage > *'), (each) => each.getBoundingClientRect());
+      const stage = document.querySelector('#train .train-stage').getBoundingClientRect();
+      return { widths: boxes.map(({ width }) => Math.round(stage.width - width)), height: Math.round(stage.height) };
+    });
+  const { widths, height } = await holes();
+  assert.deepEqual(new Set(widths), new Set([0]), 'all parts are as wide as the section');
+  assert.ok(height < 1000, `${height} px high`);
+  await press(page, 'One step', 1);
+  const top = () => page.tool(({ find }) => find('combobox', 'Positions', '#train').getBoundingClientRect().top + scrollY);
+  const before = await top();
+  await page.choose('combobox', 'Positions', 'none', train);
+  await reaches(page, 'Step', (said) => said === '0');
+  assert.equal(await top(), before);
+  const isOpen = () => page.evaluate(() => document.querySelector('#train .train-settings details').open);
+  assert.equal(await isOpen(), false, 'rarely changed settings are closed');
+  await page.open('model=sentiment&train.seed=7');
+  await page.shows('spinbutton', 'Seed', '#train');
+  assert.equal(await isOpen(), true);
 });

@@ -1,7 +1,7 @@
 import { strict as assert } from 'node:assert';
 import { packageNumbers, sentence } from './data.mjs';
 import { loadFrom, shows } from './models.mjs';
-import { assertNear, factsOf, measureAgain, rowsOf, settled } from './page.mjs';
+import { approachProof, assertNear, factsOf, measureAgain, rowsOf, settled } from './page.mjs';
 import { pageTest } from './fixture.mjs';
 
 const [use, words, proof] = ['#use', '#words', '#proof'];
@@ -129,6 +129,18 @@ pageTest('the effect of each head is measured by switching it off', async ({ pag
   const { cells } = await page.table('Effect of each head', use);
   effects.forEach((row, i) => row.forEach((value, j) => assertNear(cells[i][j].replace(/^\+/, ''), value, `layer ${i + 1}, head ${j + 1}`)));
   const flat = effects.flat();
+  const colours = await page.tool(({ find }) =>
+    Array.from(find('table', 'Effect of each head', '#use').querySelectorAll('td'), (cell) => [cell.textContent, cell.className]),
+  );
+  for (const [written, names] of colours) assert.match(names, written.startsWith('-') ? /\bminus\b/ : /\bplus\b/, `the colour of ${written}`);
+  const backgrounds = await page.evaluate(() =>
+    ['plus', 'minus'].map((sign) => {
+      const cell = document.querySelector(`#use td.${sign}`);
+      cell.style.setProperty('--share', '100%');
+      return getComputedStyle(cell).backgroundColor;
+    }),
+  );
+  assert.notEqual(...backgrounds);
   const strongest = flat.findIndex((value) => Math.abs(value) === Math.max(...flat.map(Math.abs)));
   await page.click('button', `Put layer ${Math.floor(strongest / 4) + 1}, head ${(strongest % 4) + 1} in focus`, use);
   await page.until(({ find }, number) => find(['combobox', 'slider'], 'Head').value === number, 'the head in focus', String((strongest % 4) + 1));
@@ -225,6 +237,9 @@ pageTest('the map of words shows the chosen words and their neighbours', async (
 
 pageTest('the page compares its numbers with PyTorch, and they agree', { isolated: 'chromium' }, async ({ page, t }) => {
   await page.open();
+  await page.until(({ text }) => text('#proof').includes('Comparing …'), 'a section that waits');
+  assert.equal(await page.count('table', 'Speed', '#proof'), 0, 'nothing is measured far from the section');
+  await approachProof(page);
   const verdict = await page.until(({ text }) => text('#proof .proof-verdict'), 'the verdict');
   assert.match(verdict, /^They agree\. The largest difference from PyTorch 2\.\S+ is \d\.\de-\d/);
   t.diagnostic(verdict);
@@ -311,6 +326,7 @@ pageTest('int8 layers are recomputed as the module computes them, and products a
   await page.open('step=2');
   await loadFrom(page, 'testdata/models/tiny-bert');
   await shows(page, 'tiny-bert, 2 × 4 heads, int8');
+  await approachProof(page);
   await page.until(
     ({ text, find }) =>
       /The weights are int8, so the rows that they multiply/.test(text('#proof')) && !!find('table', 'Layers recomputed step by step', '#proof'),

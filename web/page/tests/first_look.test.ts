@@ -3,10 +3,11 @@ import type { Attn as Direct } from 'attn';
 import { arc, spread } from '../src/draw/arcs.ts';
 import { firstLook, fromField, isPlaying, playSteps, sentences, showStep, stepCaptions, stepShown, toField } from '../src/state/first_look.ts';
 import { followGuesses, guesses, largestOf, query, queryAsked } from '../src/state/guess.ts';
+import { fromHash, linkHash } from '../src/state/hash.ts';
 import { model } from '../src/state/model.ts';
 import { cellInFocus } from '../src/state/pointed.ts';
 import { follow, layerTrace, run } from '../src/state/run.ts';
-import { strongestIn } from '../src/state/strongest.ts';
+import { partShown, strongest, strongestIn } from '../src/state/strongest.ts';
 import { anywhere, firstVisit, initialView, setText, update, view } from '../src/state/view.ts';
 import { open, openNamed, until } from './state.ts';
 
@@ -74,6 +75,36 @@ describe('the strongest link', () => {
   });
 });
 
+describe('the part of the map that a long text shows', () => {
+  const long = (count: number) => Array.from({ length: count }, (_, i) => `word ${i}`).join(' ');
+
+  it('becomes automatic when the text becomes long, and is the whole map again when it becomes short', () => {
+    view.value = initialView;
+    const partAfter = (text: string, pair?: string) => {
+      setText(text, pair);
+      return view.value.part;
+    };
+    expect(partAfter('a short text')).toBeUndefined();
+    expect(partAfter(long(60))).toBe('auto');
+    expect(partAfter(long(61))).toBe('auto');
+    expect(fromHash(linkHash()).part).toBe('auto');
+    expect(partAfter('a short text')).toBeUndefined();
+    expect(partAfter('a short text', long(60))).toBe('auto');
+  });
+
+  it("is the visitor's while the text stays long", () => {
+    setText(long(60), undefined);
+    update({ part: undefined });
+    setText(long(61), undefined);
+    expect(view.value.part).toBeUndefined();
+    const part = { row: 3, column: 4, count: 10 };
+    update({ part });
+    setText('a short text', undefined);
+    expect(view.value.part).toEqual(part);
+    view.value = initialView;
+  });
+});
+
 describe('the numbers of the first figure', () => {
   let direct: Direct;
   beforeAll(async () => {
@@ -113,6 +144,39 @@ describe('the numbers of the first figure', () => {
     expect(firstLook.value!.isOff).toBe(true);
     update({ off: [] });
     await until('the guess again', () => guesses.value?.run.view.off.length === 0);
+  });
+
+  it('start a map of many tokens at its strongest link, and show all of a short text', async () => {
+    const text = 'The dog saw the cat and the bird. '.repeat(12).trim();
+    setText(text, undefined);
+    await shown(text);
+    const size = run.value!.tokens.length;
+    expect(size, 'the limit of this model').toBe(64);
+    const { row, column } = strongest.value;
+    const { row: top, column: left, count } = partShown.value;
+    expect(count).toBe(32);
+    for (const [place, first] of [
+      [row, top],
+      [column, left],
+    ] as const)
+      expect([place >= first, place < first + count]).toEqual([true, true]);
+    update({ cell: { row: 1, column: 2 } });
+    expect(partShown.value, 'pointing at a cell does not move the map').toEqual({ row: top, column: left, count });
+    update({ part: undefined });
+    expect(partShown.value).toEqual({ row: 0, column: 0, count: size });
+    setText(firstVisit.text, undefined);
+    await shown(firstVisit.text);
+    update({ part: 'auto' });
+    expect(partShown.value).toEqual({ row: 0, column: 0, count: 9 });
+    update({ part: undefined });
+  });
+
+  it('have no guess for an empty text', async () => {
+    setText('', undefined);
+    const { now, made } = await shown('');
+    expect([now.columns, made.list]).toEqual([[], []]);
+    setText(firstVisit.text, undefined);
+    await shown(firstVisit.text);
   });
 
   it('ask for the word under the pointer, with a blank in its place', async () => {

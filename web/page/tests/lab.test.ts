@@ -1,9 +1,12 @@
 import { describe, expect, it } from 'vitest';
+import type { Tensor } from 'attn';
 import { readLab } from '../src/lab/inputs.ts';
-import { runLab, type LabInputs } from '../src/lab/run.ts';
+import { notANumber } from '../src/lab/not_a_number.ts';
+import { runLab, type LabInputs, type LabResult } from '../src/lab/run.ts';
 import { matrixText } from '../src/formats/matrix_text.ts';
 import { shortestFloat32 } from '../src/formats/numbers.ts';
 import { fileOf, inputsFile, maximumPrinted, snippetsOf } from '../src/lab/snippets.ts';
+import { loadDirect } from './models.ts';
 import { initialLab, labFromParams, labToParams, type Lab } from '../src/state/lab.ts';
 
 const tensor = (dims: readonly number[], from = 0) => ({
@@ -197,4 +200,36 @@ it('the lab computes nothing if a file was rejected, even if its field had other
   expect(() => readLab(refused)).toThrow('v.npy: cut short');
   const optional: Lab = { ...initialLab, fields: { ...initialLab.fields, Mask: { text: '', refused: 'm.npy: cut short' } } };
   expect(() => readLab(optional)).toThrow('m.npy: cut short');
+});
+
+describe('NaN in the results of the lab', () => {
+  const result = (weights: readonly number[], output: readonly number[]): LabResult => {
+    const named = (name: string, values: readonly number[]) =>
+      ({ name, tensor: { data: Float32Array.from(values), dims: [1, values.length] }, leading: [], rows: 'query', columns: 'key' }) as const;
+    return { weights: named('weights', weights), output: named('output', output), trace: [], note: '' };
+  };
+  const plain = attention as LabInputs & { readonly mode: 'attention' };
+  const withValue = (of: Tensor, value: number): Tensor => ({ ...of, data: of.data.map((each, i) => (i === 1 ? value : each)) });
+
+  it('is not mentioned if there is none', () => {
+    expect(notANumber(attention, result([0.5, 0.5], [1, -Infinity]))).toBeUndefined();
+  });
+
+  it('is counted, and explained by the field that contains it', () => {
+    expect(notANumber({ ...plain, V: withValue(plain.V, NaN) }, result([0.5, 0.5], [NaN, NaN, 1]))).toBe(
+      'NaN (not a number) is in the place of 2 of the 3 numbers of the output. V contains NaN, and every sum with it is NaN.',
+    );
+    expect(notANumber({ ...multiHead, Wo: withValue(tensor([2, 3]), Infinity) } as LabInputs, result([NaN], [NaN]))).toBe(
+      'NaN (not a number) is in the place of 1 of the 1 number of the weights and 1 of the 1 number of the output. Wo contains Infinity; Infinity − Infinity and 0 · Infinity are not numbers.',
+    );
+  });
+
+  it('is explained by products that are too large', async () => {
+    const huge = (sign: number): Tensor => ({ data: Float32Array.of(3e38, sign * 3e38), dims: [1, 2] });
+    const inputs: LabInputs = { mode: 'attention', Q: huge(1), K: huge(-1), V: tensor([1, 1]), ...common };
+    const { attn, direct } = await loadDirect();
+    const text = notANumber(inputs, await runLab(attn, inputs));
+    direct.dispose();
+    expect(text).toMatch(/^NaN \(not a number\) is in the place of .*exceed the largest 32-bit number/);
+  });
 });

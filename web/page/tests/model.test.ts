@@ -61,9 +61,14 @@ const absent = (status: number) => new AttnError('NETWORK', 'no such folder', { 
 
 /** Makes the module fail to start. */
 let refusal: Error | undefined;
+let starts = 0;
 vi.mock('attn/worker', async (original) => {
   const own = await original<typeof import('attn/worker')>();
-  return { ...own, load: () => (refusal === undefined ? own.load() : Promise.reject(refusal)) };
+  const load = () => {
+    ++starts;
+    return refusal === undefined ? own.load() : Promise.reject(refusal);
+  };
+  return { ...own, load };
 });
 
 describe('the page', () => {
@@ -182,7 +187,7 @@ describe('choosing a model', () => {
     report({ phase: 'download', file: 'model.safetensors', loaded: 3500, total: 4000, progress: 0.875 });
     expect(loading.value!.loaded, 'progress after cancelling is ignored').toBe(3000);
     await choosing;
-    expect(status.value).toEqual({ text: 'folder was not loaded: cancelled.' });
+    expect(status.value).toEqual({ text: 'The model folder was not loaded: cancelled.' });
     expect([loading.value, failure.value, model.value]).toEqual([undefined, undefined, before]);
     engine.value = own;
   });
@@ -263,10 +268,10 @@ describe('choosing a model', () => {
     const before = model.value;
     engine.value = withLoad(own, () => Promise.reject(failing(code, 'no such thing')));
     await chooseModel('./folder/');
-    expect(failure.value).toMatchObject({ what: 'folder could not be loaded.', detail: `no such thing (${code})`, code });
+    expect(failure.value).toMatchObject({ what: 'The model folder could not be loaded.', detail: `no such thing (${code})`, code });
     expect(failure.value!.cause, 'the cause is written in plain words').toMatch(/^[A-Za-z][^()]+\.$/);
     expect(failure.value!.fix).toMatch(fix);
-    expect(status.value, 'the status does not repeat the cause').toEqual({ text: 'folder could not be loaded.', failed: true });
+    expect(status.value, 'the status does not repeat the cause').toEqual({ text: 'The model folder could not be loaded.', failed: true });
     expect([model.value, loading.value]).toEqual([before, undefined]);
     engine.value = withLoad(own, () => new Promise(() => undefined));
     void chooseModel('./other/');
@@ -365,7 +370,7 @@ describe('the weights of a model', () => {
     await chooseModel('all-MiniLM-L6-v2');
     expect(asked.length, 'neither folder exists').toBe(2);
     const repository = 'sentence-transformers/all-MiniLM-L6-v2';
-    expect(failure.value).toMatchObject({ what: 'all-MiniLM-L6-v2 could not be loaded.', code: 'NETWORK', onHub: repository });
+    expect(failure.value).toMatchObject({ what: 'The model all-MiniLM-L6-v2 could not be loaded.', code: 'NETWORK', onHub: repository });
     asked.length = 0;
     view.value = { ...view.value, dtype: 'float32' };
     await chooseOnHub('all-MiniLM-L6-v2');
@@ -551,11 +556,13 @@ describe('the WebAssembly module', () => {
     view.value = { ...initialView, ...changes, model: 'files' };
     const [before, text] = [engine.value, model.value!.text];
     await restart();
-    expect(engine.value).not.toBe(before);
+    // Not by toBe, which reads the properties of both.
+    expect(engine.value !== before).toBe(true);
     expect([model.value!.id, model.value!.name]).toEqual(['files', 'mine']);
     expect(model.value!.text).not.toBe(text);
     expect(view.value.off).toEqual([1]);
-    await before!.dispose();
+    await expect(before!.info, 'the old worker has ended').rejects.toThrow(/terminated/);
+    expect(failure.value).toBeUndefined();
   });
 
   it('reports a failed start and requests no model', async () => {
@@ -581,6 +588,14 @@ describe('the WebAssembly module', () => {
     await chooseModel('sentiment');
     expect(model.value!.id).toBe('sentiment');
     expect(engine.value).toBeDefined();
+  });
+
+  it('is started once for two models that are opened at the same time', async () => {
+    await engine.value?.dispose();
+    engine.value = undefined;
+    const before = starts;
+    await Promise.all([chooseModel('masks'), chooseModel('sentiment')]);
+    expect([starts - before, model.value!.id]).toEqual([1, 'sentiment']);
   });
 
   it('reports the address and the status of a missing model file', async () => {
@@ -620,9 +635,10 @@ describe('information about a model', () => {
   it('includes its name in a sentence, capitalized and with an article if the model is known', () => {
     const both = (name: string) => [sentenceName({ name }), nameInSentence({ name })];
     expect(both(nameOf('entities'))).toEqual(['The entity model', 'the entity model']);
-    expect(both('all-MiniLM-L6-v2')).toEqual(['all-MiniLM-L6-v2', 'all-MiniLM-L6-v2']);
+    expect(both('all-MiniLM-L6-v2')).toEqual(['The model all-MiniLM-L6-v2', 'all-MiniLM-L6-v2']);
+    expect(both('BAAI/bge')).toEqual(['BAAI/bge', 'BAAI/bge']);
     expect(both(unnamedFiles)).toEqual(['The model from your files', 'the model from your files']);
-    expect(both('my bert')).toEqual(['my bert', 'my bert']);
+    expect(both('my bert')).toEqual(['The model my bert', 'my bert']);
   });
 
   it('includes its known name, or the name of its folder', () => {

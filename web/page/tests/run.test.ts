@@ -13,6 +13,7 @@ import {
   follow,
   layerTrace,
   originalOf,
+  restoreWeights,
   run,
   runAgain,
   running,
@@ -192,6 +193,41 @@ describe('edited weights', () => {
     expect([originalOf(of, bias, 3), originalOf(of, name, 3)]).toEqual([undefined, other]);
     await see({});
     expect(await valueOf(name)).toBe(other);
+  });
+
+  it('stay in the model if the trace of the baseline fails', async () => {
+    let isBroken = false;
+    const broken = await openNamed(direct, 'sentiment', {
+      forward: async (own, ...args) => {
+        const { data } = await broken.text.getParameter(bias);
+        if (isBroken && data[3] !== 2.5) throw failing('SHAPE');
+        return own(...args);
+      },
+    });
+    model.value = broken;
+    await see({ weights });
+    isBroken = true;
+    update({ layer: 0 });
+    await until('the failure', () => status.value.failed && !running.value);
+    expect((await broken.text.getParameter(bias)).data[3]).toBe(2.5);
+  });
+
+  it('are still undone after an attempt that failed', async () => {
+    const own = await valueOf();
+    let isBroken = false;
+    const broken = await openNamed(direct, 'sentiment', {
+      loadStateDict: async (load, ...args) => {
+        if (isBroken) throw failing('MEMORY');
+        return load(...args);
+      },
+    });
+    model.value = broken;
+    await see({ weights });
+    isBroken = true;
+    await expect(restoreWeights(broken)).rejects.toThrow('planted');
+    isBroken = false;
+    await restoreWeights(broken);
+    expect((await broken.text.getParameter(bias)).data[3]).toBe(own);
   });
 
   it('have no effect if the model does not contain them', async () => {

@@ -36,6 +36,9 @@ vi.mock('../src/train/client.ts', () => ({
   },
 }));
 
+const files: string[] = [];
+vi.mock('../src/export/download.ts', () => ({ download: (_: Blob, name: string) => files.push(name) }));
+
 beforeAll(async () => {
   attn = await loadTraining();
   engine.value = attn as unknown as Attn;
@@ -181,6 +184,33 @@ describe('training on the page', () => {
     state.another();
     expect([state.example.value, state.refused.value]).toEqual([undefined, undefined]);
     await until('another example', () => state.looks.value!.example !== '1 2 3 4 5 6 7 8');
+  });
+
+  it('adds points without copying the earlier ones', async () => {
+    state.choose({ steps: 30 });
+    state.takeOneStep();
+    await paused();
+    const [{ points }] = state.runs.value as [state.RunShown];
+    state.train();
+    await paused();
+    expect(state.runs.value[0]!.points).toBe(points);
+    expect(points.map(({ step }) => step)).toEqual([0, 10, 20, 30]);
+  });
+
+  it('saves a file for each request, but none of a run that was discarded', async () => {
+    state.takeOneStep();
+    await paused();
+    state.saveWeights();
+    state.saveWeights();
+    await until('both files', () => files.length === 2);
+    state.saveWeights();
+    state.choose({ heads: 2 });
+    state.takeOneStep();
+    await paused();
+    state.saveWeights();
+    await until('the third file', () => files.length === 3);
+    await aMoment();
+    expect(files).toEqual(Array(3).fill('attn-reverse-step-1.safetensors'));
   });
 
   it('explains why it stopped and starts again on the next press', async () => {

@@ -303,7 +303,7 @@ describe('the training worker', () => {
     const { last, tell } = started();
     await tell(begin([settingsFor('reverse')]));
     await tell(go(30));
-    await tell({ kind: 'save', step: 10 });
+    await tell({ kind: 'save', request: 1, step: 10 });
     const { weights, step, head, folder } = last('saved') as Saved;
     expect(step).toBe(10);
     const straight = trainer('reverse');

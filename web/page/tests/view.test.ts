@@ -311,6 +311,21 @@ describe('queued jobs', () => {
     expect(log.at(-1)).toBe('d');
   });
 
+  it('run after a failed one, whose caller gets the error', async () => {
+    const { log, ends, job } = jobs();
+    const inTurn = newestOnly();
+    const first = inTurn(async () => {
+      await job('a')();
+      throw new Error('planted');
+    });
+    void inTurn(job('b'));
+    ends[0]!();
+    await aMoment(5);
+    expect(log).toEqual(['a', 'a ends', 'b']);
+    ends[1]!();
+    await expect(first).rejects.toThrow('planted');
+  });
+
   it('run one after the other with oneAtATime', async () => {
     const { log, ends, job } = jobs();
     const inTurn = oneAtATime();

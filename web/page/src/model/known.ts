@@ -52,8 +52,9 @@ export function nameInSentence({ name }: { readonly name: string }): string {
   if (name === unnamedFiles) return 'the model from your files';
   return knownModels.some((each) => each.name === name) && name.includes(' ') ? `the ${name}` : name;
 }
-/** The name at the start of a sentence. */
-export const sentenceName = (of: { readonly name: string }): string => nameInSentence(of).replace(/^the /, 'The ');
+/** The name at the start of a sentence, with a capital letter even for "all-MiniLM-L6-v2". */
+export const sentenceName = (of: { readonly name: string }): string =>
+  nameInSentence(of).replace(/^(the )?(?=\p{Ll})/u, (_, article?: string) => (article ? 'The ' : 'The model '));
 
 /** The page was built with this model's files. */
 export const isCarried = (id: string): boolean => knownModels.some((each) => each.id === id && (!('int8Bytes' in each) || each.int8Bytes > 0));

@@ -2,7 +2,7 @@ import { counted } from '../formats/numbers.ts';
 import { rightOf100, sentimentLabels } from '../state/bundled.ts';
 import { openingModel, sentenceName } from '../model/known.ts';
 import { answerFunction, type LoadedModel } from '../model/loaded.ts';
-import { answers, baseline, run, type LabelScore } from '../state/run.ts';
+import { answers, baseline, hasWords, run, type LabelScore } from '../state/run.ts';
 import { isChanged, view } from '../state/view.ts';
 import '../styles/answer.css';
 
@@ -29,6 +29,7 @@ export function Answer() {
           : `${sentenceName(of.model)} has no classifier. Switching a head off changes the maps of later layers.`}
       </p>
     );
+  if (!hasWords(of)) return <Nothing labels={inPlace(now, of.model)} />;
   const isShare = answerFunction(of.model) !== 'identity';
   const shown = (score: number) => (isShare ? `${(100 * score).toFixed(1)} %` : score.toFixed(3));
   const scoreOf = (list: readonly LabelScore[], wanted: string) => list.find(({ label }) => label === wanted)?.score;
@@ -53,6 +54,21 @@ export function Answer() {
         );
       })}
       {now.length > most && <li class="muted">and {counted(now.length - most, 'answer')} more</li>}
+    </ul>
+  );
+}
+
+/** Without a text there is nothing to classify; the rows keep their place. */
+function Nothing({ labels }: { labels: readonly string[] }) {
+  return (
+    <ul class="answer" aria-label="The classifier's answer">
+      {labels.map((label) => (
+        <li key={label}>
+          <span>{label}</span>
+          <span class="answer-bar" aria-hidden="true" />
+          <span class="muted">no text</span>
+        </li>
+      ))}
     </ul>
   );
 }

@@ -1,12 +1,13 @@
 import { fixed } from '../formats/numbers.ts';
 import { leastOf } from '../draw/scale.ts';
-import { fewest, isWhole, within, zoomed, zoomStep, type Part } from '../draw/part.ts';
+import { fewest, isWhole, zoomed, zoomStep, type Part } from '../draw/part.ts';
 import { opening } from '../state/bundled.ts';
 import { overlay } from '../state/overlay.ts';
 import { cellInFocus, pointTo } from '../state/pointed.ts';
 import { run, running, type Run } from '../state/run.ts';
 import { cellIn, headInFocus, layerInFocus, scaleInUse, shown, type Shown } from '../state/map_view.ts';
 import { status } from '../state/status.ts';
+import { partShown } from '../state/strongest.ts';
 import { update, view, type SpecialTokens, type View } from '../state/view.ts';
 import '../styles/focus.css';
 import { AttentionMap, type Cell } from '../ui/attention_map.tsx';
@@ -81,7 +82,7 @@ function zoom(factor: number): void {
   const now = shown.peek();
   if (!now || now.places.length === 0) return;
   const size = now.places.length;
-  const part = within(view.peek().part ?? { row: 0, column: 0, count: size }, size);
+  const part = partShown.peek();
   const { row, column } = cellIn(now, cellInFocus.peek());
   const at = (place: number, first: number) => Math.min(1, Math.max(0, (place - first) / Math.max(1, part.count - 1)));
   showPart(zoomed(part, size, factor, { x: at(column, part.column), y: at(row, part.row) }));
@@ -89,7 +90,7 @@ function zoom(factor: number): void {
 
 function Zoom() {
   const size = shown.value?.places.length ?? 0;
-  const part = within(view.value.part ?? { row: 0, column: 0, count: size }, size);
+  const part = partShown.value;
   return (
     <div class="zoom">
       <button type="button" aria-label="Zoom in" title="Zoom in: +" disabled={part.count <= fewest} onClick={() => zoom(zoomStep)}>
@@ -103,7 +104,7 @@ function Zoom() {
 }
 
 function Map({ of, shown: now, onHelp }: { of: Run; shown: Shown; onHelp: () => void }) {
-  const { locked, threshold, part } = view.value;
+  const { locked, threshold } = view.value;
   const onKey = (key: string) => {
     const actions: Record<string, () => void> = {
       ',': () => step('head', -1, of.model),
@@ -126,7 +127,7 @@ function Map({ of, shown: now, onHelp }: { of: Run; shown: Shown; onHelp: () => 
     <AttentionMap
       shown={now}
       look={{ threshold, scaleBy: scaleInUse.value }}
-      part={part}
+      part={partShown.value}
       onPart={showPart}
       overlay={overlay.value}
       heads={of.model.heads}

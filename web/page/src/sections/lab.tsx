@@ -2,6 +2,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Mask } from 'attn';
 import type { Attn } from 'attn/worker';
 import { minRankOf, readLab } from '../lab/inputs.ts';
+import { notANumber } from '../lab/not_a_number.ts';
 import { FieldError, runLab, type FieldName, type LabInputs, type LabResult } from '../lab/run.ts';
 import { shapeText } from '../formats/numbers.ts';
 import { lab, updateLab, type Lab as LabState, type LabMode, type MatrixName } from '../state/lab.ts';
@@ -83,7 +84,12 @@ export function Lab() {
       if (mine !== turn.current) return;
       setRan(next);
       status.value = {
-        text: `Your numbers: output ${shapeText(next.result.output.tensor.dims)}, weights ${shapeText(next.result.weights.tensor.dims)}.`,
+        text: [
+          `Your numbers: output ${shapeText(next.result.output.tensor.dims)}, weights ${shapeText(next.result.weights.tensor.dims)}.`,
+          notANumber(next.inputs, next.result) ?? [],
+        ]
+          .flat()
+          .join(' '),
       };
     } catch (error) {
       if (mine !== turn.current) return;

@@ -4,6 +4,7 @@ import { useMemo, useState } from 'preact/hooks';
 import { product } from '../arithmetic/arrays.ts';
 import { arraysToJson, arrayToCsv, arrayToNpy } from '../export/arrays.ts';
 import { download } from '../export/download.ts';
+import { notANumber } from '../lab/not_a_number.ts';
 import type { LabInputs, LabResult, NamedResult } from '../lab/run.ts';
 import { fixed, shapeText } from '../formats/numbers.ts';
 import { fileOf, inputsFile, snippetsOf } from '../lab/snippets.ts';
@@ -18,6 +19,7 @@ export function Results({ result, inputs }: { result: LabResult; inputs: LabInpu
   const [batch, setBatch] = useState(0);
   const [head, setHead] = useState(0);
   const { tensor, leading } = result.weights;
+  const nan = useMemo(() => notANumber(inputs, result), [inputs, result]);
   const count = (kind: 'batch' | 'head') => (leading.includes(kind) ? tensor.dims[leading.indexOf(kind)]! : 1);
   const choosers = [
     { kind: 'batch', label: 'Batch item shown', value: batch, set: setBatch },
@@ -42,6 +44,11 @@ export function Results({ result, inputs }: { result: LabResult; inputs: LabInpu
             ),
         )}
       </div>
+      {nan !== undefined && (
+        <p class="note" role="note">
+          {nan}
+        </p>
+      )}
       <div class="result-main">
         <WeightsMap of={result.weights} batch={batch} head={head} />
         <ResultTable name="Weights" result={result.weights} batch={batch} head={head} main />

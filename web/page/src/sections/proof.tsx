@@ -1,23 +1,30 @@
-import { useEffect } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import { shownModel } from '../state/background.ts';
 import { quantized } from '../state/quantized.ts';
 import { comparison } from '../state/reference.ts';
 import { selfCheck } from '../state/self_check.ts';
 import { followSpeed } from '../state/speed.ts';
 import '../styles/proof.css';
+import { useSeen } from '../ui/seen.ts';
 import { Agreement } from './proof/agreement.tsx';
 import { Checks } from './proof/checks.tsx';
 import { Quantization } from './proof/quantization.tsx';
 import { SpeedPart } from './proof/speed.tsx';
 
 export function ProofSection() {
+  const section = useRef<HTMLElement>(null);
+  // The checks and the speed take seconds of computing, so they start when the visitor comes near, which is early enough to move nothing.
+  const isNear = useSeen(section, 1500);
+  const wasSeen = useRef(false);
+  wasSeen.current ||= isNear;
   useEffect(() => {
+    if (!wasSeen.current) return;
     const ends = [comparison.follow(), selfCheck.follow(), quantized.follow(), followSpeed()];
     return () => ends.forEach((end) => end());
-  }, []);
+  }, [wasSeen.current]);
   const of = shownModel.value;
   return (
-    <section id="proof" aria-labelledby="proof-title">
+    <section id="proof" ref={section} aria-labelledby="proof-title">
       <h2 id="proof-title">Proof</h2>
       <div class="lede">
         <p>

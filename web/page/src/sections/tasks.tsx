@@ -58,6 +58,7 @@ function Field({ name, of, rows, fault, area }: FieldProps) {
         id={id}
         {...(area && { ref: area })}
         rows={rows}
+        dir="auto"
         spellcheck={false}
         value={taskTexts[of].value}
         aria-invalid={fault ? 'true' : undefined}

@@ -23,24 +23,23 @@ export function Train() {
           <strong>Train</strong> and see a pattern appear in its maps.
         </p>
       </div>
-      <div class="train-frame">
-        <div class="train-stage">
-          <TaskChoice />
-          <Buttons />
-          <Numbers />
-          <div class="train-view">
-            <div>
-              <Heads />
-              <Moments />
-            </div>
-            <div>
-              <Curves />
-              {runs.value.length > 0 && <Norms />}
-            </div>
-          </div>
-          <Keep />
-        </div>
+      <div class="train-stage">
+        <TaskChoice />
+        <Buttons />
+        {/* Above everything that a changed setting clears, so that it stays under the pointer. */}
         <SettingsForm />
+        <Numbers />
+        <div class="train-view">
+          <div>
+            <Heads />
+            <Moments />
+          </div>
+          <div>
+            <Curves />
+            {runs.value.length > 0 && <Norms />}
+          </div>
+        </div>
+        <Keep />
       </div>
       <p class="visually-hidden" aria-live="polite">
         {spoken.value}

@@ -76,6 +76,7 @@ function WordField({ label, value, found, onInput }: { label: string; value: str
       <input
         id={id}
         type="text"
+        dir="auto"
         value={value}
         spellcheck={false}
         autocomplete="off"
@@ -206,6 +207,7 @@ function MapPart() {
           <textarea
             id="words-map"
             rows={2}
+            dir="auto"
             spellcheck={false}
             value={map}
             aria-invalid={fault ? 'true' : undefined}

@@ -2,7 +2,7 @@
 import { batch, computed, effect, signal, untracked } from '@preact/signals';
 import type { Encoding, Tensor } from 'attn';
 import { answerFunction, type LoadedModel } from '../model/loaded.ts';
-import { answers, baseline, run, withModel, type Run } from './run.ts';
+import { answers, baseline, hasWords, run, withModel, type Run } from './run.ts';
 import { blanksOf, strongest } from './strongest.ts';
 import { cellChosen } from './pointed.ts';
 import { hasChanges } from './changes.ts';
@@ -111,6 +111,7 @@ async function classOf(of: Run, token: number): Promise<readonly Guess[]> {
 
 function guessesFor(of: Run, token: number): Promise<readonly Guess[]> | readonly Guess[] {
   const { task, labels } = of.model;
+  if (!hasWords(of)) return [];
   const isWord = of.encoding.offsets[0]![token] !== null;
   if (!isWord && task !== 'text-classification') return [];
   if (task === 'fill-mask') return wordsFor(of, token, blanksOf(of).includes(token));

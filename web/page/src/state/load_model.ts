@@ -9,7 +9,7 @@ import { nameInSentence, nameOf, openingModel, openingModels, sentenceName } fro
 import { otherOf, type DType, type LoadedModel } from '../model/loaded.ts';
 import { choiceOf, knownChoice, type Choice } from '../model/sources.ts';
 import { noChanges } from './changes.ts';
-import { beside, besideFailure, engine, fail, failure, loading, loadingBeside, model, startEngine } from './model.ts';
+import { beside, besideFailure, engine, fail, failure, loading, loadingBeside, model, startEngine, stopEngine } from './model.ts';
 import { codeOf, explain, status } from './status.ts';
 import { anywhere, firstVisit, initialView, update, view, type View } from './view.ts';
 
@@ -253,6 +253,7 @@ export function openFolder(name: string, files: ModelSource, also: Partial<View>
 /** After the module has stopped. */
 export async function restart(): Promise<void> {
   closeBeside();
+  stopEngine();
   if (await startEngine()) await open(current, model.value?.dtype ?? dtypeOf(current.id), true);
 }
 

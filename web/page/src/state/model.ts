@@ -45,7 +45,19 @@ export function fail(what: string, error: unknown, origin: Origin = { host: unde
   status.value = { text: what, failed: true };
 }
 
-export async function startEngine(): Promise<Attn | undefined> {
+let starting: Promise<Attn | undefined> | undefined;
+
+/** Calls during a start share it. */
+export const startEngine = (): Promise<Attn | undefined> => (starting ??= start().finally(() => (starting = undefined)));
+
+/** Ends the module and its worker, whose memory is then free for the next one. */
+export function stopEngine(): void {
+  const old = engine.value;
+  engine.value = undefined;
+  old?.terminate();
+}
+
+async function start(): Promise<Attn | undefined> {
   try {
     failure.value = undefined;
     // One thread: small models finish before a second thread would have woken up.

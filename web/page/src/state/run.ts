@@ -75,9 +75,10 @@ async function applyWeights(of: LoadedModel, edits: readonly Edit[]): Promise<vo
     const data = original.data.slice();
     for (const edit of edits) if (edit.name === name && edit.index < data.length) data[edit.index] = edit.value;
     state.set(name, { data, dims: original.dims });
-    if (!edits.some((edit) => edit.name === name)) kept.delete(name);
   }
   await of.text.loadStateDict(state, { strict: false });
+  // Only now: if loading fails, the next call must still know the published numbers.
+  for (const name of names) if (!edits.some((edit) => edit.name === name)) kept.delete(name);
 }
 
 export const restoreWeights = (of: LoadedModel): Promise<void> => applyWeights(of, []);
@@ -233,13 +234,16 @@ export function follow(): void {
             layerTrace.value = { ...(await traceOf(computed, layer)), ...(await parameters(of, layer, now.weights)) };
           if (!hasChanges(now)) baselineTrace.value = undefined;
           else if (plain && (baselineTrace.value?.run !== plain.run || baselineTrace.value.layer !== layer)) {
-            await applyWeights(of, []);
-            baselineTrace.value = await traceOf(plain, layer);
-            await applyWeights(of, now.weights);
+            await restoreWeights(of);
+            try {
+              baselineTrace.value = await traceOf(plain, layer);
+            } finally {
+              await applyWeights(of, now.weights);
+            }
           }
         } catch (error) {
-          // A disposed model may fail; its successor runs next.
-          if (model.value === of && !cancelled()) {
+          // A disposed model may fail, and one whose module is being restarted; its successor runs next.
+          if (model.value === of && engine.peek() && !cancelled()) {
             status.value = { text: `Attention could not be computed. ${explain(error)}`, failed: true };
             reportIfStopped(error);
           }
@@ -265,6 +269,9 @@ function labelScores(of: LoadedModel, logits: readonly number[]): readonly numbe
   const sum = exp.reduce((a, b) => a + b, 0);
   return exp.map((value) => value / sum);
 }
+
+/** Not only special tokens. */
+export const hasWords = ({ encoding }: Pick<Run, 'encoding'>): boolean => encoding.offsets[0]!.some((each) => each !== null);
 
 /** Probabilities, largest first, as TextModel.classify. */
 export function answers(of: Run): readonly LabelScore[] {

@@ -18,7 +18,7 @@ export function explain(error: unknown): string {
 
 export const codeOf = (error: unknown): unknown => (error as { code?: unknown } | undefined)?.code;
 
-/** One job at a time; of those that wait, only the newest runs. */
+/** One job at a time; of those that wait, only the newest runs, even after a failed one. Rejects with the first error of a turn. */
 export function newestOnly(): (job: () => Promise<void>) => Promise<void> {
   let running = false;
   let waiting: (() => Promise<void>) | undefined;
@@ -26,15 +26,18 @@ export function newestOnly(): (job: () => Promise<void>) => Promise<void> {
     waiting = job;
     if (running) return;
     running = true;
-    try {
-      while (waiting) {
-        const next = waiting;
-        waiting = undefined;
+    const errors: unknown[] = [];
+    while (waiting) {
+      const next = waiting;
+      waiting = undefined;
+      try {
         await next();
+      } catch (error) {
+        errors.push(error);
       }
-    } finally {
-      running = false;
     }
+    running = false;
+    if (errors.length > 0) throw errors[0];
   };
 }
 

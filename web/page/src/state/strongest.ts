@@ -1,8 +1,9 @@
 /** The strongest link between two words: where to look after the text, the model or the head has changed. */
 import { computed } from '@preact/signals';
-import { headInFocus, headWeights, layerInFocus, lineOf, sourcesOf } from './map_view.ts';
+import { within, type Part } from '../draw/part.ts';
+import { cellIn, headInFocus, headWeights, layerInFocus, lineOf, shown, sourcesOf } from './map_view.ts';
 import { run, type Run } from './run.ts';
-import type { Cell } from './view.ts';
+import { mostReadable, view, type Cell } from './view.ts';
 
 /** The blanks of a text, for a model that fills them. */
 export const blanksOf = ({ model, tokens }: Run): readonly number[] =>
@@ -28,4 +29,18 @@ export const strongest = computed<Cell>(() => {
   if (!of) return { row: 0, column: 0 };
   const isWord = sourcesOf(lineOf(of)).map((source) => source !== undefined);
   return strongestIn(headWeights(of, layerInFocus.value, headInFocus.value), isWord, blanksOf(of));
+});
+
+/** Rows of the part that a long text is first shown in. */
+const rowsAtFirst = 32;
+
+/** The visible part of the map. */
+export const partShown = computed<Part>(() => {
+  const [now, { part }] = [shown.value, view.value];
+  const size = now?.places.length ?? 0;
+  const whole = { row: 0, column: 0, count: size };
+  if (part !== 'auto') return within(part ?? whole, size);
+  if (!now || size <= mostReadable) return whole;
+  const { row, column } = cellIn(now, strongest.value);
+  return within({ row: row - rowsAtFirst / 2, column: column - rowsAtFirst / 2, count: rowsAtFirst }, size);
 });

@@ -1,6 +1,6 @@
 /** Warnings about texts whose answers are unreliable. */
 import { counted } from '../formats/numbers.ts';
-import type { Run } from './run.ts';
+import { hasWords, type Run } from './run.ts';
 
 const unknown = ['[UNK]', '<unk>'];
 export const isUnknown = (token: string): boolean => unknown.includes(token);
@@ -9,7 +9,7 @@ const much = 1 / 3;
 export function textNotes({ tokens, encoding }: Pick<Run, 'tokens' | 'encoding'>): readonly string[] {
   const offsets = encoding.offsets[0]!;
   const own = tokens.filter((_, i) => offsets[i] !== null);
-  if (own.length === 0) return ['There is no text. The model reads only its special tokens.'];
+  if (!hasWords({ encoding })) return ['There is no text. The model reads only its special tokens.'];
   const [mark] = own.filter(isUnknown);
   const count = own.filter((token) => token === mark).length;
   const notes: string[] = [];

@@ -35,8 +35,8 @@ export interface View extends ModelChanges {
   readonly threshold: number;
   /** 'auto': the scale that shows most. */
   readonly scaleBy: Scale | 'auto';
-  /** The visible part of the map. */
-  readonly part: Part | undefined;
+  /** The visible part of the map; undefined: all of it. 'auto': all of it, or of a long text the part around the strongest link. */
+  readonly part: Part | 'auto' | undefined;
   /** Heads that share the map; if empty, the head in focus. */
   readonly overlay: readonly number[];
   readonly mergeWords: boolean;
@@ -69,9 +69,10 @@ export const properties: Properties<View> = {
   special: property<SpecialTokens>('special', 'show', oneOf('show', 'hide', 'renormalise')),
   threshold: property('threshold', 0, fraction(1)),
   scaleBy: property<View['scaleBy']>('colours', 'auto', oneOf('auto', 'head', 'row', 'log')),
-  part: property<Part | undefined>('part', undefined, {
-    encode: (part) => (part ? `${part.row}.${part.column}.${part.count}` : ''),
+  part: property<View['part']>('part', undefined, {
+    encode: (part) => (typeof part === 'object' ? `${part.row}.${part.column}.${part.count}` : (part ?? '')),
     decode: (part) => {
+      if (part === 'auto') return part;
       const [row = 0, column = 0, count = 0] = readWholes(part);
       return count > 0 ? { row, column, count } : undefined;
     },
@@ -95,8 +96,17 @@ export function update(changes: Partial<View>): void {
   view.value = { ...view.value, ...changes };
 }
 
-export const setText = (text: string, pair: string | undefined): void =>
-  update({ text, pair, cell: anywhere, locked: false, ...withNewText(view.value) });
+/** Above this number of tokens, the cells of a whole map are too small to tell apart. */
+export const mostReadable = 48;
+/** A token has at least one character. */
+const mayBeLong = (text: string, pair = ''): boolean => text.length + pair.length > mostReadable;
+
+/** A text that becomes long is shown in part; after that, the visitor's zoom counts. */
+export function setText(text: string, pair: string | undefined): void {
+  const before = view.value;
+  const part = mayBeLong(text, pair) && !mayBeLong(before.text, before.pair) && before.part === undefined ? 'auto' : before.part;
+  update({ text, pair, cell: anywhere, locked: false, part: part === 'auto' && !mayBeLong(text, pair) ? undefined : part, ...withNewText(before) });
+}
 
 export const changeInFocus = computed<LayerChanges>(() => ofLayer(view.value.change, view.value.layer));
 

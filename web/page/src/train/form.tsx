@@ -1,43 +1,53 @@
 import { useId, useState } from 'preact/hooks';
 import { beside, choose, chooseBeside, choosePace, pace, paces, settings } from './state.ts';
-import { changes, choices, faultOf, fitted, ranges, type ChoiceSetting, type NumberSetting } from './settings.ts';
+import { changes, choices, faultOf, fitted, ranges, settingsFor, type ChoiceSetting, type NumberSetting } from './settings.ts';
 import { choiceWords, numberWords, switchWords } from './words.ts';
+
+/** The settings that a task changes, or that are rarely changed. */
+const further = ['width', 'scale', 'causal', 'dropout', 'optimiser', 'learningRate', 'batch', 'steps', 'seed'] as const;
 
 export function SettingsForm() {
   const of = settings.value;
+  // A link may contain any of them.
+  const [isOpen] = useState(() => further.some((name) => of[name] !== settingsFor(of.task)[name]));
   return (
     <div class="train-settings">
-      <h3>Settings</h3>
-      <NumberField name="layers" />
-      <NumberField name="heads" />
-      <NumberField name="width" />
-      <Choice name="positions" />
-      <Switch name="scale" />
-      <Switch name="causal" />
-      <Choice name="initialisation" />
-      {of.initialisation === 'normal' && <NumberField name="std" />}
-      <NumberField name="dropout" />
-      <Choice name="optimiser" />
-      <NumberField name="learningRate" />
-      <NumberField name="batch" />
-      <NumberField name="steps" />
-      <NumberField name="seed" />
-      <Pick
-        name="Second run for comparison"
-        hint="The same seed with one change."
-        value={beside.value}
-        options={[['', 'none'], ...Object.entries(changes).map(([id, { label }]) => [id, label(of)] as const)]}
-        onChoose={chooseBeside}
-        isWide
-      />
-      <Pick
-        name="Pace"
-        hint="A slower pace lets you watch the maps."
-        value={pace.value}
-        options={Object.entries(paces).map(([id, { label }]) => [id, label] as const)}
-        onChoose={choosePace}
-        isWide
-      />
+      <h3>Change the setting</h3>
+      <div class="train-setting-grid">
+        <NumberField name="layers" />
+        <NumberField name="heads" />
+        <Choice name="positions" />
+        <Choice name="initialisation" />
+        {of.initialisation === 'normal' && <NumberField name="std" />}
+        <Pick
+          name="Second run for comparison"
+          hint="The same seed with one change."
+          value={beside.value}
+          options={[['', 'none'], ...Object.entries(changes).map(([id, { label }]) => [id, label(of)] as const)]}
+          onChoose={chooseBeside}
+        />
+      </div>
+      <details open={isOpen}>
+        <summary>More settings</summary>
+        <div class="train-setting-grid">
+          <NumberField name="width" />
+          <Switch name="scale" />
+          <Switch name="causal" />
+          <NumberField name="dropout" />
+          <Choice name="optimiser" />
+          <NumberField name="learningRate" />
+          <NumberField name="batch" />
+          <NumberField name="steps" />
+          <NumberField name="seed" />
+          <Pick
+            name="Pace"
+            hint="A slower pace lets you watch the maps."
+            value={pace.value}
+            options={Object.entries(paces).map(([id, { label }]) => [id, label] as const)}
+            onChoose={choosePace}
+          />
+        </div>
+      </details>
     </div>
   );
 }
@@ -48,18 +58,16 @@ function Pick({
   value,
   options,
   onChoose,
-  isWide = false,
 }: {
   name: string;
   hint: string;
   value: string;
   options: readonly (readonly [string, string])[];
   onChoose: (value: string) => void;
-  isWide?: boolean;
 }) {
   const id = useId();
   return (
-    <div class={isWide ? 'train-setting wide' : 'train-setting'}>
+    <div class="train-setting">
       <label for={id}>{name}</label>
       <select id={id} value={value} aria-describedby={`${id}-hint`} onChange={(event) => onChoose(event.currentTarget.value)}>
         {options.map(([key, label]) => (

@@ -14,8 +14,8 @@ export type Command =
   | { readonly kind: 'another' }
   /** The page has drawn the last report, so the next may follow. */
   | { readonly kind: 'drawn' }
-  /** Requests the files of the first run's model. */
-  | { readonly kind: 'save'; readonly step: number | undefined };
+  /** Requests the files of the first run's model; the answer has the same `request`. */
+  | { readonly kind: 'save'; readonly request: number; readonly step: number | undefined };
 
 export interface Progress {
   readonly kind: 'progress';
@@ -60,6 +60,7 @@ export interface Looks {
 
 export interface Saved {
   readonly kind: 'saved';
+  readonly request: number;
   readonly step: number;
   /** safetensors with PyTorch names. */
   readonly weights: Uint8Array<ArrayBuffer>;

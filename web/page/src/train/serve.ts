@@ -81,7 +81,7 @@ export class Training {
         this.#isDrawn = true;
         break;
       case 'save':
-        this.#save(command.step);
+        this.#save(command);
         break;
     }
   }
@@ -216,7 +216,7 @@ export class Training {
     };
   }
 
-  #save(step: number | undefined): void {
+  #save({ request, step }: Extract<Command, { readonly kind: 'save' }>): void {
     const [task, run] = [this.#task, this.#runs[0]];
     if (!task || !run) return;
     const { trainer, moments } = run;
@@ -229,7 +229,7 @@ export class Training {
     const head = task.isOne
       ? undefined
       : { weight: state.get('classifier.weight')!.data, bias: state.get('classifier.bias')!.data, answers: task.answers };
-    this.#tell({ kind: 'saved', step: at, weights, folder: folderOf(this.#attn, task, settings, state), head });
+    this.#tell({ kind: 'saved', request, step: at, weights, folder: folderOf(this.#attn, task, settings, state), head });
   }
 }
 

@@ -56,8 +56,9 @@ export const opened = signal<{ readonly name: string; readonly head: Saved['head
 let client: Client | undefined;
 /** Reports of earlier starts are dropped. */
 let starts = 0;
-/** Receives the requested files. */
-let whenSaved: ((saved: Saved) => void) | undefined;
+/** Receivers of the requested files, by the number of the request. */
+const receivers = new Map<number, (saved: Saved) => void>();
+let requests = 0;
 /** Milliseconds between announcements. */
 const sayEvery = 5000;
 let lastSaid = 0;
@@ -84,6 +85,13 @@ function say(isLast: boolean): void {
   spoken.value = `${isLast ? 'Paused. ' : ''}Step ${step.peek()}, ${all.join('; the second run: ')}`;
 }
 
+/** In place: a long run reports thousands of times, and copies would take more time than the drawing. */
+function extended(points: readonly Point[] | undefined, by: readonly Point[]): readonly Point[] {
+  if (!points) return by;
+  (points as Point[]).push(...by);
+  return points;
+}
+
 function hearProgress(progress: Progress): void {
   batch(() => {
     const { state } = progress;
@@ -91,7 +99,8 @@ function hearProgress(progress: Progress): void {
     moments.value = progress.moments;
     if (state === 'running' && Number.isFinite(progress.stepsPerSecond)) stepsPerSecond.value = progress.stepsPerSecond;
     const wanted = runsOf(settings.value, beside.value);
-    runs.value = progress.runs.map((each, i) => ({ ...each, settings: wanted[i]!, points: [...(runs.value[i]?.points ?? []), ...each.points] }));
+    const before = runs.peek();
+    runs.value = progress.runs.map((each, i) => ({ ...each, settings: wanted[i]!, points: extended(before[i]?.points, each.points) }));
     if (state === 'paused' || (state === 'started' && phase.value === 'starting')) phase.value = 'paused';
     if (state !== 'started') say(state === 'paused');
   });
@@ -113,8 +122,8 @@ function hear(report: Report): void {
       if (report.example === example.value) refused.value = report.why;
       break;
     case 'saved':
-      whenSaved?.(report);
-      whenSaved = undefined;
+      receivers.get(report.request)?.(report);
+      receivers.delete(report.request);
       break;
     case 'failed':
       client?.end();
@@ -127,6 +136,7 @@ function hear(report: Report): void {
 /** Resets the results, which belong to other settings. */
 function forget(): void {
   client?.tell({ kind: 'pause' });
+  receivers.clear();
   batch(() => {
     phase.value = 'idle';
     step.value = 0;
@@ -220,8 +230,8 @@ export function another(): void {
 }
 
 function withFiles(callback: (saved: Saved) => void): void {
-  whenSaved = callback;
-  client?.tell({ kind: 'save', step: moment.value });
+  receivers.set(++requests, callback);
+  client?.tell({ kind: 'save', request: requests, step: moment.value });
 }
 
 export const saveWeights = (): void =>

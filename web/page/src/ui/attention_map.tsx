@@ -24,8 +24,8 @@ export interface AttentionMapProps {
   readonly onPoint: (cell: Cell) => void;
   readonly onLock: (cell: Cell, locked: boolean) => void;
   readonly onKey: (key: string) => void;
-  /** The visible part; undefined for all. */
-  readonly part: Part | undefined;
+  /** The visible part. */
+  readonly part: Part;
   readonly onPart: (part: Part) => void;
   /** Drawn instead of the head in focus; the numbers stay those of that head. */
   readonly overlay: Overlay | undefined;
@@ -84,7 +84,7 @@ export function AttentionMap({ shown, look, label, cell, locked, onPoint, onLock
   const width = useWidth(field);
   const [spoken, setSpoken] = useState('');
 
-  const part = within(wanted ?? { row: 0, column: 0, count: size }, size);
+  const part = within(wanted, size);
   const levels = useMemo(() => levelsOf(shown, look), [shown, look.threshold, look.scaleBy]);
   useLayoutEffect(() => {
     if (!width) return;
@@ -202,7 +202,10 @@ export function AttentionMap({ shown, look, label, cell, locked, onPoint, onLock
   const second = places.findIndex(inSecondText);
   const from = Math.max(0, cell.column - reach);
   return (
-    <div class={isWhole(part, size) ? 'map' : 'map zoomed'} style={{ '--label-size': `${Math.max(9, Math.min(13.5, step * 0.8))}px` }}>
+    <div
+      class={isWhole(part, size) ? 'map' : 'map zoomed'}
+      style={{ '--label-size': `${Math.max(9, Math.min(13.5, step * 0.8))}px`, '--rows': part.count }}
+    >
       {!isWhole(part, size) && <Minimap levels={levels} size={size} part={part} onPart={onPart} />}
       <div class="map-columns" aria-hidden="true" {...ofLabels((place) => ({ row: argmax(columnOf(place)), column: place }), across)}>
         <Labels shown={shown} first={part.column} count={part.count} active={cell.column} step={step} />

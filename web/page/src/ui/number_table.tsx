@@ -22,14 +22,20 @@ export interface NumberTableProps {
   readonly columns: Axis;
   readonly cell: (row: number, column: number) => ComponentChildren;
   readonly maximumCells?: number;
-  /** 0 … 1 */
+  /** 0 … 1; of a signed number -1 … 1, in the two colours of signs. */
   readonly tint?: (row: number, column: number) => number;
+  readonly isSigned?: boolean;
   /** A last column after the matrix. */
   readonly total?: { readonly name: string; readonly cell: (row: number) => string } | undefined;
 }
 
+const tinted = (share: number, isSigned: boolean) => ({
+  class: `tinted${isSigned ? (share < 0 ? ' minus' : ' plus') : ''}`,
+  style: { '--share': `${Math.round(100 * Math.abs(share || 0))}%` },
+});
+
 /** Overflowing tables can be scrolled with the keyboard. */
-export function NumberTable({ name, rows, columns, cell, tint, total, maximumCells = defaultCells }: NumberTableProps) {
+export function NumberTable({ name, rows, columns, cell, tint, isSigned = false, total, maximumCells = defaultCells }: NumberTableProps) {
   const frame = useRef<HTMLDivElement>(null);
   const overflows = useOverflow(frame);
   const width = Math.min(columns.count, maximumColumns);
@@ -65,7 +71,7 @@ export function NumberTable({ name, rows, columns, cell, tint, total, maximumCel
               <tr key={i}>
                 <th scope="row">{label(rows, i)}</th>
                 {indices(shown.columns).map((j) => (
-                  <td key={j} {...(tint ? { class: 'tinted', style: { '--share': `${Math.round(100 * (tint(i, j) || 0))}%` } } : {})}>
+                  <td key={j} {...(tint && tinted(tint(i, j), isSigned))}>
                     {cell(i, j)}
                   </td>
                 ))}

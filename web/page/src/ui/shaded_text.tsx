@@ -56,7 +56,7 @@ export function ShadedText({ shown, texts, cell, locked, onPoint, onLock }: Prop
           });
           pieces.push(text.slice(at));
           return (
-            <p key={source} class={source === 1 ? 'second' : ''}>
+            <p key={source} class={source === 1 ? 'second' : ''} dir="auto">
               {texts.length > 1 && <span class="tag">text {source + 1}</span>} {pieces as string[]}
             </p>
           );

@@ -3,6 +3,7 @@ import { megabytes } from '../../formats/numbers.ts';
 import type { FirstLook } from '../../state/first_look.ts';
 import { guesses, guessFailure } from '../../state/guess.ts';
 import { model } from '../../state/model.ts';
+import { hasWords } from '../../state/run.ts';
 import { status } from '../../state/status.ts';
 import { Alert } from '../../ui/alert.tsx';
 import { Strip, largest } from '../../ui/strip.tsx';
@@ -15,7 +16,7 @@ const most = 4;
 function titleOf(now: FirstLook | undefined): string {
   const { kind = 'blank', query } = guesses.value ?? {};
   if (kind === 'answer') return 'Its answer';
-  return kind === 'blank' || !now ? 'Its guess' : `If “${now.columns.find(({ token }) => token === query)?.word ?? ''}” were blank`;
+  return kind === 'blank' || !now?.columns.length ? 'Its guess' : `If “${now.columns.find(({ token }) => token === query)?.word ?? ''}” were blank`;
 }
 
 export function Guesses({ now }: { now: FirstLook | undefined }) {
@@ -37,7 +38,9 @@ export function Guesses({ now }: { now: FirstLook | undefined }) {
         ))}
         {!made && Array.from({ length: most }, (_, i) => <li key={i} aria-hidden="true" />)}
       </ul>
-      {made?.kind === 'answer' && list.length === 0 && <p class="note">This model has no answer of its own; its layers make vectors of texts.</p>}
+      {made?.kind === 'answer' && list.length === 0 && hasWords(made.run) && (
+        <p class="note">This model has no answer of its own; its layers make vectors of texts.</p>
+      )}
       <p class="note">
         {of?.id === 'masks' ? `A model of ${megabytes(of.bytes)}, often wrong` : of ? of.name : status.value.failed ? '' : 'The model is loading …'}
       </p>

@@ -136,10 +136,12 @@ export function InTurn({ of }: { of: LoadedModel }) {
             rows={{ kind: 'layer', count: of.layers }}
             columns={{ kind: 'head', count: of.heads }}
             cell={(i, j) => signed(made.effects.data[i * of.heads + j]!)}
-            tint={(i, j) => (most > 0 ? Math.abs(made.effects.data[i * of.heads + j]!) / most : 0)}
+            isSigned
+            tint={(i, j) => (most > 0 ? made.effects.data[i * of.heads + j]! / most : 0)}
           />
           <p class="note">
-            Text: “{made.pair === undefined ? made.text : `${made.text} / ${made.pair}`}”. All other heads are on, and there are no masks.
+            Text: “{made.pair === undefined ? made.text : `${made.text} / ${made.pair}`}”. All other heads are on, and there are no masks. Purple:
+            larger without the head; yellow: smaller.
           </p>
         </>
       )}

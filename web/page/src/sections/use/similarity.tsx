@@ -73,6 +73,7 @@ export function Similarity() {
             <textarea
               id="use-texts"
               rows={9}
+              dir="auto"
               spellcheck={false}
               value={linesText.value}
               aria-invalid={fault ? 'true' : undefined}
