@@ -61,6 +61,7 @@ function fromSources() {
       alias: [
         { find: /^attn$/, replacement: at('web/lib/src/node.ts') },
         { find: /^attn\/worker$/, replacement: at('wasm-tests/node/worker_here.ts') },
+        { find: /^attn\/lens$/, replacement: at('web/lib/src/lens/lens.ts') },
         { find: /^.*\/glue\/(attn[\w-]*\.mjs)$/, replacement: `${dist}/$1` },
         ...comlinkAliases,
       ],
@@ -73,6 +74,7 @@ const built = {
     alias: [
       { find: /^attn$/, replacement: join(dist, 'node.js') },
       { find: /^attn\/worker$/, replacement: join(dist, 'worker-node.js') },
+      { find: /^attn\/lens$/, replacement: join(dist, 'lens.js') },
       ...comlinkAliases,
     ],
   },

@@ -290,6 +290,16 @@ auto score_tokens(Arguments& arguments) {
   };
 }
 
+/// Applies the head to hidden states (…,E): logits (…,V).
+auto unembed(Arguments& arguments) {
+  const TensorView hidden = arguments.tensor("hiddenStates");
+  return [=](TokenModel& self, Result& result) {
+    const Shape logits = self.model().check_unembed("unembed", hidden.shape);
+    const std::int64_t rows = checked_size(hidden.shape, "unembed", "hiddenStates") / self.config().hidden_size;
+    self.model().run_head(hidden.data, rows, result.add(logits));
+  };
+}
+
 auto get_parameter(Arguments& arguments) {
   std::int64_t index = 0;
   arguments.require("index", index);
@@ -383,7 +393,7 @@ auto classify_tokens(Arguments& arguments) {
   };
 }
 
-/// Gradients of one number with respect to the output of the embeddings, the attentions by layer and the parameters
+/// Gradients of one number with respect to the output of the embeddings, the attentions and traces by layer and the parameters
 /// by name; also that number.
 auto gradients(Arguments& arguments) {
   Batch batch(arguments);
@@ -393,6 +403,7 @@ auto gradients(Arguments& arguments) {
     arguments.option("component", target.component);
     arguments.option("token", target.token);
     arguments.option("row", target.row);
+    arguments.option("contrast", target.contrast);
   });
   bool embeddings = false, attentions = false, parameters = false;
   arguments.require_group("wrt", [&] {
@@ -400,8 +411,9 @@ auto gradients(Arguments& arguments) {
     arguments.option("attentions", attentions);
     arguments.option("parameters", parameters);
   });
-  return [batch = std::move(batch), target, embeddings, attentions, parameters](TokenModel& self, Result& result) {
-    const detail::ModelGradient gradient("gradients", self.model(), batch.inputs(), target, embeddings, attentions, parameters);
+  std::optional<EncoderTraceOptions> trace = trace_option(arguments);
+  return [batch = std::move(batch), target, embeddings, attentions, parameters, trace = std::move(trace)](TokenModel& self, Result& result) {
+    const detail::ModelGradient gradient("gradients", self.model(), batch.inputs(), target, embeddings, attentions, parameters, trace);
     result.set_number(static_cast<double>(gradient.value()));
     float* const of_embeddings = embeddings ? result.add(gradient.embeddings()) : nullptr;
     std::vector<float*> of_attentions;
@@ -411,7 +423,13 @@ auto gradients(Arguments& arguments) {
     StateTarget of_parameters;
     if (parameters)
       for (const auto& [name, shape] : self.parameter_shapes()) of_parameters.emplace(name, result.add(name, shape));
-    gradient.run(of_embeddings, of_attentions, parameters ? &of_parameters : nullptr);
+    std::vector<detail::TraceBuffers> of_traces;
+    if (trace) {
+      detail::EncoderBuffers buffers{nullptr, {}, std::vector<detail::LayerBuffers>(gradient.layers())};
+      add_traces(gradient.traced(), buffers, result);
+      for (const detail::LayerBuffers& layer : buffers.layers) of_traces.push_back(layer.trace);
+    }
+    gradient.run(of_embeddings, of_attentions, parameters ? &of_parameters : nullptr, std::move(of_traces));
   };
 }
 
@@ -547,6 +565,7 @@ EMSCRIPTEN_BINDINGS(attn_text_model) {
       .method<trace_layer>("traceLayer", "trace")
       .method<module::load_state_dict>("loadStateDict", "none")
       .method<module::parameter_shapes>("parameterShapes", "shapes")
+      .method<unembed>("unembed", "tensor")
       .method<get_parameter>("getParameter", "tensor")
       .method<quantized_shapes>("quantizedShapes", "shapes")
       .method<get_quantized>("getQuantized", "quantized")

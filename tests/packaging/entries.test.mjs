@@ -90,6 +90,43 @@ export const code = (error: unknown) => (error instanceof AttnError ? error.code
   await consumer.typeCheck('tokenizer.ts');
 });
 
+test('attn/lens is a self-contained file with types that no other entry loads', limit, async (t) => {
+  const code = readFileSync(join(consumer.installed, 'dist/lens.js'));
+  const size = brotliCompressSync(code).length;
+  t.diagnostic(`${size} bytes of brotli`);
+  assert.ok(size < 9500, `${size} bytes`);
+  assert.doesNotMatch(code.toString(), /\bimport\s*[({*"'`]|\bfetch\(|WebAssembly\.|new Worker/, 'it loads nothing');
+  for (const name of filesOf(join(consumer.installed, 'dist')))
+    if (/\.(js|cjs|mjs)$/.test(name) && !name.startsWith('lens'))
+      assert.doesNotMatch(readFileSync(join(consumer.installed, 'dist', name), 'utf8'), /attributionPatching/, `${name} knows nothing of it`);
+  const program = `for (const wrong of [() => logitLens({}, 'a'), () => headScores(null)])
+  wrong().catch((error) => console.log(error instanceof AttnError, error.message));`;
+  const wanted = `true logitLens: model is an object, expected a model that loadModel() returned
+true headScores: model is null, expected a model that loadModel() returned
+`;
+  assert.equal(
+    await consumer.node([consumer.script('lens.mjs', `import { AttnError, headScores, logitLens } from 'attn/lens';\n${program}`)]),
+    wanted,
+  );
+  const required = consumer.script('lens.cjs', `const { AttnError, headScores, logitLens } = require('attn/lens');\n${program}`);
+  assert.equal(await consumer.node([required]), wanted);
+  const typed = `import { load } from 'attn';
+import { load as loadWorker } from 'attn/worker';
+import { logitLens, patchActivations, type LogitLens } from 'attn/lens';
+export async function use(): Promise<LogitLens> {
+  const model = await (await loadWorker()).loadModel('model');
+  const { recovered } = await patchActivations(model, 'a', [1, 2], { answer: ' b', site: 'head' });
+  // @ts-expect-error: unknown site
+  await patchActivations(model, 'a', 'b', { answer: 1, site: 'heads' });
+  // @ts-expect-error: the answer is required
+  await patchActivations(model, 'a', 'b', {});
+  return logitLens(await (await load()).loadModel('model'), Int32Array.of(1), { layers: [recovered.dims.length] });
+}
+`;
+  consumer.script('lens.ts', typed);
+  await consumer.typeCheck('lens.ts');
+});
+
 test('an AttnError is an instance of the AttnError of every entry', limit, async () => {
   const dist = join(consumer.installed, 'dist');
   const names = [
@@ -100,6 +137,8 @@ test('an AttnError is an instance of the AttnError of every entry', limit, async
     'worker-web.js',
     'worker-node.js',
     'worker-node.cjs',
+    'lens.js',
+    'lens.cjs',
     'tokenizer.js',
     'tokenizer.cjs',
   ];

@@ -42,8 +42,11 @@ const additions = {
     'nextToken',
     'scoreTokens',
     'createCache',
+    'unembed',
+    'gradients',
   ],
   TextModelOutput: ['trace'],
+  TextModelGradients: ['trace'],
   ModelOptions: ['request', 'onProgress'],
 };
 

@@ -24,7 +24,7 @@ export const table = [
   [/^(CMakeLists\.txt|CMakePresets\.json|cmake\/.*)$/, [...cxx, 'processors', 'checked WebAssembly', 'releases', ...allSetUps]],
   [/^web\/lib\/src\/(tokenizer|tasks|args|cli)\//, []],
   [/^web\/lib\/(README\.md|src\/.*\.d\.[cm]?ts)$/, []],
-  [/^web\/lib\/src\/(worker|platform|load|element)\//, [...inEngines, 'bundlers', ...allSetUps]],
+  [/^web\/lib\/src\/(worker|platform|load|element|lens)\//, [...inEngines, 'bundlers', ...allSetUps]],
   [/^web\/lib\/src\/model\//, ['engines']],
   [/^web\/lib\//, [...inEngines, 'bundlers', ...allSetUps]],
   [/^(web|wasm-tests)\/page\//, ['page in engines']],

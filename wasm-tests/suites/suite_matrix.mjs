@@ -41,6 +41,7 @@ const suites = {
   int8_files: [],
   tasks: ['variant'],
   decoders: ['variant', 'threads', 'engine'],
+  lens: ['variant'],
   sentiment: ['variant', 'engine'],
   quantize: [],
   int8: ['variant', 'threads', 'engine'],

@@ -221,6 +221,7 @@ async function bundleAlone(name, source) {
 
 await bundle();
 await bundleAlone('element', 'element/attention_map.ts');
+await bundleAlone('lens', 'lens/lens.ts');
 await bundleAlone('tokenizer', 'tokenizer/text_tokenizer.ts');
 await bundleWhole('worker-host');
 await bundleWhole('service-worker', from(join(here, 'src', 'platform', 'worklet.ts'), 'TextEncoder', 'TextDecoder', 'AbortController'));

@@ -68,10 +68,13 @@ struct EncoderPlan {
   const MaskView* padding() const { return attention.spec.key_padding_mask ? &*attention.spec.key_padding_mask : nullptr; }
 };
 
+/// Destinations of one layer's intermediate results, or of their gradients; null if not requested.
+using TraceBuffers = std::array<float*, kTraceNames.size()>;
+
 /// Destinations of one layer's results; null if not requested.
 struct LayerBuffers {
   float* attentions = nullptr;
-  std::array<float*, kTraceNames.size()> trace{};
+  TraceBuffers trace{};
   /// Values that backward needs and the forward overwrites: log_sum_exp as in AttentionBuffers; linear1 and linear_gate before the
   /// activation, (B,L,F) each.
   float *log_sum_exp = nullptr, *linear1 = nullptr, *linear_gate = nullptr;

@@ -195,7 +195,8 @@ void Attribution::attention(bool with_gradient, double* scores) const {
     grad[static_cast<std::size_t>(call_.target)] = 1;
     const auto kept = model_.run_and_keep(plan, inputs, buffers, model_.has_text_head());
     ModelGradientBuffers to;
-    for (std::size_t layer = 0; layer < layers; ++layer) to.attentions.push_back(slopes.data() + layer * size);
+    for (std::size_t layer = 0; layer < layers; ++layer)
+      to.traces.emplace_back()[static_cast<std::size_t>(TraceName::weights)] = slopes.data() + layer * size;
     model_.backward(*kept, grad.data(), to);
   } else {
     model_.run(plan, inputs, buffers, nullptr);

@@ -178,6 +178,18 @@ void EncoderModel::run(const detail::ModelPlan& plan, const detail::ModelInputs&
   if (plan.order) plan.order->restore(plan.encoder, buffers, logits, plan.logits);
 }
 
+Shape EncoderModel::check_unembed(std::string_view op, const Shape& hidden) const {
+  if (!config_.predicts_tokens()) check_task(op, Task::text_generation);
+  if (hidden.rank() == 0 || hidden[hidden.rank() - 1] != config_.hidden_size)
+    detail::fail(ErrorCode::shape, op, "hiddenStates", {"a last dimension of ", config_.hidden_size}, {hidden});
+  Shape logits = hidden;
+  logits[hidden.rank() - 1] = config_.outputs();
+  MemoryEstimate memory(op);
+  memory.add("logits", logits);
+  memory.check();
+  return logits;
+}
+
 void EncoderModel::run_head(const float* rows, std::int64_t count, float* logits) const {
   detail::Scratch scratch(&workspace_);
   head_.forward(rows, count, word_embeddings().table(), logits, scratch);

@@ -55,9 +55,9 @@ struct ModelEmbedOptions {
 
 /// Destinations of gradients; null, empty or without reserved memory if not requested.
 struct ModelGradientBuffers {
-  float* embeddings = nullptr;          ///< (B,L,word_width()), for the word embedding at each position
-  std::vector<float*> attentions = {};  ///< by layer (B,H,L,L)
-  Gradients* parameters = nullptr;      ///< by the names of EncoderModel::state_shapes()
+  float* embeddings = nullptr;            ///< (B,L,word_width()), for the word embedding at each position
+  std::vector<TraceBuffers> traces = {};  ///< by layer, null if not requested; empty without traces
+  Gradients* parameters = nullptr;        ///< by the names of EncoderModel::state_shapes()
   /// Lowest layer that needs gradients, at which backward stops; the number of stored layers: only the head; none: everything, including embeddings.
   std::optional<std::int64_t> first_layer = std::nullopt;
 };
@@ -125,6 +125,8 @@ class EncoderModel {
   /// Computes the logits of the tokens at `places`, after a softmax if requested.
   void classify_tokens(const detail::ModelInputs& inputs, std::span<const std::int64_t> places, detail::TokenSoftmax softmax, float* y) const;
 
+  /// Checks hidden states (…,E) and returns the shape (…,outputs()) of their logits. Throws UNSUPPORTED unless the head predicts tokens.
+  Shape check_unembed(std::string_view op, const Shape& hidden) const;
   /// Computes the head's logits (count,outputs()) of rows (count,E) of the last hidden state.
   void run_head(const float* rows, std::int64_t count, float* logits) const;
 

@@ -98,7 +98,7 @@ void EncoderModel::backward(const detail::KeptModel& kept, const float* grad, co
     }
   }
 
-  stack_.backward(kept.stack, to.first_layer, to.parameters != nullptr, to.attentions, of_x, gradients, scratch);
+  stack_.backward(kept.stack, to.first_layer, to.parameters != nullptr, to.traces, of_x, gradients, scratch);
   if (!to.first_layer) embeddings_.backward(inputs, kept.embeddings, kept.stack.layers->random, of_x, to.embeddings, gradients, scratch);
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "attn/layers/encoder_forward.hpp"
 #include "attn/tensor/state.hpp"
 
 namespace attn {
@@ -22,6 +23,7 @@ struct ModelInputs;
 struct ModelGradientTarget {
   std::int64_t row = 0;
   std::optional<std::int64_t> label = std::nullopt, component = std::nullopt, token = std::nullopt;
+  std::optional<std::int64_t> contrast = std::nullopt;  ///< another label, whose logit is subtracted
 };
 
 /// Gradients of a scalar of a model. The constructor checks the arguments and runs the forward; run() runs the backward.
@@ -30,7 +32,7 @@ class ModelGradient {
   /// Throws UNSUPPORTED for int8 weights and for a label without a head, ARGUMENT unless the target is either a label or a component, or if no
   /// gradients are requested, OUT_OF_RANGE if the target does not exist, and as a forward.
   ModelGradient(std::string_view op, EncoderModel& model, const ModelInputs& inputs, const ModelGradientTarget& target, bool embeddings,
-                bool attentions, bool parameters);
+                bool attentions, bool parameters, const std::optional<EncoderTraceOptions>& trace = std::nullopt);
   ~ModelGradient();
   ModelGradient(const ModelGradient&) = delete;
   ModelGradient& operator=(const ModelGradient&) = delete;
@@ -39,8 +41,11 @@ class ModelGradient {
   const Shape& embeddings() const;  ///< (B,L,word_width())
   const Shape& attentions() const;  ///< (B,H,L,L), of one layer
   std::size_t layers() const;
-  /// Computes the gradients; arguments are null or empty if not requested. Parameters have their names in the checkpoint. Throws MEMORY.
-  void run(float* embeddings, const std::vector<float*>& attentions, const StateTarget* parameters) const;
+  /// Layers, names and shapes of the requested traces.
+  const EncoderPlan& traced() const;
+  /// Computes the gradients; arguments are null or empty if not requested. `traces` is by layer. Parameters have their names in the checkpoint.
+  /// Throws MEMORY.
+  void run(float* embeddings, const std::vector<float*>& attentions, const StateTarget* parameters, std::vector<TraceBuffers> traces = {}) const;
 
  private:
   struct Parts;

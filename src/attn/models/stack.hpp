@@ -77,9 +77,9 @@ class Stack {
   Kept run_and_keep(const EncoderPlan& plan, const ModelInputs& inputs, const float* x, const ForwardRandom& random, const EncoderBuffers& buffers,
                     Scratch& scratch) const;
   void plan_backward(std::string_view op, const Kept& kept, const std::map<std::string, Shape>& wanted, MemoryEstimate& memory) const;
-  /// Replaces the gradient of the output in of_x (B,L,E) by the gradient of the input, down to layer `first` if it is given. `attentions`, unless
-  /// empty, receive the gradients of the attention weights by layer.
-  void backward(const Kept& kept, std::optional<std::int64_t> first, bool wants_parameters, const std::vector<float*>& attentions, float* of_x,
+  /// Replaces the gradient of the output in of_x (B,L,E) by the gradient of the input, down to layer `first` if it is given. `traces`, unless
+  /// empty, receive the gradients of intermediate results by layer.
+  void backward(const Kept& kept, std::optional<std::int64_t> first, bool wants_parameters, const std::vector<TraceBuffers>& traces, float* of_x,
                 Gradients& gradients, Scratch& scratch) const;
 
  private:

@@ -21,11 +21,9 @@ void Stack::plan_backward(std::string_view op, const Kept& kept, const std::map<
   layers_.layers_.front().plan_backward(op, *kept.layers, {}, wanted, memory);
 }
 
-void Stack::backward(const Kept& kept, std::optional<std::int64_t> first, bool wants_parameters, const std::vector<float*>& attentions, float* of_x,
+void Stack::backward(const Kept& kept, std::optional<std::int64_t> first, bool wants_parameters, const std::vector<TraceBuffers>& traces, float* of_x,
                      Gradients& gradients, Scratch& scratch) const {
-  EncoderGradientBuffers to{.grad_x = of_x, .traces = {}, .first_layer = static_cast<std::size_t>(first.value_or(0))};
-  to.traces.resize(attentions.size());
-  for (std::size_t layer = 0; layer < attentions.size(); ++layer) to.traces[layer][static_cast<std::size_t>(TraceName::weights)] = attentions[layer];
+  EncoderGradientBuffers to{.grad_x = of_x, .traces = traces, .first_layer = static_cast<std::size_t>(first.value_or(0))};
   const auto zeros = [&](std::size_t size) {
     float* const values = scratch.take(size);
     std::fill_n(values, size, 0.0F);

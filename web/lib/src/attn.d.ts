@@ -1637,6 +1637,26 @@ export interface TextModel extends ModelGradients, TextTasks {
   traceLayer(inputs: Encoding, layer: number, names?: readonly EncoderTraceName[]): EncoderTrace;
 
   /**
+   * Applies the head of a language model to hidden states, and returns the logits (…,V) of (…,E). For the
+   * `lastHiddenState` of a forward they are the forward's logits, to the bit.
+   *
+   * @param hiddenStates (…,E), after the model's last norm
+   * @throws {AttnError} `UNSUPPORTED` unless the model's task is `'text-generation'` or `'fill-mask'`
+   * @throws {AttnError} `SHAPE` if the last dimension is not E
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const model = await attn.loadModel('models/tiny-gpt2'); // untrained weights
+   * const { lastHiddenState, logits } = model.forward(model.tokenize('The old man'));
+   * console.log(model.unembed(lastHiddenState).data[0] === logits!.data[0]); // true
+   * ```
+   */
+  unembed(hiddenStates: Tensor): Tensor;
+
+  /**
    * Returns the shapes of the weights that the model uses, by their names in the file, such as
    * `bert.encoder.layer.0.attention.self.query.weight`. Unused tensors of the file, such as `position_ids`, are
    * missing.

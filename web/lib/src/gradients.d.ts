@@ -1,5 +1,5 @@
 /** Types of training: gradients, losses, optimisers and fine-tuning. 'attn' exports all of them. */
-import type { Activation, AttentionOptions, Encoding, Module, StateDict, Tensor, TraceName } from './attn.js';
+import type { Activation, AttentionOptions, EncoderTrace, EncoderTraceName, Encoding, Module, StateDict, Tensor, TraceName } from './attn.js';
 import type { AbortSignal } from './host.js';
 
 /** Gradients of an attention's inputs, each with the shape of its input. */
@@ -110,6 +110,8 @@ export interface TextModelGradients {
   attentions?: Tensor[];
   /** Gradients of the parameters by the names of the model's `stateDict`. */
   parameters?: Map<string, Tensor>;
+  /** Gradients of intermediates by layer, with the shapes of the forward's trace. */
+  trace?: ReadonlyMap<number, EncoderTrace>;
 }
 
 /** Contribution of each token of a text to a result. */
@@ -132,9 +134,11 @@ export interface ModelGradients {
    * @param inputs from {@link TextModel.tokenize}
    * @param options.target the number: `{ label, row, token }` is the logit of a label before softmax, by number or name
    * (for fill-mask a token of the vocabulary, for question answering `'start'` or `'end'`), at position `token` if the
-   * head has one logit per token. `{ component, row }` is a component of the pooled vector, before Dense and scaling.
-   * `row` is the sequence, default 0
+   * head has one logit per token; `contrast` is another label, whose logit is subtracted. `{ component, row }` is a
+   * component of the pooled vector, before Dense and scaling. `row` is the sequence, default 0
    * @param options.wrt the gradients to return
+   * @param options.trace intermediates whose gradients to return, as for {@link TextForwardOptions.trace}; DeBERTa's
+   * `c2c`, `c2p` and `p2c` have none
    * @throws {AttnError} `UNSUPPORTED` for int8 weights (load the model with `weights: 'float32'`), or for a label if
    * the model has no head
    * @throws {AttnError} `OUT_OF_RANGE` if the label, component, row or token does not exist
@@ -154,8 +158,11 @@ export interface ModelGradients {
   gradients(
     inputs: Encoding,
     options: {
-      target: { label: number | string; row?: number | undefined; token?: number | undefined } | { component: number; row?: number | undefined };
-      wrt: readonly ('embeddings' | 'parameters' | 'attentions')[];
+      target:
+        | { label: number | string; contrast?: number | string | undefined; row?: number | undefined; token?: number | undefined }
+        | { component: number; row?: number | undefined };
+      wrt?: readonly ('embeddings' | 'parameters' | 'attentions')[] | undefined;
+      trace?: { readonly layers?: readonly number[] | undefined; readonly names?: readonly EncoderTraceName[] | undefined } | undefined;
     },
   ): TextModelGradients;
   /**

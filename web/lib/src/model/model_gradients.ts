@@ -1,11 +1,12 @@
 /** Gradients and attributions of text models. */
-import type { Encoding, Tensor, TextAttribution, TextModel as Contract, TextModelGradients } from '../attn.js';
+import type { Encoding, Tensor, TextAttribution, TextModel as Contract, TextModelGradients, TextModelOutput } from '../attn.js';
 import { aborted } from '../platform/abort.js';
 import { elements } from '../args/arrays.js';
 import { yieldToEventLoop } from '../platform/event_loop.js';
 import { describe, fail, reading } from '../args/error.js';
 import { textLabelsOf } from './fine_tuning.js';
 import type { Result } from '../engine/heap.js';
+import { toPublic } from '../engine/results.js';
 import { readEncoded } from '../args/model_options.js';
 import { readSignal } from '../args/options.js';
 import { choice, readArguments, readMembers, whole } from '../args/signature.js';
@@ -33,36 +34,41 @@ function numberOf(op: string, argument: string, labels: readonly string[] | unde
 }
 
 /** Index of a label, or the id of a token that the head predicts. */
-function outputOf(op: string, { about, tokenizer }: ModelState, value: unknown): number {
+function outputOf(op: string, { about, tokenizer }: ModelState, value: unknown, argument = 'target.label'): number | undefined {
+  if (value === undefined) return undefined;
   if ((about.task !== 'fill-mask' && about.task !== 'text-generation') || typeof value !== 'string')
-    return numberOf(op, 'target.label', namesOf(about), value);
-  return tokenizer.tokenToId(value) ?? fail('OUT_OF_RANGE', op, 'target.label', `is ${JSON.stringify(value)}`, 'a token of the vocabulary');
+    return numberOf(op, argument, namesOf(about), value);
+  return tokenizer.tokenToId(value) ?? fail('OUT_OF_RANGE', op, argument, `is ${JSON.stringify(value)}`, 'a token of the vocabulary');
 }
 
 export function gradients({ find }: ModelAccess, inputs: Encoding, options: unknown): TextModelGradients {
   const op = 'gradients';
-  const { target, wrt } = reading(op, 'options', () => {
-    const [given, names] = readMembers(op, 'options', options, ['target', 'wrt']);
-    const [label, component, row, token] = readMembers(op, 'target', given, ['label', 'component', 'row', 'token'], 'target.');
+  const { target, wrt, trace } = reading(op, 'options', () => {
+    const [given, names = [], trace] = readMembers(op, 'options', options, ['target', 'wrt', 'trace']);
+    const members = ['label', 'component', 'row', 'token', 'contrast'];
+    const [label, component, row, token, contrast] = readMembers(op, 'target', given, members, 'target.');
     if (!Array.isArray(names)) fail('ARGUMENT', op, 'wrt', describe(names), `an Array of ${wrtNames.join(', ')}`);
     const asked = elements(names as unknown[], (name, i) => wrtNames[choice(op, `wrt[${i}]`, name, wrtNames)]!);
     return {
-      target: { label: label === undefined ? undefined : outputOf(op, find(), label), component, row, token },
+      target: { label: outputOf(op, find(), label), component, row, token, contrast: outputOf(op, find(), contrast, 'target.contrast') },
       wrt: Object.fromEntries(asked.map((name) => [name, true])),
+      trace,
     };
   });
   const { context, handle } = find();
   context.engine.assertUsable(op);
   const signature = signatureOf(context.engine, op);
-  const leaves = readEncoded(op, signature, inputs, { target, wrt });
+  const leaves = readEncoded(op, signature, inputs, { target, wrt, trace });
   find();
-  const { number, entries } = context.engine.call(op, signature, leaves, handle) as Result;
+  const result = context.engine.call(op, signature, leaves, handle) as Result;
+  const { number, entries, traced } = result;
   const of = (which: string) => entries.filter(({ field }) => field === which);
   return {
     value: number,
     ...(wrt['embeddings'] && { embeddings: of('output')[0]!.tensor }),
     ...(wrt['attentions'] && { attentions: of('attentions').map(({ tensor }) => tensor) }),
     ...(wrt['parameters'] && { parameters: new Map(of('named').map(({ name, tensor }) => [name as string, tensor])) }),
+    ...(traced && { trace: (toPublic('text_model', result) as TextModelOutput).trace! }),
   };
 }
 

@@ -109,6 +109,10 @@ export class TextModel implements Contract {
     return call(this, 'traceLayer', inputs, { layer, names }) as EncoderTrace;
   }
 
+  unembed(hiddenStates: Tensor): Tensor {
+    return ask(this, 'unembed', 'unembed', hiddenStates) as Tensor;
+  }
+
   parameterShapes(): ReturnType<Contract['parameterShapes']> {
     return shapesOf('parameterShapes', this);
   }

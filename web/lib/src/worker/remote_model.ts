@@ -165,6 +165,10 @@ class RemoteTextModel {
     return call(this, 'traceLayer', [inputs, layer, names], (op, signature) => readEncoded(op, signature, inputs, { layer, names }));
   }
 
+  async unembed(hiddenStates: unknown): Promise<unknown> {
+    return call(this, 'unembed', [hiddenStates], (op, signature) => readArguments(op, signature, [hiddenStates]));
+  }
+
   async parameterShapes(): Promise<ReadonlyMap<string, unknown>> {
     return ask(this, 'parameterShapes', () => ({ args: [] }));
   }
