@@ -513,7 +513,11 @@ describe('lens', () => {
     const controller = new AbortController();
     controller.abort();
     await assertRejects(patch({ signal: controller.signal }), 'ABORTED', ['patchActivations']);
-    await assertRejects(lens({ signal: controller.signal }), 'ABORTED', ['logitLens']);
+    const { signal } = controller;
+    await assertRejects(lens({ signal }), 'ABORTED', ['logitLens']);
+    await assertRejects(parts({ signal }), 'ABORTED', ['logitAttribution']);
+    await assertRejects(headScores(model, { signal }), 'ABORTED', ['headScores']);
+    await assertRejects(rollout(model, ids, { signal }), 'ABORTED', ['rollout']);
     const own = await loadCheckpoint(attn, 'tiny-gpt2');
     own.dispose();
     await assertRejects(logitLens(own, ids), 'DISPOSED', []);
