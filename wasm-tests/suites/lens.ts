@@ -15,7 +15,7 @@ import type { PatchOptions, PatchSite } from 'attn/lens';
 import { load as loadWorker } from 'attn/worker';
 import { assert } from 'chai';
 import { assertRejects, assertThrows } from '../support/errors.ts';
-import { reference, type Hook, type Site } from '../support/gpt2_reference.ts';
+import { activations, reference, siteNames, towards, type Hook, type Site } from '../support/gpt2_reference.ts';
 import { bytes, loadHere, setup, url } from '../support/host.ts';
 import { inductionWeights } from '../support/induction.ts';
 import { decoders, loadCheckpoint } from '../support/model_cases.ts';
@@ -26,30 +26,7 @@ const ids = [20, 131, 7, 250, 64, 99];
 const others = [20, 88, 7, 250, 301, 99];
 const encoded = (list: readonly number[]): Encoding => ({ inputIds: Int32Array.from(list), dims: [1, list.length] }) as unknown as Encoding;
 const sites: readonly PatchSite[] = ['residual', 'attention', 'mlp', 'head'];
-const siteNames: Readonly<Record<PatchSite, Site>> = { residual: 'resid_pre', attention: 'attn_out', mlp: 'mlp_out', head: 'z' };
 const sum = (values: ArrayLike<number>) => Array.from(values).reduce((all, value) => all + value, 0);
-
-/** Activations of the reference by layer, at one site. */
-function activations(run: ReturnType<typeof reference>, list: readonly number[], wanted: Site): Float64Array[][] {
-  const all: Float64Array[][] = [];
-  run(list, (layer, site, values) => {
-    if (site === wanted) all[layer] = values.map((row) => row.slice());
-  });
-  return all;
-}
-
-/** A hook that moves one cell (position, or head at all positions) of a layer's site from its value by a share towards the clean one. */
-function towards(clean: Float64Array[][], layer: number, site: PatchSite, cell: number, heads: number, share: number): Hook {
-  return (at, name, values) => {
-    if (at !== layer || name !== siteNames[site]) return;
-    values.forEach((row, i) => {
-      const D = row.length / heads;
-      row.forEach((value, e) => {
-        if (site === 'head' ? Math.floor(e / D) === cell : i === cell) row[e] = value + share * (clean[layer][i][e] - value);
-      });
-    });
-  };
-}
 
 describe('lens', () => {
   let attn: Attn;
@@ -513,7 +490,11 @@ describe('lens', () => {
     const controller = new AbortController();
     controller.abort();
     await assertRejects(patch({ signal: controller.signal }), 'ABORTED', ['patchActivations']);
-    await assertRejects(lens({ signal: controller.signal }), 'ABORTED', ['logitLens']);
+    const { signal } = controller;
+    await assertRejects(lens({ signal }), 'ABORTED', ['logitLens']);
+    await assertRejects(parts({ signal }), 'ABORTED', ['logitAttribution']);
+    await assertRejects(headScores(model, { signal }), 'ABORTED', ['headScores']);
+    await assertRejects(rollout(model, ids, { signal }), 'ABORTED', ['rollout']);
     const own = await loadCheckpoint(attn, 'tiny-gpt2');
     own.dispose();
     await assertRejects(logitLens(own, ids), 'DISPOSED', []);

@@ -1,5 +1,6 @@
 /** GPT-2 in float64, with a hook at every activation: the reference of the suite lens. */
 import type { TextModel } from 'attn';
+import type { PatchSite } from 'attn/lens';
 
 type Matrix = Float64Array[];
 export type Site = 'resid_pre' | 'z' | 'attn_out' | 'mlp_out' | 'resid_post' | 'pattern';
@@ -71,5 +72,29 @@ export function reference(model: TextModel): (ids: readonly number[], hook?: Hoo
     return norm(x, 'ln_f').map((row) =>
       Float64Array.from({ length: words.length / E }, (_, id) => row.reduce((sum, value, e) => sum + value * words[id * E + e], 0)),
     );
+  };
+}
+
+export const siteNames: Readonly<Record<PatchSite, Site>> = { residual: 'resid_pre', attention: 'attn_out', mlp: 'mlp_out', head: 'z' };
+
+/** Activations of the reference by layer, at one site. */
+export function activations(run: ReturnType<typeof reference>, list: readonly number[], wanted: Site): Float64Array[][] {
+  const all: Float64Array[][] = [];
+  run(list, (layer, site, values) => {
+    if (site === wanted) all[layer] = values.map((row) => row.slice());
+  });
+  return all;
+}
+
+/** A hook that moves one cell (position, or head at all positions) of a layer's site from its value by a share towards the clean one. */
+export function towards(clean: Float64Array[][], layer: number, site: PatchSite, cell: number, heads: number, share: number): Hook {
+  return (at, name, values) => {
+    if (at !== layer || name !== siteNames[site]) return;
+    values.forEach((row, i) => {
+      const D = row.length / heads;
+      row.forEach((value, e) => {
+        if (site === 'head' ? Math.floor(e / D) === cell : i === cell) row[e] = value + share * (clean[layer][i][e] - value);
+      });
+    });
   };
 }

@@ -67,7 +67,7 @@ async function scoresOf(
     for (let i = 0; i < words.length; ++i) scores[Math.floor(i / width)]! += words[i]! * embeddings!.data[i]!;
     return scores;
   }
-  // The first token has nothing before it, and the answer's position must remain: they are not left out.
+  // Later tokens do not matter, and the position of the prediction must remain.
   const whole = await valueOf(model, ids, target!);
   for (let i = 0; i < position; ++i) {
     await pause();
@@ -94,6 +94,8 @@ async function explain(op: string, given: LensModel, text: LensText, options: At
     const { tokens, scores } = await model.attribute(text as string, { method, target: values['target'], signal });
     return { tokens, scores };
   }
+  const pause = breaks(op, signal);
+  await pause();
   const read = await readTokens(op, model, text);
   const position = readIndex(op, 'position', values['position'], read.ids.length, read.ids.length - 1);
   let target: Target | undefined;
@@ -101,7 +103,7 @@ async function explain(op: string, given: LensModel, text: LensText, options: At
     const contrast = values['contrast'] === undefined ? undefined : await readToken(op, model, 'contrast', values['contrast']);
     target = { label: await readToken(op, model, 'target', values['target']), contrast, token: position };
   }
-  return { tokens: read.tokens, scores: await scoresOf(model, method, read, position, target, breaks(op, signal)) };
+  return { tokens: read.tokens, scores: await scoresOf(model, method, read, position, target, pause) };
 }
 
 export const attribute = (model: LensModel, text: LensText, options?: AttributeOptions): Promise<TokenScores> =>

@@ -3,7 +3,7 @@ import { describe, fail, reading } from '../args/error.js';
 import { elements } from '../args/arrays.js';
 import type { HeadKind, HeadScores, HeadScoresOptions, LensModel, LensText } from '../lens.js';
 import type { Tensor } from '../attn.js';
-import { type AnyModel, readModel, readOptions, readTokens, type Tokens } from './model.js';
+import { type AnyModel, breaks, readModel, readOptions, readTokens, type Tokens } from './model.js';
 
 const kinds: readonly HeadKind[] = ['previousToken', 'duplicateToken', 'induction', 'firstToken'];
 
@@ -68,13 +68,14 @@ function scoresOf(op: string, kind: HeadKind, ids: Int32Array, attentions: reado
 export async function headScores(model: LensModel, options?: HeadScoresOptions): Promise<HeadScores> {
   const op = 'headScores';
   const any = readModel(op, model);
-  const { values } = readOptions(op, options, ['kinds', 'text', 'seed']);
+  const { values, signal } = readOptions(op, options, ['kinds', 'text', 'seed']);
   const given = values['kinds'] ?? kinds;
   if (!Array.isArray(given)) fail('ARGUMENT', op, 'kinds', describe(given), `an Array of ${kinds.join(', ')}`);
   const asked = reading(op, 'kinds', () => elements(given as unknown[], (kind, i) => kinds[choice(op, `kinds[${i}]`, kind, kinds)]!));
   const seed = values['seed'] === undefined ? 0 : whole(op, 'seed', values['seed'], 0, 2 ** 32 - 1);
   const text = values['text'];
   const { inputs, ids, tokens } = text === undefined ? await repeatedTokens(op, any, seed) : await readTokens(op, any, text as LensText);
+  await breaks(op, signal)();
   const { attentions } = await any.forward(inputs, { outputAttentions: true, outputLogits: false });
   return { tokens, ids: Array.from(ids), scores: Object.fromEntries(asked.map((kind) => [kind, scoresOf(op, kind, ids, attentions!)])) };
 }
