@@ -5,6 +5,7 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "attn/io/gguf/reader.hpp"
 #include "attn/io/tokenizer.hpp"
@@ -28,7 +29,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!reader) return 0;
   attn::fuzz::succeeds([&] {
     const auto tokenizer = reader->read("tokenizer.json"), config = reader->read("tokenizer_config.json");
-    if (tokenizer) attn::Tokenizer::parse(*tokenizer, *config).tokenize({"ab a"});
+    if (tokenizer) attn::Tokenizer::parse(*tokenizer, *config).encode_texts(std::vector<std::string>{"ab a"});
   });
   std::uint64_t written = 0;
   reader->write_weights([&](attn::fuzz::Bytes piece) { written += piece.size(); });

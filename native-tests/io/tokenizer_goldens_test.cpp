@@ -16,6 +16,7 @@
 #include "attn/io/tokenizer/pre_tokenizers.hpp"
 #include "attn/io/tokenizer/tokenizer_file.hpp"
 #include "support/golden.hpp"
+#include "support/matchers.hpp"
 
 namespace attn::test {
 namespace io_tokenizer_goldens_test {
