@@ -1,5 +1,5 @@
 /** attn/lens: analyses of language models, against a GPT-2 in float64, finite differences, and models whose heads are known. */
-import type { Attn, Encoding, TextModel, Tensor } from 'attn';
+import type { Attn, Encoding, TextForwardOptions, TextModel, Tensor } from 'attn';
 import {
   attentionGradient,
   attribute,
@@ -18,14 +18,31 @@ import { assertRejects, assertThrows } from '../support/errors.ts';
 import { activations, reference, siteNames, towards, type Hook, type Site } from '../support/gpt2_reference.ts';
 import { bytes, loadHere, setup, url } from '../support/host.ts';
 import { inductionWeights } from '../support/induction.ts';
-import { decoders, loadCheckpoint } from '../support/model_cases.ts';
+import { decoders as allDecoders, loadCheckpoint } from '../support/model_cases.ts';
 import { assertClose, assertDims, assertSameBits } from '../support/tensors.ts';
 
 const ids = [20, 131, 7, 250, 64, 99];
 /** The same but for two tokens. */
 const others = [20, 88, 7, 250, 301, 99];
+const isSupported = (name: string) => !/neox|gemma/.test(name);
+const decoders = allDecoders.filter(isSupported);
 const encoded = (list: readonly number[]): Encoding => ({ inputIds: Int32Array.from(list), dims: [1, list.length] }) as unknown as Encoding;
 const sites: readonly PatchSite[] = ['residual', 'attention', 'mlp', 'head'];
+/** A model, and the options of its forwards. */
+function counted(model: TextModel) {
+  const forwards: (TextForwardOptions | undefined)[] = [];
+  const watched = new Proxy(model, {
+    get(of, name) {
+      const value: unknown = Reflect.get(of, name, of);
+      if (typeof value !== 'function') return value;
+      return (...args: unknown[]) => {
+        if (name === 'forward') forwards.push(args[1] as TextForwardOptions | undefined);
+        return Reflect.apply(value, of, args) as unknown;
+      };
+    },
+  });
+  return { watched, forwards };
+}
 const sum = (values: ArrayLike<number>) => Array.from(values).reduce((all, value) => all + value, 0);
 
 describe('lens', () => {
@@ -495,11 +512,34 @@ describe('lens', () => {
     await assertRejects(parts({ signal }), 'ABORTED', ['logitAttribution']);
     await assertRejects(headScores(model, { signal }), 'ABORTED', ['headScores']);
     await assertRejects(rollout(model, ids, { signal }), 'ABORTED', ['rollout']);
+    const { watched, forwards } = counted(model);
+    await assertRejects(logitLens(watched, ids, { signal }), 'ABORTED', ['logitLens']);
+    await assertRejects(logitAttribution(watched, ids, { target: 5, signal }), 'ABORTED', ['logitAttribution']);
+    await assertRejects(patchActivations(watched, ids, others, { answer: 5, signal }), 'ABORTED', ['patchActivations']);
+    assert.isEmpty(forwards);
     const own = await loadCheckpoint(attn, 'tiny-gpt2');
     own.dispose();
     await assertRejects(logitLens(own, ids), 'DISPOSED', []);
     const none = () => {};
     const odd = { task: 'text-generation', config: { model_type: 'gemma2' }, forward: none, tokenize: none, unembed: none, idToToken: () => 'x' };
     await assertRejects(logitLens(odd as never, ids), 'UNSUPPORTED', ['gemma2']);
+    for (const name of allDecoders.filter((each) => !isSupported(each)))
+      await assertRejects(logitLens(await modelOf(name), ids), 'UNSUPPORTED', ['model_type']);
+  });
+
+  it('trace computes only the layers of its names, and no position is an empty result', async () => {
+    const model = await modelOf('tiny-gpt2');
+    const { watched, forwards } = counted(model);
+    await trace(watched, ids, ['blocks.1.attn.hook_z', 'blocks.1.hook_mlp_out']);
+    await trace(watched, ids, ['blocks.1.attn.hook_z', 'hook_resid_pre']);
+    await assertRejects(trace(watched, ids, ['blocks.2.attn.hook_z']), 'OUT_OF_RANGE', ['names[0]', '1']);
+    assert.deepEqual(
+      forwards.map((options) => [options?.outputHiddenStates, options?.trace?.layers]),
+      [
+        [false, [1]],
+        [true, undefined],
+      ],
+    );
+    assertDims((await patchActivations(model, ids, others, { answer: 5, positions: [] })).recovered, [2, 0]);
   });
 });

@@ -3,11 +3,12 @@
  * file, which a page loads only if it imports it.
  *
  * A text may also be given as token ids. A token may be given by its id, by its spelling in the vocabulary, or as a text
- * that is a single token, such as `' Paris'`. All functions are asynchronous, let events be handled every 30 ms, and end
- * with `ABORTED` if their `signal` aborts.
+ * that is a single token, such as `' Paris'`. All functions are asynchronous. With a model of `attn`, events are
+ * handled between two forwards; with one of `attn/worker`, the page stays responsive. If its `signal` aborts, a call
+ * ends with `ABORTED` before the next forward.
  *
- * Decoders of the types `gpt2`, `llama`, `mistral` and `qwen2` are supported; other models are an `UNSUPPORTED` error
- * unless the function says otherwise.
+ * Decoders of the types `gpt2`, `llama`, `mistral`, `qwen2` and `qwen3` are supported; other models are an `UNSUPPORTED`
+ * error unless the function's documentation names them.
  *
  * @example
  * ```ts
@@ -40,7 +41,7 @@ export type LensToken = number | string;
 
 /** Options of {@link logitLens}. */
 export interface LogitLensOptions {
-  /** Layers, of whose inputs the predictions are made; the number of layers stands for the model's output. Default all. */
+  /** Layers whose inputs are turned into predictions, from 0; the number of layers means the model's output. Default all. */
   layers?: readonly number[] | undefined;
   /** Positions in the text. Default all. */
   positions?: readonly number[] | undefined;
@@ -110,13 +111,13 @@ export interface LogitAttribution {
   position: number;
   /** The logit, minus that of `contrast`. */
   value: number;
-  /** Of the embeddings (word and position). */
+  /** Contribution of the embeddings (word and position). */
   embedding: number;
-  /** (layers,H), of each head. */
+  /** (layers,H): contribution of each head. */
   heads: Tensor;
-  /** (layers), of each MLP without its output bias. */
+  /** (layers): contribution of each MLP, without its output bias. */
   mlps: Tensor;
-  /** Of the output biases of attentions and MLPs, and of the final norm. */
+  /** Contribution of the output biases of attentions and MLPs, and of the final norm's bias. */
   biases: number;
 }
 

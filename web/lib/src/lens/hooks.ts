@@ -35,20 +35,24 @@ export async function trace(model: LensModel, text: LensText, names: readonly st
     }),
   );
   const decoder = await Decoder.of(op, any);
+  const layers = decoder.layers();
+  asked.forEach(({ given, layer }, i) => {
+    if (layer !== undefined && layer >= layers) fail('OUT_OF_RANGE', op, `names[${i}]`, `is ${given}`, `a layer from 0 to ${layers - 1}`);
+  });
   const { inputs } = await readTokens(op, any, text);
+  const chosen = asked.flatMap(({ layer }) => layer ?? []);
   const traced = [...new Set(asked.flatMap(({ hook }) => hooks[hook]!.name ?? []))];
   const needsQuery = asked.some(({ hook }) => hooks[hook]!.heads);
+  const wanted = needsQuery && !traced.includes('q_proj') ? [...traced, 'q_proj' as const] : traced;
   const output = await any.forward(inputs, {
-    outputHiddenStates: true,
+    outputHiddenStates: asked.some(({ hook }) => hooks[hook]!.name === undefined),
     outputLogits: false,
-    trace: { names: needsQuery && !traced.includes('q_proj') ? [...traced, 'q_proj'] : traced },
+    ...(wanted.length > 0 && { trace: { names: wanted, ...(chosen.length === asked.length && { layers: [...new Set(chosen)] }) } }),
   });
-  const layers = output.hiddenStates!.length - 1;
   const H = await decoder.heads();
 
   const result = new Map<string, Tensor>();
-  asked.forEach(({ given, layer, hook }, i) => {
-    if (layer !== undefined && layer >= layers) fail('OUT_OF_RANGE', op, `names[${i}]`, `is ${given}`, `a layer from 0 to ${layers - 1}`);
+  asked.forEach(({ layer, hook }) => {
     const { name, heads } = hooks[hook]!;
     for (let at = layer ?? 0; at < (layer === undefined ? layers : layer + 1); ++at) {
       const values = name === undefined ? output.hiddenStates![at]! : output.trace!.get(at)![name]!;

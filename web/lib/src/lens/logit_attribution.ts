@@ -29,6 +29,8 @@ export async function logitAttribution(model: LensModel, text: LensText, options
   const contrast = values['contrast'] === undefined ? undefined : await readToken(op, any, 'contrast', values['contrast']);
   const position = readIndex(op, 'position', values['position'], ids.length, ids.length - 1);
 
+  const pause = breaks(op, signal);
+  await pause();
   const { hiddenStates, lastHiddenState, trace } = await any.forward(inputs, {
     outputHiddenStates: true,
     outputLogits: false,
@@ -50,7 +52,6 @@ export async function logitAttribution(model: LensModel, text: LensText, options
   let biases = decoder.shift ? dot(decoder.shift, row) : 0;
   const heads = new Float32Array(layers * H);
   const mlps = new Float32Array(layers);
-  const pause = breaks(op, signal);
   for (let layer = 0; layer < layers; ++layer) {
     await pause();
     const { merged, ff_output } = trace!.get(layer)!;

@@ -5,6 +5,10 @@ import { type AnyModel, breaks, Decoder, eachRowOfLogits, readIndices, readModel
 
 /** Indices of the largest values, the first of equal ones first. */
 function largest(values: Float32Array, count: number): number[] {
+  if (count > 100)
+    return Array.from(values.keys())
+      .sort((a, b) => values[b]! - values[a]! || a - b)
+      .slice(0, count);
   const best: number[] = [];
   for (let i = 0; i < values.length; ++i) {
     if (best.length === count && !(values[i]! > values[best[count - 1]!]!)) continue;
@@ -47,6 +51,8 @@ export async function logitLens(model: LensModel, text: LensText, options?: Logi
   const { inputs, ids, tokens } = await readTokens(op, any, text);
   const norm = await normOf(op, any);
   const positions = readIndices(op, 'positions', values['positions'], ids.length);
+  const pause = breaks(op, signal);
+  await pause();
   const { hiddenStates } = await any.forward(inputs, { outputHiddenStates: true, outputLogits: false });
   const last = hiddenStates!.length - 1;
   const layers = readIndices(op, 'layers', values['layers'], last + 1);
@@ -57,7 +63,6 @@ export async function logitLens(model: LensModel, text: LensText, options?: Logi
     return known.get(id)!;
   };
   const width = hiddenStates![0]!.dims[2]!;
-  const pause = breaks(op, signal);
   const result: LogitLensPrediction[][][] = [];
   for (const layer of layers) {
     const rows = new Float32Array(positions.length * width);

@@ -65,7 +65,7 @@ const llama: Family = {
   isTransposed: false,
 };
 /** By model_type. A family is here only if a test compares it: others may scale or cap what the lens would take as it is. */
-const families: Readonly<Record<string, Family>> = { gpt2, llama, mistral: llama, qwen2: llama };
+const families: Readonly<Record<string, Family>> = { gpt2, llama, mistral: llama, qwen2: llama, qwen3: llama };
 
 export function readModel(op: string, value: unknown): AnyModel {
   const members = ['forward', 'tokenize', 'unembed'];
@@ -145,7 +145,8 @@ export async function readToken(op: string, model: AnyModel, argument: string, v
 async function idOf(op: string, model: AnyModel, argument: string, value: unknown): Promise<number> {
   if (typeof value !== 'string')
     fail('ARGUMENT', op, argument, value === undefined ? 'is missing' : describe(value), 'the id or the text of a token');
-  const id = await model.tokenToId(value);
+  // The tokenizers of Llama 2 and Mistral put a space in front of a text, so ' Paris' would be two tokens.
+  const id = (await model.tokenToId(value)) ?? (value.startsWith(' ') ? await model.tokenToId(`▁${value.slice(1)}`) : undefined);
   if (id !== undefined) return id;
   const { inputIds } = await model.tokenize(value, { addSpecialTokens: false });
   if (inputIds.length !== 1)
@@ -255,6 +256,12 @@ export class Decoder {
     }
     const { data } = await this.model.getParameter(own);
     return ids.map((id) => data.slice(id * E, (id + 1) * E));
+  }
+
+  layers(): number {
+    let count = 0;
+    while (this.weights.find(this.nameOf('attentionOutput', count, 'weight')) !== undefined) ++count;
+    return count;
   }
 
   async heads(): Promise<number> {

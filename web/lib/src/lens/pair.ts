@@ -89,6 +89,7 @@ async function run(pair: Pair, { inputs }: Tokens, names: readonly EncoderTraceN
 
 /** Runs both texts. Throws ARGUMENT if the answer does not tell them apart. */
 export async function runBoth(pair: Pair, names = tracesOf[pair.site]): Promise<readonly [clean: Run, corrupted: Run]> {
+  await pair.pause();
   const clean = await run(pair, pair.clean, names);
   await pair.pause();
   const corrupted = await run(pair, pair.corrupted, names);
@@ -108,6 +109,6 @@ export function resultOf(
     ...(site !== 'head' && { positions }),
     clean: runs[0].value,
     corrupted: runs[1].value,
-    recovered: { data: recovered, dims: [recovered.length / columns, columns] },
+    recovered: { data: recovered, dims: [runs[0].hiddenStates.length - 1, columns] },
   };
 }

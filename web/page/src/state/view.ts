@@ -98,14 +98,14 @@ export function update(changes: Partial<View>): void {
 
 /** Above this number of tokens, the cells of a whole map are too small to tell apart. */
 export const mostReadable = 48;
-/** A token has at least one character. */
-const mayBeLong = (text: string, pair = ''): boolean => text.length + pair.length > mostReadable;
+/** A word has at least one token, and so has a Chinese character. */
+const isLong = (text: string, pair = ''): boolean => (`${text} ${pair}`.match(/\p{sc=Han}|[^\s\p{sc=Han}]+/gu)?.length ?? 0) > mostReadable;
 
 /** A text that becomes long is shown in part; after that, the visitor's zoom counts. */
 export function setText(text: string, pair: string | undefined): void {
   const before = view.value;
-  const part = mayBeLong(text, pair) && !mayBeLong(before.text, before.pair) && before.part === undefined ? 'auto' : before.part;
-  update({ text, pair, cell: anywhere, locked: false, part: part === 'auto' && !mayBeLong(text, pair) ? undefined : part, ...withNewText(before) });
+  const part = isLong(text, pair) && !isLong(before.text, before.pair) && before.part === undefined ? 'auto' : before.part;
+  update({ text, pair, cell: anywhere, locked: false, part: part === 'auto' && !isLong(text, pair) ? undefined : part, ...withNewText(before) });
 }
 
 export const changeInFocus = computed<LayerChanges>(() => ofLayer(view.value.change, view.value.layer));

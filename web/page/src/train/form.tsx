@@ -9,7 +9,8 @@ const further = ['width', 'scale', 'causal', 'dropout', 'optimiser', 'learningRa
 export function SettingsForm() {
   const of = settings.value;
   // A link may contain any of them.
-  const [isOpen] = useState(() => further.some((name) => of[name] !== settingsFor(of.task)[name]));
+  const [isOpen, setOpen] = useState(false);
+  if (!isOpen && further.some((name) => of[name] !== settingsFor(of.task)[name])) setOpen(true);
   return (
     <div class="train-settings">
       <h3>Change the setting</h3>
