@@ -103,7 +103,7 @@ export const mutants = [
   { file: 'tensor/view.hpp', find: 'if (rows_without_gaps(dims, steps)) {', put: 'if (true) {', tests: '[tensor],[ops]' },
   { file: 'models/model_loader.cpp', find: 'width - begun.size(), values.size()', put: 'width, values.size()', tests: '[models]' },
   { file: 'models/model_loader.cpp', find: '|| scales[i] < 0', put: '', tests: '[int8]' },
-  { file: 'layers/parameter.cpp', find: 'scales = scales.subspan(height);', put: '', tests: '[int8]' },
+  { file: 'layers/parameter.cpp', find: 'own[row] = scales[row_of(i, row)];', put: 'own[row] = scales[row];', tests: '[int8]' },
   { file: 'layers/state_dict.cpp', find: '*parameter.reproducible = to_int8', put: 'static_cast<void>(0)', tests: '[int8]' },
   { file: 'models/quantization_config.cpp', find: '"symmetric", symmetric, "true"', put: '"symmetric", symmetric, symmetric', tests: '[int8]' },
   { file: 'store/panels.cpp', find: 'sums_[first] = std::accumulate', put: 'std::accumulate', tests: '[int8]' },
