@@ -14,7 +14,7 @@ const rules = {
   'attn/tensor': [/^<xtensor\/.+>$/],
   'attn/parallel': ['attn/tensor/error.hpp', 'attn/tensor/float_environment.hpp', 'attn/tensor/shape.hpp', /^<pthread\.h>$/],
   'attn/io/tokenizer': ['attn/tensor/', 'attn/io/json.hpp', 'attn/io/old_token_files.hpp', 'attn/io/side.hpp', 'attn/io/tokenizer_limits.hpp'],
-  'attn/io/gguf': ['attn/tensor/', 'attn/io/float_formats.hpp', 'attn/io/json_text.hpp'],
+  'attn/io/gguf': ['attn/tensor/', 'attn/io/float_formats.hpp', 'attn/io/json_text.hpp', 'attn/io/tokenizer_limits.hpp'],
   'attn/io': ['attn/tensor/', 'attn/io/tokenizer/', /^<nlohmann\/json\.hpp>$/],
   'attn/store': [...kernels, 'attn/tensor/', 'attn/parallel/'],
   'attn/ops': [...kernels, 'attn/tensor/', 'attn/parallel/', 'attn/store/'],

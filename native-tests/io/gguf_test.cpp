@@ -395,33 +395,63 @@ TEST_CASE("settings of a GGUF model that attn does not have are refused", "[io][
   refused(kUnsupported, "split.count is 3, expected 1", set_whole("split.count", 3));
   refused(kUnsupported, "llama.expert_count", set_whole("llama.expert_count", 8));
   refused(kUnsupported, "llama.rope.scaling.type is yarn", set("llama.rope.scaling.type", string("llama.rope.scaling.type", "yarn")));
+  refused(kUnsupported, "llama.rope.scaling.attn_factor is 2", set("llama.rope.scaling.attn_factor", real("llama.rope.scaling.attn_factor", 2)));
+  refused(kUnsupported, "blk.1.attn_q.weight, expected tensors of llama", [](Small& file) { file.tensors[3].name = "blk.1.attn_q.weight"; });
   refused(kFormat, "finite", set("llama.rope.freq_base", real("llama.rope.freq_base", INFINITY)));
 }
 
+json config_of(const Small& small) {
+  const std::string bytes = small.file();
+  std::istringstream file(bytes);
+  const auto config = gguf::Reader(file, bytes.size()).read("config.json");
+  return json::parse(config->begin(), config->end());
+}
+
 TEST_CASE("linear RoPE scaling of a GGUF file becomes that of config.json", "[io][gguf]") {
+  const json linear{{"rope_theta", 10000}, {"rope_type", "linear"}, {"factor", 2.5}};
   Small small;
-  small.set("llama.rope.scaling.type", string("llama.rope.scaling.type", "linear"));
   small.set("llama.rope.scaling.factor", real("llama.rope.scaling.factor", 2.5F));
-  std::istringstream file(small.file());
-  const auto bytes = gguf::Reader(file, small.file().size()).read("config.json");
-  const json config = json::parse(bytes->begin(), bytes->end());
-  CHECK(config.at("rope_parameters") == json{{"rope_theta", 10000}, {"rope_type", "linear"}, {"factor", 2.5}});
+  CHECK(config_of(small).at("rope_parameters") == linear);  // llama.cpp's default type
+  small.set("llama.rope.scaling.type", string("llama.rope.scaling.type", "linear"));
+  const json config = config_of(small);
+  CHECK(config.at("rope_parameters") == linear);
+  small.remove("llama.rope.scaling.factor");
+  small.set("llama.rope.scale_linear", real("llama.rope.scale_linear", 2.5F));  // in old files
+  CHECK(config_of(small).at("rope_parameters") == linear);
+  small.set("llama.rope.scaling.type", string("llama.rope.scaling.type", "none"));
+  CHECK(config_of(small).at("rope_parameters").at("rope_type") == "default");
   CHECK(config.at("rms_norm_eps") == 1e-5);
   CHECK(config.at("tie_word_embeddings") == true);
 }
 
+TEST_CASE("a bias in any layer of a GGUF file of Llama sets the flag of config.json", "[io][gguf]") {
+  Small small;
+  CHECK(config_of(small).at("attention_bias") == false);
+  CHECK(config_of(small).at("mlp_bias") == false);
+  small.set("llama.block_count", whole("llama.block_count", 2));
+  small.tensors[6].name = "blk.1.attn_output.bias";
+  CHECK(config_of(small).at("attention_bias") == true);
+  CHECK(config_of(small).at("mlp_bias") == false);
+  small.tensors[10].name = "blk.1.ffn_down.bias";
+  CHECK(config_of(small).at("mlp_bias") == true);
+}
+
 TEST_CASE("tokenizers of GGUF files that attn does not read leave the model usable by ids", "[io][gguf]") {
-  const auto reason = [](const std::string& key, const std::string& value) {
+  const auto reason = [](const std::string& key, const std::string& bytes) {
     Small small;
-    small.set(key, string(key, value));
+    small.set(key, bytes);
     std::istringstream file(small.file());
     const gguf::Reader reader(file, small.file().size());
     CHECK(!reader.read("tokenizer.json"));
     REQUIRE(reader.no_tokenizer());
     return std::string(reader.no_tokenizer()->what());
   };
-  CHECK(reason("tokenizer.ggml.model", "llama") == "gguf: tokenizer.ggml.model is llama, expected gpt2, which is byte-level BPE");
-  CHECK(reason("tokenizer.ggml.pre", "tekken") == "gguf: tokenizer.ggml.pre is tekken, expected gpt-2, smollm, llama-bpe or qwen2");
+  CHECK(reason("tokenizer.ggml.model", string("tokenizer.ggml.model", "llama")) ==
+        "gguf: tokenizer.ggml.model is llama, expected gpt2, which is byte-level BPE");
+  CHECK(reason("tokenizer.ggml.pre", string("tokenizer.ggml.pre", "tekken")) ==
+        "gguf: tokenizer.ggml.pre is tekken, expected gpt-2, smollm, llama-bpe or qwen2");
+  CHECK(reason("tokenizer.ggml.tokens", strings("tokenizer.ggml.tokens", {"<e>", "a", "b", std::string(5000, 'x')})) ==
+        "gguf: tokenizer.ggml.tokens is 5000 bytes, expected tokens of at most 1024 characters");
   constexpr auto kFormat = ErrorCode::format;
   const auto set = [](const std::string& key, const std::string& bytes) { return [=](Small& file) { file.set(key, bytes); }; };
   refused(kFormat, "tokenizer.ggml.tokens is missing", [](Small& file) { file.remove("tokenizer.ggml.tokens"); });

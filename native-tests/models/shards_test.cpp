@@ -4,6 +4,7 @@
 #include <fstream>
 #include <random>
 
+#include "attn/context.hpp"
 #include "attn/models/text_model.hpp"
 #include "models/edit.hpp"
 #include "models/goldens.hpp"
@@ -69,6 +70,28 @@ TEST_CASE("a checkpoint in several files gives the bits of the same checkpoint i
   fs::copy(testdata("models/tiny-llama/model.safetensors"), sharded.path() / "model.safetensors");
   sharded.write_index("not read if there is one file");
   CHECK_NOTHROW(TextModel::load(sharded.path()));
+}
+
+TEST_CASE("a checkpoint in several files needs no more memory than in one file", "[models]") {
+  const Sharded sharded("tiny-llama");
+  const auto loads = [](const fs::path& path, std::uint64_t limit) {
+    const Context context({.memory_limit = limit});
+    const Context::Scope scope(context);
+    try {
+      TextModel::load(path, {.weights = Weights::int8});
+      return true;
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::memory);
+      return false;
+    }
+  };
+  std::size_t loaded = 0;
+  for (std::uint64_t limit = 1000; limit < 1'000'000; limit += limit / 4) {
+    const bool expected = loads(testdata("models/tiny-llama"), limit);
+    CHECK(loads(sharded.path(), limit) == expected);
+    loaded += expected ? 1 : 0;
+  }
+  CHECK(loaded > 0);
 }
 
 TEST_CASE("an index that is no index is refused", "[models]") {

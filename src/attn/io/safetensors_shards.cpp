@@ -11,6 +11,7 @@
 #include "attn/io/json.hpp"
 #include "attn/io/safetensors_header.hpp"
 #include "attn/io/safetensors_layout.hpp"
+#include "attn/io/safetensors_limits.hpp"
 
 namespace attn::detail {
 namespace {
@@ -68,6 +69,7 @@ class Reader {
       for (const SafetensorsEntry& entry : read_header(file, path_of(name))) {
         const auto [before, is_new] = seen.emplace(entry.name, name);
         if (!is_new) refuse(path_of(name), {"each tensor in one file"}, {"\"", entry.name, "\", which ", before->second, " has too"});
+        if (items.size() == kMaxTensors) refuse(index_, {"at most ", kMaxTensors, " tensors"}, {"more"});
         items.push_back({entry.name, entry.type->name, entry.type->size, entry.shape});
       }
       for (const std::string& tensor : expected)
@@ -110,7 +112,7 @@ class Reader {
 void read_safetensors_shards(std::string_view op, const fs::path& index, const std::function<void(std::span<const std::uint8_t>)>& write) {
   const Reader reader(op, index);
   const Shards shards = reader.read_index();
-  const std::string start = safetensors_start(op, reader.merge(shards), {});
+  const std::string start = safetensors_start(op, reader.merge(shards), {}, false);
   write({reinterpret_cast<const std::uint8_t*>(start.data()), start.size()});
   for (const auto& [name, tensors] : shards) reader.copy_data(name, write);
 }

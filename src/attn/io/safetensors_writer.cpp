@@ -27,7 +27,8 @@ void sort_safetensors(std::vector<SafetensorsItem>& items) {
   sort_compactly(items, [](const SafetensorsItem& a, const SafetensorsItem& b) { return std::tie(b.width, a.name) < std::tie(a.width, b.name); });
 }
 
-std::string safetensors_start(std::string_view op, const std::vector<SafetensorsItem>& items, const std::map<std::string, std::string>& metadata) {
+std::string safetensors_start(std::string_view op, const std::vector<SafetensorsItem>& items, const std::map<std::string, std::string>& metadata,
+                              bool in_memory) {
   const std::size_t names = items.size() + (metadata.empty() ? 0 : 1);
   if (names > kMaxTensors) fail(ErrorCode::argument, op, "tensors", {"at most ", kMaxTensors, " names"}, {names, " names"});
 
@@ -58,7 +59,7 @@ std::string safetensors_start(std::string_view op, const std::vector<Safetensors
     start += text({"],\"data_offsets\":[", first, ",", end, "]}"});
   }
   start += '}';
-  memory.check();
+  if (in_memory) memory.check();
 
   start.resize((start.size() + 7) / 8 * 8, ' ');
   const std::uint64_t header = start.size() - 8;

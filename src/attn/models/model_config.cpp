@@ -280,8 +280,11 @@ void configure_rotary(ModelConfig& model, double theta) {
 }
 
 /// Reads YaRN with transformers' defaults.
-static RopeScaling yarn_of(const ConfigReader& rope, std::int64_t positions) {
-  RopeScaling yarn{.yarn_positions = rope.whole("original_max_position_embeddings", 1, 0x7fffffff, positions),
+static RopeScaling yarn_of(const ConfigReader& config, const ConfigReader& rope, bool is_nested, std::int64_t positions) {
+  constexpr const char* kOriginal = "original_max_position_embeddings";
+  const std::int64_t own = rope.whole(kOriginal, 1, 0x7fffffff, positions);
+  // A value outside of the parameters counts more, unless they are nested by kind of layer.
+  RopeScaling yarn{.yarn_positions = is_nested ? own : config.whole(kOriginal, 1, 0x7fffffff, own),
                    .fast = rope.positive("beta_fast", 32),
                    .slow = rope.positive("beta_slow", 1),
                    .whole = rope.flag("truncate", true)};
@@ -325,7 +328,7 @@ void configure_rope_parameters(const ConfigReader& config, ModelConfig& model, d
                   {model.rope.high_frequency_factor});
   } else if (type == "yarn") {
     if (theta <= 1) rope.refuse(ErrorCode::config, "rope_theta", {"a number above 1"}, {theta});
-    model.rope = yarn_of(rope, model.max_position_embeddings);
+    model.rope = yarn_of(config, rope, all.has("full_attention"), model.max_position_embeddings);
   } else if (type != "default" && type != "dynamic") {  // dynamic differs from default only beyond max_position_embeddings
     rope.refuse(ErrorCode::unsupported, kind, {"default, dynamic, linear, llama3, ntk or yarn"}, {type});
   }

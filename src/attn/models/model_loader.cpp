@@ -53,6 +53,7 @@ void check_widths(const ModelConfig& config) {
            "Weights as float32 have no such limit");
   };
   check("the hidden size", config.hidden_size);
+  check("the width of all heads", config.num_attention_heads * config.head_width());
   check("the width between a layer's two maps", config.intermediate_size);
   if (config.dense) check("the width of Dense's input", config.dense->in_features);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -92,13 +93,14 @@ void add_rope(JsonObject& config, const Settings& settings) {
   JsonObject rope;
   rope.add_number("rope_theta", settings.number("rope.freq_base").value_or(10000));
   const std::string* const type = settings.string("rope.scaling.type");
-  const std::string kind = type != nullptr ? *type : "none";
-  // Old files have only the factor.
-  const double old = type == nullptr ? settings.number("rope.scale_linear").value_or(1) : 1;
-  const bool is_linear = kind == "linear" || old != 1;
+  const std::string kind = type != nullptr ? *type : "linear";  // the default of llama.cpp
   if (kind != "none" && kind != "linear") refuse(settings.key("rope.scaling.type"), {"none or linear"}, {kind}, ErrorCode::unsupported);
+  settings.must_be("rope.scaling.attn_factor", 1);
+  const std::optional<double> old = settings.number("rope.scale_linear");
+  const double factor = settings.number("rope.scaling.factor").value_or(old.value_or(1));
+  const bool is_linear = kind == "linear" && factor != 0 && factor != 1;
   rope.add_string("rope_type", is_linear ? "linear" : "default");
-  if (is_linear) rope.add_number("factor", kind == "linear" ? settings.required_number("rope.scaling.factor") : old);
+  if (is_linear) rope.add_number("factor", factor);
   config.add("rope_parameters", rope.take());
 }
 
@@ -121,6 +123,13 @@ Heads heads_of(const Settings& settings) {
   return heads;
 }
 
+/// Whether any layer has one of these. transformers has one switch for attention and one for the MLP, so a model that has only some is a mismatch.
+bool has_one(const Header& header, std::initializer_list<std::string_view> names) {
+  return std::any_of(header.tensors.begin(), header.tensors.end(), [&](const Tensor& tensor) {
+    return std::any_of(names.begin(), names.end(), [&](std::string_view name) { return std::string_view(tensor.name).ends_with(name); });
+  });
+}
+
 std::string config_of_llama(const Header& header, const Settings& settings, bool is_llama) {
   for (const char* name : {"expert_count", "attention.sliding_window", "use_parallel_residual"}) settings.must_be(name, 0);
   for (const char* name : {"attention.causal", "logit_scale", "residual_scale", "embedding_scale"}) settings.must_be(name, 1);
@@ -135,8 +144,10 @@ std::string config_of_llama(const Header& header, const Settings& settings, bool
   config.add_whole("intermediate_size", settings.required("feed_forward_length"));
   config.add_number("rms_norm_eps", settings.required_number("attention.layer_norm_rms_epsilon"));
   config.add_flag("tie_word_embeddings", header.find("output.weight") == nullptr);
-  if (is_llama) config.add_flag("attention_bias", header.find("blk.0.attn_q.bias") != nullptr);
-  if (is_llama) config.add_flag("mlp_bias", header.find("blk.0.ffn_gate.bias") != nullptr);
+  if (is_llama) {
+    config.add_flag("attention_bias", has_one(header, {".attn_q.bias", ".attn_k.bias", ".attn_v.bias", ".attn_output.bias"}));
+    config.add_flag("mlp_bias", has_one(header, {".ffn_gate.bias", ".ffn_up.bias", ".ffn_down.bias"}));
+  }
   add_rope(config, settings);
   return config.take();
 }
@@ -144,7 +155,8 @@ std::string config_of_llama(const Header& header, const Settings& settings, bool
 /// Translates "blk.3.attn_q.weight" and names outside layers.
 class Translation {
  public:
-  Translation(std::span<const Name> model, std::span<const Name> layer, std::string_view layers) : model_(model), layer_(layer), layers_(layers) {}
+  Translation(std::span<const Name> model, std::span<const Name> layer, std::string_view layers, std::int64_t count)
+      : model_(model), layer_(layer), layers_(layers), count_(count) {}
 
   /// Returns none if the name is unknown.
   std::optional<NamedTensor> of(const Tensor& tensor) const {
@@ -162,6 +174,7 @@ class Translation {
       std::uint32_t number = 0;
       const auto [stop, error] = std::from_chars(name.data(), name.data() + end, number);
       if (error != std::errc() || stop != name.data() + end || end == name.size() || (name[0] == '0' && end > 1)) return std::nullopt;
+      if (static_cast<std::int64_t>(number) >= count_) return std::nullopt;
       prefix = text({layers_, number, "."});
       name.remove_prefix(end + 1);
     }
@@ -186,6 +199,7 @@ class Translation {
 
   std::span<const Name> model_, layer_;
   std::string_view layers_;
+  std::int64_t count_;
 };
 
 /// Sets the rows per head. The rows of a tensor, or the values of a bias, must be whole heads.
@@ -214,7 +228,9 @@ Architecture read_architecture(const Header& header) {
            "attn does not read scaled RoPE frequencies of GGUF files. Use the checkpoint in safetensors");
   Architecture made;
   made.config = is_gpt2 ? config_of_gpt2(header, settings) : config_of_llama(header, settings, is_llama);
-  const Translation names = is_gpt2 ? Translation(kGpt2, kGpt2Layer, "transformer.h.") : Translation(kLlama, kLlamaLayer, "model.layers.");
+  const std::int64_t layers = settings.required("block_count");
+  const Translation names =
+      is_gpt2 ? Translation(kGpt2, kGpt2Layer, "transformer.h.", layers) : Translation(kLlama, kLlamaLayer, "model.layers.", layers);
   for (const Tensor& tensor : header.tensors) {
     std::optional<NamedTensor> named = names.of(tensor);
     if (!named) refuse("the list of tensors", {"tensors of ", *name}, {tensor.name}, ErrorCode::unsupported);

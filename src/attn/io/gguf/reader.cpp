@@ -77,10 +77,10 @@ void Reader::write_weights(const Write& write) {
 
 void Reader::write_tensor(const NamedTensor& named, const Write& write) {
   const Tensor& tensor = *named.tensor;
-  // A bias is a column here, so that its heads have rows as well.
-  const bool is_vector = tensor.dims.size() == 1 && tensor.type->values == 1;
-  const std::uint64_t width = is_vector ? 1 : tensor.dims[0];
-  const std::uint64_t row_bytes = is_vector ? tensor.type->bytes : tensor.row_bytes(), rows = tensor.bytes / row_bytes;
+  // If the order stays, rows are blocks, so that a piece is small. A bias is a column, so that its heads have rows as well.
+  const bool is_flat = named.order == Order::same || (tensor.dims.size() == 1 && tensor.type->values == 1);
+  const std::uint64_t width = is_flat ? tensor.type->values : tensor.dims[0];
+  const std::uint64_t row_bytes = is_flat ? tensor.type->bytes : tensor.row_bytes(), rows = tensor.bytes / row_bytes;
   const std::uint64_t unit = named.order == Order::transposed ? rows : named.head_rows;
   const std::uint64_t step = std::max<std::uint64_t>(1, kPiece / (unit * width * sizeof(float))) * unit;
   file_.clear();

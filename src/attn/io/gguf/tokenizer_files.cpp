@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "attn/io/gguf/json_object.hpp"
+#include "attn/io/tokenizer_limits.hpp"
 
 namespace attn::detail::gguf {
 namespace {
@@ -69,6 +70,9 @@ struct Tokens {
       : texts(required(metadata.strings("tokenizer.ggml.tokens"), "tokenizer.ggml.tokens")),
         types(required(metadata.numbers("tokenizer.ggml.token_type"), "tokenizer.ggml.token_type")) {
     if (texts.size() != types.size()) refuse("the length of tokenizer.ggml.token_type", {texts.size(), ", one for each token"}, {types.size()});
+    for (const std::string& token : texts)
+      if (token.size() > 4 * kMaxToken)
+        refuse("tokenizer.ggml.tokens", {"tokens of at most ", kMaxToken, " characters"}, {token.size(), " bytes"}, ErrorCode::unsupported);
     check_unique(texts);
   }
 
