@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { strict as assert } from 'node:assert';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { repository } from '../support/paths.mjs';
 import { packageNumbers } from './data.mjs';
 import { json, settled, shifts } from './page.mjs';
@@ -73,7 +74,9 @@ pageTest('the layout does not shift while the page loads', { engines: 'chromium'
   ]) {
     await page.driver.resize(width, height);
     await page.open();
-    await settled(page);
+    await page.until(() => !!document.getElementById('proof'), 'the story');
+    await page.says(/^Ready/, 'status');
+    await sleep(1500); // for whatever else arrives; scrolling would move things
     const seen = await shifts(page);
     const sum = seen.reduce((all, [value]) => all + value, 0);
     assert.ok(sum < 0.02, `${sum} at ${width}: ${json(seen)}`);
