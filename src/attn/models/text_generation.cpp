@@ -24,15 +24,14 @@ class NewText {
   /// Returns what the token adds: whole characters only.
   std::string add(std::int64_t id) {
     ids_.push_back(id);
-    const std::string all = text();
-    constexpr std::string_view kIncomplete = "\uFFFD";
-    if (all.ends_with(kIncomplete) || all.size() < told_) return "";
-    return all.substr(std::exchange(told_, all.size()));
-  }
-  std::string text() const {
     const std::string all = decoded();
-    return all.substr(std::min(start_, all.size()));
+    text_ = all.substr(std::min(start_, all.size()));
+    constexpr std::string_view kIncomplete = "\uFFFD";
+    if (text_.ends_with(kIncomplete) || text_.size() < told_) return "";
+    return text_.substr(std::exchange(told_, text_.size()));
   }
+  /// The text of the tokens so far.
+  const std::string& text() const { return text_; }
 
  private:
   static constexpr std::size_t kContext = 8;
@@ -41,6 +40,7 @@ class NewText {
   const TextModel& model_;
   std::vector<std::int64_t> ids_;
   std::size_t start_, told_ = 0;
+  std::string text_;
 };
 
 void check_generate(const GenerateOptions& options) {
@@ -114,9 +114,8 @@ GeneratedText TextModel::generate(const std::string& prompt, const GenerateOptio
     result.tokens.push_back(id_to_token(choice.id).value_or(""));
     const GeneratedToken token{.id = choice.id, .text = text.add(choice.id), .probability = choice.probability};
     const bool goes_on = !options.on_token || options.on_token(token);
-    const std::string now = text.text();
-    const std::size_t stop = find_stop(now, options.stop);
-    result.text = now.substr(0, stop);
+    const std::size_t stop = find_stop(text.text(), options.stop);
+    result.text = text.text().substr(0, stop);
     const bool ended = std::find(config.eos_token_ids.begin(), config.eos_token_ids.end(), choice.id) != config.eos_token_ids.end();
     if (stop != std::string::npos) return result.finish_reason = FinishReason::stop, result;
     if (ended) return result.finish_reason = FinishReason::eos, result;

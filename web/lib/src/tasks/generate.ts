@@ -40,6 +40,8 @@ class NewText {
   readonly #ids: number[];
   readonly #start: number;
   #told = 0;
+  /** The text of the tokens so far. */
+  text = '';
 
   constructor(tokenizer: Tokenizer, prompt: readonly number[]) {
     this.#tokenizer = tokenizer;
@@ -51,14 +53,10 @@ class NewText {
     return this.#tokenizer.decode(this.#ids, true);
   }
 
-  get text(): string {
-    return this.#decoded().slice(this.#start);
-  }
-
   /** Returns what the token adds: whole characters only. */
   add(id: number): string {
     this.#ids.push(id);
-    const { text } = this;
+    const text = (this.text = this.#decoded().slice(this.#start));
     if (text.endsWith('\ufffd') || text.length < this.#told) return '';
     const added = text.slice(this.#told);
     this.#told = text.length;
