@@ -20,7 +20,7 @@ const libLayers = {
   platform: ['args/'],
   tokenizer: ['args/', 'platform/'],
   element: [],
-  lens: ['args/', 'platform/'],
+  lens: ['args/', 'platform/', 'tasks/largest.ts'],
   engine: ['args/', 'platform/'],
   model: ['args/', 'platform/', 'tokenizer/', 'engine/'],
   tasks: ['args/', 'platform/', 'tokenizer/', 'engine/', 'model/'],

@@ -1,24 +1,8 @@
 import { whole } from '../args/signature.js';
 import type { LensModel, LensText, LogitLens, LogitLensOptions, LogitLensPrediction } from '../lens.js';
 import { fail } from '../args/error.js';
+import { largest } from '../tasks/largest.js';
 import { type AnyModel, breaks, Decoder, eachRowOfLogits, readIndices, readModel, readOptions, readTokens } from './model.js';
-
-/** Indices of the largest values, the first of equal ones first. */
-function largest(values: Float32Array, count: number): number[] {
-  if (count > 100)
-    return Array.from(values.keys())
-      .sort((a, b) => values[b]! - values[a]! || a - b)
-      .slice(0, count);
-  const best: number[] = [];
-  for (let i = 0; i < values.length; ++i) {
-    if (best.length === count && !(values[i]! > values[best[count - 1]!]!)) continue;
-    let place = best.length;
-    while (place > 0 && values[i]! > values[best[place - 1]!]!) --place;
-    best.splice(place, 0, i);
-    if (best.length > count) best.pop();
-  }
-  return best;
-}
 
 async function predictions(logits: Float32Array, topK: number, tokenOf: (id: number) => Promise<string>): Promise<LogitLensPrediction[]> {
   const best = largest(logits, topK);

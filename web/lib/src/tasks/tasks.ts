@@ -16,6 +16,7 @@ import type { ModelState } from '../model/model_state.js';
 import type { EncodeOptions, Tokenizer } from '../tokenizer/tokenizer.js';
 import { answersOf, type AnswerWindow } from './answers.js';
 import { entitiesOf, type Scored } from './entities.js';
+import { largest } from './largest.js';
 import { type Sequence, sequences } from './sequences.js';
 
 type Find = () => ModelState;
@@ -165,20 +166,6 @@ export async function fillMask(find: Find, given: unknown, options?: unknown): P
       }),
   });
   return typeof given === 'string' ? filled[0]! : filled;
-}
-
-/** Ties: the first id wins. */
-function largest(scores: Float32Array, count: number, wanted: ReadonlySet<number> | undefined): number[] {
-  const best: number[] = [];
-  scores.forEach((score, id) => {
-    if (wanted && !wanted.has(id)) return;
-    if (best.length === count && score <= scores[best[count - 1]!]!) return;
-    let at = best.length;
-    while (at > 0 && scores[best[at - 1]!]! < score) --at;
-    best.splice(at, 0, id);
-    best.length = Math.min(best.length, count);
-  });
-  return best;
 }
 
 /** As in transformers' pipeline. */
