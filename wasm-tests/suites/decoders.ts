@@ -1,10 +1,10 @@
 /** Language models: generation and scores against transformers, caches, padding, attn/worker. For forwards see text_model.ts. */
-import type { Attn, Encoding, GenerateOptions, TextModel, TextModelOutput, Tensor } from 'attn';
+import type { Attn, Encoding, GenerateOptions, TextModelOutput, Tensor } from 'attn';
 import { load as loadWorker, AttnError as WorkerError } from 'attn/worker';
 import { assert } from 'chai';
 import { assertRejects, assertThrows } from '../support/errors.ts';
 import { bytes, loadHere, setup, url } from '../support/host.ts';
-import { decoders, loadCheckpoint } from '../support/model_cases.ts';
+import { decoders, loadCheckpoint, loadedOnce } from '../support/model_cases.ts';
 import { assertDims, assertSameBits, slice } from '../support/tensors.ts';
 
 interface Case {
@@ -36,11 +36,7 @@ const everything = { outputAttentions: true, outputHiddenStates: true } as const
 
 describe('decoders', () => {
   let attn: Attn;
-  const models = new Map<string, Promise<TextModel>>();
-  const modelOf = (name: string) => {
-    if (!models.has(name)) models.set(name, loadCheckpoint(attn, name));
-    return models.get(name)!;
-  };
+  const modelOf = loadedOnce(() => attn);
   before(async () => void (attn = await loadHere()));
   after(() => attn.dispose());
 

@@ -18,7 +18,7 @@ import { assertRejects, assertThrows } from '../support/errors.ts';
 import { activations, reference, siteNames, towards, type Hook, type Site } from '../support/gpt2_reference.ts';
 import { bytes, loadHere, setup, url } from '../support/host.ts';
 import { inductionWeights } from '../support/induction.ts';
-import { decoders as allDecoders, loadCheckpoint } from '../support/model_cases.ts';
+import { decoders as allDecoders, loadCheckpoint, loadedOnce } from '../support/model_cases.ts';
 import { assertClose, assertDims, assertSameBits } from '../support/tensors.ts';
 
 const ids = [20, 131, 7, 250, 64, 99];
@@ -47,11 +47,7 @@ const sum = (values: ArrayLike<number>) => Array.from(values).reduce((all, value
 
 describe('lens', () => {
   let attn: Attn;
-  const models = new Map<string, Promise<TextModel>>();
-  const modelOf = (name: string) => {
-    if (!models.has(name)) models.set(name, loadCheckpoint(attn, name));
-    return models.get(name)!;
-  };
+  const modelOf = loadedOnce(() => attn);
   before(async () => void (attn = await loadHere()));
   after(() => attn.dispose());
 

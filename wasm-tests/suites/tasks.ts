@@ -4,7 +4,7 @@ import { load as loadWorker } from 'attn/worker';
 import { assert } from 'chai';
 import { assertRejects, assertThrows } from '../support/errors.ts';
 import { bytes, loadHere, setup, url } from '../support/host.ts';
-import { loadCheckpoint } from '../support/model_cases.ts';
+import { loadCheckpoint, loadedOnce } from '../support/model_cases.ts';
 import { assertDims, assertSameBits } from '../support/tensors.ts';
 
 interface Case<Row> {
@@ -27,11 +27,7 @@ const score = (got: number, expected: number, what: string) => assert.closeTo(go
 
 describe('tasks', () => {
   let attn: Attn;
-  const models = new Map<string, Promise<TextModel>>();
-  const modelOf = (name: string) => {
-    if (!models.has(name)) models.set(name, loadCheckpoint(attn, name));
-    return models.get(name)!;
-  };
+  const modelOf = loadedOnce(() => attn);
   before(async () => void (attn = await loadHere()));
   after(() => attn.dispose());
 

@@ -190,3 +190,12 @@ export async function runModelCase(model: TextModel, golden: ModelGolden, c: Mod
   }
   return compared;
 }
+
+/** Returns a function that loads each checkpoint once. */
+export function loadedOnce(attn: () => Attn): (name: string) => Promise<TextModel> {
+  const models = new Map<string, Promise<TextModel>>();
+  return (name) => {
+    if (!models.has(name)) models.set(name, loadCheckpoint(attn(), name));
+    return models.get(name)!;
+  };
+}
