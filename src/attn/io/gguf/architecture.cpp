@@ -231,12 +231,13 @@ Architecture read_architecture(const Header& header) {
   const std::int64_t layers = settings.required("block_count");
   const Translation names =
       is_gpt2 ? Translation(kGpt2, kGpt2Layer, "transformer.h.", layers) : Translation(kLlama, kLlamaLayer, "model.layers.", layers);
+  const std::int64_t head_width = is_llama ? heads_of(settings).width : 0;
   for (const Tensor& tensor : header.tensors) {
     std::optional<NamedTensor> named = names.of(tensor);
     if (!named) refuse("the list of tensors", {"tensors of ", *name}, {tensor.name}, ErrorCode::unsupported);
     // Only the converter of llama reorders rows.
     if (named->order == Order::rotary && !is_llama) named->order = Order::same;
-    if (named->order == Order::rotary) set_heads(*named, static_cast<std::uint64_t>(heads_of(settings).width));
+    if (named->order == Order::rotary) set_heads(*named, static_cast<std::uint64_t>(head_width));
     made.tensors.push_back(std::move(*named));
   }
   return made;
