@@ -37,6 +37,14 @@ InputFile::InputFile(const fs::path& path) {
   problem_ = "unreadable (" + error.message() + ")";
 }
 
+void InputFile::read_rest(const std::function<void(std::span<const std::uint8_t>)>& write) {
+  std::vector<std::uint8_t> piece(1 << 20);
+  while (*this) {
+    read(reinterpret_cast<char*>(piece.data()), static_cast<std::streamsize>(piece.size()));
+    write({piece.data(), static_cast<std::size_t>(gcount())});
+  }
+}
+
 StagedFiles::~StagedFiles() {
   stream_.close();
   std::error_code none;

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,6 +21,8 @@ class InputFile : public std::ifstream {
   /// Returns why the file is not open ("not there", "a folder", "unreadable (Permission denied)"), or null if it is
   /// open.
   const char* problem() const { return problem_.empty() ? nullptr : problem_.c_str(); }
+  /// Passes the rest of the file in pieces of at most 1 MB.
+  void read_rest(const std::function<void(std::span<const std::uint8_t>)>& write);
 
  private:
   std::uintmax_t size_ = 0;

@@ -22,9 +22,9 @@ struct SafetensorsItem {
 void sort_safetensors(std::vector<SafetensorsItem>& items);
 
 /// Returns the start of a file up to its data, which contains the items in this order without gaps. Throws ARGUMENT if
-/// a name or metadata is not UTF-8, a name is "__metadata__", or the header would be too large; MEMORY if the file is
-/// made in memory and the data exceeds the limit.
-std::string safetensors_start(std::string_view op, const std::vector<SafetensorsItem>& items, const std::map<std::string, std::string>& metadata,
-                              bool in_memory = true);
+/// a name or metadata is not UTF-8, a name is "__metadata__", or the header would be too large.
+std::string safetensors_start(std::string_view op, const std::vector<SafetensorsItem>& items, const std::map<std::string, std::string>& metadata);
+/// Throws MEMORY if the data exceed the limit.
+void check_safetensors_memory(std::string_view op, const std::vector<SafetensorsItem>& items);
 
 }  // namespace attn::detail

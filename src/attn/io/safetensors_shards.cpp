@@ -49,15 +49,15 @@ class Reader {
     return shards;
   }
 
-  /// Opens the file and reads its header; the stream is then at the data.
-  std::vector<SafetensorsEntry> read_header(InputFile& file, const fs::path& path) const {
+  /// Reads the header of a file, in JSON; the stream is then at the data.
+  std::vector<std::uint8_t> read_header(InputFile& file, const fs::path& path) const {
     check_open(file, path);
     check_safetensors_size(file.size());
     std::vector<std::uint8_t> header(kSafetensorsPrefix);
     read(file, path, header);
     header.resize(safetensors_header_size(header.data(), file.size()));
     read(file, path, header);
-    return parse_safetensors_header(header, file.size() - kSafetensorsPrefix - header.size());
+    return header;
   }
 
   /// Returns the tensors of all files in the order of their data.
@@ -66,7 +66,8 @@ class Reader {
     std::map<std::string, std::string> seen;
     for (const auto& [name, expected] : shards) {
       InputFile file(path_of(name));
-      for (const SafetensorsEntry& entry : read_header(file, path_of(name))) {
+      const std::vector<std::uint8_t> header = read_header(file, path_of(name));
+      for (const SafetensorsEntry& entry : parse_safetensors_header(header, file.size() - kSafetensorsPrefix - header.size())) {
         const auto [before, is_new] = seen.emplace(entry.name, name);
         if (!is_new) refuse(path_of(name), {"each tensor in one file"}, {"\"", entry.name, "\", which ", before->second, " has too"});
         if (items.size() == kMaxTensors) refuse(index_, {"at most ", kMaxTensors, " tensors"}, {"more"});
@@ -84,11 +85,7 @@ class Reader {
   void copy_data(const std::string& name, const std::function<void(std::span<const std::uint8_t>)>& write) const {
     InputFile file(path_of(name));
     read_header(file, path_of(name));
-    std::vector<std::uint8_t> piece(1 << 20);
-    while (file) {
-      file.read(reinterpret_cast<char*>(piece.data()), static_cast<std::streamsize>(piece.size()));
-      write({piece.data(), static_cast<std::size_t>(file.gcount())});
-    }
+    file.read_rest(write);
   }
 
  private:
@@ -112,7 +109,7 @@ class Reader {
 void read_safetensors_shards(std::string_view op, const fs::path& index, const std::function<void(std::span<const std::uint8_t>)>& write) {
   const Reader reader(op, index);
   const Shards shards = reader.read_index();
-  const std::string start = safetensors_start(op, reader.merge(shards), {}, false);
+  const std::string start = safetensors_start(op, reader.merge(shards), {});
   write({reinterpret_cast<const std::uint8_t*>(start.data()), start.size()});
   for (const auto& [name, tensors] : shards) reader.copy_data(name, write);
 }

@@ -27,8 +27,7 @@ void sort_safetensors(std::vector<SafetensorsItem>& items) {
   sort_compactly(items, [](const SafetensorsItem& a, const SafetensorsItem& b) { return std::tie(b.width, a.name) < std::tie(a.width, b.name); });
 }
 
-std::string safetensors_start(std::string_view op, const std::vector<SafetensorsItem>& items, const std::map<std::string, std::string>& metadata,
-                              bool in_memory) {
+std::string safetensors_start(std::string_view op, const std::vector<SafetensorsItem>& items, const std::map<std::string, std::string>& metadata) {
   const std::size_t names = items.size() + (metadata.empty() ? 0 : 1);
   if (names > kMaxTensors) fail(ErrorCode::argument, op, "tensors", {"at most ", kMaxTensors, " names"}, {names, " names"});
 
@@ -45,11 +44,9 @@ std::string safetensors_start(std::string_view op, const std::vector<Safetensors
     }
     start += '}';
   }
-  MemoryEstimate memory(op);
   std::uint64_t end = 0;
   for (const auto& [name, dtype, width, shape] : items) {
     if (name == kMetadata) fail(ErrorCode::argument, op, "a name", {"another name"}, {name}, "The format reserves this name");
-    memory.add(name, shape);
     const std::uint64_t first = end;
     end += width * static_cast<std::uint64_t>(checked_size(shape, op, name));
     if (start.back() != '{') start += ',';
@@ -59,13 +56,18 @@ std::string safetensors_start(std::string_view op, const std::vector<Safetensors
     start += text({"],\"data_offsets\":[", first, ",", end, "]}"});
   }
   start += '}';
-  if (in_memory) memory.check();
 
   start.resize((start.size() + 7) / 8 * 8, ' ');
   const std::uint64_t header = start.size() - 8;
   if (header > kMaxHeader) fail(ErrorCode::argument, op, "tensors", {"names that fit into a header of 16 MiB"}, {header, " bytes"});
   std::memcpy(start.data(), &header, 8);
   return start;
+}
+
+void check_safetensors_memory(std::string_view op, const std::vector<SafetensorsItem>& items) {
+  MemoryEstimate memory(op);
+  for (const SafetensorsItem& item : items) memory.add(item.name, item.shape);
+  memory.check();
 }
 
 }  // namespace detail
@@ -75,6 +77,7 @@ std::vector<std::uint8_t> write_safetensors_views(const StateView& tensors, cons
   std::vector<detail::SafetensorsItem> items;
   for (const auto& [name, tensor] : tensors) items.push_back({name, "F32", 4, tensor.shape});  // a map, so the names are sorted by bytes
   const std::string start = detail::safetensors_start(kOp, items, metadata);
+  detail::check_safetensors_memory(kOp, items);
   std::size_t size = 0;
   for (const auto& [name, tensor] : tensors) size += 4 * static_cast<std::size_t>(checked_size(tensor.shape, kOp, name));
   std::vector<std::uint8_t> bytes(start.size() + size);

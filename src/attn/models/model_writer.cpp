@@ -142,6 +142,7 @@ void write_weights(const EncoderModel& model, FileWeights weights, std::ostream&
   }
   sort_safetensors(items);
   const std::string start = safetensors_start(kWriterOp, items, {{"format", "pt"}});
+  check_safetensors_memory(kWriterOp, items);
   to.write(start.data(), static_cast<std::streamsize>(start.size()));
   for (const SafetensorsItem& item : items) {
     const auto& [name, source, is_scale] = sources.at(item.name);

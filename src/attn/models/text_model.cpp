@@ -96,16 +96,13 @@ void check_weights(const std::filesystem::path& folder) {
 /// Passes model.safetensors to the loader; without it the files that the index names.
 void stream_weights(const std::filesystem::path& folder, detail::ModelLoader& loader) {
   const std::filesystem::path path = below(folder, "model.safetensors"), index = below(folder, kIndex);
+  const auto write = [&](std::span<const std::uint8_t> bytes) { loader.write(bytes); };
   std::error_code none;
   if (!std::filesystem::exists(path, none) && std::filesystem::exists(index, none))
-    return detail::read_safetensors_shards("TextModel::load", index, [&](std::span<const std::uint8_t> bytes) { loader.write(bytes); });
+    return detail::read_safetensors_shards("TextModel::load", index, write);
   detail::InputFile file(path);
   check_open(file, path);
-  std::vector<std::uint8_t> piece(1 << 20);
-  while (file) {
-    file.read(reinterpret_cast<char*>(piece.data()), static_cast<std::streamsize>(piece.size()));
-    loader.write({piece.data(), static_cast<std::size_t>(file.gcount())});
-  }
+  file.read_rest(write);
 }
 
 struct GgufFile {
