@@ -104,8 +104,10 @@ const isLong = (text: string, pair = ''): boolean => (`${text} ${pair}`.match(/\
 /** A text that becomes long is shown in part; after that, the visitor's zoom counts. */
 export function setText(text: string, pair: string | undefined): void {
   const before = view.value;
-  const part = isLong(text, pair) && !isLong(before.text, before.pair) && before.part === undefined ? 'auto' : before.part;
-  update({ text, pair, cell: anywhere, locked: false, part: part === 'auto' && !isLong(text, pair) ? undefined : part, ...withNewText(before) });
+  let { part } = before;
+  if (!isLong(text, pair)) part = part === 'auto' ? undefined : part;
+  else if (part === undefined && !isLong(before.text, before.pair)) part = 'auto';
+  update({ text, pair, cell: anywhere, locked: false, part, ...withNewText(before) });
 }
 
 export const changeInFocus = computed<LayerChanges>(() => ofLayer(view.value.change, view.value.layer));
