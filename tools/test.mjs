@@ -1,10 +1,9 @@
 /**
- * node tools/test.mjs [--all | --affected] [--only TEXT] [--list]: builds the project and runs every kind of test
+ * node tools/test.mjs [--affected | --all] [--only TEXT] [--list]: builds the project and runs every kind of test
  * once (make test).
- *   --all       every step: other instruction sets, sanitizers, fuzzing, Firefox and WebKitGTK, every set-up of the
- * package, bundlers
- *   --affected  the usual steps, and those of --all that the change since .ci/base can affect
- * (tools/test/affected.mjs)
+ *   --affected  the usual steps, and those of other groups that the change since .ci/base can affect
+ * (tools/test/affected.mjs): instruction sets, sanitizers, fuzzing, Firefox and WebKitGTK, bundlers
+ *   --all       every step, also the long ones of the group 'before a release'
  *   --only      the steps whose names contain TEXT; if there are none, the tests whose names contain it, on the
  * existing build
  *   --list      prints the steps that would run, one per line
@@ -20,7 +19,7 @@ import { affectedBy, changedPaths } from './test/affected.mjs';
 import { globSync } from './test/glob.mjs';
 import { root } from './test/processes.mjs';
 import { runSteps } from './test/runner.mjs';
-import { steps } from './test/steps.mjs';
+import { beforeRelease, steps } from './test/steps.mjs';
 
 const { only, all, affected, list } = parseArgs({
   options: { only: { type: 'string' }, all: { type: 'boolean' }, affected: { type: 'boolean' }, list: { type: 'boolean' } },
@@ -44,12 +43,10 @@ function chosen() {
   }
   if (all) return [steps];
   const change = affected ? changedPaths() : { paths: [] };
-  if (!change) {
-    console.log('the changes since the last full run are unknown: everything runs');
-    return [steps];
-  }
-  const groups = affectedBy(change.paths, new Set(steps.map(({ group }) => group).filter(Boolean)));
-  if (affected)
+  const every = new Set(steps.map(({ group }) => group).filter((group) => group && group !== beforeRelease));
+  const groups = change ? affectedBy(change.paths, every) : every;
+  if (!change) console.log('the changes since the last full run are unknown: every group runs');
+  else if (affected)
     console.log(`${change.paths.length} files changed since ${change.base}; in addition to the usual steps: ${[...groups].join(', ') || 'none'}`);
   return [steps.filter(({ group }) => !group || groups.has(group))];
 }

@@ -3,11 +3,10 @@
 //
 // Each target first runs its seeds, none of which may be refused, then generates inputs for N seconds (30) or N runs;
 // --seed makes them reproducible. The exit code is 1 if a target found a bug. New inputs are stored in FOLDER/corpus
-// (build/native-fuzz), so that the next run continues with them; inputs that failed are in FOLDER/findings.
+// (build/native-asan), so that the next run continues with them; inputs that failed are in FOLDER/findings.
 // targets.test.mjs is a short run with a fixed seed. The long run:
 //
-//   cmake --preset native-fuzz && cmake --build --preset native-fuzz && node native-tests/fuzz/run.mjs --runs
-// 10000000
+//   cmake --preset native-asan && cmake --build --preset native-asan && node native-tests/fuzz/run.mjs --runs 10000000
 import { spawn } from 'node:child_process';
 import { mkdirSync, readdirSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -45,7 +44,7 @@ function run(program, args, env = {}) {
 /**
  * Fuzzes a target and resolves to { passed, report }: one line, preceded by the program's output if it found a bug.
  */
-export async function fuzz(target, { seconds = 30, runs, seed = 0, build = join(here, '../../build/native-fuzz') } = {}) {
+export async function fuzz(target, { seconds = 30, runs, seed = 0, build = join(here, '../../build/native-asan') } = {}) {
   const program = join(build, 'native-tests/fuzz', `fuzz_${target}`);
   const seeds = join(here, 'corpus', target);
   const corpus = join(build, 'corpus', target);

@@ -1,36 +1,35 @@
 /**
  * Maps changed paths to the groups of steps that they can affect, beyond those of `make test`: the first matching row
- * decides. An unknown path affects every group.
+ * decides. An unknown path affects every group but the one before a release, which only ALL=1 runs.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from './processes.mjs';
 
-const cxx = ['sanitizers', 'plain build'];
-const allSetUps = ['set-ups', 'set-ups in browsers'];
 const inEngines = ['engines', 'page in engines'];
 
 /** @type {readonly (readonly [RegExp, readonly string[]])[]} */
 export const table = [
-  [/^src\/attn\/kernels\//, [...cxx, 'processors', 'checked WebAssembly', 'set-ups']],
-  [/^src\/bindings\//, ['checked WebAssembly', 'engines', ...allSetUps]],
-  [/^src\/(attn\/parallel|attn\/store)\//, [...cxx, 'checked WebAssembly', ...allSetUps]],
-  [/^src\//, cxx],
-  [/^native-tests\/(kernels|digest)\//, [...cxx, 'processors']],
-  [/^native-tests\//, cxx],
-  [/^cmake\/wasm\.cmake$|^cmake\/(emscripten|collect-wasm|embind)/, ['checked WebAssembly', ...inEngines, 'bundlers', ...allSetUps]],
+  [/^src\/attn\/kernels\//, ['sanitizers', 'processors', 'checked WebAssembly']],
+  [/^src\/bindings\//, ['checked WebAssembly', 'engines']],
+  [/^src\/(attn\/parallel|attn\/store)\//, ['sanitizers', 'threads', 'checked WebAssembly']],
+  [/^src\//, ['sanitizers']],
+  [/^native-tests\/(kernels|digest)\//, ['sanitizers', 'processors']],
+  [/^native-tests\/parallel\//, ['sanitizers', 'threads']],
+  [/^native-tests\//, ['sanitizers']],
+  [/^cmake\/wasm\.cmake$|^cmake\/(emscripten|collect-wasm|embind)/, ['checked WebAssembly', ...inEngines, 'bundlers']],
   [/^cmake\/arm64\.cmake$/, ['processors']],
-  [/^(CMakeLists\.txt|CMakePresets\.json|cmake\/.*)$/, [...cxx, 'processors', 'checked WebAssembly', 'releases', ...allSetUps]],
+  [/^(CMakeLists\.txt|CMakePresets\.json|cmake\/.*)$/, ['sanitizers', 'threads', 'processors', 'FetchContent', 'checked WebAssembly', 'releases']],
   [/^web\/lib\/src\/(tokenizer|tasks|args|cli)\//, []],
   [/^web\/lib\/(README\.md|src\/.*\.d\.[cm]?ts)$/, []],
-  [/^web\/lib\/src\/(worker|platform|load|element|lens)\//, [...inEngines, 'bundlers', ...allSetUps]],
+  [/^web\/lib\/src\/(worker|platform|load|element|lens)\//, [...inEngines, 'bundlers']],
   [/^web\/lib\/src\/model\//, ['engines']],
-  [/^web\/lib\//, [...inEngines, 'bundlers', ...allSetUps]],
+  [/^web\/lib\//, [...inEngines, 'bundlers']],
   [/^(web|wasm-tests)\/page\//, ['page in engines']],
   [/^wasm-tests\/browser\//, ['engines']],
-  [/^wasm-tests\/support\//, [...inEngines, 'checked WebAssembly', ...allSetUps]],
-  [/^wasm-tests\/(suites|node)\//, ['engines', 'checked WebAssembly', ...allSetUps]],
+  [/^wasm-tests\/support\//, [...inEngines, 'checked WebAssembly']],
+  [/^wasm-tests\/(suites|node)\//, ['engines', 'checked WebAssembly']],
   [/^wasm-tests\//, []],
   [/^tests\/bundlers\//, ['bundlers']],
   [/^tests\/debian\//, ['releases']],
@@ -60,7 +59,7 @@ const git = (...args) => execFileSync('git', args, { cwd: root, encoding: 'utf8'
 
 /**
  * Paths changed since the last commit known to pass: BASE in the environment, else the commit in .ci/base. Undefined if
- * neither is an ancestor, so that everything runs.
+ * neither is an ancestor, so that every group runs.
  */
 export function changedPaths() {
   const file = join(root, '.ci/base');

@@ -47,6 +47,8 @@ async function runStep(step, names) {
   });
   step.ended = true;
   step.seconds = (Date.now() - started) / 1000;
+  const { passed, failed } = step.result;
+  step.say(`-- ${step.name}: ${passed} passed, ${failed} failed, ${step.seconds.toFixed(0)} s\n`, process.stdout);
   show();
 }
 

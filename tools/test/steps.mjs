@@ -3,7 +3,8 @@
  * - `lane`: set-ups run first; then two steps at a time, if possible one that compiles C++ (`compiled`) and one of
  * JavaScript (`packaged`). Any two may run together, so each writes into its own folder.
  * - `group`: undefined for the steps of `make test`; others run with ALL=1, or if a change can affect them
- * (affected.mjs).
+ * (affected.mjs). No change asks for the group `beforeRelease`: what is long in it and finds little that other steps
+ * do not.
  * - `needs`: steps that must have passed.
  * - `files`: its test files, to find tests by ONLY=part of a name.
  */
@@ -11,6 +12,7 @@ import { readFileSync } from 'node:fs';
 import { globSync } from './glob.mjs';
 import { at, catch2, commands, digest, examples, ifMachineHas, nodeTests, preset, build, pytest, setUp, suites, vitest } from './kinds.mjs';
 
+const beforeRelease = 'before a release';
 const steps = [];
 const add =
   (lane) =>
@@ -65,8 +67,9 @@ for (const [, arch, processor] of architectures) {
   const env = { ATTN_MAX_ARCH: arch };
   const group = arch === 'emulated' ? undefined : 'processors';
   compiled(`native on ${arch}: bits`, ifMachineHas(arch, digest('native', { env, arch })), ['native: build'], { group });
+  // The tests of kernels call every instruction set, and equal bits show that the rest does not depend on it.
   compiled(`native on ${arch}: tests`, ifMachineHas(arch, catch2('native', { filter: ['~[kernels]'], env })), ['native: build'], {
-    group: 'processors',
+    group: beforeRelease,
   });
 }
 // The widest kernels take minutes to compile, and flags affect all kernels alike.
@@ -112,13 +115,13 @@ if (process.arch !== 'arm64') {
   const qemu = (cpu) => ['qemu-aarch64', '-L', '/usr/aarch64-linux-gnu', '-cpu', cpu];
   compiled(built, preset('native-arm64'), ['set-up: native', 'set-up: arm'], { group });
   compiled('native-arm64: symbols', commands([...symbols, '--kernels', 'build/native-arm64']), [built], { group });
-  for (const [cpu, arch, tests] of [
-    ['max', 'neon_dotprod', '[kernels]~[large],[minilm]'],
-    ['cortex-a53', 'default_arch', '[int8]'],
+  for (const [cpu, arch, tests, when] of [
+    ['max', 'neon_dotprod', '[kernels]~[large],[minilm]', group],
+    ['cortex-a53', 'default_arch', '[int8]', beforeRelease],
   ]) {
     const by = qemu(cpu);
-    compiled(`native-arm64 on ${arch}: tests`, catch2('native-arm64', { filter: [tests], by }), [built], { group });
-    compiled(`native-arm64 on ${arch}: bits`, digest('native-arm64', { by, options: ['--float32', '1000'], arch }), [built], { group });
+    compiled(`native-arm64 on ${arch}: tests`, catch2('native-arm64', { filter: [tests], by }), [built], { group: when });
+    compiled(`native-arm64 on ${arch}: bits`, digest('native-arm64', { by, options: ['--float32', '1000'], arch }), [built], { group: when });
   }
   const asked = { filter: ['the table in use is*'], by: qemu('max'), env: { ATTN_MAX_ARCH: 'default_arch' } };
   compiled('native-arm64 on default_arch, asked for: tests', catch2('native-arm64', asked), [built], { group });
@@ -131,7 +134,7 @@ compiled(
   'a C++ example by FetchContent',
   examples('cmake/fetch-content-test', 'build/examples-fetched', ...asNative, `-DFETCHCONTENT_BASE_DIR=${at('build')}`),
   needsNative,
-  { group: 'plain build' },
+  { group: 'FetchContent' },
 );
 compiled(
   'a C++ example by FetchContent, -ffast-math',
@@ -144,28 +147,28 @@ compiled(
     '-DCMAKE_CXX_FLAGS=-ffast-math',
   ),
   needsNative,
-  { group: 'processors' },
+  { group: beforeRelease },
 );
 // The committed files as users build them: without git and presets, so without unity builds and precompiled headers.
-compiled('release: the source archive', commands(['node', 'tools/release/source.mjs']), ['set-up: native', 'set-up: node'], { group: 'plain build' });
+compiled('release: the source archive', commands(['node', 'tools/release/source.mjs']), ['set-up: native', 'set-up: node'], { group: 'releases' });
 
 // ThreadSanitizer and AddressSanitizer are ten times slower: the former runs only tests with threads, the latter only
 // tiny checkpoints and few texts, which cover the same code.
-for (const [name, filter] of [
-  ['native-asan', '~[minilm]~[sentiment]~[large]'],
-  ['native-tsan', '[threads]'],
+for (const [name, filter, group, needs] of [
+  ['native-asan', '~[minilm]~[sentiment]~[large]', 'sanitizers', ['set-up: native', 'set-up: fuzz']],
+  ['native-tsan', '[threads]', 'threads', needsNative],
 ]) {
-  compiled(`${name}: build`, preset(name), needsNative, { group: 'sanitizers' });
-  compiled(`${name}: tests`, catch2(name, { filter: [filter] }), [`${name}: build`], { group: 'sanitizers' });
+  compiled(`${name}: build`, preset(name), needs, { group });
+  compiled(`${name}: tests`, catch2(name, { filter: [filter] }), [`${name}: build`], { group });
 }
-compiled('native-fuzz: build', preset('native-fuzz'), ['set-up: native', 'set-up: fuzz'], { group: 'sanitizers' });
 compiled(
-  'native-fuzz: 30 s a target',
+  'fuzzing, 30 s a target',
   nodeTests(() => ['native-tests/fuzz/targets.test.mjs']),
-  ['native-fuzz: build'],
+  ['native-asan: build'],
   { group: 'sanitizers' },
 );
-for (const name of ['wasm-debug', 'wasm-asan']) compiled(`${name}: build`, preset(name), needsWasm, { group: 'checked WebAssembly' });
+const checked = { asan: 'checked WebAssembly', debug: beforeRelease };
+for (const [name, group] of Object.entries(checked)) compiled(`wasm-${name}: build`, preset(`wasm-${name}`), needsWasm, { group });
 
 // ---- the package and the page -------------------------------------------------------------------------------
 
@@ -187,17 +190,18 @@ packaged('package: wire size', commands(['node', 'tools/check-size.mjs']), ['pac
 const page = ['node_modules/.bin/vite', 'build', '--logLevel', 'warn', 'web/page'];
 packaged('page: build', commands(tsc('-p', 'web/page'), ['node', 'tools/converted_models.mjs'], page), ['package: build']);
 
-const pageOn = (engine, group) =>
+const pageOn = (engine, files, { name = `page-${engine}`, group } = {}) =>
   packaged(
-    `page-${engine}`,
-    nodeTests(() => globSync('wasm-tests/page/*.test.mjs'), { env: { ATTN_ENGINE: engine } }),
+    name,
+    nodeTests(() => globSync('wasm-tests/page/*.test.mjs').filter(files), { env: { ATTN_ENGINE: engine } }),
     ['page: build'],
-    {
-      group,
-      files: 'wasm-tests/page/*.test.mjs',
-    },
+    { group, files: 'wasm-tests/page/*.test.mjs' },
   );
-pageOn('chromium');
+/** What engines may draw, lay out or send in their own way; the rest computes the same everywhere. */
+const ofEngines = (file) => /\/(example|figures|first|map|screen|train)\.test\.mjs$/.test(file);
+const ofMemory = (file) => file.endsWith('/memory.test.mjs');
+pageOn('chromium', (file) => !ofMemory(file));
+pageOn('chromium', ofMemory, { name: 'page-chromium: memory', group: 'page in engines' });
 packaged('page-unit', vitest(at('web/page')), ['package: build'], { files: 'web/page/**/*.test.ts' });
 packaged('node-simd', suites({ variant: 'simd', threads: 1 }), ['package: build', 'native: build'], { files: 'wasm-tests/suites/*.ts' });
 packaged('node-relaxed-threads', suites({ variant: 'relaxed', threads: 2 }), ['package: build', 'native: build'], {
@@ -247,19 +251,18 @@ packaged(
 );
 nodeFiles('release: its rules', 'tools/release/*.test.mjs', ['set-up: node', 'set-up: release'], { group: 'releases' });
 for (const engine of ['firefox', 'webkit']) {
-  pageOn(engine, 'page in engines');
+  pageOn(engine, ofEngines, { group: 'page in engines' });
+  pageOn(engine, (file) => !ofEngines(file), { name: `page-${engine}: the rest`, group: beforeRelease });
   inBrowser(engine, 'complete', 'engines');
-  inBrowser(engine, 'others', 'set-ups in browsers');
+  inBrowser(engine, 'others', beforeRelease);
 }
-inBrowser('chromium', 'others', 'set-ups in browsers');
+inBrowser('chromium', 'others', beforeRelease);
 for (const [name, setup] of [
   ['node-relaxed', { variant: 'relaxed', threads: 1 }],
   ['node-simd-threads', { variant: 'simd', threads: 2 }],
 ])
-  packaged(name, suites(setup), ['package: build', 'native: build'], { group: 'set-ups' });
-for (const name of ['debug', 'asan'])
-  packaged(`node-${name}`, suites({ variant: 'simd', threads: 1, build: name }), [`wasm-${name}: build`, 'native: build'], {
-    group: 'checked WebAssembly',
-  });
+  packaged(name, suites(setup), ['package: build', 'native: build'], { group: beforeRelease });
+for (const [name, group] of Object.entries(checked))
+  packaged(`node-${name}`, suites({ variant: 'simd', threads: 1, build: name }), [`wasm-${name}: build`, 'native: build'], { group });
 
-export { steps };
+export { beforeRelease, steps };

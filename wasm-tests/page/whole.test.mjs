@@ -1,12 +1,9 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { strict as assert } from 'node:assert';
 import { pagePolicy } from '../../tools/policies.mjs';
 import { packageNumbers, sentence } from './data.mjs';
-import { loadFrom, shows } from './models.mjs';
-import { factsOf, json, measureAgain, ofHead, openDetails, saved, settled } from './page.mjs';
+import { json, ofHead, openDetails, saved, settled } from './page.mjs';
 import { pageTest } from './fixture.mjs';
 
-const bar = '#sentence';
 const exported = (page, format) => saved(page, () => page.click('button', format, ['group', 'Save this map as']));
 
 pageTest('the first attention map appears when the page opens', { isolated: 'all' }, async ({ page, t }) => {
@@ -229,74 +226,4 @@ pageTest('exported files contain exactly the numbers shown', async ({ page }) =>
   const png = (await exported(page, 'PNG')).bytes;
   assert.deepEqual([...png.subarray(0, 8)], [0x89, 0x50, 0x4e, 0x47, 13, 10, 26, 10]);
   assert.ok(new DataView(png.buffer).getUint32(16) > 300, 'pixels across');
-});
-
-pageTest('memory stays flat over many edits and model changes', { engines: 'chromium' }, async ({ page, t }) => {
-  const [least, most, changes] = [100, 500, 20];
-  await page.open('step=2');
-  await page.shows('table', 'W_Q');
-  const used = async () => {
-    await settled(page);
-    await measureAgain(page);
-    const facts = await factsOf(page);
-    let held = await page.driver.memory();
-    for (let last; held && held.nodes !== last?.nodes; held = await page.driver.memory()) {
-      last = held;
-      await sleep(1000);
-    }
-    return { wasm: Number.parseFloat(facts['WASM heap in use']), ...held };
-  };
-  const edit = (count) =>
-    page.tool(async ({ find, choose, text, all }, count) => {
-      const until = async (condition, what) => {
-        for (const end = performance.now() + 30000; !condition(); await new Promise((done) => setTimeout(done, 4)))
-          if (performance.now() > end) throw new Error(what);
-      };
-      for (let i = 0; i < count; ++i) {
-        // Every fourth edit changes a weight, regularly undone; the others are texts of different length.
-        if (i % 40 === 39) find('button', 'Undo all').click();
-        else if (i % 4 === 0) {
-          const table = find('table', 'W_Q');
-          table.tBodies[0].rows[i % 16].querySelectorAll('td button')[i % 12].click();
-          await until(() => table.querySelector('input'), 'no field in the cell');
-          table.querySelector('input').value = String(i / 100);
-          table.querySelector('input').dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true }));
-          await until(() => document.querySelector('.changed') && !table.querySelector('input'), 'the edit of a weight');
-        }
-        const words = 1 + (i % 7);
-        choose(find('textbox', 'Sentence'), 'good '.repeat(words));
-        await until(() => text(find('status')).includes('over ' + (words + 2) + ' tokens'), 'edit ' + i + ' was not computed');
-      }
-      for (const button of all('button', 'Undo all')) button.click();
-      choose(find('textbox', 'Sentence'), 'Good.');
-      await until(() => text(find('status')).includes('over 4 tokens'), 'the last text');
-    }, count);
-  const change = async (model) => {
-    await loadFrom(page, `model/plain/${model}`);
-    await shows(page, model);
-  };
-  const back = async () => {
-    await page.click('button', 'Back to the sentiment classifier', bar);
-    await shows(page, 'sentiment classifier');
-    await page.fill('Sentence', 'Good.');
-    await page.says(/over 4 tokens/, 'status');
-  };
-  const models = ['tiny-bert', 'tiny-distilbert', 'tiny-mpnet', 'tiny-roberta'];
-  // Fills the buffers for the largest text, and for each model.
-  await edit(10);
-  for (const model of models) await change(model);
-  await back();
-  const before = await used();
-  // As many edits as fit in 20 s, within limits.
-  let edits = 0;
-  for (const start = Date.now(); edits < least || (edits < most && Date.now() - start < 20000); edits += 50) await edit(50);
-  for (let i = 0; i < changes; ++i) await change(models[i % models.length]);
-  await back();
-  const after = await used();
-  const said = `${edits} edits, ${changes + 1} changes: ${json(before)}, then ${json(after)}`;
-  t.diagnostic(said);
-  assert.ok(after.wasm <= before.wasm + 0.1, said);
-  // Memory of the page itself, which only Chromium reports, varies by 1.5 MB and some 300 nodes.
-  assert.ok(after.bytes <= before.bytes + 3e6, said);
-  assert.ok(after.nodes <= before.nodes + 500 && after.listeners <= before.listeners + 100, said);
 });

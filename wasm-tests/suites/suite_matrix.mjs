@@ -63,7 +63,7 @@ export const isComplete = ({ engine, variant, threads }) => threads > 1 && varia
 
 /**
  * Returns the suites of a set-up. The checked builds are one slow single-threaded binary, so suites about other
- * binaries, speed or JavaScript are skipped; so is running out of memory, because the checks allocate when an exception
+ * binaries, speed or work of JavaScript are skipped; so is running out of memory, because the checks allocate when an exception
  * is thrown and AddressSanitizer ignores the caller's memory limit.
  */
 export function suitesOf({ engine, variant, threads, build }) {
@@ -72,6 +72,7 @@ export function suitesOf({ engine, variant, threads, build }) {
     const others = [
       'explaining',
       'fine_tuning',
+      'lens',
       'loading',
       'threads',
       'worker',
