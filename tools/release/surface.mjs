@@ -195,5 +195,8 @@ export function pythonSurface(wheel) {
 
 export const typings = (root) =>
   Object.fromEntries(
-    ['attn', 'worker', 'element', 'lens', 'tokenizer'].map((name) => [name === 'attn' ? 'attn' : `attn/${name}`, join(root, 'web/lib/src', `${name}.d.ts`)]),
+    ['attn', 'worker', 'element', 'lens', 'tokenizer'].map((name) => [
+      name === 'attn' ? 'attn' : `attn/${name}`,
+      join(root, 'web/lib/src', `${name}.d.ts`),
+    ]),
   );
