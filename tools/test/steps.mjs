@@ -150,7 +150,7 @@ compiled(
   { group: beforeRelease },
 );
 // The committed files as users build them: without git and presets, so without unity builds and precompiled headers.
-compiled('release: the source archive', commands(['node', 'tools/release/source.mjs']), ['set-up: native', 'set-up: node'], { group: 'releases' });
+compiled('release: the source archive', commands(['node', 'tools/release/source.mjs']), ['set-up: native', 'set-up: node'], { group: beforeRelease });
 
 // ThreadSanitizer and AddressSanitizer are ten times slower: the former runs only tests with threads, the latter only
 // tiny checkpoints and few texts, which cover the same code.
