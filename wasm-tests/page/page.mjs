@@ -48,7 +48,8 @@ export class Page {
   async until(run, what, ...args) {
     const end = Date.now() + patience;
     for (;;) {
-      const isNotThere = (error) => /no [\w,]+ named/.test(error.message) || isLeaving(error);
+      // An element may be missing until the page is drawn: find() says so, querySelector() gives null.
+      const isNotThere = (error) => /no [\w,]+ named|TypeError.*\bnull\b/.test(error.message) || isLeaving(error);
       const asked = this.tool(run, ...args).catch((error) => (isNotThere(error) ? false : Promise.reject(error)));
       const value = await within(asked, patience, `${what}: the page did not answer`);
       if (value) return value;
