@@ -209,7 +209,7 @@ packaged('node-relaxed-threads', suites({ variant: 'relaxed', threads: 2 }), ['p
 });
 const inBrowser = (engine, setups, group) =>
   packaged(
-    setups === 'complete' ? engine : `${engine}-others`,
+    `${engine}-${setups}`,
     nodeTests(() => ['wasm-tests/browser/suites.test.mjs'], { env: { ATTN_ENGINE: engine, ATTN_SETUPS: setups } }),
     ['package: build', 'native: build'],
     { group },
@@ -253,7 +253,8 @@ nodeFiles('release: its rules', 'tools/release/*.test.mjs', ['set-up: node', 'se
 for (const engine of ['firefox', 'webkit']) {
   pageOn(engine, ofEngines, { group: 'page in engines' });
   pageOn(engine, (file) => !ofEngines(file), { name: `page-${engine}: the rest`, group: beforeRelease });
-  inBrowser(engine, 'complete', 'engines');
+  inBrowser(engine, 'short', 'engines');
+  inBrowser(engine, 'complete', beforeRelease);
   inBrowser(engine, 'others', beforeRelease);
 }
 inBrowser('chromium', 'others', beforeRelease);

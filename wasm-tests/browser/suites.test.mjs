@@ -1,7 +1,7 @@
 /**
  * The suites in a real browser, each set-up in a fresh one. Environment: ATTN_ENGINE=chromium (default), firefox or
- * webkit; ATTN_SETUPS=complete for the complete set-up, others for the others (default: both); ATTN_NAMES, a regular
- * expression for test names.
+ * webkit; ATTN_SETUPS=complete for the complete set-up, short for its suites about browsers, others for the other set-ups
+ * (default: all); ATTN_NAMES, a regular expression for test names.
  */
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -90,13 +90,13 @@ const parts = missing(engine);
 for (const variant of takesRelaxed ? ['simd', 'relaxed'] : ['simd'])
   for (const threads of [1, 2]) {
     const setup = { engine, variant, threads };
-    if (wanted && isComplete(setup) !== (wanted === 'complete')) continue;
+    if (wanted && isComplete(setup) !== (wanted !== 'others')) continue;
     const where = threads > 1 ? `${threads} threads, isolated, in a worker` : 'one thread, not isolated, main thread';
     test(`the suites in ${engine}, ${variant}, ${where}`, { timeout: 7_200_000 }, async (t) => {
       if (parts.length > 0) return skipUnlessCi(t, `${parts.join(', ')} not found`);
       t.diagnostic(version(engine));
       nativeDigest();
       await (buildPage.once ??= buildPage());
-      for (const suites of pagesOf({ ...setup, build: 'release' })) await runPage(t, setup, suites);
+      for (const suites of pagesOf({ ...setup, build: 'release' }, { short: wanted === 'short' })) await runPage(t, setup, suites);
     });
   }

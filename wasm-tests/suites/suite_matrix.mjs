@@ -55,6 +55,9 @@ const suites = {
   start_worker: [],
 };
 
+/** Suites about what browsers bring of their own: compilers, workers, shared memory, fetching, caches. */
+const ofBrowsers = ['aborting', 'bits', 'kept_models', 'load_model', 'loading', 'threads', 'worker'];
+
 /** WebKitGTK has no relaxed SIMD; Node 20 has it behind a flag. */
 const bestVariant = { node: 'relaxed', chromium: 'relaxed', firefox: 'relaxed', webkit: 'simd' };
 
@@ -72,7 +75,9 @@ export function suitesOf({ engine, variant, threads, build }) {
     const others = [
       'explaining',
       'fine_tuning',
+      'int8',
       'lens',
+      'load_model',
       'loading',
       'threads',
       'worker',
@@ -93,11 +98,11 @@ export function suitesOf({ engine, variant, threads, build }) {
 }
 
 /**
- * Returns the suites of a browser's set-up, grouped by page. In WebKitGTK each suite has its own page: once a process
+ * Returns the suites of a browser's set-up, grouped by page; `short`: only those about browsers. In WebKitGTK each suite has its own page: once a process
  * exceeds 1 GB it discards its compiled code and collects garbage constantly, so a second of work takes minutes.
  */
-export function pagesOf(setup) {
-  const names = suitesOf(setup);
+export function pagesOf(setup, { short = false } = {}) {
+  const names = suitesOf(setup).filter((name) => !short || ofBrowsers.includes(name));
   return setup.engine === 'webkit' ? names.map((name) => [name]) : [names];
 }
 
