@@ -43,7 +43,8 @@ function processes() {
   }
 }
 
-function processorSeconds(top) {
+/** Processor time of a process and of all below it, those that have ended included. */
+export function processorSeconds(top) {
   const all = processes();
   const below = new Set([top]);
   for (let size = 0; size < below.size;) {

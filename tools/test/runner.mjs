@@ -1,6 +1,6 @@
 /** Runs steps, two at a time, prints the output of each step in one piece, and a summary. */
 import { stripVTControlCharacters } from 'node:util';
-import { current } from './processes.mjs';
+import { current, processorSeconds } from './processes.mjs';
 
 /** Steps with pending output, in the order of their starts: the first prints directly, the others once it has ended. */
 const shown = [];
@@ -115,6 +115,6 @@ function summary(steps, seconds) {
   if (failed > 0) console.log('\n== what failed');
   for (const step of steps) failures(step);
   console.log();
-  row(seconds, 'in all');
+  row(seconds, `in all, ${processorSeconds(process.pid).toFixed(0)} s of processor time`);
   return { passed, failed };
 }
