@@ -58,7 +58,7 @@ TEST_CASE("entities agree with transformers' pipeline", "[models][tasks]") {
     const json& expected = each.at("expected");
     REQUIRE(got.size() == expected.size());
     for (std::size_t i = 0; i < got.size(); ++i) {
-      CHECK(got[i].label == expected[i][0]);
+      CHECK(got[i].label == expected[i][0].get<std::string>());
       CHECK(is_near(got[i].score, expected[i][1]));
       CHECK(got[i].start == byte_of(text, expected[i][2]));
       CHECK(got[i].end == byte_of(text, expected[i][3]));
@@ -82,10 +82,10 @@ TEST_CASE("filled masks agree with transformers' pipeline", "[models][tasks]") {
       REQUIRE(got[mask].size() == expected[mask].size());
       for (std::size_t i = 0; i < got[mask].size(); ++i) {
         const FilledMask& filled = got[mask][i];
-        CHECK(filled.token == expected[mask][i][0]);
+        CHECK(filled.token == expected[mask][i][0].get<std::string>());
         CHECK(filled.id == expected[mask][i][1]);
         CHECK(is_near(filled.score, expected[mask][i][2]));
-        CHECK(filled.text == expected[mask][i][3]);
+        CHECK(filled.text == expected[mask][i][3].get<std::string>());
       }
     }
   }
@@ -106,7 +106,7 @@ TEST_CASE("answers agree with transformers' pipeline", "[models][tasks]") {
       if (row[1] > 0) expected.push_back(row);
     REQUIRE(got.size() == expected.size());
     for (std::size_t i = 0; i < got.size(); ++i) {
-      CHECK(got[i].text == expected[i][0]);
+      CHECK(got[i].text == expected[i][0].get<std::string>());
       CHECK(is_near(got[i].score, expected[i][1]));
       CHECK(got[i].start == byte_of(context, expected[i][2]));
       CHECK(got[i].end == byte_of(context, expected[i][3]));
@@ -119,8 +119,8 @@ TEST_CASE("ids are decoded to the texts of transformers", "[models][tasks]") {
     CAPTURE(each.dump());
     const std::vector<std::int64_t> ids = each.at("ids");
     const TextModel& model = model_of(each.at("model"));
-    CHECK(model.decode(ids) == each.at("expected")[0]);
-    CHECK(model.decode(ids, true) == each.at("expected")[1]);
+    CHECK(model.decode(ids) == each.at("expected")[0].get<std::string>());
+    CHECK(model.decode(ids, true) == each.at("expected")[1].get<std::string>());
   }
   CHECK(model_of("tiny-bert").decode({-1, 1 << 30}) == "");
 }
