@@ -15,6 +15,7 @@
 #include "attn/io/folder_name.hpp"
 #include "attn/io/json.hpp"
 #include "attn/io/safetensors_header.hpp"
+#include "generation.hpp"
 #include "on_signal.hpp"
 #include "options.hpp"
 #include "printed.hpp"
@@ -222,7 +223,10 @@ int run(std::span<char* const> arguments) {
     const auto* const kind = std::find(std::begin(kWeights), std::end(kWeights), call.text("weights"));
     return convert(call.paths[0], call.paths[1], static_cast<attn::FileWeights>(kind - std::begin(kWeights)));
   }
-  command::run_texts(call);
+  if (call.command == "generate" || call.command == "score")
+    command::run_generation(call);
+  else
+    command::run_texts(call);
   return 0;
 }
 

@@ -31,10 +31,19 @@ const std::vector<Command>& commands() {
         {"embed", kTakes, "Computes the vector of each text.", with("output jsonl|text|npy", true, {})},
         {"classify", kTakes, "Lists the labels of each text by decreasing score.", with(kOutput, true, {"top-k N"})},
         {"tag", kTakes, "Finds named entities in each text, with their labels and offsets.",
-         with(kOutput, true, {"stride N", "aggregation none|simple|first|average|max"})},
+         with(kOutput, true, {"stride N>=0", "aggregation none|simple|first|average|max"})},
         {"fill", kTakes, "Lists the most likely tokens for each mask in a text.", with(kOutput, false, {"top-k N"})},
-        {"answer", kTakes, "Finds the answers to a question in a context.", with(kOutput, false, {"top-k N", "stride N"})},
+        {"answer", kTakes, "Finds the answers to a question in a context.", with(kOutput, false, {"top-k N", "stride N>=0"})},
         {"rank", kTakes, "Ranks documents by their relevance to a query.", with(kOutput, true, {"top-k N"})},
+        {"generate",
+         "MODEL TEXT",
+         "Continues a text with a language model, token by token.",
+         {"json", "weights float32|int8", "max-new-tokens N", "do-sample", "temperature NUMBER>0", "top-k N>=0", "top-p 0<NUMBER<=1", "min-p 0<=NUMBER<=1",
+          "repetition-penalty NUMBER>0", "seed N>=0", "stop TEXT"}},
+        {"score",
+         "MODEL TEXT",
+         "Prints how likely a language model finds each token of a text, and its perplexity.",
+         {"json", "weights float32|int8"}},
     };
   }();
   return all;
@@ -52,17 +61,29 @@ constexpr About kAbouts[] = {
     {"batch-size", "number of texts computed at a time, by default 32; it does not affect the results"},
     {"stride", "number of tokens that consecutive windows of an overlong text share"},
     {"aggregation", "how tokens are merged into entities, by default simple"},
-    {"top-k", "maximum number of results"},
+    {"top-k", "maximum number of results; for generate, number of likeliest tokens to draw from, 0 for all"},
+    {"json", "prints the result as one JSON object"},
+    {"max-new-tokens", "maximum number of new tokens, by default 64"},
+    {"do-sample",
+     "draws each token by its probability instead of taking the likeliest; --temperature, --top-k, --top-p, --min-p and --seed imply it"},
+    {"temperature", "divisor of the logits: less than 1 favours likely tokens"},
+    {"top-p", "draws only from the likeliest tokens that together have this probability"},
+    {"min-p", "draws only from tokens with at least this share of the largest probability"},
+    {"repetition-penalty", "more than 1 makes tokens that occur before less likely, also without --do-sample"},
+    {"seed", "the same seed gives the same tokens, by default 0"},
+    {"stop", "text before which the new text ends; may be given more than once"},
 };
 
 constexpr std::string_view kFooter =
     "FOLDER and MODEL have config.json, tokenizer.json and model.safetensors, as saved by transformers and sentence-transformers.\n"
+    "The native program also takes one .gguf file as MODEL.\n"
     "Exit code: 0 for success, 1 if the model or a line is refused or a file cannot be read or written, 2 for an incorrect call.\n";
 
 std::string_view lines_of(std::string_view command) {
   if (command == "answer") return "Each line is a JSON object with the members question and context.";
   if (command == "rank")
     return "Each line is a JSON object with the members query and documents; the results refer to documents by index, counted from 0.";
+  if (command == "generate" || command == "score") return "TEXT is one argument, so quote it; - reads it from standard input.";
   return "Each line of FILE, or of standard input, is a text, or a JSON object with the member text.";
 }
 
@@ -119,19 +140,48 @@ std::string lower(std::string_view text) {
   return letters;
 }
 
+/// A kind of number that an option takes.
+struct Numbers {
+  std::string_view wanted, expected;
+  bool whole;
+  double least, most;
+  bool above;  ///< `least` itself is refused
+};
+constexpr Numbers kNumbers[] = {
+    {"N", "a whole number from 1 to 999999", true, 1, 999'999, false},
+    {"N>=0", "a whole number from 0 to 999999", true, 0, 999'999, false},
+    {"NUMBER>0", "a number above 0", false, 0, 1e9, true},
+    {"0<NUMBER<=1", "a number above 0 and at most 1", false, 0, 1, true},
+    {"0<=NUMBER<=1", "a number from 0 to 1", false, 0, 1, false},
+};
+
+bool are_digits(std::string_view text, std::size_t most) {
+  return !text.empty() && text.size() <= most && text.find_first_not_of("0123456789") == std::string::npos;
+}
+
+bool is_decimal(std::string_view text) {
+  const std::size_t point = text.find('.');
+  if (point == std::string::npos) return are_digits(text, 9);
+  return (point == 0 || are_digits(text.substr(0, point), 9)) && are_digits(text.substr(point + 1), 9);
+}
+
 std::string checked(const std::string& name, std::string_view wanted, const std::string& value) {
   const std::string option = "--" + name;
   const Words choices = split(wanted, '|');
-  const int least = name == "stride" ? 0 : 1;
-  const std::string expected = ", expected a " + (wanted == "N" ? "whole number from " + std::to_string(least) + " to 999999" : lower(wanted));
+  const auto* const numbers = std::find_if(std::begin(kNumbers), std::end(kNumbers), [&](const Numbers& each) { return each.wanted == wanted; });
+  const bool is_number = numbers != std::end(kNumbers);
+  const std::string expected = ", expected " + (is_number ? std::string(numbers->expected) : "a " + lower(wanted));
   if (value.empty()) throw Misuse{option + " is missing" + (choices.size() > 1 ? ", expected one of " + join(choices) : expected)};
   if (choices.size() > 1 && std::find(choices.begin(), choices.end(), value) == choices.end())
     throw Misuse{option + " is " + value + expected_one_of(value, choices)};
-  if (wanted != "N") return value;
-  const bool digits = value.size() <= 6 && value.find_first_not_of("0123456789") == std::string::npos;
-  if (!digits || std::stoi(value) < least) throw Misuse{option + " is " + value + expected};
+  if (!is_number) return value;
+  const bool is_read = numbers->whole ? are_digits(value, 6) : is_decimal(value);
+  const double number = is_read ? std::stod(value) : -1;
+  if (number < numbers->least || number > numbers->most || (numbers->above && number == numbers->least)) throw Misuse{option + " is " + value + expected};
   return value;
 }
+
+bool takes_no_value(std::string_view name) { return name == "jsonl" || name == "json" || name == "do-sample"; }
 
 struct Given {
   std::string name, value;
@@ -167,7 +217,7 @@ Help help_of(std::string_view name) {
     return {text + "attn COMMAND --help\n    Describes the arguments of a command.\n\n" + std::string(kFooter)};
   }
   text = head_of(*command);
-  if (command->takes == "MODEL [FILE]") text += "    " + std::string(lines_of(name)) + "\n";
+  if (command->takes.starts_with("MODEL")) text += "    " + std::string(lines_of(name)) + "\n";
   text += "\n";
   for (const std::string_view option : command->options) {
     const auto* const about =
@@ -206,7 +256,7 @@ std::variant<Call, Help, Version> read_call(std::span<char* const> arguments) {
     else if (equals < argument.size())
       given.push_back({name, argument.substr(equals + 1)});
     else
-      given.push_back({name, name != "jsonl" && i + 1 < arguments.size() ? arguments[++i] : ""});
+      given.push_back({name, !takes_no_value(name) && i + 1 < arguments.size() ? arguments[++i] : ""});
   }
   if (version) return Version{};
   if (words.empty() || (help && find(words.front()) != nullptr)) {
@@ -239,6 +289,7 @@ std::variant<Call, Help, Version> read_call(std::span<char* const> arguments) {
     const std::optional<Words> parts = own(name);
     if (!parts) throw Misuse{call.command + " takes no --" + name};
     call.options[name] = parts->size() > 1 ? checked(name, (*parts)[1], value) : "";
+    if (name == "stop") call.stops.push_back(value);
   }
   if (call.command == "convert" && !call.has("weights")) checked("weights", (*own("weights"))[1], "");
   // "-" is standard input or output, which is also the default.

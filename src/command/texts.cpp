@@ -25,6 +25,7 @@
 #include "attn/io/json_text.hpp"
 #include "output.hpp"
 #include "printed.hpp"
+#include "written.hpp"
 
 namespace command {
 namespace {
@@ -37,61 +38,6 @@ struct Query {
   std::string text, context;
   std::vector<std::string> documents;
 };
-
-/// The shortest digits that identify the number, in JavaScript's notation.
-std::string number(float value) {
-  if (!std::isfinite(value)) return "null";
-  if (value == 0) return "0";
-  char text[32];
-  for (int digits = 6; digits <= 9; ++digits) {
-    std::snprintf(text, sizeof text, "%.*e", digits - 1, static_cast<double>(value));
-    if (std::strtof(text, nullptr) == value) break;
-  }
-  std::string digits;
-  const char* at = text;
-  for (; *at != 'e'; ++at)
-    if (*at != '.' && *at != '-') digits += *at;
-  digits.erase(digits.find_last_not_of('0') + 1);
-  const int point = std::atoi(at + 1) + 1, count = static_cast<int>(digits.size());
-  const std::string sign = value < 0 ? "-" : "";
-  const auto zeros = [](int many) { return std::string(static_cast<std::size_t>(many), '0'); };
-  if (count <= point && point <= 21) return sign + digits + zeros(point - count);
-  if (0 < point && point <= 21) return sign + digits.insert(static_cast<std::size_t>(point), 1, '.');
-  if (-6 < point && point <= 0) return sign + "0." + zeros(-point) + digits;
-  if (count > 1) digits.insert(1, 1, '.');
-  return sign + digits + (point > 0 ? "e+" : "e-") + std::to_string(std::abs(point - 1));
-}
-
-std::string json_string(std::string_view text) {
-  std::string all;
-  attn::detail::append_json_string(all, text);
-  return all;
-}
-
-template <class Items, class Write>
-std::string joined(const Items& items, std::string_view between, Write write) {
-  std::string all;
-  bool first = true;
-  for (const auto& item : items) {
-    if (!first) all += between;
-    first = false;
-    all += write(item);
-  }
-  return all;
-}
-
-template <class Items, class Write>
-std::string array(const Items& items, Write write) {
-  std::string all(1, '[');
-  all += joined(items, ",", write);
-  return all += ']';
-}
-
-std::string column(std::string word) {
-  for (char& each : word)
-    if (each == '\t' || each == '\r' || each == '\n') each = ' ';
-  return word;
-}
 
 /// Converts byte offsets to character offsets, as Python counts them. Increasing offsets are found in one pass over
 /// the text.

@@ -184,6 +184,14 @@ test('an invalid call exits with 2 and names the mistake with a hint', limit, ()
     [['embed', bert, '--out'], /^attn: --out is missing, expected a path$/m],
     [['classify', bert, '--output', 'npy'], /^attn: --output is npy, expected one of jsonl, text$/m],
     [['classify', bert, '--stride', '2'], /^attn: classify takes no --stride$/m],
+    [['generate', bert, ''], /^attn: TEXT is empty$/m],
+    [['score', bert, '-'], /^attn: TEXT is empty$/m],
+    [['generate', bert], /^attn: generate has 1 arguments, expected MODEL TEXT$/m],
+    [['generate', bert, 'a', '--max-new-token', '3'], /^attn: option --max-new-token is unknown, .*\. Did you mean max-new-tokens\?$/m],
+    [['generate', bert, 'a', '--temperature', '0.0'], /^attn: --temperature is 0\.0, expected a number above 0$/m],
+    [['generate', bert, 'a', '--top-p', '1.5'], /^attn: --top-p is 1\.5, expected a number above 0 and at most 1$/m],
+    [['generate', bert, 'a', '--min-p=-.5'], /^attn: --min-p is -\.5, expected a number from 0 to 1$/m],
+    [['generate', bert, 'a', '--temperature', '1e-1'], /^attn: --temperature is 1e-1, expected a number above 0$/m],
   ];
   const before = filesOf(bert);
   for (const [args, message] of wrong) {
@@ -218,7 +226,7 @@ test('--help and --version print the same in both programs', limit, () => {
   assert.deepEqual([status, stderr], [0, '']);
   assert.match(stdout, /attn convert FOLDER OUT --weights float32\|float16\|int8\n[^]*attn inspect FOLDER\n/);
   assert.equal(both('-h').stdout, stdout);
-  for (const command of ['convert', 'inspect', 'embed', 'classify', 'tag', 'fill', 'answer', 'rank']) {
+  for (const command of ['convert', 'inspect', 'embed', 'classify', 'tag', 'fill', 'answer', 'rank', 'generate', 'score']) {
     assert.match(stdout, new RegExp(`^attn ${command} `, 'm'));
     assert.match(both(command, '--help').stdout, new RegExp(`^attn ${command} [^\\n]*\\n(?!attn)[^]*\\nExit code: `));
   }

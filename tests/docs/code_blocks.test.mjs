@@ -48,13 +48,14 @@ async function runLine(line, folder) {
   if (target) return void assert.match(readFileSync(at('Makefile'), 'utf8'), new RegExp(`^${target}\\b.*:`, 'm'), `make ${target}`);
   const [file, words] = elsewhere[line] ?? [];
   if (file) return void assert.ok(readFileSync(at(file), 'utf8').includes(words), `${file} runs it`);
-  assert.ok(folder && /^(npm install (\.\/attn\.tgz|attn)|node [\w-]+\.mjs|npx attn [\w/. -]+)$/.test(line), `no test runs "${line}"`);
+  assert.ok(folder && /^(npm install (\.\/attn\.tgz|attn)|node [\w-]+\.mjs|npx attn [\w/. "-]+)$/.test(line), `no test runs "${line}"`);
   if (line.startsWith('npm')) {
     rmSync(join(folder, 'node_modules'), { recursive: true });
     cpSync(at('build/attn.tgz'), join(folder, 'attn.tgz'));
   }
   // The packed file replaces the package from the registry.
-  const [program, ...args] = line.replace(/ attn$/, ' ./attn.tgz').split(' ');
+  const parts = line.replace(/ attn$/, ' ./attn.tgz').match(/"[^"]*"|\S+/g);
+  const [program, ...args] = parts.map((part) => part.replace(/^"(.*)"$/, '$1'));
   return output(program, args, { cwd: folder, env: { ...process.env, npm_config_offline: 'true', npm_config_update_notifier: 'false' } });
 }
 

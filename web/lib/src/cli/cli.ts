@@ -4,6 +4,7 @@ import { mkdir, readdir, readFile, rename, rmdir, stat, writeFile } from 'node:f
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { TextModel } from '../attn.js';
+import { runGeneration } from './generation.js';
 import { Misuse, readCall } from './options.js';
 import { shown } from './shown.js';
 import { runTexts } from './texts.js';
@@ -183,7 +184,7 @@ async function run(args: readonly string[]): Promise<number> {
   const [first, second] = call.paths;
   if (call.command === 'inspect') return inspect(first!);
   if (call.command === 'convert') return convert(first!, second!, call.options.weights as ExportKind);
-  await runTexts(call);
+  await (['generate', 'score'].includes(call.command) ? runGeneration : runTexts)(call);
   return 0;
 }
 

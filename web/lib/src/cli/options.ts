@@ -25,11 +25,33 @@ const commands = {
   tag: {
     takes: 'MODEL [FILE]',
     about: 'Finds named entities in each text, with their labels and offsets.',
-    options: [...inBatches, 'stride N', 'aggregation none|simple|first|average|max'],
+    options: [...inBatches, 'stride N>=0', 'aggregation none|simple|first|average|max'],
   },
   fill: { takes: 'MODEL [FILE]', about: 'Lists the most likely tokens for each mask in a text.', options: [...ofTexts, 'top-k N'] },
-  answer: { takes: 'MODEL [FILE]', about: 'Finds the answers to a question in a context.', options: [...ofTexts, 'top-k N', 'stride N'] },
+  answer: { takes: 'MODEL [FILE]', about: 'Finds the answers to a question in a context.', options: [...ofTexts, 'top-k N', 'stride N>=0'] },
   rank: { takes: 'MODEL [FILE]', about: 'Ranks documents by their relevance to a query.', options: [...inBatches, 'top-k N'] },
+  generate: {
+    takes: 'MODEL TEXT',
+    about: 'Continues a text with a language model, token by token.',
+    options: [
+      'json',
+      'weights float32|int8',
+      'max-new-tokens N',
+      'do-sample',
+      'temperature NUMBER>0',
+      'top-k N>=0',
+      'top-p 0<NUMBER<=1',
+      'min-p 0<=NUMBER<=1',
+      'repetition-penalty NUMBER>0',
+      'seed N>=0',
+      'stop TEXT',
+    ],
+  },
+  score: {
+    takes: 'MODEL TEXT',
+    about: 'Prints how likely a language model finds each token of a text, and its perplexity.',
+    options: ['json', 'weights float32|int8'],
+  },
 } as const satisfies Readonly<Record<string, Command>>;
 export type CommandName = keyof typeof commands;
 
@@ -42,16 +64,28 @@ const abouts = {
   'batch-size': 'number of texts computed at a time, by default 32; it does not affect the results',
   stride: 'number of tokens that consecutive windows of an overlong text share',
   aggregation: 'how tokens are merged into entities, by default simple',
-  'top-k': 'maximum number of results',
+  'top-k': 'maximum number of results; for generate, number of likeliest tokens to draw from, 0 for all',
+  json: 'prints the result as one JSON object',
+  'max-new-tokens': 'maximum number of new tokens, by default 64',
+  'do-sample': 'draws each token by its probability instead of taking the likeliest; --temperature, --top-k, --top-p, --min-p and --seed imply it',
+  temperature: 'divisor of the logits: less than 1 favours likely tokens',
+  'top-p': 'draws only from the likeliest tokens that together have this probability',
+  'min-p': 'draws only from tokens with at least this share of the largest probability',
+  'repetition-penalty': 'more than 1 makes tokens that occur before less likely, also without --do-sample',
+  seed: 'the same seed gives the same tokens, by default 0',
+  stop: 'text before which the new text ends; may be given more than once',
 } as const;
 type OptionName = keyof typeof abouts;
 
 const lines = {
   answer: 'Each line is a JSON object with the members question and context.',
   rank: 'Each line is a JSON object with the members query and documents; the results refer to documents by index, counted from 0.',
+  generate: 'TEXT is one argument, so quote it; - reads it from standard input.',
+  score: 'TEXT is one argument, so quote it; - reads it from standard input.',
   text: 'Each line of FILE, or of standard input, is a text, or a JSON object with the member text.',
 };
 const footer = `FOLDER and MODEL have config.json, tokenizer.json and model.safetensors, as saved by transformers and sentence-transformers.
+The native program also takes one .gguf file as MODEL.
 Exit code: 0 for success, 1 if the model or a line is refused or a file cannot be read or written, 2 for an incorrect call.`;
 
 const isCommand = (name: string): name is CommandName => Object.hasOwn(commands, name);
@@ -68,13 +102,15 @@ export function help(name?: string): string {
   }
   const { options, takes } = commands[name];
   const rows = (options as readonly string[]).map((option) => `  --${option}\n        ${abouts[split(option)[0]]}\n`).join('');
-  const reads = takes === 'MODEL [FILE]' ? `    ${lines[name as keyof typeof lines] ?? lines.text}\n` : '';
+  const reads = takes.startsWith('MODEL') ? `    ${lines[name as keyof typeof lines] ?? lines.text}\n` : '';
   return `${head(name)}\n${reads}\n${rows}${rows && '\n'}${footer}`;
 }
 
 export interface Call {
   readonly command: CommandName;
   readonly paths: readonly string[];
+  /** Each --stop. */
+  readonly stops: readonly string[];
   readonly options: Readonly<Partial<Record<OptionName, string | number | true>>>;
 }
 
@@ -84,21 +120,32 @@ function expectedOneOf(name: string, known: readonly string[]): string {
   return `, expected one of ${known.join(', ')}${help === undefined ? '' : `. ${help}`}`;
 }
 
+const decimal = /^(\d{1,9}|\d{0,9}\.\d{1,9})$/;
+
+/** Kinds of numbers that options take. */
+const numbers: Readonly<Record<string, { readonly expected: string; readonly form: RegExp; readonly fits: (value: number) => boolean }>> = {
+  N: { expected: 'a whole number from 1 to 999999', form: /^\d{1,6}$/, fits: (value) => value >= 1 },
+  'N>=0': { expected: 'a whole number from 0 to 999999', form: /^\d{1,6}$/, fits: () => true },
+  'NUMBER>0': { expected: 'a number above 0', form: decimal, fits: (value) => value > 0 },
+  '0<NUMBER<=1': { expected: 'a number above 0 and at most 1', form: decimal, fits: (value) => value > 0 && value <= 1 },
+  '0<=NUMBER<=1': { expected: 'a number from 0 to 1', form: decimal, fits: (value) => value <= 1 },
+};
+
 function checked(name: OptionName, wanted: string | undefined, given: string | boolean): string | number | true {
   if (wanted === undefined) return true;
   const value = typeof given === 'string' ? given : '';
   const choices = wanted.split('|');
-  const least = name === 'stride' ? 0 : 1;
-  const expected = `, expected a ${wanted === 'N' ? `whole number from ${least} to 999999` : wanted.toLowerCase()}`;
+  const kind = numbers[wanted];
+  const expected = `, expected ${kind?.expected ?? `a ${wanted.toLowerCase()}`}`;
   if (value === '') throw new Misuse(`--${name} is missing${choices.length > 1 ? `, expected one of ${choices.join(', ')}` : expected}`);
   if (choices.length > 1 && !choices.includes(value)) throw new Misuse(`--${name} is ${value}${expectedOneOf(value, choices)}`);
-  if (wanted !== 'N') return value;
-  if (!/^\d{1,6}$/.test(value) || Number(value) < least) throw new Misuse(`--${name} is ${value}${expected}`);
+  if (!kind) return value;
+  if (!kind.form.test(value) || !kind.fits(Number(value))) throw new Misuse(`--${name} is ${value}${expected}`);
   return Number(value);
 }
 
 export function readCall(args: readonly string[]): Call | { readonly help: string; readonly wrong: boolean } | 'version' {
-  const takesNone = ['help', 'version', 'jsonl'];
+  const takesNone = ['help', 'version', 'jsonl', 'json', 'do-sample'];
   const known = ['help', 'version', ...Object.keys(abouts)];
   const { positionals, tokens } = parseArgs({
     args: [...args],
@@ -131,5 +178,6 @@ export function readCall(args: readonly string[]): Call | { readonly help: strin
     values[name] = checked(name as OptionName, own.get(name), value ?? false);
   }
   if (command === 'convert' && values['weights'] === undefined) checked('weights', own.get('weights'), false);
-  return { command, paths, options: values };
+  const stops = given.flatMap(({ name, value }) => (name === 'stop' && value !== undefined ? [value] : []));
+  return { command, paths, stops, options: values };
 }

@@ -4,8 +4,9 @@ import { open, stat, type FileHandle } from 'node:fs/promises';
 import type { TextModel } from '../attn.js';
 import { type Call, Misuse } from './options.js';
 import { Output, type Result } from './output.js';
-import { quoted, shown } from './shown.js';
+import { quoted } from './shown.js';
 import { replacing, WrittenSoFar } from './unfinished.js';
+import { array, columns, number, object } from './written.js';
 import { reason } from '../args/error.js';
 import { decodeStrictUtf8 } from '../platform/utf8.js';
 import { AttnError, load } from '../node.js';
@@ -16,22 +17,6 @@ interface Query {
   readonly documents: readonly string[];
 }
 type Run = (model: TextModel, queries: readonly Query[], options: Call['options']) => Promise<Result[]>;
-
-/** Finds the shortest decimal number that rounds to this float32. */
-function number(value: number): string {
-  if (!Number.isFinite(value)) return 'null';
-  const single = Math.fround(value);
-  for (let digits = 6; digits < 9; ++digits) {
-    const short = Number(single.toPrecision(digits));
-    if (Math.fround(short) === single) return String(short);
-  }
-  return String(Number(single.toPrecision(9)));
-}
-
-const columns = (words: readonly string[]) => words.map((word) => shown(word.replace(/[\t\r\n]/g, ' '))).join('\t');
-const member = ([name, value]: readonly [string, string]) => `${JSON.stringify(name)}:${value}`;
-const object = (members: Readonly<Record<string, string>>) => `{${Object.entries(members).map(member).join(',')}}`;
-const array = (items: readonly string[]) => `[${items.join(',')}]`;
 
 /** Converts offsets to characters, as Python counts. Ascending offsets take one pass. */
 function placesIn(text: string) {

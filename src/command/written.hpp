@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+// Parts of results, as JSON or as columns. web/lib/src/cli/written.ts writes the same bytes.
+namespace command {
+
+/// The shortest digits that identify the number, in JavaScript's notation; null for NaN and infinity.
+std::string number(float value);
+std::string json_string(std::string_view text);
+/// A word without the tabs and line breaks that separate words.
+std::string column(std::string word);
+
+template <class Items, class Write>
+std::string joined(const Items& items, std::string_view between, Write write) {
+  std::string all;
+  bool first = true;
+  for (const auto& item : items) {
+    if (!first) all += between;
+    first = false;
+    all += write(item);
+  }
+  return all;
+}
+
+template <class Items, class Write>
+std::string array(const Items& items, Write write) {
+  std::string all(1, '[');
+  all += joined(items, ",", write);
+  return all += ']';
+}
+
+}  // namespace command
