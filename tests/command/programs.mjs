@@ -1,8 +1,10 @@
 import { strict as assert } from 'node:assert';
 import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Worker } from 'node:worker_threads';
 import { at } from '../../wasm-tests/support/paths.mjs';
 
 export const work = mkdtempSync(join(tmpdir(), 'attn-command-'));
@@ -34,6 +36,13 @@ export function bothWith(input, ...args) {
   return npx;
 }
 export const both = (...args) => bothWith('', ...args);
+/** Returns the results of `both` for many calls without input. One thread runs all of `npx attn`, because a start of Node takes longer than a call. */
+export async function bothOfEach(calls) {
+  const worker = new Worker(new URL('many_calls.mjs', import.meta.url), { workerData: { program: programs.npx[1], calls }, env });
+  const [all] = await once(worker, 'message');
+  calls.forEach((args, i) => assert.deepEqual(run('native', ...args), all[i], args.join(' ')));
+  return all;
+}
 
 export const filesOf = (folder) =>
   Object.fromEntries(
