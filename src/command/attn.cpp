@@ -5,7 +5,9 @@
 #include <iostream>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +15,9 @@
 #include "attn/core.hpp"
 #include "attn/io/files.hpp"
 #include "attn/io/folder_name.hpp"
+#include "attn/io/gguf/architecture.hpp"
+#include "attn/io/gguf/header.hpp"
+#include "attn/io/gguf/tokenizer_files.hpp"
 #include "attn/io/json.hpp"
 #include "attn/io/safetensors_header.hpp"
 #include "generation.hpp"
@@ -61,25 +66,46 @@ std::string text_of(const Json* value, std::string_view otherwise) {
   return value != nullptr && value->string() != nullptr ? *value->string() : std::string(otherwise);
 }
 
-std::string types_of(const fs::path& path) {
+/// Number of tensors and bytes by type.
+using Types = std::map<std::string, std::pair<std::size_t, std::uint64_t>, std::less<>>;
+
+void add_types(Types& types, const fs::path& path) {
+  attn::detail::InputFile file(path);
+  std::uint8_t prefix[attn::detail::kSafetensorsPrefix] = {};
+  attn::detail::check_safetensors_size(file.size());
+  file.read(reinterpret_cast<char*>(prefix), sizeof prefix);
+  Bytes header(attn::detail::safetensors_header_size(prefix, file.size()));
+  file.read(reinterpret_cast<char*>(header.data()), static_cast<std::streamsize>(header.size()));
+  if (!file) throw std::runtime_error("truncated");
+  for (const attn::detail::SafetensorsEntry& entry : attn::detail::parse_safetensors_header(header, std::nullopt)) {
+    auto& [count, bytes] = types[std::string(entry.type->name)];
+    ++count;
+    bytes += entry.last - entry.first;
+  }
+}
+
+std::string in_words(const Types& types) {
+  std::string all;
+  for (const auto& [type, sums] : types) all += (all.empty() ? "" : ", ") + std::to_string(sums.first) + " " + type + " of " + megabytes(sums.second);
+  return all;
+}
+
+/// Describes model.safetensors, or the files that model.safetensors.index.json lists.
+std::string types_of(const fs::path& folder) {
   try {
-    attn::detail::InputFile file(path);
-    std::uint8_t prefix[attn::detail::kSafetensorsPrefix] = {};
-    attn::detail::check_safetensors_size(file.size());
-    file.read(reinterpret_cast<char*>(prefix), sizeof prefix);
-    Bytes header(attn::detail::safetensors_header_size(prefix, file.size()));
-    file.read(reinterpret_cast<char*>(header.data()), static_cast<std::streamsize>(header.size()));
-    if (!file) return "none that can be read";
-    std::map<std::string, std::pair<std::size_t, std::uint64_t>> types;
-    for (const attn::detail::SafetensorsEntry& entry : attn::detail::parse_safetensors_header(header, std::nullopt)) {
-      auto& [count, bytes] = types[std::string(entry.type->name)];
-      ++count;
-      bytes += entry.last - entry.first;
+    Types types;
+    const fs::path index = folder / "model.safetensors.index.json", whole = folder / "model.safetensors";
+    if (fs::exists(whole) || !fs::exists(index)) return add_types(types, whole), in_words(types);
+    const Json json = read(index);
+    const Json* const map = json.find("weight_map");
+    std::set<std::string> names;
+    if (map == nullptr || map->object() == nullptr || map->object()->empty()) throw std::runtime_error("no weight_map");
+    for (const auto& [tensor, file] : *map->object()) names.insert(text_of(&file, ""));
+    for (const std::string& name : names) {
+      if (name.empty() || !attn::detail::is_folder_name(name)) throw std::runtime_error("no file of the folder");
+      add_types(types, folder / name);
     }
-    std::string all;
-    for (const auto& [type, sums] : types)
-      all += (all.empty() ? "" : ", ") + std::to_string(sums.first) + " " + type + " of " + megabytes(sums.second);
-    return all;
+    return in_words(types) + " in " + std::to_string(names.size()) + " files";
   } catch (const std::exception&) {
     return "none that can be read";
   }
@@ -135,12 +161,15 @@ std::string size_of(const Json& config, std::initializer_list<std::string_view> 
   return "?";
 }
 
-int inspect(const fs::path& folder) {
-  if (!fs::is_directory(folder)) {
-    command::print_error("FOLDER is " + folder.string() + ", which is not a folder, expected a model folder");
-    return 1;
-  }
-  std::uintmax_t files = 0, bytes = 0;
+struct Files {
+  Json config, tokenizer;
+  std::string modules, weights;
+  std::uintmax_t count = 0, bytes = 0;
+};
+
+Files describe_folder(const fs::path& folder) {
+  const fs::path base = base_of(folder);
+  Files files{read(base / "config.json"), read(base / "tokenizer.json"), modules_of(folder), types_of(base)};
   // Links to nothing and unreadable folders are skipped.
   std::error_code failed;
   fs::recursive_directory_iterator at(folder, fs::directory_options::skip_permission_denied, failed);
@@ -149,11 +178,53 @@ int inspect(const fs::path& folder) {
     const bool is_file = at->is_regular_file(unreadable);
     const std::uintmax_t size = is_file ? at->file_size(unreadable) : 0;
     if (!is_file || unreadable) continue;
-    ++files;
-    bytes += size;
+    ++files.count;
+    files.bytes += size;
   }
-  const fs::path base = base_of(folder);
-  const Json config = read(base / "config.json"), tokenizer = read(base / "tokenizer.json");
+  return files;
+}
+
+/// What cannot be read stays empty; the model is then refused with the reason.
+Files describe_gguf(const fs::path& path) {
+  namespace gguf = attn::detail::gguf;
+  attn::detail::InputFile file(path);
+  Files files{{}, {}, modules_of(path), "none that can be read", 1, file.size()};
+  try {
+    const gguf::Header header = gguf::read_header(file, file.size());
+    Types types;
+    for (const gguf::Tensor& tensor : header.tensors) {
+      auto& [count, bytes] = types[std::string(tensor.type->name)];
+      ++count;
+      bytes += tensor.bytes;
+    }
+    files.weights = in_words(types);
+    const auto json = [](const std::string& text) {
+      return attn::detail::parse_python_json("GGUF", {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}, kMaxFile);
+    };
+    files.config = json(gguf::read_architecture(header).config);
+    files.tokenizer = json(gguf::read_tokenizer_files(header.metadata).tokenizer);
+  } catch (const attn::Error&) {
+  }
+  return files;
+}
+
+std::int64_t count_parameters(const attn::TextModel& model) {
+  std::int64_t all = 0;
+  for (const auto& [name, shape] : model.parameter_shapes()) {
+    std::int64_t numbers = 1;
+    for (std::size_t i = 0; i < shape.rank(); ++i) numbers *= shape[i];
+    all += numbers;
+  }
+  return all;
+}
+
+int inspect(const fs::path& folder) {
+  const bool is_gguf = folder.native().ends_with(".gguf") && fs::is_regular_file(folder);
+  if (!is_gguf && !fs::is_directory(folder)) {
+    command::print_error("FOLDER is " + folder.string() + ", which is not a folder, expected a model folder");
+    return 1;
+  }
+  const auto [config, tokenizer, modules, weights, count, bytes] = is_gguf ? describe_gguf(folder) : describe_folder(folder);
   const Json* const names = config.find("architectures");
   const bool named = names != nullptr && names->array() != nullptr && !names->array()->empty();
   print("model", text_of(named ? &names->array()->front() : nullptr, "?") + " (" + text_of(config.find("model_type"), "?") + ")");
@@ -164,15 +235,16 @@ int inspect(const fs::path& folder) {
                      ", positions " + size_of(config, {"max_position_embeddings", "n_positions"}));
   const Json* const model = tokenizer.find("model");
   print("tokenizer", text_of(model != nullptr ? model->find("type") : nullptr, "none"));
-  print("modules", modules_of(folder));
-  print("weights", types_of(base / "model.safetensors"));
-  print("files", std::to_string(files) + " of " + megabytes(bytes));
+  print("modules", modules);
+  print("weights", weights);
+  print("files", std::to_string(count) + " of " + megabytes(bytes));
   try {
     const attn::TextModel loaded = attn::TextModel::load(folder.string());
     const std::vector<std::string>& labels = loaded.labels();
     std::string all;
     for (std::size_t i = 0; i < std::min<std::size_t>(labels.size(), 10); ++i) all += (i > 0 ? ", " : "") + labels[i];
     if (labels.size() > 10) all += " and " + std::to_string(labels.size() - 10) + " more";
+    print("parameters", std::to_string(count_parameters(loaded)));
     print("head", labels.empty() ? "none" : std::to_string(labels.size()) + " labels: " + all);
     print("attn", std::string("takes it, as ") + (loaded.weights() == attn::Weights::int8 ? "int8" : "float32"));
     try {

@@ -102,6 +102,7 @@ test('inspect prints architecture, sizes, tokenizer, modules, weights and head o
     /^tokenizer {3}WordPiece$/m,
     /^modules {5}Transformer, Pooling \(cls\), Normalize$/m,
     /^weights {5}37 F16 of 0\.1 MB$/m,
+    /^parameters {2}28032$/m,
     /^head {8}none$/m,
     /^attn {8}takes it, as float32$/m,
   ])
@@ -113,6 +114,33 @@ test('inspect prints architecture, sizes, tokenizer, modules, weights and head o
   for (const [name, bytes] of Object.entries(filesOf(bert))) writeFileSync(join(linked, name), bytes);
   symlinkSync('../blobs/gone', join(linked, 'vocab.txt'));
   assert.equal(both('inspect', linked).stdout, both('inspect', bert).stdout);
+});
+
+test('inspect adds up the tensors of all files of a model, and natively those of a .gguf file', limit, async () => {
+  const gpt2 = at('testdata/models/tiny-gpt2');
+  const folder = join(work, 'sharded');
+  mkdirSync(folder);
+  for (const [name, bytes] of Object.entries(filesOf(gpt2))) if (name !== 'model.safetensors') writeFileSync(join(folder, name), bytes);
+  const model = await attn.loadModel(gpt2);
+  const tensors = [...model.stateDict()];
+  const files = { 'a.safetensors': tensors.slice(0, 5), 'b.safetensors': tensors.slice(5) };
+  const names = Object.entries(files).flatMap(([file, own]) => own.map(([name]) => [name, file]));
+  const index = join(folder, 'model.safetensors.index.json');
+  writeFileSync(index, JSON.stringify({ weight_map: Object.fromEntries(names) }));
+  for (const [file, own] of Object.entries(files)) writeFileSync(join(folder, file), attn.writeSafetensors(Object.fromEntries(own)));
+  const { stdout } = run('native', 'inspect', folder);
+  const numbers = tensors.reduce((sum, [, { data }]) => sum + data.length, 0);
+  const weights = `weights     ${tensors.length} F32 of ${((numbers * 4) / 1e6).toFixed(1)} MB`;
+  assert.match(stdout, new RegExp(`^${weights} in 2 files\n[^]*^parameters {2}${numbers}$`, 'm'));
+  assert.ok(run('npx', 'inspect', folder).stdout.includes(`${weights} in 2 files\n`));
+  writeFileSync(index, JSON.stringify({ weight_map: { a: '../sharded/a.safetensors' } }));
+  for (const program of Object.keys(programs)) assert.match(run(program, 'inspect', folder).stdout, /^weights {5}none that can be read$/m);
+
+  const described = run('native', 'inspect', at('testdata/gguf/tiny-gpt2.gguf'));
+  assert.equal(described.status, 0);
+  const line = (name, text) => new RegExp(`^${name}.*`, 'm').exec(text)[0];
+  for (const name of ['tokenizer', 'parameters', 'head', 'attn'])
+    assert.equal(line(name, described.stdout), line(name, run('native', 'inspect', gpt2).stdout));
 });
 
 test('inspect describes an unsupported model, gives the reason and exits with 1', limit, () => {

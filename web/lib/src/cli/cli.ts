@@ -1,6 +1,6 @@
 /** The native program (src/command/attn.cpp) prints the same. */
 import { readdirSync } from 'node:fs';
-import { mkdir, readdir, readFile, rename, rmdir, stat, writeFile } from 'node:fs/promises';
+import { mkdir, open, readdir, readFile, rename, rmdir, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { TextModel } from '../attn.js';
@@ -55,18 +55,55 @@ async function sizesOf(folder: string): Promise<number[]> {
   return sizes.flat();
 }
 
-async function typesOf(file: string): Promise<string> {
-  if (!(await stat(file)).isFile()) throw new Error('no file');
-  const bytes = await readFile(file);
-  const types = new Map<string, [count: number, bytes: number]>();
-  for (const { dtype, data_offsets } of Object.values(readSafetensorsHeader(bytes).tensors)) {
+type Types = Map<string, [count: number, bytes: number]>;
+
+/** Reads only the header of a safetensors file, because a file may be larger than memory. */
+async function headerOf(file: string, fileSize: number): Promise<Uint8Array> {
+  const handle = await open(file);
+  try {
+    const prefix = Buffer.alloc(8);
+    await handle.read(prefix, 0, 8, 0);
+    const bytes = Buffer.alloc(Math.min(8 + Number(prefix.readBigUInt64LE()), fileSize));
+    await handle.read(bytes, 0, bytes.length, 0);
+    return bytes;
+  } finally {
+    await handle.close();
+  }
+}
+
+async function addTypes(types: Types, file: string): Promise<void> {
+  const about = await stat(file);
+  if (!about.isFile()) throw new Error('no file');
+  for (const { dtype, data_offsets } of Object.values(readSafetensorsHeader(await headerOf(file, about.size)).tensors)) {
     const [count, sum] = types.get(dtype) ?? [0, 0];
     types.set(dtype, [count + 1, sum + data_offsets[1] - data_offsets[0]]);
   }
-  return [...types]
+}
+
+const inWords = (types: Types) =>
+  [...types]
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([dtype, [count, sum]]) => `${count} ${dtype} of ${megabytes(sum)}`)
     .join(', ');
+
+/** Describes model.safetensors, or the files that model.safetensors.index.json lists. */
+async function typesOf(folder: string): Promise<string> {
+  const [whole, index] = [join(folder, 'model.safetensors'), join(folder, 'model.safetensors.index.json')];
+  const types: Types = new Map();
+  if ((await kindOf(whole)) !== 'nothing' || (await kindOf(index)) === 'nothing') {
+    await addTypes(types, whole);
+    return inWords(types);
+  }
+  const json = await read(index);
+  const map = isObject(json) ? json['weight_map'] : undefined;
+  if (!isObject(map)) throw new Error('no weight_map');
+  const names = new Set(Object.values(map));
+  if (names.size === 0) throw new Error('no files');
+  for (const name of names) {
+    if (typeof name !== 'string' || name === '' || !isModuleFolder(name)) throw new Error('no file of the folder');
+    await addTypes(types, join(folder, name));
+  }
+  return `${inWords(types)} in ${names.size} files`;
 }
 
 const poolings = ['cls_token', 'mean_tokens', 'max_tokens', 'mean_sqrt_len_tokens', 'weightedmean_tokens', 'lasttoken'];
@@ -95,8 +132,11 @@ async function baseOf(folder: string): Promise<string> {
   return isInside(path) ? join(folder, path) : folder;
 }
 
-function printAnswer({ weights, labels }: TextModel): void {
+function printAnswer(model: TextModel): void {
+  const { weights, labels } = model;
   const all = labels ?? [];
+  const numbers = [...model.parameterShapes().values()].map((dims) => dims.reduce((product, size) => product * size, 1));
+  print('parameters', String(numbers.reduce((sum, count) => sum + count, 0)));
   const more = all.length > 10 ? ` and ${all.length - 10} more` : '';
   print('head', all.length === 0 ? 'none' : `${all.length} labels: ${all.slice(0, 10).join(', ')}${more}`);
   print('attn', `takes it, as ${weights}`);
@@ -122,7 +162,7 @@ async function inspect(folder: string): Promise<number> {
   const kind = isObject(tokenizer) && isObject(tokenizer['model']) ? tokenizer['model']['type'] : undefined;
   print('tokenizer', textOf(kind, 'none'));
   print('modules', await modulesOf(folder));
-  print('weights', await typesOf(join(base, 'model.safetensors')).catch(() => 'none that can be read'));
+  print('weights', await typesOf(base).catch(() => 'none that can be read'));
   print('files', `${sizes.length} of ${megabytes(sizes.reduce((sum, size) => sum + size, 0))}`);
   const attn = await load({ threads: 1 });
   try {
