@@ -3,6 +3,7 @@ add_library(attn_c SHARED
   src/c/handles.cpp
   src/c/process.cpp
   src/c/tensors.cpp
+  src/c/text_generation.cpp
   src/c/text_model.cpp)
 add_library(attn::c ALIAS attn_c)
 attn_compile_options(attn_c)

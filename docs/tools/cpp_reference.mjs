@@ -249,7 +249,7 @@ const variablesText = (variables) =>
   variables
     .map((each) => {
       const value = textOf(each, 'initializer').replace(/^=?\s*/, '');
-      const type = tidy(textOf(each, 'type'));
+      const type = tidy(textOf(each, 'type') + textOf(each, 'argsstring'));
       return `| ${code(textOf(each, 'name'))} | ${code(value && value !== '{}' && value !== 'std::nullopt' ? `${type} = ${value}` : type)} | ${cell(description(each).join(' '))} |`;
     })
     .join('\n');

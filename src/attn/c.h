@@ -282,7 +282,7 @@ typedef struct attn_text_model attn_text_model;
 
 typedef enum attn_weights ATTN_INT { ATTN_WEIGHTS_AS_STORED = 0, ATTN_WEIGHTS_FLOAT32 = 1, ATTN_WEIGHTS_INT8 = 2 } attn_weights;
 
-/** Loads a Hugging Face folder (transformers, sentence-transformers). */
+/** Loads a Hugging Face folder (transformers, sentence-transformers), or a .gguf file of a language model. */
 ATTN_API attn_status attn_text_model_load(const char* folder, attn_weights weights, attn_text_model** model, attn_error** error);
 ATTN_API void attn_text_model_free(attn_text_model* model);
 /** Returns the number of tokens that texts are truncated to by default. */
@@ -401,6 +401,45 @@ ATTN_API void attn_rank_options_init(attn_rank_options* options, size_t size);
 ATTN_API attn_status attn_text_model_rank(const attn_text_model* model, const attn_text* query, const attn_text* documents, size_t count,
                                           const attn_rank_options* options, attn_tensors** results, attn_error** error);
 
+/** A token that attn_text_model_generate() has added; valid until on_token returns. */
+typedef struct attn_generated_token {
+  int64_t id;
+  attn_text text;    /**< what the token adds to the text; empty while the bytes of a character are incomplete */
+  float probability; /**< of the model, before any option changes it */
+} attn_generated_token;
+
+/** attn::GenerateOptions and attn::SamplingOptions. */
+typedef struct attn_generate_options {
+  size_t size; /**< of this struct in bytes, set by attn_generate_options_init() */
+  int64_t max_new_tokens;
+  bool do_sample; /**< false: the likeliest token; temperature, top_k, top_p and min_p then do not matter */
+  double temperature;
+  int64_t top_k; /**< 0: all */
+  double top_p;
+  double min_p;
+  double repetition_penalty;
+  uint64_t seed;
+  const attn_text* stop; /**< the new text ends before the first of these */
+  size_t stop_count;
+  bool add_special_tokens; /**< as in attn_embed_options, for the prompt */
+  /** Called for each token with `user_data`; false ends the text. NULL: not called. It must not throw or jump out. */
+  bool (*on_token)(const attn_generated_token* token, void* user_data);
+  void* user_data;
+} attn_generate_options;
+
+ATTN_API void attn_generate_options_init(attn_generate_options* options, size_t size);
+/** Continues a text with a language model. Results: "ids" (N) int64; texts "text", the new part, "tokens" (N), as in the vocabulary, and
+ * "finish_reason": "length", "eos", "stop" or "aborted". */
+ATTN_API attn_status attn_text_model_generate(const attn_text_model* model, const attn_text* prompt, const attn_generate_options* options,
+                                              attn_tensors** results, attn_error** error);
+/** Predicts the K likeliest tokens after a text, at most top_k. Results: "ids" (K) int64, "logits" (K), "probabilities" (K); texts "tokens", as in
+ * the vocabulary, and "texts". */
+ATTN_API attn_status attn_text_model_next_token(const attn_text_model* model, const attn_text* text, int64_t top_k, attn_tensors** results,
+                                                attn_error** error);
+/** Scores each token of a text by the tokens before it. Results: "ids" (L) int64, "log_probabilities" (L) and "entropies" (L) in nats, "ranks" (L)
+ * int64, 1 for the likeliest token, "perplexity" (1); texts "tokens". The first token has NaN, NaN and 0, because nothing is before it. */
+ATTN_API attn_status attn_text_model_score_tokens(const attn_text_model* model, const attn_text* text, attn_tensors** results, attn_error** error);
+
 /** Converts texts or pairs to token ids. max_length 0: the model's. Results: "input_ids", "token_type_ids" (B,L) int32, "attention_mask" (B,L)
  * uint8, "offsets" (B,L,2) int64, bytes of the text, or -1 for padding and special tokens. */
 ATTN_API attn_status attn_text_model_tokenize(const attn_text_model* model, const attn_text* texts, const attn_text* pairs, size_t count,
@@ -453,6 +492,7 @@ ATTN_API attn_status attn_text_model_save_pretrained(const attn_text_model* mode
 #define attn_fill_mask_options_init(options) attn_fill_mask_options_init(options, sizeof *(options))
 #define attn_answer_options_init(options) attn_answer_options_init(options, sizeof *(options))
 #define attn_rank_options_init(options) attn_rank_options_init(options, sizeof *(options))
+#define attn_generate_options_init(options) attn_generate_options_init(options, sizeof *(options))
 #define attn_text_forward_options_init(options) attn_text_forward_options_init(options, sizeof *(options))
 
 #ifdef __cplusplus
