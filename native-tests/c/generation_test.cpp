@@ -29,14 +29,14 @@ std::vector<T> numbers_in(const attn_tensors* results, const char* name) {
 }
 
 /// What on_token gets, and after how many tokens it ends the text.
-struct Heard {
+struct TokensSeen {
   std::size_t most;
   std::vector<std::int64_t> ids = {};
   std::string text = {};
 };
 
-bool hear(const attn_generated_token* token, void* user_data) {
-  auto& heard = *static_cast<Heard*>(user_data);
+bool record_token(const attn_generated_token* token, void* user_data) {
+  auto& heard = *static_cast<TokensSeen*>(user_data);
   heard.ids.push_back(token->id);
   heard.text.append(token->text.data, token->text.size);
   return token->probability > 0 && heard.ids.size() < heard.most;
@@ -84,8 +84,8 @@ TEST_CASE("C: generate, next_token and score_tokens return what C++ returns, and
   check_generated(&options, expected.generate(prompt, same));
 
   options.stop_count = 0;
-  Heard heard{.most = 4};
-  options.on_token = hear;
+  TokensSeen heard{.most = 4};
+  options.on_token = record_token;
   options.user_data = &heard;
   same.stop = {};
   std::string said;
