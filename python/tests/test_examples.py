@@ -1,7 +1,10 @@
-"""Runs the examples in docstrings."""
+"""Runs the examples in docstrings and in examples/python."""
 
 import doctest
 import inspect
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -38,3 +41,18 @@ def test_an_example_prints_its_output(name):
     test = doctest.DocTestParser().get_doctest(text, {"np": np, "attn": attn}, name, None, 0)
     failures, tried = doctest.DocTestRunner().run(test)
     assert tried > 0 and failures == 0
+
+
+def test_the_program_generate_continues_a_text_and_reports_errors():
+    root = Path(__file__).parents[2]
+
+    def run(*args):
+        return subprocess.run([sys.executable, root / "examples/python/generate.py", *args], capture_output=True, encoding="utf-8", check=False)
+
+    done = run(root / "testdata/models/tiny-gpt2", "The old man")
+    assert done.returncode == 0
+    assert done.stdout.startswith("The old man")
+    assert done.stdout.endswith("\n\nlength after 24 tokens\nperplexity of your text: 1101.6\n")
+    refused = run(root / "testdata/models/tiny-bert", "The old man")
+    assert refused.returncode == 1 and "text-generation" in refused.stderr
+    assert run().returncode == 2

@@ -422,7 +422,7 @@ typedef struct attn_generate_options {
   const attn_text* stop; /**< the new text ends before the first of these */
   size_t stop_count;
   bool add_special_tokens; /**< as in attn_embed_options, for the prompt */
-  /** Called for each token with `user_data`; false ends the text. NULL: not called. It must not throw or jump out. */
+  /** Called for each token with user_data; false ends the text. NULL: not called. It must not throw or jump out. */
   bool (*on_token)(const attn_generated_token* token, void* user_data);
   void* user_data;
 } attn_generate_options;

@@ -60,6 +60,19 @@ export const modelExamples = {
       assert.match((await refused(['--model', 'testdata/models/tiny-mpnet-mean', 'good'])).text, /no head/);
     },
   },
+  'generate.mjs': {
+    async 'continues a text, the same for the same seed'(run) {
+      const greedy = await run();
+      assert.match(greedy, /^The old man[^]+\n\nlength after 24 tokens\nperplexity of your text: 1101\.6\n$/);
+      const drawn = await run(['--seed', '3', '--tokens', '8', 'The old man']);
+      assert.match(drawn, /\n\nlength after 8 tokens\n/);
+      assert.equal(await run(['--seed', '3', '--tokens', '8', 'The old man']), drawn);
+    },
+    async 'reports a model that is no language model, and mistyped options'(run, refused) {
+      assert.match((await refused(['--model', 'testdata/models/tiny-bert', 'good'])).text, /text-generation/);
+      assert.equal((await refused(['--token', '3'])).code, 2);
+    },
+  },
   'fine_tune.mjs': {
     async 'trains on a CSV file and writes a model folder that classify.mjs can load'(run) {
       const [csv, out] = [at('build/tests/fine_tune.csv'), at('build/tests/fine_tuned')];
