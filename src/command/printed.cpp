@@ -50,7 +50,8 @@ void open_standard_files() {
 }
 
 void end_output() {
-  errno = 0;
+  // A text that is longer than the buffer may have failed before.
+  if (std::cout) errno = 0;
   if (!std::cout.flush()) fail_writing();
 }
 
