@@ -65,6 +65,7 @@ pageTest('models load from the Hub by name, in all the layouts in which they are
     ['https://huggingface.co/tests/inside/tree/main/models/small', 'tests/inside/models/small', bert],
     ['tests/revised@v2.0', 'tests/revised@v2.0', bert],
     ['https://huggingface.co/tests/revised/tree/refs%2Fpr%2F3', 'tests/revised@refs/pr/3', bert],
+    ['tests/sharded', 'tests/sharded', bert],
     ['tests/no-architectures', 'tests/no-architectures', pooled],
   ]) {
     await loadFrom(page, written);
@@ -74,7 +75,6 @@ pageTest('models load from the Hub by name, in all the layouts in which they are
   await page.until(() => location.hash.includes('model=tests%2Fno-architectures'), 'the name in the address');
   for (const [written, cause, fix] of [
     ['tests/inside', /has no config\.json in tests\/inside \(404\)/, /…\/tree\/main\/folder/],
-    ['tests/sharded', /weights are split into several files/, /Download the folder and drop it/],
     ['tests/pickle', /a pickle \(pytorch_model\.bin\)/, /save_pretrained.*in Python/],
     ['tests/onnx-only', /an ONNX graph but no model\.safetensors/, /Use the model from which it was exported/],
     ['tests/no-tokenizer', /there is no tokenizer\.json/, /AutoTokenizer/],

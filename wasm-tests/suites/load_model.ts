@@ -210,7 +210,7 @@ describe('loading models', () => {
       ['forbidden', 'NETWORK', ['403']],
       ['gone', 'NETWORK', ['404']],
       ['pickle', 'UNSUPPORTED', ['pytorch_model.bin', 'save_pretrained']],
-      ['sharded', 'UNSUPPORTED', ['model.safetensors.index.json', 'max_shard_size']],
+      ['sharded', 'FORMAT', ['model.safetensors.index.json', 'weight_map']],
       ['onnx', 'UNSUPPORTED', ['onnx/model.onnx', 'exported']],
       ['vocabulary', 'UNSUPPORTED', ['vocab.txt', 'tokenizer.json', 'save_pretrained']],
       ['html-config', 'FORMAT', ['HTML', 'config.json']],
@@ -292,7 +292,7 @@ describe('loading models', () => {
           'model-00001-of-00002.safetensors': files[weights],
         }),
         'UNSUPPORTED',
-        ['max_shard_size'],
+        ['Add the others'],
       ],
       'truncated weights': [() => ({ ...files, [weights]: files[weights].subarray(0, -1) }), 'FORMAT', []],
       'weights with an extra byte': [() => ({ ...files, [weights]: new Blob([files[weights], new Uint8Array(1)]) }), 'FORMAT', []],
@@ -943,7 +943,7 @@ describe('loading models', () => {
       return { ...left, ...Object.fromEntries(others.map((file) => [file, 'x'])) };
     };
     const stand: Record<string, readonly [absent: string, help: string, files: readonly string[]]> = {
-      shards: [weights, 'max_shard_size', ['model-00001-of-00002.safetensors', 'model.safetensors.index.json']],
+      shards: [weights, 'Add the others', ['model-00001-of-00002.safetensors']],
       pickles: [
         weights,
         'use the class with the head',
@@ -980,10 +980,11 @@ describe('loading models', () => {
       assert.notInclude(message, 'note-8.txt', 'ten names are enough');
     });
 
-    it('a server is asked for the substitutes by HEAD, and shards take precedence over pickles', async () => {
+    it('a server is asked for the substitutes by HEAD, and pickles take precedence over graphs', async () => {
+      const optional = [...oldFiles, `${weights}.index.json`];
       const asks = {
         [weights]: [
-          ...['model.safetensors.index.json', 'pytorch_model.bin', 'pytorch_model.bin.index.json'],
+          ...['pytorch_model.bin', 'pytorch_model.bin.index.json'],
           ...['tf_model.h5', 'flax_model.msgpack', 'onnx/model.onnx', 'model.onnx'],
         ],
         'tokenizer.json': ['vocab.txt', 'vocab.json', 'sentencepiece.bpe.model', 'spiece.model'],
@@ -995,14 +996,14 @@ describe('loading models', () => {
           const fetch = (at: RequestInfo | URL, init?: RequestInit) => {
             const file = String(at).slice('http://localhost/b/'.length);
             seen.push(file);
-            if (!files[file] && !oldFiles.includes(file)) assert.equal(init?.method, 'HEAD', 'possibly large files are not downloaded');
+            if (!files[file] && !optional.includes(file)) assert.equal(init?.method, 'HEAD', 'possibly large files are not downloaded');
             const content = file === absent ? undefined : file === there ? 'x' : files[file];
             return Promise.resolve(new Response(content ?? null, { status: content === undefined ? 404 : 200 }));
           };
           const error = await refused('http://localhost/b', there === undefined ? 'NETWORK' : 'UNSUPPORTED', [absent], { fetch, cache: 'none' });
           if (there !== undefined) assert.equal(error.detail.got, there);
           assert.sameMembers(
-            seen.filter((file) => !files[file] && !oldFiles.includes(file)),
+            seen.filter((file) => !files[file] && !optional.includes(file)),
             others,
           );
         }
@@ -1016,8 +1017,8 @@ describe('loading models', () => {
       };
       const told = await refused('http://localhost/b', 'UNSUPPORTED', ['tf_model.h5'], { fetch: answering, cache: 'none' });
       assert.equal(told.detail.got, 'tf_model.h5', 'from a server that does not support HEAD');
-      const all = await refused(without(weights, 'model.onnx', 'pytorch_model.bin', 'model.safetensors.index.json'), 'UNSUPPORTED');
-      assert.equal(all.detail.got, 'model.safetensors.index.json');
+      const all = await refused(without(weights, 'model.onnx', 'pytorch_model.bin'), 'UNSUPPORTED');
+      assert.equal(all.detail.got, 'pytorch_model.bin');
     });
 
     it('a common folder prefix is removed from names, with the separators of any system', async () => {
@@ -1282,7 +1283,9 @@ describe('loading models', () => {
       );
       const breaking = server(({ file }) => {
         if (files[file] && file !== weights) return undefined;
-        return [weights, ...oldFiles].includes(file) ? new Response(null, { status: 404 }) : Promise.reject(new Error('offline'));
+        return [weights, `${weights}.index.json`, ...oldFiles].includes(file)
+          ? new Response(null, { status: 404 })
+          : Promise.reject(new Error('offline'));
       });
       await refused(address, 'NETWORK', ['404', weights], { fetch: breaking.fetch, cache: 'none' });
     });

@@ -49,6 +49,7 @@ const suites = {
   aborting: ['engine'],
   model_folder_files: [],
   kept_models: ['engine'],
+  shards: [],
   hostile: ['engine'],
   sizes: [],
   tokenizer: ['engine'],

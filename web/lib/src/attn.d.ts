@@ -1375,9 +1375,10 @@ export interface Embedding extends Module {
 /**
  * The source of a model: the URL of a folder (in Node also a path), or its files by name.
  *
- * - The folder has config.json, tokenizer.json and model.safetensors, and optionally tokenizer_config.json and
- *   modules.json with the files that it names (1_Pooling/config.json, 2_Dense, sentence_bert_config.json,
- *   config_sentence_transformers.json; config.json and the like may be in 0_Transformer).
+ * - The folder has config.json, tokenizer.json and model.safetensors (or model.safetensors.index.json and the files
+ *   that it names), and optionally tokenizer_config.json and modules.json with the files that it names
+ *   (1_Pooling/config.json, 2_Dense, sentence_bert_config.json, config_sentence_transformers.json; config.json and the
+ *   like may be in 0_Transformer).
  * - A URL, not an id of the Hub: the files of a Hub model are at HOST/ID/resolve/main. A relative URL is relative to
  *   the page, and its query is appended to each file.
  * - Files by name: bytes, a Blob, or a string with the text of a JSON file. The names may share a folder, as those of
@@ -1426,7 +1427,8 @@ export interface ModelOptions {
    *
    * An interrupted download is stored in `attn-models-parts`; the next load continues it with a Range request if the
    * file is unchanged and the answer has a Content-Range, which a server of another origin must expose. Of several
-   * simultaneous loads of one folder, in any tab, one downloads and the others wait for it.
+   * simultaneous loads of one folder, in any tab, one downloads and the others wait for it. Weights in several files
+   * are cached as one, and an interrupted download of them starts again.
    */
   cache?: 'default' | 'none' | 'reload' | undefined;
   /**

@@ -14,4 +14,5 @@ export const load: typeof Contract.load = loader({
   ...threads,
   models: () => import('./model/load_model.js'),
   lazyTasks: () => import('./model/lazy_tasks.js'),
+  shards: () => import('./model/shards.js'),
 });

@@ -4,8 +4,15 @@ import single from './engine/glue/attn.mjs';
 import { loader } from './load/load.js';
 import * as models from './model/load_model.js';
 import * as lazyTasks from './model/lazy_tasks.js';
+import * as shards from './model/shards.js';
 import { web } from './load/web.js';
 
 export * from './common.js';
 
-export const load: typeof Contract.load = loader({ ...web, single, models: async () => models, lazyTasks: async () => lazyTasks });
+export const load: typeof Contract.load = loader({
+  ...web,
+  single,
+  models: async () => models,
+  lazyTasks: async () => lazyTasks,
+  shards: async () => shards,
+});

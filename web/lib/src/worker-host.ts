@@ -9,6 +9,7 @@ import { serve } from './worker/worker_server.js';
 import { loader } from './load/load.js';
 import * as models from './model/load_model.js';
 import * as lazyTasks from './model/lazy_tasks.js';
+import * as shards from './model/shards.js';
 import { threads } from './load/thread.js';
 import { web } from './load/web.js';
 
@@ -19,5 +20,6 @@ const load = loader({
   ...threads,
   models: async () => models,
   lazyTasks: async () => lazyTasks,
+  shards: async () => shards,
 });
 serve(load, async () => models, globalThis as unknown as Endpoint);

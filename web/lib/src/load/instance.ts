@@ -94,7 +94,7 @@ const engines = new WeakMap<Attn, Engine>();
 
 export const engineOf = (attn: Attn): Engine => engines.get(attn)!;
 
-interface Parts extends Runtime, Pick<Platform, 'models' | 'lazyTasks'> {
+interface Parts extends Runtime, Pick<Platform, 'models' | 'lazyTasks' | 'shards'> {
   readonly disk: Platform['disk'] | undefined;
 }
 
@@ -117,6 +117,7 @@ export function createInstance(runtime: Parts): Attn {
     engine,
     disk: runtime.disk,
     lazyTasks: () => runtime.lazyTasks().catch(scriptsFailed),
+    shards: () => runtime.shards().catch(scriptsFailed),
     forgotten,
     adopt(name, handle, owner) {
       const adopted = new Adopted(handle, owner);

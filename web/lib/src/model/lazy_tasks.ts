@@ -6,7 +6,7 @@ export { exportFiles } from './export_model.js';
 export { missing } from './missing.js';
 export { generate, nextToken, scoreTokens } from '../tasks/generate.js';
 export { answer, classifyTokens, fillMask, rank } from '../tasks/tasks.js';
-export { Sha256 } from './sha256.js';
+export { verified } from './sha256.js';
 export * as rare from '../tokenizer/lazy_parts.js';
 
 useEarlyEnd(earlyEnd);

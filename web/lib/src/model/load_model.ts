@@ -23,9 +23,10 @@ import { Tokenizer } from '../tokenizer/tokenizer.js';
 export { handlesOf } from './text_model.js';
 
 const op = 'loadModel';
+const index = 'model.safetensors.index.json';
 
 /** Byte limits for files other than the weights. */
-const most = (name: FileName) => (/(^|\/)(tokenizer\.json|model\.safetensors)$/.test(name) ? 2 ** 26 : 2 ** 20);
+const most = (name: FileName) => (/(^|\/)(tokenizer\.json|model\.safetensors)$/.test(name) ? 2 ** 26 : name.endsWith(index) ? 2 ** 24 : 2 ** 20);
 
 /** Share of the progress of all other files, because the weights' size is known only after them. */
 const shareOfSmallFiles = 0.05;
@@ -44,6 +45,8 @@ class Loading {
   readonly #options: CheckedModelOptions;
   readonly #ending = new AbortController();
   readonly #onAbort = () => this.#ending.abort(this.#options.signal!.reason);
+  /** Files with a digest. */
+  readonly #opened = new Set<FileName>();
   #lastReport = -Infinity;
   #progress = 0;
   #smallBytes = 0;
@@ -85,9 +88,16 @@ class Loading {
     this.#check();
   }
 
-  async #read(name: FileName, file: ModelFile, use: (piece: Uint8Array) => void, isWeights = false): Promise<void> {
+  async #open(folder: Folder, name: FileName): Promise<ModelFile | undefined> {
+    const file = await this.#wait(() => folder.open(name));
     const wanted = this.#options.sha256.get(name);
-    const digest = wanted === undefined ? undefined : new (await this.#wait(() => this.#context.lazyTasks())).Sha256();
+    if (!file || wanted === undefined) return file;
+    this.#opened.add(name);
+    const { verified } = await this.#wait(() => this.#context.lazyTasks());
+    return { ...file, pieces: () => verified(op, file, name, wanted) };
+  }
+
+  async #read(name: FileName, file: ModelFile, use: (piece: Uint8Array) => void, isWeights = false): Promise<void> {
     const pieces = file.pieces();
     const turn = yieldEvery30ms();
     let loaded = 0;
@@ -101,7 +111,6 @@ class Loading {
         const { value } = next;
         for (let at = 0; at < value.length; at += pieceBytes) {
           const piece = value.subarray(at, at + pieceBytes);
-          digest?.update(piece);
           use(piece);
           loaded += piece.length;
           this.#advance(file, piece.length, loaded, isWeights);
@@ -111,9 +120,6 @@ class Loading {
     } finally {
       pieces.return(undefined).catch(() => {});
     }
-    const got = digest?.hex();
-    if (got !== wanted)
-      throw new AttnError('FORMAT', `${op}: ${file.name} has the SHA-256 ${got}, expected ${wanted}`, { op, file: name, expected: wanted, got });
     if (isWeights) this.#progress = 1;
     this.#report(name, file, loaded, true);
   }
@@ -142,7 +148,7 @@ class Loading {
   }
 
   async #bytes(folder: Folder, name: FileName, isNeeded: boolean): Promise<Uint8Array<ArrayBuffer> | undefined> {
-    const file = await this.#wait(() => folder.open(name));
+    const file = await this.#open(folder, name);
     if (!file) return this.#absent(folder, name, isNeeded);
     const limit = most(name);
     const pieces: Uint8Array[] = [];
@@ -202,6 +208,14 @@ class Loading {
     return undefined;
   }
 
+  /** The weights from several files. */
+  async #joined(folder: Folder, name: FileName): Promise<ModelFile | undefined> {
+    const bytes = await this.#bytes(folder, name, false);
+    if (!bytes) return undefined;
+    const { joinShards } = await this.#wait(() => this.#context.shards());
+    return this.#wait(() => joinShards(folder, (file) => this.#open(folder, file), name, bytes));
+  }
+
   async #weights(folder: Folder, name: FileName, members: Readonly<Record<string, Uint8Array | undefined>>): Promise<NativeLayer> {
     const { engine } = this.#context;
     const constructor = signatureOf(engine, 'constructor');
@@ -212,7 +226,7 @@ class Loading {
       readArguments(op, constructor, [members, { quantized: weights === 'auto' ? undefined : weights === 'int8' }]),
       op,
     );
-    const file = await this.#wait(() => folder.open(name));
+    const file = (await this.#open(folder, name)) ?? (await this.#joined(folder, name.replace('model.safetensors', index)));
     if (!file) throw await this.#missing(folder, name);
     const [write, finish] = [signatureOf(engine, 'write'), signatureOf(engine, 'finish')];
     const head = new Uint8Array(64);
@@ -280,7 +294,8 @@ class Loading {
       ofLanguageModel,
     ]);
     const weights = `${base}model.safetensors`;
-    for (const name of this.#options.sha256.keys()) if (name !== weights && !files.has(name)) await this.#absent(folder, name, false);
+    const digests = [...this.#options.sha256.keys()];
+    for (const name of digests) if (!name.endsWith('.safetensors') && !files.has(name)) await this.#absent(folder, name, false);
     const config = frozen(readObject(configFile!, 'config.json') as Record<string, unknown>);
     const read = () => new Tokenizer({ tokenizer: tokenizerFile!, tokenizerConfig, specialTokensMap, addedTokens, modelType: config['model_type'] });
     let tokenizer = read();
@@ -290,6 +305,7 @@ class Loading {
     }
     const small = { config: configFile, modules, pooling, sentenceBertConfig, tokenizerConfig, prompts, generation, dense, denseWeights };
     const handle = await this.#weights(folder, weights, small);
+    for (const name of digests) if (!this.#opened.has(name)) await this.#absent(folder, name, false);
     const about = engine.call(op, signatureOf(engine, 'about'), [], handle) as ModelFacts;
     const file: FileName = 'sentence_bert_config.json';
     if (about.lowerCase && !tokenizer.lowerCases)

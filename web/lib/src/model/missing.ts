@@ -15,10 +15,10 @@ const conversions: readonly {
 }[] = [
   {
     missing: 'model.safetensors',
-    files: ['model.safetensors.index.json'],
-    pattern: /(^|\/)model(-\d+-of-\d+\.safetensors|\.safetensors\.index\.json)$/,
-    what: 'weights in several files',
-    help: "In Python model.save_pretrained(folder, max_shard_size='100GB') writes them into one",
+    files: [],
+    pattern: /(^|\/)model-\d+-of-\d+\.safetensors$/,
+    what: 'one of several files with the weights',
+    help: 'Add the others and model.safetensors.index.json, which names them',
   },
   {
     missing: 'model.safetensors',

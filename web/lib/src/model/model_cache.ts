@@ -7,6 +7,8 @@ import { encodeUtf8 } from '../platform/utf8.js';
 
 /** Id of the load that stored a file. */
 export const keptWith = 'x-attn-load';
+/** Files that were joined into one. */
+export const joinedFrom = 'x-attn-files';
 
 /** The most that closing a page loses of a download. */
 const partBytes = 4 * 2 ** 20;
@@ -229,7 +231,7 @@ export class ModelCache {
   async put(file: string, body: BodyInit, size: number, load: string, said: Headers | undefined): Promise<boolean> {
     const headers = new Headers({ 'content-length': String(size), [keptWith]: load });
     headers.set('content-type', file.endsWith('.json') ? 'application/json' : 'application/octet-stream');
-    for (const name of ['etag', 'last-modified']) {
+    for (const name of ['etag', 'last-modified', joinedFrom]) {
       const value = said?.get(name);
       if (value) headers.set(name, value);
     }

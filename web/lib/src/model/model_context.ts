@@ -3,12 +3,14 @@ import type { NativeLayer } from '../engine/native.js';
 import type { Disk } from './model_files.js';
 
 export type LazyTasks = () => Promise<typeof import('./lazy_tasks.js')>;
+export type Shards = () => Promise<typeof import('./shards.js')>;
 
 /** Services of an instance for its models. */
 export interface ModelContext {
   readonly engine: Engine;
   readonly disk: Disk | undefined;
   readonly lazyTasks: LazyTasks;
+  readonly shards: Shards;
   /** Frees the handles of garbage-collected models. */
   readonly forgotten: FinalizationRegistry<NativeLayer> | undefined;
   /** Wraps a handle that belongs to `owner` in a public layer. `layer` becomes undefined when it is disposed of. */

@@ -35,6 +35,8 @@ export interface Folder {
   open(file: FileName): Promise<ModelFile | undefined>;
   existing(files: readonly string[]): Promise<string[]>;
   absent(file: FileName): AttnError;
+  /** Prepares to store the weights, joined from these files. */
+  joined?(file: ModelFile, files: readonly FileName[]): Promise<ModelFile>;
   /** Called at the end. Returns true if a second attempt may succeed, because the cache was bad. */
   settle?(outcome: Outcome, small: ReadonlyMap<FileName, Uint8Array<ArrayBuffer>>): Promise<boolean>;
 }

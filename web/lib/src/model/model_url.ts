@@ -2,7 +2,7 @@
 import { abortable, aborted } from '../platform/abort.js';
 import { assertBytes, assertFetch } from '../platform/download.js';
 import { AttnError, describe, fail, isAttnError, reason } from '../args/error.js';
-import { bodyOf, discard, ModelCache, keptWith, type PartialDownload } from './model_cache.js';
+import { bodyOf, discard, joinedFrom, ModelCache, keptWith, type PartialDownload } from './model_cache.js';
 import { type Folder, type ModelFile, network, type Outcome } from './model_files.js';
 import { pageUrl } from '../platform/asset_urls.js';
 import { type CheckedModelOptions, fileNames, type FileName } from '../args/model_options.js';
@@ -31,6 +31,16 @@ function isOther(kept: Headers, now: Headers): boolean {
     if (before && after) return before !== after;
   }
   return false;
+}
+
+/** ETags and dates of several files as those of one. */
+function joinedHeaders(all: readonly (Headers | undefined)[]): Headers {
+  const joined = new Headers();
+  for (const name of ['etag', 'last-modified']) {
+    const values = all.map((headers) => headers?.get(name)?.replace(/^W\//, ''));
+    if (values.every(Boolean)) joined.set(name, values.join());
+  }
+  return joined;
 }
 
 const isHtml = ({ headers }: Response) => /^text\/html\b/i.test(headers.get('content-type') ?? '');
@@ -125,10 +135,11 @@ export class UrlFolder implements Folder {
       const kept = await cache.match(file);
       if (!kept) return;
       discard(kept);
+      const files = kept.headers.get(joinedFrom)?.split(' ') ?? [file];
       // Another origin would have to permit custom headers (CORS).
-      const response = await this.#ask(file, { method: 'HEAD', cache: 'no-cache', signal: ending.signal });
-      discard(response);
-      if (response.ok && isOther(kept.headers, response.headers)) renewed = true;
+      const answers = await Promise.all(files.map((each) => this.#ask(each, { method: 'HEAD', cache: 'no-cache', signal: ending.signal })));
+      answers.forEach(discard);
+      if (answers.every(({ ok }) => ok) && isOther(kept.headers, joinedHeaders(answers.map(({ headers }) => headers)))) renewed = true;
     };
     const asked = fileNames.filter((file) => !this.#options.sha256.has(file));
     try {
@@ -279,6 +290,24 @@ export class UrlFolder implements Folder {
       parts.describe(encoded ? '' : validatorOf(response), lengthOf(response));
     }
     return this.#opened(file, response);
+  }
+
+  /** The joined file is stored as the weights. An interrupted download starts again: no single validator describes it. */
+  async joined(file: ModelFile, files: readonly FileName[]): Promise<ModelFile> {
+    const headers = joinedHeaders(files.map((each) => this.#headers.get(each)));
+    headers.set(joinedFrom, files.join(' '));
+    this.#headers.set(weights, headers);
+    const kept = this.#parts;
+    if (!kept) return file;
+    await kept.restart();
+    kept.describe('', file.total);
+    async function* pieces(): AsyncGenerator<Uint8Array> {
+      for await (const piece of file.pieces()) {
+        await kept!.write(piece);
+        yield piece;
+      }
+    }
+    return { ...file, pieces };
   }
 
   /** The file may be large, so HEAD is tried first. */

@@ -1,4 +1,6 @@
 /** Incremental SHA-256 (FIPS 180-4). crypto.subtle needs all bytes at once, and is missing on insecure pages. */
+import { AttnError } from '../args/error.js';
+import type { ModelFile } from './model_files.js';
 
 /** First 32 bits of the fractional parts of roots of the first primes: 64 cube roots, 8 square roots. */
 function fractions(count: number, root: (prime: number) => number): Int32Array {
@@ -13,6 +15,17 @@ function fractions(count: number, root: (prime: number) => number): Int32Array {
 
 const constants = /* @__PURE__ */ fractions(64, Math.cbrt);
 const start = /* @__PURE__ */ fractions(8, Math.sqrt);
+
+/** Passes on the pieces of a file, and throws at the end if it has another digest. */
+export async function* verified(op: string, { name, pieces }: ModelFile, file: string, wanted: string): AsyncGenerator<Uint8Array> {
+  const digest = new Sha256();
+  for await (const piece of pieces()) {
+    digest.update(piece);
+    yield piece;
+  }
+  const got = digest.hex();
+  if (got !== wanted) throw new AttnError('FORMAT', `${op}: ${name} has the SHA-256 ${got}, expected ${wanted}`, { op, file, expected: wanted, got });
+}
 
 export class Sha256 {
   readonly #state = start.slice();

@@ -35,8 +35,8 @@ const instead: readonly (readonly [name: RegExp, cause: string, fix: string])[] 
   ],
   [
     /safetensors(\.index\.json)?$/,
-    'The weights are split into several files, which this page does not download.',
-    'Download the folder and drop it here: the page joins files from your disk.',
+    'The weights are in several files, but model.safetensors.index.json, which lists them, is missing.',
+    'Download the whole folder and drop it here.',
   ],
   [
     /\.(h5|msgpack|gguf)$/,

@@ -1,0 +1,183 @@
+/** Checkpoints in several files: joins those of model.safetensors.index.json, as src/attn/io/safetensors_shards.cpp does. */
+import { isPlainObject } from '../args/arrays.js';
+import { fail } from '../args/error.js';
+import { refuseText } from '../args/refuse_text.js';
+import type { FileName } from '../args/model_options.js';
+import { readObject } from '../tokenizer/schema.js';
+import { decodeStrictUtf8, encodeUtf8 } from '../platform/utf8.js';
+import type { Folder, ModelFile } from './model_files.js';
+
+const op = 'loadModel';
+/** safetensors_limits.hpp */
+const mostHeader = 2 ** 24;
+const mostShards = 10_000;
+const prefix = 8;
+
+export type Open = (file: FileName) => Promise<ModelFile | undefined>;
+
+const isShardName = (name: unknown): name is string => typeof name === 'string' && /^[\w-][\w.-]{0,99}$/.test(name);
+
+/** JSON.parse() keeps the last of equal names. Returns whether a name of any object in the text is lost. */
+function hasLostName(text: string, value: unknown): boolean {
+  const count = (each: unknown): number => {
+    if (typeof each !== 'object' || each === null) return 0;
+    const inside = Object.values(each).reduce((sum: number, member) => sum + count(member), 0);
+    return Array.isArray(each) ? inside : inside + Object.keys(each).length;
+  };
+  let names = 0;
+  for (const [found] of text.matchAll(/"(?:[^"\\]|\\.)*"(\s*:)?/g)) if (found.endsWith(':')) ++names;
+  return names !== count(value);
+}
+
+/** Names of tensors by the name of their file, which is in the folder of the index. */
+function readIndex(bytes: Uint8Array, file: string, name: string): ReadonlyMap<string, readonly string[]> {
+  const json = readObject(bytes, file) as Readonly<Record<string, unknown>>;
+  const map = Object.hasOwn(json, 'weight_map') ? json['weight_map'] : undefined;
+  if (!isPlainObject(map) || Object.keys(map as object).length === 0)
+    fail('FORMAT', op, name, 'is another value', 'an object with weight_map, the file of each tensor');
+  if (hasLostName(decodeStrictUtf8(bytes), json)) fail('FORMAT', op, name, 'has a name twice', 'different names');
+  const shards = new Map<string, string[]>();
+  for (const [tensor, shard] of Object.entries(map as object)) {
+    if (!isShardName(shard))
+      fail(
+        'FORMAT',
+        op,
+        name,
+        `is ${JSON.stringify(shard)} for ${JSON.stringify(tensor)}`,
+        `the name of a file in the same folder for ${JSON.stringify(tensor)}`,
+      );
+    const tensors = shards.get(shard);
+    if (tensors) tensors.push(tensor);
+    else shards.set(shard, [tensor]);
+  }
+  if (shards.size > mostShards) fail('FORMAT', op, name, `names ${shards.size} files`, `at most ${mostShards}`);
+  return new Map([...shards].sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+interface Entry {
+  readonly data_offsets: readonly [number, number];
+}
+
+interface Shard {
+  readonly name: string;
+  /** Length and header, to notice that the file has changed. */
+  readonly start: Uint8Array;
+  readonly tensors: Readonly<Record<string, Entry>>;
+  readonly bytes: number;
+}
+
+const sameBytes = (a: Uint8Array, b: Uint8Array) => a.length === b.length && a.every((byte, i) => byte === b[i]);
+
+function readTensors(start: Uint8Array, name: string, most: number): Readonly<Record<string, Entry>> {
+  const bytes = start.subarray(prefix);
+  const { __metadata__: _, ...tensors } = readObject(bytes, name) as Readonly<Record<string, unknown>>;
+  if (hasLostName(decodeStrictUtf8(bytes), { ...(_ !== undefined && { _ }), ...tensors }))
+    fail('FORMAT', op, name, 'has a name twice', 'different names');
+  const isOffset = (value: unknown) => Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= most;
+  for (const [tensor, entry] of Object.entries(tensors)) {
+    const offsets = isPlainObject(entry) ? (entry as Readonly<Record<string, unknown>>)['data_offsets'] : undefined;
+    if (!(Array.isArray(offsets) && offsets.length === 2 && offsets.every(isOffset) && offsets[0] <= offsets[1]))
+      fail('FORMAT', op, name, `has no valid data_offsets of ${JSON.stringify(tensor)}`, 'a start and an end in the file');
+  }
+  return tensors as Readonly<Record<string, Entry>>;
+}
+
+class Shards {
+  readonly #open: Open;
+  readonly #folder: Folder;
+
+  constructor(folder: Folder, open: Open) {
+    this.#folder = folder;
+    this.#open = open;
+  }
+
+  async #file(name: FileName): Promise<ModelFile> {
+    const file = await this.#open(name);
+    if (!file) throw this.#folder.absent(name);
+    return file;
+  }
+
+  /** Reads the header. Over HTTP the rest of the answer is discarded: the data are read when their turn comes. */
+  async header(shard: FileName, expected: readonly string[], index: string): Promise<Shard & Pick<ModelFile, 'phase'>> {
+    const file = await this.#file(shard);
+    const { name, phase, total } = file;
+    let start = new Uint8Array(0);
+    let length = prefix;
+    for await (const piece of file.pieces()) {
+      const more = piece.subarray(0, prefix + mostHeader - start.length);
+      const all = new Uint8Array(start.length + more.length);
+      all.set(start);
+      all.set(more, start.length);
+      start = all;
+      if (start.length >= prefix) length = prefix + Number(new DataView(start.buffer).getBigUint64(0, true));
+      if (length > Math.min(prefix + mostHeader, total ?? Infinity) || (start.length >= prefix && start.length >= length)) break;
+    }
+    refuseText(op, shard, start, 'safetensors', `${name} holds`);
+    if (length > prefix + mostHeader) fail('FORMAT', op, name, `has a header of ${length - prefix} bytes`, `at most ${mostHeader} bytes`);
+    if (start.length < length || length === prefix) fail('FORMAT', op, name, `is ${total ?? start.length} bytes`, 'a safetensors file');
+    start = start.slice(0, length);
+    const tensors = readTensors(start, name, total === undefined ? Number.MAX_SAFE_INTEGER : total - length);
+    const bytes = Object.values(tensors).reduce((most, { data_offsets: [, end] }) => Math.max(most, end), 0);
+    if (total !== undefined && total !== length + bytes)
+      fail('FORMAT', op, name, `is ${total} bytes`, `${length + bytes} bytes, the end of its tensors`);
+    for (const tensor of expected)
+      if (!Object.hasOwn(tensors, tensor)) fail('FORMAT', op, name, 'is a file without it', `${JSON.stringify(tensor)}, as ${index} claims`);
+    return { name: shard, start, tensors, bytes, phase };
+  }
+
+  async *data({ name: shard, start, bytes }: Shard): AsyncGenerator<Uint8Array> {
+    const file = await this.#file(shard);
+    const { name } = file;
+    const size = start.length + bytes;
+    let at = 0;
+    for await (const piece of file.pieces()) {
+      const ofStart = piece.subarray(0, Math.max(0, start.length - at));
+      if (!sameBytes(ofStart, start.subarray(at, at + ofStart.length))) fail('FORMAT', op, name, 'has changed while it was read', 'the same file');
+      at += piece.length;
+      if (at > size) fail('FORMAT', op, name, 'is longer', `${size} bytes, the end of its tensors`);
+      if (ofStart.length < piece.length) yield piece.subarray(ofStart.length);
+    }
+    if (at < size) fail('FORMAT', op, name, `is ${at} bytes`, `${size} bytes, the end of its tensors`);
+  }
+}
+
+/** The files that the index names, as one safetensors file. */
+export async function joinShards(folder: Folder, open: Open, index: FileName, bytes: Uint8Array): Promise<ModelFile> {
+  const base = index.slice(0, index.lastIndexOf('/') + 1);
+  const names = readIndex(bytes, index, folder.nameOf(index));
+  const shards = new Shards(folder, open);
+  const all: Shard[] = [];
+  const places = new Map<string, string>();
+  const entries: string[] = [];
+  let end = 0;
+  let phase: ModelFile['phase'] = 'read';
+  for (const [name, expected] of names) {
+    const shard = await shards.header(base + name, expected, index);
+    for (const [tensor, entry] of Object.entries(shard.tensors)) {
+      const before = places.get(tensor);
+      if (before !== undefined)
+        fail('FORMAT', op, folder.nameOf(base + name), `has ${JSON.stringify(tensor)}, which ${before} has too`, 'each tensor in one file');
+      places.set(tensor, name);
+      const data_offsets = entry.data_offsets.map((offset) => end + offset);
+      entries.push(`${JSON.stringify(tensor)}:${JSON.stringify({ ...entry, data_offsets })}`);
+    }
+    end += shard.bytes;
+    phase = shard.phase;
+    all.push(shard);
+  }
+  const header = encodeUtf8(`{${entries.join(',')}}`);
+  const size = new Uint8Array(prefix);
+  new DataView(size.buffer).setBigUint64(0, BigInt(header.length), true);
+  async function* pieces(): AsyncGenerator<Uint8Array> {
+    yield size;
+    yield header;
+    for (const shard of all) yield* shards.data(shard);
+  }
+  const file: ModelFile = { name: folder.nameOf(index), phase, total: prefix + header.length + end, pieces };
+  return folder.joined
+    ? folder.joined(
+        file,
+        all.map(({ name }) => name),
+      )
+    : file;
+}
