@@ -1,8 +1,8 @@
 /** Imports suites by name, for hosts that bundle them. */
 import { checkMatrix } from './suite_matrix.mjs';
 
-// start_worker.ts imports sources of the package without built files next to them, and runs in Node only.
-const files = import.meta.glob(['./*.ts', '!./index.ts', '!./start_worker.ts']);
+// gguf.ts and start_worker.ts import sources of the package without built files next to them, and run in Node only.
+const files = import.meta.glob(['./*.ts', '!./index.ts', '!./gguf.ts', '!./start_worker.ts']);
 
 export async function importSuites(names: readonly string[]): Promise<void> {
   checkMatrix(Object.keys(files));

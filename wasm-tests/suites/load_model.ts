@@ -949,7 +949,8 @@ describe('loading models', () => {
         'use the class with the head',
         ['pytorch_model.bin', 'pytorch_model.bin.index.json', 'weights.pt', 'weights.pth', 'best.ckpt', 'old/weights.pt'],
       ],
-      'of other frameworks': [weights, 'from_tf=True', ['tf_model.h5', 'flax_model.msgpack', 'model.Q4.gguf']],
+      'of other frameworks': [weights, 'from_tf=True', ['tf_model.h5', 'flax_model.msgpack']],
+      GGUF: [weights, 'Pass this file alone', ['model.Q4.gguf']],
       graphs: [weights, 'exported from', ['onnx/model.onnx', 'model.onnx', 'onnx/model_quantized.onnx']],
       vocabularies: [
         'tokenizer.json',

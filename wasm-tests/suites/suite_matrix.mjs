@@ -50,6 +50,7 @@ const suites = {
   model_folder_files: [],
   kept_models: ['engine'],
   shards: [],
+  gguf: [],
   hostile: ['engine'],
   sizes: [],
   tokenizer: ['engine'],

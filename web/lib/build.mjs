@@ -159,6 +159,16 @@ function write({ fileName, code, map }) {
   writeFileSync(join(out, `${fileName}.map`), JSON.stringify(map));
 }
 
+/** One script, although GGUF files need a part of it only. */
+const shared = new RegExp(
+  `/src/(${[
+    'args/(error|refuse_text|arrays|abort_listeners|caches|signature|options)',
+    'platform/(utf8|abort|event_loop|download|dispose|asset_urls)',
+    'engine/(native|trace_names|training)',
+    'model/safetensors(_header)?',
+  ].join('|')})[.]ts$`,
+);
+
 /** Entries with shared code in a few files: without a bundler a page would discover nested imports one by one. */
 async function bundle() {
   const entries = ['index', 'node', 'worker-web', 'worker-node', 'worker-host-node'];
@@ -168,7 +178,8 @@ async function bundle() {
     external: /^node:/,
     plugins: [comlink, glue(() => false)],
   });
-  const { output } = await bundled.generate({ ...format, dir: out, entryFileNames: '[name].js', chunkFileNames: '[name].js' });
+  const codeSplitting = { groups: [{ name: 'shared', test: shared }] };
+  const { output } = await bundled.generate({ ...format, dir: out, entryFileNames: '[name].js', chunkFileNames: '[name].js', codeSplitting });
   for (const file of output) if (file.type === 'chunk') write(file);
 }
 

@@ -1373,7 +1373,7 @@ export interface Embedding extends Module {
 }
 
 /**
- * The source of a model: the URL of a folder (in Node also a path), or its files by name.
+ * The source of a model: the URL of a folder or GGUF file (in Node also a path), or its files by name.
  *
  * - The folder has config.json, tokenizer.json and model.safetensors (or model.safetensors.index.json and the files
  *   that it names), and optionally tokenizer_config.json and modules.json with the files that it names
@@ -1381,6 +1381,7 @@ export interface Embedding extends Module {
  *   like may be in 0_Transformer).
  * - A URL, not an id of the Hub: the files of a Hub model are at HOST/ID/resolve/main. A relative URL is relative to
  *   the page, and its query is appended to each file.
+ * - A GGUF file of a GPT-2, Llama or Qwen2 (its URL, its path, or `{ 'model.gguf': blob }`) instead of a folder.
  * - Files by name: bytes, a Blob, or a string with the text of a JSON file. The names may share a folder, as those of
  *   `<input type="file" webkitdirectory>` do; other files are ignored.
  *

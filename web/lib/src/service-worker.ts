@@ -4,6 +4,7 @@ import single from './engine/glue/attn.mjs';
 import { loader } from './load/load.js';
 import * as models from './model/load_model.js';
 import * as lazyTasks from './model/lazy_tasks.js';
+import * as gguf from './model/gguf/gguf.js';
 import * as shards from './model/shards.js';
 import { web } from './load/web.js';
 
@@ -15,4 +16,5 @@ export const load: typeof Contract.load = loader({
   models: async () => models,
   lazyTasks: async () => lazyTasks,
   shards: async () => shards,
+  gguf: async () => gguf,
 });

@@ -9,6 +9,7 @@ import { serve } from './worker/worker_server.js';
 import { loader } from './load/load.js';
 import * as models from './model/load_model.js';
 import * as lazyTasks from './model/lazy_tasks.js';
+import * as gguf from './model/gguf/gguf.js';
 import * as shards from './model/shards.js';
 import { threads } from './load/thread.js';
 import { web } from './load/web.js';
@@ -21,5 +22,6 @@ const load = loader({
   models: async () => models,
   lazyTasks: async () => lazyTasks,
   shards: async () => shards,
+  gguf: async () => gguf,
 });
 serve(load, async () => models, globalThis as unknown as Endpoint);

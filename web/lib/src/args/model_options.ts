@@ -27,7 +27,9 @@ export type FileName = string;
 
 const inModule = /^[\w-][\w.-]*\/([\w.-]+)$/;
 const mayBeRead = (name: string) =>
-  fileNames.includes(name) || fileNames.includes(inModule.exec(name)?.[1] ?? '') || /^([\w-][\w.-]*\/)?model-\d+-of-\d+\.safetensors$/.test(name);
+  fileNames.includes(name) ||
+  fileNames.includes(inModule.exec(name)?.[1] ?? '') ||
+  /^([\w-][\w.-]*\/)?model-\d+-of-\d+\.safetensors$|^[\w-][\w.-]*\.gguf$/.test(name);
 
 export type Given = Uint8Array<ArrayBuffer> | Blob | string;
 export type Source = { readonly location: string } | { readonly files: readonly (readonly [name: string, content: Given, source: unknown])[] };

@@ -94,7 +94,7 @@ const engines = new WeakMap<Attn, Engine>();
 
 export const engineOf = (attn: Attn): Engine => engines.get(attn)!;
 
-interface Parts extends Runtime, Pick<Platform, 'models' | 'lazyTasks' | 'shards'> {
+interface Parts extends Runtime, Pick<Platform, 'models' | 'lazyTasks' | 'shards' | 'gguf'> {
   readonly disk: Platform['disk'] | undefined;
 }
 
@@ -118,6 +118,7 @@ export function createInstance(runtime: Parts): Attn {
     disk: runtime.disk,
     lazyTasks: () => runtime.lazyTasks().catch(scriptsFailed),
     shards: () => runtime.shards().catch(scriptsFailed),
+    gguf: () => runtime.gguf().catch(scriptsFailed),
     forgotten,
     adopt(name, handle, owner) {
       const adopted = new Adopted(handle, owner);

@@ -1,5 +1,5 @@
 import type { Factory, ThreadWorker } from '../engine/native.js';
-import type { LazyTasks, Shards } from '../model/model_context.js';
+import type { Gguf, LazyTasks, Shards } from '../model/model_context.js';
 import type { Disk } from '../model/model_files.js';
 import type { Build } from './wasm_build.js';
 
@@ -14,6 +14,7 @@ export interface Platform {
   readonly models: Models;
   readonly lazyTasks: LazyTasks;
   readonly shards: Shards;
+  readonly gguf: Gguf;
   readonly relaxedBy?: string;
   readonly cores: () => number;
   /** Reason why there is no shared memory, if so. */

@@ -101,7 +101,8 @@ class Loading {
     const pieces = file.pieces();
     const turn = yieldEvery30ms();
     let loaded = 0;
-    this.#report(name, file, 0, true);
+    const shown = file.source?.file ?? name;
+    this.#report(shown, file, 0, true);
     try {
       for (;;) {
         const next = await this.#wait(() => pieces.next());
@@ -112,16 +113,16 @@ class Loading {
         for (let at = 0; at < value.length; at += pieceBytes) {
           const piece = value.subarray(at, at + pieceBytes);
           use(piece);
-          loaded += piece.length;
+          loaded = file.source?.loaded() ?? loaded + piece.length;
           this.#advance(file, piece.length, loaded, isWeights);
-          this.#report(name, file, loaded, false);
+          this.#report(shown, file, loaded, false);
         }
       }
     } finally {
       pieces.return(undefined).catch(() => {});
     }
     if (isWeights) this.#progress = 1;
-    this.#report(name, file, loaded, true);
+    this.#report(shown, file, file.source?.loaded() ?? loaded, true);
   }
 
   #advance({ total }: ModelFile, bytes: number, loaded: number, isWeights: boolean): void {
@@ -213,7 +214,7 @@ class Loading {
     const bytes = await this.#bytes(folder, name, false);
     if (!bytes) return undefined;
     const { joinShards } = await this.#wait(() => this.#context.shards());
-    return this.#wait(() => joinShards(folder, (file) => this.#open(folder, file), name, bytes));
+    return this.#wait(() => joinShards(folder, (file) => this.#open(folder, file), name, bytes, readObject));
   }
 
   async #weights(folder: Folder, name: FileName, members: Readonly<Record<string, Uint8Array | undefined>>): Promise<NativeLayer> {
@@ -295,7 +296,7 @@ class Loading {
     ]);
     const weights = `${base}model.safetensors`;
     const digests = [...this.#options.sha256.keys()];
-    for (const name of digests) if (!name.endsWith('.safetensors') && !files.has(name)) await this.#absent(folder, name, false);
+    for (const name of digests) if (!/\.(safetensors|gguf)$/.test(name) && !files.has(name)) await this.#absent(folder, name, false);
     const config = frozen(readObject(configFile!, 'config.json') as Record<string, unknown>);
     const read = () => new Tokenizer({ tokenizer: tokenizerFile!, tokenizerConfig, specialTokensMap, addedTokens, modelType: config['model_type'] });
     let tokenizer = read();
@@ -323,9 +324,15 @@ class Loading {
     return new TextModel({ context, handle, config, about, tokenizer, files, base });
   }
 
+  async #gguf(folder: Folder, file: FileName): Promise<Folder> {
+    const { GgufFolder } = await this.#wait(() => this.#context.gguf());
+    return new GgufFolder(folder, file, (name) => this.#open(folder, name));
+  }
+
   /** Loads the model; once again if the cached files were bad. */
-  async model(folder: Folder): Promise<TextModel> {
+  async model(given: Folder): Promise<TextModel> {
     for (;;) {
+      const folder = given.gguf === undefined ? given : await this.#gguf(given, given.gguf);
       const files: Small = new Map();
       try {
         return await this.#model(folder, files);
@@ -396,7 +403,7 @@ async function withFolder<T>(
       { cause },
     );
   }
-  return path === undefined ? UrlFolder.use(source.location, options, ending, work) : work(new DiskFolder(disk!, path));
+  return path === undefined ? UrlFolder.use(source.location, options, ending, work) : work(await DiskFolder.at(disk!, path));
 }
 
 export async function loadModel(context: ModelContext, given: unknown, givenOptions: unknown): Promise<Contract> {

@@ -30,9 +30,16 @@ const conversions: readonly {
   {
     missing: 'model.safetensors',
     files: ['tf_model.h5', 'flax_model.msgpack'],
-    pattern: /\.(h5|msgpack|gguf)$/,
+    pattern: /\.(h5|msgpack)$/,
     what: 'weights of another framework',
     help: 'In Python AutoModel.from_pretrained(folder, from_tf=True or from_flax=True).save_pretrained(folder) writes model.safetensors',
+  },
+  {
+    missing: 'model.safetensors',
+    files: [],
+    pattern: /\.gguf$/,
+    what: 'a GGUF file',
+    help: 'Pass this file alone: it has its own configuration and tokenizer',
   },
   {
     missing: 'model.safetensors',

@@ -4,6 +4,7 @@ import type { Disk } from './model_files.js';
 
 export type LazyTasks = () => Promise<typeof import('./lazy_tasks.js')>;
 export type Shards = () => Promise<typeof import('./shards.js')>;
+export type Gguf = () => Promise<typeof import('./gguf/gguf.js')>;
 
 /** Services of an instance for its models. */
 export interface ModelContext {
@@ -11,6 +12,7 @@ export interface ModelContext {
   readonly disk: Disk | undefined;
   readonly lazyTasks: LazyTasks;
   readonly shards: Shards;
+  readonly gguf: Gguf;
   /** Frees the handles of garbage-collected models. */
   readonly forgotten: FinalizationRegistry<NativeLayer> | undefined;
   /** Wraps a handle that belongs to `owner` in a public layer. `layer` becomes undefined when it is disposed of. */

@@ -23,6 +23,8 @@ export interface ModelFile {
   readonly name: string;
   readonly phase: 'download' | 'cache' | 'read';
   readonly total: number | undefined;
+  /** The file that `total` counts, if `pieces` are made from another. */
+  readonly source?: { readonly file: FileName; loaded(): number };
   /** Each piece is valid until the next one is requested. */
   pieces(): AsyncGenerator<Uint8Array>;
 }
@@ -31,6 +33,8 @@ export interface ModelFile {
 export type Outcome = 'complete' | 'broken' | 'bad';
 
 export interface Folder {
+  /** The GGUF file that is loaded instead of a folder. */
+  readonly gguf?: FileName | undefined;
   nameOf(file: string): string;
   open(file: FileName): Promise<ModelFile | undefined>;
   existing(files: readonly string[]): Promise<string[]>;
@@ -89,6 +93,12 @@ export class GivenFolder implements Folder {
     files.forEach(([name, content], i) => this.#files.set(paths[i]!.slice(common), { name, content, size: sizeOf(content) }));
   }
 
+  get gguf(): FileName | undefined {
+    const names = [...this.#files.keys()];
+    const [file, ...others] = names.filter((name) => name.endsWith('.gguf'));
+    return others.length > 0 || names.some((name) => /(^|\/)config\.json$/.test(name)) ? undefined : file;
+  }
+
   nameOf(file: string): string {
     return `source[${JSON.stringify(this.#files.get(file)?.name ?? file)}]`;
   }
@@ -120,10 +130,18 @@ export class GivenFolder implements Folder {
 export class DiskFolder implements Folder {
   readonly #disk: Disk;
   readonly #path: string;
+  readonly gguf: FileName | undefined;
 
-  constructor(disk: Disk, path: string) {
+  constructor(disk: Disk, path: string, gguf?: FileName) {
     this.#disk = disk;
     this.#path = path;
+    this.gguf = gguf;
+  }
+
+  static async at(disk: Disk, path: string): Promise<DiskFolder> {
+    const [, folder = '', file] = /^(.*[\\/])?([^\\/]*\.gguf)$/s.exec(path) ?? [];
+    const isFile = file !== undefined && (await disk.size(disk.join(path, 'config.json')).catch(() => undefined)) === undefined;
+    return isFile ? new DiskFolder(disk, folder, file) : new DiskFolder(disk, path);
   }
 
   nameOf(file: string): string {

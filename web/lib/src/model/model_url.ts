@@ -8,7 +8,6 @@ import { pageUrl } from '../platform/asset_urls.js';
 import { type CheckedModelOptions, fileNames, type FileName } from '../args/model_options.js';
 
 const op = 'loadModel';
-const weights: FileName = 'model.safetensors';
 
 /** ETag or date of a file for If-Range, which does not accept weak ETags. */
 function validatorOf({ headers }: Response): string {
@@ -59,6 +58,10 @@ async function withLock<T>(name: string, options: LockOptions, work: (locked: bo
 
 export class UrlFolder implements Folder {
   readonly #base: URL;
+  readonly gguf: FileName | undefined;
+  readonly #weights: FileName;
+  /** Files that are cached. */
+  readonly #names: readonly FileName[];
   readonly #options: CheckedModelOptions;
   readonly #signal: AbortSignal;
   readonly #cache: ModelCache | undefined;
@@ -72,8 +75,18 @@ export class UrlFolder implements Folder {
   readonly #headers = new Map<FileName, Headers>();
   readonly #status = new Map<FileName, number>();
 
-  private constructor(base: URL, options: CheckedModelOptions, signal: AbortSignal, cache: ModelCache | undefined, keeps: boolean) {
+  private constructor(
+    base: URL,
+    gguf: FileName | undefined,
+    options: CheckedModelOptions,
+    signal: AbortSignal,
+    cache: ModelCache | undefined,
+    keeps: boolean,
+  ) {
     this.#base = base;
+    this.gguf = gguf;
+    this.#weights = gguf ?? 'model.safetensors';
+    this.#names = gguf === undefined ? fileNames : [gguf];
     this.#options = options;
     this.#signal = signal;
     this.#cache = cache;
@@ -91,21 +104,22 @@ export class UrlFolder implements Folder {
       fail('ARGUMENT', op, 'source', describe(location), 'the URL of a folder');
     }
     base.hash = '';
-    base.pathname = base.pathname.replace(/\/?$/, '/');
+    const gguf = /[^/]*\.gguf$/.exec(base.pathname)?.[0];
+    base.pathname = base.pathname.slice(0, -(gguf?.length ?? 0) || undefined).replace(/\/?$/, '/');
     if (!base.pathname.endsWith('/')) fail('ARGUMENT', op, 'source', describe(location), 'the URL of a folder');
     const cache = options.cache !== 'none' && /^https?:$/.test(base.protocol) ? await ModelCache.open(base) : undefined;
-    if (!cache) return work(new UrlFolder(base, options, signal, cache, false));
+    if (!cache) return work(new UrlFolder(base, gguf, options, signal, cache, false));
     const load = async (locked: boolean) => {
-      const folder = new UrlFolder(base, options, signal, cache, locked);
+      const folder = new UrlFolder(base, gguf, options, signal, cache, locked);
       await folder.#look(cache);
       return work(folder);
     };
-    const lock = `attn-model ${cache.key}`;
+    const lock = `attn-model ${cache.key}${gguf ?? ''}`;
     let waits = false;
     const result = await withLock(lock, { ifAvailable: true }, async (locked) => {
       // Another load is downloading the model: wait for it.
       if (!locked && options.cache === 'default') {
-        const kept = await cache.match(weights);
+        const kept = await cache.match(gguf ?? 'model.safetensors');
         if (kept) discard(kept);
         waits = !kept;
       }
@@ -117,7 +131,7 @@ export class UrlFolder implements Folder {
   async #look(cache: ModelCache): Promise<void> {
     if (this.#options.cache === 'reload') return;
     // The weights are cached last.
-    const kept = await cache.match(weights);
+    const kept = await cache.match(this.#weights);
     if (!kept) return;
     discard(kept);
     if (await this.#isRenewed(cache)) this.#httpCache = 'no-cache';
@@ -141,7 +155,7 @@ export class UrlFolder implements Folder {
       answers.forEach(discard);
       if (answers.every(({ ok }) => ok) && isOther(kept.headers, joinedHeaders(answers.map(({ headers }) => headers)))) renewed = true;
     };
-    const asked = fileNames.filter((file) => !this.#options.sha256.has(file));
+    const asked = this.#names.filter((file) => !this.#options.sha256.has(file));
     try {
       await abortable(ending.signal, () => Promise.allSettled(asked.map(compare)));
     } catch {
@@ -205,7 +219,7 @@ export class UrlFolder implements Folder {
     const before = parts?.size ?? 0;
     const length = lengthOf(response);
     const total = length === undefined ? undefined : before + length;
-    const kept = file === weights ? this.#parts : undefined;
+    const kept = file === this.#weights ? this.#parts : undefined;
     async function* pieces(): AsyncGenerator<Uint8Array> {
       let came = 0;
       try {
@@ -236,7 +250,7 @@ export class UrlFolder implements Folder {
     const ours = this.#base.origin === globalThis.location?.origin;
     // If-Range would need the permission of another origin; there the response's validator decides.
     const headers = { range: `bytes=${from}-`, ...(ours && { 'if-range': validator }) } as Record<string, string>;
-    const response = await this.#ask(weights, { headers }).catch((error: unknown) => {
+    const response = await this.#ask(this.#weights, { headers }).catch((error: unknown) => {
       if (this.#signal.aborted || (error as AttnError).code !== 'NETWORK') throw error;
       return undefined;
     });
@@ -250,10 +264,10 @@ export class UrlFolder implements Folder {
       // Browsers hide Content-Range of other origins; for a whole file the validator suffices.
       (start === undefined ? isWhole : Number(start) === from) &&
       (all === undefined || total === undefined || Number(all) === total);
-    if (continues && !isWhole) return this.#opened(weights, response, parts);
+    if (continues && !isWhole) return this.#opened(this.#weights, response, parts);
     discard(response);
-    this.#headers.set(weights, response.headers);
-    return continues ? { name: this.nameOf(weights), phase: 'cache', total, pieces: () => parts.pieces() } : undefined;
+    this.#headers.set(this.#weights, response.headers);
+    return continues ? { name: this.nameOf(this.#weights), phase: 'cache', total, pieces: () => parts.pieces() } : undefined;
   }
 
   /** A caller's Response may throw in any member. */
@@ -278,7 +292,7 @@ export class UrlFolder implements Folder {
       }
       return response && { name: `URL ${url} (cached)`, phase: 'cache', total: lengthOf(response), pieces: () => bodyOf(response) };
     }
-    if (file !== weights || !this.#keeps) return this.#opened(file, await this.#ask(file));
+    if (file !== this.#weights || !this.#keeps) return this.#opened(file, await this.#ask(file));
     const parts = (this.#parts = await this.#cache!.parts(file));
     const rest = this.#options.cache === 'reload' ? undefined : await this.#resume(parts);
     if (rest) return rest;
@@ -296,7 +310,7 @@ export class UrlFolder implements Folder {
   async joined(file: ModelFile, files: readonly FileName[]): Promise<ModelFile> {
     const headers = joinedHeaders(files.map((each) => this.#headers.get(each)));
     headers.set(joinedFrom, files.join(' '));
-    this.#headers.set(weights, headers);
+    this.#headers.set(this.#weights, headers);
     const kept = this.#parts;
     if (!kept) return file;
     await kept.restart();
@@ -341,7 +355,7 @@ export class UrlFolder implements Folder {
     const parts = this.#parts;
     if (this.#kept !== undefined) {
       if (outcome !== 'bad') return false;
-      if (this.#keeps) for (const file of [...fileNames, ...small.keys()]) await cache.delete(file);
+      if (this.#keeps) for (const file of [...this.#names, ...small.keys()]) await cache.delete(file);
       this.#kept = undefined;
       return true;
     }
@@ -359,13 +373,13 @@ export class UrlFolder implements Folder {
     const load = crypto.randomUUID();
     const put = (file: FileName, body: BodyInit, size: number) => cache.put(file, body, size, load, this.#headers.get(file));
     // Cached weights mean that all other files are cached.
-    await cache.delete(weights);
-    for (const file of new Set([...fileNames, ...small.keys()])) {
+    await cache.delete(this.#weights);
+    for (const file of new Set([...this.#names, ...small.keys()])) {
       const bytes = small.get(file);
       // The new version of the folder may lack a file.
       if (!bytes) await cache.delete(file);
       else if (!(await put(file, bytes, bytes.length))) return false;
     }
-    return put(weights, whole.body, whole.size);
+    return put(this.#weights, whole.body, whole.size);
   }
 }

@@ -3,7 +3,6 @@ import { isPlainObject } from '../args/arrays.js';
 import { fail } from '../args/error.js';
 import { refuseText } from '../args/refuse_text.js';
 import type { FileName } from '../args/model_options.js';
-import { readObject } from '../tokenizer/schema.js';
 import { decodeStrictUtf8, encodeUtf8 } from '../platform/utf8.js';
 import type { Folder, ModelFile } from './model_files.js';
 
@@ -13,6 +12,8 @@ const mostHeader = 2 ** 24;
 const mostShards = 10_000;
 const prefix = 8;
 
+/** Reads a JSON file. An argument, because an import would split a script that every model needs in two. */
+export type Parse = (bytes: Uint8Array, name: string) => object;
 export type Open = (file: FileName) => Promise<ModelFile | undefined>;
 
 const isShardName = (name: unknown): name is string => typeof name === 'string' && /^[\w-][\w.-]{0,99}$/.test(name);
@@ -30,8 +31,8 @@ function hasLostName(text: string, value: unknown): boolean {
 }
 
 /** Names of tensors by the name of their file, which is in the folder of the index. */
-function readIndex(bytes: Uint8Array, file: string, name: string): ReadonlyMap<string, readonly string[]> {
-  const json = readObject(bytes, file) as Readonly<Record<string, unknown>>;
+function readIndex(parse: Parse, bytes: Uint8Array, file: string, name: string): ReadonlyMap<string, readonly string[]> {
+  const json = parse(bytes, file) as Readonly<Record<string, unknown>>;
   const map = Object.hasOwn(json, 'weight_map') ? json['weight_map'] : undefined;
   if (!isPlainObject(map) || Object.keys(map as object).length === 0)
     fail('FORMAT', op, name, 'is another value', 'an object with weight_map, the file of each tensor');
@@ -68,9 +69,9 @@ interface Shard {
 
 const sameBytes = (a: Uint8Array, b: Uint8Array) => a.length === b.length && a.every((byte, i) => byte === b[i]);
 
-function readTensors(start: Uint8Array, name: string, most: number): Readonly<Record<string, Entry>> {
+function readTensors(parse: Parse, start: Uint8Array, name: string, most: number): Readonly<Record<string, Entry>> {
   const bytes = start.subarray(prefix);
-  const { __metadata__: _, ...tensors } = readObject(bytes, name) as Readonly<Record<string, unknown>>;
+  const { __metadata__: _, ...tensors } = parse(bytes, name) as Readonly<Record<string, unknown>>;
   if (hasLostName(decodeStrictUtf8(bytes), { ...(_ !== undefined && { _ }), ...tensors }))
     fail('FORMAT', op, name, 'has a name twice', 'different names');
   const isOffset = (value: unknown) => Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= most;
@@ -85,8 +86,10 @@ function readTensors(start: Uint8Array, name: string, most: number): Readonly<Re
 class Shards {
   readonly #open: Open;
   readonly #folder: Folder;
+  readonly #parse: Parse;
 
-  constructor(folder: Folder, open: Open) {
+  constructor(folder: Folder, open: Open, parse: Parse) {
+    this.#parse = parse;
     this.#folder = folder;
     this.#open = open;
   }
@@ -116,7 +119,7 @@ class Shards {
     if (length > prefix + mostHeader) fail('FORMAT', op, name, `has a header of ${length - prefix} bytes`, `at most ${mostHeader} bytes`);
     if (start.length < length || length === prefix) fail('FORMAT', op, name, `is ${total ?? start.length} bytes`, 'a safetensors file');
     start = start.slice(0, length);
-    const tensors = readTensors(start, name, total === undefined ? Number.MAX_SAFE_INTEGER : total - length);
+    const tensors = readTensors(this.#parse, start, name, total === undefined ? Number.MAX_SAFE_INTEGER : total - length);
     const bytes = Object.values(tensors).reduce((most, { data_offsets: [, end] }) => Math.max(most, end), 0);
     if (total !== undefined && total !== length + bytes)
       fail('FORMAT', op, name, `is ${total} bytes`, `${length + bytes} bytes, the end of its tensors`);
@@ -142,10 +145,10 @@ class Shards {
 }
 
 /** The files that the index names, as one safetensors file. */
-export async function joinShards(folder: Folder, open: Open, index: FileName, bytes: Uint8Array): Promise<ModelFile> {
+export async function joinShards(folder: Folder, open: Open, index: FileName, bytes: Uint8Array, parse: Parse): Promise<ModelFile> {
   const base = index.slice(0, index.lastIndexOf('/') + 1);
-  const names = readIndex(bytes, index, folder.nameOf(index));
-  const shards = new Shards(folder, open);
+  const names = readIndex(parse, bytes, index, folder.nameOf(index));
+  const shards = new Shards(folder, open, parse);
   const all: Shard[] = [];
   const places = new Map<string, string>();
   const entries: string[] = [];

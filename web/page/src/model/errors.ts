@@ -39,9 +39,14 @@ const instead: readonly (readonly [name: RegExp, cause: string, fix: string])[] 
     'Download the whole folder and drop it here.',
   ],
   [
-    /\.(h5|msgpack|gguf)$/,
+    /\.(h5|msgpack)$/,
     'The only weights are for another framework.',
     inPython('AutoModel.from_pretrained(…, from_tf=True).save_pretrained("folder")'),
+  ],
+  [
+    /\.gguf$/,
+    'The only weights are a GGUF file.',
+    inPython('AutoModelForCausalLM.from_pretrained("folder", gguf_file="model.gguf").save_pretrained("other")'),
   ],
   [/\.onnx$/, 'The folder has an ONNX graph but no model.safetensors.', 'Use the model from which it was exported.'],
   [
