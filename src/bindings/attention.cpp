@@ -8,13 +8,13 @@
 namespace attn::bindings {
 namespace {
 
-auto scaled_dot_product_attention(Arguments& arguments) {
+void scaled_dot_product_attention(Arguments& arguments, Work<> work) {
   const TensorView q = arguments.tensor("query"), k = arguments.tensor("key"), v = arguments.tensor("value");
   AttentionCall given = read_attention_options(arguments);
-  return [q, k, v, given = std::move(given)](Result& result) {
+  work([&](Result& result) {
     const detail::AttentionPlan plan = detail::plan_scaled_dot_product_attention(q, k, v, given.options);
     detail::scaled_dot_product_attention(plan, q, k, v, given.options, allocate_results(plan, given.traced, result));
-  };
+  });
 }
 
 }  // namespace

@@ -10,33 +10,33 @@
 namespace attn::bindings {
 namespace {
 
-auto scaled_dot_product_attention_backward(Arguments& arguments) {
+void scaled_dot_product_attention_backward(Arguments& arguments, Work<> work) {
   const TensorView grad = arguments.tensor("grad"), q = arguments.tensor("query"), k = arguments.tensor("key"), v = arguments.tensor("value");
   AttentionCall given = read_attention_options(arguments);
-  return [grad, q, k, v, given = std::move(given)](Result& result) {
+  work([&](Result& result) {
     const detail::AttentionPlan plan = detail::plan_scaled_dot_product_attention_backward(grad, q, k, v, given.options);
     detail::scaled_dot_product_attention_backward(plan, grad, q, k, v, given.options,
                                                   allocate_attention_gradients(plan, q, k, v, given.traced, result));
-  };
+  });
 }
 
-auto general_attention_backward(Arguments& arguments) {
+void general_attention_backward(Arguments& arguments, Work<> work) {
   const TensorView grad = arguments.tensor("grad"), q = arguments.tensor("query"), k = arguments.tensor("key"), v = arguments.tensor("value");
   TensorView weight;
   arguments.require_group("params", [&] { weight = arguments.tensor("weight"); });
   AttentionCall given = read_attention_options(arguments);
-  return [grad, q, k, v, weight, given = std::move(given)](Result& result) {
+  work([&](Result& result) {
     const detail::AttentionPlan plan = detail::plan_general_attention_backward(grad, q, k, v, weight, given.options);
     const detail::AttentionGradientBuffers to = allocate_attention_gradients(plan, q, k, v, given.traced, result);
     detail::general_attention_backward(plan, grad, q, k, v, weight, given.options, to, result.add("gradWeight", weight.shape));
-  };
+  });
 }
 
-auto additive_attention_backward(Arguments& arguments) {
+void additive_attention_backward(Arguments& arguments, Work<> work) {
   const TensorView grad = arguments.tensor("grad"), q = arguments.tensor("query"), k = arguments.tensor("key"), v = arguments.tensor("value");
   const detail::AdditiveParams params = read_additive_params(arguments);
   AttentionCall given = read_attention_options(arguments);
-  return [grad, q, k, v, params, given = std::move(given)](Result& result) {
+  work([&](Result& result) {
     const detail::AttentionPlan plan = detail::plan_additive_attention_backward(grad, q, k, v, params, given.options);
     const detail::AttentionGradientBuffers to = allocate_attention_gradients(plan, q, k, v, given.traced, result);
     detail::AdditiveGradientBuffers to_params;
@@ -45,7 +45,7 @@ auto additive_attention_backward(Arguments& arguments) {
     to_params.score_weight = result.add("gradScoreWeight", params.score_weight.shape);
     if (params.bias.data != nullptr) to_params.bias = result.add("gradBias", params.bias.shape);
     detail::additive_attention_backward(plan, grad, q, k, v, params, given.options, to, to_params);
-  };
+  });
 }
 
 }  // namespace

@@ -29,48 +29,48 @@ void add_neighbors(const std::vector<Neighbor>& neighbors, Result& result) {
   }
 }
 
-auto embedding_forward(Arguments& arguments) {
+void embedding_forward(Arguments& arguments, Work<Embedding> work) {
   Arguments::Ids ids = arguments.ids("ids");
   EmbeddingForwardOptions options;
   arguments.group("options", [&] { arguments.option("forBackward", options.for_backward); });
-  return [ids = std::move(ids), options](const Embedding& self, Result& result) {
+  work([&](const Embedding& self, Result& result) {
     const Shape shape = self.check(ids.values, ids.shape);
     self.run(ids.values, result.add(shape));
     self.keep(ids.values, shape, options);
-  };
+  });
 }
 
-auto embedding_backward(Arguments& arguments) {
+void embedding_backward(Arguments& arguments, Work<Embedding> work) {
   const TensorView grad = arguments.tensor("grad");
-  return [=](Embedding& self, Result&) { self.run_backward(grad); };
+  work([&](Embedding& self, Result&) { self.run_backward(grad); });
 }
 
-auto nearest(Arguments& arguments) {
+void nearest(Arguments& arguments, Work<Embedding> work) {
   const std::variant<std::int64_t, TensorView> target = arguments.vector_or_id("target");
   std::int64_t k = 0;
   arguments.require("k", k);
-  return [=](const Embedding& self, Result& result) {
+  work([&](const Embedding& self, Result& result) {
     // Not std::visit: if an indirect call throws, JavaScriptCore (WebKitGTK 2.50) runs the clean-up of the code after
     // it.
     const auto* id = std::get_if<std::int64_t>(&target);
     add_neighbors(id != nullptr ? self.nearest(*id, k) : self.nearest(std::get<TensorView>(target), k), result);
-  };
+  });
 }
 
-auto similarity(Arguments& arguments) {
+void similarity(Arguments& arguments, Work<Embedding> work) {
   std::int64_t a = 0, b = 0;
   arguments.require("a", a);
   arguments.require("b", b);
-  return [=](const Embedding& self, Result& result) { result.set_number(static_cast<double>(self.similarity(a, b))); };
+  work([&](const Embedding& self, Result& result) { result.set_number(static_cast<double>(self.similarity(a, b))); });
 }
 
-auto analogy(Arguments& arguments) {
+void analogy(Arguments& arguments, Work<Embedding> work) {
   std::int64_t a = 0, b = 0, c = 0, k = 0;
   arguments.require("a", a);
   arguments.require("b", b);
   arguments.require("c", c);
   arguments.require("k", k);
-  return [=](const Embedding& self, Result& result) { add_neighbors(self.analogy(a, b, c, k), result); };
+  work([&](const Embedding& self, Result& result) { add_neighbors(self.analogy(a, b, c, k), result); });
 }
 
 }  // namespace

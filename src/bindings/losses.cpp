@@ -11,7 +11,7 @@ void tensor_option(Arguments& arguments, const char* name, std::optional<TensorC
   if (const std::optional<TensorView> given = arguments.optional_tensor(name)) static_cast<TensorView&>(value.emplace()) = *given;
 }
 
-auto cross_entropy(Arguments& arguments) {
+void cross_entropy(Arguments& arguments, Work<> work) {
   const TensorView logits = arguments.tensor("logits");
   std::vector<std::int64_t> labels = arguments.labels("labels");
   CrossEntropyOptions options;
@@ -21,23 +21,23 @@ auto cross_entropy(Arguments& arguments) {
     tensor_option(arguments, "weight", options.weight);
     arguments.option("reduction", options.reduction, kReductionNames);
   });
-  return [logits, labels = std::move(labels), options = std::move(options)](Result& result) {
+  work([&](Result& result) {
     detail::check_cross_entropy(logits, labels, options);
     result.set_number(static_cast<double>(detail::cross_entropy(logits, labels, options, result.add(logits.shape))));
-  };
+  });
 }
 
-auto mse_loss(Arguments& arguments) {
+void mse_loss(Arguments& arguments, Work<> work) {
   const TensorView prediction = arguments.tensor("prediction"), target = arguments.tensor("target");
   MseLossOptions options;
   arguments.group("options", [&] { arguments.option("reduction", options.reduction, kReductionNames); });
-  return [=](Result& result) {
+  work([&](Result& result) {
     detail::check_mse_loss(prediction, target);
     result.set_number(static_cast<double>(detail::mse_loss(prediction, target, options, result.add(prediction.shape))));
-  };
+  });
 }
 
-auto binary_cross_entropy_with_logits(Arguments& arguments) {
+void binary_cross_entropy_with_logits(Arguments& arguments, Work<> work) {
   const TensorView logits = arguments.tensor("logits"), target = arguments.tensor("target");
   BinaryCrossEntropyOptions options;
   arguments.group("options", [&] {
@@ -45,10 +45,10 @@ auto binary_cross_entropy_with_logits(Arguments& arguments) {
     tensor_option(arguments, "posWeight", options.pos_weight);
     arguments.option("reduction", options.reduction, kReductionNames);
   });
-  return [logits, target, options = std::move(options)](Result& result) {
+  work([&](Result& result) {
     detail::check_binary_cross_entropy(logits, target, options);
     result.set_number(static_cast<double>(detail::binary_cross_entropy(logits, target, options, result.add(logits.shape))));
-  };
+  });
 }
 
 }  // namespace

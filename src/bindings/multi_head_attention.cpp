@@ -31,24 +31,24 @@ MultiHeadAttentionOptions multi_head_attention_options(Arguments& arguments) {
   return options;
 }
 
-auto attention_forward(Arguments& arguments) {
+void attention_forward(Arguments& arguments, Work<MultiHeadAttention> work) {
   const TensorView q = arguments.tensor("query");
   const std::optional<TensorView> key = arguments.optional_tensor("key"), value = arguments.optional_tensor("value");
   AttentionCall given = read_attention_options(arguments);
-  return [q, key, value, given = std::move(given)](const MultiHeadAttention& self, Result& result) {
+  work([&](const MultiHeadAttention& self, Result& result) {
     // The layer recognises an omitted key or value because it is the same view as the query.
     const TensorView &k = key ? *key : q, &v = value ? *value : q;
     const detail::AttentionPlan plan = self.plan(q, k, v, given.options);
     self.run(plan, q, k, v, given.options, allocate_results(plan, given.traced, result));
-  };
+  });
 }
 
-auto attention_backward(Arguments& arguments) {
+void attention_backward(Arguments& arguments, Work<MultiHeadAttention> work) {
   const TensorView grad = arguments.tensor("grad");
   BackwardOptions options;
   bool traced = false;
   arguments.group("options", [&] { traced = arguments.option("trace", options.trace); });
-  return [=](MultiHeadAttention& self, Result& result) {
+  work([&](MultiHeadAttention& self, Result& result) {
     const detail::MultiHeadAttentionBackwardPlan plan = self.plan_backward(grad, options);
     detail::MultiHeadAttentionGradientBuffers to{.grad_query = result.add("gradQuery", plan.query)};
     if (plan.has_key_and_value) {
@@ -57,7 +57,7 @@ auto attention_backward(Arguments& arguments) {
     }
     allocate_traces(plan.attention, traced, result, to.trace);
     self.run_backward(plan, grad, to);
-  };
+  });
 }
 
 }  // namespace

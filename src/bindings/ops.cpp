@@ -9,55 +9,55 @@ namespace {
 
 const TensorView* pointer(const std::optional<TensorView>& view) { return view ? &*view : nullptr; }
 
-auto linear(Arguments& arguments) {
+void linear(Arguments& arguments, Work<> work) {
   const TensorView x = arguments.tensor("x"), weight = arguments.tensor("weight");
   const std::optional<TensorView> bias = arguments.optional_tensor("bias");
-  return [=](Result& result) {
+  work([&](Result& result) {
     const Shape shape = detail::check_linear(x, weight, pointer(bias));
     detail::linear(x, weight, pointer(bias), result.add(shape));
-  };
+  });
 }
 
-auto layer_norm(Arguments& arguments) {
+void layer_norm(Arguments& arguments, Work<> work) {
   const TensorView x = arguments.tensor("x");
   const std::optional<TensorView> weight = arguments.optional_tensor("weight"), bias = arguments.optional_tensor("bias");
   float eps = 1e-5F;
   arguments.option("eps", eps);
-  return [=](Result& result) {
+  work([&](Result& result) {
     const Shape shape = detail::check_layer_norm(x, pointer(weight), pointer(bias), eps);
     detail::layer_norm(x, pointer(weight), pointer(bias), eps, result.add(shape));
-  };
+  });
 }
 
-auto rms_norm(Arguments& arguments) {
+void rms_norm(Arguments& arguments, Work<> work) {
   const TensorView x = arguments.tensor("x");
   const std::optional<TensorView> weight = arguments.optional_tensor("weight");
   float eps = 0x1p-23F;
   arguments.option("eps", eps);
-  return [=](Result& result) {
+  work([&](Result& result) {
     const Shape shape = detail::check_rms_norm(x, pointer(weight), eps);
     detail::rms_norm(x, pointer(weight), eps, result.add(shape));
-  };
+  });
 }
 
-auto activation(Arguments& arguments) {
+void activation(Arguments& arguments, Work<> work) {
   const TensorView x = arguments.tensor("x");
   Activation name{};
   arguments.require("name", name, kActivationNames);
-  return [=](Result& result) {
+  work([&](Result& result) {
     const Shape shape = detail::check_activation(x);
     detail::activation(x, name, result.add(shape));
-  };
+  });
 }
 
-auto softmax(Arguments& arguments) {
+void softmax(Arguments& arguments, Work<> work) {
   const TensorView x = arguments.tensor("x");
   std::int64_t dim = -1;
   arguments.option("dim", dim);
-  return [=](Result& result) {
+  work([&](Result& result) {
     const std::size_t axis = detail::check_softmax(x, dim);
     detail::softmax(x, axis, result.add(x.shape));
-  };
+  });
 }
 
 }  // namespace

@@ -71,52 +71,52 @@ Given<Options> adam(Arguments& arguments) {
   });
 }
 
-auto step(Arguments&) {
-  return [](attn::Optimizer& self, Result&) { self.step(); };
+void step(Arguments&, Work<attn::Optimizer> work) {
+  work([&](attn::Optimizer& self, Result&) { self.step(); });
 }
 
-auto zero_grad(Arguments&) {
-  return [](attn::Optimizer& self, Result&) { self.zero_grad(); };
+void zero_grad(Arguments&, Work<attn::Optimizer> work) {
+  work([&](attn::Optimizer& self, Result&) { self.zero_grad(); });
 }
 
-auto learning_rate(Arguments&) {
-  return [](attn::Optimizer& self, Result& result) { result.set_number(self.learning_rate()); };
+void learning_rate(Arguments&, Work<attn::Optimizer> work) {
+  work([&](attn::Optimizer& self, Result& result) { result.set_number(self.learning_rate()); });
 }
 
-auto set_learning_rate(Arguments& arguments) {
+void set_learning_rate(Arguments& arguments, Work<attn::Optimizer> work) {
   double value = 0;
   arguments.require("learningRate", value);
-  return [=](attn::Optimizer& self, Result&) { self.set_learning_rate(value); };
+  work([&](attn::Optimizer& self, Result&) { self.set_learning_rate(value); });
 }
 
-auto state_dict(Arguments&) {
-  return [](attn::Optimizer& self, Result& result) {
+void state_dict(Arguments&, Work<attn::Optimizer> work) {
+  work([&](attn::Optimizer& self, Result& result) {
     StateTarget target;
     for (const auto& [name, shape] : self.state_shapes()) target.emplace(name, result.add(name, shape));
     self.save_state(target);
-  };
+  });
 }
 
-auto load_state_dict(Arguments& arguments) {
+void load_state_dict(Arguments& arguments, Work<attn::Optimizer> work) {
   const StateView* state = arguments.state("state");
-  return [=](attn::Optimizer& self, Result&) { self.load_state(*state); };
+  work([&](attn::Optimizer& self, Result&) { self.load_state(*state); });
 }
 
 template <class Optimizer, class Options, auto Read>
 void define_optimizer(const char* name) {
   Class<Bound<Optimizer, Options>, Read>(name)
-      .template method<step, attn::Optimizer>("step", "none")
-      .template method<zero_grad, attn::Optimizer>("zeroGrad", "none")
-      .template method<learning_rate, attn::Optimizer>("learningRate", "property")
-      .template method<set_learning_rate, attn::Optimizer>("setLearningRate", "none")
-      .template method<state_dict, attn::Optimizer>("stateDict", "tensors")
-      .template method<load_state_dict, attn::Optimizer>("loadStateDict", "none");
+      .template method<step>("step", "none")
+      .template method<zero_grad>("zeroGrad", "none")
+      .template method<learning_rate>("learningRate", "property")
+      .template method<set_learning_rate>("setLearningRate", "none")
+      .template method<state_dict>("stateDict", "tensors")
+      .template method<load_state_dict>("loadStateDict", "none");
 }
 
-auto clip_grad_norm(Arguments& arguments) {
+void clip_grad_norm(Arguments& arguments, Work<> work) {
   std::vector<ModuleRef> list = modules(arguments, "modules");
   const double max_norm = arguments.limit("maxNorm");
-  return [list = std::move(list), max_norm](Result& result) { result.set_number(attn::clip_grad_norm(list, max_norm)); };
+  work([&](Result& result) { result.set_number(attn::clip_grad_norm(list, max_norm)); });
 }
 
 template <class List>

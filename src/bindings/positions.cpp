@@ -6,36 +6,36 @@
 namespace attn::bindings {
 namespace {
 
-auto sinusoidal_positions(Arguments& arguments) {
+void sinusoidal_positions(Arguments& arguments, Work<> work) {
   std::int64_t length = 0, width = 0;
   arguments.require("length", length);
   arguments.require("width", width);
-  return [=](Result& result) {
+  work([&](Result& result) {
     const Shape shape = detail::check_sinusoidal_positions(length, width);
     detail::sinusoidal_positions(length, width, result.add(shape));
-  };
+  });
 }
 
-auto apply_rotary(Arguments& arguments) {
+void apply_rotary(Arguments& arguments, Work<> work) {
   const TensorView x = arguments.tensor("x");
   const RotaryOptions options = rotary_options(arguments, "options").value_or(RotaryOptions{});
-  return [=](Result& result) {
+  work([&](Result& result) {
     const Shape shape = detail::check_rotary("apply_rotary", "x", x, options);
     detail::apply_rotary(x, options, 1, result.add(shape));
-  };
+  });
 }
 
-auto alibi_bias(Arguments& arguments) {
+void alibi_bias(Arguments& arguments, Work<> work) {
   std::int64_t num_heads = 0, length = 0;
   std::optional<std::int64_t> key_length;
   arguments.require("numHeads", num_heads);
   arguments.require("length", length);
   arguments.option("keyLength", key_length);
-  return [=](Result& result) {
+  work([&](Result& result) {
     const std::int64_t keys = key_length.value_or(length);
     const Shape shape = detail::check_alibi_bias(num_heads, length, keys);
     detail::alibi_bias(num_heads, length, keys, result.add(shape));
-  };
+  });
 }
 
 }  // namespace

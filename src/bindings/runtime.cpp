@@ -33,20 +33,20 @@ std::string version() { return ATTN_VERSION; }
 
 std::string int8() { return kernels::best().int8.name; }
 
-auto measure_peak(Arguments& arguments) {
+void measure_peak(Arguments& arguments, Work<> work) {
   std::int64_t multiply_adds = 0;
   arguments.require("multiplyAdds", multiply_adds);
   std::int64_t weights = 0;
   static constexpr std::array<std::string_view, 2> kNames{"float32", "int8"};
   arguments.group("options", [&] { arguments.option("weights", weights, kNames); });
-  return [=](Result& result) {
+  work([&](Result& result) {
     constexpr std::int64_t kMost = 1'000'000'000;
     if (multiply_adds < 1 || multiply_adds > kMost)
       detail::fail(ErrorCode::out_of_range, "peak", "multiply_adds", {"a whole number from 1 to ", kMost}, {multiply_adds});
     const kernels::KernelTable& kernel = kernels::best();
     const auto run = weights == 0 ? kernel.multiply_adds : kernel.int8.multiply_adds;
     result.set_number(static_cast<double>(run(static_cast<std::size_t>(multiply_adds))));
-  };
+  });
 }
 
 }  // namespace

@@ -5,16 +5,16 @@
 namespace attn::bindings {
 namespace {
 
-auto parse(Arguments& arguments) {
+void parse(Arguments& arguments, Work<> work) {
   const std::span<const std::uint8_t> bytes = arguments.bytes("bytes", "a safetensors file");
-  return [=](Result& result) {
+  work([&](Result& result) {
     struct Sink final : TensorSink {
       explicit Sink(Result& to) : result(to) {}
       float* place(const std::string& name, const Shape& shape) override { return result.add(name, shape); }
       Result& result;
     } sink(result);
     parse_safetensors(bytes, sink);
-  };
+  });
 }
 
 }  // namespace

@@ -18,17 +18,17 @@ Options read(Arguments& arguments, std::int64_t& step, More more) {
   return options;
 }
 
-auto linear_schedule(Arguments& arguments) {
+void linear_schedule(Arguments& arguments, Work<> work) {
   std::int64_t step = 0;
   const auto options = read<LinearScheduleOptions>(arguments, step, [](LinearScheduleOptions&) {});
-  return [=](Result& result) { result.set_number(attn::linear_schedule(step, options)); };
+  work([&](Result& result) { result.set_number(attn::linear_schedule(step, options)); });
 }
 
-auto cosine_schedule(Arguments& arguments) {
+void cosine_schedule(Arguments& arguments, Work<> work) {
   std::int64_t step = 0;
   const auto options =
       read<CosineScheduleOptions>(arguments, step, [&](CosineScheduleOptions& cosine) { arguments.option("minimum", cosine.minimum); });
-  return [=](Result& result) { result.set_number(attn::cosine_schedule(step, options)); };
+  work([&](Result& result) { result.set_number(attn::cosine_schedule(step, options)); });
 }
 
 }  // namespace

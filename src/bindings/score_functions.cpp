@@ -8,25 +8,25 @@
 namespace attn::bindings {
 namespace {
 
-auto additive_attention(Arguments& arguments) {
+void additive_attention(Arguments& arguments, Work<> work) {
   const TensorView q = arguments.tensor("query"), k = arguments.tensor("key"), v = arguments.tensor("value");
   const detail::AdditiveParams params = read_additive_params(arguments);
   AttentionCall given = read_attention_options(arguments);
-  return [q, k, v, params, given = std::move(given)](Result& result) {
+  work([&](Result& result) {
     const detail::AttentionPlan plan = detail::plan_additive_attention(q, k, v, params, given.options);
     detail::additive_attention(plan, q, k, v, params, given.options, allocate_results(plan, given.traced, result));
-  };
+  });
 }
 
-auto general_attention(Arguments& arguments) {
+void general_attention(Arguments& arguments, Work<> work) {
   const TensorView q = arguments.tensor("query"), k = arguments.tensor("key"), v = arguments.tensor("value");
   TensorView weight;
   arguments.require_group("params", [&] { weight = arguments.tensor("weight"); });
   AttentionCall given = read_attention_options(arguments);
-  return [q, k, v, weight, given = std::move(given)](Result& result) {
+  work([&](Result& result) {
     const detail::AttentionPlan plan = detail::plan_general_attention(q, k, v, weight, given.options);
     detail::general_attention(plan, q, k, v, weight, given.options, allocate_results(plan, given.traced, result));
-  };
+  });
 }
 
 }  // namespace

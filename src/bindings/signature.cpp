@@ -30,6 +30,11 @@ void next(std::string& json) {
   if (json.back() != '[') json += ',';
 }
 
+struct Signature {
+  const char *owner, *name, *result;
+  Caller call;
+};
+
 std::vector<Signature>& all() {
   static std::vector<Signature> list;
   return list;
@@ -158,18 +163,18 @@ bool Arguments::option(const char* name, Trace& value) {
   return true;
 }
 
-Address run(Address frame, void* self, void (*work)(void* self, Arguments& arguments, Result& result)) {
+Address run(Address frame, void* self, Caller call) {
   return guard([&] {
     Arguments arguments(frame);
     auto result = std::make_unique<Result>();
-    work(self, arguments, *result);
+    call(self, arguments, result.get());
     return result.release()->address();
   });
 }
 
-void add_signature(const Signature& signature) {
+void add_signature(const char* owner, const char* name, const char* result, Caller call) {
   // Every thread runs the Embind blocks for its own JavaScript, but the list is shared.
-  if (emscripten_is_main_runtime_thread()) all().push_back(signature);
+  if (emscripten_is_main_runtime_thread()) all().push_back({owner, name, result, call});
 }
 
 std::string signatures() {
@@ -180,7 +185,7 @@ std::string signatures() {
     if (signature.owner != nullptr) json.append(",\"owner\":\"").append(signature.owner).append("\"");
     json += ",\"arguments\":[";
     Arguments arguments(json);
-    signature.describe(arguments);
+    signature.call(nullptr, arguments, nullptr);
     json += "]}";
   }
   return json + "]";

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -18,11 +19,11 @@
 // The arguments of a function are listed once, here in C++: the same statements write the signature, by which
 // JavaScript checks and writes the arguments, and read them from the heap. A function has two stages:
 //
-//   auto softmax(Arguments& arguments) {
+//   void softmax(Arguments& arguments, Work<> work) {
 //     const TensorView x = arguments.tensor("x");           // the arguments, in their order
 //     std::int64_t dim = -1;
 //     arguments.option("dim", dim);                         // an omitted option keeps its value
-//     return [=](Result& result) { ... };                   // the work
+//     work([&](Result& result) { ... });                    // not run if a signature is written
 //   }
 //   EMSCRIPTEN_BINDINGS(attn_softmax) { define_function<softmax>("softmax", "tensor"); }
 namespace attn::bindings {
@@ -151,28 +152,47 @@ class Arguments {
   std::string* signature_ = nullptr;
 };
 
-struct Signature {
-  const char* owner;
-  const char* name;
-  const char* result;
-  void (*describe)(Arguments& arguments);
+/// Runs the second stage of a function or, with Self, of a method.
+template <class Self = void>
+class Work {
+ public:
+  /// Without a result nothing is run.
+  Work(Self* self, Result* result) : self_(self), result_(result) {}
+
+  template <class F>
+  void operator()(const F& stage) const {
+    if (result_ == nullptr) return;
+    if constexpr (std::is_void_v<Self>)
+      stage(*result_);
+    else
+      stage(*self_, *result_);
+  }
+
+ private:
+  Self* self_;
+  Result* result_;
 };
 
-void add_signature(const Signature& signature);
+/// Calls a function or method. Without a result it only writes the signature.
+using Caller = void (*)(void* self, Arguments& arguments, Result* result);
+
+template <class Self>
+std::type_identity<Self> self_of(void (*)(Arguments&, Work<Self>));
+template <auto Function>
+using SelfOf = typename decltype(self_of(Function))::type;
+
+template <auto Function>
+void call(void* self, Arguments& arguments, Result* result) {
+  using Self = SelfOf<Function>;
+  Function(arguments, Work<Self>(static_cast<Self*>(self), result));
+}
+
+/// `owner`: the class of a method, or null.
+void add_signature(const char* owner, const char* name, const char* result, Caller call);
 std::string signatures();
 
-/// Runs work(self, arguments, result) on a frame and passes the result to JavaScript. Out of line, so that the binary
-/// contains the error handling once.
-Address run(Address frame, void* self, void (*work)(void* self, Arguments& arguments, Result& result));
-
-template <auto Function>
-Address call(Address frame) {
-  return run(frame, nullptr, [](void*, Arguments& arguments, Result& result) { Function(arguments)(result); });
-}
-
-template <auto Function>
-void describe(Arguments& arguments) {
-  static_cast<void>(Function(arguments));
-}
+/// Calls a function on a frame and passes the result to JavaScript. Out of line, so that the binary contains the error
+/// handling once.
+Address run(Address frame, void* self, Caller call);
 
 }  // namespace attn::bindings

@@ -37,14 +37,14 @@ float* Result::add(Field field, const Shape& shape, std::int32_t layer, std::int
   return start;
 }
 
-float* Result::add(const std::string& name, const Shape& shape) {
+float* Result::add(std::string_view name, const Shape& shape) {
   AlignedFloats data(static_cast<std::size_t>(checked_size(shape, "result", "a tensor")));
   float* const start = data.data();
   add(names_.emplace_back(name), describe(start, shape), std::move(data));
   return start;
 }
 
-StatePlace Result::add_int8(const std::string& name, const Shape& shape) {
+StatePlace Result::add_int8(std::string_view name, const Shape& shape) {
   AlignedFloats data((static_cast<std::size_t>(checked_size(shape, "result", "a tensor")) + 3) / 4);
   auto* const start = reinterpret_cast<std::int8_t*>(data.data());
   Descriptor tensor = describe(data.data(), shape);

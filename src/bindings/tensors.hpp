@@ -56,8 +56,8 @@ class Result {
   /// Allocates a tensor, which lives as long as the result. `layer` is -1 if there is only one.
   float* add(Field field, const Shape& shape, std::int32_t layer = -1, std::int32_t name = 0);
   float* add(const Shape& shape) { return add(Field::output, shape); }
-  float* add(const std::string& name, const Shape& shape);
-  StatePlace add_int8(const std::string& name, const Shape& shape);
+  float* add(std::string_view name, const Shape& shape);
+  StatePlace add_int8(std::string_view name, const Shape& shape);
   void add(std::map<std::string, Shape> shapes);
   void add(std::vector<std::string> texts);
   void set_number(double number) { number_ = number; }

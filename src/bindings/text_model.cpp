@@ -83,13 +83,13 @@ Source source(Arguments& arguments) {
   return source;
 }
 
-auto write(Arguments& arguments) {
+void write(Arguments& arguments, Work<TokenModel> work) {
   const std::span<const std::uint8_t> bytes = arguments.bytes("bytes", "a piece of model.safetensors");
-  return [=](TokenModel& self, Result&) { self.write(bytes); };
+  work([&](TokenModel& self, Result&) { self.write(bytes); });
 }
 
-auto finish(Arguments&) {
-  return [](TokenModel& self, Result&) { self.finish(); };
+void finish(Arguments&, Work<TokenModel> work) {
+  work([&](TokenModel& self, Result&) { self.finish(); });
 }
 
 std::string list_of(const std::vector<std::int64_t>& numbers) {
@@ -99,8 +99,8 @@ std::string list_of(const std::vector<std::int64_t>& numbers) {
 }
 
 /// Returns facts as JSON, then the labels, the notes as lines, the default prompt, and each prompt's name and text.
-auto about(Arguments&) {
-  return [](TokenModel& self, Result& result) {
+void about(Arguments&, Work<TokenModel> work) {
+  work([&](TokenModel& self, Result& result) {
     const detail::ModelConfig& config = self.config();
     std::vector<std::string> texts{detail::text({"{\"maxLength\":",
                                                  config.default_length,
@@ -138,7 +138,7 @@ auto about(Arguments&) {
     texts.push_back(config.default_prompt);
     for (const detail::Prompt& prompt : config.prompts) texts.insert(texts.end(), {prompt.name, prompt.text});
     result.add(std::move(texts));
-  };
+  });
 }
 
 struct Batch {
@@ -169,7 +169,7 @@ void run(const EncoderModel& model, const Batch& batch, const detail::ModelPlan&
   model.run(plan, batch.inputs(), buffers, plan.logits.rank() > 0 ? result.add(Field::logits, plan.logits) : nullptr);
 }
 
-auto model_forward(Arguments& arguments) {
+void model_forward(Arguments& arguments, Work<TokenModel> work) {
   Batch batch(arguments);
   detail::ModelForwardOptions options;
   std::optional<Mask> mask;
@@ -193,16 +193,16 @@ auto model_forward(Arguments& arguments) {
     options.trace = trace_option(arguments);
     cache = arguments.cache("cache");
   });
-  return [batch = std::move(batch), mask = std::move(mask), options = std::move(options), cache](TokenModel& self, Result& result) {
+  work([&](TokenModel& self, Result& result) {
     detail::ModelForwardOptions given = options;
     given.mask = mask;
     if (cache) given.cache = &self.cache("TextModel", *cache);
     run(self.model(), batch, self.model().plan("TextModel", batch.inputs(), given), result);
-  };
+  });
 }
 
 /// The number is the cache's maximum length.
-auto create_cache(Arguments& arguments) {
+void create_cache(Arguments& arguments, Work<TokenModel> work) {
   std::int64_t number = 0, batch_size = 1;
   std::optional<std::int64_t> max_length;
   arguments.require("number", number);
@@ -210,30 +210,30 @@ auto create_cache(Arguments& arguments) {
     arguments.option("maxLength", max_length);
     arguments.option("batchSize", batch_size);
   });
-  return [=](TokenModel& self, Result& result) {
+  work([&](TokenModel& self, Result& result) {
     KeyValueCache cache = self.model().make_cache(batch_size, max_length.value_or(self.config().max_length));
     result.set_number(static_cast<double>(cache.max_length()));
     self.add_cache(number, std::move(cache));
-  };
+  });
 }
 
 /// The number is the cache's length, to which the cache is truncated if it is given.
-auto cache_length(Arguments& arguments) {
+void cache_length(Arguments& arguments, Work<TokenModel> work) {
   std::int64_t number = 0;
   std::optional<std::int64_t> length;
   arguments.require("number", number);
   arguments.option("length", length);
-  return [=](TokenModel& self, Result& result) {
+  work([&](TokenModel& self, Result& result) {
     KeyValueCache& cache = self.cache("length", number);
     if (length) cache.truncate(*length);
     result.set_number(static_cast<double>(cache.length()));
-  };
+  });
 }
 
-auto free_cache(Arguments& arguments) {
+void free_cache(Arguments& arguments, Work<TokenModel> work) {
   std::int64_t number = 0;
   arguments.require("number", number);
-  return [=](TokenModel& self, Result&) { self.free_cache(number); };
+  work([&](TokenModel& self, Result&) { self.free_cache(number); });
 }
 
 /// Adds id, logit and probability of each choice. Ids are exact in float32, because vocabularies have fewer than 2²⁴ tokens.
@@ -244,7 +244,7 @@ void add(std::span<const TokenChoice> choices, Result& result) {
 }
 
 /// Chooses the next token of a text: `inputIds` are all of its ids, of which the cache has the first.
-auto generate_token(Arguments& arguments) {
+void generate_token(Arguments& arguments, Work<TokenModel> work) {
   const std::vector<std::int64_t> ids = arguments.labels("inputIds");
   std::int64_t number = 0, step = 0;
   arguments.require("number", number);
@@ -259,84 +259,84 @@ auto generate_token(Arguments& arguments) {
     arguments.option("repetitionPenalty", options.repetition_penalty);
     arguments.option("seed", options.seed);
   });
-  return [=](TokenModel& self, Result& result) {
+  work([&](TokenModel& self, Result& result) {
     detail::check_sampling("generate", options);
     KeyValueCache& cache = self.cache("generate", number);
     const std::span<const std::int64_t> next = std::span(ids).subspan(static_cast<std::size_t>(cache.length()));
     const std::vector<float> logits = detail::next_logits("generate", self.model(), next, &cache);
     const TokenChoice choice = detail::choose_token(logits, ids, options, static_cast<std::uint64_t>(step));
     add({&choice, 1}, result);
-  };
+  });
 }
 
-auto next_tokens(Arguments& arguments) {
+void next_tokens(Arguments& arguments, Work<TokenModel> work) {
   const std::vector<std::int64_t> ids = arguments.labels("inputIds");
   std::int64_t top_k = 0;
   arguments.require("topK", top_k);
-  return [=](TokenModel& self, Result& result) {
+  work([&](TokenModel& self, Result& result) {
     add(detail::likeliest_tokens(detail::next_logits("nextToken", self.model(), ids), static_cast<std::size_t>(top_k)), result);
-  };
+  });
 }
 
 /// Returns log probability, rank and entropy of each token but the first. The number is the perplexity.
-auto score_tokens(Arguments& arguments) {
+void score_tokens(Arguments& arguments, Work<TokenModel> work) {
   const std::vector<std::int64_t> ids = arguments.labels("inputIds");
-  return [=](TokenModel& self, Result& result) {
+  work([&](TokenModel& self, Result& result) {
     const std::vector<detail::TokenScore> scores = detail::score_tokens("scoreTokens", self.model(), ids);
     result.set_number(detail::perplexity(scores));
     float* to = result.add({std::ssize(scores), 3});
     for (const detail::TokenScore& score : scores)
       for (const double value : {score.log_probability, static_cast<double>(score.rank), score.entropy}) *to++ = static_cast<float>(value);
-  };
+  });
 }
 
 /// Applies the head to hidden states (…,E): logits (…,V).
-auto unembed(Arguments& arguments) {
+void unembed(Arguments& arguments, Work<TokenModel> work) {
   const TensorView hidden = arguments.tensor("hiddenStates");
-  return [=](TokenModel& self, Result& result) {
+  work([&](TokenModel& self, Result& result) {
     const Shape logits = self.model().check_unembed("unembed", hidden.shape);
     const std::int64_t rows = checked_size(hidden.shape, "unembed", "hiddenStates") / self.config().hidden_size;
     self.model().run_head(hidden.data, rows, result.add(logits));
-  };
+  });
 }
 
-auto get_parameter(Arguments& arguments) {
+void get_parameter(Arguments& arguments, Work<TokenModel> work) {
   std::int64_t index = 0;
   arguments.require("index", index);
-  return [=](TokenModel& self, Result& result) {
+  work([&](TokenModel& self, Result& result) {
     const detail::StateTensor& tensor = std::next(self.model().tensors().begin(), static_cast<std::ptrdiff_t>(index))->second;
     tensor.get(result.add(tensor.shape()));
-  };
+  });
 }
 
-auto quantized_shapes(Arguments&) {
-  return [](TokenModel& self, Result& result) {
+void quantized_shapes(Arguments&, Work<TokenModel> work) {
+  work([&](TokenModel& self, Result& result) {
     std::map<std::string, Shape> shapes;
     for (const auto& [name, tensor] : self.model().tensors())
       if (self.model().is_int8_in_files(tensor)) shapes.emplace(name, tensor.by_rows().shape());
     result.add(std::move(shapes));
-  };
+  });
 }
 
 /// Returns an int8 tensor, by its index in parameterShapes(): its bytes as 32-bit words, and the scales of its rows.
-auto get_quantized(Arguments& arguments) {
+void get_quantized(Arguments& arguments, Work<TokenModel> work) {
   std::int64_t index = 0;
   arguments.require("index", index);
-  return [=](TokenModel& self, Result& result) {
+  work([&](TokenModel& self, Result& result) {
     const auto& [name, tensor] = *std::next(self.model().tensors().begin(), static_cast<std::ptrdiff_t>(index));
     const Shape shape = tensor.by_rows().shape();
     auto* const bytes = reinterpret_cast<std::int8_t*>(result.add({(shape[0] * shape[1] + 3) / 4}));
     tensor.get_quantized("export", name, bytes, result.add({shape[0]}));
-  };
+  });
 }
 
-auto trace_layer(Arguments& arguments) {
+void trace_layer(Arguments& arguments, Work<TokenModel> work) {
   Batch batch(arguments);
   std::int64_t layer = 0;
   arguments.require("layer", layer);
   Trace names = Trace::all();
   arguments.option("names", names, kTraceNames);
-  return [batch = std::move(batch), layer, names](TokenModel& self, Result& result) {
+  work([&](TokenModel& self, Result& result) {
     const detail::ModelPlan plan = self.model().plan("traceLayer", batch.inputs(), {.trace = self.model().trace_of("traceLayer", layer, names)});
     std::vector<float> output(static_cast<std::size_t>(plan.encoder.B * plan.encoder.L * plan.encoder.E));
     detail::EncoderBuffers buffers{output.data(), {}, std::vector<detail::LayerBuffers>(static_cast<std::size_t>(plan.encoder.layers))};
@@ -345,10 +345,10 @@ auto trace_layer(Arguments& arguments) {
         buffers.layers[static_cast<std::size_t>(layer)].trace[i] =
             result.add(Field::trace, plan.encoder.trace_shapes[i], 0, static_cast<std::int32_t>(i));
     self.model().run(plan, batch.inputs(), buffers, nullptr);
-  };
+  });
 }
 
-auto embed(Arguments& arguments) {
+void embed(Arguments& arguments, Work<TokenModel> work) {
   detail::PackedSequences texts = packed(arguments);
   std::optional<bool> normalize;
   detail::ModelEmbedOptions options;
@@ -358,27 +358,27 @@ auto embed(Arguments& arguments) {
     arguments.option("normalize", normalize);
     arguments.option("promptLength", options.prompt_length);
   });
-  return [texts = std::move(texts), normalize, options = std::move(options)](TokenModel& self, Result& result) {
+  work([&](TokenModel& self, Result& result) {
     const EncoderModel& model = self.model();
     detail::ModelEmbedOptions given = options;
     if (given.poolings.empty()) given.poolings = model.config().poolings;
     given.normalize = normalize.value_or(model.config().normalize);
     given.normalize_kept = normalize.value_or(false);
     model.embed(texts.inputs(), given, result.add(model.check_embed("embed", texts.inputs(), given)));
-  };
+  });
 }
 
-auto classify(Arguments& arguments) {
+void classify(Arguments& arguments, Work<TokenModel> work) {
   detail::PackedSequences texts = packed(arguments);
   bool are_pairs = true;
   arguments.option("pairs", are_pairs);
-  return [texts = std::move(texts), are_pairs](TokenModel& self, Result& result) {
+  work([&](TokenModel& self, Result& result) {
     const Shape shape = self.model().check_classify("classify", texts.inputs());
     self.model().classify(texts.inputs(), result.add(shape), are_pairs);
-  };
+  });
 }
 
-auto classify_tokens(Arguments& arguments) {
+void classify_tokens(Arguments& arguments, Work<TokenModel> work) {
   detail::PackedSequences texts = packed(arguments);
   std::vector<std::int64_t> places;
   arguments.option("places", places);
@@ -386,16 +386,16 @@ auto classify_tokens(Arguments& arguments) {
   arguments.require("task", task, kTaskNames);
   detail::TokenSoftmax softmax = detail::TokenSoftmax::none;
   arguments.require("softmax", softmax, detail::kTokenSoftmaxNames);
-  return [texts = std::move(texts), places, task, softmax](TokenModel& self, Result& result) {
+  work([&](TokenModel& self, Result& result) {
     constexpr std::array<std::string_view, 7> kMethods{"embed", "classify", "classifyTokens", "fillMask", "answer", "forward", "forward"};
     const Shape shape = self.model().check_tokens(kMethods[static_cast<std::size_t>(task)], task, texts.inputs(), places);
     self.model().classify_tokens(texts.inputs(), places, softmax, result.add(shape));
-  };
+  });
 }
 
 /// Gradients of one number with respect to the output of the embeddings, the attentions and traces by layer and the parameters
 /// by name; also that number.
-auto gradients(Arguments& arguments) {
+void gradients(Arguments& arguments, Work<TokenModel> work) {
   Batch batch(arguments);
   detail::ModelGradientTarget target;
   arguments.require_group("target", [&] {
@@ -412,7 +412,7 @@ auto gradients(Arguments& arguments) {
     arguments.option("parameters", parameters);
   });
   std::optional<EncoderTraceOptions> trace = trace_option(arguments);
-  return [batch = std::move(batch), target, embeddings, attentions, parameters, trace = std::move(trace)](TokenModel& self, Result& result) {
+  work([&](TokenModel& self, Result& result) {
     const detail::ModelGradient gradient("gradients", self.model(), batch.inputs(), target, embeddings, attentions, parameters, trace);
     result.set_number(static_cast<double>(gradient.value()));
     float* const of_embeddings = embeddings ? result.add(gradient.embeddings()) : nullptr;
@@ -430,12 +430,12 @@ auto gradients(Arguments& arguments) {
       for (const detail::LayerBuffers& layer : buffers.layers) of_traces.push_back(layer.trace);
     }
     gradient.run(of_embeddings, of_attentions, parameters ? &of_parameters : nullptr, std::move(of_traces));
-  };
+  });
 }
 
 /// Computes one portion of attribute(): scores of tokens, f of the text and of the baseline, and the number of
 /// portions.
-auto attribute(Arguments& arguments) {
+void attribute(Arguments& arguments, Work<TokenModel> work) {
   const std::vector<std::int64_t> ids = arguments.labels("inputIds"), types = arguments.labels("tokenTypeIds"), special = arguments.labels("special");
   detail::AttributionCall call;
   arguments.require("padId", call.pad_id);
@@ -444,7 +444,7 @@ auto attribute(Arguments& arguments) {
   arguments.require("steps", call.steps);
   std::int64_t portion = 0;
   arguments.require("portion", portion);
-  return [=](TokenModel& self, Result& result) {
+  work([&](TokenModel& self, Result& result) {
     const std::vector<std::uint8_t> flags(special.begin(), special.end());
     detail::AttributionCall given = call;
     given.ids = ids;
@@ -454,14 +454,14 @@ auto attribute(Arguments& arguments) {
     result.set_number(static_cast<double>(attribution.portions()));
     float* const scores = result.add("scores", Shape{static_cast<std::int64_t>(ids.size())});
     attribution.run(portion, scores, result.add("values", Shape{2}));
-  };
+  });
 }
 
 std::vector<double> targets_of(const TensorView& given) { return {given.data, given.data + given.shape[0]}; }
 
 /// Begins a run, with a new head if labels are given. All targets are checked before anything changes. The name in
 /// the result is the class name in transformers.
-auto begin_fine_tuning(Arguments& arguments) {
+void begin_fine_tuning(Arguments& arguments, Work<TokenModel> work) {
   const TensorView targets = arguments.tensor("targets");
   std::span<const std::uint8_t> labels;
   arguments.option("labels", labels, "a list in JSON");
@@ -473,7 +473,7 @@ auto begin_fine_tuning(Arguments& arguments) {
     arguments.option("layers", options.layers);
     arguments.option("seed", options.seed);
   });
-  return [=](TokenModel& self, Result& result) {
+  work([&](TokenModel& self, Result& result) {
     constexpr std::string_view kOp = "fineTune";
     const detail::ModelConfig& config = self.config();
     std::vector<std::string> names;
@@ -487,48 +487,45 @@ auto begin_fine_tuning(Arguments& arguments) {
     detail::check_targets(kOp, targets_of(targets), count, loss);
     if (is_new) self.model().set_head(std::move(names), options.seed);
     self.tuning = std::make_shared<detail::FineTuning>(kOp, self.model(), options);
-    *result.add(std::string(config.family->architecture), Shape{1}) = 0;
-  };
+    *result.add(config.family->architecture, Shape{1}) = 0;
+  });
 }
 
-auto end_fine_tuning(Arguments&) {
-  return [](TokenModel& self, Result&) { self.tuning.reset(); };
+void end_fine_tuning(Arguments&, Work<TokenModel> work) {
+  work([&](TokenModel& self, Result&) { self.tuning.reset(); });
 }
 
-auto training_order(Arguments& arguments) {
+void training_order(Arguments& arguments, Work<TokenModel> work) {
   std::int64_t count = 0, epoch = 0;
   std::uint64_t seed = 0;
   arguments.require("count", count);
   arguments.require("epoch", epoch);
   arguments.option("seed", seed);
-  return [=](TokenModel&, Result& result) {
+  work([&](TokenModel&, Result& result) {
     float* to = result.add(Shape{count});
     for (const std::size_t place : detail::training_order(static_cast<std::size_t>(count), seed, static_cast<std::uint32_t>(epoch)))
       *to++ = static_cast<float>(place);
-  };
+  });
 }
 
-auto fine_tune_step(Arguments& arguments) {
+void fine_tune_step(Arguments& arguments, Work<TokenModel> work) {
   Batch batch(arguments);
   const TensorView targets = arguments.tensor("targets");
-  return [batch = std::move(batch), targets](TokenModel& self, Result& result) {
-    result.set_number(self.tuning->step(batch.inputs(), targets_of(targets)));
-  };
+  work([&](TokenModel& self, Result& result) { result.set_number(self.tuning->step(batch.inputs(), targets_of(targets))); });
 }
 
-auto fine_tune_head_step(Arguments& arguments) {
+void fine_tune_head_step(Arguments& arguments, Work<TokenModel> work) {
   const TensorView pooled = arguments.tensor("pooled"), targets = arguments.tensor("targets");
-  return [=](TokenModel& self, Result& result) {
+  work([&](TokenModel& self, Result& result) {
     const std::span values(pooled.data, static_cast<std::size_t>(pooled.shape[0] * pooled.shape[1]));
     result.set_number(self.tuning->step(values, targets_of(targets)));
-  };
+  });
 }
 
-auto pool_for_head(Arguments& arguments) {
+void pool_for_head(Arguments& arguments, Work<TokenModel> work) {
   Batch batch(arguments);
-  return [batch = std::move(batch)](TokenModel& self, Result& result) {
-    self.tuning->pool(batch.inputs(), result.add(Shape{batch.ids.shape[0], self.config().hidden_size}));
-  };
+  work(
+      [&](TokenModel& self, Result& result) { self.tuning->pool(batch.inputs(), result.add(Shape{batch.ids.shape[0], self.config().hidden_size})); });
 }
 
 /// The number is the loss, which is the only result for a regression.
@@ -537,19 +534,18 @@ void add(const detail::Judgement& judgement, Result& result) {
   if (judgement.right) *result.add("right", Shape{1}) = static_cast<float>(*judgement.right);
 }
 
-auto judge(Arguments& arguments) {
+void judge(Arguments& arguments, Work<TokenModel> work) {
   Batch batch(arguments);
   const TensorView targets = arguments.tensor("targets");
-  return
-      [batch = std::move(batch), targets](TokenModel& self, Result& result) { add(self.tuning->judge(batch.inputs(), targets_of(targets)), result); };
+  work([&](TokenModel& self, Result& result) { add(self.tuning->judge(batch.inputs(), targets_of(targets)), result); });
 }
 
-auto judge_head(Arguments& arguments) {
+void judge_head(Arguments& arguments, Work<TokenModel> work) {
   const TensorView pooled = arguments.tensor("pooled"), targets = arguments.tensor("targets");
-  return [=](TokenModel& self, Result& result) {
+  work([&](TokenModel& self, Result& result) {
     const std::span values(pooled.data, static_cast<std::size_t>(pooled.shape[0] * pooled.shape[1]));
     add(self.tuning->judge(values, targets_of(targets)), result);
-  };
+  });
 }
 
 }  // namespace
@@ -563,8 +559,8 @@ EMSCRIPTEN_BINDINGS(attn_text_model) {
       .method<about>("about", "about")
       .method<model_forward>("forward", "text_model")
       .method<trace_layer>("traceLayer", "trace")
-      .method<module::load_state_dict>("loadStateDict", "none")
-      .method<module::parameter_shapes>("parameterShapes", "shapes")
+      .method<module::load_state_dict<TokenModel>>("loadStateDict", "none")
+      .method<module::parameter_shapes<TokenModel>>("parameterShapes", "shapes")
       .method<unembed>("unembed", "tensor")
       .method<get_parameter>("getParameter", "tensor")
       .method<quantized_shapes>("quantizedShapes", "shapes")

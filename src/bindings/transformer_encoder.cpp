@@ -76,25 +76,25 @@ EncoderForwardOptions forward_options(Arguments& arguments) {
 }
 
 template <class Layer>
-auto encoder_forward(Arguments& arguments) {
+void encoder_forward(Arguments& arguments, Work<Layer> work) {
   const TensorView x = arguments.tensor("x");
   EncoderForwardOptions options = forward_options(arguments);
-  return [x, options = std::move(options)](const Layer& self, Result& result) {
+  work([&](const Layer& self, Result& result) {
     const detail::EncoderPlan plan = self.plan(x, options);
     const detail::EncoderBuffers buffers = allocate_results(plan, result);
     if constexpr (std::is_same_v<Layer, TransformerClassifier>)
       self.run(plan, x, buffers, result.add(Field::logits, self.logits_shape(plan)));
     else
       self.run(plan, x, buffers);
-  };
+  });
 }
 
 template <class Layer>
-auto encoder_backward(Arguments& arguments) {
+void encoder_backward(Arguments& arguments, Work<Layer> work) {
   const TensorView grad = arguments.tensor(std::is_same_v<Layer, TransformerClassifier> ? "gradLogits" : "grad");
   EncoderBackwardOptions options;
   arguments.group("options", [&] { options.trace = trace_option(arguments); });
-  return [grad, options = std::move(options)](Layer& self, Result& result) {
+  work([&](Layer& self, Result& result) {
     const detail::EncoderBackwardPlan plan = self.plan_backward(grad, options);
     detail::EncoderGradientBuffers to{.grad_x = result.add("gradX", plan.x)};
     result.set_traced(plan.has_trace);
@@ -105,7 +105,7 @@ auto encoder_backward(Arguments& arguments) {
           to.traces[static_cast<std::size_t>(layer)][i] =
               result.add(Field::trace, plan.trace_shapes[i], static_cast<std::int32_t>(layer), static_cast<std::int32_t>(i));
     self.run_backward(grad, to);
-  };
+  });
 }
 
 template <class Layer, auto Options>

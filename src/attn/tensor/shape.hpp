@@ -77,6 +77,8 @@ class MemoryEstimate {
   void add(std::string_view what, const Shape& shape) {
     bytes_ = saturating_add(bytes_, 4 * static_cast<std::uint64_t>(checked_size(shape, op_, what)));
   }
+  /// Out of line, because a hundred callers list sizes.
+  void add(std::string_view what, std::initializer_list<std::int64_t> dims);
   /// Throws MEMORY if the sum exceeds the limit.
   void check(std::string_view what = "the result with its work space") const;
 

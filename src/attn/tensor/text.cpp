@@ -4,22 +4,21 @@
 
 namespace attn::detail {
 void TextPart::append_to(std::string& text) const {
-  switch (kind_) {
-    case Kind::words:
-      text.append(words_.data, words_.size);
-      return;
-    case Kind::number:
+  switch (size_) {
+    case kNumber:
       text += std::to_string(number_);
       return;
-    case Kind::real: {
+    case kReal: {
       char digits[32];
       std::snprintf(digits, sizeof digits, "%g", real_);
       text += digits;
       return;
     }
-    case Kind::shape:
+    case kShape:
       text += to_string(*shape_);
       return;
+    default:
+      text.append(words_, size_);
   }
 }
 

@@ -15,27 +15,25 @@ namespace attn::detail {
 class TextPart {
  public:
   TextPart(const char* words) : TextPart(std::string_view(words)) {}
-  TextPart(std::string_view words) : kind_(Kind::words), words_{words.data(), words.size()} {}
+  TextPart(std::string_view words) : words_(words.data()), size_(words.size()) {}
   TextPart(const std::string& words) : TextPart(std::string_view(words)) {}
-  TextPart(std::integral auto number) : kind_(Kind::number), number_(static_cast<std::int64_t>(number)) {}
-  TextPart(std::floating_point auto number) : kind_(Kind::real), real_(static_cast<double>(number)) {}
-  TextPart(const Shape& shape) : kind_(Kind::shape), shape_(&shape) {}
+  TextPart(std::integral auto number) : number_(static_cast<std::int64_t>(number)), size_(kNumber) {}
+  TextPart(std::floating_point auto number) : real_(static_cast<double>(number)), size_(kReal) {}
+  TextPart(const Shape& shape) : shape_(&shape), size_(kShape) {}
 
   void append_to(std::string& text) const;
 
  private:
-  enum class Kind : std::uint8_t { words, number, real, shape };
-  struct Words {
-    const char* data;
-    std::size_t size;
-  };
-  Kind kind_;
+  // Instead of a size, which is one store less for each of 500 parts.
+  static constexpr std::size_t kNumber = ~std::size_t{0}, kReal = kNumber - 1, kShape = kNumber - 2;
+
   union {
-    Words words_;
+    const char* words_;
     std::int64_t number_;
     double real_;
     const Shape* shape_;
   };
+  std::size_t size_;  ///< of the words, or which of the others it is
 };
 
 std::string text(std::initializer_list<TextPart> parts);
