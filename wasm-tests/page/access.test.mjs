@@ -64,13 +64,15 @@ pageTest('every control can be reached and used with the keyboard', async ({ pag
   await driver.type('All by keyboard.');
   const forward = (options) => ofHead(data.forward('All by keyboard.', options).attentions[1], 3);
   await page.numbers('Attention weights', forward());
+  await tabTo(page, 'Word', hasName);
+  await tabTo(page, 'Next step', ({ text }, element, words) => element.closest('#example') && text(element) === words);
   await tabTo(page, 'the map', ({ find }, element) => element === find('grid'));
   await driver.press('End');
   const first = await tabTo(page, 'Causal mask', hasName);
   assert.ok(first.includes('heads'), 'all heads are on the way');
   await driver.press(' ');
   await page.numbers('Attention weights', forward({ isCausal: true }));
-  await tabTo(page, 'Next step', ({ text }, element, words) => element.closest('#example') && text(element) === words);
+  await tabTo(page, 'Texts, one per line', hasName);
   await tabTo(page, 'Next step', ({ text }, element, words) => element.closest('#steps') && text(element) === words);
   await driver.press('Enter');
   await page.until(({ text }) => text('#steps h3').startsWith('Step 2 '), 'Enter goes on');
@@ -80,8 +82,6 @@ pageTest('every control can be reached and used with the keyboard', async ({ pag
   await tabTo(page, 'Run attention', hasText);
   await driver.press('Enter');
   await page.until(({ table }) => table('Weights').rows.length === 1, 'the weights of one query');
-  await tabTo(page, 'Texts, one per line', hasName);
-  await tabTo(page, 'Word', hasName);
   await tabTo(page, 'Measure again', hasText);
 });
 

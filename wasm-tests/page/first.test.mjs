@@ -206,18 +206,31 @@ pageTest('each part has an address, which is kept, works with Back and is marked
   const isAt = (id) => page.until((_, name) => Math.abs(document.getElementById(name).getBoundingClientRect().top - 64) < 40, `#${id}`, id);
   await page.open('train');
   await isAt('train');
-  await page.until(({ text }) => text('nav [aria-current]') === 'Watch it learn', 'the mark');
+  await page.until(({ text }) => text('nav [aria-current]') === 'Training', 'the mark');
   await sleep(600);
   assert.match(await page.hash(), /^train$/);
   await page.fill('Sentence', 'He read the ___.', region);
   await page.until(() => /^#train&model=masks&text=He/.test(location.hash), 'part and state');
-  await page.evaluate(() => document.querySelector('nav a[href="#steps"]').click());
-  await isAt('steps');
-  await page.until(() => /^#steps&model=masks&text=He/.test(location.hash), 'the new part');
+  await page.evaluate(() => document.querySelector('nav a[href="#numbers"]').click());
+  await isAt('numbers');
+  await page.until(() => /^#numbers&model=masks&text=He/.test(location.hash), 'the new part');
   await page.evaluate(() => globalThis.history.back());
   await isAt('train');
   await page.until(() => /^#train&model=masks&text=He/.test(location.hash), 'the text stays');
   assert.ok((await top('first')) < 0);
+  for (const id of ['words', 'one', 'all', 'many', 'answer', 'numbers', 'example', 'sentence', 'use', 'steps', 'lab', 'proof']) {
+    await page.evaluate((name) => (location.hash = name), id);
+    await isAt(id);
+  }
+  assert.deepEqual(await page.tool(({ text }) => Array.from(document.querySelectorAll('h2.part-title'), text)), [
+    '1 Words become numbers',
+    '2 One word asks',
+    '3 All words at once',
+    '4 Many heads',
+    '6 From rows to an answer',
+    '7 Nobody told it',
+    '8 Every number',
+  ]);
 });
 
 pageTest('a link without a model still means the sentiment classifier', async ({ page }) => {
@@ -265,6 +278,7 @@ pageTest('notes about the text, switches and messages move nothing, and messages
   ]) {
     await page.driver.resize(width, height);
     await page.openFresh();
+    await page.until(() => !!document.querySelector('#words svg'), 'the map of words');
     const places = () =>
       page.evaluate(() =>
         Array.from(document.querySelectorAll('.first-figure, .first-foot, #sentence'), (each) => each.getBoundingClientRect().top + scrollY),

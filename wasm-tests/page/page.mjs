@@ -209,9 +209,10 @@ export const approachProof = (page) =>
     if (!proof) return false;
     const before = scrollY;
     document.scrollingElement.scrollTo({ top: scrollY + proof.getBoundingClientRect().top - innerHeight - 700, behavior: 'instant' });
-    await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 50))));
+    const hasBegun = () => !!proof.querySelector('table') || proof.textContent.includes('Measuring');
+    for (let i = 0; i < 20 && !hasBegun(); ++i) await new Promise((done) => requestAnimationFrame(() => setTimeout(done, 50)));
     document.scrollingElement.scrollTo({ top: before, behavior: 'instant' });
-    return true;
+    return hasBegun();
   }, 'the section Proof');
 const hasSpeed = ({ find }) => find('table', 'Speed') && !find('button', 'Measure again').disabled;
 export async function settled(page) {

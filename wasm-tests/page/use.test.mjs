@@ -4,7 +4,7 @@ import { loadFrom, shows } from './models.mjs';
 import { approachProof, assertNear, factsOf, measureAgain, rowsOf, settled } from './page.mjs';
 import { pageTest } from './fixture.mjs';
 
-const [use, words, proof] = ['#use', '#words', '#proof'];
+const [use, many, words, proof] = ['#use', '#many', '#words', '#proof'];
 const texts = ['A warm and funny film.', 'Warm, funny, a joy.', 'Two dull hours.', 'The music is loud.'];
 
 const cosines = ({ data: values, dims: [count, width] }) =>
@@ -91,8 +91,8 @@ pageTest('switching heads off changes similarities and probabilities as in the p
   await page.click('button', 'View similarities as table', use);
   const off = [2, 5];
   for (const each of off)
-    await page.click('button', `Layer ${Math.floor(each / 4) + 1}, head ${(each % 4) + 1}`, ['group', 'Heads that are off', use]);
-  await page.until(({ text }) => /^2 heads off/.test(text('#use .use-effect')), 'the effect in words');
+    await page.click('button', `Layer ${Math.floor(each / 4) + 1}, head ${(each % 4) + 1}`, ['group', 'Heads that are off', many]);
+  await page.until(({ text }) => /^2 heads off/.test(text('#many .use-effect')), 'the effect in words');
   await page.numbers('Cosine similarity', cosines(await data.model.embed(texts, { normalize: true })), use);
   await page.numbers('Cosine similarity without the heads that are off', cosines(await vectorsWithout(data, ...off)), use);
   await page.numbers(
@@ -103,8 +103,8 @@ pageTest('switching heads off changes similarities and probabilities as in the p
     ),
     use,
   );
-  await page.click('button', 'Switch all heads on', use);
-  await page.until(({ text }) => text('#use .use-effect') === 'All heads are on.', 'all heads are on');
+  await page.click('button', 'Switch all heads on', many);
+  await page.until(({ text }) => text('#many .use-effect') === 'All heads are on.', 'all heads are on');
   await page.numbers(
     'Probabilities',
     probabilities(
@@ -118,31 +118,31 @@ pageTest('switching heads off changes similarities and probabilities as in the p
 pageTest('the effect of each head is measured by switching it off', async ({ page }) => {
   const data = await packageNumbers();
   await page.open();
-  await page.shows('button', 'Switch each head off in turn', '#use');
-  await page.click('button', 'Switch each head off in turn', use);
+  await page.shows('button', 'Switch each head off in turn', '#many');
+  await page.click('button', 'Switch each head off in turn', many);
   const answer = data.answer(sentence);
   const best = answer.positive > answer.negative ? 'positive' : 'negative';
   const effects = [0, 1].map((layer) =>
     [0, 1, 2, 3].map((head) => data.answer(sentence, { headMask: data.without(layer * 4 + head) })[best] - answer[best]),
   );
-  await page.shows('table', 'Effect of each head', '#use');
-  const { cells } = await page.table('Effect of each head', use);
+  await page.shows('table', 'Effect of each head', '#many');
+  const { cells } = await page.table('Effect of each head', many);
   effects.forEach((row, i) => row.forEach((value, j) => assertNear(cells[i][j].replace(/^\+/, ''), value, `layer ${i + 1}, head ${j + 1}`)));
   const flat = effects.flat();
   const colours = await page.tool(({ find }) =>
-    Array.from(find('table', 'Effect of each head', '#use').querySelectorAll('td'), (cell) => [cell.textContent, cell.className]),
+    Array.from(find('table', 'Effect of each head', '#many').querySelectorAll('td'), (cell) => [cell.textContent, cell.className]),
   );
   for (const [written, names] of colours) assert.match(names, written.startsWith('-') ? /\bminus\b/ : /\bplus\b/, `the colour of ${written}`);
   const backgrounds = await page.evaluate(() =>
     ['plus', 'minus'].map((sign) => {
-      const cell = document.querySelector(`#use td.${sign}`);
+      const cell = document.querySelector(`#many td.${sign}`);
       cell.style.setProperty('--share', '100%');
       return getComputedStyle(cell).backgroundColor;
     }),
   );
   assert.notEqual(...backgrounds);
   const strongest = flat.findIndex((value) => Math.abs(value) === Math.max(...flat.map(Math.abs)));
-  await page.click('button', `Put layer ${Math.floor(strongest / 4) + 1}, head ${(strongest % 4) + 1} in focus`, use);
+  await page.click('button', `Put layer ${Math.floor(strongest / 4) + 1}, head ${(strongest % 4) + 1} in focus`, many);
   await page.until(({ find }, number) => find(['combobox', 'slider'], 'Head').value === number, 'the head in focus', String((strongest % 4) + 1));
 });
 

@@ -1,7 +1,7 @@
 import { fixed } from '../formats/numbers.ts';
 import { layerTrace, run } from '../state/run.ts';
 import { headInFocus, layerInFocus } from '../state/map_view.ts';
-import { view } from '../state/view.ts';
+import { cellChosen } from '../state/pointed.ts';
 
 /** Dimensions listed in the text. */
 const told = 3;
@@ -19,7 +19,7 @@ export function Dimensions() {
 }
 
 function Strips() {
-  const [of, inside, { cell }] = [run.value, layerTrace.value, view.value];
+  const [of, inside, cell] = [run.value, layerTrace.value, cellChosen.value];
   if (!of || inside?.run !== of || inside.layer !== layerInFocus.value) return null;
   const { q, k } = inside.trace;
   const [length, width] = [q.dims[2]!, q.dims[3]!];

@@ -15,6 +15,7 @@ import { Paper } from '../ui/papers.tsx';
 import { Term } from '../ui/term.tsx';
 import { FlowDiagram } from './example/diagram.tsx';
 import { steps, titles } from './example/steps.tsx';
+import { PartTitle } from '../ui/part_title.tsx';
 import { Alert } from '../ui/alert.tsx';
 
 export function Example() {
@@ -27,11 +28,11 @@ export function Example() {
   return (
     <section id="example" aria-labelledby="example-title">
       <div class="lede">
-        <h2 id="example-title">Attention by hand</h2>
+        <PartTitle of="one" name="example-title" />
         <p>
           “Cats chase mice”: three words, with numbers small enough for pencil and paper. Follow them from X to the output of a{' '}
           <Term word="layer">layer</Term>. Steps 1 to 8 use the numbers of “<Paper of="Raimi Karim 2019">Illustrated: Self-Attention</Paper>” (Raimi
-          Karim 2019); the words and the last two steps are added here. The same code computes these numbers and the map above.
+          Karim 2019); the words and the last two steps are added here. The same code computes these numbers and the map below.
         </p>
         <p class="try">
           <strong>Try:</strong> change a number of X to 10 in step 1. Then look at step 6: which word gets nearly all the attention?

@@ -24,7 +24,9 @@ export function More() {
   const of = run.value;
   return (
     <section id="more" aria-labelledby="more-title">
-      <h2 id="more-title">The same head as lines, text and numbers</h2>
+      <h3 id="more-title" class="sub-title">
+        The same head as lines, text and numbers
+      </h3>
       {of && shown.value ? <Loaded of={of} shown={shown.value} /> : <div class="more-body placeholder" />}
     </section>
   );

@@ -140,7 +140,9 @@ export function Lab() {
   return (
     <section id="lab" aria-labelledby="lab-title">
       <div class="lede">
-        <h2 id="lab-title">Your own numbers</h2>
+        <h3 id="lab-title" class="sub-title">
+          Your own numbers
+        </h3>
         <p>
           Type or paste arrays as JSON, CSV, or printed by NumPy or PyTorch, or drop .npy, <Term word="safetensors" />, .json and .csv files on the
           fields. You get the weights, the output, every intermediate result, and code that computes the same. In the results, rows are queries.

@@ -1,32 +1,22 @@
 /** The top of the page: its parts, of which the current one is marked, and the theme. Each part has an address. */
 import { signal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { enterPart, partIds, partInAddress, type PartId } from '../state/hash.ts';
+import { enterPart, partInAddress } from '../state/hash.ts';
+import { story, type PartId, type StoryId } from '../state/parts.ts';
 import '../styles/masthead.css';
 import { observeSize } from '../ui/size.ts';
 import { ThemeButton } from '../ui/theme.tsx';
 
-interface Link {
-  readonly id: PartId;
-  readonly name: string;
-}
-/** Shown on a wide screen; the menu has all parts. */
-const leading: readonly Link[] = [
-  { id: 'example', name: 'By hand' },
-  { id: 'train', name: 'Watch it learn' },
-  { id: 'steps', name: 'Every number' },
-  { id: 'lab', name: 'Lab' },
-];
-const others: readonly Link[] = [
-  { id: 'first', name: 'First look' },
-  { id: 'sentence', name: 'All words at once' },
-  { id: 'use', name: 'Use it' },
-  { id: 'words', name: 'Words' },
+/** Parts that are shown on a wide screen; the menu has all. */
+const leading: readonly StoryId[] = ['one', 'many', 'train', 'numbers'];
+/** Of the last part. */
+const places = [
+  { id: 'lab', name: 'Your own numbers' },
   { id: 'proof', name: 'Proof' },
-];
+] as const;
 
 /** The part at the top of the screen. */
-const current = signal<PartId>('first');
+const current = signal<'first' | StoryId>('first');
 
 function showPart(id: string): void {
   const target = document.getElementById(id);
@@ -50,10 +40,8 @@ function followScrolling(): () => void {
   const find = () => {
     asked = false;
     const line = innerHeight / 3;
-    const inPageOrder = partIds
-      .map((id) => ({ id, top: document.getElementById(id)?.getBoundingClientRect().top ?? Infinity }))
-      .sort((a, b) => a.top - b.top);
-    current.value = inPageOrder.findLast(({ top }) => top <= line)?.id ?? 'first';
+    const isAbove = (id: StoryId) => (document.getElementById(id)?.getBoundingClientRect().top ?? Infinity) <= line;
+    current.value = story.findLast(({ id }) => isAbove(id))?.id ?? 'first';
   };
   const ask = () => {
     if (!asked) requestAnimationFrame(find);
@@ -88,7 +76,14 @@ function followAddress(): () => void {
   };
 }
 
-function PartLink({ id, name, onGo }: Link & { onGo?: () => void }) {
+interface LinkProps {
+  readonly id: PartId;
+  readonly name: string;
+  readonly number?: number;
+  readonly onGo?: () => void;
+}
+
+function PartLink({ id, name, number, onGo }: LinkProps) {
   const go = (event: MouseEvent) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
@@ -98,7 +93,7 @@ function PartLink({ id, name, onGo }: Link & { onGo?: () => void }) {
   };
   return (
     <a href={`#${id}`} aria-current={current.value === id ? 'true' : undefined} onClick={go}>
-      {name}
+      {number !== undefined && <span class="part-number">{number}</span>} {name}
     </a>
   );
 }
@@ -127,8 +122,12 @@ function Menu({ onHelp }: { onHelp: () => void }) {
         Menu
       </button>
       <div id="menu-parts" class="menu-parts" hidden={!isOpen}>
-        {[...others.slice(0, 2), ...leading, ...others.slice(2)].map((link) => (
-          <PartLink key={link.id} {...link} onGo={close} />
+        <PartLink id="first" name="First look" onGo={close} />
+        {story.map(({ id, title }, i) => (
+          <PartLink key={id} id={id} name={title} number={i + 1} onGo={close} />
+        ))}
+        {places.map((place) => (
+          <PartLink key={place.id} {...place} onGo={close} />
         ))}
         <button
           type="button"
@@ -165,9 +164,11 @@ export function Masthead({ onHelp }: { onHelp: () => void }) {
           <p class="wordmark">attn</p>
           <nav aria-label="Parts of the page">
             <div class="nav-leading">
-              {leading.map((link) => (
-                <PartLink key={link.id} {...link} />
-              ))}
+              {story
+                .filter(({ id }) => leading.includes(id))
+                .map(({ id, name }) => (
+                  <PartLink key={id} id={id} name={name} />
+                ))}
             </div>
             <Menu onHelp={onHelp} />
           </nav>

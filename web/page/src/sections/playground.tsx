@@ -1,4 +1,5 @@
 import '../styles/playground.css';
+import { PartTitle } from '../ui/part_title.tsx';
 import { Term } from '../ui/term.tsx';
 import { Answer, Trust } from './answer.tsx';
 import { DropZone, Model } from './model.tsx';
@@ -13,7 +14,7 @@ export function Playground({ onHelp }: { onHelp: () => void }) {
   return (
     <section id="sentence" class="playground" aria-labelledby="sentence-title">
       <div class="playground-head">
-        <h2 id="sentence-title">All words at once</h2>
+        <PartTitle of="all" name="sentence-title" />
         <p>
           Above, one word asks. In fact every word asks, at the same time: row by row, this map stacks their{' '}
           <Term word="attention weight">weights</Term>. In a bright cell, the word of the <span class="as-query">row</span> looks at the word of its{' '}

@@ -25,7 +25,9 @@ export function ProofSection() {
   const of = shownModel.value;
   return (
     <section id="proof" ref={section} aria-labelledby="proof-title">
-      <h2 id="proof-title">Proof</h2>
+      <h3 id="proof-title" class="sub-title">
+        Proof
+      </h3>
       <div class="lede">
         <p>
           Why should you believe these numbers? PyTorch, the library in which such models are made, has also computed the sentiment classifier, and

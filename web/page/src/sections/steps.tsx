@@ -7,6 +7,7 @@ import { partsOf, type Edit } from '../state/changes.ts';
 import { isChanged, undoChanges, update, view } from '../state/view.ts';
 import { followWalk, reach, walk as walkSignal, walkFailure, type Walk } from '../state/walk.ts';
 import { Blocks } from '../ui/blocks.tsx';
+import { PartTitle } from '../ui/part_title.tsx';
 import { Subscripted } from '../ui/subscripted.tsx';
 import { Term } from '../ui/term.tsx';
 import { AnswerStep } from './steps/answer.tsx';
@@ -61,7 +62,7 @@ export function Steps() {
   return (
     <section id="steps" aria-labelledby="steps-title">
       <div class="lede">
-        <h2 id="steps-title">Step through one head</h2>
+        <PartTitle of="numbers" name="steps-title" />
         <p>
           The same steps with the real model and your text, and every number in them: the input of a <Term word="layer" />, the results of one{' '}
           <Term word="head" />, and how they are used. Select a number to see how it was computed. Change a number of X or of the weights, and

@@ -3,6 +3,7 @@ import { Footer } from '../ui/footer.tsx';
 import { Example } from './example.tsx';
 import { More } from './head_details.tsx';
 import { Lab } from './lab.tsx';
+import { Many } from './many.tsx';
 import { Playground } from './playground.tsx';
 import { ProofSection } from './proof.tsx';
 import { Steps } from './steps.tsx';
@@ -13,15 +14,24 @@ import { Words } from './words.tsx';
 export function Story({ onHelp }: { onHelp: () => void }) {
   return (
     <>
-      <Playground onHelp={onHelp} />
-      <More />
-      <Example />
-      <Train />
-      <Steps />
-      <Lab />
-      <Use />
       <Words />
-      <ProofSection />
+      <div id="one">
+        <Example />
+      </div>
+      <div id="all">
+        <Playground onHelp={onHelp} />
+        <More />
+      </div>
+      <Many />
+      <div id="answer">
+        <Use />
+      </div>
+      <Train />
+      <div id="numbers">
+        <Steps />
+        <Lab />
+        <ProofSection />
+      </div>
       <Footer />
     </>
   );

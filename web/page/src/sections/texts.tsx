@@ -32,7 +32,7 @@ export function Texts() {
         )}
         {pair !== undefined && (
           <p class="note" id="pair-note">
-            The model reads both texts as one input, as for a question and its answer, and gives one answer to both. “Use it” below compares texts.
+            The model reads both texts as one input, as for a question and its answer, and gives one answer to both. Part 6 compares texts.
           </p>
         )}
       </div>

@@ -9,14 +9,15 @@ import { taskWords } from '../train/words.ts';
 import { Curves, Norms, Numbers } from './train/progress.tsx';
 import { Heads, Moments } from './train/learned_heads.tsx';
 import { Keep } from './train/keep.tsx';
+import { PartTitle } from '../ui/part_title.tsx';
 import { Alert } from '../ui/alert.tsx';
 
 export function Train() {
   // The sections above may still grow until the map appears.
   useEffect(goThere, [run.value !== undefined]);
   return (
-    <section id="train" aria-labelledby="train-title">
-      <h2 id="train-title">Train</h2>
+    <section id="train" aria-label="Train">
+      <PartTitle of="train" name="train-title" />
       <div class="lede">
         <p>
           Nobody programs where a head looks. Here a small Transformer starts with random weights and learns while you watch: press{' '}

@@ -2,9 +2,9 @@ import { useEffect } from 'preact/hooks';
 import { shownModel } from '../state/background.ts';
 import { lines } from '../state/compare_texts.ts';
 import '../styles/use.css';
+import { PartTitle } from '../ui/part_title.tsx';
 import { Term } from '../ui/term.tsx';
 import { Classification } from './use/classification.tsx';
-import { Heads, InTurn } from './use/heads.tsx';
 import { Similarity } from './use/similarity.tsx';
 import { MoreTasks, TaskOf } from './use/tasks.tsx';
 
@@ -13,7 +13,7 @@ export function Use() {
   const of = shownModel.value;
   return (
     <section id="use" aria-labelledby="use-title">
-      <h2 id="use-title">Use it</h2>
+      <PartTitle of="answer" name="use-title" />
       <div class="lede">
         <p>
           What is attention used for? After the last <Term word="layer">layer</Term>, the row of each token contains information from the others. A
@@ -21,7 +21,7 @@ export function Use() {
           texts have vectors that point in similar directions.
         </p>
         <p class="try">
-          <strong>Try:</strong> add a line of your own and see which lines are closest to it. Then switch off a few heads below, and watch the answers
+          <strong>Try:</strong> add a line of your own and see which lines are closest to it. Then switch off a few heads above, and watch the answers
           change.
         </p>
       </div>
@@ -29,8 +29,6 @@ export function Use() {
       <Similarity />
       {of && <Classification of={of} />}
       {of && <MoreTasks of={of} />}
-      {of && <Heads of={of} />}
-      {of && <InTurn of={of} />}
     </section>
   );
 }

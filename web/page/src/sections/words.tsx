@@ -5,11 +5,13 @@ import { shownModel } from '../state/background.ts';
 import {
   analogies,
   analogy,
+  analogyCount,
   analogyInUse,
   faultOfMap,
   faultOfWord,
   mostMapNeighbours,
   mostMapWords,
+  nearestCount,
   neighbours,
   readWords,
   similarity,
@@ -25,6 +27,7 @@ import { Formula } from '../ui/formula.tsx';
 import { NumberTable } from '../ui/number_table.tsx';
 import { Term } from '../ui/term.tsx';
 import { WordMapPicture } from '../ui/word_map.tsx';
+import { PartTitle } from '../ui/part_title.tsx';
 import { Alert } from '../ui/alert.tsx';
 
 export function Words() {
@@ -35,7 +38,7 @@ export function Words() {
   const of = shownModel.value;
   return (
     <section id="words" aria-labelledby="words-title">
-      <h2 id="words-title">Words</h2>
+      <PartTitle of="words" name="words-title" />
       <div class="lede">
         <p>
           Before any attention, each <Term word="token">token</Term> is a row of the <Term word="embedding matrix" />, which the model has also
@@ -90,7 +93,10 @@ function WordField({ label, value, found, onInput }: { label: string; value: str
   );
 }
 
-function Ranked({ name, near }: { name: string; near: readonly Near[] }) {
+/** Has its room from the start, so that the parts below stay where they are. */
+function Ranked({ name, near, most }: { name: string; near: readonly Near[] | undefined; most: number }) {
+  if (!near) return <div class="ranked-room" style={{ '--rows': most }} />;
+  if (near.length === 0) return null;
   return (
     <>
       <ol class="ranked" aria-label={name}>
@@ -116,7 +122,7 @@ function Neighbours() {
       </p>
       <WordField label="Word" value={wordsView.value.word} found={made?.word} onInput={(word) => updateWords({ word })} />
       <Alert what="The embedding matrix could not be read." why={neighbours.failure.value} />
-      {made && made.near.length > 0 && <Ranked name="Nearest words" near={made.near} />}
+      <Ranked name="Nearest words" near={made?.near} most={nearestCount} />
     </div>
   );
 }
@@ -182,7 +188,7 @@ function AnalogyPart() {
           'No answer.'
         )}
       </p>
-      {made && made.near.length > 0 && <Ranked name="Answers to the analogy" near={made.near} />}
+      <Ranked name="Answers to the analogy" near={made?.near} most={analogyCount} />
     </>
   );
 }
@@ -233,6 +239,7 @@ function MapPart() {
           </select>
         </div>
       </div>
+      {!made && <div class="words-map-room" />}
       {made && made.points.length > 0 && (
         <figure class="words-map">
           <WordMapPicture of={made} label="Map of the words and their neighbours; the table below has the same numbers" />

@@ -2,6 +2,7 @@
 import { effect, signal } from '@preact/signals';
 import { fromParams, toParams, type Params } from './address.ts';
 import { exampleFromParams, exampleToParams } from './example.ts';
+import { partIds, type PartId } from './parts.ts';
 import { lab, labFromParams, labToParams } from './lab.ts';
 import { linesFromParams, linesToParams } from './compare_texts.ts';
 import { taskTextsFromParams, taskTextsToParams } from './task_texts.ts';
@@ -29,10 +30,7 @@ const others: readonly { readonly write: () => Params; readonly read: (params: U
 
 const written = (params: Params) => new URLSearchParams(params as [string, string][]).toString();
 
-/** Parts of the page, as `#train`, alone or in front of the state. */
-export const partIds = ['first', 'sentence', 'example', 'train', 'steps', 'lab', 'use', 'words', 'proof'] as const;
-export type PartId = (typeof partIds)[number];
-/** The part that the address names. */
+/** The part that the address names, as `#train`, alone or in front of the state. */
 export const partInAddress = signal<PartId | undefined>(undefined);
 
 const textOf = (hash: string): string => hash.replace(/^#/, '');

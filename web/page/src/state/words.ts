@@ -76,8 +76,8 @@ export const isWholeWord = (token: string): boolean => /^\p{L}[\p{L}\p{M}]+$/u.t
 
 export const mostMapWords = 24;
 export const mostMapNeighbours = 5;
-const nearestCount = 10;
-const analogyCount = 5;
+export const nearestCount = 10;
+export const analogyCount = 5;
 
 export interface Word {
   readonly text: string;

@@ -71,7 +71,7 @@ function effectOf({ texts, all, off, without, model }: Lines): string {
   const similarity = furthest(all.similarity, without!.similarity);
   const [i, j] = [Math.floor(similarity.index / texts.length), similarity.index % texts.length];
   const now = without!.similarity.data[similarity.index]!;
-  let text = `${counted(off.length, 'head')} off. The similarity of lines ${i + 1} and ${j + 1} changes most: ${fixed(now - similarity.difference, 4)} before, ${fixed(now, 4)} now (${signed(similarity.difference)}).`;
+  let text = `${counted(off.length, 'head')} off. Of the texts in part 6, the similarity of lines ${i + 1} and ${j + 1} changes most: ${fixed(now - similarity.difference, 4)} before, ${fixed(now, 4)} now (${signed(similarity.difference)}).`;
   if (labels && all.probabilities && without!.probabilities) {
     const probability = furthest(all.probabilities, without!.probabilities);
     const line = Math.floor(probability.index / labels.length);
