@@ -2,6 +2,7 @@ import { strict as assert } from 'node:assert';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { load } from 'attn';
+import { logitLens } from 'attn/lens';
 import { repository } from '../support/paths.mjs';
 import { sentence as filmSentence } from './data.mjs';
 import { shifts } from './page.mjs';
@@ -37,7 +38,11 @@ async function compute() {
       .sort((a, b) => b[1] - a[1])
       .slice(0, 4);
   };
-  return { tokens, rowOf, guesses, guessesWithout };
+  const lens = async (text) => {
+    const { predictions } = await logitLens(model, text, { positions: [tokens(text).indexOf('[MASK]')], topK: 3 });
+    return predictions.map(([best]) => best.map(({ token, probability }) => [token, probability]));
+  };
+  return { tokens, rowOf, guesses, guessesWithout, lens };
 }
 
 const written = (list) => list.map(([word, share]) => `${word} ${Math.round(100 * share)} %`);
@@ -218,7 +223,7 @@ pageTest('each part has an address, which is kept, works with Back and is marked
   await isAt('train');
   await page.until(() => /^#train&model=masks&text=He/.test(location.hash), 'the text stays');
   assert.ok((await top('first')) < 0);
-  for (const id of ['words', 'one', 'all', 'many', 'answer', 'numbers', 'example', 'sentence', 'use', 'steps', 'lab', 'proof']) {
+  for (const id of ['words', 'one', 'all', 'many', 'layers', 'answer', 'numbers', 'example', 'sentence', 'use', 'steps', 'lab', 'proof']) {
     await page.evaluate((name) => (location.hash = name), id);
     await isAt(id);
   }
@@ -227,10 +232,28 @@ pageTest('each part has an address, which is kept, works with Back and is marked
     '2 One word asks',
     '3 All words at once',
     '4 Many heads',
+    '5 Add, normalise, think; then again',
     '6 From rows to an answer',
     '7 Nobody told it',
     '8 Every number',
   ]);
+});
+
+pageTest("the guesses after each layer are the package's, and change with the sentence", { engines: 'chromium' }, async ({ page }) => {
+  const { lens } = await maskNumbers();
+  await page.open('layers');
+  const rows = () =>
+    page.tool(({ find, text }) =>
+      Array.from(find('list', 'Guesses after each layer', '#layers').children, (row) => Array.from(row.querySelectorAll('.layer-guess'), text)),
+    );
+  const assertRows = (expected) => page.eventually(async () => assert.deepEqual(await rows(), expected.map(written)));
+  await page.shows('list', 'Guesses after each layer', '#layers');
+  await assertRows(await lens(cup));
+  await page.axe('layers', '#layers');
+  await page.click('button', 'The boy kicked the ___', region);
+  await assertRows(await lens('The boy kicked the [MASK].'));
+  await page.click('button', 'Change to the sentiment classifier', '#sentence');
+  await page.shows('button', 'Change to the mask model', '#layers');
 });
 
 pageTest('a link without a model still means the sentiment classifier', async ({ page }) => {

@@ -252,5 +252,5 @@ pageTest("the products of query and key per dimension add up to the package's sc
   assert.ok(Math.abs(Number(`${sign === '−' ? '-' : ''}${written}`) - sum) < 0.011, `${said}: ${sum}`);
   const most = Math.max(...products.map(Math.abs));
   assert.ok(Math.abs(Math.abs(products[Number(dimension) - 1]) - most) < 1e-3, said);
-  assert.equal(await page.evaluate(() => document.querySelectorAll('.dimensions-strips > [title]').length), 3 * width);
+  assert.equal(await page.evaluate(() => document.querySelectorAll('.dimensions rect').length), 3 * width);
 });

@@ -10,3 +10,6 @@ export const isRotary = (config: Config): boolean => rotary.test(String(config['
 export const hasPositionBias = (config: Config): boolean => config['model_type'] === 'mpnet' || isAlibi(config);
 /** The feed-forward network has a second input matrix. */
 export const isGated = (config: Config): boolean => isRotary(config) || isAlibi(config);
+
+/** The norms come before the parts of a layer, not after them. */
+export const isPreNorm = (config: Readonly<Record<string, unknown>>): boolean => config['model_type'] === 'modernbert';

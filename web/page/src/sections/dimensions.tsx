@@ -2,6 +2,7 @@ import { fixed } from '../formats/numbers.ts';
 import { layerTrace, run } from '../state/run.ts';
 import { headInFocus, layerInFocus } from '../state/map_view.ts';
 import { cellChosen } from '../state/pointed.ts';
+import { StripRows } from '../ui/strip.tsx';
 
 /** Dimensions listed in the text. */
 const told = 3;
@@ -34,11 +35,13 @@ function Strips() {
   const [from, to] = [of.tokens[cell.row]!, of.tokens[cell.column]!];
   return (
     <>
-      <div class="dimensions-strips" aria-hidden="true" style={{ '--dimensions': width }}>
-        <Strip name={`query of ${from}`} values={query} />
-        <Strip name={`key of ${to}`} values={key} />
-        <Strip name="query × key" values={products} />
-      </div>
+      <StripRows
+        rows={[
+          { name: `query of ${from}`, values: query },
+          { name: `key of ${to}`, values: key },
+          { name: 'query × key', values: products },
+        ]}
+      />
       <p>
         The products add up to <strong class="figure">{signed(sum)}</strong>. The largest contributions come from dimension{' '}
         {order.slice(0, told).map((d, i) => (
@@ -50,23 +53,6 @@ function Strips() {
         . This sum is scaled, and softmax over all keys turns it into the weight. <span class="plus">Violet is positive</span>,{' '}
         <span class="minus">yellow negative</span>.
       </p>
-    </>
-  );
-}
-
-function Strip({ name, values }: { name: string; values: Float32Array }) {
-  const most = values.reduce((a, b) => Math.max(a, Math.abs(b)), 0) || 1;
-  return (
-    <>
-      <span class="dimensions-name">{name}</span>
-      {Array.from(values, (value, d) => (
-        <span
-          key={d}
-          class={value < 0 ? 'minus' : 'plus'}
-          style={{ '--share': `${Math.round((100 * Math.abs(value)) / most)}%` }}
-          title={`dimension ${d + 1}: ${fixed(value, 4)}`}
-        />
-      ))}
     </>
   );
 }

@@ -3,6 +3,7 @@ import { Footer } from '../ui/footer.tsx';
 import { Example } from './example.tsx';
 import { More } from './head_details.tsx';
 import { Lab } from './lab.tsx';
+import { Layers } from './layers.tsx';
 import { Many } from './many.tsx';
 import { Playground } from './playground.tsx';
 import { ProofSection } from './proof.tsx';
@@ -23,6 +24,7 @@ export function Story({ onHelp }: { onHelp: () => void }) {
         <More />
       </div>
       <Many />
+      <Layers />
       <div id="answer">
         <Use />
       </div>

@@ -41,7 +41,7 @@ export const query = computed<number>(() => {
 });
 
 /** "Ġgood" -> "good" */
-const plain = (token: string): string => token.replace(/^[Ġ▁]/, '').trim();
+export const plain = (token: string): string => token.replace(/^[Ġ▁]/, '').trim();
 
 /** The `count` largest of row `row` of (1,L,V). */
 export function largestOf({ data, dims }: Tensor, row: number, count: number): readonly { readonly id: number; readonly share: number }[] {
@@ -55,7 +55,7 @@ export function largestOf({ data, dims }: Tensor, row: number, count: number): r
 }
 
 /** With the blank in place of one token. */
-async function hidden(of: LoadedModel, inputs: Encoding, token: number): Promise<Encoding> {
+export async function withBlank(of: LoadedModel, inputs: Encoding, token: number): Promise<Encoding> {
   const id = await of.text.tokenToId(of.maskToken!);
   if (id === undefined) return inputs;
   const inputIds = inputs.inputIds.slice();
@@ -80,7 +80,7 @@ async function filledBy(of: Run, token: number, topK: number): Promise<readonly 
 async function wordsFor(of: Run, token: number, isBlank: boolean): Promise<readonly Guess[]> {
   const { model, inputs, options } = of;
   if (canFill(of) && !hasChanges(of.view)) return filledBy(of, token, most);
-  const given = isBlank ? inputs : await hidden(model, inputs, token);
+  const given = isBlank ? inputs : await withBlank(model, inputs, token);
   const { logits } = await withModel(() =>
     model.text.forward(given, { ...options, outputAttentions: false, outputHiddenStates: false, outputLogits: true }),
   );

@@ -5,6 +5,7 @@ import { guesses, guessFailure } from '../../state/guess.ts';
 import { model } from '../../state/model.ts';
 import { hasWords } from '../../state/run.ts';
 import { status } from '../../state/status.ts';
+import { Bar } from '../../ui/bar.tsx';
 import { Alert } from '../../ui/alert.tsx';
 import { Strip, largest } from '../../ui/strip.tsx';
 import { queryName } from './columns.tsx';
@@ -29,10 +30,7 @@ export function Guesses({ now }: { now: FirstLook | undefined }) {
       <ul aria-label="Guesses">
         {list.map(({ word, share }, i) => (
           <li key={i} class={i === 0 ? 'best' : ''}>
-            <span class="guess-word">{word}</span>{' '}
-            <span class="guess-room" aria-hidden="true">
-              <span class="guess-bar" style={{ width: `${100 * share}%` }} />
-            </span>
+            <span class="guess-word">{word}</span> <Bar share={share} />
             <span class="guess-share">{percent(share)}</span>
           </li>
         ))}

@@ -1,5 +1,5 @@
 /** Shared parts of the steps. */
-import { hasPositionBias, isRotary } from '../../model/kind.ts';
+import { hasPositionBias, isPreNorm, isRotary } from '../../model/kind.ts';
 import { signal } from '@preact/signals';
 import type { Tensor } from 'attn';
 import type { ComponentChildren } from 'preact';
@@ -34,7 +34,6 @@ export interface Sizes {
 
 export function sizesOf({ run, trace, names }: Walk): Sizes {
   const { config, heads } = run.model;
-  const type = config['model_type'];
   const text = (...keys: readonly string[]) => keys.map((key) => config[key]).find((value) => typeof value === 'string');
   const number = (...keys: readonly string[]) => keys.map((key) => config[key]).find((value) => typeof value === 'number');
   return {
@@ -44,7 +43,7 @@ export function sizesOf({ run, trace, names }: Walk): Sizes {
     H: heads,
     D: trace.q.dims[3]!,
     F: trace.ff_hidden.dims[2]!,
-    preNorm: type === 'modernbert',
+    preNorm: isPreNorm(config),
     rotary: isRotary(config),
     gated: names?.gate !== undefined,
     positionBias: hasPositionBias(config),

@@ -1,0 +1,123 @@
+/** Part 5: the sums, norms and the feed-forward network of a layer, and what the model would guess after each. */
+import { useEffect, useRef } from 'preact/hooks';
+import { isPreNorm } from '../model/kind.ts';
+import { shownModel } from '../state/background.ts';
+import { query } from '../state/guess.ts';
+import { hasGuesses, layerGuesses } from '../state/layer_guesses.ts';
+import { chooseModel } from '../state/load_model.ts';
+import { loading } from '../state/model.ts';
+import { layerTrace, type LayerInFocus } from '../state/run.ts';
+import '../styles/layers.css';
+import { Alert } from '../ui/alert.tsx';
+import { Bar } from '../ui/bar.tsx';
+import { Part } from '../ui/part.tsx';
+import { PartTitle } from '../ui/part_title.tsx';
+import { useSeen } from '../ui/seen.ts';
+import { StripRows } from '../ui/strip.tsx';
+import { Term } from '../ui/term.tsx';
+import { percent } from './first_look/drawing.tsx';
+
+export function Layers() {
+  return (
+    <section id="layers" aria-labelledby="layers-title">
+      <PartTitle of="layers" name="layers-title" />
+      <div class="lede">
+        <p>
+          What attention has gathered is added to the row of the word: a <Term word="residual" />. A norm keeps its numbers in range. Then each row
+          alone goes through the <Term word="feed-forward">feed-forward network</Term>, which adds what it makes of it. The next <Term word="layer" />{' '}
+          does the same with the new rows.
+        </p>
+      </div>
+      <OneLayer />
+      <Guesses />
+    </section>
+  );
+}
+
+function OneLayer() {
+  const frame = useRef<HTMLDivElement>(null);
+  const isNear = useSeen(frame, 300);
+  const of = isNear ? layerTrace.value : undefined;
+  return (
+    <div ref={frame} class="one-layer">
+      {of && <Rows of={of} />}
+    </div>
+  );
+}
+
+function Rows({ of: { trace, run, layer } }: { of: LayerInFocus }) {
+  const { hiddenSize: width, config, layers } = run.model;
+  const token = Math.min(query.value, run.tokens.length - 1);
+  const rowOf = ({ data }: { readonly data: Float32Array }) => data.subarray(token * width, (token + 1) * width);
+  return (
+    <>
+      <p>
+        “{run.tokens[token]}” in layer {layer + 1} of {layers}:
+      </p>
+      <StripRows
+        rows={[
+          { name: 'its row before the layer', values: rowOf(run.hiddenStates[layer]!) },
+          { name: '+ what attention adds', values: rowOf(trace.output) },
+          isPreNorm(config)
+            ? { name: '= their sum', values: rowOf(trace.attn_residual) }
+            : { name: '= their sum, normalised', values: rowOf(trace.norm1) },
+          { name: '+ what feed-forward adds', values: rowOf(trace.ff_output) },
+          { name: '= its row after the layer', values: rowOf(run.hiddenStates[layer + 1]!) },
+        ]}
+      />
+      <p class="note">One cell for each of {width} numbers. Violet is positive, yellow negative; the strongest colour is the largest of its row.</p>
+    </>
+  );
+}
+
+function Guesses() {
+  const frame = useRef<HTMLDivElement>(null);
+  const isNear = useSeen(frame, 300);
+  useEffect(() => (isNear ? layerGuesses.follow() : undefined), [isNear]);
+  const of = shownModel.value;
+  const made = layerGuesses.value.value?.run.model === of ? layerGuesses.value.value : undefined;
+  const { run, query: token, isBlank, rows } = made ?? {};
+  return (
+    <Part class="layer-guesses" title="The guess after each layer">
+      <div ref={frame} style={{ '--rows': (of?.layers ?? 3) + 1 }}>
+        {of && !hasGuesses(of) && <NoGuesses canChange={of.task !== 'fill-mask'} />}
+        <Alert what="The guesses could not be computed." why={layerGuesses.failure.value} />
+        {run && rows && (
+          <>
+            <p>
+              The head that fills blanks, applied after every layer instead of after the last one only:{' '}
+              {isBlank ? 'what would the blank be?' : `what would be in place of “${run.tokens[token!]}”, if it were blank?`}
+            </p>
+            <ol aria-label="Guesses after each layer">
+              {rows.map((guesses, i) => (
+                <li key={i}>
+                  <span class="layer-name">{i === 0 ? 'before layer 1' : `after layer ${i}`}</span>
+                  {guesses.map(({ word, share }, place) => (
+                    <span key={place} class={place === 0 ? 'layer-guess best' : 'layer-guess'}>
+                      <span class="guess-word">{word}</span> <Bar share={share} /> <span class="guess-share">{percent(share)}</span>
+                    </span>
+                  ))}
+                </li>
+              ))}
+            </ol>
+          </>
+        )}
+      </div>
+    </Part>
+  );
+}
+
+const NoGuesses = ({ canChange }: { canChange: boolean }) => (
+  <>
+    <p>
+      {canChange
+        ? 'This model has no head that guesses words. The mask model has one.'
+        : 'The head of this model reads only rows that its last norm has changed, so there are no guesses before the end.'}
+    </p>
+    {canChange && (
+      <button type="button" disabled={!!loading.value} onClick={() => void chooseModel('masks')}>
+        Change to the mask model
+      </button>
+    )}
+  </>
+);
