@@ -26,7 +26,7 @@ const hasName = ({ nameOf }, element, name) => nameOf(element) === name;
 const hasText = ({ text }, element, words) => text(element) === words;
 
 async function openAll(page) {
-  await page.open('table=1&step=2&off=1&causal=1&change=2,0.5,scaled_dot,0,0&x=X@3%3D1.5&pair=No, but the acting was brilliant.&locked=1');
+  await page.open('table=1&numbers=1&step=2&off=1&causal=1&change=2,0.5,scaled_dot,0,0&x=X@3%3D1.5&pair=No, but the acting was brilliant.&locked=1');
   for (const button of ['Another model', 'Export', 'View similarities as table', 'View map as table']) {
     await page.shows('button', button);
     await page.click('button', button);
@@ -119,7 +119,7 @@ pageTest('on a phone nothing is wider than the screen, and axe-core finds no pro
 });
 
 pageTest('the printed page has the map, no controls, and nothing cut off', async ({ page, t }) => {
-  await page.open('step=2');
+  await page.open('step=2&numbers=1');
   await page.shows('table', 'W_Q');
   const commands = ['Run', 'Share', 'Another model', 'Export', 'View as table', 'Switch off head', 'Next step', 'Dark theme', 'Run attention'];
   const there = () =>

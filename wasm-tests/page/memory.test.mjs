@@ -6,7 +6,7 @@ import { pageTest } from './fixture.mjs';
 
 pageTest('memory stays flat over many edits and model changes', { engines: 'chromium' }, async ({ page, t }) => {
   const [least, most, changes] = [100, 500, 20];
-  await page.open('step=2');
+  await page.open('step=2&numbers=1');
   await page.shows('table', 'W_Q');
   const used = async () => {
     await settled(page);

@@ -99,7 +99,7 @@ const undo = async (page, data) => {
 
 pageTest("Next goes through all steps with the package's numbers", async ({ page }) => {
   const data = await packageNumbers();
-  await page.open();
+  await page.open('model=sentiment&numbers=1');
   await page.shows('table', 'X', '#steps');
   const trace = data.trace(sentence, layer);
   await page.numbers('X', window(data.forward(sentence).hiddenStates[layer]), steps);
@@ -147,7 +147,7 @@ pageTest("Next goes through all steps with the package's numbers", async ({ page
 
 pageTest('the dot product of a cell is spelled out', async ({ page }) => {
   const data = await packageNumbers();
-  await page.open('step=3&cell=2.4&locked=1');
+  await page.open('step=3&cell=2.4&locked=1&numbers=1');
   const words = await page.until(({ text }) => /before the scale/.test(text('#steps .step-body')) && text('#steps .step-body'), 'the working');
   const tokens = data.tokens(sentence);
   const value = ofHead(data.trace(sentence, layer).scores, head).at(2, 4) * 4;
@@ -157,7 +157,7 @@ pageTest('the dot product of a cell is spelled out', async ({ page }) => {
 
 pageTest('editing a number of X updates all later steps, and undo restores them', { engines: 'chromium' }, async ({ page }) => {
   const data = await packageNumbers();
-  await page.open();
+  await page.open('model=sentiment&numbers=1');
   await goTo(page, 'X, the input');
   await write(page, 'X', 2, 5, 4.25);
   await write(page, 'X', 7, 0, -3);
@@ -174,7 +174,7 @@ pageTest('editing a number of X updates all later steps, and undo restores them'
 
 pageTest('editing a weight updates all later steps, and undo restores them', { engines: 'chromium', isolated: 'chromium' }, async ({ page }) => {
   const data = await packageNumbers();
-  await page.open();
+  await page.open('model=sentiment&numbers=1');
   await goTo(page, 'Queries, keys, values');
   // The page shows W_Q as in × out and only this head's columns; the checkpoint has out × in.
   await write(page, 'W_Q', 3, 2, 2.5);
@@ -196,7 +196,7 @@ pageTest('editing a weight updates all later steps, and undo restores them', { e
 
 pageTest('a value that is not a number raises an alert next to the table', { engines: 'chromium' }, async ({ page }) => {
   const data = await packageNumbers();
-  await page.open();
+  await page.open('model=sentiment&numbers=1');
   await goTo(page, 'X, the input');
   await write(page, 'X', 0, 0, 'much');
   await page.says(/much.*is not a number/, 'alert', undefined, '#steps');
@@ -207,7 +207,7 @@ pageTest('a value that is not a number raises an alert next to the table', { eng
 
 pageTest('scale, score function and dropout change the layer as in the package', async ({ page }) => {
   const data = await packageNumbers();
-  await page.open();
+  await page.open('model=sentiment&numbers=1');
   const { attn } = data;
   const { q, k, v } = data.trace(sentence, layer);
   const run = async (attend, what) => {
@@ -241,7 +241,7 @@ pageTest('scale, score function and dropout change the layer as in the package',
 
 pageTest('padding, a drawn mask and a dropped head change the layer as in the package', async ({ page }) => {
   const data = await packageNumbers();
-  await page.open();
+  await page.open('model=sentiment&numbers=1');
   const n = data.tokens(sentence).length;
   await goTo(page, 'Mask');
   await page.shows('button', 'Hide terrible, token 9', '#steps');
@@ -272,7 +272,7 @@ pageTest('padding, a drawn mask and a dropped head change the layer as in the pa
 });
 
 pageTest('the worked example shows its exact numbers at every step', async ({ page }) => {
-  await page.open();
+  await page.open('model=sentiment&numbers=1');
   await page.until(({ find, text }) => !find('button', 'Next step', '#example').disabled && !/starting/.test(text('#example')), 'the example');
   const seen = [];
   for (let i = 0; i < 20; i++) {
@@ -295,7 +295,7 @@ pageTest('the worked example shows its exact numbers at every step', async ({ pa
 });
 
 pageTest('the diagram of the example opens each step by click or key, and can be saved', async ({ page }) => {
-  await page.open();
+  await page.open('model=sentiment&numbers=1');
   const { driver } = page;
   const title = (step) => page.until(({ text }, number) => text('#example h3').startsWith(`Step ${number} of 10`), `step ${step}`, step);
   // Parts of the diagram are SVG elements, which lack click().
@@ -342,7 +342,7 @@ pageTest('the diagram of the example opens each step by click or key, and can be
 
 pageTest('each step has a picture that highlights the row and column of the cell', async ({ page }) => {
   const data = await packageNumbers();
-  await page.open('cell=2.4&locked=1');
+  await page.open('cell=2.4&locked=1&numbers=1');
   const rows = data.tokens(sentence).length;
   await page.until(() => !!document.querySelector('#steps .blocks svg'), 'the walk');
   const pictureOf = (step) =>

@@ -1,6 +1,6 @@
 /** Checks any model without references: rows sum to 1, and each layer is recomputed in double precision. */
 import type { EncoderTrace } from 'attn';
-import { checkLayer, type Note } from '../check/layer.ts';
+import type { Note } from '../check/layer.ts';
 import { encoderSize } from '../model/flops.ts';
 import { backgroundValue, editedWeights, shownModel } from './background.ts';
 import type { LoadedModel } from '../model/loaded.ts';
@@ -72,6 +72,8 @@ async function check(of: LoadedModel, isWanted: () => boolean): Promise<SelfChec
       const sum = data.subarray(i, i + length).reduce((a, b) => a + b, 0);
       largest = Math.max(largest, Math.abs(sum - 1));
     }
+  // Only the section Proof needs it.
+  const { checkLayer } = await import('../check/layer.ts');
   const steps = new Map<string, Compared>();
   const rows = rowsToCheck(of, length);
   const breathe = breathing();

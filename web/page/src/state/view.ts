@@ -43,6 +43,8 @@ export interface View extends ModelChanges {
   readonly asTable: boolean;
   /** 0-based step of the walk through one head. */
   readonly step: number;
+  /** The tables of its steps are open. */
+  readonly showsNumbers: boolean;
 }
 
 export const properties: Properties<View> = {
@@ -81,6 +83,7 @@ export const properties: Properties<View> = {
   mergeWords: property('words', false, flag),
   asTable: property('table', false, flag),
   step: property('step', 0, place),
+  showsNumbers: property('numbers', false, flag),
   ...kinds,
 };
 

@@ -1,6 +1,5 @@
 import type { Tensor } from 'attn';
 import { useState } from 'preact/hooks';
-import { arraysIn, nameFor } from '../formats/array_files.ts';
 import { truncate, longestName } from '../formats/truncate.ts';
 import { matrixText } from '../formats/matrix_text.ts';
 import { shapeText, shortestFloat32 } from '../formats/numbers.ts';
@@ -58,6 +57,7 @@ export function MatrixField({ name, hint, value, error, optional, minRank, onCha
     setChoices(undefined);
     const fileName = truncate(file.name, longestName);
     try {
+      const { arraysIn, nameFor } = await import('../formats/array_files.ts');
       const tensors = await arraysIn(file, minRank, (bytes) => {
         if (!engine.value) throw new Error('The module is starting. Try again in a moment.');
         return engine.value.parseSafetensors(bytes);

@@ -1,7 +1,6 @@
 import { figureToPng, figureToSvg } from 'attn/element';
 import { useState } from 'preact/hooks';
 import { download } from '../export/download.ts';
-import { figureOfSvg } from '../export/inline_svg.ts';
 import { explain, status } from '../state/status.ts';
 
 const formats = ['SVG', 'PNG'] as const;
@@ -13,6 +12,7 @@ export function SavePicture({ title, file, picture }: { title: string; file: str
     const svg = picture();
     if (!svg) return;
     try {
+      const { figureOfSvg } = await import('../export/inline_svg.ts');
       const figure = figureOfSvg(svg, title);
       const name = `${file}.${format.toLowerCase()}`;
       download(format === 'SVG' ? new Blob([figureToSvg(figure)], { type: 'image/svg+xml' }) : await figureToPng(figure), name);

@@ -1,6 +1,7 @@
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { fixed, shortestFloat32 } from '../formats/numbers.ts';
 import { useWidth } from './size.ts';
+import { MatrixView, type MatrixKind } from './matrix_view.tsx';
 import { Subscripted } from './subscripted.tsx';
 import { Alert } from './alert.tsx';
 
@@ -18,6 +19,10 @@ export interface StepAxis {
 
 export interface StepTableProps {
   readonly name: string;
+  /** The colours of its picture; default: those of signed numbers. */
+  readonly kind?: MatrixKind;
+  /** Whether the table is open at first, and what is called when that changes. */
+  readonly numbers: { readonly areShown: boolean; readonly onShow: (are: boolean) => void };
   readonly rows: StepAxis;
   readonly columns: StepAxis;
   readonly value: (row: number, column: number) => number;
@@ -46,8 +51,9 @@ const leastColumns = 3;
 /** First index of the page. */
 const pageOf = (index: number, page: number) => Math.floor(index / page) * page;
 
-/** One page of a matrix. One tab stop: arrow keys, Home, End, Page Up and Page Down move between cells. */
-export function StepTable({ name, rows, columns, value, selected, onSelect, edit, toggle, tint, total }: StepTableProps) {
+/** A matrix as a picture and, on request, one page of its numbers. The table is one tab stop: arrow keys, Home, End, Page Up and Page Down move between cells. */
+export function StepTable({ name, kind = 'signed', numbers, rows, columns, value, selected, onSelect, edit, toggle, tint, total }: StepTableProps) {
+  const [isOpenAtFirst] = useState(numbers.areShown);
   const table = useRef<HTMLTableElement>(null);
   const frame = useRef<HTMLDivElement>(null);
   const width = useWidth(frame);
@@ -167,83 +173,92 @@ export function StepTable({ name, rows, columns, value, selected, onSelect, edit
 
   return (
     <div class="step-table">
-      <div class="table-frame" ref={frame}>
-        <table ref={table} onKeyDown={keydown}>
-          <caption>
-            <Subscripted>{name}</Subscripted>
-          </caption>
-          <thead>
-            <tr>
-              <th scope="col" class="corner">
-                {rows.kind && `${rows.kind} \\ `}
-                {columns.kind}
-              </th>
-              {indices(shownColumns, from.column).map((j) => (
-                <th scope="col" key={j} class={j === place.column ? 'current' : ''}>
-                  {columns.label(j)}
+      <MatrixView name={name} kind={kind} rows={rows} columns={columns} value={value} selected={place} onSelect={onSelect} />
+      <details class="numbers" open={isOpenAtFirst} onToggle={(event) => numbers.onShow(event.currentTarget.open)}>
+        <summary>Show the numbers</summary>
+        <div class="table-frame" ref={frame}>
+          <table ref={table} onKeyDown={keydown}>
+            <caption>
+              <Subscripted>{name}</Subscripted>
+            </caption>
+            <thead>
+              <tr>
+                <th scope="col" class="corner">
+                  {rows.kind && `${rows.kind} \\ `}
+                  {columns.kind}
                 </th>
-              ))}
-              {total && (
-                <th scope="col" class="total">
-                  {total.name}
-                </th>
-              )}
-            </tr>
-          </thead>
-          <tbody>
-            {indices(shownRows, from.row).map((i) => (
-              <tr key={i}>
-                <th scope="row" class={i === place.row ? 'current' : ''}>
-                  {rows.kind ? rows.label(i) : <Subscripted>{rows.label(i)}</Subscripted>}
-                </th>
-                {indices(shownColumns, from.column).map((j) => {
-                  const at = { row: i, column: j };
-                  const isStop = i === stop.row && j === stop.column;
-                  const isEdited = edit?.edited(at);
-                  return (
-                    <td
-                      key={j}
-                      class={`${isStop && isShown ? 'selected' : ''} ${isEdited ? 'edited' : ''} ${tint ? 'tinted' : ''}`}
-                      {...(tint && { style: { '--share': `${Math.round(100 * (tint(i, j) || 0))}%` } })}
-                    >
-                      {editing?.row === i && editing.column === j ? (
-                        <input
-                          type="text"
-                          inputMode="decimal"
-                          autocomplete="off"
-                          tabIndex={0}
-                          aria-label={`${name}, ${rows.label(i)}, ${columns.label(j)}`}
-                          aria-invalid={error ? 'true' : undefined}
-                          defaultValue={editing.text}
-                          onKeyDown={(event) => {
-                            if (event.key === 'Enter') apply(event.currentTarget.value, true);
-                            else if (event.key === 'Escape') end(true);
-                            else return;
-                            event.preventDefault();
-                            event.stopPropagation();
-                          }}
-                          onBlur={(event) => apply(event.currentTarget.value, false)}
-                        />
-                      ) : (
-                        <button type="button" tabIndex={isStop ? 0 : -1} {...(toggle && { 'aria-pressed': toggle.on(at) })} onClick={() => press(at)}>
-                          {fixed(value(i, j), 4)}
-                          {isEdited && <span class="visually-hidden"> edited</span>}
-                        </button>
-                      )}
-                    </td>
-                  );
-                })}
-                {total && <td class="total">{fixed(total.value(i), 4)}</td>}
+                {indices(shownColumns, from.column).map((j) => (
+                  <th scope="col" key={j} class={j === place.column ? 'current' : ''}>
+                    {columns.label(j)}
+                  </th>
+                ))}
+                {total && (
+                  <th scope="col" class="total">
+                    {total.name}
+                  </th>
+                )}
               </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
-      <Alert why={error} />
-      <p class="note pagers">
-        {pager(rows, 'rows', from.row, shownRows, pageRows, (row) => setStart({ ...from, row }))}
-        {pager(columns, 'columns', from.column, shownColumns, pageColumns, (column) => setStart({ ...from, column }))}
-      </p>
+            </thead>
+            <tbody>
+              {indices(shownRows, from.row).map((i) => (
+                <tr key={i}>
+                  <th scope="row" class={i === place.row ? 'current' : ''}>
+                    {rows.kind ? rows.label(i) : <Subscripted>{rows.label(i)}</Subscripted>}
+                  </th>
+                  {indices(shownColumns, from.column).map((j) => {
+                    const at = { row: i, column: j };
+                    const isStop = i === stop.row && j === stop.column;
+                    const isEdited = edit?.edited(at);
+                    return (
+                      <td
+                        key={j}
+                        class={`${isStop && isShown ? 'selected' : ''} ${isEdited ? 'edited' : ''} ${tint ? 'tinted' : ''}`}
+                        {...(tint && { style: { '--share': `${Math.round(100 * (tint(i, j) || 0))}%` } })}
+                      >
+                        {editing?.row === i && editing.column === j ? (
+                          <input
+                            type="text"
+                            inputMode="decimal"
+                            autocomplete="off"
+                            tabIndex={0}
+                            aria-label={`${name}, ${rows.label(i)}, ${columns.label(j)}`}
+                            aria-invalid={error ? 'true' : undefined}
+                            defaultValue={editing.text}
+                            onKeyDown={(event) => {
+                              if (event.key === 'Enter') apply(event.currentTarget.value, true);
+                              else if (event.key === 'Escape') end(true);
+                              else return;
+                              event.preventDefault();
+                              event.stopPropagation();
+                            }}
+                            onBlur={(event) => apply(event.currentTarget.value, false)}
+                          />
+                        ) : (
+                          <button
+                            type="button"
+                            tabIndex={isStop ? 0 : -1}
+                            {...(toggle && { 'aria-pressed': toggle.on(at) })}
+                            onClick={() => press(at)}
+                          >
+                            {fixed(value(i, j), 4)}
+                            {isEdited && <span class="visually-hidden"> edited</span>}
+                          </button>
+                        )}
+                      </td>
+                    );
+                  })}
+                  {total && <td class="total">{fixed(total.value(i), 4)}</td>}
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+        <Alert why={error} />
+        <p class="note pagers">
+          {pager(rows, 'rows', from.row, shownRows, pageRows, (row) => setStart({ ...from, row }))}
+          {pager(columns, 'columns', from.column, shownColumns, pageColumns, (column) => setStart({ ...from, column }))}
+        </p>
+      </details>
     </div>
   );
 }

@@ -3,7 +3,6 @@ import { Fragment } from 'preact';
 import { useRef } from 'preact/hooks';
 import { edgeShapes, flowOf, nodeShapes, stateOf, type FlowPart, type FlowShape } from '../../draw/flow.ts';
 import { download } from '../../export/download.ts';
-import { flowSvg } from '../../export/flow_svg.ts';
 import { computedExample, example, exampleSteps, exampleWords, updateExample, type ComputedExample } from '../../state/example.ts';
 import { status } from '../../state/status.ts';
 import '../../styles/flow.css';
@@ -60,7 +59,8 @@ export function FlowDiagram({ titles }: { titles: readonly string[] }) {
     const svg = event.currentTarget;
     requestAnimationFrame(() => svg.querySelector<SVGGElement>('[tabindex="0"]')?.focus());
   };
-  const save = () => {
+  const save = async () => {
+    const { flowSvg } = await import('../../export/flow_svg.ts');
     const name = `attention-by-hand-step-${step + 1}.svg`;
     const title = `Attention by hand, step ${step + 1} of ${titles.length}: ${titles[step]}`;
     download(new Blob([flowSvg(flow, step, title, exampleWords, valuesOf)], { type: 'image/svg+xml' }), name);
@@ -116,7 +116,7 @@ export function FlowDiagram({ titles }: { titles: readonly string[] }) {
       </div>
       <div class="flow-foot">
         <p class="note">A stronger colour means a larger number. Click a matrix or use the arrow keys to go to its step.</p>
-        <button type="button" class="quiet" onClick={save}>
+        <button type="button" class="quiet" onClick={() => void save()}>
           Save diagram as SVG
         </button>
       </div>

@@ -3,7 +3,7 @@ import { update, view } from '../../state/view.ts';
 import { Eq, Formula, I, Sub } from '../../ui/formula.tsx';
 import { StepTable } from '../../ui/step_table.tsx';
 import { Term } from '../../ui/term.tsx';
-import { at, focusNumber, focusRow, numberAxis, numberInFocus, rowInFocus, tokenAxis, type StepProps } from './parts.tsx';
+import { at, focusNumber, focusRow, numberAxis, numberInFocus, rowInFocus, shownNumbers, tokenAxis, type StepProps } from './parts.tsx';
 
 export function ConcatStep({ walk, sizes }: StepProps) {
   const { layer, head, trace } = walk;
@@ -51,6 +51,8 @@ export function ConcatStep({ walk, sizes }: StepProps) {
       </p>
       <StepTable
         name="O, all heads concatenated"
+        kind="value"
+        numbers={shownNumbers()}
         rows={tokenAxis(sizes, 'query')}
         columns={numberAxis(width)}
         value={(i, j) => at(trace.merged, i, j)}

@@ -19,7 +19,7 @@ export function ContextStep({ walk, sizes }: StepProps) {
           <Sub base="v" sub="j" />
         </Sum>
       </Formula>
-      <TokenTable sizes={sizes} name="AV, the results of this head" tensor={context} kind="head" of="query" />
+      <TokenTable sizes={sizes} name="AV, the results of this head" colour="value" tensor={context} kind="head" of="query" />
       <Working
         name={`Result of ${tokens[row]}, number ${column + 1}`}
         value={at(context, row, column)}

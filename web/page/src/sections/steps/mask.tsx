@@ -50,7 +50,7 @@ export function MaskStep({ walk, sizes }: StepProps) {
           ))}
         </fieldset>
         <div class="buttons">
-          <p class="note">To draw your own mask, click cells of the table or press Enter on them.</p>
+          <p class="note">To draw your own mask, show the numbers and click cells, or press Enter on them.</p>
           <button type="button" disabled={drawn.length === 0} onClick={() => update({ drawn: [] })}>
             Clear the drawn mask
           </button>

@@ -11,6 +11,7 @@ import { baselineTrace, originalOf } from '../../state/run.ts';
 import { withEdit, type Edit } from '../../state/changes.ts';
 import { changeInFocus, changeLayer, update, view } from '../../state/view.ts';
 import type { Walk } from '../../state/walk.ts';
+import type { MatrixKind } from '../../ui/matrix_view.tsx';
 import { StepTable, type Place, type StepAxis, type StepTableProps } from '../../ui/step_table.tsx';
 import { Dot, type DotProps } from '../../ui/working.tsx';
 
@@ -80,6 +81,12 @@ export type NumberKind = keyof typeof kindOfNumber;
 export const numberInFocus = (kind: NumberKind, count: number) => Math.min(numbers.value[kindOfNumber[kind]], count - 1);
 export const focusNumber = (kind: NumberKind, value: number) => (numbers.value = { ...numbers.value, [kindOfNumber[kind]]: value });
 
+/** Opening the numbers of one matrix opens those of the next steps too, but moves nothing in this one. */
+export const shownNumbers = (): StepTableProps['numbers'] => ({
+  areShown: view.value.showsNumbers,
+  onShow: (are) => view.peek().showsNumbers !== are && update({ showsNumbers: are }),
+});
+
 /** One row per token. */
 export function TokenTable({
   sizes,
@@ -87,6 +94,7 @@ export function TokenTable({
   tensor,
   kind,
   of = 'token',
+  colour = 'signed',
   ...rest
 }: {
   sizes: Sizes;
@@ -94,12 +102,15 @@ export function TokenTable({
   tensor: Tensor;
   kind: NumberKind;
   of?: 'token' | 'query' | 'key';
+  colour?: MatrixKind;
 } & Pick<StepTableProps, 'edit' | 'total'>) {
   const width = tensor.dims.at(-1)!;
   const row = of === 'key' ? columnInFocus(sizes) : rowInFocus(sizes);
   return (
     <StepTable
       name={name}
+      kind={colour}
+      numbers={shownNumbers()}
       rows={tokenAxis(sizes, of)}
       columns={numberAxis(width)}
       value={(i, j) => at(tensor, i, j)}
@@ -115,9 +126,10 @@ export function TokenTable({
 }
 
 /** Linked to the map. */
-export function PairTable({ sizes, ...rest }: { sizes: Sizes } & Pick<StepTableProps, 'name' | 'value' | 'tint' | 'total' | 'toggle'>) {
+export function PairTable({ sizes, ...rest }: { sizes: Sizes } & Pick<StepTableProps, 'name' | 'kind' | 'value' | 'tint' | 'total' | 'toggle'>) {
   return (
     <StepTable
+      numbers={shownNumbers()}
       rows={tokenAxis(sizes, 'query')}
       columns={tokenAxis(sizes, 'key')}
       selected={{ row: rowInFocus(sizes), column: columnInFocus(sizes) }}
@@ -161,6 +173,7 @@ export function ParameterTable({
   return (
     <StepTable
       name={name}
+      numbers={shownNumbers()}
       rows={isVector ? { kind: '', count: 1, label: () => name } : numberAxis(ins, 'in')}
       columns={numberAxis(outs, isVector ? 'number' : 'out')}
       value={value}
@@ -277,7 +290,8 @@ export function Choice<T extends string>({
 
 export const EditHint = () => (
   <p class="note hint">
-    To change a number, click it, or move to it with the arrow keys and press Enter. Enter accepts the new number; Escape restores the old one.
+    To change a number, show the numbers and click it, or move to it with the arrow keys and press Enter. Enter accepts the new number; Escape
+    restores the old one.
   </p>
 );
 

@@ -68,7 +68,7 @@ export function ProjectionStep({ walk, sizes }: StepProps) {
           </>
         )}
       </Formula>
-      <TokenTable sizes={sizes} name={letter} tensor={own} kind="head" of={letter === 'Q' ? 'query' : 'key'} />
+      <TokenTable sizes={sizes} name={letter} colour={words[letter]} tensor={own} kind="head" of={letter === 'Q' ? 'query' : 'key'} />
       <Working
         name={`${letter} of ${tokens[row]}, number ${column + 1}`}
         value={at(own, row, column)}
@@ -95,6 +95,7 @@ export function ProjectionStep({ walk, sizes }: StepProps) {
           <TokenTable
             sizes={sizes}
             name={`${letter}, rotated`}
+            colour={words[letter]}
             tensor={ofHead(trace[turned[letter]], head)}
             kind="head"
             of={letter === 'Q' ? 'query' : 'key'}

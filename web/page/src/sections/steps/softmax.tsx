@@ -41,6 +41,7 @@ export function SoftmaxStep({ walk, sizes }: StepProps) {
       <PairTable
         sizes={sizes}
         name="A, the weights"
+        kind="weight"
         value={(i, j) => at(shares, i, j)}
         tint={(i, j) => at(shares, i, j)}
         total={{ name: 'row sum', value: (i) => sumOf(shares, i) }}
@@ -100,6 +101,7 @@ export function SoftmaxStep({ walk, sizes }: StepProps) {
         <PairTable
           sizes={sizes}
           name="A after dropout"
+          kind="weight"
           value={(i, j) => at(weights, i, j)}
           tint={(i, j) => at(weights, i, j)}
           total={{ name: 'row sum', value: (i) => sumOf(weights, i) }}
