@@ -207,6 +207,9 @@ export const approachProof = (page) =>
   page.until(async () => {
     const proof = document.getElementById('proof');
     if (!proof) return false;
+    const details = proof.querySelector('.proof-all');
+    if (!details) return false;
+    details.open = true;
     const before = scrollY;
     document.scrollingElement.scrollTo({ top: scrollY + proof.getBoundingClientRect().top - innerHeight - 700, behavior: 'instant' });
     const hasBegun = () => !!proof.querySelector('table') || proof.textContent.includes('Measuring');

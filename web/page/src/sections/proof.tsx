@@ -6,10 +6,26 @@ import { selfCheck } from '../state/self_check.ts';
 import { followSpeed } from '../state/speed.ts';
 import '../styles/proof.css';
 import { useSeen } from '../ui/seen.ts';
-import { Agreement } from './proof/agreement.tsx';
+import type { LoadedModel } from '../model/loaded.ts';
+import { Agreement, total } from './proof/agreement.tsx';
 import { Checks } from './proof/checks.tsx';
 import { Quantization } from './proof/quantization.tsx';
 import { SpeedPart } from './proof/speed.tsx';
+
+/** The verdict in one line. */
+function Line({ of }: { of: LoadedModel }) {
+  const torch = comparison.value.value?.model === of ? comparison.value.value : undefined;
+  const own = selfCheck.value.value?.model === of ? selfCheck.value.value : undefined;
+  if (!own) return <>The numbers are checked when you come here.</>;
+  const rows = [...(torch?.rows ?? []), ...own.steps];
+  const agrees = rows.every(({ passes }) => passes);
+  return (
+    <span class={agrees ? 'proof-line' : 'proof-line failed'}>
+      {agrees ? '✓' : '✗'} {total(rows)} numbers {agrees ? 'agree' : 'do not all agree'} with {torch ? 'PyTorch and ' : ''}a calculation without the
+      module
+    </span>
+  );
+}
 
 export function ProofSection() {
   const section = useRef<HTMLElement>(null);
@@ -38,14 +54,17 @@ export function ProofSection() {
           <strong>Try:</strong> measure the speed again while a video plays in another tab, or with your laptop unplugged.
         </p>
       </div>
-      {of && (
-        <>
-          <Agreement of={of} />
-          <Checks of={of} />
-          <Quantization of={of} />
-          <SpeedPart of={of} />
-        </>
-      )}
+      <details class="proof-all">
+        <summary>{of ? <Line of={of} /> : 'The model is loading.'}</summary>
+        {of && (
+          <>
+            <Agreement of={of} />
+            <Checks of={of} />
+            <Quantization of={of} />
+            <SpeedPart of={of} />
+          </>
+        )}
+      </details>
     </section>
   );
 }
