@@ -5,7 +5,18 @@ import { fixed } from '../formats/numbers.ts';
 import '../styles/matrix_view.css';
 import type { Kind } from './strip.tsx';
 import { Subscripted } from './subscripted.tsx';
-import type { Place, StepAxis } from './step_table.tsx';
+
+export interface Place {
+  readonly row: number;
+  readonly column: number;
+}
+
+export interface StepAxis {
+  /** Kind of a row or column: "token", "number". */
+  readonly kind: string;
+  readonly count: number;
+  readonly label: (index: number) => string;
+}
 
 export type MatrixKind = Kind | 'weight';
 

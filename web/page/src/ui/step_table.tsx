@@ -1,21 +1,9 @@
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { fixed, shortestFloat32 } from '../formats/numbers.ts';
 import { useWidth } from './size.ts';
-import { MatrixView, type MatrixKind } from './matrix_view.tsx';
+import { MatrixView, type MatrixKind, type Place, type StepAxis } from './matrix_view.tsx';
 import { Subscripted } from './subscripted.tsx';
 import { Alert } from './alert.tsx';
-
-export interface Place {
-  readonly row: number;
-  readonly column: number;
-}
-
-export interface StepAxis {
-  /** Kind of a row or column: "token", "number". */
-  readonly kind: string;
-  readonly count: number;
-  readonly label: (index: number) => string;
-}
 
 export interface StepTableProps {
   readonly name: string;

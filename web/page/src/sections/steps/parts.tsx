@@ -11,8 +11,8 @@ import { baselineTrace, originalOf } from '../../state/run.ts';
 import { withEdit, type Edit } from '../../state/changes.ts';
 import { changeInFocus, changeLayer, update, view } from '../../state/view.ts';
 import type { Walk } from '../../state/walk.ts';
-import type { MatrixKind } from '../../ui/matrix_view.tsx';
-import { StepTable, type Place, type StepAxis, type StepTableProps } from '../../ui/step_table.tsx';
+import type { MatrixKind, Place, StepAxis } from '../../ui/matrix_view.tsx';
+import { StepTable, type StepTableProps } from '../../ui/step_table.tsx';
 import { Dot, type DotProps } from '../../ui/working.tsx';
 
 /** Selected columns of matrices of each width; kept from step to step. */
