@@ -43,7 +43,6 @@ TEST_CASE("gradients of multi-head attention, its parameters and intermediates a
     const GoldenCase golden(forwards, *found);
     MultiHeadAttention layer(golden.module());
     layer.load_state_dict(state_of(golden.state()));
-    Trace trace;
     std::uint32_t bits = 0;
     for (const auto& [what, error] : entry.at("expected").items())
       if (what.starts_with("trace.")) bits |= Trace{trace_name(what.substr(6))}.bits();

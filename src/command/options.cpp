@@ -38,8 +38,8 @@ const std::vector<Command>& commands() {
         {"generate",
          "MODEL TEXT",
          "Continues a text with a language model, token by token.",
-         {"json", "weights float32|int8", "max-new-tokens N", "do-sample", "temperature NUMBER>0", "top-k N>=0", "top-p 0<NUMBER<=1", "min-p 0<=NUMBER<=1",
-          "repetition-penalty NUMBER>0", "seed N>=0", "stop TEXT"}},
+         {"json", "weights float32|int8", "max-new-tokens N", "do-sample", "temperature NUMBER>0", "top-k N>=0", "top-p 0<NUMBER<=1",
+          "min-p 0<=NUMBER<=1", "repetition-penalty NUMBER>0", "seed N>=0", "stop TEXT"}},
         {"score",
          "MODEL TEXT",
          "Prints how likely a language model finds each token of a text, and its perplexity.",
@@ -177,7 +177,8 @@ std::string checked(const std::string& name, std::string_view wanted, const std:
   if (!is_number) return value;
   const bool is_read = numbers->whole ? are_digits(value, 6) : is_decimal(value);
   const double number = is_read ? std::stod(value) : -1;
-  if (number < numbers->least || number > numbers->most || (numbers->above && number == numbers->least)) throw Misuse{option + " is " + value + expected};
+  if (number < numbers->least || number > numbers->most || (numbers->above && number == numbers->least))
+    throw Misuse{option + " is " + value + expected};
   return value;
 }
 

@@ -20,7 +20,7 @@ struct Call {
   std::string command;
   std::vector<std::string> paths;
   std::map<std::string, std::string, std::less<>> options;  ///< checked; empty if the option takes no value
-  std::vector<std::string> stops;                          ///< each --stop
+  std::vector<std::string> stops;                           ///< each --stop
 
   bool has(std::string_view name) const { return options.find(name) != options.end(); }
   std::string_view text(std::string_view name, std::string_view otherwise = "") const;
