@@ -144,7 +144,7 @@ pageTest('two fingers zoom and move the map, one finger scrolls the page', { eng
     assert.ok(Math.abs(before[0] + 0.5 * before[2] - (now[0] + 0.6 * now[2])) <= 1, `${before} and ${now}`);
   });
   await touch('touchstart', [0.1, 0.1], [0.9, 0.9]);
-  for (const near of [0.3, 0.4, 0.45]) await touch('touchmove', [near, near], [1 - near, 1 - near]);
+  for (const near of [0.3, 0.4, 0.46]) await touch('touchmove', [near, near], [1 - near, 1 - near]);
   await page.until(() => !document.querySelector('.minimap'), 'all of it');
 });
 
