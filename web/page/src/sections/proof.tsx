@@ -55,7 +55,7 @@ export function ProofSection() {
         </p>
       </div>
       <details class="proof-all">
-        <summary>{of ? <Line of={of} /> : 'The model is loading.'}</summary>
+        <summary>{of ? <Line of={of} /> : 'The numbers are checked once there is a model.'}</summary>
         {of && (
           <>
             <Agreement of={of} />
