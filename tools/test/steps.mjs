@@ -121,7 +121,7 @@ if (process.arch !== 'arm64') {
   ]) {
     const by = qemu(cpu);
     compiled(`native-arm64 on ${arch}: tests`, catch2('native-arm64', { filter: [tests], by }), [built], { group: when });
-    compiled(`native-arm64 on ${arch}: bits`, digest('native-arm64', { by, options: ['--float32', '1000'], arch }), [built], { group: when });
+    compiled(`native-arm64 on ${arch}: bits`, digest('native-arm64', { by, options: ['--float32', '300'], arch }), [built], { group: when });
   }
   const asked = { filter: ['the table in use is*'], by: qemu('max'), env: { ATTN_MAX_ARCH: 'default_arch' } };
   compiled('native-arm64 on default_arch, asked for: tests', catch2('native-arm64', asked), [built], { group });
@@ -198,7 +198,7 @@ const pageOn = (engine, files, { name = `page-${engine}`, group } = {}) =>
     { group, files: 'wasm-tests/page/*.test.mjs' },
   );
 /** What engines may draw, lay out or send in their own way; the rest computes the same everywhere. */
-const ofEngines = (file) => /\/(example|figures|first|map|screen|train)\.test\.mjs$/.test(file);
+const ofEngines = (file) => /\/(example|figures|first|map|screen)\.test\.mjs$/.test(file);
 const ofMemory = (file) => file.endsWith('/memory.test.mjs');
 pageOn('chromium', (file) => !ofMemory(file));
 pageOn('chromium', ofMemory, { name: 'page-chromium: memory', group: 'page in engines' });
@@ -214,7 +214,7 @@ const inBrowser = (engine, setups, group) =>
     ['package: build', 'native: build'],
     { group },
   );
-inBrowser('chromium', 'complete');
+inBrowser('chromium', 'short');
 const nodeFiles = (name, pattern, needs, { env, ...options } = {}) =>
   packaged(
     name,
@@ -254,10 +254,8 @@ for (const engine of ['firefox', 'webkit']) {
   pageOn(engine, ofEngines, { group: 'page in engines' });
   pageOn(engine, (file) => !ofEngines(file), { name: `page-${engine}: the rest`, group: beforeRelease });
   inBrowser(engine, 'short', 'engines');
-  inBrowser(engine, 'complete', beforeRelease);
-  inBrowser(engine, 'others', beforeRelease);
 }
-inBrowser('chromium', 'others', beforeRelease);
+for (const engine of ['chromium', 'firefox', 'webkit']) for (const setups of ['complete', 'others']) inBrowser(engine, setups, beforeRelease);
 for (const [name, setup] of [
   ['node-relaxed', { variant: 'relaxed', threads: 1 }],
   ['node-simd-threads', { variant: 'simd', threads: 2 }],
