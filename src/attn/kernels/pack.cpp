@@ -30,6 +30,7 @@ void unpack(const float* panels, std::size_t n, std::size_t k, std::size_t nr, f
 }
 
 void pack_transposed(const float* panels, std::size_t n, std::size_t k, std::size_t nr, std::size_t first, std::size_t end, float* transposed) {
+  if (first >= end) return;  // then `transposed` may be null
   // Row j of W is column j of its transpose, whose panels hold nr of the k rows each. Squares of nr × nr are contiguous
   // in both. They are transposed one at a time, in the memory order of W.
   for (std::size_t row = 0; row < n; row += nr) {
