@@ -511,6 +511,19 @@ describe('loading models', () => {
       }
     });
 
+    it('the end is reported once, however slow the machine is', async () => {
+      const { now } = Date;
+      let time = now();
+      Date.now = () => (time += 100);
+      try {
+        const seen: Progress[] = [];
+        await works(files, { onProgress: (p) => seen.push(p) });
+        assert.strictEqual(seen.filter(({ progress }) => progress === 1).length, 1);
+      } finally {
+        Date.now = now;
+      }
+    });
+
     it('files from the cache report the same growing progress', async () => {
       const kept = fakeCaches();
       await withCaches(kept, async () => {

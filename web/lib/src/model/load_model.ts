@@ -115,7 +115,8 @@ class Loading {
           use(piece);
           loaded = file.source?.loaded() ?? loaded + piece.length;
           this.#advance(file, piece.length, loaded, isWeights);
-          this.#report(shown, file, loaded, false);
+          // The end is reported once, below.
+          if (this.#progress < 1) this.#report(shown, file, loaded, false);
         }
       }
     } finally {
