@@ -313,7 +313,7 @@ TEST_CASE("tokenizer_config.json decides whether spaces before punctuation are r
   CHECK(decoded({{"type", "BPE"}, {"vocab", vocab}, {"merges", json::array()}}, true) == "I 'm in ?");
 }
 
-TEST_CASE("the time for long repetitions is not quadratic", "[io][tokenizer]") {
+TEST_CASE("the time for long repetitions is not quadratic", "[io][tokenizer][large]") {
   json pieces = json::array({{"?", 0}});
   json vocab = {{"?", 0}}, merges = json::array();
   std::string row = "a";

@@ -248,7 +248,7 @@ TEST_CASE("gradients are 0 for masked keys, and the score gradients of a row sum
   }
 }
 
-TEST_CASE("gradients of attention are linear in the output gradient", "[backward][properties]") {
+TEST_CASE("gradients of attention are linear in the output gradient", "[backward][properties][large]") {
   for (std::uint64_t seed = 0; seed < kCases; ++seed) {
     const Drawn drawn(seed);
     INFO(describe(drawn.c));
@@ -271,7 +271,7 @@ TEST_CASE("gradients of attention are linear in the output gradient", "[backward
   }
 }
 
-TEST_CASE("a gradient is the rate of change of the output", "[backward][properties]") {
+TEST_CASE("a gradient is the rate of change of the output", "[backward][properties][large]") {
   // Differences of the float64 reference, which computes softcap directly instead of by its derivative.
   for (std::uint64_t seed = 0; seed < kCases; ++seed) {
     Drawn drawn(seed);

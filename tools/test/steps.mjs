@@ -153,7 +153,7 @@ compiled(
 compiled('release: the source archive', commands(['node', 'tools/release/source.mjs']), ['set-up: native', 'set-up: node'], { group: beforeRelease });
 
 // ThreadSanitizer and AddressSanitizer are ten times slower: the former runs only tests with threads, the latter only
-// tiny checkpoints and few texts, which cover the same code.
+// tiny checkpoints, few texts and few repetitions, which cover the same code.
 for (const [name, filter, group, needs] of [
   ['native-asan', '~[minilm]~[sentiment]~[large]', 'sanitizers', ['set-up: native', 'set-up: fuzz']],
   ['native-tsan', '[threads]', 'threads', needsNative],
