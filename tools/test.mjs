@@ -19,7 +19,7 @@ import { affectedBy, changedPaths } from './test/affected.mjs';
 import { globSync } from './test/glob.mjs';
 import { root } from './test/processes.mjs';
 import { runSteps } from './test/runner.mjs';
-import { beforeRelease, steps } from './test/steps.mjs';
+import { groups as every, steps } from './test/steps.mjs';
 
 const { only, all, affected, list } = parseArgs({
   options: { only: { type: 'string' }, all: { type: 'boolean' }, affected: { type: 'boolean' }, list: { type: 'boolean' } },
@@ -43,7 +43,6 @@ function chosen() {
   }
   if (all) return [steps];
   const change = affected ? changedPaths() : { paths: [] };
-  const every = new Set(steps.map(({ group }) => group).filter((group) => group && group !== beforeRelease));
   const groups = change ? affectedBy(change.paths, every) : every;
   if (!change) console.log('the changes since the last full run are unknown: every group runs');
   else if (affected)

@@ -264,4 +264,7 @@ for (const [name, setup] of [
 for (const [name, group] of Object.entries(checked))
   packaged(`node-${name}`, suites({ variant: 'simd', threads: 1, build: name }), [`wasm-${name}: build`, 'native: build'], { group });
 
-export { beforeRelease, steps };
+/** Groups that a change can ask for. */
+const groups = new Set(steps.map(({ group }) => group).filter((group) => group && group !== beforeRelease));
+
+export { beforeRelease, groups, steps };
