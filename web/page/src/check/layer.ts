@@ -1,5 +1,5 @@
 /** Recomputes each result of a layer from its inputs, row by row. */
-import { hasPositionBias } from '../model/kind.ts';
+import { hasPositionBias, isPreNorm } from '../model/kind.ts';
 import type { EncoderTrace, Tensor } from 'attn';
 import { product } from '../arithmetic/arrays.ts';
 import { roundedTo8Bits } from '../model/int8.ts';
@@ -38,7 +38,6 @@ export async function checkLayer(
   breathe: () => Promise<void>,
 ): Promise<void> {
   const { config, heads } = of;
-  const family = config['model_type'];
   const length = trace.q.dims[2]!;
   const scale = 1 / Math.sqrt(trace.q.dims[3]!);
   for (const i of rows)
@@ -73,7 +72,7 @@ export async function checkLayer(
     for (const i of rows) note('Layer norms', part ? layerNorm(rowOf(input, i), weight, bias, epsilon) : exactly(rowOf(input, i)), rowOf(traced, i));
     await breathe();
   };
-  const preNorm = family === 'modernbert';
+  const preNorm = isPreNorm(config);
   const projected = preNorm ? trace.norm1 : x;
   for (const [name, part] of [
     ['q_proj', 'query'],

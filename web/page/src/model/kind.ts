@@ -12,4 +12,4 @@ export const hasPositionBias = (config: Config): boolean => config['model_type']
 export const isGated = (config: Config): boolean => isRotary(config) || isAlibi(config);
 
 /** The norms come before the parts of a layer, not after them. */
-export const isPreNorm = (config: Readonly<Record<string, unknown>>): boolean => config['model_type'] === 'modernbert';
+export const isPreNorm = (config: Config): boolean => config['model_type'] === 'modernbert';

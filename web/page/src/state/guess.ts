@@ -41,7 +41,7 @@ export const query = computed<number>(() => {
 });
 
 /** "Ġgood" -> "good" */
-export const plain = (token: string): string => token.replace(/^[Ġ▁]/, '').trim();
+const plain = (token: string): string => token.replace(/^[Ġ▁]/, '').trim();
 
 /** The `count` largest of row `row` of (1,L,V). */
 export function largestOf({ data, dims }: Tensor, row: number, count: number): readonly { readonly id: number; readonly share: number }[] {
@@ -53,6 +53,10 @@ export function largestOf({ data, dims }: Tensor, row: number, count: number): r
     .sort((a, b) => b.share - a.share)
     .slice(0, count);
 }
+
+/** The words of the `count` largest of row `row` of (1,L,V). */
+export const largestWords = ({ text }: LoadedModel, logits: Tensor, row: number, count: number): Promise<readonly Guess[]> =>
+  Promise.all(largestOf(logits, row, count).map(async ({ id, share }) => ({ word: plain((await text.idToToken(id)) ?? `#${id}`), share })));
 
 /** With the blank in place of one token. */
 export async function withBlank(of: LoadedModel, inputs: Encoding, token: number): Promise<Encoding> {
@@ -84,9 +88,7 @@ async function wordsFor(of: Run, token: number, isBlank: boolean): Promise<reado
   const { logits } = await withModel(() =>
     model.text.forward(given, { ...options, outputAttentions: false, outputHiddenStates: false, outputLogits: true }),
   );
-  return Promise.all(
-    largestOf(logits!, token, most).map(async ({ id, share }) => ({ word: plain((await model.text.idToToken(id)) ?? `#${id}`), share })),
-  );
+  return largestWords(model, logits!, token, most);
 }
 
 /** Edited weights are in the model itself, so they have no guess without them. */

@@ -1,7 +1,7 @@
 /** The guess after each layer: the model's head applied to every hidden state of the query (the logit lens). */
 import type { LoadedModel } from '../model/loaded.ts';
 import { backgroundValue } from './background.ts';
-import { largestOf, plain, query, withBlank, type Guess } from './guess.ts';
+import { largestWords, query, withBlank, type Guess } from './guess.ts';
 import { run, withModel, type Run } from './run.ts';
 import { blanksOf } from './strongest.ts';
 
@@ -33,9 +33,8 @@ async function guessesOf(of: Run, token: number): Promise<LayerGuesses> {
   const data = new Float32Array(count * width);
   hiddenStates.forEach((state, i) => data.set(state.data.subarray(token * width, (token + 1) * width), i * width));
   const logits = await model.text.unembed({ data, dims: [1, count, width] });
-  const named = async (row: number) =>
-    Promise.all(largestOf(logits, row, most).map(async ({ id, share }) => ({ word: plain((await model.text.idToToken(id)) ?? `#${id}`), share })));
-  return { run: of, query: token, isBlank, rows: await Promise.all(Array.from({ length: count }, (_, row) => named(row))) };
+  const rows = await Promise.all(Array.from({ length: count }, (_, row) => largestWords(model, logits, row, most)));
+  return { run: of, query: token, isBlank, rows };
 }
 
 export const layerGuesses = backgroundValue<LayerGuesses>(() => {
