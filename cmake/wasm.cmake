@@ -87,8 +87,9 @@ else()
   elseif(ATTN_WASM_CHECKS STREQUAL "asan")
     list(APPEND attn_compile_all -fsanitize=address)
     list(APPEND attn_link_all -fsanitize=address
-      # Shadow memory takes an eighth of the maximum from the start, so this build creates its own memory.
-      -sMAXIMUM_MEMORY=1GB -sINITIAL_MEMORY=192MB
+      # Shadow memory takes an eighth of the maximum from the start, so this build creates its own memory. Freed memory
+      # waits in quarantine and is kept per size: a suite with every model needs more than 1 GB.
+      -sMAXIMUM_MEMORY=2GB -sINITIAL_MEMORY=320MB
       -sINCOMING_MODULE_JS_API=instantiateWasm,print,printErr)
   else()
     message(FATAL_ERROR "ATTN_WASM_CHECKS is '${ATTN_WASM_CHECKS}', expected nothing, debug or asan")
