@@ -37,9 +37,12 @@ def make_corpus(folder, count, rows):
 
 
 def digest(folder):
-    """Counts rows and other files and hashes the vectors, ordered by id; fails if a row is missing or duplicated."""
+    """Counts rows and other files and hashes the vectors, ordered by id; fails if a row is missing or duplicated.
+
+    Reads the folder as a user would, with whatever a killed worker left in it.
+    """
     left = [path.name for path in folder.iterdir() if path.suffix != ".parquet"]
-    table = pa.concat_tables(pq.read_table(path) for path in sorted(folder.glob("*.parquet"))).sort_by("id")
+    table = pq.read_table(folder).sort_by("id")
     ids = table["id"].to_pylist()
     if ids != list(range(len(ids))):
         raise SystemExit(f"{folder.name}: rows are missing or duplicated")
@@ -92,11 +95,12 @@ def main():
         source.mkdir()
         make_corpus(source, options.texts, options.rows)
 
-        model = corpus.load(options.model, options.weights, 1)
-        started = time.monotonic()
         alone = folder / "alone"
-        for name in corpus.names_in(str(source)):
-            corpus.embed_file(model, str(source), str(alone), name)
+        job = corpus.Job(str(source), str(alone), options.model, options.weights)
+        model = corpus.load(job)
+        started = time.monotonic()
+        for name in corpus.unfinished(job):
+            corpus.embed_file(model, job, name)
         rows, wanted, _ = digest(alone)
         seconds = time.monotonic() - started
         print(f"one process: {rows} rows, vectors {wanted}, {rows / seconds:.0f} texts a second")

@@ -1,10 +1,11 @@
 """Sentence embeddings of a corpus on a Ray cluster.
 
-python ray_embed.py SOURCE TARGET --model FOLDER [--workers N] [--threads N] [--weights int8|float32]
+python ray_embed.py SOURCE TARGET --model FOLDER [--workers N] [options of corpus.py]
 Every node needs attn, this folder and the model at the same paths. Run again, it does the files that are not done.
 """
 
-import argparse
+import json
+import sys
 
 import ray
 
@@ -14,31 +15,40 @@ import corpus
 class Embed:
     """One model per worker of the pool."""
 
-    def __init__(self, options):
-        self.options = options
-        self.model = corpus.load(options.model, options.weights, options.threads)
+    def __init__(self, job):
+        self.job = job
+        self.model = corpus.load(job)
 
     def __call__(self, batch):
-        rows = [corpus.embed_file(self.model, self.options.source, self.options.target, name) for name in batch["name"]]
-        return {"name": batch["name"], "rows": rows}
+        done = [corpus.embed_file(self.model, self.job, name) for name in batch["name"]]
+        return {"rows": [rows for rows, _ in done], "failures": [json.dumps([vars(each) for each in failures]) for _, failures in done]}
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("source")
-    parser.add_argument("target")
-    parser.add_argument("--model", required=True)
-    parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--threads", type=int, default=1, help="of a worker; Ray is asked for as many CPUs")
-    parser.add_argument("--weights", default="int8", choices=["int8", "float32"])
+    parser = corpus.parser(__doc__)
+    parser.add_argument("--workers", type=int, default=1, help="each asks Ray for as many CPUs as --threads (default 1)")
     options = parser.parse_args()
-
-    names = corpus.unfinished(options.source, options.target)
-    pool = ray.data.ActorPoolStrategy(size=options.workers)
-    files = ray.data.from_items([{"name": name} for name in names], override_num_blocks=max(1, len(names)))
-    done = files.map_batches(Embed, fn_constructor_args=[options], batch_size=1, num_cpus=options.threads, compute=pool)
-    print(f"{sum(row['rows'] for row in done.take_all())} rows in {len(names)} files")
+    job, names = corpus.job_of(options)
+    if not names:
+        return corpus.report(0, 0, [])
+    # A worker that took a second file in advance would keep it from an idle one.
+    pool = ray.data.ActorPoolStrategy(size=options.workers, max_tasks_in_flight_per_actor=1)
+    files = ray.data.from_items([{"name": name} for name in names], override_num_blocks=len(names))
+    done = files.map_batches(Embed, fn_constructor_args=[job], batch_size=1, num_cpus=options.threads, compute=pool)
+    rows, failures, progress = 0, [], corpus.Progress(len(names))
+    try:
+        with corpus.errors_of_workers():
+            for count, each in enumerate(done.iter_rows(), 1):
+                rows += each["rows"]
+                failures += [corpus.Failure(**failure) for failure in json.loads(each["failures"])]
+                progress.update(count, rows)
+    finally:
+        corpus.remove_parts(job)
+    return corpus.report(rows, len(names), failures)
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except corpus.CorpusError as error:
+        sys.exit(f"ray_embed: {error}")
