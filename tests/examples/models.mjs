@@ -73,6 +73,31 @@ export const modelExamples = {
       assert.equal((await refused(['--token', '3'])).code, 2);
     },
   },
+  'reactions.mjs': {
+    async 'links each atom of a product to an atom of the reactants'(run, refused) {
+      const lines = (await run()).trim().split('\n');
+      assert.equal(lines.shift(), 'product     reactant  weight');
+      const links = lines.map((line) =>
+        line
+          .trim()
+          .split(/ {2,}/)
+          .map((cell) => cell.replace(/ \d+$/, '')),
+      );
+      assert.equal(links.length, 9);
+      // Methylamine's two atoms, then those of benzyl without its bromine.
+      assert.deepEqual(
+        lines.map((line) => Number(/ (\d+) +\d\.\d\d$/.exec(line)[1])),
+        [9, 10, 2, 3, 4, 5, 6, 7, 8],
+      );
+      for (const [product, reactant, weight] of links) {
+        assert.equal(product, reactant);
+        assert.ok(Number(weight) > 0.3 && Number(weight) <= 1, weight);
+      }
+      const { code, text } = await refused(['no reaction']);
+      assert.equal(code, 2);
+      assert.match(text, /REACTION {2}in SMILES/);
+    },
+  },
   'fine_tune.mjs': {
     async 'trains on a CSV file and writes a model folder that classify.mjs can load'(run) {
       const [csv, out] = [at('build/tests/fine_tune.csv'), at('build/tests/fine_tuned')];
