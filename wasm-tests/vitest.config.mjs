@@ -38,10 +38,12 @@ function named(names) {
   return found.length > 0 ? found : names;
 }
 
-const comlink = join(dirname(createRequire(import.meta.url).resolve('comlink/package.json')), 'dist/esm');
-const comlinkAliases = [
+const require = createRequire(import.meta.url);
+const comlink = join(dirname(require.resolve('comlink/package.json')), 'dist/esm');
+const dependencies = [
   { find: /^.*\/comlink\.js$/, replacement: join(comlink, 'comlink.mjs') },
   { find: /^.*\/comlink-node\.js$/, replacement: join(comlink, 'node-adapter.mjs') },
+  { find: /^.*\/jinja\.js$/, replacement: join(dirname(require.resolve('@huggingface/jinja')), 'index.js') },
 ];
 
 /** Replaces built files by sources, except the WebAssembly and its glue. */
@@ -63,7 +65,7 @@ function fromSources() {
         { find: /^attn\/worker$/, replacement: at('wasm-tests/node/worker_here.ts') },
         { find: /^attn\/lens$/, replacement: at('web/lib/src/lens/lens.ts') },
         { find: /^.*\/glue\/(attn[\w-]*\.mjs)$/, replacement: `${dist}/$1` },
-        ...comlinkAliases,
+        ...dependencies,
       ],
     },
   };
@@ -75,7 +77,7 @@ const built = {
       { find: /^attn$/, replacement: join(dist, 'node.js') },
       { find: /^attn\/worker$/, replacement: join(dist, 'worker-node.js') },
       { find: /^attn\/lens$/, replacement: join(dist, 'lens.js') },
-      ...comlinkAliases,
+      ...dependencies,
     ],
   },
 };

@@ -41,6 +41,7 @@ const additions = {
     'generate',
     'nextToken',
     'scoreTokens',
+    'applyChatTemplate',
     'createCache',
     'unembed',
     'gradients',

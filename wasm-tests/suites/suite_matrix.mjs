@@ -51,6 +51,7 @@ const suites = {
   kept_models: ['engine'],
   shards: [],
   gguf: [],
+  chat: [],
   hostile: ['engine'],
   sizes: [],
   tokenizer: ['engine'],

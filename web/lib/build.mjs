@@ -116,14 +116,15 @@ for (const name of [...binaries, ...others]) {
 const tsc = spawnSync(process.execPath, [require.resolve('typescript/bin/tsc'), '-p', here], { stdio: 'inherit' });
 if (tsc.status !== 0) process.exit(tsc.status ?? 1);
 
-/** Bundles Comlink, because a page's import map does not apply to its workers. */
-const comlink = {
-  name: 'comlink',
-  resolveId(id) {
-    const file = { 'comlink.js': 'comlink.mjs', 'comlink-node.js': 'node-adapter.mjs' }[basename(id)];
-    return file && join(dirname(require.resolve('comlink/package.json')), 'dist', 'esm', file);
-  },
+const comlink = (file) => join(dirname(require.resolve('comlink/package.json')), 'dist', 'esm', file);
+const files = {
+  'comlink.js': comlink('comlink.mjs'),
+  'comlink-node.js': comlink('node-adapter.mjs'),
+  'jinja.js': join(dirname(require.resolve('@huggingface/jinja')), 'index.js'),
 };
+
+/** Bundles the package's dependencies, because a page's import map does not apply to its workers. */
+const dependencies = { name: 'dependencies', resolveId: (id) => files[basename(id)] };
 
 const noGlue = '\0no-glue';
 
@@ -144,7 +145,7 @@ const glue = (isPart) => ({
 
 const sourcemapPathTransform = (source, map) => {
   const file = resolve(dirname(map), source);
-  return file.startsWith(here) ? `../${relative(here, file)}` : `../node_modules/comlink/dist/esm/${basename(file)}`;
+  return file.startsWith(here) ? `../${relative(here, file)}` : `../${file.slice(file.lastIndexOf('node_modules/'))}`;
 };
 
 const hasThreads = existsSync(join(out, 'attn-threads.mjs'));
@@ -176,7 +177,7 @@ async function bundle() {
     ...common,
     input: Object.fromEntries(entries.map((name) => [name, join(here, 'src', `${name}.ts`)])),
     external: /^node:/,
-    plugins: [comlink, glue(() => false)],
+    plugins: [dependencies, glue(() => false)],
   });
   const codeSplitting = { groups: [{ name: 'shared', test: shared }] };
   const { output } = await bundled.generate({ ...format, dir: out, entryFileNames: '[name].js', chunkFileNames: '[name].js', codeSplitting });
@@ -192,7 +193,7 @@ async function bundleWhole(name, inject = {}) {
     ...common,
     transform: { ...common.transform, inject },
     input: join(here, 'src', `${name}.ts`),
-    plugins: [comlink, glue(() => true)],
+    plugins: [dependencies, glue(() => true)],
   });
   const { output } = await bundled.generate({ ...format, dir: out, codeSplitting: false });
   const chunks = output.filter(({ type }) => type === 'chunk');
@@ -215,7 +216,7 @@ async function bundleCommonJs() {
     transform: { ...common.transform, inject: from('node:util', 'TextEncoder', 'TextDecoder') },
     platform: 'node',
     input: Object.fromEntries(['node', 'worker-node', 'worker-host-node'].map((name) => [name, join(here, 'src', `${name}.ts`)])),
-    plugins: [comlink, glue((name) => !name.includes('threads'))],
+    plugins: [dependencies, glue((name) => !name.includes('threads'))],
     external: /^node:/,
   });
   const { output } = await bundled.generate({ format: 'cjs', minify, entryFileNames: '[name].cjs', chunkFileNames: '[name].cjs' });

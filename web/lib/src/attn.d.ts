@@ -43,6 +43,8 @@ export type {
   Answer,
   AnswerOptions,
   BatchOptions,
+  ChatMessage,
+  ChatTemplateOptions,
   Entity,
   FilledMask,
   FillMaskOptions,

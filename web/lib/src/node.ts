@@ -92,6 +92,7 @@ export const load: typeof Contract.load = loader({
   },
   models: () => import('./model/load_model.js'),
   lazyTasks: () => import('./model/lazy_tasks.js'),
+  chat: () => import('./model/chat.js'),
   shards: () => import('./model/shards.js'),
   gguf: () => import('./model/gguf/gguf.js'),
   disk,

@@ -61,6 +61,28 @@ export interface NextToken {
   probability: number;
 }
 
+/** A message of a conversation; a template may use further members, such as `tool_calls`. */
+export interface ChatMessage {
+  /** For example `'system'`, `'user'` or `'assistant'`. */
+  readonly role: string;
+  readonly content?: unknown;
+  readonly [member: string]: unknown;
+}
+
+/** Options of {@link TextTasks.applyChatTemplate}. */
+export interface ChatTemplateOptions {
+  /** Ends with the start of an answer, for {@link TextTasks.generate}. Default false. */
+  addGenerationPrompt?: boolean | undefined;
+  /** The name of one of the model's templates, or a Jinja template. Default: `tool_use` with tools, else `default`. */
+  chatTemplate?: string | undefined;
+  /** Descriptions of functions that the model may call, as JSON schemas. */
+  tools?: readonly unknown[] | undefined;
+  /** Documents to answer from, for templates that use them. */
+  documents?: readonly unknown[] | undefined;
+  /** Further variables of the template, such as `{ enable_thinking: false }`. */
+  variables?: Readonly<Record<string, unknown>> | undefined;
+}
+
 /** Options of {@link TextTasks.generate}. */
 export interface GenerateOptions {
   /** Maximal number of new tokens, from 1. Default 64. */
@@ -332,6 +354,31 @@ export interface TextTasks {
    * ```
    */
   generate(prompt: string, options?: GenerateOptions): Promise<GeneratedText>;
+
+  /**
+   * Formats a conversation as the model was trained to read it, like transformers'
+   * `apply_chat_template(messages, tokenize=False)`: renders the Jinja template of tokenizer_config.json,
+   * chat_template.jinja or a GGUF file by `@huggingface/jinja`, which is loaded with the first call. The text contains
+   * the special tokens, so pass `addSpecialTokens: false` to `generate`. A template is a program: load models that you
+   * trust, since it may run for a long time.
+   *
+   * @param messages the conversation, oldest message first
+   * @param options see {@link ChatTemplateOptions}
+   * @throws {AttnError} `UNSUPPORTED` if the model has no template
+   * @throws {AttnError} `ARGUMENT` if the template refuses the messages, for example two of one role in a row
+   * @throws {AttnError} `FORMAT` if the template has a syntax error
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const model = await attn.loadModel('models/tiny-llama');
+   * const chatTemplate = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}"; // this model has none
+   * console.log(await model.applyChatTemplate([{ role: 'user', content: 'Hi' }], { chatTemplate })); // <user>Hi
+   * ```
+   */
+  applyChatTemplate(messages: readonly ChatMessage[], options?: ChatTemplateOptions): Promise<string>;
 
   /**
    * Returns the tokens that most likely follow a text, the likeliest first.

@@ -29,6 +29,8 @@ export type {
   AttentionResult,
   BackwardResult,
   BatchOptions,
+  ChatMessage,
+  ChatTemplateOptions,
   ClassifierOptions,
   Dims,
   EncoderBackwardOptions,

@@ -22,6 +22,7 @@ export const fileNames: readonly string[] = [
   'sentence_bert_config.json',
   'config_sentence_transformers.json',
   'generation_config.json',
+  'chat_template.jinja',
 ];
 export type FileName = string;
 

@@ -95,6 +95,7 @@ const engines = new WeakMap<Attn, Engine>();
 export const engineOf = (attn: Attn): Engine => engines.get(attn)!;
 
 interface Parts extends Runtime, Pick<Platform, 'models' | 'lazyTasks' | 'shards' | 'gguf'> {
+  readonly chat: Platform['chat'] | undefined;
   readonly disk: Platform['disk'] | undefined;
 }
 
@@ -117,6 +118,7 @@ export function createInstance(runtime: Parts): Attn {
     engine,
     disk: runtime.disk,
     lazyTasks: () => runtime.lazyTasks().catch(scriptsFailed),
+    chat: () => runtime.chat!().catch(scriptsFailed),
     shards: () => runtime.shards().catch(scriptsFailed),
     gguf: () => runtime.gguf().catch(scriptsFailed),
     forgotten,

@@ -244,8 +244,8 @@ async function instantiate(platform: Platform, opened: Opened, threads: number, 
   try {
     const started = await start(platform, opened, threads, options.maximumMemory);
     try {
-      const { models, lazyTasks, shards, gguf, disk } = platform;
-      return createInstance({ ...started, variant: variantOf(opened.build), threads, notes, models, lazyTasks, shards, gguf, disk });
+      const { models, lazyTasks, chat, shards, gguf, disk } = platform;
+      return createInstance({ ...started, variant: variantOf(opened.build), threads, notes, models, lazyTasks, chat, shards, gguf, disk });
     } catch (error) {
       started.stop();
       throw error;

@@ -1,5 +1,5 @@
 import type { Factory, ThreadWorker } from '../engine/native.js';
-import type { Gguf, LazyTasks, Shards } from '../model/model_context.js';
+import type { Chat, Gguf, LazyTasks, Shards } from '../model/model_context.js';
 import type { Disk } from '../model/model_files.js';
 import type { Build } from './wasm_build.js';
 
@@ -13,6 +13,8 @@ export interface Platform {
   readonly createThread?: (onError: (message: string) => void) => ThreadWorker;
   readonly models: Models;
   readonly lazyTasks: LazyTasks;
+  /** Missing in a worker: its client formats conversations. */
+  readonly chat?: Chat;
   readonly shards: Shards;
   readonly gguf: Gguf;
   readonly relaxedBy?: string;

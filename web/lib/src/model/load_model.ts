@@ -20,7 +20,7 @@ import { lacksLazyParts, useLazyParts } from '../tokenizer/lazy_slot.js';
 import { listOf, readJson, readObject, Section, unsupported } from '../tokenizer/schema.js';
 import { Tokenizer } from '../tokenizer/tokenizer.js';
 
-export { handlesOf } from './text_model.js';
+export { chatFilesOf, handlesOf } from './text_model.js';
 
 const op = 'loadModel';
 const index = 'model.safetensors.index.json';
@@ -267,9 +267,9 @@ class Loading {
     const isNew = tokenizerConfigFile.then((config) => config !== undefined && decodeUtf8(config).includes('"added_tokens_decoder"'));
     const old = async (name: string) => ((await isNew) ? undefined : this.#small(folder, files, base + name, false));
     // Other models do not generate.
-    const ofLanguageModel = first.then((config) =>
-      /ForCausalLM"|LMHeadModel"/.test(decodeUtf8(config!)) ? this.#small(folder, files, `${base}generation_config.json`, false) : undefined,
-    );
+    const ofLanguageModel = async (name: string) =>
+      /ForCausalLM"|LMHeadModel"/.test(decodeUtf8((await first)!)) ? this.#small(folder, files, base + name, false) : undefined;
+    const hasTemplate = tokenizerConfigFile.then((config) => config !== undefined && decodeUtf8(config).includes('"chat_template"'));
     const [
       configFile,
       tokenizerFile,
@@ -293,7 +293,8 @@ class Loading {
       of('Pooling', 'config.json'),
       of('Dense', 'config.json'),
       of('Dense', 'model.safetensors'),
-      ofLanguageModel,
+      ofLanguageModel('generation_config.json'),
+      hasTemplate.then((has) => (has ? undefined : ofLanguageModel('chat_template.jinja'))),
     ]);
     const weights = `${base}model.safetensors`;
     const digests = [...this.#options.sha256.keys()];

@@ -3,6 +3,7 @@ import type { NativeLayer } from '../engine/native.js';
 import type { Disk } from './model_files.js';
 
 export type LazyTasks = () => Promise<typeof import('./lazy_tasks.js')>;
+export type Chat = () => Promise<typeof import('./chat.js')>;
 export type Shards = () => Promise<typeof import('./shards.js')>;
 export type Gguf = () => Promise<typeof import('./gguf/gguf.js')>;
 
@@ -11,6 +12,7 @@ export interface ModelContext {
   readonly engine: Engine;
   readonly disk: Disk | undefined;
   readonly lazyTasks: LazyTasks;
+  readonly chat: Chat;
   readonly shards: Shards;
   readonly gguf: Gguf;
   /** Frees the handles of garbage-collected models. */

@@ -1,4 +1,16 @@
-import type { EncoderTrace, Encoding, Embedding, FineTuneOptions, StateDict, Task, TextModel as Contract, TextModelOutput, Tensor } from '../attn.js';
+import type {
+  ChatMessage,
+  ChatTemplateOptions,
+  EncoderTrace,
+  Encoding,
+  Embedding,
+  FineTuneOptions,
+  StateDict,
+  Task,
+  TextModel as Contract,
+  TextModelOutput,
+  Tensor,
+} from '../attn.js';
 import { disposeSymbol } from '../platform/dispose.js';
 import { assertTask, encodeOptionsOf, inBatches, type ModelAccess, promptOf, tokenized } from './batches.js';
 import { allocate, AttnError, describe, fail } from '../args/error.js';
@@ -19,6 +31,7 @@ import {
   type Text,
 } from '../args/model_options.js';
 import type { NativeLayer } from '../engine/native.js';
+import { type ChatFiles, readChatFiles } from './chat_files.js';
 import { fineTune } from './fine_tuning.js';
 import { KeyValueCache } from './key_value_cache.js';
 import type { ModelContext } from './model_context.js';
@@ -36,6 +49,7 @@ type OwnAccess = Omit<ModelAccess, 'find'> & { find(): OwnState };
 
 let stateOf: (operation: string, self: TextModel) => OwnState;
 export let handlesOf: (model: object) => { readonly model: NativeLayer; readonly words: NativeLayer };
+export const chatFilesOf = (model: object): ChatFiles => readChatFiles(stateOf('applyChatTemplate', model as TextModel));
 
 export class TextModel implements Contract {
   #state: OwnState | undefined;
@@ -249,6 +263,11 @@ export class TextModel implements Contract {
 
   async scoreTokens(...args: Parameters<Contract['scoreTokens']>): ReturnType<Contract['scoreTokens']> {
     return this.#task('scoreTokens', args);
+  }
+
+  async applyChatTemplate(messages: readonly ChatMessage[], options?: ChatTemplateOptions): Promise<string> {
+    const { formatChat } = await stateOf('applyChatTemplate', this).context.chat();
+    return formatChat(chatFilesOf(this), messages, options);
   }
 
   gradients(inputs: Encoding, options: Parameters<Contract['gradients']>[1]): ReturnType<Contract['gradients']> {

@@ -1,4 +1,16 @@
-import type { Encoding, FineTuneResult, GeneratedText, ModelSource, NextToken, ScoredText, Task, Tensor, TextModel as Direct } from '../attn.js';
+import type {
+  ChatMessage,
+  ChatTemplateOptions,
+  Encoding,
+  FineTuneResult,
+  GeneratedText,
+  ModelSource,
+  NextToken,
+  ScoredText,
+  Task,
+  Tensor,
+  TextModel as Direct,
+} from '../attn.js';
 import type * as Contract from '../worker.js';
 import { abortable, aborted } from '../platform/abort.js';
 import type { AnyProgress, AskedMethod, RemoteParts } from './worker_protocol.js';
@@ -8,6 +20,7 @@ import { forOneCall, isMarked, TransferList } from './transfer_list.js';
 import { asyncDisposeSymbol, disposeSymbol, endWith } from '../platform/dispose.js';
 import { cacheNumbers, nextCacheNumber } from '../args/caches.js';
 import { AttnError, fail } from '../args/error.js';
+import { scriptsFailed } from '../platform/asset_urls.js';
 import {
   answerOptions,
   classifyOptions,
@@ -281,6 +294,13 @@ class RemoteTextModel {
 
   async scoreTokens(text: unknown): Promise<ScoredText> {
     return ask(this, 'scoreTokens', () => ({ args: [readText('scoreTokens', 'text', text)] }));
+  }
+
+  async applyChatTemplate(messages: readonly ChatMessage[], options?: ChatTemplateOptions): Promise<string> {
+    const { session, parts } = usable('applyChatTemplate', this);
+    const files = await session.call('applyChatTemplate', (host) => host.chatFilesOf(parts.id));
+    const { formatChat } = await import('../model/chat.js').catch(scriptsFailed);
+    return formatChat(files, messages, options);
   }
 
   async createCache(options?: unknown): Promise<RemoteKeyValueCache> {

@@ -1,6 +1,7 @@
 import type { ErrorCode, LoadOptions, ModelOptions, ModelSource, RuntimeInfo, Task } from '../attn.js';
 import * as Comlink from './comlink.js';
 import { abortError, abortName, AttnError, type Detail, reason } from '../args/error.js';
+import type { ChatFiles } from '../model/chat_files.js';
 import type { Leaf, Signature } from '../args/signature.js';
 
 export type Progress = NonNullable<LoadOptions['onProgress']>;
@@ -56,6 +57,7 @@ export interface Host {
   abort(task: number): void;
   loadModel(task: number, source: ModelSource, options: PlainModelOptions, onProgress: ModelProgress | undefined): Promise<RemoteParts>;
   askModel(id: number, name: AskedMethod, args: readonly unknown[], task: number, onProgress: AnyProgress | undefined, isAborted?: boolean): unknown;
+  chatFilesOf(id: number): Promise<ChatFiles>;
   factsOf(id: number): Pick<RemoteParts, 'config' | 'task' | 'labels'>;
   dispose(): Promise<void>;
 }

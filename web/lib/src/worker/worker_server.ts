@@ -180,6 +180,7 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
         ),
       );
     },
+    chatFilesOf: async (id) => (await models()).chatFilesOf(moduleOf(id, 'applyChatTemplate').model!),
     factsOf(id) {
       const { config, task, labels } = moduleOf(id, 'fineTune').model!;
       return { config, task, labels };

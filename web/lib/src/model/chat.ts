@@ -1,0 +1,93 @@
+/** Formats conversations for a language model, by the Jinja template of its files. */
+import type { ChatMessage, ChatTemplateOptions } from '../attn.js';
+import { AttnError, describe, errorWithHelp, fail, reason } from '../args/error.js';
+import { isPlainObject } from '../args/arrays.js';
+import { readMembers } from '../args/signature.js';
+import type { ChatFiles } from './chat_files.js';
+import { Template } from './jinja.js';
+
+const op = 'applyChatTemplate';
+const optionNames = ['addGenerationPrompt', 'chatTemplate', 'tools', 'documents', 'variables'] as const;
+
+/** A copy without getters and prototypes. */
+function plain(argument: string, value: unknown): unknown {
+  try {
+    return JSON.parse(JSON.stringify(value));
+  } catch (error) {
+    throw new AttnError('ARGUMENT', `${op}: ${argument} cannot be written as JSON (${reason(error)})`, { op, argument }, { cause: error });
+  }
+}
+
+function readMessages(given: unknown): unknown {
+  const expected = 'an Array of messages { role, content }';
+  if (!Array.isArray(given)) fail('ARGUMENT', op, 'messages', describe(given), expected);
+  const messages = plain('messages', given) as readonly unknown[];
+  for (const [i, message] of messages.entries()) {
+    if (!isPlainObject(message)) fail('ARGUMENT', op, `messages[${i}]`, describe(message), 'an object { role, content }');
+    const { role } = message as { role?: unknown };
+    if (typeof role !== 'string') fail('ARGUMENT', op, `messages[${i}].role`, describe(role), "a string such as 'user'");
+  }
+  return messages;
+}
+
+function readList(name: string, value: unknown): unknown {
+  if (value !== undefined && !Array.isArray(value)) fail('ARGUMENT', op, name, describe(value), 'an Array');
+  return value && plain(name, value);
+}
+
+/** transformers' choice: by name, 'tool_use' if there are tools, else 'default'. */
+function choose(templates: ChatFiles['templates'], name: unknown, hasTools: boolean): string {
+  const names = Object.keys(templates);
+  if (name !== undefined) {
+    if (typeof name !== 'string') fail('ARGUMENT', op, 'chatTemplate', describe(name), 'the name of a template, or a template');
+    return Object.hasOwn(templates, name) ? templates[name]! : name;
+  }
+  const found = (hasTools ? templates['tool_use'] : undefined) ?? templates['default'];
+  if (found !== undefined) return found;
+  if (names.length > 0) fail('ARGUMENT', op, 'chatTemplate', 'is missing', `one of ${names.join(', ')}`);
+  throw errorWithHelp(
+    'UNSUPPORTED',
+    `${op}: the model's files have no chat template`,
+    'Pass a template as chatTemplate, or use generate(): base models continue any text',
+    { op, argument: 'chatTemplate' },
+  );
+}
+
+function compiled(text: string): Template {
+  try {
+    return new Template(text);
+  } catch (error) {
+    throw new AttnError(
+      'FORMAT',
+      `${op}: the chat template is no Jinja template (${reason(error)})`,
+      { op, argument: 'chatTemplate' },
+      { cause: error },
+    );
+  }
+}
+
+export function formatChat({ templates, tokens }: ChatFiles, messages: readonly ChatMessage[], options: ChatTemplateOptions = {}): string {
+  const read = readMessages(messages);
+  const [addGenerationPrompt = false, name, tools, documents, variables = {}] = readMembers(op, 'options', options, optionNames);
+  if (typeof addGenerationPrompt !== 'boolean') fail('ARGUMENT', op, 'addGenerationPrompt', describe(addGenerationPrompt), 'true or false');
+  if (!isPlainObject(variables)) fail('ARGUMENT', op, 'variables', describe(variables), 'an object');
+  const template = compiled(choose(templates, name, tools !== undefined));
+  const given = {
+    ...tokens,
+    ...(plain('variables', variables) as object),
+    messages: read,
+    add_generation_prompt: addGenerationPrompt,
+    tools: readList('tools', tools) ?? null,
+    documents: readList('documents', documents) ?? null,
+  };
+  try {
+    return template.render(given);
+  } catch (error) {
+    throw new AttnError(
+      'ARGUMENT',
+      `${op}: the chat template refused these messages (${reason(error)})`,
+      { op, argument: 'messages' },
+      { cause: error },
+    );
+  }
+}

@@ -1,0 +1,5 @@
+// The part of @huggingface/jinja that is used: its own declarations do not resolve as node16. The build places the code.
+export class Template {
+  constructor(template: string);
+  render(variables: Readonly<Record<string, unknown>>): string;
+}
