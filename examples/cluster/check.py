@@ -85,7 +85,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--texts", type=int, default=10_000)
     parser.add_argument("--rows", type=int, default=250, help="of a file")
-    parser.add_argument("--model", default=str(ROOT / "models" / "all-MiniLM-L6-v2"))
+    parser.add_argument("--model", default=str(ROOT / "models" / "all-MiniLM-L6-v2"), type=lambda path: str(pathlib.Path(path).resolve()))
     parser.add_argument("--weights", default="int8")
     options = parser.parse_args()
 
