@@ -181,7 +181,7 @@ void EncoderModel::run(const detail::ModelPlan& plan, const detail::ModelInputs&
 Shape EncoderModel::check_unembed(std::string_view op, const Shape& hidden) const {
   if (!config_.predicts_tokens()) check_task(op, Task::text_generation);
   if (hidden.rank() == 0 || hidden[hidden.rank() - 1] != config_.hidden_size)
-    detail::fail(ErrorCode::shape, op, "hiddenStates", {"a last dimension of ", config_.hidden_size}, {hidden});
+    detail::fail(ErrorCode::shape, op, "hidden_states", {"a last dimension of ", config_.hidden_size}, {hidden});
   Shape logits = hidden;
   logits[hidden.rank() - 1] = config_.outputs();
   MemoryEstimate memory(op);

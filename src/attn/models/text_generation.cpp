@@ -66,6 +66,14 @@ std::vector<std::int64_t> TextModel::prompt_ids(std::string_view op, const std::
   return {encoding.input_ids.begin(), encoding.input_ids.end()};
 }
 
+Shape TextModel::check_unembed(const TensorView& hidden_states) const { return encoder().check_unembed("unembed", hidden_states.shape); }
+
+void TextModel::run_unembed(const TensorView& hidden_states, float* logits) const {
+  detail::Scratch scratch;
+  const float* const rows = detail::without_gaps(hidden_states, scratch);
+  encoder().run_head(rows, checked_size(hidden_states.shape, "unembed", "hidden_states") / encoder().config().hidden_size, logits);
+}
+
 KeyValueCache TextModel::create_cache(const CacheOptions& options) const {
   return encoder().make_cache(options.batch_size, options.max_length.value_or(encoder().config().max_length));
 }

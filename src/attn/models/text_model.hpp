@@ -152,6 +152,7 @@ struct FineTuneResult {
 
 namespace detail {
 
+class LensModel;  // models/lens_model.hpp
 struct ModelPlan;
 
 /// Copies of the token ids that a caller passed: (B,L) each, row-major. Types and mask may be empty.
@@ -561,6 +562,31 @@ class TextModel {
   /// Returns the text of token ids, as Tokenizer::decode().
   std::string decode(const std::vector<std::int64_t>& ids, bool skip_special_tokens = false) const;
 
+  /// Applies the head of a language model or of a fill-mask model to hidden states: y = x Wᵀ, for fill-mask after its dense layer and norm. Hidden
+  /// states before the last one of a decoder lack its final norm (lens::logit_lens()).
+  ///
+  /// @param hidden_states  (..,E)
+  /// @return logits (..,V)
+  /// @throws UNSUPPORTED if the head does not predict tokens
+  /// @throws SHAPE if the last dimension is not E
+  /// @throws MEMORY if the logits exceed the memory limit
+  ///
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/tiny-gpt2");
+  /// auto output = model.forward(model.tokenize({"The old man"}));
+  /// std::cout << (model.unembed(output.last_hidden_state) == xt::xtensor<float, 3>(*output.logits));  // 1
+  /// @endcode
+  template <TensorLike X>
+  auto unembed(const X& hidden_states) const {
+    const detail::Input view(hidden_states, "unembed", "hidden_states");
+    auto logits = detail::empty<kRankOf<X>>(check_unembed(view));
+    run_unembed(view, logits.data());
+    return logits;
+  }
+  /// For callers that own the memory: check_unembed() validates and returns the shape of the result, run_unembed() computes.
+  Shape check_unembed(const TensorView& hidden_states) const;
+  void run_unembed(const TensorView& hidden_states, float* logits) const;
+
   /// Returns the shapes of all weights that the model uses, by their names in the checkpoint. Unused tensors (position_ids, a pooler without a head)
   /// are not included.
   std::map<std::string, Shape> parameter_shapes() const;
@@ -619,6 +645,7 @@ class TextModel {
   Weights weights() const;
 
  private:
+  friend class detail::LensModel;
   struct Parts;
   struct Windows;
   explicit TextModel(std::unique_ptr<Parts> parts);
