@@ -21,6 +21,7 @@
 #include "attn/io/json.hpp"
 #include "attn/io/safetensors_header.hpp"
 #include "generation.hpp"
+#include "lens.hpp"
 #include "on_signal.hpp"
 #include "options.hpp"
 #include "printed.hpp"
@@ -297,6 +298,8 @@ int run(std::span<char* const> arguments) {
   }
   if (call.command == "generate" || call.command == "score")
     command::run_generation(call);
+  else if (call.command == "lens")
+    command::run_lens(call);
   else
     command::run_texts(call);
   return 0;

@@ -11,9 +11,7 @@
 #include "written.hpp"
 
 namespace command {
-namespace {
 
-/// The argument TEXT, or all of standard input without its last line break.
 std::string text_of(const Call& call) {
   std::string text = call.paths[1], ignored;
   if (text == "-") {
@@ -26,14 +24,13 @@ std::string text_of(const Call& call) {
   return text;
 }
 
-attn::TextModel load(const Call& call) {
+attn::TextModel load_model(const Call& call) {
   attn::TextModelOptions options;
   if (call.has("weights")) options.weights = call.text("weights") == "int8" ? attn::Weights::int8 : attn::Weights::float32;
-  attn::TextModel model = attn::TextModel::load(call.paths[0], options);
-  if (model.task() != attn::Task::text_generation)
-    throw std::runtime_error("MODEL is for " + std::string(attn::name_of(model.task())) + ", expected one for text-generation");
-  return model;
+  return attn::TextModel::load(call.paths[0], options);
 }
+
+namespace {
 
 double real(const Call& call, std::string_view name, double otherwise) {
   return call.has(name) ? std::stod(std::string(call.text(name))) : otherwise;
@@ -135,7 +132,9 @@ void score(const attn::TextModel& model, const std::string& text, const Call& ca
 
 void run_generation(const Call& call) {
   const std::string text = text_of(call);
-  const attn::TextModel model = load(call);
+  const attn::TextModel model = load_model(call);
+  if (model.task() != attn::Task::text_generation)
+    throw std::runtime_error("MODEL is for " + std::string(attn::name_of(model.task())) + ", expected one for text-generation");
   (call.command == "generate" ? generate : score)(model, text, call);
 }
 

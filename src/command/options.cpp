@@ -44,6 +44,12 @@ const std::vector<Command>& commands() {
          "MODEL TEXT",
          "Prints how likely a language model finds each token of a text, and its perplexity.",
          {"json", "weights float32|int8"}},
+        {"lens",
+         "MODEL [TEXT]",
+         "Shows what the layers of a language model would predict, and which of its parts make a prediction.",
+         {"json", "weights float32|int8", "method logit-lens|logit-attribution|patch-activations|attribution-patching|head-scores", "top-k N",
+          "target TOKEN", "contrast TOKEN", "corrupted TEXT", "site residual|head|attention|mlp", "position N>=0",
+          "kind previous-token|duplicate-token|induction|first-token"}},
     };
   }();
   return all;
@@ -71,6 +77,13 @@ constexpr About kAbouts[] = {
     {"min-p", "draws only from tokens with at least this share of the largest probability"},
     {"repetition-penalty", "more than 1 makes tokens that occur before less likely, also without --do-sample"},
     {"seed", "the same seed gives the same tokens, by default 0"},
+    {"method", "analysis: the prediction of each layer (the default), the parts of a logit, the effect of each activation, or kinds of heads"},
+    {"target", "token whose logit is explained, as in the vocabulary, or as a text that is a single token"},
+    {"contrast", "token whose logit is subtracted"},
+    {"corrupted", "text with as many tokens as TEXT; activations of TEXT replace its own"},
+    {"site", "activation that is replaced, by default residual, the input of a layer"},
+    {"position", "position of the prediction, counted from 0, by default the last; logit-lens with --json: all"},
+    {"kind", "kind of heads, by default all"},
     {"stop", "text before which the new text ends; may be given more than once"},
 };
 
@@ -84,6 +97,7 @@ std::string_view lines_of(std::string_view command) {
   if (command == "rank")
     return "Each line is a JSON object with the members query and documents; the results refer to documents by index, counted from 0.";
   if (command == "generate" || command == "score") return "TEXT is one argument, so quote it; - reads it from standard input.";
+  if (command == "lens") return "TEXT is one argument; - reads it from standard input. Only head-scores needs none: it then repeats random tokens.";
   return "Each line of FILE, or of standard input, is a text, or a JSON object with the member text.";
 }
 

@@ -237,6 +237,11 @@ test('an invalid call exits with 2 and names the mistake with a hint', limit, as
     [['generate', bert, 'a', '--temperature', '0.0'], /^attn: --temperature is 0\.0, expected a number above 0$/m],
     [['generate', bert, 'a', '--top-p', '1.5'], /^attn: --top-p is 1\.5, expected a number above 0 and at most 1$/m],
     [['generate', bert, 'a', '--min-p=-.5'], /^attn: --min-p is -\.5, expected a number from 0 to 1$/m],
+    [['lens', bert], /^attn: TEXT is missing$/m],
+    [['lens', bert, 'a', '--method', 'logit-attribution'], /^attn: --target is missing, expected a token$/m],
+    [['lens', bert, 'a', '--method', 'patch-activations', '--target', 'a'], /^attn: --corrupted is missing, expected a text$/m],
+    [['lens', bert, 'a', '--site', 'mlp'], /^attn: lens --method logit-lens takes no --site$/m],
+    [['lens', bert, 'a', '--method', 'logitlens'], /^attn: --method is logitlens, expected one of .*\. Did you mean logit-lens\?$/m],
     [['generate', bert, 'a', '--temperature', '1e-1'], /^attn: --temperature is 1e-1, expected a number above 0$/m],
   ];
   const before = filesOf(bert);
@@ -272,7 +277,7 @@ test('--help and --version print the same in both programs', limit, async () => 
   const { status, stdout, stderr } = both('--help');
   assert.deepEqual([status, stderr], [0, '']);
   assert.match(stdout, /attn convert FOLDER OUT --weights float32\|float16\|int8\n[^]*attn inspect FOLDER\n/);
-  const commands = ['convert', 'inspect', 'embed', 'classify', 'tag', 'fill', 'answer', 'rank', 'generate', 'score'];
+  const commands = ['convert', 'inspect', 'embed', 'classify', 'tag', 'fill', 'answer', 'rank', 'generate', 'score', 'lens'];
   const [short, none, ...helps] = await bothOfEach([['-h'], [], ...commands.map((command) => [command, '--help'])]);
   assert.equal(short.stdout, stdout);
   assert.deepEqual(none, { status: 2, stdout, stderr: '' });

@@ -201,9 +201,10 @@ async function bundleWhole(name, inject = {}) {
   write(chunks[0]);
 }
 
-/** The command imports node.js, since shared chunks would be further files for pages. */
+/** The command imports node.js and lens.js, since shared chunks would be further files for pages. */
 async function bundleCommand() {
-  const entry = { name: 'entry', resolveId: (id) => (id === '../node.js' ? { id: './node.js', external: true } : undefined) };
+  const files = { '../node.js': './node.js', '../lens/lens.js': './lens.js' };
+  const entry = { name: 'entry', resolveId: (id) => (id in files ? { id: files[id], external: true } : undefined) };
   const bundled = await rolldown({ ...common, platform: 'node', input: join(here, 'src', 'cli', 'cli.ts'), external: /^node:/, plugins: [entry] });
   const { output } = await bundled.generate({ ...format, dir: out, banner: '#!/usr/bin/env node' });
   write(output[0]);

@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { TextModel } from '../attn.js';
 import { runGeneration } from './generation.js';
+import { runLens } from './lens.js';
 import { Misuse, readCall } from './options.js';
 import { shown } from './shown.js';
 import { runTexts } from './texts.js';
@@ -224,7 +225,8 @@ async function run(args: readonly string[]): Promise<number> {
   const [first, second] = call.paths;
   if (call.command === 'inspect') return inspect(first!);
   if (call.command === 'convert') return convert(first!, second!, call.options.weights as ExportKind);
-  await (['generate', 'score'].includes(call.command) ? runGeneration : runTexts)(call);
+  const ofModels = { generate: runGeneration, score: runGeneration, lens: runLens } as const;
+  await (call.command in ofModels ? ofModels[call.command as keyof typeof ofModels] : runTexts)(call);
   return 0;
 }
 

@@ -9,7 +9,7 @@ import { array, columns, number, object } from './written.js';
 type Options = Call['options'];
 
 /** The argument TEXT, or all of standard input without its last line break. */
-async function textOf(given: string): Promise<string> {
+export async function textOf(given: string): Promise<string> {
   let text = given;
   if (given === '-') {
     const pieces: Buffer[] = [];
@@ -97,16 +97,22 @@ async function score(model: TextModel, text: string, { options }: Call): Promise
   console.log(object({ tokens: array(tokens.map(json)), log_probability: number(total), perplexity: number(perplexity) }));
 }
 
-export async function runGeneration(call: Call): Promise<void> {
-  const [folder, given] = call.paths;
-  const text = await textOf(given!);
+/** Loads MODEL with --weights for the time of the callback. */
+export async function withModel(call: Call, use: (model: TextModel) => Promise<void>): Promise<void> {
   // For tests: simd computes as the native library with ATTN_MAX_ARCH=emulated.
   const attn = await load({ variant: process.env['ATTN_VARIANT'] === 'simd' ? 'simd' : 'auto' });
   try {
-    const model = await attn.loadModel(folder!, { weights: (call.options.weights as 'float32' | 'int8' | undefined) ?? 'auto' });
-    if (model.task !== 'text-generation') throw new Error(`MODEL is for ${model.task}, expected one for text-generation`);
-    await (call.command === 'generate' ? generate : score)(model, text, call);
+    const model = await attn.loadModel(call.paths[0]!, { weights: (call.options.weights as 'float32' | 'int8' | undefined) ?? 'auto' });
+    await use(model);
   } finally {
     attn.dispose();
   }
+}
+
+export async function runGeneration(call: Call): Promise<void> {
+  const text = await textOf(call.paths[1]!);
+  await withModel(call, async (model) => {
+    if (model.task !== 'text-generation') throw new Error(`MODEL is for ${model.task}, expected one for text-generation`);
+    await (call.command === 'generate' ? generate : score)(model, text, call);
+  });
 }
