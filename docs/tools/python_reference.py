@@ -20,12 +20,14 @@ PAGES = {
     ),
     "layers": ("Layers", ["MultiHeadAttention", "TransformerEncoderLayer", "TransformerEncoder"]),
     "models": ("Text models", ["TextModel", "LayerPatch", "KeyValueCache"]),
+    "lens": ("Lens", ["lens"]),
     "notebooks": ("Maps for notebooks", ["show", "AttentionView"]),
     "results": (
         "Results",
         ["AttentionResult", "KeyValue", "EncoderResult", "MultiHeadAttentionGradients", "EncoderGradients", "Encoding"]
         + ["TextModelOutput", "LabelScore", "Entity", "FilledMask", "Answer", "RankedDocument"]
         + ["GeneratedText", "GeneratedToken", "NextToken", "ScoredText", "ScoredToken"]
+        + ["LogitLens", "LogitLensPrediction", "LogitAttribution", "PatchResult", "HeadScores"]
         + ["Gradients", "Attribution", "FineTuneProgress", "FineTuneResult"],
     ),
     "settings": ("Threads and files", ["set_num_threads", "get_num_threads", "read_safetensors", "write_safetensors"]),
@@ -185,6 +187,14 @@ def class_text(each: griffe.Class, aliases: dict[str, str]) -> list[str]:
     ]
 
 
+def module_text(module: griffe.Module) -> list[str]:
+    functions = {name: module[name].final_target for name in map(str, module.exports)}
+    return [
+        *description(module, [], ""),
+        *(text for name, each in functions.items() for text in function_text(each, f"attn.{module.name}.{name}", 2, name)),
+    ]
+
+
 def main(wheel: str, folder: str) -> None:
     package = read_package(wheel)
     aliases = {key: str(each.value) for key, each in package["_results"].attributes.items() if str(each.annotation) == "TypeAlias"}
@@ -193,6 +203,9 @@ def main(wheel: str, folder: str) -> None:
     for page, (title, names) in PAGES.items():
         texts = [f"# {title}"]
         for name in names:
+            if package[name].is_module:
+                texts += module_text(package[name])
+                continue
             thing = package[name].final_target
             texts += class_text(thing, aliases) if thing.is_class else function_text(thing, f"attn.{name}", 2, name)
         (out / f"{page}.md").write_text("\n\n".join(texts) + "\n", "utf-8")

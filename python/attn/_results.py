@@ -225,6 +225,78 @@ class ScoredText:
     """exp of the negative mean of the log probabilities."""
 
 
+@dataclass(frozen=True)
+class LogitLensPrediction:
+    """A token that a layer predicts."""
+
+    id: int
+    token: str
+    """In the vocabulary's spelling."""
+    logit: float
+    probability: float
+    """Softmax of the logits over the vocabulary."""
+
+
+@dataclass(frozen=True)
+class LogitLens:
+    """Result of logit_lens()."""
+
+    tokens: list[str]
+    """Tokens of the text."""
+    layers: list[int]
+    positions: list[int]
+    predictions: list[list[list[LogitLensPrediction]]]
+    """By layer and position: the likeliest tokens, the likeliest first."""
+
+
+@dataclass(frozen=True, eq=False)
+class LogitAttribution:
+    """Result of logit_attribution(): numbers that add up to `value`."""
+
+    tokens: list[str]
+    """Tokens of the text."""
+    position: int
+    value: float
+    """The logit, minus that of the contrast."""
+    embedding: float
+    """Contribution of the embeddings (word and position)."""
+    heads: Floats
+    """(layers,H): contribution of each head."""
+    mlps: Floats
+    """(layers): contribution of each MLP, without its output bias."""
+    biases: float
+    """Contribution of the output biases of attentions and MLPs, and of the final norm's bias."""
+
+
+@dataclass(frozen=True, eq=False)
+class PatchResult:
+    """Result of patch_activations() and attribution_patching()."""
+
+    clean_tokens: list[str]
+    """Tokens of the clean text."""
+    corrupted_tokens: list[str]
+    """Tokens of the corrupted text."""
+    positions: list[int] | None
+    """Columns of `recovered`; None for heads."""
+    clean: float
+    """The logit (difference) of the clean text."""
+    corrupted: float
+    """The logit (difference) of the corrupted text."""
+    recovered: Floats
+    """(layers,positions), or (layers,H) for heads. 0: as in the corrupted text, 1: as in the clean text."""
+
+
+@dataclass(frozen=True, eq=False)
+class HeadScores:
+    """Result of head_scores()."""
+
+    tokens: list[str]
+    """Tokens of the text."""
+    ids: list[int]
+    scores: dict[str, Floats]
+    """By kind: (layers,H), from 0 to 1."""
+
+
 @dataclass(frozen=True, eq=False)
 class Gradients:
     """Gradients of one number of a model."""

@@ -2,6 +2,7 @@
 
 #include "errors.hpp"
 #include "layers.hpp"
+#include "lens.hpp"
 #include "options.hpp"
 #include "running.hpp"
 
@@ -29,5 +30,6 @@ Raises ConfigError above 4095.
   define_multi_head_attention(module);
   define_encoders(module);
   define_text_model(module);
+  define_lens(module);
   define_safetensors(module);
 }

@@ -52,6 +52,16 @@ Typed<"attn.ScoredText"> score_tokens(const Model& self, const std::string& text
   return make_result("ScoredText", tokens, scored.perplexity);
 }
 
+FloatArray unembed(const Model& self, const ArrayLike& hidden_states) {
+  constexpr const char* kOp = "unembed";
+  const Floats given(hidden_states, kOp, "hidden_states");
+  return to_python(self.read(kOp, [&](const TextModel& model) {
+    Array<float> logits(model.check_unembed(given));
+    model.run_unembed(given, logits.data());
+    return logits;
+  }));
+}
+
 }  // namespace
 
 void define_cache(nb::module_& module) {
@@ -122,6 +132,19 @@ Returns a ScoredText. Raises the errors of generate().
 >>> scored = model.score_tokens("The old man")
 >>> scored.tokens[0].rank is None, scored.perplexity > 1
 (True, True))");
+  model.def("unembed", &unembed, nb::arg("hidden_states"), R"(Applies the head of a language model or of a fill-mask model to hidden states.
+
+Hidden states before the last one of a decoder lack its final norm; attn.lens.logit_lens() applies it.
+
+hidden_states: (..,E).
+
+Returns logits (..,V). Raises UnsupportedError if the head does not predict tokens, ShapeError if the last dimension is not E,
+OutOfMemoryError.
+
+>>> model = attn.TextModel.load("testdata/models/tiny-gpt2")
+>>> output = model([[5, 6, 7]])
+>>> bool((model.unembed(output.last_hidden_state) == output.logits).all())
+True)");
   model.def(
       "create_cache",
       [](const Model& self, std::optional<std::int64_t> max_length, std::int64_t batch_size) {

@@ -80,6 +80,11 @@ def tasks(folders: Path) -> None:
     assert_type(decoder.generate("a", max_new_tokens=2, stop=["b"]), attn.GeneratedText)
     assert_type(decoder.next_token("a")[0].probability, float)
     assert_type(decoder.score_tokens("a film").tokens[0].rank, int | None)
+    assert_type(decoder.unembed(numpy.zeros((2, 24))), Floats)
+    assert_type(attn.lens.logit_lens(decoder, "a film").predictions[0][0][0].probability, float)
+    assert_type(attn.lens.logit_attribution(decoder, [5, 6], "a", contrast=3), attn.LogitAttribution)
+    assert_type(attn.lens.patch_activations(decoder, [5, 6], [5, 7], answer=3, site="mlp").recovered, Floats)
+    assert_type(attn.lens.head_scores(decoder, kinds=["induction"]).scores, dict[str, Floats])
     cache = decoder.create_cache(max_length=8)
     assert_type(decoder([[1, 2]], cache=cache, output_logits="last").logits, Floats | None)
     if qa.task == "question-answering":

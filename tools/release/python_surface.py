@@ -42,6 +42,25 @@ def names(node):
     return []
 
 
+def declare_public(surface, modules, module, prefix):
+    """Declares what a module exports, and what its exported submodules export."""
+    body = modules[module].body
+    imported = {
+        each.asname or each.name: (f"attn.{node.module}", each.name)
+        for node in body
+        if isinstance(node, ast.ImportFrom) and node.level == 1
+        for each in node.names
+    }
+    for name in next(ast.literal_eval(node.value) for node in body if "__all__" in names(node)):
+        home, original = imported.get(name, (module, name))
+        if home == "attn.None":  # from . import name
+            declare_public(surface, modules, f"attn.{name}", f"{prefix}.{name}")
+            continue
+        for node in modules[home].body:
+            if original in names(node):
+                declare(surface, f"{prefix}.{name}", node)
+
+
 def main(wheel):
     modules = {}
     with zipfile.ZipFile(wheel) as files:
@@ -49,20 +68,8 @@ def main(wheel):
         for path in sorted(files.namelist()):
             if path.startswith("attn/") and path.endswith((".py", ".pyi")):
                 modules[path.rsplit(".", 1)[0].replace("/", ".")] = ast.parse(files.read(path))
-    package = modules["attn.__init__"]
-    defined = {module: {name: [node for node in tree.body if name in names(node)] for node in tree.body for name in names(node)} for module, tree in modules.items()}
     surface = {}
-    imported = {
-        each.asname or each.name: (f"attn.{node.module}", each.name)
-        for node in package.body
-        if isinstance(node, ast.ImportFrom) and node.level == 1
-        for each in node.names
-    }
-    public = next(ast.literal_eval(node.value) for node in package.body if "__all__" in names(node))
-    for name in public:
-        module, original = imported.get(name, ("attn.__init__", name))
-        for node in defined[module][original]:
-            declare(surface, f"attn.{name}", node)
+    declare_public(surface, modules, "attn.__init__", "attn")
     json.dump(surface, sys.stdout)
 
 
