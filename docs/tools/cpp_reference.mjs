@@ -39,6 +39,7 @@ const pages = {
       'io/side',
     ],
   },
+  lens: { title: 'Lens', namespace: 'attn::lens', headers: ['models/lens'] },
   training: {
     title: 'Gradients and training',
     headers: [
@@ -95,7 +96,7 @@ function readHeaders() {
     );
     execFileSync('doxygen', [join(folder, 'Doxyfile')], { stdio: ['ignore', 'ignore', 'inherit'] });
     return readdirSync(join(folder, 'xml'))
-      .filter((name) => /^(namespaceattn|c_8h|(class|struct)attn_(1_1|_).*)\.xml$/.test(name))
+      .filter((name) => /^(namespaceattn(_1_1lens)?|c_8h|(class|struct)attn_(1_1|_).*)\.xml$/.test(name))
       .map((name) => new DOMParser().parseFromString(readFileSync(join(folder, 'xml', name), 'utf8'), 'text/xml').documentElement);
   } finally {
     rmSync(folder, { recursive: true, force: true });
@@ -283,22 +284,28 @@ export function writeCppReference(out) {
   checkPages();
   const documents = readHeaders();
   const compounds = documents.flatMap((each) => children(each, 'compounddef'));
-  const namespace = compounds.find((each) => textOf(each, 'compoundname') === 'attn');
-  const inNamespace = membersOf(namespace).filter((each) => !/^operator/.test(textOf(each, 'name')));
+  const namespaces = new Map(
+    compounds.filter((each) => each.getAttribute('kind') === 'namespace').map((each) => [textOf(each, 'compoundname'), each]),
+  );
+  const inNamespace = [...namespaces.values()].flatMap(membersOf).filter((each) => !/^operator/.test(textOf(each, 'name')));
   const types = compounds.filter(
-    (each) => each !== namespace && ['public', null, ''].includes(each.getAttribute('prot')) && !textOf(each, 'compoundname').includes('<'),
+    (each) =>
+      each.getAttribute('kind') !== 'namespace' &&
+      ['public', null, ''].includes(each.getAttribute('prot')) &&
+      !textOf(each, 'compoundname').includes('<'),
   );
   mkdirSync(out, { recursive: true });
-  for (const [file, { title, headers }] of Object.entries(pages)) {
-    const parts = headers.flatMap((header) => {
+  for (const [file, { title, namespace, headers }] of Object.entries(pages)) {
+    const parts = namespace ? description(namespaces.get(namespace)) : [];
+    for (const header of headers) {
       const here = (each) => headerOf(each) === header;
       const [functions, enums] = ['function', 'enum'].map((kind) => inNamespace.filter((each) => here(each) && each.getAttribute('kind') === kind));
       // Undocumented types are used only by the library's templates.
       const classes = types.filter(
         (each) => here(each) && (description(each).length > 0 || membersOf(each).some((member) => description(member).length > 0)),
       );
-      return [...functionsText(functions, 2), ...classes.map(compoundText), ...enums.map((each) => enumText(each, 2))];
-    });
+      parts.push(...functionsText(functions, 2), ...classes.map(compoundText), ...enums.map((each) => enumText(each, 2)));
+    }
     const typedefs = headers.flatMap((header) => inNamespace.filter((each) => headerOf(each) === header && each.getAttribute('kind') === 'typedef'));
     if (typedefs.length > 0) parts.push(`## Other names\n\n${typedefsText(typedefs)}`);
     writeFileSync(join(out, `${file}.md`), `# ${title}\n\n${parts.join('\n\n')}\n`);
