@@ -38,27 +38,29 @@ void penalize(std::vector<double>& scores, std::span<const std::int64_t> before,
   }
 }
 
-/// Returns all ids, the one with the largest score first, and of equal scores the lower id first. A heap sort, because std::sort takes ten times as
-/// many bytes.
-std::vector<std::uint32_t> in_order(const std::vector<double>& scores) {
+/// Returns the ids of the `count` largest scores, the largest first, and of equal scores the lower id first; the other ids follow in any order. Takes
+/// them from a heap, because std::sort takes ten times as many bytes.
+std::vector<std::uint32_t> in_order(const std::vector<double>& scores, std::size_t count) {
   std::vector<std::uint32_t> order(scores.size());
   std::iota(order.begin(), order.end(), 0U);
-  const auto before = [&](std::uint32_t a, std::uint32_t b) { return scores[a] > scores[b] || (scores[a] == scores[b] && a < b); };
-  std::make_heap(order.begin(), order.end(), before);
-  std::sort_heap(order.begin(), order.end(), before);
+  const auto after = [&](std::uint32_t a, std::uint32_t b) { return scores[a] < scores[b] || (scores[a] == scores[b] && a > b); };
+  std::make_heap(order.begin(), order.end(), after);
+  const auto end = order.end();
+  for (std::size_t i = 0; i < count; ++i) std::pop_heap(order.begin(), end - static_cast<std::ptrdiff_t>(i), after);
+  std::reverse(order.begin(), end);
   return order;
 }
 
 void keep_top_k(std::vector<double>& scores, std::size_t k) {
   if (k >= scores.size()) return;
-  const double least = scores[in_order(scores)[k - 1]];
+  const double least = scores[in_order(scores, k)[k - 1]];
   for (double& score : scores)
     if (score < least) score = kRemoved;
 }
 
 void keep_top_p(std::vector<double>& scores, double top_p) {
   const std::vector<double> probabilities = probabilities_of(scores);
-  const std::vector<std::uint32_t> order = in_order(scores);
+  const std::vector<std::uint32_t> order = in_order(scores, scores.size());
   double sum = 0;
   for (std::size_t i = order.size(); --i > 0;) {  // the likeliest token stays
     sum += probabilities[order[i]];
@@ -146,9 +148,9 @@ TokenChoice choose_token(std::span<const float> logits, std::span<const std::int
 
 std::vector<TokenChoice> likeliest_tokens(std::span<const float> logits, std::size_t count) {
   const FloatEnvironment environment;
-  const std::vector<std::uint32_t> order = in_order({logits.begin(), logits.end()});
+  std::vector<TokenChoice> choices(std::min(count, logits.size()));
+  const std::vector<std::uint32_t> order = in_order({logits.begin(), logits.end()}, choices.size());
   const LogSum log_sum_of(logits);
-  std::vector<TokenChoice> choices(std::min(count, order.size()));
   for (std::size_t i = 0; i < choices.size(); ++i) choices[i] = log_sum_of.choice(logits, order[i]);
   return choices;
 }
