@@ -32,7 +32,7 @@ describe('a model on the Hub', () => {
     'hf://owner/name',
     main,
   ])('is recognized from %s', (text) => {
-    expect(read(text)).toMatchObject({ id: 'owner/name', name: 'owner/name', folder: main, host: 'huggingface.co' });
+    expect(read(text)).toMatchObject({ id: 'owner/name', name: 'owner/name', location: main, host: 'huggingface.co' });
   });
   it.each([
     ['owner/name@v1.0', 'v1.0', 'owner/name@v1.0'],
@@ -41,26 +41,26 @@ describe('a model on the Hub', () => {
     ['https://huggingface.co/owner/name/blob/refs/pr/4/config.json', 'refs%2Fpr%2F4', 'owner/name@refs/pr/4'],
     ['owner/name@refs/pr/4', 'refs%2Fpr%2F4', 'owner/name@refs/pr/4'],
   ])('is recognized with its revision from %s', (text, revision, id) => {
-    expect(read(text)).toMatchObject({ id, folder: `https://huggingface.co/owner/name/resolve/${revision}/`, name: id });
-    expect(read(id).folder).toBe(read(text).folder);
+    expect(read(text)).toMatchObject({ id, location: `https://huggingface.co/owner/name/resolve/${revision}/`, name: id });
+    expect(read(id).location).toBe(read(text).location);
   });
   it('has a short commit in its name and the full commit in its address', () => {
     const commit = '0123456789abcdef0123456789abcdef01234567';
     expect(read(`owner/name@${commit}`)).toMatchObject({
       name: 'owner/name@01234567',
-      folder: `https://huggingface.co/owner/name/resolve/${commit}/`,
+      location: `https://huggingface.co/owner/name/resolve/${commit}/`,
     });
   });
   it('may have no owner or be in a subfolder with its own address', () => {
-    expect(read('bert-base-uncased').folder).toBe('https://huggingface.co/bert-base-uncased/resolve/main/');
+    expect(read('bert-base-uncased').location).toBe('https://huggingface.co/bert-base-uncased/resolve/main/');
     expect(read('https://huggingface.co/bert-base-uncased/tree/main').id).toBe('bert-base-uncased');
     const inside = read('https://huggingface.co/owner/name/tree/main/models/small');
-    expect(inside).toMatchObject({ name: 'owner/name/models/small', folder: `${main}models/small/` });
+    expect(inside).toMatchObject({ name: 'owner/name/models/small', location: `${main}models/small/` });
     expect(read(inside.id)).toEqual(inside);
   });
   it('is recognized on a mirror', () => {
     expect(read('https://mirror.example/owner/name/tree/main')).toMatchObject({
-      folder: 'https://mirror.example/owner/name/resolve/main/',
+      location: 'https://mirror.example/owner/name/resolve/main/',
       host: 'mirror.example',
       name: 'owner/name',
     });
@@ -79,8 +79,23 @@ describe('a model folder', () => {
     ['/my-bert', 'https://example.org/my-bert/', 'my-bert'],
     ['https://example.com/m/?token=1', 'https://example.com/m/?token=1', 'm'],
   ])('is recognized from %s', (text, folder, name) => {
-    expect(read(text)).toMatchObject({ id: folder, folder, name, hub: undefined });
-    expect(read(folder).folder).toBe(folder);
+    expect(read(text)).toMatchObject({ id: folder, location: folder, name, hub: undefined });
+    expect(read(folder).location).toBe(folder);
+  });
+});
+
+describe('a GGUF file', () => {
+  it.each([
+    ['https://example.com/models/tiny.gguf', 'https://example.com/models/tiny.gguf', 'tiny.gguf', undefined],
+    ['models/tiny.gguf', 'https://example.org/attn/models/tiny.gguf', 'tiny.gguf', undefined],
+    ['tiny.gguf', 'https://example.org/attn/tiny.gguf', 'tiny.gguf', undefined],
+    ['https://huggingface.co/owner/name/blob/main/q8.gguf', `${main}q8.gguf`, 'owner/name/q8.gguf', 'owner/name'],
+    ['https://huggingface.co/owner/name/resolve/main/onnx/q8.gguf?download=true', `${main}onnx/q8.gguf`, 'owner/name/onnx/q8.gguf', 'owner/name'],
+  ])('is recognized from %s', (text, location, name, repository) => {
+    const found = read(text);
+    expect(found).toMatchObject({ id: location, location, name });
+    expect(found.hub?.repository).toBe(repository);
+    expect(read(found.id)).toEqual(found);
   });
 });
 

@@ -54,10 +54,18 @@ describe('finding a model among files', () => {
     expect(Object.keys(found.files).sort()).toEqual(expect.arrayContaining(expected));
     for (const each of expected) expect(found.files[each], each).toMatch(new RegExp(`${each}$`));
   });
+  it.each([[['tiny.gguf']], [['m/notes.txt', 'm/tiny.gguf']], [['m/config.json', 'm/tokenizer.json', 'm/tiny.gguf']]])(
+    'accepts the GGUF file among %j',
+    (paths) => expect(of(...paths)).toEqual({ name: 'tiny.gguf', files: { 'tiny.gguf': paths.at(-1) } }),
+  );
+  it('prefers model.safetensors to a GGUF file', () => {
+    expect(Object.keys(of('m/config.json', 'm/model.safetensors', 'm/tiny.gguf').files)).toContain('model.safetensors');
+  });
   it.each([
     [['notes.txt', 'my_config.json'], /no config\.json/],
     [['model.safetensors'], /model\.safetensors, but no config\.json/],
     [['bert.zip'], /archive/],
+    [['a.gguf', 'b.gguf'], /several GGUF files/],
     [['downloads/bert.tar.gz', 'downloads/notes.txt'], /archive/],
     [[`models--o--n/blobs/${commit}`, 'models--o--n/refs/main'], /links/],
     [[], /no file/],

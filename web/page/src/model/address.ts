@@ -1,4 +1,4 @@
-/** Parses what people write for a model: a name on the Hub, any form of a Hub address, or the address of a folder. */
+/** Parses what people write for a model: a name on the Hub, any form of a Hub address, or the address of a folder or of a GGUF file. */
 import { truncate, longestName } from '../formats/truncate.ts';
 
 /** The message states the fault and a remedy. */
@@ -8,8 +8,8 @@ export interface ModelAddress {
   /** Canonical form for links. */
   readonly id: string;
   readonly name: string;
-  /** Absolute, with a trailing slash. */
-  readonly folder: string;
+  /** Absolute: a folder, with a trailing slash, or a .gguf file. */
+  readonly location: string;
   readonly host: string;
   /** Set for addresses of a hub on any host. */
   readonly hub: { readonly repository: string; readonly revision: string; readonly path: string } | undefined;
@@ -27,10 +27,12 @@ const verbs = ['tree', 'blob', 'resolve', 'raw'];
 const others: Readonly<Record<string, string>> = { datasets: 'a data set', spaces: 'a Space', collections: 'a collection', papers: 'a paper' };
 /** Folders next to a model's files with other formats or parts of it. */
 const beside = /^(\d+_\w+|onnx|openvino|coreml)$/i;
-const isFile = /\.(json|safetensors|txt|bin|model|onnx|h5|msgpack|md|gguf)$/i;
+const isFile = /\.(json|safetensors|txt|bin|model|onnx|h5|msgpack|md)$/i;
+/** A whole model in one file. */
+export const isGguf = (path: string): boolean => path.endsWith('.gguf');
 
 const example =
-  'Enter owner/name as on the Hub, for example BAAI/bge-small-en-v1.5, or the URL of a folder, for example https://example.org/models/my-bert/.';
+  'Enter owner/name as on the Hub, for example BAAI/bge-small-en-v1.5, or the URL of a folder or of a .gguf file, for example https://example.org/models/my-bert/.';
 
 /** Removes quotes, "git clone" and other prefixes that people paste. */
 const bare = (text: string) =>
@@ -45,12 +47,12 @@ function ofHub(origin: string, repository: string, revision = 'main', path = '')
   const url = new URL(origin);
   const isOurs = hubHosts.includes(url.host);
   const base = isOurs ? `https://${hubHost}` : url.origin;
-  const folder = `${base}/${repository}/resolve/${encodeURIComponent(revision)}/${path && `${encodeURI(path)}/`}`;
+  const location = `${base}/${repository}/resolve/${encodeURIComponent(revision)}/${encodeURI(path)}${path && !isGguf(path) ? '/' : ''}`;
   const at = revision === 'main' ? '' : `@${revision}`;
   return {
-    id: isOurs && !path ? repository + at : folder,
+    id: isOurs && !path ? repository + at : location,
     name: truncate(repository + (path && `/${path}`) + at.replace(/^(@[0-9a-f]{8})[0-9a-f]{32}$/, '$1'), longestName),
-    folder,
+    location,
     host: new URL(base).host,
     hub: { repository, revision, path },
   };
@@ -111,7 +113,7 @@ export function readAddress(text: string, page: string): ModelAddress {
   if (/^([a-z]:[\\/]|~|\\\\|file:)/i.test(written))
     throw new AddressError('This is a path on your disk, which a page cannot open. Choose the folder below, or drop it anywhere on the page.');
   if (/\s/.test(written) || /%(?![0-9a-f]{2})/i.test(written)) throw noAddress();
-  const named = repositoryName.exec(written);
+  const named = isGguf(written) ? null : repositoryName.exec(written);
   if (named) return ofHub(`https://${hubHost}`, named[1]!, named[2]);
   const known = hubHosts.find((host) => written.startsWith(`${host}/`));
   const scheme = /^(localhost|\d)/.test(written) ? 'http' : 'https';
@@ -125,6 +127,6 @@ export function readAddress(text: string, page: string): ModelAddress {
   const hub = readHub(url);
   if (hub) return hub;
   url.hash = '';
-  url.pathname = url.pathname.replace(/\/[^/]*$/, (last) => (isFile.test(last) ? '/' : last)).replace(/\/*$/, '/');
-  return { id: url.href, name: nameInPath(decoded(url.pathname, decodeURI), url.host), folder: url.href, host: url.host, hub: undefined };
+  if (!isGguf(url.pathname)) url.pathname = url.pathname.replace(/\/[^/]*$/, (last) => (isFile.test(last) ? '/' : last)).replace(/\/*$/, '/');
+  return { id: url.href, name: nameInPath(decoded(url.pathname, decodeURI), url.host), location: url.href, host: url.host, hub: undefined };
 }

@@ -1,5 +1,5 @@
 /** Explains in the page's words why a model did not load; the package's message is shown below. */
-import { hubHost } from './address.ts';
+import { hubHost, isGguf } from './address.ts';
 import { codeOf, explain } from '../state/status.ts';
 
 export interface Origin {
@@ -23,6 +23,7 @@ interface Detail {
 
 const families =
   'BERT, DistilBERT, RoBERTa, XLM-RoBERTa, CamemBERT, data2vec, MPNet, ModernBERT, DeBERTa, ERNIE, ELECTRA, ALBERT, NomicBERT, Jina 2 and GTE';
+const decoders = 'GPT-2, GPT-NeoX, Llama, Mistral, Qwen 2 and 3, and Gemma 2 and 3';
 const allOf = 'Use config.json, tokenizer.json and model.safetensors of the same model, as published.';
 const inPython = (what: string) => `Run ${what} in Python and drop the folder that it writes.`;
 
@@ -43,11 +44,7 @@ const instead: readonly (readonly [name: RegExp, cause: string, fix: string])[] 
     'The only weights are for another framework.',
     inPython('AutoModel.from_pretrained(…, from_tf=True).save_pretrained("folder")'),
   ],
-  [
-    /\.gguf$/,
-    'The only weights are a GGUF file.',
-    inPython('AutoModelForCausalLM.from_pretrained("folder", gguf_file="model.gguf").save_pretrained("other")'),
-  ],
+  [/\.gguf$/, 'The only weights are GGUF files.', 'Enter the address of one of these files, or drop one here.'],
   [/\.onnx$/, 'The folder has an ONNX graph but no model.safetensors.', 'Use the model from which it was exported.'],
   [
     /(vocab\.\w+|merges\.txt|\.model)$/,
@@ -72,10 +69,11 @@ function network({ host, repository }: Origin, { status, file }: Detail, message
       cause: `${at} has no public model ${repository} (${status}).`,
       fix: 'Check the spelling: owner/name. If the model requires you to accept a licence, download it with your account and drop its folder here.',
     };
+  if (file !== undefined && isGguf(file) && status < 500) return { cause: `${at} has no such file (${status}).`, fix: 'Check the address.' };
   if (file?.endsWith('config.json') && repository !== undefined)
     return {
       cause: `${at} has no config.json in ${repository} (${status}).`,
-      fix: 'Check the address and the revision. If the model is in a folder of the repository, enter the address of that folder, …/tree/main/folder.',
+      fix: 'Check the address and the revision. If the model is in a folder of the repository, enter the address of that folder, …/tree/main/folder. If it is a GGUF file, enter the address of the file.',
     };
   if (file?.endsWith('config.json'))
     return {
@@ -92,7 +90,7 @@ function advice(code: unknown): string {
     case 'MEMORY':
       return 'Close other pages, or use a smaller model or a shorter text.';
     case 'UNSUPPORTED':
-      return `The page can load encoders of the families ${families}, with their weights in model.safetensors.`;
+      return `The page can load encoders of the families ${families}, and decoders of the families ${decoders}, with their weights in model.safetensors or, for GPT-2, Llama and Qwen 2, in a GGUF file.`;
     case 'ARGUMENT':
     case 'FORMAT':
     case 'MISMATCH':
@@ -118,22 +116,44 @@ const causes: Readonly<Record<string, string>> = {
   ABORTED: 'The module has stopped.',
 };
 
+/** Bytes of a message, "4505778176 bytes", in gigabytes. */
+const gigabytesIn = (text: unknown): string | undefined => {
+  const bytes = /^(?:at most )?(\d+) bytes$/.exec(String(text))?.[1];
+  return bytes && `${(Number(bytes) / 1e9).toFixed(1)} GB`;
+};
+
+/** More than this page can address, whatever the browser has left. */
+function tooLarge({ expected, got }: Detail): Words | undefined {
+  const most = gigabytesIn(expected);
+  if (most === undefined) return undefined;
+  return {
+    cause: `It is too large: it needs ${gigabytesIn(got) ?? 'more'} of memory, and a page can use at most ${most}.`,
+    fix: 'Use a smaller model, or int8 weights, which take a quarter of float32.',
+  };
+}
+
 export function explainLoading(error: unknown, origin: Origin): Words {
   const code = codeOf(error);
   const detail = (error as { detail?: Detail } | undefined)?.detail ?? {};
   const message = explain(error);
   if (code === 'NETWORK') return network(origin, detail, message);
+  const large = code === 'MEMORY' ? tooLarge(detail) : undefined;
+  if (large) return large;
   if (code === 'UNSUPPORTED' && typeof detail.got === 'string' && /there is no /.test(message)) {
     const found = instead.find(([name]) => name.test(detail.got as string));
     if (found) return { cause: found[1], fix: found[2] };
   }
-  if (code === 'UNSUPPORTED' && /model_type/.test(message))
-    return { cause: 'This kind of model is not one that this page computes.', fix: advice(code) };
+  if (code === 'UNSUPPORTED' && /model_type|general\.architecture/.test(message))
+    return {
+      cause: `This kind of model${/^(?!missing$)[\w.-]{1,40}$/.test(String(detail.got)) ? `, ${String(detail.got)},` : ''} is not one that this page computes.`,
+      fix: advice(code),
+    };
   if (code === 'FORMAT' && detail.got === 'HTML')
     return {
       cause: `${origin.host ?? 'A file'} gave a web page instead of the file.`,
       fix: `Give the address of the folder with the files, not of a page about it; a model on ${hubHost} is named owner/name.`,
     };
+  if (code === 'FORMAT' && detail.file === 'gguf') return { cause: 'The GGUF file is invalid.', fix: 'Load it again from its publisher.' };
   if (code === 'FORMAT' && /modules\.json names/.test(message))
     return { cause: 'modules.json names a folder that is not there.', fix: 'Add that folder (1_Pooling) or leave out modules.json.' };
   if (code === 'FORMAT' && /Git LFS/.test(message))

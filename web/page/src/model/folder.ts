@@ -1,7 +1,7 @@
 /** Finds a model among dropped or chosen files and prepares it for the package. */
 import { readSafetensorsHeader, type SafetensorsHeader } from 'attn/worker';
 import { unnamedFiles } from './known.ts';
-import { nameInPath } from './address.ts';
+import { isGguf, nameInPath } from './address.ts';
 
 export interface FilesProblem {
   readonly cause: string;
@@ -31,6 +31,14 @@ function rootOf(paths: readonly string[]): string | undefined {
   return models.length > 0 ? uppermost(models) : folders.length > 0 ? uppermost(folders) : undefined;
 }
 
+const fileName = (path: string) => path.slice(folderOf(path).length);
+
+/** The only GGUF file, if there are no other weights. */
+function onlyGguf(paths: readonly string[]): string | undefined {
+  const [file, ...more] = paths.filter(isGguf);
+  return more.length > 0 || paths.some((path) => path.endsWith('.safetensors')) ? undefined : file;
+}
+
 const archive = /\.(zip|tar|tgz|gz|7z|rar|xz|zst)$/i;
 
 function problemOf(paths: readonly string[]): FilesProblem | undefined {
@@ -44,6 +52,11 @@ function problemOf(paths: readonly string[]): FilesProblem | undefined {
     return {
       cause: 'This is a folder of the Hub’s cache. It contains symbolic links, which the browser skips.',
       fix: 'Copy it with `cp -rL models--…/snapshots/… my-model` and drop the copy, or use “Choose a folder …”.',
+    };
+  if (paths.some(isGguf))
+    return {
+      cause: 'There are several GGUF files. Each is a whole model.',
+      fix: 'Choose one of them.',
     };
   if (paths.length === 0)
     return {
@@ -65,6 +78,8 @@ export function modelFiles<T>(files: readonly (readonly [path: string, file: T])
   const paths = files.map(([path]) => path);
   const root = rootOf(paths);
   const all = Object.fromEntries(files);
+  const gguf = onlyGguf(paths);
+  if (gguf !== undefined) return { name: nameInPath(fileName(gguf), unnamedFiles), files: { [fileName(gguf)]: all[gguf]! } };
   if (root === undefined) return { name: nameInPath(folderOf(paths[0] ?? ''), unnamedFiles), files: all, problem: problemOf(paths)! };
   return {
     name: nameInPath(root, unnamedFiles),

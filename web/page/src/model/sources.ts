@@ -48,7 +48,7 @@ export function knownChoice(id: string, onHub: boolean): Choice {
   return {
     id,
     name: known.name,
-    sources: async (dtype) => (isHere(dtype) ? here(dtype) : [hub.folder]),
+    sources: async (dtype) => (isHere(dtype) ? here(dtype) : [hub.location]),
     origin: onHub || !isCarried(id) ? { host: hub.host, repository: known.repository } : { host: new URL(page()).host },
     ...(!onHub && isCarried(id) && { onHub: known.repository }),
   };
@@ -57,6 +57,6 @@ export function knownChoice(id: string, onHub: boolean): Choice {
 /** Throws an AddressError if `id` is not an address. */
 export function choiceOf(id: string): Choice {
   if (knownModels.some((each) => each.id === id)) return knownChoice(id, !isCarried(id));
-  const { name, folder, host, hub } = readAddress(id, page());
-  return { id, name, sources: async () => [folder], origin: { host, repository: hub?.repository } };
+  const { name, location, host, hub } = readAddress(id, page());
+  return { id, name, sources: async () => [location], origin: { host, repository: hub?.repository } };
 }

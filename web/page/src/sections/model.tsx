@@ -1,6 +1,6 @@
 /** The loaded model, the ways to load another, and dropped files. */
 import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
-import { hubHost, readAddress } from '../model/address.ts';
+import { hubHost, isGguf, readAddress } from '../model/address.ts';
 import { megabytes, wholeMegabytes } from '../formats/numbers.ts';
 import { longestHash } from '../state/hash.ts';
 import { expectedBytes, knownModels, nameInSentence, nameOf, openingModels, otherHostOf, sentenceName } from '../model/known.ts';
@@ -185,17 +185,23 @@ function planOf(text: string): string | undefined {
   const known = knownModels.find(({ id, name }) => id === text.trim() || name === text.trim());
   if (known && !('repository' in known)) return `${loadKnown(known.id)}.`;
   try {
-    const { name, host, hub } = readAddress(known && 'repository' in known ? known.repository : text, location.href);
+    const { name, host, hub, location: address } = readAddress(known && 'repository' in known ? known.repository : text, location.href);
     const bytes = knownModels.find((each) => 'repository' in each && each.repository === hub?.repository)?.bytes;
     if (known) return `${loadKnown(known.id)}.`;
     const size = bytes === undefined ? 'The page shows their size when the download begins.' : `${wholeMegabytes(bytes)}.`;
-    return `Downloads config.json, tokenizer.json and model.safetensors of ${name} from ${host}. ${size}`;
+    return `Downloads ${isGguf(address) ? '' : 'config.json, tokenizer.json and model.safetensors of '}${name} from ${host}. ${size}`;
   } catch {
     return undefined;
   }
 }
 
-const examples = ['sentence-transformers/all-MiniLM-L6-v2', 'BAAI/bge-small-en-v1.5', 'google-bert/bert-base-uncased'];
+const examples = [
+  'sentence-transformers/all-MiniLM-L6-v2',
+  'BAAI/bge-small-en-v1.5',
+  'google-bert/bert-base-uncased',
+  'openai-community/gpt2',
+  'HuggingFaceTB/SmolLM2-135M',
+];
 
 function Address({ onChoose }: { onChoose: (id: string) => void }) {
   const [address, setAddress] = useState('');
@@ -277,9 +283,11 @@ function Files() {
         <span class="note">or drop them anywhere on the page. Your files are not uploaded.</span>
       </div>
       <p class="note">
-        A Hugging Face encoder: config.json, tokenizer.json and model.safetensors of one of the families BERT, DistilBERT, RoBERTa, XLM-RoBERTa,
-        CamemBERT, data2vec, MPNet, ModernBERT, DeBERTa, ERNIE, ELECTRA, ALBERT, NomicBERT, Jina 2 or GTE. In the field above, enter its name on the
-        Hub, for example BAAI/bge-small-en-v1.5, its URL there, or the URL of a folder, for example https://example.org/models/my-bert/.
+        A Hugging Face model: config.json, tokenizer.json and model.safetensors, in one or several files, of an encoder (BERT, DistilBERT, RoBERTa,
+        XLM-RoBERTa, CamemBERT, data2vec, MPNet, ModernBERT, DeBERTa, ERNIE, ELECTRA, ALBERT, NomicBERT, Jina 2, GTE) or of a decoder, which guesses
+        the next word (GPT-2, GPT-NeoX, Llama, Mistral, Qwen 2 and 3, Gemma 2 and 3). Or a GGUF file of GPT-2, Llama or Qwen 2. In the field above,
+        enter its name on the Hub, for example BAAI/bge-small-en-v1.5, its URL there, or the URL of a folder or of a .gguf file, for example
+        https://example.org/models/my-bert/.
       </p>
     </div>
   );
@@ -315,7 +323,7 @@ export function DropZone() {
   }, []);
   return over ? (
     <p class="drop-hint" aria-hidden="true">
-      Drop a model folder or its files to load the model
+      Drop a model folder, its files or a GGUF file to load the model
     </p>
   ) : null;
 }
