@@ -14,6 +14,12 @@ describe('the operation count of a forward pass', () => {
     expect(multiplyAdds(size, 0).total).toBe(0);
   });
 
+  it('counts fewer products if heads share keys and values', () => {
+    // Q and W_O 5×2×6 each, K and V 5×2×3 each, q kᵀ and weights·v 5×5×6.
+    const size = { layers: 1, width: 2, hidden: 3, gated: false, queries: 6, keys: 3 };
+    expect(multiplyAdds(size, 5)).toMatchObject({ projections: 180, attention: 300 });
+  });
+
   it('is 2.9 GFLOP for all-MiniLM-L6-v2 and 128 tokens', () => {
     expect(gigaflops(multiplyAdds({ layers: 6, width: 384, hidden: 1536, gated: false }, 128).total, 1000)).toBeCloseTo(2.87, 1);
   });
@@ -22,6 +28,8 @@ describe('the operation count of a forward pass', () => {
     expect(encoderSize(config('sentiment'))).toEqual({ layers: 2, heads: 4, width: 64, hidden: 256, gated: false });
     expect(encoderSize(config('tiny-distilbert'))).toEqual({ layers: 2, heads: 4, width: 32, hidden: 48, gated: false });
     expect(encoderSize(config('tiny-modernbert'))).toEqual({ layers: 4, heads: 4, width: 32, hidden: 48, gated: true });
+    expect(encoderSize(config('tiny-gpt2'))).toEqual({ layers: 2, heads: 4, width: 24, hidden: 96, gated: false });
+    expect(encoderSize(config('tiny-mistral'))).toEqual({ layers: 2, heads: 4, width: 24, hidden: 40, gated: true, queries: 16, keys: 8 });
     for (const name of ['tiny-bert', 'tiny-roberta', 'tiny-xlm-roberta', 'tiny-mpnet']) expect(encoderSize(config(name)).hidden).toBe(48);
   });
 });

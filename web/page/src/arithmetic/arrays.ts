@@ -40,6 +40,16 @@ export function splitHeads({ data, dims }: Tensor, heads: number): Tensor {
   return { data: result, dims: [batch, heads, length, headWidth] };
 }
 
+/** (1, KV, L, D) -> (1, H, L, D): repeats keys or values that neighbouring query heads share. */
+export function repeatHeads(x: Tensor, heads: number): Tensor {
+  const [, own, length, width] = x.dims as [number, number, number, number];
+  if (own === heads) return x;
+  const size = length * width;
+  const data = new Float32Array(heads * size);
+  for (let h = 0; h < heads; ++h) data.set(x.data.subarray(Math.floor((h * own) / heads) * size).subarray(0, size), h * size);
+  return { data, dims: [1, heads, length, width] };
+}
+
 /** (B, H, L, D) -> (B, L, H*D) */
 export function mergeHeads({ data, dims }: Tensor): Tensor {
   const [batch, heads, length, headWidth] = dims as [number, number, number, number];

@@ -34,6 +34,9 @@ export interface LoadedModel {
   readonly loadTime: number;
 }
 
+/** It guesses the next word, and its attention sees no later one. */
+export const isDecoder = ({ task }: Pick<LoadedModel, 'task'>): boolean => task === 'text-generation';
+
 /** (layers,H): 0 for heads (layer · H + head) that are off, otherwise 1. */
 export function headMaskOf({ layers, heads }: LoadedModel, off: readonly number[]): Tensor {
   const data = new Float32Array(layers * heads).fill(1);

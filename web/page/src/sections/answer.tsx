@@ -1,7 +1,7 @@
 import { counted } from '../formats/numbers.ts';
 import { rightOf100, sentimentLabels } from '../state/bundled.ts';
 import { openingModel, sentenceName } from '../model/known.ts';
-import { answerFunction, type LoadedModel } from '../model/loaded.ts';
+import { answerFunction, isDecoder, type LoadedModel } from '../model/loaded.ts';
 import { answers, baseline, hasWords, run, type LabelScore } from '../state/run.ts';
 import { isChanged, view } from '../state/view.ts';
 import '../styles/answer.css';
@@ -24,8 +24,8 @@ export function Answer() {
   if (now.length === 0)
     return (
       <p class="answer-none note">
-        {of.model.task === 'fill-mask'
-          ? 'Its guess for the blank is in the first figure.'
+        {of.model.task === 'fill-mask' || isDecoder(of.model)
+          ? `Its guess for the ${isDecoder(of.model) ? 'next word' : 'blank'} is in the first figure.`
           : `${sentenceName(of.model)} has no classifier. Switching a head off changes the maps of later layers.`}
       </p>
     );

@@ -1,16 +1,30 @@
 import type { ComponentChildren } from 'preact';
+import { isDecoder } from '../model/loaded.ts';
+import { withOwnMask } from '../state/changes.ts';
 import type { Run } from '../state/run.ts';
 import type { Scale } from '../draw/scale.ts';
 import { lineOf, scaleInUse } from '../state/map_view.ts';
 import { update, view, type SpecialTokens, type View } from '../state/view.ts';
 import { Term } from '../ui/term.tsx';
 
-function Check({ on, onChange, hint, children }: { on: boolean; onChange: (on: boolean) => void; hint: ComponentChildren; children: string }) {
+function Check({
+  on,
+  isFixed = false,
+  onChange,
+  hint,
+  children,
+}: {
+  on: boolean;
+  isFixed?: boolean;
+  onChange: (on: boolean) => void;
+  hint: ComponentChildren;
+  children: string;
+}) {
   const id = `check-${children.toLowerCase().replaceAll(' ', '-')}`;
   return (
     <div class="check-block">
       <label class="check">
-        <input type="checkbox" checked={on} aria-describedby={id} onChange={(event) => onChange(event.currentTarget.checked)} />
+        <input type="checkbox" checked={on} disabled={isFixed} aria-describedby={id} onChange={(event) => onChange(event.currentTarget.checked)} />
         <span>{children}</span>
       </label>
       <p class="note" id={id}>
@@ -24,7 +38,7 @@ function Check({ on, onChange, hint, children }: { on: boolean; onChange: (on: b
 const thresholds = [0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5];
 
 export function Controls({ of }: { of: Run }) {
-  const { special, threshold, scaleBy, mergeWords, causal } = view.value;
+  const { special, threshold, scaleBy, mergeWords } = view.value;
   const words = lineOf(of);
   const scaleNote = scaleNotes[scaleInUse.value];
   const position = thresholds.findIndex((each) => each >= threshold);
@@ -90,12 +104,17 @@ export function Controls({ of }: { of: Run }) {
         Merge sub-words
       </Check>
       <Check
-        on={causal}
+        on={withOwnMask(view.value, of.model).causal}
+        isFixed={isDecoder(of.model)}
         onChange={(on) => update({ causal: on })}
         hint={
-          <>
-            The whole model runs again, and no <Term word="token">token</Term> attends to a later one, as in a model that generates text.
-          </>
+          isDecoder(of.model) ? (
+            'This model always has one: no token attends to a later one.'
+          ) : (
+            <>
+              The whole model runs again, and no <Term word="token">token</Term> attends to a later one, as in a model that generates text.
+            </>
+          )
         }
       >
         Causal mask

@@ -1,6 +1,7 @@
 import { fixed } from '../formats/numbers.ts';
 import { leastOf } from '../draw/scale.ts';
 import { fewest, isWhole, zoomed, zoomStep, type Part } from '../draw/part.ts';
+import { isDecoder } from '../model/loaded.ts';
 import { opening } from '../state/bundled.ts';
 import { overlay } from '../state/overlay.ts';
 import { cellInFocus, pointTo } from '../state/pointed.ts';
@@ -106,12 +107,12 @@ function Zoom() {
 function Map({ of, shown: now, onHelp }: { of: Run; shown: Shown; onHelp: () => void }) {
   const { locked, threshold } = view.value;
   const onKey = (key: string) => {
-    const actions: Record<string, () => void> = {
+    const actions: Record<string, () => unknown> = {
       ',': () => step('head', -1, of.model),
       '.': () => step('head', 1, of.model),
       '[': () => step('layer', -1, of.model),
       ']': () => step('layer', 1, of.model),
-      m: () => update({ causal: !view.value.causal }),
+      m: () => isDecoder(of.model) || update({ causal: !view.value.causal }),
       e: openExport,
       '+': () => zoom(zoomStep),
       '=': () => zoom(zoomStep),

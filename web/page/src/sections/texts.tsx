@@ -1,5 +1,6 @@
 import { useRef } from 'preact/hooks';
 import { examples, exampleInView, openExample, type Example } from '../state/examples.ts';
+import { isDecoder } from '../model/loaded.ts';
 import { model } from '../state/model.ts';
 import { cancelRun, runAgain, runsLong } from '../state/run.ts';
 import { setText, view } from '../state/view.ts';
@@ -40,7 +41,7 @@ export function Texts() {
         {model.value?.id === 'sentiment' && <Examples />}
         <div class="buttons">
           <RunButton />
-          {pair === undefined ? (
+          {model.value && isDecoder(model.value) ? null : pair === undefined ? (
             <button type="button" onClick={compare}>
               Add a second text
             </button>

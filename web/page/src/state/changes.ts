@@ -1,7 +1,7 @@
 /** The visitor's changes to a model. The table `kinds` defines everything that the page does with each kind. */
 import type { Encoding, TextForwardOptions } from 'attn';
 import { counted } from '../formats/numbers.ts';
-import { headMaskOf, type LoadedModel } from '../model/loaded.ts';
+import { headMaskOf, isDecoder, type LoadedModel } from '../model/loaded.ts';
 import { flag, fraction, oneOf, places, property, readWhole, type Codec, type Property } from './address.ts';
 
 export type ScoreFunction = 'scaled_dot' | 'dot' | 'general' | 'additive';
@@ -229,6 +229,9 @@ export const partsOf = (of: ModelChanges, called: Names): readonly { readonly wh
 /** New text invalidates per-token changes. */
 export const withNewText = (of: ModelChanges): Partial<ModelChanges> =>
   Object.fromEntries(changed(of).flatMap(([name, value, kind]) => (kind.withNewText ? [[name, kind.withNewText(value)]] : [])));
+
+/** A decoder has a causal mask of its own. */
+export const withOwnMask = <T extends ModelChanges>(of: T, model: Pick<LoadedModel, 'task'>): T => (isDecoder(model) ? { ...of, causal: true } : of);
 
 export const hidingIn = (of: ModelChanges, length: number) =>
   changed(of).flatMap(([, value, { hides }]) => (hides ? [{ reason: hides[0], isHidden: hides[1](value, length) }] : []));

@@ -1,5 +1,6 @@
 /** The numbers of the first figure: one query, and a column for each word that it can look at. */
 import { computed, signal } from '@preact/signals';
+import { scoreDivisor } from '../model/kind.ts';
 import { query } from './guess.ts';
 import { headInFocus, layerInFocus, lineOf, placesOf, type Place } from './map_view.ts';
 import { layerTrace, type LayerInFocus } from './run.ts';
@@ -37,7 +38,7 @@ export interface FirstLook {
   /** Σ weight · value. */
   readonly sum: Float32Array;
   readonly isOff: boolean;
-  /** Width of a key. */
+  /** Scores are divided by the root of this: mostly the width of a key. */
   readonly width: number;
 }
 
@@ -62,12 +63,16 @@ export const firstLook = computed<FirstLook | undefined>(() => {
     .map(({ tokens: [i], label, range }): Column => {
       const at = i!;
       const score = scores[at]!;
+      const [from, end] = range!;
+      const written = made.view.text.slice(from, end);
+      const word = written.trim() || written;
       return {
         token: at,
         label,
-        word: made.view.text.slice(...range!),
-        start: range![0],
-        end: range![1],
+        word,
+        // Tokens of decoders begin with the space before them.
+        start: from + written.indexOf(word),
+        end,
         key: rowOf(trace.k, head, at),
         value: rowOf(trace.v, head, at),
         score,
@@ -87,7 +92,7 @@ export const firstLook = computed<FirstLook | undefined>(() => {
     elsewhere: Math.max(0, 1 - shown),
     sum: rowOf(trace.context, head, token),
     isOff: view.value.off.includes(layer * made.model.heads + head),
-    width: trace.q.dims[3]!,
+    width: scoreDivisor(made.model.config, trace.q.dims[3]!),
   };
 });
 
@@ -110,6 +115,9 @@ export const sentences = [
   'I went to the [MASK] to buy some bread.',
   'My mother and my [MASK] came home.',
 ] as const;
+
+/** The beginning of a sentence, for a decoder: up to the blank, or without the full stop. */
+export const beginningOf = (sentence: string): string => sentence.replace(/ (\[MASK\]|<mask>).*|\.$/, '');
 
 /** 1 to 5 while the steps are played or looked at one by one; 0: the whole figure. */
 export const stepShown = signal(0);

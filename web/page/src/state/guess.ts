@@ -1,8 +1,9 @@
 /** What the model makes of the query in the first figure: words for a blank, or the answer of its other head. */
 import { batch, computed, effect, signal, untracked } from '@preact/signals';
 import type { Encoding, Tensor } from 'attn';
-import { answerFunction, type LoadedModel } from '../model/loaded.ts';
+import { answerFunction, isDecoder, type LoadedModel } from '../model/loaded.ts';
 import { answers, baseline, hasWords, run, withModel, type Run } from './run.ts';
+import { model } from './model.ts';
 import { blanksOf, strongest } from './strongest.ts';
 import { cellChosen } from './pointed.ts';
 import { hasChanges } from './changes.ts';
@@ -19,14 +20,17 @@ export interface Guesses {
   readonly run: Run;
   /** Index of the token. */
   readonly query: number;
-  /** `word`: the query is a word, and its guesses are for a blank in its place. */
-  readonly kind: 'blank' | 'word' | 'answer';
+  /** `word`: the query is a word, and its guesses are for a blank in its place. `next`: they are for the word after it. */
+  readonly kind: 'blank' | 'word' | 'next' | 'answer';
   readonly list: readonly Guess[];
   /** The best one of the unchanged model, if the model was changed. */
   readonly before?: Guess | undefined;
 }
 
 const most = 4;
+
+/** The model in the first figure is a decoder. */
+export const guessesNext = (): boolean => model.value !== undefined && isDecoder(model.value);
 
 /** The token under the pointer in the first figure. */
 export const queryAsked = signal<number | undefined>(undefined);
@@ -49,14 +53,27 @@ export function largestOf({ data, dims }: Tensor, row: number, count: number): r
   const logits = data.subarray(row * width, (row + 1) * width);
   const largest = logits.reduce((a, b) => Math.max(a, b), -Infinity);
   const sum = logits.reduce((all, logit) => all + Math.exp(logit - largest), 0);
-  return Array.from(logits, (logit, id) => ({ id, share: Math.exp(logit - largest) / sum }))
-    .sort((a, b) => b.share - a.share)
-    .slice(0, count);
+  const best: number[] = [];
+  logits.forEach((logit, id) => {
+    if (best.length === count && logit <= logits[best.at(-1)!]!) return;
+    const at = best.findIndex((other) => logits[other]! < logit);
+    best.splice(at < 0 ? best.length : at, 0, id);
+    if (best.length > count) best.pop();
+  });
+  return best.map((id) => ({ id, share: Math.exp(logits[id]! - largest) / sum }));
+}
+
+/** A decoder's vocabulary spells bytes, so the word is what the token decodes to; white space is quoted. */
+async function wordOf(of: LoadedModel, id: number): Promise<string> {
+  const token = plain((await of.text.idToToken(id)) ?? `#${id}`);
+  if (!isDecoder(of)) return token;
+  const text = await of.text.decode([id]);
+  return text === '' || text.includes('\ufffd') ? token : text.trim() || JSON.stringify(text);
 }
 
 /** The words of the `count` largest of row `row` of (1,L,V). */
-export const largestWords = ({ text }: LoadedModel, logits: Tensor, row: number, count: number): Promise<readonly Guess[]> =>
-  Promise.all(largestOf(logits, row, count).map(async ({ id, share }) => ({ word: plain((await text.idToToken(id)) ?? `#${id}`), share })));
+export const largestWords = (of: LoadedModel, logits: Tensor, row: number, count: number): Promise<readonly Guess[]> =>
+  Promise.all(largestOf(logits, row, count).map(async ({ id, share }) => ({ word: await wordOf(of, id), share })));
 
 /** With the blank in place of one token. */
 export async function withBlank(of: LoadedModel, inputs: Encoding, token: number): Promise<Encoding> {
@@ -91,12 +108,21 @@ async function wordsFor(of: Run, token: number, isBlank: boolean): Promise<reado
   return largestWords(model, logits!, token, most);
 }
 
+/** The words after a token, from its last hidden state. */
+async function wordsAfter({ model, hiddenStates }: Run, token: number, count: number): Promise<readonly Guess[]> {
+  const { data, dims } = hiddenStates.at(-1)!;
+  const width = dims[2]!;
+  const row = { data: data.slice(token * width, (token + 1) * width), dims: [1, 1, width] };
+  return largestWords(model, await withModel(() => model.text.unembed(row)), 0, count);
+}
+
 /** Edited weights are in the model itself, so they have no guess without them. */
 async function bestBefore(of: Run, token: number): Promise<Guess | undefined> {
   const { model, view } = of;
   if (!hasChanges(view) || view.weights.length > 0) return undefined;
   if (model.task === 'fill-mask') return canFill(of) && blanksOf(of).includes(token) ? (await filledBy(of, token, 1))[0] : undefined;
   const base = baseline.peek();
+  if (isDecoder(model)) return base?.model === model && base.view.text === view.text ? (await wordsAfter(base, token, 1))[0] : undefined;
   if (!model.labels || base?.model !== model || answerFunction(model) === 'identity') return undefined;
   const [best] = answers(base);
   return best && { word: best.label, share: best.score };
@@ -117,6 +143,7 @@ function guessesFor(of: Run, token: number): Promise<readonly Guess[]> | readonl
   const isWord = of.encoding.offsets[0]![token] !== null;
   if (!isWord && task !== 'text-classification') return [];
   if (task === 'fill-mask') return wordsFor(of, token, blanksOf(of).includes(token));
+  if (isDecoder(of.model)) return wordsAfter(of, token, most);
   if (task === 'token-classification') return classOf(of, token);
   if (task !== 'text-classification' || !labels || answerFunction(of.model) === 'identity') return [];
   return answers(of)
@@ -136,7 +163,8 @@ export function followGuesses(): void {
   effect(() => {
     const [of, token] = [run.value, query.value];
     if (!of) return;
-    const kind = of.model.task !== 'fill-mask' ? 'answer' : blanksOf(of).includes(token) ? 'blank' : 'word';
+    const { task } = of.model;
+    const kind = isDecoder(of.model) ? 'next' : task !== 'fill-mask' ? 'answer' : blanksOf(of).includes(token) ? 'blank' : 'word';
     const job = async () => {
       try {
         const list = await guessesFor(of, token);

@@ -6,9 +6,10 @@ import { explainLoading } from '../model/errors.ts';
 import { encoderSize } from '../model/flops.ts';
 import { modelFiles, readyToLoad } from '../model/folder.ts';
 import { nameInSentence, nameOf, openingModel, openingModels, sentenceName } from '../model/known.ts';
-import { otherOf, type DType, type LoadedModel } from '../model/loaded.ts';
+import { isDecoder, otherOf, type DType, type LoadedModel } from '../model/loaded.ts';
 import { choiceOf, knownChoice, type Choice } from '../model/sources.ts';
 import { noChanges } from './changes.ts';
+import { beginningOf, sentences } from './first_look.ts';
 import { beside, besideFailure, engine, fail, failure, loading, loadingBeside, model, startEngine, stopEngine } from './model.ts';
 import { codeOf, explain, status } from './status.ts';
 import { anywhere, firstVisit, initialView, update, view, type View } from './view.ts';
@@ -109,10 +110,6 @@ async function read(
         if (source === all.at(-1) || !isAbsent(error)) throw error;
         bytes.clear();
       }
-    if ((await text!.task) === 'text-generation') {
-      await text!.dispose();
-      throw Object.assign(new Error('loadModel: the model is a decoder, expected an encoder'), { code: 'UNSUPPORTED' });
-    }
     const [about, after] = await Promise.all([described(choice, text!, dtype), used()]);
     if (mine !== way.attempt) return void (await text!.dispose());
     take({
@@ -130,7 +127,6 @@ async function read(
 
 /** Changes and focus are reset unless `keepView`: they belong to the model before. */
 async function open(choice: Choice, dtype: DType, keepView: boolean, also?: Partial<View>): Promise<void> {
-  const { id } = choice;
   const attn = engine.value ?? (await startEngine());
   if (!attn) return;
   loading.value?.cancel();
@@ -155,7 +151,7 @@ async function open(choice: Choice, dtype: DType, keepView: boolean, also?: Part
       closeBeside();
       batch(() => {
         model.value = loaded;
-        if (!keepView) resetViewFor(id);
+        if (!keepView) resetViewFor(loaded);
         if (also) update(also);
       });
       current = choice;
@@ -197,21 +193,28 @@ export function closeBeside(): void {
   old?.text.dispose().catch(() => undefined);
 }
 
-/** A model that fills blanks gets a text with one, and others a text without, as long as the visitor has not written one. */
-function textFor(id: string): Partial<View> {
+/** A model that fills blanks gets a text with one, a decoder one to continue, as long as the visitor has not written one. */
+function textFor({ id, task }: LoadedModel): Partial<View> {
   const { text, pair } = view.value;
+  if (isDecoder({ task })) {
+    const isOurs = text === initialView.text || sentences.some((each) => beginningOf(each) === beginningOf(text));
+    return { pair: undefined, ...(isOurs && { text: beginningOf(text === initialView.text ? firstVisit.text : text) }) };
+  }
   if (pair !== undefined) return {};
+  const begun = sentences.find((each) => beginningOf(each) === text);
+  if (id === 'masks' && begun) return { text: begun };
   if (id === 'sentiment' && text.includes('[MASK]')) return { text: initialView.text };
   return id === 'masks' && text === initialView.text ? { text: firstVisit.text } : {};
 }
 
-function resetViewFor(id: string): void {
+function resetViewFor(of: LoadedModel): void {
   const { layer, head, locked } = initialView;
-  // Any model can have a causal mask.
-  update({ model: id, ...noChanges, causal: view.value.causal, layer, head, cell: anywhere, locked, ...textFor(id) });
+  // Any encoder can have a causal mask, and a decoder has one.
+  const causal = view.value.causal && !isDecoder(of);
+  update({ model: of.id, ...noChanges, causal, layer, head, cell: anywhere, locked, ...textFor(of) });
 }
 
-export const keepLoaded = (): void => resetViewFor(current.id);
+export const keepLoaded = (): void => resetViewFor(model.value!);
 
 /** A view that already names this model is kept. */
 export async function chooseModel(id: string): Promise<void> {

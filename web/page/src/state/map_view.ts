@@ -1,7 +1,7 @@
 /** The map of the head in focus, with or without special tokens, by tokens or words. */
 import { computed } from '@preact/signals';
 import { scaleFor, type Scale } from '../draw/scale.ts';
-import { hidingIn, type ModelChanges } from './changes.ts';
+import { hidingIn, withOwnMask, type ModelChanges } from './changes.ts';
 import { run, type Run } from './run.ts';
 import { view, type SpecialTokens, type View } from './view.ts';
 
@@ -149,7 +149,7 @@ export const shown = computed<Shown | undefined>(() => {
   places.forEach(({ tokens }, p) => tokens.forEach((i) => (placeOf[i] = p)));
   let largest = 0;
   for (const weight of weights) largest = Math.max(largest, weight);
-  return { places, weights, blocked: blockedOf(of.view, length, places), placeOf, largest };
+  return { places, weights, blocked: blockedOf(withOwnMask(of.view, of.model), length, places), placeOf, largest };
 });
 
 export const scaleInUse = computed<Scale>(() => {

@@ -3,10 +3,11 @@ import { hasPositionBias } from '../model/kind.ts';
 import { nameInSentence } from '../model/known.ts';
 import { batch, effect, signal, untracked } from '@preact/signals';
 import type { EncoderTrace, EncoderTraceName, Encoding, Tensor, TextForwardOptions } from 'attn';
+import { repeatHeads } from '../arithmetic/arrays.ts';
 import { truncate, longestToken } from '../formats/truncate.ts';
 import { parameterReader, type LayerParameters } from './layer_parameters.ts';
 import { variantOf, type Variant } from './layer_variant.ts';
-import { answerFunction, type LoadedModel } from '../model/loaded.ts';
+import { answerFunction, isDecoder, type LoadedModel } from '../model/loaded.ts';
 import { engine, failure, model } from './model.ts';
 import { codeOf, explain, newestOnly, oneAtATime, status } from './status.ts';
 import { changesOf, forwardWith, hasChanges, noChanges, type Edit } from './changes.ts';
@@ -83,6 +84,13 @@ async function applyWeights(of: LoadedModel, edits: readonly Edit[]): Promise<vo
 
 export const restoreWeights = (of: LoadedModel): Promise<void> => applyWeights(of, []);
 
+/** With keys and values for every query head. */
+export const withAllHeads = ({ k, v, ...rest }: EncoderTrace, heads: number): EncoderTrace => ({
+  ...rest,
+  ...(k && { k: repeatHeads(k, heads) }),
+  ...(v && { v: repeatHeads(v, heads) }),
+});
+
 async function traceLayer(
   of: LoadedModel,
   inputs: Encoding,
@@ -97,7 +105,7 @@ async function traceLayer(
     outputLogits: false,
     trace: { layers: [layer], ...(names && { names }) },
   });
-  return trace!.get(layer)!;
+  return withAllHeads(trace!.get(layer)!, of.heads);
 }
 
 interface Computed {
@@ -105,8 +113,30 @@ interface Computed {
   readonly variant: Variant | undefined;
 }
 
+/** The page holds the attention weights of every layer and head, and decoders read thousands of tokens. */
+const mostTokens = 512;
+
+async function encode(of: LoadedModel, { text, pair }: View): Promise<Encoding> {
+  const { config } = of;
+  if (!isDecoder(of)) return of.text.tokenize(pair === undefined ? text : [[text, pair]]);
+  const maxLength = Math.min(mostTokens, Number(config['n_positions'] ?? config['max_position_embeddings'] ?? mostTokens));
+  const encoding = await of.text.tokenize(text, { maxLength });
+  if (encoding.dims[1] !== 0) return encoding;
+  // Some decoders have no special tokens: without a text, they continue their end-of-text token.
+  const id = Number([config['bos_token_id'] ?? config['eos_token_id'] ?? 0].flat()[0]);
+  return {
+    inputIds: Int32Array.of(id),
+    attentionMask: Uint8Array.of(1),
+    tokenTypeIds: new Int32Array(1),
+    dims: [1, 1],
+    truncated: [false],
+    tokens: [[(await of.text.idToToken(id)) ?? '']],
+    offsets: [[null]],
+  };
+}
+
 async function compute(of: LoadedModel, now: View): Promise<Computed> {
-  const encoding = await of.text.tokenize(now.pair === undefined ? now.text : [[now.text, now.pair]]);
+  const encoding = await encode(of, now);
   const tokens = encoding.tokens[0]!.map((token) => truncate(token, longestToken));
   await applyWeights(of, now.weights);
   const plain = { outputAttentions: true, outputHiddenStates: true, outputLogits: of.labels !== undefined };

@@ -2,12 +2,19 @@
 import { computed } from '@preact/signals';
 import { within, type Part } from '../draw/part.ts';
 import { cellIn, headInFocus, headWeights, layerInFocus, lineOf, shown, sourcesOf } from './map_view.ts';
+import { isDecoder } from '../model/loaded.ts';
 import { run, type Run } from './run.ts';
 import { mostReadable, view, type Cell } from './view.ts';
 
 /** The blanks of a text, for a model that fills them. */
 export const blanksOf = ({ model, tokens }: Run): readonly number[] =>
   tokens.flatMap((token, i) => (model.maskToken !== undefined && token === model.maskToken ? [i] : []));
+
+/** Where the figure looks from at first: the blanks, or the last word of a decoder's text. */
+function queriesOf(of: Run, isWord: readonly boolean[]): readonly number[] {
+  const last = isWord.lastIndexOf(true);
+  return isDecoder(of.model) && last >= 0 ? [last] : blanksOf(of);
+}
 
 /** weights (L,L); only from `queries`, if there are any, and never from a word to itself unless it is alone. */
 export function strongestIn(weights: ArrayLike<number>, isWord: readonly boolean[], queries: readonly number[] = []): Cell {
@@ -28,7 +35,7 @@ export const strongest = computed<Cell>(() => {
   const of = run.value;
   if (!of) return { row: 0, column: 0 };
   const isWord = sourcesOf(lineOf(of)).map((source) => source !== undefined);
-  return strongestIn(headWeights(of, layerInFocus.value, headInFocus.value), isWord, blanksOf(of));
+  return strongestIn(headWeights(of, layerInFocus.value, headInFocus.value), isWord, queriesOf(of, isWord));
 });
 
 /** Rows of the part that a long text is first shown in. */

@@ -45,8 +45,8 @@ export function Arcs({ now, layout, wraps, isStacked, seen }: Props) {
       {!wraps && <Rows now={now} layout={layout} isStacked={isStacked} seen={seen} />}
       <g class="arcs step-3">
         {query &&
-          columns.map(({ weight, token }, i) =>
-            (i === place && weight < least) || (columns.length > many && weight < leastOfMany) ? null : (
+          columns.map(({ weight, token, isMasked }, i) =>
+            isMasked || (i === place && weight < least) || (columns.length > many && weight < leastOfMany) ? null : (
               <path
                 key={token}
                 class="look-arc"

@@ -1,7 +1,8 @@
 /** Below the first figure: sentences or the steps, the heads, and what can be done. */
 import { useRef } from 'preact/hooks';
 import { headWords, type HeadSummary } from '../../model/head_kind.ts';
-import { firstLook, isPlaying, playSteps, sentences, showStep, stepCaptions, stepShown, toField } from '../../state/first_look.ts';
+import { guessesNext } from '../../state/guess.ts';
+import { beginningOf, firstLook, isPlaying, playSteps, sentences, showStep, stepCaptions, stepShown, toField } from '../../state/first_look.ts';
 import { heads, toggleHead } from '../../state/heads.ts';
 import { chooseModel } from '../../state/load_model.ts';
 import { headInFocus, layerInFocus } from '../../state/map_view.ts';
@@ -40,15 +41,17 @@ export function Foot() {
 
 /** The mask model fills blanks; another model of its kind has its own blank. */
 function open(sentence: string): void {
-  const mask = model.value?.maskToken;
-  if (mask === undefined) void chooseModel('masks');
-  setText(sentence.replace('[MASK]', mask ?? '[MASK]'), undefined);
+  if (!guessesNext() && model.value?.maskToken === undefined) void chooseModel('masks');
+  setText(inModel(sentence), undefined);
 }
+
+/** As the model reads it. */
+const inModel = (sentence: string): string =>
+  guessesNext() ? beginningOf(sentence) : sentence.replace('[MASK]', model.value?.maskToken ?? '[MASK]');
 
 function Examples() {
   const group = useRef<HTMLDivElement>(null);
-  const mask = model.value?.maskToken ?? '[MASK]';
-  const chosen = sentences.findIndex((sentence) => sentence.replace('[MASK]', mask) === view.value.text);
+  const chosen = sentences.findIndex((sentence) => inModel(sentence) === view.value.text);
   return (
     <div ref={group} class="first-try" role="group" aria-label="Examples" onKeyDown={(event) => rove(event, group.current!)}>
       <strong aria-hidden="true">Try</strong>
@@ -61,7 +64,7 @@ function Examples() {
           tabIndex={i === Math.max(0, chosen) ? 0 : -1}
           onClick={() => open(sentence)}
         >
-          {toField(sentence).replace(/_+/, '___').replace(/\.$/, '')}
+          {guessesNext() ? `${inModel(sentence)} …` : toField(sentence).replace(/_+/, '___').replace(/\.$/, '')}
         </button>
       ))}
     </div>
@@ -87,7 +90,7 @@ function Steps() {
           </button>
         ))}
       </div>
-      <p aria-live="polite">{stepCaptions[step - 1]![1]}</p>
+      <p aria-live="polite">{guessesNext() ? stepCaptions[step - 1]![1].replace('The blank', 'The word') : stepCaptions[step - 1]![1]}</p>
       <button type="button" class="quiet" onClick={() => showStep(0)}>
         {isPlaying.value ? 'Skip' : 'Done'}
       </button>

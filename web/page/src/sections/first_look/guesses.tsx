@@ -17,7 +17,11 @@ const most = 4;
 function titleOf(now: FirstLook | undefined): string {
   const { kind = 'blank', query } = guesses.value ?? {};
   if (kind === 'answer') return 'Its answer';
-  return kind === 'blank' || !now?.columns.length ? 'Its guess' : `If “${now.columns.find(({ token }) => token === query)?.word ?? ''}” were blank`;
+  const isLast = query === now?.columns.at(-1)?.token;
+  if (kind === 'next' && (isLast || !now?.columns.length)) return 'The next word';
+  if (kind === 'blank' || !now?.columns.length) return 'Its guess';
+  const word = now.columns.find(({ token }) => token === query)?.word ?? '';
+  return kind === 'next' ? `After “${word}”` : `If “${word}” were blank`;
 }
 
 export function Guesses({ now }: { now: FirstLook | undefined }) {

@@ -1,4 +1,5 @@
-import { hidingIn, toggled } from '../../state/changes.ts';
+import { isDecoder } from '../../model/loaded.ts';
+import { hidingIn, toggled, withOwnMask } from '../../state/changes.ts';
 import { update, view } from '../../state/view.ts';
 import { ofHead } from '../../state/walk.ts';
 import { Eq, Formula, Sub } from '../../ui/formula.tsx';
@@ -7,13 +8,14 @@ import { Working } from '../../ui/working.tsx';
 import { at, columnInFocus, PairTable, rowInFocus, type StepProps } from './parts.tsx';
 
 export function MaskStep({ walk, sizes }: StepProps) {
-  const { head, trace } = walk;
-  const { causal, padding, drawn } = view.value;
+  const { head, trace, run } = walk;
+  const now = withOwnMask(view.value, run.model);
+  const { causal, padding, drawn } = now;
   const masked = ofHead(trace.masked_scores, head);
   const { L, tokens } = sizes;
   const [row, column] = [rowInFocus(sizes), columnInFocus(sizes)];
   const value = at(masked, row, column);
-  const reasons = hidingIn(view.value, L).flatMap(({ reason, isHidden }) => (isHidden(row, column) ? [reason] : []));
+  const reasons = hidingIn(now, L).flatMap(({ reason, isHidden }) => (isHidden(row, column) ? [reason] : []));
   return (
     <>
       <p>
@@ -30,7 +32,12 @@ export function MaskStep({ walk, sizes }: StepProps) {
       </Formula>
       <div class="step-controls">
         <label class="check">
-          <input type="checkbox" checked={causal} onChange={(event) => update({ causal: event.currentTarget.checked })} />
+          <input
+            type="checkbox"
+            checked={causal}
+            disabled={isDecoder(run.model)}
+            onChange={(event) => update({ causal: event.currentTarget.checked })}
+          />
           <span>Hide later tokens</span>
         </label>
         <fieldset class="token-toggles">
