@@ -1,6 +1,7 @@
 /** Decoders in the first figure and on the map: the next word, causal attention, grouped key and value heads. */
 import { readFileSync } from 'node:fs';
 import { AttnError, type Attn as Direct } from 'attn';
+import { logitLens, type LensModel } from 'attn/lens';
 import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { repeatHeads } from '../src/arithmetic/arrays.ts';
 import { explainLoading } from '../src/model/errors.ts';
@@ -9,6 +10,7 @@ import { scoreCap } from '../src/model/kind.ts';
 import { withOwnMask } from '../src/state/changes.ts';
 import { beginningOf, firstLook, sentences } from '../src/state/first_look.ts';
 import { followGuesses, guesses, query, queryAsked } from '../src/state/guess.ts';
+import { hasGuesses, lastNorm, layerGuesses } from '../src/state/layer_guesses.ts';
 import { chooseFiles, chooseModel } from '../src/state/load_model.ts';
 import { shown } from '../src/state/map_view.ts';
 import { failure, model } from '../src/state/model.ts';
@@ -111,6 +113,41 @@ describe.each(families)('a decoder of the family %s', (family) => {
   });
 });
 
+describe('the guess after each layer', () => {
+  it.each([...families.map((family) => `tiny-${family}`), 'tiny-modernbert-mlm'])('of %s has the last norm of the model', async (name) => {
+    const of = await openNamed(direct, name);
+    const layer = of.layers - 1;
+    const { hiddenStates, trace } = await of.text.forward(await of.text.tokenize(text), { outputHiddenStates: true, trace: { layers: [layer] } });
+    const { data, dims } = trace!.get(layer)!.ff_residual!;
+    const normed = await lastNorm(of, { data, dims: dims.slice(1) });
+    normed.data.forEach((value, i) => expect(value).toBeCloseTo(hiddenStates!.at(-1)!.data[i]!, 4));
+    expect(normed.data.some((value, i) => Math.abs(value - data[i]!) > 0.01)).toBe(true);
+    await of.text.dispose();
+  });
+
+  it('leaves rows of a post-norm model as they are', async () => {
+    const of = await openNamed(direct, 'masks');
+    const x = { data: new Float32Array(of.config['hidden_size'] as number).fill(2), dims: [1, of.config['hidden_size'] as number] };
+    expect(await lastNorm(of, x)).toBe(x);
+  });
+
+  it.each(['gpt2', 'llama', 'llama-3', 'mistral', 'qwen2', 'qwen3'])('of the decoder %s is that of the logit lens', async (family) => {
+    view.value = start;
+    queryAsked.value = undefined;
+    const of = await openNamed(direct, `tiny-${family}`);
+    model.value = { ...of, hiddenSize: 24 };
+    await shownFor();
+    expect(hasGuesses(of)).toBe(true);
+    const stop = layerGuesses.follow();
+    await until('the guesses', () => layerGuesses.value.value?.run === run.value);
+    stop();
+    const { rows, kind } = layerGuesses.value.value!;
+    const { predictions } = await logitLens(of.text as unknown as LensModel, text, { positions: [run.value!.tokens.length - 1], topK: 3 });
+    expect([rows.length, kind]).toEqual([3, 'next']);
+    predictions.forEach(([best], layer) => best!.forEach(({ probability }, i) => expect(rows[layer]![i]!.share).toBeCloseTo(probability, 5)));
+  });
+});
+
 it('keys and values of fewer heads are repeated for neighbouring queries', () => {
   const x = { data: Float32Array.from([1, 2, 3, 4, 5, 6, 7, 8]), dims: [1, 2, 2, 2] };
   expect(repeatHeads(x, 2)).toBe(x);
@@ -156,8 +193,8 @@ describe('loading a decoder', () => {
   });
 
   it('explains that it is too large, or which kind is not supported', async () => {
-    const config = JSON.parse(readFileSync(inTestdata('models/tiny-llama/config.json'), 'utf8')) as object;
-    const load = (settings: object) =>
+    const config = JSON.parse(readFileSync(inTestdata('models/tiny-llama/config.json'), 'utf8')) as Record<string, unknown>;
+    const load = (settings: Readonly<Record<string, unknown>>) =>
       openModel(direct, 'tiny-llama', undefined, settings).then(
         () => undefined,
         (error: unknown) => error,

@@ -76,17 +76,22 @@ function Guesses() {
   useEffect(() => (isNear ? layerGuesses.follow() : undefined), [isNear]);
   const of = shownModel.value;
   const made = layerGuesses.value.value?.run.model === of ? layerGuesses.value.value : undefined;
-  const { run, query: token, isBlank, rows } = made ?? {};
+  const { run, query: token, kind, rows } = made ?? {};
   return (
     <Part class="layer-guesses" title="The guess after each layer">
       <div ref={frame} style={{ '--rows': (of?.layers ?? 3) + 1 }}>
-        {of && !hasGuesses(of) && <NoGuesses canChange={of.task !== 'fill-mask'} />}
+        {of && !hasGuesses(of) && <NoGuesses />}
         <Alert what="The guesses could not be computed." why={layerGuesses.failure.value} />
         {run && rows && (
           <>
             <p>
-              The head that fills blanks, applied after every layer instead of after the last one only:{' '}
-              {isBlank ? 'what would the blank be?' : `what would be in place of “${run.tokens[token!]}”, if it were blank?`}
+              The head that {kind === 'next' ? 'guesses the next word' : 'fills blanks'}, applied after every layer instead of after the last one only
+              {isPreNorm(run.model.config) && ' (with the norm that comes before it)'}:{' '}
+              {kind === 'blank'
+                ? 'what would the blank be?'
+                : kind === 'next'
+                  ? `what would come after “${run.tokens[token!]}”?`
+                  : `what would be in place of “${run.tokens[token!]}”, if it were blank?`}
             </p>
             <ol aria-label="Guesses after each layer">
               {rows.map((guesses, i) => (
@@ -107,17 +112,11 @@ function Guesses() {
   );
 }
 
-const NoGuesses = ({ canChange }: { canChange: boolean }) => (
+const NoGuesses = () => (
   <>
-    <p>
-      {canChange
-        ? 'This model has no head that guesses words. The mask model has one.'
-        : 'The head of this model reads only rows that its last norm has changed, so there are no guesses before the end.'}
-    </p>
-    {canChange && (
-      <button type="button" disabled={!!loading.value} onClick={() => void chooseModel('masks')}>
-        Change to the mask model
-      </button>
-    )}
+    <p>This model has no head that guesses words. The mask model has one.</p>
+    <button type="button" disabled={!!loading.value} onClick={() => void chooseModel('masks')}>
+      Change to the mask model
+    </button>
   </>
 );
