@@ -63,12 +63,14 @@ export function largestOf({ data, dims }: Tensor, row: number, count: number): r
   return best.map((id) => ({ id, share: Math.exp(logits[id]! - largest) / sum }));
 }
 
-/** A decoder's vocabulary spells bytes, so the word is what the token decodes to; white space is quoted. */
+/** A decoder's vocabulary spells bytes, so the word is what the token decodes to; without ink it is quoted. */
 async function wordOf(of: LoadedModel, id: number): Promise<string> {
   const token = plain((await of.text.idToToken(id)) ?? `#${id}`);
   if (!isDecoder(of)) return token;
   const text = await of.text.decode([id]);
-  return text === '' || text.includes('\ufffd') ? token : text.trim() || JSON.stringify(text);
+  if (text === '' || text.includes('\ufffd')) return token;
+  const word = text.trim();
+  return /^$|\p{Cc}/u.test(word) ? JSON.stringify(text) : word;
 }
 
 /** The words of the `count` largest of row `row` of (1,L,V). */

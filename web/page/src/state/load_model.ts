@@ -4,7 +4,6 @@ import type { Attn, TextModel } from 'attn/worker';
 import { truncate, longestName } from '../formats/truncate.ts';
 import { explainLoading } from '../model/errors.ts';
 import { encoderSize } from '../model/flops.ts';
-import { modelFiles, readyToLoad } from '../model/folder.ts';
 import { nameInSentence, nameOf, openingModel, openingModels, sentenceName } from '../model/known.ts';
 import { isDecoder, otherOf, type DType, type LoadedModel } from '../model/loaded.ts';
 import { choiceOf, knownChoice, type Choice } from '../model/sources.ts';
@@ -235,6 +234,9 @@ export const chooseOnHub = (id: string): Promise<void> => open(knownChoice(id, t
 export const chooseDType = (): Promise<void> => open(current, dtypeOf(current.id), true);
 
 export async function chooseFiles(files: readonly (readonly [path: string, file: Blob])[]): Promise<void> {
+  const folder = await import('../model/folder.ts').catch((error: unknown) => fail('The files could not be read.', error));
+  if (!folder) return;
+  const { modelFiles, readyToLoad } = folder;
   const { name, files: found, problem } = modelFiles(files);
   const what = `${sentenceName({ name })} could not be loaded.`;
   if (problem) {
