@@ -1,9 +1,10 @@
 /** Decoders in the first figure and on the map: the next word, causal attention, grouped key and value heads. */
 import { readFileSync } from 'node:fs';
-import { AttnError, type Attn as Direct } from 'attn';
+import { AttnError, type Attn as Direct, type EncoderTrace } from 'attn';
 import { logitLens, type LensModel } from 'attn/lens';
 import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { repeatHeads } from '../src/arithmetic/arrays.ts';
+import { checkLayer } from '../src/check/layer.ts';
 import { explainLoading } from '../src/model/errors.ts';
 import { isDecoder } from '../src/model/loaded.ts';
 import { scoreCap } from '../src/model/kind.ts';
@@ -14,10 +15,12 @@ import { hasGuesses, lastNorm, layerGuesses } from '../src/state/layer_guesses.t
 import { chooseFiles, chooseModel } from '../src/state/load_model.ts';
 import { shown } from '../src/state/map_view.ts';
 import { failure, model } from '../src/state/model.ts';
-import { follow, layerTrace, run } from '../src/state/run.ts';
+import { follow, layerTrace, run, withAllHeads } from '../src/state/run.ts';
+import { noteInto } from '../src/state/self_check.ts';
+import type { Compared } from '../src/state/reference.ts';
 import { status } from '../src/state/status.ts';
 import { anywhere, firstVisit, initialView, update, view } from '../src/state/view.ts';
-import { inTestdata, openModel } from './models.ts';
+import { checkedSteps, inTestdata, openModel } from './models.ts';
 import { fetchFile, open, openNamed, until } from './state.ts';
 
 vi.stubGlobal('window', globalThis);
@@ -102,6 +105,41 @@ describe.each(families)('a decoder of the family %s', (family) => {
     expect(made.list).not.toEqual(before);
     expect(made.before!.word).toBe(before[0]!.word);
     expect(made.before!.share).toBeCloseTo(before[0]!.share, 6);
+  });
+
+  it('pays the same attention to all visible tokens if its scores are scaled by 0', async () => {
+    update({ layer: 1, change: { layer: 1, factor: 0, score: 'scaled_dot', dropout: 0, seed: 0, edits: [] } });
+    await until('the changed layer', () => run.value?.view.change && layerTrace.value?.run === run.value && layerTrace.value.layer === 1);
+    const { weights, masked_scores: scores } = layerTrace.value!.trace;
+    const L = run.value!.tokens.length;
+    for (let i = 0; i < weights.data.length; i += L) {
+      const visible = Array.from(scores.data.subarray(i, i + L), (score) => score !== -Infinity);
+      const share = 1 / visible.filter(Boolean).length;
+      visible.forEach((is, j) => expect(weights.data[i + j]).toBeCloseTo(is ? share : 0, 5));
+    }
+  });
+
+  it('is computed again in double precision, step by step, and a planted error is found', async () => {
+    const of = model.value!;
+    const inputs = await of.text.tokenize(text);
+    const check = async (change: (trace: Required<EncoderTrace>) => void) => {
+      const steps = new Map<string, Compared>();
+      for (let layer = 0; layer < of.layers; ++layer) {
+        const { trace, hiddenStates } = await of.text.forward(inputs, { outputHiddenStates: true, trace: { layers: [layer] } });
+        const own = withAllHeads(trace!.get(layer)!, of.heads) as Required<EncoderTrace>;
+        change(own);
+        const checkable = { ...of, parameter: async (name: string) => of.text.getParameter(name) };
+        const rows = Array.from({ length: inputs.dims[1]! }, (_, i) => i);
+        await checkLayer(checkable, layer, hiddenStates![layer]!, own, rows, noteInto(steps), async () => undefined);
+      }
+      return [...steps.values()];
+    };
+    const right = await check(() => undefined);
+    // Its matrix has the heads one after the other, each with its queries, keys and values.
+    expect(right.map(({ what }) => what)).toEqual(family.startsWith('neox') ? checkedSteps.slice(0, 3) : checkedSteps);
+    for (const { what, passes, difference } of right) expect(`${what} ${passes ? 'passes' : difference}`).toBe(`${what} passes`);
+    const wrong = await check(({ v }) => (v.data[v.data.length - 1]! += 0.01));
+    expect(wrong.filter(({ passes }) => !passes).map(({ what }) => what)).toEqual(['Weighted sum of the values']);
   });
 
   it('reads an empty text', async () => {

@@ -103,6 +103,28 @@ describe('the parameter names of a layer', () => {
     },
   );
 
+  it('of GPT-2 are transposed, and its queries, keys and values share a matrix', () => {
+    const names = layerNames(shapesOf('tiny-gpt2'), 1)!;
+    const fused = 'transformer.h.1.attn.c_attn.weight';
+    expect([names.query, names.key, names.value].map(({ weight }) => weight)).toEqual(
+      [0, 24, 48].map((first) => ({ name: fused, first, count: 24 })),
+    );
+    expect(names.key.bias).toEqual({ name: 'transformer.h.1.attn.c_attn.bias', first: 24, count: 24 });
+    expect(names.linear1.weight).toEqual({ name: 'transformer.h.1.mlp.c_fc.weight', first: 0, count: 96 });
+    const tensor = { data: Float32Array.from([1, 2, 3, 4, 5, 6]), dims: [2, 3] };
+    const { ins, outs, value, indexOf } = onPaper(tensor, { name: 'h.0.mlp.c_fc.weight', first: 1, count: 2 });
+    expect([ins, outs, value(0, 0), value(1, 1), indexOf({ row: 1, column: 0 })]).toEqual([2, 2, 2, 6, 4]);
+  });
+
+  it('of decoders with grouped heads have fewer keys and values, and their own norms', () => {
+    const names = layerNames(shapesOf('tiny-llama'), 1)!;
+    expect([names.query.weight.count, names.key.weight.count, names.value.weight.count]).toEqual([24, 12, 12]);
+    expect(names.norm1!.weight.name).toBe('model.layers.1.input_layernorm.weight');
+    expect(names.norm2!.weight.name).toBe('model.layers.1.post_attention_layernorm.weight');
+    expect(layerNames(shapesOf('tiny-gemma-2'), 0)!.norm2!.weight.name).toBe('model.layers.0.pre_feedforward_layernorm.weight');
+    expect(layerNames(shapesOf('tiny-neox'), 0), 'its matrix has the heads one after the other').toBeUndefined();
+  });
+
   it('distinguish layer 1 from layer 11 and are undefined for a missing layer or family', () => {
     const one = new Map([...shapesOf('tiny-bert')].map(([name, shape]) => [name.replace('.layer.1.', '.layer.11.'), shape]));
     expect(layerNames(one, 1)).toBeUndefined();

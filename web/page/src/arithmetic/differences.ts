@@ -1,3 +1,5 @@
+import type { Tensor } from 'attn';
+
 /** The largest |a - b|. Equal infinities do not differ; NaN or another length is infinitely far. */
 export function largestDifference(a: ArrayLike<number>, b: ArrayLike<number>): number {
   if (a.length !== b.length) return Infinity;
@@ -10,3 +12,6 @@ export function largestDifference(a: ArrayLike<number>, b: ArrayLike<number>): n
   }
   return largest;
 }
+
+/** a − b */
+export const difference = (a: Tensor, b: Tensor): Tensor => ({ data: a.data.map((value, i) => value - b.data[i]!), dims: a.dims });

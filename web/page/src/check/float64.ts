@@ -114,6 +114,25 @@ export function layerNorm(
   return made;
 }
 
+/** x / √(mean of squares + ε) · (γ + from). */
+export function rmsNorm(x: ArrayLike<number>, weight: ArrayLike<number> | undefined, epsilon: number, from: number): Bounded {
+  const row = Array.from(x);
+  const width = row.length;
+  const size = Math.sqrt(row.reduce((sum, value) => sum + value ** 2, 0) / width + epsilon);
+  const made = empty(width);
+  row.forEach((value, i) => {
+    made.values[i] = (value / size) * ((weight?.[i] ?? 1) + from);
+    made.bounds[i] = lossOf(width) * Math.abs(made.values[i]);
+  });
+  return made;
+}
+
+/** Scores that stay within ± cap. */
+export const capped = ({ values, bounds }: Bounded, cap: number): Bounded => ({
+  values: values.map((value) => cap * Math.tanh(value / cap)),
+  bounds: bounds.map((bound) => bound + ownError * cap),
+});
+
 /** erf x = 2/√π e^(-x²) (x + 2x³/3 + 4x⁵/15 + …): all terms have the same sign. */
 export function erf(x: number): number {
   if (Math.abs(x) > 6) return Math.sign(x);

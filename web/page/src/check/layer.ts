@@ -1,10 +1,10 @@
 /** Recomputes each result of a layer from its inputs, row by row. */
-import { hasPositionBias, isPreNorm } from '../model/kind.ts';
+import { gainFromOne, hasPositionBias, hasRmsNorm, isPreNorm, normEpsilon, scoreCap, scoreDivisor } from '../model/kind.ts';
 import type { EncoderTrace, Tensor } from 'attn';
 import { product } from '../arithmetic/arrays.ts';
 import { roundedTo8Bits } from '../model/int8.ts';
-import { layerNames, type LinearNames, type ParameterRows } from '../model/parameter_names.ts';
-import { activated, activations, layerNorm, linear, mixture, scores, softmax, type Bounded } from './float64.ts';
+import { isTransposed, layerNames, onPaper, type LinearNames, type ParameterRows } from '../model/parameter_names.ts';
+import { activated, activations, capped, layerNorm, linear, mixture, rmsNorm, scores, softmax, type Bounded } from './float64.ts';
 
 export interface Checkable {
   readonly config: Readonly<Record<string, unknown>>;
@@ -39,11 +39,13 @@ export async function checkLayer(
 ): Promise<void> {
   const { config, heads } = of;
   const length = trace.q.dims[2]!;
-  const scale = 1 / Math.sqrt(trace.q.dims[3]!);
+  const scale = 1 / Math.sqrt(scoreDivisor(config, trace.q.dims[3]!));
+  const cap = scoreCap(config);
   for (const i of rows)
     for (let head = 0; head < heads; ++head) {
       const at = head * length + i;
-      if (!hasPositionBias(config)) note('Scores from Q and K', scores(rowOf(trace.q, at), headOf(trace.k, head), scale), rowOf(trace.scores, at));
+      const plain = scores(rowOf(trace.q, at), headOf(trace.k, head), scale);
+      if (!hasPositionBias(config)) note('Scores from Q and K', cap > 0 ? capped(plain, cap) : plain, rowOf(trace.scores, at));
       note('Softmax of the scores', softmax(rowOf(trace.masked_scores, at)), rowOf(trace.probabilities, at));
       note('Weighted sum of the values', mixture(rowOf(trace.weights, at), headOf(trace.v, head)), rowOf(trace.context, at));
       await breathe();
@@ -51,8 +53,14 @@ export async function checkLayer(
   const names = layerNames(of.shapes, layer);
   if (!names) return;
 
-  const read = async ({ name, first, count }: ParameterRows): Promise<Float32Array> => {
-    const { data, dims } = await of.parameter(name);
+  const read = async (rows: ParameterRows): Promise<Float32Array> => {
+    const { name, first, count } = rows;
+    const tensor = await of.parameter(name);
+    const { data, dims } = tensor;
+    if (isTransposed(name)) {
+      const { ins, value } = onPaper(tensor, rows);
+      return Float32Array.from({ length: count * ins }, (_, i) => value(i % ins, Math.floor(i / ins)));
+    }
     const width = data.length / dims[0]!;
     return data.subarray(first * width, (first + count) * width);
   };
@@ -66,10 +74,12 @@ export async function checkLayer(
       await breathe();
     }
   };
-  const epsilon = Number(config['layer_norm_eps'] ?? config['norm_eps'] ?? config['layer_norm_epsilon'] ?? 1e-12);
+  const epsilon = normEpsilon(config);
   const checkNorm = async (input: Tensor, part: LinearNames | undefined, traced: Tensor) => {
     const [weight, bias] = part ? await partsOf(part) : [];
-    for (const i of rows) note('Layer norms', part ? layerNorm(rowOf(input, i), weight, bias, epsilon) : exactly(rowOf(input, i)), rowOf(traced, i));
+    const normed = (row: Float32Array) =>
+      hasRmsNorm(config) ? rmsNorm(row, weight, epsilon, gainFromOne(config)) : layerNorm(row, weight, bias, epsilon);
+    for (const i of rows) note('Layer norms', part ? normed(rowOf(input, i)) : exactly(rowOf(input, i)), rowOf(traced, i));
     await breathe();
   };
   const preNorm = isPreNorm(config);
@@ -83,7 +93,8 @@ export async function checkLayer(
   await checkLinear('W_O', trace.merged, names.output, trace.output);
   await checkNorm(preNorm ? x : trace.attn_residual, names.norm1, trace.norm1);
   await checkNorm(preNorm ? trace.attn_residual : trace.ff_residual, names.norm2, trace.norm2);
-  const activation = activations[String(config['hidden_act'] ?? config['activation'] ?? config['hidden_activation'])];
+  const activation =
+    activations[String(config['hidden_act'] ?? config['activation'] ?? config['hidden_activation'] ?? config['activation_function'])];
   const hiddenFrom = preNorm ? trace.norm2 : trace.norm1;
   if (activation && !names.gate) await checkLinear('Feed-forward', hiddenFrom, names.linear1, trace.ff_hidden, (made) => activated(made, activation));
   await checkLinear('Feed-forward', trace.ff_hidden, names.linear2, trace.ff_output);

@@ -1,7 +1,7 @@
 /** Parameter names of one layer in a checkpoint, and the rows for parts that share a matrix. */
 import type { Dims, Tensor } from 'attn';
 
-/** Rows `first` to `first + count` of a parameter; weights are (out, in), biases and norms (width). */
+/** Outputs `first` to `first + count` of a parameter; weights are (out, in) unless isTransposed, biases and norms (width). */
 export interface ParameterRows {
   readonly name: string;
   readonly first: number;
@@ -134,6 +134,41 @@ const families: readonly Readonly<Partial<Record<PartName, string>>>[] = [
     linear2: 'mlp.down_proj',
     norm2: 'post_mlp_layernorm',
   },
+  // Gemma
+  {
+    query: 'self_attn.q_proj',
+    key: 'self_attn.k_proj',
+    value: 'self_attn.v_proj',
+    output: 'self_attn.o_proj',
+    norm1: 'input_layernorm',
+    linear1: 'mlp.up_proj',
+    gate: 'mlp.gate_proj',
+    linear2: 'mlp.down_proj',
+    norm2: 'pre_feedforward_layernorm',
+  },
+  // Llama, Mistral, Qwen
+  {
+    query: 'self_attn.q_proj',
+    key: 'self_attn.k_proj',
+    value: 'self_attn.v_proj',
+    output: 'self_attn.o_proj',
+    norm1: 'input_layernorm',
+    linear1: 'mlp.up_proj',
+    gate: 'mlp.gate_proj',
+    linear2: 'mlp.down_proj',
+    norm2: 'post_attention_layernorm',
+  },
+  // GPT-2
+  {
+    query: 'attn.c_attn',
+    key: 'attn.c_attn',
+    value: 'attn.c_attn',
+    output: 'attn.c_proj',
+    norm1: 'ln_1',
+    linear1: 'mlp.c_fc',
+    linear2: 'mlp.c_proj',
+    norm2: 'ln_2',
+  },
   // ModernBERT
   {
     query: 'attn.Wqkv',
@@ -148,8 +183,13 @@ const families: readonly Readonly<Partial<Record<PartName, string>>>[] = [
   },
 ];
 
+/** GPT-2 stores weights as (in, out). */
+export const isTransposed = (name: string): boolean => /\.c_(attn|proj|fc)\.weight$/.test(name);
+
 /** Current names, and those of the first BERT files. */
 const endings = { weight: ['weight', 'gamma'], bias: ['bias', 'beta'] } as const;
+
+const outputsOf = (name: string, dims: Dims): number => dims[isTransposed(name) ? 1 : 0]!;
 
 /** `layer` is 0-based; undefined for an unknown family. */
 export function layerNames(shapes: ReadonlyMap<string, Dims>, layer: number): LayerNames | undefined {
@@ -161,7 +201,7 @@ export function layerNames(shapes: ReadonlyMap<string, Dims>, layer: number): La
   const find = (part: string, kind: keyof typeof endings) =>
     names.find((name) => endings[kind].some((ending) => name.endsWith(`.${at}.${part}.${ending}`)));
   for (const family of families) {
-    if (!find(family.query!, 'weight') || !find(family.linear2!, 'weight')) continue;
+    if ([family.query!, family.linear2!, family.norm2!].some((part) => !find(part, 'weight'))) continue;
     const linear = (part: PartName): LinearNames | undefined => {
       const own = family[part];
       if (own === undefined) return undefined;
@@ -169,7 +209,7 @@ export function layerNames(shapes: ReadonlyMap<string, Dims>, layer: number): La
       const rowsOf = (kind: keyof typeof endings): ParameterRows | undefined => {
         const name = find(own, kind);
         if (name === undefined) return undefined;
-        const count = shapes.get(name)![0]! / sharers.length;
+        const count = outputsOf(name, shapes.get(name)!) / sharers.length;
         return { name, first: sharers.indexOf(part) * count, count };
       };
       const weight = rowsOf('weight');
@@ -201,8 +241,12 @@ export interface Part {
 export function onPaper({ data, dims }: Tensor, rows: ParameterRows, { out, in: inputs }: Part = {}) {
   const isVector = dims.length === 1;
   const width = isVector ? 1 : dims[1]!;
+  const isInOut = !isVector && isTransposed(rows.name);
   const [firstOut, outs] = out ?? [0, rows.count];
-  const [firstIn, ins] = isVector ? [0, 1] : (inputs ?? [0, width]);
-  const indexOf = ({ row, column }: { readonly row: number; readonly column: number }) => (rows.first + firstOut + column) * width + firstIn + row;
+  const [firstIn, ins] = isVector ? [0, 1] : (inputs ?? [0, isInOut ? dims[0]! : width]);
+  const indexOf = ({ row, column }: { readonly row: number; readonly column: number }) => {
+    const [output, input] = [rows.first + firstOut + column, firstIn + row];
+    return isInOut ? input * width + output : output * width + input;
+  };
   return { ins, outs, indexOf, value: (row: number, column: number) => data[indexOf({ row, column })]! };
 }

@@ -1,6 +1,8 @@
 /** Part 5: the sums, norms and the feed-forward network of a layer, and what the model would guess after each. */
+import type { Tensor } from 'attn';
 import { useEffect, useRef } from 'preact/hooks';
-import { isPreNorm } from '../model/kind.ts';
+import { difference } from '../arithmetic/differences.ts';
+import { hasPostNorm, isPreNorm } from '../model/kind.ts';
 import { shownModel } from '../state/background.ts';
 import { query } from '../state/guess.ts';
 import { hasGuesses, layerGuesses } from '../state/layer_guesses.ts';
@@ -49,6 +51,9 @@ function Rows({ of: { trace, run, layer } }: { of: LayerInFocus }) {
   const { hiddenSize: width, config, layers } = run.model;
   const token = Math.min(query.value, run.tokens.length - 1);
   const rowOf = ({ data }: { readonly data: Float32Array }) => data.subarray(token * width, (token + 1) * width);
+  const before = run.hiddenStates[layer]!;
+  // Some models normalise what they add; the last hidden state of a pre-norm model is after the last norm.
+  const added = (what: Tensor, sum: Tensor, to: Tensor) => rowOf(hasPostNorm(config) ? difference(sum, to) : what);
   return (
     <>
       <p>
@@ -56,13 +61,13 @@ function Rows({ of: { trace, run, layer } }: { of: LayerInFocus }) {
       </p>
       <StripRows
         rows={[
-          { name: 'its row before the layer', values: rowOf(run.hiddenStates[layer]!) },
-          { name: '+ what attention adds', values: rowOf(trace.output) },
+          { name: 'its row before the layer', values: rowOf(before) },
+          { name: '+ what attention adds', values: added(trace.output, trace.attn_residual, before) },
           isPreNorm(config)
             ? { name: '= their sum', values: rowOf(trace.attn_residual) }
             : { name: '= their sum, normalised', values: rowOf(trace.norm1) },
-          { name: '+ what feed-forward adds', values: rowOf(trace.ff_output) },
-          { name: '= its row after the layer', values: rowOf(run.hiddenStates[layer + 1]!) },
+          { name: '+ what feed-forward adds', values: added(trace.ff_output, trace.ff_residual, trace.attn_residual) },
+          { name: '= its row after the layer', values: rowOf(isPreNorm(config) ? trace.ff_residual : run.hiddenStates[layer + 1]!) },
         ]}
       />
       <p class="note">One cell for each of {width} numbers. Violet is positive, yellow negative; the strongest colour is the largest of its row.</p>

@@ -3,6 +3,7 @@ import { useEffect } from 'preact/hooks';
 import '../styles/stepper.css';
 import '../styles/steps.css';
 import { counted, fixed, shortNumber } from '../formats/numbers.ts';
+import { isTransposed } from '../model/parameter_names.ts';
 import { partsOf, type Edit } from '../state/changes.ts';
 import { isChanged, undoChanges, update, view } from '../state/view.ts';
 import { followWalk, reach, walk as walkSignal, walkFailure, type Walk } from '../state/walk.ts';
@@ -163,7 +164,9 @@ function Changes({ walk }: { walk: Walk }) {
     const width = name === 'X' ? run.model.hiddenSize : (run.model.shapes.get(name)?.[1] ?? 0);
     if (width === 0) return `${name}, number ${index + 1}`;
     const [row, column] = [Math.floor(index / width), index % width];
-    return name === 'X' ? `X of ${run.tokens[row] ?? row + 1}, number ${column + 1}` : `${name}, in ${column + 1}, out ${row + 1}`;
+    if (name === 'X') return `X of ${run.tokens[row] ?? row + 1}, number ${column + 1}`;
+    const [output, input] = isTransposed(name) ? [column, row] : [row, column];
+    return `${name}, in ${input + 1}, out ${output + 1}`;
   };
   const edit = (of: Edit) => {
     const published = publishedNumber(walk, of);

@@ -2,6 +2,7 @@
 import type { AttentionOptions, EncoderTrace, Mask, Tensor } from 'attn';
 import type { Attn } from 'attn/worker';
 import { mergeHeads } from '../arithmetic/arrays.ts';
+import { hasPositionBias, scoreCap, scoreDivisor } from '../model/kind.ts';
 import type { LayerChanges } from './changes.ts';
 
 export interface Variant {
@@ -40,17 +41,18 @@ export async function variantOf(
   attn: Attn,
   own: EncoderTrace,
   { factor, score, dropout, seed }: LayerChanges,
-  hasPositionBias: boolean,
+  config: Readonly<Record<string, unknown>>,
 ): Promise<Variant> {
   const { q, k, v } = own as Required<EncoderTrace>;
   const width = q.dims[3]!;
-  const scale = 1 / Math.sqrt(width);
-  const plain = hasPositionBias ? await attn.scaledDotProductAttention(q, k, v, { scale: 1, trace: ['scores'] }) : undefined;
+  const scale = 1 / Math.sqrt(scoreDivisor(config, width));
+  const plain = hasPositionBias(config) ? await attn.scaledDotProductAttention(q, k, v, { scale: 1, trace: ['scores'] }) : undefined;
   const mask = maskOf(own as Required<EncoderTrace>, plain?.trace!.scores, scale);
   const options: AttentionOptions = {
     mask,
     // A padding query may have no key in its window; its output is unused.
     fullyMasked: 'uniform',
+    softcap: scoreCap(config),
     trace: ['scores', 'masked_scores', 'probabilities', 'weights', 'context'],
     ...(dropout > 0 && { dropout, seed }),
   };

@@ -1,5 +1,4 @@
 /** Runs the model on the view in the worker, whenever either changes. */
-import { hasPositionBias } from '../model/kind.ts';
 import { nameInSentence } from '../model/known.ts';
 import { batch, effect, signal, untracked } from '@preact/signals';
 import type { EncoderTrace, EncoderTraceName, Encoding, Tensor, TextForwardOptions } from 'attn';
@@ -155,7 +154,7 @@ async function compute(of: LoadedModel, now: View): Promise<Computed> {
     }
     if (change.factor !== 1 || change.score !== 'scaled_dot' || change.dropout > 0) {
       const trace = await traceLayer(of, inputs, options, layer, ['q', 'k', 'v', 'scores', 'masked_scores']);
-      variant = await variantOf(engine.value!, trace, change, hasPositionBias(of.config));
+      variant = await variantOf(engine.value!, trace, change, of.config);
       options = { ...options, patch: { ...options.patch, layer, merged: variant.merged } };
     }
   }

@@ -4,7 +4,7 @@ import type { Note } from '../check/layer.ts';
 import { encoderSize } from '../model/flops.ts';
 import { backgroundValue, editedWeights, shownModel } from './background.ts';
 import type { LoadedModel } from '../model/loaded.ts';
-import { run, withModel } from './run.ts';
+import { run, withAllHeads, withModel } from './run.ts';
 import type { Compared } from './reference.ts';
 
 export interface SelfCheck {
@@ -81,7 +81,15 @@ async function check(of: LoadedModel, isWanted: () => boolean): Promise<SelfChec
   for (let layer = 0; layer < of.layers; ++layer) {
     if (!isWanted()) return undefined;
     const { trace } = await withModel(() => of.text.forward(encoding, { trace: { layers: [layer] } }));
-    await checkLayer(checkable, layer, hiddenStates![layer]!, trace!.get(layer) as Required<EncoderTrace>, rows, noteInto(steps), breathe);
+    await checkLayer(
+      checkable,
+      layer,
+      hiddenStates![layer]!,
+      withAllHeads(trace!.get(layer)!, of.heads) as Required<EncoderTrace>,
+      rows,
+      noteInto(steps),
+      breathe,
+    );
   }
   return {
     model: of,

@@ -3,6 +3,7 @@ import { bracketed, brief, fixed, joined } from '../../formats/numbers.ts';
 import type { LinearNames } from '../../model/parameter_names.ts';
 import { Call, Eq, Formula, I, Plus } from '../../ui/formula.tsx';
 import { Term } from '../../ui/term.tsx';
+import { difference } from '../../arithmetic/differences.ts';
 import { Working } from '../../ui/working.tsx';
 import { meanAndVariance } from '../../arithmetic/workings.ts';
 import { at, before, isShown, LinearTables, numberInFocus, reader, rowInFocus, TokenTable, WeightsBehind, type StepProps } from './parts.tsx';
@@ -16,11 +17,13 @@ function Norm({
   linear,
   trace,
 }: StepProps & { name: string; input: Tensor; output: Tensor; linear: LinearNames | undefined; trace: 'norm1' | 'norm2' }) {
-  const { E, eps, tokens } = sizes;
+  const { E, eps, tokens, rmsNorm, gainFrom } = sizes;
   const [row, column] = [rowInFocus(sizes), numberInFocus('model', E)];
-  const { mean, variance } = meanAndVariance(input.data.subarray(row * E, (row + 1) * E));
+  const numbers = input.data.subarray(row * E, (row + 1) * E);
+  const { mean, variance } = meanAndVariance(numbers);
+  const square = meanAndVariance(numbers.map((value) => value * value)).mean;
   const x = at(input, row, column);
-  const weight = isShown(walk, linear) ? reader(walk, linear.weight).value(0, column) : 1;
+  const weight = isShown(walk, linear) ? reader(walk, linear.weight).value(0, column) + gainFrom : 1;
   const bias = isShown(walk, linear) && linear.bias ? reader(walk, linear.bias).value(0, column) : undefined;
   return (
     <>
@@ -32,12 +35,16 @@ function Norm({
         <mfrac>
           <mrow>
             <I>x</I>
-            <mo>−</mo>
-            <mi mathvariant="normal">mean</mi>
+            {!rmsNorm && (
+              <>
+                <mo>−</mo>
+                <mi mathvariant="normal">mean</mi>
+              </>
+            )}
           </mrow>
           <msqrt>
             <mrow>
-              <mi mathvariant="normal">variance</mi>
+              <mi mathvariant="normal">{rmsNorm ? 'mean square' : 'variance'}</mi>
               <Plus />
               <I>ε</I>
             </mrow>
@@ -57,10 +64,17 @@ function Norm({
         value={at(output, row, column)}
         before={before(walk, trace, row * E + column)}
       >
-        ({brief(x)} − {bracketed(mean)}) / √({brief(variance)} + {eps.toExponential()}) · {bracketed(weight)}
-        {bias !== undefined && ` ${joined(bias)}`} = {fixed(at(output, row, column))}
+        {linear && !isShown(walk, linear) ? null : (
+          <>
+            {rmsNorm ? brief(x) : `(${brief(x)} − ${bracketed(mean)})`} / √({brief(rmsNorm ? square : variance)} + {eps.toExponential()}) ·{' '}
+            {bracketed(weight)}
+            {bias !== undefined && ` ${joined(bias)}`} = {fixed(at(output, row, column))}
+          </>
+        )}
       </Working>
-      <p class="note">Mean and variance are those of the row of {tokens[row]}.</p>
+      <p class="note">
+        {rmsNorm ? 'The mean square is that' : 'Mean and variance are those'} of the row of {tokens[row]}.{gainFrom > 0 && ' The file has γ − 1.'}
+      </p>
       {isShown(walk, linear) && (
         <WeightsBehind>
           <LinearTables walk={walk} name="γ" biasName="β" linear={linear} inKind="model" outKind="model" />
@@ -69,6 +83,8 @@ function Norm({
     </>
   );
 }
+
+const PostNorm = () => <p class="note">This model also normalises what it adds, so the second number is that of the normalised row.</p>;
 
 function Residual({
   walk,
@@ -111,15 +127,33 @@ export function FirstNormStep({ walk, sizes }: StepProps) {
         <Plus />
         <I>Y</I>
       </Formula>
-      <Residual walk={walk} sizes={sizes} name="Z" a={run.hiddenStates[layer]!} b={trace.output} sum={trace.attn_residual} trace="attn_residual" />
+      <Residual
+        walk={walk}
+        sizes={sizes}
+        name="Z"
+        a={run.hiddenStates[layer]!}
+        b={sizes.postNorm ? difference(trace.attn_residual, run.hiddenStates[layer]!) : trace.output}
+        sum={trace.attn_residual}
+        trace="attn_residual"
+      />
+      {sizes.postNorm && <PostNorm />}
       <h4>The norm</h4>
       {sizes.preNorm && (
         <p class="note">
-          This model is <Term word="pre-norm" />: only the input of the feed-forward network is normalised. Z itself stays as it is.
+          This model is <Term word="pre-norm" />: only the input of the feed-forward network is normalised{sizes.parallel && ', here X'}. Z itself
+          stays as it is.
         </p>
       )}
       {sizes.preNorm ? (
-        <Norm walk={walk} sizes={sizes} name="Norm of Z" input={trace.attn_residual} output={trace.norm2} linear={names?.norm2} trace="norm2" />
+        <Norm
+          walk={walk}
+          sizes={sizes}
+          name={sizes.parallel ? 'Norm of X' : 'Norm of Z'}
+          input={sizes.parallel ? run.hiddenStates[layer]! : trace.attn_residual}
+          output={trace.norm2}
+          linear={names?.norm2}
+          trace="norm2"
+        />
       ) : (
         <Norm walk={walk} sizes={sizes} name="Norm of Z" input={trace.attn_residual} output={trace.norm1} linear={names?.norm1} trace="norm1" />
       )}
@@ -154,10 +188,11 @@ export function SecondNormStep({ walk, sizes }: StepProps) {
         sizes={sizes}
         name="R"
         a={sizes.preNorm ? trace.attn_residual : trace.norm1}
-        b={trace.ff_output}
+        b={sizes.postNorm ? difference(trace.ff_residual, trace.attn_residual) : trace.ff_output}
         sum={trace.ff_residual}
         trace="ff_residual"
       />
+      {sizes.postNorm && <PostNorm />}
       {sizes.preNorm ? (
         <p class="note">This model is pre-norm: it has no norm here, only one after the last layer.</p>
       ) : (

@@ -1,5 +1,16 @@
 /** Shared parts of the steps. */
-import { hasPositionBias, isPreNorm, isRotary } from '../../model/kind.ts';
+import {
+  gainFromOne,
+  hasPositionBias,
+  hasPostNorm,
+  hasRmsNorm,
+  isParallel,
+  isPreNorm,
+  isRotary,
+  normEpsilon,
+  scoreCap,
+  scoreDivisor,
+} from '../../model/kind.ts';
 import { signal } from '@preact/signals';
 import type { Tensor } from 'attn';
 import type { ComponentChildren } from 'preact';
@@ -26,6 +37,14 @@ export interface Sizes {
   readonly D: number;
   readonly F: number;
   readonly preNorm: boolean;
+  readonly rmsNorm: boolean;
+  /** Added to the stored numbers of a norm. */
+  readonly gainFrom: number;
+  readonly postNorm: boolean;
+  readonly parallel: boolean;
+  /** Scores are divided by its root, and then stay within ± cap if it is not 0. */
+  readonly divisor: number;
+  readonly cap: number;
   readonly rotary: boolean;
   readonly gated: boolean;
   readonly positionBias: boolean;
@@ -36,7 +55,6 @@ export interface Sizes {
 export function sizesOf({ run, trace, names }: Walk): Sizes {
   const { config, heads } = run.model;
   const text = (...keys: readonly string[]) => keys.map((key) => config[key]).find((value) => typeof value === 'string');
-  const number = (...keys: readonly string[]) => keys.map((key) => config[key]).find((value) => typeof value === 'number');
   return {
     tokens: run.tokens,
     L: run.tokens.length,
@@ -45,11 +63,17 @@ export function sizesOf({ run, trace, names }: Walk): Sizes {
     D: trace.q.dims[3]!,
     F: trace.ff_hidden.dims[2]!,
     preNorm: isPreNorm(config),
+    rmsNorm: hasRmsNorm(config),
+    gainFrom: gainFromOne(config),
+    postNorm: hasPostNorm(config),
+    parallel: isParallel(config),
+    divisor: scoreDivisor(config, trace.q.dims[3]!),
+    cap: scoreCap(config),
     rotary: isRotary(config),
     gated: names?.gate !== undefined,
     positionBias: hasPositionBias(config),
     activation: text('hidden_act', 'activation', 'hidden_activation', 'activation_function') ?? 'gelu',
-    eps: number('layer_norm_eps', 'norm_eps', 'layer_norm_epsilon') ?? 1e-12,
+    eps: normEpsilon(config),
   };
 }
 

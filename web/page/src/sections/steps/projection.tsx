@@ -34,18 +34,27 @@ export function ProjectionStep({ walk, sizes }: StepProps) {
   const word = words[letter];
   const linear = names?.[word];
   const all = trace[traces[letter]];
-  const first = head * D;
-  const own = ofHead(splitHeads(all, sizes.H), head);
+  // Neighbouring heads may share keys and values.
+  const count = all.dims[2]! / D;
+  const which = Math.floor((head * count) / sizes.H);
+  const first = which * D;
+  const own = ofHead(splitHeads(all, count), which);
   const x = sizes.preNorm ? trace.norm1 : run.hiddenStates[layer]!;
   const row = letter === 'Q' ? rowInFocus(sizes) : columnInFocus(sizes);
   const column = numberInFocus('head', D);
   const rotates = sizes.rotary && letter !== 'V';
+  const normalises = [...run.model.shapes.keys()].some((name) => name.endsWith('.q_norm.weight'));
   return (
     <>
       <p>
         Three small matrices of this <Term word="head" /> turn each row of X into a <Term word="query" />, a <Term word="key" /> and a{' '}
         <Term word="value" /> of {D} numbers.
       </p>
+      {count < sizes.H && (
+        <p class="note">
+          Its {sizes.H} heads share {count} {letter === 'K' ? 'keys' : 'values'} for each token: {sizes.H / count} neighbouring heads have the same.
+        </p>
+      )}
       <Choice
         name="Projection shown"
         value={letter}
@@ -89,8 +98,9 @@ export function ProjectionStep({ walk, sizes }: StepProps) {
       {rotates && (
         <>
           <p class="note">
-            This model has <Term word="rotary">rotary positions</Term>: before queries and keys are compared, the rows of {letter} are rotated by an
-            angle that depends only on their position. The angle is not learned, so you cannot change it.
+            This model has <Term word="rotary">rotary positions</Term>: before queries and keys are compared, the rows of {letter} are{' '}
+            {normalises && 'normalised and '}rotated by an angle that depends only on their position. The angle is not learned, so you cannot change
+            it.
           </p>
           <TokenTable
             sizes={sizes}
@@ -116,7 +126,7 @@ export function ProjectionStep({ walk, sizes }: StepProps) {
           />
           <p class="note">
             In the model’s file, W_{letter} is part of {linear.weight.name}
-            {linear.weight.first > 0 || linear.weight.count !== walk.parameters.get(linear.weight.name)!.dims[0]
+            {names!.query.weight.name === names!.key.weight.name
               ? ', which contains the matrices for queries, keys and values one after the other'
               : ''}
             : {D} of its {linear.weight.count} columns belong to this head.

@@ -11,7 +11,7 @@ export function ScaleStep({ walk, sizes }: StepProps) {
   const { factor, score } = changeInFocus.value;
   const scores = ofHead(trace.scores, head);
   const [row, column] = [rowInFocus(sizes), columnInFocus(sizes)];
-  const unscaled = score === 'scaled_dot' ? 1 / Math.sqrt(sizes.D) : 1;
+  const unscaled = score === 'scaled_dot' ? 1 / Math.sqrt(sizes.divisor) : 1;
   const scale = factor * unscaled;
   const value = at(scores, row, column);
   const product = at(products, row, column);
@@ -19,8 +19,8 @@ export function ScaleStep({ walk, sizes }: StepProps) {
     <>
       <p>
         {score === 'scaled_dot'
-          ? 'All scores are multiplied by one over the square root of the query width. Without this factor, wide queries produce large scores, and a few tokens get all the attention.'
-          : `The score function of step 3 is unscaled: its scores are not divided by √${sizes.D}, and the factor is 1.`}
+          ? `All scores are multiplied by one over the square root of ${sizes.divisor === sizes.D ? 'the query width' : `${sizes.divisor}, which this model has instead of the query width`}. Without this factor, wide queries produce large scores, and a few tokens get all the attention.`
+          : `The score function of step 3 is unscaled: its scores are not divided by √${sizes.divisor}, and the factor is 1.`}
       </p>
       <Formula>
         <I>S</I>
@@ -34,7 +34,7 @@ export function ScaleStep({ walk, sizes }: StepProps) {
           <mn>{factor}</mn>
           {score === 'scaled_dot' ? (
             <msqrt>
-              <mn>{sizes.D}</mn>
+              <mn>{sizes.divisor}</mn>
             </msqrt>
           ) : (
             <mn>1</mn>
@@ -54,7 +54,7 @@ export function ScaleStep({ walk, sizes }: StepProps) {
           max={4}
           step={0.05}
           value={factor}
-          text={`${factor} × ${score === 'scaled_dot' ? `1/√${sizes.D}` : '1'} = ${fixed(scale, 4)}`}
+          text={`${factor} × ${score === 'scaled_dot' ? `1/√${sizes.divisor}` : '1'} = ${fixed(scale, 4)}`}
           hint="Larger: each token attends to fewer tokens. Zero: it attends to all of them equally."
           onInput={(value) => changeLayer({ factor: value })}
         />
@@ -68,7 +68,9 @@ export function ScaleStep({ walk, sizes }: StepProps) {
         value={value}
         before={before(walk, 'scores', (head * sizes.L + row) * sizes.L + column)}
       >
+        {sizes.cap > 0 && `${sizes.cap} · tanh(`}
         {fixed(product)} · {fixed(scale)}
+        {sizes.cap > 0 && ` / ${sizes.cap})`}
         {sizes.positionBias && (
           <>
             {' '}
@@ -77,6 +79,11 @@ export function ScaleStep({ walk, sizes }: StepProps) {
         )}{' '}
         = {fixed(value)}
       </Working>
+      {sizes.cap > 0 && (
+        <p class="note">
+          This model bends its scores by tanh, so that they stay between −{sizes.cap} and {sizes.cap}.
+        </p>
+      )}
       {sizes.positionBias && (
         <p class="note">
           This model adds a <Term word="position bias" />: one learned number for each distance between two tokens, the same in all layers. You cannot
