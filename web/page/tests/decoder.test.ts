@@ -1,12 +1,12 @@
 /** Decoders in the first figure and on the map: the next word, causal attention, grouped key and value heads. */
 import { readFileSync } from 'node:fs';
-import { AttnError, type Attn as Direct, type EncoderTrace } from 'attn';
+import { AttnError, type Attn as Direct, type EncoderTrace, type Encoding, type Task } from 'attn';
 import { logitLens, type LensModel } from 'attn/lens';
 import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { repeatHeads } from '../src/arithmetic/arrays.ts';
 import { checkLayer } from '../src/check/layer.ts';
 import { explainLoading } from '../src/model/errors.ts';
-import { isDecoder } from '../src/model/loaded.ts';
+import { isDecoder, type LoadedModel } from '../src/model/loaded.ts';
 import { scoreCap } from '../src/model/kind.ts';
 import { withOwnMask } from '../src/state/changes.ts';
 import { beginningOf, firstLook, sentences } from '../src/state/first_look.ts';
@@ -19,6 +19,7 @@ import { follow, layerTrace, run, withAllHeads } from '../src/state/run.ts';
 import { noteInto } from '../src/state/self_check.ts';
 import type { Compared } from '../src/state/reference.ts';
 import { status } from '../src/state/status.ts';
+import { textNotes } from '../src/state/text_notes.ts';
 import { anywhere, firstVisit, initialView, update, view } from '../src/state/view.ts';
 import { checkedSteps, inTestdata, openModel } from './models.ts';
 import { fetchFile, open, openNamed, until } from './state.ts';
@@ -199,6 +200,15 @@ it('keys and values of fewer heads are repeated for neighbouring queries', () =>
 it('an encoder has no mask of its own', () => {
   expect(withOwnMask(initialView, { task: 'fill-mask' }).causal).toBe(false);
   expect(withOwnMask(initialView, { task: 'text-generation' }).causal).toBe(true);
+});
+
+it('a long text of a decoder ends at the limit of the page, or of the model', () => {
+  const tokens = Array.from({ length: 512 }, () => 'a');
+  const encoding = { truncated: [true], offsets: [tokens.map((_, i): [number, number] => [i, i + 1])] } as unknown as Encoding;
+  const noteOf = (list: readonly string[], task: Task) => textNotes({ tokens: list, encoding, model: { task } as LoadedModel })[0];
+  expect(noteOf(tokens, 'text-generation')).toBe('The model reads only the first 512 tokens, the limit of this page.');
+  expect(noteOf(tokens.slice(1), 'text-generation')).toBe('The model reads only the first 511 tokens, its limit.');
+  expect(noteOf(tokens, 'fill-mask')).toBe('The model reads only the first 512 tokens, its limit.');
 });
 
 describe('loading a decoder', () => {

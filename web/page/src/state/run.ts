@@ -113,7 +113,7 @@ interface Computed {
 }
 
 /** The page holds the attention weights of every layer and head, and decoders read thousands of tokens. */
-const mostTokens = 512;
+export const mostTokens = 512;
 
 async function encode(of: LoadedModel, { text, pair }: View): Promise<Encoding> {
   const { config } = of;

@@ -1,12 +1,13 @@
 /** Warnings about texts whose answers are unreliable. */
 import { counted } from '../formats/numbers.ts';
-import { hasWords, type Run } from './run.ts';
+import { isDecoder } from '../model/loaded.ts';
+import { hasWords, mostTokens, type Run } from './run.ts';
 
 const unknown = ['[UNK]', '<unk>'];
 export const isUnknown = (token: string): boolean => unknown.includes(token);
 const much = 1 / 3;
 
-export function textNotes({ tokens, encoding }: Pick<Run, 'tokens' | 'encoding'>): readonly string[] {
+export function textNotes({ tokens, encoding, model }: Pick<Run, 'tokens' | 'encoding'> & Partial<Pick<Run, 'model'>>): readonly string[] {
   const offsets = encoding.offsets[0]!;
   const own = tokens.filter((_, i) => offsets[i] !== null);
   if (!hasWords({ encoding })) return ['There is no text. The model reads only its special tokens.'];
@@ -21,6 +22,9 @@ export function textNotes({ tokens, encoding }: Pick<Run, 'tokens' | 'encoding'>
         ? `The model does not know ${count} of these ${counted(own.length, 'token')} (${mark}), so its answer means little.`
         : `The model does not know ${count} of these ${counted(own.length, 'token')} and reads ${mark} instead.`,
     );
-  if (encoding.truncated[0]) notes.push(`The model reads only the first ${counted(tokens.length, 'token')}, its limit.`);
+  if (encoding.truncated[0]) {
+    const isOurs = model !== undefined && isDecoder(model) && tokens.length === mostTokens;
+    notes.push(`The model reads only the first ${counted(tokens.length, 'token')}, ${isOurs ? 'the limit of this page' : 'its limit'}.`);
+  }
   return notes;
 }
