@@ -9,7 +9,7 @@ import { Tokenizer } from '../../web/lib/src/tokenizer/text_tokenizer.ts';
 import { assertIsError, assertRejects } from '../support/errors.ts';
 import { fakeCaches, withCaches } from '../support/fake_caches.ts';
 import { bytes, host, loadHere, settledHeap, setup, url } from '../support/host.ts';
-import { joined, numbers, pair, real, SmallGguf, string, strings, u32, u64, whole } from '../support/small_gguf.ts';
+import { joined, numbers, pair, real, reals, SmallGguf, string, strings, u32, u64, whole } from '../support/small_gguf.ts';
 import { assertSameBits } from '../support/tensors.ts';
 
 type Code = Parameters<typeof assertRejects>[1];
@@ -98,6 +98,32 @@ describe('GGUF files', () => {
       const made = Tokenizer.fromFiles({ 'tokenizer.json': tokenizer, 'tokenizer_config.json': tokenizerConfig });
       for (const { text, ids } of cases) assert.deepEqual([...made.encode(text).inputIds], ids, `${kind}: ${JSON.stringify(text)}`);
     }
+  });
+
+  it('SentencePiece vocabularies give the ids of the sentencepiece library', async () => {
+    interface Case {
+      readonly text: string;
+      readonly ids: readonly number[];
+      readonly plain: readonly number[];
+    }
+    const cases = (await readJson('testdata/gguf/sentencepiece.json')) as readonly Case[];
+    assert.isAbove(cases.length, 300);
+    const file = await bytes('testdata/gguf/sentencepiece.gguf');
+    for (const kind of ['ids', 'plain'] as const) {
+      const { metadata } = readHeader(file, file.length);
+      if (kind === 'plain') metadata.add('tokenizer.ggml.add_space_prefix', { kind: 'true or false', value: false });
+      const { tokenizer, tokenizerConfig } = readTokenizerFiles(metadata);
+      const made = Tokenizer.fromFiles({ 'tokenizer.json': tokenizer, 'tokenizer_config.json': tokenizerConfig });
+      for (const { text, [kind]: ids } of cases) {
+        assert.deepEqual([...made.encode(text).inputIds], [...ids], `${kind}: ${JSON.stringify(text)}`);
+        if (!/[▁<]/.test(text)) assert.equal(made.decode(ids.slice(1)), text);
+      }
+    }
+    const model = await attn.loadModel({ 'a.gguf': file });
+    assert.deepEqual([...model.tokenize('Hello world').inputIds], [...cases.find(({ text }) => text === 'Hello world')!.ids]);
+    assert.equal(model.task, 'text-generation');
+    assert.lengthOf((await model.generate('Hello world', { maxNewTokens: 4 })).ids, 4);
+    model.dispose();
   });
 
   describe('sources', () => {
@@ -291,7 +317,8 @@ describe('GGUF files', () => {
         ['FORMAT', 'finite', 'llama.rope.freq_base', (key) => real(key, Infinity)],
         ['MISMATCH', 'layers.1.', 'llama.block_count', (key) => whole(key, 2)],
         ['CONFIG', 'num_key_value_heads', 'llama.attention.head_count_kv', (key) => whole(key, 7)],
-        ['UNSUPPORTED', 'tokenizer.ggml.model is llama, expected gpt2', 'tokenizer.ggml.model', (key) => string(key, 'llama')],
+        ['UNSUPPORTED', 'tokenizer.ggml.model is t5, expected gpt2', 'tokenizer.ggml.model', (key) => string(key, 't5')],
+        ['UNSUPPORTED', 'add_space_prefix is true', 'tokenizer.ggml.add_space_prefix', (key) => pair(key, 7, Uint8Array.of(1))],
         ['UNSUPPORTED', 'tokenizer.ggml.pre is tekken', 'tokenizer.ggml.pre', (key) => string(key, 'tekken')],
         ['UNSUPPORTED', '5000 bytes', 'tokenizer.ggml.tokens', (key) => strings(key, ['<e>', 'a', 'b', 'x'.repeat(5000)])],
         ['FORMAT', 'one for each token', 'tokenizer.ggml.token_type', (key) => numbers(key, [3, 1])],
@@ -303,6 +330,36 @@ describe('GGUF files', () => {
       for (const [code, words, key, make] of cases) await refused(code, words, (file) => void file.set(key, make(key)));
       for (const key of ['general.architecture', 'llama.block_count', 'tokenizer.ggml.tokens', 'tokenizer.ggml.merges'])
         await refused('FORMAT', `gguf: ${key} is missing`, (file) => file.remove(key));
+    });
+
+    it('damaged SentencePiece vocabularies are refused', async () => {
+      const scores = 'tokenizer.ggml.scores';
+      const model = 'tokenizer.ggml.model';
+      const bos = 'tokenizer.ggml.bos_token_id';
+      const withScores = (file: SmallGguf, values: readonly number[]) =>
+        file.set(model, string(model, 'llama')).set(bos, whole(bos, 0)).set(scores, reals(scores, values));
+      const small = await attn.loadModel({ 'a.gguf': withScores(new SmallGguf(), [0, 0, 0, 1]).file() });
+      // Token 0 also stands for the space in front, which this vocabulary lacks.
+      assert.deepEqual([...small.tokenize('ab').inputIds], [0, 0, 3]);
+      small.dispose();
+      await refused('FORMAT', `${scores} is missing`, (file) => void file.set(model, string(model, 'llama')));
+      await refused('FORMAT', `the length of ${scores} is 1, expected 4`, (file) => void withScores(file, [1]));
+      await refused('FORMAT', `${scores} is NaN, expected finite numbers`, (file) => void withScores(file, [0, NaN, 0, 0]));
+      const tokens = 'tokenizer.ggml.tokens';
+      const long = Array.from({ length: 40 }, (_, i) => String(i).padEnd(2048, 'é').slice(0, 2047));
+      await refused('UNSUPPORTED', 'lengths whose squares', (file) => {
+        withScores(
+          file,
+          long.map(() => 0),
+        ).set(tokens, strings(tokens, long));
+        file.set(
+          'tokenizer.ggml.token_type',
+          numbers(
+            'tokenizer.ggml.token_type',
+            long.map(() => 1),
+          ),
+        );
+      });
     });
 
     it('linear RoPE scaling and biases reach config.json', async () => {

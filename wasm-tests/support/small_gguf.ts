@@ -31,6 +31,7 @@ export const string = (key: string, value: string) => pair(key, 8, quoted(value)
 export const strings = (key: string, values: readonly (string | Uint8Array)[]) =>
   pair(key, 9, joined(u32(8), u64(values.length), ...values.map(quoted)));
 export const numbers = (key: string, values: readonly number[]) => pair(key, 9, joined(u32(5), u64(values.length), ...values.map(u32)));
+export const reals = (key: string, values: readonly number[]) => pair(key, 9, joined(u32(6), u64(values.length), ...values.map(f32)));
 
 interface Tensor {
   name: string;

@@ -9,6 +9,7 @@ import fine_tuning
 import folders
 import functional
 import gguf_files
+import gguf_sentencepiece
 import layers_backward
 import losses
 import minilm
@@ -60,6 +61,7 @@ if __name__ == "__main__":
         onnx_cases,
         safetensors_files,
         gguf_files,
+        gguf_sentencepiece,
         tokenizer_cases,
         tokenizer_decoders,
         tokenizer_draws,

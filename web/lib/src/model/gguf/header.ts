@@ -100,7 +100,7 @@ export interface Header {
 
 const notUtf8 = '\ud800';
 
-/** Other bytes than UTF-8 become a string that jsonString() refuses. */
+/** Other bytes than UTF-8 become a string that checkUtf8() refuses. */
 function textOf(bytes: Uint8Array): string {
   try {
     return decodeStrictUtf8(bytes);
@@ -109,10 +109,9 @@ function textOf(bytes: Uint8Array): string {
   }
 }
 
-/** Returns `value` as a JSON string. Throws FORMAT if it is not UTF-8; `what` names it. */
-export function jsonString(what: string, value: string): string {
-  if (value.startsWith(notUtf8)) refuse(what, 'UTF-8', 'other bytes');
-  return JSON.stringify(value);
+/** Refuses strings of other bytes. */
+export function checkUtf8(what: string, texts: readonly string[]): void {
+  if (texts.some((text) => text.startsWith(notUtf8))) refuse(what, 'UTF-8', 'other bytes');
 }
 
 /** Bytes of each type, of strings and arrays the least; from 0: u8, i8, u16, i16, u32, i32, f32, bool, string, array, u64, i64, f64. */

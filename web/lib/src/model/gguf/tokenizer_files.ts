@@ -1,14 +1,17 @@
 /** The tokenizer of a GGUF file as files of a Hugging Face folder, as src/attn/io/gguf/tokenizer_files.cpp writes them. */
 import { encodeUtf8 } from '../../platform/utf8.js';
-import { jsonString, type Metadata, refuse } from './header.js';
+import { checkUtf8, type Metadata, refuse } from './header.js';
+import { mergesOfScores, type Tokens, types } from './sentencepiece.js';
 
-// Pre-tokenizers of the published tokenizer.json files, by the names of llama.cpp's converter.
+/** Parts of the published tokenizer.json files. */
 interface Kind {
   readonly normalizer?: object;
-  readonly preTokenizer: object;
+  readonly preTokenizer?: object;
+  readonly decoder?: object;
   /** Unless tokenizer.ggml.add_bos_token says otherwise. */
   readonly addsBos?: boolean;
   readonly ignoresMerges?: boolean;
+  readonly isSentencePiece?: boolean;
 }
 
 const byteLevel = (options: object) => ({ type: 'ByteLevel', add_prefix_space: false, trim_offsets: true, use_regex: true, ...options });
@@ -27,37 +30,52 @@ const gpt4Words = (digits: string) =>
     byteLevel({ trim_offsets: false, use_regex: false }),
   );
 
-const kinds = new Map<string, () => Kind>([
+/** By the names of llama.cpp's converter. */
+const byteLevelKinds = new Map<string, () => Kind>([
   ['gpt-2', () => ({ preTokenizer: byteLevel({}) })],
   ['smollm', () => ({ preTokenizer: sequence({ type: 'Digits', individual_digits: true }, byteLevel({})) })],
   ['llama-bpe', () => ({ preTokenizer: gpt4Words(String.raw`\p{N}{1,3}`), addsBos: true, ignoresMerges: true })],
   ['qwen2', () => ({ normalizer: { type: 'NFC' }, preTokenizer: gpt4Words(String.raw`\p{N}`) })],
 ]);
 
+const replace = (pattern: string, content: string) => ({ type: 'Replace', pattern: { String: pattern }, content });
+
+/** "▁" stands for a space. `addsSpace`: in front of each text between special tokens. */
+function sentencePiece(addsSpace: boolean): Kind {
+  const spaces = replace(' ', '▁');
+  const decoders = [replace('▁', ' '), { type: 'ByteFallback' }, { type: 'Fuse' }];
+  return {
+    normalizer: addsSpace ? { type: 'Sequence', normalizers: [{ type: 'Prepend', prepend: '▁' }, spaces] } : spaces,
+    decoder: { type: 'Sequence', decoders: addsSpace ? [...decoders, { type: 'Strip', content: ' ', start: 1, stop: 0 }] : decoders },
+    addsBos: true,
+    isSentencePiece: true,
+  };
+}
+
+const modelName = (metadata: Metadata) => metadata.string('tokenizer.ggml.model') ?? 'missing';
+const isSentencePiece = (metadata: Metadata) => modelName(metadata) === 'llama';
+
 function kindOf(metadata: Metadata): Kind {
-  const model = metadata.string('tokenizer.ggml.model') ?? 'missing';
-  if (model !== 'gpt2') refuse('tokenizer.ggml.model', 'gpt2, which is byte-level BPE', model, 'UNSUPPORTED');
+  const addsSpace = metadata.flag('tokenizer.ggml.add_space_prefix');
+  if (isSentencePiece(metadata)) return sentencePiece(addsSpace ?? true);
+  const model = modelName(metadata);
+  if (model !== 'gpt2') refuse('tokenizer.ggml.model', 'gpt2, which is byte-level BPE, or llama, which is SentencePiece', model, 'UNSUPPORTED');
+  if (addsSpace) refuse('tokenizer.ggml.add_space_prefix', 'false', 'true', 'UNSUPPORTED');
   const pre = metadata.string('tokenizer.ggml.pre') ?? 'missing';
-  const kind = kinds.get(pre) ?? refuse('tokenizer.ggml.pre', 'gpt-2, smollm, llama-bpe or qwen2', pre, 'UNSUPPORTED');
+  const kind = byteLevelKinds.get(pre) ?? refuse('tokenizer.ggml.pre', 'gpt-2, smollm, llama-bpe or qwen2', pre, 'UNSUPPORTED');
   return kind();
 }
 
 const required = <T>(list: T | undefined, key: string): T => list ?? refuse(key, 'a list', 'missing');
 
-/** Numbers of llama.cpp. */
-const types = { unknown: 2, control: 3, userDefined: 4, unused: 5 };
 /** tokenizer_limits.hpp */
 const mostCharacters = 1024;
-
-interface Tokens {
-  readonly texts: readonly string[];
-  readonly types: readonly number[];
-}
 
 function readTokens(metadata: Metadata): Tokens {
   const texts = required(metadata.strings('tokenizer.ggml.tokens'), 'tokenizer.ggml.tokens');
   const typeOf = required(metadata.numbers('tokenizer.ggml.token_type'), 'tokenizer.ggml.token_type');
   if (texts.length !== typeOf.length) refuse('the length of tokenizer.ggml.token_type', `${texts.length}, one for each token`, String(typeOf.length));
+  checkUtf8('tokenizer.ggml.tokens', texts);
   const seen = new Set<string>();
   let twice: string | undefined;
   for (const token of texts) {
@@ -71,36 +89,43 @@ function readTokens(metadata: Metadata): Tokens {
   return { texts, types: typeOf };
 }
 
-const tokenName = (text: string) => jsonString('tokenizer.ggml.tokens', text);
-
-function addedTokens(tokens: Tokens): string {
-  const list: string[] = [];
-  for (const [id, text] of tokens.texts.entries()) {
-    const type = tokens.types[id];
-    const special = type === types.control || type === types.unknown;
-    if (!special && type !== types.userDefined) continue;
-    const flags = JSON.stringify({ single_word: false, lstrip: false, rstrip: false, normalized: false, special });
-    list.push(`{"id":${id},"content":${jsonString('content', text)},${flags.slice(1)}`);
-  }
-  return `[${list.join()}]`;
+function addedTokens({ texts, types: typeOf }: Tokens): object[] {
+  return texts.flatMap((content, id) => {
+    const special = typeOf[id] === types.control || typeOf[id] === types.unknown;
+    if (!special && typeOf[id] !== types.userDefined) return [];
+    return [{ id, content, single_word: false, lstrip: false, rstrip: false, normalized: false, special }];
+  });
 }
 
-function modelOf({ texts, types: typeOf }: Tokens, merges: readonly string[], { ignoresMerges = false }: Kind): string {
-  const vocab = texts.flatMap((text, id) => (typeOf[id] === types.unused ? [] : [`${tokenName(text)}:${id}`]));
-  const list = merges.map((merge) => jsonString('tokenizer.ggml.merges', merge));
-  const settings = JSON.stringify({ type: 'BPE', fuse_unk: false, byte_fallback: false, ignore_merges: ignoresMerges });
-  return `${settings.slice(0, -1)},"vocab":{${vocab.join()}},"merges":[${list.join()}]}`;
+/** An id of the metadata; if there is none, that of SentencePiece's models, as in llama.cpp. */
+function specialId(metadata: Metadata, name: string): number | undefined {
+  const id = ['unknown', 'bos', 'eos'].indexOf(name);
+  const isThere = id >= 0 && id < (metadata.strings('tokenizer.ggml.tokens')?.length ?? 0);
+  return metadata.whole(`tokenizer.ggml.${name}_token_id`) ?? (isThere && isSentencePiece(metadata) ? id : undefined);
+}
+
+function modelOf({ texts, types: typeOf }: Tokens, merges: readonly string[], kind: Kind, unknown: number | undefined): object {
+  const { ignoresMerges = false, isSentencePiece: isSpm = false } = kind;
+  const vocab = texts.flatMap((text, id) => (typeOf[id] === types.unused && !isSpm ? [] : [[text, id] as const]));
+  const unk_token = isSpm && unknown !== undefined ? texts[unknown] : undefined;
+  return {
+    type: 'BPE',
+    fuse_unk: isSpm,
+    byte_fallback: isSpm,
+    unk_token,
+    ignore_merges: ignoresMerges,
+    vocab: Object.fromEntries(vocab),
+    merges,
+  };
 }
 
 /** A template that puts these tokens around a text, or around each of two texts. */
-function templateOf({ texts }: Tokens, bos: number | undefined, eos: number | undefined): string {
-  const nameOf = (id: number) => tokenName(texts[id]!);
-  const special = (id: number | undefined, type: number) => (id === undefined ? [] : [`{"SpecialToken":{"id":${nameOf(id)},"type_id":${type}}}`]);
-  const part = (name: string, type: number) => [...special(bos, type), `{"Sequence":{"id":"${name}","type_id":${type}}}`, ...special(eos, type)];
-  const used = [...new Set([bos, eos])].flatMap((id) =>
-    id === undefined ? [] : [`${nameOf(id)}:{"id":${nameOf(id)},"ids":[${id}],"tokens":[${nameOf(id)}]}`],
-  );
-  return `{"type":"TemplateProcessing","single":[${part('A', 0).join()}],"pair":[${[...part('A', 0), ...part('B', 1)].join()}],"special_tokens":{${used.join()}}}`;
+function templateOf({ texts }: Tokens, bos: number | undefined, eos: number | undefined): object {
+  const special = (id: number | undefined, type_id: number) => (id === undefined ? [] : [{ SpecialToken: { id: texts[id]!, type_id } }]);
+  const part = (id: string, type_id: number) => [...special(bos, type_id), { Sequence: { id, type_id } }, ...special(eos, type_id)];
+  const used = [bos, eos].flatMap((id) => (id === undefined ? [] : [[texts[id]!, { id: texts[id]!, ids: [id], tokens: [texts[id]!] }] as const]));
+  const single = part('A', 0);
+  return { type: 'TemplateProcessing', single, pair: [...single, ...part('B', 1)], special_tokens: Object.fromEntries(used) };
 }
 
 export interface TokenizerFiles {
@@ -109,21 +134,19 @@ export interface TokenizerFiles {
 }
 
 /**
- * Translates byte-level BPE (tokenizer.ggml.model "gpt2"). Throws UNSUPPORTED for other tokenizers; FORMAT if metadata
- * are missing or lists disagree.
+ * Translates byte-level BPE (tokenizer.ggml.model "gpt2") and SentencePiece ("llama"). Throws UNSUPPORTED for other
+ * tokenizers; FORMAT if metadata are missing or lists disagree.
  */
 export function readTokenizerFiles(metadata: Metadata): TokenizerFiles {
   const kind = kindOf(metadata);
   const tokens = readTokens(metadata);
   const idOf = (name: string) => {
-    const key = `tokenizer.ggml.${name}_token_id`;
-    const id = metadata.whole(key);
-    if (id !== undefined && (id < 0 || id >= tokens.texts.length)) refuse(key, `an id below ${tokens.texts.length}`, String(id));
+    const id = specialId(metadata, name);
+    if (id !== undefined && (id < 0 || id >= tokens.texts.length))
+      refuse(`tokenizer.ggml.${name}_token_id`, `an id below ${tokens.texts.length}`, String(id));
     return id;
   };
-  const bos = idOf('bos');
-  const eos = idOf('eos');
-  if (metadata.flag('tokenizer.ggml.add_space_prefix')) refuse('tokenizer.ggml.add_space_prefix', 'false', 'true', 'UNSUPPORTED');
+  const [bos, eos, unknown] = [idOf('bos'), idOf('eos'), idOf('unknown')];
   const added = (name: string, id: number | undefined, otherwise: boolean) => {
     const key = `tokenizer.ggml.add_${name}_token`;
     if (!(metadata.flag(key) ?? (otherwise && id !== undefined))) return undefined;
@@ -131,34 +154,40 @@ export function readTokenizerFiles(metadata: Metadata): TokenizerFiles {
   };
   const first = added('bos', bos, kind.addsBos ?? false);
   const last = added('eos', eos, false);
-  const merges = required(metadata.strings('tokenizer.ggml.merges'), 'tokenizer.ggml.merges');
-  const postProcessor =
-    first !== undefined || last !== undefined
-      ? templateOf(tokens, first, last)
-      : JSON.stringify(byteLevel({ add_prefix_space: true, trim_offsets: false }));
-  const tokenizer =
-    `{"version":"1.0","added_tokens":${addedTokens(tokens)},"normalizer":${JSON.stringify(kind.normalizer ?? null)},` +
-    `"pre_tokenizer":${JSON.stringify(kind.preTokenizer)},"post_processor":${postProcessor},` +
-    `"decoder":${JSON.stringify(byteLevel({ add_prefix_space: true }))},"model":${modelOf(tokens, merges, kind)}}`;
-  const config = ['"tokenizer_class":"PreTrainedTokenizerFast"', '"clean_up_tokenization_spaces":false'];
-  const add = (name: string, text: string | undefined) => {
-    if (text !== undefined) config.push(`"${name}":${jsonString(name, text)}`);
+  const merges = kind.isSentencePiece
+    ? mergesOfScores(tokens, required(metadata.numbers('tokenizer.ggml.scores'), 'tokenizer.ggml.scores'))
+    : required(metadata.strings('tokenizer.ggml.merges'), 'tokenizer.ggml.merges');
+  checkUtf8('tokenizer.ggml.merges', merges);
+  const chat_template = metadata.string('tokenizer.chat_template');
+  if (chat_template !== undefined) checkUtf8('tokenizer.chat_template', [chat_template]);
+  const hasTemplate = first !== undefined || last !== undefined;
+  const whole = kind.isSentencePiece ? null : byteLevel({ add_prefix_space: true, trim_offsets: false });
+  const textOf = (id: number | undefined) => (id === undefined ? undefined : tokens.texts[id]);
+  return {
+    tokenizer: JSON.stringify({
+      version: '1.0',
+      added_tokens: addedTokens(tokens),
+      normalizer: kind.normalizer ?? null,
+      pre_tokenizer: kind.preTokenizer ?? null,
+      post_processor: hasTemplate ? templateOf(tokens, first, last) : whole,
+      decoder: kind.decoder ?? byteLevel({ add_prefix_space: true }),
+      model: modelOf(tokens, merges, kind, unknown),
+    }),
+    tokenizerConfig: JSON.stringify({
+      tokenizer_class: 'PreTrainedTokenizerFast',
+      clean_up_tokenization_spaces: false,
+      bos_token: textOf(bos),
+      eos_token: textOf(eos),
+      unk_token: textOf(unknown),
+      pad_token: textOf(idOf('padding')),
+      chat_template,
+    }),
   };
-  for (const [name, id] of [
-    ['bos', bos],
-    ['eos', eos],
-    ['unk', idOf('unknown')],
-    ['pad', idOf('padding')],
-  ] as const)
-    add(`${name}_token`, id === undefined ? undefined : tokens.texts[id]);
-  add('chat_template', metadata.string('tokenizer.chat_template'));
-  return { tokenizer, tokenizerConfig: `{${config.join()}}` };
 }
 
 /** generation_config.json: the ids that end a text. */
 export function readGenerationConfig(metadata: Metadata): object {
-  const idOf = (name: string) => metadata.whole(`tokenizer.ggml.${name}_token_id`);
-  const bos = idOf('bos');
-  const ends = [idOf('eos'), idOf('eot')].filter((id) => id !== undefined);
+  const bos = specialId(metadata, 'bos');
+  const ends = [specialId(metadata, 'eos'), specialId(metadata, 'eot')].filter((id) => id !== undefined);
   return { ...(bos !== undefined && { bos_token_id: bos }), ...(ends.length > 0 && { eos_token_id: ends }) };
 }
