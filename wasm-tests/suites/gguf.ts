@@ -4,6 +4,7 @@ import { load as loadWorker } from 'attn/worker';
 import { assert } from 'chai';
 import { blockTypeOf } from '../../web/lib/src/model/gguf/block_types.ts';
 import { readHeader } from '../../web/lib/src/model/gguf/header.ts';
+import * as sentencePiece from '../../web/lib/src/model/gguf/sentencepiece.ts';
 import { readTokenizerFiles } from '../../web/lib/src/model/gguf/tokenizer_files.ts';
 import { Tokenizer } from '../../web/lib/src/tokenizer/text_tokenizer.ts';
 import { assertIsError, assertRejects } from '../support/errors.ts';
@@ -17,6 +18,10 @@ type Progress = Parameters<NonNullable<ModelOptions['onProgress']>>[0];
 type Bytes = Uint8Array<ArrayBuffer>;
 
 const texts = ['The cat sat on the mat.', 'a', "Hello  world, it's 1234!", 'naïve 日本 🙂\n'];
+const checkpoints = [
+  ...['tiny-gpt2', 'tiny-llama', 'tiny-llama-3', 'tiny-llama-yarn', 'tiny-qwen2', 'tiny-qwen3'],
+  ...['tiny-gemma-2', 'tiny-gemma-3', 'tiny-neox', 'tiny-neox-serial'],
+];
 const readJson = async (path: string) => JSON.parse(new TextDecoder().decode(await bytes(path))) as never;
 const hex = (all: Uint8Array) => Array.from(all, (byte) => byte.toString(16).padStart(2, '0')).join('');
 
@@ -52,14 +57,15 @@ describe('GGUF files', () => {
     assert.isUndefined(blockTypeOf(6), 'Q5_0');
   });
 
-  for (const name of ['tiny-gpt2', 'tiny-llama', 'tiny-qwen2'])
+  for (const name of checkpoints)
     it(`${name} gives the same tokens, logits and texts as its safetensors folder`, async () => {
       const names = ['config.json', 'tokenizer.json', 'tokenizer_config.json', 'model.safetensors'];
       const files: Record<string, Bytes | string> = {};
       for (const file of names) files[file] = await bytes(`testdata/models/${name}/${file}`);
-      // GGUF cannot express sliding windows.
+      // What GGUF cannot express.
+      const changes = (await readJson('testdata/gguf/configs.json')) as Record<string, object>;
       const config = JSON.parse(new TextDecoder().decode(files['config.json'] as Bytes)) as object;
-      if ('use_sliding_window' in config) files['config.json'] = JSON.stringify({ ...config, use_sliding_window: false });
+      files['config.json'] = JSON.stringify({ ...config, ...changes[name] });
       const expected = await attn.loadModel(files);
       const model = await attn.loadModel(url(`testdata/gguf/${name}.gguf`), { cache: 'none' });
       assert.equal(model.task, 'text-generation');
@@ -112,7 +118,7 @@ describe('GGUF files', () => {
     for (const kind of ['ids', 'plain'] as const) {
       const { metadata } = readHeader(file, file.length);
       if (kind === 'plain') metadata.add('tokenizer.ggml.add_space_prefix', { kind: 'true or false', value: false });
-      const { tokenizer, tokenizerConfig } = readTokenizerFiles(metadata);
+      const { tokenizer, tokenizerConfig } = readTokenizerFiles(metadata, sentencePiece);
       const made = Tokenizer.fromFiles({ 'tokenizer.json': tokenizer, 'tokenizer_config.json': tokenizerConfig });
       for (const { text, [kind]: ids } of cases) {
         assert.deepEqual([...made.encode(text).inputIds], [...ids], `${kind}: ${JSON.stringify(text)}`);
@@ -298,7 +304,18 @@ describe('GGUF files', () => {
       for (const offset of [68, 32]) await refused('FORMAT', 'the offset of output_norm.weight', tensor(1, { offset }));
       await refused('FORMAT', 'the offset of blk.0.attn_norm.weight is 96, expected 64', tensor(1, { offset: 2n ** 64n - 1n }));
       await refused('UNSUPPORTED', 'blk.0.attn_sinks.weight', tensor(2, { name: 'blk.0.attn_sinks.weight' }));
-      await refused('UNSUPPORTED', 'rope_freqs.weight', tensor(2, { name: 'rope_freqs.weight' }));
+      const divisors = tensor(2, { name: 'rope_freqs.weight' });
+      await refused('FORMAT', 'the length of rope_freqs.weight is 4, expected 1', divisors);
+      await refused('FORMAT', 'rope_freqs.weight is another tensor', tensor(3, { name: 'rope_freqs.weight' }));
+      await refused('UNSUPPORTED', 'rope_freqs.weight is others, expected divisors by the formula of Llama 3.1', (file) => {
+        divisors(file); // 0.125, 0.25, 0.375, 0.5
+        for (const [key, value] of [
+          ['attention.head_count', 1],
+          ['attention.key_length', 8],
+          ['rope.dimension_count', 8],
+        ] as const)
+          file.set(`llama.${key}`, whole(`llama.${key}`, value));
+      });
       await refused('UNSUPPORTED', 'the type of blk.0.attn_q.bias is Q4_0', tensor(2, { name: 'blk.0.attn_q.bias', dims: [32], type: 2 }));
       await refused('FORMAT', 'one with token_embd.weight', tensor(0, { name: 'other.weight' }));
       await refused('UNSUPPORTED', 'blk.1.attn_q.weight, expected tensors of llama', tensor(3, { name: 'blk.1.attn_q.weight' }));
@@ -306,14 +323,14 @@ describe('GGUF files', () => {
 
     it('settings and tokenizers that attn does not have are refused', async () => {
       const cases: readonly (readonly [Code, string, string, (key: string) => Uint8Array])[] = [
-        ['UNSUPPORTED', 'expected one of gpt2, llama, qwen2', 'general.architecture', (key) => string(key, 'mamba')],
+        ['UNSUPPORTED', 'expected one of gpt2, llama, qwen2, qwen3, gemma2, gemma3, gptneox', 'general.architecture', (key) => string(key, 'mamba')],
         ['FORMAT', 'llama.block_count is a string', 'llama.block_count', (key) => string(key, '1')],
         ['FORMAT', 'llama.attention.head_count', 'llama.attention.head_count', (key) => whole(key, 0)],
         ['UNSUPPORTED', 'llama.rope.dimension_count', 'llama.rope.dimension_count', (key) => whole(key, 1)],
         ['UNSUPPORTED', 'llama.attention.value_length', 'llama.attention.value_length', (key) => whole(key, 4)],
         ['UNSUPPORTED', 'split.count is 3, expected 1', 'split.count', (key) => whole(key, 3)],
         ['UNSUPPORTED', 'llama.expert_count', 'llama.expert_count', (key) => whole(key, 8)],
-        ['UNSUPPORTED', 'llama.rope.scaling.type is yarn', 'llama.rope.scaling.type', (key) => string(key, 'yarn')],
+        ['UNSUPPORTED', 'type is longrope, expected none, linear or yarn', 'llama.rope.scaling.type', (key) => string(key, 'longrope')],
         ['FORMAT', 'finite', 'llama.rope.freq_base', (key) => real(key, Infinity)],
         ['MISMATCH', 'layers.1.', 'llama.block_count', (key) => whole(key, 2)],
         ['CONFIG', 'num_key_value_heads', 'llama.attention.head_count_kv', (key) => whole(key, 7)],

@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 from gguf import GGMLQuantizationType as Type
 from gguf import GGUFWriter
-from gguf.constants import GGML_QUANT_SIZES
+from gguf.constants import GGML_QUANT_SIZES, RopeScalingType
 from gguf.quants import dequantize, quantize
-from safetensors import safe_open
 from safetensors.numpy import save_file
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
@@ -21,10 +20,34 @@ LLAMA = {
     "input_layernorm": "attn_norm", "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
     "self_attn.o_proj": "attn_output", "post_attention_layernorm": "ffn_norm", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up",
     "mlp.down_proj": "ffn_down", "model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output",
+    "self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm",
+}  # fmt: skip
+GEMMA = LLAMA | {
+    "post_attention_layernorm": "post_attention_norm", "pre_feedforward_layernorm": "ffn_norm", "post_feedforward_layernorm": "post_ffw_norm",
 }  # fmt: skip
 GPT2 = {
     "ln_1": "attn_norm", "attn.c_attn": "attn_qkv", "attn.c_proj": "attn_output", "ln_2": "ffn_norm", "mlp.c_fc": "ffn_up",
     "mlp.c_proj": "ffn_down", "transformer.wte": "token_embd", "transformer.wpe": "position_embd", "transformer.ln_f": "output_norm",
+}  # fmt: skip
+NEOX = {
+    "input_layernorm": "attn_norm", "attention.query_key_value": "attn_qkv", "attention.dense": "attn_output",
+    "post_attention_layernorm": "ffn_norm", "mlp.dense_h_to_4h": "ffn_up", "mlp.dense_4h_to_h": "ffn_down", "gpt_neox.embed_in": "token_embd",
+    "gpt_neox.final_layer_norm": "output_norm", "embed_out": "output",
+}  # fmt: skip
+# By model_type: the name in GGUF and the names of tensors.
+ARCHITECTURES = {
+    "gpt2": ("gpt2", GPT2), "llama": ("llama", LLAMA), "qwen2": ("qwen2", LLAMA), "qwen3": ("qwen3", LLAMA), "gemma2": ("gemma2", GEMMA),
+    "gemma3_text": ("gemma3", GEMMA), "gpt_neox": ("gptneox", NEOX),
+}  # fmt: skip
+# Tiny checkpoints, with what their config.json must have instead, because GGUF cannot express the rest (configs.json).
+CHECKPOINTS = {
+    "tiny-gpt2": {}, "tiny-llama": {}, "tiny-qwen2": {"use_sliding_window": False}, "tiny-qwen3": {}, "tiny-neox": {}, "tiny-neox-serial": {},
+    "tiny-gemma-2": {"query_pre_attn_scalar": 8}, "tiny-gemma-3": {"query_pre_attn_scalar": 8}, "tiny-llama-yarn": {},
+    "tiny-llama-3": {
+        "rope_scaling": {
+            "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 32,
+        }
+    },
 }  # fmt: skip
 BLOCK_TYPES = (Type.F32, Type.F16, Type.BF16, Type.Q8_0, Type.Q4_0, Type.Q4_1, Type.Q4_K, Type.Q6_K)
 # Places of float16 scales in a block.
@@ -37,7 +60,7 @@ TEXTS = [
 
 def gguf_name(name, table):
     base, suffix = name.rsplit(".", 1)
-    for layers in ("model.layers.", "transformer.h."):
+    for layers in ("model.layers.", "transformer.h.", "gpt_neox.layers."):
         if base.startswith(layers):
             number, part = base.removeprefix(layers).split(".", 1)
             return f"blk.{number}.{table[part]}.{suffix}"
@@ -74,11 +97,53 @@ def start(path, architecture, config):
         writer.add_layer_norm_eps(config["layer_norm_epsilon"])
         return writer
     writer.add_feed_forward_length(config["intermediate_size"])
+    writer.add_vocab_size(config["vocab_size"])
+    if architecture == "gptneox":
+        rope = config.get("rope_parameters", {})
+        share = rope.get("partial_rotary_factor", config.get("rotary_pct"))
+        writer.add_rope_dimension_count(int(share * (config["hidden_size"] // config["num_attention_heads"])))
+        writer.add_rope_freq_base(rope.get("rope_theta", config.get("rotary_emb_base")))
+        writer.add_parallel_residual(config["use_parallel_residual"])
+        writer.add_layer_norm_eps(config["layer_norm_eps"])
+        return writer
     writer.add_head_count_kv(config["num_key_value_heads"])
     writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
-    writer.add_rope_freq_base(config["rope_parameters"]["rope_theta"])
-    writer.add_vocab_size(config["vocab_size"])
+    if "head_dim" in config:
+        writer.add_key_length(config["head_dim"])
+        writer.add_value_length(config["head_dim"])
+    add_rope(writer, config)
+    if architecture.startswith("gemma"):
+        writer.add_sliding_window(config["sliding_window"])
+    if architecture == "gemma2":
+        writer.add_attn_logit_softcapping(config["attn_logit_softcapping"])
+        writer.add_final_logit_softcapping(config["final_logit_softcapping"])
+    if architecture == "gemma3":
+        writer.add_sliding_window_pattern(config["sliding_window_pattern"])
+        writer.add_rope_freq_base_swa(config["rope_local_base_freq"])
     return writer
+
+
+def add_rope(writer, config):
+    rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    writer.add_rope_freq_base(rope.get("rope_theta", config.get("rope_theta")))
+    kind = rope.get("rope_type", "default")
+    if kind in ("linear", "yarn"):
+        writer.add_rope_scaling_type(RopeScalingType(kind))
+        writer.add_rope_scaling_factor(rope["factor"])
+    if kind == "yarn":
+        writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
+        writer.add_rope_scaling_yarn_beta_fast(rope["beta_fast"])
+    if kind == "llama3":
+        writer.add_tensor("rope_freqs.weight", divisors(rope, config["rope_theta"], config["head_dim"]))
+
+
+def divisors(rope, theta, width):
+    """As generate_extra_tensors() of llama.cpp's converter."""
+    old, low, high = rope["original_max_position_embeddings"], rope["low_freq_factor"], rope["high_freq_factor"]
+    lengths = 2 * np.pi * theta ** (np.arange(0, width, 2, dtype=np.float32) / width)
+    smooth = (old / lengths - low) / (high - low)
+    between = 1 / ((1 - smooth) / rope["factor"] + smooth)
+    return np.where(lengths < old / high, 1, np.where(lengths > old / low, rope["factor"], between)).astype(np.float32)
 
 
 def finish(writer):
@@ -88,28 +153,52 @@ def finish(writer):
     writer.close()
 
 
+def read_tensors(path):
+    """Type and float32 values of each tensor. numpy has no bfloat16."""
+    data = path.read_bytes()
+    start = 8 + int.from_bytes(data[:8], "little")
+    tensors = {}
+    for name, entry in json.loads(data[8:start]).items():
+        if name == "__metadata__":
+            continue
+        first, end = (start + offset for offset in entry["data_offsets"])
+        kind = Type[entry["dtype"]]
+        values = np.frombuffer(data[first:end], np.uint8)
+        tensors[name] = kind, dequantize(values.view({"F32": np.float32, "F16": np.float16}.get(kind.name, np.uint8)), kind).reshape(entry["shape"])
+    return tensors
+
+
 def read(folder, name):
     return json.loads((folder / name).read_text())
 
 
-def convert(name):
+def converted(architecture, key, weight, config):
+    """A tensor as llama.cpp wants it."""
+    heads = config.get("num_attention_heads")
+    if architecture == "llama" and "q_proj" in key:
+        return interleave(weight, heads)
+    if architecture == "llama" and "k_proj" in key:
+        return interleave(weight, config["num_key_value_heads"])
+    if architecture == "gpt2" and weight.ndim == 2 and ".h." in key:
+        return weight.T
+    if "query_key_value" in key:
+        return weight.reshape(heads, 3, -1, *weight.shape[1:]).swapaxes(0, 1).reshape(weight.shape)
+    if architecture.startswith("gemma") and key.endswith("norm.weight"):
+        return weight + 1
+    return weight
+
+
+def convert(name, changes):
     """A tiny checkpoint as one file. Matrices keep their type; the rest is float32, as in llama.cpp."""
     folder = TESTDATA / "models" / name
-    config = read(folder, "config.json")
-    architecture = config["model_type"]
+    config = read(folder, "config.json") | changes
+    architecture, table = ARCHITECTURES[config["model_type"]]
     writer = start(FOLDER / f"{name}.gguf", architecture, config)
     add_tokenizer(writer, read(folder, "tokenizer.json"), config, "gpt-2")
-    with safe_open(folder / "model.safetensors", "np") as file:
-        for key in sorted(file.keys()):
-            weight = file.get_tensor(key)
-            if architecture == "llama" and "q_proj" in key:
-                weight = interleave(weight, config["num_attention_heads"])
-            if architecture == "llama" and "k_proj" in key:
-                weight = interleave(weight, config["num_key_value_heads"])
-            if architecture == "gpt2" and weight.ndim == 2 and ".h." in key:
-                weight = weight.T
-            weight = np.ascontiguousarray(weight if weight.ndim == 2 else weight.astype(np.float32))
-            writer.add_tensor(gguf_name(key, GPT2 if architecture == "gpt2" else LLAMA), weight)
+    for key, (kind, weight) in sorted(read_tensors(folder / "model.safetensors").items()):
+        weight = np.ascontiguousarray(converted(architecture, key, weight, config))
+        kind = kind if weight.ndim == 2 else Type.F32
+        writer.add_tensor(gguf_name(key, table), quantize(weight, kind), raw_dtype=kind)
     finish(writer)
 
 
@@ -143,12 +232,10 @@ def mixed():
     """A Llama of one layer whose tensors have different block types, and the CRC-32 of each tensor's values in transformers' order."""
     folder = TESTDATA / "models" / "tiny-llama"
     config = read(folder, "config.json") | {
-        "hidden_size": 256, "intermediate_size": 32, "num_attention_heads": 2, "num_key_value_heads": 1, "num_hidden_layers": 1,
+        "hidden_size": 256, "intermediate_size": 32, "num_attention_heads": 2, "num_key_value_heads": 1, "num_hidden_layers": 1, "head_dim": 32,
     }  # fmt: skip
     random = np.random.Generator(np.random.PCG64(2))
     writer = start(FOLDER / "mixed.gguf", "llama", config)
-    writer.add_key_length(32)
-    writer.add_value_length(32)
     writer.add_rope_dimension_count(32)
     add_tokenizer(writer, read(folder, "tokenizer.json"), config, "smollm")
     sums = {}
@@ -211,8 +298,9 @@ def tokens():
 
 def generate():
     FOLDER.mkdir(exist_ok=True)
-    for name in ("tiny-gpt2", "tiny-llama", "tiny-qwen2"):
-        convert(name)
+    for name, changes in CHECKPOINTS.items():
+        convert(name, changes)
+    (FOLDER / "configs.json").write_text(json.dumps(CHECKPOINTS, indent=2) + "\n")
     block_types()
     mixed()
     tokens()

@@ -95,5 +95,6 @@ export const load: typeof Contract.load = loader({
   chat: () => import('./model/chat.js'),
   shards: () => import('./model/shards.js'),
   gguf: () => import('./model/gguf/gguf.js'),
+  ggufParts: () => import('./model/gguf/gguf_parts.js'),
   disk,
 });

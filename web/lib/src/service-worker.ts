@@ -5,6 +5,7 @@ import { loader } from './load/load.js';
 import * as models from './model/load_model.js';
 import * as lazyTasks from './model/lazy_tasks.js';
 import * as gguf from './model/gguf/gguf.js';
+import * as ggufParts from './model/gguf/gguf_parts.js';
 import * as chat from './model/chat.js';
 import * as shards from './model/shards.js';
 import { web } from './load/web.js';
@@ -19,4 +20,5 @@ export const load: typeof Contract.load = loader({
   chat: async () => chat,
   shards: async () => shards,
   gguf: async () => gguf,
+  ggufParts: async () => ggufParts,
 });

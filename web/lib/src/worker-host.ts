@@ -10,6 +10,7 @@ import { loader } from './load/load.js';
 import * as models from './model/load_model.js';
 import * as lazyTasks from './model/lazy_tasks.js';
 import * as gguf from './model/gguf/gguf.js';
+import * as ggufParts from './model/gguf/gguf_parts.js';
 import * as shards from './model/shards.js';
 import { threads } from './load/thread.js';
 import { web } from './load/web.js';
@@ -23,5 +24,6 @@ const load = loader({
   lazyTasks: async () => lazyTasks,
   shards: async () => shards,
   gguf: async () => gguf,
+  ggufParts: async () => ggufParts,
 });
 serve(load, async () => models, globalThis as unknown as Endpoint);

@@ -244,8 +244,9 @@ async function instantiate(platform: Platform, opened: Opened, threads: number, 
   try {
     const started = await start(platform, opened, threads, options.maximumMemory);
     try {
-      const { models, lazyTasks, chat, shards, gguf, disk } = platform;
-      return createInstance({ ...started, variant: variantOf(opened.build), threads, notes, models, lazyTasks, chat, shards, gguf, disk });
+      const { models, lazyTasks, chat, shards, gguf, ggufParts, disk } = platform;
+      const parts = { models, lazyTasks, chat, shards, gguf, ggufParts, disk };
+      return createInstance({ ...started, variant: variantOf(opened.build), threads, notes, ...parts });
     } catch (error) {
       started.stop();
       throw error;

@@ -328,7 +328,7 @@ class Loading {
 
   async #gguf(folder: Folder, file: FileName): Promise<Folder> {
     const { GgufFolder } = await this.#wait(() => this.#context.gguf());
-    return new GgufFolder(folder, file, (name) => this.#open(folder, name));
+    return new GgufFolder(folder, file, (name) => this.#open(folder, name), this.#context.ggufParts);
   }
 
   /** Loads the model; once again if the cached files were bad. */

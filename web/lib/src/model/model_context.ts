@@ -6,6 +6,7 @@ export type LazyTasks = () => Promise<typeof import('./lazy_tasks.js')>;
 export type Chat = () => Promise<typeof import('./chat.js')>;
 export type Shards = () => Promise<typeof import('./shards.js')>;
 export type Gguf = () => Promise<typeof import('./gguf/gguf.js')>;
+export type GgufParts = () => Promise<typeof import('./gguf/gguf_parts.js')>;
 
 /** Services of an instance for its models. */
 export interface ModelContext {
@@ -15,6 +16,7 @@ export interface ModelContext {
   readonly chat: Chat;
   readonly shards: Shards;
   readonly gguf: Gguf;
+  readonly ggufParts: GgufParts;
   /** Frees the handles of garbage-collected models. */
   readonly forgotten: FinalizationRegistry<NativeLayer> | undefined;
   /** Wraps a handle that belongs to `owner` in a public layer. `layer` becomes undefined when it is disposed of. */

@@ -1,5 +1,5 @@
 /**
- * Translates metadata and tensor names of gpt2, llama and qwen2 to those of a Hugging Face checkpoint, as
+ * Translates metadata and tensor names to those of a Hugging Face checkpoint, as
  * src/attn/io/gguf/architecture.cpp does. Keys and names are those of llama.cpp (gguf-py/gguf/constants.py), and what is
  * undone here is what its convert_hf_to_gguf.py does.
  */
@@ -7,9 +7,10 @@ import { type Header, type Metadata, refuse, type Tensor } from './header.js';
 
 /**
  * How the rows of a tensor become those of the checkpoint. rotary: within each head, pairs of neighbouring rows become
- * two halves; transposed: (out,in) becomes (in,out), as in transformers' Conv1D.
+ * two halves; parts: (3,heads,width) becomes (heads,3,width); transposed: (out,in) becomes (in,out), as in transformers'
+ * Conv1D; lessOne: the same, and 1 is subtracted from each value.
  */
-type Order = 'same' | 'rotary' | 'transposed';
+type Order = 'same' | 'rotary' | 'parts' | 'transposed' | 'lessOne';
 
 /** Tensor of the file under its name in the checkpoint. */
 export interface NamedTensor {
@@ -17,42 +18,56 @@ export interface NamedTensor {
   readonly name: string;
   readonly shape: readonly number[];
   readonly order: Order;
-  /** Rows per head, for rotary. */
+  /** Rows per head, for rotary and parts. */
   readonly headRows: number;
 }
 
-/** Without .weight and .bias. */
-type Names = Readonly<Record<string, readonly [checkpoint: string, order?: Order]>>;
+/** "name in the checkpoint, order" by name, without .weight and .bias. */
+export type Names = Readonly<Record<string, string>>;
 
 const gpt2Layer: Names = {
-  attn_norm: ['ln_1'],
-  attn_qkv: ['attn.c_attn', 'transposed'],
-  attn_output: ['attn.c_proj', 'transposed'],
-  ffn_norm: ['ln_2'],
-  ffn_up: ['mlp.c_fc', 'transposed'],
-  ffn_down: ['mlp.c_proj', 'transposed'],
+  attn_norm: 'ln_1',
+  attn_qkv: 'attn.c_attn,transposed',
+  attn_output: 'attn.c_proj,transposed',
+  ffn_norm: 'ln_2',
+  ffn_up: 'mlp.c_fc,transposed',
+  ffn_down: 'mlp.c_proj,transposed',
 };
 const gpt2: Names = {
-  token_embd: ['transformer.wte'],
-  position_embd: ['transformer.wpe'],
-  output_norm: ['transformer.ln_f'],
-  output: ['lm_head'],
+  token_embd: 'transformer.wte',
+  position_embd: 'transformer.wpe',
+  output_norm: 'transformer.ln_f',
+  output: 'lm_head',
 };
 const llamaLayer: Names = {
-  attn_norm: ['input_layernorm'],
-  attn_q: ['self_attn.q_proj', 'rotary'],
-  attn_k: ['self_attn.k_proj', 'rotary'],
-  attn_v: ['self_attn.v_proj'],
-  attn_output: ['self_attn.o_proj'],
-  ffn_norm: ['post_attention_layernorm'],
-  ffn_gate: ['mlp.gate_proj'],
-  ffn_up: ['mlp.up_proj'],
-  ffn_down: ['mlp.down_proj'],
+  attn_norm: 'input_layernorm',
+  attn_q: 'self_attn.q_proj,rotary',
+  attn_k: 'self_attn.k_proj,rotary',
+  attn_v: 'self_attn.v_proj',
+  attn_output: 'self_attn.o_proj',
+  attn_q_norm: 'self_attn.q_norm',
+  attn_k_norm: 'self_attn.k_norm',
+  ffn_norm: 'post_attention_layernorm',
+  ffn_gate: 'mlp.gate_proj',
+  ffn_up: 'mlp.up_proj',
+  ffn_down: 'mlp.down_proj',
 };
-const llama: Names = { token_embd: ['model.embed_tokens'], output_norm: ['model.norm'], output: ['lm_head'] };
+const llama: Names = { token_embd: 'model.embed_tokens', output_norm: 'model.norm', output: 'lm_head' };
+export type Kind = readonly [type: string, model: string, names: Names, layer: Names, layers: string, configOf: (of: Given) => object];
+
+const ofLlama = (type: string, model: string): Kind => [type, `${model}ForCausalLM`, llama, llamaLayer, 'model.layers.', configOfLlama];
+/** By names of general.architecture. */
+const kinds: Readonly<Record<string, Kind>> = {
+  gpt2: ['gpt2', 'GPT2LMHeadModel', gpt2, gpt2Layer, 'transformer.h.', configOfGpt2],
+  llama: ofLlama('llama', 'Llama'),
+  qwen2: ofLlama('qwen2', 'Qwen2'),
+  qwen3: ofLlama('qwen3', 'Qwen3'),
+};
+/** Those of gguf_parts. */
+const otherNames = ['gemma2', 'gemma3', 'gptneox'];
 
 /** Metadata under the prefix of the architecture. */
-class Settings {
+export class Settings {
   readonly #metadata: Metadata;
   readonly #prefix: string;
 
@@ -72,6 +87,9 @@ class Settings {
   }
   string(name: string): string | undefined {
     return this.#metadata.string(this.key(name));
+  }
+  flag(name: string): boolean | undefined {
+    return this.#metadata.flag(this.key(name));
   }
   required(name: string): number {
     return this.whole(name) ?? refuse(this.key(name), 'a whole number', 'missing');
@@ -103,47 +121,74 @@ function rowsOf(header: Header, name: string): number {
   return tensor.dims[1]!;
 }
 
-const isTied = (header: Header) => !find(header, 'output.weight');
-
-const configOfGpt2 = (header: Header, settings: Settings) => ({
-  architectures: ['GPT2LMHeadModel'],
-  model_type: 'gpt2',
-  activation_function: 'gelu_new',
-  vocab_size: rowsOf(header, 'token_embd.weight'),
-  n_positions: settings.required('context_length'),
-  n_embd: settings.required('embedding_length'),
-  n_layer: settings.required('block_count'),
-  n_head: settings.required('attention.head_count'),
-  n_inner: settings.required('feed_forward_length'),
-  layer_norm_epsilon: settings.real('attention.layer_norm_epsilon'),
-  tie_word_embeddings: isTied(header),
-});
-
-function ropeOf(settings: Settings): object {
-  const rope_theta = settings.real('rope.freq_base', 10000);
-  const kind = settings.string('rope.scaling.type') ?? 'linear'; // the default of llama.cpp
-  if (kind !== 'none' && kind !== 'linear') refuse(settings.key('rope.scaling.type'), 'none or linear', kind, 'UNSUPPORTED');
-  settings.mustBe('rope.scaling.attn_factor', 1);
-  const old = settings.real('rope.scale_linear', 1);
-  const factor = settings.real('rope.scaling.factor', old);
-  const isLinear = kind === 'linear' && factor !== 0 && factor !== 1;
-  return { rope_theta, rope_type: isLinear ? 'linear' : 'default', ...(isLinear && { factor }) };
+/** Of gguf_parts. */
+export interface Parts {
+  families(common: Common): Readonly<Record<string, Kind>>;
+  llama3(divisors: ArrayLike<number>, theta: number, refusal: typeof refuse): object;
 }
 
-interface Heads {
+export interface Given {
+  readonly header: Header;
+  readonly settings: Settings;
+  /** general.architecture */
+  readonly name: string;
+  /** The divisors of RoPE's frequencies (rope_freqs.weight). */
+  readonly divisors: ArrayLike<number> | undefined;
+  readonly parts: Parts | undefined;
+}
+
+function configOfGpt2({ settings }: Given): object {
+  return {
+    activation_function: 'gelu_new',
+    n_positions: settings.required('context_length'),
+    n_embd: settings.required('embedding_length'),
+    n_layer: settings.required('block_count'),
+    n_head: settings.required('attention.head_count'),
+    n_inner: settings.required('feed_forward_length'),
+    layer_norm_epsilon: settings.real('attention.layer_norm_epsilon'),
+  };
+}
+
+function ropeOf({ settings, divisors, parts }: Given): object {
+  const rope_theta = settings.real('rope.freq_base', 10000);
+  const kind = settings.string('rope.scaling.type') ?? 'linear'; // the default of llama.cpp
+  if (!['none', 'linear', 'yarn'].includes(kind)) refuse(settings.key('rope.scaling.type'), 'none, linear or yarn', kind, 'UNSUPPORTED');
+  for (const name of ['attn_factor', 'yarn_ext_factor', 'yarn_attn_factor']) settings.mustBe(`rope.scaling.${name}`, 1);
+  settings.mustBe('rope.scaling.yarn_log_multiplier', 0);
+  const factor = settings.real('rope.scaling.factor', settings.real('rope.scale_linear', 1));
+  const isScaled = kind !== 'none' && factor !== 0 && factor !== 1;
+  if (divisors) {
+    if (isScaled) refuse(settings.key('rope.scaling.factor'), '1 together with rope_freqs.weight', String(factor), 'UNSUPPORTED');
+    return { rope_theta, ...parts!.llama3(divisors, rope_theta, refuse) };
+  }
+  return {
+    rope_theta,
+    rope_type: isScaled ? kind : 'default',
+    ...(isScaled && { factor }),
+    ...(isScaled &&
+      kind === 'yarn' && {
+        original_max_position_embeddings: settings.whole('rope.scaling.original_context_length') ?? settings.required('context_length'),
+        beta_fast: settings.real('rope.scaling.yarn_beta_fast', 32),
+        beta_slow: settings.real('rope.scaling.yarn_beta_slow', 1),
+      }),
+  };
+}
+
+export interface Heads {
   readonly count: number;
   readonly ofKeys: number;
   readonly width: number;
 }
 
-function headsOf(settings: Settings): Heads {
+/** `isPartial`: RoPE may turn a part of each head. */
+function headsOf(settings: Settings, isPartial = false): Heads {
   const count = settings.required('attention.head_count');
   const all = settings.required('embedding_length');
   if (count < 1 || all < 1 || count > all)
     refuse(settings.key('attention.head_count'), `a number from 1 to ${all}, the embedding_length`, String(count));
   const ofKeys = settings.whole('attention.head_count_kv') ?? count;
   const width = settings.whole('attention.key_length') ?? Math.floor(all / count);
-  for (const name of ['attention.value_length', 'rope.dimension_count']) {
+  for (const name of ['attention.value_length', ...(isPartial ? [] : ['rope.dimension_count'])]) {
     const given = settings.whole(name) ?? width;
     if (given !== width) refuse(settings.key(name), `${width}, the width of a head`, String(given), 'UNSUPPORTED');
   }
@@ -157,16 +202,16 @@ function headsOf(settings: Settings): Heads {
  */
 const hasOne = ({ tensors }: Header, names: readonly string[]) => tensors.some(({ name }) => names.some((each) => name.endsWith(`.${each}.bias`)));
 
-function configOfLlama(header: Header, settings: Settings, isLlama: boolean): object {
-  for (const name of ['expert_count', 'attention.sliding_window', 'use_parallel_residual']) settings.mustBe(name, 0);
-  for (const name of ['attention.causal', 'logit_scale', 'residual_scale', 'embedding_scale']) settings.mustBe(name, 1);
+function configOfLlama(given: Given): Readonly<Record<string, unknown>> {
+  const { header, settings, name } = given;
+  const isGemma = name.startsWith('gemma');
+  for (const key of ['expert_count', 'use_parallel_residual', ...(isGemma ? [] : ['attention.sliding_window'])]) settings.mustBe(key, 0);
+  for (const key of ['attention.causal', 'logit_scale', 'residual_scale', 'embedding_scale']) settings.mustBe(key, 1);
   settings.mustBe('attention.scale', 0);
   const heads = headsOf(settings);
+  const count = given.divisors?.length ?? heads.width / 2;
+  if (count !== heads.width / 2) refuse('the length of rope_freqs.weight', `${heads.width / 2}, half the width of a head`, String(count));
   return {
-    architectures: [isLlama ? 'LlamaForCausalLM' : 'Qwen2ForCausalLM'],
-    model_type: isLlama ? 'llama' : 'qwen2',
-    hidden_act: 'silu',
-    vocab_size: rowsOf(header, 'token_embd.weight'),
     max_position_embeddings: settings.required('context_length'),
     hidden_size: settings.required('embedding_length'),
     num_hidden_layers: settings.required('block_count'),
@@ -175,36 +220,38 @@ function configOfLlama(header: Header, settings: Settings, isLlama: boolean): ob
     head_dim: heads.width,
     intermediate_size: settings.required('feed_forward_length'),
     rms_norm_eps: settings.real('attention.layer_norm_rms_epsilon'),
-    tie_word_embeddings: isTied(header),
-    ...(isLlama && {
-      attention_bias: hasOne(header, ['attn_q', 'attn_k', 'attn_v', 'attn_output']),
-      mlp_bias: hasOne(header, ['ffn_gate', 'ffn_up', 'ffn_down']),
-    }),
-    rope_parameters: ropeOf(settings),
+    ...(name !== 'qwen2' && { attention_bias: hasOne(header, ['attn_q', 'attn_k', 'attn_v', 'attn_output']) }),
+    ...(name === 'llama' && { mlp_bias: hasOne(header, ['ffn_gate', 'ffn_up', 'ffn_down']) }),
+    ...(!isGemma && { hidden_act: 'silu' }),
+    rope_parameters: ropeOf(given),
   };
 }
 
+/** What other families are made of. */
+export const common = { llama, llamaLayer, configOfLlama, headsOf, hasOne, refuse };
+export type Common = typeof common;
+
 /** The rows of a tensor, or the values of a bias, must be whole heads. */
-function checkHeads({ name, dims, type }: Tensor, shape: readonly number[], width: number): void {
+function checkHeads({ name, dims, type }: Tensor, shape: readonly number[], unit: number): void {
   if (dims.length === 1 && type.values !== 1) refuse(`the type of ${name}`, 'F32, F16 or BF16', type.name, 'UNSUPPORTED');
-  if (dims.length > 2 || dims.at(-1)! % width !== 0)
-    refuse(`the shape of ${name}`, `a matrix whose rows are a multiple of ${width}, the width of a head`, `(${shape.join(',')})`);
+  if (dims.length > 2 || dims.at(-1)! % unit !== 0)
+    refuse(`the shape of ${name}`, `a matrix whose rows are a multiple of ${unit}, the width of a head`, `(${shape.join(',')})`);
 }
 
 /** Translates "blk.3.attn_q.weight" and names outside layers; undefined if a name is unknown. */
-function translate(tensor: Tensor, isGpt2: boolean, layers: number): Omit<NamedTensor, 'headRows'> | undefined {
+function translate(tensor: Tensor, [, , model, layerNames, layers]: Kind, count: number): Omit<NamedTensor, 'headRows'> | undefined {
   const [, layer, part, suffix] = /^(?:blk\.(0|[1-9]\d{0,9})\.)?(.*)(\.weight|\.bias)$/s.exec(tensor.name) ?? [];
-  if (part === undefined || (layer !== undefined && Number(layer) >= layers)) return undefined;
-  const names = layer === undefined ? (isGpt2 ? gpt2 : llama) : isGpt2 ? gpt2Layer : llamaLayer;
+  if (part === undefined || (layer !== undefined && Number(layer) >= count)) return undefined;
+  const names = layer === undefined ? model : layerNames;
   if (!Object.hasOwn(names, part)) return undefined;
-  const [checkpoint, given = 'same'] = names[part]!;
+  const [checkpoint, given = 'same'] = names[part]!.split(',') as [string, Order?];
   const order = given === 'transposed' && suffix === '.bias' ? 'same' : given;
   const shape = [...tensor.dims].reverse();
   if (order === 'transposed') {
     if (shape.length !== 2) refuse(`the rank of ${tensor.name}`, '2', String(shape.length));
     shape.reverse();
   }
-  const prefix = layer === undefined ? '' : `${isGpt2 ? 'transformer.h.' : 'model.layers.'}${layer}.`;
+  const prefix = layer === undefined ? '' : `${layers}${layer}.`;
   return { tensor, name: prefix + checkpoint + suffix!, shape, order };
 }
 
@@ -213,36 +260,44 @@ export interface Architecture {
   readonly tensors: readonly NamedTensor[];
 }
 
+const divisorsName = 'rope_freqs.weight';
+
+/** Whether readArchitecture() needs gguf_parts. */
+export const needsParts = (header: Header): boolean =>
+  find(header, divisorsName) !== undefined || otherNames.includes(header.metadata.string('general.architecture') ?? '');
+
 /**
- * Throws UNSUPPORTED for other architectures, RoPE scaling other than linear, experts and unknown tensors; FORMAT if a
- * value is missing.
+ * `divisors`: the values of rope_freqs.weight. Throws UNSUPPORTED for other architectures, RoPE scaling, experts and unknown
+ * tensors; FORMAT if a value is missing.
  */
-export function readArchitecture(header: Header): Architecture {
-  const known = 'gpt2, llama, qwen2';
-  const name = header.metadata.string('general.architecture') ?? refuse('general.architecture', `one of ${known}`, 'missing');
+export function readArchitecture(header: Header, parts?: Parts, divisors?: ArrayLike<number>): Architecture {
+  const known = `one of ${[...Object.keys(kinds), ...otherNames].join(', ')}`;
+  const name = header.metadata.string('general.architecture') ?? refuse('general.architecture', known, 'missing');
   const settings = new Settings(header.metadata, name);
-  const [isGpt2, isLlama] = [name === 'gpt2', name === 'llama'];
-  if (!isGpt2 && !isLlama && name !== 'qwen2') refuse('general.architecture', `one of ${known}`, name, 'UNSUPPORTED');
+  const all = { ...kinds, ...parts?.families(common) };
+  const kind = Object.hasOwn(all, name) ? all[name]! : refuse('general.architecture', known, name, 'UNSUPPORTED');
   const files = header.metadata.whole('split.count') ?? 1;
   if (files > 1) refuse('split.count', '1, a model in one file', String(files), 'UNSUPPORTED', "llama.cpp's gguf-split --merge joins the files");
-  if (find(header, 'rope_freqs.weight'))
-    refuse(
-      'the list of tensors',
-      'one without rope_freqs.weight',
-      'one with it',
-      'UNSUPPORTED',
-      'attn does not read scaled RoPE frequencies of GGUF files. Use the checkpoint in safetensors',
-    );
-  const config = isGpt2 ? configOfGpt2(header, settings) : configOfLlama(header, settings, isLlama);
+  const [model_type, model, , , , configOf] = kind;
+  const config = {
+    architectures: [model],
+    model_type,
+    vocab_size: rowsOf(header, 'token_embd.weight'),
+    tie_word_embeddings: !find(header, 'output.weight'),
+    ...configOf({ header, settings, name, divisors, parts }),
+  };
   const layers = settings.required('block_count');
-  const headWidth = isLlama ? headsOf(settings).width : 0;
-  const tensors = header.tensors.map((tensor): NamedTensor => {
-    const named = translate(tensor, isGpt2, layers) ?? refuse('the list of tensors', `tensors of ${name}`, tensor.name, 'UNSUPPORTED');
-    if (named.order !== 'rotary') return { ...named, headRows: 1 };
-    // Only the converter of llama reorders rows.
-    if (!isLlama) return { ...named, order: 'same', headRows: 1 };
-    checkHeads(tensor, named.shape, headWidth);
-    return { ...named, headRows: headWidth };
+  const tensors = header.tensors.flatMap((tensor): NamedTensor[] => {
+    if (name === 'llama' && tensor.name === divisorsName) return [];
+    const named = translate(tensor, kind, layers) ?? refuse('the list of tensors', `tensors of ${name}`, tensor.name, 'UNSUPPORTED');
+    let { order } = named;
+    // Only the converter of llama reorders rows, and only that of Gemma adds 1 to the weights of norms.
+    if (order === 'rotary' && name !== 'llama') order = 'same';
+    if (name.startsWith('gemma') && named.name.endsWith('norm.weight')) order = 'lessOne';
+    if (order !== 'rotary' && order !== 'parts') return [{ ...named, order, headRows: 1 }];
+    const { width } = headsOf(settings, order === 'parts');
+    checkHeads(tensor, named.shape, order === 'parts' ? 3 * width : width);
+    return [{ ...named, headRows: width }];
   });
   return { config, tensors };
 }

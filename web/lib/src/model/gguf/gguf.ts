@@ -4,11 +4,13 @@ import type { FileName } from '../../args/model_options.js';
 import { refuseText } from '../../args/refuse_text.js';
 import { encodeUtf8 } from '../../platform/utf8.js';
 import type { Folder, ModelFile, Outcome } from '../model_files.js';
-import { type Architecture, type NamedTensor, readArchitecture } from './architecture.js';
+import { type Architecture, type NamedTensor, needsParts, readArchitecture } from './architecture.js';
 import { checkEnd, type Header, Incomplete, readHeader, refuse } from './header.js';
-import { readGenerationConfig, readTokenizerFiles } from './tokenizer_files.js';
+import { isSentencePiece, readGenerationConfig, readTokenizerFiles } from './tokenizer_files.js';
 
 const op = 'loadModel';
+
+type Parts = typeof import('./gguf_parts.js');
 /** Bytes of float32 numbers that are made at a time. */
 const pieceBytes = 2 ** 20;
 
@@ -85,14 +87,14 @@ function transpose(values: Float32Array, width: number): Float32Array<ArrayBuffe
   return to;
 }
 
-async function* valuesOf(source: Source, { tensor, order, headRows }: NamedTensor): AsyncGenerator<Uint8Array> {
+async function* valuesOf(source: Source, { tensor, order, headRows }: NamedTensor, parts: Parts | undefined): AsyncGenerator<Uint8Array> {
   const { type, dims, bytes, first, name } = tensor;
   // If the order stays, rows are blocks, so that a piece is small. A bias is a column, so that its heads have rows as well.
-  const isFlat = order === 'same' || (dims.length === 1 && type.values === 1);
+  const isFlat = order === 'same' || order === 'lessOne' || (dims.length === 1 && type.values === 1);
   const width = isFlat ? type.values : dims[0]!;
   const rowBytes = isFlat ? type.bytes : (width / type.values) * type.bytes;
   const rows = bytes / rowBytes;
-  const unit = order === 'transposed' ? rows : headRows;
+  const unit = order === 'transposed' || order === 'parts' ? rows : headRows;
   const step = Math.max(1, Math.floor(pieceBytes / (unit * width * 4))) * unit;
   await source.take(first - source.position);
   for (let row = 0; row < rows; row += step) {
@@ -102,7 +104,9 @@ async function* valuesOf(source: Source, { tensor, order, headRows }: NamedTenso
     let values = new Float32Array(count * width);
     type.expand(blocks, values);
     if (order === 'rotary') values = undoInterleaving(values, width, headRows);
+    if (order === 'parts') values = parts!.joinParts(values, width, headRows);
     if (order === 'transposed') values = transpose(values, width);
+    if (order === 'lessOne') values = values.map((value) => value - 1);
     yield new Uint8Array(values.buffer);
   }
 }
@@ -112,29 +116,32 @@ interface Opened {
   readonly source: Source;
   readonly header: Header;
   readonly architecture: Architecture;
+  readonly parts: Parts | undefined;
   readonly small: ReadonlyMap<FileName, Uint8Array>;
   readonly noTokenizer: AttnError | undefined;
 }
 
 /** Reads everything but the weights. */
-async function openFile(name: FileName, file: ModelFile): Promise<Opened> {
+async function openFile(name: FileName, file: ModelFile, partsOf: () => Promise<Parts>): Promise<Opened> {
   const source = new Source(file);
   try {
     const header = await readStart(source, name, file);
-    const architecture = readArchitecture(header);
+    const isSpm = isSentencePiece(header.metadata);
+    const parts = isSpm || needsParts(header) ? await partsOf() : undefined;
+    const architecture = readArchitecture(header, parts, await parts?.readDivisors(source, header, refuse));
     const small = new Map<FileName, Uint8Array>([
       ['config.json', encodeUtf8(JSON.stringify(architecture.config))],
       ['generation_config.json', encodeUtf8(JSON.stringify(readGenerationConfig(header.metadata)))],
     ]);
     let noTokenizer: AttnError | undefined;
     try {
-      const { tokenizer, tokenizerConfig } = readTokenizerFiles(header.metadata);
+      const { tokenizer, tokenizerConfig } = readTokenizerFiles(header.metadata, isSpm ? parts!.sentencePiece : undefined);
       small.set('tokenizer.json', encodeUtf8(tokenizer)).set('tokenizer_config.json', encodeUtf8(tokenizerConfig));
     } catch (error) {
       if (!isAttnError(error) || error.code !== 'UNSUPPORTED') throw error;
       noTokenizer = error;
     }
-    return { file, source, header, architecture, small, noTokenizer };
+    return { file, source, header, architecture, parts, small, noTokenizer };
   } catch (error) {
     source.close();
     throw error;
@@ -159,12 +166,12 @@ async function readStart(source: Source, name: FileName, file: ModelFile): Promi
 }
 
 /** model.safetensors with all numbers as float32, and then the end of the file. */
-async function* weightsOf({ source, header, architecture: { tensors } }: Opened, start: Uint8Array): AsyncGenerator<Uint8Array> {
+async function* weightsOf({ source, header, parts, architecture: { tensors } }: Opened, start: Uint8Array): AsyncGenerator<Uint8Array> {
   const prefix = new Uint8Array(8);
   new DataView(prefix.buffer).setBigUint64(0, BigInt(start.length), true);
   yield prefix;
   yield start;
-  for (const tensor of tensors) yield* valuesOf(source, tensor);
+  for (const tensor of tensors) yield* valuesOf(source, tensor, parts);
   await source.take(header.paddedEnd - source.position + 1);
   checkEnd(source.position, header.paddedEnd);
 }
@@ -174,9 +181,11 @@ export class GgufFolder implements Folder {
   readonly #base: Folder;
   readonly #name: FileName;
   readonly #open: (file: FileName) => Promise<ModelFile | undefined>;
+  readonly #partsOf: () => Promise<Parts>;
   #opened: Promise<Opened> | undefined;
 
-  constructor(base: Folder, name: FileName, open: (file: FileName) => Promise<ModelFile | undefined>) {
+  constructor(base: Folder, name: FileName, open: (file: FileName) => Promise<ModelFile | undefined>, partsOf: () => Promise<Parts>) {
+    this.#partsOf = partsOf;
     this.#base = base;
     this.#name = name;
     this.#open = open;
@@ -185,7 +194,7 @@ export class GgufFolder implements Folder {
   async #read(): Promise<Opened> {
     const file = await this.#open(this.#name);
     if (!file) throw this.#base.absent(this.#name);
-    return openFile(this.#name, file);
+    return openFile(this.#name, file, this.#partsOf);
   }
 
   nameOf(file: string): string {

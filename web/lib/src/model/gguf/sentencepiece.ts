@@ -1,14 +1,6 @@
-/** Merges of SentencePiece, as in src/attn/io/gguf/sentencepiece.cpp. */
+/** Merges of SentencePiece, as in src/attn/io/gguf/sentencepiece.cpp. Imported with the first vocabulary of this kind. */
 import { encodeUtf8 } from '../../platform/utf8.js';
-import { refuse } from './header.js';
-
-/** Numbers of llama.cpp. */
-export const types = { unknown: 2, control: 3, userDefined: 4, unused: 5, byte: 6 };
-
-export interface Tokens {
-  readonly texts: readonly string[];
-  readonly types: readonly number[];
-}
+import type { refuse } from './header.js';
 
 /** Bounds work and memory: the sum of the squared lengths. Gemma's 262 144 tokens have a sixth of it. */
 const mostWork = 2 ** 27;
@@ -25,22 +17,13 @@ interface Merge {
  * Returns merges ("left right") with which byte-pair encoding gives the tokens of SentencePiece. SentencePiece merges the
  * neighbours that make the token of the highest score, the leftmost first; so each way to split a token into two others
  * is a merge, by score and, because neighbours may overlap in runs of equal characters, by the length of the left part,
- * as in transformers' generate_merges(). Throws FORMAT unless there is a finite score for each token; UNSUPPORTED for
- * tokens that are too long together.
+ * as in transformers' generate_merges(). `pieces`: the scores of tokens without spaces. `refusal`: refuse(), an argument,
+ * because an import would split the script. Throws UNSUPPORTED for tokens that are too long together.
  */
-export function mergesOfScores({ texts, types: typeOf }: Tokens, scores: readonly number[]): string[] {
-  if (scores.length !== texts.length) refuse('the length of tokenizer.ggml.scores', `${texts.length}, one for each token`, String(scores.length));
-  const bad = scores.find((score) => !Number.isFinite(score));
-  if (bad !== undefined) refuse('tokenizer.ggml.scores', 'finite numbers', String(bad));
-  const others = [types.control, types.unknown, types.byte];
-  // Only these can be a part of a text without spaces.
-  const pieces = new Map<string, number>();
-  texts.forEach((text, id) => {
-    if (!others.includes(typeOf[id]!) && !text.includes(' ')) pieces.set(text, scores[id]!);
-  });
+export function mergesOfScores(pieces: ReadonlyMap<string, number>, refusal: typeof refuse): string[] {
   let work = 0;
   for (const text of pieces.keys()) work += encodeUtf8(text).length ** 2;
-  if (work > mostWork) refuse('tokenizer.ggml.tokens', `lengths whose squares add up to at most ${mostWork}`, String(work), 'UNSUPPORTED');
+  if (work > mostWork) refusal('tokenizer.ggml.tokens', `lengths whose squares add up to at most ${mostWork}`, String(work), 'UNSUPPORTED');
   const merges: Merge[] = [];
   for (const [whole, score] of pieces) {
     const characters = Array.from(whole).length;
@@ -54,4 +37,16 @@ export function mergesOfScores({ texts, types: typeOf }: Tokens, scores: readonl
   // Stable, so that equal ones are in the order of their ids.
   merges.sort((a, b) => b.score - a.score || b.left - a.left || b.right - a.right);
   return merges.map(({ parts }) => parts);
+}
+
+const replace = (pattern: string, content: string) => ({ type: 'Replace', pattern: { String: pattern }, content });
+
+/** Parts of tokenizer.json: "▁" stands for a space. `addsSpace`: in front of each text between special tokens. */
+export function partsOf(addsSpace: boolean): { normalizer: object; decoder: object } {
+  const spaces = replace(' ', '▁');
+  const decoders = [replace('▁', ' '), { type: 'ByteFallback' }, { type: 'Fuse' }];
+  return {
+    normalizer: addsSpace ? { type: 'Sequence', normalizers: [{ type: 'Prepend', prepend: '▁' }, spaces] } : spaces,
+    decoder: { type: 'Sequence', decoders: addsSpace ? [...decoders, { type: 'Strip', content: ' ', start: 1, stop: 0 }] : decoders },
+  };
 }

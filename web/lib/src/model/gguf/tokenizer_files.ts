@@ -1,7 +1,9 @@
 /** The tokenizer of a GGUF file as files of a Hugging Face folder, as src/attn/io/gguf/tokenizer_files.cpp writes them. */
 import { encodeUtf8 } from '../../platform/utf8.js';
 import { checkUtf8, type Metadata, refuse } from './header.js';
-import { mergesOfScores, type Tokens, types } from './sentencepiece.js';
+import type * as sentencePiece from './sentencepiece.js';
+
+export type SentencePiece = typeof sentencePiece;
 
 /** Parts of the published tokenizer.json files. */
 interface Kind {
@@ -11,7 +13,7 @@ interface Kind {
   /** Unless tokenizer.ggml.add_bos_token says otherwise. */
   readonly addsBos?: boolean;
   readonly ignoresMerges?: boolean;
-  readonly isSentencePiece?: boolean;
+  readonly sentencePiece?: SentencePiece;
 }
 
 const byteLevel = (options: object) => ({ type: 'ByteLevel', add_prefix_space: false, trim_offsets: true, use_regex: true, ...options });
@@ -38,32 +40,26 @@ const byteLevelKinds = new Map<string, () => Kind>([
   ['qwen2', () => ({ normalizer: { type: 'NFC' }, preTokenizer: gpt4Words(String.raw`\p{N}`) })],
 ]);
 
-const replace = (pattern: string, content: string) => ({ type: 'Replace', pattern: { String: pattern }, content });
-
-/** "▁" stands for a space. `addsSpace`: in front of each text between special tokens. */
-function sentencePiece(addsSpace: boolean): Kind {
-  const spaces = replace(' ', '▁');
-  const decoders = [replace('▁', ' '), { type: 'ByteFallback' }, { type: 'Fuse' }];
-  return {
-    normalizer: addsSpace ? { type: 'Sequence', normalizers: [{ type: 'Prepend', prepend: '▁' }, spaces] } : spaces,
-    decoder: { type: 'Sequence', decoders: addsSpace ? [...decoders, { type: 'Strip', content: ' ', start: 1, stop: 0 }] : decoders },
-    addsBos: true,
-    isSentencePiece: true,
-  };
-}
-
 const modelName = (metadata: Metadata) => metadata.string('tokenizer.ggml.model') ?? 'missing';
-const isSentencePiece = (metadata: Metadata) => modelName(metadata) === 'llama';
+export const isSentencePiece = (metadata: Metadata) => modelName(metadata) === 'llama';
 
-function kindOf(metadata: Metadata): Kind {
+function kindOf(metadata: Metadata, sentencePiece: SentencePiece | undefined): Kind {
   const addsSpace = metadata.flag('tokenizer.ggml.add_space_prefix');
-  if (isSentencePiece(metadata)) return sentencePiece(addsSpace ?? true);
+  if (sentencePiece) return { ...sentencePiece.partsOf(addsSpace ?? true), addsBos: true, sentencePiece };
   const model = modelName(metadata);
   if (model !== 'gpt2') refuse('tokenizer.ggml.model', 'gpt2, which is byte-level BPE, or llama, which is SentencePiece', model, 'UNSUPPORTED');
   if (addsSpace) refuse('tokenizer.ggml.add_space_prefix', 'false', 'true', 'UNSUPPORTED');
   const pre = metadata.string('tokenizer.ggml.pre') ?? 'missing';
   const kind = byteLevelKinds.get(pre) ?? refuse('tokenizer.ggml.pre', 'gpt-2, smollm, llama-bpe or qwen2', pre, 'UNSUPPORTED');
   return kind();
+}
+
+/** Numbers of llama.cpp. */
+const types = { unknown: 2, control: 3, userDefined: 4, unused: 5, byte: 6 };
+
+interface Tokens {
+  readonly texts: readonly string[];
+  readonly types: readonly number[];
 }
 
 const required = <T>(list: T | undefined, key: string): T => list ?? refuse(key, 'a list', 'missing');
@@ -89,6 +85,17 @@ function readTokens(metadata: Metadata): Tokens {
   return { texts, types: typeOf };
 }
 
+/** Tokens that can be a part of a text without spaces. */
+function scoresOf({ texts, types: typeOf }: Tokens, metadata: Metadata): ReadonlyMap<string, number> {
+  const key = 'tokenizer.ggml.scores';
+  const scores = required(metadata.numbers(key), key);
+  if (scores.length !== texts.length) refuse(`the length of ${key}`, `${texts.length}, one for each token`, String(scores.length));
+  const bad = scores.find((score) => !Number.isFinite(score));
+  if (bad !== undefined) refuse(key, 'finite numbers', String(bad));
+  const others = [types.control, types.unknown, types.byte];
+  return new Map(texts.flatMap((text, id) => (others.includes(typeOf[id]!) || text.includes(' ') ? [] : [[text, scores[id]!] as const])));
+}
+
 function addedTokens({ texts, types: typeOf }: Tokens): object[] {
   return texts.flatMap((content, id) => {
     const special = typeOf[id] === types.control || typeOf[id] === types.unknown;
@@ -105,7 +112,8 @@ function specialId(metadata: Metadata, name: string): number | undefined {
 }
 
 function modelOf({ texts, types: typeOf }: Tokens, merges: readonly string[], kind: Kind, unknown: number | undefined): object {
-  const { ignoresMerges = false, isSentencePiece: isSpm = false } = kind;
+  const { ignoresMerges = false } = kind;
+  const isSpm = kind.sentencePiece !== undefined;
   const vocab = texts.flatMap((text, id) => (typeOf[id] === types.unused && !isSpm ? [] : [[text, id] as const]));
   const unk_token = isSpm && unknown !== undefined ? texts[unknown] : undefined;
   return {
@@ -134,11 +142,11 @@ export interface TokenizerFiles {
 }
 
 /**
- * Translates byte-level BPE (tokenizer.ggml.model "gpt2") and SentencePiece ("llama"). Throws UNSUPPORTED for other
+ * Translates byte-level BPE (tokenizer.ggml.model "gpt2") and SentencePiece ("llama", if it is passed). Throws UNSUPPORTED for other
  * tokenizers; FORMAT if metadata are missing or lists disagree.
  */
-export function readTokenizerFiles(metadata: Metadata): TokenizerFiles {
-  const kind = kindOf(metadata);
+export function readTokenizerFiles(metadata: Metadata, sentencePiece?: SentencePiece): TokenizerFiles {
+  const kind = kindOf(metadata, sentencePiece);
   const tokens = readTokens(metadata);
   const idOf = (name: string) => {
     const id = specialId(metadata, name);
@@ -154,14 +162,13 @@ export function readTokenizerFiles(metadata: Metadata): TokenizerFiles {
   };
   const first = added('bos', bos, kind.addsBos ?? false);
   const last = added('eos', eos, false);
-  const merges = kind.isSentencePiece
-    ? mergesOfScores(tokens, required(metadata.numbers('tokenizer.ggml.scores'), 'tokenizer.ggml.scores'))
-    : required(metadata.strings('tokenizer.ggml.merges'), 'tokenizer.ggml.merges');
+  const merges =
+    sentencePiece?.mergesOfScores(scoresOf(tokens, metadata), refuse) ?? required(metadata.strings('tokenizer.ggml.merges'), 'tokenizer.ggml.merges');
   checkUtf8('tokenizer.ggml.merges', merges);
   const chat_template = metadata.string('tokenizer.chat_template');
   if (chat_template !== undefined) checkUtf8('tokenizer.chat_template', [chat_template]);
   const hasTemplate = first !== undefined || last !== undefined;
-  const whole = kind.isSentencePiece ? null : byteLevel({ add_prefix_space: true, trim_offsets: false });
+  const whole = sentencePiece ? null : byteLevel({ add_prefix_space: true, trim_offsets: false });
   const textOf = (id: number | undefined) => (id === undefined ? undefined : tokens.texts[id]);
   return {
     tokenizer: JSON.stringify({
