@@ -15,9 +15,7 @@
 #include "attn/core.hpp"
 #include "attn/io/files.hpp"
 #include "attn/io/folder_name.hpp"
-#include "attn/io/gguf/architecture.hpp"
-#include "attn/io/gguf/header.hpp"
-#include "attn/io/gguf/tokenizer_files.hpp"
+#include "attn/io/gguf/reader.hpp"
 #include "attn/io/json.hpp"
 #include "attn/io/safetensors_header.hpp"
 #include "generation.hpp"
@@ -191,19 +189,21 @@ Files describe_gguf(const fs::path& path) {
   attn::detail::InputFile file(path);
   Files files{{}, {}, modules_of(path), "none that can be read", 1, file.size()};
   try {
-    const gguf::Header header = gguf::read_header(file, file.size());
     Types types;
-    for (const gguf::Tensor& tensor : header.tensors) {
+    for (const gguf::Tensor& tensor : gguf::read_header(file, file.size()).tensors) {
       auto& [count, bytes] = types[std::string(tensor.type->name)];
       ++count;
       bytes += tensor.bytes;
     }
     files.weights = in_words(types);
-    const auto json = [](const std::string& text) {
-      return attn::detail::parse_python_json("GGUF", {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}, kMaxFile);
+    file.seekg(0);
+    const gguf::Reader reader(file, file.size());
+    const auto json = [&](std::string_view name) {
+      const auto text = reader.read(name);
+      return text ? attn::detail::parse_python_json("GGUF", *text, kMaxFile) : Json();
     };
-    files.config = json(gguf::read_architecture(header).config);
-    files.tokenizer = json(gguf::read_tokenizer_files(header.metadata).tokenizer);
+    files.config = json("config.json");
+    files.tokenizer = json("tokenizer.json");
   } catch (const attn::Error&) {
   }
   return files;

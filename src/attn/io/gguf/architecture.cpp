@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <initializer_list>
+#include <numbers>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -24,18 +26,40 @@ constexpr Name kGpt2Layer[] = {
     {"ffn_norm", "ln_2"},  {"ffn_up", "mlp.c_fc", Order::transposed},      {"ffn_down", "mlp.c_proj", Order::transposed}};
 constexpr Name kGpt2[] = {
     {"token_embd", "transformer.wte"}, {"position_embd", "transformer.wpe"}, {"output_norm", "transformer.ln_f"}, {"output", "lm_head"}};
-constexpr Name kLlamaLayer[] = {{"attn_norm", "input_layernorm"},
-                                {"attn_q", "self_attn.q_proj", Order::rotary},
-                                {"attn_k", "self_attn.k_proj", Order::rotary},
-                                {"attn_v", "self_attn.v_proj"},
-                                {"attn_output", "self_attn.o_proj"},
-                                {"ffn_norm", "post_attention_layernorm"},
-                                {"ffn_gate", "mlp.gate_proj"},
-                                {"ffn_up", "mlp.up_proj"},
-                                {"ffn_down", "mlp.down_proj"}};
+#define ATTN_LLAMA_LAYER                                                                                                             \
+  {"attn_norm", "input_layernorm"}, {"attn_q", "self_attn.q_proj", Order::rotary}, {"attn_k", "self_attn.k_proj", Order::rotary},    \
+      {"attn_v", "self_attn.v_proj"}, {"attn_output", "self_attn.o_proj"}, {"ffn_gate", "mlp.gate_proj"}, {"ffn_up", "mlp.up_proj"}, \
+      {"ffn_down", "mlp.down_proj"}, {"attn_q_norm", "self_attn.q_norm"}, {"attn_k_norm", "self_attn.k_norm"}
+constexpr Name kLlamaLayer[] = {ATTN_LLAMA_LAYER, {"ffn_norm", "post_attention_layernorm"}};
+constexpr Name kGemmaLayer[] = {ATTN_LLAMA_LAYER,
+                                {"post_attention_norm", "post_attention_layernorm"},
+                                {"ffn_norm", "pre_feedforward_layernorm"},
+                                {"post_ffw_norm", "post_feedforward_layernorm"}};
+#undef ATTN_LLAMA_LAYER
 constexpr Name kLlama[] = {{"token_embd", "model.embed_tokens"}, {"output_norm", "model.norm"}, {"output", "lm_head"}};
+constexpr Name kNeoXLayer[] = {{"attn_norm", "input_layernorm"},   {"attn_qkv", "attention.query_key_value", Order::by_parts},
+                               {"attn_output", "attention.dense"}, {"ffn_norm", "post_attention_layernorm"},
+                               {"ffn_up", "mlp.dense_h_to_4h"},    {"ffn_down", "mlp.dense_4h_to_h"}};
+constexpr Name kNeoX[] = {{"token_embd", "gpt_neox.embed_in"}, {"output_norm", "gpt_neox.final_layer_norm"}, {"output", "embed_out"}};
 
-constexpr std::string_view kNames = "gpt2, llama, qwen2";
+/// Architecture by its name in GGUF; `type` and `model_class` are those of config.json.
+struct Family {
+  std::string_view name, type, model_class;
+  std::span<const Name> model, layer;
+  std::string_view layers;
+  Order order = Order::same;  ///< Order::rotary: the converter reorders rows; Order::less_one: it adds 1 to norms
+};
+
+constexpr Family kArchitectures[] = {
+    {"gpt2", "gpt2", "GPT2LMHeadModel", kGpt2, kGpt2Layer, "transformer.h."},
+    {"llama", "llama", "LlamaForCausalLM", kLlama, kLlamaLayer, "model.layers.", Order::rotary},
+    {"qwen2", "qwen2", "Qwen2ForCausalLM", kLlama, kLlamaLayer, "model.layers."},
+    {"qwen3", "qwen3", "Qwen3ForCausalLM", kLlama, kLlamaLayer, "model.layers."},
+    {"gemma2", "gemma2", "Gemma2ForCausalLM", kLlama, kGemmaLayer, "model.layers.", Order::less_one},
+    {"gemma3", "gemma3_text", "Gemma3ForCausalLM", kLlama, kGemmaLayer, "model.layers.", Order::less_one},
+    {"gptneox", "gpt_neox", "GPTNeoXForCausalLM", kNeoX, kNeoXLayer, "gpt_neox.layers."},
+};
+constexpr std::string_view kArchitectureNames = "gpt2, llama, qwen2, qwen3, gemma2, gemma3, gptneox";
 
 /// Metadata under the prefix of the architecture.
 class Settings {
@@ -56,6 +80,7 @@ class Settings {
     if (!value) refuse(key(name), {"a number"}, {"missing"});
     return *value;
   }
+  bool flag(std::string_view name, bool otherwise) const { return metadata_.flag(key(name)).value_or(otherwise); }
   /// Refuses a setting that changes the computation, unless it is missing or `neutral`.
   void must_be(std::string_view name, double neutral) const {
     const std::string whole_name = key(name);
@@ -78,37 +103,29 @@ std::int64_t rows_of(const Header& header, std::string_view name) {
   return static_cast<std::int64_t>(tensor->dims[1]);
 }
 
-std::string config_of_gpt2(const Header& header, const Settings& settings) {
+/// Writes what all configurations have.
+JsonObject start_config(const Header& header, const Family& kind) {
   JsonObject config;
-  config.add("architectures", "[\"GPT2LMHeadModel\"]").add_string("model_type", "gpt2").add_string("activation_function", "gelu_new");
-  config.add_whole("vocab_size", rows_of(header, "token_embd.weight")).add_whole("n_positions", settings.required("context_length"));
+  config.add("architectures", text({"[\"", kind.model_class, "\"]"})).add_string("model_type", kind.type);
+  config.add_whole("vocab_size", rows_of(header, "token_embd.weight")).add_flag("tie_word_embeddings", header.find("output.weight") == nullptr);
+  return config;
+}
+
+std::string config_of_gpt2(const Header& header, const Settings& settings, const Family& kind) {
+  JsonObject config = start_config(header, kind);
+  config.add_string("activation_function", "gelu_new").add_whole("n_positions", settings.required("context_length"));
   config.add_whole("n_embd", settings.required("embedding_length")).add_whole("n_layer", settings.required("block_count"));
   config.add_whole("n_head", settings.required("attention.head_count")).add_whole("n_inner", settings.required("feed_forward_length"));
   config.add_number("layer_norm_epsilon", settings.required_number("attention.layer_norm_epsilon"));
-  config.add_flag("tie_word_embeddings", header.find("output.weight") == nullptr);
   return config.take();
-}
-
-void add_rope(JsonObject& config, const Settings& settings) {
-  JsonObject rope;
-  rope.add_number("rope_theta", settings.number("rope.freq_base").value_or(10000));
-  const std::string* const type = settings.string("rope.scaling.type");
-  const std::string kind = type != nullptr ? *type : "linear";  // the default of llama.cpp
-  if (kind != "none" && kind != "linear") refuse(settings.key("rope.scaling.type"), {"none or linear"}, {kind}, ErrorCode::unsupported);
-  settings.must_be("rope.scaling.attn_factor", 1);
-  const std::optional<double> old = settings.number("rope.scale_linear");
-  const double factor = settings.number("rope.scaling.factor").value_or(old.value_or(1));
-  const bool is_linear = kind == "linear" && factor != 0 && factor != 1;
-  rope.add_string("rope_type", is_linear ? "linear" : "default");
-  if (is_linear) rope.add_number("factor", factor);
-  config.add("rope_parameters", rope.take());
 }
 
 struct Heads {
   std::int64_t count, of_keys, width;
 };
 
-Heads heads_of(const Settings& settings) {
+/// `is_partial`: RoPE may turn a part of each head.
+Heads heads_of(const Settings& settings, bool is_partial = false) {
   const std::int64_t count = settings.required("attention.head_count"), width = settings.required("embedding_length");
   if (count < 1 || width < 1 || count > width)
     refuse(settings.key("attention.head_count"), {"a number from 1 to ", width, ", the embedding_length"}, {count});
@@ -118,9 +135,68 @@ Heads heads_of(const Settings& settings) {
     if (given != heads.width) refuse(settings.key(name), {heads.width, ", the width of a head"}, {given}, ErrorCode::unsupported);
   };
   must_be_width("attention.value_length");
-  must_be_width("rope.dimension_count");
+  if (!is_partial) must_be_width("rope.dimension_count");
   if (heads.width < 2 || heads.width % 2 != 0) refuse("the width of a head", {"an even number of at least 2"}, {heads.width});
   return heads;
+}
+
+/// Divisor of the frequency theta^(-2 i / D) by the formula of Llama 3.1 with low_freq_factor 1 and high_freq_factor 4.
+double divisor_of(double frequency, double factor, double positions) {
+  const double turns = positions * frequency / (2 * std::numbers::pi);
+  if (turns > 4) return 1;
+  if (turns < 1) return factor;
+  const double share = (turns - 1) / 3;
+  return 1 / ((1 - share) / factor + share);
+}
+
+/// Finds the parameters from which the converter made rope_freqs.weight, the divisors of the frequencies.
+void add_llama3(JsonObject& rope, std::span<const float> divisors, double theta) {
+  const double factor = *std::max_element(divisors.begin(), divisors.end());
+  const auto matches = [&](double positions) {
+    for (std::size_t i = 0; i < divisors.size(); ++i) {
+      const double expected = divisor_of(std::pow(theta, -static_cast<double>(i) / static_cast<double>(divisors.size())), factor, positions);
+      if (!(std::abs(static_cast<double>(divisors[i]) - expected) <= 1e-4 * expected)) return false;
+    }
+    return true;
+  };
+  // Published models have 8192.
+  for (std::int64_t positions = 16; positions <= (1 << 20); positions *= 2)
+    if (matches(static_cast<double>(positions))) {
+      rope.add_string("rope_type", "llama3").add_number("factor", factor).add_whole("original_max_position_embeddings", positions);
+      rope.add_whole("low_freq_factor", 1).add_whole("high_freq_factor", 4);
+      return;
+    }
+  refuse("rope_freqs.weight", {"divisors by the formula of Llama 3.1 with low_freq_factor 1 and high_freq_factor 4"}, {"others"},
+         ErrorCode::unsupported, "Use the checkpoint in safetensors");
+}
+
+std::string rope_of(const Settings& settings, std::span<const float> divisors) {
+  JsonObject rope;
+  const double theta = settings.number("rope.freq_base").value_or(10000);
+  rope.add_number("rope_theta", theta);
+  const std::string* const type = settings.string("rope.scaling.type");
+  const std::string kind = type != nullptr ? *type : "linear";  // the default of llama.cpp
+  if (kind != "none" && kind != "linear" && kind != "yarn")
+    refuse(settings.key("rope.scaling.type"), {"none, linear or yarn"}, {kind}, ErrorCode::unsupported);
+  for (const char* name : {"attn_factor", "yarn_ext_factor", "yarn_attn_factor"}) settings.must_be(text({"rope.scaling.", name}), 1);
+  settings.must_be("rope.scaling.yarn_log_multiplier", 0);
+  const std::optional<double> old = settings.number("rope.scale_linear");
+  const double factor = settings.number("rope.scaling.factor").value_or(old.value_or(1));
+  const bool is_scaled = kind != "none" && factor != 0 && factor != 1;
+  if (!divisors.empty()) {
+    if (is_scaled) refuse(settings.key("rope.scaling.factor"), {1, " together with rope_freqs.weight"}, {factor}, ErrorCode::unsupported);
+    add_llama3(rope, divisors, theta);
+    return rope.take();
+  }
+  rope.add_string("rope_type", is_scaled ? kind : "default");
+  if (is_scaled) rope.add_number("factor", factor);
+  if (is_scaled && kind == "yarn") {
+    const std::optional<std::int64_t> original = settings.whole("rope.scaling.original_context_length");
+    rope.add_whole("original_max_position_embeddings", original ? *original : settings.required("context_length"));
+    rope.add_number("beta_fast", settings.number("rope.scaling.yarn_beta_fast").value_or(32));
+    rope.add_number("beta_slow", settings.number("rope.scaling.yarn_beta_slow").value_or(1));
+  }
+  return rope.take();
 }
 
 /// Whether any layer has one of these. transformers has one switch for attention and one for the MLP, so a model that has only some is a mismatch.
@@ -130,32 +206,83 @@ bool has_one(const Header& header, std::initializer_list<std::string_view> names
   });
 }
 
-std::string config_of_llama(const Header& header, const Settings& settings, bool is_llama) {
-  for (const char* name : {"expert_count", "attention.sliding_window", "use_parallel_residual"}) settings.must_be(name, 0);
+/// Adds what Gemma has more than Llama, as llama.cpp computes it.
+void add_gemma(JsonObject& config, const Settings& settings, const Family& kind, const Heads& heads) {
+  const bool is_2 = kind.name == "gemma2";
+  // Only the models with 27 billion parameters, known by their layers, do not scale by the width of a head.
+  const bool is_largest = settings.required("block_count") == (is_2 ? 46 : 62);
+  config.add_string("hidden_activation", "gelu_pytorch_tanh");
+  config.add_whole("query_pre_attn_scalar", is_largest ? settings.required("embedding_length") / heads.count : heads.width);
+  config.add_whole("sliding_window", settings.whole("attention.sliding_window").value_or(is_2 ? 4096 : 1024));
+  const std::int64_t period = settings.whole("attention.sliding_window_pattern").value_or(is_2 ? 2 : 6);
+  if (is_2 && period != 2) refuse(settings.key("attention.sliding_window_pattern"), {2}, {period}, ErrorCode::unsupported);
+  if (!is_2) config.add_whole("sliding_window_pattern", period);
+  const auto add_cap = [&](const char* name, const char* key, double otherwise) {
+    const double cap = settings.number(key).value_or(otherwise);
+    if (cap != 0)
+      config.add_number(name, cap);
+    else
+      config.add(name, "null");
+  };
+  if (is_2) add_cap("attn_logit_softcapping", "attn_logit_softcapping", 50);
+  add_cap("final_logit_softcapping", "final_logit_softcapping", is_2 ? 30 : 0);
+}
+
+std::string config_of_llama(const Header& header, const Settings& settings, const Family& kind, std::span<const float> divisors) {
+  const bool is_gemma = kind.order == Order::less_one;
+  for (const char* name : {"expert_count", "use_parallel_residual"}) settings.must_be(name, 0);
+  if (!is_gemma) settings.must_be("attention.sliding_window", 0);
   for (const char* name : {"attention.causal", "logit_scale", "residual_scale", "embedding_scale"}) settings.must_be(name, 1);
   settings.must_be("attention.scale", 0);
   const Heads heads = heads_of(settings);
-  JsonObject config;
-  config.add("architectures", is_llama ? "[\"LlamaForCausalLM\"]" : "[\"Qwen2ForCausalLM\"]");
-  config.add_string("model_type", is_llama ? "llama" : "qwen2").add_string("hidden_act", "silu");
-  config.add_whole("vocab_size", rows_of(header, "token_embd.weight")).add_whole("max_position_embeddings", settings.required("context_length"));
+  JsonObject config = start_config(header, kind);
+  config.add_whole("max_position_embeddings", settings.required("context_length"));
   config.add_whole("hidden_size", settings.required("embedding_length")).add_whole("num_hidden_layers", settings.required("block_count"));
   config.add_whole("num_attention_heads", heads.count).add_whole("num_key_value_heads", heads.of_keys).add_whole("head_dim", heads.width);
   config.add_whole("intermediate_size", settings.required("feed_forward_length"));
   config.add_number("rms_norm_eps", settings.required_number("attention.layer_norm_rms_epsilon"));
-  config.add_flag("tie_word_embeddings", header.find("output.weight") == nullptr);
-  if (is_llama) {
-    config.add_flag("attention_bias", has_one(header, {".attn_q.bias", ".attn_k.bias", ".attn_v.bias", ".attn_output.bias"}));
-    config.add_flag("mlp_bias", has_one(header, {".ffn_gate.bias", ".ffn_up.bias", ".ffn_down.bias"}));
-  }
-  add_rope(config, settings);
-  return config.take();
+  if (kind.name != "qwen2") config.add_flag("attention_bias", has_one(header, {".attn_q.bias", ".attn_k.bias", ".attn_v.bias", ".attn_output.bias"}));
+  if (kind.name == "llama") config.add_flag("mlp_bias", has_one(header, {".ffn_gate.bias", ".ffn_up.bias", ".ffn_down.bias"}));
+  if (is_gemma)
+    add_gemma(config, settings, kind, heads);
+  else
+    config.add_string("hidden_act", "silu");
+  if (!divisors.empty() && std::ssize(divisors) != heads.width / 2)
+    refuse("the length of rope_freqs.weight", {heads.width / 2, ", half the width of a head"}, {divisors.size()});
+  const std::string rope = rope_of(settings, divisors);
+  if (kind.name != "gemma3") return config.add("rope_parameters", rope).take();
+  JsonObject local;
+  local.add_string("rope_type", "default").add_number("rope_theta", settings.number("rope.freq_base_swa").value_or(10000));
+  return config.add("rope_parameters", JsonObject().add("full_attention", rope).add("sliding_attention", local.take()).take()).take();
+}
+
+std::string config_of_neox(const Header& header, const Settings& settings, const Family& kind) {
+  const Heads heads = heads_of(settings, true);
+  if (heads.of_keys != heads.count) refuse(settings.key("attention.head_count_kv"), {heads.count}, {heads.of_keys}, ErrorCode::unsupported);
+  const std::string* const scaling = settings.string("rope.scaling.type");
+  if (scaling != nullptr && *scaling != "none") refuse(settings.key("rope.scaling.type"), {"none"}, {*scaling}, ErrorCode::unsupported);
+  settings.must_be("rope.scaling.factor", 1);
+  const std::int64_t turned = settings.whole("rope.dimension_count").value_or(heads.width);
+  if (turned < 2 || turned % 2 != 0 || turned > heads.width)
+    refuse(settings.key("rope.dimension_count"), {"an even number from 2 to ", heads.width, ", the width of a head"}, {turned});
+  // Half a column more, because transformers rounds the product with the width down.
+  const double share = turned == heads.width ? 1 : (static_cast<double>(turned) + 0.5) / static_cast<double>(heads.width);
+  JsonObject config = start_config(header, kind);
+  config.add_string("hidden_act", "gelu").add_whole("max_position_embeddings", settings.required("context_length"));
+  config.add_whole("hidden_size", settings.required("embedding_length")).add_whole("num_hidden_layers", settings.required("block_count"));
+  config.add_whole("num_attention_heads", heads.count).add_whole("intermediate_size", settings.required("feed_forward_length"));
+  config.add_number("layer_norm_eps", settings.required_number("attention.layer_norm_epsilon"));
+  config.add_flag("use_parallel_residual", settings.flag("use_parallel_residual", true));
+  config.add_flag("attention_bias", has_one(header, {".attn_qkv.bias", ".attn_output.bias"}));
+  JsonObject rope;
+  rope.add_string("rope_type", "default").add_number("rope_theta", settings.number("rope.freq_base").value_or(10000));
+  return config.add("rope_parameters", rope.add_number("partial_rotary_factor", share).take()).take();
 }
 
 /// Translates "blk.3.attn_q.weight" and names outside layers.
-class Translation {
+class Names {
  public:
-  Translation(std::span<const Name> model, std::span<const Name> layer, std::string_view layers, std::int64_t count)
+  Names(std::span<const Name> model, std::span<const Name> layer, std::string_view layers, std::int64_t count)
       : model_(model), layer_(layer), layers_(layers), count_(count) {}
 
   /// Returns none if the name is unknown.
@@ -202,42 +329,60 @@ class Translation {
   std::int64_t count_;
 };
 
-/// Sets the rows per head. The rows of a tensor, or the values of a bias, must be whole heads.
-void set_heads(NamedTensor& named, std::uint64_t width) {
+/// Sets the rows per head. The rows of a tensor, or the values of a bias, must be a multiple of `unit`.
+void set_heads(NamedTensor& named, std::uint64_t width, std::uint64_t unit) {
   const std::uint64_t rows = named.tensor->dims.back();
   const bool is_vector = named.tensor->dims.size() == 1;
   if (is_vector && named.tensor->type->values != 1)
     refuse(text({"the type of ", named.tensor->name}), {"F32, F16 or BF16"}, {named.tensor->type->name}, ErrorCode::unsupported);
-  if (named.tensor->dims.size() > 2 || rows % width != 0)
-    refuse(text({"the shape of ", named.tensor->name}), {"a matrix whose rows are a multiple of ", width, ", the width of a head"}, {named.shape});
+  if (named.tensor->dims.size() > 2 || rows % unit != 0)
+    refuse(text({"the shape of ", named.tensor->name}), {"a matrix whose rows are a multiple of ", unit, ", the width of a head"}, {named.shape});
   named.head_rows = width;
 }
 
+/// Decides what the converter of this architecture has done to a tensor.
+void set_order(NamedTensor& named, const Family& kind, const Settings& settings) {
+  const bool is_norm = named.name.ends_with("norm.weight");
+  if (named.order == Order::rotary && kind.order != Order::rotary) named.order = Order::same;
+  if (is_norm && kind.order == Order::less_one) named.order = Order::less_one;
+  if (named.order != Order::rotary && named.order != Order::by_parts) return;
+  const auto width = static_cast<std::uint64_t>(heads_of(settings, named.order == Order::by_parts).width);
+  set_heads(named, width, named.order == Order::by_parts ? 3 * width : width);
+}
+
+constexpr std::string_view kDivisors = "rope_freqs.weight";
+
 }  // namespace
 
-Architecture read_architecture(const Header& header) {
+const Tensor* rope_divisors(const Header& header) {
+  const Tensor* const tensor = header.find(kDivisors);
+  if (tensor == nullptr) return nullptr;
+  constexpr std::uint64_t kMost = 1 << 16;
+  if (tensor->dims.size() != 1 || tensor->dims[0] > kMost || tensor->type->name != "F32")
+    refuse(kDivisors, {"at most ", kMost, " float32 numbers"}, {"another tensor"});
+  return tensor;
+}
+
+Architecture read_architecture(const Header& header, std::span<const float> divisors) {
   const std::string* const name = header.metadata.string("general.architecture");
-  if (name == nullptr) refuse("general.architecture", {"one of ", kNames}, {"missing"});
+  if (name == nullptr) refuse("general.architecture", {"one of ", kArchitectureNames}, {"missing"});
   const Settings settings(header.metadata, *name);
-  const bool is_gpt2 = *name == "gpt2", is_llama = *name == "llama";
-  if (!is_gpt2 && !is_llama && *name != "qwen2") refuse("general.architecture", {"one of ", kNames}, {*name}, ErrorCode::unsupported);
+  const auto* const found =
+      std::find_if(std::begin(kArchitectures), std::end(kArchitectures), [&](const Family& each) { return each.name == *name; });
+  if (found == std::end(kArchitectures)) refuse("general.architecture", {"one of ", kArchitectureNames}, {*name}, ErrorCode::unsupported);
+  const Family& kind = *found;
   if (const std::int64_t files = header.metadata.whole("split.count").value_or(1); files > 1)
     refuse("split.count", {1, ", a model in one file"}, {files}, ErrorCode::unsupported, "llama.cpp's gguf-split --merge joins the files");
-  if (header.find("rope_freqs.weight") != nullptr)
-    refuse("the list of tensors", {"one without rope_freqs.weight"}, {"one with it"}, ErrorCode::unsupported,
-           "attn does not read scaled RoPE frequencies of GGUF files. Use the checkpoint in safetensors");
   Architecture made;
-  made.config = is_gpt2 ? config_of_gpt2(header, settings) : config_of_llama(header, settings, is_llama);
-  const std::int64_t layers = settings.required("block_count");
-  const Translation names =
-      is_gpt2 ? Translation(kGpt2, kGpt2Layer, "transformer.h.", layers) : Translation(kLlama, kLlamaLayer, "model.layers.", layers);
-  const std::int64_t head_width = is_llama ? heads_of(settings).width : 0;
+  made.config = kind.name == "gpt2"      ? config_of_gpt2(header, settings, kind)
+                : kind.name == "gptneox" ? config_of_neox(header, settings, kind)
+                                         : config_of_llama(header, settings, kind, divisors);
+  const Names names(kind.model, kind.layer, kind.layers, settings.required("block_count"));
   for (const Tensor& tensor : header.tensors) {
+    if (kind.name == "llama" && tensor.name == kDivisors) continue;
     std::optional<NamedTensor> named = names.of(tensor);
     if (!named) refuse("the list of tensors", {"tensors of ", *name}, {tensor.name}, ErrorCode::unsupported);
-    // Only the converter of llama reorders rows.
-    if (named->order == Order::rotary && !is_llama) named->order = Order::same;
-    if (named->order == Order::rotary) set_heads(*named, static_cast<std::uint64_t>(head_width));
+    set_order(*named, kind, settings);
     made.tensors.push_back(std::move(*named));
   }
   return made;

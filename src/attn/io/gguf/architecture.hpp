@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,9 @@ namespace attn::detail::gguf {
 enum class Order : std::uint8_t {
   same,
   rotary,      ///< within each head, pairs of neighbouring rows become two halves
+  by_parts,    ///< (3,heads,width) becomes (heads,3,width): queries, keys and values of each head
   transposed,  ///< (out,in) becomes (in,out), as in transformers' Conv1D
+  less_one,    ///< the same order, and 1 is subtracted from each value
 };
 
 /// Tensor of the file under its name in the Hugging Face checkpoint.
@@ -22,7 +25,7 @@ struct NamedTensor {
   std::string name;
   Shape shape;  ///< in the checkpoint
   Order order = Order::same;
-  std::uint64_t head_rows = 1;  ///< rows per head, for Order::rotary
+  std::uint64_t head_rows = 1;  ///< rows per head, for Order::rotary and Order::by_parts
 };
 
 /// The model of a GGUF file as a Hugging Face checkpoint.
@@ -31,8 +34,13 @@ struct Architecture {
   std::vector<NamedTensor> tensors;
 };
 
-/// Translates metadata and tensor names of gpt2, llama and qwen2. The header must outlive the result. Throws UNSUPPORTED
-/// for other architectures, RoPE scaling other than linear, experts and unknown tensors; FORMAT if a value is missing.
-Architecture read_architecture(const Header& header);
+/// Returns the tensor of the divisors of RoPE's frequencies (Llama 3.1 and later); null if the file has none. Throws
+/// FORMAT if it is no short list of float32 numbers.
+const Tensor* rope_divisors(const Header& header);
+
+/// Translates metadata and tensor names of gpt2, llama, qwen2, qwen3, gemma2, gemma3 and gptneox. `divisors` are the values
+/// of rope_divisors(). The header must outlive the result. Throws UNSUPPORTED for other architectures, RoPE scaling,
+/// experts and unknown tensors; FORMAT if a value is missing.
+Architecture read_architecture(const Header& header, std::span<const float> divisors);
 
 }  // namespace attn::detail::gguf

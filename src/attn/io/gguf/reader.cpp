@@ -25,6 +25,16 @@ void undo_interleaving(std::vector<float>& values, std::uint64_t width, std::uin
   }
 }
 
+/// Rows (3,H,D) become (H,3,D).
+void join_parts(std::vector<float>& values, std::uint64_t width, std::uint64_t D) {
+  const std::vector<float> from = values;
+  const std::uint64_t rows = values.size() / width, heads = rows / (3 * D);
+  for (std::uint64_t row = 0; row < rows; ++row) {
+    const std::uint64_t head = row / (3 * D), part = row / D % 3, other = (part * heads + head) * D + row % D;
+    std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(other * width), width, values.begin() + static_cast<std::ptrdiff_t>(row * width));
+  }
+}
+
 void transpose(std::vector<float>& values, std::uint64_t width) {
   const std::vector<float> from = values;
   const std::uint64_t rows = values.size() / width;
@@ -32,9 +42,22 @@ void transpose(std::vector<float>& values, std::uint64_t width) {
     for (std::uint64_t column = 0; column < width; ++column) values[column * rows + row] = from[row * width + column];
 }
 
+std::vector<float> divisors_of(std::istream& file, const Header& header) {
+  std::vector<float> values;
+  if (const Tensor* const tensor = rope_divisors(header)) {
+    values.resize(static_cast<std::size_t>(tensor->dims[0]));
+    file.clear();
+    file.seekg(static_cast<std::streamoff>(tensor->first));
+    file.read(reinterpret_cast<char*>(values.data()), static_cast<std::streamsize>(tensor->bytes));
+    if (!file) refuse("the file", {"a readable file"}, {"unreadable at ", tensor->name});
+  }
+  return values;
+}
+
 }  // namespace
 
-Reader::Reader(std::istream& file, std::uint64_t size) : file_(file), header_(read_header(file, size)), architecture_(read_architecture(header_)) {
+Reader::Reader(std::istream& file, std::uint64_t size)
+    : file_(file), header_(read_header(file, size)), architecture_(read_architecture(header_, divisors_of(file, header_))) {
   try {
     tokenizer_ = read_tokenizer_files(header_.metadata);
   } catch (const Error& error) {
@@ -78,10 +101,10 @@ void Reader::write_weights(const Write& write) {
 void Reader::write_tensor(const NamedTensor& named, const Write& write) {
   const Tensor& tensor = *named.tensor;
   // If the order stays, rows are blocks, so that a piece is small. A bias is a column, so that its heads have rows as well.
-  const bool is_flat = named.order == Order::same || (tensor.dims.size() == 1 && tensor.type->values == 1);
+  const bool is_flat = named.order == Order::same || named.order == Order::less_one || (tensor.dims.size() == 1 && tensor.type->values == 1);
   const std::uint64_t width = is_flat ? tensor.type->values : tensor.dims[0];
   const std::uint64_t row_bytes = is_flat ? tensor.type->bytes : tensor.row_bytes(), rows = tensor.bytes / row_bytes;
-  const std::uint64_t unit = named.order == Order::transposed ? rows : named.head_rows;
+  const std::uint64_t unit = named.order == Order::transposed || named.order == Order::by_parts ? rows : named.head_rows;
   const std::uint64_t step = std::max<std::uint64_t>(1, kPiece / (unit * width * sizeof(float))) * unit;
   file_.clear();
   file_.seekg(static_cast<std::streamoff>(tensor.first));
@@ -95,7 +118,10 @@ void Reader::write_tensor(const NamedTensor& named, const Write& write) {
     values.resize(static_cast<std::size_t>(count * width));
     tensor.type->expand(blocks.data(), blocks.size() / tensor.type->bytes, values.data());
     if (named.order == Order::rotary) undo_interleaving(values, width, named.head_rows);
+    if (named.order == Order::by_parts) join_parts(values, width, named.head_rows);
     if (named.order == Order::transposed) transpose(values, width);
+    if (named.order == Order::less_one)
+      for (float& value : values) value -= 1;
     write(bytes_of(values));
   }
 }

@@ -7,16 +7,20 @@
 #include <vector>
 
 #include "attn/io/gguf/json_object.hpp"
+#include "attn/io/gguf/sentencepiece.hpp"
 #include "attn/io/tokenizer_limits.hpp"
 
 namespace attn::detail::gguf {
 namespace {
 
-// Pre-tokenizers of the published tokenizer.json files, by the names of llama.cpp's converter.
+// Parts of the published tokenizer.json files.
 struct Kind {
   std::string_view pre, normalizer, pre_tokenizer;
   bool adds_bos = false;  ///< unless tokenizer.ggml.add_bos_token says otherwise
   bool ignores_merges = false;
+  std::string_view decoder = R"({"type":"ByteLevel","add_prefix_space":true,"trim_offsets":true,"use_regex":true})";
+  std::string_view post_processor = R"({"type":"ByteLevel","add_prefix_space":true,"trim_offsets":false,"use_regex":true})";  ///< without a template
+  bool is_sentencepiece = false;
 };
 
 #define ATTN_GPT4_WORDS(digits)                                                                                                                   \
@@ -25,7 +29,8 @@ struct Kind {
   R"({"type":"ByteLevel","add_prefix_space":false,"trim_offsets":false,"use_regex":false}]})"
 
 constexpr std::string_view kByteLevel = R"({"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":true})";
-constexpr Kind kKinds[] = {
+// By the names of llama.cpp's converter.
+constexpr Kind kByteLevelKinds[] = {
     {"gpt-2", "null", kByteLevel},
     {"smollm", "null",
      R"({"type":"Sequence","pretokenizers":[{"type":"Digits","individual_digits":true},)"
@@ -36,15 +41,42 @@ constexpr Kind kKinds[] = {
 
 #undef ATTN_GPT4_WORDS
 
+// SentencePiece's "\u2581" stands for a space. The first kind puts one in front of each text between special tokens.
+#define ATTN_SPACES R"({"type":"Replace","pattern":{"String":" "},"content":"\u2581"})"
+#define ATTN_DECODERS \
+  R"({"type":"Sequence","decoders":[{"type":"Replace","pattern":{"String":"\u2581"},"content":" "},{"type":"ByteFallback"},{"type":"Fuse"})"
+constexpr Kind kSentencePieceKinds[] = {
+    {.normalizer = R"({"type":"Sequence","normalizers":[{"type":"Prepend","prepend":"\u2581"},)" ATTN_SPACES "]}",
+     .pre_tokenizer = "null",
+     .adds_bos = true,
+     .decoder = ATTN_DECODERS R"(,{"type":"Strip","content":" ","start":1,"stop":0}]})",
+     .post_processor = "null",
+     .is_sentencepiece = true},
+    {.normalizer = ATTN_SPACES,
+     .pre_tokenizer = "null",
+     .adds_bos = true,
+     .decoder = ATTN_DECODERS "]}",
+     .post_processor = "null",
+     .is_sentencepiece = true},
+};
+#undef ATTN_SPACES
+#undef ATTN_DECODERS
+
+std::string text_or_missing(const Metadata& metadata, const char* key) {
+  const std::string* const value = metadata.string(key);
+  return value != nullptr ? *value : "missing";
+}
+
+bool is_sentencepiece(const Metadata& metadata) { return text_or_missing(metadata, "tokenizer.ggml.model") == "llama"; }
+
 const Kind& kind_of(const Metadata& metadata) {
-  const auto given = [&](const char* key) {
-    const std::string* const value = metadata.string(key);
-    return value != nullptr ? *value : std::string("missing");
-  };
-  if (const std::string model = given("tokenizer.ggml.model"); model != "gpt2")
-    refuse("tokenizer.ggml.model", {"gpt2, which is byte-level BPE"}, {model}, ErrorCode::unsupported);
-  const std::string pre = given("tokenizer.ggml.pre");
-  for (const Kind& kind : kKinds)
+  const std::optional<bool> adds_space = metadata.flag("tokenizer.ggml.add_space_prefix");
+  if (is_sentencepiece(metadata)) return kSentencePieceKinds[adds_space.value_or(true) ? 0 : 1];
+  if (const std::string model = text_or_missing(metadata, "tokenizer.ggml.model"); model != "gpt2")
+    refuse("tokenizer.ggml.model", {"gpt2, which is byte-level BPE, or llama, which is SentencePiece"}, {model}, ErrorCode::unsupported);
+  if (adds_space.value_or(false)) refuse("tokenizer.ggml.add_space_prefix", {"false"}, {"true"}, ErrorCode::unsupported);
+  const std::string pre = text_or_missing(metadata, "tokenizer.ggml.pre");
+  for (const Kind& kind : kByteLevelKinds)
     if (kind.pre == pre) return kind;
   refuse("tokenizer.ggml.pre", {"gpt-2, smollm, llama-bpe or qwen2"}, {pre}, ErrorCode::unsupported);
 }
@@ -62,29 +94,26 @@ void check_unique(const std::vector<std::string>& tokens) {
   if (twice != sorted.end()) refuse("tokenizer.ggml.tokens", {"different tokens"}, {"\"", *twice, "\" twice"});
 }
 
-/// Tokens and their types, which are numbers of llama.cpp.
-struct Tokens {
-  static constexpr double kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5;
+Tokens read_tokens(const Metadata& metadata) {
+  const Tokens tokens{.texts = required(metadata.strings("tokenizer.ggml.tokens"), "tokenizer.ggml.tokens"),
+                      .types = required(metadata.numbers("tokenizer.ggml.token_type"), "tokenizer.ggml.token_type")};
+  if (tokens.texts.size() != tokens.types.size())
+    refuse("the length of tokenizer.ggml.token_type", {tokens.texts.size(), ", one for each token"}, {tokens.types.size()});
+  for (const std::string& token : tokens.texts)
+    if (token.size() > 4 * kMaxToken)
+      refuse("tokenizer.ggml.tokens", {"tokens of at most ", kMaxToken, " characters"}, {token.size(), " bytes"}, ErrorCode::unsupported);
+  check_unique(tokens.texts);
+  return tokens;
+}
 
-  explicit Tokens(const Metadata& metadata)
-      : texts(required(metadata.strings("tokenizer.ggml.tokens"), "tokenizer.ggml.tokens")),
-        types(required(metadata.numbers("tokenizer.ggml.token_type"), "tokenizer.ggml.token_type")) {
-    if (texts.size() != types.size()) refuse("the length of tokenizer.ggml.token_type", {texts.size(), ", one for each token"}, {types.size()});
-    for (const std::string& token : texts)
-      if (token.size() > 4 * kMaxToken)
-        refuse("tokenizer.ggml.tokens", {"tokens of at most ", kMaxToken, " characters"}, {token.size(), " bytes"}, ErrorCode::unsupported);
-    check_unique(texts);
-  }
-
-  const std::vector<std::string>& texts;
-  const std::vector<double>& types;
-};
-
-/// Returns the token of an id in the metadata; none if there is no such key.
-std::optional<std::int64_t> special_id(const Metadata& metadata, const std::string& key, std::size_t count) {
-  const std::optional<std::int64_t> id = metadata.whole(key);
-  if (id && (*id < 0 || *id >= static_cast<std::int64_t>(count))) refuse(key, {"an id below ", count}, {*id});
-  return id;
+/// Returns an id of the metadata; if there is none, that of SentencePiece's models, as in llama.cpp.
+std::optional<std::int64_t> special_id(const Metadata& metadata, std::string_view name) {
+  if (const auto id = metadata.whole(text({"tokenizer.ggml.", name, "_token_id"}))) return id;
+  constexpr std::string_view kFirst[] = {"unknown", "bos", "eos"};
+  const auto id = std::find(std::begin(kFirst), std::end(kFirst), name) - std::begin(kFirst);
+  const std::vector<std::string>* const tokens = metadata.strings("tokenizer.ggml.tokens");
+  const bool is_there = tokens != nullptr && id < std::ssize(kFirst) && id < std::ssize(*tokens);
+  return is_sentencepiece(metadata) && is_there ? std::optional<std::int64_t>(id) : std::nullopt;
 }
 
 std::string added_tokens(const Tokens& tokens) {
@@ -102,10 +131,10 @@ std::string added_tokens(const Tokens& tokens) {
   return list.empty() ? "[]" : list + "]";
 }
 
-std::string model_of(const Tokens& tokens, const std::vector<std::string>& merges, const Kind& kind) {
+std::string model_of(const Tokens& tokens, const std::vector<std::string>& merges, const Kind& kind, std::optional<std::int64_t> unknown) {
   std::string vocab = "{", list = "[";
   for (std::size_t id = 0; id < tokens.texts.size(); ++id) {
-    if (tokens.types[id] == Tokens::kUnused) continue;
+    if (tokens.types[id] == Tokens::kUnused && !kind.is_sentencepiece) continue;
     if (vocab.size() > 1) vocab += ',';
     vocab += json_string("tokenizer.ggml.tokens", tokens.texts[id]) + ':' + std::to_string(id);
   }
@@ -114,7 +143,9 @@ std::string model_of(const Tokens& tokens, const std::vector<std::string>& merge
     list += json_string("tokenizer.ggml.merges", merge);
   }
   JsonObject model;
-  model.add_string("type", "BPE").add_flag("fuse_unk", false).add_flag("byte_fallback", false).add_flag("ignore_merges", kind.ignores_merges);
+  model.add_string("type", "BPE").add_flag("fuse_unk", kind.is_sentencepiece).add_flag("byte_fallback", kind.is_sentencepiece);
+  if (kind.is_sentencepiece && unknown) model.add_string("unk_token", tokens.texts[static_cast<std::size_t>(*unknown)]);
+  model.add_flag("ignore_merges", kind.ignores_merges);
   return model.add("vocab", vocab + "}").add("merges", list + "]").take();
 }
 
@@ -141,11 +172,14 @@ std::string template_of(const Tokens& tokens, std::optional<std::int64_t> bos, s
 
 TokenizerFiles read_tokenizer_files(const Metadata& metadata) {
   const Kind& kind = kind_of(metadata);
-  const Tokens tokens(metadata);
-  const auto id_of = [&](const char* name) { return special_id(metadata, text({"tokenizer.ggml.", name, "_token_id"}), tokens.texts.size()); };
-  const std::optional<std::int64_t> bos = id_of("bos"), eos = id_of("eos");
-  if (metadata.flag("tokenizer.ggml.add_space_prefix").value_or(false))
-    refuse("tokenizer.ggml.add_space_prefix", {"false"}, {"true"}, ErrorCode::unsupported);
+  const Tokens tokens = read_tokens(metadata);
+  const auto id_of = [&](const char* name) {
+    const std::optional<std::int64_t> id = special_id(metadata, name);
+    if (id && (*id < 0 || *id >= std::ssize(tokens.texts)))
+      refuse(text({"tokenizer.ggml.", name, "_token_id"}), {"an id below ", tokens.texts.size()}, {*id});
+    return id;
+  };
+  const std::optional<std::int64_t> bos = id_of("bos"), eos = id_of("eos"), unknown = id_of("unknown");
   const auto added = [&](const char* name, std::optional<std::int64_t> id, bool otherwise) -> std::optional<std::int64_t> {
     const std::string key = text({"tokenizer.ggml.add_", name, "_token"});
     const std::optional<bool> given = metadata.flag(key);
@@ -154,15 +188,17 @@ TokenizerFiles read_tokenizer_files(const Metadata& metadata) {
     return id;
   };
   const auto first = added("bos", bos, kind.adds_bos), last = added("eos", eos, false);
-  const std::vector<std::string>& merges = required(metadata.strings("tokenizer.ggml.merges"), "tokenizer.ggml.merges");
+  std::vector<std::string> made;
+  if (kind.is_sentencepiece) made = merges_of_scores(tokens, required(metadata.numbers("tokenizer.ggml.scores"), "tokenizer.ggml.scores"));
+  const std::vector<std::string>& merges =
+      kind.is_sentencepiece ? made : required(metadata.strings("tokenizer.ggml.merges"), "tokenizer.ggml.merges");
 
   JsonObject file;
   file.add_string("version", "1.0").add("added_tokens", added_tokens(tokens)).add("normalizer", kind.normalizer);
   file.add("pre_tokenizer", kind.pre_tokenizer);
-  file.add("post_processor", first || last ? template_of(tokens, first, last)
-                                           : R"({"type":"ByteLevel","add_prefix_space":true,"trim_offsets":false,"use_regex":true})");
-  file.add("decoder", R"({"type":"ByteLevel","add_prefix_space":true,"trim_offsets":true,"use_regex":true})");
-  file.add("model", model_of(tokens, merges, kind));
+  file.add("post_processor", first || last ? template_of(tokens, first, last) : std::string(kind.post_processor));
+  file.add("decoder", kind.decoder);
+  file.add("model", model_of(tokens, merges, kind, unknown));
 
   JsonObject config;
   config.add_string("tokenizer_class", "PreTrainedTokenizerFast").add_flag("clean_up_tokenization_spaces", false);
@@ -171,7 +207,7 @@ TokenizerFiles read_tokenizer_files(const Metadata& metadata) {
   };
   add_token("bos_token", bos);
   add_token("eos_token", eos);
-  add_token("unk_token", id_of("unknown"));
+  add_token("unk_token", unknown);
   add_token("pad_token", id_of("padding"));
   if (const std::string* const chat = metadata.string("tokenizer.chat_template")) config.add_string("chat_template", *chat);
   return {file.take(), config.take()};
@@ -179,7 +215,7 @@ TokenizerFiles read_tokenizer_files(const Metadata& metadata) {
 
 std::string read_generation_config(const Metadata& metadata) {
   JsonObject config;
-  const auto id_of = [&](const char* name) { return metadata.whole(text({"tokenizer.ggml.", name, "_token_id"})); };
+  const auto id_of = [&](const char* name) { return special_id(metadata, name); };
   if (const auto bos = id_of("bos")) config.add_whole("bos_token_id", *bos);
   std::string ends;
   for (const auto& id : {id_of("eos"), id_of("eot")})

@@ -11,7 +11,8 @@ struct TokenizerFiles {
   std::string tokenizer, tokenizer_config;  ///< tokenizer.json, tokenizer_config.json
 };
 
-/// Translates byte-level BPE (tokenizer.ggml.model "gpt2") whose tokenizer.ggml.pre is gpt-2, smollm, llama-bpe or qwen2.
+/// Translates byte-level BPE (tokenizer.ggml.model "gpt2") whose tokenizer.ggml.pre is gpt-2, smollm, llama-bpe or qwen2,
+/// and SentencePiece (tokenizer.ggml.model "llama").
 /// Throws UNSUPPORTED for other tokenizers; FORMAT if metadata is missing or lists disagree.
 TokenizerFiles read_tokenizer_files(const Metadata& metadata);
 
