@@ -124,7 +124,8 @@ function rowsOf(header: Header, name: string): number {
 /** Of gguf_parts. */
 export interface Parts {
   families(common: Common): Readonly<Record<string, Kind>>;
-  llama3(divisors: ArrayLike<number>, theta: number, refusal: typeof refuse): object;
+  yarn(settings: Settings): object;
+  llama3(divisors: ArrayLike<number>, theta: number, settings: Settings, width: number, refusal: typeof refuse): object;
 }
 
 export interface Given {
@@ -149,28 +150,19 @@ function configOfGpt2({ settings }: Given): object {
   };
 }
 
-function ropeOf({ settings, divisors, parts }: Given): object {
+function ropeOf({ settings, divisors, parts }: Given, width: number): object {
   const rope_theta = settings.real('rope.freq_base', 10000);
   const kind = settings.string('rope.scaling.type') ?? 'linear'; // the default of llama.cpp
   if (!['none', 'linear', 'yarn'].includes(kind)) refuse(settings.key('rope.scaling.type'), 'none, linear or yarn', kind, 'UNSUPPORTED');
-  for (const name of ['attn_factor', 'yarn_ext_factor', 'yarn_attn_factor']) settings.mustBe(`rope.scaling.${name}`, 1);
-  settings.mustBe('rope.scaling.yarn_log_multiplier', 0);
+  settings.mustBe('rope.scaling.attn_factor', 1);
   const factor = settings.real('rope.scaling.factor', settings.real('rope.scale_linear', 1));
   const isScaled = kind !== 'none' && factor !== 0 && factor !== 1;
-  if (divisors) {
-    if (isScaled) refuse(settings.key('rope.scaling.factor'), '1 together with rope_freqs.weight', String(factor), 'UNSUPPORTED');
-    return { rope_theta, ...parts!.llama3(divisors, rope_theta, refuse) };
-  }
+  if (divisors) return { rope_theta, ...parts!.llama3(divisors, rope_theta, settings, width, refuse) };
   return {
     rope_theta,
     rope_type: isScaled ? kind : 'default',
     ...(isScaled && { factor }),
-    ...(isScaled &&
-      kind === 'yarn' && {
-        original_max_position_embeddings: settings.whole('rope.scaling.original_context_length') ?? settings.required('context_length'),
-        beta_fast: settings.real('rope.scaling.yarn_beta_fast', 32),
-        beta_slow: settings.real('rope.scaling.yarn_beta_slow', 1),
-      }),
+    ...(isScaled && kind === 'yarn' && parts!.yarn(settings)),
   };
 }
 
@@ -209,8 +201,6 @@ function configOfLlama(given: Given): Readonly<Record<string, unknown>> {
   for (const key of ['attention.causal', 'logit_scale', 'residual_scale', 'embedding_scale']) settings.mustBe(key, 1);
   settings.mustBe('attention.scale', 0);
   const heads = headsOf(settings);
-  const count = given.divisors?.length ?? heads.width / 2;
-  if (count !== heads.width / 2) refuse('the length of rope_freqs.weight', `${heads.width / 2}, half the width of a head`, String(count));
   return {
     max_position_embeddings: settings.required('context_length'),
     hidden_size: settings.required('embedding_length'),
@@ -223,7 +213,7 @@ function configOfLlama(given: Given): Readonly<Record<string, unknown>> {
     ...(name !== 'qwen2' && { attention_bias: hasOne(header, ['attn_q', 'attn_k', 'attn_v', 'attn_output']) }),
     ...(name === 'llama' && { mlp_bias: hasOne(header, ['ffn_gate', 'ffn_up', 'ffn_down']) }),
     ...(!isGemma && { hidden_act: 'silu' }),
-    rope_parameters: ropeOf(given),
+    rope_parameters: ropeOf(given, heads.width),
   };
 }
 
@@ -263,8 +253,11 @@ export interface Architecture {
 const divisorsName = 'rope_freqs.weight';
 
 /** Whether readArchitecture() needs gguf_parts. */
-export const needsParts = (header: Header): boolean =>
-  find(header, divisorsName) !== undefined || otherNames.includes(header.metadata.string('general.architecture') ?? '');
+export function needsParts(header: Header): boolean {
+  const { metadata } = header;
+  const name = metadata.string('general.architecture') ?? '';
+  return find(header, divisorsName) !== undefined || otherNames.includes(name) || metadata.string(`${name}.rope.scaling.type`) === 'yarn';
+}
 
 /**
  * `divisors`: the values of rope_freqs.weight. Throws UNSUPPORTED for other architectures, RoPE scaling, experts and unknown

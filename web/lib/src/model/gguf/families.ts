@@ -1,5 +1,5 @@
 /** Families and settings that few GGUF files have, as in src/attn/io/gguf/architecture.cpp. */
-import type { Common, Given, Heads, Kind, Names } from './architecture.js';
+import type { Common, Given, Heads, Kind, Names, Settings } from './architecture.js';
 import type { Header, refuse } from './header.js';
 
 const neoxLayer: Names = {
@@ -11,6 +11,16 @@ const neoxLayer: Names = {
   ffn_down: 'mlp.dense_4h_to_h',
 };
 const neox: Names = { token_embd: 'gpt_neox.embed_in', output_norm: 'gpt_neox.final_layer_norm', output: 'embed_out' };
+
+export function yarn(settings: Settings): object {
+  for (const name of ['ext_factor', 'attn_factor']) settings.mustBe(`rope.scaling.yarn_${name}`, 1);
+  settings.mustBe('rope.scaling.yarn_log_multiplier', 0);
+  return {
+    original_max_position_embeddings: settings.whole('rope.scaling.original_context_length') ?? settings.required('context_length'),
+    beta_fast: settings.real('rope.scaling.yarn_beta_fast', 32),
+    beta_slow: settings.real('rope.scaling.yarn_beta_slow', 1),
+  };
+}
 
 interface Source {
   take(count: number): Promise<Uint8Array>;
@@ -47,9 +57,11 @@ function divisorOf(frequency: number, factor: number, positions: number): number
   return 1 / ((1 - share) / factor + share);
 }
 
-/** Finds the parameters from which the converter made the divisors. */
-export function llama3(divisors: ArrayLike<number>, theta: number, refusal: typeof refuse): object {
+/** Finds the parameters from which the converter made the divisors. `width`: of a head. */
+export function llama3(divisors: ArrayLike<number>, theta: number, settings: Settings, width: number, refusal: typeof refuse): object {
+  settings.mustBe('rope.scaling.factor', 1);
   const all = Array.from(divisors);
+  if (all.length !== width / 2) refusal('the length of rope_freqs.weight', `${width / 2}, half the width of a head`, String(all.length));
   const factor = all.reduce((a, b) => Math.max(a, b));
   // Published models have 8192.
   for (let positions = 16; positions <= 2 ** 20; positions *= 2)
