@@ -360,6 +360,94 @@ TEST_CASE("generation ends at a stop string, at the end of a text, without posit
   detail::ModelFiles files = later.files();
   files.generation = std::span(reinterpret_cast<const std::uint8_t*>(generation.data()), generation.size());
   CHECK(detail::read_model_config(files).eos_token_ids == std::vector<std::int64_t>{7});
+  CHECK(load(with_member(checkpoint, "eos_token_id", {3, 100000, -1}))->config().eos_token_ids == std::vector<std::int64_t>{3});
+  const GeneratedText most = model.generate("The old man", {.max_new_tokens = std::numeric_limits<std::int64_t>::max()});
+  CHECK(most.ids == full.ids);
+}
+
+TEST_CASE("settings of generation_config.json that have no effect are noted", "[models]") {
+  const Checkpoint checkpoint = read_checkpoint(path_of("tiny-gpt2"));
+  const auto notes_of = [&](const std::string& generation) {
+    detail::ModelFiles files = checkpoint.files();
+    files.generation = std::span(reinterpret_cast<const std::uint8_t*>(generation.data()), generation.size());
+    return detail::read_model_config(files).notes;
+  };
+  CHECK(notes_of(R"({"repetition_penalty": 1.0, "num_beams": 1, "min_length": 0, "bad_words_ids": [], "suppress_tokens": null})").empty());
+  const auto notes = notes_of(R"({"repetition_penalty": 1.1, "no_repeat_ngram_size": 3, "suppress_tokens": [5], "temperature": 0.6})");
+  REQUIRE(notes.size() == 3);
+  CHECK(notes[0] == "generate: repetition_penalty of generation_config.json is not used: pass it as an option");
+  CHECK(notes[1] == "generate: no_repeat_ngram_size of generation_config.json is not used");
+  CHECK(notes[2] == "generate: suppress_tokens of generation_config.json is not used");
+}
+
+TEST_CASE("a head that is tied may be in the file if it has the numbers of the embeddings", "[models]") {
+  for (const auto& [name, words, head] : {std::array{"tiny-gpt2", "transformer.wte.weight", "lm_head.weight"},
+                                          std::array{"tiny-gemma-2", "model.embed_tokens.weight", "lm_head.weight"}}) {
+    CAPTURE(name);
+    const Checkpoint checkpoint = read_checkpoint(path_of(name));
+    const auto with_head = [&, words = std::string(words), head = std::string(head)](bool changed) {
+      return with_tensors(checkpoint, [&](std::vector<FileTensor>& tensors) {
+        FileTensor copy = named(tensors, words);
+        copy.name = head;
+        if (changed) copy.bytes.back() ^= 1;
+        tensors.push_back(std::move(copy));
+      });
+    };
+    CHECK_THAT(run(with_head(false)), HasBitsOf(run(checkpoint)));
+    refused(ErrorCode::mismatch, head, [&] { static_cast<void>(load(with_head(true))); });
+  }
+}
+
+TEST_CASE("settings of RoPE and windows count where transformers reads them", "[models]") {
+  const auto read = [](const std::string& name, const std::function<void(nlohmann::json&)>& change) {
+    return detail::read_model_config(with_config(read_checkpoint(path_of(name)), change).files());
+  };
+  const nlohmann::json yarn = {{"rope_type", "yarn"}, {"factor", 4}, {"rope_theta", 700}};
+  const auto frequencies = [](const detail::ModelConfig& config) {
+    return detail::rope_frequencies(config.distances.at(0).rope_theta, config.rope, config.head_width());
+  };
+  const auto expected = frequencies(read("tiny-llama", [&](nlohmann::json& config) { config["rope_parameters"] = yarn; }));
+  // The older name as a whole, unless it is empty.
+  CHECK(frequencies(read("tiny-llama", [&](nlohmann::json& config) {
+          config["rope_parameters"] = {{"rope_type", "linear"}, {"factor", 3}, {"rope_theta", 90}};
+          config["rope_scaling"] = yarn;
+        })) == expected);
+  CHECK(frequencies(read("tiny-llama", [&](nlohmann::json& config) {
+          config["rope_parameters"] = yarn;
+          config["rope_scaling"] = nlohmann::json::object();
+        })) == expected);
+  // The original length outside of the parameters counts more, and its default is the number of positions.
+  const auto llama3 = [&](std::optional<int> inside, std::optional<int> outside) {
+    return read("tiny-llama",
+                [&](nlohmann::json& config) {
+                  config["rope_parameters"] = {{"rope_type", "llama3"}, {"factor", 8}, {"low_freq_factor", 1}, {"high_freq_factor", 4}};
+                  if (inside) config["rope_parameters"]["original_max_position_embeddings"] = *inside;
+                  if (outside) config["original_max_position_embeddings"] = *outside;
+                })
+        .rope.original_positions;
+  };
+  CHECK(llama3(16, std::nullopt) == 16);
+  CHECK(llama3(16, 32) == 32);
+  CHECK(llama3(std::nullopt, std::nullopt) == 64);
+  const auto windows = [&](const nlohmann::json& kinds) {
+    const detail::ModelConfig config = read("tiny-mistral", [&](nlohmann::json& json) {
+      json["sliding_window"] = 3;
+      if (!kinds.is_null()) json["layer_types"] = kinds;
+    });
+    return std::array{config.distances.at(0).window, config.distances.at(1).window};
+  };
+  const auto none = detail::LayerDistance{}.window;
+  CHECK(windows(nullptr) == std::array<std::int64_t, 2>{2, 2});
+  CHECK(windows({"full_attention", "sliding_attention"}) == std::array<std::int64_t, 2>{none, 2});
+  // GPT-NeoX reads its base from rotary_emb_base alone.
+  CHECK(read("tiny-neox",
+             [](nlohmann::json& config) {
+               config["rotary_emb_base"] = 500;
+               config["rope_theta"] = 9;
+               config.erase("rope_parameters");
+             })
+            .distances.at(0)
+            .rope_theta == 500);
 }
 
 TEST_CASE("bad arguments of generation are refused", "[models]") {
@@ -552,7 +640,12 @@ TEST_CASE("configurations of decoders that attn does not have are refused by nam
   refuses("tiny-gpt2", "scale_attn_by_inverse_layer_idx", true, "scale_attn_by_inverse_layer_idx");
   refuses("tiny-gpt2", "scale_attn_weights", false, "scale_attn_weights");
   refuses("tiny-gpt2", "add_cross_attention", true, "add_cross_attention");
-  refuses("tiny-gpt2", "eos_token_id", 100000, "eos_token_id", ErrorCode::config);
+  refuses("tiny-gpt2", "eos_token_id", 1.5, "eos_token_id", ErrorCode::config);
+  refuses("tiny-llama", "rope_parameters", {{"rope_type", "ntk"}, {"factor", 2}}, "ntk");
+  refuses("tiny-neox", "head_dim", 2, "head_dim");
+  refuses("tiny-gemma-3", "rope_parameters", {{"sliding_attention", {{"type", "linear"}, {"factor", 2}}}}, "sliding_attention.type");
+  for (const char* const name : {"tiny-gpt2", "tiny-neox", "tiny-llama", "tiny-mistral", "tiny-qwen2", "tiny-qwen3", "tiny-gemma-2", "tiny-gemma-3"})
+    for (const nlohmann::json& value : {nlohmann::json(false), nlohmann::json(nullptr)}) refuses(name, "is_causal", value, "is_causal");
   refuses("tiny-qwen2", "layer_types", {"full_attention", "other"}, "other");
 }
 

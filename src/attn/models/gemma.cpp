@@ -48,7 +48,7 @@ void configure_3(const ConfigReader& config, ModelConfig& model) {
   configure(config, model, 131'072, 1'000'000, config.whole("sliding_window_pattern", 1, 0x7fffffff, 6));
   model.logit_softcap = softcap(config, "final_logit_softcapping", 0);
   const ConfigReader rope = config.object("rope_parameters"), local = rope.object("sliding_attention");
-  local.only("rope_type", "default");
+  for (const char* const kind : {"rope_type", "type"}) local.only(kind, "default");
   const double theta = local.positive("rope_theta", config.positive("rope_local_base_freq", 10'000));
   for (LayerDistance& distance : model.distances)
     if (distance.unscaled) distance.rope_theta = theta;

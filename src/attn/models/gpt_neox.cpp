@@ -16,6 +16,9 @@ void configure(const ConfigReader& config, ModelConfig& model) {
   model.attention_bias = model.attention_output_bias = config.flag("attention_bias", true);
   model.decoder_bias = false;
   model.tie_word_embeddings = config.flag("tie_word_embeddings", false);
+  if (const std::int64_t width = model.hidden_size / model.num_attention_heads; config.whole("head_dim", 1, 1 << 16, width) != width)
+    config.refuse(ErrorCode::unsupported, "head_dim", {"the hidden size divided by the number of heads, ", width},
+                  {config.whole("head_dim", 1, 1 << 16)});
   if (model.hidden_size % model.num_attention_heads == 0)  // otherwise refused later
     configure_rope_parameters(config, model, config.positive("rotary_emb_base", 10000), config.positive("rotary_pct", 0.25));
   const float hidden = config.number("hidden_dropout", 0);

@@ -64,8 +64,8 @@ Pair::Pair(std::string_view op, const TextModel& model, const Text& clean_text, 
 }
 
 LensRun Pair::run(const LensTokens& text, Trace names) const {
-  const std::optional<EncoderTraceOptions> trace = names.any() ? std::optional(EncoderTraceOptions{.names = names}) : std::nullopt;
-  return lens.run(text.ids, 1, {.output_hidden_states = true, .trace = trace});
+  if (!names.any()) return lens.run(text.ids, 1, {.output_hidden_states = true});
+  return lens.run(text.ids, 1, {.output_hidden_states = true, .trace = EncoderTraceOptions{.names = names}});
 }
 
 void Pair::run(Trace names) {

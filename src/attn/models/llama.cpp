@@ -51,7 +51,8 @@ void configure_mistral(const ConfigReader& config, ModelConfig& model) {
   configure_llama(config, model, 4096 * 32);
   if (config.is_null("sliding_window")) return;
   const std::int64_t keys = config.whole("sliding_window", 1, 0x7fffffff, 4096);
-  for (std::size_t layer = 0; layer < model.distances.size(); ++layer) limit_window(model, layer, keys);
+  for (std::size_t layer = 0; layer < model.distances.size(); ++layer)
+    if (config.is_sliding(layer, true)) limit_window(model, layer, keys);
 }
 
 /// Reads what Qwen2 and Qwen3 have in common.

@@ -114,19 +114,41 @@ ClassificationFunction classification_function(const ConfigReader& config, std::
   return labels == 1 ? ClassificationFunction::sigmoid : ClassificationFunction::softmax;
 }
 
-/// Reads the ids of tokens that end a text: a number, a list, or null.
+/// Reads the ids of tokens that end a text: a number, a list, or null. No text gets an id outside the vocabulary, so these have no effect.
 void read_eos(const ConfigReader& config, ModelConfig& model) {
   const Json* const given = config.find("eos_token_id");
   if (given == nullptr) return;
   model.eos_token_ids.clear();
   const auto add = [&](const Json& id) {
     const double* const number = id.number();
-    if (number == nullptr || !(*number >= 0 && *number < static_cast<double>(model.vocab_size)) || std::floor(*number) != *number)
-      config.refuse(ErrorCode::config, "eos_token_id", {"token ids from 0 to ", model.vocab_size - 1}, {words_of(id)});
-    model.eos_token_ids.push_back(static_cast<std::int64_t>(*number));
+    if (number == nullptr || std::floor(*number) != *number) config.refuse(ErrorCode::config, "eos_token_id", {"token ids"}, {words_of(id)});
+    if (*number >= 0 && *number < static_cast<double>(model.vocab_size)) model.eos_token_ids.push_back(static_cast<std::int64_t>(*number));
   };
   if (given->array() == nullptr) return add(*given);
   for (const Json& id : *given->array()) add(id);
+}
+
+/// Adds a note about each setting of generation_config.json that changes transformers' greedy text and that attn does not read.
+void note_generation(const ConfigReader& config, ModelConfig& model) {
+  struct Setting {
+    const char* name;
+    double no_effect;
+  };
+  constexpr Setting kSettings[] = {
+      {"repetition_penalty", 1}, {"num_beams", 1}, {"no_repeat_ngram_size", 0}, {"min_length", 0}, {"min_new_tokens", 0}};
+  constexpr const char* kOthers[] = {
+      "suppress_tokens",     "begin_suppress_tokens",           "bad_words_ids", "sequence_bias", "forced_bos_token_id",
+      "forced_eos_token_id", "exponential_decay_length_penalty"};
+  const auto note = [&](const char* name, std::string_view help) {
+    model.notes.push_back(text({"generate: ", name, " of generation_config.json is not used", help}));
+  };
+  for (const auto& [name, no_effect] : kSettings) {
+    const Json* const value = config.find(name);
+    if (value == nullptr || (value->number() != nullptr && *value->number() == no_effect)) continue;
+    note(name, name == kSettings[0].name ? ": pass it as an option" : "");
+  }
+  for (const char* const name : kOthers)
+    if (const Json* const value = config.find(name); value != nullptr && (value->array() == nullptr || !value->array()->empty())) note(name, "");
 }
 
 }  // namespace
@@ -172,6 +194,8 @@ void ConfigReader::refuse(ErrorCode code, const char* name, std::initializer_lis
 }
 
 const Json* ConfigReader::find(const char* name) const { return json_.find(name); }
+
+bool ConfigReader::is_empty() const { return json_.object() == nullptr || json_.object()->empty(); }
 
 bool ConfigReader::is_null(const char* name) const { return json_.object() != nullptr && json_.object()->find(name) != nullptr && !has(name); }
 
@@ -279,15 +303,19 @@ void configure_rotary(ModelConfig& model, double theta) {
   model.distances.assign(static_cast<std::size_t>(model.num_hidden_layers), {.rope_theta = theta});
 }
 
-/// Reads YaRN with transformers' defaults.
-static RopeScaling yarn_of(const ConfigReader& config, const ConfigReader& rope, bool is_nested, std::int64_t positions) {
+/// A value outside of the parameters counts more, unless they are nested by kind of layer.
+static std::int64_t original_positions(const ConfigReader& config, const ConfigReader& rope, bool is_nested, std::int64_t positions) {
   constexpr const char* kOriginal = "original_max_position_embeddings";
   const std::int64_t own = rope.whole(kOriginal, 1, 0x7fffffff, positions);
-  // A value outside of the parameters counts more, unless they are nested by kind of layer.
-  RopeScaling yarn{.yarn_positions = is_nested ? own : config.whole(kOriginal, 1, 0x7fffffff, own),
+  return is_nested ? own : config.whole(kOriginal, 1, 0x7fffffff, own);
+}
+
+/// Reads YaRN with transformers' defaults.
+static RopeScaling yarn_of(const ConfigReader& rope, std::int64_t original, std::int64_t positions) {
+  RopeScaling yarn{.yarn_positions = original,
                    .fast = rope.positive("beta_fast", 32),
                    .slow = rope.positive("beta_slow", 1),
-                   .whole = rope.flag("truncate", true)};
+                   .whole = !rope.is_null("truncate") && rope.flag("truncate", true)};
   yarn.factor = rope.positive("factor", static_cast<double>(positions) / static_cast<double>(yarn.yarn_positions));
   const auto magnitude = [&](double weight) { return yarn.factor > 1 ? 0.1 * weight * log_of(yarn.factor) + 1 : 1; };
   const bool has_both = rope.has("mscale") && rope.has("mscale_all_dim");
@@ -297,8 +325,13 @@ static RopeScaling yarn_of(const ConfigReader& config, const ConfigReader& rope,
 }
 
 void configure_rope_parameters(const ConfigReader& config, ModelConfig& model, double theta, double share) {
-  const ConfigReader all = config.object(config.has("rope_parameters") ? "rope_parameters" : "rope_scaling");
-  const ConfigReader rope = all.has("full_attention") ? all.object("full_attention") : all;
+  const ConfigReader parameters = config.object("rope_parameters"), scaling = config.object("rope_scaling");
+  // As in transformers, the older name counts more unless it is empty.
+  const bool is_scaled = !scaling.is_empty();
+  const ConfigReader& all = is_scaled ? scaling : parameters;
+  const bool is_nested = parameters.has("full_attention") || all.has("full_attention");
+  const ConfigReader full = parameters.object("full_attention"), of_full = all.object("full_attention");
+  const ConfigReader& rope = all.has("full_attention") ? of_full : all;
   const char* const kind = rope.has("rope_type") ? "rope_type" : "type";
   const std::string_view type = rope.string(kind, "default");
   constexpr const char* kShare = "partial_rotary_factor";
@@ -311,8 +344,11 @@ void configure_rope_parameters(const ConfigReader& config, ModelConfig& model, d
     if (model.rotary_width < 2 || model.rotary_width % 2 != 0)
       rope.refuse(ErrorCode::config, kShare, {"an even number of a head's ", width, " columns"}, {share, " of them"});
   }
-  theta = rope.positive("rope_theta", config.positive("rope_theta", theta));
-  if (type == "linear" || type == "ntk") {
+  // GPT-NeoX has a name of its own for the base.
+  if (share == 0) theta = config.positive("rope_theta", theta);
+  theta = rope.positive("rope_theta", is_scaled ? full.positive("rope_theta", theta) : theta);
+  const std::int64_t original = original_positions(config, rope, is_nested, model.max_position_embeddings);
+  if (type == "linear" || (type == "ntk" && !model.is_causal)) {
     const double factor = rope.positive("factor", 1);
     const bool is_ntk = type == "ntk" && factor > 1;  // a larger base, and the rest of the factor for all pairs
     if (is_ntk) theta *= factor;
@@ -320,7 +356,7 @@ void configure_rope_parameters(const ConfigReader& config, ModelConfig& model, d
     model.rope.factor = is_ntk ? pow_of(factor, 2 / D) : type == "ntk" ? 1 : factor;
   } else if (type == "llama3") {
     model.rope = {.factor = rope.positive("factor", 1),
-                  .original_positions = rope.size("original_max_position_embeddings"),
+                  .original_positions = original,
                   .low_frequency_factor = rope.positive("low_freq_factor", 1),
                   .high_frequency_factor = rope.positive("high_freq_factor", 4)};
     if (model.rope.high_frequency_factor <= model.rope.low_frequency_factor)
@@ -328,7 +364,7 @@ void configure_rope_parameters(const ConfigReader& config, ModelConfig& model, d
                   {model.rope.high_frequency_factor});
   } else if (type == "yarn") {
     if (theta <= 1) rope.refuse(ErrorCode::config, "rope_theta", {"a number above 1"}, {theta});
-    model.rope = yarn_of(config, rope, all.has("full_attention"), model.max_position_embeddings);
+    model.rope = yarn_of(rope, original, model.max_position_embeddings);
   } else if (type != "default" && type != "dynamic") {  // dynamic differs from default only beyond max_position_embeddings
     rope.refuse(ErrorCode::unsupported, kind, {"default, dynamic, linear, llama3, ntk or yarn"}, {type});
   }
@@ -360,6 +396,8 @@ ModelConfig read_model_config(const ModelFiles& files) {
   if (model.predicts_tokens() && files.modules) model.task = Task::embedding;
   if (model.task == Task::fill_mask) model.tie_word_embeddings = config.flag("tie_word_embeddings", true);
   family.configure(config, model);
+  if (model.is_causal && (config.is_null("is_causal") || !config.flag("is_causal", true)))
+    config.refuse(ErrorCode::unsupported, "is_causal", {"true"}, {config.is_null("is_causal") ? "null" : "false"});
   if (model.max_length < 1)  // positions begin after padding_idx
     config.refuse(ErrorCode::config, "max_position_embeddings", {"a number of at least ", model.padding_idx + 2}, {model.max_position_embeddings});
   if (model.head_dim == 0 && model.hidden_size % model.num_attention_heads != 0)
@@ -382,7 +420,9 @@ ModelConfig read_model_config(const ModelFiles& files) {
     if (files.generation) {
       constexpr const char* kFile = "generation_config.json";
       const Json generation = parse_python_json(kFile, *files.generation, kMaxConfig);
-      read_eos(ConfigReader(kFile, generation), model);
+      const ConfigReader reader(kFile, generation);
+      read_eos(reader, model);
+      note_generation(reader, model);
     }
   }
   read_sentence_files(files, model);

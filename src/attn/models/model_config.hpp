@@ -181,6 +181,8 @@ class ConfigReader {
 
   bool has(const char* name) const { return find(name) != nullptr; }
   const Json* find(const char* name) const;
+  /// Whether there are no members.
+  bool is_empty() const;
   /// Whether the member is null; has() and find() treat null as missing.
   bool is_null(const char* name) const;
   /// Throws CONFIG if the member is missing, not a whole number, or outside the range.

@@ -1,6 +1,7 @@
 #include "attn/models/model_loader.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <map>
 #include <utility>
@@ -220,6 +221,33 @@ bool ModelLoader::has_head() const {
                      [&](const SafetensorsEntry& entry) { return entry.name.starts_with(start); });
 }
 
+/// Finds the weight of a tied head that is in the file as well. Its numbers have to be those of the embedding matrix, which takes its place.
+void ModelLoader::find_copy_of_words(const std::map<std::string_view, std::size_t>& by_name) {
+  const ModelConfig& config = model_->config();
+  if (!config.is_tied()) return;
+  const auto head = by_name.find(text({config.head_names().classifier, ".weight"}));
+  const auto words = by_name.find(targets_.front().name);
+  if (head == by_name.end() || words == by_name.end()) return;
+  if (stream_.entries()[head->second].type->is_float != stream_.entries()[words->second].type->is_float) return;
+  words_copy_ = WordsCopy{.words = words->second, .head = head->second};
+}
+
+void ModelLoader::WordsCopy::add(const SafetensorsStream::Run& run) {
+  if (run.entry != words && run.entry != head) return;
+  std::uint64_t& hash = hashes[run.entry == head ? 1 : 0];
+  const auto mix = [&](std::uint32_t value) { hash = (hash ^ value) * 0x100000001b3; };  // FNV-1a by 32 bits
+  for (const float value : run.values) mix(std::bit_cast<std::uint32_t>(value == 0 ? 0.0F : value));
+  for (const std::int8_t value : run.bytes) mix(static_cast<std::uint32_t>(value));
+}
+
+void ModelLoader::check_copy_of_words() const {
+  if (!words_copy_ || words_copy_->hashes[0] == words_copy_->hashes[1]) return;
+  const std::vector<SafetensorsEntry>& entries = stream_.entries();
+  fail(ErrorCode::mismatch, kLoaderOp, entries[words_copy_->head].name,
+       {"the numbers of ", entries[words_copy_->words].name, ", to which it is tied"}, {"other numbers"},
+       "Set tie_word_embeddings to false in config.json");
+}
+
 /// Assigns the tensors of the file to targets by name.
 void ModelLoader::match(std::vector<Target> targets) {
   const Family& family = *model_->config().family;
@@ -252,6 +280,7 @@ void ModelLoader::match(std::vector<Target> targets) {
     target.name = std::move(name);
     place(target, found->second, by_name, mismatch);
   }
+  find_copy_of_words(by_name);
   for (const auto& [name, index] : by_name) {
     const auto any = [](std::span<const std::string_view> list, auto fits) { return std::any_of(list.begin(), list.end(), fits); };
     const bool ignored = any(family.ignored, [&, &key = name](std::string_view start) { return key.starts_with(start); }) ||
@@ -327,8 +356,10 @@ void ModelLoader::write(std::span<const std::uint8_t> bytes) {
   stream_.give(bytes);
   if (stream_.has_header() && !prepared_) prepare();
   SafetensorsStream::Run run;
-  while (stream_.next(run))
+  while (stream_.next(run)) {
+    if (words_copy_) words_copy_->add(run);
     if (of_entry_[run.entry].target != nullptr) set(run);
+  }
 }
 
 void ModelLoader::set(const SafetensorsStream::Run& run) {
@@ -372,6 +403,7 @@ void ModelLoader::add_scales(Target& target, std::size_t first, std::span<const 
 std::unique_ptr<EncoderModel> ModelLoader::finish() {
   stream_.finish();
   if (!prepared_) prepare();
+  check_copy_of_words();
   StateTensors tensors;
   for (Target& target : targets_) {
     if (!target.scales.empty()) target.tensor.set_scales(target.scales);

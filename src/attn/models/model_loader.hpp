@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -28,7 +30,7 @@ class ModelLoader {
   /// missing, unexpected and mis-shaped tensors; later calls throw it again. If the only fault is unexpected tensors and the file is not int8, they
   /// are skipped, with a note in the configuration.
   void write(std::span<const std::uint8_t> bytes);
-  /// Returns the model. Throws FORMAT if bytes are missing.
+  /// Returns the model. Throws FORMAT if bytes are missing, and MISMATCH if the file has a tied head with other numbers than the embeddings.
   std::unique_ptr<EncoderModel> finish();
 
   const ModelConfig& config() const { return model_->config(); }
@@ -47,6 +49,8 @@ class ModelLoader {
   bool has_head() const;
   const Family& named_family() const;
   void match(std::vector<Target> targets);
+  void find_copy_of_words(const std::map<std::string_view, std::size_t>& by_name);
+  void check_copy_of_words() const;
   void note_unused(const std::vector<std::string>& names);
   /// Matches tensors of the file to parameters, and allocates the model.
   void prepare();
@@ -68,6 +72,13 @@ class ModelLoader {
     bool is_scale = false;
   };
   std::vector<Place> of_entry_;
+  /// Entries of the word embeddings and of a head that is tied to them, and hashes of their values.
+  struct WordsCopy {
+    std::size_t words, head;
+    std::array<std::uint64_t, 2> hashes = {};
+    void add(const SafetensorsStream::Run& run);
+  };
+  std::optional<WordsCopy> words_copy_;
   std::vector<Target> targets_;
   std::vector<float> row_;                  // incomplete row
   std::vector<std::int8_t> quantized_row_;  // the same for int8
