@@ -90,7 +90,7 @@ function advice(code: unknown): string {
     case 'MEMORY':
       return 'Close other pages, or use a smaller model or a shorter text.';
     case 'UNSUPPORTED':
-      return `The page can load encoders of the families ${families}, and decoders of the families ${decoders}, with their weights in model.safetensors or, for GPT-2, Llama and Qwen 2, in a GGUF file.`;
+      return `The page can load encoders of the families ${families}, and decoders of the families ${decoders}, with their weights in model.safetensors or, for decoders, in a GGUF file.`;
     case 'ARGUMENT':
     case 'FORMAT':
     case 'MISMATCH':

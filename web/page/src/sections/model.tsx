@@ -285,8 +285,8 @@ function Files() {
       <p class="note">
         A Hugging Face model: config.json, tokenizer.json and model.safetensors, in one or several files, of an encoder (BERT, DistilBERT, RoBERTa,
         XLM-RoBERTa, CamemBERT, data2vec, MPNet, ModernBERT, DeBERTa, ERNIE, ELECTRA, ALBERT, NomicBERT, Jina 2, GTE) or of a decoder, which guesses
-        the next word (GPT-2, GPT-NeoX, Llama, Mistral, Qwen 2 and 3, Gemma 2 and 3). Or a GGUF file of GPT-2, Llama or Qwen 2. In the field above,
-        enter its name on the Hub, for example BAAI/bge-small-en-v1.5, its URL there, or the URL of a folder or of a .gguf file, for example
+        the next word (GPT-2, GPT-NeoX, Llama, Mistral, Qwen 2 and 3, Gemma 2 and 3). Or a GGUF file of a decoder. In the field above, enter its name
+        on the Hub, for example BAAI/bge-small-en-v1.5, its URL there, or the URL of a folder or of a .gguf file, for example
         https://example.org/models/my-bert/.
       </p>
     </div>
