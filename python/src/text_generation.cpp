@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "array.hpp"
+#include "attn/models/text_model_parts.hpp"
 #include "options.hpp"
 
 namespace attn::python {
@@ -50,6 +51,16 @@ Typed<"attn.ScoredText"> score_tokens(const Model& self, const std::string& text
   for (const ScoredToken& each : scored.tokens)
     tokens.append(make_result("ScoredToken", each.id, each.token, each.log_probability, each.rank, each.entropy));
   return make_result("ScoredText", tokens, scored.perplexity);
+}
+
+/// Calls attn/_chat.py with the model's small files.
+std::string apply_chat_template(const Model& self, const nb::object& messages, bool add_generation_prompt, const nb::object& tools,
+                                const nb::object& documents, const nb::object& chat_template, const nb::kwargs& variables) {
+  nb::dict files;
+  for (const auto& [name, bytes] : self.read("apply_chat_template", [](const TextModel& model) { return detail::files_of(model); }))
+    files[name.c_str()] = nb::bytes(bytes.data(), bytes.size());
+  const nb::object apply = nb::module_::import_("attn._chat").attr("apply_chat_template");
+  return nb::cast<std::string>(apply(files, messages, add_generation_prompt, tools, documents, chat_template, variables));
 }
 
 FloatArray unembed(const Model& self, const ArrayLike& hidden_states) {
@@ -111,6 +122,32 @@ positions or a logit is NaN, ArgumentError for a prompt without tokens, ConfigEr
 >>> text = model.generate("The old man", max_new_tokens=8)
 >>> len(text.ids), text.finish_reason
 (8, 'length'))");
+  model.def(
+      "apply_chat_template", &apply_chat_template, nb::arg("messages"), nb::kw_only(), nb::arg("add_generation_prompt") = false,
+      nb::arg("tools") = nb::none(), nb::arg("documents") = nb::none(), nb::arg("chat_template") = nb::none(), nb::arg("variables"),
+      nb::sig("def apply_chat_template(self, messages: collections.abc.Sequence[collections.abc.Mapping[str, typing.Any]], *, "
+              "add_generation_prompt: bool = False, tools: collections.abc.Sequence[typing.Any] | None = None, "
+              "documents: collections.abc.Sequence[typing.Any] | None = None, chat_template: str | None = None, **variables: typing.Any) -> str"),
+      R"(Formats a conversation as the model was trained to read it, like transformers' apply_chat_template(tokenize=False).
+
+Renders the Jinja template of tokenizer_config.json, chat_template.jinja or a GGUF file by the package jinja2 (attn[chat]). The text contains
+the special tokens, so pass add_special_tokens=False to generate(). A template is a program that may run for a long time: load models that
+you trust.
+
+messages: dicts with role and content, oldest first.
+add_generation_prompt: end with the start of an answer.
+tools: descriptions of functions that the model may call, as JSON schemas.
+documents: documents to answer from.
+chat_template: the name of one of the model's templates, or a template.
+variables: further variables of the template, for example enable_thinking=False.
+
+Returns the text. Raises UnsupportedError if the model has no template or jinja2 is missing, ArgumentError if the template refuses the
+messages, FormatError if it has a syntax error.
+
+>>> model = attn.TextModel.load("testdata/models/tiny-llama")
+>>> template = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}"  # this model has none
+>>> model.apply_chat_template([{"role": "user", "content": "Hi"}], chat_template=template)
+'<user>Hi')");
   model.def("next_token", &next_token, nb::arg("text"), nb::kw_only(), nb::arg("top_k") = 5,
             R"(Returns the tokens that most likely follow a text, the likeliest first.
 

@@ -76,6 +76,10 @@ bool contains(const std::vector<std::uint8_t>& file, std::string_view text) {
   return std::search(file.begin(), file.end(), text.begin(), text.end()) != file.end();
 }
 
+bool is_language_model(const std::vector<std::uint8_t>& config) { return contains(config, "CausalLM") || contains(config, "LMHeadModel"); }
+
+constexpr const char* kChatTemplate = "chat_template.jinja";
+
 constexpr const char* kIndex = "model.safetensors.index.json";
 
 /// Fails if the folder has weights in another known format instead of model.safetensors.
@@ -176,8 +180,9 @@ TextModel TextModel::load(const FilePath& path, const TextModelOptions& options)
              sentence_bert_config = modules ? read(parts->base + "sentence_bert_config.json") : std::nullopt,
              prompts = modules ? read("config_sentence_transformers.json") : std::nullopt,
              tokenizer_config = read(parts->base + "tokenizer_config.json"), tokenizer = read(parts->base + "tokenizer.json"),
-             generation =
-                 contains(*config, "CausalLM") || contains(*config, "LMHeadModel") ? read(parts->base + "generation_config.json") : std::nullopt;
+             generation = is_language_model(*config) ? read(parts->base + "generation_config.json") : std::nullopt;
+  // Callers apply it; save_pretrained() writes it again.
+  if (is_language_model(*config) && (!tokenizer_config || !contains(*tokenizer_config, "\"chat_template\""))) read(parts->base + kChatTemplate);
   // transformers reads the next two files only if there is no added_tokens_decoder.
   const bool is_old = !tokenizer_config || !contains(*tokenizer_config, "\"added_tokens_decoder\"");
   const File special_tokens_map = is_old ? read(parts->base + "special_tokens_map.json") : std::nullopt,
@@ -662,6 +667,13 @@ std::optional<std::string> TextModel::id_to_token(std::int64_t id) const {
   return parts_->ask([&](const auto& any) { return any.id_to_token(id); });
 }
 Task TextModel::task() const { return parts_->model->config().task; }
+std::map<std::string, std::vector<std::uint8_t>> detail::files_of(const TextModel& model) {
+  std::map<std::string, std::vector<std::uint8_t>> files;
+  for (const auto& [name, bytes] : model.parts_->files)
+    if (name.starts_with(model.parts_->base)) files.emplace(name.substr(model.parts_->base.size()), bytes);
+  return files;
+}
+
 const std::vector<std::string>& TextModel::notes() const { return parts_->model->config().notes; }
 const std::vector<std::string>& TextModel::labels() const { return parts_->model->config().labels; }
 std::int64_t TextModel::max_length() const { return parts_->model->config().default_length; }

@@ -29,6 +29,7 @@
 namespace attn {
 
 class EncoderModel;
+class TextModel;
 
 /// Replaces the input or the merged heads of one layer by the given values, which need not be finite, to see how the output depends on them
 /// (activation patching: Vig et al. 2020).
@@ -152,7 +153,8 @@ struct FineTuneResult {
 
 namespace detail {
 
-class LensModel;  // models/lens_model.hpp
+class LensModel;                                                                    // models/lens_model.hpp
+std::map<std::string, std::vector<std::uint8_t>> files_of(const TextModel& model);  // models/text_model_parts.hpp
 struct ModelPlan;
 
 /// Copies of the token ids that a caller passed: (B,L) each, row-major. Types and mask may be empty.
@@ -646,6 +648,7 @@ class TextModel {
 
  private:
   friend class detail::LensModel;
+  friend std::map<std::string, std::vector<std::uint8_t>> detail::files_of(const TextModel& model);
   struct Parts;
   struct Windows;
   explicit TextModel(std::unique_ptr<Parts> parts);
