@@ -225,6 +225,28 @@ pageTest("a button loads all-MiniLM-L6-v2, and its numbers are the package's", {
   await assertHeads(page, await data.another(mini, sentence, 'float32'), heads);
 });
 
+pageTest('a button shows the head that maps the atoms of a reaction', { engines: 'chromium' }, async ({ page }) => {
+  await page.openFresh();
+  await page.click('button', 'Show it with a reaction');
+  await page.says(/^Ready.*reaction model/, 'status');
+  const seen = await page.tool(({ find }) => ['Layer', 'Head'].map((name) => find(['combobox', 'slider'], name).value));
+  assert.deepEqual(seen, ['11', '6']);
+  assert.equal(await page.tool(({ find }) => find('textbox', 'Sentence').value), 'BrCc1ccccc1.CN>>CNCc1ccccc1');
+  await page.click('button', 'View as table');
+  const { cells } = await page.table('Attention weights');
+  const tokens = await page.tool(({ find }) => Array.from(find('table', 'Attention weights').rows[0].cells, (cell) => cell.textContent.trim()));
+  const row = (place) => cells[place].map(Number);
+  // The product's first two atoms are those of methylamine.
+  const arrow = tokens.indexOf('>>') - (tokens.length - cells[0].length);
+  for (const [product, reactant] of [
+    [1, -2],
+    [2, -1],
+  ]) {
+    const weights = row(arrow + product);
+    assert.equal(weights.indexOf(Math.max(...weights)), arrow + reactant);
+  }
+});
+
 pageTest('if all-MiniLM-L6-v2 is missing, its button explains what to do', async ({ page }) => {
   const data = await packageNumbers();
   await page.open('table=1', 'without/models/');

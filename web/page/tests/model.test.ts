@@ -401,6 +401,7 @@ describe('the small models bundled with the page', () => {
     for (const [id, task, name, count] of [
       ['entities', 'token-classification', 'entity model', 11],
       ['masks', 'fill-mask', 'mask model', undefined],
+      ['reactions', 'fill-mask', 'reaction model', undefined],
     ] as const) {
       view.value = { ...initialView, model: id };
       fetched.length = 0;

@@ -7,6 +7,10 @@ import masksConfig from '../../../../testdata/models/masks/config.json?url';
 import masksWeights from '../../../../testdata/models/masks/model.safetensors?url';
 import masksTokenizer from '../../../../testdata/models/masks/tokenizer.json?url';
 import masksTokenizerConfig from '../../../../testdata/models/masks/tokenizer_config.json?url';
+import reactionsConfig from '../../../../testdata/models/reactions/config.json?url';
+import reactionsWeights from '../../../../testdata/models/reactions/model.safetensors?url';
+import reactionsTokenizer from '../../../../testdata/models/reactions/tokenizer.json?url';
+import reactionsTokenizerConfig from '../../../../testdata/models/reactions/tokenizer_config.json?url';
 import sentimentConfig from '../../../../testdata/models/sentiment/config.json?url';
 import sentimentWeights from '../../../../testdata/models/sentiment/model.safetensors?url';
 import sentimentTokenizer from '../../../../testdata/models/sentiment/tokenizer.json?url';
@@ -30,5 +34,11 @@ export const ownModels = {
     'model.safetensors': entitiesWeights,
     'tokenizer.json': entitiesTokenizer,
     'tokenizer_config.json': entitiesTokenizerConfig,
+  },
+  reactions: {
+    'config.json': reactionsConfig,
+    'model.safetensors': reactionsWeights,
+    'tokenizer.json': reactionsTokenizer,
+    'tokenizer_config.json': reactionsTokenizerConfig,
   },
 } as const;

@@ -1,5 +1,9 @@
 import { shownModel } from '../state/background.ts';
+import { chooseModel } from '../state/load_model.ts';
+import { loading, model } from '../state/model.ts';
 import '../styles/use.css';
+import { Part } from '../ui/part.tsx';
+import { Paper } from '../ui/papers.tsx';
 import { PartTitle } from '../ui/part_title.tsx';
 import { Term } from '../ui/term.tsx';
 import { Concatenation } from './many/concatenation.tsx';
@@ -19,6 +23,22 @@ export function Many() {
       <Concatenation />
       {of && <Heads of={of} />}
       {of && <InTurn of={of} />}
+      <Chemistry />
     </section>
   );
 }
+
+/** What a head can learn that nobody taught it. */
+const Chemistry = () => (
+  <Part class="use-part" title="A head that does chemistry">
+    <p>
+      RXNMapper learned to fill blanks in the formulas of chemical reactions (<Paper of="Schwaller et al. 2021" />
+      ). In layer 11, head 6, each atom of the product looks at the atom of the reactants that it comes from.
+    </p>
+    <p class="buttons">
+      <button type="button" disabled={!!loading.value || model.value?.id === 'reactions'} onClick={() => void chooseModel('reactions')}>
+        Show it with a reaction
+      </button>
+    </p>
+  </Part>
+);

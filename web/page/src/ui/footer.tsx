@@ -17,6 +17,7 @@ const papers: readonly (readonly [name: PaperName, title: string, what: string])
   ['Michel et al. 2019', 'Are Sixteen Heads Really Better than One?', 'switching heads off'],
   ['Reimers and Gurevych 2019', 'Sentence-BERT', 'vectors of sentences'],
   ['Mikolov et al. 2013', 'Linguistic Regularities in Continuous Space Word Representations', 'analogies of words'],
+  ['Schwaller et al. 2021', 'Extraction of organic chemistry grammar from unsupervised learning of chemical reactions', 'the reaction model'],
   ['Raimi Karim 2019', 'Illustrated: Self-Attention', 'the numbers of “Attention by hand”'],
 ];
 
@@ -26,8 +27,8 @@ export function Footer() {
       <p>
         Everything runs in this page. Your text stays in your browser unless you share a link, which contains it. A content security policy enforces
         this: the page contacts other hosts only for the files of a model that you choose. The sentiment classifier, the entity model and the mask
-        model come with attn; their embedding matrices started from that of sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0). The film reviews
-        under “Train” come from vaderSentiment (MIT, © 2016 C.J. Hutto).
+        model come with attn; their embedding matrices started from that of sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0). The reaction model is
+        RXNMapper’s (MIT, © 2020 RXN4Chemistry team). The film reviews under “Train” come from vaderSentiment (MIT, © 2016 C.J. Hutto).
       </p>
       <details>
         <summary>Papers behind this page</summary>
