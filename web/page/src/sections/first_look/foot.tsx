@@ -146,10 +146,13 @@ function textOf(summary: HeadSummary | undefined): string {
 function Caption({ count, inFocus, isOff }: { count: number; inFocus: number; isOff: boolean }) {
   const of = run.value;
   const summary = of && heads.value?.run.model === of.model ? heads.value.list[inFocus] : undefined;
+  // A link may name a head that only the model to come has.
+  const ofCount = inFocus < count ? ` of ${count}` : '';
   return (
     <p class="first-caption" aria-live="polite">
       <strong>
-        Head {inFocus + 1} of {count}
+        Head {inFocus + 1}
+        {ofCount}
       </strong>{' '}
       <span class="muted">{isOff ? 'is switched off' : textOf(summary)}</span>
     </p>
