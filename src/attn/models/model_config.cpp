@@ -366,7 +366,8 @@ void configure_rope_parameters(const ConfigReader& config, ModelConfig& model, d
     if (theta <= 1) rope.refuse(ErrorCode::config, "rope_theta", {"a number above 1"}, {theta});
     model.rope = yarn_of(rope, original, model.max_position_embeddings);
   } else if (type != "default" && type != "dynamic") {  // dynamic differs from default only beyond max_position_embeddings
-    rope.refuse(ErrorCode::unsupported, kind, {"default, dynamic, linear, llama3, ntk or yarn"}, {type});
+    rope.refuse(ErrorCode::unsupported, kind,
+                {model.is_causal ? "default, dynamic, linear, llama3 or yarn" : "default, dynamic, linear, llama3, ntk or yarn"}, {type});
   }
   configure_rotary(model, theta);
 }
