@@ -54,7 +54,7 @@ def read_package(wheel: str) -> griffe.Module:
     if missing := exported - PAGE_OF.keys():
         raise SystemExit(f"missing from the reference: {', '.join(sorted(missing))}")
     if gone := PAGE_OF.keys() - exported:
-        raise SystemExit(f"the reference names what the package has not: {', '.join(sorted(gone))}")
+        raise SystemExit(f"the reference names members that the package lacks: {', '.join(sorted(gone))}")
     return package
 
 

@@ -199,7 +199,7 @@ TEST_CASE("logit_attribution gives each head and MLP what its output adds", "[le
   const auto mean_of = [](const std::vector<double>& x) { return std::accumulate(x.begin(), x.end(), 0.0) / kE; };
   double square = 0;
   for (const double value : residual) square += (value - mean_of(residual)) * (value - mean_of(residual)) / kE;
-  // What a part adds if the norm's mean and divisor stay.
+  // Returns what a part adds if the norm's mean and divisor stay.
   const auto through = [&](const std::vector<double>& part) {
     double total = 0;
     for (std::size_t e = 0; e < kE; ++e)
@@ -277,7 +277,7 @@ TEST_CASE("patching and its derivative are those of the reference", "[lens]") {
   }
 }
 
-TEST_CASE("a patch of everything that differs recovers all, and of what does not nothing", "[lens]") {
+TEST_CASE("a patch of everything that differs recovers all, and a patch of equal values nothing", "[lens]") {
   const TextModel model = load(GENERATE(from_range(kDecoders)));
   Ids corrupted = kIds;
   corrupted[1] = 88;

@@ -183,7 +183,7 @@ Files describe_folder(const fs::path& folder) {
   return files;
 }
 
-/// What cannot be read stays empty; the model is then refused with the reason.
+/// Unreadable parts stay empty; the model is then refused with the reason.
 Files describe_gguf(const fs::path& path) {
   namespace gguf = attn::detail::gguf;
   attn::detail::InputFile file(path);

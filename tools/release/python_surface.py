@@ -43,7 +43,7 @@ def names(node):
 
 
 def declare_public(surface, modules, module, prefix):
-    """Declares what a module exports, and what its exported submodules export."""
+    """Declares the exports of a module and of its exported submodules."""
     body = modules[module].body
     imported = {
         each.asname or each.name: (f"attn.{node.module}", each.name)

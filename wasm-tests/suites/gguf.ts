@@ -62,7 +62,7 @@ describe('GGUF files', () => {
       const names = ['config.json', 'tokenizer.json', 'tokenizer_config.json', 'model.safetensors'];
       const files: Record<string, Bytes | string> = {};
       for (const file of names) files[file] = await bytes(`testdata/models/${name}/${file}`);
-      // What GGUF cannot express.
+      // Settings that GGUF cannot express.
       const changes = (await readJson('testdata/gguf/configs.json')) as Record<string, object>;
       const config = JSON.parse(new TextDecoder().decode(files['config.json'] as Bytes)) as object;
       files['config.json'] = JSON.stringify({ ...config, ...changes[name] });

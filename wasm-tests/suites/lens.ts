@@ -219,7 +219,7 @@ describe('lens', () => {
     });
 
   for (const name of decoders)
-    it(`${name}: a patch of everything that differs recovers all, and of what does not nothing`, async () => {
+    it(`${name}: a patch of everything that differs recovers all, and a patch of equal values nothing`, async () => {
       const model = await modelOf(name);
       const corrupted = [...ids];
       corrupted[1] = 88;

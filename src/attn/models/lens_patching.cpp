@@ -18,7 +18,7 @@ using detail::row_of;
 /// Variants of the corrupted text per forward. The results do not depend on it.
 constexpr std::size_t kVariantsAtOnce = 8;
 
-/// What patch_activations() and attribution_patching() have in common: two texts, an answer, and the runs of both.
+/// The common part of patch_activations() and attribution_patching(): two texts, an answer, and the runs of both.
 struct Pair {
   LensModel lens;
   PatchSite site;

@@ -24,7 +24,7 @@ export const headWidthOf = (config: Config, otherwise: number): number =>
   Number(config['head_dim'] ?? (isGemma(config) ? 256 : typeOf(config) === 'qwen3' ? 128 : otherwise));
 /** Numbers of norms are stored as their distance from 1. */
 export const gainFromOne = (config: Config): number => (isGemma(config) ? 1 : 0);
-/** What attention and feed-forward add is normalised too. */
+/** The outputs of attention and feed-forward are normalised as well. */
 export const hasPostNorm = isGemma;
 /** Attention and feed-forward read the same row. */
 export const isParallel = (config: Config): boolean => typeOf(config) === 'gpt_neox' && config['use_parallel_residual'] !== false;

@@ -28,7 +28,7 @@ export function Many() {
   );
 }
 
-/** What a head can learn that nobody taught it. */
+/** A head that learned something on its own. */
 const Chemistry = () => (
   <Part class="use-part" title="A head that does chemistry">
     <p>

@@ -121,7 +121,7 @@ function rowsOf(header: Header, name: string): number {
   return tensor.dims[1]!;
 }
 
-/** Of gguf_parts. */
+/** From gguf_parts. */
 export interface Parts {
   families(common: Common): Readonly<Record<string, Kind>>;
   yarn(settings: Settings): object;
@@ -217,7 +217,7 @@ function configOfLlama(given: Given): Readonly<Record<string, unknown>> {
   };
 }
 
-/** What other families are made of. */
+/** The parts of other families. */
 export const common = { llama, llamaLayer, configOfLlama, headsOf, hasOne, refuse };
 export type Common = typeof common;
 

@@ -81,7 +81,7 @@ export function llama3(divisors: ArrayLike<number>, theta: number, settings: Set
   );
 }
 
-/** What Gemma has more than Llama, as llama.cpp computes it. */
+/** Gemma's settings that Llama lacks, as llama.cpp computes them. */
 function gemma({ settings, name }: Given, { count, width }: Heads, rope: unknown): object {
   const is2 = name === 'gemma2';
   // Only the models with 27 billion parameters, known by their layers, do not scale by the width of a head.

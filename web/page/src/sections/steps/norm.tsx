@@ -84,7 +84,7 @@ function Norm({
   );
 }
 
-const PostNorm = () => <p class="note">This model also normalises what it adds, so the second number is that of the normalised row.</p>;
+const PostNorm = () => <p class="note">This model also normalises the outputs that it adds, so the second number is that of the normalised row.</p>;
 
 function Residual({
   walk,
