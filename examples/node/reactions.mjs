@@ -7,9 +7,17 @@ import { load } from 'attn';
 const [LAYER, HEAD] = [10, 5];
 const isAtom = (token) => /^(\[(?!CLS|SEP|UNK)|[A-Zbcnops])/.test(token);
 
+const usage = `node examples/node/reactions.mjs [REACTION]
+
+  REACTION  in SMILES, reactants>>products, in quotes`;
+
 const [reaction = 'BrCc1ccccc1.CN>>CNCc1ccccc1', ...others] = process.argv.slice(2);
+if (['--help', '-h'].includes(reaction)) {
+  console.log(usage);
+  process.exit();
+}
 if (others.length > 0 || !/^[^\s>]+>>[^\s>]+$/.test(reaction)) {
-  console.error('node examples/node/reactions.mjs [REACTION]\n\n  REACTION  in SMILES, reactants>>products, in quotes');
+  console.error(usage);
   process.exit(2);
 }
 

@@ -87,7 +87,7 @@ std::vector<std::int64_t> repeated_tokens(const LensModel& lens, std::uint32_t s
   const std::int64_t positions = config.max_position_embeddings > 0 ? config.max_position_embeddings : config.max_length;
   // RoBERTa's positions start after its padding.
   const std::int64_t count = std::min<std::int64_t>(50, (positions - 4 - std::ssize(ids)) / 2);
-  if (count < 2) fail(ErrorCode::unsupported, lens.op(), "text", {"a text, because the model has too few positions for random tokens"}, {"missing"});
+  if (count < 2) fail(ErrorCode::unsupported, lens.op(), "text", {"a text"}, {"missing"}, "The model has too few positions for random tokens");
   Random random(seed);
   std::vector<std::int64_t> tokens;
   for (std::int64_t i = 0; i < count; ++i) tokens.push_back(static_cast<std::int64_t>(random.next() * static_cast<double>(config.vocab_size)));

@@ -243,9 +243,8 @@ void ModelLoader::WordsCopy::add(const SafetensorsStream::Run& run) {
 void ModelLoader::check_copy_of_words() const {
   if (!words_copy_ || words_copy_->hashes[0] == words_copy_->hashes[1]) return;
   const std::vector<SafetensorsEntry>& entries = stream_.entries();
-  fail(ErrorCode::mismatch, kLoaderOp, entries[words_copy_->head].name,
-       {"the numbers of ", entries[words_copy_->words].name, ", to which it is tied"}, {"other numbers"},
-       "Set tie_word_embeddings to false in config.json");
+  fail(ErrorCode::mismatch, kLoaderOp, entries[words_copy_->head].name, {"the numbers of ", entries[words_copy_->words].name}, {"other numbers"},
+       "The head is tied to it: set tie_word_embeddings to false in config.json");
 }
 
 /// Assigns the tensors of the file to targets by name.

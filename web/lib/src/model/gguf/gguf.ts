@@ -135,7 +135,7 @@ async function openFile(name: FileName, file: ModelFile, partsOf: () => Promise<
     ]);
     let noTokenizer: AttnError | undefined;
     try {
-      const { tokenizer, tokenizerConfig } = readTokenizerFiles(header.metadata, isSpm ? parts!.sentencePiece : undefined);
+      const { tokenizer, tokenizerConfig } = readTokenizerFiles(header.metadata, isSpm ? parts : undefined);
       small.set('tokenizer.json', encodeUtf8(tokenizer)).set('tokenizer_config.json', encodeUtf8(tokenizerConfig));
     } catch (error) {
       if (!isAttnError(error) || error.code !== 'UNSUPPORTED') throw error;

@@ -3,7 +3,7 @@ import { encodeUtf8 } from '../../platform/utf8.js';
 import { checkUtf8, type Metadata, refuse } from './header.js';
 import type * as sentencePiece from './sentencepiece.js';
 
-export type SentencePiece = typeof sentencePiece;
+export type SentencePiece = Pick<typeof sentencePiece, 'mergesOfScores' | 'partsOf'>;
 
 /** Parts of the published tokenizer.json files. */
 interface Kind {
