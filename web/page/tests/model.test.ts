@@ -398,10 +398,10 @@ describe('the weights of a model', () => {
 
 describe('the small models bundled with the page', () => {
   it('are loaded by name from the page with their task', async () => {
-    for (const [id, task, name, count] of [
-      ['entities', 'token-classification', 'entity model', 11],
-      ['masks', 'fill-mask', 'mask model', undefined],
-      ['reactions', 'fill-mask', 'reaction model', undefined],
+    for (const [id, task, name, [layers, heads], count] of [
+      ['entities', 'token-classification', 'entity model', [3, 4], 11],
+      ['masks', 'fill-mask', 'mask model', [3, 4], undefined],
+      ['reactions', 'fill-mask', 'reaction model', [12, 8], undefined],
     ] as const) {
       view.value = { ...initialView, model: id };
       fetched.length = 0;
@@ -412,7 +412,7 @@ describe('the small models bundled with the page', () => {
           .sort()
           .map((file) => `${id}/${file}`),
       );
-      expect(model.value).toMatchObject({ id, name, task, dtype: 'int8', isStoredAsInt8: true, labels: undefined, layers: 3, heads: 4 });
+      expect(model.value).toMatchObject({ id, name, task, dtype: 'int8', isStoredAsInt8: true, labels: undefined, layers, heads });
       expect(model.value!.tokenLabels?.length).toBe(count);
       expect(view.value.model).toBe(id);
     }
