@@ -34,7 +34,8 @@ def _environment() -> Any:
 
 
 def _json(files: Mapping[str, bytes], name: str) -> dict[str, Any]:
-    return json.loads(files.get(name, b"{}").decode("utf-8-sig"))
+    read: dict[str, Any] = json.loads(files.get(name, b"{}").decode("utf-8-sig"))
+    return read
 
 
 def _templates(files: Mapping[str, bytes]) -> dict[str, str]:
