@@ -36,7 +36,11 @@ function pythonMembers() {
 import attn, json
 def members(thing):
     return sorted({name for name in [*vars(thing), *getattr(thing, "__annotations__", {})] if not name.startswith("_")})
-things = {name: getattr(attn, name) for name in attn.__all__}
+things = {}
+for name in attn.__all__:
+    thing = getattr(attn, name)
+    is_module = type(thing) is type(attn)
+    things.update({each: getattr(thing, each) for each in thing.__all__} if is_module else {name: thing})
 print(json.dumps({name: members(thing) if isinstance(thing, type) else [] for name, thing in things.items()}))`;
   return JSON.parse(execFileSync(at('.setup/python-venv/bin/python'), ['-c', program], { encoding: 'utf8' }));
 }
