@@ -15,6 +15,7 @@
 #include "attn/models/text_model.hpp"
 #include "models/goldens.hpp"
 #include "support/matchers.hpp"
+#include "support/refused.hpp"
 #include "support/testdata.hpp"
 
 namespace attn::test {
@@ -233,19 +234,7 @@ struct Small {
   }
 };
 
-/// Checks that the call throws this error, whose message has the words.
-void refused(ErrorCode code, const std::string& words, const std::function<void()>& call) {
-  INFO("expecting " << to_string(code) << " with " << words);
-  try {
-    call();
-  } catch (const Error& error) {
-    INFO(error.what());
-    CHECK(to_string(error.code()) == to_string(code));
-    CHECK(std::string(error.what()).find(words) != std::string::npos);
-    return;
-  }
-  FAIL_CHECK("nothing was thrown");
-}
+using attn::test::refused;
 
 void refused(ErrorCode code, const std::string& words, const std::function<void(Small&)>& change) {
   Small small;

@@ -11,6 +11,7 @@
 #include "models/edit.hpp"
 #include "models/goldens.hpp"
 #include "support/matchers.hpp"
+#include "support/refused.hpp"
 
 namespace attn::test {
 namespace models_decoders_test {
@@ -21,21 +22,6 @@ const std::vector<std::string> kDecoders{"tiny-gpt2", "tiny-llama",       "tiny-
 std::string path_of(const std::string& name) { return testdata("models/" + name).string(); }
 
 nlohmann::json read_json(const std::string& path) { return nlohmann::json::parse(std::ifstream(testdata(path))); }
-
-/// Checks that the call throws this error, whose message has the word.
-template <class Call>
-void refused(ErrorCode code, const std::string& word, Call call) {
-  INFO("expecting " << to_string(code) << " with " << word);
-  try {
-    call();
-  } catch (const Error& error) {
-    INFO(error.what());
-    CHECK(to_string(error.code()) == to_string(code));
-    CHECK(std::string(error.what()).find(word) != std::string::npos);
-    return;
-  }
-  FAIL_CHECK("nothing was thrown");
-}
 
 /// Sequences of ids, padded according to flags of 0 and 1.
 Encoding padded(const std::vector<std::vector<int>>& flags) {

@@ -14,6 +14,7 @@
 #include "models/goldens.hpp"
 #include "models/gpt2_reference.hpp"
 #include "support/matchers.hpp"
+#include "support/refused.hpp"
 
 namespace attn::test {
 namespace models_lens_test {
@@ -52,20 +53,6 @@ double sum_of(const LogitAttribution& parts) {
   double sum = parts.embedding + parts.biases;
   for (const auto& layer : parts.heads) sum = std::accumulate(layer.begin(), layer.end(), sum);
   return std::accumulate(parts.mlps.begin(), parts.mlps.end(), sum);
-}
-
-template <class Call>
-void refused(ErrorCode code, const std::string& word, Call call) {
-  INFO("expecting " << to_string(code) << " with " << word);
-  try {
-    call();
-  } catch (const Error& error) {
-    INFO(error.what());
-    CHECK(to_string(error.code()) == to_string(code));
-    CHECK(std::string(error.what()).find(word) != std::string::npos);
-    return;
-  }
-  FAIL_CHECK("nothing was thrown");
 }
 
 TEST_CASE("unembed gives the logits of a forward from its last hidden state", "[lens]") {
