@@ -347,7 +347,8 @@ void configure_rope_parameters(const ConfigReader& config, ModelConfig& model, d
   // GPT-NeoX has a name of its own for the base.
   if (share == 0) theta = config.positive("rope_theta", theta);
   theta = rope.positive("rope_theta", is_scaled ? full.positive("rope_theta", theta) : theta);
-  const std::int64_t original = original_positions(config, rope, is_nested, model.max_position_embeddings);
+  // Other kinds do not read it.
+  const auto original = [&] { return original_positions(config, rope, is_nested, model.max_position_embeddings); };
   if (type == "linear" || (type == "ntk" && !model.is_causal)) {
     const double factor = rope.positive("factor", 1);
     const bool is_ntk = type == "ntk" && factor > 1;  // a larger base, and the rest of the factor for all pairs
@@ -356,7 +357,7 @@ void configure_rope_parameters(const ConfigReader& config, ModelConfig& model, d
     model.rope.factor = is_ntk ? pow_of(factor, 2 / D) : type == "ntk" ? 1 : factor;
   } else if (type == "llama3") {
     model.rope = {.factor = rope.positive("factor", 1),
-                  .original_positions = original,
+                  .original_positions = original(),
                   .low_frequency_factor = rope.positive("low_freq_factor", 1),
                   .high_frequency_factor = rope.positive("high_freq_factor", 4)};
     if (model.rope.high_frequency_factor <= model.rope.low_frequency_factor)
@@ -364,7 +365,7 @@ void configure_rope_parameters(const ConfigReader& config, ModelConfig& model, d
                   {model.rope.high_frequency_factor});
   } else if (type == "yarn") {
     if (theta <= 1) rope.refuse(ErrorCode::config, "rope_theta", {"a number above 1"}, {theta});
-    model.rope = yarn_of(rope, original, model.max_position_embeddings);
+    model.rope = yarn_of(rope, original(), model.max_position_embeddings);
   } else if (type != "default" && type != "dynamic") {  // dynamic differs from default only beyond max_position_embeddings
     rope.refuse(ErrorCode::unsupported, kind,
                 {model.is_causal ? "default, dynamic, linear, llama3 or yarn" : "default, dynamic, linear, llama3, ntk or yarn"}, {type});
