@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "array.hpp"
-#include "attn/models/text_model_parts.hpp"
 #include "options.hpp"
 
 namespace attn::python {

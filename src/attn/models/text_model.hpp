@@ -153,9 +153,11 @@ struct FineTuneResult {
 
 namespace detail {
 
-class LensModel;                                                                    // models/lens_model.hpp
-std::map<std::string, std::vector<std::uint8_t>> files_of(const TextModel& model);  // models/text_model_parts.hpp
+class LensModel;  // models/lens_model.hpp
 struct ModelPlan;
+
+/// Returns the small files that a model was loaded from, by their name in its folder.
+std::map<std::string, std::vector<std::uint8_t>> files_of(const TextModel& model);
 
 /// Copies of the token ids that a caller passed: (B,L) each, row-major. Types and mask may be empty.
 struct TokenIds {

@@ -118,12 +118,6 @@ void in_batches(std::size_t count, std::int64_t batch_size, const std::function<
 }  // namespace attn::detail
 
 namespace attn {
-namespace detail {
-
-/// Returns the small files that a model was loaded from, by their name in its folder.
-std::map<std::string, std::vector<std::uint8_t>> files_of(const TextModel& model);
-
-}  // namespace detail
 
 struct TextModel::Parts {
   std::unique_ptr<EncoderModel> model;
