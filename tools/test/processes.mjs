@@ -54,6 +54,20 @@ export function processorSeconds(top) {
   return all.filter(({ pid }) => below.has(pid)).reduce((sum, { seconds }) => sum + seconds, 0);
 }
 
+/** Processor time of all children that have ended, or NaN on other systems than Linux. */
+function endedSeconds() {
+  try {
+    const [user, system] = readFileSync('/proc/self/stat', 'utf8')
+      .replace(/^.*\) /s, '')
+      .split(' ')
+      .slice(13, 15);
+    return (Number(user) + Number(system)) / ticksPerSecond;
+  } catch {
+    return NaN;
+  }
+}
+let counted = endedSeconds();
+
 /**
  * Calls `stop(reason)` once if the process hangs; `printed()` is the length of its output. Returns a function that ends
  * the watch.
@@ -71,7 +85,7 @@ function watch(pid, printed, stop) {
   return () => clearInterval(timer);
 }
 
-/** Runs a program; passes its output to the step and resolves to { code, out, err }. */
+/** Runs a program; passes its output to the step, adds to its processorSeconds, and resolves to { code, out, err }. */
 export function run(program, args, { env = {} } = {}) {
   const step = current.getStore();
   return new Promise((done) => {
@@ -103,6 +117,12 @@ export function run(program, args, { env = {} } = {}) {
       unwatch();
       done({ code, ...said });
     };
+    child.on('exit', () => {
+      // Children end one by one, so the growth since the last end is what this one took.
+      const seconds = endedSeconds();
+      step.processorSeconds = (step.processorSeconds ?? 0) + seconds - counted;
+      counted = seconds;
+    });
     child.on('error', (error) => {
       step.say(`${error.message}\n`);
       end(127);

@@ -36,6 +36,14 @@ test('a process that computes endlessly is stopped', patience, async () => {
   }
 });
 
+test('the processor time of a step is that of its own processes', { ...patience, skip: process.platform !== 'linux' }, async () => {
+  const busy = (seconds) => `while (process.cpuUsage().user < ${seconds * 1e6}) for (let i = 0; i < 1e6; i++);`;
+  const steps = [0, 1, 2].map(() => ({ say: () => {} }));
+  await Promise.all(steps.map((step, i) => i > 0 && current.run(step, () => run(process.execPath, ['-e', busy(i)]))));
+  assert.ok(steps[1].processorSeconds >= 1 && steps[1].processorSeconds < 1.9, `${steps[1].processorSeconds}`);
+  assert.ok(steps[2].processorSeconds >= 2 && steps[2].processorSeconds < 2.9, `${steps[2].processorSeconds}`);
+});
+
 test('a program that does not exist fails with a message', patience, async () => {
   const said = [];
   const { code } = await current.run({ say: (text) => said.push(text) }, () => run('attn-no-such-program', []));

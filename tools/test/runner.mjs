@@ -83,6 +83,7 @@ export async function runSteps(entries, { names } = {}) {
 }
 
 const row = (seconds, text) => console.log(`${seconds.toFixed(0).padStart(5)} s  ${text}`);
+const processor = (seconds) => (seconds >= 0 ? `${seconds.toFixed(0).padStart(5)} s CPU  ` : '');
 
 function slowest(title, list) {
   console.log(`\n== the slowest ${title}`);
@@ -99,8 +100,11 @@ function failures({ name, tests, last, result }) {
 
 function summary(steps, seconds) {
   console.log('\n== summary');
-  for (const { name, seconds, result } of steps)
-    row(seconds, `${name.padEnd(32)} ${result.skipped ? `skipped: ${result.skipped}` : `${result.passed} passed, ${result.failed} failed`}`);
+  for (const { name, seconds, processorSeconds: used, result } of steps)
+    row(
+      seconds,
+      `${processor(used)}${name.padEnd(32)} ${result.skipped ? `skipped: ${result.skipped}` : `${result.passed} passed, ${result.failed} failed`}`,
+    );
   const count = (kind) => steps.reduce((sum, { result }) => sum + result[kind], 0);
   const passed = count('passed');
   const failed = count('failed') + Number(passed + count('failed') === 0);
