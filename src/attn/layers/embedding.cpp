@@ -13,9 +13,10 @@ constexpr std::string_view kEmbeddingOp = "Embedding";
 
 }  // namespace
 
-Embedding::Embedding(detail::Uninitialized, const EmbeddingOptions& options) : options_(options) {
+Embedding::Embedding(detail::Uninitialized, const EmbeddingOptions& options, bool is_shared) : options_(options) {
   const std::int64_t N = detail::check_positive(kEmbeddingOp, "num_embeddings", options.num_embeddings);
-  weight_ = {static_cast<std::size_t>(N), static_cast<std::size_t>(detail::check_positive(kEmbeddingOp, "embedding_dim", options.embedding_dim))};
+  const std::int64_t E = detail::check_positive(kEmbeddingOp, "embedding_dim", options.embedding_dim);
+  weight_ = {static_cast<std::size_t>(N), static_cast<std::size_t>(E), is_shared};
   if (options.padding_idx && (*options.padding_idx < 0 || *options.padding_idx >= options.num_embeddings))
     detail::fail(ErrorCode::config, kEmbeddingOp, "padding_idx", {"a row from 0 to ", options.num_embeddings - 1}, {*options.padding_idx});
 }

@@ -40,7 +40,7 @@ struct Neighbor {
 class Embedding : public Module {
  public:
   /// Leaves the weight unallocated, for models that load it.
-  Embedding(detail::Uninitialized, const EmbeddingOptions& options);
+  Embedding(detail::Uninitialized, const EmbeddingOptions& options, bool is_shared = false);
   /// Draws weights N(0,1) as torch's constructor does, from seed 0.
   ///
   /// @throws CONFIG if a size is below 1 or padding_idx is outside the table

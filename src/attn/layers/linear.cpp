@@ -38,10 +38,11 @@ void Linear::forward(const Rows& x, float* y, Scratch& scratch, const parallel::
 }
 
 void Linear::forward(std::span<const Output> outputs, const Rows& x, Scratch& scratch, const parallel::TaskRef* finish_row) {
-  const auto forward_all = [&]<class Packed>(const Packed&) {
-    typename Packed::Output all[3];  // query, key and value
-    for (std::size_t i = 0; i < outputs.size(); ++i) all[i] = {std::get_if<Packed>(&outputs[i].linear->packed_), outputs[i].y};
-    Packed::forward({all, outputs.size()}, x, scratch, finish_row);
+  const auto forward_all = [&]<class Weight>(const BasicPackedLinear<Weight>&) {
+    PanelProduct<Weight> all[3];  // query, key and value
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      all[i] = std::get_if<BasicPackedLinear<Weight>>(&outputs[i].linear->packed_)->product(outputs[i].y);
+    multiply<Weight>({all, outputs.size()}, x, scratch, finish_row);
   };
   std::visit(forward_all, outputs.front().linear->packed_);
 }

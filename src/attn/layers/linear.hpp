@@ -25,7 +25,7 @@ class Linear {
   std::int64_t in_features() const { return in_; }
   std::int64_t out_features() const { return out_; }
 
-  /// Computes y = x Wᵀ + b, x (rows,in), y (rows,out); scratch and finish_row as in PackedLinear::forward.
+  /// Computes y = x Wᵀ + b, x (rows,in), y (rows,out); scratch and finish_row as in multiply().
   void forward(const Rows& x, float* y, Scratch& scratch, const parallel::TaskRef* finish_row = nullptr) const;
   void forward(const float* x, std::int64_t rows, float* y, Scratch& scratch, const parallel::TaskRef* finish_row = nullptr) const {
     forward(Rows(x, static_cast<std::size_t>(rows), static_cast<std::size_t>(in_)), y, scratch, finish_row);

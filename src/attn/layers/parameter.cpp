@@ -48,10 +48,11 @@ void ParameterRef::get_row(std::size_t row, float* values) const {
 
 float* ParameterRef::values() const {
   if (is_packed() || is_quantized()) return nullptr;
-  return table != nullptr ? table->values().data() : numbers().data();
+  return table != nullptr ? table->values() : numbers().data();
 }
 
 Panels<float>* ParameterRef::panels() const {
+  if (table != nullptr) return table->panels();
   PackedLinear* const packed = is_packed() ? linear->float32() : nullptr;
   return packed != nullptr ? &packed->weight() : nullptr;
 }

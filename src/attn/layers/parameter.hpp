@@ -60,7 +60,8 @@ struct ParameterRef {
   void get_row(std::size_t row, float* values) const;
   /// Whether it is the weight of a linear map, whose rows are stored as panels.
   bool is_packed() const { return linear != nullptr && shape.rank() == 2; }
-  /// The float32 values: row-major, or as panels for the weight of a linear map; the other one is null. Both are null for int8.
+  /// The float32 values: row-major, or as panels for the weight of a linear map and a table shared with a head; the other one is null. Both are null
+  /// for int8.
   float* values() const;
   Panels<float>* panels() const;
 

@@ -9,7 +9,7 @@ namespace attn::detail {
 
 Embeddings::Embeddings(const ModelConfig& config)
     : config_(config),
-      words_(Uninitialized{}, {.num_embeddings = config.vocab_size, .embedding_dim = config.word_width()}),
+      words_(Uninitialized{}, {.num_embeddings = config.vocab_size, .embedding_dim = config.word_width()}, config.is_tied()),
       norm_(config.family->names.embedding_norm.empty() ? Norm::identity(config.word_width())
                                                         : Norm(NormKind::layer_norm, config.word_width(), true, config.layer_norm_eps)) {
   const auto width = static_cast<std::size_t>(config.word_width());

@@ -2,7 +2,6 @@
 
 #include "attn/kernels/kernels.hpp"
 #include "attn/models/family.hpp"
-#include "attn/store/tied_linear.hpp"
 #include "attn/tensor/float_environment.hpp"
 
 namespace attn::detail {
@@ -50,7 +49,7 @@ void Head::forward(const float* x, std::int64_t rows, const Table& words, float*
 
 void Head::classify(const float* x, std::int64_t rows, const Table& words, float* logits, Scratch& scratch) const {
   if (is_tied_)
-    tied_linear({x, static_cast<std::size_t>(rows), static_cast<std::size_t>(width())}, words, tied_bias_.data(), logits, scratch);
+    words.multiply({x, static_cast<std::size_t>(rows), static_cast<std::size_t>(width())}, tied_bias_.data(), logits, scratch);
   else
     classifier_.forward(x, rows, logits, scratch);
   const kernels::KernelTable& kernel = kernels::best(is_tied_ ? words.is_quantized() : classifier_.is_quantized());

@@ -32,22 +32,28 @@ void Head::forward(float* x, std::int64_t rows, const Table& words, const Forwar
   classify(normed, rows, words, logits, scratch);
 }
 
-/// of_x (rows,E) = grad W; adds to the gradients of W and the bias. Skips zeros, because grad is usually non-zero for a single word only.
-static void tied_backward(const float* grad, const float* x, std::int64_t rows, const Table& words, float* of_x, Gradients& gradients) {
+/// of_x (rows,E) = grad W; adds to the gradients of W and the bias. Skips zeros, because grad is often non-zero for a
+/// single word only.
+static void tied_backward(const float* grad, const float* x, std::size_t rows, const Table& words, float* of_x, Gradients& gradients,
+                          Scratch& scratch) {
   const std::size_t N = words.rows(), E = words.width();
   float* const of_words = gradients.at("word_embeddings.weight");
   float* const of_bias = gradients.at("classifier.bias");
-  std::fill_n(of_x, static_cast<std::size_t>(rows) * E, 0.0F);
-  for (std::size_t row = 0; row < static_cast<std::size_t>(rows); ++row, grad += N, x += E, of_x += E)
-    for (std::size_t j = 0; j < N; ++j) {
-      const float g = grad[j];
+  const Scratch::Frame frame(scratch);
+  float* const buffer = scratch.take(E);
+  std::fill_n(of_x, rows * E, 0.0F);
+  for (std::size_t j = 0; j < N; ++j) {
+    const float* word = nullptr;
+    for (std::size_t row = 0; row < rows; ++row) {
+      const float g = grad[row * N + j];
       if (g == 0) continue;
-      const float* const word = words.row(j, nullptr);
-      for (std::size_t e = 0; e < E; ++e) of_x[e] += g * word[e];
+      if (word == nullptr) word = words.row(j, buffer);
+      for (std::size_t e = 0; e < E; ++e) of_x[row * E + e] += g * word[e];
       if (of_words != nullptr)
-        for (std::size_t e = 0; e < E; ++e) of_words[j * E + e] += g * x[e];
+        for (std::size_t e = 0; e < E; ++e) of_words[j * E + e] += g * x[row * E + e];
       if (of_bias != nullptr) of_bias[j] += g;
     }
+  }
 }
 
 void Head::backward(const float* grad, const float* x, const float* dense, std::int64_t rows, const Table& words, const ForwardRandom& random,
@@ -75,7 +81,7 @@ void Head::backward(const float* grad, const float* x, const float* dense, std::
     grad = of_classifier;
   }
   if (is_tied_)
-    tied_backward(grad, normed, rows, words, of_hidden, gradients);
+    tied_backward(grad, normed, static_cast<std::size_t>(rows), words, of_hidden, gradients, scratch);
   else
     classifier_.backward(grad, normed, rows, of_hidden, "classifier.", gradients, scratch);
   drop_rows(drop_normed, of_hidden, rows, 1, width());

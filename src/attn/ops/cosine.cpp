@@ -36,9 +36,9 @@ void cosines(const Table& table, std::int64_t N, const float* target, std::int64
   const auto count = static_cast<std::size_t>(N), n = static_cast<std::size_t>(E);
   const double length = length_of(kernel, target, n);
   const unsigned workers = parallel::workers_for(count, 2.0 * static_cast<double>(count) * static_cast<double>(n));
-  std::vector<float> buffers(table.is_quantized() ? workers * n : 0);
+  std::vector<float> buffers(workers * n);
   parallel::run(count, workers, [&](std::size_t i, unsigned worker) noexcept {
-    result[i] = cosine(kernel, table.row(i, buffers.data() + (buffers.empty() ? 0 : worker * n)), target, length, n);
+    result[i] = cosine(kernel, table.row(i, buffers.data() + worker * n), target, length, n);
   });
 }
 

@@ -27,57 +27,9 @@ BasicPackedLinear<Weight>::BasicPackedLinear(const TensorView& weight, const flo
 }
 
 template <class Weight>
-std::size_t BasicPackedLinear<Weight>::panels() const {
-  const std::size_t nr = kernels::best().nr;
-  return (static_cast<std::size_t>(out_features_) + nr - 1) / nr;
-}
-
-template <class Weight>
 void BasicPackedLinear<Weight>::forward(const detail::Rows& x, float* y, detail::Scratch& scratch, const parallel::TaskRef* finish_row) const {
-  const Output output{this, y};
-  forward({&output, 1}, x, scratch, finish_row);
-}
-
-template <class Weight>
-void BasicPackedLinear<Weight>::forward(std::span<const Output> outputs, const detail::Rows& x, detail::Scratch& scratch,
-                                        const parallel::TaskRef* finish_row) {
-  const std::size_t m = x.count();
-  std::size_t panels = 0;
-  for (const Output& output : outputs) panels += output.linear->panels();
-  if (m == 0 || panels == 0) return;
-  const detail::Scratch::Frame frame(scratch);
-  const detail::RowBlocks blocks(m);
-  const typename detail::Panels<Weight>::Input prepared = detail::Panels<Weight>::prepare(x, blocks, scratch);
-  const std::size_t nr = kernels::best().nr;
-  // A task is a block of rows by a block of columns. If there are few row blocks, the columns are divided among the
-  // threads.
-  const std::size_t row_blocks = blocks.count;
-  const unsigned threads = num_threads();
-  const std::size_t column_blocks = threads == 1 ? 1 : std::min(panels, (4 * threads + row_blocks - 1) / row_blocks);
-  const bool whole_rows = column_blocks == 1;
-  const auto task = [&](std::size_t index, unsigned worker) noexcept {
-    const std::size_t block = index / column_blocks, part = index % column_blocks;
-    const std::size_t i = blocks.begin(block), end = blocks.begin(block + 1);
-    const std::size_t first = detail::part_begin(panels, part, column_blocks), last = detail::part_begin(panels, part + 1, column_blocks);
-    std::size_t before = 0;  // panels of the previous outputs
-    for (const auto& [linear, y] : outputs) {
-      const std::size_t from = std::max(first, before), to = std::min(last, before + linear->panels());
-      const auto n = static_cast<std::size_t>(linear->out_features_);
-      if (from < to)
-        linear->panels_.multiply(prepared, i, end - i, (from - before) * nr, std::min((to - before) * nr, n), n,
-                                 static_cast<std::size_t>(linear->in_features_), linear->bias_.empty() ? nullptr : linear->bias_.data(), y + i * n);
-      before += linear->panels();
-    }
-    if (whole_rows && finish_row != nullptr)
-      for (std::size_t row = i; row < end; ++row) (*finish_row)(row, worker);
-  };
-  const std::size_t tasks = row_blocks * column_blocks;
-  const auto k = static_cast<double>(outputs.front().linear->in_features_);
-  const double cost = static_cast<double>(m) * k * static_cast<double>(panels * nr);
-  parallel::run(tasks, parallel::workers_for(tasks, cost), task);
-  if (whole_rows || finish_row == nullptr) return;
-  // Norms and activations cost about as much as 16 multiply-adds per number.
-  parallel::run(m, parallel::workers_for(m, 16 * cost / std::max(k, 1.0)), *finish_row);
+  const detail::PanelProduct<Weight> all = product(y);
+  detail::multiply<Weight>({&all, 1}, x, scratch, finish_row);
 }
 
 template <class Weight>
@@ -138,6 +90,47 @@ template class BasicPackedLinear<float>;
 template class BasicPackedLinear<std::int8_t>;
 
 namespace detail {
+
+template <class Weight>
+void multiply(std::span<const PanelProduct<Weight>> products, const Rows& x, Scratch& scratch, const parallel::TaskRef* finish_row) {
+  const std::size_t m = x.count(), k = x.width(), nr = kernels::best().nr;
+  const auto panels_of = [nr](const PanelProduct<Weight>& product) { return (product.rows + nr - 1) / nr; };
+  std::size_t panels = 0;
+  for (const PanelProduct<Weight>& product : products) panels += panels_of(product);
+  if (m == 0 || panels == 0) return;
+  const Scratch::Frame frame(scratch);
+  const RowBlocks blocks(m);
+  const typename Panels<Weight>::Input prepared = Panels<Weight>::prepare(x, blocks, scratch);
+  // A task is a block of rows by a block of columns. If there are few row blocks, the columns are divided among the
+  // threads.
+  const std::size_t row_blocks = blocks.count;
+  const unsigned threads = num_threads();
+  const std::size_t column_blocks = threads == 1 ? 1 : std::min(panels, (4 * threads + row_blocks - 1) / row_blocks);
+  const bool whole_rows = column_blocks == 1;
+  const auto task = [&](std::size_t index, unsigned worker) noexcept {
+    const std::size_t block = index / column_blocks, part = index % column_blocks;
+    const std::size_t i = blocks.begin(block), end = blocks.begin(block + 1);
+    const std::size_t first = part_begin(panels, part, column_blocks), last = part_begin(panels, part + 1, column_blocks);
+    std::size_t before = 0;  // panels of the previous products
+    for (const PanelProduct<Weight>& product : products) {
+      const std::size_t from = std::max(first, before), to = std::min(last, before + panels_of(product)), n = product.rows;
+      if (from < to)
+        product.weight->multiply(prepared, i, end - i, (from - before) * nr, std::min((to - before) * nr, n), n, k, product.bias, product.y + i * n);
+      before += panels_of(product);
+    }
+    if (whole_rows && finish_row != nullptr)
+      for (std::size_t row = i; row < end; ++row) (*finish_row)(row, worker);
+  };
+  const std::size_t tasks = row_blocks * column_blocks;
+  const double cost = static_cast<double>(m) * static_cast<double>(k) * static_cast<double>(panels * nr);
+  parallel::run(tasks, parallel::workers_for(tasks, cost), task);
+  if (whole_rows || finish_row == nullptr) return;
+  // Norms and activations cost about as much as 16 multiply-adds per number.
+  parallel::run(m, parallel::workers_for(m, 16 * cost / std::max(static_cast<double>(k), 1.0)), *finish_row);
+}
+
+template void multiply<float>(std::span<const PanelProduct<float>>, const Rows&, Scratch&, const parallel::TaskRef*);
+template void multiply<std::int8_t>(std::span<const PanelProduct<std::int8_t>>, const Rows&, Scratch&, const parallel::TaskRef*);
 
 void multiply_transposed(const TensorView& y, const TensorView& x, float* product, Scratch& scratch) {
   const auto rows = static_cast<std::size_t>(y.shape[0]), n = static_cast<std::size_t>(y.shape[1]), k = static_cast<std::size_t>(x.shape[1]);

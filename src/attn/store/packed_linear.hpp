@@ -13,6 +13,24 @@
 #include "attn/tensor/view.hpp"
 
 namespace attn {
+namespace detail {
+
+/// y (..,rows) = x Wᵀ + b for a weight (rows,in) in panels.
+template <class Weight>
+struct PanelProduct {
+  const Panels<Weight>* weight = nullptr;
+  std::size_t rows = 0;
+  const float* bias = nullptr;  ///< (rows) or null
+  float* y = nullptr;
+};
+
+/// Computes products of the same x (..,in), whose work is divided among the threads as a whole. If finish_row is given,
+/// finish_row(row, worker) is called once per row as soon as all its results are written. The scratch holds x in the
+/// format that the weights need.
+template <class Weight>
+void multiply(std::span<const PanelProduct<Weight>> products, const Rows& x, Scratch& scratch, const parallel::TaskRef* finish_row = nullptr);
+
+}  // namespace detail
 
 /// A weight (out,in) and an optional bias (out), packed at loading into the order in which the GEMM reads them.
 /// `Weight` is the type of the stored numbers, see panels.hpp.
@@ -28,17 +46,11 @@ class BasicPackedLinear {
   std::int64_t in_features() const { return in_features_; }
   std::int64_t out_features() const { return out_features_; }
 
-  /// Computes y = x Wᵀ + b, x (rows,in), y (rows,out) without gaps. If finish_row is given, finish_row(row, worker) is
-  /// called once per row as soon as the whole row is written. The scratch holds x in the format that the weights need.
+  /// Computes y = x Wᵀ + b, x (rows,in), y (rows,out) without gaps; see detail::multiply().
   void forward(const detail::Rows& x, float* y, detail::Scratch& scratch, const parallel::TaskRef* finish_row = nullptr) const;
-
-  /// One of several linear maps of the same x, whose work is divided among the threads as a whole.
-  struct Output {
-    const BasicPackedLinear* linear;
-    float* y;
-  };
-  static void forward(std::span<const Output> outputs, const detail::Rows& x, detail::Scratch& scratch,
-                      const parallel::TaskRef* finish_row = nullptr);
+  detail::PanelProduct<Weight> product(float* y) const {
+    return {&panels_, static_cast<std::size_t>(out_features_), bias_.empty() ? nullptr : bias_.data(), y};
+  }
 
   /// Computes x (rows,in) = y W, y (rows,out), both without gaps; sums over out in order.
   void multiply_by_weight(const float* y, std::size_t rows, float* x, detail::Scratch& scratch) const
@@ -58,8 +70,6 @@ class BasicPackedLinear {
   std::vector<float>& bias() { return bias_; }
 
  private:
-  std::size_t panels() const;
-
   std::int64_t in_features_ = 0, out_features_ = 0;
   detail::Panels<Weight> panels_;
   std::vector<float> bias_;

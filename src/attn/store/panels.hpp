@@ -40,6 +40,7 @@ class Panels<float> {
  public:
   /// Allocates a zero weight.
   void allocate(std::size_t n, std::size_t k);
+  bool empty() const { return values_.size() == 0; }
   void set_rows(std::size_t first, std::span<const float> rows, std::size_t k);
   void set(const TensorView& weight);
   void unpack(float* weight, std::size_t n, std::size_t k) const;
@@ -71,6 +72,7 @@ template <>
 class Panels<std::int8_t> {
  public:
   void allocate(std::size_t n, std::size_t k);
+  bool empty() const { return values_.size() == 0; }
   /// Quantizes rows, which must be finite.
   void set_rows(std::size_t first, std::span<const float> rows, std::size_t k);
   /// Writes scale · q.

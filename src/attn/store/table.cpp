@@ -1,16 +1,24 @@
 #include "attn/store/table.hpp"
 
 #include <algorithm>
+#include <concepts>
 
-#include "attn/kernels/kernels.hpp"
-#include "attn/tensor/float_environment.hpp"
+#include "attn/store/packed_linear.hpp"
 
 namespace attn::detail {
 
+Table::Table(std::size_t rows, std::size_t width, bool is_shared) : rows_(rows), width_(width), is_shared_(is_shared) {
+  if (is_shared) values_.emplace<Panels<float>>();
+}
+
+bool Table::has_numbers() const {
+  return std::visit([](const auto& values) { return !values.empty(); }, values_);
+}
+
 Table Table::converted(bool to_int8) const {
-  Table next(rows_, width_);
-  if (to_int8) next.values_.emplace<Int8Rows>();
-  if (is_quantized() ? int8().q.empty() : float32()->empty()) return next;
+  Table next(rows_, width_, is_shared_);
+  if (to_int8) next.values_.emplace<Panels<std::int8_t>>();
+  if (!has_numbers()) return next;
   next.allocate();
   std::vector<float> values(width_);
   for (std::size_t row = 0; row < rows_; ++row) {
@@ -20,38 +28,45 @@ Table Table::converted(bool to_int8) const {
   return next;
 }
 
+float* Table::values() {
+  Values* const numbers = std::get_if<Values>(&values_);
+  return numbers != nullptr ? numbers->data() : nullptr;
+}
+
 void Table::allocate() {
-  if (!is_quantized()) return values().assign(size(), 0.0F);
-  int8() = {std::vector<std::int8_t>(size()), std::vector<float>(rows_)};
+  if (Values* const numbers = std::get_if<Values>(&values_)) return numbers->assign(size(), 0.0F);
+  if (Panels<float>* const float32 = panels()) return float32->allocate(rows_, width_);
+  std::get_if<Panels<std::int8_t>>(&values_)->allocate(rows_, width_);
 }
 
 void Table::set_rows(std::size_t first, std::span<const float> rows) {
-  const FloatEnvironment environment;
-  if (!is_quantized()) {
-    std::copy(rows.begin(), rows.end(), values().begin() + static_cast<std::ptrdiff_t>(first * width_));
-    return;
-  }
-  for (std::size_t at = 0; at < rows.size(); at += width_, ++first)
-    kernels::best().quantize_weights(rows.data() + at, width_, int8().q.data() + first * width_, &int8().scales[first]);
+  const auto set = [&]<class T>(T& to) {
+    if constexpr (std::same_as<T, Values>)
+      std::copy(rows.begin(), rows.end(), to.begin() + static_cast<std::ptrdiff_t>(first * width_));
+    else
+      to.set_rows(first, rows, width_);
+  };
+  std::visit(set, values_);
 }
 
 void Table::get_row(std::size_t row, float* values) const {
-  const FloatEnvironment environment;
-  if (const std::vector<float>* const numbers = float32())
-    std::copy_n(numbers->data() + row * width_, width_, values);
-  else
-    kernels::best().dequantize_row(int8().q.data() + row * width_, int8().scales[row], values, width_);
+  const auto get = [&]<class T>(const T& from) {
+    if constexpr (std::same_as<T, Values>)
+      std::copy_n(from.data() + row * width_, width_, values);
+    else
+      from.get_row(row, width_, values);
+  };
+  std::visit(get, values_);
 }
 
 void Table::set_quantized_rows(std::size_t first, std::span<const std::int8_t> rows) {
-  std::copy(rows.begin(), rows.end(), int8().q.begin() + static_cast<std::ptrdiff_t>(first * width_));
+  std::get_if<Panels<std::int8_t>>(&values_)->set_quantized_rows(first, rows, width_);
 }
 
-void Table::set_scales(std::span<const float> scales) { int8().scales.assign(scales.begin(), scales.end()); }
+void Table::set_scales(std::span<const float> scales) { std::get_if<Panels<std::int8_t>>(&values_)->set_scales(scales); }
 
 void Table::get_quantized_row(std::size_t row, std::int8_t* q, float* scale) const {
-  std::copy_n(int8().q.data() + row * width_, width_, q);
-  *scale = int8().scales[row];
+  std::get_if<Panels<std::int8_t>>(&values_)->get_quantized_row(row, width_, q, scale);
 }
 
 void Table::get(float* values) const {
@@ -59,9 +74,18 @@ void Table::get(float* values) const {
 }
 
 const float* Table::row(std::size_t row, float* buffer) const {
-  if (const std::vector<float>* const numbers = float32()) return numbers->data() + row * width_;
+  if (const Values* const numbers = std::get_if<Values>(&values_)) return numbers->data() + row * width_;
   get_row(row, buffer);
   return buffer;
+}
+
+void Table::multiply(const Rows& x, const float* bias, float* y, Scratch& scratch) const {
+  const auto multiply_panels = [&]<class Weight>(const Panels<Weight>& panels) {
+    const PanelProduct<Weight> product{&panels, rows_, bias, y};
+    detail::multiply<Weight>({&product, 1}, x, scratch);
+  };
+  if (const Panels<float>* const float32 = std::get_if<Panels<float>>(&values_)) return multiply_panels(*float32);
+  multiply_panels(*std::get_if<Panels<std::int8_t>>(&values_));
 }
 
 }  // namespace attn::detail

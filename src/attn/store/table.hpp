@@ -6,24 +6,34 @@
 #include <variant>
 #include <vector>
 
+#include "attn/store/panels.hpp"
+#include "attn/store/scratch.hpp"
+#include "attn/tensor/rows.hpp"
+
 namespace attn::detail {
 
-/// A lookup table (N,E) of float32, or of int8 with a scale per row as in Panels<std::int8_t>. Internal.
+/// A lookup table W (N,E) of float32 or int8. Internal.
+///
+/// int8, and float32 that a language model's head shares (Press & Wolf 2017), are stored as panels, which multiply()
+/// reads as they are; a lookup of a row then reads E places of its panel. Other float32 is row-major.
 class Table {
  public:
   Table() = default;
-  Table(std::size_t rows, std::size_t width) : rows_(rows), width_(width) {}
+  /// @param is_shared  whether a head multiplies by the table
+  Table(std::size_t rows, std::size_t width, bool is_shared = false);
 
   std::size_t rows() const { return rows_; }
   std::size_t width() const { return width_; }
   std::size_t size() const { return rows_ * width_; }
   bool empty() const { return rows_ == 0; }
-  bool is_quantized() const { return std::holds_alternative<Int8Rows>(values_); }
+  bool is_quantized() const { return std::holds_alternative<Panels<std::int8_t>>(values_); }
   /// Returns the same table as int8 or float32. If this one has no numbers yet, neither has the result.
   Table converted(bool to_int8) const;
 
-  /// Only for float32.
-  std::vector<float>& values() { return *std::get_if<std::vector<float>>(&values_); }
+  /// Returns the row-major float32 numbers or null.
+  float* values();
+  /// Returns the panels of float32 numbers or null.
+  Panels<float>* panels() { return std::get_if<Panels<float>>(&values_); }
   /// Allocates a zero table.
   void allocate();
   /// Rows that become int8 must be finite.
@@ -34,20 +44,19 @@ class Table {
   void set_scales(std::span<const float> scales);
   void get_quantized_row(std::size_t row, std::int8_t* q, float* scale) const;
   void get(float* values) const;
-  /// Returns a float32 row in place, and an int8 row converted in `buffer` (E).
+  /// Returns a row in place if the table is row-major, and otherwise a copy in `buffer` (E).
   const float* row(std::size_t row, float* buffer) const;
 
+  /// Computes y (rows,N) = x Wᵀ + b, x (rows,E). Only for a shared table; the bits are those of BasicPackedLinear.
+  void multiply(const Rows& x, const float* bias, float* y, Scratch& scratch) const;
+
  private:
-  struct Int8Rows {
-    std::vector<std::int8_t> q;  // (N,E)
-    std::vector<float> scales;   // (N)
-  };
-  const std::vector<float>* float32() const { return std::get_if<std::vector<float>>(&values_); }
-  Int8Rows& int8() { return *std::get_if<Int8Rows>(&values_); }
-  const Int8Rows& int8() const { return *std::get_if<Int8Rows>(&values_); }
+  using Values = std::vector<float>;
+  bool has_numbers() const;
 
   std::size_t rows_ = 0, width_ = 0;
-  std::variant<std::vector<float>, Int8Rows> values_;
+  bool is_shared_ = false;
+  std::variant<Values, Panels<float>, Panels<std::int8_t>> values_;
 };
 
 }  // namespace attn::detail
