@@ -31,7 +31,7 @@ import pytorch  # noqa: E402
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "build" / "bench" / "models"
 CASES = ROOT / "benchmarks" / "cases.json"
-FETCH = ROOT / "tools" / "goldens" / "fetch_minilm.py"
+FETCH = ROOT / "testdata" / "make" / "goldens" / "fetch_models.py"
 CHECKPOINT = ROOT / "models" / "all-MiniLM-L6-v2"
 SOURCES = (pathlib.Path(__file__), pathlib.Path(pytorch.__file__), pathlib.Path(__file__).with_name("requirements.txt"), CASES, FETCH)
 EPSILON = 1e-5

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[3]
 sys.path += [str(ROOT / "testdata" / "make" / "goldens"), str(ROOT / "testdata" / "make" / "corpora")]
 import templates  # noqa: E402
 import training  # noqa: E402
-from fetch_minilm import fetch  # noqa: E402
+from fetch_models import fetch  # noqa: E402
 from gazetteers import Names  # noqa: E402
 from word_table import SPECIAL, projected  # noqa: E402
 

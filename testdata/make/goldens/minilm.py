@@ -9,7 +9,7 @@ from safetensors.torch import load_file
 from tokenizers import Tokenizer
 
 import common
-from fetch_minilm import fetch
+from fetch_models import fetch
 
 SENTENCE = "The student who got the highest grade in the class was awarded a scholarship by the principal"
 SENTENCES = {

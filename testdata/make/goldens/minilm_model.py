@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 import common
 import minilm
 import models
-from fetch_minilm import fetch
+from fetch_models import fetch
 from words import nearest
 
 INSIDE = ["The cat sat on the mat.", "Time flies like an arrow.", "A [MASK] is not a 猫 😀"]

@@ -13,7 +13,7 @@ from tokenizers import Tokenizer
 
 import common
 import tiny_tokenizers
-from fetch_minilm import fetch
+from fetch_models import fetch
 
 FOLDER = common.TESTDATA / "tokenizers"
 CHECKPOINTS = ("tiny-bert", "tiny-distilbert", "tiny-roberta", "tiny-xlm-roberta", "tiny-mpnet", "tiny-modernbert", "tiny-deberta", "tiny-albert")

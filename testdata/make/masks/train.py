@@ -21,7 +21,7 @@ sys.path += [str(ROOT / "testdata" / "make" / "goldens"), str(ROOT / "testdata" 
 import packages  # noqa: E402
 import training  # noqa: E402
 from everyday import Everyday  # noqa: E402
-from fetch_minilm import fetch  # noqa: E402
+from fetch_models import fetch  # noqa: E402
 from word_table import SPECIAL, frequent, projected  # noqa: E402
 
 SEED = 0

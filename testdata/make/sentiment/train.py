@@ -28,7 +28,7 @@ from variants import Neighbours, variants
 sys.path += [str(data.ROOT / "testdata" / "make" / "goldens"), str(data.ROOT / "testdata" / "make" / "corpora")]
 import teacher as teacher_module  # noqa: E402
 import training  # noqa: E402
-from fetch_minilm import fetch  # noqa: E402
+from fetch_models import fetch  # noqa: E402
 from teacher import Teacher  # noqa: E402
 from word_table import SPECIAL, frequent, projected  # noqa: E402
 
