@@ -87,14 +87,14 @@ export const mutants = [
   { file: 'ops/attention_core.cpp', find: 'block.start / kMostLanes * kMostLanes', put: 'block.start', tests: '[ops]' },
   {
     file: 'layers/transformer_encoder_layer.cpp',
-    find: 'std::copy_n(values, F, buffers.linear1 + row * F)',
-    put: 'std::copy_n(activated, F, buffers.linear1 + row * F)',
+    find: 'std::copy_n(values, F_, buffers_.linear1 + row * F_)',
+    put: 'std::copy_n(activated, F_, buffers_.linear1 + row * F_)',
     tests: '[layers]',
   },
   {
     file: 'layers/transformer_encoder_layer.cpp',
-    find: 'std::copy_n(activated, F, buffers.linear_gate + row * F)',
-    put: 'std::copy_n(values, F, buffers.linear_gate + row * F)',
+    find: 'std::copy_n(activated, F_, buffers_.linear_gate + row * F_)',
+    put: 'std::copy_n(values, F_, buffers_.linear_gate + row * F_)',
     tests: '[layers]',
   },
   { file: 'kernels/pack.cpp', find: 'panel_size(nr, k) + column * nr', put: 'panel_size(nr, k) + column', tests: '[ops]' },

@@ -300,6 +300,7 @@ class MultiHeadAttention : public Module {
   void backward(const detail::AttentionSpec& spec, const detail::AttentionSizes& sizes, const detail::KeptAttention& kept, const float* grad,
                 const std::string& prefix, detail::Gradients& gradients, const detail::MultiHeadAttentionGradientBuffers& to,
                 detail::Scratch& scratch) const;
+  class Backward;  // its steps
 
   /// Names of the projections in a state: in_proj_weight, q_proj_weight or q_proj.weight.
   enum class Form : std::uint8_t { packed, split, separate };

@@ -123,75 +123,141 @@ void MultiHeadAttention::run_backward(const detail::MultiHeadAttentionBackwardPl
   share_gradients()->kept.reset();
 }
 
-void MultiHeadAttention::backward(const detail::AttentionSpec& spec, const detail::AttentionSizes& sizes, const detail::KeptAttention& kept,
-                                  const float* grad, const std::string& prefix, detail::Gradients& gradients,
-                                  const detail::MultiHeadAttentionGradientBuffers& to, detail::Scratch& scratch) const {
-  const detail::FloatEnvironment environment;
-  const std::int64_t B = sizes.B, H = H_, Hkv = Hkv_, L = sizes.L, S = sizes.S, D = D_, Dv = Dv_, E = options_.embed_dim;
-  const std::int64_t given = S - spec.extra_keys;
-  const detail::Scratch::Frame frame(scratch);
-  const auto trace = [&](TraceName name) { return to.trace[static_cast<std::size_t>(name)]; };
-  const auto copy = [&](TraceName name, const float* from, std::size_t count) {
-    if (float* out = trace(name)) std::copy_n(from, count, out);
-  };
+/// One call of backward(). Steps go from the output back to the inputs; `to` gets traces on the way.
+class MultiHeadAttention::Backward {
+ public:
+  Backward(const MultiHeadAttention& layer, const detail::AttentionSpec& spec, const detail::AttentionSizes& sizes, const detail::KeptAttention& kept,
+           const std::string& prefix, detail::Gradients& gradients, const detail::MultiHeadAttentionGradientBuffers& to, detail::Scratch& scratch)
+      : layer_(layer),
+        spec_(spec),
+        sizes_(sizes),
+        kept_(kept),
+        prefix_(prefix),
+        gradients_(gradients),
+        to_(to),
+        scratch_(scratch),
+        B_(sizes.B),
+        L_(sizes.L),
+        S_(sizes.S),
+        given_(sizes.S - spec.extra_keys),
+        H_(layer.H_),
+        Hkv_(layer.Hkv_),
+        D_(layer.D_),
+        Dv_(layer.Dv_),
+        E_(layer.options_.embed_dim),
+        runs_(spec.runs.empty() ? std::span(&whole_, 1) : spec.runs) {}
 
-  // W_O
-  const std::size_t merged_size = size_of(B * L, H * Dv);
+  void run(const float* grad) {
+    const float* const of_merged = unpatch(output_backward(grad));
+    heads_backward(of_merged);
+    take_off_appended(k_, Hkv_ * D_, "bias_k");
+    take_off_appended(v_, Hkv_ * Dv_, "bias_v");
+    if (layer_.defaults_.rotary) rotate_back();
+    if (!layer_.query_norm_.is_identity()) head_norms_backward();
+    copy(TraceName::q_proj, q_, size_of(B_ * L_, H_ * D_));
+    copy(TraceName::k_proj, k_, size_of(B_ * given_, Hkv_ * D_));
+    copy(TraceName::v_proj, v_, size_of(B_ * given_, Hkv_ * Dv_));
+    projections_backward();
+    if (relative_ != nullptr)
+      layer_.project_positions_backward(*relative_, of_position_keys_, of_position_queries_, prefix_, gradients_, to_.relative, scratch_);
+  }
+
+ private:
+  static std::size_t count(std::int64_t value) { return static_cast<std::size_t>(value); }
+  float* trace(TraceName name) const { return to_.trace[static_cast<std::size_t>(name)]; }
+  void copy(TraceName name, const float* from, std::size_t size) const {
+    if (float* const out = trace(name)) std::copy_n(from, size, out);
+  }
+  void copy_heads(TraceName name, const detail::Heads<float>& from, std::int64_t heads, std::int64_t rows, std::int64_t width) const {
+    if (float* const out = trace(name)) detail::copy_heads({from.data, from.batch, from.head, from.row}, B_, heads, rows, width, out);
+  }
+
+  const float* output_backward(const float* grad);
+  const float* unpatch(const float* of_merged);
+  void heads_backward(const float* of_merged);
+  void take_off_appended(float* rows, std::int64_t width, const char* name);
+  void rotate_back();
+  void head_norms_backward();
+  void projections_backward();
+
+  const MultiHeadAttention& layer_;
+  const detail::AttentionSpec& spec_;
+  const detail::AttentionSizes& sizes_;
+  const detail::KeptAttention& kept_;
+  const std::string& prefix_;
+  detail::Gradients& gradients_;
+  const detail::MultiHeadAttentionGradientBuffers& to_;
+  detail::Scratch& scratch_;
+  const std::int64_t B_, L_, S_, given_, H_, Hkv_, D_, Dv_, E_;  // given: keys without those that the layer appended
+  const detail::SequenceRun whole_{B_, L_};
+  const std::span<const detail::SequenceRun> runs_;
+  const detail::RelativePositions* const relative_ = kept_.position_bias.relative;
+  float *q_ = nullptr, *k_ = nullptr, *v_ = nullptr;                    // (B,L,H,D), (B,S,Hkv,D), (B,S,Hkv,Dv): gradients of q, k and v
+  float *of_position_keys_ = nullptr, *of_position_queries_ = nullptr;  // (count,width)
+};
+
+/// merged Wₒᵀ: returns the gradient of the merged heads.
+const float* MultiHeadAttention::Backward::output_backward(const float* grad) {
+  const std::size_t merged_size = size_of(B_ * L_, H_ * Dv_);
   const float* of_merged = grad;
-  if (options_.out_proj) {
-    float* const result = scratch.take(merged_size);
-    out_.backward(grad, kept.merged, B * L, result, prefix + "out_proj.", gradients, scratch);
+  if (layer_.options_.out_proj) {
+    float* const result = scratch_.take(merged_size);
+    layer_.out_.backward(grad, kept_.merged, B_ * L_, result, prefix_ + "out_proj.", gradients_, scratch_);
     of_merged = result;
   }
-  copy(TraceName::output, grad, size_of(B * L, options_.out_proj ? E : H * Dv));
+  copy(TraceName::output, grad, size_of(B_ * L_, layer_.options_.out_proj ? E_ : H_ * Dv_));
   copy(TraceName::merged, of_merged, merged_size);
-  if (kept.patch.values != nullptr || kept.patch.head_mask != nullptr) {
-    float* const of_heads = scratch.take(merged_size);
+  return of_merged;
+}
+
+/// Returns the gradient of the heads' results before the caller's patch and head mask.
+const float* MultiHeadAttention::Backward::unpatch(const float* of_merged) {
+  if (kept_.patch.values != nullptr || kept_.patch.head_mask != nullptr) {
+    const std::size_t merged_size = size_of(B_ * L_, H_ * Dv_);
+    float* const of_heads = scratch_.take(merged_size);
     for (std::size_t i = 0; i < merged_size; ++i) {
-      const std::size_t head = i / static_cast<std::size_t>(Dv) % static_cast<std::size_t>(H);
-      of_heads[i] = kept.patch.values != nullptr ? 0.0F : of_merged[i] * kept.patch.head_mask[head];
+      const std::size_t head = i / count(Dv_) % count(H_);
+      of_heads[i] = kept_.patch.values != nullptr ? 0.0F : of_merged[i] * kept_.patch.head_mask[head];
     }
     of_merged = of_heads;
   }
-  const detail::Heads<const float> of_context = detail::heads_in_rows(of_merged, L, H, Dv);
-  if (float* out = trace(TraceName::context)) detail::copy_heads(of_context, B, H, L, Dv, out);
+  if (float* const out = trace(TraceName::context)) detail::copy_heads(detail::heads_in_rows(of_merged, L_, H_, Dv_), B_, H_, L_, Dv_, out);
+  return of_merged;
+}
 
-  // Heads
-  float* const q = scratch.take(size_of(B * L, H * D));
-  float* const k = scratch.take(size_of(B * S, Hkv * D));
-  float* const v = scratch.take(size_of(B * S, Hkv * Dv));
-  const auto count = [](std::int64_t value) { return static_cast<std::size_t>(value); };
-  const float* const queries = detail::heads_with_gradient(of_merged, count(Dv), kept.q, count(B), count(H), count(L), count(D), scratch);
-  const detail::Heads<float> of_q = detail::heads_in_rows(q, L, H, D), of_k = detail::heads_in_rows(k, S, Hkv, D),
-                             of_v = detail::heads_in_rows(v, S, Hkv, Dv);
-  const detail::RelativePositions* const relative = kept.position_bias.relative;
-  const std::size_t relative_size = relative != nullptr ? size_of(relative->count, relative->width) : 0;
-  float* const of_position_keys = scratch.take(relative_size);
-  float* const of_position_queries = scratch.take(relative_size);
-  std::fill_n(of_position_keys, relative_size, 0.0F);
-  std::fill_n(of_position_queries, relative_size, 0.0F);
-  const detail::SequenceRun whole{B, L};
-  const std::span<const detail::SequenceRun> runs = spec.runs.empty() ? std::span(&whole, 1) : spec.runs;
+/// Attention of each run: gradients of q, k and v, and of the positions' keys and queries.
+void MultiHeadAttention::Backward::heads_backward(const float* of_merged) {
+  q_ = scratch_.take(size_of(B_ * L_, H_ * D_));
+  k_ = scratch_.take(size_of(B_ * S_, Hkv_ * D_));
+  v_ = scratch_.take(size_of(B_ * S_, Hkv_ * Dv_));
+  const float* const queries = detail::heads_with_gradient(of_merged, count(Dv_), kept_.q, count(B_), count(H_), count(L_), count(D_), scratch_);
+  const detail::Heads<float> of_q = detail::heads_in_rows(q_, L_, H_, D_), of_k = detail::heads_in_rows(k_, S_, Hkv_, D_),
+                             of_v = detail::heads_in_rows(v_, S_, Hkv_, Dv_);
+  const std::size_t relative_size = relative_ != nullptr ? size_of(relative_->count, relative_->width) : 0;
+  of_position_keys_ = scratch_.take(relative_size);
+  of_position_queries_ = scratch_.take(relative_size);
+  std::fill_n(of_position_keys_, relative_size, 0.0F);
+  std::fill_n(of_position_queries_, relative_size, 0.0F);
   std::int64_t start = 0;
-  for (const auto& [sequences, length] : runs) {
-    detail::AttentionSizes part = sizes;
+  for (const auto& [sequences, length] : runs_) {
+    detail::AttentionSizes part = sizes_;
     part.B = sequences;
     part.L = length;
-    part.S = length + S - L;  // runs have S = L
-    detail::AttentionBackwardInputs inputs{.query = detail::heads_of(queries, H, L, D),
-                                           .key = detail::heads_of(static_cast<const float*>(kept.k), Hkv, S, D),
-                                           .value = detail::heads_of(static_cast<const float*>(kept.v), Hkv, S, Dv),
-                                           .grad = of_context,
-                                           .position_bias = kept.position_bias,
-                                           .dropout = kept.dropout};
+    part.S = length + S_ - L_;  // runs have S = L
+    detail::AttentionBackwardInputs inputs{.query = detail::heads_of(queries, H_, L_, D_),
+                                           .key = detail::heads_of(static_cast<const float*>(kept_.k), Hkv_, S_, D_),
+                                           .value = detail::heads_of(static_cast<const float*>(kept_.v), Hkv_, S_, Dv_),
+                                           .grad = detail::heads_in_rows(of_merged, L_, H_, Dv_),
+                                           .position_bias = kept_.position_bias,
+                                           .dropout = kept_.dropout};
     detail::AttentionGradientHeads to_heads{.query = of_q,
                                             .key = of_k,
                                             .value = of_v,
-                                            .trace = to.trace,
-                                            .relative_keys = of_position_keys,
-                                            .relative_queries = of_position_queries,
-                                            .position_bias = to.position_bias};
-    if (!spec.runs.empty()) {
+                                            .trace = to_.trace,
+                                            .relative_keys = of_position_keys_,
+                                            .relative_queries = of_position_queries_,
+                                            .position_bias = to_.position_bias};
+    if (!spec_.runs.empty()) {
       // There is one batch, so each head has the rows of all runs; those of this run begin at row `start`.
       const auto from = [&](const auto& heads, std::int64_t rows) {
         auto moved = heads;
@@ -207,77 +273,82 @@ void MultiHeadAttention::backward(const detail::AttentionSpec& spec, const detai
       to_heads.key = from(of_k, part.S);
       to_heads.value = from(of_v, part.S);
     }
-    detail::attention_backward_core(spec, part, inputs, to_heads, scratch);
+    detail::attention_backward_core(spec_, part, inputs, to_heads, scratch_);
     start += sequences * length;
   }
-  const auto copy_heads = [&](TraceName name, const detail::Heads<float>& from, std::int64_t heads, std::int64_t rows, std::int64_t width) {
-    if (float* out = trace(name)) detail::copy_heads({from.data, from.batch, from.head, from.row}, B, heads, rows, width, out);
-  };
-  copy_heads(TraceName::q, of_q, H, L, D);
-  copy_heads(TraceName::k, of_k, Hkv, S, D);
-  copy_heads(TraceName::v, of_v, Hkv, S, Dv);
+  copy_heads(TraceName::q, of_q, H_, L_, D_);
+  copy_heads(TraceName::k, of_k, Hkv_, S_, D_);
+  copy_heads(TraceName::v, of_v, Hkv_, S_, Dv_);
+}
 
-  // Keys that the layer appended
-  const auto take_off = [&](float* rows, std::int64_t width, const char* name) {
-    if (spec.extra_keys == 0) return;
-    if (float* const bias = options_.add_bias_kv ? gradients.fill(prefix + name) : nullptr)
-      detail::add_up_rows(
-          count(B), count(width), 0,
-          [&](std::size_t b, float* sum) noexcept {
-            kernels::best().add_row(sum, rows + (b * count(S) + count(given)) * count(width), sum, count(width));
-          },
-          bias, scratch);
-    for (std::int64_t b = 1; b < B; ++b) std::copy_n(rows + b * S * width, given * width, rows + b * given * width);
-  };
-  take_off(k, Hkv * D, "bias_k");
-  take_off(v, Hkv * Dv, "bias_v");
-  if (defaults_.rotary) {
-    float *queries_of_run = q, *keys_of_run = k;
-    for (const auto& [sequences, length] : runs) {
-      const std::int64_t keys = spec.runs.empty() ? given : length;
-      defaults_.rotary.rotate_back({queries_of_run, count(H)}, count(sequences * length), count(length), spec.query_offset, scratch);
-      defaults_.rotary.rotate_back({keys_of_run, count(Hkv)}, count(sequences * keys), count(keys), 0, scratch);
-      queries_of_run += size_of(sequences * length, H * D);
-      keys_of_run += size_of(sequences * keys, Hkv * D);
-    }
-  }
-  if (!query_norm_.is_identity()) {
-    const detail::Scratch::Frame of_norms(scratch);
-    float* const projected = scratch.take(std::max(size_of(B * L, H * D), size_of(B * given, Hkv * D)));
-    query_.forward(detail::Rows(kept.query, count(B * L), count(query_.in_features())), projected, scratch);
-    query_norm_.backward(q, projected, B * L * H, q, prefix + "q_norm.", gradients, scratch);
-    key_.forward(detail::Rows(kept.key, count(B * given), count(key_.in_features())), projected, scratch);
-    key_norm_.backward(k, projected, B * given * Hkv, k, prefix + "k_norm.", gradients, scratch);
-  }
-  copy(TraceName::q_proj, q, size_of(B * L, H * D));
-  copy(TraceName::k_proj, k, size_of(B * given, Hkv * D));
-  copy(TraceName::v_proj, v, size_of(B * given, Hkv * Dv));
+/// rows (B,S,width) -> (B,given,width): takes off the keys that the layer appended; add_bias_kv learns the first of them.
+void MultiHeadAttention::Backward::take_off_appended(float* rows, std::int64_t width, const char* name) {
+  if (spec_.extra_keys == 0) return;
+  if (float* const bias = layer_.options_.add_bias_kv ? gradients_.fill(prefix_ + name) : nullptr)
+    detail::add_up_rows(
+        count(B_), count(width), 0,
+        [&](std::size_t b, float* sum) noexcept {
+          kernels::best().add_row(sum, rows + (b * count(S_) + count(given_)) * count(width), sum, count(width));
+        },
+        bias, scratch_);
+  for (std::int64_t b = 1; b < B_; ++b) std::copy_n(rows + b * S_ * width, given_ * width, rows + b * given_ * width);
+}
 
-  // W_Q, W_K, W_V, under the names that they have in the state
-  const bool is_self = kept.is_self;
-  float* const more = is_self ? scratch.take(size_of(B * L, E)) : nullptr;
-  const Form form = this->form();
+void MultiHeadAttention::Backward::rotate_back() {
+  const detail::Rotary& rotary = layer_.defaults_.rotary;
+  float *queries = q_, *keys = k_;
+  for (const auto& [sequences, length] : runs_) {
+    const std::int64_t key_count = spec_.runs.empty() ? given_ : length;
+    rotary.rotate_back({queries, count(H_)}, count(sequences * length), count(length), spec_.query_offset, scratch_);
+    rotary.rotate_back({keys, count(Hkv_)}, count(sequences * key_count), count(key_count), 0, scratch_);
+    queries += size_of(sequences * length, H_ * D_);
+    keys += size_of(sequences * key_count, Hkv_ * D_);
+  }
+}
+
+/// Norms of each head's queries and keys, whose inputs are computed again.
+void MultiHeadAttention::Backward::head_norms_backward() {
+  const detail::Scratch::Frame frame(scratch_);
+  float* const projected = scratch_.take(std::max(size_of(B_ * L_, H_ * D_), size_of(B_ * given_, Hkv_ * D_)));
+  layer_.query_.forward(detail::Rows(kept_.query, count(B_ * L_), count(layer_.query_.in_features())), projected, scratch_);
+  layer_.query_norm_.backward(q_, projected, B_ * L_ * H_, q_, prefix_ + "q_norm.", gradients_, scratch_);
+  layer_.key_.forward(detail::Rows(kept_.key, count(B_ * given_), count(layer_.key_.in_features())), projected, scratch_);
+  layer_.key_norm_.backward(k_, projected, B_ * given_ * Hkv_, k_, prefix_ + "k_norm.", gradients_, scratch_);
+}
+
+/// W_Q, W_K, W_V, under the names that they have in the state, and the gradients of the inputs.
+void MultiHeadAttention::Backward::projections_backward() {
+  const bool is_self = kept_.is_self;
+  float* const more = is_self ? scratch_.take(size_of(B_ * L_, E_)) : nullptr;
+  const Form form = layer_.form();
   const struct {
     const char* letter;
     const detail::Linear* linear;
     const float *grad, *x;
     std::int64_t rows;
     float* grad_x;
-  } projections[] = {{"q_proj", &query_, q, kept.query, B * L, to.grad_query},
-                     {"k_proj", &key_, k, kept.key, B * given, is_self ? more : to.grad_key},
-                     {"v_proj", &value_, v, kept.value, B * given, is_self ? more : to.grad_value}};
+  } projections[] = {{"q_proj", &layer_.query_, q_, kept_.query, B_ * L_, to_.grad_query},
+                     {"k_proj", &layer_.key_, k_, kept_.key, B_ * given_, is_self ? more : to_.grad_key},
+                     {"v_proj", &layer_.value_, v_, kept_.value, B_ * given_, is_self ? more : to_.grad_value}};
   for (std::size_t i = 0; i < 3; ++i) {
     const auto& [letter, linear, of_y, x, rows, grad_x] = projections[i];
     const auto part_of = [&, part = i](float* all, std::size_t size) { return all != nullptr ? all + part * size : nullptr; };
-    float* const weight = form == Form::packed ? part_of(gradients.fill(prefix + "in_proj_weight"), size_of(E, E))
-                                               : gradients.fill(prefix + letter + (form == Form::split ? "_weight" : ".weight"));
+    float* const weight = form == Form::packed ? part_of(gradients_.fill(prefix_ + "in_proj_weight"), size_of(E_, E_))
+                                               : gradients_.fill(prefix_ + letter + (form == Form::split ? "_weight" : ".weight"));
     float* bias = nullptr;
-    if (options_.bias)
-      bias = form == Form::separate ? gradients.fill(prefix + letter + ".bias") : part_of(gradients.fill(prefix + "in_proj_bias"), count(E));
-    linear->backward(of_y, x, rows, {grad_x, weight, bias}, scratch);
-    if (is_self && i > 0) kernels::best().add_row(to.grad_query, more, to.grad_query, size_of(B * L, E));
+    if (layer_.options_.bias)
+      bias = form == Form::separate ? gradients_.fill(prefix_ + letter + ".bias") : part_of(gradients_.fill(prefix_ + "in_proj_bias"), count(E_));
+    linear->backward(of_y, x, rows, {grad_x, weight, bias}, scratch_);
+    if (is_self && i > 0) kernels::best().add_row(to_.grad_query, more, to_.grad_query, size_of(B_ * L_, E_));
   }
-  if (relative != nullptr) project_positions_backward(*relative, of_position_keys, of_position_queries, prefix, gradients, to.relative, scratch);
+}
+
+void MultiHeadAttention::backward(const detail::AttentionSpec& spec, const detail::AttentionSizes& sizes, const detail::KeptAttention& kept,
+                                  const float* grad, const std::string& prefix, detail::Gradients& gradients,
+                                  const detail::MultiHeadAttentionGradientBuffers& to, detail::Scratch& scratch) const {
+  const detail::FloatEnvironment environment;
+  const detail::Scratch::Frame frame(scratch);
+  Backward(*this, spec, sizes, kept, prefix, gradients, to, scratch).run(grad);
 }
 
 void MultiHeadAttention::project_positions_backward(const detail::RelativePositions& relative, const float* of_keys, const float* of_queries,

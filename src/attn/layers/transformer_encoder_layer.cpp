@@ -180,89 +180,135 @@ void TransformerEncoderLayer::run(const detail::EncoderPlan& plan, const TensorV
   if (plan.has_hidden_states) std::copy_n(buffers.output, size, buffers.hidden_states[1]);
 }
 
+/// One call of run(). Operations on a row run as soon as a linear map has written it, while it is in the cache.
+class TransformerEncoderLayer::Forward {
+ public:
+  Forward(const TransformerEncoderLayer& layer, const detail::EncoderPlan& plan, std::uint32_t index, const detail::ForwardRandom& random,
+          const detail::LayerBuffers& buffers, detail::Scratch& scratch)
+      : layer_(layer),
+        plan_(plan),
+        index_(index),
+        random_(random),
+        buffers_(buffers),
+        scratch_(scratch),
+        rows_(plan.B * plan.L),
+        E_(static_cast<std::size_t>(plan.E)),
+        F_(static_cast<std::size_t>(layer.options_.dim_feedforward)) {}
+
+  void run(const float* x, const detail::PositionBias& position_bias, float* y) {
+    const std::size_t size = size_of(rows_, plan_.E), hidden_size = size_of(rows_, options_.dim_feedforward);
+    float* const sum = scratch_.take(size);   // x + attention; without norm_first, overwritten by its norm1
+    float* const part = scratch_.take(size);  // output of attention, then of feed-forward
+    float* const normed = options_.norm_first ? scratch_.take(size) : sum;
+    attention(x, position_bias, part, sum, normed);
+    float* const hidden = scratch_.take(hidden_size);
+    expand(normed, hidden, options_.gated ? scratch_.take(hidden_size) : nullptr);
+    contract(hidden, part, sum, y);
+  }
+
+ private:
+  detail::Dropout dropout(detail::DropoutSite site) const { return detail::dropout_at(random_, options_.dropout, site, index_); }
+  void drop(const detail::Dropout& site, float* values, std::size_t n, std::size_t row) const {
+    const auto place = static_cast<std::int64_t>(row);
+    if (site.active()) site.apply(values, n, place / plan_.L, 0, place % plan_.L);
+  }
+  void keep(TraceName name, const float* values, std::size_t n, std::size_t row) const {
+    if (float* to = buffers_.trace[static_cast<std::size_t>(name)]) std::copy_n(values, n, to + row * n);
+  }
+  detail::MergedPatch patch() const {
+    return {.head_mask = plan_.patch.head_mask != nullptr ? plan_.patch.head_mask + index_ * options_.nhead : nullptr,
+            .values = plan_.patch.layer == index_ ? plan_.patch.merged : nullptr};
+  }
+
+  void attention(const float* x, const detail::PositionBias& position_bias, float* part, float* sum, float* normed);
+  void expand(const float* normed, float* hidden, float* gate);
+  void contract(const float* hidden, float* part, const float* sum, float* y);
+
+  const TransformerEncoderLayer& layer_;
+  const TransformerEncoderLayerOptions& options_ = layer_.options_;
+  const detail::EncoderPlan& plan_;
+  const std::uint32_t index_;
+  const detail::ForwardRandom& random_;
+  const detail::LayerBuffers& buffers_;
+  detail::Scratch& scratch_;
+  const std::int64_t rows_;
+  const std::size_t E_, F_;
+  const kernels::KernelTable& kernel_ = kernels::best(layer_.linear1_.is_quantized());
+};
+
+/// sum = x + dropout(attention(x or norm1(x))); normed = the feed-forward's input, after its norm. `part` gets the attention before the sum.
+void TransformerEncoderLayer::Forward::attention(const float* x, const detail::PositionBias& position_bias, float* part, float* sum, float* normed) {
+  if (options_.norm_first) {
+    layer_.norm1_.forward(x, rows_, normed);
+    keep(TraceName::norm1, normed, size_of(rows_, plan_.E), 0);
+  }
+  const TensorView input{options_.norm_first ? normed : x, plan_.output};
+  detail::AttentionBuffers to{.output = part, .weights = buffers_.attentions, .log_sum_exp = buffers_.log_sum_exp};
+  to.trace = buffers_.trace;
+  const detail::Dropout drop_attention = dropout(detail::DropoutSite::attention_output);
+  const auto finish = [&](std::size_t row, unsigned) noexcept {
+    float *const attention = part + row * E_, *const total = sum + row * E_;
+    layer_.post_norm1_.forward_row(attention, attention);
+    drop(drop_attention, attention, E_, row);
+    kernel_.add_row(x + row * E_, attention, total, E_);
+    keep(TraceName::attn_residual, total, E_, row);
+    (options_.norm_first ? layer_.norm2_ : layer_.norm1_).forward_row(layer_.variant_.parallel ? x + row * E_ : total, normed + row * E_);
+    keep(options_.norm_first ? TraceName::norm2 : TraceName::norm1, normed + row * E_, E_, row);
+  };
+  const parallel::TaskRef finish_row(finish);
+  detail::PositionBias bias = position_bias;
+  if (bias.relative != nullptr) bias.relative += index_;
+  layer_.self_attn_.run(plan_.attention, input, input, input,
+                        {.dropout = dropout(detail::DropoutSite::attention_weights),
+                         .cache = plan_.cache,
+                         .layer = index_,
+                         .position_bias = bias,
+                         .patch = patch(),
+                         .finish_row = &finish_row},
+                        to, scratch_);
+}
+
+/// hidden (B·L,F) = dropout(activation(linear1(normed))); if gated, dropout(activation(linear_gate(normed)) · linear1(normed)).
+void TransformerEncoderLayer::Forward::expand(const float* normed, float* hidden, float* gate) {
+  const detail::Dropout drop_hidden = dropout(detail::DropoutSite::hidden);
+  const auto finish = [&](std::size_t row, unsigned) noexcept {
+    float* const values = hidden + row * F_;
+    float* const activated = options_.gated ? gate + row * F_ : values;
+    if (buffers_.linear1 != nullptr) std::copy_n(values, F_, buffers_.linear1 + row * F_);
+    if (buffers_.linear_gate != nullptr) std::copy_n(activated, F_, buffers_.linear_gate + row * F_);
+    kernel_.activation_row(options_.activation, activated, activated, F_);
+    if (options_.gated) kernel_.multiply_row(activated, values, values, F_);
+    keep(TraceName::ff_hidden, values, F_, row);
+    drop(drop_hidden, values, F_, row);
+  };
+  const parallel::TaskRef finish_row(finish);
+  const detail::Linear::Output outputs[] = {{&layer_.linear1_, hidden}, {&layer_.linear_gate_, gate}};
+  detail::Linear::forward({outputs, options_.gated ? 2U : 1U}, detail::Rows(normed, static_cast<std::size_t>(rows_), E_), scratch_, &finish_row);
+}
+
+/// y = sum + dropout(linear2(hidden)); without norm_first, its norm2.
+void TransformerEncoderLayer::Forward::contract(const float* hidden, float* part, const float* sum, float* y) {
+  const detail::Dropout drop_output = dropout(detail::DropoutSite::feed_forward_output);
+  const auto finish = [&](std::size_t row, unsigned) noexcept {
+    float *const values = part + row * E_, *const result = y + row * E_;
+    keep(TraceName::ff_output, values, E_, row);
+    layer_.post_norm2_.forward_row(values, values);
+    drop(drop_output, values, E_, row);
+    kernel_.add_row(sum + row * E_, values, result, E_);
+    keep(TraceName::ff_residual, result, E_, row);
+    if (options_.norm_first) return;
+    layer_.norm2_.forward_row(result, result);
+    keep(TraceName::norm2, result, E_, row);
+  };
+  const parallel::TaskRef finish_row(finish);
+  layer_.linear2_.forward(hidden, rows_, part, scratch_, &finish_row);
+}
+
 void TransformerEncoderLayer::run(const detail::EncoderPlan& plan, std::uint32_t index, const float* x, const detail::ForwardRandom& random,
                                   const detail::PositionBias& position_bias, const detail::LayerBuffers& buffers, detail::Scratch& scratch,
                                   float* y) const {
-  const std::int64_t rows = plan.B * plan.L;
-  const auto E = static_cast<std::size_t>(plan.E), F = static_cast<std::size_t>(options_.dim_feedforward);
-  const auto dropout = [&](detail::DropoutSite site) { return detail::dropout_at(random, options_.dropout, site, index); };
-  const detail::Dropout drop_attention = dropout(detail::DropoutSite::attention_output), drop_hidden = dropout(detail::DropoutSite::hidden),
-                        drop_output = dropout(detail::DropoutSite::feed_forward_output);
-  // Operations on a row run as soon as a linear map has written it, while it is in the cache.
-  const auto drop = [&](const detail::Dropout& site, float* values, std::size_t n, std::size_t row) {
-    const auto place = static_cast<std::int64_t>(row);
-    if (site.active()) site.apply(values, n, place / plan.L, 0, place % plan.L);
-  };
-  const auto keep = [&](TraceName name, const float* values, std::size_t n, std::size_t row) {
-    if (float* to = buffers.trace[static_cast<std::size_t>(name)]) std::copy_n(values, n, to + row * n);
-  };
-
-  const kernels::KernelTable& kernel = kernels::best(linear1_.is_quantized());
   const detail::Scratch::Frame frame(scratch);
-  const std::size_t size = size_of(rows, plan.E), hidden_size = size_of(rows, options_.dim_feedforward);
-  float* const sum = scratch.take(size);   // x + attention; without norm_first, overwritten by its norm1
-  float* const part = scratch.take(size);  // output of attention, then of feed-forward
-  float* const normed = options_.norm_first ? scratch.take(size) : sum;
-
-  if (options_.norm_first) {
-    norm1_.forward(x, rows, normed);
-    keep(TraceName::norm1, normed, size, 0);
-  }
-  const TensorView input{options_.norm_first ? normed : x, plan.output};
-  detail::AttentionBuffers to{.output = part, .weights = buffers.attentions, .log_sum_exp = buffers.log_sum_exp};
-  to.trace = buffers.trace;
-  const auto finish_attention = [&](std::size_t row, unsigned) noexcept {
-    float *const attention = part + row * E, *const total = sum + row * E;
-    post_norm1_.forward_row(attention, attention);
-    drop(drop_attention, attention, E, row);
-    kernel.add_row(x + row * E, attention, total, E);
-    keep(TraceName::attn_residual, total, E, row);
-    (options_.norm_first ? norm2_ : norm1_).forward_row(variant_.parallel ? x + row * E : total, normed + row * E);
-    keep(options_.norm_first ? TraceName::norm2 : TraceName::norm1, normed + row * E, E, row);
-  };
-  const parallel::TaskRef finish_attention_row(finish_attention);
-  const detail::MergedPatch merged{.head_mask = plan.patch.head_mask != nullptr ? plan.patch.head_mask + index * options_.nhead : nullptr,
-                                   .values = plan.patch.layer == index ? plan.patch.merged : nullptr};
-  detail::PositionBias bias = position_bias;
-  if (bias.relative != nullptr) bias.relative += index;
-  self_attn_.run(plan.attention, input, input, input,
-                 {.dropout = dropout(detail::DropoutSite::attention_weights),
-                  .cache = plan.cache,
-                  .layer = index,
-                  .position_bias = bias,
-                  .patch = merged,
-                  .finish_row = &finish_attention_row},
-                 to, scratch);
-
-  float* const hidden = scratch.take(hidden_size);
-  float* const gate = options_.gated ? scratch.take(hidden_size) : nullptr;
-  const auto finish_hidden = [&](std::size_t row, unsigned) noexcept {
-    float* const values = hidden + row * F;
-    float* const activated = options_.gated ? gate + row * F : values;
-    if (buffers.linear1 != nullptr) std::copy_n(values, F, buffers.linear1 + row * F);
-    if (buffers.linear_gate != nullptr) std::copy_n(activated, F, buffers.linear_gate + row * F);
-    kernel.activation_row(options_.activation, activated, activated, F);
-    if (options_.gated) kernel.multiply_row(activated, values, values, F);
-    keep(TraceName::ff_hidden, values, F, row);
-    drop(drop_hidden, values, F, row);
-  };
-  const parallel::TaskRef finish_hidden_row(finish_hidden);
-  const detail::Linear::Output outputs[] = {{&linear1_, hidden}, {&linear_gate_, gate}};
-  detail::Linear::forward({outputs, options_.gated ? 2U : 1U}, detail::Rows(normed, static_cast<std::size_t>(rows), E), scratch, &finish_hidden_row);
-
-  const auto finish_output = [&](std::size_t row, unsigned) noexcept {
-    float *const values = part + row * E, *const result = y + row * E;
-    keep(TraceName::ff_output, values, E, row);
-    post_norm2_.forward_row(values, values);
-    drop(drop_output, values, E, row);
-    kernel.add_row(sum + row * E, values, result, E);
-    keep(TraceName::ff_residual, result, E, row);
-    if (options_.norm_first) return;
-    norm2_.forward_row(result, result);
-    keep(TraceName::norm2, result, E, row);
-  };
-  const parallel::TaskRef finish_output_row(finish_output);
-  linear2_.forward(hidden, rows, part, scratch, &finish_output_row);
+  Forward(*this, plan, index, random, buffers, scratch).run(x, position_bias, y);
 }
 
 }  // namespace attn

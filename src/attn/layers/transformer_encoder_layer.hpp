@@ -162,6 +162,9 @@ class TransformerEncoderLayer : public Module {
   /// `gradients` if it has room for them.
   void backward(const detail::KeptEncoder& stack, std::uint32_t index, float* grad, const std::string& prefix, detail::Gradients& gradients,
                 const detail::EncoderGradientBuffers& to, detail::Scratch& scratch) const;
+  // The steps of run() and backward().
+  class Forward;
+  class Backward;
 
   TransformerEncoderLayerOptions options_;
   detail::LayerVariant variant_;

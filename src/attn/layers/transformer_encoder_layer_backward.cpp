@@ -131,142 +131,212 @@ void TransformerEncoderLayer::run_backward(const TensorView& grad, const detail:
   share_gradients()->kept.reset();
 }
 
-void TransformerEncoderLayer::backward(const detail::KeptEncoder& stack, std::uint32_t index, float* grad, const std::string& prefix,
-                                       detail::Gradients& gradients, const detail::EncoderGradientBuffers& to, detail::Scratch& scratch) const {
-  const detail::FloatEnvironment environment;
-  const detail::KeptLayer& kept = stack.layers[index];
-  const std::int64_t rows = stack.B * stack.L;
-  const auto E = static_cast<std::size_t>(stack.E), F = static_cast<std::size_t>(options_.dim_feedforward);
-  const std::size_t size = size_of(rows, stack.E), hidden_size = size_of(rows, options_.dim_feedforward);
-  const kernels::KernelTable& kernel = kernels::best();
-  const kernels::BackwardTable& backward_kernel = kernels::best_backward();
-  const detail::Scratch::Frame frame(scratch);
+/// One call of backward(), in the reverse order of the forward. `grad` changes from the gradient of the output to that of x.
+class TransformerEncoderLayer::Backward {
+ public:
+  Backward(const TransformerEncoderLayer& layer, const detail::KeptEncoder& stack, std::uint32_t index, float* grad, const std::string& prefix,
+           detail::Gradients& gradients, const detail::EncoderGradientBuffers& to, detail::Scratch& scratch)
+      : layer_(layer),
+        stack_(stack),
+        kept_(stack.layers[index]),
+        index_(index),
+        grad_(grad),
+        prefix_(prefix),
+        gradients_(gradients),
+        to_(to),
+        scratch_(scratch),
+        rows_(stack.B * stack.L),
+        E_(static_cast<std::size_t>(stack.E)),
+        F_(static_cast<std::size_t>(layer.options_.dim_feedforward)),
+        size_(size_of(rows_, stack.E)),
+        hidden_size_(size_of(rows_, layer.options_.dim_feedforward)) {}
 
-  const auto copy = [&](TraceName name, const float* from, std::size_t count) {
-    float* const trace = to.traces.empty() ? nullptr : to.traces[index][static_cast<std::size_t>(name)];
+  void run() {
+    // y = norm2(ff_residual), or ff_residual itself if norm_first
+    if (!options_.norm_first) {
+      copy(TraceName::norm2, grad_, size_);
+      norm_backward(layer_.norm2_, grad_, kept_.ff_residual, "norm2.");
+    }
+    copy(TraceName::ff_residual, grad_, size_);
+    float* const of_part = scratch_.take(size_);
+    feed_forward_backward(of_part);
+    const float* const of_x = feed_forward_input_backward(of_part);
+    copy(TraceName::attn_residual, grad_, size_);
+    attention_backward(of_part);
+    if (of_x != nullptr) add_to_grad(of_x);
+  }
+
+ private:
+  void copy(TraceName name, const float* from, std::size_t count) const {
+    float* const trace = to_.traces.empty() ? nullptr : to_.traces[index_][static_cast<std::size_t>(name)];
     if (trace != nullptr) std::copy_n(from, count, trace);
-  };
-  // Costs about ten multiply-adds per value.
-  const auto each_row = [&](std::size_t width, const auto& change) {
-    const auto count = static_cast<std::size_t>(rows);
+  }
+  /// Calls change(row) for each row. Costs about ten multiply-adds per value.
+  template <class Change>
+  void each_row(std::size_t width, const Change& change) const {
+    const auto count = static_cast<std::size_t>(rows_);
     const double cost = 10.0 * static_cast<double>(count) * static_cast<double>(width);
     parallel::run(count, parallel::workers_for(count, cost), [&](std::size_t row, unsigned) noexcept { change(row); });
-  };
-  const auto dropout = [&](detail::DropoutSite site) { return detail::dropout_at(stack.random, options_.dropout, site, index); };
-  /// Returns the gradient of the input of a dropout, rows of E; of_dropped itself if the dropout is inactive.
-  const auto before_dropout = [&](detail::DropoutSite place, const float* of_dropped) {
-    const detail::Dropout site = dropout(place);
-    if (!site.active()) return of_dropped;
-    float* const result = scratch.take(size);
-    std::copy_n(of_dropped, size, result);
-    detail::drop_rows(site, result, rows, stack.L, stack.E);
-    return static_cast<const float*>(result);
-  };
-  /// Returns the gradient of the input of a post norm; of_normed itself without one.
-  const auto before_norm = [&](const detail::Norm& norm, const float* of_normed, const float* x, const char* name) {
-    if (norm.is_identity()) return of_normed;
-    float* const result = scratch.take(size);
-    norm.backward(of_normed, x, rows, result, prefix + name, gradients, scratch);
-    return static_cast<const float*>(result);
-  };
-  const auto add_to_grad = [&](const float* more) {
-    each_row(E, [&](std::size_t row) noexcept { kernel.add_row(grad + row * E, more + row * E, grad + row * E, E); });
-  };
-
-  // y = norm2(ff_residual), or ff_residual itself if norm_first
-  if (!options_.norm_first) {
-    copy(TraceName::norm2, grad, size);
-    norm2_.backward(grad, kept.ff_residual, rows, grad, prefix + "norm2.", gradients, scratch);
   }
-  copy(TraceName::ff_residual, grad, size);
+  void add_to_grad(const float* more) const {
+    each_row(E_, [&](std::size_t row) noexcept { kernel_.add_row(grad_ + row * E_, more + row * E_, grad_ + row * E_, E_); });
+  }
+  detail::Dropout dropout(detail::DropoutSite site) const { return detail::dropout_at(stack_.random, options_.dropout, site, index_); }
+  /// Replaces the gradient of a norm's output by that of its input x.
+  void norm_backward(const detail::Norm& norm, float* grad, const float* x, const char* name) {
+    norm.backward(grad, x, rows_, grad, prefix_ + name, gradients_, scratch_);
+  }
 
-  const float* const ff_input = variant_.parallel ? kept.x : kept.attn_residual;  // before its norm
+  const float* before_dropout(detail::DropoutSite place, const float* of_dropped);
+  const float* before_norm(const detail::Norm& norm, const float* of_normed, const float* x, const char* name);
+  void feed_forward_backward(float* of_input);
+  void activate(float* hidden) const;
+  void activation_backward(float* of_hidden, float* of_gate, float* product) const;
+  float* feed_forward_input_backward(float* of_part);
+  void attention_backward(float* of_input);
 
-  // ff_residual = input of the feed-forward part + dropout(linear2(dropout(ff_hidden)))
-  float* const of_part = scratch.take(size);
-  {
-    const detail::Scratch::Frame of_feed_forward(scratch);
-    const float* const of_dropped = before_dropout(detail::DropoutSite::feed_forward_output, grad);
-    const float* const of_output = before_norm(post_norm2_, of_dropped, kept.ff_output, "post_norm2.");
-    copy(TraceName::ff_output, of_output, size);
-    float* const hidden = scratch.take(hidden_size);
-    const detail::Dropout drop_hidden = dropout(detail::DropoutSite::hidden);
-    each_row(F, [&](std::size_t row) noexcept {
-      const std::size_t at = row * F;
-      float* const values = hidden + at;
-      kernel.activation_row(options_.activation, (options_.gated ? kept.linear_gate : kept.linear1) + at, values, F);
-      if (options_.gated) kernel.multiply_row(values, kept.linear1 + at, values, F);
-    });
-    detail::drop_rows(drop_hidden, hidden, rows, stack.L, options_.dim_feedforward);
-    float* const of_hidden = scratch.take(hidden_size);
-    linear2_.backward(of_output, hidden, rows, of_hidden, prefix + "linear2.", gradients, scratch);
+  const TransformerEncoderLayer& layer_;
+  const TransformerEncoderLayerOptions& options_ = layer_.options_;
+  const detail::KeptEncoder& stack_;
+  const detail::KeptLayer& kept_;
+  const std::uint32_t index_;
+  float* const grad_;  // (B·L,E)
+  const std::string& prefix_;
+  detail::Gradients& gradients_;
+  const detail::EncoderGradientBuffers& to_;
+  detail::Scratch& scratch_;
+  const std::int64_t rows_;
+  const std::size_t E_, F_, size_, hidden_size_;  // sizes of (B·L,E) and (B·L,F)
+  const kernels::KernelTable& kernel_ = kernels::best();
+  const kernels::BackwardTable& backward_kernel_ = kernels::best_backward();
+  /// Input of the feed-forward part before its norm.
+  const float* const ff_input_ = layer_.variant_.parallel ? kept_.x : kept_.attn_residual;
+};
 
-    float* const of_gate = options_.gated ? scratch.take(hidden_size) : nullptr;
-    detail::drop_rows(drop_hidden, of_hidden, rows, stack.L, options_.dim_feedforward);
-    copy(TraceName::ff_hidden, of_hidden, hidden_size);
-    each_row(F, [&](std::size_t row) noexcept {
-      const std::size_t at = row * F;
-      float *const values = of_hidden + at, *const product = hidden + at;  // product reuses hidden
-      if (!detail::has_gradient(values, F)) {                              // the row may hold any values
-        std::fill_n(values, F, 0.0F);
-        if (options_.gated) std::fill_n(of_gate + at, F, 0.0F);
-      } else if (options_.gated) {
-        kernel.activation_row(options_.activation, kept.linear_gate + at, of_gate + at, F);
-        kernel.multiply_row(values, kept.linear1 + at, product, F);
-        kernel.multiply_row(values, of_gate + at, values, F);
-        backward_kernel.activation_backward_row(options_.activation, product, kept.linear_gate + at, of_gate + at, F);
-      } else {
-        backward_kernel.activation_backward_row(options_.activation, values, kept.linear1 + at, values, F);
-      }
-    });
+/// Returns the gradient of the input of a dropout, rows of E; of_dropped itself if the dropout is inactive.
+const float* TransformerEncoderLayer::Backward::before_dropout(detail::DropoutSite place, const float* of_dropped) {
+  const detail::Dropout site = dropout(place);
+  if (!site.active()) return of_dropped;
+  float* const result = scratch_.take(size_);
+  std::copy_n(of_dropped, size_, result);
+  detail::drop_rows(site, result, rows_, stack_.L, stack_.E);
+  return result;
+}
 
-    float* const input = scratch.take(size);
-    (options_.norm_first ? norm2_ : norm1_).forward(ff_input, rows, input);
-    linear1_.backward(of_hidden, input, rows, of_part, prefix + "linear1.", gradients, scratch);
-    if (options_.gated) {
-      float* const more = scratch.take(size);
-      linear_gate_.backward(of_gate, input, rows, more, prefix + "linear_gate.", gradients, scratch);
-      kernel.add_row(of_part, more, of_part, size);
+/// Returns the gradient of the input of a post norm; of_normed itself without one.
+const float* TransformerEncoderLayer::Backward::before_norm(const detail::Norm& norm, const float* of_normed, const float* x, const char* name) {
+  if (norm.is_identity()) return of_normed;
+  float* const result = scratch_.take(size_);
+  norm.backward(of_normed, x, rows_, result, prefix_ + name, gradients_, scratch_);
+  return result;
+}
+
+/// ff_residual = input of the feed-forward part + dropout(linear2(dropout(ff_hidden))): of_input (B·L,E) is the gradient of the input of linear1.
+void TransformerEncoderLayer::Backward::feed_forward_backward(float* of_input) {
+  const detail::Scratch::Frame frame(scratch_);
+  const float* const of_dropped = before_dropout(detail::DropoutSite::feed_forward_output, grad_);
+  const float* const of_output = before_norm(layer_.post_norm2_, of_dropped, kept_.ff_output, "post_norm2.");
+  copy(TraceName::ff_output, of_output, size_);
+  float* const hidden = scratch_.take(hidden_size_);
+  const detail::Dropout drop_hidden = dropout(detail::DropoutSite::hidden);
+  activate(hidden);
+  detail::drop_rows(drop_hidden, hidden, rows_, stack_.L, options_.dim_feedforward);
+  float* const of_hidden = scratch_.take(hidden_size_);
+  layer_.linear2_.backward(of_output, hidden, rows_, of_hidden, prefix_ + "linear2.", gradients_, scratch_);
+
+  float* const of_gate = options_.gated ? scratch_.take(hidden_size_) : nullptr;
+  detail::drop_rows(drop_hidden, of_hidden, rows_, stack_.L, options_.dim_feedforward);
+  copy(TraceName::ff_hidden, of_hidden, hidden_size_);
+  activation_backward(of_hidden, of_gate, hidden);
+
+  float* const input = scratch_.take(size_);
+  (options_.norm_first ? layer_.norm2_ : layer_.norm1_).forward(ff_input_, rows_, input);
+  layer_.linear1_.backward(of_hidden, input, rows_, of_input, prefix_ + "linear1.", gradients_, scratch_);
+  if (options_.gated) {
+    float* const more = scratch_.take(size_);
+    layer_.linear_gate_.backward(of_gate, input, rows_, more, prefix_ + "linear_gate.", gradients_, scratch_);
+    kernel_.add_row(of_input, more, of_input, size_);
+  }
+}
+
+/// Computes ff_hidden (B·L,F) before its dropout again.
+void TransformerEncoderLayer::Backward::activate(float* hidden) const {
+  each_row(F_, [&](std::size_t row) noexcept {
+    const std::size_t at = row * F_;
+    float* const values = hidden + at;
+    kernel_.activation_row(options_.activation, (options_.gated ? kept_.linear_gate : kept_.linear1) + at, values, F_);
+    if (options_.gated) kernel_.multiply_row(values, kept_.linear1 + at, values, F_);
+  });
+}
+
+/// Replaces of_hidden, the gradient of ff_hidden, by that of linear1, and writes that of linear_gate to of_gate. `product` (B·L,F) is overwritten.
+void TransformerEncoderLayer::Backward::activation_backward(float* of_hidden, float* of_gate, float* product) const {
+  each_row(F_, [&](std::size_t row) noexcept {
+    const std::size_t at = row * F_;
+    float* const values = of_hidden + at;
+    if (!detail::has_gradient(values, F_)) {  // the row may hold any values
+      std::fill_n(values, F_, 0.0F);
+      if (options_.gated) std::fill_n(of_gate + at, F_, 0.0F);
+    } else if (options_.gated) {
+      kernel_.activation_row(options_.activation, kept_.linear_gate + at, of_gate + at, F_);
+      kernel_.multiply_row(values, kept_.linear1 + at, product + at, F_);
+      kernel_.multiply_row(values, of_gate + at, values, F_);
+      backward_kernel_.activation_backward_row(options_.activation, product + at, kept_.linear_gate + at, of_gate + at, F_);
+    } else {
+      backward_kernel_.activation_backward_row(options_.activation, values, kept_.linear1 + at, values, F_);
     }
-  }
+  });
+}
 
-  // The input is norm1(attn_residual) or, if norm_first, attn_residual, which reaches linear1 through norm2. A parallel one is x.
-  float* of_x = nullptr;
+/// The input is norm1(attn_residual) or, if norm_first, attn_residual, which reaches linear1 through norm2. A parallel one is x: returns its
+/// gradient, which is added to that of x at the end; null otherwise.
+float* TransformerEncoderLayer::Backward::feed_forward_input_backward(float* of_part) {
   if (options_.norm_first) {
-    copy(TraceName::norm2, of_part, size);
-    norm2_.backward(of_part, ff_input, rows, of_part, prefix + "norm2.", gradients, scratch);
-    if (variant_.parallel)
-      std::copy_n(of_part, size, of_x = scratch.take(size));
-    else
-      add_to_grad(of_part);
+    copy(TraceName::norm2, of_part, size_);
+    norm_backward(layer_.norm2_, of_part, ff_input_, "norm2.");
+    if (layer_.variant_.parallel) {
+      float* const of_x = scratch_.take(size_);
+      std::copy_n(of_part, size_, of_x);
+      return of_x;
+    }
+    add_to_grad(of_part);
   } else {
     add_to_grad(of_part);
-    copy(TraceName::norm1, grad, size);
-    norm1_.backward(grad, kept.attn_residual, rows, grad, prefix + "norm1.", gradients, scratch);
+    copy(TraceName::norm1, grad_, size_);
+    norm_backward(layer_.norm1_, grad_, kept_.attn_residual, "norm1.");
   }
-  copy(TraceName::attn_residual, grad, size);
+  return nullptr;
+}
 
-  // attn_residual = x + dropout(attention(x or norm1(x)))
-  const float* const of_dropped = before_dropout(detail::DropoutSite::attention_output, grad);
-  const float* const of_output = before_norm(post_norm1_, of_dropped, kept.attention_output, "post_norm1.");
-  detail::KeptAttention attention = kept.attention;
-  attention.query = kept.x;
+/// attn_residual = x + dropout(attention(x or norm1(x))): adds the gradient of x to `grad`. of_input (B·L,E) is overwritten.
+void TransformerEncoderLayer::Backward::attention_backward(float* of_input) {
+  const float* const of_dropped = before_dropout(detail::DropoutSite::attention_output, grad_);
+  const float* const of_output = before_norm(layer_.post_norm1_, of_dropped, kept_.attention_output, "post_norm1.");
+  detail::KeptAttention attention = kept_.attention;
+  attention.query = kept_.x;
   if (options_.norm_first) {
-    float* const input = scratch.take(size);
-    norm1_.forward(kept.x, rows, input);
+    float* const input = scratch_.take(size_);
+    layer_.norm1_.forward(kept_.x, rows_, input);
     attention.query = input;
   }
   attention.key = attention.value = attention.query;
-  detail::MultiHeadAttentionGradientBuffers of_attention{.grad_query = of_part, .position_bias = to.position_bias, .relative = to.relative};
-  if (!to.traces.empty()) of_attention.trace = to.traces[index];
-  self_attn_.backward(self_attn_.of_layer(stack.call.spec), stack.call.sizes, attention, of_output, prefix + "self_attn.", gradients, of_attention,
-                      scratch);
+  detail::MultiHeadAttentionGradientBuffers of_attention{.grad_query = of_input, .position_bias = to_.position_bias, .relative = to_.relative};
+  if (!to_.traces.empty()) of_attention.trace = to_.traces[index_];
+  const MultiHeadAttention& self_attn = layer_.self_attn_;
+  self_attn.backward(self_attn.of_layer(stack_.call.spec), stack_.call.sizes, attention, of_output, prefix_ + "self_attn.", gradients_, of_attention,
+                     scratch_);
   if (options_.norm_first) {
-    copy(TraceName::norm1, of_part, size);
-    norm1_.backward(of_part, kept.x, rows, of_part, prefix + "norm1.", gradients, scratch);
+    copy(TraceName::norm1, of_input, size_);
+    norm_backward(layer_.norm1_, of_input, kept_.x, "norm1.");
   }
-  add_to_grad(of_part);
-  if (of_x != nullptr) add_to_grad(of_x);
+  add_to_grad(of_input);
+}
+
+void TransformerEncoderLayer::backward(const detail::KeptEncoder& stack, std::uint32_t index, float* grad, const std::string& prefix,
+                                       detail::Gradients& gradients, const detail::EncoderGradientBuffers& to, detail::Scratch& scratch) const {
+  const detail::FloatEnvironment environment;
+  const detail::Scratch::Frame frame(scratch);
+  Backward(*this, stack, index, grad, prefix, gradients, to, scratch).run();
 }
 
 }  // namespace attn
