@@ -29,6 +29,7 @@ const pages = {
     title: 'Models and tokenizers',
     headers: [
       'models/text_model',
+      'models/text_model_options',
       'models/text_tasks',
       'models/text_generation',
       'models/sampling',

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "attn/io/tokenizer.hpp"
@@ -90,6 +91,12 @@ auto naming_text(const std::string& name, std::size_t index, Run run) {
     throw;
   }
 }
+
+/// Returns the index of a label that is given by index or name. Throws OUT_OF_RANGE, naming the argument, for a name that is not in `labels`.
+std::int64_t label_of(std::string_view op, std::string_view name, const std::vector<std::string>& labels,
+                      const std::variant<std::int64_t, std::string>& given);
+/// Returns the labels of a text classification head; empty for another head.
+std::vector<std::string> text_labels(const EncoderModel& model);
 
 inline void check_batch_size(std::string_view op, std::int64_t size) {
   if (size < 1) fail(ErrorCode::config, op, "batch_size", {"a number of at least 1"}, {size});

@@ -1,6 +1,6 @@
 /**
- * fineTune(): batches, order, validation and progress; the module computes the steps. text_model.cpp does the same
- * natively.
+ * fineTune(): batches, order, validation and progress; the module computes the steps. Natively
+ * text_model_fine_tuning.cpp does the same.
  */
 import type { Encoding, FineTuneOptions, FineTuneResult } from '../attn.js';
 import { aborted } from '../platform/abort.js';

@@ -1,0 +1,215 @@
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "attn/io/files.hpp"
+#include "attn/io/gguf/reader.hpp"
+#include "attn/io/safetensors_shards.hpp"
+#include "attn/io/tokenizer/tokenizer_file.hpp"
+#include "attn/models/model_loader.hpp"
+#include "attn/models/model_writer.hpp"
+#include "attn/models/sentence_config.hpp"
+#include "attn/models/text_model_parts.hpp"
+
+// A model's folder: load() and save_pretrained().
+namespace attn {
+namespace {
+
+constexpr std::uintmax_t kMaxSmallFile = 64 << 20;
+
+[[noreturn]] void refuse_file(ErrorCode code, const std::filesystem::path& path, std::initializer_list<detail::TextPart> expected,
+                              std::initializer_list<detail::TextPart> got, std::string_view help = {}) {
+  detail::fail(code, "TextModel::load", path.string(), expected, got, help);
+}
+
+bool is_gguf(const std::filesystem::path& path) {
+  std::error_code none;
+  return path.native().ends_with(".gguf") && !std::filesystem::is_directory(path, none);
+}
+
+void check_folder(const std::filesystem::path& path) {
+  std::error_code none;
+  if (is_gguf(path) || !std::filesystem::is_regular_file(path, none)) return;
+  const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
+  refuse_file(ErrorCode::format, path, {"a folder"}, {"a file"}, detail::text({"Give its folder, ", folder}));
+}
+
+/// Joins folder and name as strings: libstdc++ 12 frees an invalid pointer if copying a path runs out of memory.
+std::filesystem::path below(const std::filesystem::path& folder, std::string_view name) {
+  std::filesystem::path::string_type joined = folder.native();
+  if (!joined.empty() && !name.empty() && joined.back() != '/') joined += '/';
+  joined.append(name.begin(), name.end());
+  return {std::move(joined)};
+}
+
+using File = std::optional<std::vector<std::uint8_t>>;
+
+void check_open(const detail::InputFile& file, const std::filesystem::path& path) {
+  if (file.problem() != nullptr) refuse_file(ErrorCode::format, path, {"a regular file"}, {file.problem()});
+}
+
+/// Reads a whole file. Returns none if it does not exist and is not required.
+File read_file(const std::filesystem::path& path, bool required = false) {
+  std::error_code none;
+  if (!required && !std::filesystem::exists(path, none)) return std::nullopt;
+  detail::InputFile file(path);
+  check_open(file, path);
+  const std::uintmax_t size = file.size();
+  // Refused, because treating an empty file as missing would select other settings.
+  if (size == 0) refuse_file(ErrorCode::format, path, {"a file with content"}, {"empty"});
+  if (size > kMaxSmallFile) refuse_file(ErrorCode::format, path, {"at most ", kMaxSmallFile, " bytes"}, {size, " bytes"});
+  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(size));
+  file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  if (!file) refuse_file(ErrorCode::format, path, {"a file"}, {"unreadable"});
+  return bytes;
+}
+
+bool contains(const std::vector<std::uint8_t>& file, std::string_view text) {
+  return std::search(file.begin(), file.end(), text.begin(), text.end()) != file.end();
+}
+
+bool is_language_model(const std::vector<std::uint8_t>& config) { return contains(config, "CausalLM") || contains(config, "LMHeadModel"); }
+
+constexpr const char* kChatTemplate = "chat_template.jinja";
+
+constexpr const char* kIndex = "model.safetensors.index.json";
+
+/// Fails if the folder has weights in another known format instead of model.safetensors.
+void check_weights(const std::filesystem::path& folder) {
+  const auto there = [&](const char* name) {
+    std::error_code none;
+    return std::filesystem::exists(below(folder, name), none);
+  };
+  if (there("model.safetensors") || there(kIndex)) return;
+  if (there("pytorch_model.bin"))
+    refuse_file(ErrorCode::unsupported, folder, {"model.safetensors"}, {"a checkpoint with pytorch_model.bin, which can run code when it is read"},
+                "Load it with transformers and save it with save_pretrained");
+  if (there("onnx/model.onnx") || there("model.onnx"))
+    refuse_file(ErrorCode::unsupported, folder, {"model.safetensors"}, {"a graph for onnxruntime"},
+                "The checkpoint has it from which model.onnx was exported");
+}
+
+/// Passes model.safetensors to the loader; without it the files that the index names.
+void stream_weights(const std::filesystem::path& folder, detail::ModelLoader& loader) {
+  const std::filesystem::path path = below(folder, "model.safetensors"), index = below(folder, kIndex);
+  const auto write = [&](std::span<const std::uint8_t> bytes) { loader.write(bytes); };
+  std::error_code none;
+  if (!std::filesystem::exists(path, none) && std::filesystem::exists(index, none))
+    return detail::read_safetensors_shards("TextModel::load", index, write);
+  detail::InputFile file(path);
+  check_open(file, path);
+  file.read_rest(write);
+}
+
+struct GgufFile {
+  explicit GgufFile(const std::filesystem::path& path) : file(path), reader((check_open(file, path), file), file.size()) {}
+
+  detail::InputFile file;
+  detail::gguf::Reader reader;
+};
+
+}  // namespace
+
+TextModel TextModel::load(const FilePath& path, const TextModelOptions& options) {
+  const std::filesystem::path folder(path.text());
+  check_folder(folder);
+  auto parts = std::make_unique<Parts>();
+  std::optional<GgufFile> gguf;
+  if (is_gguf(folder)) gguf.emplace(folder);
+  const auto read = [&](const std::string& name, bool required = false) {
+    File file = gguf ? gguf->reader.read(name) : read_file(below(folder, name), required);
+    if (file) parts->files.emplace_back(name, *file);
+    return file;
+  };
+  const File modules = read("modules.json");
+  const detail::ModuleFolders folders = detail::read_module_folders(modules);
+  const auto slashed = [](const std::string& name) { return name.empty() ? name : name + '/'; };
+  parts->base = slashed(folders.transformer);
+  const std::filesystem::path base = below(folder, folders.transformer);
+  const auto file_of = [&](const std::optional<std::string>& module, const char* name) {
+    return module ? read(slashed(*module) + name) : std::nullopt;
+  };
+  const File config = read(parts->base + "config.json", true), pooling = file_of(folders.pooling, "config.json"),
+             dense = file_of(folders.dense, "config.json"), dense_weights = file_of(folders.dense, "model.safetensors"),
+             sentence_bert_config = modules ? read(parts->base + "sentence_bert_config.json") : std::nullopt,
+             prompts = modules ? read("config_sentence_transformers.json") : std::nullopt,
+             tokenizer_config = read(parts->base + "tokenizer_config.json"), tokenizer = read(parts->base + "tokenizer.json"),
+             generation = is_language_model(*config) ? read(parts->base + "generation_config.json") : std::nullopt;
+  // Callers apply it; save_pretrained() writes it again.
+  if (is_language_model(*config) && (!tokenizer_config || !contains(*tokenizer_config, "\"chat_template\""))) read(parts->base + kChatTemplate);
+  // transformers reads the next two files only if there is no added_tokens_decoder.
+  const bool is_old = !tokenizer_config || !contains(*tokenizer_config, "\"added_tokens_decoder\"");
+  const File special_tokens_map = is_old ? read(parts->base + "special_tokens_map.json") : std::nullopt,
+             added_tokens = is_old ? read(parts->base + "added_tokens.json") : std::nullopt;
+  detail::ModelLoader loader({.config = *config,
+                              .modules = modules,
+                              .pooling = pooling,
+                              .sentence_bert_config = sentence_bert_config,
+                              .tokenizer_config = tokenizer_config,
+                              .prompts = prompts,
+                              .dense = dense,
+                              .dense_weights = dense_weights,
+                              .generation = generation},
+                             options.weights ? std::optional(*options.weights == Weights::int8) : std::nullopt);
+  try {
+    if (gguf && gguf->reader.no_tokenizer()) throw Error(*gguf->reader.no_tokenizer());
+    if (!tokenizer) detail::fail(ErrorCode::unsupported, "tokenize", "the checkpoint", {"one with tokenizer.json"}, {"one without it"});
+    parts->tokenizer = Tokenizer::parse(*tokenizer, tokenizer_config, loader.config().tokenizer_class(),
+                                        {.special_tokens_map = special_tokens_map, .added_tokens = added_tokens});
+    if (loader.config().lower_case && !parts->tokenizer->lower_cases()) {
+      parts->tokenizer.reset();
+      detail::fail(ErrorCode::unsupported, "sentence_bert_config.json", "do_lower_case", {"false"}, {"true"}, "This tokenizer keeps capitals");
+    }
+    if (parts->tokenizer->file_->padding.side == Side::left && !loader.config().is_causal) {
+      parts->tokenizer.reset();
+      detail::fail(ErrorCode::unsupported, "tokenizer_config.json", "padding_side", {"right"}, {"left"},
+                   "Padding on the left would move tokens to other positions");
+    }
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::unsupported) throw;
+    parts->no_tokenizer = error;
+  }
+  if (tokenizer && !parts->tokenizer && options.tokenizer && !loader.config().lower_case) {
+    const auto bytes = [](const std::vector<std::uint8_t>& file) { return std::span<const std::uint8_t>(file); };
+    parts->callers =
+        options.tokenizer(*tokenizer, tokenizer_config ? std::optional(bytes(*tokenizer_config)) : std::nullopt, loader.config().tokenizer_class());
+  }
+  if (gguf) {
+    gguf->reader.write_weights([&](std::span<const std::uint8_t> piece) { loader.write(piece); });
+  } else {
+    check_weights(base);
+    stream_weights(base, loader);
+  }
+  parts->model = loader.finish();
+  return TextModel(std::move(parts));
+}
+
+void TextModel::save_pretrained(const FilePath& path, const SaveOptions& options) const {
+  const EncoderModel& model = encoder();
+  const FileWeights weights = options.weights.value_or(this->weights() == Weights::int8 ? FileWeights::int8 : FileWeights::float32);
+  detail::check_weights_as(model, weights);
+  const std::filesystem::path folder(path.text());
+  detail::StagedFiles files;
+  try {
+    for (const auto& [name, bytes] : parts_->files) {
+      std::ostream& to = files.open(below(folder, name));
+      if (name == parts_->base + "config.json")
+        to << detail::config_as(bytes, model, weights);
+      else
+        to.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    }
+    detail::write_weights(model, weights, files.open(below(folder, parts_->base + "model.safetensors")));
+    files.commit();
+  } catch (const std::system_error& error) {
+    detail::fail(ErrorCode::argument, "save_pretrained", "path", {"a folder whose files can be written"}, {"unwritable (", error.what(), ")"});
+  }
+}
+
+std::map<std::string, std::vector<std::uint8_t>> detail::files_of(const TextModel& model) {
+  std::map<std::string, std::vector<std::uint8_t>> files;
+  for (const auto& [name, bytes] : model.parts_->files)
+    if (name.starts_with(model.parts_->base)) files.emplace(name.substr(model.parts_->base.size()), bytes);
+  return files;
+}
+
+}  // namespace attn
