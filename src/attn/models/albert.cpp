@@ -1,4 +1,4 @@
-#include "attn/models/family.hpp"
+#include "attn/models/bert.hpp"
 
 // ALBERT (Lan et al. 2020), transformers' AlbertModel: BERT whose layers share weights and whose embedding tables are narrower than the hidden size.
 namespace attn::detail {

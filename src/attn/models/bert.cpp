@@ -1,4 +1,4 @@
-#include "attn/models/family.hpp"
+#include "attn/models/bert.hpp"
 
 // BERT (Devlin et al. 2018), transformers' BertModel; also the architecture of MiniLM, E5, BGE and GTE models.
 namespace attn::detail {

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "attn/models/family.hpp"
+#include "attn/models/bert.hpp"
 #include "attn/ops/elementary.hpp"
 
 // DeBERTa v2 and v3 (He et al. 2020 and 2021), transformers' DebertaV2Model: positions are relative and have separate projections;

@@ -1,4 +1,4 @@
-#include "attn/models/family.hpp"
+#include "attn/models/bert.hpp"
 
 // ELECTRA (Clark et al. 2020), transformers' ElectraModel: BERT whose embedding tables may be narrower than the hidden size. Generators have a
 // fill-mask head; the head of discriminators is ignored.

@@ -1,4 +1,4 @@
-#include "attn/models/family.hpp"
+#include "attn/models/bert.hpp"
 
 // ERNIE (Sun et al. 2019, 2020), transformers' ErnieModel: BERT with a table of task types, whose first row is added at every position.
 namespace attn::detail {

@@ -39,20 +39,6 @@ struct HeadNames {
   std::string_view classifier_bias = {};  ///< if it differs from the name of the classifier
 };
 
-inline constexpr TensorNames kBertNames{.word_embeddings = "embeddings.word_embeddings",
-                                        .position_embeddings = "embeddings.position_embeddings",
-                                        .token_type_embeddings = "embeddings.token_type_embeddings",
-                                        .embedding_norm = "embeddings.LayerNorm",
-                                        .layers = "encoder.layer.",
-                                        .query = "attention.self.query",
-                                        .key = "attention.self.key",
-                                        .value = "attention.self.value",
-                                        .attention_output = "attention.output.dense",
-                                        .norm1 = "attention.output.LayerNorm",
-                                        .linear1 = "intermediate.dense",
-                                        .linear2 = "output.dense",
-                                        .norm2 = "output.LayerNorm"};
-
 /// An architecture of transformers and how its checkpoints are read.
 struct Family {
   std::span<const std::string_view> model_types;  ///< of config.json
@@ -87,64 +73,6 @@ void for_each_part_of_head(const ModelConfig& config, Add add) {
 extern const Family kBert, kDistilBert, kRoberta, kCamembert, kData2VecText, kMpnet, kModernBert, kErnie, kElectra, kDeberta, kAlbert, kNomicBert,
     kJinaBert, kGte, kNew, kGpt2, kLlama, kMistral, kQwen2, kQwen3, kGptNeoX, kGemma2, kGemma3;
 
-/// BERT's heads for tokens and multiple choice, with the names that most families use.
-inline constexpr HeadNames kTokenHead{.classifier = "classifier"}, kAnswerHead{.classifier = "qa_outputs"},
-    kPooledHead{.pooler = "pooler.dense", .classifier = "classifier"};
-inline constexpr HeadNames kBertMaskHead{.dense = "cls.predictions.transform.dense",
-                                         .norm = "cls.predictions.transform.LayerNorm",
-                                         .classifier = "cls.predictions.decoder",
-                                         .classifier_bias = "cls.predictions.bias"},
-    kRobertaMaskHead{.dense = "lm_head.dense", .norm = "lm_head.layer_norm", .classifier = "lm_head.decoder", .classifier_bias = "lm_head.bias"};
-
-/// Names that Llama and the decoders after it use.
-inline constexpr TensorNames kLlamaNames{.word_embeddings = "embed_tokens",
-                                         .layers = "layers.",
-                                         .query = "self_attn.q_proj",
-                                         .key = "self_attn.k_proj",
-                                         .value = "self_attn.v_proj",
-                                         .query_norm = "self_attn.q_norm",
-                                         .key_norm = "self_attn.k_norm",
-                                         .attention_output = "self_attn.o_proj",
-                                         .norm1 = "input_layernorm",
-                                         .linear1 = "mlp.up_proj",
-                                         .gate = "mlp.gate_proj",
-                                         .linear2 = "mlp.down_proj",
-                                         .norm2 = "post_attention_layernorm",
-                                         .final_norm = "norm"};
-
-/// Names that transformers uses for encoders with rotary positions and a gate.
-inline constexpr TensorNames kRotaryNames{.word_embeddings = "embeddings.word_embeddings",
-                                          .token_type_embeddings = "embeddings.token_type_embeddings",
-                                          .embedding_norm = "embeddings.LayerNorm",
-                                          .layers = "layers.",
-                                          .query = "self_attn.q_proj",
-                                          .key = "self_attn.k_proj",
-                                          .value = "self_attn.v_proj",
-                                          .attention_output = "self_attn.o_proj",
-                                          .norm1 = "post_attention_layernorm",
-                                          .linear1 = "mlp.up_proj",
-                                          .gate = "mlp.gate_proj",
-                                          .linear2 = "mlp.down_proj",
-                                          .norm2 = "post_mlp_layernorm"};
-
-/// Describes a family with BERT's structure and heads.
-constexpr Family bert_family(std::span<const std::string_view> types, std::string_view architecture, std::string_view prefix,
-                             std::span<const std::string_view> ignored, void (*configure)(const ConfigReader& config, ModelConfig& model),
-                             const TensorNames& names = kBertNames) {
-  return {.model_types = types,
-          .architecture = architecture,
-          .prefix = prefix,
-          .names = names,
-          .text_classification = kPooledHead,
-          .token_classification = kTokenHead,
-          .question_answering = kAnswerHead,
-          .multiple_choice = kPooledHead,
-          .fill_mask = kBertMaskHead,
-          .ignored = ignored,
-          .configure = configure,
-          .tokenizer_class = "BertTokenizer"};
-}
-
 /// Names of sizes in config.json that differ between families; null: the family has no such member.
 struct SizeNames {
   const char *hidden_size = "hidden_size", *num_hidden_layers = "num_hidden_layers", *num_attention_heads = "num_attention_heads";
@@ -162,10 +90,6 @@ void configure_rotary(ModelConfig& model, double theta);
 /// Reads rotary positions as transformers writes them: rope_parameters, or rope_theta and rope_scaling in older files. `share` is the default of
 /// partial_rotary_factor, the proportion of a head's columns that are rotated; 0: the family has no such setting.
 void configure_rope_parameters(const ConfigReader& config, ModelConfig& model, double theta, double share = 0);
-
-/// Reads what Llama and later decoders have in common: RMSNorm, a gate, heads that share keys and values, RoPE, no biases. `positions`
-/// and `theta` are the defaults.
-void configure_llama(const ConfigReader& config, ModelConfig& model, std::int64_t positions, double theta = 10000);
 
 /// Reads BERT's dropout probabilities with the default `otherwise`. The head applies classifier_dropout before its last layer.
 void configure_dropout(const ConfigReader& config, ModelConfig& model, float otherwise = 0.1F);

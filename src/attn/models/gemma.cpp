@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "attn/models/family.hpp"
+#include "attn/models/llama.hpp"
 
 // Gemma 2 and the text model of Gemma 3 (Gemma Team 2024, 2025), transformers' Gemma2Model and Gemma3TextModel: norms before and after each part
 // that multiply by 1 + weight, windows in some layers, scaled embeddings, softcaps (2), norms of queries and keys and two RoPE bases (3).

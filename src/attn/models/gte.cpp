@@ -1,4 +1,4 @@
-#include "attn/models/family.hpp"
+#include "attn/models/bert.hpp"
 
 // GTE (Zhang et al. 2024), transformers' GteModel and, in the first publication, NewModel: rotary positions, gated feed-forward, post-norm.
 namespace attn::detail {

@@ -1,4 +1,4 @@
-#include "attn/models/family.hpp"
+#include "attn/models/bert.hpp"
 
 // MPNet (Song et al. 2020), transformers' MPNetModel: a bias by the distance of query and key, shared by all layers.
 namespace attn::detail {

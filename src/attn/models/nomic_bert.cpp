@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "attn/models/family.hpp"
+#include "attn/models/bert.hpp"
 
 // NomicBERT (Nussbaum et al. 2024), transformers' NomicBertModel: rotary positions, gated feed-forward, post-norm, no biases. The first published
 // config.json used GPT-2's names; checkpoints still have the tensor names of that time.
