@@ -113,7 +113,7 @@ function(attn_core target)
 endfunction()
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/attn/kernels/pack.cpp ${PROJECT_SOURCE_DIR}/src/attn/ops/mask_rows.cpp
   ${PROJECT_SOURCE_DIR}/src/attn/train/sgd.cpp ${PROJECT_SOURCE_DIR}/src/attn/train/clip_grad_norm.cpp
-  ${PROJECT_SOURCE_DIR}/src/attn/layers/embedding_backward.cpp PROPERTIES COMPILE_OPTIONS -O3)
+  ${PROJECT_SOURCE_DIR}/src/attn/layers/embedding_layer_backward.cpp PROPERTIES COMPILE_OPTIONS -O3)
 set_property(SOURCE ${PROJECT_SOURCE_DIR}/src/attn/train/adam.cpp APPEND PROPERTY COMPILE_OPTIONS -O3)
 
 function(attn_wasm_kernels target variant)

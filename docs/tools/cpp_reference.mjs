@@ -22,7 +22,14 @@ const pages = {
     title: 'Layers',
     headers: [
       ...['layers/module', 'layers/multi_head_attention', 'layers/transformer_encoder_layer', 'layers/transformer_encoder'],
-      ...['layers/transformer_classifier', 'layers/encoder_forward', 'layers/encoder_backward', 'layers/embedding', 'layers/rotary', 'ops/init'],
+      ...[
+        'layers/transformer_classifier',
+        'layers/encoder_forward',
+        'layers/encoder_backward',
+        'layers/embedding_layer',
+        'layers/rotary_layer',
+        'ops/init',
+      ],
     ],
   },
   models: {

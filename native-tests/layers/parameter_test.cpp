@@ -2,7 +2,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
-#include "attn/layers/linear.hpp"
+#include "attn/layers/linear_layer.hpp"
 #include "support/array.hpp"
 #include "support/matchers.hpp"
 #include "support/random.hpp"

@@ -4,7 +4,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
 
-#include "attn/layers/embedding.hpp"
+#include "attn/layers/embedding_layer.hpp"
 #include "support/encoder_case.hpp"
 #include "support/matchers.hpp"
 

@@ -2,7 +2,7 @@
 #include <catch2/generators/catch_generators_all.hpp>
 #include <cmath>
 
-#include "attn/layers/rotary.hpp"
+#include "attn/layers/rotary_layer.hpp"
 #include "attn/models/rope_scaling.hpp"
 #include "attn/ops/attention.hpp"
 #include "attn/ops/attention_core.hpp"

@@ -8,7 +8,7 @@
 #include "attn/context.hpp"
 #include "attn/io/safetensors.hpp"
 #include "attn/io/tokenizer.hpp"
-#include "attn/layers/embedding.hpp"
+#include "attn/layers/embedding_layer.hpp"
 #include "attn/layers/multi_head_attention.hpp"
 #include "attn/layers/transformer_classifier.hpp"
 #include "attn/layers/transformer_encoder.hpp"

@@ -126,7 +126,7 @@ export const mutants = [
   { file: 'kernels/activation_backward.hpp', find: 'F(0.21406445F)', put: 'F(0.07135482F)', tests: '[backward]' },
   { file: 'ops/row_sums.hpp', find: 'kRowsOfASum = 64', put: 'kRowsOfASum = std::size_t{1} << 20', tests: '[backward]' },
   { file: 'ops/row_sums.cpp', find: 'part += 2 * step', put: 'part += 4 * step', tests: '[backward]' },
-  { file: 'layers/rotary_backward.cpp', find: '{-turn.sin, turn.cos}', put: '{turn.sin, turn.cos}', tests: '[backward]' },
+  { file: 'layers/rotary_layer_backward.cpp', find: '{-turn.sin, turn.cos}', put: '{turn.sin, turn.cos}', tests: '[backward]' },
   { file: 'ops/attention_backward_block.cpp', find: 'if (work.finite_keys) kernel_.gemm(gemm);', put: 'kernel_.gemm(gemm);', tests: '[backward]' },
   { file: 'ops/attention_backward_core.cpp', find: 'works[worker]', put: 'works[worker * 0]', tests: '[backward]' },
   { file: 'ops/attention_backward_block.cpp', find: 'masks_.row(block.b, block.h,', put: 'masks_.row(0, block.h,', tests: '[backward]' },

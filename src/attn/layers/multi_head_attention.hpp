@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "attn/layers/layer_variant.hpp"
-#include "attn/layers/linear.hpp"
+#include "attn/layers/linear_layer.hpp"
 #include "attn/layers/module.hpp"
-#include "attn/layers/norm.hpp"
-#include "attn/layers/rotary.hpp"
+#include "attn/layers/norm_layer.hpp"
+#include "attn/layers/rotary_layer.hpp"
 #include "attn/ops/attention.hpp"
 #include "attn/ops/dropout.hpp"
 #include "attn/parallel/thread_pool.hpp"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "attn/kernels/kernels.hpp"
-#include "attn/layers/linear.hpp"
+#include "attn/layers/linear_layer.hpp"
 #include "attn/tensor/error.hpp"
 
 namespace attn::detail {

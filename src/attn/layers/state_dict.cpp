@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "attn/kernels/kernels.hpp"
-#include "attn/layers/linear.hpp"
+#include "attn/layers/linear_layer.hpp"
 #include "attn/tensor/float_environment.hpp"
 
 namespace attn::detail {

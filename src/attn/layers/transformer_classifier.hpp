@@ -7,7 +7,7 @@
 
 #include "attn/layers/encoder_backward.hpp"
 #include "attn/layers/encoder_forward.hpp"
-#include "attn/layers/linear.hpp"
+#include "attn/layers/linear_layer.hpp"
 #include "attn/layers/module.hpp"
 #include "attn/layers/transformer_encoder.hpp"
 

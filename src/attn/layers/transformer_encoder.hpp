@@ -11,7 +11,7 @@
 #include "attn/layers/encoder_backward.hpp"
 #include "attn/layers/encoder_forward.hpp"
 #include "attn/layers/module.hpp"
-#include "attn/layers/norm.hpp"
+#include "attn/layers/norm_layer.hpp"
 #include "attn/layers/transformer_encoder_layer.hpp"
 
 namespace attn {

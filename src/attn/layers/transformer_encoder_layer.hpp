@@ -10,10 +10,10 @@
 
 #include "attn/layers/encoder_backward.hpp"
 #include "attn/layers/encoder_forward.hpp"
-#include "attn/layers/linear.hpp"
+#include "attn/layers/linear_layer.hpp"
 #include "attn/layers/module.hpp"
 #include "attn/layers/multi_head_attention.hpp"
-#include "attn/layers/norm.hpp"
+#include "attn/layers/norm_layer.hpp"
 #include "attn/ops/activation.hpp"
 #include "attn/ops/pooling.hpp"
 

@@ -5,11 +5,11 @@
 #include <string_view>
 #include <vector>
 
-#include "attn/layers/embedding.hpp"
+#include "attn/layers/embedding_layer.hpp"
 #include "attn/layers/gradients.hpp"
-#include "attn/layers/linear.hpp"
+#include "attn/layers/linear_layer.hpp"
 #include "attn/layers/module.hpp"
-#include "attn/layers/norm.hpp"
+#include "attn/layers/norm_layer.hpp"
 #include "attn/layers/parameter.hpp"
 #include "attn/models/model_config.hpp"
 #include "attn/models/model_inputs.hpp"

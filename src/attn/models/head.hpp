@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "attn/layers/linear.hpp"
+#include "attn/layers/linear_layer.hpp"
 #include "attn/layers/module.hpp"
-#include "attn/layers/norm.hpp"
+#include "attn/layers/norm_layer.hpp"
 #include "attn/layers/parameter.hpp"
 #include "attn/models/model_config.hpp"
 

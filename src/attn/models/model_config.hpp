@@ -9,7 +9,7 @@
 
 #include "attn/io/json.hpp"
 #include "attn/layers/layer_variant.hpp"
-#include "attn/layers/norm.hpp"
+#include "attn/layers/norm_layer.hpp"
 #include "attn/models/rope_scaling.hpp"
 #include "attn/models/task.hpp"
 #include "attn/ops/activation.hpp"

@@ -8,7 +8,7 @@
 
 #include "attn/layers/gradients.hpp"
 #include "attn/layers/kept.hpp"
-#include "attn/layers/norm.hpp"
+#include "attn/layers/norm_layer.hpp"
 #include "attn/layers/parameter.hpp"
 #include "attn/layers/transformer_encoder.hpp"
 #include "attn/models/model_config.hpp"

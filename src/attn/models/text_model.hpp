@@ -14,7 +14,7 @@
 
 #include "attn/io/file_path.hpp"
 #include "attn/io/tokenizer.hpp"
-#include "attn/layers/embedding.hpp"
+#include "attn/layers/embedding_layer.hpp"
 #include "attn/layers/encoder_forward.hpp"
 #include "attn/models/attribution.hpp"
 #include "attn/models/model_gradient.hpp"

@@ -1,4 +1,4 @@
-#include "attn/layers/rotary.hpp"
+#include "attn/layers/rotary_layer.hpp"
 
 #include "attn/kernels/kernels.hpp"
 #include "attn/parallel/thread_pool.hpp"

@@ -1,4 +1,4 @@
-#include "attn/layers/norm.hpp"
+#include "attn/layers/norm_layer.hpp"
 
 #include <algorithm>
 

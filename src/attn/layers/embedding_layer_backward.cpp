@@ -1,5 +1,5 @@
+#include "attn/layers/embedding_layer.hpp"
 #include "attn/ops/embedding_backward.hpp"
-#include "attn/layers/embedding.hpp"
 
 namespace attn {
 namespace {

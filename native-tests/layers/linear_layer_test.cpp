@@ -1,4 +1,4 @@
-#include "attn/layers/linear.hpp"
+#include "attn/layers/linear_layer.hpp"
 
 #include <bit>
 #include <catch2/catch_test_macros.hpp>

@@ -1,4 +1,4 @@
-#include "attn/layers/embedding.hpp"
+#include "attn/layers/embedding_layer.hpp"
 
 #include <algorithm>
 #include <cmath>

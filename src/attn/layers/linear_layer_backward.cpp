@@ -4,7 +4,7 @@
 
 #include "attn/kernels/kernels.hpp"
 #include "attn/layers/gradients.hpp"
-#include "attn/layers/linear.hpp"
+#include "attn/layers/linear_layer.hpp"
 #include "attn/layers/rows_with_gradient.hpp"
 #include "attn/ops/row_sums.hpp"
 

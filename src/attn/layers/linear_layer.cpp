@@ -1,4 +1,4 @@
-#include "attn/layers/linear.hpp"
+#include "attn/layers/linear_layer.hpp"
 
 #include <algorithm>
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "attn/layers/gradients.hpp"
-#include "attn/layers/norm.hpp"
+#include "attn/layers/norm_layer.hpp"
 #include "attn/layers/rows_with_gradient.hpp"
 
 namespace attn::detail {
