@@ -22,17 +22,8 @@ detail::EncoderBuffers allocate_results(const detail::EncoderPlan& plan, Result&
       buffers.layers[static_cast<std::size_t>(i)].attentions = result.add(Field::attentions, plan.attention.weights, i);
   if (plan.has_hidden_states)
     for (std::int32_t i = 0; i <= layers; ++i) buffers.hidden_states.push_back(result.add(Field::hidden_states, plan.output, i));
-  add_traces(plan, buffers, result);
+  add_traces(plan, result, [&](std::size_t layer, std::size_t name) -> float*& { return buffers.layers[layer].trace[name]; });
   return buffers;
-}
-
-void add_traces(const detail::EncoderPlan& plan, detail::EncoderBuffers& buffers, Result& result) {
-  result.set_traced(plan.has_trace);
-  for (const std::int64_t layer : plan.traced)
-    for (std::size_t i = 0; i < kTraceNames.size(); ++i)
-      if (plan.names.has(static_cast<TraceName>(i)))
-        buffers.layers[static_cast<std::size_t>(layer)].trace[i] =
-            result.add(Field::trace, plan.trace_shapes[i], static_cast<std::int32_t>(layer), static_cast<std::int32_t>(i));
 }
 
 }  // namespace attn::bindings

@@ -10,7 +10,15 @@ namespace attn::bindings {
 std::optional<EncoderTraceOptions> trace_option(Arguments& arguments);
 
 detail::EncoderBuffers allocate_results(const detail::EncoderPlan& plan, Result& result);
-/// Adds the traces of a plan to the result and to the layers' buffers.
-void add_traces(const detail::EncoderPlan& plan, detail::EncoderBuffers& buffers, Result& result);
+/// Adds the traces of a plan to the result and stores their pointers in place(layer, trace number).
+template <class Plan, class Place>
+void add_traces(const Plan& plan, Result& result, Place place) {
+  result.set_traced(plan.has_trace);
+  for (const std::int64_t layer : plan.traced)
+    for (std::size_t i = 0; i < kTraceNames.size(); ++i)
+      if (plan.names.has(static_cast<TraceName>(i)))
+        place(static_cast<std::size_t>(layer), i) =
+            result.add(Field::trace, plan.trace_shapes[i], static_cast<std::int32_t>(layer), static_cast<std::int32_t>(i));
+}
 
 }  // namespace attn::bindings

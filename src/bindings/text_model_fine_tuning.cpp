@@ -6,6 +6,9 @@
 namespace attn::bindings {
 namespace {
 
+/// Returns the values of pooled vectors (sequences,E).
+std::span<const float> values_of(const TensorView& pooled) { return {pooled.data, static_cast<std::size_t>(pooled.shape[0] * pooled.shape[1])}; }
+
 std::vector<double> targets_of(const TensorView& given) { return {given.data, given.data + given.shape[0]}; }
 
 /// Begins a run, with a new head if labels are given. All targets are checked before anything changes. The name in
@@ -65,10 +68,7 @@ void fine_tune_step(Arguments& arguments, Work<TokenModel> work) {
 
 void fine_tune_head_step(Arguments& arguments, Work<TokenModel> work) {
   const TensorView pooled = arguments.tensor("pooled"), targets = arguments.tensor("targets");
-  work([&](TokenModel& self, Result& result) {
-    const std::span values(pooled.data, static_cast<std::size_t>(pooled.shape[0] * pooled.shape[1]));
-    result.set_number(self.tuning->step(values, targets_of(targets)));
-  });
+  work([&](TokenModel& self, Result& result) { result.set_number(self.tuning->step(values_of(pooled), targets_of(targets))); });
 }
 
 void pool_for_head(Arguments& arguments, Work<TokenModel> work) {
@@ -91,10 +91,7 @@ void judge(Arguments& arguments, Work<TokenModel> work) {
 
 void judge_head(Arguments& arguments, Work<TokenModel> work) {
   const TensorView pooled = arguments.tensor("pooled"), targets = arguments.tensor("targets");
-  work([&](TokenModel& self, Result& result) {
-    const std::span values(pooled.data, static_cast<std::size_t>(pooled.shape[0] * pooled.shape[1]));
-    add(self.tuning->judge(values, targets_of(targets)), result);
-  });
+  work([&](TokenModel& self, Result& result) { add(self.tuning->judge(values_of(pooled), targets_of(targets)), result); });
 }
 
 }  // namespace

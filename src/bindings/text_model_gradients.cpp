@@ -39,9 +39,8 @@ void gradients(Arguments& arguments, Work<TokenModel> work) {
       for (const auto& [name, shape] : self.parameter_shapes()) of_parameters.emplace(name, result.add(name, shape));
     std::vector<detail::TraceBuffers> of_traces;
     if (trace) {
-      detail::EncoderBuffers buffers{nullptr, {}, std::vector<detail::LayerBuffers>(gradient.layers())};
-      add_traces(gradient.traced(), buffers, result);
-      for (const detail::LayerBuffers& layer : buffers.layers) of_traces.push_back(layer.trace);
+      of_traces.resize(gradient.layers());
+      add_traces(gradient.traced(), result, [&](std::size_t layer, std::size_t name) -> float*& { return of_traces[layer][name]; });
     }
     gradient.run(of_embeddings, of_attentions, parameters ? &of_parameters : nullptr, std::move(of_traces));
   });

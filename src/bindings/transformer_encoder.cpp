@@ -97,13 +97,8 @@ void encoder_backward(Arguments& arguments, Work<Layer> work) {
   work([&](Layer& self, Result& result) {
     const detail::EncoderBackwardPlan plan = self.plan_backward(grad, options);
     detail::EncoderGradientBuffers to{.grad_x = result.add("gradX", plan.x)};
-    result.set_traced(plan.has_trace);
     if (plan.has_trace) to.traces.resize(static_cast<std::size_t>(plan.layers));
-    for (const std::int64_t layer : plan.traced)
-      for (std::size_t i = 0; i < kTraceNames.size(); ++i)
-        if (plan.names.has(static_cast<TraceName>(i)))
-          to.traces[static_cast<std::size_t>(layer)][i] =
-              result.add(Field::trace, plan.trace_shapes[i], static_cast<std::int32_t>(layer), static_cast<std::int32_t>(i));
+    add_traces(plan, result, [&](std::size_t layer, std::size_t name) -> float*& { return to.traces[layer][name]; });
     self.run_backward(grad, to);
   });
 }

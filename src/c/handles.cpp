@@ -132,6 +132,7 @@ Trace to_trace(std::string_view op, const char* const* names, std::size_t count)
 
 std::optional<float> given_or_none(float value) { return std::isnan(value) ? std::nullopt : std::optional(value); }
 std::optional<std::int64_t> given_or_none(std::int64_t value) { return value == 0 ? std::nullopt : std::optional(value); }
+std::optional<std::string> given_or_none(const char* text) { return text != nullptr ? std::optional<std::string>(text) : std::nullopt; }
 
 AttentionOptions to_options(std::string_view op, const attn_attention_options* given) {
   const attn_attention_options from = to_known(op, "options", given, attn_attention_options_init);

@@ -205,6 +205,8 @@ AttentionOptions to_options(std::string_view op, const attn_attention_options* g
 std::optional<float> given_or_none(float value);
 /// Returns none for 0.
 std::optional<std::int64_t> given_or_none(std::int64_t value);
+/// Returns none for null.
+std::optional<std::string> given_or_none(const char* text);
 
 template <std::size_t N, std::size_t W>
 std::unique_ptr<attn_tensors> to_tensors(AttentionResult<N, W>&& result) {

@@ -16,8 +16,6 @@ std::vector<std::pair<std::string, std::string>> to_pairs(std::string_view op, c
   return strings;
 }
 
-std::optional<std::string> given_or_none(const char* text) { return text != nullptr ? std::optional<std::string>(text) : std::nullopt; }
-
 /// Returns (B,L,2), or (L,2) for one text.
 Numbers<std::int64_t> to_numbers(const std::vector<attn::TokenOffsets>& offsets, attn::Shape shape) {
   Numbers<std::int64_t> numbers(shape);
@@ -68,6 +66,16 @@ template <class T>
 T in_range(std::string_view op, std::string_view argument, int value, int most) {
   if (value < 0 || value > most) attn::detail::fail(attn::ErrorCode::argument, op, argument, {"a number from 0 to ", most}, {value});
   return static_cast<T>(value);
+}
+
+/// Sets the options that all tasks on lists of texts have.
+template <class From, class Options>
+void set_text_options(std::string_view op, const From& from, Options& chosen) {
+  chosen.max_length = given_or_none(from.max_length);
+  chosen.truncation = from.truncation;
+  chosen.batch_size = from.batch_size;
+  chosen.add_special_tokens = from.add_special_tokens;
+  chosen.truncation_side = side_of(op, from.truncation_side);
 }
 
 }  // namespace
@@ -121,15 +129,11 @@ attn_status attn_text_model_embed(const attn_text_model* model, const attn_text*
     check_pointer(op, model, "model");
     const auto from = to_known(op, "options", options, attn_embed_options_init);
     attn::EmbedOptions chosen;
-    chosen.max_length = given_or_none(from.max_length);
-    chosen.truncation = from.truncation;
     if (from.pooling != nullptr) chosen.pooling = static_cast<attn::Pooling>(find_name(op, "pooling", from.pooling, attn::kPoolingNames));
     if (from.normalize >= 0) chosen.normalize = from.normalize != 0;
-    chosen.batch_size = from.batch_size;
     chosen.prompt = given_or_none(from.prompt);
     chosen.prompt_name = given_or_none(from.prompt_name);
-    chosen.add_special_tokens = from.add_special_tokens;
-    chosen.truncation_side = side_of(op, from.truncation_side);
+    set_text_options(op, from, chosen);
     auto tensors = std::make_unique<attn_tensors>();
     tensors->put("embeddings", model->module.embed<2>(to_strings(op, texts, count), chosen));
     return tensors;
@@ -148,11 +152,7 @@ attn_status attn_text_model_classify(const attn_text_model* model, const attn_te
     check_pointer(op, model, "model");
     const auto from = to_known(op, "options", options, attn_classify_options_init);
     attn::ClassifyOptions chosen;
-    chosen.max_length = given_or_none(from.max_length);
-    chosen.truncation = from.truncation;
-    chosen.batch_size = from.batch_size;
-    chosen.add_special_tokens = from.add_special_tokens;
-    chosen.truncation_side = side_of(op, from.truncation_side);
+    set_text_options(op, from, chosen);
     chosen.top_k = given_or_none(from.top_k);
     const auto answers = pairs != nullptr ? model->module.classify_pairs(to_pairs(op, texts, pairs, count), chosen)
                                           : model->module.classify(to_strings(op, texts, count), chosen);
@@ -193,8 +193,6 @@ attn_status attn_text_model_classify_tokens(const attn_text_model* model, const 
     check_pointer(op, model, "model");
     const auto from = to_known(op, "options", options, attn_classify_tokens_options_init);
     attn::ClassifyTokensOptions chosen;
-    chosen.max_length = given_or_none(from.max_length);
-    chosen.truncation = from.truncation;
     chosen.aggregation = static_cast<attn::Aggregation>(find_name(op, "aggregation", from.aggregation, attn::kAggregationNames));
     chosen.stride = stride_of(from.stride);
     if (from.ignore_label_count > 0) check_pointer(op, from.ignore_labels, "ignore_labels");
@@ -203,9 +201,7 @@ attn_status attn_text_model_classify_tokens(const attn_text_model* model, const 
       check_pointer(op, from.ignore_labels[i], "ignore_labels");
       chosen.ignore_labels.emplace_back(from.ignore_labels[i]);
     }
-    chosen.batch_size = from.batch_size;
-    chosen.add_special_tokens = from.add_special_tokens;
-    chosen.truncation_side = side_of(op, from.truncation_side);
+    set_text_options(op, from, chosen);
     const auto found = model->module.classify_tokens(to_strings(op, texts, count), chosen);
     auto tensors = std::make_unique<attn_tensors>();
     std::vector<attn::Entity> entities;
@@ -298,14 +294,10 @@ attn_status attn_text_model_rank(const attn_text_model* model, const attn_text* 
     check_pointer(op, query, "query");
     const auto from = to_known(op, "options", options, attn_rank_options_init);
     attn::RankOptions chosen;
-    chosen.max_length = given_or_none(from.max_length);
-    chosen.truncation = from.truncation;
     chosen.top_k = given_or_none(from.top_k);
-    chosen.batch_size = from.batch_size;
     chosen.prompt = given_or_none(from.prompt);
     chosen.prompt_name = given_or_none(from.prompt_name);
-    chosen.add_special_tokens = from.add_special_tokens;
-    chosen.truncation_side = side_of(op, from.truncation_side);
+    set_text_options(op, from, chosen);
     const auto ranked = model->module.rank(to_string(op, "query", *query), to_strings(op, documents, count, "documents"), chosen);
     const attn::Shape shape{static_cast<std::int64_t>(ranked.size())};
     Numbers<std::int64_t> indices(shape);

@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "attn/ops/attention_core.hpp"
-#include "attn/ops/attention_inputs.hpp"
 #include "attn/ops/score_functions_inputs.hpp"
 #include "attn/store/packed_linear.hpp"
 #include "attn/store/scratch.hpp"
@@ -25,19 +24,28 @@ void check_rank_2(std::string_view op, std::string_view name, const TensorView& 
 
 }  // namespace
 
-std::int64_t check_additive_params(std::string_view op, const AdditiveParams& params, const AttentionSizes& sizes) {
+AttentionSpec additive_spec(std::string_view op, const CheckedInputs& checked, const AdditiveParams& params, const AttentionOptions& options) {
+  const AttentionSizes& sizes = checked.sizes;
   check_rank_2(op, "query_weight", params.query_weight, "(A,Dq)");
   const std::int64_t A = params.query_weight.shape[0];
   check_shape(op, "query_weight", params.query_weight, {A, sizes.query_width});
   check_shape(op, "key_weight", params.key_weight, {A, sizes.key_width});
   check_shape(op, "score_weight", params.score_weight, {A});
   if (params.bias.data != nullptr) check_shape(op, "bias", params.bias, {A});
-  return A;
+  AttentionSpec spec = checked.spec;
+  spec.head_dim = A;
+  spec.scale = attention_scale(op, options.scale.value_or(1.0F), A);
+  return spec;
 }
 
-void check_general_weight(std::string_view op, const TensorView& weight, const AttentionSizes& sizes) {
+AttentionSpec general_spec(std::string_view op, const CheckedInputs& checked, const TensorView& weight, const AttentionOptions& options) {
+  const AttentionSizes& sizes = checked.sizes;
   check_rank_2(op, "weight", weight, "(Dq,Dk)");
   check_shape(op, "weight", weight, {sizes.query_width, sizes.key_width});
+  AttentionSpec spec = checked.spec;
+  spec.head_dim = sizes.key_width;
+  spec.scale = attention_scale(op, options.scale.value_or(1.0F), spec.head_dim);
+  return spec;
 }
 
 const float* project(const TensorView& x, const TensorView& weight, const float* bias, Scratch& scratch) {
@@ -51,11 +59,8 @@ AttentionPlan plan_additive_attention(const TensorView& query, const TensorView&
                                       const AttentionOptions& options) {
   const CheckedInputs checked = check_attention_inputs(kAdditive, query, key, value, options, true);
   const AttentionSizes& sizes = checked.sizes;
-  const std::int64_t A = check_additive_params(kAdditive, params, sizes);
-  AttentionSpec spec = checked.spec;
-  spec.head_dim = A;
-  spec.scale = attention_scale(kAdditive, options.scale.value_or(1.0F), A);
-
+  const AttentionSpec spec = additive_spec(kAdditive, checked, params, options);
+  const std::int64_t A = spec.head_dim;
   MemoryEstimate memory(kAdditive);
   memory.add("projected queries", {sizes.B, spec.num_heads, sizes.L, A});
   memory.add("projected keys", {sizes.B, spec.num_key_value_heads, sizes.S, A});
@@ -86,11 +91,7 @@ AttentionPlan plan_general_attention(const TensorView& query, const TensorView& 
                                      const AttentionOptions& options) {
   const CheckedInputs checked = check_attention_inputs(kGeneral, query, key, value, options, true);
   const AttentionSizes& sizes = checked.sizes;
-  check_general_weight(kGeneral, weight, sizes);
-  AttentionSpec spec = checked.spec;
-  spec.head_dim = sizes.key_width;
-  spec.scale = attention_scale(kGeneral, options.scale.value_or(1.0F), spec.head_dim);
-
+  const AttentionSpec spec = general_spec(kGeneral, checked, weight, options);
   MemoryEstimate memory(kGeneral);
   memory.add("projected queries", {sizes.B, spec.num_heads, sizes.L, spec.head_dim});
   memory.add("packed weights", {sizes.query_width + 1, sizes.key_width + 64});

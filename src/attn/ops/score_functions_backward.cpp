@@ -36,11 +36,8 @@ AttentionPlan plan_additive_attention_backward(const TensorView& grad, const Ten
                                                const AdditiveParams& params, const AttentionOptions& options) {
   const CheckedInputs checked = check_attention_gradients(kAdditiveBackward, grad, query, key, value, options, true);
   const AttentionSizes& sizes = checked.sizes;
-  AttentionSpec spec = checked.spec;
-  const std::int64_t A = spec.head_dim = check_additive_params(kAdditiveBackward, params, sizes);
-  spec.scale = attention_scale(kAdditiveBackward, options.scale.value_or(1.0F), A);
-
-  const std::int64_t widths = sizes.query_width + sizes.key_width;
+  const AttentionSpec spec = additive_spec(kAdditiveBackward, checked, params, options);
+  const std::int64_t A = spec.head_dim, widths = sizes.query_width + sizes.key_width;
   MemoryEstimate memory(kAdditiveBackward);
   memory.add("gradients of the parameters", {A, widths + 2});
   memory.add("packed weights", {2, A + 64, widths + 1});
@@ -85,11 +82,7 @@ AttentionPlan plan_general_attention_backward(const TensorView& grad, const Tens
                                               const TensorView& weight, const AttentionOptions& options) {
   const CheckedInputs checked = check_attention_gradients(kGeneralBackward, grad, query, key, value, options, true);
   const AttentionSizes& sizes = checked.sizes;
-  check_general_weight(kGeneralBackward, weight, sizes);
-  AttentionSpec spec = checked.spec;
-  spec.head_dim = sizes.key_width;
-  spec.scale = attention_scale(kGeneralBackward, options.scale.value_or(1.0F), spec.head_dim);
-
+  const AttentionSpec spec = general_spec(kGeneralBackward, checked, weight, options);
   MemoryEstimate memory(kGeneralBackward);
   memory.add("grad_weight", weight.shape);
   memory.add("projected queries", {sizes.B, spec.num_heads, sizes.L, 3 * spec.head_dim + 2 * sizes.query_width + 64});

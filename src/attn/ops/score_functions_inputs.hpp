@@ -2,15 +2,16 @@
 
 #include <string_view>
 
+#include "attn/ops/attention_inputs.hpp"
 #include "attn/ops/score_functions.hpp"
 #include "attn/store/scratch.hpp"
 
 // Checks shared by additive and general attention and their gradients. Internal to ops.
 namespace attn::detail {
 
-/// Throws SHAPE if the tensors do not fit; returns A.
-std::int64_t check_additive_params(std::string_view op, const AdditiveParams& params, const AttentionSizes& sizes);
-void check_general_weight(std::string_view op, const TensorView& weight, const AttentionSizes& sizes);
+/// Returns the spec of the attention whose queries and keys are the projections. Throws SHAPE if the parameters do not fit, CONFIG for the scale.
+AttentionSpec additive_spec(std::string_view op, const CheckedInputs& checked, const AdditiveParams& params, const AttentionOptions& options);
+AttentionSpec general_spec(std::string_view op, const CheckedInputs& checked, const TensorView& weight, const AttentionOptions& options);
 
 /// Computes x Wᵀ + b (rows,out) in the scratch; bias may be null.
 const float* project(const TensorView& x, const TensorView& weight, const float* bias, Scratch& scratch);
