@@ -51,7 +51,7 @@ struct Family {
   /// Tokenizer class in transformers if tokenizer_config.json names none; empty if that class has no settings that differ.
   std::string_view tokenizer_class = {};
   /// The same family with other tensor names, tried if a file has those.
-  const Family* other = nullptr;
+  const Family* alternative = nullptr;
   bool transposed = false;                         ///< weights of the layers' linear maps are (in,out), as in GPT-2's Conv1D
   bool by_heads = false;                           ///< query_key_value has one head's rows of all three after the other's
   std::span<const std::string_view> buffers = {};  ///< ends of the names of tensors that are no weights

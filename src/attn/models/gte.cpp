@@ -36,11 +36,11 @@ constexpr TensorNames kNames{.word_embeddings = "embeddings.word_embeddings",
                              .norm2 = "mlp_ln"};
 
 constexpr Family family(std::span<const std::string_view> types, std::string_view architecture, std::string_view prefix, const TensorNames& names,
-                        std::string_view norm, const Family* other) {
+                        std::string_view norm, const Family* alternative) {
   Family all = bert_family(types, architecture, prefix, kIgnored, &configure, names);
   all.fill_mask = {.dense = "lm_head.dense", .norm = norm, .classifier = "lm_head.decoder"};
   all.tokenizer_class = {};
-  all.other = other;
+  all.alternative = alternative;
   return all;
 }
 

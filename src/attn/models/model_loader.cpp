@@ -114,7 +114,7 @@ class ModelLoader::TargetList {
   }
   /// Adds a tensor that consists of these parameters, stacked by rows.
   void add(std::string name, std::initializer_list<const char*> ours, const char* kind, std::string legacy = {}) {
-    Target& target = all_.emplace_back(Target{.name = std::move(name), .in_base = in_base_, .legacy = std::move(legacy)});
+    ExpectedTensor& target = all_.emplace_back(ExpectedTensor{.name = std::move(name), .in_base = in_base_, .legacy = std::move(legacy)});
     for (const char* const parameter : ours) target.tensor.pieces.push_back(parameters_.at(text({ours_, parameter, kind})).pieces.front());
     target.tensor.block = block;
     target.tensor.is_transposed = transposed_ && !theirs_.empty() && target.tensor.pieces.front().shape.rank() == 2;
@@ -128,7 +128,7 @@ class ModelLoader::TargetList {
     add(text({theirs_, name, ".weight"}), {ours}, ".weight", text({theirs_, name, ".gamma"}));
     if (bias) add(text({theirs_, name, ".bias"}), {ours}, ".bias", text({theirs_, name, ".beta"}));
   }
-  std::vector<Target> take() { return std::move(all_); }
+  std::vector<ExpectedTensor> take() { return std::move(all_); }
 
   std::size_t block = 0;  ///< of the next tensors, see StateTensor
 
@@ -137,11 +137,11 @@ class ModelLoader::TargetList {
   bool transposed_;
   std::string theirs_, ours_;
   bool in_base_ = true;
-  std::vector<Target> all_;
+  std::vector<ExpectedTensor> all_;
 };
 
 /// Applies the family's table of names to this model.
-std::vector<ModelLoader::Target> ModelLoader::targets(const StateTensors& parameters) const {
+std::vector<ModelLoader::ExpectedTensor> ModelLoader::targets(const StateTensors& parameters) const {
   const ModelConfig& config = model_->config();
   const TensorNames& names = config.family->names;
   TargetList list(parameters, config.family->transposed);
@@ -248,7 +248,7 @@ void ModelLoader::check_copy_of_words() const {
 }
 
 /// Assigns the tensors of the file to targets by name.
-void ModelLoader::match(std::vector<Target> targets) {
+void ModelLoader::match(std::vector<ExpectedTensor> targets) {
   const Family& family = *model_->config().family;
   const std::vector<SafetensorsEntry>& entries = stream_.entries();
   std::map<std::string_view, std::size_t> by_name;
@@ -267,7 +267,7 @@ void ModelLoader::match(std::vector<Target> targets) {
   targets_ = std::move(targets);
   of_entry_.assign(entries.size(), {});
   Mismatch mismatch;
-  for (Target& target : targets_) {
+  for (ExpectedTensor& target : targets_) {
     const std::string start = prefixed && target.in_base ? prefix : "";
     std::string name = start + target.name;
     if (!target.legacy.empty() && !by_name.contains(name) && by_name.contains(start + target.legacy)) name = start + target.legacy;
@@ -305,7 +305,7 @@ void ModelLoader::note_unused(const std::vector<std::string>& names) {
       {kLoaderOp, ": ", names.size(), " tensors are not used by the model that config.json describes: ", list, names.size() > kMost ? ", ..." : ""}));
 }
 
-void ModelLoader::place(Target& target, std::size_t entry, const std::map<std::string_view, std::size_t>& by_name, Mismatch& mismatch) {
+void ModelLoader::place(ExpectedTensor& target, std::size_t entry, const std::map<std::string_view, std::size_t>& by_name, Mismatch& mismatch) {
   const std::vector<SafetensorsEntry>& entries = stream_.entries();
   const StateTensor& tensor = target.tensor;
   const Shape expected = entries[entry].type->is_float ? tensor.shape() : tensor.by_rows().shape();
@@ -334,13 +334,13 @@ const Family& ModelLoader::named_family() const {
     name += ".weight";
     return std::any_of(stream_.entries().begin(), stream_.entries().end(), [&](const SafetensorsEntry& entry) { return entry.name == name; });
   };
-  for (const Family* family = &first; family != nullptr; family = family->other)
+  for (const Family* family = &first; family != nullptr; family = family->alternative)
     if (has(*family, true) || has(*family, false)) return *family;
   return first;
 }
 
 void ModelLoader::prepare() {
-  if (model_->config().family->other != nullptr) model_->set_family(named_family());
+  if (model_->config().family->alternative != nullptr) model_->set_family(named_family());
   if (model_->config().task == Task::fill_mask && !has_head()) {
     model_->leave_out_head();
     parameters_ = model_->parameters();
@@ -392,7 +392,7 @@ void ModelLoader::by_row(std::size_t width, std::size_t first, std::span<const N
   }
 }
 
-void ModelLoader::add_scales(Target& target, std::size_t first, std::span<const float> scales) {
+void ModelLoader::add_scales(ExpectedTensor& target, std::size_t first, std::span<const float> scales) {
   for (std::size_t i = 0; i < scales.size(); ++i)
     if (!std::isfinite(scales[i]) || scales[i] < 0)
       fail(ErrorCode::format, kLoaderOp, text({target.name, "_scale[", first + i, "]"}), {"a finite number of at least 0"}, {scales[i]});
@@ -404,7 +404,7 @@ std::unique_ptr<EncoderModel> ModelLoader::finish() {
   if (!prepared_) prepare();
   check_copy_of_words();
   StateTensors tensors;
-  for (Target& target : targets_) {
+  for (ExpectedTensor& target : targets_) {
     if (!target.scales.empty()) target.tensor.set_scales(target.scales);
     tensors.emplace(std::move(target.name), std::move(target.tensor));
   }

@@ -36,7 +36,7 @@ class ModelLoader {
   const ModelConfig& config() const { return model_->config(); }
 
  private:
-  struct Target {
+  struct ExpectedTensor {
     std::string name;  ///< without the prefix until the header has been read
     StateTensor tensor = {};
     bool in_base = true;             ///< belongs to the base model, so its name may have the prefix
@@ -45,30 +45,30 @@ class ModelLoader {
   };
 
   class TargetList;
-  std::vector<Target> targets(const StateTensors& parameters) const;
+  std::vector<ExpectedTensor> targets(const StateTensors& parameters) const;
   bool has_head() const;
   const Family& named_family() const;
-  void match(std::vector<Target> targets);
+  void match(std::vector<ExpectedTensor> targets);
   void find_copy_of_words(const std::map<std::string_view, std::size_t>& by_name);
   void check_copy_of_words() const;
   void note_unused(const std::vector<std::string>& names);
   /// Matches tensors of the file to parameters, and allocates the model.
   void prepare();
   /// Assigns entry `entry` of the file to the target, and if it is int8 also the entry of its scales.
-  void place(Target& target, std::size_t entry, const std::map<std::string_view, std::size_t>& by_name, Mismatch& mismatch);
+  void place(ExpectedTensor& target, std::size_t entry, const std::map<std::string_view, std::size_t>& by_name, Mismatch& mismatch);
   void set(const SafetensorsStream::Run& run);
   /// Calls set(row, values) with whole rows of consecutive values, the first of which has the row-major index `first` and follows the last value of
   /// the previous call. `begun` holds an incomplete row between calls.
   template <class Number, class Set>
   static void by_row(std::size_t width, std::size_t first, std::span<const Number> values, std::vector<Number>& begun, Set set);
-  static void add_scales(Target& target, std::size_t first, std::span<const float> scales);
+  static void add_scales(ExpectedTensor& target, std::size_t first, std::span<const float> scales);
 
   std::unique_ptr<EncoderModel> model_;
   StateTensors parameters_;
   SafetensorsStream stream_;
   /// Use of an entry of the file.
   struct Place {
-    Target* target = nullptr;  ///< null if the model does not use the entry
+    ExpectedTensor* target = nullptr;  ///< null if the model does not use the entry
     bool is_scale = false;
   };
   std::vector<Place> of_entry_;
@@ -79,7 +79,7 @@ class ModelLoader {
     void add(const SafetensorsStream::Run& run);
   };
   std::optional<WordsCopy> words_copy_;
-  std::vector<Target> targets_;
+  std::vector<ExpectedTensor> targets_;
   std::vector<float> row_;                  // incomplete row
   std::vector<std::int8_t> quantized_row_;  // the same for int8
   bool is_asked_;                           // whether `quantized` was given

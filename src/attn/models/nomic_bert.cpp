@@ -83,10 +83,10 @@ constexpr TensorNames kNames{.word_embeddings = "embeddings.word_embeddings",
                              .linear2 = "mlp.fc2",
                              .norm2 = "norm2"};
 
-constexpr Family family(std::string_view prefix, const TensorNames& names, const Family* other) {
+constexpr Family family(std::string_view prefix, const TensorNames& names, const Family* alternative) {
   Family all = bert_family(kTypes, "NomicBert", prefix, kIgnored, &configure, names);
   all.fill_mask.norm = "cls.predictions.transform.layer_norm";
-  all.other = other;
+  all.alternative = alternative;
   return all;
 }
 
