@@ -34,7 +34,8 @@ PAGES = {
     "errors": (
         "Errors",
         ["AttnError", "ArgumentError", "DtypeError", "ShapeError", "MaskError", "ConfigError", "OutOfRangeError", "FormatError"]
-        + ["MismatchError", "UnsupportedError", "OutOfMemoryError", "BusyError"],
+        + ["MismatchError", "UnsupportedError", "OutOfMemoryError", "BusyError"]
+        + ["UnknownArgumentError", "MissingFileError", "UnwritableError"],
     ),
 }
 PAGE_OF = {name: page for page, (_, names) in PAGES.items() for name in names}

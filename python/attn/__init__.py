@@ -8,6 +8,11 @@ other real numbers are copied to float32. Results are float32 arrays that own th
 'positive'
 """
 
+from . import _attn
+from ._calls import replace_functions
+
+replace_functions(_attn)
+
 from . import lens
 from ._attn import (
     KeyValueCache,
@@ -40,10 +45,13 @@ from ._errors import (
     FormatError,
     MaskError,
     MismatchError,
+    MissingFileError,
     OutOfMemoryError,
     OutOfRangeError,
     ShapeError,
+    UnknownArgumentError,
     UnsupportedError,
+    UnwritableError,
 )
 from ._results import (
     Answer,
@@ -107,6 +115,7 @@ __all__ = [
     "Mask",
     "MaskError",
     "MismatchError",
+    "MissingFileError",
     "MultiHeadAttention",
     "MultiHeadAttentionGradients",
     "NextToken",
@@ -121,7 +130,9 @@ __all__ = [
     "TextModelOutput",
     "TransformerEncoder",
     "TransformerEncoderLayer",
+    "UnknownArgumentError",
     "UnsupportedError",
+    "UnwritableError",
     "activation",
     "alibi_bias",
     "apply_rotary",

@@ -83,6 +83,8 @@ def apply_chat_template(
     for i, message in enumerate(messages):
         if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
             fail(ArgumentError, _OP, f"messages[{i}]", "a dict with role, a str, and content", repr(message)[:60])
+    if chat_template is not None and not isinstance(chat_template, str):
+        fail(ArgumentError, _OP, "chat_template", "the name of a template, or a template", type(chat_template).__name__)
     environment = _environment()
     text = _choose(_templates(files), chat_template, tools is not None)
     try:

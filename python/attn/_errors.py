@@ -36,7 +36,7 @@ class AttnError(Exception):
         return type(self), (str(self), self.detail)
 
 
-class ArgumentError(AttnError, ValueError):
+class ArgumentError(AttnError, TypeError, ValueError):
     """An argument is missing or of the wrong kind."""
 
     __module__ = "attn"
@@ -65,10 +65,16 @@ class MaskError(AttnError, ValueError):
 
 
 class ConfigError(AttnError, ValueError):
-    """Options are out of range or exclude each other."""
+    """Options are unknown, out of range or exclude each other."""
 
     __module__ = "attn"
     code = "CONFIG"
+
+
+class UnknownArgumentError(ConfigError, TypeError):
+    """A function has no argument of this name."""
+
+    __module__ = "attn"
 
 
 class OutOfRangeError(AttnError, IndexError):
@@ -79,10 +85,22 @@ class OutOfRangeError(AttnError, IndexError):
 
 
 class FormatError(AttnError, ValueError):
-    """A file is missing, or its bytes break the rules of its format."""
+    """A file is missing or cannot be read, or its bytes break the rules of its format."""
 
     __module__ = "attn"
     code = "FORMAT"
+
+
+class MissingFileError(FormatError, FileNotFoundError):
+    """A file or folder does not exist."""
+
+    __module__ = "attn"
+
+
+class UnwritableError(ArgumentError, OSError):
+    """A file or folder cannot be written."""
+
+    __module__ = "attn"
 
 
 class MismatchError(AttnError, ValueError):
@@ -117,13 +135,23 @@ _classes = {each.code: each for each in AttnError.__subclasses__()}
 
 
 def make_error(code: str, message: str, detail: Detail) -> AttnError:
+    """Called by the extension."""
+    got = str(detail.get("got", ""))
+    if code == "FORMAT" and got.endswith("not there"):
+        return MissingFileError(message, detail)
+    if code == "ARGUMENT" and got.startswith("unwritable"):
+        return UnwritableError(message, detail)
     return _classes[code](message, detail)
 
 
-def fail(kind: type[AttnError], op: str, argument: str, expected: str, got: str | int, help: str | None = None) -> NoReturn:
+def error_of(kind: type[AttnError], op: str, argument: str, expected: str, got: str | int, help: str | None = None) -> AttnError:
     detail: Detail = {"op": op, "argument": argument, "expected": expected, "got": float(got) if isinstance(got, int) else got}
     message = f"{op}: {argument} is {got}, expected {expected}"
     if help is not None:
         detail["help"] = help
-        message += f". {help}."
-    raise kind(message, detail)
+        message += f". {help}" + ("" if help.endswith("?") else ".")
+    return kind(message, detail)
+
+
+def fail(kind: type[AttnError], op: str, argument: str, expected: str, got: str | int, help: str | None = None) -> NoReturn:
+    raise error_of(kind, op, argument, expected, got, help)

@@ -12,7 +12,7 @@ import numpy
 from numpy.typing import ArrayLike, NDArray
 
 from ._attn import TextModel
-from ._errors import ArgumentError, DtypeError, OutOfRangeError, ShapeError, fail
+from ._errors import ArgumentError, DtypeError, OutOfRangeError, ShapeError, UnwritableError, error_of, fail
 
 # Largest number of rows or columns of the table that is shown if scripts do not run.
 _LARGEST_TABLE = 32
@@ -61,13 +61,19 @@ class AttentionView:
         return f"<attention-map {given}>{self._table()}</attention-map><script>{script}</script>"
 
     def save(self, path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> None:
-        """Writes the map as an HTML page that needs no other file."""
+        """Writes the map as an HTML page that needs no other file. Raises UnwritableError."""
+        op = "AttentionView.save"
+        if not isinstance(path, str | bytes | os.PathLike):
+            fail(ArgumentError, op, "path", "a str, bytes or os.PathLike", type(path).__name__)
         style = "body { font: 16px/1.5 system-ui, sans-serif; color-scheme: light dark; margin: 1em }"
-        Path(os.fsdecode(path)).write_text(
+        page = (
             f"<!doctype html><html lang=en><meta charset=utf-8><title>{escape(self._caption or 'Attention')}</title>"
-            f"<style>{style}</style><body>{self._repr_html_()}</html>",
-            encoding="utf-8",
+            f"<style>{style}</style><body>{self._repr_html_()}</html>"
         )
+        try:
+            Path(os.fsdecode(path)).expanduser().write_text(page, encoding="utf-8")
+        except (OSError, ValueError) as error:
+            raise error_of(UnwritableError, op, "path", "a file that can be written", f"unwritable ({error})") from None
 
     def _table(self) -> str:
         caption = f"<caption>{escape(self._caption)}</caption>" if self._caption else ""
@@ -156,6 +162,10 @@ def show(
 def _of_model(
     model: TextModel, text: str | Sequence[str], layer: int, head: int | None, caption: str | None
 ) -> tuple[NDArray[numpy.float32], list[str], str]:
+    is_pair = isinstance(text, tuple | list) and len(text) == 2 and all(isinstance(each, str) for each in text)
+    if not isinstance(text, str) and not is_pair:
+        got = f"a {type(text).__name__} of {len(text)}" if isinstance(text, tuple | list) else type(text).__name__
+        fail(ArgumentError, "show", "text", "a text, or a pair of texts", got, "Call show() once for each text")
     encoding = model.tokenize(text if isinstance(text, str) else [(text[0], text[1])])
     attentions = model(encoding, output_attentions=True).attentions
     assert attentions is not None

@@ -50,9 +50,15 @@ Shape shape_of(const Array& array, const char* op, const char* argument) {
 
 }  // namespace
 
-std::string path_of(const Path& path) {
+std::string path_of(const Path& path, const char* op, const char* argument) {
+  const auto refuse = [&](std::string_view got) { detail::fail(ErrorCode::argument, op, argument, {"a str, bytes or os.PathLike"}, {got}); };
+  if (!PyUnicode_Check(path.ptr()) && !PyBytes_Check(path.ptr()) && !nb::hasattr(path, "__fspath__")) refuse(name_of_type(path));
+  const nb::object expanded = nb::module_::import_("os").attr("path").attr("expanduser")(path);
   PyObject* encoded = nullptr;
-  if (PyUnicode_FSConverter(path.ptr(), &encoded) == 0) nb::raise_python_error();
+  if (PyUnicode_FSConverter(expanded.ptr(), &encoded) == 0) {
+    PyErr_Clear();
+    refuse("a path with a null byte or lone surrogates");
+  }
   const nb::object bytes = nb::steal(encoded);
   return {PyBytes_AS_STRING(encoded), static_cast<std::size_t>(PyBytes_GET_SIZE(encoded))};
 }

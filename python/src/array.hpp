@@ -74,7 +74,8 @@ using MaybeArrayLike = ArrayLike;
 using FloatArray = Typed<"numpy.typing.NDArray[numpy.float32]">;
 using StateDict = Typed<"dict[str, numpy.typing.NDArray[numpy.float32]]">;
 using Path = Typed<"str | bytes | os.PathLike[str] | os.PathLike[bytes]">;
-std::string path_of(const Path& path);
+/// Expands a leading ~. Throws ARGUMENT.
+std::string path_of(const Path& path, const char* op, const char* argument = "path");
 using StateLike = Typed<"collections.abc.Mapping[str, numpy.typing.ArrayLike]">;
 
 /// A view of float32 in CPU memory (numpy, DLPack), or a copy of other real numbers, lists and rows with gaps. Throws DTYPE, ARGUMENT.

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "errors.hpp"
 #include "layers.hpp"
 #include "options.hpp"
 #include "running.hpp"
@@ -155,7 +156,7 @@ array([[1.  , 0.  , 0.  ],
 
 void define_multi_head_attention(nb::module_& module) {
   using Layer = Shared<MultiHeadAttention>;
-  nb::class_<Layer> layer(module, "MultiHeadAttention",
+  nb::class_<Layer> layer(module, "MultiHeadAttention", nb::type_slots(calling_init()),
                           R"(Multi-head attention (torch.nn.MultiheadAttention with batch_first=True; Vaswani et al. 2017, section 3.2.2).
 
 Concat(head_1 .. head_H) W_Oᵀ + b_O, head_h = attention(q W_Qᵀ + b_Q, k W_Kᵀ + b_K, v W_Vᵀ + b_V)

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "errors.hpp"
 #include "layers.hpp"
 #include "options.hpp"
 #include "running.hpp"
@@ -117,7 +118,7 @@ UnsupportedError for an int8 layer, OutOfRangeError if there is no such layer, O
 
 void define_encoders(nb::module_& module) {
   using Layer = Shared<TransformerEncoderLayer>;
-  nb::class_<Layer> layer(module, "TransformerEncoderLayer",
+  nb::class_<Layer> layer(module, "TransformerEncoderLayer", nb::type_slots(calling_init()),
                           R"(One Transformer encoder layer (torch.nn.TransformerEncoderLayer with batch_first=True; Vaswani et al. 2017).
 
 By default x = norm1(x + attention(x)); x = norm2(x + ff(x)). With norm_first x += attention(norm1(x)); x += ff(norm2(x)).
@@ -156,7 +157,7 @@ New layers have torch's initial distributions, from seed 0.
   define_forward(layer);
 
   using Encoder = Shared<TransformerEncoder>;
-  nb::class_<Encoder> encoder(module, "TransformerEncoder",
+  nb::class_<Encoder> encoder(module, "TransformerEncoder", nb::type_slots(calling_init()),
                               R"(A stack of Transformer encoder layers (torch.nn.TransformerEncoder with batch_first=True; Vaswani et al. 2017).
 
 Each layer is a TransformerEncoderLayer; with final_norm a norm follows the last one.

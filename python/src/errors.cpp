@@ -3,6 +3,7 @@
 #include <nanobind/nanobind.h>
 
 #include <exception>
+#include <stdexcept>
 #include <string>
 #include <variant>
 #include <vector>
@@ -30,7 +31,25 @@ void raise(std::string_view code, std::string_view message, const ErrorDetail& d
   PyErr_SetObject(error.type().ptr(), error.ptr());
 }
 
+PyObject* construct(PyObject* type, PyObject* const* arguments, std::size_t flags, PyObject* names) {
+  const auto count = static_cast<std::size_t>(PyVectorcall_NARGS(flags));
+  const nb::object positional = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(count))), named = nb::steal(PyDict_New());
+  if (!positional.is_valid() || !named.is_valid()) return nullptr;
+  for (std::size_t i = 0; i < count; ++i)
+    if (PyTuple_SetItem(positional.ptr(), static_cast<Py_ssize_t>(i), Py_NewRef(arguments[i])) != 0) return nullptr;
+  for (Py_ssize_t i = 0; names != nullptr && i < PyTuple_Size(names); ++i)
+    if (PyDict_SetItem(named.ptr(), PyTuple_GetItem(names, i), arguments[count + static_cast<std::size_t>(i)]) != 0) return nullptr;
+  const auto call = reinterpret_cast<ternaryfunc>(PyType_GetSlot(&PyType_Type, Py_tp_call));
+  return call(type, positional.ptr(), named.ptr());
+}
+
 }  // namespace
+
+PyType_Slot* calling_init() {
+  constexpr int kVectorcall = 82;  // Py_tp_vectorcall of Python 3.14, which nanobind accepts for older versions too
+  static PyType_Slot slots[]{{kVectorcall, reinterpret_cast<void*>(&construct)}, {0, nullptr}};
+  return slots;
+}
 
 void translate_errors() {
   nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
@@ -43,6 +62,8 @@ void translate_errors() {
       } catch (nb::python_error& instead) {
         instead.restore();
       }
+    } catch (const std::length_error&) {
+      PyErr_NoMemory();  // a vector of too many elements
     }
   });
 }

@@ -76,9 +76,8 @@ void define_module(nb::class_<Shared<Layer>>& of) {
   of.def(
         "initialize",
         [](Shared<Layer>& self, const Word<kInitSchemeNames>& scheme, std::uint64_t seed, double std) {
-          self.change("initialize", [&](Layer& layer) {
-            layer.initialize({.scheme = word_of<InitScheme>(scheme, "initialize", "scheme"), .seed = seed, .std = std});
-          });
+          const InitOptions options{.scheme = word_of<InitScheme>(scheme, "initialize", "scheme"), .seed = seed, .std = std};
+          self.change("initialize", [&](Layer& layer) { layer.initialize(options); });
         },
         nb::arg("scheme") = "torch", nb::kw_only(), nb::arg("seed") = 0, nb::arg("std") = 0.02,
         R"(Draws new weights (torch.nn.init). A new layer is initialized already.

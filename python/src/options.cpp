@@ -31,7 +31,7 @@ std::size_t place_of(std::string_view word, std::span<const std::string_view> wo
 }
 
 void define_masks(nb::module_& module) {
-  nb::class_<GivenMask>(module, "Mask", R"(Selects the keys that a query may attend to.
+  nb::class_<GivenMask>(module, "Mask", nb::type_slots(calling_init()), R"(Selects the keys that a query may attend to.
 
 Create it with attend(), block() or additive(): torch's functions and layers give the same numbers opposite meanings, so the kind is explicit.
 

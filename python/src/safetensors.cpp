@@ -9,7 +9,7 @@ void define_safetensors(nb::module_& module) {
   module.def(
       "read_safetensors",
       [](const Path& path) -> StateDict {
-        const auto file = path_of(path);
+        const auto file = path_of(path, "read_safetensors");
         return to_python(run(std::nullopt, [&] { return attn::read_safetensors(file); }));
       },
       nb::arg("path"), R"(Reads the tensors of a safetensors file as float32 (safetensors.numpy.load_file).

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "array.hpp"
+#include "errors.hpp"
 #include "options.hpp"
 
 namespace attn::python {
@@ -75,7 +76,8 @@ FloatArray unembed(const Model& self, const ArrayLike& hidden_states) {
 }  // namespace
 
 void define_cache(nb::module_& module) {
-  nb::class_<Cache>(module, "KeyValueCache", R"(Keys and values of the tokens that a language model has seen; from TextModel.create_cache().
+  nb::class_<Cache>(module, "KeyValueCache", nb::type_slots(calling_init()),
+                    R"(Keys and values of the tokens that a language model has seen; from TextModel.create_cache().
 
 It belongs to the model and its current weights.
 

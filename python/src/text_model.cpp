@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "errors.hpp"
 #include "layers.hpp"
 #include "options.hpp"
 #include "running.hpp"
@@ -384,11 +385,12 @@ std::vector<FineTuneExample> examples_of(const Examples& given) {
                  {got});
   };
   const auto read = [&](nb::handle item, auto& to) {
-    if (!nb::try_cast(item, to)) refuse("a tuple with " + name_of_type(item));
+    if (!nb::try_cast(item, to)) refuse("a tuple with " + (PyUnicode_Check(item.ptr()) ? "a str with lone surrogates" : name_of_type(item)));
   };
+  check_list(given, "fine_tune", "examples", "a list of (text, label)");
   for (const nb::handle each : given) {
     FineTuneExample example;
-    if (!is_pair(each)) refuse(name_of_type(each));
+    if (!is_pair(each)) refuse(kind_of(each));
     const nb::object text = each[0], label = each[1];
     if (is_pair(text)) {
       read(nb::object(text[0]), example.text);
@@ -429,7 +431,8 @@ Typed<"attn.FineTuneResult"> fine_tune(Model& self, const Examples& given, std::
 }  // namespace
 
 void define_text_model(nb::module_& module) {
-  nb::class_<LayerPatch>(module, "LayerPatch", R"(Replaces computed values inside one layer of a forward (activation patching, Vig et al. 2020).
+  nb::class_<LayerPatch>(module, "LayerPatch", nb::type_slots(calling_init()),
+                         R"(Replaces computed values inside one layer of a forward (activation patching, Vig et al. 2020).
 
 >>> model = attn.TextModel.load("testdata/models/sentiment")
 >>> clean, other = model.tokenize("a good film"), model.tokenize("a dull film")
@@ -453,7 +456,7 @@ merged: (B,L,E), replaces the concatenated results of the heads, before W_O.
 The arrays are copied. The forward raises ShapeError if they do not fit, OutOfRangeError if there is no such layer.)");
 
   define_cache(module);
-  nb::class_<Model> model(module, "TextModel",
+  nb::class_<Model> model(module, "TextModel", nb::type_slots(calling_init()),
                           R"(Runs a text model from a Hugging Face folder: BERT, DistilBERT, RoBERTa, XLM-RoBERTa, CamemBERT, data2vec, MPNet,
 ModernBERT, DeBERTa, ERNIE, ELECTRA, ALBERT, NomicBERT, Jina 2, GTE, GPT-2, GPT-NeoX, Llama, Mistral, Qwen or Gemma, with or without a head
 (transformers' AutoModel, AutoModelForTokenClassification and so on; sentence-transformers' SentenceTransformer).
@@ -466,7 +469,7 @@ ModernBERT, DeBERTa, ERNIE, ELECTRA, ALBERT, NomicBERT, Jina 2, GTE, GPT-2, GPT-
       "load",
       [](const Path& path, const Word<kWeightsNames>& weights, Threads threads) {
         const TextModelOptions options{.weights = maybe_word_of<Weights>(weights, "TextModel.load", "weights"), .tokenizer = make_tokenizer};
-        const auto folder = path_of(path);
+        const auto folder = path_of(path, "TextModel.load");
         return new Model{.object = run(threads, [&] { return TextModel::load(folder, options); }), .threads = threads};
       },
       nb::arg("path"), nb::kw_only(), nb::arg("weights") = nb::none(), nb::arg("threads") = nb::none(),
@@ -476,7 +479,7 @@ path: the folder, or a .gguf file of a GPT-2, Llama or Qwen2.
 weights: 'float32' or 'int8', the arithmetic of linear maps; default as in the files.
 threads: of the model's calls; default those of set_num_threads().
 
-Raises FormatError, ConfigError, MismatchError (with all missing and mis-shaped tensors), OutOfMemoryError; UnsupportedError for other
+Raises MissingFileError, FormatError, ConfigError, MismatchError (with all missing and mis-shaped tensors), OutOfMemoryError; UnsupportedError for other
 models, and when texts are tokenized, if the tokenizer has a part that attn does not have and the package tokenizers is not installed.
 
 >>> model = attn.TextModel.load("testdata/models/sentiment")
@@ -748,7 +751,7 @@ if on_progress calls the model.
       "save_pretrained",
       [](const Model& self, const Path& path, const Word<kFileWeightsNames>& weights) {
         const SaveOptions options{.weights = maybe_word_of<FileWeights>(weights, "save_pretrained", "weights")};
-        const auto folder = path_of(path);
+        const auto folder = path_of(path, "save_pretrained");
         self.read("save_pretrained", [&](const TextModel& of) { of.save_pretrained(folder, options); });
       },
       nb::arg("path"), nb::kw_only(), nb::arg("weights") = nb::none(),

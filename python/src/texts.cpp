@@ -28,13 +28,14 @@ nb::object place(const std::vector<std::int64_t>& before, const TokenOffsets::va
   return nb::make_tuple(at(offset->first), at(offset->second));
 }
 
-std::string text_of(nb::handle given, const char* op, const char* argument, std::size_t index) {
+std::string text_of(nb::handle given, const char* op, const char* argument, std::size_t index, bool may_be_pair = false) {
   const auto refuse = [&](std::string_view got) {
     ErrorDetail detail;
     detail.emplace("index", static_cast<double>(index));
-    detail::fail(ErrorCode::argument, op, detail::text({argument, "[", index, "]"}), {"a str"}, {got}, std::move(detail));
+    detail::fail(ErrorCode::argument, op, detail::text({argument, "[", index, "]"}), {may_be_pair ? "a str or a pair of them" : "a str"}, {got},
+                 std::move(detail));
   };
-  if (!PyUnicode_Check(given.ptr())) refuse(name_of_type(given));
+  if (!PyUnicode_Check(given.ptr())) refuse(may_be_pair ? kind_of(given) : name_of_type(given));
   Py_ssize_t size = 0;
   const char* bytes = PyUnicode_AsUTF8AndSize(given.ptr(), &size);
   if (bytes == nullptr) {
@@ -46,6 +47,8 @@ std::string text_of(nb::handle given, const char* op, const char* argument, std:
 
 bool is_list(nb::handle given) { return PyTuple_Check(given.ptr()) || PyList_Check(given.ptr()); }
 
+nb::object class_of(const char* module, const char* name) { return nb::module_::import_(module).attr(name); }
+
 Words words_of(nb::handle given, const char* op, std::size_t index) {
   if (!is_list(given))
     detail::fail(ErrorCode::argument, op, detail::text({"texts[", index, "]"}), {"a list of words, or a pair of such lists"}, {name_of_type(given)});
@@ -55,6 +58,18 @@ Words words_of(nb::handle given, const char* op, std::size_t index) {
 }
 
 }  // namespace
+
+std::string kind_of(nb::handle given) {
+  return is_list(given) ? detail::text({"a ", name_of_type(given), " of ", nb::len(given)}) : name_of_type(given);
+}
+
+void check_list(nb::handle given, const char* op, const char* argument, std::string_view expected) {
+  const auto refuse = [&](std::string_view help) { detail::fail(ErrorCode::argument, op, argument, {expected}, {name_of_type(given)}, help); };
+  if (nb::isinstance(given, class_of("collections.abc", "Mapping")))
+    refuse(detail::text({"Write ", argument, "=list(d) for its keys or ", argument, "=list(d.values()) for its values"}));
+  if (nb::hasattr(given, "columns")) refuse(detail::text({"Write ", argument, "=table['name'] for a column, with the name of the column"}));
+  if (PyUnicode_Check(given.ptr()) || PyBytes_Check(given.ptr()) || !nb::hasattr(given, "__iter__")) refuse({});
+}
 
 nb::list places(std::string_view text, const TokenOffsets& offsets) {
   const std::vector<std::int64_t> before = characters_before(text);
@@ -72,16 +87,15 @@ GivenTexts::GivenTexts(nb::handle given, const char* op, bool may_be_pairs, cons
   const auto refuse = [&](std::string_view expected, std::string_view got) {
     detail::fail(ErrorCode::argument, op, detail::text({argument, "[", index, "]"}), {expected}, {got});
   };
-  if (PyBytes_Check(given.ptr()) || !nb::hasattr(given, "__iter__"))
-    detail::fail(ErrorCode::argument, op, argument, {"a str or a list of them"}, {name_of_type(given)});
+  check_list(given, op, argument, "a str or a list of them");
   for (const nb::handle each : given) {
     const bool is_pair = (PyTuple_Check(each.ptr()) || PyList_Check(each.ptr())) && nb::len(each) == 2;
     if (index == 0) are_pairs = is_pair && may_be_pairs;
-    if (are_pairs && !is_pair) refuse("a pair of texts like the first element", name_of_type(each));
+    if (are_pairs && !is_pair) refuse("a pair of texts like the first element", kind_of(each));
     if (are_pairs)
       pairs.emplace_back(text_of(each[0], op, argument, index), text_of(each[1], op, argument, index));
     else
-      texts.push_back(text_of(each, op, argument, index));
+      texts.push_back(text_of(each, op, argument, index, may_be_pairs));
     ++index;
   }
 }
@@ -106,8 +120,7 @@ void Truncated::fill() const {
 }
 
 GivenWords::GivenWords(nb::handle given, const char* op) {
-  if (PyUnicode_Check(given.ptr()) || !nb::hasattr(given, "__iter__"))
-    detail::fail(ErrorCode::argument, op, "texts", {"lists of words"}, {name_of_type(given)});
+  check_list(given, op, "texts", "lists of words");
   std::size_t index = 0;
   for (const nb::handle each : given) {
     const bool is_pair = is_list(each) && nb::len(each) == 2 && is_list(each[0]);

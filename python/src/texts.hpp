@@ -27,6 +27,11 @@ using WordLists = Typed<
 /// Returns (start, end) in characters, or None, for each byte range.
 nb::list places(std::string_view text, const TokenOffsets& offsets);
 
+/// Throws ARGUMENT unless the elements are those of a list: not the characters of a text, the keys of a dict or the columns of a table.
+void check_list(nb::handle given, const char* op, const char* argument, std::string_view expected);
+/// Name of an element's type, with the length of lists and tuples.
+std::string kind_of(nb::handle given);
+
 /// Throws ARGUMENT with the index of a wrong element.
 struct GivenTexts {
   std::vector<std::string> texts;

@@ -233,7 +233,7 @@ def test_batch_size_and_threads_do_not_change_any_bit(sentiment: attn.TextModel,
 
 def test_texts_may_be_any_iterable_of_str(sentiment: attn.TextModel) -> None:
     expected = sentiment.embed(["a film"])
-    for texts in ("a film", ("a film",), iter(["a film"]), numpy.array(["a film"]), {"a film": 1}):
+    for texts in ("a film", ("a film",), iter(["a film"]), numpy.array(["a film"]), dict.fromkeys(["a film"]).keys()):
         assert numpy.array_equal(sentiment.embed(texts), expected)
     assert sentiment.embed([]).shape == (0, expected.shape[1])
     assert sentiment.classify([]) == []
@@ -465,7 +465,7 @@ def test_invalid_files_raise(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("path", "error"), [("a\0b", ValueError), (5, TypeError)])
 def test_invalid_paths_raise_the_errors_of_open(path: object, error: type[Exception], sentiment: attn.TextModel) -> None:
     for call in (attn.TextModel.load, attn.read_safetensors, sentiment.save_pretrained):
-        with pytest.raises(error, match="null byte|expected str, bytes or os.PathLike object, not"):
+        with pytest.raises(error, match="null byte|expected a str, bytes or os.PathLike"):
             call(path)  # type: ignore[arg-type]
 
 
