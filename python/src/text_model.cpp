@@ -689,6 +689,7 @@ Raises UnsupportedError for a decoder or tokenizer that attn does not read itsel
 >>> model.decode(model.tokenize("A warm film.").input_ids[0], skip_special_tokens=True)
 'a warm film.')");
   define_text_generation(model);
+  define_sentence_model(model);
   model.def("gradients", &gradients, nb::arg("input_ids"), nb::arg("attention_mask") = nb::none(), nb::arg("token_type_ids") = nb::none(),
             nb::kw_only(), nb::arg("label") = nb::none(), nb::arg("component") = nb::none(), nb::arg("row") = 0, nb::arg("token") = nb::none(),
             nb::arg("embeddings") = false, nb::arg("attentions") = false, nb::arg("parameters") = false,

@@ -1,7 +1,7 @@
 """A typed program; test_types.py runs it and checks it with mypy --strict."""
 
 from pathlib import Path
-from typing import assert_type
+from typing import Any, assert_type
 
 import attn
 import numpy
@@ -49,6 +49,11 @@ def main(folder: Path) -> None:
         for label, score in scores:
             assert_type(label, str)
             assert_type(score, float)
+    assert_type(model.encode("a film", truncate_dim=8, progress=False), Floats)
+    assert_type(model.similarity(model.encode_query("a film"), model.encode_document(["a film"])), Floats)
+    assert_type((model.num_layers, model.num_heads, model.embedding_dimension), tuple[int, int, int])
+    assert_type(model.config, dict[str, Any])
+    assert_type(model.prompts, dict[str, str])
     encoding = model.tokenize(["a film", "another"])
     assert_type(encoding.offsets[0], list[tuple[int, int] | None])
     assert_type(model.tokenize_words([["a", "film"]], truncation_side="left", add_special_tokens=False).words, list[list[int | None]] | None)

@@ -209,6 +209,7 @@ std::map<std::string, std::vector<std::uint8_t>> detail::files_of(const TextMode
   std::map<std::string, std::vector<std::uint8_t>> files;
   for (const auto& [name, bytes] : model.parts_->files)
     if (name.starts_with(model.parts_->base)) files.emplace(name.substr(model.parts_->base.size()), bytes);
+  for (const auto& [name, bytes] : model.parts_->files) files.emplace(name, bytes);
   return files;
 }
 
