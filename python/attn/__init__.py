@@ -10,8 +10,10 @@ other real numbers are copied to float32. Results are float32 arrays that own th
 
 from . import _attn
 from ._calls import replace_functions
+from ._objects import add_methods
 
 replace_functions(_attn)
+add_methods()
 
 from . import lens
 from ._attn import (
@@ -82,6 +84,8 @@ from ._results import (
     TextModelOutput,
 )
 from ._show import AttentionView, show
+
+__version__: str = vars(_attn)["__version__"]
 
 __all__ = [
     "Answer",

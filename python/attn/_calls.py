@@ -306,10 +306,15 @@ def _op(qualname: str) -> str:
 def _python_function(function: Any, owner: type | None, name: str) -> Callable[..., Any]:
     qualname = f"{owner.__name__}.{name}" if owner else name
     signature = _Signature(function)
+    keeps_arguments = name == "__init__" and hasattr(owner, "_arguments")
 
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
-            return function(*args, **kwargs)
+            made = function(*args, **kwargs)
+            if keeps_arguments:
+                given = signature.bind(*args, **kwargs).arguments
+                given.pop("self")._arguments = given
+            return made
         except Exception as error:
             # An error of a callback or an iterator has frames of its own.
             assert error.__traceback__ is not None

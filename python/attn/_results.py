@@ -1,7 +1,9 @@
 """Results of calls."""
 
-from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from reprlib import Repr
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy
 from numpy.typing import NDArray
@@ -11,6 +13,50 @@ Offsets: TypeAlias = list[tuple[int, int] | None]
 Trace: TypeAlias = dict[str, Floats]
 
 
+_short = Repr()
+_short.maxlist = _short.maxdict = 4
+_short.maxstring = _short.maxother = 60
+
+
+def _described(value: object) -> str:
+    """Type and shape of arrays, and the beginning of long lists."""
+    if isinstance(value, numpy.ndarray):
+        return f"{value.dtype}{value.shape}"
+    if isinstance(value, KeyValue):
+        return f"KeyValue(key={_described(value.key)}, value={_described(value.value)})"
+    if isinstance(value, list) and value and isinstance(value[0], numpy.ndarray):
+        return f"[{len(value)} of {_described(value[0])}]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key!r}: {_described(each)}" for key, each in value.items()) + "}"
+    return _short.repr(value)
+
+
+class _Parts:
+    """A result whose parts are also a mapping: result["output"], dict(result), **result. Parts that are None are left out."""
+
+    _keys: ClassVar[tuple[str, ...]] = ()
+
+    def keys(self) -> list[str]:
+        """Returns the names of the parts that are there."""
+        names = self._keys or [each.name for each in fields(self)]  # type: ignore[arg-type]
+        return [name for name in names if getattr(self, name) is not None]
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self.keys():
+            raise KeyError(name)
+        return getattr(self, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+    def __len__(self) -> int:
+        return len(self.keys())
+
+    def __repr__(self) -> str:
+        parts = ((each.name, getattr(self, each.name)) for each in fields(self))  # type: ignore[arg-type]
+        return f"{type(self).__name__}({', '.join(f'{name}={_described(part)}' for name, part in parts if part is not None)})"
+
+
 class KeyValue(NamedTuple):
     """Keys and values of a call, for `past` of the next call: (B,Hkv,P,D) and (B,Hkv,P,Dv)."""
 
@@ -18,8 +64,8 @@ class KeyValue(NamedTuple):
     value: Floats
 
 
-@dataclass(frozen=True, eq=False)
-class AttentionResult:
+@dataclass(frozen=True, eq=False, repr=False)
+class AttentionResult(_Parts):
     """Result of attention."""
 
     output: Floats
@@ -32,8 +78,8 @@ class AttentionResult:
     """Past and new keys and values; with past or output_present."""
 
 
-@dataclass(frozen=True, eq=False)
-class EncoderResult:
+@dataclass(frozen=True, eq=False, repr=False)
+class EncoderResult(_Parts):
     """Result of an encoder."""
 
     output: Floats
@@ -46,8 +92,8 @@ class EncoderResult:
     """Intermediate results by layer and name; with trace."""
 
 
-@dataclass(frozen=True, eq=False)
-class MultiHeadAttentionGradients:
+@dataclass(frozen=True, eq=False, repr=False)
+class MultiHeadAttentionGradients(_Parts):
     """Result of the backward of multi-head attention."""
 
     grad_query: Floats
@@ -60,8 +106,8 @@ class MultiHeadAttentionGradients:
     """Gradients of intermediate results by name; with trace."""
 
 
-@dataclass(frozen=True, eq=False)
-class EncoderGradients:
+@dataclass(frozen=True, eq=False, repr=False)
+class EncoderGradients(_Parts):
     """Result of the backward of an encoder."""
 
     grad_x: Floats
@@ -70,9 +116,11 @@ class EncoderGradients:
     """Gradients of intermediate results by layer and name; with trace."""
 
 
-@dataclass(frozen=True, eq=False)
-class Encoding:
-    """Token ids of texts, padded to the longest."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Encoding(_Parts):
+    """Token ids of texts, padded to the longest. As a mapping it has the arrays, so that model(**encoding) works."""
+
+    _keys: ClassVar[tuple[str, ...]] = ("input_ids", "attention_mask", "token_type_ids")
 
     input_ids: NDArray[numpy.int32]
     """(B,L)."""
@@ -92,8 +140,8 @@ class Encoding:
     """Index of each token's word; from tokenize_words()."""
 
 
-@dataclass(frozen=True, eq=False)
-class TextModelOutput:
+@dataclass(frozen=True, eq=False, repr=False)
+class TextModelOutput(_Parts):
     """Result of a model's forward."""
 
     last_hidden_state: Floats
@@ -249,8 +297,8 @@ class LogitLens:
     """By layer and position: the likeliest tokens, the likeliest first."""
 
 
-@dataclass(frozen=True, eq=False)
-class LogitAttribution:
+@dataclass(frozen=True, eq=False, repr=False)
+class LogitAttribution(_Parts):
     """Result of logit_attribution(): numbers that add up to `value`."""
 
     tokens: list[str]
@@ -268,8 +316,8 @@ class LogitAttribution:
     """Contribution of the output biases of attentions and MLPs, and of the final norm's bias."""
 
 
-@dataclass(frozen=True, eq=False)
-class PatchResult:
+@dataclass(frozen=True, eq=False, repr=False)
+class PatchResult(_Parts):
     """Result of patch_activations() and attribution_patching()."""
 
     clean_tokens: list[str]
@@ -286,8 +334,8 @@ class PatchResult:
     """(layers,positions), or (layers,H) for heads. 0: as in the corrupted text, 1: as in the clean text."""
 
 
-@dataclass(frozen=True, eq=False)
-class HeadScores:
+@dataclass(frozen=True, eq=False, repr=False)
+class HeadScores(_Parts):
     """Result of head_scores()."""
 
     tokens: list[str]
@@ -297,8 +345,8 @@ class HeadScores:
     """By kind: (layers,H), from 0 to 1."""
 
 
-@dataclass(frozen=True, eq=False)
-class Gradients:
+@dataclass(frozen=True, eq=False, repr=False)
+class Gradients(_Parts):
     """Gradients of one number of a model."""
 
     value: float
@@ -311,8 +359,8 @@ class Gradients:
     """Gradients by the names of state_dict()."""
 
 
-@dataclass(frozen=True, eq=False)
-class Attribution:
+@dataclass(frozen=True, eq=False, repr=False)
+class Attribution(_Parts):
     """Contribution of each token of a text to an answer."""
 
     tokens: list[str]

@@ -101,6 +101,12 @@ class State {
   StateView views_;
 };
 
+inline nb::tuple tuple_of(const Shape& shape) {
+  nb::list dims;
+  for (const std::int64_t dim : shape) dims.append(dim);
+  return nb::tuple(dims);
+}
+
 inline nb::object to_python(const std::string& name) { return nb::str(name.data(), name.size()); }
 inline nb::object to_python(std::int64_t number) { return nb::int_(number); }
 inline nb::object to_python(TraceName name) { return to_python(std::string(to_string(name))); }

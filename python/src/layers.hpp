@@ -59,11 +59,8 @@ Raises MismatchError with all missing, unexpected and mis-shaped names, and Dtyp
           "parameter_shapes",
           [](const Shared<T>& self) {
             nb::dict shapes;
-            for (const auto& [name, shape] : self.read("parameter_shapes", [](const T& object) { return object.parameter_shapes(); })) {
-              nb::list dims;
-              for (const std::int64_t dim : shape) dims.append(dim);
-              shapes[nb::str(name.c_str())] = nb::tuple(dims);
-            }
+            for (const auto& [name, shape] : self.read("parameter_shapes", [](const T& object) { return object.parameter_shapes(); }))
+              shapes[nb::str(name.c_str())] = tuple_of(shape);
             return Typed<"dict[str, tuple[int, ...]]">(shapes);
           },
           "Returns the shapes of the parameters, by the names of state_dict().");
@@ -73,6 +70,7 @@ template <class Layer>
 void define_module(nb::class_<Shared<Layer>>& of) {
   define_threads(of);
   define_state(of);
+  of.def_rw("_arguments", &Shared<Layer>::arguments);
   of.def(
         "initialize",
         [](Shared<Layer>& self, const Word<kInitSchemeNames>& scheme, std::uint64_t seed, double std) {

@@ -8,6 +8,7 @@
 
 NB_MODULE(_attn, module) {
   using namespace attn::python;
+  module.attr("__version__") = ATTN_VERSION;
   translate_errors();
   watch_process();
   module.def("set_num_threads", &set_num_threads, nb::arg("count"),

@@ -13,10 +13,10 @@ GivenMask make_mask(const ArrayLike& given) {
     auto numbers = std::make_shared<const Floats>(given, "Mask", "mask");
     MaskView view(kKind, numbers->data, numbers->shape);
     view.strides = numbers->strides;
-    return {given, numbers, view};
+    return {kKind, given, numbers, view};
   } else {
     const auto flags = std::make_shared<const Array<std::uint8_t>>(flags_of(given, "Mask", "mask"));
-    return {given, flags, MaskView(kKind, flags->data(), to_shape(flags->shape()))};
+    return {kKind, flags->to_numpy(), flags, MaskView(kKind, flags->data(), to_shape(flags->shape()))};
   }
 }
 
@@ -49,7 +49,9 @@ array([1., 0., 0.], dtype=float32))")
       .def_static("block", &make_mask<MaskKind::block>, nb::arg("mask"),
                   "Blocks keys whose number is not 0 (torch's nn.MultiheadAttention). Copies the numbers.")
       .def_static("additive", &make_mask<MaskKind::additive>, nb::arg("mask"),
-                  "Adds numbers to the scaled scores; -infinity blocks. Refers to float32 memory if its rows have no gaps, else copies it.");
+                  "Adds numbers to the scaled scores; -infinity blocks. Refers to float32 memory if its rows have no gaps, else copies it.")
+      .def_prop_ro("_kind", [](const GivenMask& self) { return std::string(kMaskKindNames[static_cast<std::size_t>(self.kind)]); })
+      .def_prop_ro("_array", [](const GivenMask& self) -> FloatArray { return nb::module_::import_("numpy").attr("asarray")(self.array); });
 }
 
 std::optional<Mask> mask_of(const MaybeMask& given, std::string_view op, std::string_view argument) {

@@ -68,8 +68,11 @@ std::optional<Enum> maybe_word_of(const Word<kWords>& word, std::string_view op,
 
 inline constexpr std::array<std::string_view, 3> kFullyMaskedNames{"zero", "nan", "uniform"};
 
+inline constexpr std::array<std::string_view, 3> kMaskKindNames{"attend", "block", "additive"};
+
 struct GivenMask {
-  nb::object array;
+  MaskKind kind;
+  nb::object array;  ///< what the mask refers to, or its copy
   std::shared_ptr<const void> numbers;
   Mask mask;
 };

@@ -95,6 +95,7 @@ struct Shared {
   T object;
   std::optional<unsigned> threads = std::nullopt;
   Lock lock = {};
+  nb::object arguments = nb::none();  ///< dict of the constructor's, from attn/_calls.py
 
   template <class F>
   auto read(std::string_view op, F f, std::optional<unsigned> of_call = std::nullopt) const {

@@ -3,9 +3,11 @@
 #include <nanobind/stl/variant.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <span>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -453,7 +455,14 @@ True)")
 hidden_state: (B,L,E), replaces the layer's input.
 merged: (B,L,E), replaces the concatenated results of the heads, before W_O.
 
-The arrays are copied. The forward raises ShapeError if they do not fit, OutOfRangeError if there is no such layer.)");
+The arrays are copied. The forward raises ShapeError if they do not fit, OutOfRangeError if there is no such layer.)")
+      .def_prop_ro("_layer", [](const LayerPatch& self) { return self.layer; })
+      .def_prop_ro("_shapes", [](const LayerPatch& self) {
+        nb::dict shapes;
+        if (self.hidden_state) shapes["hidden_state"] = tuple_of(self.hidden_state->shape);
+        if (self.merged) shapes["merged"] = tuple_of(self.merged->shape);
+        return shapes;
+      });
 
   define_cache(module);
   nb::class_<Model> model(module, "TextModel", nb::type_slots(calling_init()),
@@ -469,13 +478,16 @@ ModernBERT, DeBERTa, ERNIE, ELECTRA, ALBERT, NomicBERT, Jina 2, GTE, GPT-2, GPT-
       "load",
       [](const Path& path, const Word<kWeightsNames>& weights, Threads threads) {
         const TextModelOptions options{.weights = maybe_word_of<Weights>(weights, "TextModel.load", "weights"), .tokenizer = make_tokenizer};
-        const auto folder = path_of(path, "TextModel.load");
+        auto folder = path_of(path, "TextModel.load");
+        if (std::error_code none; !std::filesystem::exists(folder, none))
+          folder = path_of(Path(nb::module_::import_("attn._hub").attr("folder_of")(path)), "TextModel.load");
         return new Model{.object = run(threads, [&] { return TextModel::load(folder, options); }), .threads = threads};
       },
       nb::arg("path"), nb::kw_only(), nb::arg("weights") = nb::none(), nb::arg("threads") = nb::none(),
       R"(Loads a folder with config.json, model.safetensors or the files that model.safetensors.index.json names, and the other published files.
 
-path: the folder, or a .gguf file of a GPT-2, Llama or Qwen2.
+path: the folder, a .gguf file of a GPT-2, Llama or Qwen2, or the id of a model that you have downloaded to the Hugging Face cache, for example
+'sentence-transformers/all-MiniLM-L6-v2' (environment variables HF_HUB_CACHE, HF_HOME). attn never uses the network.
 weights: 'float32' or 'int8', the arithmetic of linear maps; default as in the files.
 threads: of the model's calls; default those of set_num_threads().
 

@@ -54,6 +54,7 @@ def main(folder: Path) -> None:
     assert_type((model.num_layers, model.num_heads, model.embedding_dimension), tuple[int, int, int])
     assert_type(model.config, dict[str, Any])
     assert_type(model.prompts, dict[str, str])
+    assert_type(attn.__version__, str)
     encoding = model.tokenize(["a film", "another"])
     assert_type(encoding.offsets[0], list[tuple[int, int] | None])
     assert_type(model.tokenize_words([["a", "film"]], truncation_side="left", add_special_tokens=False).words, list[list[int | None]] | None)
