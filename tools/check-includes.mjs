@@ -12,7 +12,13 @@ const kernels = ['attn/kernels/kernels.hpp', 'attn/kernels/backward.hpp', 'attn/
 const rules = {
   'attn/kernels': [/^<xsimd\/.+>$/, /^"architectures\.inc"$/],
   'attn/tensor': [/^<xtensor\/.+>$/],
-  'attn/parallel': ['attn/tensor/error.hpp', 'attn/tensor/float_environment.hpp', 'attn/tensor/shape.hpp', /^<pthread\.h>$/],
+  'attn/parallel': [
+    'attn/tensor/error.hpp',
+    'attn/tensor/float_environment.hpp',
+    'attn/tensor/interruption.hpp',
+    'attn/tensor/shape.hpp',
+    /^<pthread\.h>$/,
+  ],
   'attn/io/tokenizer': ['attn/tensor/', 'attn/io/json.hpp', 'attn/io/old_token_files.hpp', 'attn/io/side.hpp', 'attn/io/tokenizer_limits.hpp'],
   'attn/io/gguf': ['attn/tensor/', 'attn/io/float_formats.hpp', 'attn/io/json_text.hpp', 'attn/io/tokenizer_limits.hpp'],
   'attn/io': ['attn/tensor/', 'attn/io/tokenizer/', /^<nlohmann\/json\.hpp>$/],
@@ -29,6 +35,7 @@ const rules = {
     'attn/context.hpp',
     'attn/io/tokenizer.hpp',
     'attn/tensor/error.hpp',
+    'attn/tensor/interruption.hpp',
     'attn/tensor/large_pages.hpp',
     /^"[a-z_]+\.hpp"$/,
     /^<nanobind\/.+>$/,

@@ -61,6 +61,9 @@ Process* process = new Process;
 unsigned forks = 0;
 
 thread_local bool is_running = false;
+/// Whether this thread handles signals within a computation: a handler that forks must not wait for it.
+thread_local bool is_inside = false;
+std::atomic<unsigned long> main_thread{0};
 /// Locks of this thread, outermost first, and whether it changes their objects.
 thread_local std::vector<std::pair<const Lock*, bool>> inside;
 
@@ -69,7 +72,7 @@ void before_fork() {
   std::unique_lock guard(process->mutex);
   process->changed.wait(guard, [] { return !process->forking; });
   process->forking = true;
-  process->changed.wait(guard, [] { return process->running == 0; });
+  process->changed.wait(guard, [] { return process->running == (is_inside ? 1 : 0); });
 }
 
 void after_fork_in_parent() {
@@ -80,6 +83,8 @@ void after_fork_in_parent() {
 
 void after_fork_in_child() {
   process = new Process;
+  process->running = is_inside ? 1 : 0;
+  main_thread = PyThread_get_thread_ident();
   ++forks;
   for (const auto& [lock, changes] : inside) lock->leave_behind(!changes, changes);
 }
@@ -134,6 +139,7 @@ Locked::~Locked() {
 }
 
 void watch_process() {
+  main_thread = nb::cast<unsigned long>(nb::module_::import_("threading").attr("main_thread")().attr("ident"));
   nb::module_::import_("atexit").attr("register")(nb::cpp_function([] {
     ending.store(std::this_thread::get_id());
     if (unlocked.load() == 0) return;
@@ -154,6 +160,22 @@ void Signals::check() {
   const Locked locked;
   if (PyErr_CheckSignals() != 0) nb::raise_python_error();
   last_ = now();
+}
+
+void Signals::check_inside() {
+  if (now() - last_ < 0.05) return;
+  wait_for_the_end();
+  const nb::gil_scoped_acquire acquired;
+  is_inside = true;
+  const bool is_raised = PyErr_CheckSignals() != 0;
+  is_inside = false;
+  if (is_raised) nb::raise_python_error();
+  last_ = now();
+}
+
+Interruptions::Interruptions(detail::Interruptible where) {
+  if (main_thread == PyThread_get_thread_ident())
+    interruption_.emplace(where, [](void* signals) { static_cast<Signals*>(signals)->check_inside(); }, &signals_);
 }
 
 void Lock::leave_behind(bool is_read_here, bool is_changed_here) const {

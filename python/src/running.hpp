@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "attn/context.hpp"
+#include "attn/tensor/interruption.hpp"
 
 // Calls run without the interpreter's lock (GIL).
 namespace attn::python {
@@ -51,11 +52,24 @@ void watch_process();
 /// Handles signals every 50 ms; throws KeyboardInterrupt. Requires Unlocked.
 class Signals {
  public:
+  /// Between batches and steps, where another thread may fork.
   void check();
+  /// Within a computation of the main thread.
+  void check_inside();
 
  private:
   double last_ = now();
   static double now();
+};
+
+/// Lets signals end the computations of this thread.
+class Interruptions {
+ public:
+  explicit Interruptions(detail::Interruptible where);
+
+ private:
+  Signals signals_;
+  std::optional<detail::Interruption> interruption_;
 };
 
 /// Admits any number of calls that read an object, or one that changes it.
@@ -113,6 +127,7 @@ struct Shared {
     const Unlocked unlocked;
     const Lock::Held held(self.lock, op, changes);
     const Context::Scope scope(context);
+    const Interruptions interruptions(changes ? detail::Interruptible::between_runs : detail::Interruptible::between_tasks);
     return f(self.object);
   }
 };
@@ -122,6 +137,7 @@ auto run(std::optional<unsigned> threads, F f) {
   const Context context = context_of(threads);
   const Unlocked unlocked;
   const Context::Scope scope(context);
+  const Interruptions interruptions(detail::Interruptible::between_tasks);
   return f();
 }
 

@@ -391,6 +391,7 @@ std::vector<FineTuneExample> examples_of(const Examples& given) {
   };
   check_list(given, "fine_tune", "examples", "a list of (text, label)");
   for (const nb::handle each : given) {
+    check_signals(examples.size());
     FineTuneExample example;
     if (!is_pair(each)) refuse(kind_of(each));
     const nb::object text = each[0], label = each[1];

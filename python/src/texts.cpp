@@ -89,6 +89,7 @@ GivenTexts::GivenTexts(nb::handle given, const char* op, bool may_be_pairs, cons
   };
   check_list(given, op, argument, "a str or a list of them");
   for (const nb::handle each : given) {
+    check_signals(index);
     const bool is_pair = (PyTuple_Check(each.ptr()) || PyList_Check(each.ptr())) && nb::len(each) == 2;
     if (index == 0) are_pairs = is_pair && may_be_pairs;
     if (are_pairs && !is_pair) refuse("a pair of texts like the first element", kind_of(each));

@@ -79,7 +79,7 @@ def test_ctrl_c_while_an_error_is_created_is_raised(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr("attn._errors.make_error", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        attn.TextModel.load("nowhere")
+        attn.TextModel.load("./nowhere")
 
 
 @linux
@@ -332,30 +332,97 @@ def test_other_python_threads_run_during_a_call() -> None:
     assert seen > 4
 
 
-@pytest.mark.parametrize("call", ["model.embed(texts)", "model.classify(texts)", "model.fine_tune([(text, 1) for text in texts])"])
+LONG_CALLS = [
+    "model.embed(texts)",
+    "model.classify(texts)",
+    "model.tokenize(texts)",
+    "model.embed([texts[0] * 100] * 50_000, batch_size=4096)",
+    "model.fine_tune([(text, 1) for text in texts])",
+    "model.fine_tune([(texts[0] * 40, 1)] * 8192, batch_size=1024)",
+    "model.attribute(texts[0] * 40, steps=2000)",
+    "attn.TransformerEncoder(512, 8, 6)(np.zeros((8, 2048, 512), np.float32))",
+    "attn.scaled_dot_product_attention(*np.zeros((3, 1, 16, 16384, 64), np.float32))",
+    "attn.linear(np.zeros((20_000, 4096), np.float32), np.zeros((2048, 4096), np.float32))",
+]
+
+
+@pytest.mark.parametrize("call", LONG_CALLS)
 def test_ctrl_c_ends_a_long_call(call: str) -> None:
+    """It takes 0.1 s on an idle machine; the limit is that of a busy one."""
     program = f"""
 import signal, sys, time
 import attn
+import numpy as np
 signal.signal(signal.SIGINT, signal.default_int_handler)
 model = attn.TextModel.load({str(sentiment_folder)!r})
-texts = ["a good film"] * 1_000_000
+texts = ["a good film "] * 1_000_000
 print("begun", flush=True)
 try:
     {call}
 except KeyboardInterrupt:
     print("ended", flush=True)
 assert model.embed("a").shape == (1, 64)
+assert model.fine_tune([("a good film", 1)] * 4, epochs=1).loss > 0
 """
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == "begun\n"
-        time.sleep(0.3)
+        time.sleep(1)
         child.send_signal(signal.SIGINT)
         began = time.monotonic()
         assert child.stdout.readline() == "ended\n"
-        assert time.monotonic() - began < 20
+        took = time.monotonic() - began
+        assert took < 3, took
         assert child.wait(20) == 0
+
+
+def test_ctrl_c_during_a_step_leaves_the_weights_of_the_last_complete_step() -> None:
+    program = f"""
+import os, signal, threading, time
+import attn
+import numpy as np
+signal.signal(signal.SIGINT, signal.default_int_handler)
+examples = [("a good film " * 40, 1)] * 1024
+model, other = (attn.TextModel.load({str(sentiment_folder)!r}) for _ in range(2))
+before = model.state_dict()
+threading.Timer(0.4, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    model.fine_tune(examples, batch_size=1024)
+    raise SystemExit("the step was too short")
+except KeyboardInterrupt:
+    pass
+assert all(np.array_equal(array, before[name]) for name, array in model.state_dict().items())
+few = [("a good film", 1), ("a dull film", 0)] * 4
+assert model.fine_tune(few, epochs=1) == other.fine_tune(few, epochs=1)
+assert all(np.array_equal(array, model.state_dict()[name]) for name, array in other.state_dict().items())
+"""
+    done = run_python(program)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_signal_handler_may_compute_and_fork_during_a_call() -> None:
+    program = f"""
+import os, signal, threading
+import attn
+import numpy as np
+model = attn.TextModel.load({str(sentiment_folder)!r})
+expected = model.embed("a")
+seen = []
+def handler(*_):
+    seen.append(np.array_equal(model.embed("a"), expected))
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if np.array_equal(model.embed("a"), expected) else 1)
+    seen.append(os.waitpid(child, 0)[1] == 0)
+signal.signal(signal.SIGALRM, handler)
+signal.setitimer(signal.ITIMER_REAL, 0.1)
+x = np.ones((1, 8, 8192, 64), np.float32)
+output = attn.scaled_dot_product_attention(x, x, x).output
+assert seen == [True, True], seen
+assert np.allclose(output, 1)
+"""
+    done = run_python(program)
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_interpreter_can_end_during_a_call() -> None:

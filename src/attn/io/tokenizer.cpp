@@ -8,6 +8,7 @@
 
 #include "attn/io/tokenizer/tokenizer_file.hpp"
 #include "attn/tensor/error.hpp"
+#include "attn/tensor/interruption.hpp"
 
 namespace attn {
 namespace {
@@ -148,6 +149,7 @@ How how_of(const TokenizerFile& file, const TokenizeOptions& options) {
 /// Tokenizes and truncates text number `index`.
 template <class Text>
 Row read_row(const TokenizerFile& file, const How& how, const Text& text, std::size_t index, const TokenizeOptions& options) {
+  detail::Interruption::poll();
   constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
   constexpr bool kPair = kIsPair<Text>;
   const auto [first, second] = [&] {

@@ -20,6 +20,7 @@
 #include "attn/parallel/threads.hpp"
 #include "attn/tensor/error.hpp"
 #include "attn/tensor/float_environment.hpp"
+#include "attn/tensor/interruption.hpp"
 
 namespace attn {
 namespace parallel {
@@ -168,9 +169,19 @@ void Threads::run(std::size_t tasks, unsigned workers, const TaskRef& body) {
       return pool_->run(tasks, std::min({workers, pool_->size(), Tasks::kMostWorkers}), body);
     }
   }
+#ifndef __wasm__
+  const bool checks = inside == Inside::nothing && detail::Interruption::may_end_runs();
+  // A check reads the clock, which takes as long as a short row.
+  const std::size_t each = tasks < 4096 ? 1 : 16;
+#endif
   const Entered in_body(Inside::body);
   const detail::FloatEnvironment environment;
-  for (std::size_t task = 0; task < tasks; ++task) body(task, 0);
+  for (std::size_t task = 0; task < tasks; ++task) {
+#ifndef __wasm__
+    if (checks && task % each == 0) detail::Interruption::poll();
+#endif
+    body(task, 0);
+  }
 }
 
 #ifdef __wasm__
@@ -204,7 +215,12 @@ unsigned workers_for(std::size_t tasks, double cost) {
   return std::max(1U, static_cast<unsigned>(worth));
 }
 
-void run(std::size_t tasks, unsigned workers, TaskRef body) { here().run(tasks, workers, body); }
+void run(std::size_t tasks, unsigned workers, TaskRef body) {
+#ifndef __wasm__
+  if (inside == Inside::nothing) detail::Interruption::poll();
+#endif
+  here().run(tasks, workers, body);
+}
 
 }  // namespace parallel
 

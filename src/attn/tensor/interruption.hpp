@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+// How a binding ends a long call of its thread, for example on Ctrl-C. Internal, native builds only.
+namespace attn::detail {
+
+/// Where an exception may leave a call.
+enum class Interruptible : std::uint8_t {
+  between_runs,   ///< no run() ends early, so that no optimiser takes half a step
+  between_tasks,  ///< also within a run() of the calling thread alone, for calls whose results are discarded
+};
+
+/// Calls check(object) again and again during its lifetime while functions of this thread compute. An exception from it leaves the attn function,
+/// which then has no result, as one from an Executor does. Of nested ones only the innermost applies.
+class Interruption {
+ public:
+  using Check = void (*)(void* object);
+
+  Interruption(Interruptible where, Check check, void* object) noexcept
+      : where_(where), check_(check), object_(object), before_(std::exchange(now, this)) {}
+  ~Interruption() { now = before_; }
+  Interruption(const Interruption&) = delete;
+  Interruption& operator=(const Interruption&) = delete;
+
+  static void poll() {
+    if (now != nullptr) now->check_(now->object_);
+  }
+  static bool may_end_runs() { return now != nullptr && now->where_ == Interruptible::between_tasks; }
+
+ private:
+  static inline constinit thread_local Interruption* now = nullptr;
+
+  Interruptible where_;
+  Check check_;
+  void* object_;
+  Interruption* before_;
+};
+
+}  // namespace attn::detail
