@@ -376,6 +376,13 @@ Typed<"attn.Attribution"> attribute(const Model& self, const std::string& text, 
   return make_result("Attribution", to_python(result.tokens), places(text, result.offsets), to_python(scores), result.delta);
 }
 
+Typed<"list[attn.Attribution]"> attributions(const Model& self, const TextList& given, const Word<kAttributionMethodNames>& method,
+                                             const std::optional<Label>& target, std::int64_t steps) {
+  nb::list all;
+  for (const std::string& text : GivenTexts(given, "attribute", false, "text").texts) all.append(attribute(self, text, method, target, steps));
+  return all;
+}
+
 using Examples = Typed<"collections.abc.Iterable[tuple[str | tuple[str, str], int | float | str]]">;
 using Progress = Typed<"collections.abc.Callable[[attn.FineTuneProgress], bool | None]">;
 
@@ -723,21 +730,39 @@ component or no gradient is requested, OutOfRangeError, and the errors of forwar
 >>> model = attn.TextModel.load("testdata/models/sentiment")
 >>> model.gradients(model.tokenize("not bad"), label="negative", attentions=True).attentions[0].shape
 (1, 4, 4, 4))");
-  model.def("attribute", &attribute, nb::arg("text"), nb::kw_only(), nb::arg("method") = "integrated_gradients", nb::arg("target") = nb::none(),
-            nb::arg("steps") = 50,
-            R"(Scores each token of a text by its contribution to the answer f, a logit before softmax.
+  const auto define_attribute = [&](auto function, const char* text) {
+    model.def("attribute", function, nb::arg("text"), nb::kw_only(), nb::arg("method") = "integrated_gradients", nb::arg("target") = nb::none(),
+              nb::arg("steps") = 50, text);
+  };
+  define_attribute(&attribute,
+                   R"(Scores each token of a text by its contribution to the answer f, a logit before softmax.
 
-text: a text.
+text: a text, or a list of texts.
 method: 'integrated_gradients', Σ (x - b) · ∫ ∂f/∂x along the path from [PAD] to x (Sundararajan et al. 2017); 'gradient_x_input', Σ x · ∂f/∂x;
 'attention_rollout' (Abnar & Zuidema 2020); 'attention_gradient' (Chefer et al. 2021); 'leave_one_out', f of the text minus f without the token.
 target: a label by index or name, or without a head the index of a component of the pooled vector; default the largest logit.
 steps: number of integration steps, 1 to 10000.
 
-Returns an Attribution. Raises UnsupportedError for gradients of int8 weights, ArgumentError, OutOfRangeError, ConfigError, OutOfMemoryError.
+Returns an Attribution, for a list one for each text. Raises UnsupportedError for gradients of int8 weights, ArgumentError, OutOfRangeError,
+ConfigError, OutOfMemoryError.
 
 >>> model = attn.TextModel.load("testdata/models/sentiment")
 >>> model.attribute("not bad", method="leave_one_out").tokens
 ['[CLS]', 'not', 'bad', '[SEP]'])");
+  define_attribute(&attributions, "Scores the tokens of several texts.");
+  model.def(
+      "get_parameter",
+      [](const Model& self, const std::string& name) -> FloatArray {
+        return to_python(self.read("get_parameter", [&](const TextModel& of) { return of.get_parameter(name); }));
+      },
+      nb::arg("name"), R"(Returns a copy of one parameter (torch.nn.Module.get_parameter).
+
+name: a name of parameter_shapes().
+
+Raises OutOfRangeError if there is no such parameter, OutOfMemoryError.
+
+>>> attn.TextModel.load("testdata/models/sentiment").get_parameter("classifier.weight").shape
+(2, 64))");
   model.def(
       "fine_tune", &fine_tune, nb::arg("examples"), nb::kw_only(), nb::arg("epochs") = 3, nb::arg("batch_size") = 16,
       nb::arg("learning_rate") = nb::none(), nb::arg("weight_decay") = 0.01, nb::arg("layers") = nb::none(),

@@ -474,3 +474,22 @@ def test_a_path_may_be_bytes_or_not_utf_8(tmp_path: Path) -> None:
     shutil.copytree(testdata / "models" / "tiny-bert", os.fsdecode(folder))
     for path in (folder, os.fsdecode(folder), Path(os.fsdecode(folder))):
         assert attn.TextModel.load(path).max_length == 64  # type: ignore[arg-type]
+
+
+def test_attribute_takes_several_texts(sentiment: attn.TextModel) -> None:
+    texts = ["not bad at all", "a dull film"]
+    for one, other in zip(sentiment.attribute(texts, target="negative", steps=5), texts, strict=True):
+        expected = sentiment.attribute(other, target="negative", steps=5)
+        assert (one.tokens, one.offsets, one.delta) == (expected.tokens, expected.offsets, expected.delta)
+        assert numpy.array_equal(one.scores, expected.scores)
+    assert sentiment.attribute([]) == []
+    for wrong in (3, [3], [("a", "b")], {"a": 1}):
+        with pytest.raises(attn.ArgumentError, match=r"attribute: text(\[0\])? is "):
+            sentiment.attribute(wrong)
+
+
+def test_get_parameter_is_one_of_the_state(sentiment: attn.TextModel) -> None:
+    for name, array in sentiment.state_dict().items():
+        assert numpy.array_equal(sentiment.get_parameter(name), array)
+    with pytest.raises(attn.OutOfRangeError, match="get_parameter: name is none, expected a name in parameter_shapes"):
+        sentiment.get_parameter("none")

@@ -63,6 +63,8 @@ def main(folder: Path) -> None:
     assert_type(model(encoding.input_ids, encoding.attention_mask).logits, Floats | None)
     assert_type(model.gradients(encoding, label="positive", embeddings=True).value, float)
     assert_type(model.attribute("a film", method="leave_one_out").scores, Floats)
+    assert_type(model.attribute(["a film"], target=0), list[attn.Attribution])
+    assert_type(model.get_parameter("classifier.bias"), Floats)
 
     def stop(progress: attn.FineTuneProgress) -> bool:
         return progress.step < 1
