@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from ._errors import ArgumentError, AttnError, OutOfMemoryError, UnknownArgumentError, error_of
 
@@ -75,6 +75,9 @@ _CONTAINERS: dict[str, tuple[Any, str]] = {
     "collections.abc.Mapping": (Mapping, "a dict"),
     "collections.abc.Sequence": (Iterable, "a list"),
 }
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class _Annotation(str):
@@ -244,7 +247,7 @@ def _unbound(op: str, signature: inspect.Signature, args: tuple[Any, ...], kwarg
         for name in kwargs:
             if name not in parameters:
                 return _unknown(op, name, signature)
-    positional = [name for name, each in parameters.items() if each.kind == kind.POSITIONAL_OR_KEYWORD]
+    positional = [name for name, each in parameters.items() if each.kind in (kind.POSITIONAL_ONLY, kind.POSITIONAL_OR_KEYWORD)]
     if len(args) > len(positional):
         at = len(args) - len(positional)
         count = len(positional) - ("self" in positional)
@@ -255,8 +258,10 @@ def _unbound(op: str, signature: inspect.Signature, args: tuple[Any, ...], kwarg
         if name in kwargs:
             return error_of(ArgumentError, op, name, "one value", "given by position and by name")
     for name in positional[len(args) :]:
-        if name not in kwargs and parameters[name].default is kind.empty:
-            return error_of(ArgumentError, op, name, _expected(parameters[name].annotation), "missing")
+        is_given = name in kwargs and parameters[name].kind != kind.POSITIONAL_ONLY
+        if not is_given and parameters[name].default is kind.empty:
+            annotation = parameters[name].annotation
+            return error_of(ArgumentError, op, name, _expected(annotation) if isinstance(annotation, str) else "a value", "missing")
     return None
 
 
@@ -264,13 +269,15 @@ def _misfit(op: str, signature: inspect.Signature, given: dict[str, Any]) -> Att
     """The error of the first argument of a wrong type."""
     for name, value in given.items():
         annotation = signature.parameters[name].annotation
-        if annotation is inspect.Parameter.empty or annotation == "typing.Any":
+        if not isinstance(annotation, str) or annotation == "typing.Any":
             continue
         if not any(_fits(each, value) for each in _parts(annotation)):
             return error_of(ArgumentError, op, name, _expected(annotation), _got(value))
     for name, value in given.items():
-        if any(isinstance(each, str) and not _is_encodable(each) for each in (value if isinstance(value, list | tuple) else [value])):
-            return error_of(ArgumentError, op, name, _expected(signature.parameters[name].annotation), "a str with lone surrogates")
+        annotation = signature.parameters[name].annotation
+        is_text = isinstance(annotation, str) and "PathLike" not in annotation
+        if is_text and any(isinstance(each, str) and not _is_encodable(each) for each in (value if isinstance(value, list | tuple) else [value])):
+            return error_of(ArgumentError, op, name, _expected(annotation), "a str with lone surrogates")
         if name in _UNSIGNED and isinstance(value, int) and value < 0:
             return error_of(ArgumentError, op, name, "a whole number of at least 0", value)
     return None
@@ -303,9 +310,8 @@ def _op(qualname: str) -> str:
     return owner if name in ("__init__", "__call__", "forward") and owner else name if name != "load" else qualname
 
 
-def _python_function(function: Any, owner: type | None, name: str) -> Callable[..., Any]:
+def _checked(function: Any, signature: inspect.Signature, owner: type | None, name: str) -> Callable[..., Any]:
     qualname = f"{owner.__name__}.{name}" if owner else name
-    signature = _Signature(function)
     keeps_arguments = name == "__init__" and hasattr(owner, "_arguments")
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -323,10 +329,22 @@ def _python_function(function: Any, owner: type | None, name: str) -> Callable[.
             raise _refusal(qualname, owner, signature, args, kwargs, error) from None
 
     call.__name__, call.__qualname__, call.__module__ = name, qualname, "attn"
-    texts = [text for _, text, _ in function.__nb_signature__ if text]
-    call.__doc__ = texts[0] if texts else None
     call.__signature__ = signature  # type: ignore[attr-defined]
     return call
+
+
+def _python_function(function: Any, owner: type | None, name: str) -> Callable[..., Any]:
+    made = _checked(function, _Signature(function), owner, name)
+    made.__doc__ = next((text for _, text, _ in function.__nb_signature__ if text), None)
+    return made
+
+
+def checked(function: Function) -> Function:
+    """Decorates a function of Python, so that unknown, missing and surplus arguments are errors of attn."""
+    signature = inspect.signature(function)
+    made: Any = _checked(function, signature, None, function.__name__)
+    made.__doc__ = function.__doc__
+    return made  # type: ignore[no-any-return]
 
 
 def _no_constructor(owner: type) -> Callable[..., None]:

@@ -12,6 +12,7 @@ import numpy
 from numpy.typing import ArrayLike, NDArray
 
 from ._attn import TextModel
+from ._calls import checked
 from ._errors import ArgumentError, DtypeError, OutOfRangeError, ShapeError, UnwritableError, error_of, fail
 
 # Largest number of rows or columns of the table that is shown if scripts do not run.
@@ -60,6 +61,7 @@ class AttentionView:
         # Untrusted notebooks and code hosts do not run scripts and show the table inside the element.
         return f"<attention-map {given}>{self._table()}</attention-map><script>{script}</script>"
 
+    @checked
     def save(self, path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> None:
         """Writes the map as an HTML page that needs no other file. Raises UnwritableError."""
         op = "AttentionView.save"
@@ -117,6 +119,7 @@ def show(
 ) -> AttentionView: ...
 
 
+@checked
 def show(
     what: TextModel | ArrayLike,
     text: str | Sequence[str],

@@ -102,8 +102,6 @@ def test_every_function_names_an_unknown_argument(name: str, sentiment: attn.Tex
         return
     if name == "TextModel.apply_chat_template":  # its further arguments are variables of the template
         return
-    if name in ("show",):
-        return
     refusal(lambda: FUNCTIONS[name](no_such_argument=1), attn.UnknownArgumentError, "no_such_argument is unknown")
 
 
@@ -113,6 +111,10 @@ def test_missing_and_surplus_arguments_are_named(sentiment: attn.TextModel) -> N
     refusal(lambda: attn.scaled_dot_product_attention(x, x, x, x), attn.ArgumentError, "is 4, expected at most 3. Write mask=")  # type: ignore[call-arg]
     refusal(lambda: attn.MultiHeadAttention(8), attn.ArgumentError, "MultiHeadAttention: num_heads is missing, expected a whole number")  # type: ignore[call-arg]
     refusal(lambda: attn.softmax(x, x=x), attn.ArgumentError, "softmax: x is given by position and by name")  # type: ignore[misc]
+    refusal(lambda: attn.show(sentiment), attn.ArgumentError, "show: text is missing, expected a value")  # type: ignore[call-overload]
+    refusal(lambda: attn.show(sentiment, "a", heads=1), attn.UnknownArgumentError, "heads is unknown", "Did you mean head?")  # type: ignore[call-overload]
+    refusal(lambda: attn.show(sentiment, text="a"), attn.ArgumentError, "show: text is missing")  # type: ignore[call-overload]
+    refusal(lambda: attn.show(x, "ab", keys="abc").save(), attn.ArgumentError, "save: path is missing")  # type: ignore[call-arg]
     refusal(lambda: attn.TextModel.embed(3, "a"), attn.ArgumentError, "embed: self is int, expected a TextModel")  # type: ignore[arg-type]
 
 
