@@ -131,6 +131,8 @@ class _Signature(inspect.Signature):
         self._function = function
 
     def __getattr__(self, name: str) -> Any:
+        if name not in inspect.Signature.__slots__:
+            raise AttributeError(name)
         overloads = [_signature(text, defaults) for text, _, defaults in self._function.__nb_signature__]
 
         def either(annotations: list[Any]) -> Any:
@@ -147,6 +149,9 @@ class _Signature(inspect.Signature):
 
     def replace(self, **changes: Any) -> inspect.Signature:  # type: ignore[override]
         return inspect.Signature(list(self.parameters.values()), return_annotation=self.return_annotation).replace(**changes)
+
+    def __reduce__(self) -> Any:
+        return self.replace().__reduce__()
 
 
 def _parts(annotation: str) -> list[ast.expr]:

@@ -54,6 +54,9 @@ def test_a_signature_has_the_defaults_and_types_of_the_stub() -> None:
     assert parameters["batch_size"].kind == inspect.Parameter.KEYWORD_ONLY
     assert list(inspect.signature(attn.MultiHeadAttention).parameters)[:2] == ["embed_dim", "num_heads"]
     assert inspect.signature(attn.TextModel.answer).return_annotation == "list[attn.Answer] | list[list[attn.Answer]]"
+    signature = inspect.signature(attn.TextModel.embed)
+    assert pickle.loads(pickle.dumps(signature)) == copy.deepcopy(signature) == signature.replace() == signature
+    assert not hasattr(inspect.signature(attn.softmax), "no_such_part")
     help_text = inspect.getdoc(attn.TextModel.embed)
     assert help_text is not None
     assert help_text.startswith("Computes one vector per text")
