@@ -164,6 +164,88 @@ describe('weights in several files', () => {
       assert.deepEqual(await load(), ['cache']);
     }));
 
+  /** Answers Range requests; each answer of `breaks` ends early, as if the connection broke off. Counts the bytes of each shard. */
+  function resumable(files: Files, breaks: Record<string, number>) {
+    const asked: [file: string, range: string | undefined][] = [];
+    const tags: Record<string, string> = {};
+    const { fetch } = server(files);
+    const answer = (at: RequestInfo | URL, init?: RequestInit) => {
+      const file = String(at).slice(address.length + 1);
+      if (!file.startsWith('model-')) return fetch(at, init);
+      const range = (init?.headers as Record<string, string> | undefined)?.['range'];
+      if (init?.method !== 'HEAD') asked.push([file, range]);
+      const body = files[file];
+      const from = Number(/^bytes=(\d+)-$/.exec(range ?? '')?.[1] ?? 0);
+      const end = range !== undefined && file in breaks ? from + breaks[file] : body.length;
+      const headers = {
+        etag: tags[file] ?? `"${file}"`,
+        'content-length': String(body.length - from),
+        ...(range && { 'content-range': `bytes ${from}-${body.length - 1}/${body.length}` }),
+      };
+      return Promise.resolve(new Response(body.subarray(from, end), { status: range ? 206 : 200, headers }));
+    };
+    return { fetch: answer, asked, tags };
+  }
+  const headerEnd = (file: Uint8Array<ArrayBuffer>) => 8 + Number(new DataView(file.buffer).getBigUint64(0, true));
+
+  it('headers are downloaded once if the server continues a file', async () => {
+    const files = sharded();
+    const { fetch, asked } = resumable(files, {});
+    assertSameBits(await logitsOf(address, { cache: 'none', fetch }), expected);
+    const names = [0, 1, 2].map(shardName);
+    assert.deepEqual(asked, [
+      ...names.map((file) => [file, undefined] as [string, undefined]),
+      ...names.map((file) => [file, `bytes=${headerEnd(files[file])}-`] as [string, string]),
+    ]);
+  });
+
+  it('an interrupted download continues in the file that broke off, without the ones before', () =>
+    withCaches(fakeCaches(), async () => {
+      const files = sharded();
+      const breaks: Record<string, number> = { [shardName(1)]: 100 };
+      const { fetch, asked } = resumable(files, breaks);
+      const load = () => logitsOf(address, { fetch });
+      await assertRejects(attn.loadModel(address, { fetch }), 'NETWORK', [shardName(1), 'broke off']);
+      asked.length = 0;
+      breaks[shardName(1)] = 50;
+      await assertRejects(attn.loadModel(address, { fetch }), 'NETWORK', [shardName(1), 'broke off']);
+      const at = headerEnd(files[shardName(1)]);
+      const resumed = () => asked.filter(([, range]) => range !== undefined);
+      assert.deepEqual(resumed(), [[shardName(1), `bytes=${at + 100}-`]]);
+      asked.length = 0;
+      delete breaks[shardName(1)];
+      assertSameBits(await load(), expected);
+      assert.deepEqual(resumed(), [
+        [shardName(1), `bytes=${at + 150}-`],
+        [shardName(2), `bytes=${headerEnd(files[shardName(2)])}-`],
+      ]);
+      asked.length = 0;
+      assertSameBits(await load(), expected);
+      assert.isEmpty(asked, 'all is cached');
+    }));
+
+  it('an interrupted download starts again if one of the files has changed', () =>
+    withCaches(fakeCaches(), async () => {
+      const files = sharded();
+      const breaks: Record<string, number> = { [shardName(2)]: 10 };
+      const { fetch, asked, tags } = resumable(files, breaks);
+      await assertRejects(attn.loadModel(address, { fetch }), 'NETWORK', ['broke off']);
+      tags[shardName(0)] = '"new"';
+      delete breaks[shardName(2)];
+      asked.length = 0;
+      assertSameBits(await logitsOf(address, { fetch }), expected);
+      assert.lengthOf(asked, 6);
+      // With the same header, so that only the validator shows it.
+      const other = safetensors(shardOf(1).map(([tensor, stored]) => [tensor, { ...stored, data: stored.data.map((byte) => byte ^ 1) }] as const));
+      let requests = 0;
+      const changing = (at: RequestInfo | URL, init?: RequestInit) => {
+        const file = String(at).slice(address.length + 1);
+        if (file === shardName(1) && requests++ > 0) [files[file], tags[file]] = [other, '"other"'];
+        return fetch(at, init);
+      };
+      await assertRejects(attn.loadModel(address, { cache: 'none', fetch: changing }), 'FORMAT', [shardName(1), 'changed while']);
+    }));
+
   it('an aborted load frees its memory, and digests of single files are verified', async () => {
     const files = sharded();
     const start = settledHeap(attn);

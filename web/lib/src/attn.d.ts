@@ -1431,7 +1431,7 @@ export interface ModelOptions {
    * An interrupted download is stored in `attn-models-parts`; the next load continues it with a Range request if the
    * file is unchanged and the answer has a Content-Range, which a server of another origin must expose. Of several
    * simultaneous loads of one folder, in any tab, one downloads and the others wait for it. Weights in several files
-   * are cached as one, and an interrupted download of them starts again.
+   * are cached and resumed as one.
    */
   cache?: 'default' | 'none' | 'reload' | undefined;
   /**

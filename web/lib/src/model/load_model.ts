@@ -88,9 +88,9 @@ class Loading {
     this.#check();
   }
 
-  async #open(folder: Folder, name: FileName): Promise<ModelFile | undefined> {
-    const file = await this.#wait(() => folder.open(name));
+  async #open(folder: Folder, name: FileName, from = 0): Promise<ModelFile | undefined> {
     const wanted = this.#options.sha256.get(name);
+    const file = await this.#wait(() => folder.open(name, wanted === undefined ? from : 0)); // a digest needs the whole file
     if (!file || wanted === undefined) return file;
     this.#opened.add(name);
     const { verified } = await this.#wait(() => this.#context.lazyTasks());
@@ -215,7 +215,7 @@ class Loading {
     const bytes = await this.#bytes(folder, name, false);
     if (!bytes) return undefined;
     const { joinShards } = await this.#wait(() => this.#context.shards());
-    return this.#wait(() => joinShards(folder, (file) => this.#open(folder, file), name, bytes, readObject));
+    return this.#wait(() => joinShards(folder, (file, from) => this.#open(folder, file, from), name, bytes, readObject));
   }
 
   async #weights(folder: Folder, name: FileName, members: Readonly<Record<string, Uint8Array | undefined>>): Promise<NativeLayer> {

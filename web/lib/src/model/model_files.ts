@@ -25,8 +25,15 @@ export interface ModelFile {
   readonly total: number | undefined;
   /** The file that `total` counts, if `pieces` are made from another. */
   readonly source?: { readonly file: FileName; loaded(): number };
+  /** Offset of the first piece in the file; default 0. */
+  readonly from?: number;
   /** Each piece is valid until the next one is requested. */
   pieces(): AsyncGenerator<Uint8Array>;
+}
+
+/** Several files, joined into one. */
+export interface JoinedFile extends ModelFile {
+  pieces(from?: number): AsyncGenerator<Uint8Array>;
 }
 
 /** 'broken': interrupted, but the bytes so far are good. */
@@ -36,11 +43,12 @@ export interface Folder {
   /** The GGUF file that is loaded instead of a folder. */
   readonly gguf?: FileName | undefined;
   nameOf(file: string): string;
-  open(file: FileName): Promise<ModelFile | undefined>;
+  /** `from` saves a download of the bytes before it if this is possible; see {@link ModelFile.from}. */
+  open(file: FileName, from?: number): Promise<ModelFile | undefined>;
   existing(files: readonly string[]): Promise<string[]>;
   absent(file: FileName): AttnError;
   /** Prepares to store the weights, joined from these files. */
-  joined?(file: ModelFile, files: readonly FileName[]): Promise<ModelFile>;
+  joined?(file: JoinedFile, files: readonly FileName[]): Promise<ModelFile>;
   /** Called at the end. Returns true if a second attempt may succeed, because the cache was bad. */
   settle?(outcome: Outcome, small: ReadonlyMap<FileName, Uint8Array<ArrayBuffer>>): Promise<boolean>;
 }

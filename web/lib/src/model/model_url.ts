@@ -3,17 +3,20 @@ import { abortable, aborted } from '../platform/abort.js';
 import { assertBytes, assertFetch } from '../platform/download.js';
 import { AttnError, describe, fail, isAttnError, reason } from '../args/error.js';
 import { bodyOf, discard, joinedFrom, ModelCache, keptWith, type PartialDownload } from './model_cache.js';
-import { type Folder, type ModelFile, network, type Outcome } from './model_files.js';
+import { type Folder, type JoinedFile, type ModelFile, network, type Outcome } from './model_files.js';
 import { pageUrl } from '../platform/asset_urls.js';
 import { type CheckedModelOptions, fileNames, type FileName } from '../args/model_options.js';
 
 const op = 'loadModel';
 
 /** ETag or date of a file for If-Range, which does not accept weak ETags. */
-function validatorOf({ headers }: Response): string {
+function validatorOf({ headers }: Pick<Response, 'headers'>): string {
   const tag = headers.get('etag');
   return (tag?.startsWith('"') ? tag : headers.get('last-modified')) ?? '';
 }
+
+/** The validator of a file that a Range request can continue, which a compressed body does not permit; otherwise ''. */
+const rangeValidatorOf = (response: Pick<Response, 'headers'>) => (response.headers.get('content-encoding') === null ? validatorOf(response) : '');
 
 /** Bytes of the body, if known; of a compressed body the header counts the compressed bytes. */
 function lengthOf({ headers }: Response): number | undefined {
@@ -204,7 +207,8 @@ export class UrlFolder implements Folder {
     return response;
   }
 
-  #opened(file: FileName, response: Response, parts?: PartialDownload): ModelFile | undefined {
+  /** `before`: bytes of the file that precede those of the response. */
+  #opened(file: FileName, response: Response, before = 0): ModelFile | undefined {
     const url = this.#url(file);
     const name = `URL ${url}`;
     const { status } = response;
@@ -216,14 +220,13 @@ export class UrlFolder implements Folder {
       throw network(`${name} answered ${status} ${response.statusText}`.trimEnd(), { url, status });
     }
     this.#headers.set(file, response.headers);
-    const before = parts?.size ?? 0;
     const length = lengthOf(response);
     const total = length === undefined ? undefined : before + length;
     const kept = file === this.#weights ? this.#parts : undefined;
     async function* pieces(): AsyncGenerator<Uint8Array> {
       let came = 0;
       try {
-        if (before > 0) yield* kept!.pieces();
+        if (before > 0 && kept) yield* kept.pieces();
         for await (const chunk of bodyOf(response)) {
           assertBytes(chunk);
           came += chunk.length;
@@ -240,17 +243,12 @@ export class UrlFolder implements Folder {
     return { name, phase: 'download', total, pieces };
   }
 
-  /** The rest of a partial download; undefined if it has to start again. */
-  async #resume(parts: PartialDownload): Promise<ModelFile | undefined> {
-    const { size, validator, total } = parts;
-    if (size === 0) return undefined;
-    const isWhole = size === total;
-    // The last byte of a whole file shows whether the file has changed.
-    const from = isWhole ? size - 1 : size;
+  /** Asks for the bytes from `from` of a file. `continues`: they are of the version with this validator. */
+  async #rest(file: FileName, from: number, validator: string, total: number | undefined, isWhole = false) {
     const ours = this.#base.origin === globalThis.location?.origin;
     // If-Range would need the permission of another origin; there the response's validator decides.
     const headers = { range: `bytes=${from}-`, ...(ours && { 'if-range': validator }) } as Record<string, string>;
-    const response = await this.#ask(this.#weights, { headers }).catch((error: unknown) => {
+    const response = await this.#ask(file, { headers }).catch((error: unknown) => {
       if (this.#signal.aborted || (error as AttnError).code !== 'NETWORK') throw error;
       return undefined;
     });
@@ -264,16 +262,44 @@ export class UrlFolder implements Folder {
       // Browsers hide Content-Range of other origins; for a whole file the validator suffices.
       (start === undefined ? isWhole : Number(start) === from) &&
       (all === undefined || total === undefined || Number(all) === total);
-    if (continues && !isWhole) return this.#opened(this.#weights, response, parts);
+    return { response, continues };
+  }
+
+  /** The rest of a partial download; undefined if it has to start again. */
+  async #resume(parts: PartialDownload): Promise<ModelFile | undefined> {
+    const { size, validator, total } = parts;
+    if (size === 0) return undefined;
+    const isWhole = size === total;
+    // The last byte of a whole file shows whether the file has changed.
+    const rest = await this.#rest(this.#weights, isWhole ? size - 1 : size, validator, total, isWhole);
+    if (!rest) return undefined;
+    const { response, continues } = rest;
+    if (continues && !isWhole) return this.#opened(this.#weights, response, size);
     discard(response);
     this.#headers.set(this.#weights, response.headers);
     return continues ? { name: this.nameOf(this.#weights), phase: 'cache', total, pieces: () => parts.pieces() } : undefined;
   }
 
+  /** One of several weight files from `from` on, or all of it if the server does not continue the version that has been seen. */
+  async #restOfShard(file: FileName, from: number): Promise<ModelFile | undefined> {
+    const headers = this.#headers.get(file);
+    const validator = from > 0 && headers ? rangeValidatorOf({ headers }) : '';
+    const rest = validator !== '' ? await this.#rest(file, from, validator, undefined) : undefined;
+    if (rest?.continues) return { ...this.#opened(file, rest.response, from)!, from };
+    const isWhole = rest?.response.status === 200;
+    if (rest && !isWhole) discard(rest.response);
+    const response = isWhole ? rest.response : await this.#ask(file);
+    if (validator !== '' && response.ok && validatorOf(response) !== validator) {
+      discard(response);
+      fail('FORMAT', op, this.nameOf(file), 'has changed while it was read', 'the same file');
+    }
+    return this.#opened(file, response);
+  }
+
   /** A caller's Response may throw in any member. */
-  async open(file: FileName): Promise<ModelFile | undefined> {
+  async open(file: FileName, from = 0): Promise<ModelFile | undefined> {
     try {
-      return await this.#open(file);
+      return await this.#open(file, from);
     } catch (error) {
       if (isAttnError(error)) throw error;
       const url = this.#url(file);
@@ -281,7 +307,7 @@ export class UrlFolder implements Folder {
     }
   }
 
-  async #open(file: FileName): Promise<ModelFile | undefined> {
+  async #open(file: FileName, from: number): Promise<ModelFile | undefined> {
     const url = this.#url(file);
     if (this.#kept !== undefined) {
       const response = await this.#cache!.match(file);
@@ -292,7 +318,7 @@ export class UrlFolder implements Folder {
       }
       return response && { name: `URL ${url} (cached)`, phase: 'cache', total: lengthOf(response), pieces: () => bodyOf(response) };
     }
-    if (file !== this.#weights || !this.#keeps) return this.#opened(file, await this.#ask(file));
+    if (file !== this.#weights || !this.#keeps) return this.#restOfShard(file, from);
     const parts = (this.#parts = await this.#cache!.parts(file));
     const rest = this.#options.cache === 'reload' ? undefined : await this.#resume(parts);
     if (rest) return rest;
@@ -300,23 +326,29 @@ export class UrlFolder implements Folder {
     // If the server fails now, the next load can still resume.
     if (response.ok) {
       await parts.restart();
-      const encoded = response.headers.get('content-encoding') !== null;
-      parts.describe(encoded ? '' : validatorOf(response), lengthOf(response));
+      parts.describe(rangeValidatorOf(response), lengthOf(response));
     }
     return this.#opened(file, response);
   }
 
-  /** The joined file is stored as the weights. An interrupted download starts again: no single validator describes it. */
-  async joined(file: ModelFile, files: readonly FileName[]): Promise<ModelFile> {
-    const headers = joinedHeaders(files.map((each) => this.#headers.get(each)));
+  /** The joined file is stored as the weights. An interrupted download resumes if the files' validators are the same. */
+  async joined(file: JoinedFile, files: readonly FileName[]): Promise<ModelFile> {
+    const known = files.map((each) => this.#headers.get(each));
+    const headers = joinedHeaders(known);
     headers.set(joinedFrom, files.join(' '));
     this.#headers.set(this.#weights, headers);
     const kept = this.#parts;
     if (!kept) return file;
-    await kept.restart();
-    kept.describe('', file.total);
+    const validators = known.map((each) => (each ? rangeValidatorOf({ headers: each }) : ''));
+    const validator = validators.every(Boolean) ? validators.join() : '';
+    if (this.#options.cache === 'reload' || kept.validator !== validator || kept.total !== file.total) {
+      await kept.restart();
+      kept.describe(validator, file.total);
+    }
+    const before = kept.size;
     async function* pieces(): AsyncGenerator<Uint8Array> {
-      for await (const piece of file.pieces()) {
+      if (before > 0) yield* kept!.pieces();
+      for await (const piece of file.pieces(before)) {
         await kept!.write(piece);
         yield piece;
       }

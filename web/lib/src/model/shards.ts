@@ -4,7 +4,7 @@ import { fail } from '../args/error.js';
 import { refuseText } from '../args/refuse_text.js';
 import type { FileName } from '../args/model_options.js';
 import { decodeStrictUtf8, encodeUtf8 } from '../platform/utf8.js';
-import type { Folder, ModelFile } from './model_files.js';
+import type { Folder, JoinedFile, ModelFile } from './model_files.js';
 
 const op = 'loadModel';
 /** safetensors_limits.hpp */
@@ -14,7 +14,7 @@ const prefix = 8;
 
 /** Reads a JSON file. An argument, because an import would split a script that every model needs in two. */
 export type Parse = (bytes: Uint8Array, name: string) => object;
-export type Open = (file: FileName) => Promise<ModelFile | undefined>;
+export type Open = (file: FileName, from?: number) => Promise<ModelFile | undefined>;
 
 const isShardName = (name: unknown): name is string => typeof name === 'string' && /^[\w-][\w.-]{0,99}$/.test(name);
 
@@ -94,8 +94,8 @@ class Shards {
     this.#open = open;
   }
 
-  async #file(name: FileName): Promise<ModelFile> {
-    const file = await this.#open(name);
+  async #file(name: FileName, from?: number): Promise<ModelFile> {
+    const file = await this.#open(name, from);
     if (!file) throw this.#folder.absent(name);
     return file;
   }
@@ -128,17 +128,20 @@ class Shards {
     return { name: shard, start, tensors, bytes, phase };
   }
 
-  async *data({ name: shard, start, bytes }: Shard): AsyncGenerator<Uint8Array> {
-    const file = await this.#file(shard);
-    const { name } = file;
+  /** The data from the offset `skipped` on. */
+  async *data({ name: shard, start, bytes }: Shard, skipped: number): AsyncGenerator<Uint8Array> {
     const size = start.length + bytes;
-    let at = 0;
+    const from = start.length + skipped;
+    if (from === size) return;
+    const file = await this.#file(shard, from);
+    const { name } = file;
+    let at = file.from ?? 0;
     for await (const piece of file.pieces()) {
       const ofStart = piece.subarray(0, Math.max(0, start.length - at));
       if (!sameBytes(ofStart, start.subarray(at, at + ofStart.length))) fail('FORMAT', op, name, 'has changed while it was read', 'the same file');
       at += piece.length;
       if (at > size) fail('FORMAT', op, name, 'is longer', `${size} bytes, the end of its tensors`);
-      if (ofStart.length < piece.length) yield piece.subarray(ofStart.length);
+      if (at > from) yield piece.subarray(Math.max(0, piece.length - (at - from)));
     }
     if (at < size) fail('FORMAT', op, name, `is ${at} bytes`, `${size} bytes, the end of its tensors`);
   }
@@ -171,12 +174,20 @@ export async function joinShards(folder: Folder, open: Open, index: FileName, by
   const header = encodeUtf8(`{${entries.join(',')}}`);
   const size = new Uint8Array(prefix);
   new DataView(size.buffer).setBigUint64(0, BigInt(header.length), true);
-  async function* pieces(): AsyncGenerator<Uint8Array> {
-    yield size;
-    yield header;
-    for (const shard of all) yield* shards.data(shard);
+  const head = [size, header];
+  async function* pieces(from = 0): AsyncGenerator<Uint8Array> {
+    let skipped = from;
+    for (const part of head) {
+      if (skipped < part.length) yield part.subarray(skipped);
+      skipped = Math.max(0, skipped - part.length);
+    }
+    for (const shard of all) {
+      const ofShard = Math.min(skipped, shard.bytes);
+      skipped -= ofShard;
+      yield* shards.data(shard, ofShard);
+    }
   }
-  const file: ModelFile = { name: folder.nameOf(index), phase, total: prefix + header.length + end, pieces };
+  const file: JoinedFile = { name: folder.nameOf(index), phase, total: prefix + header.length + end, pieces };
   return folder.joined
     ? folder.joined(
         file,
