@@ -324,12 +324,19 @@ TEST_CASE("shared layers are stored once", "[models]") {
 }
 
 TEST_CASE("an activation may have several names", "[models]") {
-  const std::pair<const char*, Activation> others[] = {
-      {"tanh", Activation::tanh}, {"mish", Activation::mish}, {"quick_gelu", Activation::quick_gelu}};
+  const std::pair<const char*, Activation> others[] = {{"tanh", Activation::tanh},
+                                                       {"mish", Activation::mish},
+                                                       {"quick_gelu", Activation::quick_gelu},
+                                                       {"sigmoid", Activation::sigmoid},
+                                                       {"linear", Activation::identity}};
   for (const auto& [name, activation] : others) CHECK(read(with_member(bert(), "hidden_act", name)).hidden_act == activation);
   for (const char* name : {"gelu", "gelu_python"}) CHECK(read(with_member(bert(), "hidden_act", name)).hidden_act == Activation::gelu);
-  for (const char* name : {"gelu_new", "gelu_fast", "gelu_pytorch_tanh"})
+  for (const char* name : {"gelu_new", "gelu_fast", "gelu_pytorch_tanh", "gelu_python_tanh", "gelu_accurate"})
     CHECK(read(with_member(bert(), "hidden_act", name)).hidden_act == Activation::gelu_tanh);
+  // The others of transformers' ACT2FN.
+  for (const char* name : {"gelu_10", "hardswish", "laplace", "leaky_relu", "relu2", "relu6", "sqrtsoftplus", "prelu", "xielu"})
+    refused(ErrorCode::unsupported, "config.json", "hidden_act", with_member(bert(), "hidden_act", name), {name});
+  refused(ErrorCode::config, "config.json", "hidden_act", with_member(bert(), "hidden_act", nullptr), {"null"});
 }
 
 TEST_CASE("the task follows from the model's class", "[models]") {
@@ -433,10 +440,10 @@ TEST_CASE("ModernBERT's rotary positions and layer types are checked", "[models]
   refused(ErrorCode::config, "config.json", "rope_parameters.full_attention.rope_theta", rope([](json& of) { of["rope_theta"] = -1; }), {"above 0"});
   refused(ErrorCode::config, "config.json", "rope_parameters.full_attention", rope([](json& of) { of = 7; }), {"an object"});
   refused(ErrorCode::config, "config.json", "rope_parameters", with_member(modern, "rope_parameters", "default"), {"an object"});
-  refused(ErrorCode::unsupported, "config.json", "layer_types", with_member(modern, "layer_types", {"full_attention", "sliding_attention"}));
+  refused(ErrorCode::config, "config.json", "layer_types", with_member(modern, "layer_types", {"full_attention", "sliding_attention"}));
   refused(ErrorCode::unsupported, "config.json", "layer_types",
           with_member(modern, "layer_types", {"full_attention", "chunked_attention", "full_attention", "full_attention"}), {"chunked_attention"});
-  refused(ErrorCode::unsupported, "config.json", "layer_types", with_member(modern, "layer_types", "full_attention"), {"a string"});
+  refused(ErrorCode::config, "config.json", "layer_types", with_member(modern, "layer_types", "full_attention"), {"a string"});
   for (const int width : {0, 1}) CHECK(read(with_member(modern, "local_attention", width)).distances.at(1).window == 0);
   refused(ErrorCode::config, "config.json", "local_attention", with_member(modern, "local_attention", -1));
   CHECK(read(with_member(modern, "sliding_window", 5)).distances.at(1).window == 5);

@@ -111,6 +111,11 @@ detail::ModelPlan EncoderModel::plan(std::string_view op, const detail::ModelInp
   if (config_.is_causal && options.cache == nullptr && detail::PaddingOrder::is_needed(given)) {
     if (options.for_backward)
       detail::fail(ErrorCode::unsupported, op, "attention_mask", {"padding at the end of each sequence"}, {"padding before a token"});
+    for (const detail::LayerDistance& distance : config_.distances)
+      if (distance.window >= 0 && detail::PaddingOrder::cuts_window(given, distance.window))
+        detail::fail(ErrorCode::unsupported, op, "attention_mask",
+                     {"no padding between tokens that a sliding window of ", distance.window + 1, " keys has together"}, {"padding between tokens"},
+                     "Remove the padding, or put it before or after the tokens");
     order = std::make_shared<detail::PaddingOrder>(given);
   }
   const detail::ModelInputs& inputs = order ? order->inputs() : given;

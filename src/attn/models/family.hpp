@@ -88,8 +88,16 @@ void configure_sizes(const ConfigReader& config, ModelConfig& model, const SizeN
 /// Sets rotary positions with base `theta` for all layers, without a position table.
 void configure_rotary(ModelConfig& model, double theta);
 /// Reads rotary positions as transformers writes them: rope_parameters, or rope_theta and rope_scaling in older files. `share` is the default of
-/// partial_rotary_factor, the proportion of a head's columns that are rotated; 0: the family has no such setting.
+/// partial_rotary_factor, the proportion of a head's columns that are rotated; 0: the family has no such setting. Throws UNSUPPORTED for parameters
+/// by kind of layer.
 void configure_rope_parameters(const ConfigReader& config, ModelConfig& model, double theta, double share = 0);
+/// Reads rotary positions that differ by kind of layer, as in Gemma 3. `theta` and `local_theta` are the defaults of layers without and with a
+/// window. Returns the base of layers with a window.
+double configure_rope_by_layer_type(const ConfigReader& config, ModelConfig& model, double theta, double local_theta);
+
+/// Limits attention to sliding_window keys in the layers that layer_types names, or without it in those from `first` whose number, counted from 1,
+/// is no multiple of `period`; 0: no period. Without a window such a layer is an UNSUPPORTED error, as transformers refuses it.
+void configure_windows(const ConfigReader& config, ModelConfig& model, bool has_window, std::int64_t first, std::int64_t period = 0);
 
 /// Reads BERT's dropout probabilities with the default `otherwise`. The head applies classifier_dropout before its last layer.
 void configure_dropout(const ConfigReader& config, ModelConfig& model, float otherwise = 0.1F);

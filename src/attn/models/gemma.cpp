@@ -17,9 +17,9 @@ float softcap(const ConfigReader& config, const char* name, double otherwise) {
 }
 
 /// Every layer has a window unless its number, counted from 1, is a multiple of `period`.
-void configure(const ConfigReader& config, ModelConfig& model, std::int64_t positions, double theta, std::int64_t period) {
-  configure_llama(config, model, positions, theta);
-  model.hidden_act = config.has("hidden_activation") ? config.activation("hidden_activation") : Activation::gelu_tanh;
+void configure(const ConfigReader& config, ModelConfig& model, std::int64_t period) {
+  constexpr const char* kActivation = "hidden_activation";
+  model.hidden_act = config.has(kActivation) || config.is_null(kActivation) ? config.activation(kActivation) : Activation::gelu_tanh;
   if (model.head_dim == 0) model.head_dim = 256;
   model.attention_bias = model.attention_output_bias = config.flag("attention_bias", false);
   model.tie_word_embeddings = config.flag("tie_word_embeddings", true);
@@ -28,30 +28,27 @@ void configure(const ConfigReader& config, ModelConfig& model, std::int64_t posi
   model.layer.post_norms = true;
   model.layer.norm_offset = 1;
   model.layer.scale = static_cast<float>(1 / std::sqrt(config.positive("query_pre_attn_scalar", 256)));
-  const bool has_window = !config.is_null("sliding_window");
-  const std::int64_t keys = has_window ? config.whole("sliding_window", 1, 0x7fffffff, 4096) : 0;  // with the query's own
-  for (std::size_t layer = 0; layer < model.distances.size(); ++layer)
-    if (config.is_sliding(layer, (layer + 1) % static_cast<std::size_t>(period) != 0)) {
-      model.distances[layer].unscaled = model.layer.head_norms;
-      if (has_window) model.distances[layer].window = keys - 1;
-    }
+  configure_windows(config, model, !config.is_null("sliding_window"), 0, period);
 }
 
 void configure_2(const ConfigReader& config, ModelConfig& model) {
-  configure(config, model, 8192, 10'000, 2);
+  configure_llama(config, model, 8192);
+  configure(config, model, 2);
   model.attention_softcap = softcap(config, "attn_logit_softcapping", 50);
   model.logit_softcap = softcap(config, "final_logit_softcapping", 30);
 }
 
 void configure_3(const ConfigReader& config, ModelConfig& model) {
+  configure_llama(config, model, 131'072, 0);
   model.layer.head_norms = true;
-  configure(config, model, 131'072, 1'000'000, config.whole("sliding_window_pattern", 1, 0x7fffffff, 6));
+  const double local_theta = configure_rope_by_layer_type(config, model, 1'000'000, 10'000);
+  configure(config, model, config.whole("sliding_window_pattern", 1, 0x7fffffff, 6));
   model.logit_softcap = softcap(config, "final_logit_softcapping", 0);
-  const ConfigReader rope = config.object("rope_parameters"), local = rope.object("sliding_attention");
-  for (const char* const kind : {"rope_type", "type"}) local.only(kind, "default");
-  const double theta = local.positive("rope_theta", config.positive("rope_local_base_freq", 10'000));
   for (LayerDistance& distance : model.distances)
-    if (distance.unscaled) distance.rope_theta = theta;
+    if (distance.window >= 0) {
+      distance.unscaled = true;
+      distance.rope_theta = local_theta;
+    }
 }
 
 constexpr TensorNames names() {

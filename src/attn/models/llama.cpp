@@ -15,7 +15,7 @@ void configure_llama(const ConfigReader& config, ModelConfig& model, std::int64_
     config.refuse(ErrorCode::config, "num_key_value_heads", {"a divisor of the number of heads, ", model.num_attention_heads},
                   {model.num_key_value_heads});
   model.head_dim = config.whole("head_dim", 1, 1 << 16, 0);
-  configure_rope_parameters(config, model, theta);
+  if (theta > 0) configure_rope_parameters(config, model, theta);
   model.tie_word_embeddings = config.flag("tie_word_embeddings", false);
   model.dropout = {.attention_weights = config.number("attention_dropout", 0)};
 }
@@ -44,25 +44,17 @@ void configure(const ConfigReader& config, ModelConfig& model) {
   model.mlp_bias = model.mlp_output_bias = config.flag("mlp_bias", false);
 }
 
-/// The window of `keys` keys includes the query's own.
-void limit_window(ModelConfig& model, std::size_t layer, std::int64_t keys) { model.distances[layer].window = keys - 1; }
-
 void configure_mistral(const ConfigReader& config, ModelConfig& model) {
   configure_llama(config, model, 4096 * 32);
-  if (config.is_null("sliding_window")) return;
-  const std::int64_t keys = config.whole("sliding_window", 1, 0x7fffffff, 4096);
-  for (std::size_t layer = 0; layer < model.distances.size(); ++layer)
-    if (config.is_sliding(layer, true)) limit_window(model, layer, keys);
+  const bool has_window = !config.is_null("sliding_window");
+  configure_windows(config, model, has_window, has_window ? 0 : model.num_hidden_layers);
 }
 
 /// Reads what Qwen2 and Qwen3 have in common.
 void configure_qwen(const ConfigReader& config, ModelConfig& model) {
   configure_llama(config, model, 32768);
-  if (!config.flag("use_sliding_window", false) || config.is_null("sliding_window")) return;
-  const std::int64_t keys = config.whole("sliding_window", 1, 0x7fffffff, 4096);
-  const auto full = static_cast<std::size_t>(config.whole("max_window_layers", 0, 0x7fffffff, 28));
-  for (std::size_t layer = 0; layer < model.distances.size(); ++layer)
-    if (config.is_sliding(layer, layer >= full)) limit_window(model, layer, keys);
+  const bool has_window = config.flag("use_sliding_window", false) && !config.is_null("sliding_window");
+  configure_windows(config, model, has_window, has_window ? config.whole("max_window_layers", 0, 0x7fffffff, 28) : model.num_hidden_layers);
 }
 
 void configure_qwen2(const ConfigReader& config, ModelConfig& model) {

@@ -22,7 +22,7 @@ inline constexpr TensorNames kLlamaNames{.word_embeddings = "embed_tokens",
                                          .final_norm = "norm"};
 
 /// Reads what Llama and later decoders have in common: RMSNorm, a gate, heads that share keys and values, RoPE, no biases. `positions`
-/// and `theta` are the defaults.
+/// and `theta` are the defaults; with theta 0 the family reads RoPE itself.
 void configure_llama(const ConfigReader& config, ModelConfig& model, std::int64_t positions, double theta = 10000);
 
 }  // namespace attn::detail

@@ -9,7 +9,6 @@
 #include "attn/models/family.hpp"
 #include "attn/models/quantization_config.hpp"
 #include "attn/models/sentence_config.hpp"
-#include "attn/ops/elementary.hpp"
 
 namespace attn::detail {
 namespace {
@@ -114,6 +113,14 @@ ClassificationFunction classification_function(const ConfigReader& config, std::
   return labels == 1 ? ClassificationFunction::sigmoid : ClassificationFunction::softmax;
 }
 
+/// transformers checks the list in every family, also in those that do not read it.
+void check_layer_types(const ConfigReader& config, std::int64_t layers) {
+  for (std::int64_t layer = 0; layer < layers; ++layer) static_cast<void>(config.is_sliding(static_cast<std::size_t>(layer), false));
+  constexpr const char* kName = "layer_types";
+  if (const Json* const types = config.find(kName); types != nullptr && types->array()->size() != static_cast<std::size_t>(layers))
+    config.refuse(ErrorCode::config, kName, {"a kind for each of ", layers, " layers"}, {types->array()->size(), " kinds"});
+}
+
 /// Reads the ids of tokens that end a text: a number, a list, or null. No text gets an id outside the vocabulary, so these have no effect.
 void read_eos(const ConfigReader& config, ModelConfig& model) {
   const Json* const given = config.find("eos_token_id");
@@ -128,27 +135,50 @@ void read_eos(const ConfigReader& config, ModelConfig& model) {
   for (const Json& id : *given->array()) add(id);
 }
 
-/// Adds a note about each setting of generation_config.json that changes transformers' greedy text and that attn does not read.
-void note_generation(const ConfigReader& config, ModelConfig& model) {
+/// Adds a note about each setting with which transformers' text would differ and that attn does not read from `file`.
+void note_generation(const ConfigReader& config, const char* file, ModelConfig& model) {
   struct Setting {
     const char* name;
     double no_effect;
+    bool is_option;  ///< of generate()
   };
-  constexpr Setting kSettings[] = {
-      {"repetition_penalty", 1}, {"num_beams", 1}, {"no_repeat_ngram_size", 0}, {"min_length", 0}, {"min_new_tokens", 0}};
+  constexpr Setting kSettings[] = {{"do_sample", 0, true},   {"repetition_penalty", 1, true},
+                                   {"num_beams", 1, false},  {"no_repeat_ngram_size", 0, false},
+                                   {"min_length", 0, false}, {"min_new_tokens", 0, false}};
+  constexpr Setting kOfSampling[] = {{"temperature", 1, true}, {"top_k", 0, true}, {"top_p", 1, true}, {"min_p", 0, true}, {"typical_p", 1, false}};
   constexpr const char* kOthers[] = {
       "suppress_tokens",     "begin_suppress_tokens",           "bad_words_ids", "sequence_bias", "forced_bos_token_id",
       "forced_eos_token_id", "exponential_decay_length_penalty"};
   const auto note = [&](const char* name, std::string_view help) {
-    model.notes.push_back(text({"generate: ", name, " of generation_config.json is not used", help}));
+    model.notes.push_back(text({"generate: ", name, " of ", file, " is not used", help}));
   };
-  for (const auto& [name, no_effect] : kSettings) {
-    const Json* const value = config.find(name);
-    if (value == nullptr || (value->number() != nullptr && *value->number() == no_effect)) continue;
-    note(name, name == kSettings[0].name ? ": pass it as an option" : "");
-  }
+  const auto note_all = [&](std::span<const Setting> settings) {
+    for (const auto& [name, no_effect, is_option] : settings) {
+      const Json* const value = config.find(name);
+      if (value == nullptr || (value->number() != nullptr && *value->number() == no_effect)) continue;
+      if (value->boolean() == nullptr || *value->boolean()) note(name, is_option ? ": pass it as an option" : "");
+    }
+  };
+  note_all(kSettings);
+  const Json* const sample = config.find("do_sample");
+  if (sample != nullptr && sample->boolean() != nullptr && *sample->boolean()) note_all(kOfSampling);
   for (const char* const name : kOthers)
     if (const Json* const value = config.find(name); value != nullptr && (value->array() == nullptr || !value->array()->empty())) note(name, "");
+}
+
+/// Reads what transformers' GenerationConfig reads: generation_config.json, or without this file config.json.
+void read_generation(const ConfigReader& config, const ModelFiles& files, ModelConfig& model) {
+  if (!files.generation) {
+    read_eos(config, model);
+    return note_generation(config, "config.json", model);
+  }
+  constexpr const char* kFile = "generation_config.json";
+  const Json generation = parse_python_json(kFile, *files.generation, kMaxConfig);
+  const ConfigReader reader(kFile, generation);
+  read_eos(reader, model);
+  if (!reader.has("eos_token_id") && config.has("eos_token_id"))
+    model.notes.emplace_back("generate: eos_token_id of config.json is not used, as in transformers, because generation_config.json has none");
+  note_generation(reader, kFile, model);
 }
 
 }  // namespace
@@ -242,15 +272,27 @@ std::string_view ConfigReader::string(const char* name, std::string_view otherwi
 }
 
 Activation ConfigReader::activation(const char* name) const {
-  const std::string_view given = string(name, "gelu");
-  if (given == "gelu" || given == "gelu_python") return Activation::gelu;
-  if (given == "gelu_new" || given == "gelu_fast" || given == "gelu_pytorch_tanh") return Activation::gelu_tanh;
-  if (given == "relu") return Activation::relu;
-  if (given == "silu" || given == "swish") return Activation::silu;
-  if (given == "tanh") return Activation::tanh;
-  if (given == "mish") return Activation::mish;
-  if (given == "quick_gelu") return Activation::quick_gelu;
-  refuse(ErrorCode::unsupported, name, {"one of gelu, gelu_new, gelu_pytorch_tanh, relu, silu, tanh, mish, quick_gelu"}, {given});
+  if (is_null(name)) refuse(ErrorCode::config, name, {"a string"}, {"null"});
+  // Names in transformers' ACT2FN.
+  constexpr std::pair<std::string_view, Activation> kNames[] = {{"gelu", Activation::gelu},
+                                                                {"gelu_python", Activation::gelu},
+                                                                {"gelu_new", Activation::gelu_tanh},
+                                                                {"gelu_fast", Activation::gelu_tanh},
+                                                                {"gelu_pytorch_tanh", Activation::gelu_tanh},
+                                                                {"gelu_python_tanh", Activation::gelu_tanh},
+                                                                {"gelu_accurate", Activation::gelu_tanh},
+                                                                {"relu", Activation::relu},
+                                                                {"silu", Activation::silu},
+                                                                {"swish", Activation::silu},
+                                                                {"tanh", Activation::tanh},
+                                                                {"mish", Activation::mish},
+                                                                {"quick_gelu", Activation::quick_gelu},
+                                                                {"sigmoid", Activation::sigmoid},
+                                                                {"linear", Activation::identity}};
+  const std::string_view given = string(name, kNames[0].first);
+  for (const auto& [known, activation] : kNames)
+    if (given == known) return activation;
+  refuse(ErrorCode::unsupported, name, {"one of gelu, gelu_new, gelu_pytorch_tanh, relu, silu, tanh, mish, quick_gelu, sigmoid, linear"}, {given});
 }
 
 ConfigReader ConfigReader::object(const char* name) const& {
@@ -269,24 +311,30 @@ void ConfigReader::only_false(const char* name) const {
 }
 
 bool ConfigReader::is_sliding(std::size_t layer, bool otherwise) const {
-  const Json* const types = find("layer_types");
+  constexpr const char* kName = "layer_types";
+  const Json* const types = find(kName);
   if (types == nullptr) return otherwise;
   const Json::Array* const list = types->array();
-  const std::string* const type = list != nullptr && layer < list->size() ? (*list)[layer].string() : nullptr;
-  if (type != nullptr && *type == "sliding_attention") return true;
-  if (type == nullptr || *type != "full_attention")
-    refuse(ErrorCode::unsupported, "layer_types", {"full_attention or sliding_attention for each layer"},
-           {type != nullptr ? *type : std::string(types->kind())});
-  return false;
+  if (list == nullptr) refuse(ErrorCode::config, kName, {"a list"}, {types->kind()});
+  if (layer >= list->size()) refuse(ErrorCode::config, kName, {"a kind for each layer"}, {list->size(), " kinds"});
+  const std::string kind = text({words_of((*list)[layer])});
+  // transformers renames the second of them.
+  if (kind != "sliding_attention" && kind != "full_attention" && kind != "attention")
+    refuse(ErrorCode::unsupported, kName, {"full_attention or sliding_attention for each layer"}, {kind});
+  return kind == "sliding_attention";
 }
 
 void configure_sizes(const ConfigReader& config, ModelConfig& model, const SizeNames& names) {
+  // As transformers' attribute_map: the common name counts more than the family's own.
+  constexpr SizeNames kCommon;
+  const auto name = [&](const char* own, const char* common) { return config.has(common) ? common : own; };
   model.vocab_size = config.size("vocab_size");
-  model.hidden_size = config.size(names.hidden_size);
-  model.num_hidden_layers = config.whole(names.num_hidden_layers, 1, kMaxLayers);
-  model.num_attention_heads = config.size(names.num_attention_heads);
+  model.hidden_size = config.size(name(names.hidden_size, kCommon.hidden_size));
+  model.num_hidden_layers = config.whole(name(names.num_hidden_layers, kCommon.num_hidden_layers), 1, kMaxLayers);
+  model.num_attention_heads = config.size(name(names.num_attention_heads, kCommon.num_attention_heads));
   if (names.intermediate_size != nullptr) model.intermediate_size = config.size(names.intermediate_size);
-  model.max_position_embeddings = model.max_length = config.whole(names.positions, 1, kMaxPositions, names.max_position_embeddings);
+  model.max_position_embeddings = model.max_length =
+      config.whole(name(names.positions, kCommon.positions), 1, kMaxPositions, names.max_position_embeddings);
   // pad_token_id matters only for gradients, so an id outside the table is treated as none.
   const Json* const pad = config.find("pad_token_id");
   const double id = pad != nullptr && pad->number() != nullptr ? *pad->number()
@@ -298,79 +346,19 @@ void configure_sizes(const ConfigReader& config, ModelConfig& model, const SizeN
     model.layer_norm_eps = static_cast<float>(config.positive(names.layer_norm_eps, static_cast<double>(model.layer_norm_eps)));
 }
 
+void configure_windows(const ConfigReader& config, ModelConfig& model, bool has_window, std::int64_t first, std::int64_t period) {
+  const std::int64_t keys = has_window ? config.whole("sliding_window", 1, 0x7fffffff, 4096) : 0;  // with the query's own
+  for (std::int64_t layer = 0; layer < model.num_hidden_layers; ++layer) {
+    const auto place = static_cast<std::size_t>(layer);
+    if (!config.is_sliding(place, layer >= first && (period == 0 || (layer + 1) % period != 0))) continue;
+    if (!has_window) config.refuse(ErrorCode::unsupported, "sliding_window", {"a number of keys for the layers with sliding_attention"}, {"none"});
+    model.distances[place].window = keys - 1;
+  }
+}
+
 void configure_rotary(ModelConfig& model, double theta) {
   model.positions = PositionRows::none;
   model.distances.assign(static_cast<std::size_t>(model.num_hidden_layers), {.rope_theta = theta});
-}
-
-/// A value outside of the parameters counts more, unless they are nested by kind of layer.
-static std::int64_t original_positions(const ConfigReader& config, const ConfigReader& rope, bool is_nested, std::int64_t positions) {
-  constexpr const char* kOriginal = "original_max_position_embeddings";
-  const std::int64_t own = rope.whole(kOriginal, 1, 0x7fffffff, positions);
-  return is_nested ? own : config.whole(kOriginal, 1, 0x7fffffff, own);
-}
-
-/// Reads YaRN with transformers' defaults.
-static RopeScaling yarn_of(const ConfigReader& rope, std::int64_t original, std::int64_t positions) {
-  RopeScaling yarn{.yarn_positions = original,
-                   .fast = rope.positive("beta_fast", 32),
-                   .slow = rope.positive("beta_slow", 1),
-                   .whole = !rope.is_null("truncate") && rope.flag("truncate", true)};
-  yarn.factor = rope.positive("factor", static_cast<double>(positions) / static_cast<double>(yarn.yarn_positions));
-  const auto magnitude = [&](double weight) { return yarn.factor > 1 ? 0.1 * weight * log_of(yarn.factor) + 1 : 1; };
-  const bool has_both = rope.has("mscale") && rope.has("mscale_all_dim");
-  const double otherwise = has_both ? magnitude(rope.positive("mscale", 1)) / magnitude(rope.positive("mscale_all_dim", 1)) : magnitude(1);
-  yarn.magnitude = static_cast<float>(rope.positive("attention_factor", otherwise));
-  return yarn;
-}
-
-void configure_rope_parameters(const ConfigReader& config, ModelConfig& model, double theta, double share) {
-  const ConfigReader parameters = config.object("rope_parameters"), scaling = config.object("rope_scaling");
-  // As in transformers, the older name counts more unless it is empty.
-  const bool is_scaled = !scaling.is_empty();
-  const ConfigReader& all = is_scaled ? scaling : parameters;
-  const bool is_nested = parameters.has("full_attention") || all.has("full_attention");
-  const ConfigReader full = parameters.object("full_attention"), of_full = all.object("full_attention");
-  const ConfigReader& rope = all.has("full_attention") ? of_full : all;
-  const char* const kind = rope.has("rope_type") ? "rope_type" : "type";
-  const std::string_view type = rope.string(kind, "default");
-  constexpr const char* kShare = "partial_rotary_factor";
-  for (const char* const name : {"mixed_b", kShare})
-    if (rope.has(name) && (name != kShare || share == 0)) rope.refuse(ErrorCode::unsupported, name, {"null"}, {"given"});
-  if (share > 0) {
-    const auto width = static_cast<double>(model.head_width());
-    share = rope.positive(kShare, share) * width;
-    model.rotary_width = share <= width ? static_cast<std::int64_t>(share) : 0;
-    if (model.rotary_width < 2 || model.rotary_width % 2 != 0)
-      rope.refuse(ErrorCode::config, kShare, {"an even number of a head's ", width, " columns"}, {share, " of them"});
-  }
-  // GPT-NeoX has a name of its own for the base.
-  if (share == 0) theta = config.positive("rope_theta", theta);
-  theta = rope.positive("rope_theta", is_scaled ? full.positive("rope_theta", theta) : theta);
-  // Other kinds do not read it.
-  const auto original = [&] { return original_positions(config, rope, is_nested, model.max_position_embeddings); };
-  if (type == "linear" || (type == "ntk" && !model.is_causal)) {
-    const double factor = rope.positive("factor", 1);
-    const bool is_ntk = type == "ntk" && factor > 1;  // a larger base, and the rest of the factor for all pairs
-    if (is_ntk) theta *= factor;
-    const auto D = static_cast<double>(model.hidden_size) / static_cast<double>(model.num_attention_heads);
-    model.rope.factor = is_ntk ? pow_of(factor, 2 / D) : type == "ntk" ? 1 : factor;
-  } else if (type == "llama3") {
-    model.rope = {.factor = rope.positive("factor", 1),
-                  .original_positions = original(),
-                  .low_frequency_factor = rope.positive("low_freq_factor", 1),
-                  .high_frequency_factor = rope.positive("high_freq_factor", 4)};
-    if (model.rope.high_frequency_factor <= model.rope.low_frequency_factor)
-      rope.refuse(ErrorCode::config, "high_freq_factor", {"a number above low_freq_factor ", model.rope.low_frequency_factor},
-                  {model.rope.high_frequency_factor});
-  } else if (type == "yarn") {
-    if (theta <= 1) rope.refuse(ErrorCode::config, "rope_theta", {"a number above 1"}, {theta});
-    model.rope = yarn_of(rope, original(), model.max_position_embeddings);
-  } else if (type != "default" && type != "dynamic") {  // dynamic differs from default only beyond max_position_embeddings
-    rope.refuse(ErrorCode::unsupported, kind,
-                {model.is_causal ? "default, dynamic, linear, llama3 or yarn" : "default, dynamic, linear, llama3, ntk or yarn"}, {type});
-  }
-  configure_rotary(model, theta);
 }
 
 void configure_dropout(const ConfigReader& config, ModelConfig& model, float otherwise) {
@@ -398,6 +386,7 @@ ModelConfig read_model_config(const ModelFiles& files) {
   if (model.predicts_tokens() && files.modules) model.task = Task::embedding;
   if (model.task == Task::fill_mask) model.tie_word_embeddings = config.flag("tie_word_embeddings", true);
   family.configure(config, model);
+  check_layer_types(config, model.num_hidden_layers / model.inner_layers);
   if (model.is_causal && (config.is_null("is_causal") || !config.flag("is_causal", true)))
     config.refuse(ErrorCode::unsupported, "is_causal", {"true"}, {config.is_null("is_causal") ? "null" : "false"});
   if (model.max_length < 1)  // positions begin after padding_idx
@@ -417,16 +406,7 @@ ModelConfig read_model_config(const ModelFiles& files) {
     if (const std::size_t outputs = read_labels(config).size(); outputs != 2)
       config.refuse(ErrorCode::config, "id2label", {"2 labels for the start and the end of an answer"}, {outputs});
   }
-  if (model.task == Task::text_generation) {
-    read_eos(config, model);
-    if (files.generation) {
-      constexpr const char* kFile = "generation_config.json";
-      const Json generation = parse_python_json(kFile, *files.generation, kMaxConfig);
-      const ConfigReader reader(kFile, generation);
-      read_eos(reader, model);
-      note_generation(reader, model);
-    }
-  }
+  if (model.task == Task::text_generation) read_generation(config, files, model);
   read_sentence_files(files, model);
   if (model.num_labels() == 1) model.text_function = model.classification_function;
   read_token_types(files.tokenizer_config, model);

@@ -201,7 +201,7 @@ class ConfigReader {
   /// Throws UNSUPPORTED unless the member is missing or is `value`.
   void only(const char* name, std::string_view value) const;
   void only_false(const char* name) const;
-  /// Whether layer_types names a layer sliding_attention; `otherwise` without this list. Throws UNSUPPORTED for kinds but this and full_attention.
+  /// Whether layer_types names a layer sliding_attention; `otherwise` without the list. Throws CONFIG for a short list, UNSUPPORTED for other kinds.
   bool is_sliding(std::size_t layer, bool otherwise) const;
 
   [[noreturn]] void refuse(ErrorCode code, const char* name, std::initializer_list<TextPart> expected, std::initializer_list<TextPart> got,

@@ -30,6 +30,21 @@ bool PaddingOrder::is_needed(const ModelInputs& inputs) {
   return false;
 }
 
+bool PaddingOrder::cuts_window(const ModelInputs& inputs, std::int64_t window) {
+  const std::int64_t B = inputs.shape[0], L = inputs.shape[1];
+  std::vector<std::int64_t> places;
+  for (std::int64_t b = 0; b < B; ++b) {
+    places.clear();
+    for (std::int64_t i = 0; i < L; ++i) {
+      if (!keeps(inputs.attention_mask, b, i)) continue;
+      places.push_back(i);
+      const auto reach = static_cast<std::size_t>(std::min(window, static_cast<std::int64_t>(places.size()) - 1));
+      if (i - places[places.size() - 1 - reach] > window) return true;
+    }
+  }
+  return false;
+}
+
 PaddingOrder::PaddingOrder(const ModelInputs& given) : inputs_(given) {
   const std::int64_t B = given.shape[0], L = given.shape[1];
   order_.reserve(given.input_ids.size());

@@ -15,6 +15,9 @@ class PaddingOrder {
  public:
   /// Whether padding precedes a token in any sequence.
   static bool is_needed(const ModelInputs& inputs);
+  /// Whether padding between tokens takes up places of a window of `window` earlier positions, so that a token in the window without the padding
+  /// is outside with it. transformers counts the padding.
+  static bool cuts_window(const ModelInputs& inputs, std::int64_t window);
   explicit PaddingOrder(const ModelInputs& given);
   PaddingOrder(const PaddingOrder&) = delete;  // inputs() refers to the copies
   PaddingOrder& operator=(const PaddingOrder&) = delete;
