@@ -89,7 +89,7 @@ constexpr About kAbouts[] = {
 
 constexpr std::string_view kFooter =
     "FOLDER and MODEL have config.json, tokenizer.json and model.safetensors, as saved by transformers and sentence-transformers.\n"
-    "MODEL may also be one .gguf file. Only the native program inspects one.\n"
+    "MODEL, and FOLDER of inspect, may also be one .gguf file.\n"
     "Exit code: 0 for success, 1 if the model or a line is refused or a file cannot be read or written, 2 for an incorrect call.\n";
 
 std::string_view lines_of(std::string_view command) {

@@ -116,7 +116,7 @@ test('inspect prints architecture, sizes, tokenizer, modules, weights and head o
   assert.equal(both('inspect', linked).stdout, both('inspect', bert).stdout);
 });
 
-test('inspect adds up the tensors of all files of a model, and natively those of a .gguf file', limit, async () => {
+test('inspect adds up the tensors of all files of a model', limit, async () => {
   const gpt2 = at('testdata/models/tiny-gpt2');
   const folder = join(work, 'sharded');
   mkdirSync(folder);
@@ -135,12 +135,55 @@ test('inspect adds up the tensors of all files of a model, and natively those of
   assert.ok(run('npx', 'inspect', folder).stdout.includes(`${weights} in 2 files\n`));
   writeFileSync(index, JSON.stringify({ weight_map: { a: '../sharded/a.safetensors' } }));
   for (const program of Object.keys(programs)) assert.match(run(program, 'inspect', folder).stdout, /^weights {5}none that can be read$/m);
+});
 
-  const described = run('native', 'inspect', at('testdata/gguf/tiny-gpt2.gguf'));
-  assert.equal(described.status, 0);
+test('inspect describes a .gguf file as the folder that it was made from, with its own types', limit, () => {
   const line = (name, text) => new RegExp(`^${name}.*`, 'm').exec(text)[0];
-  for (const name of ['tokenizer', 'parameters', 'head', 'attn'])
-    assert.equal(line(name, described.stdout), line(name, run('native', 'inspect', gpt2).stdout));
+  for (const model of ['tiny-gpt2', 'tiny-gemma-3', 'tiny-neox']) {
+    const described = both('inspect', at(`testdata/gguf/${model}.gguf`));
+    assert.equal(described.status, 0);
+    const { stdout } = run('native', 'inspect', at('testdata/models', model));
+    for (const name of ['model', 'tokenizer', 'parameters', 'head', 'attn']) assert.equal(line(name, described.stdout), line(name, stdout));
+    assert.match(
+      described.stdout,
+      /^sizes {7}2 layers, 4 heads, .*positions 64\n[^]*^weights {5}\d+ \w+ of \d+\.\d MB.*\nfiles {7}1 of \d+\.\d MB$/m,
+    );
+  }
+});
+
+test('inspect prints no control characters of a hostile .gguf file, and ends for any length in it', limit, () => {
+  const whole = readFileSync(at('testdata/gguf/tiny-gpt2.gguf'));
+  const name = Buffer.from('general.architecture');
+  const place = whole.indexOf(name) + name.length + 4;
+  assert.equal(whole.readBigUInt64LE(place), 4n);
+  const changed = (change) => {
+    const file = Buffer.from(whole);
+    change(file);
+    return file;
+  };
+  const files = {
+    escapes: changed((file) => file.write('\x1b[2J', place + 8, 'latin1')),
+    keys: changed((file) => file.writeBigUInt64LE(2n ** 63n, 16)),
+    tensors: changed((file) => file.writeBigUInt64LE(2n ** 63n, 8)),
+    text: changed((file) => file.writeBigUInt64LE(2n ** 62n, place)),
+    cut: whole.subarray(0, place + 10),
+    data: whole.subarray(0, whole.length - 1000),
+    empty: Buffer.alloc(0),
+    other: Buffer.from('GGUF\x1b[31mnot really'),
+  };
+  for (const [kind, bytes] of Object.entries(files)) {
+    const path = join(work, `${kind}.gguf`);
+    writeFileSync(path, bytes);
+    for (const program of Object.keys(programs)) {
+      const { status, stdout, stderr } = run(program, 'inspect', path);
+      assert.equal(status, 1, `${program} ${kind}`);
+      assert.match(stdout, /^attn {8}refuses it: (FORMAT|UNSUPPORTED): /m, `${program} ${kind}`);
+      assert.doesNotMatch(stdout + stderr, /(?!\n)[\p{Cc}\p{Bidi_Control}]/u, `${program} ${kind}`);
+    }
+  }
+  const gone = both('inspect', join(work, 'gone.gguf'));
+  assert.equal(gone.status, 1);
+  assert.match(gone.stderr, /^attn: FOLDER is .*gone\.gguf, which is not a folder, expected a model folder$/m);
 });
 
 test('inspect describes an unsupported model, gives the reason and exits with 1', limit, () => {

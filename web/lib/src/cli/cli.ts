@@ -1,5 +1,5 @@
 /** The native program (src/command/attn.cpp) prints the same. */
-import { readdirSync } from 'node:fs';
+import { createReadStream, readdirSync } from 'node:fs';
 import { mkdir, open, readdir, readFile, rename, rmdir, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -13,6 +13,10 @@ import { systemReason } from './system_error.js';
 import { removeTree, unlessFinished } from './unfinished.js';
 import type { ExportKind } from '../args/export_kinds.js';
 import { isModuleFolder, moduleFolder } from '../args/module_path.js';
+import { GgufFolder } from '../model/gguf/gguf.js';
+import * as parts from '../model/gguf/gguf_parts.js';
+import { Incomplete, readHeader, type Tensor } from '../model/gguf/header.js';
+import type { Folder, ModelFile } from '../model/model_files.js';
 import { AttnError, load, readSafetensorsHeader } from '../node.js';
 
 type Json = Readonly<Record<string, unknown>>;
@@ -72,13 +76,16 @@ async function headerOf(file: string, fileSize: number): Promise<Uint8Array> {
   }
 }
 
+function addTensor(types: Types, type: string, bytes: number): void {
+  const [count, sum] = types.get(type) ?? [0, 0];
+  types.set(type, [count + 1, sum + bytes]);
+}
+
 async function addTypes(types: Types, file: string): Promise<void> {
   const about = await stat(file);
   if (!about.isFile()) throw new Error('no file');
-  for (const { dtype, data_offsets } of Object.values(readSafetensorsHeader(await headerOf(file, about.size)).tensors)) {
-    const [count, sum] = types.get(dtype) ?? [0, 0];
-    types.set(dtype, [count + 1, sum + data_offsets[1] - data_offsets[0]]);
-  }
+  const { tensors } = readSafetensorsHeader(await headerOf(file, about.size));
+  for (const { dtype, data_offsets } of Object.values(tensors)) addTensor(types, dtype, data_offsets[1] - data_offsets[0]);
 }
 
 const inWords = (types: Types) =>
@@ -143,14 +150,84 @@ function printAnswer(model: TextModel): void {
   print('attn', `takes it, as ${weights}`);
 }
 
+interface Described {
+  readonly config: unknown;
+  readonly tokenizer: unknown;
+  readonly weights: string;
+  /** Bytes of each file. */
+  readonly sizes: readonly number[];
+}
+
+const unreadable = 'none that can be read';
+
+async function describeFolder(folder: string): Promise<Described> {
+  const base = await baseOf(folder);
+  return {
+    config: await read(join(base, 'config.json')),
+    tokenizer: await read(join(base, 'tokenizer.json')),
+    weights: await typesOf(base).catch(() => unreadable),
+    sizes: await sizesOf(folder),
+  };
+}
+
+/** Undefined if the header is wrong; loading reports why. */
+async function tensorsOf(path: string, size: number): Promise<readonly Tensor[] | undefined> {
+  const handle = await open(path);
+  try {
+    for (let most = 2 ** 16; ; most *= 2) {
+      const bytes = new Uint8Array(Math.min(most, size));
+      await handle.read(bytes, 0, bytes.length, 0);
+      try {
+        return readHeader(bytes, size).tensors;
+      } catch (error) {
+        if (!(error instanceof Incomplete) || most >= size) return undefined;
+      }
+    }
+  } finally {
+    await handle.close();
+  }
+}
+
+async function describeGguf(path: string): Promise<Described> {
+  const total = (await stat(path)).size;
+  async function* pieces(): AsyncGenerator<Uint8Array> {
+    for await (const piece of createReadStream(path)) yield piece as Uint8Array;
+  }
+  const file: ModelFile = { name: path, phase: 'read', total, pieces };
+  const tensors = await tensorsOf(path, total);
+  const types: Types = new Map();
+  for (const { type, bytes } of tensors ?? []) addTensor(types, type.name, bytes);
+  const open = () => Promise.resolve(file);
+  const folder: Folder = {
+    nameOf: () => path,
+    open,
+    existing: () => Promise.resolve([]),
+    absent: () => new AttnError('NETWORK', `${path} is not there`),
+  };
+  const gguf = new GgufFolder(folder, path, open, () => Promise.resolve(parts));
+  const json = async (name: string): Promise<unknown> => {
+    try {
+      const chunks: Uint8Array[] = [];
+      for await (const piece of (await gguf.open(name))!.pieces()) chunks.push(piece);
+      return JSON.parse(Buffer.concat(chunks).toString());
+    } catch {
+      return undefined;
+    }
+  };
+  const [config, tokenizer] = [await json('config.json'), await json('tokenizer.json')];
+  await gguf.settle('complete');
+  return { config, tokenizer, weights: tensors ? inWords(types) : unreadable, sizes: [total] };
+}
+
 async function inspect(folder: string): Promise<number> {
-  if ((await kindOf(folder)) !== 'folder') {
+  const kind = await kindOf(folder);
+  const isGguf = folder.endsWith('.gguf') && kind === 'file' && (await stat(folder)).isFile();
+  if (kind !== 'folder' && !isGguf) {
     complain(`FOLDER is ${folder}, which is not a folder, expected a model folder`);
     return 1;
   }
-  const sizes = await sizesOf(folder);
-  const base = await baseOf(folder);
-  const config = ((await read(join(base, 'config.json'))) ?? {}) as Json;
+  const { config: given, tokenizer, weights, sizes } = await (isGguf ? describeGguf(folder) : describeFolder(folder));
+  const config = (given ?? {}) as Json;
   const [architecture] = Array.isArray(config['architectures']) ? (config['architectures'] as unknown[]) : [];
   const first = (...names: string[]) => names.map((name) => config[name]).find((value) => typeof value === 'number') ?? '?';
   print('model', `${textOf(architecture, '?')} (${textOf(config['model_type'], '?')})`);
@@ -159,11 +236,10 @@ async function inspect(folder: string): Promise<number> {
     `${first('num_hidden_layers', 'n_layers', 'n_layer')} layers, ${first('num_attention_heads', 'n_heads', 'n_head')} heads, hidden ${first('hidden_size', 'dim', 'n_embd')}, ` +
       `intermediate ${first('intermediate_size', 'hidden_dim', 'n_inner')}, vocabulary ${first('vocab_size')}, positions ${first('max_position_embeddings', 'n_positions')}`,
   );
-  const tokenizer = await read(join(base, 'tokenizer.json'));
-  const kind = isObject(tokenizer) && isObject(tokenizer['model']) ? tokenizer['model']['type'] : undefined;
-  print('tokenizer', textOf(kind, 'none'));
+  const type = isObject(tokenizer) && isObject(tokenizer['model']) ? tokenizer['model']['type'] : undefined;
+  print('tokenizer', textOf(type, 'none'));
   print('modules', await modulesOf(folder));
-  print('weights', await typesOf(base).catch(() => 'none that can be read'));
+  print('weights', weights);
   print('files', `${sizes.length} of ${megabytes(sizes.reduce((sum, size) => sum + size, 0))}`);
   const attn = await load({ threads: 1 });
   try {

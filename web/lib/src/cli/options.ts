@@ -109,7 +109,7 @@ const lines = {
   text: 'Each line of FILE, or of standard input, is a text, or a JSON object with the member text.',
 };
 const footer = `FOLDER and MODEL have config.json, tokenizer.json and model.safetensors, as saved by transformers and sentence-transformers.
-MODEL may also be one .gguf file. Only the native program inspects one.
+MODEL, and FOLDER of inspect, may also be one .gguf file.
 Exit code: 0 for success, 1 if the model or a line is refused or a file cannot be read or written, 2 for an incorrect call.`;
 
 const isCommand = (name: string): name is CommandName => Object.hasOwn(commands, name);
