@@ -1,5 +1,6 @@
 // config.json and generation_config.json of language models, against what transformers reads.
 #include <catch2/catch_test_macros.hpp>
+#include <cmath>
 
 #include "models/edit.hpp"
 #include "support/matchers.hpp"
@@ -148,6 +149,33 @@ TEST_CASE("Gemma 3 reads RoPE by kind of layer only, as transformers", "[models]
   refuses({{"rope_scaling", {{"type", "linear"}, {"factor", 4}}}}, "rope_type");   // transformers computes default RoPE
   refuses({{"rope_scaling", {{"rope_type", "linear"}}}}, "factor", ErrorCode::config);
   refuses({{"rope_parameters", {{"full_attention", linear}}}, {"rope_scaling", linear}}, "full_attention.rope_type");
+}
+
+// The expected numbers are those of transformers 5.23, Gemma3TextModel with eager attention in float32.
+TEST_CASE("Gemma 3 as an embedding model may attend to later tokens, in windows to half the keys on each side", "[models]") {
+  const auto with = [](const char* architecture) {
+    return with_config(read_checkpoint(path_of("tiny-gemma-3")), [&](nlohmann::json& config) {
+      config["use_bidirectional_attention"] = true;
+      config["architectures"] = {architecture};
+    });
+  };
+  refused(ErrorCode::unsupported, "use_bidirectional_attention", [&] { static_cast<void>(load(with("Gemma3ForCausalLM"))); });
+  const auto model = load(with("Gemma3TextModel"));
+  CHECK(model->config().distances.at(0).window == 2);  // of a sliding_window of 5
+  Batch batch{.shape = {1, 16}, .ids = {}, .types = {}, .mask = std::nullopt};
+  for (std::int64_t i = 0; i < 16; ++i) batch.ids.push_back(5 + i * 31 % 300);
+  const auto check = [&](std::size_t token, const std::vector<float>& expected) {
+    const ModelOutput output = forward(*model, batch, false);
+    const auto E = static_cast<std::size_t>(output.last_hidden_state.dims[2]);
+    for (std::size_t e = 0; e < expected.size(); ++e) CHECK(std::abs(output.last_hidden_state.data[token * E + e] - expected[e]) < 2e-5F);
+  };
+  check(0, {1.872476F, -1.052192F, -0.666679F, -1.238088F, -1.233999F, 0.094668F, -0.128524F, 0.015769F});
+  check(10, {0.476512F, -1.072639F, 0.497682F, 0.002471F, 0.402507F, 1.175555F, 0.899027F, -0.763827F});
+  xt::xtensor<std::uint8_t, 2> tokens({1, 16}, 1);
+  for (std::size_t i = 11; i < 16; ++i) tokens(0, i) = 0;
+  batch.mask = Mask::attend(tokens);
+  check(0, {1.914843F, -0.963003F, -0.65021F, -1.238795F, -1.235224F, -0.032948F, -0.1912F, 0.04059F});
+  check(10, {0.405277F, -1.425292F, 0.412758F, 0.087718F, 1.025477F, 0.900813F, 0.578112F, -0.069733F});
 }
 
 TEST_CASE("truncate of YaRN is read where transformers reads it", "[models]") {

@@ -10,6 +10,7 @@ namespace gemma {
 
 constexpr std::string_view kTypes2[] = {"gemma2"}, kTypes3[] = {"gemma3_text"};
 constexpr std::string_view kIgnored[] = {"lm_head."};
+constexpr const char* kBidirectional = "use_bidirectional_attention";
 constexpr std::string_view kBuffers[] = {".rotary_emb.inv_freq", ".embed_scale"};
 
 float softcap(const ConfigReader& config, const char* name, double otherwise) {
@@ -23,7 +24,6 @@ void configure(const ConfigReader& config, ModelConfig& model, std::int64_t peri
   if (model.head_dim == 0) model.head_dim = 256;
   model.attention_bias = model.attention_output_bias = config.flag("attention_bias", false);
   model.tie_word_embeddings = config.flag("tie_word_embeddings", true);
-  config.only_false("use_bidirectional_attention");
   model.embedding_scale = static_cast<float>(std::sqrt(static_cast<double>(model.hidden_size)));
   model.layer.post_norms = true;
   model.layer.norm_offset = 1;
@@ -33,6 +33,7 @@ void configure(const ConfigReader& config, ModelConfig& model, std::int64_t peri
 
 void configure_2(const ConfigReader& config, ModelConfig& model) {
   configure_llama(config, model, 8192);
+  config.only_false(kBidirectional);
   configure(config, model, 2);
   model.attention_softcap = softcap(config, "attn_logit_softcapping", 50);
   model.logit_softcap = softcap(config, "final_logit_softcapping", 30);
@@ -44,8 +45,14 @@ void configure_3(const ConfigReader& config, ModelConfig& model) {
   const double local_theta = configure_rope_by_layer_type(config, model, 1'000'000, 10'000);
   configure(config, model, config.whole("sliding_window_pattern", 1, 0x7fffffff, 6));
   model.logit_softcap = softcap(config, "final_logit_softcapping", 0);
+  const bool is_bidirectional = config.flag(kBidirectional, false);
+  if (is_bidirectional && model.task != Task::embedding)
+    config.refuse(ErrorCode::unsupported, kBidirectional, {"false for a model that predicts the next token"}, {"true"});
+  model.is_causal = !is_bidirectional;
   for (LayerDistance& distance : model.distances)
     if (distance.window >= 0) {
+      // The keys are then those on both sides.
+      if (is_bidirectional) distance.window = (distance.window + 1) / 2;
       distance.unscaled = true;
       distance.rope_theta = local_theta;
     }
