@@ -217,7 +217,7 @@ TEST_CASE("GPT-2's sizes may have the names that transformers maps to its own", 
   CHECK(load(with_member(checkpoint, "num_attention_heads", 2))->config().num_attention_heads == 2);
 }
 
-TEST_CASE("generation_config.json replaces what config.json says about generation, as in transformers", "[models]") {
+TEST_CASE("generation_config.json replaces the settings of generation in config.json, as in transformers", "[models]") {
   const Checkpoint checkpoint = with_config(read_checkpoint(path_of("tiny-gpt2")), [](nlohmann::json& config) {
     config["eos_token_id"] = 3;
     config["repetition_penalty"] = 1.5;

@@ -154,6 +154,7 @@ class TextModel {
   /// @throws SHAPE if the shapes disagree
   /// @throws MASK if a mask does not fit
   /// @throws OUT_OF_RANGE for an unknown id, more ids than positions, or a layer that does not exist
+  /// @throws UNSUPPORTED if padding is between tokens of a language model that are within one sliding window
   /// @throws MEMORY if the call would exceed the memory limit
   template <std::size_t N>
   TextModelTensors<N> forward(const EncodingTensors<N>& inputs, const TextForwardOptions& options = {}) const {

@@ -1602,6 +1602,8 @@ export interface TextModel extends ModelGradients, TextTasks {
    * @param options see {@link TextForwardOptions}
    * @throws {AttnError} `OUT_OF_RANGE` if an id, a position or a layer does not exist
    * @throws {AttnError} `SHAPE` or `MASK` if a tensor or mask does not fit
+   * @throws {AttnError} `UNSUPPORTED` if padding is between tokens of a language model that are within one sliding
+   * window, where transformers counts the padding
    * @throws {AttnError} `MEMORY` if the results do not fit into memory
    *
    * @example
