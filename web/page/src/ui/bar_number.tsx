@@ -1,11 +1,13 @@
 import { fixed } from '../formats/numbers.ts';
 import '../styles/bars.css';
+import { Bar } from './bar.tsx';
 
 /** A number from 0 to 1 with a bar of that length. */
 export function BarNumber({ value, decimals = 4 }: { value: number; decimals?: number }) {
   return (
-    <span class="bar-number" style={{ '--share': `${(100 * Math.min(1, Math.max(0, value || 0))).toFixed(1)}%` }}>
-      {fixed(value, decimals)}
+    <span class="bar-number">
+      <Bar share={Math.min(1, Math.max(0, value || 0))} class="bar" />
+      <span>{fixed(value, decimals)}</span>
     </span>
   );
 }

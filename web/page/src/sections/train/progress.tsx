@@ -2,6 +2,7 @@ import { fixed, shortNumber } from '../../formats/numbers.ts';
 import { Curve, type Line } from '../../train/curve.tsx';
 import { changes } from '../../train/settings.ts';
 import { beside, moment, runs, settings, step, stepsPerSecond } from '../../train/state.ts';
+import { Bar } from '../../ui/bar.tsx';
 import { Term } from '../../ui/term.tsx';
 
 const percent = (share: number) => `${fixed(100 * share, 1)} %`;
@@ -122,7 +123,8 @@ const Norm = ({ of, most }: { of: number | undefined; most: number }) =>
   of === undefined ? (
     <>–</>
   ) : (
-    <span class="bar-number" style={{ '--share': `${((100 * of) / most).toFixed(1)}%` }}>
-      {shortNumber(of)}
+    <span class="bar-number">
+      <Bar share={of / most} class="bar" />
+      <span>{shortNumber(of)}</span>
     </span>
   );
