@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact';
 import { useRef } from 'preact/hooks';
 import { cellChosen } from '../../state/pointed.ts';
 import { layerTrace, type LayerInFocus } from '../../state/run.ts';
@@ -45,7 +46,10 @@ function Picture({ of, width }: { of: LayerInFocus; width: number }) {
       <Name y={tops[0]}>{`where “${word}” looks in layer ${layer + 1} of ${layers}, by head`}</Name>
       <Name y={tops[1]}>what each head gathers there</Name>
       <Name y={tops[2]}>{`side by side: one row of ${heads * trace.context.dims[3]!} numbers`}</Name>
-      <Name y={tops[3]}>{`mixed by W_O: what attention adds to “${word}”`}</Name>
+      <Name y={tops[3]}>
+        mixed by W<tspan dy="3">O</tspan>
+        <tspan dy="-3">: what attention adds to “{word}”</tspan>
+      </Name>
       {results.map((values, head) => {
         const [x, weights] = [head * (each + gap), rowOf(ofHead(trace.weights, head).data, run.tokens.length)];
         return (
@@ -68,7 +72,7 @@ function Picture({ of, width }: { of: LayerInFocus; width: number }) {
   );
 }
 
-const Name = ({ y, children }: { y: number; children: string }) => (
+const Name = ({ y, children }: { y: number; children: ComponentChildren }) => (
   <text x={0} y={y - 7}>
     {children}
   </text>
