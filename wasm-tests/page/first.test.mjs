@@ -5,6 +5,7 @@ import { load } from 'attn';
 import { logitLens } from 'attn/lens';
 import { repository } from '../support/paths.mjs';
 import { sentence as filmSentence } from './data.mjs';
+import { bar, loadFrom, shows } from './models.mjs';
 import { shifts } from './page.mjs';
 import { pageTest } from './fixture.mjs';
 
@@ -273,6 +274,47 @@ pageTest('a link without a model still means the sentiment classifier', async ({
   await page.until(() => /^#model=sentiment&head=1$/.test(location.hash), 'the model is named from now on');
   await page.click('button', 'The boy kicked the ___', region);
   await assertGuesses(page, await (await maskNumbers()).guesses('The boy kicked the [MASK].'));
+});
+
+pageTest('of a model with many heads the dots show one layer, and they fit the screen', async ({ page }) => {
+  await page.driver.resize(1280, 800);
+  await page.openFresh();
+  await page.click('button', 'Show it with a reaction');
+  const dots = () => page.tool(({ all, nameOf }) => all('button', undefined, ['group', 'Head dots']).map(nameOf));
+  const areOf = (layer) =>
+    page.eventually(async () =>
+      assert.deepEqual(
+        await dots(),
+        Array.from({ length: 8 }, (_, i) => `Head ${8 * layer + i + 1} of 96`),
+      ),
+    );
+  await areOf(10);
+  await page.until(({ text }) => /^‹ ?Layer 11 of 12 ?›$/.test(text('.head-layer')), 'the layer');
+  const { bottom, screen } = await page.tool(({ find }) => ({
+    bottom: find('group', 'Head dots').getBoundingClientRect().bottom,
+    screen: innerHeight,
+  }));
+  assert.ok(bottom <= screen, `${bottom} of ${screen}`);
+  await page.click('button', 'Layer before', region);
+  await areOf(9);
+  await page.click('button', 'Head 74 of 96', region);
+  await page.until(({ text }) => /^Head 74 of 96 /.test(text('.first-caption')), 'the caption');
+  assert.match(await page.hash(), /layer=9&head=1/);
+});
+
+pageTest('a model that fills no blank gets whole sentences, and stays loaded', async ({ page }) => {
+  await page.openFresh();
+  await page.shows('textbox', 'Model', bar);
+  await loadFrom(page, 'testdata/models/tiny-bert-cls/');
+  await shows(page, 'tiny-bert-cls');
+  const isText = (text) => page.until(({ find }, expected) => find('textbox', 'Sentence').value === expected, text, text);
+  await isText('She drank a cup of coffee.');
+  assert.match(await page.tool(({ text }) => text('#first h1')), /^To understand a word/);
+  await page.click('button', 'The boy kicked the ball', region);
+  await isText('The boy kicked the ball.');
+  await shows(page, 'tiny-bert-cls');
+  await page.click('button', 'Back to the mask model', bar);
+  await isText('The boy kicked the ________.');
 });
 
 pageTest('the first screen moves nothing while it loads, and axe-core finds no problem', { engines: 'chromium' }, async ({ page, t }) => {

@@ -26,6 +26,9 @@ export const knownModels = [
 export const openingModels = ['masks', 'sentiment'] as const;
 export const openingModel = (id: string): (typeof openingModels)[number] => openingModels.find((each) => each === id) ?? 'sentiment';
 
+/** One of the models that come with the page. */
+export const isSmall = (id: string | undefined): boolean => knownModels.some((each) => each.id === id && !('repository' in each));
+
 /** The name of files without a folder. */
 export const unnamedFiles = 'your files';
 

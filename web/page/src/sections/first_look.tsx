@@ -1,7 +1,7 @@
 /** The first screen: one query looks at the other words, and becomes a guess. */
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { firstLook, isFirstPictureDrawn, isPlaying, showStep, stepShown, type FirstLook as Numbers } from '../state/first_look.ts';
-import { filledBlanks, guesses, guessesNext, queryAsked } from '../state/guess.ts';
+import { filledBlanks, fillsBlanks, guesses, guessesNext, queryAsked } from '../state/guess.ts';
 import { model } from '../state/model.ts';
 import { run } from '../state/run.ts';
 import { textNotes } from '../state/text_notes.ts';
@@ -20,14 +20,17 @@ export function FirstLook() {
   return (
     <section id="first" class="first" aria-label="First look">
       <Unread />
-      <h1>
-        {guessesNext() ? 'To find the next word, a Transformer looks at those before.' : 'To fill a blank, a Transformer looks at the other words.'}
-      </h1>
+      <h1>{heading()}</h1>
       <About />
       <Figure />
       <Foot />
     </section>
   );
+}
+
+function heading(): string {
+  if (guessesNext()) return 'To find the next word, a Transformer looks at those before.';
+  return `To ${fillsBlanks() ? 'fill a blank' : 'understand a word'}, a Transformer looks at the other words.`;
 }
 
 /** A warning about the text takes the place of the sub-heading, so that nothing moves. */

@@ -116,6 +116,13 @@ export const sentences = [
   'My mother and my [MASK] came home.',
 ] as const;
 
+/** The sentences with a word in their blank, for models that fill none. */
+const wordsInBlanks = ['coffee', 'ball', 'store', 'father'] as const;
+export const withoutBlank = (sentence: string): string => {
+  const at = sentences.findIndex((each) => each === sentence);
+  return at < 0 ? sentence : sentence.replace('[MASK]', wordsInBlanks[at]!);
+};
+
 /** The beginning of a sentence, for a decoder: up to the blank, or without the full stop. */
 export const beginningOf = (sentence: string): string => sentence.replace(/ (\[MASK\]|<mask>).*|\.$/, '');
 

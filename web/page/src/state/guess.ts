@@ -1,6 +1,7 @@
 /** What the model makes of the query in the first figure: words for a blank, or the answer of its other head. */
 import { batch, computed, effect, signal, untracked } from '@preact/signals';
 import type { Encoding, Tensor } from 'attn';
+import { openingModel } from '../model/known.ts';
 import { answerFunction, isDecoder, type LoadedModel } from '../model/loaded.ts';
 import { answers, baseline, hasWords, run, withModel, type Run } from './run.ts';
 import { model } from './model.ts';
@@ -9,6 +10,7 @@ import { cellChosen } from './pointed.ts';
 import { hasChanges } from './changes.ts';
 import { lineOf, sourcesOf } from './map_view.ts';
 import { explain, newestOnly } from './status.ts';
+import { view } from './view.ts';
 
 export interface Guess {
   readonly word: string;
@@ -31,6 +33,9 @@ const most = 4;
 
 /** The model in the first figure is a decoder. */
 export const guessesNext = (): boolean => model.value !== undefined && isDecoder(model.value);
+
+/** The model in the first figure, or the one that the page opens with, fills blanks. */
+export const fillsBlanks = (): boolean => (model.value ? model.value.maskToken !== undefined : openingModel(view.value.model) === 'masks');
 
 /** The token under the pointer in the first figure. */
 export const queryAsked = signal<number | undefined>(undefined);
@@ -120,11 +125,11 @@ async function wordsAfter({ model, hiddenStates }: Run, token: number, count: nu
 
 /** Edited weights are in the model itself, so they have no guess without them. */
 async function bestBefore(of: Run, token: number): Promise<Guess | undefined> {
-  const { model, view } = of;
-  if (!hasChanges(view) || view.weights.length > 0) return undefined;
+  const { model, view: asked } = of;
+  if (!hasChanges(asked) || asked.weights.length > 0) return undefined;
   if (model.task === 'fill-mask') return canFill(of) && blanksOf(of).includes(token) ? (await filledBy(of, token, 1))[0] : undefined;
   const base = baseline.peek();
-  if (isDecoder(model)) return base?.model === model && base.view.text === view.text ? (await wordsAfter(base, token, 1))[0] : undefined;
+  if (isDecoder(model)) return base?.model === model && base.view.text === asked.text ? (await wordsAfter(base, token, 1))[0] : undefined;
   if (!model.labels || base?.model !== model || answerFunction(model) === 'identity') return undefined;
   const [best] = answers(base);
   return best && { word: best.label, share: best.score };

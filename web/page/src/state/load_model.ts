@@ -8,7 +8,7 @@ import { nameInSentence, nameOf, openingModel, openingModels, sentenceName } fro
 import { isDecoder, otherOf, type DType, type LoadedModel } from '../model/loaded.ts';
 import { choiceOf, knownChoice, type Choice } from '../model/sources.ts';
 import { noChanges } from './changes.ts';
-import { beginningOf, sentences } from './first_look.ts';
+import { beginningOf, sentences, withoutBlank } from './first_look.ts';
 import { beside, besideFailure, engine, fail, failure, loading, loadingBeside, model, startEngine, stopEngine } from './model.ts';
 import { codeOf, explain, status } from './status.ts';
 import { anywhere, firstVisit, initialView, update, view, type View } from './view.ts';
@@ -195,21 +195,26 @@ export function closeBeside(): void {
 /** Of benzyl bromide with methylamine, for RXNMapper's model; the head that maps atoms was found by its authors. */
 const reaction = { text: 'BrCc1ccccc1.CN>>CNCc1ccccc1', pair: undefined, layer: 10, head: 5 } as const;
 
+/** The page's sentence that this text is, as a model with or without a blank reads it. */
+const ourSentence = (text: string): string | undefined =>
+  sentences.find((each) => [each, each.replace('[MASK]', '<mask>'), withoutBlank(each), beginningOf(each)].includes(text));
+
 /** A model that fills blanks gets a text with one, a decoder one to continue, as long as the visitor has not written one. */
-function textFor({ id, task }: LoadedModel): Partial<View> {
+function textFor({ id, task, maskToken }: LoadedModel): Partial<View> {
   if (id === 'reactions') return view.value.text.includes('>>') ? { ...reaction, text: view.value.text } : reaction;
   const { text, pair } = view.value;
   if (text === reaction.text)
     return { text: id === 'masks' ? firstVisit.text : isDecoder({ task }) ? beginningOf(firstVisit.text) : initialView.text };
+  const ours = ourSentence(text);
   if (isDecoder({ task })) {
-    const isOurs = text === initialView.text || sentences.some((each) => beginningOf(each) === beginningOf(text));
-    return { pair: undefined, ...(isOurs && { text: beginningOf(text === initialView.text ? firstVisit.text : text) }) };
+    const example = text === initialView.text ? firstVisit.text : ours;
+    return { pair: undefined, ...(example !== undefined && { text: beginningOf(example) }) };
   }
   if (pair !== undefined) return {};
-  const begun = sentences.find((each) => beginningOf(each) === text);
-  if (id === 'masks' && begun) return { text: begun };
   if (id === 'sentiment' && text.includes('[MASK]')) return { text: initialView.text };
-  return id === 'masks' && text === initialView.text ? { text: firstVisit.text } : {};
+  if (id === 'masks' && text === initialView.text) return { text: firstVisit.text };
+  if (ours === undefined) return {};
+  return { text: maskToken === undefined ? withoutBlank(ours) : ours.replace('[MASK]', maskToken) };
 }
 
 function resetViewFor(of: LoadedModel): void {

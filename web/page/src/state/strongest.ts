@@ -30,12 +30,17 @@ export function strongestIn(weights: ArrayLike<number>, isWord: readonly boolean
   return best;
 }
 
+/** Not punctuation; "Ġ" is a space. */
+const hasLetters = (token: string): boolean => /[\p{L}\p{N}]/u.test(token.replace(/^Ġ/, ''));
+
 /** In the head in focus. */
 export const strongest = computed<Cell>(() => {
   const of = run.value;
   if (!of) return { row: 0, column: 0 };
-  const isWord = sourcesOf(lineOf(of)).map((source) => source !== undefined);
-  return strongestIn(headWeights(of, layerInFocus.value, headInFocus.value), isWord, queriesOf(of, isWord));
+  const isText = sourcesOf(lineOf(of)).map((source) => source !== undefined);
+  const isWord = isText.map((inText, i) => inText && hasLetters(of.tokens[i]!));
+  const among = isWord.filter(Boolean).length > 1 ? isWord : isText;
+  return strongestIn(headWeights(of, layerInFocus.value, headInFocus.value), among, queriesOf(of, isText));
 });
 
 /** Rows of the part that a long text is first shown in. */

@@ -1,8 +1,20 @@
 /** Below the first figure: sentences or the steps, the heads, and what can be done. */
 import { useRef } from 'preact/hooks';
 import { headWords, type HeadSummary } from '../../model/head_kind.ts';
-import { guessesNext } from '../../state/guess.ts';
-import { beginningOf, firstLook, isPlaying, playSteps, sentences, showStep, stepCaptions, stepShown, toField } from '../../state/first_look.ts';
+import { isSmall } from '../../model/known.ts';
+import { fillsBlanks, guessesNext } from '../../state/guess.ts';
+import {
+  beginningOf,
+  firstLook,
+  isPlaying,
+  playSteps,
+  sentences,
+  showStep,
+  stepCaptions,
+  stepShown,
+  toField,
+  withoutBlank,
+} from '../../state/first_look.ts';
 import { heads, toggleHead } from '../../state/heads.ts';
 import { chooseModel } from '../../state/load_model.ts';
 import { headInFocus, layerInFocus } from '../../state/map_view.ts';
@@ -39,15 +51,19 @@ export function Foot() {
   );
 }
 
-/** The mask model fills blanks; another model of its kind has its own blank. */
+/** Small models of the page make room for the mask model; one that the visitor loaded stays, and gets whole sentences. */
+const showsBlanks = (): boolean => fillsBlanks() || isSmall(model.value?.id);
+
 function open(sentence: string): void {
-  if (!guessesNext() && model.value?.maskToken === undefined) void chooseModel('masks');
+  if (!guessesNext() && !fillsBlanks() && showsBlanks()) void chooseModel('masks');
   setText(inModel(sentence), undefined);
 }
 
-/** As the model reads it. */
-const inModel = (sentence: string): string =>
-  guessesNext() ? beginningOf(sentence) : sentence.replace('[MASK]', model.value?.maskToken ?? '[MASK]');
+/** As the model reads it: each model that fills blanks has its own blank. */
+function inModel(sentence: string): string {
+  if (guessesNext()) return beginningOf(sentence);
+  return showsBlanks() ? sentence.replace('[MASK]', model.value?.maskToken ?? '[MASK]') : withoutBlank(sentence);
+}
 
 function Examples() {
   const group = useRef<HTMLDivElement>(null);
@@ -64,7 +80,11 @@ function Examples() {
           tabIndex={i === Math.max(0, chosen) ? 0 : -1}
           onClick={() => open(sentence)}
         >
-          {guessesNext() ? `${inModel(sentence)} …` : toField(sentence).replace(/_+/, '___').replace(/\.$/, '')}
+          {guessesNext()
+            ? `${inModel(sentence)} …`
+            : toField(showsBlanks() ? sentence : withoutBlank(sentence))
+                .replace(/_+/, '___')
+                .replace(/\.$/, '')}
         </button>
       ))}
     </div>
@@ -98,34 +118,54 @@ function Steps() {
   );
 }
 
+/** More heads than this are shown one layer at a time. */
+const mostDots = 24;
+
 /** Choosing follows the focus, as in a group of radio buttons. */
 function Dots({ layers, perLayer, inFocus }: { layers: number; perLayer: number; inFocus: number }) {
   const group = useRef<HTMLDivElement>(null);
   const choose = (i: number) => update({ layer: Math.floor(i / perLayer), head: i % perLayer });
   const count = layers * perLayer;
+  const byLayer = count > mostDots;
+  const layer = Math.min(Math.floor(inFocus / perLayer), layers - 1);
+  const [first, shown] = byLayer ? [layer * perLayer, perLayer] : [0, count];
   const { off } = view.value;
   return (
-    <div
-      ref={group}
-      class={count > 16 ? 'head-dots many' : 'head-dots'}
-      role="group"
-      aria-label="Head dots"
-      style={{ '--per-layer': perLayer }}
-      onKeyDown={(event) => rove(event, group.current!)}
-    >
-      {Array.from({ length: count }, (_, i) => (
-        <button
-          key={i}
-          type="button"
-          class={[off.includes(i) && 'off', i % perLayer === 0 && i > 0 && 'next-layer'].filter(Boolean).join(' ')}
-          aria-label={`Head ${i + 1} of ${count}`}
-          aria-pressed={i === inFocus}
-          title={`Layer ${Math.floor(i / perLayer) + 1}, head ${(i % perLayer) + 1}`}
-          tabIndex={i === inFocus ? 0 : -1}
-          onClick={() => choose(i)}
-          onFocus={() => choose(i)}
-        />
-      ))}
+    <div class="head-dots-all">
+      {byLayer && (
+        <div class="head-layer">
+          <button type="button" aria-label="Layer before" disabled={layer === 0} onClick={() => update({ layer: layer - 1 })}>
+            ‹
+          </button>
+          <span aria-live="polite">
+            Layer {layer + 1} of {layers}
+          </span>
+          <button type="button" aria-label="Layer after" disabled={layer === layers - 1} onClick={() => update({ layer: layer + 1 })}>
+            ›
+          </button>
+        </div>
+      )}
+      <div
+        ref={group}
+        class={shown > 12 || byLayer ? 'head-dots many' : 'head-dots'}
+        role="group"
+        aria-label="Head dots"
+        onKeyDown={(event) => rove(event, group.current!)}
+      >
+        {Array.from({ length: shown }, (_, at) => first + at).map((i) => (
+          <button
+            key={i}
+            type="button"
+            class={off.includes(i) ? 'off' : ''}
+            aria-label={`Head ${i + 1} of ${count}`}
+            aria-pressed={i === inFocus}
+            title={`Layer ${Math.floor(i / perLayer) + 1}, head ${(i % perLayer) + 1}`}
+            tabIndex={i === inFocus ? 0 : -1}
+            onClick={() => choose(i)}
+            onFocus={() => choose(i)}
+          />
+        ))}
+      </div>
     </div>
   );
 }
@@ -134,13 +174,16 @@ function Dots({ layers, perLayer, inFocus }: { layers: number; perLayer: number;
 function textOf(summary: HeadSummary | undefined): string {
   if (!summary) return '…';
   const now = firstLook.value;
-  if (summary.kind !== 'mixed' || !now) return headWords[summary.kind];
+  const strays = summary.kind === 'separator' && now !== undefined && now.elsewhere < 0.5;
+  if ((summary.kind !== 'mixed' && !strays) || !now) return headWords[summary.kind];
   const named = now.columns
     .filter(({ word, weight }) => weight >= 0.15 && /[\p{L}\p{N}]/u.test(word))
     .sort((a, b) => b.weight - a.weight)
     .slice(0, 2)
     .map(({ word }) => word);
-  return named.length > 0 ? `${headWords.mixed}, here ${named.join(' and ')}` : headWords.mixed;
+  const here = named.join(' and ');
+  if (strays) return here ? `often rests; here it looks at ${here}` : headWords.separator;
+  return here ? `${headWords.mixed}, here ${here}` : headWords.mixed;
 }
 
 function Caption({ count, inFocus, isOff }: { count: number; inFocus: number; isOff: boolean }) {

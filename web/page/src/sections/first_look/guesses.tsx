@@ -41,7 +41,7 @@ export function Guesses({ now }: { now: FirstLook | undefined }) {
         {!made && Array.from({ length: most }, (_, i) => <li key={i} aria-hidden="true" />)}
       </ul>
       {made?.kind === 'answer' && list.length === 0 && hasWords(made.run) && (
-        <p class="note">This model has no answer of its own; its layers make vectors of texts.</p>
+        <p class="note">This model gives no answer. It turns texts into vectors: the means of its words’ last rows.</p>
       )}
       <p class="note">
         {of?.id === 'masks' ? `A model of ${megabytes(of.bytes)}, often wrong` : of ? of.name : status.value.failed ? '' : 'The model is loading …'}
