@@ -4,6 +4,26 @@ import { loadFrom, shows } from './models.mjs';
 import { factsOf, json, measureAgain, settled } from './page.mjs';
 import { pageTest } from './fixture.mjs';
 
+pageTest('Back works: the page that is left holds no lock, and hears of its worker again after it has returned', async ({ page }) => {
+  await page.open();
+  const locks = () =>
+    page.evaluate(async () => {
+      const { held, pending } = await navigator.locks.query();
+      return [held.length, pending.length];
+    });
+  const are = (expected) => page.eventually(async () => assert.deepEqual(await locks(), expected));
+  await are([1, 1]);
+  await page.evaluate(() => void dispatchEvent(new PageTransitionEvent('pagehide', { persisted: true })));
+  await are([0, 0]);
+  await page.fill('Sentence', 'Left and still here.');
+  await page.says(/over 7 tokens/, 'status');
+  await page.evaluate(() => void dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true })));
+  await are([1, 1]);
+  await page.evaluate(() => attnProbe.workers.forEach((worker) => worker.terminate()));
+  await page.fill('Sentence', 'Gone.');
+  await page.says(/the worker is gone/, 'alert', undefined, '#sentence .model');
+});
+
 pageTest('memory stays flat over many edits and model changes', { engines: 'chromium' }, async ({ page, t }) => {
   const [least, most, changes] = [100, 500, 20];
   await page.open('step=2&numbers=1');

@@ -42,6 +42,7 @@ class Link {
   readonly #waiting = new Map<(error: AttnError) => void, object | undefined>();
   readonly #asked = new Set<Promise<unknown>>();
   #gone: AttnError | undefined;
+  #onEnd = (): void => {};
 
   constructor(connection: Connection) {
     this.#connection = connection;
@@ -55,6 +56,11 @@ class Link {
     this.#connection.terminate();
     for (const reject of this.#waiting.keys()) reject(error);
     this.#waiting.clear();
+    this.#onEnd();
+  }
+
+  whenEnded(callback: () => void): void {
+    this.#onEnd = callback;
   }
 
   /** Sends a request before returning, so that calls keep their order. */
@@ -336,7 +342,29 @@ async function watch(link: Link, locks: LockManager | undefined): Promise<void> 
   const timer = setTimeout(() => link.end(new AttnError('ABORTED', `attn/worker: no answer in ${patience / 1000} seconds`)), patience);
   const held = await link.ask((host) => host.hello(name)).finally(() => clearTimeout(timer));
   if (!locks || !name || !held) return;
-  locks.request(name, () => link.end(new AttnError('ABORTED', 'attn/worker: the worker is gone'))).catch(() => {});
+  let waiting: AbortController;
+  const wait = () => {
+    const { signal } = (waiting = new AbortController());
+    const over = () => {
+      if (!signal.aborted) link.end(new AttnError('ABORTED', 'attn/worker: the worker is gone'));
+    };
+    locks.request(name, { signal }, over).catch(() => {});
+  };
+  wait();
+  // Browsers do not keep a page with locks in their back-forward cache.
+  const ask = (lock?: string) => link.ask((host) => host.hello(lock));
+  const leave = () => {
+    waiting.abort();
+    ask().catch(() => {});
+  };
+  const comeBack = ({ persisted }: PageTransitionEvent) => persisted && ask(name).then(wait, () => {});
+  addEventListener('pagehide', leave);
+  addEventListener('pageshow', comeBack);
+  link.whenEnded(() => {
+    waiting.abort();
+    removeEventListener('pagehide', leave);
+    removeEventListener('pageshow', comeBack);
+  });
 }
 
 export function remoteLoader(platform: ClientPlatform): typeof Contract.load {

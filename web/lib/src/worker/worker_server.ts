@@ -102,15 +102,18 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
     return (done as PromiseFulfilledResult<T>).value;
   }
 
+  /** Releases the lock of the last hello(). */
+  let release = (): void => {};
   const host: Host = {
     hello(lock) {
+      release();
       return new Promise((held) => {
         if (lock === undefined) return held(false);
-        const forever = new Promise<never>(() => {});
+        const released = new Promise<void>((resolve) => (release = resolve));
         // The request fails in an opaque origin.
         const hold = () => {
           held(true);
-          return forever;
+          return released;
         };
         navigator.locks.request(lock, hold).catch(() => held(false));
       });

@@ -140,6 +140,8 @@ async function open(choice: Choice, dtype: DType, keepView: boolean, also?: Part
     });
     return;
   }
+  // The model itself stays until the new one is there, because any load may fail or be cancelled. Its other kind of weights need not.
+  closeBeside();
   const controller = new AbortController();
   failure.value = undefined;
   status.value = { text: `Loading ${nameInSentence(choice)} …` };
