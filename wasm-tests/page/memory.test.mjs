@@ -13,11 +13,11 @@ pageTest('Back works: the page that is left holds no lock, and hears of its work
     });
   const are = (expected) => page.eventually(async () => assert.deepEqual(await locks(), expected));
   await are([1, 1]);
-  await page.evaluate(() => void dispatchEvent(new PageTransitionEvent('pagehide', { persisted: true })));
+  await page.evaluate(() => void globalThis.dispatchEvent(new globalThis.PageTransitionEvent('pagehide', { persisted: true })));
   await are([0, 0]);
   await page.fill('Sentence', 'Left and still here.');
   await page.says(/over 7 tokens/, 'status');
-  await page.evaluate(() => void dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true })));
+  await page.evaluate(() => void globalThis.dispatchEvent(new globalThis.PageTransitionEvent('pageshow', { persisted: true })));
   await are([1, 1]);
   await page.evaluate(() => attnProbe.workers.forEach((worker) => worker.terminate()));
   await page.fill('Sentence', 'Gone.');

@@ -35,6 +35,7 @@ const probabilities = (data, answers) => rowsOf(answers.map((answer) => data.mod
 
 async function openWithTexts(page, hash = 'model=sentiment') {
   await page.open(hash);
+  await page.click('tab', 'Similar texts', use);
   await page.choose('textbox', 'Texts, one per line', texts.join('\n'), use);
   await page.until(({ find }, count) => find('combobox', 'Nearest to line', '#use').options.length === count, 'the texts', texts.length);
 }
@@ -62,6 +63,7 @@ pageTest('similarities are the cosines of embed(), probabilities those of classi
   const expected = cosines(await data.model.embed(texts, { normalize: true }));
   await page.numbers('Cosine similarity', expected, use);
   const classes = await data.model.classify(texts);
+  await page.click('tab', 'Sentiment, and why', use);
   await page.numbers(
     'Probabilities',
     probabilities(
@@ -71,6 +73,7 @@ pageTest('similarities are the cosines of embed(), probabilities those of classi
     use,
   );
   assert.deepEqual((await page.table('Probabilities', use)).columns, [...data.model.labels]);
+  await page.click('tab', 'Similar texts', use);
   await page.choose('combobox', 'Nearest to line', '2', use);
   const order = [0, 1, 3].sort((a, b) => expected.at(2, b) - expected.at(2, a));
   await page.until(
@@ -95,6 +98,7 @@ pageTest('switching heads off changes similarities and probabilities as in the p
   await page.until(({ text }) => /^2 heads off/.test(text('#many .use-effect')), 'the effect in words');
   await page.numbers('Cosine similarity', cosines(await data.model.embed(texts, { normalize: true })), use);
   await page.numbers('Cosine similarity without the heads that are off', cosines(await vectorsWithout(data, ...off)), use);
+  await page.click('tab', 'Sentiment, and why', use);
   await page.numbers(
     'Probabilities',
     probabilities(
@@ -144,6 +148,55 @@ pageTest('the effect of each head is measured by switching it off', async ({ pag
   const strongest = flat.findIndex((value) => Math.abs(value) === Math.max(...flat.map(Math.abs)));
   await page.click('button', `Put layer ${Math.floor(strongest / 4) + 1}, head ${(strongest % 4) + 1} in focus`, many);
   await page.until(({ find }, number) => find(['combobox', 'slider'], 'Head').value === number, 'the head in focus', String((strongest % 4) + 1));
+});
+
+pageTest('the head that flips an answer is found, and put in focus', async ({ page }) => {
+  const data = await packageNumbers();
+  const isFlipped = (text, off) => {
+    const [all, without] = [data.answer(text), data.answer(text, { headMask: data.without(off) })];
+    return all.positive > all.negative !== without.positive > without.negative;
+  };
+  const heads = Array.from({ length: 8 }, (_, i) => i);
+  const flippedBy = (text) => heads.filter((off) => isFlipped(text, off));
+  const candidates = ['Not bad at all.', 'The film is not good.', 'It is not a bad film.', 'I did not like it.', 'A dull film with a good end.'];
+  const text = candidates.find((each) => flippedBy(each).length > 0) ?? assert.fail('no text has such a head');
+  await page.open();
+  await page.fill('Sentence', text);
+  await page.click('button', 'Find the head that flips it', use);
+  const [first] = flippedBy(text);
+  const name = `layer ${Math.floor(first / 4) + 1}, head ${(first % 4) + 1}`;
+  await page.until(({ text: textOf }, words) => textOf('#answer-panel').includes(words), name, `Without ${name} it is not`);
+  await page.click('button', `Look at ${name}`, use);
+  await page.until(({ text: textOf }, words) => textOf('.first-caption').startsWith(words), 'the head', `Head ${first + 1} of 8`);
+  await page.axe('the head that flips an answer', use);
+});
+
+pageTest('the tabs of answers are reached by keyboard, kept in the address and follow the model', async ({ page }) => {
+  await page.openFresh();
+  await page.shows('tab', 'Fill a blank', use);
+  const selected = () =>
+    page.tool(({ all, text }) =>
+      all('tab')
+        .filter((each) => each.ariaSelected === 'true' || each.getAttribute('aria-selected') === 'true')
+        .map(text),
+    );
+  assert.deepEqual(await selected(), ['Fill a blank']);
+  await page.tool(({ find }) => find('tab', 'Fill a blank').focus());
+  for (const key of ['ArrowRight', 'ArrowRight', 'ArrowRight']) await page.driver.press(key);
+  await page.eventually(async () => assert.deepEqual(await selected(), ['Similar texts']));
+  await page.shows('list', 'Lines by similarity', use);
+  await page.until(() => location.hash.includes('use.tab=similar'), 'the address');
+  await page.axe('similar texts', use);
+  await page.open(await page.hash());
+  await page.eventually(async () => assert.deepEqual(await selected(), ['Similar texts']));
+  await page.click('tab', 'Sentiment, and why', use);
+  await page.until(
+    ({ all, text }) => all('button', undefined, '#use').some((each) => /^Load the sentiment classifier, /.test(text(each))),
+    'the offer',
+  );
+  await page.open('model=sentiment');
+  await page.shows('tab', 'Names', use);
+  await page.eventually(async () => assert.deepEqual(await selected(), ['Sentiment, and why']));
 });
 
 pageTest('too few or too many texts raise an alert next to the field', { engines: 'chromium' }, async ({ page }) => {
@@ -285,7 +338,7 @@ pageTest('the effect of int8 weights on the current text is computed on demand',
       text(find('table', 'Attention weights, int8 and float32', '#proof').closest('.proof-part').querySelector('.proof-verdict')),
     );
     const [, written] =
-      /vectors is (\d\.\d+) \(at least 0\.9\d+ for the 8 lines under “Use it”\)\. Answers that flipped: 0 of 9\.$/.exec(verdict) ??
+      /vectors is (\d\.\d+) \(at least 0\.9\d+ for the 8 lines under “Similar texts”\)\. Answers that flipped: 0 of 9\.$/.exec(verdict) ??
       assert.fail(verdict);
     // Two float32 steps just below 1 are 1.2e-7.
     assert.ok(Math.abs(Number(written) - cosine) <= Math.max(0.1 * (1 - cosine), 1.2e-7), `${written}, the package gives ${cosine}`);

@@ -18,6 +18,8 @@ export interface Ablation {
   readonly answer: { readonly label: string; readonly probability: number } | undefined;
   /** (layers,H): change of the answer's probability; without labels, cosine(text vector, original vector) - 1. */
   readonly effects: Tensor;
+  /** Heads without which the answer is another one. */
+  readonly flips: readonly number[];
 }
 
 export interface Ablating {
@@ -45,13 +47,16 @@ export async function switchEachOff(): Promise<void> {
     const effect = async ({ vectors, probabilities }: Answers) =>
       probabilities ? probabilities.data[best]! - all.probabilities!.data[best]! : (await attn.linear(vectors, all.vectors)).data[0]! - 1;
     const effects = { data: new Float32Array(total), dims: [of.layers, of.heads] };
+    const flips: number[] = [];
     for (let head = 0; head < total; ++head) {
       if (cancelled || shownModel.value !== of) return;
-      effects.data[head] = await effect(await answersWithout(attn, of, encoding, [head]));
+      const without = await answersWithout(attn, of, encoding, [head]);
+      effects.data[head] = await effect(without);
+      if (without.probabilities && argmax(without.probabilities.data) !== best) flips.push(head);
       report(head + 1);
     }
     const answer = all.probabilities && { label: of.labels![best]!, probability: all.probabilities.data[best]! };
-    ablation.value = { model: of, text, pair, weights, answer, effects };
+    ablation.value = { model: of, text, pair, weights, answer, effects, flips };
   } catch (error) {
     if (shownModel.value === of) ablationFailure.value = explain(error);
   } finally {

@@ -1,6 +1,7 @@
 /** Writes the state into the page's address, so that a link shows what its sender saw. */
 import { effect, signal } from '@preact/signals';
 import { fromParams, toParams, type Params } from './address.ts';
+import { tabFromParams, tabToParams } from './answers.ts';
 import { exampleFromParams, exampleToParams } from './example.ts';
 import { partIds, type PartId } from './parts.ts';
 import { lab, labFromParams, labToParams } from './lab.ts';
@@ -23,6 +24,7 @@ const others: readonly { readonly write: () => Params; readonly read: (params: U
   { write: trainToParams, read: trainFromParams },
   { write: () => labToParams(lab.value), read: (params) => (lab.value = labFromParams(params)) },
   { write: linesToParams, read: linesFromParams },
+  { write: tabToParams, read: tabFromParams },
   { write: taskTextsToParams, read: taskTextsFromParams },
   { write: whyToParams, read: whyFromParams },
   { write: wordsToParams, read: wordsFromParams },

@@ -1,4 +1,4 @@
-/** Compares int8 with float32 weights, on the text above and the lines of "Use it". */
+/** Compares int8 with float32 weights, on the text above and the lines of "Similar texts". */
 import { computed } from '@preact/signals';
 import type { Encoding, Tensor } from 'attn';
 import { median } from '../formats/numbers.ts';

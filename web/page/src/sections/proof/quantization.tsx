@@ -74,7 +74,7 @@ function Compare({ of: { models, tokens, layers, all, cosines, leastOfLines, lin
         {leastOfLines !== undefined && (
           <>
             {' '}
-            (at least <span class="figure">{cosineText(leastOfLines)}</span> for the {counted(lines, 'line')} under “Use it”)
+            (at least <span class="figure">{cosineText(leastOfLines)}</span> for the {counted(lines, 'line')} under “Similar texts”)
           </>
         )}
         . <Flips answered={answered} of={models.float32} />

@@ -4,14 +4,14 @@ import { fixed } from '../../formats/numbers.ts';
 import { nameInSentence, sentenceName } from '../../model/known.ts';
 import type { LoadedModel } from '../../model/loaded.ts';
 import { shownModel } from '../../state/background.ts';
-import { chosenLine, faultOf, lines, linesText, neighboursOf, readLines, type LineAnswers, type Lines } from '../../state/compare_texts.ts';
+import { chosenLine, lines, neighboursOf, type LineAnswers, type Lines } from '../../state/compare_texts.ts';
 import { BarNumber } from '../../ui/bar_number.tsx';
 import { Call, Eq, Formula } from '../../ui/formula.tsx';
 import { MatrixMap } from '../../ui/matrix_map.tsx';
 import { NumberTable } from '../../ui/number_table.tsx';
 import { Term } from '../../ui/term.tsx';
 import { Part } from '../../ui/part.tsx';
-import { Alert } from '../../ui/alert.tsx';
+import { LinesField } from './lines_field.tsx';
 
 /** |x| */
 const Length = ({ children }: { children: string }) => (
@@ -35,10 +35,7 @@ function goodFor(of: LoadedModel): string {
 
 export function Similarity() {
   const [asTable, setAsTable] = useState(false);
-  const texts = readLines(linesText.value);
-  const fault = faultOf(texts);
   const made = lines.value.value;
-  const failure = lines.failure.value;
   const current = made && made.model === shownModel.value ? made : undefined;
   return (
     <Part class="use-part" title="Which texts are alike?">
@@ -68,21 +65,7 @@ export function Similarity() {
       {shownModel.value && <p class="use-good-for">{goodFor(shownModel.value)}</p>}
       <div class="use-texts">
         <div>
-          <div class="field">
-            <label for="use-texts">Texts, one per line</label>
-            <textarea
-              id="use-texts"
-              rows={9}
-              dir="auto"
-              spellcheck={false}
-              value={linesText.value}
-              aria-invalid={fault ? 'true' : undefined}
-              aria-describedby={fault ? 'use-texts-error' : undefined}
-              onInput={(event) => (linesText.value = event.currentTarget.value)}
-            />
-            <Alert id="use-texts-error" why={fault} />
-            <Alert what="The texts could not be compared." why={failure} />
-          </div>
+          <LinesField />
           {current && <Nearest of={current} />}
         </div>
         {current && (

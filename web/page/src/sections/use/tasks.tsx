@@ -30,32 +30,26 @@ export function TaskOf({ of }: { of: LoadedModel }) {
   return tasks.value ? <tasks.value.TaskPart of={of} /> : null;
 }
 
-/** Small models on the page's server. */
-const small = [
-  ['entities', 'marks people, places, organisations and dates in a text'],
-  ['masks', 'guesses which word a mask hides'],
-] as const;
+/** The page's small models for the other tabs. */
+const small = {
+  masks: ['Which word is missing?', 'guesses which word a blank hides'],
+  entities: ['What does the text name?', 'marks people, places, organisations and dates in a text'],
+  sentiment: ['Praise or blame?', 'says whether a film review is positive, and which of its words decide'],
+} as const;
 
-export function MoreTasks({ of }: { of: LoadedModel }) {
+/** The tab of a model that is not loaded. */
+export function Elsewhere({ id }: { id: keyof typeof small }) {
+  const [title, about] = small[id];
   return (
-    <Part class="use-part" title="What else can such a model do?">
+    <Part class="use-part" title={title}>
       <p>
-        The layers stay the same; the head on top decides their use. This page comes with two more small models, which replace the model above when
-        you load them.
+        The layers stay the same; the head on top decides their use, and the model above has another one. The {nameOf(id)} {about}.
       </p>
-      <ul class="use-more">
-        {small.map(([id, about]) => (
-          <li key={id}>
-            <button type="button" disabled={of.id === id || !!loading.value} onClick={() => void chooseModel(id)}>
-              Load the {nameOf(id)}, {megabytes(expectedBytes(id, 'int8')!)}
-            </button>
-            <span>{of.id === id ? 'This is the model above.' : `It ${about}.`}</span>
-          </li>
-        ))}
-      </ul>
-      <p class="note">
-        A model for question answering or a cross-encoder that ranks texts also gets its own part here. Load one by its name above, or drop its
-        folder.
+      <p class="buttons">
+        <button type="button" disabled={!!loading.value} onClick={() => void chooseModel(id)}>
+          Load the {nameOf(id)}, {megabytes(expectedBytes(id, 'int8')!)}
+        </button>
+        <span class="note">It replaces the model above.</span>
       </p>
     </Part>
   );
