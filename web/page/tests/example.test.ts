@@ -159,6 +159,8 @@ describe('the flow diagram', () => {
     expect(svg).toContain('<title>Step 3: Q &amp; K</title>');
     for (const [, colour] of svg.matchAll(/(?:fill|stroke)="([^"]*)"/g)) expect(colour).toMatch(/^(none|#[0-9a-f]{6})$/);
     expect(svg).not.toMatch(/class=|style=|var\(|NaN|undefined/);
+    const cellsOf = (colour: string) => svg.match(new RegExp(`<rect [^>]*fill="${colour}"`, 'g'))?.length ?? 0;
+    expect(['#1f4fc4', '#a03f09', '#0d7a55'].map(cellsOf), 'Q, K and V, which are done').toEqual([9, 9, 9]);
     for (const word of [...exampleWords, 'QKᵀ', 'softmax', 'Wq', '3 × 6']) expect(svg).toContain(`>${word}</text>`);
     expect(svg.match(/<rect /g)).toHaveLength(1 + 12 + flowOf(320).nodes.reduce((sum, { rows, columns }) => sum + rows * columns, 0));
   });

@@ -46,6 +46,16 @@ const parts: Readonly<Record<FlowPart, Omit<FlowNode, 'id' | 'x' | 'y'>>> = {
   Y: { name: '· Wo', steps: [9], rows: 3, columns: 4 },
 };
 
+/** Queries, keys and values, and what is made of values alone, have their colours. */
+export const colourOf: Readonly<Partial<Record<FlowPart, 'query' | 'key' | 'value'>>> = {
+  Q: 'query',
+  K: 'key',
+  V: 'value',
+  context: 'value',
+  second: 'value',
+  merged: 'value',
+};
+
 const cellSide = 15;
 /** Distances of the name above and the shape below the cells. */
 const nameGap = 9;

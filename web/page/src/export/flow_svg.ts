@@ -1,15 +1,18 @@
 /** Writes the flow diagram as an SVG with #rrggbb colours and no style sheet. */
-import { edgeShapes, nodeShapes, stateOf, type Flow, type FlowPart, type FlowShape, type FlowState } from '../draw/flow.ts';
-import { escaped, font, ink, keyInk, paper, queryInk } from './paper.ts';
+import { colourOf, edgeShapes, nodeShapes, stateOf, type Flow, type FlowPart, type FlowShape, type FlowState } from '../draw/flow.ts';
+import { escaped, font, ink, keyInk, paper, queryInk, valueInk } from './paper.ts';
 
 const faint = '#8a92a0';
 const quiet = '#545b69';
 
-function look({ look: kind }: FlowShape, state: FlowState): Readonly<Record<string, string | number>> {
-  const colour = state === 'now' ? queryInk : state === 'done' ? ink : faint;
+const inks = { query: queryInk, key: keyInk, value: valueInk } as const;
+
+function look({ look: kind }: FlowShape, state: FlowState, part?: FlowPart): Readonly<Record<string, string | number>> {
+  const meaning = part && colourOf[part];
+  const colour = state === 'ahead' ? faint : meaning ? inks[meaning] : ink;
   switch (kind) {
     case 'hit':
-      return state === 'now' ? { fill: '#e8eefb', stroke: queryInk, 'stroke-width': 1.5 } : { fill: 'none' };
+      return state === 'now' ? { fill: '#ececee', stroke: ink, 'stroke-width': 1.5 } : { fill: 'none' };
     case 'cell':
       return { fill: colour, stroke: colour, 'stroke-width': state === 'now' ? 1.5 : 0.75 };
     case 'blocked':
@@ -27,8 +30,8 @@ function look({ look: kind }: FlowShape, state: FlowState): Readonly<Record<stri
   }
 }
 
-const written = (shape: FlowShape, state: FlowState): string => {
-  const attributes = Object.entries({ ...shape.at, ...look(shape, state) })
+const written = (shape: FlowShape, state: FlowState, part?: FlowPart): string => {
+  const attributes = Object.entries({ ...shape.at, ...look(shape, state, part) })
     .map(([name, value]) => ` ${name}="${escaped(String(value))}"`)
     .join('');
   return shape.text === undefined ? `<${shape.kind}${attributes}/>` : `<${shape.kind}${attributes}>${escaped(shape.text)}</${shape.kind}>`;
@@ -46,7 +49,7 @@ export function flowSvg(
   const parts = [
     ...edges.flatMap((edge) => edgeShapes(edge).map((shape) => written(shape, stateAt[edge.to]))),
     ...nodes.flatMap((node) =>
-      nodeShapes(node, valuesOf(node.id), node.id === 'X' ? words : undefined).map((shape) => written(shape, stateAt[node.id])),
+      nodeShapes(node, valuesOf(node.id), node.id === 'X' ? words : undefined).map((shape) => written(shape, stateAt[node.id], node.id)),
     ),
   ];
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height + top}" viewBox="0 ${-top} ${width} ${height + top}" font-family="${font}">

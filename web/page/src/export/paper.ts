@@ -3,6 +3,7 @@ export const paper = '#ffffff';
 export const ink = '#16181d';
 export const queryInk = '#1f4fc4';
 export const keyInk = '#a03f09';
+export const valueInk = '#0d7a55';
 export const font = "'DejaVu Sans', Verdana, sans-serif";
 
 /** XML allows no control characters. */

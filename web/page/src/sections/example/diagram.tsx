@@ -1,7 +1,7 @@
 /** A diagram of attention that highlights the current step. Clicking a matrix opens its step. */
 import { Fragment } from 'preact';
 import { useRef } from 'preact/hooks';
-import { edgeShapes, flowOf, nodeShapes, stateOf, type FlowPart, type FlowShape } from '../../draw/flow.ts';
+import { colourOf, edgeShapes, flowOf, nodeShapes, stateOf, type FlowPart, type FlowShape } from '../../draw/flow.ts';
 import { download } from '../../export/download.ts';
 import { computedExample, example, exampleSteps, exampleWords, updateExample, type ComputedExample } from '../../state/example.ts';
 import { status } from '../../state/status.ts';
@@ -97,7 +97,7 @@ export function FlowDiagram({ titles }: { titles: readonly string[] }) {
             return (
               <Fragment key={node.id}>
                 <g
-                  class={`flow-node ${state}`}
+                  class={`flow-node ${state} of-${colourOf[node.id] ?? 'ink'}`}
                   role="button"
                   tabindex={node.id === stop ? 0 : -1}
                   aria-label={`${node.name}, step ${first + 1}: ${titles[first]}`}
