@@ -29,6 +29,7 @@ import { Term } from '../ui/term.tsx';
 import { WordMapPicture } from '../ui/word_map.tsx';
 import { PartTitle } from '../ui/part_title.tsx';
 import { Alert } from '../ui/alert.tsx';
+import { Tokens } from './tokens.tsx';
 
 export function Words() {
   useEffect(() => {
@@ -53,6 +54,7 @@ export function Words() {
           <strong>Try:</strong> look up the neighbours of “music”. Then try the analogy “queen is to king as actress is to …”.
         </p>
       </div>
+      <Tokens />
       <div class="words-parts">
         <Neighbours />
         <div class="words-part">

@@ -40,6 +40,8 @@ export function Strip({ kind, values, x, y, width, height, most }: StripProps) {
 
 export interface StripRow {
   readonly name: string;
+  /** Default: the name, if no two rows share one. */
+  readonly key?: number;
   readonly values: ArrayLike<number>;
   /** Default: the largest of this row. */
   readonly most?: number;
@@ -48,8 +50,8 @@ export interface StripRow {
 /** Named rows of signed numbers below each other, as wide as their place; the text next to them says what they show. */
 export const StripRows = ({ rows }: { rows: readonly StripRow[] }) => (
   <div class="strip-rows" aria-hidden="true">
-    {rows.map(({ name, values, most = largest(values) }) => (
-      <Fragment key={name}>
+    {rows.map(({ name, key = name, values, most = largest(values) }) => (
+      <Fragment key={key}>
         <span class="strip-name">{name}</span>
         <svg viewBox={`0 0 ${values.length} 1`} preserveAspectRatio="none">
           <Strip kind="signed" values={values} x={0} y={0} width={values.length} height={1} most={most} />
