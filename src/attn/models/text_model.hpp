@@ -37,7 +37,8 @@ namespace detail {
 class LensModel;  // models/lens_model.hpp
 struct ModelPlan;
 
-/// Returns the small files that a model was loaded from, by their name in its folder.
+/// Returns the small files that a model was loaded from, by their path in the folder, and those beside config.json also
+/// by their name.
 std::map<std::string, std::vector<std::uint8_t>> files_of(const TextModel& model);
 
 /// Copies of the token ids that a caller passed: (B,L) each, row-major. Types and mask may be empty.
