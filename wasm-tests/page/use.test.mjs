@@ -250,6 +250,17 @@ pageTest('nearest words, similarities and analogies are those of wordEmbeddings'
   await assertRanked(page, 'Answers to the analogy', data, answers('man', 'actor', 'woman'));
 });
 
+pageTest('the tokens of the sentence are shown with their numbers in the vocabulary', { engines: 'chromium' }, async ({ page }) => {
+  const { model } = await packageNumbers();
+  await page.open();
+  await page.fill('Sentence', 'A good film.');
+  await page.evaluate(() => document.getElementById('words').scrollIntoView({ behavior: 'instant' }));
+  const { tokens, inputIds } = model.tokenize('A good film.');
+  const expected = tokens[0].map((token, i) => `${token} · ${inputIds[i]}`);
+  const names = () => page.tool(({ text }) => Array.from(document.querySelectorAll('.words-tokens .strip-name'), text));
+  await page.eventually(async () => assert.deepEqual(await names(), expected));
+});
+
 pageTest('a word of several tokens raises an alert next to its field', { engines: 'chromium' }, async ({ page }) => {
   await page.open();
   await page.shows('list', 'Nearest words', '#words');
