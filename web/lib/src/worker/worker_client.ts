@@ -357,7 +357,9 @@ async function watch(link: Link, locks: LockManager | undefined): Promise<void> 
     waiting.abort();
     ask().catch(() => {});
   };
-  const comeBack = ({ persisted }: PageTransitionEvent) => persisted && ask(name).then(wait, () => {});
+  const comeBack = ({ persisted }: PageTransitionEvent) => {
+    if (persisted) ask(name).then(wait, () => {});
+  };
   addEventListener('pagehide', leave);
   addEventListener('pageshow', comeBack);
   link.whenEnded(() => {
