@@ -1,4 +1,4 @@
-"""The names of sentence-transformers, and what the files of a model specify."""
+"""The names of sentence-transformers, and the settings in a model's files."""
 
 import json
 from collections.abc import Callable, Iterable

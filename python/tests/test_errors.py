@@ -126,7 +126,7 @@ WRONG = [None, object(), "\ud800", b"a", {"a": 1}, [], [None], 2**70, -1, 0.5, f
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_any_value_of_any_argument_is_accepted_or_refused_by_an_error_of_attn(name: str, tmp_path: Path) -> None:
-    """Without a wrong value the call works; what the value does is not checked here."""
+    """Without a wrong value the call works; its effect is not checked here."""
     if name in WITHOUT_CONSTRUCTOR or name in ("show", "set_num_threads"):
         return
     # The numbers of threads and of elements that some of the values ask for would take long.
