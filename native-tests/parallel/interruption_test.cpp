@@ -4,7 +4,10 @@
 #include <cstddef>
 #include <thread>
 
+#include "attn/layers/multi_head_attention.hpp"
 #include "attn/parallel/thread_pool.hpp"
+#include "attn/train/adam.hpp"
+#include "support/call.hpp"
 
 namespace attn::test {
 namespace parallel_interruption_test {
@@ -67,6 +70,48 @@ TEST_CASE("of nested interruptions the innermost applies, and none applies to an
   CHECK(inner.left == 4);
   CHECK(outer.left == 1);
   CHECK_THROWS_AS(run(), int);
+}
+
+/// Calls act() under an interruption at the given check; returns whether it ended the call.
+template <class Act>
+bool is_interrupted(int checks, Act act) {
+  Countdown countdown{checks};
+  const Interruption interruption(Interruptible::between_runs, &Countdown::check, &countdown);
+  try {
+    act();
+  } catch (int) {
+    return true;
+  }
+  return false;
+}
+
+constexpr MultiHeadAttentionOptions kOptions{.embed_dim = 64, .num_heads = 4};
+
+TEST_CASE("an interruption leaves no weight half-written") {
+  MultiHeadAttention layer(kOptions);
+  const StateDict before = layer.state_dict();
+  layer.initialize({.seed = 5});
+  const StateDict after = layer.state_dict();
+  for (int checks = 1; checks < 20; ++checks) {
+    layer.load_state_dict(before);
+    const bool ended = is_interrupted(checks, [&] { layer.load_state_dict(after); });
+    CHECK(arrays_of(layer.state_dict()) == arrays_of(ended ? before : after));
+  }
+}
+
+TEST_CASE("an interruption leaves no step of an optimiser half-taken") {
+  Tensor<3> x = Tensor<3>::from_shape({1, 3, 64});
+  x.fill(0.25F);
+  for (int checks = 1; checks < 5; ++checks) {
+    MultiHeadAttention layer(kOptions);
+    layer.forward(x, {.for_backward = true});
+    layer.backward(x);
+    const auto before = arrays_of(layer.state_dict());
+    AdamW optimizer({layer});
+    const bool ended = is_interrupted(checks, [&] { optimizer.step(); });
+    CHECK((arrays_of(layer.state_dict()) == before) == ended);
+    CHECK(optimizer.state_dict().empty() == ended);
+  }
 }
 
 }  // namespace parallel_interruption_test

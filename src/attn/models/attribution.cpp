@@ -71,7 +71,11 @@ Attribution::Attribution(std::string_view op, const EncoderModel& model, const A
     fail(ErrorCode::out_of_range, op, "the id of padding", {"an id from 0 to ", model.config().vocab_size - 1}, {call.pad_id});
   if (length_ - (call.method == AttributionMethod::leave_one_out ? count > 0 : 0) < 1)
     fail(ErrorCode::argument, op, "text", {"a text of more tokens"}, {length_, " tokens long"});
-  if (call.method == AttributionMethod::integrated_gradients) portions_ = (call.steps + kStepsOfAPortion - 1) / kStepsOfAPortion;
+  if (call.method == AttributionMethod::integrated_gradients) {
+    const FloatEnvironment environment;
+    portions_ = (call.steps + kStepsOfAPortion - 1) / kStepsOfAPortion;
+    quadrature_ = Quadrature(call.steps);
+  }
   if (call.method == AttributionMethod::leave_one_out) portions_ = std::max<std::int64_t>(1, (count + kTextsOfAPortion - 1) / kTextsOfAPortion);
   // Checks the ids before anything is computed.
   model.plan(op, {.shape = {1, length_}, .input_ids = call.ids, .token_type_ids = call.types}, {.for_backward = has_gradient(call.method)});
@@ -107,11 +111,10 @@ void Attribution::run(std::int64_t index, float* scores, float* values) const {
 
 void Attribution::integrate(std::int64_t first, std::int64_t count, double* scores, float* values) const {
   const auto L = static_cast<std::size_t>(length_), E = static_cast<std::size_t>(model_.config().word_width());
-  const Quadrature quadrature(call_.steps);
   // The first portion has two more sequences: the text and the baseline.
   const std::int64_t ends = first == 0 ? 2 : 0, B = count + ends;
   const auto sequences = static_cast<std::size_t>(B), steps = static_cast<std::size_t>(first), extra = static_cast<std::size_t>(ends);
-  const auto place = [&](std::size_t b) { return b >= extra ? quadrature.places[steps + b - extra] : b == 0 ? 1.0 : 0.0; };
+  const auto place = [&](std::size_t b) { return b >= extra ? quadrature_.places[steps + b - extra] : b == 0 ? 1.0 : 0.0; };
 
   std::vector<float> text(L * E), baseline(E), difference(L * E);
   const Table& table = model_.word_embeddings().table();
@@ -147,7 +150,7 @@ void Attribution::integrate(std::int64_t first, std::int64_t count, double* scor
       const float *const along = difference.data() + i * E, *const slope = gradient.data() + (b * L + i) * E;
       double sum = 0;
       for (std::size_t e = 0; e < E; ++e) sum += static_cast<double>(along[e]) * static_cast<double>(slope[e]);
-      scores[i] += quadrature.weights[steps + b - extra] * sum;
+      scores[i] += quadrature_.weights[steps + b - extra] * sum;
     }
 }
 

@@ -34,6 +34,12 @@ struct AttributionCall {
   std::int64_t steps = 50;  ///< for integrated_gradients
 };
 
+/// Nodes and weights of Gauss-Legendre quadrature with n points in [0, 1].
+struct Quadrature {
+  std::vector<double> places, weights;
+  explicit Quadrature(std::int64_t n);
+};
+
 /// Computes scores of tokens in portions, between which a caller may stop. The caller adds up the results of all portions in float64.
 class Attribution {
  public:
@@ -59,16 +65,11 @@ class Attribution {
   std::size_t width_;                // size of a result
   std::vector<std::int64_t> words_;  // positions of tokens that are not special
   std::int64_t portions_ = 1;
+  Quadrature quadrature_{0};  // of integrated_gradients
 };
 
 /// Returns |Σ scores - (f(text) - f(baseline))| / |f(text) - f(baseline)|; `values` are those of Attribution::run().
 double convergence_delta(std::span<const double> scores, const float* values);
-
-/// Nodes and weights of Gauss-Legendre quadrature with n points in [0, 1].
-struct Quadrature {
-  std::vector<double> places, weights;
-  explicit Quadrature(std::int64_t n);
-};
 
 }  // namespace detail
 }  // namespace attn

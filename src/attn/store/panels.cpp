@@ -7,6 +7,7 @@
 #include "attn/kernels/kernels.hpp"
 #include "attn/parallel/thread_pool.hpp"
 #include "attn/tensor/float_environment.hpp"
+#include "attn/tensor/interruption.hpp"
 
 namespace attn::detail {
 namespace {
@@ -25,6 +26,7 @@ void for_each_panel(std::size_t first, std::size_t count, unsigned workers, Set 
 #ifdef __wasm__
   parallel::run((end + nr - 1) / nr - begin, workers, panel_of);
 #else
+  const Uninterrupted writing;
   try {
     parallel::run((end + nr - 1) / nr - begin, workers, panel_of);
   } catch (...) {

@@ -30,11 +30,24 @@ class Interruption {
   static bool may_end_runs() { return now != nullptr && now->where_ == Interruptible::between_tasks; }
 
  private:
+  friend class Uninterrupted;
   static inline constinit thread_local Interruption* now = nullptr;
 
   Interruptible where_;
   Check check_;
   void* object_;
+  Interruption* before_;
+};
+
+/// Lets no Interruption of this thread act during its lifetime: for weights, which must not be left half-written.
+class Uninterrupted {
+ public:
+  Uninterrupted() noexcept : before_(std::exchange(Interruption::now, nullptr)) {}
+  ~Uninterrupted() { Interruption::now = before_; }
+  Uninterrupted(const Uninterrupted&) = delete;
+  Uninterrupted& operator=(const Uninterrupted&) = delete;
+
+ private:
   Interruption* before_;
 };
 

@@ -7,6 +7,7 @@
 #include "attn/parallel/thread_pool.hpp"
 #include "attn/store/panels.hpp"
 #include "attn/tensor/float_environment.hpp"
+#include "attn/tensor/interruption.hpp"
 
 namespace attn {
 
@@ -125,6 +126,7 @@ void Optimizer::run(std::span<const Work> work) const {
   const unsigned workers = parallel::workers_for(tasks.size(), 16 * size);
   std::vector<float> buffers(workers * buffer);
   // From here on only an executor can fail, and it throws after the last task.
+  const detail::Uninterrupted writing;
   for (const Work& each : work) ++each.kept->steps;
   for (const ModuleRef& module : modules_) module.weights_changed();
   parallel::run(tasks.size(), workers, [&](std::size_t index, unsigned worker) noexcept {
