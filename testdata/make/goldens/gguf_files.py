@@ -41,7 +41,8 @@ ARCHITECTURES = {
 }  # fmt: skip
 # Tiny checkpoints, with what their config.json must have instead, because GGUF cannot express the rest (configs.json).
 CHECKPOINTS = {
-    "tiny-gpt2": {}, "tiny-llama": {}, "tiny-qwen2": {"use_sliding_window": False}, "tiny-qwen3": {}, "tiny-neox": {}, "tiny-neox-serial": {},
+    "tiny-gpt2": {}, "tiny-llama": {}, "tiny-qwen2": {"use_sliding_window": False, "layer_types": ["full_attention"] * 2},
+    "tiny-qwen3": {}, "tiny-neox": {}, "tiny-neox-serial": {},
     "tiny-gemma-2": {"query_pre_attn_scalar": 8}, "tiny-gemma-3": {"query_pre_attn_scalar": 8}, "tiny-llama-yarn": {},
     "tiny-llama-3": {
         "rope_scaling": {
