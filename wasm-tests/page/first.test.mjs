@@ -299,7 +299,7 @@ pageTest('of a model with many heads the dots show one layer, and they fit the s
   await areOf(9);
   await page.click('button', 'Head 74 of 96', region);
   await page.until(({ text }) => /^Head 74 of 96 /.test(text('.first-caption')), 'the caption');
-  assert.match(await page.hash(), /layer=10&head=2/);
+  await page.until(() => /layer=10&head=2/.test(location.hash), 'the head in the address');
 });
 
 pageTest('a model that fills no blank gets whole sentences, and stays loaded', async ({ page }) => {
