@@ -97,20 +97,21 @@ function WordField({ label, value, found, onInput }: { label: string; value: str
 
 /** Has its room from the start, so that the parts below stay where they are. */
 function Ranked({ name, near, most }: { name: string; near: readonly Near[] | undefined; most: number }) {
-  if (!near) return <div class="ranked-room" style={{ '--rows': most }} />;
-  if (near.length === 0) return null;
+  if (near?.length === 0) return null;
   return (
-    <>
-      <ol class="ranked" aria-label={name}>
-        {near.map(({ id, token, similarity }) => (
-          <li key={id}>
-            <span class="ranked-name">{token}</span>
-            <BarNumber value={similarity} />
-          </li>
-        ))}
-      </ol>
-      {near.some(({ token }) => token.startsWith('##')) && <p class="note">Tokens that continue a word begin with ##.</p>}
-    </>
+    <div class="ranked-room" style={{ '--rows': most }}>
+      {near && (
+        <ol class="ranked" aria-label={name}>
+          {near.map(({ id, token, similarity }) => (
+            <li key={id}>
+              <span class="ranked-name">{token}</span>
+              <BarNumber value={similarity} />
+            </li>
+          ))}
+        </ol>
+      )}
+      {near?.some(({ token }) => token.startsWith('##')) && <p class="note">Tokens that continue a word begin with ##.</p>}
+    </div>
   );
 }
 
