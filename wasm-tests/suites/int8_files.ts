@@ -4,7 +4,7 @@ import { assert } from 'chai';
 import { assertRejects, assertThrows } from '../support/errors.ts';
 import { Generator } from '../support/generator.ts';
 import { bytes, loadHere, settledHeap, setup, url } from '../support/host.ts';
-import { checkpoints, encoders } from '../support/model_cases.ts';
+import { checkpoints, encoders, ofBuild } from '../support/model_cases.ts';
 import { assertSameBits, random, tensor } from '../support/tensors.ts';
 
 type Weights = 'auto' | 'float32' | 'int8';
@@ -44,7 +44,7 @@ describe('int8 models as files', () => {
   before(async () => void (attn = await loadHere()));
   after(() => attn.dispose());
 
-  for (const name of encoders)
+  for (const name of ofBuild(encoders))
     it(`${name}: int8 files give the same bits as weights quantized while loading`, async () => {
       const [floats, quantized] = [await loadAs(attn, name, 'auto'), await loadAs(attn, name, 'int8')];
       assert.deepEqual([floats.weights, quantized.weights], ['float32', 'int8']);
@@ -75,7 +75,7 @@ describe('int8 models as files', () => {
       for (const model of [floats, quantized, again, dequantized]) model.dispose();
     });
 
-  for (const name of checkpoints)
+  for (const name of ofBuild(checkpoints))
     it(`${name}: float32 files have the same numbers, float16 files the nearest ones`, async () => {
       const model = await loadAs(attn, name, 'float32');
       const [floats, halves] = [await model.export(), await model.export({ weights: 'float16' })];
@@ -270,7 +270,7 @@ describe('int8 models, edited and traced', () => {
   before(async () => void (attn = await loadHere()));
   after(() => attn.dispose());
 
-  for (const name of encoders)
+  for (const name of ofBuild(encoders))
     it(`${name}: parts of a layer equal those of the dequantized weights within the quantization error of their inputs`, async () => {
       const model = await loadAs(attn, name, 'int8');
       const floats = await attn.loadModel(await model.export(), { weights: 'float32' });
