@@ -5,7 +5,7 @@
 
 namespace attn::detail {
 
-void AttentionBackwardPass::block(Block &block, const Work &work, float *score_weight) const {
+void AttentionBackwardPass::block(Block& block, const Work& work, float* score_weight) const {
   visible_keys(block, work);
   score_block(block, work);
   softmax_block(block, work);
@@ -23,10 +23,10 @@ void AttentionBackwardPass::block(Block &block, const Work &work, float *score_w
 }
 
 /// Finds the keys that each row sees and their range [start, start + count).
-void AttentionBackwardPass::visible_keys(Block &block, const Work &work) const {
+void AttentionBackwardPass::visible_keys(Block& block, const Work& work) const {
   std::size_t filled = 0;
   for (std::size_t r = 0; r < block.rows; ++r) {
-    VisibleKeys &keys = block.keys[r];
+    VisibleKeys& keys = block.keys[r];
     keys = r > 0 && masks_.same_for_all_queries()
                ? block.keys[0]
                : masks_.row(block.b, block.h, block.first + static_cast<std::int64_t>(r), work.bias != nullptr ? work.bias + r * S_ : nullptr);
@@ -34,15 +34,14 @@ void AttentionBackwardPass::visible_keys(Block &block, const Work &work) const {
     block.nan[r] = keys.end == 0 && gives_nan(spec_, in_.grad.at(block.b, block.h, block.first + static_cast<std::int64_t>(r)));
     block.start = std::min(block.start, uniform(keys) ? 0 : keys.first);
   }
-  // Kernels sum in lanes: a start at a multiple of their number leaves the sums
-  // bit-identical. Dropout counts keys from 0.
+  // Kernels sum in lanes: a start at a multiple of their number leaves the sums bit-identical. Dropout counts keys from
+  // 0.
   block.start = in_.dropout.active() ? 0 : std::min(block.start, filled) / kMostLanes * kMostLanes;
   block.count = filled - block.start;
 }
 
-/// probabilities (rows,count) = softcap(scale · Q Kᵀ + relative scores) +
-/// position bias, before masks.
-void AttentionBackwardPass::score_block(const Block &block, const Work &work) const {
+/// probabilities (rows,count) = softcap(scale · Q Kᵀ + relative scores) + position bias, before masks.
+void AttentionBackwardPass::score_block(const Block& block, const Work& work) const {
   if (additive()) {
     for (std::size_t r = 0; r < block.rows; ++r)
       kernel_.additive_scores_row(in_.query.at(block.b, block.h, block.first + static_cast<std::int64_t>(r)),
@@ -77,7 +76,7 @@ void AttentionBackwardPass::score_block(const Block &block, const Work &work) co
                            .scratch = work.relative});
   }
   for (std::size_t r = 0; r < block.rows; ++r) {
-    float *const scores = work.probabilities + r * ld_;
+    float* const scores = work.probabilities + r * ld_;
     if (spec_.softcap > 0) {
       kernel_.scale_row(scores, 1 / spec_.softcap, scores, block.count);
       kernel_.activation_row(kernels::Activation::tanh, scores, scores, block.count);
@@ -91,12 +90,11 @@ void AttentionBackwardPass::score_block(const Block &block, const Work &work) co
   }
 }
 
-/// probabilities (rows,count): scores -> softmax(scores + masks), 0 for blocked
-/// keys.
-void AttentionBackwardPass::softmax_block(const Block &block, const Work &work) const {
+/// probabilities (rows,count): scores -> softmax(scores + masks), 0 for blocked keys.
+void AttentionBackwardPass::softmax_block(const Block& block, const Work& work) const {
   for (std::size_t r = 0; r < block.rows; ++r) {
-    float *const row = work.probabilities + r * ld_;
-    const VisibleKeys &keys = block.keys[r];
+    float* const row = work.probabilities + r * ld_;
+    const VisibleKeys& keys = block.keys[r];
     const std::size_t n = visible_count(block, r);
     if (uniform(keys)) {
       std::fill_n(row, n, 1 / static_cast<float>(S_));
@@ -110,19 +108,19 @@ void AttentionBackwardPass::softmax_block(const Block &block, const Work &work) 
 }
 
 /// dV (S,Dv) += dropout(P)ᵀ dO; packs dO.
-void AttentionBackwardPass::d_values(const Block &block, const Work &work) const {
+void AttentionBackwardPass::d_values(const Block& block, const Work& work) const {
   kernels::pack(in_.grad.at(block.b, block.h, block.first), 1, in_.grad.row, Dv_, block.rows, kernel_.nr, work.grads);
   for (std::size_t r = 0; r < block.rows && work.weights != nullptr; ++r) {
-    float *const weights = work.weights + r * ld_;
+    float* const weights = work.weights + r * ld_;
     std::copy_n(work.probabilities + r * ld_, block.count, weights);
     in_.dropout.apply(weights, visible_count(block, r), block.b, block.h, block.first + static_cast<std::int64_t>(r));
   }
   add_over_queries(block, work.weights != nullptr ? work.weights : work.probabilities, work.grads, Dv_, to_.value);
 }
 
-/// gradient (rows,count) = gradient of the scores before softcap: dropout(dO
-/// Vᵀ), then through softmax, masks, position bias and softcap.
-void AttentionBackwardPass::d_scores(const Block &block, const Work &work) const {
+/// gradient (rows,count) = gradient of the scores before softcap: dropout(dO Vᵀ), then through softmax, masks, position
+/// bias and softcap.
+void AttentionBackwardPass::d_scores(const Block& block, const Work& work) const {
   const std::size_t panel_size = kernels::panel_size(kernel_.nr, Dv_);
   kernel_.gemm({.a = in_.grad.at(block.b, block.h, block.first),
                 .lda = in_.grad.row,
@@ -133,10 +131,10 @@ void AttentionBackwardPass::d_scores(const Block &block, const Work &work) const
                 .m = block.rows,
                 .n = block.count,
                 .k = Dv_});
-  const auto each_row = [&](const auto &change) {
+  const auto each_row = [&](const auto& change) {
     for (std::size_t r = 0; r < block.rows; ++r) change(r, work.gradient + r * ld_, visible_count(block, r));
   };
-  each_row([&](std::size_t r, float *row, std::size_t n) {
+  each_row([&](std::size_t r, float* row, std::size_t n) {
     zero_blocked(block, r, row);  // even if the value is NaN
     std::fill_n(row + n, block.count - n, 0.0F);
   });
@@ -144,9 +142,9 @@ void AttentionBackwardPass::d_scores(const Block &block, const Work &work) const
   store(block, TraceName::weights, work.gradient);
   if (in_.dropout.active())
     each_row(
-        [&](std::size_t r, float *row, std::size_t n) { in_.dropout.apply(row, n, block.b, block.h, block.first + static_cast<std::int64_t>(r)); });
+        [&](std::size_t r, float* row, std::size_t n) { in_.dropout.apply(row, n, block.b, block.h, block.first + static_cast<std::int64_t>(r)); });
   store(block, TraceName::probabilities, work.gradient);
-  each_row([&](std::size_t r, float *row, std::size_t n) {
+  each_row([&](std::size_t r, float* row, std::size_t n) {
     if (uniform(block.keys[r]))
       std::fill_n(row, n, 0.0F);  // its weights do not depend on scores
     else
@@ -156,25 +154,24 @@ void AttentionBackwardPass::d_scores(const Block &block, const Work &work) const
   store(block, TraceName::masked_scores, work.gradient);
   store(block, TraceName::scores, work.gradient);
   if (biases_ != nullptr)
-    each_row([&](std::size_t r, float *row, std::size_t n) {
+    each_row([&](std::size_t r, float* row, std::size_t n) {
       const std::int64_t distance = static_cast<std::int64_t>(block.start) - block.first - static_cast<std::int64_t>(r);
-      float *const sums = biases_ + (block.b * spec_.num_heads + block.h) * in_.position_bias.row + in_.position_bias.row / 2 + distance;
+      float* const sums = biases_ + (block.b * spec_.num_heads + block.h) * in_.position_bias.row + in_.position_bias.row / 2 + distance;
       kernel_.add_row(sums, row, sums, n);
     });
   if (spec_.softcap > 0)
-    each_row([&](std::size_t r, float *row, std::size_t n) {
+    each_row([&](std::size_t r, float* row, std::size_t n) {
       backward_.softcap_backward_row(work.capped + r * ld_, spec_.softcap, row, n);
       zero_blocked(block, r, row);
     });
 }
 
-/// by_query (rows,table) and by_key (S,table): dS summed by row of the table of
-/// relative positions.
-void AttentionBackwardPass::sum_by_position(const Block &block, const Work &work) const {
+/// by_query (rows,table) and by_key (S,table): dS summed by row of the table of relative positions.
+void AttentionBackwardPass::sum_by_position(const Block& block, const Work& work) const {
   std::fill_n(work.by_query, block.rows * table_, 0.0F);
   for (std::size_t r = 0; r < block.rows; ++r) {
-    const std::int32_t *const rows = relative_->rows + (block.first + static_cast<std::int64_t>(r) - static_cast<std::int64_t>(block.start));
-    const float *const gradient = work.gradient + r * ld_;
+    const std::int32_t* const rows = relative_->rows + (block.first + static_cast<std::int64_t>(r) - static_cast<std::int64_t>(block.start));
+    const float* const gradient = work.gradient + r * ld_;
     for (std::size_t j = 0; j < visible_count(block, r); ++j) {
       const std::size_t row = static_cast<std::size_t>(*(rows - j)) - lowest_;
       work.by_query[r * table_ + row] += gradient[j];
@@ -184,7 +181,7 @@ void AttentionBackwardPass::sum_by_position(const Block &block, const Work &work
 }
 
 /// dQ (rows,D) = scale · (dS K + by_query · position keys).
-void AttentionBackwardPass::d_queries(const Block &block, const Work &work) const {
+void AttentionBackwardPass::d_queries(const Block& block, const Work& work) const {
   const bool more = relative_ != nullptr && relative_->keys != nullptr;
   kernels::Gemm<float> gemm{.a = work.gradient,
                             .lda = static_cast<std::ptrdiff_t>(ld_),
@@ -196,12 +193,11 @@ void AttentionBackwardPass::d_queries(const Block &block, const Work &work) cons
                             .n = D_,
                             .k = block.count,
                             .alpha = more ? 1 : spec_.scale};
-  // As for values in the forward: adding 0 times a key changes no bit of a sum,
-  // unless the key is infinite or NaN.
+  // As for values in the forward: adding 0 times a key changes no bit of a sum, unless the key is infinite or NaN.
   if (work.finite_keys) kernel_.gemm(gemm);
   gemm.m = 1;
   for (std::size_t r = 0; r < block.rows && !work.finite_keys; ++r) {
-    const VisibleKeys &keys = block.keys[r];
+    const VisibleKeys& keys = block.keys[r];
     gemm.a = work.gradient + r * ld_;
     gemm.c = to_.query.at(block.b, block.h, block.first + static_cast<std::int64_t>(r));
     gemm.k = uniform(keys) ? 0 : visible_count(block, r);
@@ -223,7 +219,7 @@ void AttentionBackwardPass::d_queries(const Block &block, const Work &work) cons
 }
 
 /// dK (S,D) += dSᵀ Q, and the table's gradient (table,D) += by_queryᵀ Q.
-void AttentionBackwardPass::d_keys(const Block &block, const Work &work) const {
+void AttentionBackwardPass::d_keys(const Block& block, const Work& work) const {
   kernels::pack(in_.query.at(block.b, block.h, block.first), 1, in_.query.row, D_, block.rows, kernel_.nr, work.queries);
   add_over_queries(block, work.gradient, work.queries, D_, to_.key);
   if (relative_ == nullptr || relative_->keys == nullptr) return;
@@ -239,11 +235,11 @@ void AttentionBackwardPass::d_keys(const Block &block, const Work &work) const {
 }
 
 /// Computes dQ, dK and the gradient of score_weight (D) for additive scores.
-void AttentionBackwardPass::d_additive(const Block &block, const Work &work, float *score_weight) const {
+void AttentionBackwardPass::d_additive(const Block& block, const Work& work, float* score_weight) const {
   for (std::size_t r = 0; r < block.rows; ++r) {
     const std::int64_t i = block.first + static_cast<std::int64_t>(r), j = static_cast<std::int64_t>(block.start);
-    float *const row = work.gradient + r * ld_;
-    float *const query = to_.query.at(block.b, block.h, i);
+    float* const row = work.gradient + r * ld_;
+    float* const query = to_.query.at(block.b, block.h, i);
     kernel_.scale_row(row, spec_.scale, row, block.count);
     std::fill_n(query, D_, 0.0F);
     std::fill_n(work.of_row, D_, 0.0F);
@@ -255,8 +251,8 @@ void AttentionBackwardPass::d_additive(const Block &block, const Work &work, flo
 }
 
 /// sums (S,width) += scoresᵀ · rows, with rows packed as panels.
-void AttentionBackwardPass::add_over_queries(const Block &block, const float *scores, const float *panels_of_rows, std::size_t width,
-                                             const Heads<float> &sums) const {
+void AttentionBackwardPass::add_over_queries(const Block& block, const float* scores, const float* panels_of_rows, std::size_t width,
+                                             const Heads<float>& sums) const {
   kernels::GemmTransposed gemm{.a = scores,
                                .lda = static_cast<std::ptrdiff_t>(ld_),
                                .panels = panels_of_rows,
@@ -267,12 +263,11 @@ void AttentionBackwardPass::add_over_queries(const Block &block, const float *sc
                                .n = width,
                                .k = block.rows};
   if (!masks_.any() || kernel_.all_finite(panels_of_rows, 1, panels(width, block.rows))) return backward_.gemm_transposed(gemm);
-  // An infinite or NaN row must reach only the keys that it sees. Adding one
-  // row at a time gives the same sums.
+  // An infinite or NaN row must reach only the keys that it sees. Adding one row at a time gives the same sums.
   gemm.k = 1;
   for (std::size_t r = 0; r < block.rows; ++r) {
     const std::size_t n = visible_count(block, r);
-    const float *const bias = uniform(block.keys[r]) || block.keys[r].bias == nullptr ? nullptr : block.keys[r].bias + block.start;
+    const float* const bias = uniform(block.keys[r]) || block.keys[r].bias == nullptr ? nullptr : block.keys[r].bias + block.start;
     gemm.panels = panels_of_rows + r * kernel_.nr;
     for (std::size_t j = 0, end = 0; j < n; j = end + 1) {
       for (end = j; end < n && (bias == nullptr || bias[end] != kBlocked);) ++end;
@@ -284,10 +279,9 @@ void AttentionBackwardPass::add_over_queries(const Block &block, const float *sc
   }
 }
 
-/// Writes the rows of a trace: 0 for keys that a query does not see, NaN for
-/// rows with NaN gradients.
-void AttentionBackwardPass::store(const Block &block, TraceName name, const float *values) const {
-  float *to = to_.trace[static_cast<std::size_t>(name)];
+/// Writes the rows of a trace: 0 for keys that a query does not see, NaN for rows with NaN gradients.
+void AttentionBackwardPass::store(const Block& block, TraceName name, const float* values) const {
+  float* to = to_.trace[static_cast<std::size_t>(name)];
   if (to == nullptr) return;
   to += static_cast<std::size_t>((block.b * spec_.num_heads + block.h) * sizes_.L + block.first) * S_;
   for (std::size_t r = 0; r < block.rows; ++r, to += S_) {
@@ -296,13 +290,13 @@ void AttentionBackwardPass::store(const Block &block, TraceName name, const floa
   }
 }
 
-void AttentionBackwardPass::store_weighted_values(const Block &block) const {
-  float *to = to_.trace[static_cast<std::size_t>(TraceName::weighted_values)];
+void AttentionBackwardPass::store_weighted_values(const Block& block) const {
+  float* to = to_.trace[static_cast<std::size_t>(TraceName::weighted_values)];
   if (to == nullptr) return;
   to += static_cast<std::size_t>((block.b * spec_.num_heads + block.h) * sizes_.L + block.first) * S_ * Dv_;
   for (std::size_t r = 0; r < block.rows; ++r) {
-    const VisibleKeys &keys = block.keys[r];
-    const float *const grad = in_.grad.at(block.b, block.h, block.first + static_cast<std::int64_t>(r));
+    const VisibleKeys& keys = block.keys[r];
+    const float* const grad = in_.grad.at(block.b, block.h, block.first + static_cast<std::int64_t>(r));
     for (std::size_t j = 0; j < S_; ++j, to += Dv_)
       if (uniform(keys) || (j < keys.end && (keys.bias == nullptr || keys.bias[j] != kBlocked)))
         std::copy_n(grad, Dv_, to);

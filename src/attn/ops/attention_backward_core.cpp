@@ -12,9 +12,8 @@
 namespace attn::detail {
 
 std::size_t AttentionBackwardPass::rows_per_block(std::int64_t S) {
-  // Enough to amortise loading the sums that they are added to, few enough for
-  // scores and their gradients to stay in the L2 cache, except for very long
-  // rows.
+  // Enough to amortise loading the sums that they are added to, few enough for scores and their gradients to stay in
+  // the L2 cache, except for very long rows.
   constexpr std::size_t kFewestRows = 24, kScores = std::size_t{1} << 15;
   const std::size_t rows = std::clamp(kScores / static_cast<std::size_t>(std::max<std::int64_t>(S, 1)), kFewestRows, kMostRows);
   return rows - rows % kernels::best().mr;
@@ -25,11 +24,11 @@ std::int64_t AttentionBackwardPass::row_of_scores(std::int64_t S) {
   return ((S + kLine - 1) / kLine | 1) * kLine;
 }
 
-bool AttentionBackwardPass::gives_nan(const AttentionSpec &spec, const float *grad) {
+bool AttentionBackwardPass::gives_nan(const AttentionSpec& spec, const float* grad) {
   return spec.fully_masked == FullyMasked::nan && std::any_of(grad, grad + spec.value_head_dim, [](float value) { return value != 0; });
 }
 
-AttentionBackwardPass::Work AttentionBackwardPass::work_of(Scratch &scratch) const {
+AttentionBackwardPass::Work AttentionBackwardPass::work_of(Scratch& scratch) const {
   const std::size_t scores = block_ * ld_;
   return {.keys = additive() ? nullptr : scratch.take(panels(S_, D_)),
           .keys_by_width = additive() ? nullptr : scratch.take(panels(D_, S_)),
@@ -50,11 +49,10 @@ AttentionBackwardPass::Work AttentionBackwardPass::work_of(Scratch &scratch) con
           .finite_keys = true};
 }
 
-void AttentionBackwardPass::run(Scratch &scratch) {
+void AttentionBackwardPass::run(Scratch& scratch) {
   const Scratch::Frame frame(scratch);
   const auto tasks = static_cast<std::size_t>(sizes_.B * spec_.num_key_value_heads);
-  // Five products (two for additive attention); the work between them costs
-  // about as much as 64 multiply-adds per key.
+  // Five products (two for additive attention); the work between them costs about as much as 64 multiply-adds per key.
   const double products = additive() ? 2 * static_cast<double>(Dv_) + 32 * static_cast<double>(D_) : static_cast<double>(3 * D_ + 2 * Dv_);
   const double cost =
       static_cast<double>(sizes_.B * spec_.num_heads) * static_cast<double>(sizes_.L) * static_cast<double>(sizes_.S) * (products + 64);
@@ -68,7 +66,7 @@ void AttentionBackwardPass::run(Scratch &scratch) {
   }
   std::vector<Work> works;
   for (unsigned worker = 0; worker < workers; ++worker) works.push_back(work_of(scratch));
-  float *const score_weights = additive() ? scratch.take(tasks * D_) : nullptr;
+  float* const score_weights = additive() ? scratch.take(tasks * D_) : nullptr;
   const std::size_t row_of_bias = static_cast<std::size_t>(in_.position_bias.row), of_bias = static_cast<std::size_t>(spec_.num_heads) * row_of_bias;
   if (to_.position_bias != nullptr) {
     biases_ = scratch.take(static_cast<std::size_t>(sizes_.B) * of_bias);
@@ -80,23 +78,22 @@ void AttentionBackwardPass::run(Scratch &scratch) {
   });
   if (additive())
     add_up_rows(
-        tasks, D_, 0, [&](std::size_t task, float *sum) noexcept { kernel_.add_row(sum, score_weights + task * D_, sum, D_); }, to_.score_weight,
+        tasks, D_, 0, [&](std::size_t task, float* sum) noexcept { kernel_.add_row(sum, score_weights + task * D_, sum, D_); }, to_.score_weight,
         scratch);
   if (relative_ != nullptr) add_up_tables();
   for (std::int64_t b = 0; b < sizes_.B && biases_ != nullptr; ++b)
     kernel_.add_row(to_.position_bias, biases_ + static_cast<std::size_t>(b) * of_bias, to_.position_bias, of_bias);
 }
 
-/// Adds the tables' gradients of each batch and head to the caller's
-/// (rows,H·D).
+/// Adds the tables' gradients of each batch and head to the caller's (rows,H·D).
 void AttentionBackwardPass::add_up_tables() const {
   for (std::int64_t b = 0; b < sizes_.B; ++b)
     for (std::int64_t h = 0; h < spec_.num_heads; ++h)
       for (const bool of_queries : {false, true}) {
-        float *const to = of_queries ? to_.relative_queries : to_.relative_keys;
+        float* const to = of_queries ? to_.relative_queries : to_.relative_keys;
         for (std::size_t row = 0; row < table_ && to != nullptr; ++row) {
-          float *const from = of_table(b, h, of_queries) + row * D_;
-          float *const sum = to + (lowest_ + row) * static_cast<std::size_t>(relative_->width) + static_cast<std::size_t>(h) * D_;
+          float* const from = of_table(b, h, of_queries) + row * D_;
+          float* const sum = to + (lowest_ + row) * static_cast<std::size_t>(relative_->width) + static_cast<std::size_t>(h) * D_;
           kernel_.scale_row(from, spec_.scale, from, D_);
           kernel_.add_row(sum, from, sum, D_);
         }
@@ -104,7 +101,7 @@ void AttentionBackwardPass::add_up_tables() const {
 }
 
 /// Computes dK, dV and dQ of the query heads that share one key head.
-void AttentionBackwardPass::head(std::int64_t b, std::int64_t kv_head, Work &work, float *score_weight) const {
+void AttentionBackwardPass::head(std::int64_t b, std::int64_t kv_head, Work& work, float* score_weight) const {
   pack_head(b, kv_head, work);
   if (additive()) std::fill_n(score_weight, D_, 0.0F);
   for (std::int64_t j = 0; j < sizes_.S; ++j) {
@@ -128,11 +125,10 @@ void AttentionBackwardPass::head(std::int64_t b, std::int64_t kv_head, Work &wor
   if (!additive()) finish_keys(b, kv_head, work);  // additive scores are already scaled
 }
 
-/// Packs the keys (S,D), their transpose, the values (S,Dv) and the table rows
-/// that occur.
-void AttentionBackwardPass::pack_head(std::int64_t b, std::int64_t kv_head, Work &work) const {
+/// Packs the keys (S,D), their transpose, the values (S,Dv) and the table rows that occur.
+void AttentionBackwardPass::pack_head(std::int64_t b, std::int64_t kv_head, Work& work) const {
   if (!additive()) {
-    const float *const keys = in_.key.at(b, kv_head, 0);
+    const float* const keys = in_.key.at(b, kv_head, 0);
     kernels::pack(keys, in_.key.row, 1, S_, D_, kernel_.nr, work.keys);
     kernels::pack(keys, 1, in_.key.row, D_, S_, kernel_.nr, work.keys_by_width);
     work.finite_keys = !masks_.any() || kernel_.all_finite(work.keys_by_width, 1, panels(D_, S_));
@@ -146,9 +142,8 @@ void AttentionBackwardPass::pack_head(std::int64_t b, std::int64_t kv_head, Work
   std::fill_n(work.by_key, S_ * table_, 0.0F);
 }
 
-/// dK (S,D) = scale · (dK + by_key · position queries), and the table's
-/// gradient (table,D) += by_keyᵀ K.
-void AttentionBackwardPass::finish_keys(std::int64_t b, std::int64_t kv_head, const Work &work) const {
+/// dK (S,D) = scale · (dK + by_key · position queries), and the table's gradient (table,D) += by_keyᵀ K.
+void AttentionBackwardPass::finish_keys(std::int64_t b, std::int64_t kv_head, const Work& work) const {
   if (relative_ != nullptr && relative_->queries != nullptr) {
     kernel_.gemm({.a = work.by_key,
                   .lda = static_cast<std::ptrdiff_t>(table_),
@@ -171,12 +166,12 @@ void AttentionBackwardPass::finish_keys(std::int64_t b, std::int64_t kv_head, co
                                .k = S_});
   }
   for (std::int64_t j = 0; j < sizes_.S; ++j) {
-    float *const row = to_.key.at(b, kv_head, j);
+    float* const row = to_.key.at(b, kv_head, j);
     kernel_.scale_row(row, spec_.scale, row, D_);
   }
 }
 
-void add_backward_memory(const AttentionSpec &spec, const AttentionSizes &sizes, bool additive, MemoryEstimate &memory) {
+void add_backward_memory(const AttentionSpec& spec, const AttentionSizes& sizes, bool additive, MemoryEstimate& memory) {
   const std::int64_t S = sizes.S, D = spec.head_dim, Dv = spec.value_head_dim, threads = num_threads();
   if (sizes.B == 0 || spec.num_key_value_heads == 0 || S == 0) return;
   const auto nr = static_cast<std::int64_t>(kernels::best().nr), rows = static_cast<std::int64_t>(AttentionBackwardPass::rows_per_block(S));
@@ -191,8 +186,8 @@ void add_backward_memory(const AttentionSpec &spec, const AttentionSizes &sizes,
   if (additive) memory.add("gradients of score_weight", {sizes.B * spec.num_key_value_heads * 2 + threads + 1, D});
 }
 
-void attention_backward_core(const AttentionSpec &spec, const AttentionSizes &sizes, const AttentionBackwardInputs &inputs,
-                             const AttentionGradientHeads &to, Scratch &scratch) {
+void attention_backward_core(const AttentionSpec& spec, const AttentionSizes& sizes, const AttentionBackwardInputs& inputs,
+                             const AttentionGradientHeads& to, Scratch& scratch) {
   const FloatEnvironment environment;
   if (sizes.B > 0 && spec.num_key_value_heads > 0 && sizes.S > 0) return AttentionBackwardPass(spec, sizes, inputs, to).run(scratch);
   // Without keys, every query is fully masked.

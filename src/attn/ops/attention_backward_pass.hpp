@@ -8,26 +8,24 @@
 #include "attn/ops/attention_backward_core.hpp"
 #include "attn/ops/mask_rows.hpp"
 
-// Nothing of size (B,H,L,S) is kept from the forward: each block of query rows
-// recomputes its probabilities (Dao 2023). A block covers all keys of its rows,
-// so that the probabilities equal the forward's bit for bit and Σ P ∘ dP, which
+// Nothing of size (B,H,L,S) is kept from the forward: each block of query rows recomputes its probabilities (Dao 2023).
+// A block covers all keys of its rows, so that the probabilities equal the forward's bit for bit and Σ P ∘ dP, which
 // the gradient of softmax needs, is available:
 //
-//   P = softmax(masked scores), dP = dropout(dO Vᵀ), dS = P ∘ (dP - Σ P ∘ dP)
-//   dQ = scale · dS K, dK += scale · dSᵀ Q, dV += dropout(P)ᵀ dO
+// P = softmax(masked scores), dP = dropout(dO Vᵀ), dS = P ∘ (dP - Σ P ∘ dP) dQ = scale · dS K, dK += scale · dSᵀ Q, dV
+// += dropout(P)ᵀ dO
 //
-// One task is one key head: sums over queries, and over the query heads that
-// share it, are computed in a fixed order.
+// One task is one key head: sums over queries, and over the query heads that share it, are computed in a fixed order.
 //
-// attention_backward_core.cpp divides the heads between workers;
-// attention_backward_block.cpp has the gradients of a block. Internal to both.
+// attention_backward_core.cpp divides the heads between workers; attention_backward_block.cpp has the gradients of a
+// block. Internal to both.
 namespace attn::detail {
 
 /// The backward of all heads of one call.
 class AttentionBackwardPass {
  public:
-  AttentionBackwardPass(const AttentionSpec &spec, const AttentionSizes &sizes, const AttentionBackwardInputs &inputs,
-                        const AttentionGradientHeads &to)
+  AttentionBackwardPass(const AttentionSpec& spec, const AttentionSizes& sizes, const AttentionBackwardInputs& inputs,
+                        const AttentionGradientHeads& to)
       : spec_(spec),
         sizes_(sizes),
         in_(inputs),
@@ -41,16 +39,16 @@ class AttentionBackwardPass {
         block_(rows_per_block(sizes.S)),
         ld_(static_cast<std::size_t>(row_of_scores(sizes.S))) {}
 
-  void run(Scratch &scratch);
+  void run(Scratch& scratch);
 
   /// Returns the number of query rows per block.
   static std::size_t rows_per_block(std::int64_t S);
-  /// Returns the row stride of scores: an odd number of cache lines, so that
-  /// accesses along columns do not alias in the L1 cache.
+  /// Returns the row stride of scores: an odd number of cache lines, so that accesses along columns do not alias in the
+  /// L1 cache.
   static std::int64_t row_of_scores(std::int64_t S);
-  /// Whether the gradient of a query that sees no key is NaN, given the
-  /// gradient of its context: under the policy nan, unless that is 0.
-  static bool gives_nan(const AttentionSpec &spec, const float *grad);
+  /// Whether the gradient of a query that sees no key is NaN, given the gradient of its context: under the policy nan,
+  /// unless that is 0.
+  static bool gives_nan(const AttentionSpec& spec, const float* grad);
 
  private:
   static constexpr std::size_t kMostRows = 96;
@@ -60,13 +58,12 @@ class AttentionBackwardPass {
         *values;                      // panels: W of q Wᵀ, of dS Wᵀ and of dO Wᵀ
     float *queries, *grads;           // panels of a block's rows
     float *probabilities, *gradient;  // (block,ld), like the next two
-    float *weights;                   // null without dropout
-    float *capped;                    // null without softcap
-    float *bias;                      // (block,S), masks
-    float *of_row;                    // (D), gradient of score_weight from one row
-    // For relative positions, null without; `table` counts the rows of their
-    // table that occur: dS summed per query (block,table) and per key
-    // (S,table), panels of the table rows as W of those sums, and scratch of
+    float* weights;                   // null without dropout
+    float* capped;                    // null without softcap
+    float* bias;                      // (block,S), masks
+    float* of_row;                    // (D), gradient of score_weight from one row
+    // For relative positions, null without; `table` counts the rows of their table that occur: dS summed per query
+    // (block,table) and per key (S,table), panels of the table rows as W of those sums, and scratch of
     // add_relative_scores.
     float *by_query, *by_key, *position_keys, *position_queries, *relative;
     bool finite_keys;
@@ -81,55 +78,55 @@ class AttentionBackwardPass {
 
   std::size_t panels(std::size_t n, std::size_t k) const { return kernels::packed_size(kernel_.nr, n, k); }
   bool additive() const { return in_.score_weight != nullptr; }
-  Work work_of(Scratch &scratch) const;
+  Work work_of(Scratch& scratch) const;
   void add_up_tables() const;
-  void head(std::int64_t b, std::int64_t kv_head, Work &work, float *score_weight) const;
-  void pack_head(std::int64_t b, std::int64_t kv_head, Work &work) const;
-  void finish_keys(std::int64_t b, std::int64_t kv_head, const Work &work) const;
-  void block(Block &block, const Work &work, float *score_weight) const;
-  void visible_keys(Block &block, const Work &work) const;
-  void score_block(const Block &block, const Work &work) const;
-  void softmax_block(const Block &block, const Work &work) const;
-  void d_values(const Block &block, const Work &work) const;
-  void d_scores(const Block &block, const Work &work) const;
-  void sum_by_position(const Block &block, const Work &work) const;
-  void d_queries(const Block &block, const Work &work) const;
-  void d_keys(const Block &block, const Work &work) const;
-  float *of_table(std::int64_t b, std::int64_t h, bool of_queries) const {
+  void head(std::int64_t b, std::int64_t kv_head, Work& work, float* score_weight) const;
+  void pack_head(std::int64_t b, std::int64_t kv_head, Work& work) const;
+  void finish_keys(std::int64_t b, std::int64_t kv_head, const Work& work) const;
+  void block(Block& block, const Work& work, float* score_weight) const;
+  void visible_keys(Block& block, const Work& work) const;
+  void score_block(const Block& block, const Work& work) const;
+  void softmax_block(const Block& block, const Work& work) const;
+  void d_values(const Block& block, const Work& work) const;
+  void d_scores(const Block& block, const Work& work) const;
+  void sum_by_position(const Block& block, const Work& work) const;
+  void d_queries(const Block& block, const Work& work) const;
+  void d_keys(const Block& block, const Work& work) const;
+  float* of_table(std::int64_t b, std::int64_t h, bool of_queries) const {
     return of_table_ + static_cast<std::size_t>((b * spec_.num_heads + h) * 2 + (of_queries ? 1 : 0)) * table_ * D_;
   }
-  void d_additive(const Block &block, const Work &work, float *score_weight) const;
-  void add_over_queries(const Block &block, const float *scores, const float *panels_of_rows, std::size_t width, const Heads<float> &sums) const;
+  void d_additive(const Block& block, const Work& work, float* score_weight) const;
+  void add_over_queries(const Block& block, const float* scores, const float* panels_of_rows, std::size_t width, const Heads<float>& sums) const;
 
-  bool uniform(const VisibleKeys &keys) const { return keys.end == 0 && spec_.fully_masked == FullyMasked::uniform; }
-  std::size_t visible_count(const VisibleKeys &keys) const { return uniform(keys) ? S_ : keys.end; }
+  bool uniform(const VisibleKeys& keys) const { return keys.end == 0 && spec_.fully_masked == FullyMasked::uniform; }
+  std::size_t visible_count(const VisibleKeys& keys) const { return uniform(keys) ? S_ : keys.end; }
   /// Number of keys of a row that have a weight, from the block's start on.
-  std::size_t visible_count(const Block &block, std::size_t r) const {
+  std::size_t visible_count(const Block& block, std::size_t r) const {
     const std::size_t total = visible_count(block.keys[r]);
     return total > block.start ? total - block.start : 0;
   }
-  void zero_blocked(const Block &block, std::size_t r, float *values) const {
-    if (const VisibleKeys &keys = block.keys[r]; keys.bias != nullptr)
+  void zero_blocked(const Block& block, std::size_t r, float* values) const {
+    if (const VisibleKeys& keys = block.keys[r]; keys.bias != nullptr)
       backward_.zero_blocked_row(keys.bias + block.start, values, visible_count(block, r));
   }
-  void store(const Block &block, TraceName name, const float *values) const;
-  void store_weighted_values(const Block &block) const;
+  void store(const Block& block, TraceName name, const float* values) const;
+  void store_weighted_values(const Block& block) const;
 
-  const AttentionSpec &spec_;
-  const AttentionSizes &sizes_;
-  const AttentionBackwardInputs &in_;
-  const AttentionGradientHeads &to_;
-  const kernels::KernelTable &kernel_;
-  const kernels::BackwardTable &backward_;
+  const AttentionSpec& spec_;
+  const AttentionSizes& sizes_;
+  const AttentionBackwardInputs& in_;
+  const AttentionGradientHeads& to_;
+  const kernels::KernelTable& kernel_;
+  const kernels::BackwardTable& backward_;
   const MaskRows masks_;
   const std::size_t S_, D_, Dv_;
   const std::size_t block_,
       ld_;                   // rows per block, and the row stride of its scores
-  float *biases_ = nullptr;  // (B,H,row), gradients of position biases, if requested
-  const RelativePositions *relative_ = in_.position_bias.relative;
+  float* biases_ = nullptr;  // (B,H,row), gradients of position biases, if requested
+  const RelativePositions* relative_ = in_.position_bias.relative;
   std::size_t lowest_ = 0, table_ = 0;  // the first row of the table that
                                         // occurs, and the number of rows
-  float *of_table_ = nullptr;           // (B,H,2,table,D): gradients of position keys and queries
+  float* of_table_ = nullptr;           // (B,H,2,table,D): gradients of position keys and queries
 };
 
 }  // namespace attn::detail
