@@ -80,8 +80,9 @@ def _encoder(op: str, prompt_names: tuple[str, ...] = ()) -> Callable[..., Float
             fail(ConfigError, op, "truncate_dim", "a whole number of at least 1", repr(truncate_dim))
         if not isinstance(progress, bool):
             fail(ArgumentError, op, "progress", "True or False", type(progress).__name__)
-        if prompt is None and prompt_name is None:
-            prompt_name = next((name for name in prompt_names if name in prompts(model)), None)
+        if prompt_names and prompt is None and prompt_name is None:
+            known = prompts(model)
+            prompt_name = next((name for name in prompt_names if name in known), None)
         bar = _Bar(op) if progress else None
         try:
             vectors = model.embed(
