@@ -1,56 +1,13 @@
-import type { Stats } from 'node:fs';
-import { open, readFile, stat } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import type * as Contract from './attn.js';
-import { AttnError } from './args/error.js';
 import single from './engine/glue/attn.mjs';
 import { loader } from './load/load.js';
-import type { Disk } from './model/model_files.js';
+import { disk, kindOf, pathOf } from './platform/node_disk.js';
 import { packageFile } from './platform/node_files.js';
 
 export * from './common.js';
-
-/** A single letter before a colon is a Windows drive. */
-function pathOf(location: string | URL): string | undefined {
-  if (typeof location === 'string' && !/^[a-z][a-z0-9+.-]+:/i.test(location)) return location;
-  const url = new URL(location);
-  return url.protocol === 'file:' ? fileURLToPath(url) : undefined;
-}
-
-const kindOf = (about: Stats) => (about.isDirectory() ? 'is a folder' : about.isFIFO() ? 'is a FIFO' : 'is a device or a socket');
-
-const disk: Disk = {
-  pathOf,
-  join,
-  async size(path) {
-    try {
-      const about = await stat(path);
-      // Opening a pipe blocks one of Node's threads, and no signal ends that.
-      if (!about.isFile()) throw new AttnError('FORMAT', `loadModel: ${path} ${kindOf(about)}, expected a regular file`, { op: 'loadModel', path });
-      return about.size;
-    } catch (error) {
-      const { code } = error as NodeJS.ErrnoException;
-      if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
-      throw error;
-    }
-  },
-  async *read(path, pieceBytes) {
-    const file = await open(path);
-    try {
-      const buffer = new Uint8Array(pieceBytes);
-      for (;;) {
-        const { bytesRead } = await file.read(buffer, 0, buffer.length); // Node before 20.12 requires offset and length
-        if (bytesRead === 0) return;
-        yield buffer.subarray(0, bytesRead);
-      }
-    } finally {
-      await file.close();
-    }
-  },
-};
 
 export const load: typeof Contract.load = loader({
   urls: {

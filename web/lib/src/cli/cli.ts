@@ -1,5 +1,5 @@
 /** The native program (src/command/attn.cpp) prints the same. */
-import { createReadStream, readdirSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { mkdir, open, readdir, readFile, rename, rmdir, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -13,10 +13,11 @@ import { systemReason } from './system_error.js';
 import { removeTree, unlessFinished } from './unfinished.js';
 import type { ExportKind } from '../args/export_kinds.js';
 import { isModuleFolder, moduleFolder } from '../args/module_path.js';
-import { GgufFolder } from '../model/gguf/gguf.js';
+import type { FileName } from '../args/model_options.js';
+import { GgufFolder, readGgufHeader } from '../model/gguf/gguf.js';
 import * as parts from '../model/gguf/gguf_parts.js';
-import { Incomplete, readHeader, type Tensor } from '../model/gguf/header.js';
-import type { Folder, ModelFile } from '../model/model_files.js';
+import { DiskFolder } from '../model/model_files.js';
+import { disk } from '../platform/node_disk.js';
 import { AttnError, load, readSafetensorsHeader } from '../node.js';
 
 type Json = Readonly<Record<string, unknown>>;
@@ -170,45 +171,24 @@ async function describeFolder(folder: string): Promise<Described> {
   };
 }
 
-/** Undefined if the header is wrong; loading reports why. */
-async function tensorsOf(path: string, size: number): Promise<readonly Tensor[] | undefined> {
-  const handle = await open(path);
-  try {
-    for (let most = 2 ** 16; ; most *= 2) {
-      const bytes = new Uint8Array(Math.min(most, size));
-      await handle.read(bytes, 0, bytes.length, 0);
-      try {
-        return readHeader(bytes, size).tensors;
-      } catch (error) {
-        if (!(error instanceof Incomplete) || most >= size) return undefined;
-      }
-    }
-  } finally {
-    await handle.close();
-  }
-}
-
 async function describeGguf(path: string): Promise<Described> {
-  const total = (await stat(path)).size;
-  async function* pieces(): AsyncGenerator<Uint8Array> {
-    for await (const piece of createReadStream(path)) yield piece as Uint8Array;
-  }
-  const file: ModelFile = { name: path, phase: 'read', total, pieces };
-  const tensors = await tensorsOf(path, total);
+  const folder = await DiskFolder.at(disk, path);
+  const name = folder.gguf!;
+  const file = (await folder.open(name))!;
+  // Loading reports why a header is wrong.
+  const header = await readGgufHeader(name, file).catch(() => undefined);
   const types: Types = new Map();
-  for (const { type, bytes } of tensors ?? []) addTensor(types, type.name, bytes);
-  const open = () => Promise.resolve(file);
-  const folder: Folder = {
-    nameOf: () => path,
-    open,
-    existing: () => Promise.resolve([]),
-    absent: () => new AttnError('NETWORK', `${path} is not there`),
-  };
-  const gguf = new GgufFolder(folder, path, open, () => Promise.resolve(parts));
-  const json = async (name: string): Promise<unknown> => {
+  for (const { type, bytes } of header?.tensors ?? []) addTensor(types, type.name, bytes);
+  const gguf = new GgufFolder(
+    folder,
+    name,
+    (each) => folder.open(each),
+    () => Promise.resolve(parts),
+  );
+  const json = async (each: FileName): Promise<unknown> => {
     try {
       const chunks: Uint8Array[] = [];
-      for await (const piece of (await gguf.open(name))!.pieces()) chunks.push(piece);
+      for await (const piece of (await gguf.open(each))!.pieces()) chunks.push(piece);
       return JSON.parse(Buffer.concat(chunks).toString());
     } catch {
       return undefined;
@@ -216,7 +196,7 @@ async function describeGguf(path: string): Promise<Described> {
   };
   const [config, tokenizer] = [await json('config.json'), await json('tokenizer.json')];
   await gguf.settle('complete');
-  return { config, tokenizer, weights: tensors ? inWords(types) : unreadable, sizes: [total] };
+  return { config, tokenizer, weights: header ? inWords(types) : unreadable, sizes: [file.total!] };
 }
 
 async function inspect(folder: string): Promise<number> {

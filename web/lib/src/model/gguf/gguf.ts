@@ -165,6 +165,16 @@ async function readStart(source: Source, name: FileName, file: ModelFile): Promi
   }
 }
 
+/** Reads the header of a file, also of an architecture that attn does not support. */
+export async function readGgufHeader(name: FileName, file: ModelFile): Promise<Header> {
+  const source = new Source(file);
+  try {
+    return await readStart(source, name, file);
+  } finally {
+    source.close();
+  }
+}
+
 /** model.safetensors with all numbers as float32, and then the end of the file. */
 async function* weightsOf({ source, header, parts, architecture: { tensors } }: Opened, start: Uint8Array): AsyncGenerator<Uint8Array> {
   const prefix = new Uint8Array(8);
