@@ -179,7 +179,12 @@ async function bundle() {
     external: /^node:/,
     plugins: [dependencies, glue(() => false)],
   });
-  const codeSplitting = { groups: [{ name: 'shared', test: shared }] };
+  const codeSplitting = {
+    groups: [
+      { name: 'shared', test: shared },
+      { name: 'node_files', test: /\/src\/platform\/node_\w+[.]ts$/ },
+    ],
+  };
   const { output } = await bundled.generate({ ...format, dir: out, entryFileNames: '[name].js', chunkFileNames: '[name].js', codeSplitting });
   for (const file of output) if (file.type === 'chunk') write(file);
 }
