@@ -19,8 +19,7 @@ float softcap(const ConfigReader& config, const char* name, double otherwise) {
 
 /// Every layer has a window unless its number, counted from 1, is a multiple of `period`.
 void configure(const ConfigReader& config, ModelConfig& model, std::int64_t period) {
-  constexpr const char* kActivation = "hidden_activation";
-  model.hidden_act = config.has(kActivation) || config.is_null(kActivation) ? config.activation(kActivation) : Activation::gelu_tanh;
+  model.hidden_act = config.activation("hidden_activation", Activation::gelu_tanh);
   if (model.head_dim == 0) model.head_dim = 256;
   model.attention_bias = model.attention_output_bias = config.flag("attention_bias", false);
   model.tie_word_embeddings = config.flag("tie_word_embeddings", true);

@@ -21,8 +21,7 @@ void configure(const ConfigReader& config, ModelConfig& model) {
                    .max_position_embeddings = 1024,
                    .pad_token_id = -1});
   model.intermediate_size = config.whole("n_inner", 1, 0x7fffffff, 4 * model.hidden_size);
-  constexpr const char* kActivation = "activation_function";
-  model.hidden_act = config.has(kActivation) || config.is_null(kActivation) ? config.activation(kActivation) : Activation::gelu_tanh;
+  model.hidden_act = config.activation("activation_function", Activation::gelu_tanh);
   if (!config.flag("scale_attn_weights", true)) config.refuse(ErrorCode::unsupported, "scale_attn_weights", {"true"}, {"false"});
   config.only_false("scale_attn_by_inverse_layer_idx");
   model.is_causal = model.norm_first = true;

@@ -271,8 +271,9 @@ std::string_view ConfigReader::string(const char* name, std::string_view otherwi
   return *value->string();
 }
 
-Activation ConfigReader::activation(const char* name) const {
+Activation ConfigReader::activation(const char* name, Activation otherwise) const {
   if (is_null(name)) refuse(ErrorCode::config, name, {"a string"}, {"null"});
+  if (!has(name)) return otherwise;
   // Names in transformers' ACT2FN.
   constexpr std::pair<std::string_view, Activation> kNames[] = {{"gelu", Activation::gelu},
                                                                 {"gelu_python", Activation::gelu},
@@ -289,7 +290,7 @@ Activation ConfigReader::activation(const char* name) const {
                                                                 {"quick_gelu", Activation::quick_gelu},
                                                                 {"sigmoid", Activation::sigmoid},
                                                                 {"linear", Activation::identity}};
-  const std::string_view given = string(name, kNames[0].first);
+  const std::string_view given = string(name, {});
   for (const auto& [known, activation] : kNames)
     if (given == known) return activation;
   refuse(ErrorCode::unsupported, name, {"one of gelu, gelu_new, gelu_pytorch_tanh, relu, silu, tanh, mish, quick_gelu, sigmoid, linear"}, {given});

@@ -194,7 +194,7 @@ class ConfigReader {
   float number(const char* name, float otherwise) const;
   bool flag(const char* name, bool otherwise) const;
   std::string_view string(const char* name, std::string_view otherwise) const;
-  Activation activation(const char* name) const;
+  Activation activation(const char* name, Activation otherwise = Activation::gelu) const;
   /// Returns a reader for a member that is an object, or for an empty object if it is missing. It refers to this reader.
   ConfigReader object(const char* name) const&;
   ConfigReader object(const char* name) && = delete;
