@@ -86,10 +86,10 @@ pageTest('a saved picture looks as on the page and needs no style sheet', { engi
     if (!(await page.driver.dark(dark)) && dark) await page.click('button', 'Dark theme');
     const theme = dark ? 'dark' : 'light';
     await page.until((_, expected) => document.documentElement.dataset.theme === expected, 'the theme', theme);
-    const words = await page.until(
-      ({ all, text }) => all('button', 'Save Map of the words as SVG').length === 1 && Array.from(document.querySelectorAll('#words svg text'), text),
-      'the map',
-    );
+    const words = await page.until(({ all, text }) => {
+      const words = Array.from(document.querySelectorAll('.words-map text'), text);
+      return words.length > 0 && all('button', 'Save Map of the words as SVG').length === 1 && words;
+    }, 'the map');
     const { name, text: svg } = await saved(page, () => page.click('button', 'Save Map of the words as SVG'));
     assert.equal(name, 'attn-words.svg');
     assertPlain(svg);

@@ -353,7 +353,7 @@ pageTest('notes about the text, switches and messages move nothing, and messages
   ]) {
     await page.driver.resize(width, height);
     await page.openFresh();
-    await page.until(() => !!document.querySelector('#words svg'), 'the map of words');
+    await page.until(() => !!document.querySelector('.words-map circle'), 'the map of words');
     const places = () =>
       page.evaluate(() =>
         Array.from(document.querySelectorAll('.first-figure, .first-foot, #sentence'), (each) => each.getBoundingClientRect().top + scrollY),

@@ -46,7 +46,20 @@ describe('points fitted into a frame', () => {
     );
     expect(places[1]!.x - places[0]!.x).toBeCloseTo(400);
     expect(places[0]!.y - places[2]!.y).toBeCloseTo(200);
-    expect(height).toBeCloseTo(240);
+    expect(height).toBeCloseTo(340);
+  });
+
+  it('need no points for the height of the frame', () => {
+    const { height } = fit(
+      [
+        { x: 1, y: 5 },
+        { x: 2, y: 1 },
+      ],
+      440,
+      20,
+    );
+    expect(fit([], 440, 20)).toEqual({ height, places: [] });
+    expect(fit([], 1000, 20).height).toBeCloseTo(0.55 * 960 + 40);
   });
 
   it('are centred if they all coincide', () => {

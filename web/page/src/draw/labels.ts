@@ -66,20 +66,22 @@ export function placeLabels(
   });
 }
 
-/** Scales points into the frame, equally along both axes, with a margin for names; y points up. */
+/**
+ * Scales points into a frame, equally along both axes, with a margin for names; y points up. The height depends on the
+ * width alone, so that other points move nothing below.
+ */
 export function fit(
   points: readonly { readonly x: number; readonly y: number }[],
   width: number,
   margin: number,
 ): { readonly height: number; readonly places: readonly { readonly x: number; readonly y: number }[] } {
-  const range = (values: readonly number[]) => [Math.min(...values), Math.max(...values)] as const;
+  const range = (values: readonly number[]) => (values.length > 0 ? ([Math.min(...values), Math.max(...values)] as const) : ([0, 0] as const));
   const [left, right] = range(points.map(({ x }) => x));
   const [bottom, top] = range(points.map(({ y }) => y));
   const inner = Math.max(1, width - 2 * margin);
-  // Not taller than a screen, except that a narrow one may be filled.
-  const tallest = Math.max(0.55 * inner, Math.min(1.4 * inner, 400));
-  const scale = Math.min(inner / (right - left || 1), tallest / (top - bottom || 1));
-  const height = Math.max(120, (top - bottom) * scale + 2 * margin);
+  const innerHeight = Math.max(0.55 * inner, Math.min(inner, 300));
+  const scale = Math.min(inner / (right - left || 1), innerHeight / (top - bottom || 1));
+  const height = innerHeight + 2 * margin;
   const [middleX, middleY] = [(left + right) / 2, (bottom + top) / 2];
   return { height, places: points.map(({ x, y }) => ({ x: width / 2 + (x - middleX) * scale, y: height / 2 - (y - middleY) * scale })) };
 }

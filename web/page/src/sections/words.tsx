@@ -51,7 +51,7 @@ export function Words() {
           )}
         </p>
         <p class="try">
-          <strong>Try:</strong> look up the neighbours of “music”. Then try the analogy “queen is to king as actress is to …”.
+          <strong>Try:</strong> look up the neighbours of “music”. Then try the analogy “father is to mother as brother is to …”.
         </p>
       </div>
       <Tokens />
@@ -201,7 +201,7 @@ function MapPart() {
   const { map, neighbours: count } = wordsView.value;
   const fault = faultOfMap(readWords(map));
   const made = wordMap.value.value;
-  const percent = (share: number) => `${Math.round(100 * share)} %`;
+  const percent = (share: number | undefined) => `${share === undefined ? '…' : Math.round(100 * share)} %`;
   return (
     <div class="words-part words-wide">
       <h3>A map of words</h3>
@@ -242,24 +242,21 @@ function MapPart() {
           </select>
         </div>
       </div>
-      {!made && <div class="words-map-room" />}
-      {made && made.points.length > 0 && (
-        <figure class="words-map">
-          <WordMapPicture of={made} label="Map of the words and their neighbours; the table below has the same numbers" />
-          <figcaption class="note">
-            Filled circles are your words; open circles are their neighbours. The first direction, from left to right, explains{' '}
-            {percent(made.shares[0])} of the variance, the second {percent(made.shares[1])}. The map shows at most {mostMapWords} words.
-          </figcaption>
-        </figure>
-      )}
-      {made && made.points.length > 0 && (
+      {made?.points.length !== 0 && !(wordMap.failure.value && !made) && (
         <>
+          <figure class="words-map">
+            <WordMapPicture points={made?.points ?? []} label="Map of the words and their neighbours; the table below has the same numbers" />
+            <figcaption class="note">
+              Filled circles are your words; open circles are their neighbours. The first direction, from left to right, explains{' '}
+              {percent(made?.shares[0])} of the variance, the second {percent(made?.shares[1])}. The map shows at most {mostMapWords} words.
+            </figcaption>
+          </figure>
           <p class="buttons">
             <button type="button" aria-expanded={asTable} onClick={() => setAsTable(!asTable)}>
               View map as table
             </button>
           </p>
-          {asTable && <MapTable />}
+          {asTable && made && <MapTable />}
         </>
       )}
     </div>

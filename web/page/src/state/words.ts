@@ -34,7 +34,7 @@ const properties: Properties<WordsView> = {
       return a === undefined || b === undefined || c === undefined || more.length > 0 ? before : [a, b, c];
     },
   }),
-  map: property('map', 'good great bad terrible funny boring actor actress man woman king queen music song', text),
+  map: property('map', 'good great bad terrible funny boring boy girl man woman king queen music song', text),
   neighbours: property<number>('neighbours', 2, {
     encode: String,
     decode: (count, before) => (/^\d{1,15}$/.test(count) && Number(count) <= mostMapNeighbours ? Number(count) : before),

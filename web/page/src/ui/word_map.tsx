@@ -8,8 +8,11 @@ import { useWidth } from './size.ts';
 const size = 13;
 const radius = 4;
 
-/** Words as points with as many names as fit. Drawn at its actual width, so that letters keep their size. */
-export function WordMapPicture({ of: { points }, label }: { of: WordMap; label: string }) {
+/**
+ * Words as points with as many names as fit; an empty frame until there are points. Drawn at its actual width, so that
+ * letters keep their size.
+ */
+export function WordMapPicture({ points, label }: { points: WordMap['points']; label: string }) {
   const frame = useRef<HTMLDivElement>(null);
   const width = Math.max(240, useWidth(frame));
   const { height, places } = fit(points, width, Math.min(60, width / 12));
@@ -45,7 +48,7 @@ export function WordMapPicture({ of: { points }, label }: { of: WordMap; label: 
         })}
       </svg>
       <SavePicture title="Map of the words" file="attn-words" picture={() => frame.current?.querySelector('svg')} />
-      {nameless > 0 && <p class="note">{counted(nameless, 'name')} did not fit. The table has all of them.</p>}
+      <p class="note words-nameless">{nameless > 0 && `${counted(nameless, 'name')} did not fit. The table has all of them.`}</p>
     </div>
   );
 }
