@@ -1,6 +1,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "attn/attn.hpp"
@@ -181,6 +182,84 @@ TEST_CASE("explaining a text gives the result of explaining its ids", "[models][
     }
   }
   CHECK(count >= 40);
+}
+
+TEST_CASE("explaining the logit of a token: a decoder's next token, a mask, a label", "[models][attribution]") {
+  struct Case {
+    std::string checkpoint, text;
+    std::variant<std::int64_t, std::string> target, contrast;
+    std::optional<std::int64_t> position = std::nullopt;
+  };
+  const std::vector<Case> cases{{"tiny-gpt2", "The old man went home", "a", "e"},
+                                {"tiny-qwen3", "The old man went home", 7, 9, 1},
+                                {"tiny-gemma-2", "The old man went", 7, 9},
+                                {"tiny-bert-mlm", "she [MASK] good", 6, 5, 2},
+                                {"tiny-bert-ner", "she is good", 1, 0, 2}};
+  for (const auto& [checkpoint, text, target, contrast, position] : cases) {
+    CAPTURE(checkpoint);
+    TextModel model = stock(checkpoint);
+    const Encoding batch = model.tokenize({text});
+    const std::vector<std::int32_t> ids(batch.input_ids.begin(), batch.input_ids.end());
+    const auto L = static_cast<std::int64_t>(ids.size()), at = position.value_or(L - 1);
+    const auto logits_at = [&](const std::vector<std::int32_t>& of, std::int64_t place) {
+      Encoding encoding;
+      encoding.input_ids = xt::xtensor<std::int32_t, 2>({1, of.size()});
+      std::copy(of.begin(), of.end(), encoding.input_ids.begin());
+      encoding.attention_mask = xt::xtensor<std::uint8_t, 2>({1, of.size()}, 1);
+      encoding.token_type_ids = xt::xtensor<std::int32_t, 2>({1, of.size()}, 0);
+      const auto logits = *model.forward(encoding).logits;
+      const auto C = logits.shape()[2];
+      const auto first = logits.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(place) * C);
+      return std::vector<float>(first, first + static_cast<std::ptrdiff_t>(C));
+    };
+    // f of ids, from all logits.
+    const auto id_of = [&](const std::variant<std::int64_t, std::string>& given) {
+      const std::string* const name = std::get_if<std::string>(&given);
+      return static_cast<std::size_t>(name != nullptr ? *model.token_to_id(*name) : std::get<std::int64_t>(given));
+    };
+    const auto value = [&](const std::vector<std::int32_t>& of, std::int64_t place) {
+      const std::vector<float> logits = logits_at(of, place);
+      return static_cast<double>(logits.at(id_of(target))) - static_cast<double>(logits.at(id_of(contrast)));
+    };
+    AttributeOptions options{.method = AttributionMethod::leave_one_out, .target = target, .contrast = contrast, .position = position};
+    const TextAttribution left = model.attribute(text, options);
+    const double whole = value(ids, at);
+    for (std::int64_t i = 0; i < L; ++i) {
+      CAPTURE(i);
+      std::vector<std::int32_t> others = ids;
+      others.erase(others.begin() + i);
+      const bool stays = i == at || !left.offsets[static_cast<std::size_t>(i)];
+      const double expected = stays ? 0 : whole - value(others, i < at ? at - 1 : at);
+      CHECK(std::abs(static_cast<double>(left.scores[static_cast<std::size_t>(i)]) - expected) < 1e-5);
+    }
+    // The sum of integrated gradients is the change of f from padding to the text. Only a mask stays.
+    options.method = AttributionMethod::integrated_gradients;
+    options.steps = 300;
+    std::vector<std::int32_t> padding = ids;
+    for (std::int64_t i = 0; i < L; ++i)
+      if (const auto place = static_cast<std::size_t>(i); left.offsets[place] && !(i == at && checkpoint == "tiny-bert-mlm")) padding[place] = 0;
+    const TextAttribution along = model.attribute(text, options);
+    CHECK(std::abs(std::accumulate(along.scores.begin(), along.scores.end(), 0.0) - (whole - value(padding, at))) < 1e-5);
+    // Rollout: all weight comes from tokens that the position can see.
+    options.method = AttributionMethod::attention_rollout;
+    const TextAttribution flow = model.attribute(text, options);
+    CHECK(std::abs(std::accumulate(flow.scores.begin(), flow.scores.end(), 0.0) - 1) < 1e-5);
+    // Without a target the likeliest token or label is explained.
+    options = {.method = AttributionMethod::gradient_x_input, .position = position};
+    const TextAttribution likeliest = model.attribute(text, options);
+    const std::vector<float> logits = logits_at(ids, at);
+    options.target = std::max_element(logits.begin(), logits.end()) - logits.begin();
+    CHECK(model.attribute(text, options).scores == likeliest.scores);
+    options.position = L;
+    CHECK_THROWS_AS(model.attribute(text, options), Error);
+    options.position = -1;
+    CHECK_THROWS_AS(model.attribute(text, options), Error);
+  }
+  const TextModel classifier = stock("tiny-bert");
+  CHECK_THROWS_AS(classifier.attribute("she is good", {.target = 0, .position = 1}), Error);
+  const TextModel pooled = stock("tiny-bert-mlm");
+  CHECK_THROWS_AS(pooled.attribute("she is good", {.target = 0, .contrast = 1}), Error);
+  CHECK_THROWS_AS(stock("tiny-gpt2").attribute("", {}), Error);
 }
 
 TEST_CASE("integrated gradients of the sentiment model sum to the change of the answer", "[models][attribution][sentiment]") {

@@ -367,9 +367,11 @@ Typed<"attn.Gradients"> gradients(Model& self, const Ids& input_ids, const Maybe
 }
 
 Typed<"attn.Attribution"> attribute(const Model& self, const std::string& text, const Word<kAttributionMethodNames>& method,
-                                    const std::optional<Label>& target, std::int64_t steps) {
+                                    const std::optional<Label>& target, const std::optional<Label>& contrast,
+                                    const std::optional<std::int64_t>& position, std::int64_t steps) {
   constexpr const char* kOp = "attribute";
-  const AttributeOptions options{.method = word_of<AttributionMethod>(method, kOp, "method"), .target = target, .steps = steps};
+  const AttributeOptions options{
+      .method = word_of<AttributionMethod>(method, kOp, "method"), .target = target, .contrast = contrast, .position = position, .steps = steps};
   const TextAttribution result = self.read(kOp, [&](const TextModel& model) { return model.attribute(text, options); });
   Array<float> scores({static_cast<std::int64_t>(result.scores.size())});
   std::copy(result.scores.begin(), result.scores.end(), scores.data());
@@ -377,9 +379,11 @@ Typed<"attn.Attribution"> attribute(const Model& self, const std::string& text, 
 }
 
 Typed<"list[attn.Attribution]"> attributions(const Model& self, const TextList& given, const Word<kAttributionMethodNames>& method,
-                                             const std::optional<Label>& target, std::int64_t steps) {
+                                             const std::optional<Label>& target, const std::optional<Label>& contrast,
+                                             const std::optional<std::int64_t>& position, std::int64_t steps) {
   nb::list all;
-  for (const std::string& text : GivenTexts(given, "attribute", false, "text").texts) all.append(attribute(self, text, method, target, steps));
+  for (const std::string& text : GivenTexts(given, "attribute", false, "text").texts)
+    all.append(attribute(self, text, method, target, contrast, position, steps));
   return all;
 }
 
@@ -732,15 +736,19 @@ component or no gradient is requested, OutOfRangeError, and the errors of forwar
 (1, 4, 4, 4))");
   const auto define_attribute = [&](auto function, const char* text) {
     model.def("attribute", function, nb::arg("text"), nb::kw_only(), nb::arg("method") = "integrated_gradients", nb::arg("target") = nb::none(),
-              nb::arg("steps") = 50, text);
+              nb::arg("contrast") = nb::none(), nb::arg("position") = nb::none(), nb::arg("steps") = 50, text);
   };
   define_attribute(&attribute,
-                   R"(Scores each token of a text by its contribution to the answer f, a logit before softmax.
+                   R"(Scores each token of a text by its contribution to the answer f, a logit before softmax. A model for text-generation
+answers with the next token.
 
 text: a text, or a list of texts.
 method: 'integrated_gradients', Σ (x - b) · ∫ ∂f/∂x along the path from [PAD] to x (Sundararajan et al. 2017); 'gradient_x_input', Σ x · ∂f/∂x;
 'attention_rollout' (Abnar & Zuidema 2020); 'attention_gradient' (Chefer et al. 2021); 'leave_one_out', f of the text minus f without the token.
-target: a label by index or name, or without a head the index of a component of the pooled vector; default the largest logit.
+target: a label by index or name, a token by id or text; without a head, and for fill-mask, token-classification and question-answering
+without a position, the index of a component of the pooled vector. Default: the largest logit.
+contrast: a label or token whose logit is subtracted.
+position: of the token whose logits these are, if the model has logits for each token; default for text-generation the last.
 steps: number of integration steps, 1 to 10000.
 
 Returns an Attribution, for a list one for each text. Raises UnsupportedError for gradients of int8 weights, ArgumentError, OutOfRangeError,
@@ -748,7 +756,13 @@ ConfigError, OutOfMemoryError.
 
 >>> model = attn.TextModel.load("testdata/models/sentiment")
 >>> model.attribute("not bad", method="leave_one_out").tokens
-['[CLS]', 'not', 'bad', '[SEP]'])");
+['[CLS]', 'not', 'bad', '[SEP]']
+
+Which words lead to a next token, here of a model with untrained weights:
+
+>>> gpt2 = attn.TextModel.load("testdata/models/tiny-gpt2")
+>>> gpt2.attribute("The old man", method="leave_one_out", target="a", contrast="e").scores.shape
+(3,))");
   define_attribute(&attributions, "Scores the tokens of several texts.");
   model.def(
       "get_parameter",

@@ -46,14 +46,16 @@ void gradients(Arguments& arguments, Work<TokenModel> work) {
   });
 }
 
-/// Computes one portion of attribute(): scores of tokens, f of the text and of the baseline, and the number of
-/// portions.
+/// Computes one portion of attribute(): scores of tokens, f of the text and of the baseline, the target, and the number
+/// of portions.
 void attribute(Arguments& arguments, Work<TokenModel> work) {
   const std::vector<std::int64_t> ids = arguments.labels("inputIds"), types = arguments.labels("tokenTypeIds"), special = arguments.labels("special");
   detail::AttributionCall call;
   arguments.require("padId", call.pad_id);
   arguments.require("method", call.method, kAttributionMethodNames);
-  arguments.require("target", call.target);
+  arguments.option("target", call.target);
+  arguments.option("contrast", call.contrast);
+  arguments.option("position", call.position);
   arguments.require("steps", call.steps);
   std::int64_t portion = 0;
   arguments.require("portion", portion);
@@ -66,7 +68,9 @@ void attribute(Arguments& arguments, Work<TokenModel> work) {
     const detail::Attribution attribution("attribute", self.model(), given);
     result.set_number(static_cast<double>(attribution.portions()));
     float* const scores = result.add("scores", Shape{static_cast<std::int64_t>(ids.size())});
-    attribution.run(portion, scores, result.add("values", Shape{2}));
+    float* const values = result.add("values", Shape{3});
+    attribution.run(portion, scores, values);
+    values[2] = static_cast<float>(attribution.target());
   });
 }
 

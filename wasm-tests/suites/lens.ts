@@ -370,6 +370,12 @@ describe('lens', () => {
     assertClose({ data: left.scores, dims: [L] }, { data: without, dims: [L] }, 1e-4, 'leaving out');
     assert.deepEqual((await attribute(model, ids, { ...target, method: 'attention_gradient' })).scores, gradient.scores);
 
+    const [{ id: likeliest }] = await model.nextToken('The old man', { topK: 1 });
+    assert.deepEqual(await model.attribute('The old man'), await model.attribute('The old man', { target: likeliest, position: 5 }));
+    const along = await model.attribute(ids, { ...target, steps: 200 });
+    assert.isBelow(along.delta!, 1e-3, 'integrated gradients are complete');
+    assert.deepEqual((await attribute(model, ids, { ...target, method: 'integrated_gradients' })).tokens, along.tokens);
+
     const bert = await modelOf('tiny-bert');
     const text = 'she is good';
     assert.deepEqual((await rollout(bert, text)).scores, (await bert.attribute(text, { method: 'attention_rollout' })).scores);
@@ -495,8 +501,11 @@ describe('lens', () => {
       [headScores(model, { text: [1, 2, 3] }), 'ARGUMENT', ['duplicateToken', 'repeats']],
       [headScores(model, { text: [1], kinds: ['firstToken'] }), 'ARGUMENT', ['two tokens']],
       [headScores(model, { seed: -1 }), 'CONFIG', ['seed']],
-      [attribute(model, ids), 'ARGUMENT', ['attribute', 'target']],
-      [attribute(model, ids, { target: 5, method: 'integrated_gradients' as never }), 'CONFIG', ['method']],
+      [attribute(model, ids, { target: 'two words' }), 'OUT_OF_RANGE', ['attribute', 'target', 'single token']],
+      [attribute(model, ids, { target: 5, position: 6 }), 'OUT_OF_RANGE', ['attribute', 'position']],
+      [attribute(model, ids, { target: 5, contrast: 1e6 }), 'OUT_OF_RANGE', ['attribute', 'contrast']],
+      [attribute(model, []), 'ARGUMENT', ['attribute', 'text']],
+      [attribute(model, ids, { target: 5, method: 'gradients' as never }), 'CONFIG', ['method']],
       [rollout(model, ids, { target: 5 } as never), 'ARGUMENT', ['rollout', 'target']],
     ] as const)
       await assertRejects(call as Promise<unknown>, code, [...words]);

@@ -58,13 +58,21 @@ Attribution::Attribution(std::string_view op, const EncoderModel& model, const A
       model_(model),
       call_(call),
       length_(static_cast<std::int64_t>(call.ids.size())),
-      width_(static_cast<std::size_t>(model.result_size(model.has_text_head()))) {
+      width_(static_cast<std::size_t>(model.result_size(of_head()))) {
+  // A mask stays a mask, and what a token predicts needs the token.
+  const bool stays = call.method == AttributionMethod::leave_one_out || model.config().task == Task::fill_mask;
   for (std::int64_t i = 0; i < length_; ++i)
-    if (call.special.empty() || call.special[static_cast<std::size_t>(i)] == 0) words_.push_back(i);
+    if ((call.special.empty() || call.special[static_cast<std::size_t>(i)] == 0) && !(i == call.position && stays)) words_.push_back(i);
   const auto count = static_cast<std::int64_t>(words_.size());
-  if (call.target < 0 || call.target >= static_cast<std::int64_t>(width_))
-    fail(ErrorCode::out_of_range, op, "target", {model.has_text_head() ? "a label" : "a number of the pooled vector", " from 0 to ", width_ - 1},
-         {call.target});
+  if (call.position && (!model.has_head() || !model.config().of_tokens()))
+    fail(ErrorCode::unsupported, op, "position", {"no position"}, {*call.position}, "The model has no head with logits for each token");
+  if (call.position && (*call.position < 0 || *call.position >= length_))
+    fail(ErrorCode::out_of_range, op, "position", {"a number from 0 to ", length_ - 1}, {*call.position});
+  if (call.target) check_output("target", *call.target);
+  if (!call.target && !of_head() && call.method != AttributionMethod::attention_rollout)
+    fail(ErrorCode::argument, op, "target", {"the number of a component of the pooled vector"}, {"missing"}, "The checkpoint has no head for texts");
+  if (call.contrast && !of_head()) fail(ErrorCode::unsupported, op, "contrast", {"no contrast without a logit"}, {*call.contrast});
+  if (call.contrast) check_output("contrast", *call.contrast);
   if (has_gradient(call.method)) model.check_gradients(op);
   if (call.steps < 1 || call.steps > kMostSteps) fail(ErrorCode::config, op, "steps", {"a whole number from 1 to ", kMostSteps}, {call.steps});
   if (call.pad_id < 0 || call.pad_id >= model.config().vocab_size)
@@ -78,7 +86,44 @@ Attribution::Attribution(std::string_view op, const EncoderModel& model, const A
   }
   if (call.method == AttributionMethod::leave_one_out) portions_ = std::max<std::int64_t>(1, (count + kTextsOfAPortion - 1) / kTextsOfAPortion);
   // Checks the ids before anything is computed.
-  model.plan(op, {.shape = {1, length_}, .input_ids = call.ids, .token_type_ids = call.types}, {.for_backward = has_gradient(call.method)});
+  plan({.shape = {1, length_}, .input_ids = call.ids, .token_type_ids = call.types}, {.for_backward = has_gradient(call.method)});
+  target_ = call.target ? *call.target : of_head() && call.method != AttributionMethod::attention_rollout ? likeliest() : 0;
+}
+
+std::int64_t Attribution::likeliest() const {
+  const ModelInputs inputs{.shape = {1, length_}, .input_ids = call_.ids, .token_type_ids = call_.types};
+  const auto E = static_cast<std::size_t>(model_.config().hidden_size);
+  std::vector<float> hidden(call_.ids.size() * E), results(width_);
+  model_.run(plan(inputs, {}), inputs, {hidden.data(), {}, {}}, call_.position ? nullptr : results.data());
+  if (call_.position) model_.run_head(hidden.data() + static_cast<std::size_t>(*call_.position) * E, 1, results.data());
+  return std::max_element(results.begin(), results.end()) - results.begin();
+}
+
+void Attribution::check_output(std::string_view name, std::int64_t output) const {
+  if (output >= 0 && output < static_cast<std::int64_t>(width_)) return;
+  const std::string_view kind = !of_head() ? "a number of the pooled vector" : model_.config().predicts_tokens() ? "the id of a token" : "a label";
+  fail(ErrorCode::out_of_range, op_, name, {kind, " from 0 to ", width_ - 1}, {output});
+}
+
+bool Attribution::of_head() const { return call_.position || model_.has_text_head(); }
+
+ModelPlan Attribution::plan(const ModelInputs& inputs, ModelForwardOptions options) const {
+  options.logits = model_.has_text_head();
+  return model_.plan(op_, inputs, options);
+}
+
+std::unique_ptr<KeptModel> Attribution::run_and_keep(const ModelPlan& plan, const ModelInputs& inputs, const EncoderBuffers& buffers,
+                                                     const Table* words) const {
+  std::vector<std::int64_t> rows;
+  for (std::int64_t b = 0; call_.position && b < plan.encoder.B; ++b) rows.push_back(b * length_ + *call_.position);
+  return model_.run_and_keep(plan, inputs, buffers, of_head(), words, {}, rows);
+}
+
+float Attribution::value(const float* results) const { return results[target_] - (call_.contrast ? results[*call_.contrast] : 0.0F); }
+
+void Attribution::add_gradient(float* of_results) const {
+  of_results[target_] += 1;
+  if (call_.contrast) of_results[*call_.contrast] -= 1;
 }
 
 void Attribution::run(std::int64_t index, float* scores, float* values) const {
@@ -136,13 +181,12 @@ void Attribution::integrate(std::int64_t first, std::int64_t count, double* scor
   }
 
   const ModelInputs inputs{.shape = {B, length_}, .input_ids = ids, .token_type_ids = types};
-  const ModelPlan plan = model_.plan(op_, inputs, {.for_backward = true});
+  const ModelPlan plan = this->plan(inputs, {.for_backward = true});
   std::vector<float> hidden(sequences * L * static_cast<std::size_t>(plan.encoder.E)), gradient(sequences * L * E);
-  const auto kept = model_.run_and_keep(plan, inputs, {hidden.data(), {}, {}}, model_.has_text_head(), &words);
-  const auto target = static_cast<std::size_t>(call_.target);
-  for (std::size_t b = 0; b < extra; ++b) values[b] = kept->result[b * width_ + target];
+  const auto kept = run_and_keep(plan, inputs, {hidden.data(), {}, {}}, &words);
+  for (std::size_t b = 0; b < extra; ++b) values[b] = value(kept->result + b * width_);
   std::vector<float> grad(sequences * width_);
-  for (std::size_t b = extra; b < sequences; ++b) grad[b * width_ + target] = 1;
+  for (std::size_t b = extra; b < sequences; ++b) add_gradient(grad.data() + b * width_);
   model_.backward(*kept, grad.data(), {.embeddings = gradient.data()});
 
   for (std::size_t b = extra; b < sequences; ++b)
@@ -157,10 +201,10 @@ void Attribution::integrate(std::int64_t first, std::int64_t count, double* scor
 void Attribution::gradient_x_input(double* scores) const {
   const auto L = static_cast<std::size_t>(length_), E = static_cast<std::size_t>(model_.config().word_width());
   const ModelInputs inputs{.shape = {1, length_}, .input_ids = call_.ids, .token_type_ids = call_.types};
-  const ModelPlan plan = model_.plan(op_, inputs, {.for_backward = true});
+  const ModelPlan plan = this->plan(inputs, {.for_backward = true});
   std::vector<float> hidden(L * static_cast<std::size_t>(plan.encoder.E)), gradient(L * E), word(E), grad(width_);
-  const auto kept = model_.run_and_keep(plan, inputs, {hidden.data(), {}, {}}, model_.has_text_head());
-  grad[static_cast<std::size_t>(call_.target)] = 1;
+  const auto kept = run_and_keep(plan, inputs, {hidden.data(), {}, {}});
+  add_gradient(grad.data());
   model_.backward(*kept, grad.data(), {.embeddings = gradient.data()});
   for (std::size_t i = 0; i < L; ++i) {
     model_.word_embeddings().table().get_row(static_cast<std::size_t>(call_.ids[i]), word.data());
@@ -173,7 +217,9 @@ std::vector<double> Attribution::pooled() const {
   const auto L = static_cast<std::size_t>(length_);
   const Pooling pooling = model_.has_text_head() ? config.classifier_pooling : config.poolings.size() == 1 ? config.poolings[0] : Pooling::mean;
   std::vector<double> weights(L);
-  if (pooling == Pooling::cls)
+  if (call_.position)
+    weights[static_cast<std::size_t>(*call_.position)] = 1;
+  else if (pooling == Pooling::cls)
     weights.front() = 1;
   else if (pooling == Pooling::lasttoken)
     weights.back() = 1;
@@ -188,15 +234,15 @@ void Attribution::attention(bool with_gradient, double* scores) const {
   const auto layers = static_cast<std::size_t>(model_.config().num_hidden_layers),
              heads = static_cast<std::size_t>(model_.config().num_attention_heads);
   const ModelInputs inputs{.shape = {1, length_}, .input_ids = call_.ids, .token_type_ids = call_.types};
-  const ModelPlan plan = model_.plan(op_, inputs, {.output_attentions = true, .for_backward = with_gradient});
+  const ModelPlan plan = this->plan(inputs, {.output_attentions = true, .for_backward = with_gradient});
   const std::size_t size = heads * L * L;
   std::vector<float> hidden(L * E), weights(layers * size), slopes(with_gradient ? weights.size() : 0);
   EncoderBuffers buffers{hidden.data(), {}, std::vector<LayerBuffers>(layers)};
   for (std::size_t layer = 0; layer < layers; ++layer) buffers.layers[layer].attentions = weights.data() + layer * size;
   if (with_gradient) {
     std::vector<float> grad(width_);
-    grad[static_cast<std::size_t>(call_.target)] = 1;
-    const auto kept = model_.run_and_keep(plan, inputs, buffers, model_.has_text_head());
+    add_gradient(grad.data());
+    const auto kept = run_and_keep(plan, inputs, buffers);
     ModelGradientBuffers to;
     for (std::size_t layer = 0; layer < layers; ++layer)
       to.traces.emplace_back()[static_cast<std::size_t>(TraceName::weights)] = slopes.data() + layer * size;
@@ -237,14 +283,26 @@ void Attribution::leave_out(std::int64_t first, std::int64_t count, double* scor
   }
   const std::array<SequenceRun, 2> runs{{{1, length_}, {count, length_ - 1}}};
   const ModelInputs inputs{.shape = {1, static_cast<std::int64_t>(ids.size())}, .input_ids = ids, .token_type_ids = types, .runs = runs};
-  const ModelPlan plan = model_.plan(op_, inputs, {});
-  std::vector<float> hidden(ids.size() * static_cast<std::size_t>(model_.config().hidden_size));
-  const auto target = static_cast<std::size_t>(call_.target);
-  std::vector<float> results(static_cast<std::size_t>(count + 1) * width_);
-  model_.run_result(plan, inputs, {hidden.data(), {}, {}}, results.data());
+  const ModelPlan plan = this->plan(inputs, {});
+  const auto E = static_cast<std::size_t>(model_.config().hidden_size);
+  std::vector<float> hidden(ids.size() * E), results(static_cast<std::size_t>(count + 1) * width_);
+  if (call_.position) {
+    model_.run(plan, inputs, {hidden.data(), {}, {}}, nullptr);
+    std::vector<float> rows;
+    for (std::int64_t k = 0; k <= count; ++k) {
+      const bool is_moved = k > 0 && words_[static_cast<std::size_t>(first + k - 1)] < *call_.position;
+      const std::int64_t begin = k == 0 ? 0 : length_ + (k - 1) * (length_ - 1);
+      const float* const row = hidden.data() + static_cast<std::size_t>(begin + *call_.position - is_moved) * E;
+      rows.insert(rows.end(), row, row + E);
+    }
+    model_.run_head(rows.data(), count + 1, results.data());
+  } else {
+    model_.run_result(plan, inputs, {hidden.data(), {}, {}}, results.data());
+  }
+  const auto whole = static_cast<double>(value(results.data()));
   for (std::size_t k = 0; k < static_cast<std::size_t>(count); ++k)
     scores[static_cast<std::size_t>(words_[static_cast<std::size_t>(first) + k])] +=
-        static_cast<double>(results[target]) - static_cast<double>(results[(k + 1) * width_ + target]);
+        whole - static_cast<double>(value(results.data() + (k + 1) * width_));
 }
 
 }  // namespace attn::detail

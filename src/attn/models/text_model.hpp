@@ -210,24 +210,27 @@ class TextModel {
     gradient.run(result.embeddings ? result.embeddings->data() : nullptr, attentions, options.parameters ? &parameters : nullptr);
     return result;
   }
-  /// Computes a score for each token of a text: how much it contributes to f, a logit before softmax, or without a head
-  /// a component of the pooled vector. With leave_one_out special tokens get 0. A long text is truncated as by
-  /// classify(). The methods are:
+  /// Computes a score for each token of a text: how much it contributes to f. For text-classification and
+  /// multiple-choice f is the logit of a label before softmax; for text-generation that of a token that may follow
+  /// `position`, by default the last; for fill-mask, token-classification and question-answering with a `position`
+  /// that of a token or label there. Otherwise f is a component of the pooled vector. With leave_one_out special tokens
+  /// get 0, and so does the token at `position`. A long text is truncated as by classify(), but is an error for
+  /// text-generation. The methods are:
   /// integrated_gradients: Σ_e (x - b) · ∫₀¹ ∂f/∂x (b + a (x - b)) da by Gauss-Legendre quadrature, where x are the
-  /// word embeddings and b is the embedding of [PAD], except at special tokens, where b = x (Sundararajan, Taly & Yan
-  /// 2017).
+  /// word embeddings and b is the embedding of [PAD], except at special tokens and the mask at `position`, where b = x
+  /// (Sundararajan, Taly & Yan 2017).
   /// gradient_x_input: Σ_e x · ∂f/∂x.
-  /// attention_rollout: the pooled rows of the product of 0.5 A + 0.5 I over the layers, A averaged over the heads
-  /// (Abnar & Zuidema 2020).
-  /// attention_gradient: the pooled rows of the product of I + Ā over the layers, Ā the positive part of A · ∂f/∂A
+  /// attention_rollout: the pooled rows, or the row of `position`, of the product of 0.5 A + 0.5 I over the layers, A
+  /// averaged over the heads (Abnar & Zuidema 2020).
+  /// attention_gradient: the same rows of the product of I + Ā over the layers, Ā the positive part of A · ∂f/∂A
   /// averaged over the heads (Chefer, Gur & Wolf 2021).
   /// leave_one_out: f of the text minus f of the text without the token.
   ///
   /// @param text     UTF-8
-  /// @param options  method, target, steps
-  /// @throws UNSUPPORTED for gradients of int8 weights, or without a tokenizer
-  /// @throws ARGUMENT if there is no head and no target
-  /// @throws OUT_OF_RANGE if the target does not exist
+  /// @param options  method, target, contrast, position, steps
+  /// @throws UNSUPPORTED for gradients of int8 weights, without a tokenizer, or for a position or contrast without such logits
+  /// @throws ARGUMENT if f is a component of the pooled vector and there is no target
+  /// @throws OUT_OF_RANGE if the target, the contrast or the position does not exist
   /// @throws CONFIG if steps is outside 1 to 10 000
   /// @throws MEMORY if the call would exceed the memory limit
   ///
@@ -454,7 +457,7 @@ class TextModel {
   /// Checks the arguments of gradients() and runs its forward.
   detail::ModelGradient gradient_of(const detail::TokenIds& inputs, const GradientOptions& options);
   /// Returns the index of a gradient's label: of a token, of an answer's start or end, or of a class.
-  std::int64_t target_label(const std::variant<std::int64_t, std::string>& label) const;
+  std::int64_t output_number(std::string_view op, std::string_view name, const std::variant<std::int64_t, std::string>& given) const;
   EncoderTraceOptions trace_of(std::int64_t layer, Trace names) const;
   Shape parameter_shape(const std::string& name) const;
 

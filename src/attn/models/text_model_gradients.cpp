@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 
+#include "attn/models/lens_model.hpp"
 #include "attn/models/text_model_parts.hpp"
 #include "attn/tensor/float_environment.hpp"
 
@@ -26,28 +27,27 @@ std::vector<std::string> detail::text_labels(const EncoderModel& model) {
 detail::ModelGradient TextModel::gradient_of(const detail::TokenIds& inputs, const GradientOptions& options) {
   constexpr std::string_view kOp = "gradients";
   detail::ModelGradientTarget target{.row = options.target.row, .component = options.target.component, .token = options.target.token};
-  if (options.target.label) target.label = target_label(*options.target.label);
+  if (options.target.label) target.label = output_number(kOp, "target.label", *options.target.label);
   const detail::TextBatch batch(kOp, inputs);
   return {kOp, encoder(), batch.inputs(), target, options.embeddings, options.attentions, options.parameters};
 }
 
-std::int64_t TextModel::target_label(const std::variant<std::int64_t, std::string>& label) const {
-  constexpr std::string_view kOp = "gradients";
+std::int64_t TextModel::output_number(std::string_view op, std::string_view name, const std::variant<std::int64_t, std::string>& given) const {
   const detail::ModelConfig& config = parts_->model->config();
-  if (const std::string* const name = std::get_if<std::string>(&label); name != nullptr && config.predicts_tokens()) {
-    const std::optional<std::int64_t> id = token_to_id(*name);
-    if (!id) detail::fail(ErrorCode::out_of_range, kOp, "target.label", {"a token of the vocabulary"}, {*name});
-    return *id;
-  }
+  if (std::holds_alternative<std::string>(given) && config.predicts_tokens())
+    return detail::LensModel(op, *this).token(std::string(name).c_str(), given);
   static const std::vector<std::string> kEnds{"start", "end"};
-  return detail::label_of(kOp, "target.label", config.task == Task::question_answering ? kEnds : config.labels, label);
+  return detail::label_of(op, name, config.task == Task::question_answering ? kEnds : config.labels, given);
 }
 
 TextAttribution TextModel::attribute(const std::string& text, const AttributeOptions& options) const {
   const detail::FloatEnvironment environment;
   constexpr std::string_view kOp = "attribute";
   const EncoderModel& model = encoder();
-  EncodedTexts encoding = detail::naming_text("text", 0, [&] { return encode({text}, 0, 1, {}); });
+  const bool continues = model.config().task == Task::text_generation && model.has_head();
+  // A truncated text would have other positions.
+  const auto tokenize = continues ? TokenizeOptions{.max_length = model.config().max_length, .truncation = false} : TokenizeOptions{};
+  EncodedTexts encoding = detail::naming_text("text", 0, [&] { return encode({text}, 0, 1, tokenize); });
   const std::vector<std::int64_t> ids(encoding.input_ids.begin(), encoding.input_ids.end());
   const std::vector<std::int64_t> types(encoding.token_type_ids.begin(), encoding.token_type_ids.end());
   std::vector<std::uint8_t> special;
@@ -58,17 +58,14 @@ TextAttribution TextModel::attribute(const std::string& text, const AttributeOpt
                                .pad_id = parts_->ask([](const auto& any) { return any.pad_id(); }),
                                .method = options.method,
                                .steps = options.steps};
-  if (options.target) {
-    call.target = detail::label_of(kOp, "target", detail::text_labels(model), *options.target);
-  } else if (model.has_text_head()) {
-    const detail::ModelInputs inputs{.shape = {1, static_cast<std::int64_t>(ids.size())}, .input_ids = ids, .token_type_ids = types};
-    const detail::ModelPlan plan = model.plan(kOp, inputs, {});
-    std::vector<float> hidden(ids.size() * static_cast<std::size_t>(plan.encoder.E)), logits(static_cast<std::size_t>(plan.logits[1]));
-    model.run(plan, inputs, {hidden.data(), {}, {}}, logits.data());
-    call.target = std::max_element(logits.begin(), logits.end()) - logits.begin();
-  } else if (options.method != AttributionMethod::attention_rollout) {
-    detail::fail(ErrorCode::argument, kOp, "target", {"the number of a component"}, {"missing"}, "The checkpoint has no head");
-  }
+  if (continues && ids.empty()) detail::fail(ErrorCode::argument, kOp, "text", {"at least one token"}, {"none"});
+  call.position = options.position ? options.position : continues ? std::optional(std::ssize(ids) - 1) : std::nullopt;
+  const bool of_head = call.position || model.has_text_head();
+  const auto output = [&](std::string_view name, const std::variant<std::int64_t, std::string>& given) {
+    return of_head ? output_number(kOp, name, given) : detail::label_of(kOp, name, {}, given);
+  };
+  if (options.contrast) call.contrast = output("contrast", *options.contrast);
+  if (options.target) call.target = output("target", *options.target);
   const detail::Attribution attribution(kOp, model, call);
   std::vector<double> sums(ids.size());
   std::vector<float> scores(ids.size());

@@ -119,8 +119,13 @@ struct TextModelGradients {
 /// Options for TextModel::attribute().
 struct AttributeOptions {
   AttributionMethod method = AttributionMethod::integrated_gradients;
-  /// A label by index or name; without a head, an index into the pooled vector. Default: the label with the largest logit; required without a head.
+  /// A label by index or name, or a token by id or text; without a head, and for a head of tokens without `position`, an index into the pooled
+  /// vector. Default: the output of the head with the largest logit.
   std::optional<std::variant<std::int64_t, std::string>> target = std::nullopt;
+  std::optional<std::variant<std::int64_t, std::string>> contrast = std::nullopt;  ///< a label or token whose logit is subtracted
+  /// Token whose logits these are, for a model with logits for each token. Default: the last token if the model is for text-generation, otherwise
+  /// none.
+  std::optional<std::int64_t> position = std::nullopt;
   std::int64_t steps = 50;  ///< number of steps for integrated_gradients, 1 to 10 000
 };
 

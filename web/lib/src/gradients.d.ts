@@ -133,7 +133,7 @@ export interface ModelGradients {
    *
    * @param inputs from {@link TextModel.tokenize}
    * @param options.target the number: `{ label, row, token }` is the logit of a label before softmax, by number or name
-   * (for fill-mask a token of the vocabulary, for question answering `'start'` or `'end'`), at position `token` if the
+   * (for fill-mask and text-generation the id or text of a token, for question answering `'start'` or `'end'`), at position `token` if the
    * head has one logit per token; `contrast` is another label, whose logit is subtracted. `{ component, row }` is a
    * component of the pooled vector, before Dense and scaling. `row` is the sequence, default 0
    * @param options.wrt the gradients to return
@@ -166,27 +166,37 @@ export interface ModelGradients {
     },
   ): TextModelGradients;
   /**
-   * Computes how much each token of a text contributes to f, the logit of `target` before softmax, or component
-   * `target` of the pooled vector if the model has no head.
+   * Computes how much each token of a text contributes to f.
+   *
+   * | model | f |
+   * |---|---|
+   * | text-classification, multiple-choice | the logit of the label `target`, before softmax |
+   * | text-generation | the logit of the token `target` that may follow the token at `position`, by default the last |
+   * | fill-mask, token-classification, question-answering, with `position` | the logit of the token or label `target` at that token |
+   * | any other, or without `position` | component `target` of the pooled vector |
+   *
+   * With `contrast`, its logit is subtracted.
    *
    * | method | score |
    * |---|---|
-   * | `'integrated_gradients'` | Σ over E of (x − b) · ∫ ∂f/∂x from b to x, by `steps` points of Gauss-Legendre. x are the word embeddings; b is PAD for ordinary tokens and x for special tokens (Sundararajan, Taly & Yan 2017) |
+   * | `'integrated_gradients'` | Σ over E of (x − b) · ∫ ∂f/∂x from b to x, by `steps` points of Gauss-Legendre. x are the word embeddings; b is PAD for ordinary tokens and x for special tokens and the mask at `position` (Sundararajan, Taly & Yan 2017) |
    * | `'gradient_x_input'` | Σ over E of x · ∂f/∂x |
-   * | `'attention_rollout'` | the pooled rows of the product of 0.5 A + 0.5 I over the layers, with A the mean over the heads (Abnar & Zuidema 2020) |
-   * | `'attention_gradient'` | the pooled rows of the product of I + Ā, with Ā the mean over the heads of max(A · ∂f/∂A, 0) (Chefer, Gur & Wolf 2021) |
-   * | `'leave_one_out'` | f of the text minus f of the text without the token; 0 for special tokens |
+   * | `'attention_rollout'` | the pooled rows, or row `position`, of the product of 0.5 A + 0.5 I over the layers, with A the mean over the heads (Abnar & Zuidema 2020) |
+   * | `'attention_gradient'` | the same rows of the product of I + Ā, with Ā the mean over the heads of max(A · ∂f/∂A, 0) (Chefer, Gur & Wolf 2021) |
+   * | `'leave_one_out'` | f of the text minus f of the text without the token; 0 for special tokens and the one at `position` |
    *
-   * An overlong text is truncated as in `classify`. int8 models support `'attention_rollout'` and `'leave_one_out'`.
+   * An overlong text is truncated as in `classify`, but of a text-generation model it is an error. int8 models support `'attention_rollout'` and `'leave_one_out'`.
    *
-   * @param text the text
+   * @param text the text; for a text-generation model also its token ids, whose `offsets` are null
    * @param options.method default `'integrated_gradients'`
-   * @param options.target number or name of a label; default the label with the largest logit
+   * @param options.target number or name of a label, id or text of a token; default the one with the largest logit
+   * @param options.contrast a second label or token, whose logit is subtracted; default none
+   * @param options.position position of the token whose logits these are, if the model has logits for each token
    * @param options.steps points of integrated gradients, 1 to 10 000; default 50
    * @param options.signal rejects with `ABORTED` between two steps
-   * @throws {AttnError} `ARGUMENT` without a `target` if the model has no head for texts, except for rollout
-   * @throws {AttnError} `OUT_OF_RANGE` if the target does not exist
-   * @throws {AttnError} `UNSUPPORTED` for gradients of int8 weights
+   * @throws {AttnError} `ARGUMENT` without a `target` if f is a component of the pooled vector, except for rollout
+   * @throws {AttnError} `OUT_OF_RANGE` if the target, the contrast or the position does not exist
+   * @throws {AttnError} `UNSUPPORTED` for gradients of int8 weights; for `position` and `contrast` without such logits
    * @throws {AttnError} `ABORTED` if `signal` aborts
    *
    * @example
@@ -200,10 +210,12 @@ export interface ModelGradients {
    * ```
    */
   attribute(
-    text: string,
+    text: string | Int32Array | readonly number[],
     options?: {
       method?: 'gradient_x_input' | 'integrated_gradients' | 'attention_rollout' | 'attention_gradient' | 'leave_one_out' | undefined;
       target?: number | string | undefined;
+      contrast?: number | string | undefined;
+      position?: number | undefined;
       steps?: number | undefined;
       signal?: AbortSignal | undefined;
     },

@@ -295,12 +295,12 @@ export function headScores(model: LensModel, options?: HeadScoresOptions): Promi
 /** Options of {@link attribute}, and except `method` of {@link attentionGradient}. */
 export interface AttributeOptions {
   /** Default `'gradient_x_input'`. */
-  method?: 'gradient_x_input' | 'attention_rollout' | 'attention_gradient' | 'leave_one_out' | undefined;
-  /** The token whose logit is explained; of other models a label, see {@link TextModel.attribute}. */
+  method?: 'gradient_x_input' | 'integrated_gradients' | 'attention_rollout' | 'attention_gradient' | 'leave_one_out' | undefined;
+  /** The token whose logit is explained, or a label, see {@link TextModel.attribute}. Default the likeliest. */
   target?: LensToken | undefined;
   /** A token whose logit is subtracted. Default none. */
   contrast?: LensToken | undefined;
-  /** Position of the prediction. Default the last token. */
+  /** Position of the prediction. Default the last token of a decoder. */
   position?: number | undefined;
   signal?: AbortSignal | undefined;
 }
@@ -312,10 +312,8 @@ export interface TokenScores {
 }
 
 /**
- * Computes how much each token contributes to the logit of a token that a decoder predicts. The methods are those of
- * {@link TextModel.attribute}: `'gradient_x_input'` Σ x · ∂f/∂x over the word embedding, `'attention_rollout'` and
- * `'attention_gradient'` as below, `'leave_one_out'` f − f(text without the token), 0 for the last token. For other
- * models it is `model.attribute`.
+ * Computes how much each token contributes to the logit of a token that a decoder predicts, or to another result of the
+ * model: {@link TextModel.attribute} with another default method.
  *
  * @param model any text model
  * @param text a text; for a decoder also its token ids

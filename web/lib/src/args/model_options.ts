@@ -301,6 +301,7 @@ export const embedOptions = [...textOptionNames, ...promptOptions, 'pooling', 'n
 export const classifyTokensOptions = [...textOptionNames, 'aggregation', 'stride', 'ignoreLabels'];
 export const fillMaskOptions = [...batchOptions, 'topK', 'targets'];
 export const answerOptions = [...batchOptions, 'maxLength', 'topK', 'maxAnswerLength', 'stride', 'allowEmpty'];
+export const attributeOptions = ['method', 'target', 'contrast', 'position', 'steps', 'signal'];
 export const fineTuneOptions = [
   'epochs',
   'batchSize',

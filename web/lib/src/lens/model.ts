@@ -29,7 +29,7 @@ export interface AnyModel {
       trace?: { readonly names: readonly EncoderTraceName[] };
     },
   ): Awaitable<TextModelGradients>;
-  attribute(text: string, options?: object): Awaitable<{ tokens: readonly string[]; scores: Float32Array }>;
+  attribute(text: LensText, options?: object): Awaitable<{ tokens: readonly string[]; scores: Float32Array }>;
   parameterShapes(): Awaitable<ReadonlyMap<string, Dims>>;
   getParameter(name: string): Awaitable<Tensor>;
 }

@@ -1,13 +1,13 @@
 /** Gradients and attributions of text models. */
-import type { Encoding, Tensor, TextAttribution, TextModel as Contract, TextModelGradients, TextModelOutput } from '../attn.js';
+import type { Encoding, TextAttribution, TextModelGradients, TextModelOutput } from '../attn.js';
 import { aborted } from '../platform/abort.js';
-import { elements } from '../args/arrays.js';
+import { elements, readIds } from '../args/arrays.js';
 import { yieldToEventLoop } from '../platform/event_loop.js';
 import { describe, fail, reading } from '../args/error.js';
 import { textLabelsOf } from './fine_tuning.js';
 import type { Result } from '../engine/heap.js';
 import { toPublic } from '../engine/results.js';
-import { readEncoded } from '../args/model_options.js';
+import { attributeOptions, readEncoded } from '../args/model_options.js';
 import { readSignal } from '../args/options.js';
 import { choice, readArguments, readMembers, whole } from '../args/signature.js';
 import { encodeOptionsOf, type ModelAccess } from './batches.js';
@@ -38,7 +38,12 @@ function outputOf(op: string, { about, tokenizer }: ModelState, value: unknown, 
   if (value === undefined) return undefined;
   if ((about.task !== 'fill-mask' && about.task !== 'text-generation') || typeof value !== 'string')
     return numberOf(op, argument, namesOf(about), value);
-  return tokenizer.tokenToId(value) ?? fail('OUT_OF_RANGE', op, argument, `is ${JSON.stringify(value)}`, 'a token of the vocabulary');
+  // The tokenizers of Llama 2 and Mistral put a space in front of a text, so ' Paris' would be two tokens.
+  const id = tokenizer.tokenToId(value) ?? (value.startsWith(' ') ? tokenizer.tokenToId(`▁${value.slice(1)}`) : undefined);
+  if (id !== undefined) return id;
+  const { inputIds } = tokenizer.encode([value], { ...encodeOptionsOf(op, about, { addSpecialTokens: false }) });
+  if (inputIds.length === 1) return inputIds[0]!;
+  fail('OUT_OF_RANGE', op, argument, `is ${JSON.stringify(value)}, which has ${inputIds.length} tokens`, 'a text that is a single token');
 }
 
 export function gradients({ find }: ModelAccess, inputs: Encoding, options: unknown): TextModelGradients {
@@ -72,53 +77,65 @@ export function gradients({ find }: ModelAccess, inputs: Encoding, options: unkn
   };
 }
 
-/** Index of the largest value. */
-const largest = ({ data }: Tensor): number => data.reduce((best, value, i) => (value > data[best]! ? i : best), 0);
+/** A text as attribute() runs it. */
+function attributed(op: string, { about, tokenizer }: ModelState, text: unknown) {
+  const continues = about.task === 'text-generation';
+  if (typeof text === 'string') {
+    // A truncated text would have other positions.
+    const { inputIds, tokenTypeIds, tokens, offsets } = tokenizer.encode([text], encodeOptionsOf(op, about, { truncation: !continues }));
+    return { inputIds, tokenTypeIds, tokens: tokens[0]!, offsets: offsets[0]!, special: offsets[0]!.map((offset) => Number(offset === null)) };
+  }
+  if (!continues) fail('ARGUMENT', op, 'text', describe(text), 'a string');
+  const inputIds = readIds(op, 'text', text, undefined).data;
+  const tokens = Array.from(inputIds, (id) => tokenizer.idToToken(id) ?? '');
+  return { inputIds, tokenTypeIds: new Int32Array(inputIds.length), tokens, offsets: tokens.map(() => null), special: tokens.map(() => 0) };
+}
 
-export async function attribute({ find }: ModelAccess, model: Contract, text: unknown, options: unknown): Promise<TextAttribution> {
+export async function attribute({ find }: ModelAccess, text: unknown, options: unknown): Promise<TextAttribution> {
   const op = 'attribute';
-  if (typeof text !== 'string') fail('ARGUMENT', op, 'text', describe(text), 'a string');
-  const { method, given, steps, signal } = reading(op, 'options', () => {
-    const [method, target, steps, signal] = options === undefined ? [] : readMembers(op, 'options', options, ['method', 'target', 'steps', 'signal']);
+  const { method, steps, signal, position, ...given } = reading(op, 'options', () => {
+    const [method, target, contrast, position, steps, signal] = options === undefined ? [] : readMembers(op, 'options', options, attributeOptions);
+    const of = find();
+    const ofHead = position !== undefined || of.about.task === 'text-generation';
+    const output = (argument: string, value: unknown) =>
+      ofHead || value === undefined ? outputOf(op, of, value, argument) : numberOf(op, argument, textLabelsOf(of.about), value);
     return {
       method: method === undefined ? methods[0] : methods[choice(op, 'method', method, methods)]!,
-      given: target === undefined ? undefined : numberOf(op, 'target', textLabelsOf(find().about), target),
+      target: output('target', target),
+      contrast: output('contrast', contrast),
+      position,
       steps: steps === undefined ? 50 : whole(op, 'steps', steps, 1, mostSteps),
       signal: readSignal(op, signal),
     };
   });
   if (signal?.aborted) throw aborted(signal, op);
   const { about, tokenizer, context } = find();
-  const encoding = tokenizer.encode([text as string], encodeOptionsOf(op, about, {}));
-  const { inputIds, tokenTypeIds, tokens, offsets, dims } = encoding;
-  let target = given;
-  if (target === undefined) {
-    const isOfText = about.task === 'text-classification' || about.task === 'multiple-choice';
-    if (!isOfText && method !== 'attention_rollout')
-      fail('ARGUMENT', op, 'target', 'is missing', 'the index of a component of the pooled vector', 'The checkpoint has no head for texts');
-    target = isOfText ? largest(model.forward(encoding).logits!) : 0;
-  }
-  const special = Int32Array.from(offsets[0]!, (offset) => (offset === null ? 1 : 0));
-  const sums = new Float64Array(dims[1]!);
+  const { inputIds, tokenTypeIds, tokens, offsets, special } = attributed(op, find(), text);
+  if (tokens.length === 0) fail('ARGUMENT', op, 'text', 'has no token', 'at least one token');
+  const place = position ?? (about.task === 'text-generation' ? tokens.length - 1 : undefined);
+  const sums = new Float64Array(tokens.length);
   const ends = [0, 0];
+  let { target } = given;
   const signature = signatureOf(context.engine, op);
   for (let portion = 0, portions = 1; portion < portions; ++portion) {
     if (portion > 0) await yieldToEventLoop();
     if (signal?.aborted) throw aborted(signal, op);
     const { handle } = find();
     context.engine.assertUsable(op);
-    const leaves = readArguments(op, signature, [inputIds, tokenTypeIds, special, tokenizer.padId, method, target, steps, portion]);
+    const leaves = readArguments(op, signature, [
+      ...[inputIds, tokenTypeIds, Int32Array.from(special), tokenizer.padId, method, target, given.contrast, place, steps, portion],
+    ]);
     const { number, entries } = context.engine.call(op, signature, leaves, handle) as Result;
     const [scores, values] = entries.map(({ tensor }) => tensor.data);
     for (let i = 0; i < sums.length; ++i) sums[i]! += scores![i]!;
-    if (portion === 0) [ends[0], ends[1]] = values!;
+    if (portion === 0) [ends[0], ends[1], target] = values as unknown as [number, number, number];
     portions = number;
   }
   const difference = ends[0]! - ends[1]!;
   const missing = sums.reduce((sum, score) => sum + score, 0) - difference;
   return {
-    tokens: tokens[0]!,
-    offsets: offsets[0]!,
+    tokens,
+    offsets,
     scores: Float32Array.from(sums),
     ...(method === 'integrated_gradients' && { delta: missing === 0 ? 0 : Math.abs(missing) / Math.abs(difference) }),
   };

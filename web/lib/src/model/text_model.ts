@@ -275,7 +275,7 @@ export class TextModel implements Contract {
   }
 
   async attribute(text: string, options?: Parameters<Contract['attribute']>[1]): ReturnType<Contract['attribute']> {
-    return attribute(this.#access('attribute'), this, text, options);
+    return attribute(this.#access('attribute'), text, options);
   }
 
   async fineTune(examples: Parameters<Contract['fineTune']>[0], options?: FineTuneOptions): ReturnType<Contract['fineTune']> {

@@ -28,6 +28,7 @@ import {
   embedOptions,
   encodeOptions,
   fillMaskOptions,
+  attributeOptions,
   fineTuneOptions,
   frozen,
   generateOptions,
@@ -322,9 +323,9 @@ class RemoteTextModel {
 
   async attribute(text: unknown, options?: unknown): Promise<unknown> {
     return ask(this, 'attribute', () => {
-      const [method, target, steps, signal] =
-        options === undefined ? [] : readMembers('attribute', 'options', options, ['method', 'target', 'steps', 'signal']);
-      return { args: [text, { method, target, steps }], options: { signal: readSignal('attribute', signal), onProgress: undefined } };
+      const values = options === undefined ? [] : readMembers('attribute', 'options', options, attributeOptions);
+      const { signal, ...plain } = Object.fromEntries(attributeOptions.map((name, i) => [name, values[i]]));
+      return { args: [text, plain], options: { signal: readSignal('attribute', signal), onProgress: undefined } };
     });
   }
 
