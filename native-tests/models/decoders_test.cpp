@@ -167,6 +167,21 @@ Array rows_between(const Array& x, std::int64_t first, std::int64_t end) {
   return out;
 }
 
+/// Keys [0, end) of (B,H,S,W), or queries [first, end) and keys [0, end) of (B,H,L,S) or (B,H,L,S,W).
+Array before(const Array& x, std::int64_t first, std::int64_t end, bool has_queries) {
+  const std::int64_t heads = x.dims[0] * x.dims[1], S = x.dims[has_queries ? 3 : 2], L = has_queries ? x.dims[2] : 1;
+  const std::int64_t width = static_cast<std::int64_t>(x.data.size()) / (heads * L * S);
+  Shape dims = x.dims;
+  if (has_queries) dims[2] = end - first;
+  dims[has_queries ? 3 : 2] = end;
+  Array out(dims);
+  float* to = out.data.data();
+  for (std::int64_t head = 0; head < heads; ++head)
+    for (std::int64_t i = has_queries ? first : 0; i < (has_queries ? end : 1); ++i)
+      to = std::copy_n(x.data.data() + (head * L + i) * S * width, end * width, to);
+  return out;
+}
+
 TEST_CASE("a cache changes no bit, however the text is split and for any number of threads", "[models][threads]") {
   const std::string name = GENERATE(from_range(kDecoders));
   const unsigned threads = GENERATE(1U, 2U);
@@ -196,7 +211,11 @@ TEST_CASE("a cache changes no bit, however the text is split and for any number 
           for (std::int64_t i = from; i < to; ++i)
             for (std::int64_t j = 0; j < to; ++j, ++at)
               REQUIRE(got.data[static_cast<std::size_t>(at)] == expected.data[static_cast<std::size_t>((bh * 40 + i) * 40 + j)]);
-        CHECK(floats_of(output.trace->at(static_cast<std::int64_t>(layer)).at(TraceName::k)).dims[2] == to);
+        for (const TraceName traced : {TraceName::k, TraceName::v, TraceName::scores, TraceName::weights, TraceName::weighted_values}) {
+          CAPTURE(to_string(traced));
+          const auto of = [&](const TextModelOutput& x) { return floats_of(x.trace->at(static_cast<std::int64_t>(layer)).at(traced)); };
+          CHECK_THAT(of(output), HasBitsOf(before(of(whole), from, to, has_keys(traced))));
+        }
       }
       first = end;
     }

@@ -198,6 +198,7 @@ void MultiHeadAttention::run(const detail::AttentionPlan& plan, const TensorView
 
 struct MultiHeadAttention::KeysAndValues {
   detail::Heads<const float> keys, values;
+  std::optional<detail::PackedHeads> packed = std::nullopt;  // instead of keys and values
 };
 
 void MultiHeadAttention::run(const detail::AttentionPlan& plan, const TensorView& query, const TensorView& key, const TensorView& value,
@@ -237,8 +238,14 @@ void MultiHeadAttention::run(const detail::AttentionPlan& plan, const TensorView
 
   copy(TraceName::merged, merged, size_of(B * L, H * Dv));
   if (float* to = buffers.of(TraceName::q)) detail::copy_heads(detail::heads_in_rows<const float>(q_proj, L, H, D), B, H, L, D, to);
-  if (float* to = buffers.of(TraceName::k)) detail::copy_heads(all.keys, B, Hkv, sizes.S, D, to);
-  if (float* to = buffers.of(TraceName::v)) detail::copy_heads(all.values, B, Hkv, sizes.S, Dv, to);
+  float *const to_k = buffers.of(TraceName::k), *const to_v = buffers.of(TraceName::v);
+  if (all.packed) {
+    if (to_k != nullptr) all.packed->keys.unpack(size_of(B, Hkv), size_of(sizes.S, 1), to_k);
+    if (to_v != nullptr) all.packed->values.unpack(size_of(B, Hkv), size_of(sizes.S, 1), to_v);
+    return;
+  }
+  if (to_k != nullptr) detail::copy_heads(all.keys, B, Hkv, sizes.S, D, to_k);
+  if (to_v != nullptr) detail::copy_heads(all.values, B, Hkv, sizes.S, Dv, to_v);
 }
 
 /// Computes q_proj (B,L,H·D), k_proj (B,S,Hkv·D) and v_proj (B,S,Hkv·Dv).
@@ -255,23 +262,12 @@ void MultiHeadAttention::project(const TensorView& query, const TensorView& key,
   }
 }
 
-/// Returns keys (B,Hkv,S,D) and values (B,Hkv,S,Dv): the past, the projected ones, then the learned and the zero row.
+/// Returns keys (B,Hkv,S,D) and values (B,Hkv,S,Dv): the past or those in the cache, the projected ones, then the learned and the zero row.
 MultiHeadAttention::KeysAndValues MultiHeadAttention::keys_and_values(const detail::AttentionSpec& spec, const detail::AttentionSizes& sizes,
                                                                       const Run& run, const float* k_proj, const float* v_proj,
                                                                       const detail::AttentionBuffers& buffers, detail::Scratch& scratch) const {
   const std::int64_t B = sizes.B, Hkv = Hkv_, S = sizes.S, D = D_, Dv = Dv_, given = S - spec.extra_keys - sizes.past;
-  if (run.cache != nullptr) {
-    const auto [all_keys, all_values] = run.cache->layer(run.layer);
-    const std::int64_t room = run.cache->max_length();
-    const auto append = [&](const float* from, std::int64_t width, float* to) {
-      for (std::int64_t b = 0; b < B; ++b)
-        for (std::int64_t i = 0; i < given; ++i)
-          for (std::int64_t h = 0; h < Hkv; ++h, from += width) std::copy_n(from, width, to + ((b * Hkv + h) * room + sizes.past + i) * width);
-    };
-    append(k_proj, D, all_keys);
-    append(v_proj, Dv, all_values);
-    return {detail::heads_of<const float>(all_keys, Hkv, room, D), detail::heads_of<const float>(all_values, Hkv, room, Dv)};
-  }
+  if (run.cache != nullptr) return {{}, {}, run.cache->append(run.layer, given, k_proj, v_proj)};
   const float *keys = k_proj, *values = v_proj;
   if (spec.extra_keys > 0) {
     float* const more_keys = scratch.take(size_of(B * S, Hkv * D));
@@ -304,7 +300,8 @@ void MultiHeadAttention::attend(const detail::AttentionSpec& spec, const detail:
                                    .value = all.values,
                                    .context = detail::heads_in_rows(merged + start * H * Dv, part.L, H, Dv),
                                    .position_bias = run.position_bias,
-                                   .dropout = run.dropout};
+                                   .dropout = run.dropout,
+                                   .packed = all.packed ? &*all.packed : nullptr};
     if (!spec.runs.empty()) {
       inputs.key = detail::heads_in_rows(all.keys.data + start * Hkv * D, part.S, Hkv, D);
       inputs.value = detail::heads_in_rows(all.values.data + start * Hkv * Dv, part.S, Hkv, Dv);

@@ -25,7 +25,7 @@ constexpr std::size_t kKeyBlock = 1024;
 
 /// If any value of a head is 2⁹⁶ or more, its values are scaled by 2⁻³² until after the division by Σ p, so that Σ p · v cannot overflow. A power
 /// of two changes no bits except those of numbers that become denormal.
-constexpr float kSmaller = 0x1p-32F;
+constexpr float kSmaller = 1 / kSumFactor;
 
 /// Uses log_of because C libraries differ in the last bits of their logarithms. A sum is 0, NaN or at least 1.
 float log_of_sum(float sum) { return sum == 0 ? kBlocked : sum < std::numeric_limits<float>::infinity() ? static_cast<float>(log_of(sum)) : sum; }
@@ -43,8 +43,8 @@ class Core {
         D_(static_cast<std::size_t>(spec.head_dim)),
         Dv_(static_cast<std::size_t>(spec.value_head_dim)),
         key_block_(shows_keys() || inputs.dropout.active() ? S_ : std::min(S_, kKeyBlock)),
-        key_panels_(inputs.score_weight != nullptr ? 0 : kernels::packed_size(kernel_.nr, S_, static_cast<std::size_t>(spec.head_dim))),
-        value_panels_(kernels::packed_size(kernel_.nr, Dv_, S_)) {}
+        keys_{nullptr, S_, inputs.score_weight != nullptr ? 0 : D_},
+        values_{nullptr, S_, Dv_} {}
 
   void run(Scratch& scratch);
 
@@ -68,7 +68,9 @@ class Core {
     Row row[kMaxRows];
   };
 
-  void pack(std::size_t index);
+  void pack(std::size_t index) const;
+  void check_values(std::size_t index) const;
+  PackedValues scaled_values(std::size_t heads, Scratch& scratch) const;
   void attend(Block& block) const;
   void visible_keys(Block& block) const;
   void score_block(const Block& block, std::size_t key, std::size_t count) const;
@@ -112,17 +114,22 @@ class Core {
   const MaskRows masks_;
   const std::size_t S_, D_, Dv_;
   const std::size_t key_block_;
-  const std::size_t key_panels_, value_panels_;  // floats per (batch, key head)
-  float *packed_keys_ = nullptr, *packed_values_ = nullptr;
+  PackedKeys keys_;
+  PackedValues values_, summed_;    // summed_: values_ times value_scales_
   float* finite_values_ = nullptr;  // per (batch, key head): 1 if all values are finite or nothing is masked, else 0
-  float* value_scales_ = nullptr;   // per (batch, key head): factor of the packed values
+  float* value_scales_ = nullptr;   // per (batch, key head)
 };
 
 void Core::run(Scratch& scratch) {
   const Scratch::Frame frame(scratch);
   const auto kv_heads = static_cast<std::size_t>(sizes_.B * spec_.num_key_value_heads);
-  packed_keys_ = scratch.take(kv_heads * key_panels_);
-  packed_values_ = scratch.take(kv_heads * value_panels_);
+  if (in_.packed != nullptr) {
+    keys_ = in_.packed->keys;
+    values_ = in_.packed->values;
+  } else {
+    keys_.data = scratch.take(kv_heads * keys_.size());
+    values_.data = scratch.take(kv_heads * values_.size());
+  }
   finite_values_ = scratch.take(kv_heads);
   value_scales_ = scratch.take(kv_heads);
 
@@ -138,8 +145,12 @@ void Core::run(Scratch& scratch) {
   const unsigned workers = parallel::workers_for(tasks, cost);
   float* const task_scratch = scratch.take(workers * task_size);
 
-  parallel::run(kv_heads, std::min<unsigned>(workers, static_cast<unsigned>(std::min<std::size_t>(kv_heads, 1U << 16))),
-                [&](std::size_t index, unsigned) noexcept { pack(index); });
+  const auto packers = static_cast<unsigned>(std::min<std::size_t>(kv_heads, in_.packed != nullptr ? 1 : std::min(workers, 1U << 16)));
+  parallel::run(kv_heads, packers, [&](std::size_t index, unsigned) noexcept {
+    if (in_.packed == nullptr) pack(index);
+    check_values(index);
+  });
+  summed_ = scaled_values(kv_heads, scratch);
   parallel::run(tasks, workers, [&](std::size_t task, unsigned worker) noexcept {
     const auto head = static_cast<std::int64_t>(task / blocks), first = static_cast<std::int64_t>(task % blocks * row_block);
     const std::int64_t b = head / spec_.num_heads, h = head % spec_.num_heads, kv_head = h / (spec_.num_heads / spec_.num_key_value_heads);
@@ -160,22 +171,34 @@ void Core::run(Scratch& scratch) {
   });
 }
 
-/// Packs keys as W of scores = q Wᵀ and values as W of context = weights Wᵀ.
-void Core::pack(std::size_t index) {
+void Core::pack(std::size_t index) const {
   const auto kv = static_cast<std::int64_t>(index);
   const std::int64_t b = kv / spec_.num_key_value_heads, h = kv % spec_.num_key_value_heads;
-  const float* keys = in_.key.at(b, h, 0);
-  const float* values = in_.value.at(b, h, 0);
-  if (key_panels_ > 0)
-    kernels::pack(keys, in_.key.row, 1, S_, static_cast<std::size_t>(spec_.head_dim), kernel_.nr, packed_keys_ + index * key_panels_);
-  float* const packed = packed_values_ + index * value_panels_;
-  kernels::pack(values, 1, in_.value.row, Dv_, S_, kernel_.nr, packed);
-  const bool usual = kernel_.all_finite(packed, 1 / kSmaller, value_panels_);
-  const bool large =
-      !usual && std::any_of(packed, packed + value_panels_, [](float value) { return std::isfinite(value) && !std::isfinite(value / kSmaller); });
-  finite_values_[index] = usual || !masks_.any() || kernel_.all_finite(packed, 1, value_panels_) ? 1 : 0;
-  value_scales_[index] = large ? kSmaller : 1;
-  if (large) kernel_.scale_row(packed, kSmaller, packed, value_panels_);
+  keys_.set(index, 0, S_, in_.key.at(b, h, 0), in_.key.row);
+  values_.set(index, 0, S_, in_.value.at(b, h, 0), in_.value.row);
+}
+
+/// Finds out whether a head's values have to be scaled, and whether those of blocked keys have to be skipped.
+void Core::check_values(std::size_t index) const {
+  finite_values_[index] = value_scales_[index] = 1;
+  if ((in_.packed != nullptr && in_.packed->summable[index] >= sizes_.S) || values_.all_finite(index, 0, S_, kSumFactor)) return;
+  if (masks_.any() && !values_.all_finite(index, 0, S_, 1)) finite_values_[index] = 0;
+  const auto is_large = [](float value) { return std::isfinite(value) && !std::isfinite(value * kSumFactor); };
+  for (std::size_t panel = 0; panel < values_.panels(); ++panel) {
+    const float* const numbers = values_.at(index, 0, panel);
+    if (std::any_of(numbers, numbers + S_ * kernel_.nr, is_large)) value_scales_[index] = kSmaller;
+  }
+}
+
+/// Returns values_ times value_scales_, which is a copy only if some head has to be scaled.
+PackedValues Core::scaled_values(std::size_t heads, Scratch& scratch) const {
+  if (std::all_of(value_scales_, value_scales_ + heads, [](float scale) { return scale == 1; })) return values_;
+  PackedValues scaled{nullptr, S_, Dv_};
+  scaled.data = scratch.take(heads * scaled.size());
+  for (std::size_t head = 0; head < heads; ++head)
+    for (std::size_t panel = 0; panel < values_.panels(); ++panel)
+      kernel_.scale_row(values_.at(head, 0, panel), value_scales_[head], scaled.at(head, 0, panel), S_ * kernel_.nr);
+  return scaled;
 }
 
 /// context (rows,Dv) = softmax(scores) V, one block of keys at a time.
@@ -245,8 +268,8 @@ void Core::accumulate(const Block& block, std::size_t key, std::size_t count) co
   for (std::size_t r = 0; r < block.rows; ++r) store_weighted_values(block, r);
   kernels::Gemm<float> gemm{.a = block.scores,
                             .lda = static_cast<std::ptrdiff_t>(key_block_),
-                            .panels = packed_values_ + block.kv * value_panels_ + key * kernel_.nr,
-                            .panel_stride = kernels::panel_size(kernel_.nr, S_),
+                            .panels = summed_.at(block.kv, key),
+                            .panel_stride = summed_.panel_size(),
                             .c = context_of(block, 0),
                             .ldc = in_.context.row,
                             .m = block.rows,
@@ -291,11 +314,10 @@ void Core::multiply_keys(const Block& block, std::size_t key, std::size_t count)
                                   scores_of(block, r), count, D_, spec_.scale);
     return;
   }
-  const std::size_t panel_size = kernels::panel_size(kernel_.nr, D_);
   kernel_.gemm({.a = in_.query.at(block.b, block.h, block.first),
                 .lda = in_.query.row,
-                .panels = packed_keys_ + block.kv * key_panels_ + key / kernel_.nr * panel_size,
-                .panel_stride = panel_size,
+                .panels = keys_.at(block.kv, key),
+                .panel_stride = keys_.panel_size(),
                 .c = block.scores,
                 .ldc = static_cast<std::ptrdiff_t>(key_block_),
                 .m = block.rows,
@@ -308,7 +330,7 @@ void Core::add_relative(const Block& block, std::size_t key, std::size_t count) 
   add_relative_scores(kernel_, *in_.position_bias.relative,
                       {.query = in_.query.at(block.b, block.h, block.first),
                        .query_row = in_.query.row,
-                       .key_panels = packed_keys_ + block.kv * key_panels_ + key / kernel_.nr * kernels::panel_size(kernel_.nr, D_),
+                       .key_panels = keys_.at(block.kv, key),
                        .h = block.h,
                        .first = block.first,
                        .rows = block.rows,
@@ -376,7 +398,7 @@ void Core::store_weighted_values(const Block& block, std::size_t r) const {
   for (std::size_t j = 0; j < S_; ++j, to += Dv_) {
     const bool counts = uniform(keys) || (j < keys.end && (keys.bias == nullptr || keys.bias[j] != kBlocked));
     if (counts)
-      kernel_.scale_row(in_.value.at(block.b, block.kv_head, static_cast<std::int64_t>(j)), scores_of(block, r)[j] * (1 / row.sum), to, Dv_);
+      values_.scale(block.kv, j, scores_of(block, r)[j] * (1 / row.sum), to);
     else
       std::fill_n(to, Dv_, nan ? kNaN : 0.0F);
   }

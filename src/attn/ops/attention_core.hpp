@@ -8,6 +8,7 @@
 #include "attn/kernels/kernels.hpp"
 #include "attn/ops/attention_plan.hpp"
 #include "attn/ops/dropout.hpp"
+#include "attn/store/packed_heads.hpp"
 #include "attn/store/scratch.hpp"
 
 // Attention over heads with arbitrary strides. Internal: shared by ops and layers.
@@ -37,6 +38,7 @@ struct AttentionInputs {
   const float* score_weight = nullptr;  ///< (D): scores are scale · Σ score_weight tanh(q + k); null: scale · q kᵀ
   PositionBias position_bias = {};
   Dropout dropout = {};
+  const PackedHeads* packed = nullptr;  ///< all keys and values, head h of sequence b at b · Hkv + h; null: key and value
 };
 
 /// Heads of a contiguous tensor (B,H,rows,width).

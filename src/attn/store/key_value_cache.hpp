@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "attn/store/packed_heads.hpp"
 #include "attn/tensor/aligned.hpp"
 
 namespace attn {
@@ -34,17 +35,18 @@ class KeyValueCache {
   };
   /// Throws CONFIG for sizes below 1, MEMORY.
   KeyValueCache(std::shared_ptr<const void> model, const Sizes& sizes, std::int64_t batch, std::int64_t max_length);
-  /// Keys (B,Hkv,max_length,D) and values of a layer.
-  struct Layer {
-    float *keys, *values;
-  };
-  Layer layer(std::size_t index);
+  /// Writes keys and values (B,tokens,Hkv·D) of a layer after those of the first length() tokens, in place of any that are there. Returns all of
+  /// the layer's, head h of sequence b at b · Hkv + h.
+  detail::PackedHeads append(std::size_t layer, std::int64_t tokens, const float* keys, const float* values);
+  /// Counts tokens that were appended in every layer.
   void advance(std::int64_t tokens) { length_ += tokens; }
 
   std::shared_ptr<const void> model_;  // identifies the weights that the keys come from
-  std::size_t size_;                   // of the keys of a layer
   std::int64_t batch_, max_length_, length_ = 0;
-  AlignedFloats numbers_;  // (layers,2,B,Hkv,max_length,D)
+  std::size_t heads_;                   // B·Hkv
+  detail::PackedHeads first_;           // of the first layer, in numbers_ and summable_
+  AlignedFloats numbers_;               // per layer: all keys, all values
+  std::vector<std::int64_t> summable_;  // (layers,heads), PackedHeads::summable
 };
 
 }  // namespace attn
