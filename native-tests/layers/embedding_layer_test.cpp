@@ -65,6 +65,20 @@ TEST_CASE("the padding row is zero after initialization, and can be loaded with 
     }
 }
 
+TEST_CASE("a table that a head shares is initialized as any other", "[layers][init]") {
+  const EmbeddingOptions options{.num_embeddings = 37, .embedding_dim = 11, .padding_idx = 3};
+  for (const bool is_int8 : {false, true})
+    for (const InitScheme scheme : {InitScheme::torch, InitScheme::xavier_uniform}) {
+      Embedding shared(detail::Uninitialized{}, options, true), own(options);
+      for (const auto& [name, tensor] : shared.state_tensors()) tensor.pieces.front().allocate();
+      if (is_int8) shared.quantize();
+      shared.initialize({.scheme = scheme, .seed = 5});
+      own.initialize({.scheme = scheme, .seed = 5});
+      CHECK(!shared.is_quantized());
+      for (std::int64_t id = 0; id < options.num_embeddings; ++id) CHECK(shared.row(id) == own.row(id));
+    }
+}
+
 TEST_CASE("on a hand-made table, king is nearest to queen, and man is to bart as woman is to lisa", "[reference]") {
   // royal, male, adult, simpson
   const Array weight({8, 4}, {1, 1, 1, 0, 1, -1, 1, 0, 0, 1, 1, 0, 0, -1, 1, 0, 0, 1, -1, 2, 0, -1, -1, 2, 0, 1, 1, 2, 0, -1, 1, 2});

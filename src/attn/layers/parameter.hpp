@@ -60,6 +60,8 @@ struct ParameterRef {
   void get_row(std::size_t row, float* values) const;
   /// Whether it is the weight of a linear map, whose rows are stored as panels.
   bool is_packed() const { return linear != nullptr && shape.rank() == 2; }
+  /// Whether float32 values are stored as panels.
+  bool has_panels() const { return is_packed() || (table != nullptr && table->is_shared()); }
   /// The float32 values: row-major, or as panels for the weight of a linear map and a table shared with a head; the other one is null. Both are null
   /// for int8.
   float* values() const;

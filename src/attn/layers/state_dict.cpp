@@ -96,10 +96,10 @@ std::map<std::string, Int8Weight> int8_state(const StateTensors& tensors) {
 
 void initialize(const StateTensors& tensors, const InitOptions& options) {
   const FloatEnvironment environment;
-  // Packed weights are drawn row-major first, everything else in place.
+  // What is stored as panels is drawn row-major first, everything else in place.
   std::size_t largest = 0;
   for (const auto& [name, tensor] : tensors)
-    if (tensor.pieces.front().is_packed()) largest = std::max(largest, tensor.size());
+    if (tensor.pieces.front().has_panels()) largest = std::max(largest, tensor.size());
   std::vector<float> numbers(largest);
   convert("initialize", tensors, false);
   for (const auto& [name, tensor] : tensors) {

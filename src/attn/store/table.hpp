@@ -27,6 +27,8 @@ class Table {
   std::size_t size() const { return rows_ * width_; }
   bool empty() const { return rows_ == 0; }
   bool is_quantized() const { return std::holds_alternative<Panels<std::int8_t>>(values_); }
+  /// Whether float32 numbers are stored as panels.
+  bool is_shared() const { return is_shared_; }
   /// Returns the same table as int8 or float32. If this one has no numbers yet, neither has the result.
   Table converted(bool to_int8) const;
 
