@@ -2,12 +2,15 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators_all.hpp>
 #include <fstream>
+#include <functional>
 
 #include "attn/models/language_model.hpp"
 #include "attn/models/model_loader.hpp"
 #include "attn/models/rope_scaling.hpp"
 #include "attn/models/text_model.hpp"
 #include "attn/parallel/thread_pool.hpp"
+#include "attn/train/sgd.hpp"
+#include "models/checkpoint.hpp"
 #include "models/edit.hpp"
 #include "models/goldens.hpp"
 #include "support/matchers.hpp"
@@ -244,6 +247,28 @@ TEST_CASE("a cache that does not fit is refused", "[models]") {
   refused(ErrorCode::out_of_range, "positions", [&] { static_cast<void>(model.create_cache({.max_length = 65})); });
   refused(ErrorCode::config, "batch_size", [&] { static_cast<void>(model.create_cache({.batch_size = 0})); });
   refused(ErrorCode::unsupported, "causal", [&] { static_cast<void>(TextModel::load(path_of("tiny-bert")).create_cache()); });
+}
+
+TEST_CASE("a cache is refused once the word embeddings have changed on their own", "[models]") {
+  for (const char* const name : {"tiny-llama", "tiny-gpt2"}) {
+    const std::unique_ptr<EncoderModel> model = load(read_checkpoint(testdata(std::string("models/") + name)));
+    Embedding& words = model->word_embeddings();
+    const std::vector<std::int64_t> ids{5, 6, 7};
+    const detail::ModelInputs inputs{.shape = {1, 3}, .input_ids = ids};
+    const auto plan = [&](KeyValueCache& cache) { return model->plan("forward", inputs, {.cache = &cache}); };
+    const Shape shape = words.parameter_shapes().at("weight");
+    const std::vector<float> numbers(static_cast<std::size_t>(shape[0] * shape[1]), 0.5F);
+    const StateView state{{"weight", {numbers.data(), shape}}};
+    SGD optimizer({words}, {.learning_rate = 0.1});
+    words.add_gradients(state);
+    for (const auto& change : std::initializer_list<std::function<void()>>{[&] { optimizer.step(); }, [&] { words.load_state(state); },
+                                                                           [&] { words.initialize({.seed = 1}); }, [&] { words.quantize(); }}) {
+      KeyValueCache cache = model->make_cache(1, 10);
+      CHECK_NOTHROW(plan(cache));
+      change();
+      refused(ErrorCode::argument, "other weights", [&] { static_cast<void>(plan(cache)); });
+    }
+  }
 }
 
 SamplingOptions sampling_of(const nlohmann::json& given) {

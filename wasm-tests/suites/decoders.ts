@@ -241,6 +241,24 @@ describe('decoders', () => {
     bert.dispose();
   });
 
+  it('refuses a cache once the word embeddings have changed on their own', async () => {
+    const model = await loadCheckpoint(attn, 'tiny-gpt2'); // its head shares them
+    const words = model.wordEmbeddings;
+    const one = padded([[1]]);
+    for (const change of [() => words.loadStateDict(words.stateDict()), () => words.initialize({ seed: 1 })]) {
+      const cache = model.createCache({ maxLength: 4 });
+      model.forward(one, { cache });
+      change();
+      assertThrows(() => model.forward(one, { cache }), 'ARGUMENT', ['cache', 'other weights']);
+      cache.dispose();
+    }
+    const weight = words.stateDict().get('weight')!;
+    const drawn = new attn.Embedding({ numEmbeddings: weight.dims[0], embeddingDim: weight.dims[1] });
+    drawn.initialize({ seed: 1 });
+    assertSameBits(weight, drawn.stateDict().get('weight')!);
+    model.dispose();
+  });
+
   it('ends with its model', async () => {
     const model = await loadCheckpoint(attn, 'tiny-qwen2');
     const cache = model.createCache();

@@ -87,7 +87,7 @@ GradientPlace& GradientPlace::operator=(GradientPlace&& other) noexcept {
     if (shared_ != nullptr) shared_->place = this;
     return *this;
   }
-  shared_->kept.reset();
+  shared_->weights_changed();
   if (other.shared_ != nullptr) {
     std::swap(shared_->gradients, other.shared_->gradients);
     std::swap(shared_->kept, other.shared_->kept);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -58,6 +59,13 @@ class GradientPlace {
     Gradients gradients;
     std::shared_ptr<void> kept;            ///< data of the last forward, of the layer's own type; null once backward() used it or weights changed
     const GradientPlace* place = nullptr;  ///< of the module that owns the gradients; null once it is gone
+    std::uint64_t changes = 0;             ///< how often the module's weights changed since share()
+
+    /// Discards the data of the last forward, which belong to the old weights.
+    void weights_changed() noexcept {
+      kept.reset();
+      ++changes;
+    }
   };
   /// Returns the shared part, which is created on first use.
   const std::shared_ptr<Shared>& share();

@@ -37,7 +37,10 @@ detail::EncoderPatch check_patch(std::string_view op, const detail::ModelForward
 
 EncoderModel::EncoderModel(detail::ModelConfig config) : config_(std::move(config)), embeddings_(config_), stack_(kModelOp, config_) {
   if (config_.has_head()) head_ = detail::Head(config_);
+  embeddings_.words().share_gradients();  // from now on it counts changes
 }
+
+std::uint64_t EncoderModel::word_changes() const { return word_embeddings().share_gradients()->changes; }
 
 void EncoderModel::leave_out_head() {
   config_.task = Task::embedding;
@@ -75,7 +78,8 @@ void EncoderModel::allocate() {
 
 void EncoderModel::check_cache(std::string_view op, const detail::ModelInputs& inputs, const KeyValueCache& cache) const {
   using detail::fail;
-  if (cache.model_ != weights_) fail(ErrorCode::argument, op, "cache", {"one that create_cache() of this model made"}, {"one of other weights"});
+  if (cache.model_ != weights_ || cache.word_changes_ != word_changes())
+    fail(ErrorCode::argument, op, "cache", {"one that create_cache() of this model made"}, {"one of other weights"});
   if (cache.batch_size() != inputs.shape[0])
     fail(ErrorCode::shape, op, "input_ids", {"(", cache.batch_size(), ",L), the sequences of the cache"}, {inputs.shape});
   if (const std::int64_t room = cache.max_length() - cache.length(); inputs.shape[1] > room)
@@ -93,7 +97,9 @@ KeyValueCache EncoderModel::make_cache(std::int64_t batch_size, std::int64_t max
     detail::fail(ErrorCode::out_of_range, kOp, "max_length", {"a number from 1 to ", config_.max_length, ", the positions of the model"},
                  {max_length});
   const std::int64_t heads = config_.num_key_value_heads > 0 ? config_.num_key_value_heads : config_.num_attention_heads;
-  return {weights_, {config_.num_hidden_layers, heads, config_.head_width()}, batch_size, max_length};
+  KeyValueCache cache(weights_, {config_.num_hidden_layers, heads, config_.head_width()}, batch_size, max_length);
+  cache.word_changes_ = word_changes();
+  return cache;
 }
 
 detail::ModelPlan EncoderModel::plan(std::string_view op, const detail::ModelInputs& given, const detail::ModelForwardOptions& options) const {
@@ -168,8 +174,6 @@ void EncoderModel::run(const detail::ModelPlan& plan, const detail::ModelInputs&
   float* const x = scratch.take(size_of(plan.encoder.B * plan.encoder.L, E));
   embeddings_.forward(inputs, x, scratch);
   stack_.run(plan.encoder, inputs, x, buffers, scratch);
-  if (cache != nullptr) cache->advance(plan.encoder.L);
-
   if (config_.has_head() && logits != nullptr) {
     if (config_.of_tokens()) {
       run_token_head(plan, inputs, buffers.output, logits, scratch);
@@ -181,6 +185,7 @@ void EncoderModel::run(const detail::ModelPlan& plan, const detail::ModelInputs&
     }
   }
   if (plan.order) plan.order->restore(plan.encoder, buffers, logits, plan.logits);
+  if (cache != nullptr) cache->advance(plan.encoder.L);  // if all went well
 }
 
 Shape EncoderModel::check_unembed(std::string_view op, const Shape& hidden) const {

@@ -186,6 +186,8 @@ class EncoderModel {
            detail::Scratch& scratch) const;
   friend class detail::ParameterVisitor;
   void visit_parameters(detail::ParameterVisitor& visitor);
+  /// Returns how often the word embeddings were changed on their own.
+  std::uint64_t word_changes() const;
   /// Checks the cache against the inputs.
   void check_cache(std::string_view op, const detail::ModelInputs& inputs, const KeyValueCache& cache) const;
   /// Computes logits of all tokens or the last ones from hidden states.

@@ -43,6 +43,7 @@ class KeyValueCache {
 
   std::shared_ptr<const void> model_;  // identifies the weights that the keys come from
   std::int64_t batch_, max_length_, length_ = 0;
+  std::uint64_t word_changes_ = 0;      // of the model's word embeddings, which can also be changed on their own
   std::size_t heads_;                   // B·Hkv
   detail::PackedHeads first_;           // of the first layer, in numbers_ and summable_
   AlignedFloats numbers_;               // per layer: all keys, all values

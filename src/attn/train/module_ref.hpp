@@ -40,7 +40,7 @@ class ModuleRef {
   detail::StateTensors state_tensors() const { return state_tensors_(module_); }
   detail::Gradients& gradients() const { return shared_->gradients; }
   /// Discards the values that a forward saved for backward(), because they belong to the old weights.
-  void weights_changed() const { shared_->kept.reset(); }
+  void weights_changed() const { shared_->weights_changed(); }
 
  private:
   void* module_;
