@@ -9,27 +9,13 @@ import { assertIsError, assertRejects } from '../support/errors.ts';
 import { fakeCaches, withGlobal } from '../support/fake_caches.ts';
 import { Generator } from '../support/generator.ts';
 import { bytes, host, loadHere, settledHeap, setup, url } from '../support/host.ts';
-import { at, hostiles, type Path, pathsOf, replaced, skip } from '../support/hostile.ts';
+import { assertGoodError, at, hostiles, type Path, pathsOf, replaced, skip } from '../support/hostile.ts';
 import { loadCheckpoint } from '../support/model_cases.ts';
 import { assertSameBits, mask, random } from '../support/tensors.ts';
-
-const mostMessage = 2100;
-const mostDetail = 10_000;
 
 interface Call {
   readonly run: (...args: readonly unknown[]) => unknown;
   readonly good: readonly unknown[];
-}
-
-function assertGoodError(error: unknown, what: string): void {
-  try {
-    assertIsError(error, ['ARGUMENT', 'DTYPE', 'SHAPE', 'MASK', 'CONFIG', 'OUT_OF_RANGE', 'FORMAT', 'MISMATCH', 'MEMORY', 'DETACHED', 'UNSUPPORTED', 'NETWORK', 'WRONG_INSTANCE']); // prettier-ignore
-    const { message, detail } = error as { message: string; detail: object };
-    assert.isAtMost(message.length, mostMessage, 'length of the message');
-    assert.isAtMost(JSON.stringify(detail).length, mostDetail, 'length of the detail');
-  } catch (failed) {
-    throw new Error(`${what}: ${failed instanceof Error ? failed.message : String(failed)}`, { cause: failed });
-  }
 }
 
 function plain(value: unknown): unknown {

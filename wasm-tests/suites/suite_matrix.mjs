@@ -53,6 +53,7 @@ const suites = {
   gguf: [],
   chat: [],
   hostile: ['engine'],
+  hostile_models: ['engine'],
   sizes: [],
   tokenizer: ['engine'],
   start_worker: [],

@@ -253,6 +253,7 @@ describe('tokenizer', () => {
     assert.match(given('a b'), /texts is/);
     assert.match(given(['a', 1]), /texts\[1\] is/);
     assert.match(given([['a'], 'b']), /texts\[1\] is/);
+    assert.match(given(new Array(4e9)), /texts\[0\] is/);
     assert.match(given([[['a'], ['b'], ['c']]]), /texts\[0\] has 3/);
     assert.match(given([[['a'], [2]]]), /texts\[0\]\[1\]\[0\] is/);
     const side = throws(() => tokenizer.encode('a', { paddingSide: 'up' as 'left' }), 'CONFIG').message;

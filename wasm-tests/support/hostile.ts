@@ -1,4 +1,9 @@
 /** Hostile values, and functions that insert them in every position of a call's arguments. */
+import { assert } from 'chai';
+import { assertIsError } from './errors.ts';
+
+const mostMessage = 2100;
+const mostDetail = 10_000;
 
 const thrower = (thrown: unknown) => (): never => {
   throw thrown;
@@ -165,4 +170,16 @@ export function replaced<T>(value: T, [key, ...rest]: Path, other: unknown): T {
   const copy = (Array.isArray(value) ? [...(value as unknown[])] : { ...value }) as Record<string | number, unknown>;
   copy[key] = replaced(copy[key], rest, other);
   return copy as T;
+}
+
+/** Expects the error of a bad argument, of a bounded length. */
+export function assertGoodError(error: unknown, what: string): void {
+  try {
+    assertIsError(error, ['ARGUMENT', 'DTYPE', 'SHAPE', 'MASK', 'CONFIG', 'OUT_OF_RANGE', 'FORMAT', 'MISMATCH', 'MEMORY', 'DETACHED', 'UNSUPPORTED', 'NETWORK', 'WRONG_INSTANCE']); // prettier-ignore
+    const { message, detail } = error as { message: string; detail: object };
+    assert.isAtMost(message.length, mostMessage, 'length of the message');
+    assert.isAtMost(JSON.stringify(detail).length, mostDetail, 'length of the detail');
+  } catch (failed) {
+    throw new Error(`${what}: ${failed instanceof Error ? failed.message : String(failed)}`, { cause: failed });
+  }
 }

@@ -205,9 +205,9 @@ export function readMask(op: string, argument: string, value: unknown, kinds: re
 const leastId = -(2 ** 31);
 const mostId = 2 ** 31 - 1;
 
-/** By index: an Array's iterator can be anything. Stops at the first refused element. */
-export function elements<T>(array: readonly unknown[], read: (element: unknown, index: number) => T): T[] {
-  const { length } = array;
+/** By index: the iterator of an Array or a typed array can be anything. Stops at the first refused element. */
+export function elements<T>(array: ArrayLike<unknown>, read: (element: unknown, index: number) => T): T[] {
+  const length = ArrayBuffer.isView(array) ? arrayLength(array) : array.length;
   const all: T[] = [];
   for (let i = 0; i < length; ++i) all.push(read(array[i], i));
   return all;

@@ -337,7 +337,7 @@ export const readIds = (value: unknown): number[] =>
   reading('decode', 'ids', () => {
     if (!Array.isArray(value) && !(ArrayBuffer.isView(value) && !(value instanceof DataView)))
       fail('ARGUMENT', 'decode', 'ids', describe(value), 'an Array or a typed array of whole numbers');
-    return elements(Array.from(value as ArrayLike<unknown>), (id, i) => whole('decode', `ids[${i}]`, id, 0, 2 ** 31 - 1));
+    return elements(value as ArrayLike<unknown>, (id, i) => whole('decode', `ids[${i}]`, id, 0, 2 ** 31 - 1));
   });
 
 export function readToken(operation: string, value: unknown): string {

@@ -1,9 +1,8 @@
 import { choice, whole } from '../args/signature.js';
-import { describe, fail, reading } from '../args/error.js';
-import { elements } from '../args/arrays.js';
+import { fail } from '../args/error.js';
 import type { HeadKind, HeadScores, HeadScoresOptions, LensModel, LensText } from '../lens.js';
 import type { Tensor } from '../attn.js';
-import { type AnyModel, breaks, readModel, readOptions, readTokens, type Tokens } from './model.js';
+import { type AnyModel, breaks, readList, readModel, readOptions, readTokens, type Tokens } from './model.js';
 
 const kinds: readonly HeadKind[] = ['previousToken', 'duplicateToken', 'induction', 'firstToken'];
 
@@ -70,8 +69,7 @@ export async function headScores(model: LensModel, options?: HeadScoresOptions):
   const any = readModel(op, model);
   const { values, signal } = readOptions(op, options, ['kinds', 'text', 'seed']);
   const given = values['kinds'] ?? kinds;
-  if (!Array.isArray(given)) fail('ARGUMENT', op, 'kinds', describe(given), `an Array of ${kinds.join(', ')}`);
-  const asked = reading(op, 'kinds', () => elements(given as unknown[], (kind, i) => kinds[choice(op, `kinds[${i}]`, kind, kinds)]!));
+  const asked = readList(op, 'kinds', given, `an Array of ${kinds.join(', ')}`, (kind, i) => kinds[choice(op, `kinds[${i}]`, kind, kinds)]!);
   const seed = values['seed'] === undefined ? 0 : whole(op, 'seed', values['seed'], 0, 2 ** 32 - 1);
   const text = values['text'];
   const { inputs, ids, tokens } = text === undefined ? await repeatedTokens(op, any, seed) : await readTokens(op, any, text as LensText);

@@ -1,8 +1,7 @@
-import { elements } from '../args/arrays.js';
-import { describe, fail, hint, reading } from '../args/error.js';
+import { describe, fail, hint } from '../args/error.js';
 import type { EncoderTraceName, Tensor } from '../attn.js';
 import type { LensModel, LensText } from '../lens.js';
-import { Decoder, readModel, readTokens } from './model.js';
+import { Decoder, readList, readModel, readTokens } from './model.js';
 
 /** Names of TransformerLens, and attn's. `heads`: the last dimension is split into heads. */
 const hooks: Readonly<Record<string, { readonly name: EncoderTraceName | undefined; readonly heads?: true }>> = {
@@ -24,16 +23,13 @@ export async function trace(model: LensModel, text: LensText, names: readonly st
   const op = 'trace';
   const any = readModel(op, model);
   const known = Object.keys(hooks);
-  if (!Array.isArray(names)) fail('ARGUMENT', op, 'names', describe(names), 'an Array of names');
-  const asked = reading(op, 'names', () =>
-    elements(names as unknown[], (given, i) => {
-      const [, layer, hook] =
-        typeof given === 'string' ? /^(?:blocks\.(\d{1,5})\.)?(.*)$/s.exec(given)! : fail('ARGUMENT', op, `names[${i}]`, describe(given), 'a name');
-      if (!Object.hasOwn(hooks, hook!))
-        fail('ARGUMENT', op, `names[${i}]`, describe(given), `one of ${known.join(', ')}, after blocks.N. or for all layers`, hint(hook!, known));
-      return { given: given as string, layer: layer === undefined ? undefined : Number(layer), hook: hook! };
-    }),
-  );
+  const asked = readList(op, 'names', names, 'an Array of names', (given, i) => {
+    const [, layer, hook] =
+      typeof given === 'string' ? /^(?:blocks\.(\d{1,5})\.)?(.*)$/s.exec(given)! : fail('ARGUMENT', op, `names[${i}]`, describe(given), 'a name');
+    if (!Object.hasOwn(hooks, hook!))
+      fail('ARGUMENT', op, `names[${i}]`, describe(given), `one of ${known.join(', ')}, after blocks.N. or for all layers`, hint(hook!, known));
+    return { given: given as string, layer: layer === undefined ? undefined : Number(layer), hook: hook! };
+  });
   const decoder = await Decoder.of(op, any);
   const layers = decoder.layers();
   asked.forEach(({ given, layer }, i) => {

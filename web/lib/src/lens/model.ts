@@ -118,14 +118,16 @@ export async function readTokens(op: string, model: AnyModel, text: LensText, ar
   if (typeof text === 'string') ids = (await model.tokenize(text, { truncation: false })).inputIds;
   else {
     const given: unknown = text;
-    const isList = Array.isArray(given) || (ArrayBuffer.isView(given) && !(given instanceof DataView));
-    if (!isList) fail('ARGUMENT', op, argument, describe(given), 'a string, or an Array or a typed array of token ids');
-    const list = reading(op, argument, () => Array.from(given as ArrayLike<unknown>));
-    list.forEach((id, i) => {
-      if (!Number.isInteger(id) || (id as number) < 0 || (id as number) >= 2 ** 31)
-        fail('ARGUMENT', op, `${argument}[${i}]`, describe(id), 'the id of a token');
+    const list = reading(op, argument, () => {
+      const isList = Array.isArray(given) || (ArrayBuffer.isView(given) && !(given instanceof DataView));
+      if (!isList) fail('ARGUMENT', op, argument, describe(given), 'a string, or an Array or a typed array of token ids');
+      return elements(given as ArrayLike<unknown>, (id, i) => {
+        if (!Number.isInteger(id) || (id as number) < 0 || (id as number) >= 2 ** 31)
+          fail('ARGUMENT', op, `${argument}[${i}]`, describe(id), 'the id of a token');
+        return id as number;
+      });
     });
-    ids = Int32Array.from(list as number[]);
+    ids = Int32Array.from(list);
   }
   if (ids.length === 0) fail('ARGUMENT', op, argument, 'has no token', 'at least one token');
   const tokens: string[] = [];
@@ -154,11 +156,16 @@ async function idOf(op: string, model: AnyModel, argument: string, value: unknow
   return inputIds[0]!;
 }
 
+export function readList<T>(op: string, argument: string, value: unknown, expected: string, read: (element: unknown, index: number) => T): T[] {
+  return reading(op, argument, () =>
+    Array.isArray(value) ? elements(value as unknown[], read) : fail('ARGUMENT', op, argument, describe(value), expected),
+  );
+}
+
 /** Reads indices from 0 to count − 1; default all. */
 export function readIndices(op: string, argument: string, value: unknown, count: number): number[] {
   if (value === undefined) return Array.from({ length: count }, (_, i) => i);
-  if (!Array.isArray(value)) fail('ARGUMENT', op, argument, describe(value), 'an Array of whole numbers');
-  return reading(op, argument, () => elements(value as unknown[], (each, i) => readIndex(op, `${argument}[${i}]`, each, count)));
+  return readList(op, argument, value, 'an Array of whole numbers', (each, i) => readIndex(op, `${argument}[${i}]`, each, count));
 }
 
 export function readIndex(op: string, argument: string, value: unknown, count: number, otherwise?: number): number {

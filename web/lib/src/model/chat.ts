@@ -1,6 +1,6 @@
 /** Formats conversations for a language model, by the Jinja template of its files. */
 import type { ChatMessage, ChatTemplateOptions } from '../attn.js';
-import { AttnError, describe, errorWithHelp, fail, reason } from '../args/error.js';
+import { AttnError, describe, errorWithHelp, fail, reading, reason } from '../args/error.js';
 import { isPlainObject } from '../args/arrays.js';
 import { readMembers } from '../args/signature.js';
 import type { ChatFiles } from './chat_files.js';
@@ -35,6 +35,19 @@ function readList(name: string, value: unknown): unknown {
   return value && plain(name, value);
 }
 
+function readOptions(options: unknown) {
+  const [addGenerationPrompt = false, name, tools, documents, variables = {}] = readMembers(op, 'options', options, optionNames);
+  if (typeof addGenerationPrompt !== 'boolean') fail('ARGUMENT', op, 'addGenerationPrompt', describe(addGenerationPrompt), 'true or false');
+  if (!isPlainObject(variables)) fail('ARGUMENT', op, 'variables', describe(variables), 'an object');
+  return {
+    addGenerationPrompt,
+    name,
+    tools: readList('tools', tools),
+    documents: readList('documents', documents),
+    variables: plain('variables', variables) as object,
+  };
+}
+
 /** transformers' choice: by name, 'tool_use' if there are tools, else 'default'. */
 function choose(templates: ChatFiles['templates'], name: unknown, hasTools: boolean): string {
   const names = Object.keys(templates);
@@ -67,18 +80,16 @@ function compiled(text: string): Template {
 }
 
 export function formatChat({ templates, tokens }: ChatFiles, messages: readonly ChatMessage[], options: ChatTemplateOptions = {}): string {
-  const read = readMessages(messages);
-  const [addGenerationPrompt = false, name, tools, documents, variables = {}] = readMembers(op, 'options', options, optionNames);
-  if (typeof addGenerationPrompt !== 'boolean') fail('ARGUMENT', op, 'addGenerationPrompt', describe(addGenerationPrompt), 'true or false');
-  if (!isPlainObject(variables)) fail('ARGUMENT', op, 'variables', describe(variables), 'an object');
+  const read = reading(op, 'messages', () => readMessages(messages));
+  const { addGenerationPrompt, name, tools, documents, variables } = reading(op, 'options', () => readOptions(options));
   const template = compiled(choose(templates, name, tools !== undefined));
   const given = {
     ...tokens,
-    ...(plain('variables', variables) as object),
+    ...variables,
     messages: read,
     add_generation_prompt: addGenerationPrompt,
-    tools: readList('tools', tools) ?? null,
-    documents: readList('documents', documents) ?? null,
+    tools: tools ?? null,
+    documents: documents ?? null,
   };
   try {
     return template.render(given);

@@ -27,7 +27,9 @@ function as<T>(op: string, run: () => T): T {
 function wordsOf(op: string, value: unknown): Source[][] {
   const listOf = (each: unknown, path: string): unknown[] => {
     if (!Array.isArray(each)) fail('ARGUMENT', op, path, describe(each), 'an Array of words or of Arrays of words');
-    return elements(each as unknown[], (one) => one);
+    return elements(each as unknown[], (one, i) =>
+      typeof one === 'string' || Array.isArray(one) ? one : fail('ARGUMENT', op, `${path}[${i}]`, describe(one), 'a string or an Array of words'),
+    );
   };
   const words = (list: readonly unknown[], path: string) =>
     list.map((word, i) => (typeof word === 'string' ? word : fail('ARGUMENT', op, `${path}[${i}]`, describe(word), 'a string')));
