@@ -3,6 +3,7 @@
 #include <catch2/generators/catch_generators_all.hpp>
 #include <fstream>
 #include <functional>
+#include <limits>
 
 #include "attn/models/language_model.hpp"
 #include "attn/models/model_loader.hpp"
@@ -525,6 +526,14 @@ TEST_CASE("NaN weights of a decoder are reported, not turned into tokens", "[mod
   refused(ErrorCode::out_of_range, "NaN", [&] { static_cast<void>(model.generate("The")); });
   refused(ErrorCode::out_of_range, "NaN", [&] { static_cast<void>(model.next_token("The")); });
   refused(ErrorCode::out_of_range, "NaN", [&] { static_cast<void>(model.score_tokens("The old man")); });
+}
+
+TEST_CASE("logits without a softmax are reported", "[models]") {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const auto check = [](const std::vector<float>& logits) { detail::check_logits("generate", logits); };
+  refused(ErrorCode::out_of_range, "-infinity", [&] { check({-kInfinity, -kInfinity}); });
+  refused(ErrorCode::out_of_range, "token 1 is infinity", [&] { check({1, kInfinity}); });
+  CHECK_NOTHROW(check({-kInfinity, 1}));
 }
 
 TEST_CASE("rows of queries, keys and values that take turns by head keep their order in files", "[models]") {

@@ -117,9 +117,15 @@ void check_sampling(std::string_view op, const SamplingOptions& options) {
 }
 
 void check_logits(std::string_view op, std::span<const float> logits) {
-  for (std::size_t id = 0; id < logits.size(); ++id)
-    if (std::isnan(logits[id]) || logits[id] == std::numeric_limits<float>::infinity())
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  float most = -kInfinity;
+  for (std::size_t id = 0; id < logits.size(); ++id) {
+    if (std::isnan(logits[id]) || logits[id] == kInfinity)
       fail(ErrorCode::out_of_range, op, text({"the logit of token ", id}), {"a number"}, {std::isnan(logits[id]) ? "NaN" : "infinity"});
+    most = std::max(most, logits[id]);
+  }
+  // Their softmax has no value.
+  if (most == -kInfinity) fail(ErrorCode::out_of_range, op, "the largest logit", {"a number"}, {"-infinity"});
 }
 
 std::vector<double> sampling_probabilities(std::span<const float> logits, std::span<const std::int64_t> before, const SamplingOptions& options) {

@@ -29,7 +29,7 @@ namespace detail {
 
 /// Throws CONFIG for an option outside its range.
 void check_sampling(std::string_view op, const SamplingOptions& options);
-/// Throws OUT_OF_RANGE for NaN logits.
+/// Throws OUT_OF_RANGE for NaN and infinity, and if all logits are -infinity, because they have no softmax.
 void check_logits(std::string_view op, std::span<const float> logits);
 
 /// Returns the probability of each token from which a token is drawn.
