@@ -3,6 +3,7 @@ import type { Attn, Encoding, TextModel } from 'attn';
 import * as lens from 'attn/lens';
 import { Tokenizer } from '../../web/lib/src/tokenizer/text_tokenizer.ts';
 import { assert } from 'chai';
+import { assertRejects } from '../support/errors.ts';
 import { bytes, loadHere } from '../support/host.ts';
 import { assertGoodError, at, hostiles, pathsOf, replaced, skip } from '../support/hostile.ts';
 import { loadCheckpoint } from '../support/model_cases.ts';
@@ -95,6 +96,24 @@ describe('hostile arguments of language models', () => {
         }
       assertSameBits(model.forward(inputs).logits!, expected);
     });
+
+  it('weights of NaN are reported, not turned into tokens and numbers', async () => {
+    const own = await loadCheckpoint(attn, 'tiny-gpt2');
+    const state = own.stateDict();
+    state.get('transformer.ln_f.bias')!.data[3] = NaN;
+    own.loadStateDict(state);
+    for (const call of [
+      () => own.generate('The'),
+      () => own.nextToken('The'),
+      () => own.scoreTokens('The old'),
+      () => lens.logitLens(own, ids),
+      () => lens.logitAttribution(own, ids, { target: 3 }),
+      () => lens.patchActivations(own, ids, others, { answer: 3 }),
+      () => lens.attributionPatching(own, ids, others, { answer: 3 }),
+    ])
+      await assertRejects(call(), 'OUT_OF_RANGE', ['NaN']);
+    own.dispose();
+  });
 
   it('covers every function of attn/lens', () => {
     for (const [name, value] of Object.entries(lens)) if (name !== 'AttnError') assert.property(calls, name, typeof value);

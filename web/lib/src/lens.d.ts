@@ -78,7 +78,7 @@ export interface LogitLens {
  * @param text a text or its token ids
  * @param options see {@link LogitLensOptions}
  * @throws {AttnError} `UNSUPPORTED` for another kind of model
- * @throws {AttnError} `OUT_OF_RANGE` if a layer or position does not exist, or the text is too long
+ * @throws {AttnError} `OUT_OF_RANGE` if a layer or position does not exist, the text is too long, or a logit is NaN or infinity
  *
  * @example
  * ```ts
@@ -132,7 +132,8 @@ export interface LogitAttribution {
  * @param text a text or its token ids
  * @param options see {@link LogitAttributionOptions}
  * @throws {AttnError} `UNSUPPORTED` for another kind of model, or for int8 weights
- * @throws {AttnError} `OUT_OF_RANGE` if a token or the position does not exist, or the text is too long
+ * @throws {AttnError} `OUT_OF_RANGE` if a token or the position does not exist, the text is too long, or a logit is NaN
+ * or infinity
  *
  * @example
  * ```ts
@@ -201,7 +202,8 @@ export interface PatchResult {
  * @param options see {@link PatchOptions}
  * @throws {AttnError} `ARGUMENT` if the texts differ in length, or if the answer has the same logit in both
  * @throws {AttnError} `UNSUPPORTED` for another kind of model
- * @throws {AttnError} `OUT_OF_RANGE` if a token or a position does not exist, or a text is too long
+ * @throws {AttnError} `OUT_OF_RANGE` if a token or a position does not exist, a text is too long, or a logit is NaN or
+ * infinity
  *
  * @example
  * ```ts

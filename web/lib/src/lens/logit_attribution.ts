@@ -67,7 +67,7 @@ export async function logitAttribution(model: LensModel, text: LensText, options
     if (attentionBias) biases += dot(attentionBias, v);
   }
   let value = 0;
-  await eachRowOfLogits(any, at(lastHiddenState).slice(), width, (logits) => {
+  await eachRowOfLogits(op, any, at(lastHiddenState).slice(), width, (logits) => {
     value = logits[target]! - (contrast === undefined ? 0 : logits[contrast]!);
   });
   return {

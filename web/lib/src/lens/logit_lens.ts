@@ -56,7 +56,7 @@ export async function logitLens(model: LensModel, text: LensText, options?: Logi
       rows.set(norm && layer < last ? norm(row) : row, i * width);
     });
     const list: LogitLensPrediction[][] = [];
-    await eachRowOfLogits(any, rows, width, async (logits) => {
+    await eachRowOfLogits(op, any, rows, width, async (logits) => {
       await pause();
       list.push(await predictions(logits, topK, tokenOf));
     });

@@ -283,7 +283,18 @@ export class Decoder {
 /** Logits of the vocabulary take far more memory than hidden states: computes them for a few rows at a time. */
 const rowsAtOnce = 16;
 
+/** As check_logits() in C++: NaN and infinity have no softmax, nor have logits that are all −infinity. */
+function checkLogits(op: string, logits: Float32Array): void {
+  let most = -Infinity;
+  logits.forEach((logit, id) => {
+    if (!(logit < Infinity)) fail('OUT_OF_RANGE', op, `the logit of token ${id}`, logit > 0 ? 'is infinity' : 'is NaN', 'a number');
+    most = Math.max(most, logit);
+  });
+  if (most === -Infinity) fail('OUT_OF_RANGE', op, 'the largest logit', 'is -infinity', 'a number');
+}
+
 export async function eachRowOfLogits(
+  op: string,
   model: AnyModel,
   hidden: Float32Array,
   width: number,
@@ -294,6 +305,10 @@ export async function eachRowOfLogits(
     const rows = Math.min(rowsAtOnce, count - first);
     const { data, dims } = await model.unembed({ data: hidden.slice(first * width, (first + rows) * width), dims: [rows, width] });
     const V = dims[1]!;
-    for (let i = 0; i < rows; ++i) await use(data.subarray(i * V, (i + 1) * V), first + i);
+    for (let i = 0; i < rows; ++i) {
+      const logits = data.subarray(i * V, (i + 1) * V);
+      checkLogits(op, logits);
+      await use(logits, first + i);
+    }
   }
 }

@@ -68,9 +68,9 @@ export async function readPair(op: string, given: LensModel, cleanText: LensText
 }
 
 /** Logits of the answer (minus the contrast) of normed hidden states (count,E). */
-export async function valuesOf({ model, decoder, answer, contrast }: Pair, normed: Float32Array): Promise<number[]> {
+export async function valuesOf({ op, model, decoder, answer, contrast }: Pair, normed: Float32Array): Promise<number[]> {
   const values: number[] = [];
-  await eachRowOfLogits(model, normed, decoder.width, (logits) => {
+  await eachRowOfLogits(op, model, normed, decoder.width, (logits) => {
     values.push(logits[answer]! - (contrast === undefined ? 0 : logits[contrast]!));
   });
   return values;
