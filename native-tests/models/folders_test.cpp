@@ -1,7 +1,9 @@
 #include <catch2/catch_test_macros.hpp>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <random>
 
 #include "attn/io/safetensors.hpp"
@@ -206,6 +208,54 @@ TEST_CASE("tokenizer_config.json: max_len applies if there is no model_max_lengt
   CHECK(TextModel::load(folder.path()).max_length() == 20);
   change(folder, {{"tokenizer_config.json", {{"model_max_length", 30}}}});
   CHECK(TextModel::load(folder.path()).max_length() == 30);
+}
+
+TEST_CASE("layers, heads and prompts are those that the files specify", "[models]") {
+  const TextModel plain = TextModel::load(testdata("models/tiny-bert"));
+  CHECK(plain.num_layers() == std::ssize(*plain.forward(plain.tokenize({"a"}), {.output_attentions = true}).attentions));
+  CHECK(plain.num_heads() == 4);
+  CHECK(plain.prompts() == std::map<std::string, std::string>{{"document", ""}, {"query", ""}});
+  const Folder folder;
+  folder.copy("tiny-albert");
+  CHECK(TextModel::load(folder.path()).num_layers() == 8);  // groups of two layers, four passes
+  folder.write("modules.json", R"([{"idx":0,"name":"0","path":"","type":"sentence_transformers.models.Transformer"}])");
+  folder.write("config_sentence_transformers.json", R"({"prompts":{"query":"find: ","passage":"text: "}})");
+  const std::map<std::string, std::string> expected{{"document", ""}, {"passage", "text: "}, {"query", "find: "}};
+  CHECK(TextModel::load(folder.path()).prompts() == expected);
+}
+
+TEST_CASE("a small file is found by its path and relative to config.json", "[models]") {
+  const Folder folder;
+  folder.copy("tiny-bert", "0_Transformer");
+  folder.write("modules.json", R"([{"idx":0,"name":"0","path":"0_Transformer","type":"sentence_transformers.models.Transformer"}])");
+  const TextModel model = TextModel::load(folder.path());
+  const auto* const config = detail::find_small_file(model, "config.json");
+  REQUIRE(config != nullptr);
+  CHECK(config == detail::find_small_file(model, "0_Transformer/config.json"));
+  CHECK(json::parse(*config) == json::parse(std::ifstream(folder.path() / "0_Transformer/config.json")));
+  CHECK(detail::find_small_file(model, "modules.json") != nullptr);
+  CHECK(detail::find_small_file(model, "model.safetensors") == nullptr);
+}
+
+TEST_CASE("errors of files have the number of the system", "[models][errors]") {
+  const auto number = [](const std::function<void()>& call) {
+    try {
+      call();
+    } catch (const Error& error) {
+      const auto found = error.detail().find("errno");
+      return found == error.detail().end() ? 0 : static_cast<int>(std::get<double>(found->second));
+    }
+    return -1;
+  };
+  const Folder folder;
+  CHECK(number([&] { TextModel::load(folder.path()); }) == ENOENT);
+  CHECK(number([&] { read_safetensors(folder.path() / "none"); }) == ENOENT);
+  CHECK(number([&] { read_safetensors(folder.path()); }) == EISDIR);
+  CHECK(number([&] { read_safetensors("/dev/null"); }) == EINVAL);
+  folder.copy("tiny-bert");
+  CHECK(number([&] { TextModel::load(folder.path()).save_pretrained(folder.path() / "config.json" / "below"); }) == ENOTDIR);
+  folder.write("config.json", "{");
+  CHECK(number([&] { TextModel::load(folder.path()); }) == 0);
 }
 
 TEST_CASE("an invalid truncate_dim is a FORMAT error, and one above the width keeps everything", "[models]") {

@@ -1,9 +1,15 @@
 """The exceptions of attn, one class per code."""
 
+import errno
 from collections.abc import Callable
 from typing import ClassVar, NoReturn
 
 Detail = dict[str, str | float | list[str]]
+
+
+def _set_errno(error: OSError, number: object) -> None:
+    if isinstance(number, float):
+        error.errno = int(number)
 
 
 class AttnError(Exception):
@@ -25,6 +31,8 @@ class AttnError(Exception):
     def __init__(self, message: str, detail: Detail | None = None) -> None:
         super().__init__(message)
         self.detail = detail or {}
+        if isinstance(self, OSError):
+            _set_errno(self, self.detail.get("errno"))
 
     @property
     def help(self) -> str | None:
@@ -136,16 +144,19 @@ _classes = {each.code: each for each in AttnError.__subclasses__()}
 
 def make_error(code: str, message: str, detail: Detail) -> AttnError:
     """Called by the extension."""
-    got = str(detail.get("got", ""))
-    if code == "FORMAT" and got.endswith("not there"):
+    # The system's reason why a file cannot be read (FORMAT) or written (ARGUMENT).
+    if code == "FORMAT" and detail.get("errno") == errno.ENOENT:
         return MissingFileError(message, detail)
-    if code == "ARGUMENT" and got.startswith("unwritable"):
+    if code == "ARGUMENT" and "errno" in detail:
         return UnwritableError(message, detail)
     return _classes[code](message, detail)
 
 
-def error_of(kind: type[AttnError], op: str, argument: str, expected: str, got: str | int, help: str | None = None) -> AttnError:
+def error_of(kind: type[AttnError], op: str, argument: str, expected: str, got: str | int, help: str | None = None, number: int | None = None) -> AttnError:
+    """Makes an error; number is the system's, for errors about files."""
     detail: Detail = {"op": op, "argument": argument, "expected": expected, "got": float(got) if isinstance(got, int) else got}
+    if number is not None:
+        detail["errno"] = float(number)
     message = f"{op}: {argument} is {got}, expected {expected}"
     if help is not None:
         detail["help"] = help

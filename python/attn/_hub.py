@@ -1,5 +1,6 @@
 """Finds models in the cache of Hugging Face's programs, without the network."""
 
+import errno
 import os
 import re
 from pathlib import Path
@@ -41,4 +42,5 @@ def folder_of(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> str:
         f"a folder, or the id of a model in the cache {cache}",
         f"{name}, which is not there",
         f"To use a model of Hugging Face by its id, download it first: hf download {name}",
+        errno.ENOENT,
     )

@@ -13,29 +13,16 @@ from ._errors import ArgumentError, ConfigError, DtypeError, ShapeError, Unsuppo
 
 Floats = NDArray[numpy.float32]
 
-# The names of sizes in the config.json of the families.
-_SIZES = {"layers": ("num_hidden_layers", "n_layers", "n_layer"), "heads": ("num_attention_heads", "n_heads", "n_head")}
 
-
-def _json(model: Any, name: str) -> dict[str, Any]:
-    files: dict[str, bytes] = model._files()
-    read: dict[str, Any] = json.loads(files.get(name, b"{}").decode("utf-8-sig"))
+def read_json(model: Any, name: str) -> dict[str, Any]:
+    """Returns the contents of a model's small file, or an empty dict if there is none."""
+    file: bytes | None = model._file(name)
+    read: dict[str, Any] = {} if file is None else json.loads(file.decode("utf-8-sig"))
     return read
 
 
 def config(model: TextModel) -> dict[str, Any]:
-    return _json(model, "config.json")
-
-
-def prompts(model: TextModel) -> dict[str, str]:
-    return dict(_json(model, "config_sentence_transformers.json").get("prompts") or {})
-
-
-def size(model: TextModel, of: str) -> int:
-    given = config(model)
-    number = next(int(each[name]) for each in (given, given.get("text_config", {})) for name in _SIZES[of] if name in each)
-    # ALBERT repeats groups of layers.
-    return number * int(given.get("inner_group_num", 1)) if of == "layers" else number
+    return read_json(model, "config.json")
 
 
 class _Bar:
@@ -74,15 +61,16 @@ def _encoder(op: str, prompt_names: tuple[str, ...] = ()) -> Callable[..., Float
         normalize: bool | None = None,
         truncate_dim: int | None = None,
         max_length: int | None = None,
-        progress: bool = False,
+        progress: Any = False,
     ) -> Floats:
         if truncate_dim is not None and (not hasattr(truncate_dim, "__index__") or truncate_dim < 1):
             fail(ConfigError, op, "truncate_dim", "a whole number of at least 1", repr(truncate_dim))
         if not isinstance(progress, bool):
             fail(ArgumentError, op, "progress", "True or False", type(progress).__name__)
         if prompt_names and prompt is None and prompt_name is None:
-            known = prompts(model)
-            prompt_name = next((name for name in prompt_names if name in known), None)
+            known = model.prompts
+            # sentence-transformers has empty prompts named query and document unless the checkpoint has others.
+            prompt_name = next((name for name in prompt_names if known.get(name)), next((name for name in prompt_names if name in known), None))
         bar = _Bar(op) if progress else None
         try:
             vectors = model.embed(
@@ -129,7 +117,7 @@ def similarity(model: TextModel, a: ArrayLike, b: ArrayLike) -> Floats:
     one, other = _rows(a, "a"), _rows(b, "b")
     if one.shape[1] != other.shape[1]:
         fail(ShapeError, "similarity", "b", f"(M,{one.shape[1]}), the width of a", f"an array of shape {other.shape}")
-    name = _json(model, "config_sentence_transformers.json").get("similarity_fn_name") or "cosine"
+    name = read_json(model, "config_sentence_transformers.json").get("similarity_fn_name") or "cosine"
     if name == "cosine":
         one, other = one / _norms(one), other / _norms(other)
     if name in ("cosine", "dot"):

@@ -75,7 +75,8 @@ class AttentionView:
         try:
             Path(os.fsdecode(path)).expanduser().write_text(page, encoding="utf-8")
         except (OSError, ValueError) as error:
-            raise error_of(UnwritableError, op, "path", "a file that can be written", f"unwritable ({error})") from None
+            number = error.errno if isinstance(error, OSError) else None
+            raise error_of(UnwritableError, op, "path", "a file that can be written", f"unwritable ({error})", number=number) from None
 
     def _table(self) -> str:
         caption = f"<caption>{escape(self._caption)}</caption>" if self._caption else ""

@@ -1,4 +1,8 @@
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/string.h>
+
 #include <string>
+#include <vector>
 
 #include "array.hpp"
 #include "text_generation.hpp"
@@ -9,6 +13,12 @@ namespace {
 
 using Model = Shared<TextModel>;
 using Self = nb::handle_t<Model>;
+
+/// Returns a small file of the model, or None. Files do not change after loading.
+nb::object file(const Model& self, const std::string& name) {
+  const auto* bytes = self.read("config", [&](const TextModel& of) { return detail::find_small_file(of, name); });
+  return bytes == nullptr ? nb::none() : nb::object(nb::bytes(bytes->data(), bytes->size()));
+}
 
 nb::object function(const char* name) { return nb::module_::import_("attn._sentences").attr(name); }
 
@@ -76,17 +86,20 @@ void define_sentence_model(nb::class_<Model>& model) {
   define("encode_query", of_texts, kEncodeQuery);
   define("encode_document", of_texts, kEncodeDocument);
   define("similarity", "(self, a: numpy.typing.ArrayLike, b: numpy.typing.ArrayLike)", kSimilarity);
-  model
+  model.def("_file", &file)
       .def_prop_ro(
           "config", [](Self self) -> Typed<"dict[str, typing.Any]"> { return function("config")(self); },
           "The contents of config.json, as the model was loaded; a new dict each time.")
       .def_prop_ro(
-          "prompts", [](Self self) -> Typed<"dict[str, str]"> { return function("prompts")(self); },
-          "Prompts of config_sentence_transformers.json by name, for prompt_name; empty without that file.")
+          "prompts", [](const Model& self) { return self.read("prompts", [](const TextModel& of) { return of.prompts(); }); },
+          "Texts for prompt_name by name: those of config_sentence_transformers.json, and empty ones named query and document, which "
+          "sentence-transformers has for every model.")
       .def_prop_ro(
-          "num_layers", [](Self self) -> Typed<"int"> { return function("size")(self, "layers"); }, "Number of layers.")
+          "num_layers", [](const Model& self) { return self.read("num_layers", [](const TextModel& of) { return of.num_layers(); }); },
+          "Number of layers; ALBERT's shared layers count once per pass.")
       .def_prop_ro(
-          "num_heads", [](Self self) -> Typed<"int"> { return function("size")(self, "heads"); }, "Number of attention heads of a layer.")
+          "num_heads", [](const Model& self) { return self.read("num_heads", [](const TextModel& of) { return of.num_heads(); }); },
+          "Number of attention heads of a layer.")
       .def_prop_ro(
           "embedding_dimension", [](const Model& self) { return self.read("embed", [](const TextModel& of) { return of.check_embed(1, {})[1]; }); },
           "Number of components of a vector of embed().");

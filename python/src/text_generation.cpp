@@ -53,18 +53,11 @@ Typed<"attn.ScoredText"> score_tokens(const Model& self, const std::string& text
   return make_result("ScoredText", tokens, scored.perplexity);
 }
 
-nb::dict files_of(const Model& self) {
-  nb::dict files;
-  for (const auto& [name, bytes] : self.read("config", [](const TextModel& model) { return detail::files_of(model); }))
-    files[name.c_str()] = nb::bytes(bytes.data(), bytes.size());
-  return files;
-}
-
-/// Calls attn/_chat.py with the model's small files.
-std::string apply_chat_template(const Model& self, const nb::object& messages, bool add_generation_prompt, const nb::object& tools,
+/// Calls attn/_chat.py with the model, whose files have the template.
+std::string apply_chat_template(nb::handle_t<Model> self, const nb::object& messages, bool add_generation_prompt, const nb::object& tools,
                                 const nb::object& documents, const nb::object& chat_template, const nb::kwargs& variables) {
   const nb::object apply = nb::module_::import_("attn._chat").attr("apply_chat_template");
-  return nb::cast<std::string>(apply(files_of(self), messages, add_generation_prompt, tools, documents, chat_template, variables));
+  return nb::cast<std::string>(apply(self, messages, add_generation_prompt, tools, documents, chat_template, variables));
 }
 
 FloatArray unembed(const Model& self, const ArrayLike& hidden_states) {
@@ -102,7 +95,6 @@ It belongs to the model and its current weights.
 }
 
 void define_text_generation(nb::class_<Model>& model) {
-  model.def("_files", &files_of);
   model.def("generate", &generate, nb::arg("prompt"), nb::kw_only(), nb::arg("max_new_tokens") = 64, nb::arg("do_sample") = false,
             nb::arg("temperature") = 1.0, nb::arg("top_k") = 0, nb::arg("top_p") = 1.0, nb::arg("min_p") = 0.0, nb::arg("repetition_penalty") = 1.0,
             nb::arg("seed") = 0, nb::arg("stop") = std::vector<std::string>(), nb::arg("add_special_tokens") = true, nb::arg("on_token") = nb::none(),

@@ -1,9 +1,12 @@
 """Refusals: the class of the error, and a message that names the argument."""
 
 import copy
+import errno
 import inspect
+import json
 import os
 import pickle
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -202,9 +205,18 @@ def test_a_missing_file_is_also_a_file_not_found_error(tmp_path: Path, sentiment
         error = refusal(call, attn.FormatError, "not there")
         assert isinstance(error, FileNotFoundError)
         assert isinstance(error, attn.MissingFileError)
-    with pytest.raises(attn.FormatError) as caught:
-        attn.read_safetensors(tmp_path)
-    assert not isinstance(caught.value, OSError)
+        assert (error.errno, error.detail["errno"]) == (errno.ENOENT, errno.ENOENT)
+        assert str(error).startswith(f"{error.detail['op']}: ")
+        assert pickle.loads(pickle.dumps(error)).errno == errno.ENOENT
+
+
+def test_other_errors_of_files_are_no_file_not_found_errors(tmp_path: Path) -> None:
+    """Whatever the names in the message are."""
+    folder = tmp_path / "not there"
+    shutil.copytree(models / "sentiment", folder, ignore=shutil.ignore_patterns("model.safetensors"))
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"x": "folder/not there"}}))
+    for call in (lambda: attn.TextModel.load(folder), lambda: attn.read_safetensors(folder)):
+        assert not isinstance(refusal(call, attn.FormatError, "not there"), OSError)
 
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="there is no folder that root cannot write")
@@ -214,6 +226,8 @@ def test_an_unwritable_target_is_also_an_os_error(sentiment: attn.TextModel) -> 
         error = refusal(call, attn.ArgumentError, "path is unwritable")
         assert isinstance(error, OSError)
         assert isinstance(error, attn.UnwritableError)
+        assert error.errno == error.detail["errno"]
+        assert error.errno in (errno.ENOENT, errno.EACCES)
 
 
 def test_too_much_memory_is_an_out_of_memory_error() -> None:

@@ -46,8 +46,8 @@ def test_truncate_dim_keeps_the_first_components(sentiment: attn.TextModel) -> N
 
 def test_queries_and_documents_have_their_prompts(prompted: Path, sentiment: attn.TextModel) -> None:
     model = attn.TextModel.load(prompted)
-    assert model.prompts == {"query": "find: ", "passage": "text: "}
-    assert sentiment.prompts == {}
+    assert model.prompts == {"query": "find: ", "passage": "text: ", "document": ""}  # as in SentenceTransformer.prompts
+    assert sentiment.prompts == {"query": "", "document": ""}
     assert numpy.array_equal(model.encode_query("a film"), model.embed("a film", prompt="find: ")[0])
     assert numpy.array_equal(model.encode_document(["a film"]), model.embed("a film", prompt="text: "))
     assert numpy.array_equal(model.encode_document(["a film"], prompt_name="query"), model.embed("a film", prompt="find: "))

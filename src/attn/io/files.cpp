@@ -5,6 +5,9 @@
 #include <random>
 #include <string>
 #include <system_error>
+#include <utility>
+
+#include "attn/tensor/error.hpp"
 
 namespace attn::detail {
 namespace {
@@ -18,23 +21,34 @@ namespace fs = std::filesystem;
 
 }  // namespace
 
-InputFile::InputFile(const fs::path& path) {
+InputFile::InputFile(const fs::path& path) : path_(path.string()) {
   std::error_code error;
+  const auto refuse = [&](std::string problem, int number) {
+    problem_ = std::move(problem);
+    errno_ = number;
+  };
   const fs::file_status status = fs::status(path, error);
   // The system would open the path up to the zero byte.
   if (!fs::exists(status) || path.native().find('\0') != fs::path::string_type::npos)
-    problem_ = "not there";
+    refuse("not there", ENOENT);
   else if (fs::is_directory(status))
-    problem_ = "a folder";
+    refuse("a folder", EISDIR);
   else if (!fs::is_regular_file(status))
-    problem_ = "a device, pipe or socket";
+    refuse("a device, pipe or socket", EINVAL);
   if (!problem_.empty()) return;
   size_ = fs::file_size(path, error);
   errno = 0;
   open(path, std::ios::binary);
   if (!error && is_open()) return;
   if (!error) error = {errno != 0 ? errno : EIO, std::generic_category()};
-  problem_ = "unreadable (" + error.message() + ")";
+  refuse("unreadable (" + error.message() + ")", error.value());
+}
+
+void InputFile::check_open(std::string_view op) const {
+  if (problem() == nullptr) return;
+  ErrorDetail more;
+  more.emplace("errno", static_cast<double>(errno_));
+  detail::fail(ErrorCode::format, op, path_, {"a regular file"}, {problem_}, std::move(more));
 }
 
 void InputFile::read_rest(const std::function<void(std::span<const std::uint8_t>)>& write) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 // Reading and writing files in native builds. Internal.
@@ -21,12 +22,15 @@ class InputFile : public std::ifstream {
   /// Returns why the file is not open ("not there", "a folder", "unreadable (Permission denied)"), or null if it is
   /// open.
   const char* problem() const { return problem_.empty() ? nullptr : problem_.c_str(); }
+  /// Throws FORMAT if the file is not open, with the system's number of the reason as the fact errno.
+  void check_open(std::string_view op) const;
   /// Passes the rest of the file in pieces of at most 1 MB.
   void read_rest(const std::function<void(std::span<const std::uint8_t>)>& write);
 
  private:
   std::uintmax_t size_ = 0;
-  std::string problem_;
+  std::string path_, problem_;
+  int errno_ = 0;
 };
 
 /// Replaces several files, all or none: each is written next to its path, and commit() renames them. A link is

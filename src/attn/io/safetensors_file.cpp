@@ -12,7 +12,7 @@ void read_safetensors(const FilePath& place, TensorSink& sink) {
   using namespace detail;
   const std::filesystem::path path(place.text());
   InputFile file(path);
-  if (file.problem() != nullptr) refuse_safetensors({"cannot open ", path.string(), ", which is ", file.problem()});
+  file.check_open("read_safetensors");
   const auto read = [&](void* to, std::uint64_t size) {
     file.read(static_cast<char*>(to), static_cast<std::streamsize>(size));
     if (!file) refuse_safetensors({"cannot read ", path.string()});

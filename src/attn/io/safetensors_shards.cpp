@@ -30,7 +30,7 @@ class Reader {
 
   Shards read_index() const {
     InputFile file(index_);
-    check_open(file, index_);
+    file.check_open(op_);
     if (file.size() > kMaxIndex) refuse(index_, {"at most ", kMaxIndex, " bytes"}, {file.size(), " bytes"});
     std::vector<std::uint8_t> bytes(static_cast<std::size_t>(file.size()));
     read(file, index_, bytes);
@@ -51,7 +51,7 @@ class Reader {
 
   /// Reads the header of a file, in JSON; the stream is then at the data.
   std::vector<std::uint8_t> read_header(InputFile& file, const fs::path& path) const {
-    check_open(file, path);
+    file.check_open(op_);
     check_safetensors_size(file.size());
     std::vector<std::uint8_t> header(kSafetensorsPrefix);
     read(file, path, header);
@@ -91,9 +91,6 @@ class Reader {
  private:
   [[noreturn]] void refuse(const fs::path& path, std::initializer_list<TextPart> expected, std::initializer_list<TextPart> got) const {
     fail(ErrorCode::format, op_, path.string(), expected, got);
-  }
-  void check_open(const InputFile& file, const fs::path& path) const {
-    if (file.problem() != nullptr) refuse(path, {"a regular file"}, {file.problem()});
   }
   void read(InputFile& file, const fs::path& path, std::vector<std::uint8_t>& bytes) const {
     file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));

@@ -371,6 +371,18 @@ void configure_dropout(const ConfigReader& config, ModelConfig& model, float oth
                    .classifier = config.number("classifier_dropout", hidden)};
 }
 
+std::string_view tokenizer_class_of(std::span<const std::uint8_t> config_json) {
+  const Json json = parse_python_json("config.json", config_json, kMaxConfig);
+  const ConfigReader config("config.json", json);
+  if (json.object() == nullptr) config.refuse(ErrorCode::format, "the file", {"an object"}, {json.kind()});
+  try {
+    return family_of(config).tokenizer_class;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::unsupported) throw;
+    return {};
+  }
+}
+
 ModelConfig read_model_config(const ModelFiles& files) {
   const Json json = parse_python_json("config.json", files.config, kMaxConfig);
   const ConfigReader config("config.json", json);

@@ -241,4 +241,8 @@ inline constexpr std::int64_t kMaxLayers = 10'000;
 /// have.
 ModelConfig read_model_config(const ModelFiles& files);
 
+/// Returns the default class for Tokenizer::parse() of a model with this config.json; empty for families that attn does not have. Throws FORMAT for a
+/// damaged file.
+std::string_view tokenizer_class_of(std::span<const std::uint8_t> config_json);
+
 }  // namespace attn::detail

@@ -220,6 +220,13 @@ std::optional<std::string> TextModel::id_to_token(std::int64_t id) const {
 Task TextModel::task() const { return parts_->model->config().task; }
 const std::vector<std::string>& TextModel::notes() const { return parts_->model->config().notes; }
 const std::vector<std::string>& TextModel::labels() const { return parts_->model->config().labels; }
+std::int64_t TextModel::num_layers() const { return parts_->model->config().num_hidden_layers; }
+std::int64_t TextModel::num_heads() const { return parts_->model->config().num_attention_heads; }
+std::map<std::string, std::string> TextModel::prompts() const {
+  std::map<std::string, std::string> prompts;
+  for (const detail::Prompt& prompt : parts_->model->config().prompts) prompts.emplace(prompt.name, prompt.text);
+  return prompts;
+}
 std::int64_t TextModel::max_length() const { return parts_->model->config().default_length; }
 
 }  // namespace attn

@@ -37,9 +37,9 @@ namespace detail {
 class LensModel;  // models/lens_model.hpp
 struct ModelPlan;
 
-/// Returns the small files that a model was loaded from, by their path in the folder, and those beside config.json also
-/// by their name.
-std::map<std::string, std::vector<std::uint8_t>> files_of(const TextModel& model);
+/// Returns one of the small files that a model was loaded from, by its path in the folder or relative to config.json, or
+/// null if there is none. Valid as long as the model.
+const std::vector<std::uint8_t>* find_small_file(const TextModel& model, const std::string& name);
 
 /// Copies of the token ids that a caller passed: (B,L) each, row-major. Types and mask may be empty.
 struct TokenIds {
@@ -77,6 +77,18 @@ class TextForward {
 };
 
 }  // namespace detail
+
+/// Loads the tokenizer of a model without its weights: tokenizer.json, and the files that TextModel::load() reads for it.
+///
+/// @param folder  the model's folder or .gguf file, as for TextModel::load(); config.json may be missing, and its model unknown to attn
+/// @throws FORMAT if tokenizer.json is not there, or a file is damaged
+/// @throws UNSUPPORTED for a part of the tokenizer that attn does not have
+/// @throws MEMORY as Tokenizer::parse
+/// @code
+/// auto tokenizer = attn::load_tokenizer("testdata/models/sentiment");
+/// std::cout << tokenizer.encode({"A warm film."}).tokens.at(0).at(2);  // warm
+/// @endcode
+Tokenizer load_tokenizer(const FilePath& folder);
 
 /// A text model loaded from a Hugging Face checkpoint: BERT, DistilBERT, RoBERTa, XLM-RoBERTa, CamemBERT, data2vec-text,
 /// MPNet, ModernBERT, DeBERTa, ERNIE, ELECTRA, ALBERT, NomicBERT, Jina 2, GTE, GPT-2, GPT-NeoX, Llama, Mistral, Qwen or
@@ -440,6 +452,13 @@ class TextModel {
   const std::vector<std::string>& notes() const;
   /// Returns the label names of a text or token classification head, otherwise an empty list.
   const std::vector<std::string>& labels() const;
+  /// Returns the number of layers that a text passes through; ALBERT's shared layers count once per pass.
+  std::int64_t num_layers() const;
+  /// Returns the number of attention heads of a layer.
+  std::int64_t num_heads() const;
+  /// Returns the texts for EmbedOptions::prompt_name by name: those of config_sentence_transformers.json, and empty ones named query and document.
+  /// sentence-transformers has these two for every model.
+  std::map<std::string, std::string> prompts() const;
   /// Returns the default of max_length: longer texts are truncated to that many ids.
   std::int64_t max_length() const;
   /// Returns the number type of the linear layers' weights and usually of the word embeddings.
@@ -447,7 +466,7 @@ class TextModel {
 
  private:
   friend class detail::LensModel;
-  friend std::map<std::string, std::vector<std::uint8_t>> detail::files_of(const TextModel& model);
+  friend const std::vector<std::uint8_t>* detail::find_small_file(const TextModel& model, const std::string& name);
   struct Parts;
   struct Windows;
   explicit TextModel(std::unique_ptr<Parts> parts);

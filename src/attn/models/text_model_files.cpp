@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "attn/io/files.hpp"
 #include "attn/io/gguf/reader.hpp"
@@ -15,11 +17,13 @@
 namespace attn {
 namespace {
 
+constexpr std::string_view kLoad = "TextModel::load";
 constexpr std::uintmax_t kMaxSmallFile = 64 << 20;
 
-[[noreturn]] void refuse_file(ErrorCode code, const std::filesystem::path& path, std::initializer_list<detail::TextPart> expected,
-                              std::initializer_list<detail::TextPart> got, std::string_view help = {}) {
-  detail::fail(code, "TextModel::load", path.string(), expected, got, help);
+[[noreturn]] void refuse_file(std::string_view op, ErrorCode code, const std::filesystem::path& path,
+                              std::initializer_list<detail::TextPart> expected, std::initializer_list<detail::TextPart> got,
+                              std::string_view help = {}) {
+  detail::fail(code, op, path.string(), expected, got, help);
 }
 
 bool is_gguf(const std::filesystem::path& path) {
@@ -27,11 +31,11 @@ bool is_gguf(const std::filesystem::path& path) {
   return path.native().ends_with(".gguf") && !std::filesystem::is_directory(path, none);
 }
 
-void check_folder(const std::filesystem::path& path) {
+void check_folder(std::string_view op, const std::filesystem::path& path) {
   std::error_code none;
   if (is_gguf(path) || !std::filesystem::is_regular_file(path, none)) return;
   const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
-  refuse_file(ErrorCode::format, path, {"a folder"}, {"a file"}, detail::text({"Give its folder, ", folder}));
+  refuse_file(op, ErrorCode::format, path, {"a folder"}, {"a file"}, detail::text({"Give its folder, ", folder}));
 }
 
 /// Joins folder and name as strings: libstdc++ 12 frees an invalid pointer if copying a path runs out of memory.
@@ -44,23 +48,19 @@ std::filesystem::path below(const std::filesystem::path& folder, std::string_vie
 
 using File = std::optional<std::vector<std::uint8_t>>;
 
-void check_open(const detail::InputFile& file, const std::filesystem::path& path) {
-  if (file.problem() != nullptr) refuse_file(ErrorCode::format, path, {"a regular file"}, {file.problem()});
-}
-
 /// Reads a whole file. Returns none if it does not exist and is not required.
-File read_file(const std::filesystem::path& path, bool required = false) {
+File read_file(std::string_view op, const std::filesystem::path& path, bool required = false) {
   std::error_code none;
   if (!required && !std::filesystem::exists(path, none)) return std::nullopt;
   detail::InputFile file(path);
-  check_open(file, path);
+  file.check_open(op);
   const std::uintmax_t size = file.size();
   // Refused, because treating an empty file as missing would select other settings.
-  if (size == 0) refuse_file(ErrorCode::format, path, {"a file with content"}, {"empty"});
-  if (size > kMaxSmallFile) refuse_file(ErrorCode::format, path, {"at most ", kMaxSmallFile, " bytes"}, {size, " bytes"});
+  if (size == 0) refuse_file(op, ErrorCode::format, path, {"a file with content"}, {"empty"});
+  if (size > kMaxSmallFile) refuse_file(op, ErrorCode::format, path, {"at most ", kMaxSmallFile, " bytes"}, {size, " bytes"});
   std::vector<std::uint8_t> bytes(static_cast<std::size_t>(size));
   file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  if (!file) refuse_file(ErrorCode::format, path, {"a file"}, {"unreadable"});
+  if (!file) refuse_file(op, ErrorCode::format, path, {"a file"}, {"unreadable"});
   return bytes;
 }
 
@@ -82,10 +82,11 @@ void check_weights(const std::filesystem::path& folder) {
   };
   if (there("model.safetensors") || there(kIndex)) return;
   if (there("pytorch_model.bin"))
-    refuse_file(ErrorCode::unsupported, folder, {"model.safetensors"}, {"a checkpoint with pytorch_model.bin, which can run code when it is read"},
+    refuse_file(kLoad, ErrorCode::unsupported, folder, {"model.safetensors"},
+                {"a checkpoint with pytorch_model.bin, which can run code when it is read"},
                 "Load it with transformers and save it with save_pretrained");
   if (there("onnx/model.onnx") || there("model.onnx"))
-    refuse_file(ErrorCode::unsupported, folder, {"model.safetensors"}, {"a graph for onnxruntime"},
+    refuse_file(kLoad, ErrorCode::unsupported, folder, {"model.safetensors"}, {"a graph for onnxruntime"},
                 "The checkpoint has it from which model.onnx was exported");
 }
 
@@ -94,36 +95,67 @@ void stream_weights(const std::filesystem::path& folder, detail::ModelLoader& lo
   const std::filesystem::path path = below(folder, "model.safetensors"), index = below(folder, kIndex);
   const auto write = [&](std::span<const std::uint8_t> bytes) { loader.write(bytes); };
   std::error_code none;
-  if (!std::filesystem::exists(path, none) && std::filesystem::exists(index, none))
-    return detail::read_safetensors_shards("TextModel::load", index, write);
+  if (!std::filesystem::exists(path, none) && std::filesystem::exists(index, none)) return detail::read_safetensors_shards(kLoad, index, write);
   detail::InputFile file(path);
-  check_open(file, path);
+  file.check_open(kLoad);
   file.read_rest(write);
 }
 
 struct GgufFile {
-  explicit GgufFile(const std::filesystem::path& path) : file(path), reader((check_open(file, path), file), file.size()) {}
+  GgufFile(std::string_view op, const std::filesystem::path& path) : file(path), reader((file.check_open(op), file), file.size()) {}
 
   detail::InputFile file;
   detail::gguf::Reader reader;
 };
 
+/// The small files of a model: those of a folder, or those that a GGUF file replaces.
+struct SmallFilesReader {
+  SmallFilesReader(std::string_view of_op, const FilePath& path) : op(of_op), folder(path.text()) {
+    check_folder(op, folder);
+    if (is_gguf(folder)) gguf.emplace(op, folder);
+  }
+  File operator()(const std::string& name, bool required = false) {
+    return gguf ? gguf->reader.read(name) : read_file(op, below(folder, name), required);
+  }
+
+  std::string_view op;
+  std::filesystem::path folder;
+  std::optional<GgufFile> gguf = std::nullopt;
+};
+
+std::string slashed(const std::string& folder) { return folder.empty() ? folder : folder + '/'; }
+
+/// The arguments of Tokenizer::parse().
+struct TokenizerFiles {
+  File tokenizer, config, special_tokens_map, added_tokens;
+
+  template <class Read>
+  TokenizerFiles(Read& read, const std::string& base, bool required = false)
+      : tokenizer(read(base + "tokenizer.json", required)), config(read(base + "tokenizer_config.json")) {
+    // transformers reads the next two files only if there is no added_tokens_decoder.
+    if (config && contains(*config, "\"added_tokens_decoder\"")) return;
+    special_tokens_map = read(base + "special_tokens_map.json");
+    added_tokens = read(base + "added_tokens.json");
+  }
+  Tokenizer parse(std::string_view default_class) const {
+    return Tokenizer::parse(*tokenizer, config, default_class, {.special_tokens_map = special_tokens_map, .added_tokens = added_tokens});
+  }
+};
+
 }  // namespace
 
 TextModel TextModel::load(const FilePath& path, const TextModelOptions& options) {
-  const std::filesystem::path folder(path.text());
-  check_folder(folder);
+  SmallFilesReader small_files(kLoad, path);
+  const std::filesystem::path& folder = small_files.folder;
+  std::optional<GgufFile>& gguf = small_files.gguf;
   auto parts = std::make_unique<Parts>();
-  std::optional<GgufFile> gguf;
-  if (is_gguf(folder)) gguf.emplace(folder);
   const auto read = [&](const std::string& name, bool required = false) {
-    File file = gguf ? gguf->reader.read(name) : read_file(below(folder, name), required);
+    File file = small_files(name, required);
     if (file) parts->files.emplace_back(name, *file);
     return file;
   };
   const File modules = read("modules.json");
   const detail::ModuleFolders folders = detail::read_module_folders(modules);
-  const auto slashed = [](const std::string& name) { return name.empty() ? name : name + '/'; };
   parts->base = slashed(folders.transformer);
   const std::filesystem::path base = below(folder, folders.transformer);
   const auto file_of = [&](const std::optional<std::string>& module, const char* name) {
@@ -133,14 +165,11 @@ TextModel TextModel::load(const FilePath& path, const TextModelOptions& options)
              dense = file_of(folders.dense, "config.json"), dense_weights = file_of(folders.dense, "model.safetensors"),
              sentence_bert_config = modules ? read(parts->base + "sentence_bert_config.json") : std::nullopt,
              prompts = modules ? read("config_sentence_transformers.json") : std::nullopt,
-             tokenizer_config = read(parts->base + "tokenizer_config.json"), tokenizer = read(parts->base + "tokenizer.json"),
              generation = is_language_model(*config) ? read(parts->base + "generation_config.json") : std::nullopt;
+  const TokenizerFiles tokenizer_files(read, parts->base);
+  const auto& [tokenizer, tokenizer_config, special_tokens_map, added_tokens] = tokenizer_files;
   // Callers apply it; save_pretrained() writes it again.
   if (is_language_model(*config) && (!tokenizer_config || !contains(*tokenizer_config, "\"chat_template\""))) read(parts->base + kChatTemplate);
-  // transformers reads the next two files only if there is no added_tokens_decoder.
-  const bool is_old = !tokenizer_config || !contains(*tokenizer_config, "\"added_tokens_decoder\"");
-  const File special_tokens_map = is_old ? read(parts->base + "special_tokens_map.json") : std::nullopt,
-             added_tokens = is_old ? read(parts->base + "added_tokens.json") : std::nullopt;
   detail::ModelLoader loader({.config = *config,
                               .modules = modules,
                               .pooling = pooling,
@@ -154,8 +183,7 @@ TextModel TextModel::load(const FilePath& path, const TextModelOptions& options)
   try {
     if (gguf && gguf->reader.no_tokenizer()) throw Error(*gguf->reader.no_tokenizer());
     if (!tokenizer) detail::fail(ErrorCode::unsupported, "tokenize", "the checkpoint", {"one with tokenizer.json"}, {"one without it"});
-    parts->tokenizer = Tokenizer::parse(*tokenizer, tokenizer_config, loader.config().tokenizer_class(),
-                                        {.special_tokens_map = special_tokens_map, .added_tokens = added_tokens});
+    parts->tokenizer = tokenizer_files.parse(loader.config().tokenizer_class());
     if (loader.config().lower_case && !parts->tokenizer->lower_cases()) {
       parts->tokenizer.reset();
       detail::fail(ErrorCode::unsupported, "sentence_bert_config.json", "do_lower_case", {"false"}, {"true"}, "This tokenizer keeps capitals");
@@ -184,6 +212,15 @@ TextModel TextModel::load(const FilePath& path, const TextModelOptions& options)
   return TextModel(std::move(parts));
 }
 
+Tokenizer load_tokenizer(const FilePath& path) {
+  SmallFilesReader read("load_tokenizer", path);
+  const std::string base = slashed(detail::read_module_folders(read("modules.json")).transformer);
+  if (read.gguf && read.gguf->reader.no_tokenizer()) throw Error(*read.gguf->reader.no_tokenizer());
+  const TokenizerFiles files(read, base, true);
+  const File config = read(base + "config.json");
+  return files.parse(config ? detail::tokenizer_class_of(*config) : std::string_view());
+}
+
 void TextModel::save_pretrained(const FilePath& path, const SaveOptions& options) const {
   const EncoderModel& model = encoder();
   const FileWeights weights = options.weights.value_or(this->weights() == Weights::int8 ? FileWeights::int8 : FileWeights::float32);
@@ -201,16 +238,18 @@ void TextModel::save_pretrained(const FilePath& path, const SaveOptions& options
     detail::write_weights(model, weights, files.open(below(folder, parts_->base + "model.safetensors")));
     files.commit();
   } catch (const std::system_error& error) {
-    detail::fail(ErrorCode::argument, "save_pretrained", "path", {"a folder whose files can be written"}, {"unwritable (", error.what(), ")"});
+    ErrorDetail more;
+    more.emplace("errno", static_cast<double>(error.code().value()));
+    detail::fail(ErrorCode::argument, "save_pretrained", "path", {"a folder whose files can be written"}, {"unwritable (", error.what(), ")"},
+                 std::move(more));
   }
 }
 
-std::map<std::string, std::vector<std::uint8_t>> detail::files_of(const TextModel& model) {
-  std::map<std::string, std::vector<std::uint8_t>> files;
-  for (const auto& [name, bytes] : model.parts_->files)
-    if (name.starts_with(model.parts_->base)) files.emplace(name.substr(model.parts_->base.size()), bytes);
-  for (const auto& [name, bytes] : model.parts_->files) files.emplace(name, bytes);
-  return files;
+const std::vector<std::uint8_t>* detail::find_small_file(const TextModel& model, const std::string& name) {
+  for (const std::string& path : {model.parts_->base + name, name})
+    for (const auto& [known, bytes] : model.parts_->files)
+      if (known == path) return &bytes;
+  return nullptr;
 }
 
 }  // namespace attn
