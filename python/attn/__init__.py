@@ -83,13 +83,14 @@ from ._results import (
     ScoredToken,
     TextModelOutput,
 )
-from ._show import AttentionView, show
+from ._show import AttentionGrid, AttentionView, show
 
 __version__: str = vars(_attn)["__version__"]
 
 __all__ = [
     "Answer",
     "ArgumentError",
+    "AttentionGrid",
     "AttentionResult",
     "AttentionView",
     "AttnError",

@@ -6,20 +6,51 @@ from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
-from typing import Literal, overload
+from typing import Any, Literal, cast, overload
 
 import numpy
 from numpy.typing import ArrayLike, NDArray
 
 from ._attn import TextModel
 from ._calls import checked
-from ._errors import ArgumentError, DtypeError, OutOfRangeError, ShapeError, UnwritableError, error_of, fail
+from ._errors import ArgumentError, ConfigError, DtypeError, OutOfRangeError, ShapeError, UnwritableError, error_of, fail
 
 # Largest number of rows or columns of the table that is shown if scripts do not run.
 _LARGEST_TABLE = 32
 
 
-class AttentionView:
+_NO_SCRIPT = "<p>This build of attn has no map, only a table, because Node was missing.</p>"
+
+
+class _Drawn:
+    """What notebooks draw, and its page."""
+
+    caption: str
+    """Text above the picture."""
+
+    def _repr_html_(self) -> str:
+        raise NotImplementedError
+
+    @checked
+    def save(self, path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> None:
+        """Writes the picture as an HTML page that needs no other file. Raises UnwritableError."""
+        op = f"{type(self).__name__}.save"
+        given: Any = path
+        if not hasattr(given, "__fspath__") and not isinstance(given, str | bytes):
+            fail(ArgumentError, op, "path", "a str, bytes or os.PathLike", type(given).__name__)
+        style = "body { font: 16px/1.5 system-ui, sans-serif; color-scheme: light dark; margin: 1em }"
+        page = (
+            f"<!doctype html><html lang=en><meta charset=utf-8><title>{escape(self.caption or 'Attention')}</title>"
+            f"<style>{style}</style><body>{self._repr_html_()}</html>"
+        )
+        try:
+            Path(os.fsdecode(path)).expanduser().write_text(page, encoding="utf-8")
+        except (OSError, ValueError) as error:
+            number = error.errno if isinstance(error, OSError) else None
+            raise error_of(UnwritableError, op, "path", "a file that can be written", f"unwritable ({error})", number=number) from None
+
+
+class AttentionView(_Drawn):
     """An attention map. Jupyter and similar notebooks draw it if it is the last line of a cell."""
 
     weights: NDArray[numpy.float32]
@@ -28,6 +59,10 @@ class AttentionView:
     """Labels of the rows, the queries."""
     keys: list[str]
     """Labels of the columns, the keys."""
+    scale: Literal["head", "row"]
+    """The set of weights whose largest gets the brightest colour."""
+    threshold: float
+    """Weights below it are not drawn."""
 
     def __init__(
         self,
@@ -39,58 +74,99 @@ class AttentionView:
         threshold: float,
     ) -> None:
         self.weights, self.tokens, self.keys = weights, tokens, keys
-        self._caption, self._scale, self._threshold = caption, scale, threshold
+        self.caption, self.scale, self.threshold = caption, scale, threshold
 
     def __repr__(self) -> str:
-        return f"<attn.AttentionView: {len(self.tokens)} × {len(self.keys)} weights{f', {self._caption}' if self._caption else ''}>"
+        return f"<attn.AttentionView: {len(self.tokens)} × {len(self.keys)} weights{f', {self.caption}' if self.caption else ''}>"
 
     def _repr_html_(self) -> str:
         script = _script()
         if script is None:
-            return f"{self._table()}<p>This build of attn has no map, only a table, because Node was missing.</p>"
-        attributes = {
-            "tokens": json.dumps(self.tokens),
-            "weights": "[" + ",".join("[" + ",".join(f"{weight:.4g}" for weight in row) + "]" for row in self.weights.tolist()) + "]",
-            "caption": self._caption,
-            "scale": self._scale,
-            "threshold": str(self._threshold),
-        }
-        if self.keys != self.tokens:
-            attributes["keys"] = json.dumps(self.keys)
-        given = " ".join(f'{name}="{escape(value)}"' for name, value in attributes.items())
+            return _table(self) + _NO_SCRIPT
         # Untrusted notebooks and code hosts do not run scripts and show the table inside the element.
-        return f"<attention-map {given}>{self._table()}</attention-map><script>{script}</script>"
+        return f"{_element(self, _table(self))}<script>{script}</script>"
 
-    @checked
-    def save(self, path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> None:
-        """Writes the map as an HTML page that needs no other file. Raises UnwritableError."""
-        op = "AttentionView.save"
-        if not isinstance(path, str | bytes | os.PathLike):
-            fail(ArgumentError, op, "path", "a str, bytes or os.PathLike", type(path).__name__)
-        style = "body { font: 16px/1.5 system-ui, sans-serif; color-scheme: light dark; margin: 1em }"
-        page = (
-            f"<!doctype html><html lang=en><meta charset=utf-8><title>{escape(self._caption or 'Attention')}</title>"
-            f"<style>{style}</style><body>{self._repr_html_()}</html>"
-        )
-        try:
-            Path(os.fsdecode(path)).expanduser().write_text(page, encoding="utf-8")
-        except (OSError, ValueError) as error:
-            number = error.errno if isinstance(error, OSError) else None
-            raise error_of(UnwritableError, op, "path", "a file that can be written", f"unwritable ({error})", number=number) from None
 
-    def _table(self) -> str:
-        caption = f"<caption>{escape(self._caption)}</caption>" if self._caption else ""
-        if max(len(self.tokens), len(self.keys)) > _LARGEST_TABLE:
-            return f"<p>{escape(self._caption)} {len(self.tokens)} × {len(self.keys)} weights: run scripts to see them.</p>"
-        most = max(float(self.weights.max(initial=0)), 1e-30)
-        head = "".join(f"<th>{escape(key)}</th>" for key in self.keys)
-        rows = "".join(
-            f"<tr><th>{escape(token)}</th>"
-            + "".join(f'<td style="background-color: rgba(33, 145, 140, {weight / most:.2f})">{weight:.2f}</td>' for weight in row)
-            + "</tr>"
-            for token, row in zip(self.tokens, self.weights.tolist(), strict=True)
-        )
-        return f"<table>{caption}<tr><th></th>{head}</tr>{rows}</table>"
+def _element(view: AttentionView, otherwise: str) -> str:
+    attributes = {
+        "tokens": json.dumps(view.tokens),
+        "weights": "[" + ",".join("[" + ",".join(f"{weight:.4g}" for weight in row) + "]" for row in view.weights.tolist()) + "]",
+        "caption": view.caption,
+        "scale": view.scale,
+        "threshold": str(view.threshold),
+    }
+    if view.keys != view.tokens:
+        attributes["keys"] = json.dumps(view.keys)
+    given = " ".join(f'{name}="{escape(value)}"' for name, value in attributes.items())
+    return f"<attention-map {given}>{otherwise}</attention-map>"
+
+
+def _table(view: AttentionView) -> str:
+    caption = f"<caption>{escape(view.caption)}</caption>" if view.caption else ""
+    if max(len(view.tokens), len(view.keys)) > _LARGEST_TABLE:
+        return f"<p>{escape(view.caption)} {len(view.tokens)} × {len(view.keys)} weights: run scripts to see them.</p>"
+    most = max(float(view.weights.max(initial=0)), 1e-30)
+    head = "".join(f"<th>{escape(key)}</th>" for key in view.keys)
+    rows = "".join(
+        f"<tr><th>{escape(token)}</th>"
+        + "".join(f'<td style="background-color: rgba(33, 145, 140, {weight / most:.2f})">{weight:.2f}</td>' for weight in row)
+        + "</tr>"
+        for token, row in zip(view.tokens, view.weights.tolist(), strict=True)
+    )
+    return f"<table>{caption}<tr><th></th>{head}</tr>{rows}</table>"
+
+
+class AttentionGrid(_Drawn):
+    """Attention maps of several heads. Jupyter and similar notebooks draw it if it is the last line of a cell."""
+
+    views: list[list[AttentionView]]
+    """The maps, by layer and head."""
+
+    def __init__(self, views: list[list[AttentionView]], caption: str) -> None:
+        self.views, self.caption = views, caption
+
+    def __repr__(self) -> str:
+        rows, columns = len(self.views), len(self.views[0])
+        first = self.views[0][0]
+        return f"<attn.AttentionGrid: {rows} × {columns} maps of {len(first.tokens)} × {len(first.keys)} weights>"
+
+    def _repr_html_(self) -> str:
+        script, caption = _script(), f"<p>{escape(self.caption)}</p>" if self.caption else ""
+        maps = [view for row in self.views for view in row]
+        if script is None:
+            return caption + "".join(_table(view) for view in maps) + _NO_SCRIPT
+        # Tables of all heads would be much larger than the maps.
+        elements = "".join(_element(view, f"<p>{escape(view.caption)}: run scripts to see it.</p>") for view in maps)
+        style = f"display: grid; overflow-x: auto; gap: 1em; grid-template-columns: repeat({len(self.views[0])}, minmax(12em, 1fr))"
+        return f'{caption}<div style="{style}">{elements}</div><script>{script}</script>'
+
+
+@overload
+def show(
+    what: TextModel,
+    text: str | tuple[str, str],
+    /,
+    *,
+    layer: int | Literal["all"] = -1,
+    head: Literal["all"],
+    caption: str | None = None,
+    scale: Literal["head", "row"] = "head",
+    threshold: float = 0.0,
+) -> AttentionGrid: ...
+
+
+@overload
+def show(
+    what: TextModel,
+    text: str | tuple[str, str],
+    /,
+    *,
+    layer: Literal["all"],
+    head: int | None = None,
+    caption: str | None = None,
+    scale: Literal["head", "row"] = "head",
+    threshold: float = 0.0,
+) -> AttentionGrid: ...
 
 
 @overload
@@ -126,34 +202,47 @@ def show(
     text: str | Sequence[str],
     /,
     *,
-    layer: int = -1,
-    head: int | None = None,
+    layer: int | Literal["all"] = -1,
+    head: int | Literal["all"] | None = None,
     keys: Sequence[str] | None = None,
     caption: str | None = None,
     scale: Literal["head", "row"] = "head",
     threshold: float = 0.0,
-) -> AttentionView:
+) -> AttentionView | AttentionGrid:
     """Draws the attention of a model on a text, or given weights, as a map for notebooks. The map needs no network.
 
     show(model, text): the weights of one layer and head. show(weights, tokens): an array (L,S) with labels for its rows.
 
     model: a TextModel. text: a text, or a pair of texts.
     layer: counted from 0; negative numbers count from the end. head: counted from 0; None for the mean of all heads.
+    'all' as layer or head draws a map for each of them.
     weights: (L,S); leading dimensions of 1 are ignored. tokens: L labels of the rows. keys: S labels of the columns, default tokens.
     caption: a text above the map; default the layer and head.
     scale: 'head' or 'row', the set of weights whose largest gets the brightest colour.
     threshold: weights below it are not drawn.
 
-    Returns an AttentionView. Raises ShapeError, DtypeError, ArgumentError for NaN or infinite weights, OutOfRangeError for a layer or head
+    Returns an AttentionView, with 'all' an AttentionGrid. Raises ShapeError, DtypeError, ArgumentError for NaN or infinite weights, OutOfRangeError for a layer or head
     that does not exist, and the errors of TextModel.tokenize().
 
     >>> model = attn.TextModel.load("testdata/models/sentiment")
     >>> attn.show(model, "not bad at all", layer=1, head=2)
     <attn.AttentionView: 6 × 6 weights, layer 1, head 2>
+    >>> attn.show(model, "not bad at all", layer="all", head="all")
+    <attn.AttentionGrid: 2 × 4 maps of 6 × 6 weights>
     """
     if isinstance(what, TextModel):
-        weights, tokens, caption = _of_model(what, text, layer, head, caption)
-        return AttentionView(weights, tokens, tokens, caption, scale, threshold)
+        attentions, tokens = _of_model(what, text)
+
+        def view(at: int, of: int | None, title: str | None) -> AttentionView:
+            heads = attentions[at][0]
+            weights, name = (heads.mean(axis=0), f"mean of {len(heads)} heads") if of is None else (heads[of], f"head {of}")
+            return AttentionView(weights, tokens, tokens, f"layer {at}, {name}" if title is None else title, scale, threshold)
+
+        layers = _places("layer", layer, len(attentions))
+        heads = [None] if head is None else _places("head", head, attentions[0].shape[1])
+        if layer == "all" or head == "all":
+            return AttentionGrid([[view(at, of, None) for of in heads] for at in layers], caption or "")
+        return view(layers[0], heads[0], caption)
     weights = _matrix(what)
     rows = list(text)
     columns = rows if keys is None else list(keys)
@@ -163,27 +252,27 @@ def show(
     return AttentionView(weights, rows, columns, caption or "", scale, threshold)
 
 
-def _of_model(
-    model: TextModel, text: str | Sequence[str], layer: int, head: int | None, caption: str | None
-) -> tuple[NDArray[numpy.float32], list[str], str]:
-    is_pair = isinstance(text, tuple | list) and len(text) == 2 and all(isinstance(each, str) for each in text)
+def _of_model(model: TextModel, text: Any) -> tuple[list[NDArray[numpy.float32]], list[str]]:
+    is_list = isinstance(text, tuple | list)
+    texts = list(cast("Sequence[Any]", text)) if is_list else []
+    is_pair = len(texts) == 2 and all(isinstance(each, str) for each in texts)
     if not isinstance(text, str) and not is_pair:
-        got = f"a {type(text).__name__} of {len(text)}" if isinstance(text, tuple | list) else type(text).__name__
+        kind = cast(object, text).__class__.__name__
+        got = f"a {kind} of {len(texts)}" if is_list else kind
         fail(ArgumentError, "show", "text", "a text, or a pair of texts", got, "Call show() once for each text")
-    encoding = model.tokenize(text if isinstance(text, str) else [(text[0], text[1])])
+    encoding = model.tokenize(text if isinstance(text, str) else [(texts[0], texts[1])])
     attentions = model(encoding, output_attentions=True).attentions
     assert attentions is not None
-    layer = _place("layer", layer, len(attentions))
-    heads = attentions[layer][0]
-    if head is None:
-        return heads.mean(axis=0), encoding.tokens[0], f"layer {layer}, mean of {len(heads)} heads" if caption is None else caption
-    head = _place("head", head, len(heads))
-    return heads[head], encoding.tokens[0], f"layer {layer}, head {head}" if caption is None else caption
+    return attentions, encoding.tokens[0]
 
 
-def _place(name: str, place: int, count: int) -> int:
+def _places(name: str, place: int | str, count: int) -> list[int]:
+    if isinstance(place, str):
+        if place == "all":
+            return list(range(count))
+        fail(ConfigError, "show", name, "a whole number or 'all'", repr(place))
     if -count <= place < count:
-        return place % count
+        return [place % count]
     fail(OutOfRangeError, "show", name, f"a number from {-count} to {count - 1}", place)
 
 

@@ -12,6 +12,7 @@ import numpy
 import pytest
 
 from browser import LOOK, see
+from golden import testdata
 
 
 class Parsed(HTMLParser):
@@ -48,6 +49,28 @@ def test_show_draws_a_head_or_the_mean_of_a_model(sentiment: attn.TextModel) -> 
     mean = attn.show(sentiment, ("not bad", "good"))
     assert "mean of 4 heads" in repr(mean)
     assert numpy.allclose(mean.weights.sum(axis=1), 1, atol=1e-5)
+
+
+def test_show_draws_all_heads_in_one_view(sentiment: attn.TextModel, tmp_path: Path) -> None:
+    output = sentiment(sentiment.tokenize("not bad"), output_attentions=True)
+    assert output.attentions is not None
+    grid = attn.show(sentiment, "not bad", layer="all", head="all", caption="<all>")
+    assert repr(grid) == "<attn.AttentionGrid: 2 × 4 maps of 4 × 4 weights>"
+    for layer, views in enumerate(grid.views):
+        for head, view in enumerate(views):
+            assert numpy.array_equal(view.weights, output.attentions[layer][0, head])
+            assert repr(view).endswith(f"layer {layer}, head {head}>")
+    html = grid._repr_html_()
+    assert (html.count("<attention-map "), html.count("<script>"), html.count("<table")) == (8, 1, 0)
+    assert "&lt;all&gt;" in html
+    grid.save(tmp_path / "heads.html")
+    assert (tmp_path / "heads.html").read_text().count("<attention-map ") == 8
+    assert [len(views) for views in attn.show(sentiment, "not bad", head="all").views] == [4]
+    means = attn.show(sentiment, "not bad", layer="all")
+    assert [len(views) for views in means.views] == [1, 1]
+    assert numpy.allclose(means.views[1][0].weights, output.attentions[1][0].mean(axis=0))
+    with pytest.raises(attn.ConfigError, match="show: head is 'every', expected a whole number or 'all'"):
+        attn.show(sentiment, "not bad", head="every")  # type: ignore[call-overload]
 
 
 def test_show_draws_given_weights_and_escapes_labels() -> None:
@@ -88,6 +111,8 @@ def test_a_build_without_the_script_shows_a_table_and_the_reason(monkeypatch: py
     assert "attention-map" not in parsed.tags
     assert parsed.tags.count("td") == 4
     assert "Node was missing" in " ".join(parsed.words)
+    grid = attn.show(attn.TextModel.load(testdata / "models" / "sentiment"), "not", head="all")._repr_html_()
+    assert (grid.count("<table>"), "<attention-map" in grid) == (4, False)
 
 
 def test_save_writes_a_self_contained_page(tmp_path: Path) -> None:
