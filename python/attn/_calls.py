@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from ._errors import ArgumentError, AttnError, OutOfMemoryError, UnknownArgumentError, error_of
 
@@ -190,6 +190,11 @@ def _is_encodable(text: str) -> bool:
     return True
 
 
+def _items(value: object) -> list[Any] | None:
+    """The elements of a list or tuple."""
+    return list(cast("list[Any]", value)) if isinstance(value, list | tuple) else None
+
+
 def _fits(node: ast.expr, value: Any) -> bool:
     """Whether a value has a type; True for types that the functions check themselves."""
     text = ast.unparse(node)
@@ -212,8 +217,8 @@ def _fits(node: ast.expr, value: Any) -> bool:
     if name == "typing.Literal":
         return isinstance(value, str) and _is_encodable(value)
     if name == "tuple" and isinstance(inner, ast.Tuple):
-        of_pair = isinstance(value, tuple | list) and len(value) == len(inner.elts)
-        return of_pair and all(_fits(each, one) for each, one in zip(inner.elts, value, strict=True))
+        items = _items(value)
+        return items is not None and len(items) == len(inner.elts) and all(_fits(each, one) for each, one in zip(inner.elts, items, strict=True))
     if name not in _CONTAINERS:
         return True
     if not isinstance(value, _CONTAINERS[name][0]) or (name == "collections.abc.Sequence" and isinstance(value, str | bytes)):
@@ -228,8 +233,9 @@ def _got(value: Any) -> str:
         return str(value) if abs(value) < 2**127 else "a whole number of more than 127 bits"
     if isinstance(value, str) and not _is_encodable(value):
         return "a str with lone surrogates"
-    if isinstance(value, list | tuple) and len(value) < 100:
-        return f"a {type(value).__name__} with {', '.join(dict.fromkeys(type(each).__name__ for each in value)) or 'nothing'}"
+    items = _items(value)
+    if items is not None and len(items) < 100:
+        return f"a {type(value).__name__} with {', '.join(dict.fromkeys(type(each).__name__ for each in items)) or 'nothing'}"
     return type(value).__name__
 
 
@@ -281,7 +287,7 @@ def _misfit(op: str, signature: inspect.Signature, given: dict[str, Any]) -> Att
     for name, value in given.items():
         annotation = signature.parameters[name].annotation
         is_text = isinstance(annotation, str) and "PathLike" not in annotation
-        if is_text and any(isinstance(each, str) and not _is_encodable(each) for each in (value if isinstance(value, list | tuple) else [value])):
+        if is_text and any(isinstance(each, str) and not _is_encodable(each) for each in _items(value) or [value]):
             return error_of(ArgumentError, op, name, _expected(annotation), "a str with lone surrogates")
         if name in _UNSIGNED and isinstance(value, int) and value < 0:
             return error_of(ArgumentError, op, name, "a whole number of at least 0", value)
@@ -312,7 +318,7 @@ def _refusal(qualname: str, owner: type | None, signature: inspect.Signature, ar
 def _op(qualname: str) -> str:
     """How messages name a function: embed, TextModel.load, MultiHeadAttention for its constructor and call."""
     owner, _, name = qualname.rpartition(".")
-    return owner if name in ("__init__", "__call__", "forward") and owner else name if name != "load" else qualname
+    return owner if name in ("__init__", "__call__", "forward") and owner else name if name not in ("load", "from_pretrained") else qualname
 
 
 def _checked(function: Any, signature: inspect.Signature, owner: type | None, name: str) -> Callable[..., Any]:
@@ -353,7 +359,13 @@ def checked(function: Function) -> Function:
 
 
 def _no_constructor(owner: type) -> Callable[..., None]:
-    how = {"TextModel": "TextModel.load(path)", "Mask": "Mask.attend(m), Mask.block(m) or Mask.additive(m)", "KeyValueCache": "model.create_cache()"}
+    how = {
+        "KeyValueCache": "model.create_cache()",
+        "Mask": "Mask.attend(m), Mask.block(m) or Mask.additive(m)",
+        "TextModel": "TextModel.load(path)",
+        "Tokenizer": "Tokenizer.from_pretrained(path)",
+        "WordEmbeddings": "model.word_embeddings",
+    }
 
     def __init__(self: object, *args: Any, **kwargs: Any) -> None:
         raise error_of(ArgumentError, owner.__name__, "the constructor", "a function that makes one", "called", f"Write {how[owner.__name__]}")

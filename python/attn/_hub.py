@@ -7,8 +7,6 @@ from pathlib import Path
 
 from ._errors import MissingFileError, error_of
 
-_OP = "TextModel.load"
-
 
 def _cache() -> Path:
     """The folder of the environment variables of huggingface_hub."""
@@ -18,8 +16,8 @@ def _cache() -> Path:
     return Path(home).expanduser() / "hub"
 
 
-def folder_of(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> str:
-    """Returns the folder of a downloaded model by its id, and a path that is not an id unchanged."""
+def folder_of(path: str | bytes | os.PathLike[str] | os.PathLike[bytes], op: str) -> str:
+    """Returns the folder of a downloaded model by its id, and a path that is not an id unchanged; op is the function in errors."""
     name = os.fsdecode(path)
     if not re.fullmatch(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?", name) or name.endswith(".gguf"):
         return name
@@ -37,7 +35,7 @@ def folder_of(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> str:
             return os.fspath(snapshot)
     raise error_of(
         MissingFileError,
-        _OP,
+        op,
         "path",
         f"a folder, or the id of a model in the cache {cache}",
         f"{name}, which is not there",

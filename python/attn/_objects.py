@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from . import _attn
+from . import _attn  # pyright: ignore[reportPrivateUsage]
 
 Reduced = tuple[Callable[..., Any], tuple[Any, ...]]
 
@@ -36,7 +36,7 @@ def _layer_of(kind: type, arguments: dict[str, Any], state: dict[str, Any], is_q
 
 
 def _reduce_layer(self: Any) -> Reduced:
-    return _layer_of, (type(self), self._arguments, self.state_dict(), self.is_quantized, self.threads)
+    return _layer_of, (self.__class__, self._arguments, self.state_dict(), self.is_quantized, self.threads)
 
 
 def _mask_of(kind: str, mask: Any) -> _attn.Mask:
@@ -62,6 +62,14 @@ def _describe_mask(self: Any) -> str:
     return f"<attn.Mask: {self._kind}, {self._array.shape}>"
 
 
+def _describe_tokenizer(self: Any) -> str:
+    return f"<attn.Tokenizer: {self.vocabulary_size} tokens>"
+
+
+def _describe_words(self: Any) -> str:
+    return "<attn.WordEmbeddings>"
+
+
 def _describe_cache(self: Any) -> str:
     return f"<attn.KeyValueCache: {self.length} of {self.max_length} tokens>"
 
@@ -78,8 +86,10 @@ def add_methods() -> None:
         _attn.Mask: (_describe_mask, _reduce_mask),
         _attn.KeyValueCache: (_describe_cache, None),
         _attn.LayerPatch: (_describe_patch, None),
+        _attn.Tokenizer: (_describe_tokenizer, None),
+        _attn.WordEmbeddings: (_describe_words, None),
     }
-    for layer in (_attn.MultiHeadAttention, _attn.TransformerEncoderLayer, _attn.TransformerEncoder):
+    for layer in (_attn.Embedding, _attn.MultiHeadAttention, _attn.TransformerEncoderLayer, _attn.TransformerEncoder):
         methods[layer] = (_describe_layer, _reduce_layer)
     for kind, (describe, reduce) in methods.items():
         kind.__repr__ = describe

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from reprlib import Repr
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, cast
 
 import numpy
 from numpy.typing import NDArray
@@ -21,13 +21,18 @@ _short.maxstring = _short.maxother = 60
 def _described(value: object) -> str:
     """Type and shape of arrays, and the beginning of long lists."""
     if isinstance(value, numpy.ndarray):
-        return f"{value.dtype}{value.shape}"
+        array = cast("NDArray[Any]", value)
+        return f"{array.dtype}{array.shape}"
     if isinstance(value, KeyValue):
         return f"KeyValue(key={_described(value.key)}, value={_described(value.value)})"
-    if isinstance(value, list) and value and isinstance(value[0], numpy.ndarray):
-        return f"[{len(value)} of {_described(value[0])}]"
+    if isinstance(value, list):
+        items = cast("list[object]", value)
+        first = items[0] if items else None
+        if isinstance(first, numpy.ndarray):
+            return f"[{len(items)} of {_described(cast('NDArray[Any]', first))}]"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{key!r}: {_described(each)}" for key, each in value.items()) + "}"
+        parts = cast("dict[object, object]", value)
+        return "{" + ", ".join(f"{key!r}: {_described(each)}" for key, each in parts.items()) + "}"
     return _short.repr(value)
 
 
@@ -202,6 +207,14 @@ class Answer:
     """Probability of the start times that of the end; summed over places with the same words."""
     start: int
     end: int
+
+
+@dataclass(frozen=True)
+class Neighbor:
+    """A row of a table and its cosine similarity to the target."""
+
+    id: int
+    similarity: float
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import json
 import os
 import threading
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ._errors import OutOfRangeError, UnsupportedError, fail
 
@@ -63,7 +63,7 @@ class Tokenizer:
             if truncation and max_length is not None:
                 if add_special_tokens:
                     self._check_room(tokenizer, second is not None, max_length)
-                tokenizer.enable_truncation(max_length, direction=truncation_side or self._truncation_side)
+                cast(Any, tokenizer).enable_truncation(max_length, direction=truncation_side or self._truncation_side)
             encoding = tokenizer.encode(first, second, add_special_tokens=add_special_tokens)
         if max_length is not None and len(encoding.ids) > max_length:
             fail(OutOfRangeError, "tokenize", "the text", f"at most {max_length}", f"{len(encoding.ids)} tokens long")
@@ -122,7 +122,7 @@ def _make(tokenizer_json: bytes, tokenizer_config: bytes | None, default_class: 
         for name in ("normalizer", "pre_tokenizer", "post_processor"):
             if file.get(name) is not None:
                 _override(file[name], config, is_made_for_models)
-    padding = file.get("padding") or {}
+    padding: dict[str, Any] = file.get("padding") or {}
     file["truncation"] = file["padding"] = None
     tokenizer = tokenizers.Tokenizer.from_str(json.dumps(file))
     tokenizer.encode_special_tokens = bool(config.get("split_special_tokens"))
@@ -130,12 +130,11 @@ def _make(tokenizer_json: bytes, tokenizer_config: bytes | None, default_class: 
 
 
 def _padding_of(tokenizer: "tokenizers.Tokenizer", padding: dict[str, Any], config: dict[str, Any]) -> Padding:
-    token: Any = config.get("pad_token", padding.get("pad_token"))
-    if isinstance(token, dict):
-        token = token["content"]
+    given: Any = config.get("pad_token", padding.get("pad_token"))
+    token: str | None = cast("dict[str, str]", given)["content"] if isinstance(given, dict) else given
     for each in (token, "[PAD]", "<pad>"):
         id = None if each is None else tokenizer.token_to_id(each)
-        if id is not None:
+        if each is not None and id is not None:
             return Padding(id, padding.get("pad_type_id", 0), each)
     return Padding(0, padding.get("pad_type_id", 0), token or "[PAD]")
 

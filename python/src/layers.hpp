@@ -3,10 +3,12 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
 
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "array.hpp"
@@ -20,6 +22,7 @@ void define_multi_head_attention(nb::module_& module);
 void define_functions(nb::module_& module);
 void define_encoders(nb::module_& module);
 void define_text_model(nb::module_& module);
+void define_tokenizer(nb::module_& module);
 void define_safetensors(nb::module_& module);
 
 using Threads = std::optional<unsigned>;
@@ -55,6 +58,26 @@ Raises MismatchError with all missing, unexpected and mis-shaped names, and Dtyp
 
 >>> one, other = attn.MultiHeadAttention(8, 2), attn.MultiHeadAttention(8, 2)
 >>> other.load_state_dict(one.state_dict()))")
+      .def(
+          "get_parameter",
+          [](const Shared<T>& self, const std::string& name) -> FloatArray {
+            return to_python(self.read("get_parameter", [&](const T& object) {
+              const auto shapes = object.parameter_shapes();
+              const auto found = shapes.find(name);
+              if (found == shapes.end()) detail::fail(ErrorCode::out_of_range, "get_parameter", "name", {"a name in parameter_shapes()"}, {name});
+              Array<float> values(found->second);
+              object.save_state({{name, values.data()}});
+              return values;
+            }));
+          },
+          nb::arg("name"), R"(Returns a copy of one parameter (torch.nn.Module.get_parameter).
+
+name: a name of parameter_shapes().
+
+Raises OutOfRangeError if there is no such parameter, OutOfMemoryError.
+
+>>> attn.MultiHeadAttention(8, 2).get_parameter("out_proj.weight").shape
+(8, 8))")
       .def(
           "parameter_shapes",
           [](const Shared<T>& self) {

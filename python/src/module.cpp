@@ -1,5 +1,6 @@
 #include <nanobind/nanobind.h>
 
+#include "embedding.hpp"
 #include "errors.hpp"
 #include "layers.hpp"
 #include "lens.hpp"
@@ -30,6 +31,8 @@ Raises ConfigError above 4095.
   define_functions(module);
   define_multi_head_attention(module);
   define_encoders(module);
+  define_embedding(module);
+  define_tokenizer(module);
   define_text_model(module);
   define_lens(module);
   define_safetensors(module);

@@ -2,16 +2,17 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/variant.h>
 
+#include <algorithm>
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <span>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "embedding.hpp"
+#include "encodings.hpp"
 #include "errors.hpp"
 #include "layers.hpp"
 #include "options.hpp"
@@ -24,7 +25,6 @@ namespace attn::python {
 namespace {
 
 using Model = Shared<TextModel>;
-using EncodingResult = Typed<"attn.Encoding">;
 using Ids = Typed<"attn.Encoding | numpy.typing.ArrayLike">;
 using Label = std::variant<std::int64_t, std::string>;
 using TaskName = Word<kTaskNames>;
@@ -68,58 +68,22 @@ TokenOffsets offsets_of(const std::vector<Part>& parts) {
   return offsets;
 }
 
-nb::list numbers_of(const std::vector<std::vector<std::optional<std::int32_t>>>& texts) {
-  nb::list all;
-  for (const auto& text : texts) {
-    nb::list of_text;
-    for (const auto& number : text) of_text.append(number ? nb::object(nb::int_(*number)) : nb::none());
-    all.append(of_text);
-  }
-  return all;
-}
-
-template <class Places>
-EncodingResult encoding_result(const EncodingTensors<2>& encoding, Places places) {
-  nb::list offsets;
-  for (std::size_t i = 0; i < encoding.offsets.size(); ++i) offsets.append(places(i));
-  const nb::object words = encoding.words.empty() ? nb::none() : nb::object(numbers_of(encoding.words));
-  return make_result("Encoding", to_python(encoding.input_ids), to_python(encoding.attention_mask), to_python(encoding.token_type_ids),
-                     to_python(encoding.tokens), offsets, numbers_of(encoding.sequence_ids), nb::cast(encoding.truncated), words);
-}
-
-std::optional<Side> side_of(const Word<kSideNames>& truncation_side, const char* op) {
-  return maybe_word_of<Side>(truncation_side, op, "truncation_side");
-}
-
-TokenizeOptions tokenize_options(const char* op, std::optional<std::int64_t> max_length, bool truncation, bool add_special_tokens,
-                                 const Word<kSideNames>& truncation_side, const Word<kSideNames>& padding_side) {
-  return {.max_length = max_length,
-          .truncation = truncation,
-          .add_special_tokens = add_special_tokens,
-          .truncation_side = side_of(truncation_side, op),
-          .padding_side = maybe_word_of<Side>(padding_side, op, "padding_side")};
-}
-
-EncodingResult tokenize(const Model& self, const Texts& given, std::optional<std::int64_t> max_length, bool truncation, bool add_special_tokens,
-                        const Word<kSideNames>& truncation_side, const Word<kSideNames>& padding_side) {
+EncodingResult tokenize(const Model& self, const Texts& given, const GivenTokenizeOptions& how) {
   constexpr const char* kOp = "tokenize";
   const GivenTexts texts(given, kOp);
-  const TokenizeOptions options = tokenize_options(kOp, max_length, truncation, add_special_tokens, truncation_side, padding_side);
-  const EncodingTensors<2> encoding = self.read(kOp, [&](const TextModel& model) {
+  const TokenizeOptions options = how.options(kOp);
+  return encoding_of_texts(texts, self.read(kOp, [&](const TextModel& model) {
     return texts.are_pairs ? model.tokenize_pairs(texts.pairs, options) : model.tokenize(texts.texts, options);
-  });
-  return encoding_result(encoding, [&](std::size_t i) { return texts.places(i, encoding.offsets[i], encoding.sequence_ids[i]); });
+  }));
 }
 
-EncodingResult tokenize_words(const Model& self, const WordLists& given, std::optional<std::int64_t> max_length, bool truncation,
-                              bool add_special_tokens, const Word<kSideNames>& truncation_side, const Word<kSideNames>& padding_side) {
+EncodingResult tokenize_words(const Model& self, const WordLists& given, const GivenTokenizeOptions& how) {
   constexpr const char* kOp = "tokenize_words";
   const GivenWords words(given, kOp);
-  const TokenizeOptions options = tokenize_options(kOp, max_length, truncation, add_special_tokens, truncation_side, padding_side);
-  const EncodingTensors<2> encoding = self.read(kOp, [&](const TextModel& model) {
+  const TokenizeOptions options = how.options(kOp);
+  return encoding_of_words(words, self.read(kOp, [&](const TextModel& model) {
     return words.are_pairs ? model.tokenize_word_pairs(words.pairs, options) : model.tokenize_words(words.lists, options);
-  });
-  return encoding_result(encoding, [&](std::size_t i) { return words.places(i, encoding.offsets[i], encoding.sequence_ids[i], encoding.words[i]); });
+  }));
 }
 
 using LogitsToReturn = Typed<"bool | typing.Literal['last']">;
@@ -142,8 +106,14 @@ Typed<"attn.TextModelOutput"> forward(const Model& self, const Ids& input_ids, c
                              .output_logits = logits_of(output_logits, kOp),
                              .mask = mask_of(mask, kOp, "mask"),
                              .is_causal = is_causal,
-                             .patch = patch,
-                             .trace = trace_of(trace, trace_layers, kOp)};
+                             .patch = patch};
+  const auto from_start = [count = self.read(kOp, [](const TextModel& model) { return model.num_layers(); })](std::int64_t& layer) {
+    if (layer < 0 && layer >= -count) layer += count;
+  };
+  if (options.patch) from_start(options.patch->layer);
+  std::optional<std::vector<std::int64_t>> layers = trace_layers;
+  if (layers) std::for_each(layers->begin(), layers->end(), from_start);
+  options.trace = trace_of(trace, layers, kOp);
   if (!head_mask.is_none()) options.head_mask = TensorCopy(Floats(head_mask, kOp, "head_mask"));
   const auto run = [&](KeyValueCache* of_call) {
     options.cache = of_call;
@@ -347,9 +317,7 @@ Typed<"list[attn.RankedDocument]"> rank(const Model& self, const std::string& qu
 }
 
 std::string decode(const Model& self, const ArrayLike& given, bool skip_special_tokens) {
-  const Array<std::int32_t> ids = ids_of(given, "decode", "ids");
-  if (ids.shape().size() != 1) detail::fail(ErrorCode::shape, "decode", "ids", {"rank 1"}, {"rank ", ids.shape().size()});
-  const std::vector<std::int64_t> numbers(ids.begin(), ids.end());
+  const std::vector<std::int64_t> numbers = ids_to_decode(given);
   return self.read("decode", [&](const TextModel& model) { return model.decode(numbers, skip_special_tokens); });
 }
 
@@ -463,7 +431,7 @@ True)")
             new (self) LayerPatch{.layer = layer, .hidden_state = copy(hidden_state, "hidden_state"), .merged = copy(merged, "merged")};
           },
           nb::arg("layer"), nb::kw_only(), nb::arg("hidden_state") = nb::none(), nb::arg("merged") = nb::none(),
-          R"(layer: the layer, counted from 0.
+          R"(layer: the layer, counted from 0, or from the end if negative.
 hidden_state: (B,L,E), replaces the layer's input.
 merged: (B,L,E), replaces the concatenated results of the heads, before W_O.
 
@@ -490,9 +458,7 @@ ModernBERT, DeBERTa, ERNIE, ELECTRA, ALBERT, NomicBERT, Jina 2, GTE, GPT-2, GPT-
       "load",
       [](const Path& path, const Word<kWeightsNames>& weights, Threads threads) {
         const TextModelOptions options{.weights = maybe_word_of<Weights>(weights, "TextModel.load", "weights"), .tokenizer = make_tokenizer};
-        auto folder = path_of(path, "TextModel.load");
-        if (std::error_code none; !std::filesystem::exists(folder, none))
-          folder = path_of(Path(nb::module_::import_("attn._hub").attr("folder_of")(path)), "TextModel.load");
+        const std::string folder = model_path_of(path, "TextModel.load");
         return new Model{.object = run(threads, [&] { return TextModel::load(folder, options); }), .threads = threads};
       },
       nb::arg("path"), nb::kw_only(), nb::arg("weights") = nb::none(), nb::arg("threads") = nb::none(),
@@ -510,9 +476,8 @@ models, and when texts are tokenized, if the tokenizer has a part that attn does
 >>> model.task, model.labels, model.weights
 ('text-classification', ['negative', 'positive'], 'float32'))");
   define_threads(model);
-  model.def("tokenize", &tokenize, nb::arg("texts"), nb::kw_only(), nb::arg("max_length") = nb::none(), nb::arg("truncation") = true,
-            nb::arg("add_special_tokens") = true, nb::arg("truncation_side") = nb::none(), nb::arg("padding_side") = nb::none(),
-            R"(Converts a text, texts, or pairs of texts to token ids.
+  define_encoding<Model, Texts>(model, "tokenize", &tokenize,
+                                R"(Converts a text, texts, or pairs of texts to token ids.
 
 texts: a text, a list of texts, or a list of pairs.
 max_length: texts are truncated to this many tokens, special tokens included; default the model's maximum.
@@ -526,9 +491,8 @@ Returns an Encoding. Raises UnsupportedError if attn has no tokenizer for the mo
 >>> model = attn.TextModel.load("testdata/models/sentiment")
 >>> model.tokenize("A warm film.").tokens
 [['[CLS]', 'a', 'warm', 'film', '.', '[SEP]']])");
-  model.def("tokenize_words", &tokenize_words, nb::arg("texts"), nb::kw_only(), nb::arg("max_length") = nb::none(), nb::arg("truncation") = true,
-            nb::arg("add_special_tokens") = true, nb::arg("truncation_side") = nb::none(), nb::arg("padding_side") = nb::none(),
-            R"(Converts lists of words, or pairs of lists, to token ids, like is_split_into_words of transformers.
+  define_encoding<Model, WordLists>(model, "tokenize_words", &tokenize_words,
+                                    R"(Converts lists of words, or pairs of lists, to token ids, like is_split_into_words of transformers.
 
 Each word is tokenized separately. The other arguments are those of tokenize().
 
@@ -556,7 +520,7 @@ mask: a Mask in addition to the padding, for every layer.
 is_causal: no token attends to a later one.
 head_mask: (layers,H), a factor for each head's result before W_O.
 patch: a LayerPatch.
-trace: True or names of intermediate results. trace_layers: the traced layers, counted from 0.
+trace: True or names of intermediate results. trace_layers: the traced layers, counted from 0, or from the end if negative; default all.
 output_logits: False for no logits, 'last' for those of each text's last token, (B,1,V).
 cache: a KeyValueCache of earlier tokens, to which the given ones are added.
 
@@ -714,6 +678,7 @@ Raises UnsupportedError for a decoder or tokenizer that attn does not read itsel
 'a warm film.')");
   define_text_generation(model);
   define_sentence_model(model);
+  define_word_embeddings(model);
   model.def("gradients", &gradients, nb::arg("input_ids"), nb::arg("attention_mask") = nb::none(), nb::arg("token_type_ids") = nb::none(),
             nb::kw_only(), nb::arg("label") = nb::none(), nb::arg("component") = nb::none(), nb::arg("row") = 0, nb::arg("token") = nb::none(),
             nb::arg("embeddings") = false, nb::arg("attentions") = false, nb::arg("parameters") = false,
@@ -764,19 +729,6 @@ Which words lead to a next token, here of a model with untrained weights:
 >>> gpt2.attribute("The old man", method="leave_one_out", target="a", contrast="e").scores.shape
 (3,))");
   define_attribute(&attributions, "Scores the tokens of several texts.");
-  model.def(
-      "get_parameter",
-      [](const Model& self, const std::string& name) -> FloatArray {
-        return to_python(self.read("get_parameter", [&](const TextModel& of) { return of.get_parameter(name); }));
-      },
-      nb::arg("name"), R"(Returns a copy of one parameter (torch.nn.Module.get_parameter).
-
-name: a name of parameter_shapes().
-
-Raises OutOfRangeError if there is no such parameter, OutOfMemoryError.
-
->>> attn.TextModel.load("testdata/models/sentiment").get_parameter("classifier.weight").shape
-(2, 64))");
   model.def(
       "fine_tune", &fine_tune, nb::arg("examples"), nb::kw_only(), nb::arg("epochs") = 3, nb::arg("batch_size") = 16,
       nb::arg("learning_rate") = nb::none(), nb::arg("weight_decay") = 0.01, nb::arg("layers") = nb::none(),

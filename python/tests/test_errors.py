@@ -36,7 +36,7 @@ def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
 
 
 FUNCTIONS = dict(functions())
-WITHOUT_CONSTRUCTOR = ("Mask", "TextModel", "KeyValueCache")
+WITHOUT_CONSTRUCTOR = ("Mask", "TextModel", "KeyValueCache", "Tokenizer", "WordEmbeddings")
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -134,17 +134,22 @@ def test_any_value_of_any_argument_is_accepted_or_refused_by_an_error_of_attn(na
         return
     # The numbers of threads and of elements that some of the values ask for would take long.
     left_out = ("length", "width", "num_heads", "key_length", "max_new_tokens", "epochs", "steps", "num_layers", "dim_feedforward")
+    left_out += ("num_embeddings", "embedding_dim")
     needed: dict[str, Any] = {"embed_dim": 8, "nhead": 2, "d_model": 8, "num_layers": 1, "num_heads": 2, "length": 3, "width": 4}
     needed |= {"path": tmp_path / "none", "x": x, "weight": x, "query": x, "key": x, "value": x, "mask": x, "grad": x, "tensors": {"a": x}}
     needed |= {"texts": ["a"], "text": "a", "question": "a", "context": "a", "documents": ["a"], "ids": [1], "id": 1, "token": "a", "prompt": "a"}
     needed |= {"input_ids": [[1]], "name": "gelu", "hidden_states": x, "examples": [("a", 1)], "state_dict": {}, "messages": [], "layer": 0}
     needed |= {"clean": [5, 6], "corrupted": [5, 7], "answer": 3, "target": 3}
+    needed |= {"num_embeddings": 5, "embedding_dim": 2, "a": 1, "b": 2, "c": 3, "k": 1}
     function = FUNCTIONS[name]
     objects: dict[str, Callable[[], Any]] = {
         "TextModel": lambda: attn.TextModel.load(models / "tiny-gpt2"),
         "MultiHeadAttention": lambda: attn.MultiHeadAttention(8, 2),
         "TransformerEncoder": lambda: attn.TransformerEncoder(8, 2, 1),
         "TransformerEncoderLayer": lambda: attn.TransformerEncoderLayer(8, 2),
+        "Embedding": lambda: attn.Embedding(5, 2),
+        "Tokenizer": lambda: attn.Tokenizer.from_pretrained(models / "sentiment"),
+        "WordEmbeddings": lambda: attn.TextModel.load(models / "tiny-gpt2").word_embeddings,
         "KeyValueCache": lambda: attn.TextModel.load(models / "tiny-gpt2").create_cache(),
     }
     parameters = inspect.signature(function).parameters

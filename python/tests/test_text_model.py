@@ -493,3 +493,19 @@ def test_get_parameter_is_one_of_the_state(sentiment: attn.TextModel) -> None:
         assert numpy.array_equal(sentiment.get_parameter(name), array)
     with pytest.raises(attn.OutOfRangeError, match="get_parameter: name is none, expected a name in parameter_shapes"):
         sentiment.get_parameter("none")
+
+
+def test_negative_layers_count_from_the_end(sentiment: attn.TextModel) -> None:
+    inputs, other = sentiment.tokenize("a good film"), sentiment.tokenize("a dull film")
+    states = sentiment(inputs, output_hidden_states=True).hidden_states
+    assert states is not None
+    patched = [sentiment(other, patch=attn.LayerPatch(layer, hidden_state=states[1])).logits for layer in (1, -1)]
+    assert numpy.array_equal(patched[0], patched[1])
+    assert not numpy.array_equal(patched[0], sentiment(other).logits)
+    trace = sentiment(inputs, trace=["q"], trace_layers=[-2]).trace
+    assert trace is not None
+    assert list(trace) == [0]
+    with pytest.raises(attn.OutOfRangeError, match="-3"):
+        sentiment(other, patch=attn.LayerPatch(-3, hidden_state=states[1]))
+    with pytest.raises(attn.OutOfRangeError):
+        sentiment(inputs, trace=["q"], trace_layers=[-3])

@@ -16,6 +16,7 @@ from golden import testdata
 def test_a_typed_program_runs() -> None:
     typed.main(testdata / "models" / "sentiment")
     typed.tasks(testdata / "models")
+    typed.tables(testdata / "models" / "sentiment")
 
 
 def test_mypy_accepts_valid_and_rejects_invalid_calls(tmp_path: Path) -> None:

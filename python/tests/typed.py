@@ -113,6 +113,19 @@ def ranked(model: attn.TextModel) -> int:
     return model.rank("film", ["a film"], top_k=1, prompt_name="query", truncation_side="left")[0].index
 
 
+def tables(folder: Path) -> None:
+    tokenizer = attn.Tokenizer.from_pretrained(folder)
+    assert_type(tokenizer.encode("a", max_length=3), attn.Encoding)
+    assert_type(tokenizer.token_to_id("a"), int | None)
+    assert_type(tokenizer.vocabulary_size, int)
+    words = attn.TextModel.load(folder).word_embeddings
+    assert_type(words.nearest(5, 2), list[attn.Neighbor])
+    assert_type(words.analogy(1, 2, 3, 1)[0].similarity, float)
+    table = attn.Embedding(3, 2, padding_idx=0)
+    assert_type(table.nearest(table([1])[0], 1), list[attn.Neighbor])
+    assert_type(table.get_parameter("weight"), Floats)
+
+
 def wrong(model: attn.TextModel, x: Floats) -> None:
     """Each line is an error: mypy --strict reports comments that ignore none."""
     attn.scaled_dot_product_attention(x, x)  # type: ignore[call-arg]
@@ -130,4 +143,6 @@ def wrong(model: attn.TextModel, x: Floats) -> None:
     model.embed("a", pooling="median")  # type: ignore[arg-type]
     model.classify_tokens("a", aggregation="last")  # type: ignore[arg-type]
     model.labels = []  # type: ignore[misc]
+    attn.Embedding(3)  # type: ignore[call-arg]
+    model.word_embeddings.nearest(1)  # type: ignore[call-arg]
     model.no_such_method()  # type: ignore[attr-defined]
