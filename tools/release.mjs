@@ -134,6 +134,8 @@ const parts = {
     const found = () => readdirSync(out).filter((name) => name.endsWith('.whl'));
     for (const python of pythons) {
       for (const name of readdirSync(at('build'))) if (/^attn-.*\.whl$/.test(name)) rmSync(at('build', name));
+      // python/metadata makes the package's addresses of it.
+      if (values.repository) process.env.ATTN_REPOSITORY = values.repository;
       if (!run('make', 'wheel', `PYTHON=${python}`)) continue;
       const before = found();
       // PyPI requires libraries that are not part of every Linux to be inside the wheel.

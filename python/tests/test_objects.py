@@ -24,7 +24,7 @@ COPIES: list[Callable[[Any], Any]] = [lambda each: pickle.loads(pickle.dumps(eac
 
 def test_the_version_is_that_of_the_sources() -> None:
     words = (testdata.parent / "CMakeLists.txt").read_text()
-    found = re.search(tomllib.loads((testdata.parent / "pyproject.toml").read_text())["tool"]["scikit-build"]["metadata"]["version"]["regex"], words)
+    found = re.search(tomllib.loads((testdata.parent / "pyproject.toml").read_text())["tool"]["dynamic-metadata"][0]["regex"], words)
     assert found is not None
     assert attn.__version__ == found["value"]
 

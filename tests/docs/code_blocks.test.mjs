@@ -6,7 +6,7 @@ import { strict as assert } from 'node:assert';
 import { execFile } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -105,8 +105,8 @@ const needsModel = (text) => /models\/(all-MiniLM[\w-]*)/.exec(text)?.[1];
 
 function documents() {
   const guides = readdirSync(at('docs/guide')).filter((name) => name.endsWith('.md'));
-  const inFolders = ['web/lib/README.md', 'docs/index.md', ...guides.map((name) => `docs/guide/${name}`)];
-  return [{ name: 'README.md' }, ...inFolders.map((name) => ({ name, folderName: basename(name, '.md') }))].map((each) => ({
+  const inFolders = ['web/lib/README.md', 'python/README.md', 'docs/index.md', ...guides.map((name) => `docs/guide/${name}`)];
+  return [{ name: 'README.md' }, ...inFolders.map((name) => ({ name, folderName: name.replaceAll('/', '-') }))].map((each) => ({
     ...each,
     blocks: blocksOf(readFileSync(at(each.name), 'utf8')),
   }));
