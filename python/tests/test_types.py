@@ -2,7 +2,12 @@
 
 import importlib.resources
 import inspect
+import json
+import os
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import attn
@@ -24,6 +29,25 @@ def test_mypy_accepts_valid_and_rejects_invalid_calls(tmp_path: Path) -> None:
     for what in ([str(Path(__file__).with_name("typed.py"))], ["--package", "attn"]):
         out, err, code = api.run(["--strict", f"--cache-dir={tmp_path}", *what])
         assert (code, err) == (0, ""), out
+
+
+def test_pyright_accepts_valid_and_rejects_invalid_calls(tmp_path: Path) -> None:
+    """The npm package pyright, because the one of PyPI downloads it at the first use."""
+    node, program = shutil.which("node"), testdata.parent / "node_modules" / "pyright" / "index.js"
+    if (node is None or not program.exists()) and os.environ.get("CI") != "true":
+        pytest.skip("pyright is not there: tools/setup node")
+    assert node is not None
+    # Outside of the folder of installed packages, where pyright reports nothing.
+    shutil.copytree(Path(attn.__file__).parent, tmp_path / "attn", ignore=shutil.ignore_patterns("__pycache__"))
+    text = Path(__file__).with_name("typed.py").read_text()
+    (tmp_path / "typed.py").write_text("# pyright: reportUnnecessaryTypeIgnoreComment=true\n" + text)
+    # The extension has a stub and no source.
+    options = {"typeCheckingMode": "strict", "include": ["attn", "typed.py"], "reportMissingModuleSource": False}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(options))
+    command = [node, os.fspath(program), "--project", os.fspath(tmp_path), "--pythonpath", sys.executable]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "0 errors" in done.stdout
 
 
 def test_stubs_contain_every_name_of_the_extension() -> None:
