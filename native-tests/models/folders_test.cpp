@@ -216,7 +216,7 @@ TEST_CASE("layers, heads and prompts are those that the files specify", "[models
   CHECK(plain.num_heads() == 4);
   CHECK(plain.prompts() == std::map<std::string, std::string>{{"document", ""}, {"query", ""}});
   const Folder folder;
-  folder.copy("tiny-albert");
+  folder.copy("tiny-albert-mlm");
   CHECK(TextModel::load(folder.path()).num_layers() == 8);  // groups of two layers, four passes
   folder.write("modules.json", R"([{"idx":0,"name":"0","path":"","type":"sentence_transformers.models.Transformer"}])");
   folder.write("config_sentence_transformers.json", R"({"prompts":{"query":"find: ","passage":"text: "}})");
