@@ -51,6 +51,20 @@ void check_steps(const Tensor<4>& q, const Tensor<4>& k, const Tensor<4>& v, con
   REQUIRE(done == q.shape(2));
 }
 
+TEST_CASE("a single query of grouped heads, each with its own mask, has the bits of its row among others", "[ops]") {
+  Generator random(11);
+  const Tensor<4> q = heads(random, 2, 6, 3, 8), k = heads(random, 2, 2, 20, 8), v = heads(random, 2, 2, 20, 5), mask = heads(random, 2, 6, 3, 20);
+  const auto attend = [&](const Tensor<4>& query, const Tensor<4>& bias) {
+    return scaled_dot_product_attention(query, k, v, {.mask = Mask::additive(bias), .need_weights = true, .enable_gqa = true});
+  };
+  const auto whole = attend(q, mask);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const auto one = attend(rows_of(q, i, i + 1), rows_of(mask, i, i + 1));
+    CHECK(one.output == rows_of(whole.output, i, i + 1));
+    CHECK(*one.weights == rows_of(*whole.weights, i, i + 1));
+  }
+}
+
 TEST_CASE("queries computed one by one give the results of a single call", "[ops]") {
   Generator random(7);
   const Tensor<4> q = heads(random, 2, 4, 9, 8), k = heads(random, 2, 2, 9, 8), v = heads(random, 2, 2, 9, 5);

@@ -42,6 +42,8 @@ class Core {
         S_(static_cast<std::size_t>(sizes.S)),
         D_(static_cast<std::size_t>(spec.head_dim)),
         Dv_(static_cast<std::size_t>(spec.value_head_dim)),
+        rows_are_heads_(sizes.L == 1 && spec.num_key_value_heads < spec.num_heads && inputs.score_weight == nullptr &&
+                        inputs.position_bias.relative == nullptr),
         key_block_(shows_keys() || inputs.dropout.active() ? S_ : std::min(S_, kKeyBlock)),
         keys_{nullptr, S_, inputs.score_weight != nullptr ? 0 : D_},
         values_{nullptr, S_, Dv_} {}
@@ -56,7 +58,7 @@ class Core {
     float sum = 0;          // Σ exp(score - most)
   };
 
-  /// Query rows [first, first + rows) of one head, and the buffers of their task.
+  /// Query rows [first, first + rows) of head h, or with rows_are_heads_ the only query of heads [h, h + rows), and the buffers of their task.
   struct Block {
     std::int64_t b, h, kv_head, first;
     std::size_t rows;
@@ -85,7 +87,14 @@ class Core {
   void store(const Row& row, std::int64_t index, TraceName name, float* target, const float* terms) const;
   void store_weighted_values(const Block& block, std::size_t r) const;
   float* scores_of(const Block& block, std::size_t r) const { return block.scores + r * key_block_; }
-  float* context_of(const Block& block, std::size_t r) const { return in_.context.at(block.b, block.h, block.first + static_cast<std::int64_t>(r)); }
+  std::int64_t head_of(const Block& block, std::size_t r) const { return block.h + (rows_are_heads_ ? static_cast<std::int64_t>(r) : 0); }
+  std::int64_t query_of(const Block& block, std::size_t r) const { return block.first + (rows_are_heads_ ? 0 : static_cast<std::int64_t>(r)); }
+  template <class T>
+  std::ptrdiff_t row_stride(const Heads<T>& heads) const {
+    return rows_are_heads_ ? heads.head : heads.row;
+  }
+  float* context_of(const Block& block, std::size_t r) const { return in_.context.at(block.b, head_of(block, r), query_of(block, r)); }
+  bool same_keys_for_all_rows() const { return masks_.same_for_all_queries() && !rows_are_heads_; }
 
   float* trace(TraceName name) const { return out_.of(name); }
   float* trace_row(TraceName name, std::int64_t index, std::size_t width) const {
@@ -113,6 +122,7 @@ class Core {
   const kernels::KernelTable& kernel_;
   const MaskRows masks_;
   const std::size_t S_, D_, Dv_;
+  const bool rows_are_heads_;  // a block has query heads with the same keys, so that their keys are read once
   const std::size_t key_block_;
   PackedKeys keys_;
   PackedValues values_, summed_;    // summed_: values_ times value_scales_
@@ -133,16 +143,18 @@ void Core::run(Scratch& scratch) {
   finite_values_ = scratch.take(kv_heads);
   value_scales_ = scratch.take(kv_heads);
 
-  const std::size_t row_block = rows_per_task();
-  const auto blocks = static_cast<std::size_t>(sizes_.L + static_cast<std::int64_t>(row_block) - 1) / row_block;
-  const std::size_t tasks = static_cast<std::size_t>(sizes_.B * spec_.num_heads) * blocks;
-  const std::size_t bias_rows = !masks_.need_buffer() ? 0 : masks_.same_for_all_queries() ? 1 : row_block;
-  const std::size_t relative_size = in_.position_bias.relative != nullptr ? relative_scores_size(row_block, key_block_, kernel_.nr) : 0;
-  const std::size_t task_size = row_block * key_block_ + bias_rows * S_ + relative_size;
   // Softmax costs about as much as 16 multiply-adds per key, as does each tanh.
   const double cost = static_cast<double>(sizes_.B * spec_.num_heads) * static_cast<double>(sizes_.L) * static_cast<double>(sizes_.S) *
                       static_cast<double>(spec_.head_dim * (in_.score_weight != nullptr ? 16 : 1) + spec_.value_head_dim + 16);
+  const auto all_heads = static_cast<std::size_t>(sizes_.B * spec_.num_heads), group = all_heads / kv_heads;
+  const std::size_t rows = rows_are_heads_ ? group : static_cast<std::size_t>(sizes_.L);  // that blocks divide
+  const std::size_t most_rows = rows_are_heads_ ? all_heads / parallel::workers_for(all_heads, cost) : rows_per_task();
+  const std::size_t row_block = std::min(most_rows, rows_per_task()), blocks = (rows + row_block - 1) / row_block;
+  const std::size_t tasks = (rows_are_heads_ ? kv_heads : all_heads) * blocks;
   const unsigned workers = parallel::workers_for(tasks, cost);
+  const std::size_t bias_rows = !masks_.need_buffer() ? 0 : same_keys_for_all_rows() ? 1 : row_block;
+  const std::size_t relative_size = in_.position_bias.relative != nullptr ? relative_scores_size(row_block, key_block_, kernel_.nr) : 0;
+  const std::size_t task_size = row_block * key_block_ + bias_rows * S_ + relative_size;
   float* const task_scratch = scratch.take(workers * task_size);
 
   const auto packers = static_cast<unsigned>(std::min<std::size_t>(kv_heads, in_.packed != nullptr ? 1 : std::min(workers, 1U << 16)));
@@ -152,17 +164,19 @@ void Core::run(Scratch& scratch) {
   });
   summed_ = scaled_values(kv_heads, scratch);
   parallel::run(tasks, workers, [&](std::size_t task, unsigned worker) noexcept {
-    const auto head = static_cast<std::int64_t>(task / blocks), first = static_cast<std::int64_t>(task % blocks * row_block);
-    const std::int64_t b = head / spec_.num_heads, h = head % spec_.num_heads, kv_head = h / (spec_.num_heads / spec_.num_key_value_heads);
+    const std::size_t first = task % blocks * row_block;
+    const auto head = static_cast<std::int64_t>(rows_are_heads_ ? task / blocks * group + first : task / blocks);
+    const auto query = static_cast<std::int64_t>(rows_are_heads_ ? 0 : first);
+    const std::int64_t b = head / spec_.num_heads, h = head % spec_.num_heads, kv_head = h / static_cast<std::int64_t>(group);
     float* const scores = task_scratch + worker * task_size;
     float* const bias = scores + row_block * key_block_;
     Block block{.b = b,
                 .h = h,
                 .kv_head = kv_head,
-                .first = first,
-                .rows = static_cast<std::size_t>(std::min<std::int64_t>(sizes_.L - first, static_cast<std::int64_t>(row_block))),
+                .first = query,
+                .rows = std::min(rows - first, row_block),
                 .kv = static_cast<std::size_t>(b * spec_.num_key_value_heads + kv_head),
-                .index = head * sizes_.L + first,
+                .index = head * sizes_.L + query,
                 .scores = scores,
                 .bias = bias,
                 .relative = bias + bias_rows * S_,
@@ -220,8 +234,7 @@ void Core::visible_keys(Block& block) const {
   block.start = S_;
   for (std::size_t r = 0; r < block.rows; ++r) {
     VisibleKeys& keys = block.row[r].keys;
-    keys = r > 0 && masks_.same_for_all_queries() ? block.row[0].keys
-                                                  : masks_.row(block.b, block.h, block.first + static_cast<std::int64_t>(r), block.bias + r * S_);
+    keys = r > 0 && same_keys_for_all_rows() ? block.row[0].keys : masks_.row(block.b, head_of(block, r), query_of(block, r), block.bias + r * S_);
     block.end = std::max(block.end, visible_count(keys));
     block.start = std::min(block.start, uniform(keys) ? 0 : keys.first);
   }
@@ -241,8 +254,8 @@ void Core::score_block(const Block& block, std::size_t key, std::size_t count) c
     const std::int64_t i = block.index + static_cast<std::int64_t>(r);
     if (spec_.softcap > 0) cap(scores, scored);
     if (in_.position_bias.data != nullptr) {
-      const std::int64_t distance = static_cast<std::int64_t>(key) - block.first - static_cast<std::int64_t>(r);
-      kernel_.add_row(scores, in_.position_bias.data + block.h * in_.position_bias.row + distance, scores, scored);
+      const std::int64_t distance = static_cast<std::int64_t>(key) - query_of(block, r);
+      kernel_.add_row(scores, in_.position_bias.data + head_of(block, r) * in_.position_bias.row + distance, scores, scored);
     }
     if (float* to = trace_row(TraceName::scores, i, S_)) std::copy_n(scores, S_, to);
     if (keys.bias != nullptr && key < keys.end) kernel_.mask_row(scores, keys.bias + key, scores, std::min(count, keys.end - key));
@@ -258,7 +271,7 @@ void Core::softmax_block(Block& block, std::size_t key, std::size_t count) const
     const std::int64_t i = block.index + static_cast<std::int64_t>(r);
     exponentiate(row, key, count, key > block.start, terms, context_of(block, r));
     store(row, i, TraceName::probabilities, nullptr, terms);
-    if (in_.dropout.active()) in_.dropout.apply(terms, visible_count(row.keys), block.b, block.h, block.first + static_cast<std::int64_t>(r));
+    if (in_.dropout.active()) in_.dropout.apply(terms, visible_count(row.keys), block.b, head_of(block, r), query_of(block, r));
     store(row, i, TraceName::weights, out_.weights, terms);
   }
 }
@@ -271,7 +284,7 @@ void Core::accumulate(const Block& block, std::size_t key, std::size_t count) co
                             .panels = summed_.at(block.kv, key),
                             .panel_stride = summed_.panel_size(),
                             .c = context_of(block, 0),
-                            .ldc = in_.context.row,
+                            .ldc = row_stride(in_.context),
                             .m = block.rows,
                             .n = Dv_,
                             .k = count,
@@ -315,7 +328,7 @@ void Core::multiply_keys(const Block& block, std::size_t key, std::size_t count)
     return;
   }
   kernel_.gemm({.a = in_.query.at(block.b, block.h, block.first),
-                .lda = in_.query.row,
+                .lda = row_stride(in_.query),
                 .panels = keys_.at(block.kv, key),
                 .panel_stride = keys_.panel_size(),
                 .c = block.scores,
