@@ -83,7 +83,7 @@ export const mutants = [
     tests: '[layers]',
   },
   { file: 'ops/attention_core.cpp', find: '(uniform(row.keys) ? 0 : row.most)', put: 'row.most', tests: '[ops],[layers]' },
-  { file: 'ops/attention_core.cpp', find: 'large ? kSmaller : 1', put: '1', tests: '[ops]' },
+  { file: 'ops/attention_core.cpp', find: 'value_scales_[index] = kSmaller', put: 'value_scales_[index] = 1', tests: '[ops]' },
   { file: 'ops/attention_core.cpp', find: 'block.start / kMostLanes * kMostLanes', put: 'block.start', tests: '[ops]' },
   {
     file: 'layers/transformer_encoder_layer.cpp',
