@@ -92,6 +92,12 @@ describe('applyChatTemplate', () => {
     await assertRejects(apply(hello, { tools: {} }), 'ARGUMENT', ['tools', 'an Array']);
     await assertRejects(apply(hello, { variables: [] }), 'ARGUMENT', ['variables', 'an object']);
     await assertRejects(apply(hello, { chatTemplate: '{% for %}' }), 'FORMAT', ['Jinja']);
+    for (const chatTemplate of ['{% for i in range(200000000) %}{% endfor %}', '{% set r = range %}{{ r(0, 1000000000) }}', '{{ range(1, 2, 0) }}'])
+      await assertRejects(apply(hello, { chatTemplate }), 'ARGUMENT', ['range()', '100000']);
+    assert.equal(
+      await apply(hello, { chatTemplate: '{{ range(3) }}{{ range(5, 1, -2) }}{{ x.range }}', variables: { x: { range: 7 } } }),
+      '[0, 1, 2][5, 3]7',
+    );
     await assertRejects((await modelWith({})).applyChatTemplate(hello), 'UNSUPPORTED', ['no chat template', 'generate()']);
     model.dispose();
     await assertRejects(apply(hello), 'DISPOSED', ['applyChatTemplate']);

@@ -66,9 +66,31 @@ function choose(templates: ChatFiles['templates'], name: unknown, hasTools: bool
   );
 }
 
+/** As in Jinja's sandbox: a template of a model's files could otherwise fill the memory. */
+const longestRange = 100_000;
+/** No identifier of a template is spelled so. */
+const ownRange = 'range()';
+
+function range(start: number, stop?: number, step = 1): number[] {
+  const [first, end] = stop === undefined ? [0, start] : [start, stop];
+  const count = Math.max(0, Math.ceil((end - first) / step));
+  if (!(count <= longestRange)) throw new Error(`range() of ${count} numbers, expected at most ${longestRange}`);
+  return Array.from({ length: count }, (_, i) => first + i * step);
+}
+
+/** Makes a template use the range() above. */
+function limitRanges(node: unknown): void {
+  if (typeof node !== 'object' || node === null) return;
+  const { type, value, computed } = node as { type?: unknown; value?: unknown; computed?: unknown };
+  if (type === 'Identifier' && value === 'range') (node as { value: string }).value = ownRange;
+  for (const [name, part] of Object.entries(node)) if (type !== 'MemberExpression' || name !== 'property' || computed) limitRanges(part);
+}
+
 function compiled(text: string): Template {
   try {
-    return new Template(text);
+    const template = new Template(text);
+    limitRanges(template.parsed);
+    return template;
   } catch (error) {
     throw new AttnError(
       'FORMAT',
@@ -86,6 +108,7 @@ export function formatChat({ templates, tokens }: ChatFiles, messages: readonly 
   const given = {
     ...tokens,
     ...variables,
+    [ownRange]: range,
     messages: read,
     add_generation_prompt: addGenerationPrompt,
     tools: tools ?? null,
