@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -80,6 +81,10 @@ Array<std::int32_t> ids_of(nb::handle given, const char* op, const char* argumen
   const nb::object array = as_array(given, op, argument);
   // numpy makes float64 of an empty list.
   if (!fits(array, "int64") && nb::cast<std::size_t>(array.attr("size")) > 0) refuse(array, op, argument, "whole numbers");
+  // uint64 would wrap.
+  if (nb::cast<std::string>(array.attr("dtype").attr("kind")) == "u" && nb::cast<std::size_t>(array.attr("size")) > 0)
+    if (const auto most = nb::cast<std::uint64_t>(array.attr("max")()); most > 0x7fffffffU)
+      detail::fail(ErrorCode::out_of_range, op, argument, {"numbers of 32 bits"}, {std::to_string(most)});
   const auto numbers = nb::cast<nb::ndarray<const std::int64_t, nb::c_contig, nb::device::cpu>>(copied_as(array, "int64"));
   Array<std::int32_t> ids(shape_of(numbers, op, argument));
   for (std::size_t i = 0; i < ids.size(); ++i) {
