@@ -193,7 +193,7 @@ TEST_CASE("explaining the logit of a token: a decoder's next token, a mask, a la
   const std::vector<Case> cases{{"tiny-gpt2", "The old man went home", "a", "e"},
                                 {"tiny-qwen3", "The old man went home", 7, 9, 1},
                                 {"tiny-gemma-2", "The old man went", 7, 9},
-                                {"tiny-bert-mlm", "she [MASK] good", 6, 5, 2},
+                                {"tiny-distilbert-mlm", "she [MASK] good", 6, 5, 3},
                                 {"tiny-bert-ner", "she is good", 1, 0, 2}};
   for (const auto& [checkpoint, text, target, contrast, position] : cases) {
     CAPTURE(checkpoint);
@@ -237,7 +237,8 @@ TEST_CASE("explaining the logit of a token: a decoder's next token, a mask, a la
     options.steps = 300;
     std::vector<std::int32_t> padding = ids;
     for (std::int64_t i = 0; i < L; ++i)
-      if (const auto place = static_cast<std::size_t>(i); left.offsets[place] && !(i == at && checkpoint == "tiny-bert-mlm")) padding[place] = 0;
+      if (const auto place = static_cast<std::size_t>(i); left.offsets[place] && !(i == at && checkpoint == "tiny-distilbert-mlm"))
+        padding[place] = 0;
     const TextAttribution along = model.attribute(text, options);
     CHECK(std::abs(std::accumulate(along.scores.begin(), along.scores.end(), 0.0) - (whole - value(padding, at))) < 1e-5);
     // Rollout: all weight comes from tokens that the position can see.
