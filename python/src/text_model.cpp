@@ -727,7 +727,7 @@ Which words lead to a next token, here of a model with untrained weights:
 
 >>> gpt2 = attn.TextModel.load("testdata/models/tiny-gpt2")
 >>> gpt2.attribute("The old man", method="leave_one_out", target="a", contrast="e").scores.shape
-(3,))");
+(6,))");
   define_attribute(&attributions, "Scores the tokens of several texts.");
   model.def(
       "fine_tune", &fine_tune, nb::arg("examples"), nb::kw_only(), nb::arg("epochs") = 3, nb::arg("batch_size") = 16,

@@ -129,7 +129,7 @@ def test_layers_have_single_parameters() -> None:
 
 def test_ids_of_64_bits_do_not_wrap() -> None:
     words = attn.Embedding(5, 3)
-    for ids in (numpy.array([2**64 - 1], numpy.uint64), [2**63 + 2, 1], numpy.array([2**32 + 1])):
+    for ids in (numpy.array([2**64 - 1], numpy.uint64), numpy.array([1, 2**63 + 2], numpy.uint64), numpy.array([2**32 + 1])):
         with pytest.raises(attn.OutOfRangeError, match=str(max(int(id) for id in ids))):
             words(ids)
     assert words(numpy.array([4], numpy.uint64)).shape == (1, 3)
