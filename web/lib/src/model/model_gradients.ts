@@ -86,7 +86,7 @@ function attributed(op: string, { about, tokenizer }: ModelState, text: unknown)
     return { inputIds, tokenTypeIds, tokens: tokens[0]!, offsets: offsets[0]!, special: offsets[0]!.map((offset) => Number(offset === null)) };
   }
   if (!continues) fail('ARGUMENT', op, 'text', describe(text), 'a string');
-  const inputIds = readIds(op, 'text', text, undefined).data;
+  const inputIds = reading(op, 'text', () => readIds(op, 'text', text, undefined)).data;
   const tokens = Array.from(inputIds, (id) => tokenizer.idToToken(id) ?? '');
   return { inputIds, tokenTypeIds: new Int32Array(inputIds.length), tokens, offsets: tokens.map(() => null), special: tokens.map(() => 0) };
 }
