@@ -70,9 +70,9 @@ export const isComplete = ({ engine, variant, threads }) => threads > 1 && varia
 
 /**
  * Returns the suites of a set-up. The checked builds are one slow single-threaded binary, so suites about other
- * binaries, speed or work of JavaScript are skipped, and gradients, which the native AddressSanitizer computes as well; so is
- * running out of memory, because the checks allocate when an exception is thrown and AddressSanitizer ignores the
- * caller's memory limit.
+ * binaries, speed or work of JavaScript are skipped, and those whose C++ the native AddressSanitizer runs as well; so is running
+ * out of memory, because the checks allocate when an exception is thrown and AddressSanitizer ignores the caller's
+ * memory limit.
  */
 export function suitesOf({ engine, variant, threads, build }) {
   const names = Object.keys(suites);
@@ -81,6 +81,7 @@ export function suitesOf({ engine, variant, threads, build }) {
       'explaining',
       'fine_tuning',
       'gradients',
+      'hostile_models',
       'int8',
       'lens',
       'load_model',
