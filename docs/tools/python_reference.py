@@ -18,17 +18,17 @@ PAGES = {
         "Functions",
         ["linear", "softmax", "layer_norm", "rms_norm", "activation", "apply_rotary", "sinusoidal_positions", "alibi_bias"],
     ),
-    "layers": ("Layers", ["MultiHeadAttention", "TransformerEncoderLayer", "TransformerEncoder"]),
-    "models": ("Text models", ["TextModel", "LayerPatch", "KeyValueCache"]),
+    "layers": ("Layers", ["MultiHeadAttention", "TransformerEncoderLayer", "TransformerEncoder", "Embedding"]),
+    "models": ("Text models", ["TextModel", "Tokenizer", "WordEmbeddings", "LayerPatch", "KeyValueCache"]),
     "lens": ("Lens", ["lens"]),
-    "notebooks": ("Maps for notebooks", ["show", "AttentionView"]),
+    "notebooks": ("Maps for notebooks", ["show", "AttentionView", "AttentionGrid"]),
     "results": (
         "Results",
         ["AttentionResult", "KeyValue", "EncoderResult", "MultiHeadAttentionGradients", "EncoderGradients", "Encoding"]
         + ["TextModelOutput", "LabelScore", "Entity", "FilledMask", "Answer", "RankedDocument"]
         + ["GeneratedText", "GeneratedToken", "NextToken", "ScoredText", "ScoredToken"]
         + ["LogitLens", "LogitLensPrediction", "LogitAttribution", "PatchResult", "HeadScores"]
-        + ["Gradients", "Attribution", "FineTuneProgress", "FineTuneResult"],
+        + ["Gradients", "Attribution", "Neighbor", "FineTuneProgress", "FineTuneResult"],
     ),
     "settings": ("Threads and files", ["set_num_threads", "get_num_threads", "read_safetensors", "write_safetensors"]),
     "errors": (
