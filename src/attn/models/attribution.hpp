@@ -74,7 +74,7 @@ class Attribution {
   std::int64_t likeliest() const;
   bool of_head() const;
   ModelPlan plan(const ModelInputs& inputs, ModelForwardOptions options) const;
-  /// Runs a forward for backward(). The text has `sequences` copies in the inputs.
+  /// Runs a forward for backward(), with the head at `position` of each sequence if there is one.
   std::unique_ptr<KeptModel> run_and_keep(const ModelPlan& plan, const ModelInputs& inputs, const EncoderBuffers& buffers,
                                           const Table* words = nullptr) const;
   /// f from the results of a sequence.

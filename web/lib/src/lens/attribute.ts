@@ -1,16 +1,12 @@
 import { describe, fail } from '../args/error.js';
-import { choice } from '../args/signature.js';
 import type { AttributeOptions, LensModel, LensText, TokenScores } from '../lens.js';
 import { breaks, readModel, readOptions } from './model.js';
 
-const methods = ['gradient_x_input', 'integrated_gradients', 'attention_rollout', 'attention_gradient', 'leave_one_out'] as const;
-type Method = (typeof methods)[number];
-
-async function explain(op: string, given: LensModel, text: LensText, options: AttributeOptions | undefined, fixed?: Method): Promise<TokenScores> {
+async function explain(op: string, given: LensModel, text: LensText, options: AttributeOptions | undefined, fixed?: string): Promise<TokenScores> {
   const model = readModel(op, given);
   const known = fixed === 'attention_rollout' ? ['position'] : ['target', 'contrast', 'position', ...(fixed ? [] : ['method'])];
   const { values, signal } = readOptions(op, options, known);
-  const method = fixed ?? (values['method'] === undefined ? methods[0] : methods[choice(op, 'method', values['method'], methods)]!);
+  const method = fixed ?? (values['method'] === undefined ? 'gradient_x_input' : values['method']);
   await breaks(op, signal)();
   if (typeof text !== 'string' && (await model.task) !== 'text-generation') fail('ARGUMENT', op, 'text', describe(text), 'a string');
   const { tokens, scores } = await model.attribute(text, { ...values, method, signal });

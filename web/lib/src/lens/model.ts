@@ -25,7 +25,7 @@ export interface AnyModel {
     inputs: Encoding,
     options: {
       target: { label: number; contrast?: number | undefined; token?: number | undefined };
-      wrt?: readonly ('embeddings' | 'attentions')[];
+      wrt?: readonly 'embeddings'[];
       trace?: { readonly names: readonly EncoderTraceName[] };
     },
   ): Awaitable<TextModelGradients>;

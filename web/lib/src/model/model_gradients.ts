@@ -41,7 +41,7 @@ function outputOf(op: string, { about, tokenizer }: ModelState, value: unknown, 
   // The tokenizers of Llama 2 and Mistral put a space in front of a text, so ' Paris' would be two tokens.
   const id = tokenizer.tokenToId(value) ?? (value.startsWith(' ') ? tokenizer.tokenToId(`▁${value.slice(1)}`) : undefined);
   if (id !== undefined) return id;
-  const { inputIds } = tokenizer.encode([value], { ...encodeOptionsOf(op, about, { addSpecialTokens: false }) });
+  const { inputIds } = tokenizer.encode([value], encodeOptionsOf(op, about, { addSpecialTokens: false }));
   if (inputIds.length === 1) return inputIds[0]!;
   fail('OUT_OF_RANGE', op, argument, `is ${JSON.stringify(value)}, which has ${inputIds.length} tokens`, 'a text that is a single token');
 }
@@ -109,8 +109,9 @@ export async function attribute({ find }: ModelAccess, text: unknown, options: u
     };
   });
   if (signal?.aborted) throw aborted(signal, op);
-  const { about, tokenizer, context } = find();
-  const { inputIds, tokenTypeIds, tokens, offsets, special } = attributed(op, find(), text);
+  const state = find();
+  const { about, tokenizer, context } = state;
+  const { inputIds, tokenTypeIds, tokens, offsets, special } = attributed(op, state, text);
   if (tokens.length === 0) fail('ARGUMENT', op, 'text', 'has no token', 'at least one token');
   const place = position ?? (about.task === 'text-generation' ? tokens.length - 1 : undefined);
   const sums = new Float64Array(tokens.length);
