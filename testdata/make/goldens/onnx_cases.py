@@ -139,7 +139,7 @@ def write_list(path, cases, left_out, angles):
         "# ONNX's test cases\n",
         textwrap.fill(
             f"The backend node tests of ONNX {onnx.__version__} for the operators that attn has: which of them run here, in Node and natively, and"
-            " why the others do not. `onnx.safetensors` has their numbers, README.md says how each is put to attn. Written by"
+            " why the others do not. `onnx.safetensors` has their numbers, README.md describes how the suites call attn. Written by"
             " `testdata/make/goldens/onnx_cases.py`; the names are ONNX's without `test_`.",
             120,
         )
@@ -158,11 +158,11 @@ def write_list(path, cases, left_out, angles):
     for op, results in LEFT_OUT_RESULTS.items():
         for reason in dict.fromkeys(results.values()):
             names = " and ".join(f"`{name}`" for name, each in results.items() if each == reason)
-            lines.append(f"Of every case of {op} the results {names}: {reason}.\n")
+            lines.append(f"In every case of {op}, the results {names}: {reason}.\n")
     lines.append(
         textwrap.fill(
-            "In the place of the cases of RotaryEmbedding run the same inputs and attributes with caches of angles, theta 10000, at the"
-            " `position_ids` given, or from 0 and 7 on where there are none. The results are those of ONNX's reference:",
+            "Instead of the cases of RotaryEmbedding, the same inputs and attributes run with caches of angles, theta 10000, at the given"
+            " `position_ids` or, if there are none, from 0 and 7 on. The results are those of ONNX's reference:",
             120,
         )
         + "\n"
@@ -171,7 +171,7 @@ def write_list(path, cases, left_out, angles):
     lines.append(
         textwrap.fill(
             f"No case is left out for the order of softcap and mask: in ONNX {onnx.__version__}, opsets 23 to 25 all apply softcap before the mask,"
-            " as attn does (the first text of opset 23 had it behind the mask). These have both:",
+            " as attn does (the first text of opset 23 had it after the mask). These have both:",
             120,
         )
         + "\n"
