@@ -90,6 +90,36 @@ test('a model loads from a folder in Node, on the main thread and in a worker', 
   }
 });
 
+// Suites run the sources; a bundler may leave out the script that finds the end of what is read.
+const truncating = `
+const [, , folder] = process.argv;
+const attn = await load();
+const model = await attn.loadModel(folder);
+const sentence = { Chinese: '我们今天去学校学习，然后回家吃饭。', English: 'We went to school today, then home to eat. ' };
+for (const [language, words] of Object.entries(sentence)) {
+  const cost = async (length) => {
+    const text = words.repeat(Math.ceil(length / words.length));
+    let least = Infinity;
+    for (let i = 0; i < 4; ++i) {
+      const { user, system } = process.cpuUsage();
+      await model.embed(text);
+      least = Math.min(least, process.cpuUsage().user + process.cpuUsage().system - user - system);
+    }
+    return least;
+  };
+  const ratio = (await cost(1_600_000)) / (await cost(50_000));
+  console.log(language, ratio < 8 ? 'a text that is 32 times as long costs about the same' : 'costs ' + ratio.toFixed(1) + ' times as much');
+}
+await attn.dispose();
+`;
+test('the rest of a truncated text costs nothing', limit, async () => {
+  for (const entry of ['attn', 'attn/worker']) {
+    const name = script(`truncating-${entry.replace('/', '-')}.mjs`, `import { load } from '${entry}';${truncating}`);
+    const out = await node([name, checkpoint]);
+    assert.match(out, /^(\w+ a text that is 32 times as long costs about the same\n){2}$/, entry);
+  }
+});
+
 test('a process that never calls dispose() exits', limit, async () => {
   await node([
     script(

@@ -1,12 +1,8 @@
 /** Code that few users of a model need. Loaded with the first call of one of these functions, or a long text. */
-import * as earlyEnd from '../tokenizer/early_end.js';
-import { useEarlyEnd } from '../tokenizer/tokenizer.js';
-
 export { exportFiles } from './export_model.js';
 export { missing } from './missing.js';
 export { generate, nextToken, scoreTokens } from '../tasks/generate.js';
 export { answer, classifyTokens, fillMask, rank } from '../tasks/tasks.js';
 export { verified } from './sha256.js';
+export * as earlyEnd from '../tokenizer/early_end.js';
 export * as rare from '../tokenizer/lazy_parts.js';
-
-useEarlyEnd(earlyEnd);

@@ -38,7 +38,7 @@ import type { ModelContext } from './model_context.js';
 import { attribute, gradients } from './model_gradients.js';
 import { type ModelState, signatureOf } from './model_state.js';
 import { internalClass, opOf, readArguments } from '../args/signature.js';
-import type { EncodeOptions, Tokenizer } from '../tokenizer/tokenizer.js';
+import { type EncodeOptions, type Tokenizer, useEarlyEnd } from '../tokenizer/tokenizer.js';
 
 /** Characters from which loading the script for truncation pays. */
 const long = 2 ** 15;
@@ -287,8 +287,10 @@ export class TextModel implements Contract {
     return task(() => stateOf(name, this), ...args);
   }
 
-  #lazyTasks(operation: string): ReturnType<ModelContext['lazyTasks']> {
-    return stateOf(operation, this).context.lazyTasks();
+  async #lazyTasks(operation: string): ReturnType<ModelContext['lazyTasks']> {
+    const tasks = await stateOf(operation, this).context.lazyTasks();
+    useEarlyEnd(tasks.earlyEnd); // not by a statement of that script: bundlers drop it, because the package has no side effects
+    return tasks;
   }
 
   /** Without this script tokenizing long texts is only slower. */
