@@ -21,9 +21,10 @@ interface Detail {
   readonly got?: unknown;
 }
 
-const families =
+/** Families that the page loads. */
+export const encoders =
   'BERT, DistilBERT, RoBERTa, XLM-RoBERTa, CamemBERT, data2vec, MPNet, ModernBERT, DeBERTa, ERNIE, ELECTRA, ALBERT, NomicBERT, Jina 2 and GTE';
-const decoders = 'GPT-2, GPT-NeoX, Llama, Mistral, Qwen 2 and 3, and Gemma 2 and 3';
+export const decoders = 'GPT-2, GPT-NeoX, Llama, Mistral, Qwen 2 and 3, and Gemma 2 and 3';
 const allOf = 'Use config.json, tokenizer.json and model.safetensors of the same model, as published.';
 const inPython = (what: string) => `Run ${what} in Python and drop the folder that it writes.`;
 
@@ -90,7 +91,7 @@ function advice(code: unknown): string {
     case 'MEMORY':
       return 'Close other pages, or use a smaller model or a shorter text.';
     case 'UNSUPPORTED':
-      return `The page can load encoders of the families ${families}, and decoders of the families ${decoders}, with their weights in model.safetensors or, for decoders, in a GGUF file.`;
+      return `The page can load encoders of the families ${encoders}, and decoders of the families ${decoders}, with their weights in model.safetensors or, for decoders, in a GGUF file.`;
     case 'ARGUMENT':
     case 'FORMAT':
     case 'MISMATCH':

@@ -1,6 +1,7 @@
 /** The loaded model, the ways to load another, and dropped files. */
 import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
 import { hubHost, isGguf, readAddress } from '../model/address.ts';
+import { decoders, encoders } from '../model/errors.ts';
 import { megabytes, wholeMegabytes } from '../formats/numbers.ts';
 import { longestHash } from '../state/hash.ts';
 import { expectedBytes, knownModels, nameInSentence, nameOf, openingModels, otherHostOf, sentenceName } from '../model/known.ts';
@@ -283,11 +284,9 @@ function Files() {
         <span class="note">or drop them anywhere on the page. Your files are not uploaded.</span>
       </div>
       <p class="note">
-        A Hugging Face model: config.json, tokenizer.json and model.safetensors, in one or several files, of an encoder (BERT, DistilBERT, RoBERTa,
-        XLM-RoBERTa, CamemBERT, data2vec, MPNet, ModernBERT, DeBERTa, ERNIE, ELECTRA, ALBERT, NomicBERT, Jina 2, GTE) or of a decoder, which guesses
-        the next word (GPT-2, GPT-NeoX, Llama, Mistral, Qwen 2 and 3, Gemma 2 and 3). Or a GGUF file of a decoder. In the field above, enter its name
-        on the Hub, for example BAAI/bge-small-en-v1.5, its URL there, or the URL of a folder or of a .gguf file, for example
-        https://example.org/models/my-bert/.
+        A Hugging Face model: config.json, tokenizer.json and model.safetensors, in one or several files, of an encoder ({encoders}) or of a decoder,
+        which guesses the next word ({decoders}). Or a GGUF file of a decoder. In the field above, enter its name on the Hub, for example
+        BAAI/bge-small-en-v1.5, its URL there, or the URL of a folder or of a .gguf file, for example https://example.org/models/my-bert/.
       </p>
     </div>
   );
