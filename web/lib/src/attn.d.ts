@@ -746,10 +746,9 @@ export interface Attn extends Gradients {
   /**
    * Loads a text model from a Hugging Face model folder, with the sentence-transformers files if there are any.
    *
-   * Families: BERT (MiniLM, E5, BGE, GTE), DistilBERT, RoBERTa, XLM-RoBERTa, CamemBERT, data2vec-text, MPNet,
-   * ModernBERT, DeBERTa, ERNIE, ELECTRA, ALBERT, NomicBERT, Jina 2, new GTE, GPT-2, GPT-NeoX, Llama, Mistral, Qwen and
-   * Gemma, with or without a head ({@link TextTasks.task}). Weights (F32, F16, BF16) are copied into the module while
-   * they arrive; no copy of the file is kept.
+   * Families: BERT, ModernBERT, GPT-2, Llama, Qwen and more, with or without a head ({@link TextTasks.task}); the guide
+   * "Which model" lists them. Weights (F32, F16, BF16) are copied into the module while they arrive; no copy of the
+   * file is kept.
    *
    * @param source a folder or its files, see {@link ModelSource}
    * @param options see {@link ModelOptions}
@@ -1383,7 +1382,7 @@ export interface Embedding extends Module {
  *   like may be in 0_Transformer).
  * - A URL, not an id of the Hub: the files of a Hub model are at HOST/ID/resolve/main. A relative URL is relative to
  *   the page, and its query is appended to each file.
- * - A GGUF file of a GPT-2, Llama or Qwen2 (its URL, its path, or `{ 'model.gguf': blob }`) instead of a folder.
+ * - A GGUF file of a decoder (its URL, its path, or `{ 'model.gguf': blob }`) instead of a folder.
  * - Files by name: bytes, a Blob, or a string with the text of a JSON file. The names may share a folder, as those of
  *   `<input type="file" webkitdirectory>` do; other files are ignored.
  *
