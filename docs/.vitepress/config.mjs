@@ -48,6 +48,7 @@ const guide = [
       { text: 'Language models', link: '/guide/generate' },
       { text: 'Which model', link: '/guide/models' },
       { text: 'Files of a model', link: '/guide/model-files' },
+      { text: 'The tokenizer alone', link: '/guide/tokenizer' },
       { text: 'int8', link: '/guide/int8' },
       { text: 'Explain an answer', link: '/guide/explain' },
       { text: 'Inside a language model', link: '/guide/lens' },
