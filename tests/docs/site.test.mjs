@@ -167,6 +167,8 @@ testInChromium('the search finds guides and reference pages, and Enter opens the
     ['NER', /Tasks|Entities|Glossary/],
     ['semantic search', /Embeddings|Coming from another library/],
     ['macOS', /Troubleshooting/],
+    ['limitations', /Troubleshooting/],
+    ['tokenizer alone', /The tokenizer alone/],
     ['OUT_OF_RANGE', /Troubleshooting/],
   ]) {
     await driver.fill('.search-input', words);

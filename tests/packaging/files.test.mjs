@@ -52,6 +52,12 @@ test('the package contains the expected files, and no more bytes than allowed', 
   assert.ok(statSync(tarball).size < 5 << 19, `${statSync(tarball).size} bytes packed`);
 });
 
+test('the guide on releases gives the size of the packed package', limit, () => {
+  const [, megabytes] = /^\| npm package, ([\d.]+) MB \|/m.exec(readFileSync(at('docs/guide/releases.md'), 'utf8'));
+  const packed = statSync(tarball).size / 1e6;
+  assert.ok(Math.abs(packed - Number(megabytes)) < 0.1, `${packed.toFixed(2)} MB packed, ${megabytes} MB in the guide`);
+});
+
 test('package.json declares no side effects and no dependencies, and its exports exist', limit, () => {
   assert.equal(manifest.name, 'attn');
   assert.equal(manifest.type, 'module');

@@ -226,6 +226,7 @@ nodeFiles('packaging', 'tests/packaging/*.test.mjs', ['package: build']);
 nodeFiles('examples', 'tests/examples/*.test.mjs', ['package: build']);
 nodeFiles('errors of the TypeScript sources', 'tests/docs/errors.test.mjs', ['set-up: node']);
 nodeFiles("keys of models' files", 'tests/docs/model_keys.test.mjs', ['set-up: node']);
+nodeFiles('lists and numbers of the guides', 'tests/docs/facts.test.mjs', ['set-up: node']);
 nodeFiles('errors of the C++ sources', 'tests/docs/native_errors.test.mjs', ['set-up: node']);
 nodeFiles('the test run', 'tools/test/*.test.mjs', ['set-up: node']);
 nodeFiles('code-blocks', 'tests/docs/code_blocks.test.mjs', ['package: build', 'native: install', 'python: wheel']);
