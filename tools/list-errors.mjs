@@ -86,7 +86,12 @@ function texts(node, context, depth = 0) {
   if (ts.isConditionalExpression(node)) return [...new Set([...sub(node.whenTrue), ...sub(node.whenFalse)])];
   if (ts.isBinaryExpression(node) && node.operatorToken.kind === Kind.QuestionQuestionToken)
     return [...new Set([...sub(node.left), ...sub(node.right)])];
-  if (ts.isCallExpression(node)) return samples[calledName(node)] ?? [`‹${node.expression.getText().split('.').at(-1)}›`];
+  if (ts.isCallExpression(node)) {
+    const arrow = constantOf(node, context.constants.get(calledName(node)))?.initializer;
+    const result = arrow && ts.isArrowFunction(arrow) && !ts.isBlock(arrow.body) ? arrow.body : undefined;
+    if (samples[calledName(node)]) return samples[calledName(node)];
+    return result && depth < 4 ? texts(result, context, depth + 1) : [`‹${node.expression.getText().split('.').at(-1)}›`];
+  }
   if (ts.isIdentifier(node)) {
     if (node.text === 'undefined') return [''];
     if (['op', 'operation'].includes(node.text)) return ['op'];

@@ -1,4 +1,5 @@
-// Prints every error message of the C++ sources, with its expressions in place of values: node tools/list-native-errors.mjs [WORD]
+// Prints every error message of the C++ and Python sources, with its expressions in place of values:
+// node tools/list-native-errors.mjs [WORD]
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
@@ -6,9 +7,10 @@ import { argv } from 'node:process';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const calls = /(?<![\w~])(fail|refuse|refuse_file)\(/g;
+const calls = /(?<![\w~])(fail|refuse|refuse_file|error_of)\(/g;
 const names = {
   fail: ['code', 'op', 'argument', 'expected', 'got', 'help'],
+  error_of: ['code', 'op', 'argument', 'expected', 'got', 'help'], // Python; `code` is the class of the error
   refuse_file: ['code', 'argument', 'expected', 'got', 'help'],
   // A section of a configuration file, whose key is given; or a value that knows its path.
   refuse: ['code', 'argument', 'expected', 'got', 'help'],
@@ -47,22 +49,38 @@ function written(expression) {
   return parts.map((part) => (/^("(?:[^"\\]|\\.)*"\s*)+$/.test(part) ? eval(part.replace(/"\s+"/g, '')) : `‹${part}›`)).join('');
 }
 
-/** Lists the errors of src that have the facts expected and got. */
+/** The same for an expression of Python: a literal, an f-string, or a choice between two of them. */
+function writtenInPython(expression) {
+  const [, first, second] = /^(.*) if .* else (.*)$/.exec(expression) ?? [];
+  if (first) return [first, second].flatMap(writtenInPython);
+  const [, prefix, text] = /^(f?)"((?:[^"\\]|\\.)*)"$/.exec(expression) ?? [];
+  return [text === undefined ? `‹${expression}›` : prefix ? text.replace(/\{([^}]*)\}/g, '‹$1›') : text];
+}
+
+/** Lists the errors of the sources that have the facts expected and got. */
 export function nativeErrors() {
-  const files = execFileSync('git', ['ls-files', 'src/*.cpp', 'src/*.hpp'], { cwd: root, encoding: 'utf8' });
+  const files = execFileSync('git', ['ls-files', 'src/*.cpp', 'src/*.hpp', 'python/src', 'python/attn/*.py'], { cwd: root, encoding: 'utf8' });
+  return files
+    .trim()
+    .split('\n')
+    .flatMap((file) => errorsOf(file, readFileSync(resolve(root, file), 'utf8')));
+}
+
+/** Lists the errors of a source. An error of Python has a row for each text that it may expect. */
+export function errorsOf(file, text) {
+  const isPython = file.endsWith('.py');
   const errors = [];
-  for (const file of files.trim().split('\n')) {
-    const text = readFileSync(resolve(root, file), 'utf8');
-    for (const { 1: name, index, 0: start } of text.matchAll(calls)) {
-      const given = argumentsAt(text, index + start.length);
-      if (!given?.[0]?.includes('ErrorCode::')) continue;
-      const isValue = name === 'refuse' && given[1]?.startsWith('{');
-      const facts = Object.fromEntries(given.map((each, i) => [names[isValue ? 'refuseValue' : name][i], each]));
-      const [expected, got, op, argument] = ['expected', 'got', 'op', 'argument'].map((fact) => written(facts[fact] ?? fact));
-      const help = facts.help !== undefined && !/move\(|^\{\{/.test(facts.help) ? written(facts.help) : undefined;
-      const line = text.slice(0, index).split('\n').length;
-      errors.push({ file, line, code: facts.code.replace(/.*ErrorCode::/, '').toUpperCase(), op, argument, expected, got, help });
-    }
+  for (const { 1: name, index, 0: start } of text.matchAll(calls)) {
+    const given = argumentsAt(text, index + start.length)?.filter((each) => !/^(\w+=.*)?$/.test(each));
+    if (!(isPython ? /^\w+Error$/ : /ErrorCode::/).test(given?.[0])) continue;
+    const isValue = name === 'refuse' && given[1]?.startsWith('{');
+    const facts = Object.fromEntries(given.map((each, i) => [names[isValue ? 'refuseValue' : name][i] ?? each, each]));
+    const read = isPython ? writtenInPython : (expression) => [written(expression)];
+    const [expected, [got], [op], [argument]] = ['expected', 'got', 'op', 'argument'].map((fact) => read(facts[fact] ?? fact));
+    const help = facts.help !== undefined && !/move\(|^\{\{/.test(facts.help) ? read(facts.help)[0] : undefined;
+    const line = text.slice(0, index).split('\n').length;
+    const code = isPython ? given[0] : facts.code.replace(/.*ErrorCode::/, '').toUpperCase();
+    for (const each of expected) errors.push({ file, line, code, op, argument, expected: each, got, help });
   }
   return errors;
 }

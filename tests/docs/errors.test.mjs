@@ -4,13 +4,15 @@ import { test } from 'node:test';
 import { errorsOf, listErrors } from '../../tools/list-errors.mjs';
 
 /** What cannot begin a noun phrase, and what hangs a reason or a remedy on it. */
-const noNounPhrase = /^(what|where|less|below|none|another|to|that|as|if|when|such|not|there)\b|;|: |\b(since|because|so that)\b|, for /;
+const noNounPhrase =
+  /^(what|where|less|below|none|another|to|that|as|if|when|such|not|there)\b|;|: |\b(since|because|so that)\b|, for (it|the|they)\b/;
 
 function faultOf(message) {
   if (message.startsWith('‹')) return undefined;
+  if (!/^[\w./]+: /.test(message)) return 'has no op';
   const [, got, expected] = /^(.*?), expected (.*)$/s.exec(message) ?? [];
   if (got === undefined) return /;|^[^:]*: .*: /.test(message.split('. ')[0]) ? 'is more than one sentence' : undefined;
-  if (!/^[\w./]+: .* (is|are|has|needs) ./.test(got)) return 'has no verb before "expected"';
+  if (!/^[\w./]+: .* (is|are|has|names|needs) ./.test(got)) return 'has no verb before "expected"';
   const [phrase, ...help] = expected.split(/\. (?=[A-Z‹'])/);
   if (noNounPhrase.test(phrase.replace(/\{.*\}/, ''))) return `expects no noun phrase: ${phrase}`;
   if (help.length > 0 && !/[.?]$/.test(help.at(-1))) return 'has a help without its final period';
@@ -22,7 +24,7 @@ test('error messages have one form', () => {
   assert.ok(errors.length > 200, 'the list has the errors of the sources');
   const faults = errors.flatMap(({ place, message }) => {
     const fault = faultOf(message);
-    return fault && /src\/(args|tasks|tokenizer)\//.test(place) ? [`${place} ${message}: ${fault}`] : [];
+    return fault ? [`${place} ${message}: ${fault}`] : [];
   });
   assert.deepEqual(faults, []);
 });
@@ -34,7 +36,10 @@ test('messages of another form are found', () => {
     "fail('CONFIG', op, 'stride', String(stride), 'a number below 4')",
     "fail('CONFIG', op, 'stride', `is ${stride}`, 'less than 4')",
     "fail('CONFIG', op, 'stride', `is ${stride}`, 'a number below 4: shorter ones work')",
+    "fail('CONFIG', op, 'stride', `is ${stride}`, 'a number, for it is divided')",
     "fail('CONFIG', op, 'stride', `is ${stride}`, a ? 'a number' : 'a number; use 4')",
+    "const got = (a) => (a ? 'is 5' : 'of 5');\nfail('CONFIG', op, 'stride', got(stride), 'a number below 4')",
+    "new AttnError('CONFIG', `the stride has ${stride} bytes`)",
     "new AttnError('CONFIG', `${op}: stride is ${stride}; use a shorter one`)",
     "unsupported(path, value, 'what is known')",
   ])

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { messageOf, nativeErrors } from '../../tools/list-native-errors.mjs';
+import { errorsOf, messageOf, nativeErrors } from '../../tools/list-native-errors.mjs';
 
 // Signs of a reason or a remedy, which belongs into help, and starts of phrases that are no nouns.
 const reason = /[;:.] |, for (it|the|they)\b|\b(since|because|which|instead|there)\b/;
@@ -15,15 +15,33 @@ function faultOf({ expected, got, help }) {
   return undefined;
 }
 
-describe('error messages of the C++ sources', () => {
+describe('error messages of the C++ and Python sources', () => {
   it('expect a noun phrase and have reasons and remedies as help', () => {
     const errors = nativeErrors();
-    assert.ok(errors.length > 200);
+    const count = (folder) => errors.filter(({ file }) => file.startsWith(folder)).length;
+    for (const [folder, least] of [
+      ['src/', 200],
+      ['python/src/', 20],
+      ['python/attn/', 30],
+    ])
+      assert.ok(count(folder) >= least, `${count(folder)} errors in ${folder}`);
     const faults = errors.flatMap((error) => {
       const fault = faultOf(error);
       return fault === undefined ? [] : [`${error.file}:${error.line}: ${fault}: ${messageOf(error)}`];
     });
     assert.deepEqual(faults, []);
+  });
+
+  it('are read from C++ and Python', () => {
+    const expected = (file, text) => errorsOf(file, text).map((error) => messageOf(error));
+    assert.deepEqual(expected('a.cpp', 'detail::fail(ErrorCode::shape, op, "x", {"rank ", n}, {"rank 2"}, "Use squeeze()");'), [
+      '‹op›: x is rank 2, expected rank ‹n›. Use squeeze().',
+    ]);
+    assert.deepEqual(expected('a.py', 'raise error_of(ShapeError, op, "x", f"rank {n}" if n else "a number", 2, number=n) from None'), [
+      '‹op›: x is ‹2›, expected rank ‹n›',
+      '‹op›: x is ‹2›, expected a number',
+    ]);
+    assert.deepEqual(expected('a.py', 'def error_of(kind: type[AttnError], op: str, argument: str) -> AttnError:'), []);
   });
 
   it('are refused in any other form', () => {

@@ -227,7 +227,7 @@ nodeFiles('examples', 'tests/examples/*.test.mjs', ['package: build']);
 nodeFiles('errors of the TypeScript sources', 'tests/docs/errors.test.mjs', ['set-up: node']);
 nodeFiles("keys of models' files", 'tests/docs/model_keys.test.mjs', ['set-up: node']);
 nodeFiles('lists and numbers of the guides', 'tests/docs/facts.test.mjs', ['set-up: node']);
-nodeFiles('errors of the C++ sources', 'tests/docs/native_errors.test.mjs', ['set-up: node']);
+nodeFiles('errors of the C++ and Python sources', 'tests/docs/native_errors.test.mjs', ['set-up: node']);
 nodeFiles('the test run', 'tools/test/*.test.mjs', ['set-up: node']);
 nodeFiles('code-blocks', 'tests/docs/code_blocks.test.mjs', ['package: build', 'native: install', 'python: wheel']);
 nodeFiles("HACKING's commands", 'tests/docs/hacking.test.mjs', ['page: build', 'native: build', 'python: wheel']);

@@ -143,7 +143,7 @@ export class Engine {
     return this.#enter(op, () =>
       this.#withLeaves(op, leaves, (frame) => {
         const pointer = callNative(layer ?? this.#native, name, frame);
-        return toPublic(result, this.#heap.takeResult(pointer));
+        return toPublic(result, this.#heap.takeResult(op, pointer));
       }),
     );
   }

@@ -1,7 +1,7 @@
 /** The inputs of a call share one allocation, arguments first. No view of the heap leaves this file. */
 import type { Tensor } from '../attn.js';
 import { arrayLength, type Checked, failDetached } from '../args/arrays.js';
-import { AttnError } from '../args/error.js';
+import { allocate, AttnError } from '../args/error.js';
 import { descriptorInts, entryInts, fields, type Native, type Pointer } from './native.js';
 import { decodeUtf8 } from '../platform/utf8.js';
 
@@ -105,7 +105,7 @@ export class Heap {
   }
 
   /** A shape has no data. */
-  #tensor(descriptor: number): Tensor {
+  #tensor(op: string, descriptor: number): Tensor {
     const rank = this.#ints[descriptor + 1]!;
     const dims: number[] = [];
     let size = 1;
@@ -116,15 +116,12 @@ export class Heap {
     const data = (this.#ints[descriptor]! >>> 0) / 4;
     if (data === 0) size = 0;
     const isInt8 = this.#ints[descriptor + 11] === 1;
-    const bytes = isInt8 ? size : 4 * size;
-    try {
-      // slice() copies to a buffer that is never shared.
+    // slice() copies to a buffer that is never shared.
+    return allocate(op, isInt8 ? size : 4 * size, () => {
       if (!isInt8) return { data: this.#floats.slice(data, data + size), dims };
       const copy = this.#bytes.slice(4 * data, 4 * data + size);
       return { data: new Int8Array(copy.buffer) as ArrayLike<number> as Float32Array, dims };
-    } catch (cause) {
-      throw new AttnError('MEMORY', `the engine has no ${bytes} bytes for a result`, { got: bytes }, { cause });
-    }
+    });
   }
 
   /** Embind's strings lose a leading byte order mark. */
@@ -132,7 +129,7 @@ export class Heap {
     return decodeUtf8(this.#bytes.slice(start >>> 0, (start >>> 0) + size));
   }
 
-  takeResult(result: Pointer): Result {
+  takeResult(op: string, result: Pointer): Result {
     this.#retake();
     try {
       const start = (result >>> 0) / 4;
@@ -145,7 +142,7 @@ export class Heap {
           field,
           layer: this.#ints[at + 1]!,
           name: field === 'named' ? this.#name(name, this.#ints[at + 3]!) : name,
-          tensor: this.#tensor(at + 4),
+          tensor: this.#tensor(op, at + 4),
         });
       }
       return { entries, traced: (this.#ints[start + 1]! & 1) !== 0, number: this.#doubles[start / 2 + 2]! };

@@ -99,7 +99,8 @@ export function hold({ op, ...leaf }: ModulesLeaf | GroupsLeaf, leaves: readonly
     if ('modules' in leaf) for (const find of leaf.modules) callNative(find(op) as NativeLayer, 'addTo', held.address());
     else {
       const known = new Set<string>();
-      const nameless = (layer: NativeLayer) => heap.withArguments(op, [], (frame) => heap.takeResult(callNative(layer, 'parameterShapes', frame)));
+      const nameless = (layer: NativeLayer) =>
+        heap.withArguments(op, [], (frame) => heap.takeResult(op, callNative(layer, 'parameterShapes', frame)));
       for (const each of leaves)
         if (typeof each === 'object' && 'modules' in each)
           for (const find of each.modules) for (const { name } of nameless(find(op) as NativeLayer).entries) known.add(name as string);

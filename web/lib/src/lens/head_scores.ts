@@ -35,7 +35,7 @@ async function repeatedTokens(op: string, model: AnyModel, seed: number): Promis
   const positions = Number(config['n_positions'] ?? config['max_position_embeddings'] ?? 2048);
   // RoBERTa's positions start after its padding.
   const count = Math.min(50, Math.floor((positions - 4 - start.length) / 2));
-  if (!(size >= 1 && count >= 2)) fail('UNSUPPORTED', op, 'text', 'is missing', 'a text, because the model has too few positions for random tokens');
+  if (!(size >= 1 && count >= 2)) fail('UNSUPPORTED', op, 'text', 'is missing', 'a text', 'The model has too few positions for random tokens');
   const random = randomOf(seed);
   const tokens = Array.from({ length: count }, () => Math.floor(random() * size));
   return readTokens(op, model, [...start, ...tokens, ...tokens]);
