@@ -5,7 +5,7 @@
  * (tools/test/affected.mjs): instruction sets, sanitizers, fuzzing, Firefox and WebKitGTK, bundlers
  *   --all       every step, also the long ones of the group 'before a release'
  *   --only      the steps whose names contain TEXT; if there are none, the tests whose names contain it, on the
- * existing build
+ * existing build: those of the usual steps, or, if there are none, of any step
  *   --list      prints the steps that would run, one per line
  * A step that cannot run counts as a failure, and the others continue. The summary lists the slowest steps and tests,
  * the failures, and "N passed, N failed". With CI=true a missing browser is a failure.
@@ -30,7 +30,9 @@ for (const name of ['MAKEFLAGS', 'MFLAGS', 'MAKELEVEL']) delete process.env[name
 
 function stepsWithTest(text) {
   const holds = (file) => readFileSync(join(root, file), 'utf8').includes(text);
-  const found = steps.filter(({ files, group }) => files && !group && globSync(files).some(holds));
+  const found = steps.filter(({ files = [] }) => [files].flat().flatMap(globSync).some(holds));
+  const usual = found.filter(({ group }) => !group);
+  if (usual.length > 0) return usual;
   if (found.length > 0) return found;
   console.error(`no step and no source of a test contains '${text}'; names made from data are searched in the suites and the native tests`);
   return steps.filter(({ name }) => ['native: tests', 'node-simd'].includes(name));

@@ -6,7 +6,7 @@
  * (affected.mjs). No change asks for the group `beforeRelease`: what is long in it and finds little that other steps
  * do not.
  * - `needs`: steps that must have passed.
- * - `files`: its test files, to find tests by ONLY=part of a name.
+ * - `files`: its test files or a pattern of them, to find tests by ONLY=part of a name.
  */
 import { readFileSync } from 'node:fs';
 import { globSync } from './glob.mjs';
@@ -165,7 +165,7 @@ compiled(
   'fuzzing, 30 s a target',
   nodeTests(() => ['native-tests/fuzz/targets.test.mjs']),
   ['native-asan: build'],
-  { group: 'sanitizers' },
+  { group: 'sanitizers', files: 'native-tests/fuzz/targets.test.mjs' },
 );
 const checked = { asan: 'checked WebAssembly', debug: beforeRelease };
 for (const [name, group] of Object.entries(checked)) compiled(`wasm-${name}: build`, preset(`wasm-${name}`), needsWasm, { group });
@@ -190,13 +190,15 @@ packaged('package: wire size', commands(['node', 'tools/check-size.mjs']), ['pac
 const page = ['node_modules/.bin/vite', 'build', '--logLevel', 'warn', 'web/page'];
 packaged('page: build', commands(tsc('-p', 'web/page'), ['node', 'tools/converted_models.mjs'], page), ['package: build']);
 
-const pageOn = (engine, files, { name = `page-${engine}`, group } = {}) =>
+const pageOn = (engine, filter, { name = `page-${engine}`, group } = {}) => {
+  const files = globSync('wasm-tests/page/*.test.mjs').filter(filter);
   packaged(
     name,
-    nodeTests(() => globSync('wasm-tests/page/*.test.mjs').filter(files), { env: { ATTN_ENGINE: engine } }),
+    nodeTests(() => files, { env: { ATTN_ENGINE: engine } }),
     ['page: build'],
-    { group, files: 'wasm-tests/page/*.test.mjs' },
+    { group, files },
   );
+};
 /** What engines may draw, lay out or send in their own way; the rest computes the same everywhere. */
 const ofEngines = (file) => /\/(example|figures|first|map|screen)\.test\.mjs$/.test(file);
 const ofMemory = (file) => file.endsWith('/memory.test.mjs');
@@ -212,7 +214,7 @@ const inBrowser = (engine, setups, group) =>
     `${engine}-${setups}`,
     nodeTests(() => ['wasm-tests/browser/suites.test.mjs'], { env: { ATTN_ENGINE: engine, ATTN_SETUPS: setups } }),
     ['package: build', 'native: build'],
-    { group },
+    { group, files: 'wasm-tests/browser/suites.test.mjs' },
   );
 inBrowser('chromium', 'short');
 const nodeFiles = (name, pattern, needs, { env, ...options } = {}) =>
@@ -233,11 +235,7 @@ nodeFiles('code-blocks', 'tests/docs/code_blocks.test.mjs', ['package: build', '
 nodeFiles("HACKING's commands", 'tests/docs/hacking.test.mjs', ['page: build', 'native: build', 'python: wheel']);
 nodeFiles('the command', 'tests/command/*.test.mjs', ['package: build', 'native: build']);
 nodeFiles("the lab's programs", 'tests/lab/*.test.mjs', ['package: build', 'native: install']);
-packaged(
-  'what tokenizers cost, 20 s',
-  nodeTests(() => ['wasm-tests/fuzz/cost.test.mjs']),
-  ['set-up: node'],
-);
+nodeFiles('the time of tokenizers, 20 s', 'wasm-tests/fuzz/cost.test.mjs', ['set-up: node']);
 const pageWithDocs = at('build/page-with-docs');
 const buildWithDocs = [...page, '--outDir', pageWithDocs];
 packaged('docs: build', commands(['node', 'docs/tools/site.mjs'], buildWithDocs), ['page: build', 'set-up: docs', 'python: wheel']);
