@@ -251,9 +251,9 @@ export function follow(): void {
               run.value = made.run;
             });
             const { tokens, milliseconds } = computed.run;
-            const text = `Ready: ${nameInSentence(of)}, ${of.layers} × ${of.heads} heads over ${tokens.length} tokens in ${milliseconds.toFixed(1)} ms.`;
-            const limit = (await engine.peek()?.info)?.notes.find((note) => note.includes('this build'));
-            status.value = { text: limit ? `${text} It uses ${limit}.` : text };
+            status.value = {
+              text: `Ready: ${nameInSentence(of)}, ${of.layers} × ${of.heads} heads over ${tokens.length} tokens in ${milliseconds.toFixed(1)} ms.`,
+            };
           }
           // Typing has priority over the traces of long texts.
           if (computed.run.tokens.length > 128) await new Promise((resolve) => setTimeout(resolve, 200));
