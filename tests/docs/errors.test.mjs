@@ -1,7 +1,9 @@
 /** The form of the package's error messages: "op: argument is X, expected Y. Help." with a noun phrase Y, or a sentence. */
 import { strict as assert } from 'node:assert';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { errorsOf, listErrors } from '../../tools/list-errors.mjs';
+import { at } from '../../wasm-tests/support/paths.mjs';
 
 /** What cannot begin a noun phrase, and what hangs a reason or a remedy on it. */
 const noNounPhrase =
@@ -44,4 +46,12 @@ test('messages of another form are found', () => {
     "unsupported(path, value, 'what is known')",
   ])
     assert.ok(faultsOf(call).some(Boolean), call);
+});
+
+test('troubleshooting.md explains every error code', () => {
+  const [types, guide] = ['web/lib/src/attn.d.ts', 'docs/guide/troubleshooting.md'].map((file) => readFileSync(at(file), 'utf8'));
+  const [, union] = /^export type ErrorCode =\n((?: +\| '\w+';?\n)+)/m.exec(types);
+  const codes = [...union.matchAll(/'(\w+)'/g)].map(([, code]) => code);
+  const rows = [...guide.matchAll(/^\| `([A-Z_]+)` +\|/gm)].map(([, code]) => code);
+  assert.deepEqual(rows.sort(), codes.sort());
 });

@@ -7,7 +7,7 @@ import type { TextModel } from '../attn.js';
 import { runGeneration } from './generation.js';
 import { runLens } from './lens.js';
 import { Misuse, readCall } from './options.js';
-import { shown } from './shown.js';
+import { printable } from './printable.js';
 import { runTexts } from './texts.js';
 import { systemReason } from './system_error.js';
 import { removeTree, unlessFinished } from './unfinished.js';
@@ -25,8 +25,8 @@ type Json = Readonly<Record<string, unknown>>;
 const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null;
 const textOf = (value: unknown, otherwise: string) => (typeof value === 'string' ? value : otherwise);
 const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`;
-const print = (name: string, text: string) => console.log(`${name.padEnd(12)}${shown(text)}`);
-const complain = (text: string) => console.error(`attn: ${shown(text)}`);
+const print = (name: string, text: string) => console.log(`${name.padEnd(12)}${printable(text)}`);
+const complain = (text: string) => console.error(`attn: ${printable(text)}`);
 
 async function kindOf(path: string): Promise<'folder' | 'file' | 'nothing'> {
   try {

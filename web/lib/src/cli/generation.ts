@@ -3,7 +3,7 @@ import type { GenerateOptions, ScoredText, TextModel } from '../attn.js';
 import { decodeStrictUtf8 } from '../platform/utf8.js';
 import { load } from '../node.js';
 import { type Call, Misuse } from './options.js';
-import { quoted, shown } from './shown.js';
+import { printable, quoted } from './printable.js';
 import { array, columns, number, object } from './written.js';
 
 type Options = Call['options'];
@@ -64,7 +64,7 @@ class Stream {
 
   #write(text: string, end: number): void {
     if (end <= this.#written) return;
-    process.stdout.write(text.slice(this.#written, end).split('\n').map(shown).join('\n'));
+    process.stdout.write(text.slice(this.#written, end).split('\n').map(printable).join('\n'));
     this.#written = end;
   }
 }

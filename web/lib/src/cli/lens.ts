@@ -4,7 +4,7 @@ import type { HeadKind, PatchSite } from '../lens.js';
 import { attributionPatching, headScores, logitAttribution, logitLens, patchActivations } from '../lens/lens.js';
 import { textOf, withModel } from './generation.js';
 import { type Call, Misuse } from './options.js';
-import { quoted } from './shown.js';
+import { quoted } from './printable.js';
 import { array, columns, number, object } from './written.js';
 
 type Options = Call['options'];

@@ -4,7 +4,7 @@ import { open, stat, type FileHandle } from 'node:fs/promises';
 import type { TextModel } from '../attn.js';
 import { type Call, Misuse } from './options.js';
 import { Output, type Result } from './output.js';
-import { quoted } from './shown.js';
+import { quoted } from './printable.js';
 import { replacing, WrittenSoFar } from './unfinished.js';
 import { array, columns, number, object } from './written.js';
 import { reason } from '../args/error.js';

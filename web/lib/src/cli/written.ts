@@ -1,5 +1,5 @@
 /** Parts of results, as JSON or as columns. src/command/written.cpp writes the same bytes. */
-import { shown } from './shown.js';
+import { printable } from './printable.js';
 
 /** Finds the shortest decimal number that rounds to this float32. */
 export function number(value: number): string {
@@ -12,7 +12,7 @@ export function number(value: number): string {
   return String(Number(single.toPrecision(9)));
 }
 
-export const columns = (words: readonly string[]) => words.map((word) => shown(word.replace(/[\t\r\n]/g, ' '))).join('\t');
+export const columns = (words: readonly string[]) => words.map((word) => printable(word.replace(/[\t\r\n]/g, ' '))).join('\t');
 const member = ([name, value]: readonly [string, string]) => `${JSON.stringify(name)}:${value}`;
 export const object = (members: Readonly<Record<string, string>>) => `{${Object.entries(members).map(member).join(',')}}`;
 export const array = (items: readonly string[]) => `[${items.join(',')}]`;
