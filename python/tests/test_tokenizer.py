@@ -82,7 +82,7 @@ def test_the_class_of_the_model_decides_as_in_the_model(tmp_path: Path) -> None:
     assert attn.Tokenizer.from_pretrained(tmp_path).encode("FILM").tokens != expected
 
 
-def test_what_cannot_be_loaded_is_named(tmp_path: Path) -> None:
+def test_invalid_files_and_arguments_are_refused(tmp_path: Path) -> None:
     with pytest.raises(attn.MissingFileError, match=r"tokenizer\.json is not there"):
         attn.Tokenizer.from_pretrained(tmp_path)
     with pytest.raises(attn.MissingFileError, match=r"Tokenizer\.from_pretrained: path is owner/none, which is not there"):
