@@ -26,7 +26,7 @@ const libLayers = {
   tasks: ['args/', 'platform/', 'tokenizer/', 'engine/', 'model/'],
   load: ['args/', 'platform/', 'tokenizer/', 'engine/', 'model/'],
   worker: ['args/', 'platform/', 'tokenizer/', 'engine/', 'model/', 'load/'],
-  cli: ['args/', 'platform/', 'model/gguf/', 'model/model_files.ts', 'lens/lens.ts', 'node.ts'],
+  cli: ['args/', 'platform/', 'model/gguf/', 'model/model_files.ts', 'model/safetensors_header.ts', 'lens/lens.ts', 'node.ts'],
 };
 
 const pageLayers = {

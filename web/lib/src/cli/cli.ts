@@ -17,6 +17,7 @@ import type { FileName } from '../args/model_options.js';
 import { GgufFolder, readGgufHeader } from '../model/gguf/gguf.js';
 import * as parts from '../model/gguf/gguf_parts.js';
 import { DiskFolder } from '../model/model_files.js';
+import { headerEnd, safetensorsPrefix } from '../model/safetensors_header.js';
 import { disk } from '../platform/node_disk.js';
 import { AttnError, load, readSafetensorsHeader } from '../node.js';
 
@@ -67,9 +68,9 @@ type Types = Map<string, [count: number, bytes: number]>;
 async function headerOf(file: string, fileSize: number): Promise<Uint8Array> {
   const handle = await open(file);
   try {
-    const prefix = Buffer.alloc(8);
-    await handle.read(prefix, 0, 8, 0);
-    const bytes = Buffer.alloc(Math.min(8 + Number(prefix.readBigUInt64LE()), fileSize));
+    const prefix = Buffer.alloc(safetensorsPrefix);
+    await handle.read(prefix, 0, prefix.length, 0);
+    const bytes = Buffer.alloc(Math.min(headerEnd(prefix), fileSize));
     await handle.read(bytes, 0, bytes.length, 0);
     return bytes;
   } finally {

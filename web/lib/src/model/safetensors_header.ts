@@ -24,13 +24,20 @@ function parsed(text: Uint8Array): unknown {
   }
 }
 
+/** Bytes of the length of the header, at the start of the file. */
+export const safetensorsPrefix = 8;
+
+/** The end of the header, from the first 8 bytes of the file; NaN if there are fewer. */
+export const headerEnd = (bytes: Uint8Array): number =>
+  bytes.length < safetensorsPrefix ? NaN : safetensorsPrefix + Number(new DataView(bytes.buffer, bytes.byteOffset).getBigUint64(0, true));
+
 export const readSafetensorsHeader: typeof Contract.readSafetensorsHeader = (bytes) => {
   if (!(bytes instanceof Uint8Array)) fail('ARGUMENT', op, 'bytes', 'is of another type', 'a Uint8Array');
-  const length = bytes.length < 8 ? NaN : Number(new DataView(bytes.buffer, bytes.byteOffset).getBigUint64(0, true));
-  const dataStart = 8 + length;
+  const dataStart = headerEnd(bytes);
+  const length = dataStart - safetensorsPrefix;
   if (length > longest) fail('FORMAT', op, 'the header', `has ${length} bytes`, `at most ${longest} bytes`);
-  if (!(dataStart <= bytes.length)) fail('FORMAT', op, 'bytes', `has ${bytes.length} elements`, `at least ${dataStart || 8}`);
-  const header = parsed(bytes.subarray(8, dataStart));
+  if (!(dataStart <= bytes.length)) fail('FORMAT', op, 'bytes', `has ${bytes.length} elements`, `at least ${dataStart || safetensorsPrefix}`);
+  const header = parsed(bytes.subarray(safetensorsPrefix, dataStart));
   if (!isPlainObject(header)) fail('FORMAT', op, 'the header', 'is not valid', 'a JSON object of tensors');
   const { __metadata__: given, ...tensors } = header;
   const metadata = given ?? {};

@@ -5,12 +5,12 @@ import { refuseText } from '../args/refuse_text.js';
 import type { FileName } from '../args/model_options.js';
 import { decodeStrictUtf8, encodeUtf8 } from '../platform/utf8.js';
 import type { Folder, JoinedFile, ModelFile } from './model_files.js';
+import { headerEnd, safetensorsPrefix as prefix } from './safetensors_header.js';
 
 const op = 'loadModel';
 /** safetensors_limits.hpp */
 const mostHeader = 2 ** 24;
 const mostShards = 10_000;
-const prefix = 8;
 
 /** Reads a JSON file. An argument, because an import would split a script that every model needs in two. */
 export type Parse = (bytes: Uint8Array, name: string) => object;
@@ -112,7 +112,7 @@ class Shards {
       all.set(start);
       all.set(more, start.length);
       start = all;
-      if (start.length >= prefix) length = prefix + Number(new DataView(start.buffer).getBigUint64(0, true));
+      if (start.length >= prefix) length = headerEnd(start);
       if (length > Math.min(prefix + mostHeader, total ?? Infinity) || (start.length >= prefix && start.length >= length)) break;
     }
     refuseText(op, shard, start, 'safetensors', `${name} holds`);
