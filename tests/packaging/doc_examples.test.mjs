@@ -4,6 +4,7 @@ import { mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import ts from 'typescript';
 import { launch, missing } from '../../wasm-tests/browser/drivers.mjs';
 import { limit, skipUnlessCi } from '../../wasm-tests/support/node_tests.mjs';
 import { at } from '../../wasm-tests/support/paths.mjs';
@@ -108,6 +109,22 @@ const runInChromium = once(async () => {
   }
 });
 
+/** Functions and methods whose doc comment has no example. `[Symbol.dispose]` only calls dispose(). */
+function withoutExample(file, text) {
+  const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true);
+  const found = [];
+  const visit = (node) => {
+    const isFunction = ts.isFunctionDeclaration(node) || ts.isMethodSignature(node) || ts.isMethodDeclaration(node);
+    const name = isFunction ? node.name.getText() : '';
+    const comment = ts.getJSDocCommentsAndTags(node).map((part) => part.getFullText());
+    if (isFunction && name !== '[Symbol.dispose]' && comment.length > 0 && !comment.some((each) => each.includes('```ts')))
+      found.push(`${file}, line ${source.getLineAndCharacterOfPosition(node.getStart()).line + 1}: ${name}`);
+    ts.forEachChild(node, visit);
+  };
+  visit(source);
+  return found;
+}
+
 before(() => {
   install();
   symlinkSync(at('testdata/models'), join(consumer, 'models'));
@@ -120,6 +137,16 @@ test('an example whose output differs from the documented output is detected', l
   assert.throws(() => assertOutput('1 0.5\n2\n4\n', code), /instead of/);
   assert.throws(() => assertOutput('1 0.5\n2\n', code), /instead of/);
   assert.throws(() => assertOutput('', 'f();\n'), /documents no output/);
+});
+
+test('every documented function and method of the types has an example', limit, () => {
+  const text = 'interface A {\n  /** Counts. */\n  count(): number;\n  /** Frees. */\n  [Symbol.dispose](): void;\n}\n';
+  assert.deepEqual(withoutExample('a.d.ts', text), ['a.d.ts, line 3: count']);
+  assert.deepEqual(withoutExample('a.d.ts', text.replace('Counts.', 'Counts.\n * ```ts\n * count();\n * ```\n')), []);
+  assert.deepEqual(
+    files.flatMap((file) => withoutExample(file, readFileSync(at('web/lib/src', file), 'utf8'))),
+    [],
+  );
 });
 
 test('all examples in the doc comments compile', limit, async () => {

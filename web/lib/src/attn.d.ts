@@ -776,11 +776,32 @@ export interface Attn extends Gradients {
   /**
    * Frees the instance with all its modules and models, and ends its threads. Later calls of `dispose` do nothing; any
    * other use throws `DISPOSED`.
+   *
+   * @example
+   * ```ts
+   * import { AttnError, load } from 'attn';
+   *
+   * const attn = await load();
+   * attn.dispose();
+   * try {
+   *   attn.softmax({ data: new Float32Array(2), dims: [2] }, 0);
+   * } catch (error) {
+   *   console.log((error as AttnError).code); // DISPOSED
+   * }
+   * ```
    */
   dispose(): void;
   /**
    * Calls {@link Attn.dispose}. If an engine has no `Symbol.dispose`, the key is `Symbol.for('Symbol.dispose')`, which
    * compilers of `using` fall back to.
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * using attn = await load(); // freed at the end of the block
+   * console.log(attn.info.threads); // 1
+   * ```
    */
   [Symbol.dispose](): void;
 }
@@ -816,7 +837,18 @@ export interface Module {
    * ```
    */
   loadStateDict(state: StateDict, options?: { strict?: boolean | undefined }): void;
-  /** Returns a copy of the weights, by torch's names and layouts. */
+  /**
+   * Returns a copy of the weights, by torch's names and layouts.
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const attention = new attn.MultiHeadAttention({ embedDim: 4, numHeads: 2 });
+   * console.log(...attention.stateDict().keys()); // in_proj_bias in_proj_weight out_proj.bias out_proj.weight
+   * ```
+   */
   stateDict(): Map<string, Tensor>;
   /**
    * Converts the weights of linear maps, and an embedding's table, to int8 in place, with
@@ -885,7 +917,20 @@ export interface Module {
   }): void;
   /** Number of parameters (floats). */
   readonly parameterCount: number;
-  /** Returns the name and shape of each parameter. */
+  /**
+   * Returns the name and shape of each parameter.
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const attention = new attn.MultiHeadAttention({ embedDim: 4, numHeads: 2, bias: false });
+   * for (const [name, dims] of attention.parameterShapes()) console.log(name, dims);
+   * // in_proj_weight [ 12, 4 ]
+   * // out_proj.weight [ 4, 4 ]
+   * ```
+   */
   parameterShapes(): Map<string, Dims>;
   /**
    * Switches to train mode: dropout is active and forwards keep what `backward` needs. Each forward draws new random
@@ -909,7 +954,22 @@ export interface Module {
    * ```
    */
   train(options?: { seed?: number | undefined }): void;
-  /** Switches to evaluation mode, the mode of a new module: no dropout. */
+  /**
+   * Switches to evaluation mode, the mode of a new module: no dropout.
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const layer = new attn.TransformerEncoderLayer({ dModel: 8, nhead: 2, dropout: 0.5 });
+   * const x = { data: new Float32Array(8).fill(1), dims: [1, 8] };
+   * const first = () => layer.forward(x).output.data[0];
+   * layer.train();
+   * layer.eval();
+   * console.log(first() === first()); // true
+   * ```
+   */
   eval(): void;
   /**
    * Returns copies of the gradients that `backward` has added up since {@link Module.zeroGrad}, by the names of
@@ -930,11 +990,34 @@ export interface Module {
   gradients(): Map<string, Tensor>;
   /**
    * Removes the gradients of all parameters.
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const words = new attn.Embedding({ numEmbeddings: 2, embeddingDim: 1 });
+   * words.forward([1], [1], { forBackward: true });
+   * words.backward({ data: new Float32Array([3]), dims: [1, 1] });
+   * words.zeroGrad();
+   * console.log(words.gradients().size); // 0
+   * ```
    */
   zeroGrad(): void;
   /**
    * Frees the weights. Later calls of `dispose` do nothing; any other use throws `DISPOSED`. A module that you do not
    * dispose of is freed when it is garbage-collected.
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const before = attn.info.heap.used;
+   * const words = new attn.Embedding({ numEmbeddings: 1000, embeddingDim: 64 });
+   * words.dispose();
+   * console.log(attn.info.heap.used === before); // true
+   * ```
    */
   dispose(): void;
   /** Calls {@link Module.dispose}. */
@@ -1666,14 +1749,46 @@ export interface TextModel extends ModelGradients, TextTasks {
    * Returns the shapes of the weights that the model uses, by their names in the file, such as
    * `bert.encoder.layer.0.attention.self.query.weight`. Unused tensors of the file, such as `position_ids`, are
    * missing.
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const model = await attn.loadModel('models/sentiment');
+   * console.log(model.parameterShapes().get('classifier.weight')); // [ 2, 64 ]
+   * ```
    */
   parameterShapes(): Map<string, Dims>;
-  /** Returns copies of all of these weights as float32; int8 weights are dequantized. */
+  /**
+   * Returns copies of all of these weights as float32; int8 weights are dequantized.
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const model = await attn.loadModel('models/sentiment');
+   * const state = model.stateDict();
+   * const shapes = model.parameterShapes();
+   * console.log(state.get('classifier.bias')!.data.length, state.size === shapes.size); // 2 true
+   * ```
+   */
   stateDict(): Map<string, Tensor>;
   /**
    * Returns a copy of one weight.
    *
    * @throws {AttnError} `OUT_OF_RANGE` if there is no such name
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const model = await attn.loadModel('models/sentiment');
+   * const { data, dims } = model.getParameter('classifier.bias');
+   * console.log(data.constructor.name, dims); // Float32Array [ 2 ]
+   * ```
    */
   getParameter(name: string): Tensor;
   /**
@@ -1762,9 +1877,32 @@ export interface TextModel extends ModelGradients, TextTasks {
    * ```
    */
   readonly wordEmbeddings: Embedding;
-  /** Returns the id of a token in the vocabulary's spelling (`##ing`, `Ġthe`), or `undefined`. */
+  /**
+   * Returns the id of a token in the vocabulary's spelling (`##ing`, `Ġthe`), or `undefined`.
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const model = await attn.loadModel('models/sentiment');
+   * console.log(model.tokenToId('good'), model.tokenToId('no such token')); // 283 undefined
+   * ```
+   */
   tokenToId(token: string): number | undefined;
-  /** Returns the token of an id, or `undefined`. */
+  /**
+   * Returns the token of an id, or `undefined`.
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const model = await attn.loadModel('models/sentiment');
+   * const { inputIds } = model.tokenize('not good');
+   * console.log(Array.from(inputIds, (id) => model.idToToken(id)).join(' ')); // [CLS] not good [SEP]
+   * ```
+   */
   idToToken(id: number): string | undefined;
 
   /**
@@ -1837,6 +1975,17 @@ export interface TextModel extends ModelGradients, TextTasks {
 
   /**
    * Frees the weights and `wordEmbeddings`; see {@link Module.dispose}.
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const before = attn.info.heap.used;
+   * const model = await attn.loadModel('models/sentiment');
+   * model.dispose();
+   * console.log(attn.info.heap.used === before); // true
+   * ```
    */
   dispose(): void;
   /** Calls {@link TextModel.dispose}. */

@@ -283,6 +283,16 @@ export class AttentionMap extends HTMLElement {
    * Returns the map as the text of an SVG file with the light theme.
    *
    * @throws {Error} if an attribute is not JSON, or the weights do not fit the tokens
+   *
+   * @example
+   * ```ts
+   * import { defineAttentionMap } from 'attn/element';
+   *
+   * defineAttentionMap();
+   * const map = document.createElement('attention-map');
+   * Object.assign(map, { tokens: ['a', 'b'], weights: [[0.9, 0.1], [0.4, 0.6]] });
+   * console.log(map.toSvg().startsWith('<svg')); // true
+   * ```
    */
   toSvg(): string;
   /**
@@ -290,6 +300,16 @@ export class AttentionMap extends HTMLElement {
    *
    * @param density pixels per unit; default 2
    * @throws {Error} if an attribute is not JSON, or the weights do not fit the tokens
+   *
+   * @example
+   * ```ts
+   * import { defineAttentionMap } from 'attn/element';
+   *
+   * defineAttentionMap();
+   * const map = document.createElement('attention-map');
+   * Object.assign(map, { tokens: ['a', 'b'], weights: [[0.9, 0.1], [0.4, 0.6]] });
+   * console.log((await map.toPng()).type); // image/png
+   * ```
    */
   toPng(density?: number): Promise<Blob>;
 }

@@ -40,9 +40,38 @@ export interface Optimizer {
    * @throws {AttnError} `DISPOSED` if a module was disposed of; no weight has changed
    * @throws {AttnError} `UNSUPPORTED` if a module has become int8; no weight has changed
    * @throws {AttnError} `MEMORY` if the optimiser's state does not fit into memory; no weight has changed
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const words = new attn.Embedding({ numEmbeddings: 1, embeddingDim: 1 });
+   * words.loadStateDict({ weight: { data: new Float32Array([2]), dims: [1, 1] } });
+   * const optimizer = new attn.SGD([words], { learningRate: 0.5 });
+   * words.forward([0], [1], { forBackward: true });
+   * words.backward({ data: new Float32Array([1]), dims: [1, 1] });
+   * optimizer.step();
+   * console.log(...words.stateDict().get('weight')!.data); // 1.5
+   * ```
    */
   step(): void;
-  /** Removes the gradients of all parameters of the modules. */
+  /**
+   * Removes the gradients of all parameters of the modules.
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const words = new attn.Embedding({ numEmbeddings: 1, embeddingDim: 1 });
+   * const optimizer = new attn.SGD([words]);
+   * words.forward([0], [1], { forBackward: true });
+   * words.backward({ data: new Float32Array([1]), dims: [1, 1] });
+   * optimizer.zeroGrad();
+   * console.log(words.gradients().size); // 0
+   * ```
+   */
   zeroGrad(): void;
   /**
    * Learning rate, from 0 (`CONFIG`). Setting it scales the learning rates of groups by the same factor, as torch's
@@ -69,6 +98,19 @@ export interface Optimizer {
   /**
    * Returns the state of each parameter that has been updated, by the module's index, the parameter's name and torch's
    * name, such as `0.linear1.weight.exp_avg`. Options are not included.
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const words = new attn.Embedding({ numEmbeddings: 1, embeddingDim: 1 });
+   * const optimizer = new attn.AdamW([words]);
+   * words.forward([0], [1], { forBackward: true });
+   * words.backward({ data: new Float32Array([1]), dims: [1, 1] });
+   * optimizer.step();
+   * console.log(...optimizer.stateDict().keys()); // 0.weight.exp_avg 0.weight.exp_avg_sq 0.weight.step
+   * ```
    */
   stateDict(): Map<string, Tensor>;
   /**
@@ -94,6 +136,17 @@ export interface Optimizer {
   loadStateDict(state: StateDict): void;
   /**
    * Frees the state, not the modules; see {@link Module.dispose}.
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const words = new attn.Embedding({ numEmbeddings: 1, embeddingDim: 1 });
+   * const optimizer = new attn.SGD([words]);
+   * optimizer.dispose();
+   * console.log(words.forward([0]).dims); // [ 1, 1 ]
+   * ```
    */
   dispose(): void;
   /** Calls {@link Optimizer.dispose}. */

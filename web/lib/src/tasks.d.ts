@@ -156,9 +156,35 @@ export interface KeyValueCache {
    * Discards all tokens after the first `length`.
    *
    * @throws {AttnError} `OUT_OF_RANGE` if the cache has fewer tokens
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const model = await attn.loadModel('models/tiny-gpt2');
+   * const cache = model.createCache();
+   * model.forward(model.tokenize('The old'), { cache });
+   * cache.truncate(2);
+   * console.log(cache.length); // 2
+   * ```
    */
   truncate(length: number): void;
-  /** Frees the memory. */
+  /**
+   * Frees the memory.
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const model = await attn.loadModel('models/tiny-gpt2');
+   * const cache = model.createCache();
+   * const before = attn.info.heap.used;
+   * cache.dispose();
+   * console.log(attn.info.heap.used < before); // true
+   * ```
+   */
   dispose(): void;
   [Symbol.dispose](): void;
 }
@@ -297,7 +323,21 @@ export interface TextTasks {
    * ```
    */
   fillMask(texts: string, options?: FillMaskOptions): Promise<FilledMask[][]>;
-  /** Predicts the tokens of each mask in several texts, with one result per text. */
+  /**
+   * Predicts the tokens of each mask in several texts, with one result per text.
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const model = await attn.loadModel('models/masks');
+   * const results = await model.fillMask(['the film was [MASK].', 'it was a [MASK] film.'], { topK: 1 });
+   * for (const [[{ text }]] of results) console.log(text);
+   * // the film was exciting.
+   * // it was a good film.
+   * ```
+   */
   fillMask(texts: readonly string[], options?: FillMaskOptions): Promise<FilledMask[][][]>;
 
   /**
@@ -329,6 +369,16 @@ export interface TextTasks {
   /**
    * Answers several questions, with one result per question: one context for all questions, one per question, or
    * several contexts for one question.
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const model = await attn.loadModel('models/tiny-bert-qa'); // untrained weights
+   * const results = await model.answer(['who is good?', 'who is bad?'], 'she is good, he is bad', { topK: 3 });
+   * console.log(results.map((answers) => answers.length)); // [ 3, 3 ]
+   * ```
    */
   answer(question: string | readonly string[], context: string | readonly string[], options?: AnswerOptions): Promise<Answer[][]>;
 

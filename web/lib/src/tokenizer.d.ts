@@ -140,8 +140,30 @@ export class Tokenizer {
    */
   decode(ids: ArrayLike<number>, options?: { skipSpecialTokens?: boolean | undefined }): string;
 
-  /** Returns the id of a token in the vocabulary's spelling (`##ing`, `Ġthe`), or `undefined`. */
+  /**
+   * Returns the id of a token in the vocabulary's spelling (`##ing`, `Ġthe`), or `undefined`.
+   *
+   * @example
+   * ```ts
+   * import { readFile } from 'node:fs/promises';
+   * import { Tokenizer } from 'attn/tokenizer';
+   *
+   * const tokenizer = Tokenizer.fromFiles({ 'tokenizer.json': await readFile('models/entities/tokenizer.json') });
+   * console.log(tokenizer.tokenToId('lives'), tokenizer.tokenToId('no such token')); // 1526 undefined
+   * ```
+   */
   tokenToId(token: string): number | undefined;
-  /** Returns the token of an id, or `undefined`. */
+  /**
+   * Returns the token of an id, or `undefined`.
+   *
+   * @example
+   * ```ts
+   * import { readFile } from 'node:fs/promises';
+   * import { Tokenizer } from 'attn/tokenizer';
+   *
+   * const tokenizer = Tokenizer.fromFiles({ 'tokenizer.json': await readFile('models/entities/tokenizer.json') });
+   * console.log(tokenizer.idToToken(1526), tokenizer.idToToken(1e6)); // lives undefined
+   * ```
+   */
   idToToken(id: number): string | undefined;
 }
