@@ -55,7 +55,10 @@ const lacking = {
   }`,
 };
 
-/** Starts a server; resolves to { url, close }. Test pages post intermediate and final results to /results. */
+/**
+ * Starts a server; resolves to { url, close }. Test pages post intermediate and final results to /results. `onFile` is
+ * called with path and size of each file before it is sent.
+ */
 export function startServer({
   root,
   wasm = join(process.env.ATTN_TEST_PACKAGE ?? join(repository, 'web/lib'), 'dist'),
@@ -65,6 +68,7 @@ export function startServer({
   asDemo = false,
   port = 0,
   onResults,
+  onFile,
 } = {}) {
   const wasmFile = (name) => readFileSync(join(wasm, name));
   const fixtures = {
@@ -146,11 +150,13 @@ export function startServer({
       if (asDemo) response.setHeader('content-security-policy', extname(file) === '.html' ? pagePolicy() : workerPolicy);
       if (withProbe && extname(file) === '.html') {
         const html = readFileSync(file, 'utf8').replace(/<head>/i, '<head><script src="/probe.js"></script>');
+        onFile?.(path, stat.size);
         return void response.writeHead(200, { 'content-type': type }).end(html);
       }
       if (without !== undefined && extname(file) === '.js')
         return void response.writeHead(200, { 'content-type': type }).end(`${lacking[without]}\n${readFileSync(file, 'utf8')}`);
       response.writeHead(200, { 'content-type': type, 'content-length': stat.size });
+      onFile?.(path, stat.size);
       createReadStream(file).pipe(response);
     } catch {
       response.writeHead(404, { 'content-type': 'text/plain' }).end('not found');

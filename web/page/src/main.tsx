@@ -6,7 +6,6 @@ import { followHeads } from './state/heads.ts';
 import { followOpeningModel, startPage } from './state/load_model.ts';
 import { follow } from './state/run.ts';
 import { firstVisit } from './state/view.ts';
-import { followWhy } from './state/why.ts';
 import './styles/print.css';
 
 keepInHash(firstVisit);
@@ -14,7 +13,6 @@ followOpeningModel();
 follow();
 followGuesses();
 followHeads();
-followWhy();
 void startPage();
 // Files and the worker are requested by this thread, before rendering keeps it busy.
 setTimeout(() => render(<App />, document.getElementById('app')!));

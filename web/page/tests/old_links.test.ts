@@ -2,8 +2,9 @@
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { chosenLine, linesText } from '../src/state/compare_texts.ts';
 import { example } from '../src/state/example.ts';
-import { keepInHash, linkHash, partInAddress } from '../src/state/hash.ts';
+import { addStates, keepInHash, linkHash, partInAddress } from '../src/state/hash.ts';
 import { lab } from '../src/state/lab.ts';
+import { storyStates } from '../src/state/story_states.ts';
 import { taskTexts } from '../src/state/task_texts.ts';
 import { firstVisit, initialView, view, type View } from '../src/state/view.ts';
 import { whyToParams } from '../src/state/why.ts';
@@ -17,7 +18,10 @@ vi.stubGlobal('window', globalThis);
 vi.stubGlobal('location', address);
 vi.stubGlobal('history', { state: null, replaceState: () => undefined });
 vi.stubGlobal('addEventListener', (_: string, listener: () => void) => (followed = listener));
-beforeAll(() => keepInHash(firstVisit));
+beforeAll(() => {
+  keepInHash(firstVisit);
+  addStates(storyStates);
+});
 
 function open(hash: string): void {
   address.hash = `#${hash}`;

@@ -3,7 +3,8 @@ import type { Attn } from 'attn/worker';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { LoadedModel } from '../src/model/loaded.ts';
 import { engine, model } from '../src/state/model.ts';
-import { linkHash } from '../src/state/hash.ts';
+import { addStates, linkHash } from '../src/state/hash.ts';
+import { storyStates } from '../src/state/story_states.ts';
 import { follow, run } from '../src/state/run.ts';
 import { taskTexts, taskTextsFromParams, taskTextsToParams } from '../src/state/task_texts.ts';
 import {
@@ -149,6 +150,7 @@ describe('ranking lines', () => {
 });
 
 describe('the texts in a link', () => {
+  addStates(storyStates);
   it('are included only if they differ from the initial ones, and are restored', () => {
     expect(taskTextsToParams()).toEqual([]);
     taskTexts.names.value = 'Anna & Tom = 2 #';

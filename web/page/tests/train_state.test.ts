@@ -4,7 +4,8 @@ import type { Attn } from 'attn/worker';
 import { engine, model } from '../src/state/model.ts';
 import { follow, run } from '../src/state/run.ts';
 import { initialView, update, view } from '../src/state/view.ts';
-import { fromHash, linkHash } from '../src/state/hash.ts';
+import { addStates, fromHash, linkHash } from '../src/state/hash.ts';
+import { storyStates } from '../src/state/story_states.ts';
 import type { Command, Report } from '../src/train/messages.ts';
 import { Training } from '../src/train/serve.ts';
 import { settingsFor } from '../src/train/settings.ts';
@@ -226,6 +227,7 @@ describe('training on the page', () => {
 });
 
 describe('the address', () => {
+  addStates(storyStates);
   it('stores and restores the settings, second run, example and pace', () => {
     state.choose({ task: 'sort' });
     state.choose({ heads: 4, positions: 'sinusoidal', seed: 12 });

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { enterPart, fromHash, keepInHash, linkHash, longestHash, partInAddress, toHash, unread } from '../src/state/hash.ts';
+import { addStates, enterPart, fromHash, keepInHash, linkHash, longestHash, partInAddress, toHash, unread } from '../src/state/hash.ts';
 import { initialLab, lab, updateLab } from '../src/state/lab.ts';
 import { chosenLine, initialLines, linesText } from '../src/state/compare_texts.ts';
 import { explain, newestOnly, oneAtATime } from '../src/state/status.ts';
@@ -17,6 +17,7 @@ import {
   view,
   type View,
 } from '../src/state/view.ts';
+import { storyStates } from '../src/state/story_states.ts';
 import { initialWords, updateWords, wordsView } from '../src/state/words.ts';
 import { aMoment, failing } from './state.ts';
 
@@ -192,6 +193,10 @@ describe('the address of the page', () => {
     location.hash = '#head=1&lab.heads=1&lines=a%0Ab&line=2&words.word=king';
     keepInHash(firstVisit);
     expect(view.value).toEqual({ ...initialView, head: 0 });
+    // The parts below the first picture are loaded later; until then a link of the page has what its address has.
+    expect([lab.value, wordsView.value]).toEqual([initialLab, initialWords]);
+    expect(linkHash()).toBe('model=sentiment&head=1&lab.heads=1&lines=a%0Ab&line=2&words.word=king');
+    addStates(storyStates);
     expect(lab.value).toEqual({ ...initialLab, heads: '1' });
     expect([linesText.value, chosenLine.value]).toEqual(['a\nb', 1]);
     expect(wordsView.value).toEqual({ ...initialWords, word: 'king' });

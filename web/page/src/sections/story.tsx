@@ -1,4 +1,7 @@
 /** Everything below the first screen. A chunk that is loaded after the first picture. */
+import { addStates } from '../state/hash.ts';
+import { storyStates } from '../state/story_states.ts';
+import { followWhy } from '../state/why.ts';
 import { Footer } from '../ui/footer.tsx';
 import { Example } from './example.tsx';
 import { More } from './head_details.tsx';
@@ -11,6 +14,9 @@ import { Steps } from './steps.tsx';
 import { Train } from './train.tsx';
 import { Use } from './use.tsx';
 import { Words } from './words.tsx';
+
+addStates(storyStates);
+followWhy();
 
 export function Story({ onHelp }: { onHelp: () => void }) {
   return (

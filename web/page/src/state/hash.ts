@@ -1,16 +1,8 @@
 /** Writes the state into the page's address, so that a link shows what its sender saw. */
-import { effect, signal } from '@preact/signals';
+import { batch, effect, signal } from '@preact/signals';
 import { fromParams, toParams, type Params } from './address.ts';
-import { tabFromParams, tabToParams } from './answers.ts';
-import { exampleFromParams, exampleToParams } from './example.ts';
 import { partIds, type PartId } from './parts.ts';
-import { lab, labFromParams, labToParams } from './lab.ts';
-import { linesFromParams, linesToParams } from './compare_texts.ts';
-import { taskTextsFromParams, taskTextsToParams } from './task_texts.ts';
-import { trainFromParams, trainToParams } from '../train/state.ts';
 import { initialView, properties, view, type View } from './view.ts';
-import { whyFromParams, whyToParams } from './why.ts';
-import { wordsFromParams, wordsToParams } from './words.ts';
 
 /** Some programs cut longer addresses: none is written or read. */
 export const longestHash = 8000;
@@ -18,17 +10,27 @@ export const longestHash = 8000;
 /** Why the address was not read. */
 export const unread = signal<string | undefined>(undefined);
 
-/** Each of the other states has its own parameters. */
-const others: readonly { readonly write: () => Params; readonly read: (params: URLSearchParams) => void }[] = [
-  { write: exampleToParams, read: exampleFromParams },
-  { write: trainToParams, read: trainFromParams },
-  { write: () => labToParams(lab.value), read: (params) => (lab.value = labFromParams(params)) },
-  { write: linesToParams, read: linesFromParams },
-  { write: tabToParams, read: tabFromParams },
-  { write: taskTextsToParams, read: taskTextsFromParams },
-  { write: whyToParams, read: whyFromParams },
-  { write: wordsToParams, read: wordsFromParams },
-];
+/** A state of the parts below the first picture, with its own parameters in the address. */
+export interface OtherState {
+  readonly write: () => Params;
+  readonly read: (params: URLSearchParams) => void;
+}
+
+/** Until their code is loaded, their parameters stay as the address has them. */
+const others = signal<readonly OtherState[]>([]);
+const waiting = signal<Params>([]);
+const ofView = new Set(Object.values(properties).flatMap(({ address }) => Object.keys(address)));
+
+/** Adds the states of the other parts, which read their parameters. Happens once. */
+export function addStates(states: readonly OtherState[]): void {
+  if (others.peek().length > 0) return;
+  batch(() => {
+    const params = new URLSearchParams(waiting.peek() as [string, string][]);
+    for (const { read } of states) read(params);
+    others.value = states;
+    waiting.value = [];
+  });
+}
 
 const written = (params: Params) => new URLSearchParams(params as [string, string][]).toString();
 
@@ -46,7 +48,7 @@ export const toHash = (of: View): string => written(toParams(properties, of));
 export function linkHash(): string {
   const own = toParams(properties, view.value);
   const model = own.some(([name]) => name === 'model') ? [] : [['model', view.value.model] as const];
-  return written([...model, ...own, ...others.flatMap(({ write }) => write())]);
+  return written([...model, ...own, ...others.value.flatMap(({ write }) => write()), ...waiting.value]);
 }
 
 /** Unknown names are ignored; invalid values, or an overlong address, give the first view. */
@@ -67,7 +69,8 @@ export function keepInHash(fresh: View = initialView): void {
       ? `Its address has ${text.length} characters after the #, and this page reads at most ${longestHash}. You see the page as it first opens.`
       : undefined;
     const params = new URLSearchParams(unread.value === undefined ? text : '');
-    for (const { read } of others) read(params);
+    for (const { read } of others.peek()) read(params);
+    waiting.value = others.peek().length > 0 ? [] : [...params].filter(([name]) => !ofView.has(name));
   };
   const read = (hash: string) => {
     partInAddress.value = partIn(hash);

@@ -8,6 +8,7 @@ import type { Overlay } from '../state/overlay.ts';
 import type { Place, Shown } from '../state/map_view.ts';
 import { Minimap } from './minimap.tsx';
 import { usePanning } from './panning.ts';
+import { pageStep } from './rove.ts';
 import { useWidth } from './size.ts';
 
 export interface Cell {
@@ -35,8 +36,6 @@ export interface AttentionMapProps {
 
 /** Keys that are passed to onKey. */
 const others = [',', '.', '[', ']', 'm', 'e', '?', '+', '=', '-', '0'];
-/** Rows per Page Up or Page Down. */
-export const pageStep = 10;
 /** Assistive technology gets the cells of the active row up to this distance. */
 const reach = 16;
 

@@ -1,5 +1,5 @@
 import type { RefObject } from 'preact';
-import { pageStep } from './attention_map.tsx';
+import { pageStep } from './rove.ts';
 
 const keys: readonly (readonly [string, string])[] = [
   ['Arrow keys', 'move to another cell of the map or to another small picture'],

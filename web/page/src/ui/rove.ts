@@ -1,3 +1,6 @@
+/** Rows per Page Up or Page Down in a map. */
+export const pageStep = 10;
+
 /** Arrow keys move the focus among the buttons of a group, of which only one is a tab stop. */
 export function rove(event: KeyboardEvent, group: HTMLElement): void {
   if (event.altKey || event.ctrlKey || event.metaKey) return;
