@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 /**
- * make page-figures: measures the built page (build/page, or another folder) in Chromium: layout shifts, milliseconds
- * per pointer move and key with 256 tokens without the forward, memory, time to the first map. Needs
+ * make page-figures: measures the built page (build/page, or another folder) in Chromium: bytes before the first
+ * picture, layout shifts, milliseconds per pointer move and key with 256 tokens without the forward, memory, time to the
+ * first map. Needs
  * models/all-MiniLM-L6-v2-int8 (make page MODELS=1).
  */
 import { readFileSync } from 'node:fs';
@@ -31,6 +32,23 @@ async function shiftOf(page, width) {
   await page.openFresh();
   await settled(page);
   return (await shifts(page)).reduce((sum, [value]) => sum + value, 0);
+}
+
+/** Uncompressed bytes of the files that were requested until the first picture was complete: [all, by kind]. */
+async function firstBytes(page) {
+  sent.length = 0;
+  await page.openFresh();
+  const ready = await page.evaluate(() => performance.timeOrigin + attnProbe.ready);
+  const kinds = { model: /\.(safetensors|json)$/, module: /\.wasm$/, worker: /\bworker-host\b/, 'scripts and styles': /\.(js|css)$/ };
+  const sums = Object.fromEntries([...Object.keys(kinds), 'other'].map((kind) => [kind, 0]));
+  for (const { path, bytes, time } of sent) {
+    if (time > ready) continue;
+    const [kind] = Object.entries(kinds).find(([, pattern]) => pattern.test(path)) ?? ['other'];
+    sums[kind] += bytes;
+  }
+  const kB = (bytes) => `${Math.round(bytes / 1000)} kB`;
+  const parts = Object.entries(sums).map(([kind, bytes]) => `${kind} ${kB(bytes)}`);
+  return `${kB(Object.values(sums).reduce((sum, bytes) => sum + bytes))}: ${parts.join(', ')}`;
 }
 
 async function bootTimes(page) {
@@ -102,10 +120,12 @@ const type = (page) =>
   }, keys);
 
 const driver = await launch('chromium');
-const server = await startServer({ root, withProbe: true });
+const sent = [];
+const server = await startServer({ root, withProbe: true, onFile: (path, bytes) => sent.push({ path, bytes, time: Date.now() }) });
 const rows = [];
 try {
   const page = new Page(driver, server.url);
+  rows.push(['bytes before the first picture', await firstBytes(page)]);
   for (const width of [1280, 375]) rows.push([`layout shift at ${width}`, (await shiftOf(page, width)).toFixed(4)]);
   await driver.resize(1280, 800);
   const boot = await bootTimes(page);

@@ -1,4 +1,5 @@
 /** Everything below the first screen. A chunk that is loaded after the first picture. */
+import '../styles/story.css';
 import { addStates } from '../state/hash.ts';
 import { storyStates } from '../state/story_states.ts';
 import { followWhy } from '../state/why.ts';
