@@ -49,7 +49,7 @@ const exceptions = {
   [`${page}model/errors.ts`]: ['state/status.ts'],
   [`${page}draw/heatmap.ts`]: ['state/map_view.ts'],
   // The settings of a training run are part of the URL.
-  [`${page}state/hash.ts`]: ['train/state.ts'],
+  [`${page}state/story_states.ts`]: ['train/state.ts'],
 };
 
 function layerRules(root, layers, all = []) {
