@@ -16,6 +16,7 @@ import {
   startPage,
 } from '../src/state/load_model.ts';
 import { beside, besideFailure, engine, failure, loading, loadingBeside, model, startEngine } from '../src/state/model.ts';
+import { withModel } from '../src/state/run.ts';
 import { status } from '../src/state/status.ts';
 import { anywhere, initialView, view } from '../src/state/view.ts';
 import { inTestdata } from './models.ts';
@@ -132,9 +133,10 @@ describe('choosing a model', () => {
   it('requests a known name or a folder address at the right location', async () => {
     const own = engine.value!;
     const asked: unknown[] = [];
-    engine.value = withLoad(own, async (source) => {
+    engine.value = withLoad(own, async (source, options) => {
       asked.push(source);
-      throw failing('NETWORK');
+      if (typeof source === 'string') throw failing('NETWORK');
+      return own.loadModel(source, options);
     });
     for (const id of ['all-MiniLM-L6-v2', './mine/', '/models/x', 'https://host/x/', '../up', 'owner/name', 'owner/name@v1']) await chooseModel(id);
     expect(asked).toEqual([
@@ -208,7 +210,7 @@ describe('choosing a model', () => {
       new Proxy(real, {
         get(target, key) {
           const value: unknown = Reflect.get(target, key);
-          if (key === 'dispose') return () => void disposed.push(name);
+          if (key === 'dispose') return async () => void disposed.push(name);
           return typeof value === 'function' ? value.bind(target) : value;
         },
       });
@@ -266,13 +268,17 @@ describe('choosing a model', () => {
   ] as const)('explains the failure %s and how to fix it', async (code: ErrorCode, fix) => {
     const own = engine.value!;
     const before = model.value;
-    engine.value = withLoad(own, () => Promise.reject(failing(code, 'no such thing')));
+    // The model before may be loaded again.
+    engine.value = withLoad(own, (source, options) =>
+      typeof source === 'string' ? Promise.reject(failing(code, 'no such thing')) : own.loadModel(source, options),
+    );
     await chooseModel('./folder/');
     expect(failure.value).toMatchObject({ what: 'The model folder could not be loaded.', detail: `no such thing (${code})`, code });
     expect(failure.value!.cause, 'the cause is written in plain words').toMatch(/^[A-Za-z][^()]+\.$/);
     expect(failure.value!.fix).toMatch(fix);
     expect(status.value, 'the status does not repeat the cause').toEqual({ text: 'The model folder could not be loaded.', failed: true });
     expect([model.value, loading.value]).toEqual([before, undefined]);
+    await expect(model.value!.text.tokenize('a')).resolves.toBeDefined();
     engine.value = withLoad(own, () => new Promise(() => undefined));
     void chooseModel('./other/');
     await aMoment(5);
@@ -280,6 +286,67 @@ describe('choosing a model', () => {
     loading.value!.cancel();
     loading.value = undefined;
     engine.value = own;
+  });
+});
+
+describe('the memory of the model before', () => {
+  const isDisposed = (of: LoadedModel) =>
+    of.text.tokenize('a').then(
+      () => false,
+      () => true,
+    );
+
+  it('is free once the files of the next one are there', async () => {
+    const [own, before] = [engine.value!, model.value!];
+    const seen: unknown[] = [];
+    const usedBefore = (await own.info).heap.used;
+    engine.value = withLoad(own, async (source, options) => {
+      seen.push(await isDisposed(before), (await own.info).heap.used <= usedBefore - before.memory / 2);
+      return own.loadModel(source, options);
+    });
+    await chooseModel('masks');
+    expect([seen, model.value!.id]).toEqual([[true, true], 'masks']);
+    engine.value = own;
+  });
+
+  it('is free if there is not enough for both', async () => {
+    const [own, before] = [engine.value!, model.value!];
+    const asked: unknown[] = [];
+    engine.value = withLoad(own, async (source, options) => {
+      asked.push([source, await isDisposed(before)]);
+      return asked.length === 1 ? Promise.reject(failing('MEMORY')) : own.loadModel(files, options);
+    });
+    await chooseModel('./mine/');
+    expect(asked).toEqual([
+      ['http://localhost/mine/', false],
+      ['http://localhost/mine/', true],
+    ]);
+    expect([model.value!.name, failure.value]).toEqual(['mine', undefined]);
+    engine.value = own;
+    await chooseModel('masks');
+  });
+
+  it.each(['FORMAT', 'ABORTED'] as const)('is used for it again if the next one fails (%s), and calls to it wait', async (code) => {
+    const [own, before] = [engine.value!, model.value!];
+    const { text } = before;
+    view.value = { ...view.value, head: 2 };
+    let fail: (() => void) | undefined;
+    engine.value = withLoad(own, (source, options) =>
+      fail ? own.loadModel(source, options) : new Promise((_, reject) => (fail = () => reject(failing(code)))),
+    );
+    const choosing = chooseModel('sentiment');
+    await until('the load', () => fail !== undefined);
+    let called: LoadedModel | undefined;
+    const call = withModel(async () => void (called = model.value));
+    if (code === 'ABORTED') loading.value!.cancel();
+    await aMoment();
+    expect([model.value === before, called], 'the page shows the model before').toEqual([true, undefined]);
+    await expect(text.tokenize('a')).rejects.toThrow(/disposed/);
+    fail!();
+    await Promise.all([choosing, call]);
+    engine.value = own;
+    expect([model.value!.id, view.value.head, failure.value?.code]).toEqual(['masks', 2, code === 'FORMAT' ? code : undefined]);
+    expect([called === before, model.value === before, await isDisposed(before)]).toEqual([true, true, false]);
   });
 });
 

@@ -11,7 +11,8 @@ export interface LoadedModel {
   readonly name: string;
   /** A replacement that the visitor should know of. */
   readonly note?: string | undefined;
-  readonly text: TextModel;
+  /** Another one with the same weights if it was loaded again. */
+  text: TextModel;
   readonly config: Readonly<Record<string, unknown>>;
   readonly labels: readonly string[] | undefined;
   readonly task: Task;

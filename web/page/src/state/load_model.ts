@@ -10,6 +10,7 @@ import { choiceOf, knownChoice, type Choice } from '../model/sources.ts';
 import { noChanges } from './changes.ts';
 import { beginningOf, sentences, withoutBlank } from './first_look.ts';
 import { beside, besideFailure, engine, fail, failure, loading, loadingBeside, model, startEngine, stopEngine } from './model.ts';
+import { withModel } from './run.ts';
 import { codeOf, explain, status } from './status.ts';
 import { anywhere, firstVisit, initialView, update, view, type View } from './view.ts';
 
@@ -73,7 +74,7 @@ async function described({ id, name, note }: Choice, text: TextModel, dtype: DTy
   };
 }
 
-/** Passes the model to `take` unless a newer attempt began. Rejects on failure and cancellation. */
+/** Passes the model to `take` unless a newer attempt began. Rejects on failure and cancellation. `alone`: see `withoutOld`. */
 async function read(
   attn: Attn,
   way: Way,
@@ -81,6 +82,7 @@ async function read(
   dtype: DType,
   controller: AbortController,
   take: (loaded: LoadedModel) => void,
+  alone?: (load: () => Promise<void>) => Promise<void>,
 ): Promise<void> {
   const mine = ++way.attempt;
   const speed = speedometer();
@@ -97,31 +99,69 @@ async function read(
     bytes.set(file, loaded);
     report(phase, loaded, total, file, progress);
   };
-  try {
-    const used = async () => (await attn.info).heap.used;
-    const [all, before] = await Promise.all([choice.sources(dtype), used()]);
-    let text: TextModel | undefined;
-    for (const source of all)
-      try {
-        text = await attn.loadModel(source, { weights: dtype, signal, onProgress });
-        break;
-      } catch (error) {
-        if (source === all.at(-1) || !isAbsent(error)) throw error;
-        bytes.clear();
-      }
-    const [about, after] = await Promise.all([described(choice, text!, dtype), used()]);
-    if (mine !== way.attempt) return void (await text!.dispose());
+  const used = async () => (await attn.info).heap.used;
+  const load = async (source: ModelSource) => {
+    bytes.clear();
+    const before = await used();
+    const text = await attn.loadModel(source, { weights: dtype, signal, onProgress });
+    const [about, after] = await Promise.all([described(choice, text, dtype), used()]);
+    if (mine !== way.attempt) return void (await text.dispose());
     take({
       ...about,
       bytes: [...bytes.values()].reduce((sum, each) => sum + each, 0),
       memory: after - before,
       loadTime: performance.now() - start,
     });
+  };
+  const loadFirst = async (all: readonly ModelSource[]): Promise<void> => {
+    for (const source of all)
+      try {
+        const isThere = typeof source !== 'string';
+        return void (await (alone && isThere ? alone(() => load(source)) : load(source)));
+      } catch (error) {
+        if (alone && typeof source === 'string' && codeOf(error) === 'MEMORY' && mine === way.attempt) return void (await alone(() => load(source)));
+        if (source === all.at(-1) || !isAbsent(error)) throw error;
+      }
+  };
+  try {
+    await loadFirst(await choice.sources(dtype));
   } catch (error) {
     if (mine === way.attempt) throw error;
   } finally {
     if (mine === way.attempt) way.loading.value = undefined;
   }
+}
+
+const released = new WeakSet<LoadedModel>();
+async function release(of: LoadedModel | undefined): Promise<void> {
+  if (!of || released.has(of)) return;
+  released.add(of);
+  await of.text.dispose();
+}
+
+/**
+ * Loads while no other model is in the memory: once the files of the new one are there, or if there was not enough
+ * memory for both. Calls to the model wait, and if the load fails, the old model is loaded again.
+ */
+const withoutOld = (attn: Attn) => (load: () => Promise<void>) =>
+  withModel(async () => {
+    const [old, choice] = [model.value, current];
+    await release(old).catch(() => undefined); // fails if the module has stopped
+    try {
+      await load();
+    } finally {
+      // Neither this load nor a newer one has replaced it.
+      if (old && model.value === old) await loadAgain(attn, choice, old);
+    }
+  });
+
+/** The page keeps what it shows of the model. */
+async function loadAgain(attn: Attn, choice: Choice, old: LoadedModel): Promise<void> {
+  let text: TextModel | undefined;
+  for (const source of await choice.sources(old.dtype)) text ??= await attn.loadModel(source, { weights: old.dtype }).catch(() => undefined);
+  if (!text) return void (model.value = undefined);
+  old.text = text;
+  released.delete(old);
 }
 
 /** Changes and focus are reset unless `keepView`: they belong to the model before. */
@@ -140,14 +180,14 @@ async function open(choice: Choice, dtype: DType, keepView: boolean, also?: Part
     });
     return;
   }
-  // The model itself stays until the new one is there, because any load may fail or be cancelled. Its other kind of weights need not.
+  // The model itself stays until the files of the new one are there, because most loads that fail or are cancelled do so before.
   closeBeside();
   const controller = new AbortController();
   failure.value = undefined;
   status.value = { text: `Loading ${nameInSentence(choice)} …` };
   try {
     let gone: Promise<void> | undefined;
-    await read(attn, main, choice, dtype, controller, (loaded) => {
+    const take = (loaded: LoadedModel) => {
       const before = model.value;
       closeBeside();
       batch(() => {
@@ -156,8 +196,9 @@ async function open(choice: Choice, dtype: DType, keepView: boolean, also?: Part
         if (also) update(also);
       });
       current = choice;
-      gone = before?.text.dispose();
-    });
+      gone = release(before);
+    };
+    await read(attn, main, choice, dtype, controller, take, old && withoutOld(attn));
     await gone;
   } catch (error) {
     if (controller.signal.aborted) status.value = { text: `${sentenceName(choice)} was not loaded: cancelled.` };
