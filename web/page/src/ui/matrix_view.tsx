@@ -26,6 +26,8 @@ interface MatrixViewProps {
   readonly rows: StepAxis;
   readonly columns: StepAxis;
   readonly value: (row: number, column: number) => number;
+  /** Of weights: the number in the darkest colour; the brightest is 1. */
+  readonly least?: number;
   readonly selected: Place;
   readonly onSelect: (place: Place) => void;
 }
@@ -48,7 +50,7 @@ function useTheme(): number {
 
 const channels = (colour: string): readonly number[] => (colour.match(/\d+(\.\d+)?/g) ?? []).slice(0, 3).map(Number);
 
-function draw(canvas: HTMLCanvasElement, kind: MatrixKind, value: (i: number, j: number) => number): void {
+function draw(canvas: HTMLCanvasElement, kind: MatrixKind, least: number, value: (i: number, j: number) => number): void {
   const { width, height } = canvas;
   const numbers = Float32Array.from({ length: width * height }, (_, i) => value(Math.floor(i / width), i % width));
   const most = numbers.reduce((all, each) => (Number.isFinite(each) ? Math.max(all, Math.abs(each)) : all), 0) || 1;
@@ -58,19 +60,22 @@ function draw(canvas: HTMLCanvasElement, kind: MatrixKind, value: (i: number, j:
   const image = context.createImageData(width, height);
   numbers.forEach((each, i) => {
     if (!Number.isFinite(each)) return;
-    if (kind === 'weight') return paint(image.data, i, each);
+    if (kind === 'weight') return paint(image.data, i, (each - least) / (1 - least || 1));
     image.data.set(each < 0 ? minus : plus, 4 * i);
     image.data[4 * i + 3] = 255 * (0.05 + (0.95 * Math.abs(each)) / most);
   });
   context.putImageData(image, 0, 0);
 }
 
-export function MatrixView({ name, kind, rows, columns, value, selected, onSelect }: MatrixViewProps) {
+export function MatrixView({ name, kind, rows, columns, value, least = 0, selected, onSelect }: MatrixViewProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const theme = useTheme();
   const size = { rows: Math.min(rows.count, mostRows), columns: Math.min(columns.count, mostColumns) };
   const [stepDown, stepAcross] = [rows.count / size.rows, columns.count / size.columns];
-  useLayoutEffect(() => draw(canvas.current!, kind, (i, j) => value(Math.floor(i * stepDown), Math.floor(j * stepAcross))), [theme, value]);
+  useLayoutEffect(
+    () => draw(canvas.current!, kind, least, (i, j) => value(Math.floor(i * stepDown), Math.floor(j * stepAcross))),
+    [theme, value, least],
+  );
   const { row, column } = selected;
   const places = { '--rows': rows.count, '--columns': columns.count, '--row': row, '--column': column };
   const hasNames = rows.kind !== '' && !/^(in|number)$/.test(rows.kind) && rows.count <= mostNames;

@@ -7,7 +7,7 @@ import { shownModel } from '../../state/background.ts';
 import { chosenLine, lines, neighboursOf, type LineAnswers, type Lines } from '../../state/compare_texts.ts';
 import { BarNumber } from '../../ui/bar_number.tsx';
 import { Call, Eq, Formula } from '../../ui/formula.tsx';
-import { MatrixMap } from '../../ui/matrix_map.tsx';
+import { MatrixView, type Place } from '../../ui/matrix_view.tsx';
 import { NumberTable } from '../../ui/number_table.tsx';
 import { Term } from '../../ui/term.tsx';
 import { Part } from '../../ui/part.tsx';
@@ -91,15 +91,35 @@ export function Similarity() {
 
 function Maps({ of }: { of: Lines }) {
   const { all, without } = of;
+  const [column, setColumn] = useState<number>();
   const low = Math.min(...all.similarity.data, ...(without?.similarity.data ?? []));
-  const chosen = Math.min(chosenLine.value, of.texts.length - 1);
-  const choose = (row: number) => (chosenLine.value = row);
+  const count = of.texts.length;
+  const row = Math.min(chosenLine.value, count - 1);
+  // At first the line that is nearest to the chosen one.
+  const selected = { row, column: column !== undefined && column < count ? column : (neighboursOf(of, row)[0]?.line ?? row) };
+  const select = (place: Place) => {
+    chosenLine.value = place.row;
+    setColumn(place.column);
+  };
+  const axis = { kind: 'line', count, label: (i: number) => `line ${i + 1}` };
+  const map = (name: string, { similarity }: LineAnswers) => (
+    <MatrixView
+      name={name}
+      kind="weight"
+      rows={axis}
+      columns={axis}
+      value={(i, j) => similarity.data[i * count + j]!}
+      least={low}
+      selected={selected}
+      onSelect={select}
+    />
+  );
   const ramp = Array.from({ length: 9 }, (_, i) => colour(i / 8)).join(', ');
   return (
     <div>
       <div class="use-maps">
-        <MatrixMap title={without ? 'All heads' : 'Similarity of the lines'} matrix={all.similarity} low={low} chosen={chosen} onChoose={choose} />
-        {without && <MatrixMap title="Without the heads that are off" matrix={without.similarity} low={low} chosen={chosen} onChoose={choose} />}
+        {map(without ? 'All heads' : 'Similarity of the lines', all)}
+        {without && map('Without the heads that are off', without)}
       </div>
       <p class="use-legend">
         <span>{fixed(low, 2)}</span>
