@@ -87,6 +87,7 @@ const reference = [
       moduleOf('attn/element', 'element'),
       moduleOf('attn/lens', 'lens'),
       moduleOf('attn/tokenizer', 'tokenizer'),
+      moduleOf('attn/chunk', 'chunk'),
     ],
   },
   { text: 'C++', link: '/reference/cpp/', items: pagesOf('reference/cpp') },

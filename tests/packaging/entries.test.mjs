@@ -90,6 +90,34 @@ export const code = (error: unknown) => (error instanceof AttnError ? error.code
   await consumer.typeCheck('tokenizer.ts');
 });
 
+test('attn/chunk is a self-contained file with types that works with attn/tokenizer', limit, async (t) => {
+  const code = readFileSync(join(consumer.installed, 'dist/chunk.js'));
+  const size = brotliCompressSync(code).length;
+  t.diagnostic(`${size} bytes of brotli`);
+  assert.ok(size < 4000, `${size} bytes`);
+  assert.doesNotMatch(code.toString(), /\bimport\s*[({*"'`]|\bfetch\(|WebAssembly\./, 'it loads nothing');
+  const program = `const tokenizer = Tokenizer.fromFiles({ 'tokenizer.json': fs.readFileSync(process.argv[2] + '/tokenizer.json') });
+console.log(chunk(tokenizer, 'She is good. He is good.', { maxTokens: 7 }).map(({ start, end }) => [start, end].join()).join(' '));
+try { chunk(tokenizer, 'a', { maxTokens: 1 }); } catch (error) { console.log(error instanceof AttnError, error.code); }
+`;
+  const wanted = '0,12 13,24\ntrue CONFIG\n';
+  const head = "import fs from 'node:fs';\nimport { Tokenizer } from 'attn/tokenizer';\nimport { AttnError, chunk } from 'attn/chunk';\n";
+  assert.equal(await consumer.node([consumer.script('chunk.mjs', head + program), checkpoint]), wanted);
+  const required =
+    "const fs = require('node:fs');\nconst { Tokenizer } = require('attn/tokenizer');\nconst { AttnError, chunk } = require('attn/chunk');\n";
+  assert.equal(await consumer.node([consumer.script('chunk.cjs', required + program), checkpoint]), wanted);
+  const typed = `import { chunk, type Chunk, type ChunkOptions } from 'attn/chunk';
+import { Tokenizer } from 'attn/tokenizer';
+const options: ChunkOptions = { maxTokens: 9, overlap: 2, by: 'paragraph' };
+const chunks: Chunk[] = chunk(Tokenizer.fromFiles({ 'tokenizer.json': '' }), 'a', options);
+// @ts-expect-error: unknown kind
+chunk(Tokenizer.fromFiles({ 'tokenizer.json': '' }), 'a', { maxTokens: 9, by: 'word' });
+export const count: number = chunks[0].tokenCount;
+`;
+  consumer.script('chunk.ts', typed);
+  await consumer.typeCheck('chunk.ts');
+});
+
 test('attn/lens is a self-contained file with types that only the command loads', limit, async (t) => {
   const code = readFileSync(join(consumer.installed, 'dist/lens.js'));
   const size = brotliCompressSync(code).length;
@@ -141,6 +169,8 @@ test('an AttnError is an instance of the AttnError of every entry', limit, async
     'lens.cjs',
     'tokenizer.js',
     'tokenizer.cjs',
+    'chunk.js',
+    'chunk.cjs',
   ];
   const program = `const errors = [];
 for (const name of ${JSON.stringify(names)}) errors.push((await import(${JSON.stringify(`file://${dist}/`)} + name)).AttnError);

@@ -56,6 +56,7 @@ const suites = {
   hostile_models: ['engine'],
   sizes: [],
   tokenizer: ['engine'],
+  chunks: ['engine'],
   start_worker: [],
 };
 
@@ -94,6 +95,7 @@ export function suitesOf({ engine, variant, threads, build }) {
       'kept_models',
       'aborting',
       'tokenizer',
+      'chunks',
       'start_worker',
     ];
     return names.filter((name) => !others.includes(name));

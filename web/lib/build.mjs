@@ -241,6 +241,7 @@ await bundle();
 await bundleAlone('element', 'element/attention_map.ts');
 await bundleAlone('lens', 'lens/lens.ts');
 await bundleAlone('tokenizer', 'tokenizer/text_tokenizer.ts');
+await bundleAlone('chunk', 'tokenizer/chunk.ts');
 await bundleWhole('worker-host');
 await bundleWhole('service-worker', from(join(here, 'src', 'platform', 'worklet.ts'), 'TextEncoder', 'TextDecoder', 'AbortController'));
 await bundleCommand();
