@@ -1,7 +1,7 @@
-import { AttnError, type Attn, type ModelOptions, type ModelSource, type TextModel } from 'attn';
+import { AttnError, hub, type Attn, type ModelOptions, type ModelSource, type TextModel } from 'attn';
 import { load as loadWorker, transfer, AttnError as WorkerError } from 'attn/worker';
 import { assert } from 'chai';
-import { assertRejects } from '../support/errors.ts';
+import { assertRejects, assertThrows } from '../support/errors.ts';
 import { fakeCaches, keyOf, withCaches, withGlobal } from '../support/fake_caches.ts';
 import { bytes, host, loadHere, settledHeap, setup, url } from '../support/host.ts';
 import { assertSameBits } from '../support/tensors.ts';
@@ -227,20 +227,19 @@ describe('loading models', () => {
           );
       });
 
-    it('a Hub id that is not a local folder: the message suggests the URL', async () => {
-      const advice = [/config\.json/, /Hub id/, 'https://HOST/sentence-transformers/all-MiniLM-L6-v2/resolve/main'];
+    it('a Hub id that is not a local folder: the message suggests hub()', async () => {
+      const advice = [/config\.json/, /Hub id/, 'pass hub("sentence-transformers/all-MiniLM-L6-v2")'];
       const id = 'sentence-transformers/all-MiniLM-L6-v2';
       const page: typeof fetch = () => Promise.resolve(new Response('<!doctype html>', { headers: { 'content-type': 'text/html' } }));
       const inNode = host.engine === 'node';
       const error = await refused(id, inNode ? 'NETWORK' : ['NETWORK', 'FORMAT'], advice);
       if (!inNode) await refused(id, 'FORMAT', advice, { cache: 'none', fetch: page });
       assert.equal(error.detail.op, 'loadModel');
-      await refused('bert-base-uncased', ['NETWORK', 'FORMAT'], ['https://HOST/bert-base-uncased/resolve/main']);
+      await refused('bert-base-uncased', ['NETWORK', 'FORMAT'], ['hub("bert-base-uncased")']);
       for (const path of ['./models/none', 'some/models/none', url('model/good/no-model')])
         assert.notInclude((await refused(path, ['NETWORK', 'FORMAT'])).message, 'Hub', path);
       const most = 'm'.repeat(96);
-      for (const like of ['x', '-x_y.z', 'No.Body/x-1', `${most}/${most}`])
-        await refused(like, ['NETWORK', 'FORMAT'], [`https://HOST/${like}/resolve/main`]);
+      for (const like of ['x', '-x_y.z', 'No.Body/x-1', `${most}/${most}`]) await refused(like, ['NETWORK', 'FORMAT'], [`hub("${like}")`]);
       for (const unlike of ['.x', '~x', 'no body', '.nobody/x', 'nobody/.x', `${most}m`, `${most}m/x`, `x/${most}m`])
         assert.notInclude((await refused(unlike, ['NETWORK', 'FORMAT'])).message, 'Hub', unlike);
       if (host.build !== 'release') return;
@@ -248,6 +247,45 @@ describe('loading models', () => {
       const fromThere = await assertRejects(remote.loadModel(id, { cache: 'none' }), ['NETWORK', 'FORMAT'], advice, WorkerError);
       assert.include(fromThere.help, 'Hub id');
       await remote.dispose();
+    });
+
+    it('hub() returns the URL of a Hub model, here and in a worker, and refuses what is no id', async () => {
+      assert.strictEqual(hub('owner/some-name.v2').pathname, '/owner/some-name.v2/resolve/main');
+      assert.strictEqual(hub('gpt2', { revision: 'refs/pr/3' }).pathname, '/gpt2/resolve/refs%2Fpr%2F3');
+      assert.strictEqual(hub('a/b', {}).origin, hub('a/b', { revision: 'v1.0' }).origin);
+      const asked: string[] = [];
+      const fetched: typeof fetch = (input) => {
+        asked.push(String(input));
+        const file = String(input).split('/resolve/v1/')[1];
+        return Promise.resolve(file in files ? new Response(files[file]) : new Response(null, { status: 404 }));
+      };
+      await works(hub('owner/name', { revision: 'v1' }), { cache: 'none', fetch: fetched });
+      assert.include(asked, `${hub('owner/name').origin}/owner/name/resolve/v1/config.json`);
+      for (const id of [
+        '',
+        '/',
+        'a/',
+        '/b',
+        'a/b/c',
+        'a b',
+        '../b',
+        'a/..',
+        'a/b..c',
+        'a/b?c',
+        'a/b#c',
+        'a\\b',
+        'ä/b',
+        'https://x/y',
+        'a/b.git',
+        'a/' + 'b'.repeat(97),
+      ])
+        assertThrows(() => hub(id), 'CONFIG', ['hub: id is', 'expected owner/name']);
+      for (const id of [undefined, 1, null, ['a/b'], new URL('https://a/b')])
+        assertThrows(() => hub(id as unknown as string), 'ARGUMENT', ['hub: id is']);
+      for (const revision of ['', '/', 'a/', '..', 'a/../b', 'a?b', 'a#b', 'a b', 'x'.repeat(256)])
+        assertThrows(() => hub('a/b', { revision }), 'CONFIG', ['hub: revision is']);
+      assertThrows(() => hub('a/b', { revision: 1 as never }), 'ARGUMENT', ['revision is 1']);
+      assertThrows(() => hub('a/b', { revison: 'x' } as never), 'ARGUMENT', ['Did you mean revision?']);
     });
 
     it('the path or URL of a file: the message asks for its folder', async () => {

@@ -1463,8 +1463,8 @@ export interface Embedding extends Module {
  *   that it names), and optionally tokenizer_config.json and modules.json with the files that it names
  *   (1_Pooling/config.json, 2_Dense, sentence_bert_config.json, config_sentence_transformers.json; config.json and the
  *   like may be in 0_Transformer).
- * - A URL, not an id of the Hub: the files of a Hub model are at HOST/ID/resolve/main. A relative URL is relative to
- *   the page, and its query is appended to each file.
+ * - A URL, not an id of the Hub: {@link hub} returns the URL of a Hub model. A relative URL is relative to the page,
+ *   and its query is appended to each file.
  * - A GGUF file of a decoder (its URL, its path, or `{ 'model.gguf': blob }`) instead of a folder.
  * - Files by name: bytes, a Blob, or a string with the text of a JSON file. The names may share a folder, as those of
  *   `<input type="file" webkitdirectory>` do; other files are ignored.
@@ -2072,6 +2072,24 @@ export interface SafetensorsHeader {
  * ```
  */
 export function readSafetensorsHeader(bytes: Uint8Array): SafetensorsHeader;
+
+/**
+ * Returns the URL of a model's folder on the Hugging Face Hub, for `loadModel` of `attn` and of `attn/worker`. Nothing
+ * is loaded before that. For a private model add the header `authorization` by the option `request`.
+ *
+ * @param id `owner/name` as on the Hub; a few old models have a name only
+ * @param options.revision a branch, a tag or a commit, which always gives the same files; default `'main'`
+ * @throws {AttnError} `ARGUMENT` if an argument is not a string, `CONFIG` if it is not an id or a revision
+ *
+ * @example
+ * ```ts
+ * import { hub } from 'attn';
+ *
+ * const source = hub('sentence-transformers/all-MiniLM-L6-v2', { revision: 'v1' });
+ * console.log(source.pathname); // /sentence-transformers/all-MiniLM-L6-v2/resolve/v1
+ * ```
+ */
+export function hub(id: string, options?: { revision?: string | undefined }): URL;
 
 /**
  * The error that every failed call throws, before anything is written; the instance stays usable, except after

@@ -76,7 +76,7 @@ export type {
   TokenizeOptions,
   TraceName,
 } from './attn.js';
-export { AttnError, encoderTraceNames, readSafetensorsHeader, traceNames } from './attn.js';
+export { AttnError, encoderTraceNames, hub, readSafetensorsHeader, traceNames } from './attn.js';
 
 /** T with promises as results. Constructors give promises of objects that `await using` can dispose of. */
 export type Promisified<T> = {

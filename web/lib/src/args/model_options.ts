@@ -3,6 +3,7 @@ import type { FineTuneOptions, GenerateOptions, ModelOptions } from '../attn.js'
 import { elements, isPlainObject, readBytes, readTokenMask } from './arrays.js';
 import { AttnError, describe, errorWithHelp, fail, hint, reading } from './error.js';
 import { type ExportKind, exportKinds } from './export_kinds.js';
+import { hubId } from './hub.js';
 import { readCallback, readSignal } from './options.js';
 import { choice, readLeaves, readMembers, type Leaf, type Signature, whole } from './signature.js';
 import { type Aggregation, aggregations } from './aggregation.js';
@@ -60,9 +61,6 @@ function sourceOf(value: unknown): Source {
 const cacheModes = ['default', 'none', 'reload'] as const;
 const weightKinds = ['auto', 'float32', 'int8'] as const;
 
-/** Also matches relative folders. */
-const hubId = /^([\w-][\w.-]{0,95}\/)?[\w-][\w.-]{0,95}$/;
-
 const fileOfModel = /\.(safetensors|json|bin|pt|onnx|gguf)$/i;
 
 /** Helps if a folder is missing, or its server returned a page instead. */
@@ -76,7 +74,7 @@ export function withAdvice(error: unknown, source: Source): unknown {
   if (!isAbsent && !(code === 'FORMAT' && detail['argument'] === 'config.json' && detail['got'] === 'HTML')) return error;
   const help = isFile
     ? `The source ${JSON.stringify(location)} is a file: pass the folder that contains it`
-    : `The source ${JSON.stringify(location)} looks like a Hub id: pass the URL of its files, https://HOST/${location}/resolve/main, or the path of a copy`;
+    : `The source ${JSON.stringify(location)} looks like a Hub id: pass hub(${JSON.stringify(location)}) or the path of a copy`;
   return errorWithHelp(code, message, help, detail, { cause });
 }
 
