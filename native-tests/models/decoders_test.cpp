@@ -148,9 +148,9 @@ TEST_CASE("masks and patches of a decoder are in the order of the given tokens",
   check_alone(output, model.forward(one, masked_one), 0, places);
   TextForwardOptions patched = everything(), patched_one = everything();
   const Array state = floats_of(output.hidden_states->at(1)), merged = floats_of(output.trace->at(1).at(TraceName::merged));
-  patched.patch = LayerPatch{1, tensor_of<3>(state), tensor_of<3>(merged)};
-  patched_one.patch =
-      LayerPatch{1, tensor_of<3>(at_places(state, 0, places, false, false)), tensor_of<3>(at_places(merged, 0, places, false, false))};
+  patched.patches = {LayerPatch{0, tensor_of<3>(state), {}}, LayerPatch{1, {}, tensor_of<3>(merged)}};
+  patched_one.patches = {LayerPatch{0, tensor_of<3>(at_places(state, 0, places, false, false)), {}},
+                         LayerPatch{1, {}, tensor_of<3>(at_places(merged, 0, places, false, false))}};
   check_alone(model.forward(encoding, patched), model.forward(one, patched_one), 0, places);
 }
 

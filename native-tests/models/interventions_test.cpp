@@ -81,10 +81,10 @@ TEST_CASE("patching a layer with its own input or its own head results changes n
   for (std::int64_t layer = 0; layer < s.layers; ++layer) {
     CAPTURE(layer);
     const Tensor<3> state = tensor_of<3>(s.hidden_state(layer)), merged = tensor_of<3>(s.traced(layer, TraceName::merged));
-    Everything(s.forward({.patch = LayerPatch{layer, state, {}}})).check_bits(expected);
-    Everything(s.forward({.patch = LayerPatch{layer, {}, merged}})).check_bits(expected);
-    Everything(s.forward({.patch = LayerPatch{layer, state, merged}})).check_bits(expected);
-    Everything(s.forward({.patch = LayerPatch{layer, {}, {}}})).check_bits(expected);
+    Everything(s.forward({.patches = {LayerPatch{layer, state, {}}}})).check_bits(expected);
+    Everything(s.forward({.patches = {LayerPatch{layer, {}, merged}}})).check_bits(expected);
+    Everything(s.forward({.patches = {LayerPatch{layer, state, merged}}})).check_bits(expected);
+    Everything(s.forward({.patches = {LayerPatch{layer, {}, {}}}})).check_bits(expected);
   }
 }
 
@@ -94,8 +94,8 @@ TEST_CASE("a patch affects later layers and no earlier ones", "[models]") {
   const Array other = Generator(7).normal({s.B, s.L, s.E}), heads = Generator(7).normal(s.traced(0, TraceName::merged).dims);
   for (std::int64_t layer = 0; layer < s.layers; ++layer) {
     CAPTURE(layer);
-    const TextModelOutput state = s.forward({.patch = LayerPatch{layer, tensor_of<3>(other), {}}});
-    const TextModelOutput merged = s.forward({.patch = LayerPatch{layer, {}, tensor_of<3>(heads)}, .trace = EncoderTraceOptions{}});
+    const TextModelOutput state = s.forward({.patches = {LayerPatch{layer, tensor_of<3>(other), {}}}});
+    const TextModelOutput merged = s.forward({.patches = {LayerPatch{layer, {}, tensor_of<3>(heads)}}, .trace = EncoderTraceOptions{}});
     for (std::int64_t i = 0; i <= s.layers; ++i) {
       const auto at = static_cast<std::size_t>(i);
       const Array of_state = floats_of(state.hidden_states->at(at)), of_merged = floats_of(merged.hidden_states->at(at));
@@ -112,6 +112,24 @@ TEST_CASE("a patch affects later layers and no earlier ones", "[models]") {
   }
 }
 
+TEST_CASE("several patches in one forward are those of forwards with one patch each", "[models]") {
+  const Subject s(GENERATE(from_range(checkpoints())));
+  CAPTURE(s.name);
+  const LayerPatch first{0, tensor_of<3>(Generator(7).normal({s.B, s.L, s.E})), {}};
+  const LayerPatch heads{1, {}, tensor_of<3>(Generator(8).normal(s.traced(1, TraceName::merged).dims))};
+  const TextModelOutput begun = s.forward({.patches = {first}});
+  const TextModelOutput expected = s.forward({.patches = {LayerPatch{1, begun.hidden_states->at(1), heads.merged}}});
+  for (const std::vector<LayerPatch>& patches : {std::vector{first, heads}, std::vector{heads, first}}) {
+    const TextModelOutput both = s.forward({.patches = patches});
+    CHECK_THAT(floats_of(both.last_hidden_state), HasBitsOf(floats_of(expected.last_hidden_state)));
+    CHECK_THAT(floats_of(both.hidden_states->at(0)), HasBitsOf(floats_of(begun.hidden_states->at(0))));
+    CHECK_THAT(floats_of(both.attentions->at(1)), HasBitsOf(floats_of(expected.attentions->at(1))));
+  }
+  const LayerPatch whole{1, begun.hidden_states->at(1), heads.merged};
+  const std::vector<LayerPatch> parts{heads, LayerPatch{1, whole.hidden_state, {}}};
+  Everything(s.forward({.patches = parts})).check_bits(Everything(s.forward({.patches = {whole}})));
+}
+
 TEST_CASE("NaN may be patched in, and affects only its own text", "[models]") {
   const Subject s(GENERATE(from_range(checkpoints())));
   CAPTURE(s.name);
@@ -119,7 +137,7 @@ TEST_CASE("NaN may be patched in, and affects only its own text", "[models]") {
   for (const bool whole : {true, false}) {
     Array patch = whole ? s.hidden_state(1) : s.traced(1, TraceName::merged);
     std::fill_n(patch.data.begin(), patch.data.size() / static_cast<std::size_t>(s.B), kNaN);
-    const TextModelOutput output = s.forward({.patch = whole ? LayerPatch{1, tensor_of<3>(patch), {}} : LayerPatch{1, {}, tensor_of<3>(patch)}});
+    const TextModelOutput output = s.forward({.patches = {whole ? LayerPatch{1, tensor_of<3>(patch), {}} : LayerPatch{1, {}, tensor_of<3>(patch)}}});
     const Array got = floats_of(output.last_hidden_state), plain = s.hidden_state(s.layers);
     CHECK(std::all_of(got.data.begin(), got.data.begin() + static_cast<std::ptrdiff_t>(text), [](float x) { return std::isnan(x); }));
     for (std::int64_t b = 1; b < s.B; ++b) CHECK_THAT(slice(got, b), HasBitsOf(slice(plain, b)));
@@ -143,14 +161,14 @@ TEST_CASE("a head mask multiplies the results of heads before W_O", "[models]") 
       const TextModelOutput output = s.forward(options);
       const Array merged = scaled(s.traced(layer, TraceName::merged), factors);
       const Everything got(output);
-      got.check_bits(Everything(s.forward({.patch = LayerPatch{layer, {}, tensor_of<3>(merged)}})));
+      got.check_bits(Everything(s.forward({.patches = {LayerPatch{layer, {}, tensor_of<3>(merged)}}})));
       CHECK(got.results[0].data != floats_of(s.plain.last_hidden_state).data);
       CHECK_THAT(floats_of(output.trace->at(layer).at(TraceName::merged)), HasBitsOf(merged));
       CHECK_THAT(floats_of(output.trace->at(layer).at(TraceName::context)), HasBitsOf(s.traced(layer, TraceName::context)));
 
       const Array other = Generator(8).normal(merged.dims);
-      options.patch = LayerPatch{layer, {}, tensor_of<3>(other)};
-      Everything(s.forward(options)).check_bits(Everything(s.forward({.patch = LayerPatch{layer, {}, tensor_of<3>(scaled(other, factors))}})));
+      options.patches = {LayerPatch{layer, {}, tensor_of<3>(other)}};
+      Everything(s.forward(options)).check_bits(Everything(s.forward({.patches = {LayerPatch{layer, {}, tensor_of<3>(scaled(other, factors))}}})));
     }
 }
 
@@ -226,14 +244,18 @@ TEST_CASE("interventions that do not fit the model are refused with their name",
     check(ErrorCode::shape, "head_mask", {"(2,4)", to_string(shape)}, {.head_mask = tensor_of<2>(Array(shape))});
   const Shape full{s.B, s.L, s.E};
   for (const Shape& shape : {Shape{s.B, s.L, s.E - 1}, {1, s.L, s.E}, {s.L, s.B, s.E}, {0, 0, 0}}) {
-    check(ErrorCode::shape, "patch.hidden_state", {to_string(full), to_string(shape)}, {.patch = LayerPatch{0, zeros(shape), {}}});
-    check(ErrorCode::shape, "patch.merged", {to_string(full), to_string(shape)}, {.patch = LayerPatch{1, {}, zeros(shape)}});
+    check(ErrorCode::shape, "patch.hidden_state", {to_string(full), to_string(shape)}, {.patches = {LayerPatch{0, zeros(shape), {}}}});
+    check(ErrorCode::shape, "patch.merged", {to_string(full), to_string(shape)}, {.patches = {LayerPatch{1, {}, zeros(shape)}}});
   }
   for (const std::int64_t layer : {-1, 2}) {
-    check(ErrorCode::out_of_range, "patch.layer", {"from 0 to 1", std::to_string(layer)}, {.patch = LayerPatch{layer, zeros(full), {}}});
-    check(ErrorCode::out_of_range, "patch.layer", {"from 0 to 1"}, {.patch = LayerPatch{layer, {}, {}}});
+    check(ErrorCode::out_of_range, "patch.layer", {"from 0 to 1", std::to_string(layer)}, {.patches = {LayerPatch{layer, zeros(full), {}}}});
+    check(ErrorCode::out_of_range, "patch.layer", {"from 0 to 1"}, {.patches = {LayerPatch{layer, {}, {}}}});
+    check(ErrorCode::out_of_range, "patch[1].layer", {"from 0 to 1"}, {.patches = {LayerPatch{0, {}, {}}, LayerPatch{layer, {}, {}}}});
     check(ErrorCode::out_of_range, "trace.layers", {"from 0 to 1"}, {.trace = EncoderTraceOptions{{{layer}}}});
   }
+  const LayerPatch state{0, zeros(full), {}}, merged{1, {}, zeros(full)};
+  check(ErrorCode::argument, "patch[1].hidden_state", {"a second one of layer 0"}, {.patches = {state, state}});
+  check(ErrorCode::argument, "patch[2].merged", {"a second one of layer 1"}, {.patches = {merged, state, merged}});
   const Array short_one({s.L, s.L - 1}, 1), with_nan({s.L}, kNaN);
   check(ErrorCode::mask, "mask", {to_string(short_one.dims)}, {.mask = MaskView(MaskKind::attend, short_one.data.data(), short_one.dims)});
   check(ErrorCode::mask, "mask", {"NaN"}, {.mask = MaskView(MaskKind::additive, with_nan.data.data(), with_nan.dims)});

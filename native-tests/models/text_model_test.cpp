@@ -664,7 +664,7 @@ TEST_CASE("a patch may be a view of memory with gaps between rows", "[models]") 
   for (std::int64_t i = 0; i < L; ++i) std::copy_n(packed.data.data() + i * E, E, apart.data() + i * (E + 3));
   const TensorCopy copy(TensorView(apart.data(), {1, L, E}, {L * (E + 3), E + 3, 1}));
   apart.assign(apart.size(), 0);
-  const auto plain = model.forward(encoding), patched = model.forward(encoding, {.patch = LayerPatch{.layer = 1, .merged = copy}});
+  const auto plain = model.forward(encoding), patched = model.forward(encoding, {.patches = {LayerPatch{.layer = 1, .merged = copy}}});
   CHECK_THAT(floats_of(*patched.logits), HasBitsOf(floats_of(*plain.logits)));
 }
 

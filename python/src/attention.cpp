@@ -205,7 +205,8 @@ scale: factor of the scores, default 1/√D.
 out_proj: whether there is an output projection W_O.
 threads: of the layer's calls; default those of set_num_threads().
 
-Raises ConfigError, OutOfMemoryError.)");
+Raises ConfigError for sizes below 1, an embed_dim that num_heads does not divide without head_dim, or a num_key_value_heads that does not
+divide num_heads; OutOfMemoryError.)");
   static const std::string text = std::string(R"(Computes multi-head attention; calling the layer does the same.
 
 query: (B,L,E).
@@ -216,7 +217,15 @@ for_backward: keep the values that backward() needs.)") +
 Returns an AttentionResult: output (B,L,E), and on request weights (B,H,L,S), trace and present. Inputs without B (rank 2) give results
 without B, as in torch.
 
-Raises ShapeError, MaskError, ConfigError, UnsupportedError, OutOfMemoryError.)";
+Raises ShapeError if B, S or a width disagree, MaskError if a mask does not fit or has NaN or +infinity, ConfigError for options that exclude
+each other, UnsupportedError for past with add_bias_kv, add_zero_attn or for_backward, OutOfMemoryError.
+
+>>> layer = attn.MultiHeadAttention(16, 4)
+>>> x, memory = np.ones((2, 3, 16), np.float32), np.ones((2, 5, 16), np.float32)
+>>> padding = attn.Mask.block([[0, 0, 0, 0, 0], [0, 0, 0, 1, 1]])  # 1 is padding
+>>> result = layer(x, memory, memory, key_padding_mask=padding, need_weights=True)
+>>> result.output.shape, result.weights[1, 0, 0].round(2)
+((2, 3, 16), array([0.33, 0.33, 0.33, 0.  , 0.  ], dtype=float32)))";
   using Forward = Attention<forward, Layer&, const ArrayLike&, const MaybeArrayLike&, const MaybeArrayLike&, bool>;
   for (const char* name : {"forward", "__call__"})
     Forward::define(layer, name, text.c_str(), nb::arg("query"), nb::arg("key") = nb::none(), nb::arg("value") = nb::none(), nb::kw_only(),

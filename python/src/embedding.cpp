@@ -179,6 +179,7 @@ array([0., 0., 5.], dtype=float32))");
 
 Returns (..,E). Raises OutOfRangeError if there is no row of an id, DtypeError, OutOfMemoryError.)");
   define_table(words);
+  words.def_prop_ro("_model", [](const WordEmbeddings& self) { return self.model; });
 }
 
 void define_word_embeddings(nb::class_<Model>& model) {

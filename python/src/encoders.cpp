@@ -56,7 +56,7 @@ x: (B,L,E). Inputs without B (rank 2) give results without B, as in torch.
 mask: a Mask of dims (S), (L,S), (B,L,S) or (B,H,L,S).
 key_padding_mask: a Mask of dims (B,S).
 is_causal: no query sees a later key.
-query_offset: position of query 0.
+query_offset: position of query 0; default 0.
 fully_masked: result of a query whose keys are all masked: 'zero', 'nan', or 'uniform', the mean of the values.
 output_attentions: return the attention weights of every layer.
 output_hidden_states: return the input of every layer, and the output.
@@ -66,16 +66,18 @@ trace_layers: the traced layers, counted from 0; default all.
 
 Returns an EncoderResult: output (B,L,E), and on request attentions, hidden_states and trace.
 
-Raises ShapeError, MaskError, ConfigError, OutOfRangeError if there is no such layer, OutOfMemoryError.
+Raises ShapeError if x does not have the width E, MaskError if a mask does not fit or has NaN or +infinity, ConfigError for options that
+exclude each other, OutOfRangeError if there is no such layer, OutOfMemoryError.
 
 >>> encoder = attn.TransformerEncoder(16, 4, num_layers=2)
 >>> result = encoder(np.ones((1, 3, 16), np.float32), output_attentions=True)
 >>> result.output.shape, len(result.attentions), result.attentions[0].shape
 ((1, 3, 16), 2, (1, 4, 3, 3)))";
 
-constexpr const char* kOptions = R"(d_model: model width E.
+constexpr const char* kLayerOptions = R"(d_model: model width E.
 nhead: number of heads H.
-dim_feedforward: width of the feed-forward network.
+)";
+constexpr const char* kOptions = R"(dim_feedforward: width of the feed-forward network.
 activation: 'relu', 'gelu' (with erf), 'gelu_tanh', 'silu', 'tanh', 'sigmoid', 'identity', 'mish' or 'quick_gelu'.
 layer_norm_eps: eps of the norms.
 norm_first: normalize before attention and feed-forward instead of after them.
@@ -86,7 +88,7 @@ num_key_value_heads: number of key and value heads, a divisor of nhead; default 
 window, softcap: as in scaled_dot_product_attention, for each layer.
 threads: of the calls; default those of set_num_threads().
 
-Raises ConfigError, OutOfMemoryError.)";
+Raises ConfigError for sizes below 1, a d_model that nhead does not divide or an unknown name; OutOfMemoryError.)";
 
 template <class Layer>
 void define_forward(nb::class_<Shared<Layer>>& of) {
@@ -117,6 +119,9 @@ UnsupportedError for an int8 layer, OutOfRangeError if there is no such layer, O
 }  // namespace
 
 void define_encoders(nb::module_& module) {
+  static const std::string of_layer = std::string(kLayerOptions) + kOptions;
+  static const std::string of_stack =
+      std::string(kLayerOptions) + "num_layers: number of layers.\nfinal_norm: a norm follows the last layer.\n" + kOptions;
   using Layer = Shared<TransformerEncoderLayer>;
   nb::class_<Layer> layer(module, "TransformerEncoderLayer", nb::type_slots(calling_init()),
                           R"(One Transformer encoder layer (torch.nn.TransformerEncoderLayer with batch_first=True; Vaswani et al. 2017).
@@ -153,7 +158,7 @@ New layers have torch's initial distributions, from seed 0.
       nb::arg("d_model"), nb::arg("nhead"), nb::arg("dim_feedforward") = 2048, nb::kw_only(), nb::arg("activation") = "relu",
       nb::arg("layer_norm_eps") = 1e-5, nb::arg("norm_first") = false, nb::arg("bias") = true, nb::arg("norm") = "layer_norm",
       nb::arg("gated") = false, nb::arg("num_key_value_heads") = nb::none(), nb::arg("window") = nb::none(), nb::arg("softcap") = 0.0F,
-      nb::arg("threads") = nb::none(), kOptions);
+      nb::arg("threads") = nb::none(), of_layer.c_str());
   define_forward(layer);
 
   using Encoder = Shared<TransformerEncoder>;
@@ -193,7 +198,7 @@ norm1.*, norm2.*, and norm.* with final_norm. New layers have torch's initial di
       nb::arg("d_model"), nb::arg("nhead"), nb::arg("num_layers"), nb::arg("dim_feedforward") = 2048, nb::kw_only(), nb::arg("activation") = "relu",
       nb::arg("layer_norm_eps") = 1e-5, nb::arg("norm_first") = false, nb::arg("bias") = true, nb::arg("norm") = "layer_norm",
       nb::arg("gated") = false, nb::arg("num_key_value_heads") = nb::none(), nb::arg("window") = nb::none(), nb::arg("softcap") = 0.0F,
-      nb::arg("final_norm") = false, nb::arg("threads") = nb::none(), kOptions);
+      nb::arg("final_norm") = false, nb::arg("threads") = nb::none(), of_stack.c_str());
   define_forward(encoder);
 }
 

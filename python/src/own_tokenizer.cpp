@@ -10,7 +10,7 @@
 namespace attn::python {
 namespace {
 
-using Own = Shared<Tokenizer>;
+using Own = Shared<detail::TokenizerWithFiles>;
 
 EncodingResult encode(const Own& self, const Texts& given, const GivenTokenizeOptions& how) {
   constexpr const char* kOp = "encode";
@@ -52,7 +52,7 @@ The ids, tokens and offsets are those of TextModel.tokenize() and of Hugging Fac
       "from_pretrained",
       [](const Path& path) {
         const std::string folder = model_path_of(path, "Tokenizer.from_pretrained");
-        return new Own{.object = run(std::nullopt, [&] { return load_tokenizer(folder); })};
+        return new Own{.object = run(std::nullopt, [&] { return detail::load_tokenizer_with_files(folder); })};
       },
       nb::arg("path"), R"(Loads a tokenizer (transformers.AutoTokenizer.from_pretrained).
 
@@ -69,7 +69,8 @@ texts: a text, a list of texts, or a list of pairs.
 max_length: texts are truncated to this many tokens, special tokens included; default no limit.
 truncation, add_special_tokens, truncation_side, padding_side: as in TextModel.tokenize().
 
-Returns an Encoding. Raises OutOfRangeError for an overlong text without truncation, ArgumentError, OutOfMemoryError.
+Returns an Encoding with ids, mask and types (B,L). Raises OutOfRangeError for an overlong text without truncation, ArgumentError for another thing
+than texts, OutOfMemoryError.
 
 >>> tokenizer = attn.Tokenizer.from_pretrained("testdata/models/sentiment")
 >>> tokenizer.encode("A warm film.", max_length=4).tokens
@@ -110,7 +111,12 @@ Raises UnsupportedError for a decoder that attn does not have, ShapeError, Dtype
           "vocabulary_size", [](const Own& self) { return self.read("vocabulary_size", [](const Tokenizer& of) { return of.vocabulary_size(); }); },
           "Number of tokens, including added tokens.")
       .def_prop_ro(
-          "pad_id", [](const Own& self) { return self.read("pad_id", [](const Tokenizer& of) { return of.pad_id(); }); }, "Id of the padding token.");
+          "pad_id", [](const Own& self) { return self.read("pad_id", [](const Tokenizer& of) { return of.pad_id(); }); }, "Id of the padding token.")
+      .def_prop_ro("_files", [](const Own& self) {
+        nb::dict files;
+        for (const auto& [name, bytes] : self.object.files) files[nb::str(name.c_str())] = nb::bytes(bytes.data(), bytes.size());
+        return files;
+      });
 }
 
 }  // namespace attn::python

@@ -113,13 +113,17 @@ stop: strings before which the new text ends.
 add_special_tokens: as in tokenize(), for the prompt.
 on_token: called with a GeneratedToken for each new token; False ends the text.
 
-Returns a GeneratedText. Raises UnsupportedError for another head, OutOfRangeError if the prompt has more tokens than the model has
-positions or a logit is NaN, ArgumentError for a prompt without tokens, ConfigError, OutOfMemoryError.
+Returns a GeneratedText: the new part alone. Raises UnsupportedError for another head, OutOfRangeError if the prompt has more tokens than the
+model has positions or a logit is NaN, ArgumentError for a prompt without tokens, ConfigError for an option outside its range,
+OutOfMemoryError.
 
->>> model = attn.TextModel.load("testdata/models/tiny-gpt2")
+>>> model = attn.TextModel.load("testdata/models/tiny-gpt2")  # untrained weights
 >>> text = model.generate("The old man", max_new_tokens=8)
 >>> len(text.ids), text.finish_reason
-(8, 'length'))");
+(8, 'length')
+>>> options = {"do_sample": True, "temperature": 0.8, "top_p": 0.9, "seed": 3, "max_new_tokens": 8}
+>>> model.generate("The old man", **options).ids == model.generate("The old man", **options).ids
+True)");
   model.def(
       "apply_chat_template", &apply_chat_template, nb::arg("messages"), nb::kw_only(), nb::arg("add_generation_prompt") = false,
       nb::arg("tools") = nb::none(), nb::arg("documents") = nb::none(), nb::arg("chat_template") = nb::none(), nb::arg("variables"),

@@ -94,11 +94,26 @@ OutputLogits logits_of(const LogitsToReturn& given, const char* op) {
   detail::fail(ErrorCode::argument, op, "output_logits", {"True, False or 'last'"}, {nb::cast<std::string>(nb::repr(given))});
 }
 
+using Patches = Typed<"attn.LayerPatch | collections.abc.Iterable[attn.LayerPatch] | None">;
+
+std::vector<LayerPatch> patches_of(const Patches& given, const char* op) {
+  if (given.is_none()) return {};
+  if (nb::isinstance<LayerPatch>(given)) return {nb::cast<LayerPatch>(given)};
+  check_list(given, op, "patch", "a LayerPatch, or a list of LayerPatch");
+  std::vector<LayerPatch> patches;
+  for (const nb::handle each : given) {
+    if (!nb::isinstance<LayerPatch>(each))
+      detail::fail(ErrorCode::argument, op, detail::text({"patch[", patches.size(), "]"}), {"a LayerPatch"}, {kind_of(each)});
+    patches.push_back(nb::cast<LayerPatch>(each));
+  }
+  return patches;
+}
+
 Typed<"attn.TextModelOutput"> forward(const Model& self, const Ids& input_ids, const MaybeArrayLike& attention_mask,
                                       const MaybeArrayLike& token_type_ids, bool output_attentions, bool output_hidden_states, const MaybeMask& mask,
-                                      bool is_causal, const MaybeArrayLike& head_mask, const std::optional<LayerPatch>& patch,
-                                      const TraceNames& trace, const std::optional<std::vector<std::int64_t>>& trace_layers,
-                                      const LogitsToReturn& output_logits, Cache* cache) {
+                                      bool is_causal, const MaybeArrayLike& head_mask, const Patches& patch, const TraceNames& trace,
+                                      const std::optional<std::vector<std::int64_t>>& trace_layers, const LogitsToReturn& output_logits,
+                                      Cache* cache) {
   constexpr const char* kOp = "TextModel";
   const EncodingTensors<2> inputs = encoding_of(kOp, input_ids, attention_mask, token_type_ids);
   TextForwardOptions options{.output_attentions = output_attentions,
@@ -106,11 +121,11 @@ Typed<"attn.TextModelOutput"> forward(const Model& self, const Ids& input_ids, c
                              .output_logits = logits_of(output_logits, kOp),
                              .mask = mask_of(mask, kOp, "mask"),
                              .is_causal = is_causal,
-                             .patch = patch};
+                             .patches = patches_of(patch, kOp)};
   const auto from_start = [count = self.read(kOp, [](const TextModel& model) { return model.num_layers(); })](std::int64_t& layer) {
     if (layer < 0 && layer >= -count) layer += count;
   };
-  if (options.patch) from_start(options.patch->layer);
+  for (LayerPatch& each : options.patches) from_start(each.layer);
   std::optional<std::vector<std::int64_t>> layers = trace_layers;
   if (layers) std::for_each(layers->begin(), layers->end(), from_start);
   options.trace = trace_of(trace, layers, kOp);
@@ -437,11 +452,17 @@ merged: (B,L,E), replaces the concatenated results of the heads, before W_O.
 
 The arrays are copied. The forward raises ShapeError if they do not fit, OutOfRangeError if there is no such layer.)")
       .def_prop_ro("_layer", [](const LayerPatch& self) { return self.layer; })
-      .def_prop_ro("_shapes", [](const LayerPatch& self) {
-        nb::dict shapes;
-        if (self.hidden_state) shapes["hidden_state"] = tuple_of(self.hidden_state->shape);
-        if (self.merged) shapes["merged"] = tuple_of(self.merged->shape);
-        return shapes;
+      .def_prop_ro("_values", [](const LayerPatch& self) {
+        const auto copy = [](const std::optional<TensorCopy>& of) -> nb::object {
+          if (!of) return nb::none();
+          Array<float> array(of->shape);
+          std::copy_n(of->data, array.size(), array.data());
+          return to_python(array);
+        };
+        nb::dict values;
+        values["hidden_state"] = copy(self.hidden_state);
+        values["merged"] = copy(self.merged);
+        return values;
       });
 
   define_cache(module);
@@ -486,7 +507,8 @@ add_special_tokens: add [CLS] and so on around a text.
 truncation_side: 'left' or 'right', the end that is cut; default as in tokenizer_config.json, else 'right'.
 padding_side: 'left' or 'right', the end where shorter texts are padded.
 
-Returns an Encoding. Raises UnsupportedError if attn has no tokenizer for the model, OutOfMemoryError.
+Returns an Encoding with ids, mask and types (B,L). Raises ArgumentError for another thing than texts, OutOfRangeError for a max_length that the
+model does not have or that leaves no room, UnsupportedError if attn has no tokenizer for the model, OutOfMemoryError.
 
 >>> model = attn.TextModel.load("testdata/models/sentiment")
 >>> model.tokenize("A warm film.").tokens
@@ -519,7 +541,7 @@ output_hidden_states: return the input of every layer, and the output.
 mask: a Mask in addition to the padding, for every layer.
 is_causal: no token attends to a later one.
 head_mask: (layers,H), a factor for each head's result before W_O.
-patch: a LayerPatch.
+patch: a LayerPatch, or a list of them, of different layers or of different values of one. All are replaced in the same forward.
 trace: True or names of intermediate results. trace_layers: the traced layers, counted from 0, or from the end if negative; default all.
 output_logits: False for no logits, 'last' for those of each text's last token, (B,1,V).
 cache: a KeyValueCache of earlier tokens, to which the given ones are added.
@@ -551,11 +573,14 @@ prompt: a text before each text. prompt_name: a prompt of config_sentence_transf
 truncated: a list that receives for each text whether it was truncated.
 on_progress: function of (done, total), called after each batch; if it raises, the call ends.
 
-Returns (N,E). Raises ConfigError, and the errors of tokenize() and forward().
+Returns (N,E), also (1,E) for one text; encode() returns a vector (E,) for it. Raises ConfigError if there is no such pooling or prompt_name, or
+batch_size is below 1; ArgumentError for another thing than texts, and the errors of tokenize() and forward().
 
 >>> model = attn.TextModel.load("testdata/models/sentiment")
 >>> model.embed(["A warm film.", "Far too long."]).shape
-(2, 64))");
+(2, 64)
+>>> model.embed("A warm film.", prompt="film: ", pooling="cls", normalize=True).shape
+(1, 64))");
   model.def("classify", &classify, nb::arg("texts"), nb::kw_only(), nb::arg("top_k") = nb::none(), nb::arg("max_length") = nb::none(),
             nb::arg("truncation") = true, nb::arg("batch_size") = 32, nb::arg("add_special_tokens") = true, nb::arg("truncation_side") = nb::none(),
             nb::arg("truncated") = nb::none(), nb::arg("on_progress") = nb::none(),
@@ -570,12 +595,14 @@ top_k: number of labels per text; default all.
 max_length, truncation, add_special_tokens, truncation_side: as in tokenize().
 batch_size, truncated, on_progress: as in embed().
 
-Returns a list of LabelScore per text, by descending score. Raises UnsupportedError if the model has no such head, ConfigError for top_k below 1,
-and the errors of embed().
+Returns a list of LabelScore per text, by descending score; one text also gives a list of one. Raises UnsupportedError if the model
+has no such head, ConfigError for top_k below 1, and the errors of embed().
 
 >>> model = attn.TextModel.load("testdata/models/sentiment")
 >>> model.classify("A warm film.")[0][0].label
-'positive')");
+'positive'
+>>> [answer[0].label for answer in model.classify(["A warm film.", "Far too long."], top_k=1)]
+['positive', 'negative'])");
   model.def("classify_tokens", &classify_tokens, nb::arg("texts"), nb::kw_only(), nb::arg("aggregation") = "simple", nb::arg("stride") = nb::none(),
             nb::arg("ignore_labels") = std::vector<std::string>{"O"}, nb::arg("max_length") = nb::none(), nb::arg("truncation") = true,
             nb::arg("batch_size") = 32, nb::arg("add_special_tokens") = true, nb::arg("truncation_side") = nb::none(),
@@ -716,8 +743,9 @@ contrast: a label or token whose logit is subtracted.
 position: of the token whose logits these are, if the model has logits for each token; default for text-generation the last.
 steps: number of integration steps, 1 to 10000.
 
-Returns an Attribution, for a list one for each text. Raises UnsupportedError for gradients of int8 weights, ArgumentError, OutOfRangeError,
-ConfigError, OutOfMemoryError.
+Returns an Attribution with a score (L) for each token, for a list one for each text. Raises UnsupportedError for gradients of int8 weights,
+ArgumentError for a text that is too short for its method or a target that is missing, OutOfRangeError if there is no such label, token or
+position, ConfigError for another method or number of steps, OutOfMemoryError.
 
 >>> model = attn.TextModel.load("testdata/models/sentiment")
 >>> model.attribute("not bad", method="leave_one_out").tokens
@@ -767,8 +795,8 @@ weights: 'float32', 'float16' or 'int8'; default the model's.
 
 Files of these names are replaced.
 
-Raises OutOfRangeError for a number that float16 cannot represent, FormatError for NaN or infinity with int8, ArgumentError if the folder cannot
-be written.)");
+Raises OutOfRangeError for a number that float16 cannot represent, FormatError for NaN or infinity with int8, UnwritableError if the folder
+cannot be written.)");
   define_state(model);
   model
       .def(

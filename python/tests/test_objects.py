@@ -116,13 +116,45 @@ def test_a_copy_of_a_mask_masks_the_same(duplicate: Callable[[Any], Any]) -> Non
         assert numpy.array_equal(attn.scaled_dot_product_attention(x, x, x, mask=again).output, expected)
 
 
+@pytest.mark.parametrize("duplicate", COPIES)
+def test_a_copy_of_a_patch_patches_the_same(duplicate: Callable[[Any], Any]) -> None:
+    model = attn.TextModel.load(models / "tiny-bert")
+    state = numpy.random.default_rng(4).standard_normal((1, 3, 32), numpy.float32)
+    for patch in (attn.LayerPatch(-1, hidden_state=state), attn.LayerPatch(0, merged=state), attn.LayerPatch(1, hidden_state=state, merged=state * 2)):
+        again = duplicate(patch)
+        assert repr(again) == repr(patch)
+        expected = model([[1, 2, 3]], patch=patch).last_hidden_state
+        assert not numpy.array_equal(expected, model([[1, 2, 3]]).last_hidden_state)
+        assert numpy.array_equal(model([[1, 2, 3]], patch=again).last_hidden_state, expected)
+
+
+@pytest.mark.parametrize("duplicate", COPIES)
+def test_a_copy_of_word_embeddings_is_that_of_a_copied_model(duplicate: Callable[[Any], Any]) -> None:
+    model = attn.TextModel.load(models / "sentiment")
+    again = duplicate(model.word_embeddings)
+    assert again.nearest(222, 3) == model.word_embeddings.nearest(222, 3)
+
+
+@pytest.mark.parametrize("duplicate", COPIES)
+def test_a_cache_is_no_copy(duplicate: Callable[[Any], Any]) -> None:
+    cache = attn.TextModel.load(models / "tiny-gpt2").create_cache(max_length=8)
+    with pytest.raises(attn.UnsupportedError, match=r"KeyValueCache: the cache is tied to its model, .*create_cache\(\)"):
+        duplicate(cache)
+
+
 def vectors(model: attn.TextModel, texts: list[str]) -> Any:
     return model.embed(texts)
+
+
+def ids(tokenizer: attn.Tokenizer, texts: list[str]) -> Any:
+    return tokenizer.encode(texts).input_ids
 
 
 def test_a_model_is_an_argument_of_a_worker_process(sentiment: attn.TextModel) -> None:
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         assert numpy.array_equal(pool.submit(vectors, sentiment, ["a film"]).result(60), sentiment.embed(["a film"]))
+        tokenizer = attn.Tokenizer.from_pretrained(models / "sentiment")
+        assert numpy.array_equal(pool.submit(ids, tokenizer, ["a film"]).result(60), tokenizer.encode(["a film"]).input_ids)
 
 
 @pytest.mark.parametrize("name", families)

@@ -1,8 +1,12 @@
 """attn.Tokenizer: a model's tokenizer without its weights."""
 
+import copy
 import json
+import pickle
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import attn
 import numpy
@@ -56,6 +60,30 @@ def test_gguf_files_have_a_tokenizer() -> None:
     assert paths
     for path in paths:
         assert attn.Tokenizer.from_pretrained(path).encode("The old man").tokens == attn.TextModel.load(path).tokenize("The old man").tokens
+
+
+@pytest.mark.parametrize("duplicate", [lambda each: pickle.loads(pickle.dumps(each)), copy.copy, copy.deepcopy])
+def test_copies_need_no_files(tmp_path: Path, duplicate: Callable[[Any], Any]) -> None:
+    paths = [models / name for name in families] + sorted((testdata / "gguf").glob("tiny-*.gguf"))
+    for path in [*paths, _in_a_subfolder(tmp_path)]:
+        tokenizer = attn.Tokenizer.from_pretrained(path)
+        if path.is_relative_to(tmp_path):
+            shutil.rmtree(path)
+        again = duplicate(tokenizer)
+        expected, got = tokenizer.encode(TEXTS, max_length=9), again.encode(TEXTS, max_length=9)
+        assert (got.tokens, got.offsets, got.input_ids.tolist()) == (expected.tokens, expected.offsets, expected.input_ids.tolist())
+        assert (repr(again), again.pad_id) == (repr(tokenizer), tokenizer.pad_id)
+        assert again.decode(got.input_ids[0]) == tokenizer.decode(got.input_ids[0])
+
+
+def _in_a_subfolder(folder: Path) -> Path:
+    """The files of sentence-transformers may be in a folder below that of modules.json; the class of config.json lowercases."""
+    modules = [{"idx": 0, "name": "0", "path": "0_Transformer", "type": "sentence_transformers.models.Transformer"}]
+    (folder / "model" / "0_Transformer").mkdir(parents=True)
+    (folder / "model" / "modules.json").write_text(json.dumps(modules))
+    for name in ("config.json", "tokenizer.json"):
+        (folder / "model" / "0_Transformer" / name).write_bytes((models / "sentiment" / name).read_bytes())
+    return folder / "model"
 
 
 def test_the_model_may_be_unknown_or_missing(tmp_path: Path) -> None:

@@ -118,13 +118,13 @@ void model_forward(Arguments& arguments, Work<TokenModel> work) {
     OutputLogits::Rows rows = OutputLogits::all;
     if (arguments.flag_or_word("outputLogits", rows, kRows)) options.logits = rows;
     options.head_mask = arguments.optional_tensor("headMask");
-    std::int64_t layer = 0;
-    const bool patched = arguments.group("patch", [&] {
-      arguments.require("layer", layer);
-      options.hidden_state = arguments.optional_tensor("hiddenState");
-      options.merged = arguments.optional_tensor("merged");
+    detail::ModelPatch patch;
+    const bool is_patched = arguments.group("patch", [&] {
+      arguments.require("layer", patch.layer);
+      patch.hidden_state = arguments.optional_tensor("hiddenState");
+      patch.merged = arguments.optional_tensor("merged");
     });
-    if (patched) options.patched_layer = layer;
+    if (is_patched) options.patches = {patch};
     options.trace = trace_option(arguments);
     cache = arguments.cache("cache");
   });

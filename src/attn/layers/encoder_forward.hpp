@@ -43,12 +43,18 @@ struct EncoderResult {
 
 namespace detail {
 
-/// Changes that a caller makes inside a forward; null for none. Refers to the caller's memory.
+/// Values that replace those of a layer; null for none.
+struct PatchedValues {
+  const float* hidden_state = nullptr;  ///< (B,L,E), the layer's input
+  const float* merged = nullptr;        ///< (B,L,H·Dv), the heads' results
+};
+
+/// Changes that a caller makes inside a forward. Refers to the caller's memory.
 struct EncoderPatch {
-  const float* head_mask = nullptr;  ///< (layers,H)
-  std::int64_t layer = -1;           ///< layer that the following apply to
-  const float* hidden_state = nullptr;
-  const float* merged = nullptr;
+  const float* head_mask = nullptr;        ///< (layers,H), null for none
+  std::vector<PatchedValues> layers = {};  ///< by layer, empty for none
+
+  PatchedValues of(std::size_t layer) const { return layers.empty() ? PatchedValues{} : layers[layer]; }
 };
 
 /// Everything about the forward of an encoder that follows from shapes and options, checked before anything is allocated.

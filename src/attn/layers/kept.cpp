@@ -47,9 +47,7 @@ void KeptPlaces::copy() const {
 }
 
 KeptEncoder::KeptEncoder(const EncoderPlan& plan, const ForwardRandom& from)
-    : x(plan.output), B(plan.B), L(plan.L), E(plan.E), call(plan.attention.spec, plan.attention.sizes), random(from) {
-  if (plan.patch.hidden_state != nullptr) patched_layer = plan.patch.layer;
-}
+    : x(plan.output), B(plan.B), L(plan.L), E(plan.E), call(plan.attention.spec, plan.attention.sizes), random(from) {}
 
 float* copy_rows(const TensorView& x, float* to) {
   const Rows rows(x);

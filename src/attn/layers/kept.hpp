@@ -64,6 +64,7 @@ class KeptPlaces {
 /// Data saved by one layer of a stack. Norms and the activated hidden layer are recomputed.
 struct KeptLayer {
   float* x = nullptr;                                       ///< (B·L,E) input of the layer
+  bool is_patched = false;                                  ///< whether the caller replaced the input
   KeptAttention attention = {};                             ///< its inputs are null: they are x or norm1(x)
   float *attn_residual = nullptr, *ff_residual = nullptr;   ///< (B·L,E); ff_residual is null if norm_first
   float *attention_output = nullptr, *ff_output = nullptr;  ///< (B·L,E) before post norms; null without these
@@ -79,9 +80,8 @@ struct KeptEncoder {
   KeptAttentionCall call;
   ForwardRandom random;
   std::vector<KeptLayer> layers;
-  std::int64_t patched_layer = -1;  ///< layer whose input the caller replaced; -1: none
-  float* last = nullptr;            ///< (B·L,E) input of the final norm; null without one
-  float* output = nullptr;          ///< (B·L,E) output of a stack, for the layers that follow it; null for a single layer
+  float* last = nullptr;    ///< (B·L,E) input of the final norm; null without one
+  float* output = nullptr;  ///< (B·L,E) output of a stack, for the layers that follow it; null for a single layer
   AlignedFloats numbers = {};
 };
 

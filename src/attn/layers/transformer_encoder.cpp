@@ -75,7 +75,7 @@ void TransformerEncoder::run(const detail::EncoderPlan& plan, const TensorView& 
   };
   const float* state = detail::without_gaps(x, scratch);
   for (std::size_t i = 0; i < depth(); ++i) {
-    if (plan.patch.hidden_state != nullptr && plan.patch.layer == static_cast<std::int64_t>(i)) state = plan.patch.hidden_state;
+    if (const float* const patched = plan.patch.of(i).hidden_state; patched != nullptr) state = patched;
     keep_state(i, state);
     layers_[layer_at(i)].run(plan, static_cast<std::uint32_t>(i), state, random, position_bias, buffers.layer(i), scratch, buffers.output);
     state = buffers.output;

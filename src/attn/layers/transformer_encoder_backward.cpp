@@ -102,7 +102,7 @@ void TransformerEncoder::backward(const detail::KeptEncoder& kept, const std::st
       more.zero();
     }
     is_used[at] = true;
-    if (kept.patched_layer == static_cast<std::int64_t>(i)) std::fill_n(to.grad_x, size_of(kept.B * kept.L, kept.E), 0.0F);
+    if (kept.layers[i].is_patched) std::fill_n(to.grad_x, size_of(kept.B * kept.L, kept.E), 0.0F);
   }
 }
 

@@ -217,7 +217,7 @@ class TransformerEncoderLayer::Forward {
   }
   detail::MergedPatch patch() const {
     return {.head_mask = plan_.patch.head_mask != nullptr ? plan_.patch.head_mask + index_ * options_.nhead : nullptr,
-            .values = plan_.patch.layer == index_ ? plan_.patch.merged : nullptr};
+            .values = plan_.patch.of(index_).merged};
   }
 
   void attention(const float* x, const detail::PositionBias& position_bias, float* part, float* sum, float* normed);

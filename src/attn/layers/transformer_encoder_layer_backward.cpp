@@ -54,7 +54,9 @@ float* TransformerEncoderLayer::place_kept(const detail::EncoderPlan& plan, std:
   kept.attention.position_bias = position_bias;
   if (position_bias.relative != nullptr) kept.attention.position_bias.relative += index;
   to = self_attn_.place_kept(plan.attention.sizes, kept.attention, to);
-  if (plan.patch.layer == index && plan.patch.merged != nullptr) kept.attention.patch.values = kept.attention.merged;
+  const detail::PatchedValues patched = plan.patch.of(index);
+  kept.is_patched = patched.hidden_state != nullptr;
+  if (patched.merged != nullptr) kept.attention.patch.values = kept.attention.merged;
   return to;
 }
 

@@ -15,21 +15,32 @@ using detail::size_of;
 
 constexpr std::string_view kModelOp = "TextModel";
 
-/// Checks the layer and the shapes of the options that change intermediate values.
+/// Checks the layers and the shapes of the options that change intermediate values.
 detail::EncoderPatch check_patch(std::string_view op, const detail::ModelForwardOptions& options, const detail::EncoderPlan& plan) {
-  const auto data = [&](const char* name, const std::optional<TensorView>& given, const Shape& expected) -> const float* {
+  const auto data = [&](std::string_view name, const std::optional<TensorView>& given, const Shape& expected) -> const float* {
     if (!given) return nullptr;
     if (given->shape != expected) detail::fail(ErrorCode::shape, op, name, {expected}, {given->shape});
     return given->data;
   };
   detail::EncoderPatch patch{.head_mask = data("head_mask", options.head_mask, {plan.layers, plan.attention.spec.num_heads})};
-  if (!options.patched_layer) return patch;
-  patch.layer = *options.patched_layer;
-  if (patch.layer < 0 || patch.layer >= plan.layers)
-    detail::fail(ErrorCode::out_of_range, op, "patch.layer", {"a layer from 0 to ", plan.layers - 1}, {patch.layer});
-  patch.hidden_state = data("patch.hidden_state", options.hidden_state, plan.output);
   const detail::AttentionSpec& spec = plan.attention.spec;
-  patch.merged = data("patch.merged", options.merged, {plan.B, plan.L, spec.num_heads * spec.value_head_dim});
+  const Shape merged{plan.B, plan.L, spec.num_heads * spec.value_head_dim};
+  for (std::size_t i = 0; i < options.patches.size(); ++i) {
+    const detail::ModelPatch& given = options.patches[i];
+    const std::string name = options.patches.size() == 1 ? "patch" : detail::text({"patch[", i, "]"});
+    if (given.layer < 0 || given.layer >= plan.layers)
+      detail::fail(ErrorCode::out_of_range, op, name + ".layer", {"a layer from 0 to ", plan.layers - 1}, {given.layer});
+    patch.layers.resize(static_cast<std::size_t>(plan.layers));
+    detail::PatchedValues& to = patch.layers[static_cast<std::size_t>(given.layer)];
+    const auto replace = [&](const char* part, const std::optional<TensorView>& values, const Shape& expected, const float*& place) {
+      const float* const found = data(name + part, values, expected);
+      if (found != nullptr && place != nullptr)
+        detail::fail(ErrorCode::argument, op, name + part, {"one patch of a value"}, {"a second one of layer ", given.layer});
+      if (found != nullptr) place = found;
+    };
+    replace(".hidden_state", given.hidden_state, plan.output, to.hidden_state);
+    replace(".merged", given.merged, merged, to.merged);
+  }
   return patch;
 }
 
@@ -140,8 +151,10 @@ detail::ModelPlan EncoderModel::plan(std::string_view op, const detail::ModelInp
   detail::EncoderPatch& patch = plan.encoder.patch = check_patch(op, options, plan.encoder);
   if (order) {
     const detail::AttentionSpec& spec = plan.encoder.attention.spec;
-    if (patch.hidden_state != nullptr) patch.hidden_state = order->rows(patch.hidden_state, plan.encoder.E, order->hidden_state);
-    if (patch.merged != nullptr) patch.merged = order->rows(patch.merged, spec.num_heads * spec.value_head_dim, order->merged);
+    for (detail::PatchedValues& values : patch.layers) {
+      if (values.hidden_state != nullptr) values.hidden_state = order->rows(values.hidden_state, plan.encoder.E);
+      if (values.merged != nullptr) values.merged = order->rows(values.merged, spec.num_heads * spec.value_head_dim);
+    }
     memory.add("results in another order", {4, shape[0], shape[1], plan.encoder.E});
     plan.order = std::move(order);
   }

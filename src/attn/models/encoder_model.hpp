@@ -23,6 +23,12 @@ namespace attn {
 
 namespace detail {
 
+/// Replaces values of one layer, both (B,L,E). Refers to the caller's memory.
+struct ModelPatch {
+  std::int64_t layer = 0;
+  std::optional<TensorView> hidden_state = std::nullopt, merged = std::nullopt;
+};
+
 /// Options for a forward. Refers to the caller's memory.
 struct ModelForwardOptions {
   bool output_attentions = false, output_hidden_states = false;
@@ -31,10 +37,9 @@ struct ModelForwardOptions {
   std::optional<MaskView> mask = std::nullopt;
   bool is_causal = false;
   std::optional<TensorView> head_mask = std::nullopt;  ///< (layers,H)
-  std::optional<std::int64_t> patched_layer = std::nullopt;
-  std::optional<TensorView> hidden_state = std::nullopt, merged = std::nullopt;  ///< (B,L,E), replace those of the patched layer
-  OutputLogits logits = true;                                                    ///< last: only of a token head
-  KeyValueCache* cache = nullptr;                                                ///< made by EncoderModel::make_cache(); the forward appends to it
+  std::vector<ModelPatch> patches = {};
+  OutputLogits logits = true;      ///< last: only of a token head
+  KeyValueCache* cache = nullptr;  ///< made by EncoderModel::make_cache(); the forward appends to it
 };
 
 /// Axis of the softmax over the logits of single tokens.

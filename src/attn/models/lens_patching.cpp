@@ -146,8 +146,10 @@ std::vector<double> patched_values(const Pair& pair, const Activation& activatio
   const bool is_last = activation.layer == pair.lens.layers();
   if (!is_last) {
     const TensorView view(patched.data(), {count, static_cast<std::int64_t>(L), static_cast<std::int64_t>(size / L)});
-    detail::ModelForwardOptions options{.patched_layer = static_cast<std::int64_t>(activation.layer)};
-    (activation.is_merged ? options.merged : options.hidden_state) = view;
+    detail::ModelPatch patch{.layer = static_cast<std::int64_t>(activation.layer)};
+    (activation.is_merged ? patch.merged : patch.hidden_state) = view;
+    detail::ModelForwardOptions options;
+    options.patches = {patch};
     patched = pair.lens.run(ids, count, options).output;
   }
   std::vector<float> rows;

@@ -90,9 +90,9 @@ MaskView PaddingOrder::mask(const MaskView& given) {
   return {MaskKind::additive, mask_.data(), {B, heads, L, L}};
 }
 
-const float* PaddingOrder::rows(const float* given, std::int64_t width, std::vector<float>& to) const {
+const float* PaddingOrder::rows(const float* given, std::int64_t width) {
   const std::int64_t B = inputs_.shape[0], L = inputs_.shape[1];
-  to.resize(static_cast<std::size_t>(B * L * width));
+  std::vector<float>& to = rows_.emplace_back(static_cast<std::size_t>(B * L * width));
   float* row = to.data();
   for (std::int64_t b = 0; b < B; ++b)
     for (std::int64_t i = 0; i < L; ++i) row = std::copy_n(given + (b * L + at(b, i)) * width, width, row);

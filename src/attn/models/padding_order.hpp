@@ -25,9 +25,8 @@ class PaddingOrder {
   const ModelInputs& inputs() const { return inputs_; }
   /// Returns the mask of queries and keys in the new order; an unchanged mask if its shape does not fit. Call it once.
   MaskView mask(const MaskView& given);
-  /// Writes rows (B,L,width) in the new order to `to` and returns its data.
-  const float* rows(const float* given, std::int64_t width, std::vector<float>& to) const;
-  std::vector<float> hidden_state, merged;  ///< of a patch, in the new order
+  /// Returns a copy of rows (B,L,width) in the new order, which lives as long as this object.
+  const float* rows(const float* given, std::int64_t width);
   /// Moves the results of a forward back in place; logits may be null.
   void restore(const EncoderPlan& plan, const EncoderBuffers& buffers, float* logits, const Shape& of_logits) const;
 
@@ -40,6 +39,7 @@ class PaddingOrder {
   std::vector<std::int64_t> ids_, types_;
   std::vector<std::uint8_t> flags_;
   std::vector<float> mask_;
+  std::vector<std::vector<float>> rows_;
   MaskView padding_;
   ModelInputs inputs_;
 };

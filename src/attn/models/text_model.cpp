@@ -111,11 +111,7 @@ detail::TextForward::TextForward(std::string_view op, const EncoderModel& model,
                             .head_mask = options.head_mask,
                             .logits = options.output_logits,
                             .cache = options.cache};
-  if (options.patch) {
-    given.patched_layer = options.patch->layer;
-    given.hidden_state = options.patch->hidden_state;
-    given.merged = options.patch->merged;
-  }
+  for (const LayerPatch& patch : options.patches) given.patches.push_back({patch.layer, patch.hidden_state, patch.merged});
   parts_ = std::make_unique<Parts>(model, op, inputs, given);
 }
 

@@ -37,6 +37,15 @@ namespace detail {
 class LensModel;  // models/lens_model.hpp
 struct ModelPlan;
 
+/// Files that were read from a folder, by name, except the weights.
+using SmallFiles = std::vector<std::pair<std::string, std::vector<std::uint8_t>>>;
+
+/// A tokenizer and the files that it was loaded from. A folder of these files has the same tokenizer.
+struct TokenizerWithFiles : Tokenizer {
+  SmallFiles files;
+};
+TokenizerWithFiles load_tokenizer_with_files(const FilePath& folder);
+
 /// Returns one of the small files that a model was loaded from, by its path in the folder or relative to config.json, or
 /// null if there is none. Valid as long as the model.
 const std::vector<std::uint8_t>* find_small_file(const TextModel& model, const std::string& name);

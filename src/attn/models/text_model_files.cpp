@@ -212,14 +212,22 @@ TextModel TextModel::load(const FilePath& path, const TextModelOptions& options)
   return TextModel(std::move(parts));
 }
 
-Tokenizer load_tokenizer(const FilePath& path) {
-  SmallFilesReader read("load_tokenizer", path);
+detail::TokenizerWithFiles detail::load_tokenizer_with_files(const FilePath& path) {
+  SmallFilesReader small_files("load_tokenizer", path);
+  SmallFiles kept;
+  const auto read = [&](const std::string& name, bool required = false) {
+    File file = small_files(name, required);
+    if (file) kept.emplace_back(name, *file);
+    return file;
+  };
   const std::string base = slashed(detail::read_module_folders(read("modules.json")).transformer);
-  if (read.gguf && read.gguf->reader.no_tokenizer()) throw Error(*read.gguf->reader.no_tokenizer());
+  if (small_files.gguf && small_files.gguf->reader.no_tokenizer()) throw Error(*small_files.gguf->reader.no_tokenizer());
   const TokenizerFiles files(read, base, true);
   const File config = read(base + "config.json");
-  return files.parse(config ? detail::tokenizer_class_of(*config) : std::string_view());
+  return {files.parse(config ? detail::tokenizer_class_of(*config) : std::string_view()), std::move(kept)};
 }
+
+Tokenizer load_tokenizer(const FilePath& path) { return detail::load_tokenizer_with_files(path); }
 
 void TextModel::save_pretrained(const FilePath& path, const SaveOptions& options) const {
   const EncoderModel& model = encoder();

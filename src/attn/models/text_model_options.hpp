@@ -69,10 +69,10 @@ struct TextForwardOptions {
   /// attends to every key with equal weight, as in transformers.
   std::optional<Mask> mask = std::nullopt;
   bool is_causal = false;  ///< no token attends to later tokens, in any layer
-  /// (layers,H), factors for the result of each head before W_O, applied after a patch; 0 switches a head off (Michel et al. 2019). Attentions and
+  /// (layers,H), factors for the result of each head before W_O, applied after patches; 0 switches a head off (Michel et al. 2019). Attentions and
   /// the trace `context` are the values before the multiplication; `merged` is the input of W_O.
   std::optional<TensorCopy> head_mask = std::nullopt;
-  std::optional<LayerPatch> patch = std::nullopt;
+  std::vector<LayerPatch> patches = {};  ///< of different layers, or of different values of one
   std::optional<EncoderTraceOptions> trace = std::nullopt;
   /// Keys and values of earlier tokens, made by create_cache(): the inputs are the tokens that follow, and the S of results counts all tokens.
   KeyValueCache* cache = nullptr;

@@ -19,9 +19,6 @@
 // Internal: the parts of a TextModel, and how its texts are tokenized and batched.
 namespace attn::detail {
 
-/// Files that were read from a folder, by name, except the weights.
-using SmallFiles = std::vector<std::pair<std::string, std::vector<std::uint8_t>>>;
-
 /// Number of texts that are sorted by length at a time, so that a list of any length takes no more memory than its results.
 inline constexpr std::size_t kMostSorted = 8192;
 
