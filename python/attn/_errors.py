@@ -73,13 +73,13 @@ class MaskError(AttnError, ValueError):
 
 
 class ConfigError(AttnError, ValueError):
-    """Options are unknown, out of range or exclude each other."""
+    """Values of options are unknown, out of range or exclude each other."""
 
     __module__ = "attn"
     code = "CONFIG"
 
 
-class UnknownArgumentError(ConfigError, TypeError):
+class UnknownArgumentError(ArgumentError):
     """A function has no argument of this name."""
 
     __module__ = "attn"

@@ -96,8 +96,8 @@ def refusal(call: Callable[[], object], kind: type[attn.AttnError], *parts: str)
 def test_an_unknown_argument_is_named_with_a_hint(function: str, name: str, help: str) -> None:
     error = refusal(lambda: FUNCTIONS[function](**{name: 1}), attn.UnknownArgumentError, f": {name} is unknown, expected one of ", help)
     assert isinstance(error, TypeError)
-    assert isinstance(error, attn.ConfigError)
-    assert (error.code, error.detail["argument"], error.detail["got"]) == ("CONFIG", name, "unknown")
+    assert isinstance(error, attn.ArgumentError)
+    assert (error.code, error.detail["argument"], error.detail["got"]) == ("ARGUMENT", name, "unknown")
     assert (error.help or "").startswith(help)
 
 
@@ -182,7 +182,7 @@ def test_types_of_arguments_are_named(sentiment: attn.TextModel) -> None:
         (lambda: attn.scaled_dot_product_attention(x, x, x, window=3), "window is 3, expected a tuple of a whole number and a whole number or None"),
         (lambda: attn.scaled_dot_product_attention(x, x, x, trace=3), "trace is 3, expected True or False or a list with a str each"),
         (lambda: setattr(sentiment, "threads", "x"), "threads is str, expected a whole number or None"),
-        (lambda: sentiment([[1]], patch=3), "TextModel: patch is 3, expected a LayerPatch or None"),
+        (lambda: sentiment([[1]], patch=3), "TextModel: patch is int, expected a LayerPatch, or a list of LayerPatch"),
         (lambda: attn.write_safetensors({"a": x}, {"a": 3}), "write_safetensors: metadata is dict, expected a dict"),
         (lambda: attn.lens.logit_lens(3, "a"), "logit_lens: model is 3, expected a TextModel"),
         (lambda: attn.TextModel.load(3), "TextModel.load: path is int, expected a str, bytes or os.PathLike"),
