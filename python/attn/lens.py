@@ -11,6 +11,7 @@ function's documentation names them.
 """
 
 from ._attn import attribution_patching, head_scores, logit_attribution, logit_lens, patch_activations
+from ._hooks import run_with_hooks, trace
 
 __all__ = [
     "attribution_patching",
@@ -18,4 +19,6 @@ __all__ = [
     "logit_attribution",
     "logit_lens",
     "patch_activations",
+    "run_with_hooks",
+    "trace",
 ]
