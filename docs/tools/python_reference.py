@@ -21,7 +21,7 @@ PAGES = {
     "layers": ("Layers", ["MultiHeadAttention", "TransformerEncoderLayer", "TransformerEncoder", "Embedding"]),
     "models": ("Text models", ["TextModel", "Tokenizer", "WordEmbeddings", "LayerPatch", "KeyValueCache"]),
     "lens": ("Lens", ["lens"]),
-    "notebooks": ("Maps for notebooks", ["show", "AttentionView", "AttentionGrid"]),
+    "notebooks": ("Maps for notebooks", ["show", "widget", "AttentionView", "AttentionGrid", "AttentionWidget"]),
     "results": (
         "Results",
         ["AttentionResult", "KeyValue", "EncoderResult", "MultiHeadAttentionGradients", "EncoderGradients", "Encoding"]

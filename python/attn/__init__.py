@@ -88,6 +88,7 @@ from ._results import (
     TextModelOutput,
 )
 from ._show import AttentionGrid, AttentionView, show
+from ._widget import AttentionWidget, widget
 
 __version__: str = vars(_attn)["__version__"]
 
@@ -97,6 +98,7 @@ __all__ = [
     "AttentionGrid",
     "AttentionResult",
     "AttentionView",
+    "AttentionWidget",
     "AttnError",
     "Attribution",
     "BusyError",
@@ -160,5 +162,6 @@ __all__ = [
     "show",
     "sinusoidal_positions",
     "softmax",
+    "widget",
     "write_safetensors",
 ]

@@ -80,11 +80,11 @@ class AttentionView(_Drawn):
         return f"<attn.AttentionView: {len(self.tokens)} × {len(self.keys)} weights{f', {self.caption}' if self.caption else ''}>"
 
     def _repr_html_(self) -> str:
-        script = _script()
-        if script is None:
+        code = script()
+        if code is None:
             return _table(self) + _NO_SCRIPT
         # Untrusted notebooks and code hosts do not run scripts and show the table inside the element.
-        return f"{_element(self, _table(self))}<script>{script}</script>"
+        return f"{_element(self, _table(self))}<script>{code}</script>"
 
 
 def _element(view: AttentionView, otherwise: str) -> str:
@@ -131,14 +131,14 @@ class AttentionGrid(_Drawn):
         return f"<attn.AttentionGrid: {rows} × {columns} maps of {len(first.tokens)} × {len(first.keys)} weights>"
 
     def _repr_html_(self) -> str:
-        script, caption = _script(), f"<p>{escape(self.caption)}</p>" if self.caption else ""
+        code, caption = script(), f"<p>{escape(self.caption)}</p>" if self.caption else ""
         maps = [view for row in self.views for view in row]
-        if script is None:
+        if code is None:
             return caption + "".join(_table(view) for view in maps) + _NO_SCRIPT
         # Tables of all heads would be much larger than the maps.
         elements = "".join(_element(view, f"<p>{escape(view.caption)}: run scripts to see it.</p>") for view in maps)
         style = f"display: grid; overflow-x: auto; gap: 1em; grid-template-columns: repeat({len(self.views[0])}, minmax(12em, 1fr))"
-        return f'{caption}<div style="{style}">{elements}</div><script>{script}</script>'
+        return f'{caption}<div style="{style}">{elements}</div><script>{code}</script>'
 
 
 @overload
@@ -231,15 +231,13 @@ def show(
     <attn.AttentionGrid: 2 × 4 maps of 6 × 6 weights>
     """
     if isinstance(what, TextModel):
-        attentions, tokens = _of_model(what, text)
+        attentions, tokens = attentions_of(what, text)
+        layers = places("show", "layer", layer, len(attentions))
+        heads = [None] if head is None else places("show", "head", head, attentions[0].shape[1])
 
         def view(at: int, of: int | None, title: str | None) -> AttentionView:
-            heads = attentions[at][0]
-            weights, name = (heads.mean(axis=0), f"mean of {len(heads)} heads") if of is None else (heads[of], f"head {of}")
-            return AttentionView(weights, tokens, tokens, f"layer {at}, {name}" if title is None else title, scale, threshold)
+            return view_of(attentions, tokens, at, of, title, scale, threshold)
 
-        layers = _places("layer", layer, len(attentions))
-        heads = [None] if head is None else _places("head", head, attentions[0].shape[1])
         if layer == "all" or head == "all":
             return AttentionGrid([[view(at, of, None) for of in heads] for at in layers], caption or "")
         return view(layers[0], heads[0], caption)
@@ -252,7 +250,7 @@ def show(
     return AttentionView(weights, rows, columns, caption or "", scale, threshold)
 
 
-def _of_model(model: TextModel, text: Any) -> tuple[list[NDArray[numpy.float32]], list[str]]:
+def attentions_of(model: TextModel, text: Any) -> tuple[list[NDArray[numpy.float32]], list[str]]:
     is_list = isinstance(text, tuple | list)
     texts = list(cast("Sequence[Any]", text)) if is_list else []
     is_pair = len(texts) == 2 and all(isinstance(each, str) for each in texts)
@@ -266,14 +264,28 @@ def _of_model(model: TextModel, text: Any) -> tuple[list[NDArray[numpy.float32]]
     return attentions, encoding.tokens[0]
 
 
-def _places(name: str, place: int | str, count: int) -> list[int]:
+def view_of(
+    attentions: list[NDArray[numpy.float32]],
+    tokens: list[str],
+    layer: int,
+    head: int | None,
+    caption: str | None,
+    scale: Literal["head", "row"],
+    threshold: float,
+) -> AttentionView:
+    heads = attentions[layer][0]
+    weights, name = (heads.mean(axis=0), f"mean of {len(heads)} heads") if head is None else (heads[head], f"head {head}")
+    return AttentionView(weights, tokens, tokens, f"layer {layer}, {name}" if caption is None else caption, scale, threshold)
+
+
+def places(op: str, name: str, place: int | str, count: int) -> list[int]:
     if isinstance(place, str):
         if place == "all":
             return list(range(count))
-        fail(ConfigError, "show", name, "a whole number or 'all'", repr(place))
+        fail(ConfigError, op, name, "a whole number or 'all'", repr(place))
     if -count <= place < count:
         return [place % count]
-    fail(OutOfRangeError, "show", name, f"a number from {-count} to {count - 1}", place)
+    fail(OutOfRangeError, op, name, f"a number from {-count} to {count - 1}", place)
 
 
 def _matrix(given: ArrayLike) -> NDArray[numpy.float32]:
@@ -291,6 +303,6 @@ def _matrix(given: ArrayLike) -> NDArray[numpy.float32]:
     return array.astype(numpy.float32)
 
 
-def _script() -> str | None:
+def script() -> str | None:
     file = files("attn") / "attention_map.js"
     return file.read_text(encoding="utf-8") if file.is_file() else None

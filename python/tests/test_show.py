@@ -106,7 +106,7 @@ def test_show_refuses_invalid_weights_layers_and_heads(sentiment: attn.TextModel
 
 
 def test_a_build_without_the_script_shows_a_table_and_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attn._show, "_script", lambda: None)
+    monkeypatch.setattr(attn._show, "script", lambda: None)
     parsed = Parsed(attn.show(numpy.eye(2), ["a", "b"]))
     assert "attention-map" not in parsed.tags
     assert parsed.tags.count("td") == 4

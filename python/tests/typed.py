@@ -93,6 +93,10 @@ def tasks(folders: Path) -> None:
     assert_type(attn.lens.logit_attribution(decoder, [5, 6], "a", contrast=3), attn.LogitAttribution)
     assert_type(attn.lens.patch_activations(decoder, [5, 6], [5, 7], answer=3, site="mlp").recovered, Floats)
     assert_type(attn.lens.head_scores(decoder, kinds=["induction"]).scores, dict[str, Floats])
+    assert_type(attn.lens.trace(decoder, "a film", ["hook_resid_pre"]), dict[str, Floats])
+    assert_type(attn.lens.run_with_hooks(decoder, [5, 6], {"attn.hook_z": lambda z: z * 2, "hook_mlp_out": lambda _: None}), attn.TextModelOutput)
+    patches = [attn.LayerPatch(0, hidden_state=numpy.zeros((1, 2, 24))), attn.LayerPatch(-1, merged=numpy.zeros((1, 2, 24)))]
+    assert_type(decoder([[1, 2]], patch=patches).logits, Floats | None)
     cache = decoder.create_cache(max_length=8)
     assert_type(decoder([[1, 2]], cache=cache, output_logits="last").logits, Floats | None)
     if qa.task == "question-answering":
@@ -144,5 +148,8 @@ def wrong(model: attn.TextModel, x: Floats) -> None:
     model.classify_tokens("a", aggregation="last")  # type: ignore[arg-type]
     model.labels = []  # type: ignore[misc]
     attn.Embedding(3)  # type: ignore[call-arg]
+    model([[1]], patch=3)  # type: ignore[arg-type]
+    attn.lens.run_with_hooks(model, "a", {3: None})  # type: ignore[dict-item]
+    attn.widget(model, layer=1)  # type: ignore[call-arg]
     model.word_embeddings.nearest(1)  # type: ignore[call-arg]
     model.no_such_method()  # type: ignore[attr-defined]
