@@ -114,7 +114,7 @@ class _Run:
 
 
 @checked
-def trace(model: TextModel, text: str | ArrayLike, names: Iterable[str]) -> dict[str, Floats]:
+def trace(model: TextModel, text: str | ArrayLike, names: Iterable[str]) -> dict[str, NDArray[numpy.float32]]:
     """Returns intermediate results under TransformerLens' hook names, with its shapes, as run_with_cache() does (Nanda & Bloom 2022).
 
     model: a decoder. text: a text, or a one-dimensional array of token ids.
@@ -143,7 +143,9 @@ def trace(model: TextModel, text: str | ArrayLike, names: Iterable[str]) -> dict
 
 
 @checked
-def run_with_hooks(model: TextModel, text: str | ArrayLike, hooks: Mapping[str, Callable[[Floats], ArrayLike | None]]) -> TextModelOutput:
+def run_with_hooks(
+    model: TextModel, text: str | ArrayLike, hooks: Mapping[str, Callable[[NDArray[numpy.float32]], ArrayLike | None]]
+) -> TextModelOutput:
     """Runs a model and calls functions on intermediate results, which may replace them, as TransformerLens' run_with_hooks().
 
     Functions are called in the order in which the model computes their values, and see the changes of the functions before them. The model

@@ -123,6 +123,11 @@ def test_functions_see_the_changes_before_them(model: attn.TextModel) -> None:
     assert [name for name, _ in calls] == watched[::-1]
     for name, value in calls:
         assert near(value, expected[name][None]), name
+    states = attn.lens.run_with_hooks(model, IDS, {"hook_resid_pre": lambda x: x.fill(0)}).hidden_states
+    plain = model([IDS], output_hidden_states=True).hidden_states
+    assert states is not None
+    assert plain is not None
+    assert all(numpy.array_equal(got, expected) for got, expected in zip(states, plain, strict=True))
     layers: list[Any] = []
     attn.lens.run_with_hooks(model, IDS, {"hook_resid_pre": lambda x: layers.append(x.shape)})
     assert layers == [(1, 6, 24)] * 2

@@ -81,8 +81,10 @@ def _in_a_subfolder(folder: Path) -> Path:
     modules = [{"idx": 0, "name": "0", "path": "0_Transformer", "type": "sentence_transformers.models.Transformer"}]
     (folder / "model" / "0_Transformer").mkdir(parents=True)
     (folder / "model" / "modules.json").write_text(json.dumps(modules))
-    for name in ("config.json", "tokenizer.json"):
-        (folder / "model" / "0_Transformer" / name).write_bytes((models / "sentiment" / name).read_bytes())
+    file = json.loads((models / "sentiment" / "tokenizer.json").read_text())
+    file["normalizer"]["lowercase"] = False
+    (folder / "model" / "0_Transformer" / "tokenizer.json").write_text(json.dumps(file))
+    (folder / "model" / "0_Transformer" / "config.json").write_bytes((models / "sentiment" / "config.json").read_bytes())
     return folder / "model"
 
 
