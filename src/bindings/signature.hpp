@@ -120,6 +120,17 @@ class Arguments {
   void require_group(const char* name, Members members) {
     group(name, true, members);
   }
+  /// Reads a list of option objects, or a single one: its length, then each object's members by members().
+  template <class Members>
+  void list(const char* name, Members members) {
+    const double length = take(name, "list", false);
+    if (signature_ != nullptr) {
+      open_members();
+      members();
+      close_members();
+    }
+    for (double i = 0; i < length; ++i) members();
+  }
 
  private:
   static bool given(double leaf) { return leaf == leaf; }

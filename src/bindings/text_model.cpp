@@ -118,13 +118,12 @@ void model_forward(Arguments& arguments, Work<TokenModel> work) {
     OutputLogits::Rows rows = OutputLogits::all;
     if (arguments.flag_or_word("outputLogits", rows, kRows)) options.logits = rows;
     options.head_mask = arguments.optional_tensor("headMask");
-    detail::ModelPatch patch;
-    const bool is_patched = arguments.group("patch", [&] {
+    arguments.list("patch", [&] {
+      detail::ModelPatch& patch = options.patches.emplace_back();
       arguments.require("layer", patch.layer);
       patch.hidden_state = arguments.optional_tensor("hiddenState");
       patch.merged = arguments.optional_tensor("merged");
     });
-    if (is_patched) options.patches = {patch};
     options.trace = trace_option(arguments);
     cache = arguments.cache("cache");
   });

@@ -23,7 +23,7 @@ none<Exact<NonNullable<Package.EncoderForwardOptions['trace']>>>();
 none<Exact<Package.TokenizeOptions>>();
 none<Exact<Package.TextForwardOptions>>();
 none<Exact<NonNullable<Package.TextForwardOptions['trace']>>>();
-none<Exact<NonNullable<Package.TextForwardOptions['patch']>>>();
+none<Exact<Package.LayerPatch>>();
 none<Exact<Made<Attn['Embedding']>>>();
 none<Exact<Second<Attn['applyRotary']>>>();
 none<Exact<Parameters<Attn['additiveAttention']>[3]>>();

@@ -57,6 +57,8 @@ export function differences(file, module) {
     switch (argument.kind) {
       case 'group':
         return compareAll(path, argument.members, checker.getNonNullableType(type).getProperties());
+      case 'list':
+        return compareAll(path, argument.members, elements(type)[0].getProperties());
       case 'choice':
         return same(path, words(type), argument.choices);
       case 'trace':

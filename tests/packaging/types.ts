@@ -105,6 +105,10 @@ export async function aModel(files: FileList, signal: AbortSignal): Promise<numb
   model.loadStateDict(weights);
   // @ts-expect-error a patch needs a layer
   model.forward(inputs, { patch: { merged: output.lastHiddenState } });
+  const patch: Package.LayerPatch = { layer: 0, merged: output.lastHiddenState };
+  model.forward(inputs, { patch: [patch, { layer: 1, hiddenState: output.lastHiddenState }] });
+  // @ts-expect-error each patch needs a layer
+  model.forward(inputs, { patch: [patch, { merged: output.lastHiddenState }] });
   console.log(trace?.merged?.dims, shape?.[0]);
   // @ts-expect-error a model may have no head
   output.logits.dims;

@@ -70,6 +70,16 @@ describe('models with edits', () => {
           'heads after the patch',
         );
       }
+      assertSame(forward(model, inputs, { patch: [] }), plain, 'no patch');
+      const first = { layer: 0, hiddenState: other };
+      const second = { layer: 1, merged: random(new Generator(5), plain.trace!.get(1)!.merged!.dims) };
+      const { hiddenStates } = forward(model, inputs, { patch: [first] });
+      const oneByOne = forward(model, inputs, { patch: { ...second, hiddenState: hiddenStates![1] } });
+      for (const patch of [
+        [first, second],
+        [second, first],
+      ])
+        assertSameBits(forward(model, inputs, { patch }).lastHiddenState, oneByOne.lastHiddenState, 'two patches');
       const causal = forward(model, inputs, { isCausal: true });
       const lower = Array.from({ length: L * L }, (_, i) => Number(i % L <= Math.floor(i / L)));
       assertSame(forward(model, inputs, { mask: mask('attend', [L, L], lower) }), causal, 'attend');
@@ -151,6 +161,11 @@ describe('models with edits: refusals', () => {
     ['hidden_state', { patch: { layer: 0, hidden_state: x } }, 'ARGUMENT', 'patch.hidden_state'],
     ['a hidden state of another shape', { patch: { layer: 0, hiddenState: x } }, 'SHAPE', 'patch.hiddenState'],
     ['heads merged to another shape', { patch: { layer: 1, merged: x } }, 'SHAPE', 'patch.merged'],
+    ['a list of patches with a number', { patch: [{ layer: 0 }, 3] }, 'ARGUMENT', 'patch[1]'],
+    ['a second patch without a layer', { patch: [{ layer: 0 }, { merged: x }] }, 'ARGUMENT', 'patch[1].layer'],
+    ['a second patch after the layers', { patch: [{ layer: 0 }, { layer: 2 }] }, 'OUT_OF_RANGE', 'patch[1].layer'],
+    ['a second patch of another shape', { patch: [{ layer: 0 }, { layer: 1, merged: x }] }, 'SHAPE', 'patch[1].merged'],
+    ['a list of a patch with hidden_state', { patch: [{ layer: 0, hidden_state: x }] }, 'ARGUMENT', 'patch[0].hidden_state'],
     ['merged null', { patch: { layer: 1, merged: null } }, 'ARGUMENT', 'patch.merged'],
     ['isCausal 1', { isCausal: 1 }, 'ARGUMENT', 'isCausal'],
     ['a mask of another length', { mask: mask('attend', [3], [1, 1, 1]) }, 'MASK', 'mask'],
@@ -165,6 +180,12 @@ describe('models with edits: refusals', () => {
       assert.equal(assertThrows(() => model.forward(inputs, given as TextForwardOptions), code).detail.argument, argument);
       assert.deepEqual(model.forward(inputs), before);
     });
+
+  it('forward: two patches of one value are ARGUMENT', () => {
+    const patch = { layer: 0, hiddenState: model.forward(inputs).lastHiddenState };
+    const error = assertThrows(() => model.forward(inputs, { patch: [patch, { layer: 1 }, patch] }), 'ARGUMENT');
+    assert.equal(error.detail.argument, 'patch[2].hiddenState');
+  });
 
   it('a state that does not match: one MISMATCH with all names, and no change', () => {
     const state = model.stateDict();

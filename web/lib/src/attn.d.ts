@@ -1592,6 +1592,19 @@ export interface TextModelOutput {
   trace?: ReadonlyMap<number, EncoderTrace>;
 }
 
+/**
+ * Replaces values of one layer in a forward (activation patching, Vig et al. 2020). {@link TextForwardOptions.headMask}
+ * is applied afterwards.
+ */
+export interface LayerPatch {
+  /** Index of the layer, from 0. */
+  readonly layer: number;
+  /** (B,L,E), its input. */
+  readonly hiddenState?: Tensor | undefined;
+  /** (B,L,E), its concatenated heads before W_O. */
+  readonly merged?: Tensor | undefined;
+}
+
 /** Options of {@link TextModel.forward}. */
 export interface TextForwardOptions {
   /** Returns the attention weights of every layer. Default false. */
@@ -1617,11 +1630,8 @@ export interface TextForwardOptions {
    * trace `context` are unaffected; the trace `merged` is multiplied.
    */
   headMask?: Tensor | undefined;
-  /**
-   * Replaces values of one layer, counted from 0 (activation patching, Vig et al. 2020): its input `hiddenState`
-   * (B,L,E), or `merged` (B,L,E), its concatenated heads before W_O. `headMask` is applied afterwards.
-   */
-  patch?: { readonly layer: number; readonly hiddenState?: Tensor | undefined; readonly merged?: Tensor | undefined } | undefined;
+  /** Replaces values inside layers. Several patches are of different layers, or of different values of one. */
+  patch?: LayerPatch | readonly LayerPatch[] | undefined;
   /**
    * Continues after the tokens in a cache of {@link TextModel.createCache}, and adds the inputs to it. Results are those
    * of the inputs' tokens, with the same bits as without a cache; the S of attentions counts all tokens.

@@ -43,7 +43,8 @@ export interface Argument {
     | 'labels'
     | 'pair'
     | 'limit'
-    | 'group';
+    | 'group'
+    | 'list';
   readonly required?: boolean;
   /** Permitted words; for bytes a description of the format. */
   readonly choices?: readonly string[];
@@ -187,12 +188,24 @@ function names(op: string, argument: string, value: unknown, known: readonly str
 
 function countLeaves({ kind, members = [] }: Argument): number {
   if (kind === 'dims') return 0;
+  if (kind === 'list') return 1; // its length
   return members.reduce((count, member) => count + countLeaves(member), kind === 'vector_or_id' || kind === 'window' || kind === 'pair' ? 2 : 1);
 }
 
 /** Counts them once: short calls without options are frequent. */
 function leaveOut(argument: Argument, leaves: Leaf[]): void {
   for (let count = (argument.count ??= countLeaves(argument)); count > 0; --count) leaves.push(NaN);
+}
+
+function readGroup(op: string, full: string, inner: string, members: readonly Argument[], value: unknown, depth: number, leaves: Leaf[]): void {
+  const values = readMembers(
+    op,
+    full,
+    value,
+    members.map((member) => member.name),
+    inner,
+  );
+  members.forEach((member, i) => readLeaves(op, member, inner, values[i], depth + 1, undefined, leaves));
 }
 
 /** `depth`: number of enclosing option objects; `next`: following argument. */
@@ -256,15 +269,19 @@ export function readLeaves(op: string, argument: Argument, path: string, value: 
       leaves.push(readStateDict(op, full, value));
       break;
     case 'group': {
-      const known = members.map((member) => member.name);
       if (value === undefined) {
         const needed = members.filter((member) => member.required).map((member) => member.name);
         fail('ARGUMENT', op, full, 'is missing', `an object with ${needed.join(', ')}`);
       }
-      const inner = depth > 0 ? `${full}.` : '';
-      const values = readMembers(op, full, value, known, inner);
       leaves.push(1);
-      members.forEach((member, i) => readLeaves(op, member, inner, values[i], depth + 1, undefined, leaves));
+      readGroup(op, full, depth > 0 ? `${full}.` : '', members, value, depth, leaves);
+      break;
+    }
+    case 'list': {
+      const list = Array.isArray(value) ? elements(value as unknown[], (each) => each) : undefined;
+      leaves.push(list?.length ?? 1);
+      if (list) list.forEach((each, i) => readGroup(op, `${full}[${i}]`, `${full}[${i}].`, members, each, depth, leaves));
+      else readGroup(op, full, `${full}.`, members, value, depth, leaves);
       break;
     }
     default:

@@ -145,17 +145,19 @@ async function compute(of: LoadedModel, now: View): Promise<Computed> {
   const { change } = now;
   if (change && change.layer < of.layers) {
     const { layer } = change;
+    const patch: { layer: number; hiddenState?: Tensor; merged?: Tensor } = { layer };
     const edits = change.edits.filter(({ name }) => name === 'X');
     if (edits.length > 0) {
       const { hiddenStates } = await of.text.forward(inputs, { ...options, outputAttentions: false });
       const { data, dims } = hiddenStates![layer]!;
       for (const { index, value } of edits) if (index < data.length) data[index] = value;
-      options = { ...options, patch: { layer, hiddenState: { data, dims } } };
+      patch.hiddenState = { data, dims };
+      options = { ...options, patch };
     }
     if (change.factor !== 1 || change.score !== 'scaled_dot' || change.dropout > 0) {
       const trace = await traceLayer(of, inputs, options, layer, ['q', 'k', 'v', 'scores', 'masked_scores']);
       variant = await variantOf(engine.value!, trace, change, of.config);
-      options = { ...options, patch: { ...options.patch, layer, merged: variant.merged } };
+      options = { ...options, patch: { ...patch, merged: variant.merged } };
     }
   }
   const start = performance.now();
