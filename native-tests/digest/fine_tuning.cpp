@@ -18,6 +18,13 @@ const std::vector<attn::FineTuneExample> kExamples{
     {"it is what it is", "neither", "no more"},
 };
 
+const std::vector<attn::FineTuneExample> kTexts{
+    {.text = "the cat sat on the mat"},
+    {.text = " four", .prompt = "two and two is"},
+    {.text = "once upon a time there was a cat that sat on a mat"},
+    {.text = " no. <|endoftext|>", .prompt = "Was it good?"},
+};
+
 const std::vector<std::string> kLabels{"bad", "good", "neither"};
 
 struct Run {
@@ -30,6 +37,8 @@ const std::vector<Run> kRuns{
     {"tiny-distilbert", {.epochs = 3, .batch_size = 2, .learning_rate = 1e-2, .labels = kLabels, .seed = 2, .validation = 0.25}},
     {"tiny-mpnet", {.epochs = 4, .batch_size = 3, .learning_rate = 3e-3, .layers = 1, .labels = kLabels, .seed = (std::uint64_t{1} << 40) + 3}},
     {"tiny-mpnet-mean", {.epochs = 4, .batch_size = 3, .layers = 0, .seed = 4}},
+    {"tiny-gpt2", {.epochs = 4, .batch_size = 2, .learning_rate = 3e-3, .seed = 5}},
+    {"tiny-gemma-2", {.epochs = 3, .batch_size = 3, .learning_rate = 3e-3, .layers = 1, .seed = 6, .validation = 0.25}},
 };
 
 }  // namespace fine_tuning_calls
@@ -45,7 +54,8 @@ std::vector<std::string> fine_tuning_lines() {
       hash.add(Values{{1}, {nearest(progress.loss)}});
       return true;
     };
-    const attn::FineTuneResult result = model.fine_tune(kExamples, options);
+    const bool of_tokens = model.task() == attn::Task::text_generation;
+    const attn::FineTuneResult result = model.fine_tune(of_tokens ? kTexts : kExamples, options);
     hash.add(Values{{2}, {nearest(result.loss), nearest(result.validation_accuracy.value_or(-1))}});
     const auto state = model.state_dict();
     const std::map<std::string, attn::AnyTensor> sorted(state.begin(), state.end());

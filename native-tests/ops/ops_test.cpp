@@ -84,7 +84,8 @@ TEST_CASE("products with the transposed weight and with the transposed input equ
         detail::Scratch scratch;
         Array through({rows, in}, kNaN);
         const PackedLinear packed(weight.data.data(), bias.data.data(), out, in);
-        packed.multiply_by_weight(y.data.data(), static_cast<std::size_t>(rows), through.data.data(), scratch);
+        detail::multiply_by_weight(packed.weight(), static_cast<std::size_t>(out), static_cast<std::size_t>(in), y.data.data(),
+                                   static_cast<std::size_t>(rows), through.data.data(), scratch);
         CHECK_THAT(through, HasBitsOf(linear(y, transposed(weight))));
         Array product({out, in}, kNaN);
         detail::multiply_transposed(TensorView(y.data.data(), {rows, out}), TensorView(x.data.data(), {rows, in}), product.data.data(), scratch);

@@ -370,23 +370,31 @@ Typed<"list[attn.Attribution]"> attributions(const Model& self, const TextList& 
   return all;
 }
 
-using Examples = Typed<"collections.abc.Iterable[tuple[str | tuple[str, str], int | float | str]]">;
+using Examples = Typed<"collections.abc.Iterable[tuple[str | tuple[str, str], int | float | str] | tuple[str, str] | str]">;
 using Progress = Typed<"collections.abc.Callable[[attn.FineTuneProgress], bool | None]">;
 
-std::vector<FineTuneExample> examples_of(const Examples& given) {
+/// Reads the examples of a classifier, or of a language model: a text or (prompt, text) each.
+std::vector<FineTuneExample> examples_of(const Examples& given, bool of_tokens) {
   std::vector<FineTuneExample> examples;
   const auto is_pair = [](nb::handle item) { return PySequence_Check(item.ptr()) && !PyUnicode_Check(item.ptr()) && nb::len(item) == 2; };
   const auto refuse = [&](const std::string& got) {
-    detail::fail(ErrorCode::argument, "fine_tune", detail::text({"examples[", examples.size(), "]"}), {"(text, label) or ((text, text_pair), label)"},
-                 {got});
+    detail::fail(ErrorCode::argument, "fine_tune", detail::text({"examples[", examples.size(), "]"}),
+                 {of_tokens ? "a text or (prompt, text)" : "(text, label) or ((text, text_pair), label)"}, {got});
   };
   const auto read = [&](nb::handle item, auto& to) {
     if (!nb::try_cast(item, to)) refuse("a tuple with " + (PyUnicode_Check(item.ptr()) ? "a str with lone surrogates" : name_of_type(item)));
   };
-  check_list(given, "fine_tune", "examples", "a list of (text, label)");
+  check_list(given, "fine_tune", "examples", of_tokens ? "a list of texts" : "a list of (text, label)");
   for (const nb::handle each : given) {
     check_signals(examples.size());
     FineTuneExample example;
+    if (of_tokens) {
+      if (is_pair(each)) read(nb::object(each[0]), example.prompt);
+      if (!is_pair(each) && !PyUnicode_Check(each.ptr())) refuse(kind_of(each));
+      read(is_pair(each) ? nb::object(each[1]) : nb::borrow<nb::object>(each), example.text);
+      examples.push_back(std::move(example));
+      continue;
+    }
     if (!is_pair(each)) refuse(kind_of(each));
     const nb::object text = each[0], label = each[1];
     if (is_pair(text)) {
@@ -404,7 +412,8 @@ std::vector<FineTuneExample> examples_of(const Examples& given) {
 Typed<"attn.FineTuneResult"> fine_tune(Model& self, const Examples& given, std::int64_t epochs, std::int64_t batch_size,
                                        std::optional<double> learning_rate, double weight_decay, std::optional<std::int64_t> layers,
                                        std::vector<std::string> labels, std::uint64_t seed, double validation, const Progress& on_progress) {
-  const std::vector<FineTuneExample> examples = examples_of(given);
+  const Task task = self.read("fine_tune", [](const TextModel& of) { return of.task(); });
+  const std::vector<FineTuneExample> examples = examples_of(given, task == Task::text_generation);
   FineTuneOptions options{.epochs = epochs,
                           .batch_size = batch_size,
                           .learning_rate = learning_rate,
@@ -763,7 +772,8 @@ Which words lead to a next token, here of a model with untrained weights:
       nb::arg("labels") = std::vector<std::string>(), nb::arg("seed") = 0, nb::arg("validation") = 0.0, nb::arg("on_progress") = nb::none(),
       R"(Trains the model on labelled texts, like transformers' Trainer: AdamW, gradients clipped to norm 1, a learning rate that falls linearly to 0.
 
-examples: (text, label) or ((text, text_pair), label) each; a label is a number, or a name of labels.
+examples: (text, label) or ((text, text_pair), label) each; a label is a number, or a name of labels. For a language model a text or
+(prompt, text) each: it learns the next token at each position, but not the prompt's tokens (transformers' …ForCausalLM).
 epochs: passes over the examples. batch_size: examples per step.
 learning_rate: default 5e-5, for the head alone 1e-3. weight_decay: that of AdamW, not for biases and norms.
 layers: train this many of the last layers and the head; 0 trains the head alone; default everything.
@@ -779,7 +789,11 @@ if on_progress calls the model.
 >>> model = attn.TextModel.load("testdata/models/sentiment")
 >>> _ = model.fine_tune([("rice", "food"), ("rain", "weather")] * 8, labels=["food", "weather"], epochs=8, learning_rate=1e-3)
 >>> model.classify("rain", top_k=1)[0][0].label
-'weather')");
+'weather'
+>>> gpt2 = attn.TextModel.load("testdata/models/tiny-gpt2")
+>>> result = gpt2.fine_tune(["Once upon a time", ("Two and two is", " four<|endoftext|>")], epochs=2)
+>>> result.loss > 0
+True)");
   model.def(
       "save_pretrained",
       [](const Model& self, const Path& path, const Word<kFileWeightsNames>& weights) {

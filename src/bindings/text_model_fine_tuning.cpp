@@ -11,7 +11,7 @@ std::span<const float> values_of(const TensorView& pooled) { return {pooled.data
 
 std::vector<double> targets_of(const TensorView& given) { return {given.data, given.data + given.shape[0]}; }
 
-/// Begins a run, with a new head if labels are given. All targets are checked before anything changes. The name in
+/// Begins a run, with a new head if labels are given. All targets are checked before anything changes; a language model has none here. The name in
 /// the result is the class name in transformers.
 void begin_fine_tuning(Arguments& arguments, Work<TokenModel> work) {
   const TensorView targets = arguments.tensor("targets");
@@ -36,7 +36,7 @@ void begin_fine_tuning(Arguments& arguments, Work<TokenModel> work) {
     const bool is_new = !names.empty();
     const std::int64_t count = is_new ? std::ssize(names) : config.num_labels();
     const detail::HeadLoss loss = detail::check_fine_tuning(kOp, self.model(), options, is_new ? std::optional<std::int64_t>(count) : std::nullopt);
-    detail::check_targets(kOp, targets_of(targets), count, loss);
+    if (loss != detail::HeadLoss::next_token) detail::check_targets(kOp, targets_of(targets), count, loss);
     if (is_new) self.model().set_head(std::move(names), options.seed);
     self.tuning = std::make_shared<detail::FineTuning>(kOp, self.model(), options);
     *result.add(config.family->architecture, Shape{1}) = 0;

@@ -222,6 +222,71 @@ describe('fine-tuning of text models', () => {
     several.dispose();
   });
 
+  it('trains a language model on texts; prompts have no loss', async () => {
+    const model = await loadCheckpoint(attn, 'tiny-gpt2');
+    const [prompt, text, other] = ['the cat', ' sat on the mat', 'once upon a time'];
+    const { tokens } = await model.scoreTokens(prompt + text);
+    const { offsets } = model.tokenize(prompt + text);
+    const ofText = tokens.filter((_, i) => i > 0 && offsets[0]![i]![1] > prompt.length);
+    const others = (await model.scoreTokens(other)).tokens.slice(1);
+    assert.isAbove(ofText.length, 1);
+    const wanted = -[...ofText, ...others].reduce((sum, { logProbability }) => sum + logProbability!, 0) / (ofText.length + others.length);
+    const seen: FineTuneProgress[] = [];
+    const once = { epochs: 1, learningRate: 1e-9, onProgress: (p: FineTuneProgress) => void seen.push(p) };
+    const files = (await model.export()) as Record<string, Uint8Array>;
+    const config = { ...model.config, attn_pdrop: 0, resid_pdrop: 0, embd_pdrop: 0 };
+    const still = await attn.loadModel({ ...files, 'config.json': new TextEncoder().encode(JSON.stringify(config)) });
+    await still.fineTune([{ prompt, text }, other], once);
+    assert.closeTo(seen[0]!.loss, wanted, 1e-5);
+    still.dispose();
+
+    const examples = ['the cat sat on the mat', { prompt: 'two and two is', text: ' four<|endoftext|>' }];
+    await model.fineTune(examples, { epochs: 150, batchSize: 2, learningRate: 0.01 });
+    const { text: learned, finishReason } = await model.generate('two and two is');
+    assert.deepEqual([learned, finishReason], [' four', 'eos']);
+    const again = await attn.loadModel((await model.export()) as Record<string, Uint8Array>);
+    assert.deepEqual(await again.generate('two and two is'), await model.generate('two and two is'));
+    again.dispose();
+    model.dispose();
+  });
+
+  it('judges held-out texts by their tokens', async () => {
+    const model = await loadCheckpoint(attn, 'tiny-llama');
+    const seen: FineTuneProgress[] = [];
+    const texts = ['the cat sat on the mat', 'the cat sat on the mat', 'the cat sat on the mat'];
+    const { validationAccuracy } = await model.fineTune(texts, {
+      epochs: 60,
+      batchSize: 2,
+      learningRate: 0.01,
+      validation: 0.34,
+      onProgress: (p) => void seen.push(p),
+    });
+    assert.equal(validationAccuracy, 1);
+    assert.closeTo(seen.at(-1)!.validationLoss!, Math.log((await model.scoreTokens(texts[0]!)).perplexity), 1e-5);
+    model.dispose();
+  });
+
+  it('refuses invalid texts for a language model, and changes nothing', async () => {
+    const model = await loadCheckpoint(attn, 'tiny-gpt2');
+    const before = stateOf(model);
+    const check = async (code: Parameters<typeof assertRejects>[1], words: string[], examples: unknown, options?: unknown) => {
+      await assertRejects(model.fineTune(examples as never, options as never), code, words);
+      assert.isEmpty(changed(model, before));
+    };
+    for (const examples of [undefined, 'a text', [], [5], [{ prompt: 'a' }], [{ text: 5 }], [{ text: 'a b', prompt: 5 }], [['a', 'b']]])
+      await check('ARGUMENT', ['examples'], examples);
+    await check('ARGUMENT', ['examples[0].label', 'text, prompt'], [{ text: 'a b', label: 'x' }]);
+    for (const example of ['', 'a', { prompt: 'a prompt', text: '' }, { prompt: 'the '.repeat(200), text: 'cat' }])
+      await check('ARGUMENT', ['examples[1]', 'at least one token'], ['a text', example]);
+    await check('ARGUMENT', ['labels', 'language model'], ['a text'], { labels: ['a'] });
+    await check('OUT_OF_RANGE', ['layers', 'shares the word embeddings'], ['a text'], { layers: 'head' });
+    model.dispose();
+    const classifier = await loadCheckpoint(attn, 'sentiment');
+    await assertRejects(classifier.fineTune([{ text: 'a', prompt: 'b' }]), 'ARGUMENT', ['examples[0].prompt']);
+    await assertRejects(classifier.fineTune(['a']), 'ARGUMENT', ['examples[0]', '{ text, label }']);
+    classifier.dispose();
+  });
+
   it('gives the same in attn/worker', async () => {
     const remote = await loadWorker();
     const there = await remote.loadModel(url('testdata/models/tiny-bert-cls'), { cache: 'none' });
@@ -239,6 +304,12 @@ describe('fine-tuning of text models', () => {
     await assertRejects(there.fineTune(examples, { epochs: 1000, signal: AbortSignal.abort() }), 'ABORTED', []);
     await assertRejects(there.fineTune([{ text: 'a', label: 'c' }]), 'OUT_OF_RANGE', ['examples[0].label']);
     await assertRejects(there.fineTune([{ text: 'a', label: 'c' }], { epoch: 1 } as never), 'ARGUMENT', ['epochs']);
+    const decoder = await loadCheckpoint(attn, 'tiny-llama');
+    const far = await remote.loadModel(url('testdata/models/tiny-llama'), { cache: 'none' });
+    const texts = ['the cat sat on the mat', { prompt: 'two and', text: ' two is four' }];
+    assert.deepEqual(await far.fineTune(texts, { epochs: 2 }), await decoder.fineTune(texts, { epochs: 2 }));
+    assert.deepEqual(await far.scoreTokens('the cat'), await decoder.scoreTokens('the cat'));
+    decoder.dispose();
     await remote.dispose();
     here.dispose();
   });

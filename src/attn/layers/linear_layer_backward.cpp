@@ -13,7 +13,7 @@ namespace attn::detail {
 void Linear::backward(const float* grad, const float* x, std::int64_t rows, const LinearGradientBuffers& to, Scratch& scratch) const {
   const Scratch::Frame frame(scratch);
   const auto count = static_cast<std::size_t>(rows), in = static_cast<std::size_t>(in_), out = static_cast<std::size_t>(out_);
-  if (to.grad_x != nullptr) float32()->multiply_by_weight(grad, count, to.grad_x, scratch);
+  if (to.grad_x != nullptr) multiply_by_weight(float32()->weight(), out, in, grad, count, to.grad_x, scratch);
   if (to.grad_weight != nullptr) {
     if (rows == 0)
       std::fill_n(to.grad_weight, in * out, 0.0F);

@@ -30,11 +30,31 @@ AdamWOptions adamw(const FineTuningOptions& options) {
 }
 
 HeadLoss loss_of_head(std::string_view op, const ModelConfig& config) {
+  if (config.task == Task::text_generation) return HeadLoss::next_token;
   if (config.num_labels() == 1)
     return config.classification_function == ClassificationFunction::none ? HeadLoss::mse : HeadLoss::binary_cross_entropy;
   if (config.classification_function != ClassificationFunction::softmax)
     fail(ErrorCode::unsupported, op, "the head", {"one answer for a text"}, {"for several (multi-label)"});
   return HeadLoss::cross_entropy;
+}
+
+/// Positions with a target, as rows of the hidden states, and their targets.
+struct NextTokens {
+  std::vector<std::int64_t> positions = {};
+  std::vector<double> ids = {};
+};
+
+NextTokens next_tokens(std::string_view op, std::span<const double> targets, std::int64_t vocabulary) {
+  NextTokens next;
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    if (targets[i] == kIgnoreIndex) continue;
+    if (!(targets[i] >= 0 && targets[i] < static_cast<double>(vocabulary)))
+      fail(ErrorCode::out_of_range, op, text({"targets[", i, "]"}), {"an id from 0 to ", vocabulary - 1}, {targets[i]});
+    next.positions.push_back(static_cast<std::int64_t>(i));
+    next.ids.push_back(targets[i]);
+  }
+  if (next.ids.empty()) fail(ErrorCode::argument, op, "targets", {"at least one next token"}, {"empty"});
+  return next;
 }
 
 }  // namespace
@@ -44,11 +64,15 @@ HeadLoss check_fine_tuning(std::string_view op, const EncoderModel& model, const
   check_at_least_0(op, "learning_rate", options.learning_rate, true);
   check_at_least_0(op, "weight_decay", options.weight_decay);
   const ModelConfig& config = model.config();
-  if (config.family->text_classification.classifier.empty())
+  const bool is_language_model = config.task == Task::text_generation;
+  if (!is_language_model && config.family->text_classification.classifier.empty())
     fail(ErrorCode::unsupported, op, "the model", {"an encoder"}, {"a ", config.family->architecture, ", whose classifiers attn does not have"});
   for (const DropoutSite site : kDropoutSites) check_dropout(op, config.dropout.at(site));
   if (options.layers && (*options.layers < 0 || *options.layers > config.stored_layers()))
     fail(ErrorCode::out_of_range, op, "layers", {"a number from 0 to ", config.stored_layers()}, {*options.layers});
+  if (is_language_model && options.layers == 0 && config.is_tied())
+    fail(ErrorCode::out_of_range, op, "layers", {"a number from 1 to ", config.stored_layers()}, {*options.layers},
+         "The head shares the word embeddings, which are trained with all layers");
   if (!new_labels) return loss_of_head(op, config);
   return *new_labels == 1 ? HeadLoss::binary_cross_entropy : HeadLoss::cross_entropy;
 }
@@ -126,9 +150,9 @@ void FineTuning::refuse(std::string_view what, double value) const {
 }
 
 double FineTuning::loss_of(const float* logits, std::span<const double> targets, float* gradient) const {
-  const auto rows = static_cast<std::int64_t>(targets.size()), classes = model_.config().num_labels();
+  const auto rows = static_cast<std::int64_t>(targets.size()), classes = model_.config().outputs();
   const TensorView view(logits, {rows, classes});
-  if (loss_ == HeadLoss::cross_entropy) {
+  if (loss_ == HeadLoss::cross_entropy || loss_ == HeadLoss::next_token) {
     const std::vector<std::int64_t> labels(targets.begin(), targets.end());
     return static_cast<double>(cross_entropy(view, labels, {}, gradient));
   }
@@ -140,7 +164,7 @@ double FineTuning::loss_of(const float* logits, std::span<const double> targets,
 template <class Forward, class Backward>
 double FineTuning::take_step(std::span<const double> targets, Forward forward, Backward backward) {
   const FloatEnvironment environment;
-  std::vector<float> grad(targets.size() * static_cast<std::size_t>(model_.config().num_labels()));
+  std::vector<float> grad(targets.size() * static_cast<std::size_t>(model_.config().outputs()));
   Gradients& gradients = modules_.front().gradients();
   gradients.zero();
   gradients.reserve(trained_.parameter_shapes());
@@ -156,19 +180,26 @@ double FineTuning::take_step(std::span<const double> targets, Forward forward, B
 }
 
 double FineTuning::step(const ModelInputs& inputs, std::span<const double> targets) {
-  if (first_layer_ == model_.config().stored_layers()) {
+  const bool of_tokens = loss_ == HeadLoss::next_token;
+  if (!of_tokens && first_layer_ == model_.config().stored_layers()) {
     AlignedFloats pooled(targets.size() * static_cast<std::size_t>(model_.config().hidden_size));
     pool(inputs, pooled.data());
     return step(std::span<const float>(pooled.data(), pooled.size()), targets);
   }
-  const ModelPlan plan = model_.plan(op_, inputs, {.for_backward = true});
+  const NextTokens next = of_tokens ? next_tokens(op_, targets, model_.config().outputs()) : NextTokens();
+  const ModelPlan plan = model_.plan(op_, inputs, {.for_backward = true, .logits = !of_tokens});
+  if (of_tokens) {
+    MemoryEstimate memory(op_);
+    memory.add("logits and their gradient", {2, std::ssize(next.ids), model_.config().outputs()});
+    memory.check();
+  }
   AlignedFloats hidden(static_cast<std::size_t>(plan.encoder.B * plan.encoder.L * plan.encoder.E));
   std::unique_ptr<KeptModel> kept;
   const auto forward = [&] {
-    kept = model_.run_and_keep(plan, inputs, {hidden.data(), {}, {}}, true, nullptr, random());
+    kept = model_.run_and_keep(plan, inputs, {hidden.data(), {}, {}}, true, nullptr, random(), next.positions);
     return kept->result;
   };
-  return take_step(targets, forward, [&](const float* grad, Gradients& gradients) {
+  return take_step(of_tokens ? std::span<const double>(next.ids) : targets, forward, [&](const float* grad, Gradients& gradients) {
     model_.backward(*kept, grad, {.parameters = &gradients, .first_layer = first_layer_});
   });
 }
@@ -191,21 +222,45 @@ void FineTuning::pool(const ModelInputs& inputs, float* pooled) const {
 
 Judgement FineTuning::judge_logits(const float* logits, std::span<const double> targets) const {
   const FloatEnvironment environment;
-  const auto classes = static_cast<std::size_t>(model_.config().num_labels());
+  const auto classes = static_cast<std::size_t>(model_.config().outputs());
   std::vector<float> unused(targets.size() * classes);
   Judgement judgement{.loss = loss_of(logits, targets, unused.data()) * static_cast<double>(targets.size())};
   if (loss_ == HeadLoss::mse) return judgement;
   judgement.right = 0;
   for (std::size_t i = 0; i < targets.size(); ++i) {
     const float* const row = logits + i * classes;
-    const bool is_right = loss_ == HeadLoss::cross_entropy ? std::max_element(row, row + classes) - row == static_cast<std::ptrdiff_t>(targets[i])
-                                                           : (row[0] > 0) == (targets[i] > 0.5);
+    const bool is_right = loss_ == HeadLoss::binary_cross_entropy
+                              ? (row[0] > 0) == (targets[i] > 0.5)
+                              : std::max_element(row, row + classes) - row == static_cast<std::ptrdiff_t>(targets[i]);
     if (is_right) ++*judgement.right;
   }
   return judgement;
 }
 
+Judgement FineTuning::judge_next_tokens(const ModelInputs& inputs, std::span<const double> targets) const {
+  constexpr std::size_t kRows = 16;  // logits of a long text would take far more memory than the rest
+  const std::int64_t classes = model_.config().outputs();
+  const NextTokens next = next_tokens(op_, targets, classes);
+  const ModelPlan plan = model_.plan(op_, inputs, {.logits = false});
+  const auto E = static_cast<std::size_t>(plan.encoder.E);
+  AlignedFloats hidden(targets.size() * E);
+  model_.run(plan, inputs, {hidden.data(), {}, {}}, nullptr);
+  Judgement all{.right = 0};
+  std::vector<float> rows(kRows * E), logits(kRows * static_cast<std::size_t>(classes));
+  for (std::size_t first = 0; first < next.ids.size(); first += kRows) {
+    const std::size_t count = std::min(kRows, next.ids.size() - first);
+    for (std::size_t i = 0; i < count; ++i)
+      std::copy_n(hidden.data() + static_cast<std::size_t>(next.positions[first + i]) * E, E, rows.data() + i * E);
+    model_.run_head(rows.data(), static_cast<std::int64_t>(count), logits.data());
+    const Judgement part = judge_logits(logits.data(), std::span(next.ids).subspan(first, count));
+    all.loss += part.loss;
+    *all.right += *part.right;
+  }
+  return all;
+}
+
 Judgement FineTuning::judge(const ModelInputs& inputs, std::span<const double> targets) const {
+  if (loss_ == HeadLoss::next_token) return judge_next_tokens(inputs, targets);
   const ModelPlan plan = model_.plan(op_, inputs, {});
   AlignedFloats hidden(static_cast<std::size_t>(plan.encoder.B * plan.encoder.L * plan.encoder.E));
   std::vector<float> logits(targets.size() * static_cast<std::size_t>(model_.config().num_labels()));

@@ -6,6 +6,8 @@
 #include "attn/layers/rows_with_gradient.hpp"
 #include "attn/models/head.hpp"
 #include "attn/ops/attention_core.hpp"
+#include "attn/ops/row_sums.hpp"
+#include "attn/store/packed_linear.hpp"
 
 namespace attn::detail {
 namespace {
@@ -32,10 +34,9 @@ void Head::forward(float* x, std::int64_t rows, const Table& words, const Forwar
   classify(normed, rows, words, logits, scratch);
 }
 
-/// of_x (rows,E) = grad W; adds to the gradients of W and the bias. Skips zeros, because grad is often non-zero for a
-/// single word only.
-static void tied_backward(const float* grad, const float* x, std::size_t rows, const Table& words, float* of_x, Gradients& gradients,
-                          Scratch& scratch) {
+/// Computes of_x (rows,E) = grad W, and adds to the gradients of W and the bias. Skips zeros.
+static void sparse_tied_backward(const float* grad, const float* x, std::size_t rows, const Table& words, float* of_x, Gradients& gradients,
+                                 Scratch& scratch) {
   const std::size_t N = words.rows(), E = words.width();
   float* const of_words = gradients.at("word_embeddings.weight");
   float* const of_bias = gradients.at("classifier.bias");
@@ -54,6 +55,22 @@ static void tied_backward(const float* grad, const float* x, std::size_t rows, c
       if (of_bias != nullptr) of_bias[j] += g;
     }
   }
+}
+
+/// The same for the gradient of a loss, which is non-zero for every word; the gradient of an explained logit is non-zero for one or two.
+static void tied_backward(const float* grad, const float* x, std::size_t rows, const Table& words, float* of_x, Gradients& gradients,
+                          Scratch& scratch) {
+  const std::size_t N = words.rows();
+  const auto zeros = static_cast<std::size_t>(std::count(grad, grad + rows * N, 0.0F));
+  if (zeros > rows * N / 2) return sparse_tied_backward(grad, x, rows, words, of_x, gradients, scratch);
+  words.multiply_transposed(grad, rows, of_x, scratch);
+  const Shape shape{static_cast<std::int64_t>(rows), static_cast<std::int64_t>(words.width())};
+  if (float* const of_words = gradients.fill("word_embeddings.weight"); of_words != nullptr)
+    multiply_transposed({grad, {shape[0], static_cast<std::int64_t>(N)}}, {x, shape}, of_words, scratch);
+  if (float* const of_bias = gradients.fill("classifier.bias"); of_bias != nullptr)
+    add_up_rows(
+        rows, N, static_cast<double>(rows * N), [&](std::size_t row, float* sum) noexcept { kernels::best().add_row(sum, grad + row * N, sum, N); },
+        of_bias, scratch);
 }
 
 void Head::backward(const float* grad, const float* x, const float* dense, std::int64_t rows, const Table& words, const ForwardRandom& random,

@@ -269,11 +269,17 @@ class TextModel {
   /// With layers = 0 each text passes through the encoder once, without dropout. Weights, order and result depend only
   /// on the seed, not on the number of threads.
   ///
-  /// @param examples  texts or pairs with labels
+  /// A language model learns the next token at each position, as transformers' …ForCausalLM with `labels`: the loss is
+  /// the mean cross entropy over the batch's tokens, except the tokens of prompts and the first token. End a text with
+  /// the end-of-sequence token, written out, if the model should learn to stop there. Validation accuracy is the share
+  /// of tokens that the model would have predicted.
+  ///
+  /// @param examples  texts or pairs with labels; for a language model texts, with or without a prompt
   /// @param options   epochs, batch size, learning rate, trained layers, labels, validation share
   /// @return mean loss of the last epoch, and the validation accuracy
   /// @throws UNSUPPORTED for int8 weights, without a tokenizer, and for heads with several outputs per text
-  /// @throws ARGUMENT if there are no examples
+  /// @throws ARGUMENT if there are no examples, if a text has no token to predict, and for labels or pairs given to a
+  /// language model or prompts given to another
   /// @throws OUT_OF_RANGE if labels or layers do not exist; with the step's number if a loss or gradient is not
   /// finite
   /// @throws CONFIG if an option is outside its range

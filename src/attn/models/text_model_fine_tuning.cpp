@@ -62,8 +62,9 @@ std::vector<double> targets_of(const std::vector<FineTuneExample>& examples, con
 /// The examples of a run, tokenized.
 struct TrainingData {
   std::vector<detail::TextRow> rows = {};
-  std::vector<double> targets = {};
-  std::vector<std::size_t> order = {};  ///< indices of the examples; the first are held out for validation
+  std::vector<std::vector<double>> targets = {};  ///< one per example; of a language model one per token
+  bool of_tokens = false;                         ///< whether a language model is trained
+  std::vector<std::size_t> order = {};            ///< indices of the examples; the first are held out for validation
   std::size_t held_out = 0, batch_size = 1;
 
   std::span<const std::size_t> validating() const { return std::span(order).first(held_out); }
@@ -92,6 +93,42 @@ std::vector<detail::TextRow> rows_of(const std::vector<FineTuneExample>& example
   return rows;
 }
 
+/// Throws ARGUMENT for members of an example that this kind of model does not have.
+void check_members(const std::vector<FineTuneExample>& examples, bool of_tokens) {
+  for (std::size_t i = 0; i < examples.size(); ++i) {
+    const FineTuneExample& example = examples[i];
+    const auto refuse = [&](std::string_view member, const char* model) {
+      detail::fail(ErrorCode::argument, kFineTune, detail::text({"examples[", i, "].", member}), {"no ", member, " for ", model}, {"given"});
+    };
+    const auto* const number = std::get_if<std::int64_t>(&example.label);
+    if (of_tokens && !(number != nullptr && *number == 0)) refuse("label", "a language model");
+    if (of_tokens && example.text_pair) refuse("text_pair", "a language model");
+    if (!of_tokens && !example.prompt.empty()) refuse("prompt", "a classifier");
+  }
+}
+
+/// Adds the rows of a language model's examples and their targets: the id of the next token, at positions before tokens that contain more than the
+/// prompt. encode(text) returns one text's encoding.
+template <class Encode>
+void add_language_rows(const std::vector<FineTuneExample>& examples, TrainingData& data, Encode encode) {
+  for (std::size_t i = 0; i < examples.size(); ++i) {
+    const auto& [text, label, pair, prompt] = examples[i];
+    const std::string name = detail::text({"examples[", i, "]"});
+    EncodedTexts encoding = detail::naming_text(name, i, [&] { return encode(prompt + text); });
+    const TokenOffsets& offsets = encoding.offsets[0];
+    const auto is_of_text = [&](const auto& offset) { return offset && offset->second > static_cast<std::int64_t>(prompt.size()); };
+    const auto first = static_cast<std::size_t>(std::find_if(offsets.begin(), offsets.end(), is_of_text) - offsets.begin());
+    const std::vector<std::int32_t>& ids = encoding.input_ids;
+    std::vector<double> next(ids.size(), detail::kIgnoreIndex);
+    for (std::size_t token = std::max<std::size_t>(first, 1); token < ids.size() && first < ids.size(); ++token) next[token - 1] = ids[token];
+    if (first == ids.size() || ids.size() == 1)
+      detail::fail(ErrorCode::argument, kFineTune, name, {"a text with at least one token to predict"}, {"too short"},
+                   encoding.truncated[0] ? "The prompt alone is longer than the model's positions" : "The first token has none before it");
+    data.rows.push_back({i, std::move(encoding.input_ids), std::vector<std::int32_t>(next.size()), encoding.truncated[0]});
+    data.targets.push_back(std::move(next));
+  }
+}
+
 /// Runs batches of examples. If only the head is trained, each text passes through the encoder once.
 class Trainer {
  public:
@@ -113,11 +150,12 @@ class Trainer {
     return head_only_ ? tuning_.step(pooled_at(rows), targets) : tuning_.step(detail::TextBatch(std::span(rows)).inputs(), targets);
   }
 
-  /// Evaluates the examples that are held out.
-  detail::Judgement judge() const {
+  /// Evaluates the examples that are held out, and adds their number to count; of a language model the number of tokens.
+  detail::Judgement judge(double& count) const {
     detail::Judgement sum;
     for_each_batch(data_.validating(), [&](const std::vector<detail::TextRow>& rows) {
       const std::vector<double> targets = targets_at(rows);
+      count += static_cast<double>(std::ssize(targets) - (data_.of_tokens ? std::count(targets.begin(), targets.end(), detail::kIgnoreIndex) : 0));
       const detail::Judgement part =
           head_only_ ? tuning_.judge(pooled_at(rows), targets) : tuning_.judge(detail::TextBatch(std::span(rows)).inputs(), targets);
       sum.loss += part.loss;
@@ -141,7 +179,11 @@ class Trainer {
   }
   std::vector<double> targets_at(std::span<const detail::TextRow> rows) const {
     std::vector<double> targets;
-    for (const detail::TextRow& row : rows) targets.push_back(data_.targets[row.index]);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const std::vector<double>& own = data_.targets[rows[i].index];
+      targets.insert(targets.end(), own.begin(), own.end());
+      if (data_.of_tokens) targets.resize((i + 1) * rows.front().ids.size(), detail::kIgnoreIndex);
+    }
     return targets;
   }
   std::vector<float> pooled_at(std::span<const detail::TextRow> rows) const {
@@ -163,8 +205,8 @@ class Trainer {
 /// Evaluates the examples that are held out, if any, after an epoch.
 void validate(const Trainer& trainer, std::size_t held_out, FineTuneProgress& progress, FineTuneResult& result) {
   if (held_out == 0) return;
-  const detail::Judgement judgement = trainer.judge();
-  const auto count = static_cast<double>(held_out);
+  double count = 0;
+  const detail::Judgement judgement = trainer.judge(count);
   progress.validation_loss = judgement.loss / count;
   if (judgement.right) result.validation_accuracy = progress.validation_accuracy = static_cast<double>(*judgement.right) / count;
 }
@@ -201,10 +243,14 @@ FineTuneResult TextModel::fine_tune(const std::vector<FineTuneExample>& examples
   EncoderModel& model = encoder();
   check_fine_tune(examples, options);
   model.check_gradients(kFineTune);
-  const std::vector<std::string> before = detail::text_labels(model), labels = labels_of(examples, options.labels, before);
-  const bool is_new = labels != before, head_only = options.layers == 0;
+  const bool of_tokens = model.config().task == Task::text_generation, head_only = options.layers == 0;
+  check_members(examples, of_tokens);
+  if (of_tokens && !options.labels.empty()) detail::fail(ErrorCode::argument, kFineTune, "labels", {"no labels for a language model"}, {"given"});
+  const std::vector<std::string> before = detail::text_labels(model);
+  const std::vector<std::string> labels = of_tokens ? before : labels_of(examples, options.labels, before);
+  const bool is_new = labels != before;
   TrainingData data = divided(examples.size(), options);
-  data.targets = targets_of(examples, labels);
+  data.of_tokens = of_tokens;
   const detail::FineTuningOptions given{.steps = options.epochs * data.steps_per_epoch(),
                                         .learning_rate = options.learning_rate.value_or(head_only ? 1e-3 : 5e-5),
                                         .weight_decay = options.weight_decay,
@@ -212,12 +258,18 @@ FineTuneResult TextModel::fine_tune(const std::vector<FineTuneExample>& examples
                                         .seed = options.seed};
   const detail::HeadLoss loss =
       detail::check_fine_tuning(kFineTune, model, given, is_new ? std::optional<std::int64_t>(std::ssize(labels)) : std::nullopt);
-  detail::check_targets(kFineTune, data.targets, std::ssize(labels), loss);
   const TokenizeOptions limited = parts_->limited({});
-  data.rows = rows_of(examples, [&](const auto& text) { return parts_->row(text, 0, limited); });
+  if (of_tokens) {
+    add_language_rows(examples, data, [&](const std::string& text) { return parts_->encode(std::vector{text}, 0, 1, limited); });
+  } else {
+    const std::vector<double> targets = targets_of(examples, labels);
+    detail::check_targets(kFineTune, targets, std::ssize(labels), loss);
+    for (const double target : targets) data.targets.push_back({target});
+    data.rows = rows_of(examples, [&](const auto& text) { return parts_->row(text, 0, limited); });
+  }
   if (is_new) model.set_head(labels, options.seed);
   detail::FineTuning tuning(kFineTune, model, given);
-  Trainer trainer(tuning, data, model.config().hidden_size, head_only);
+  Trainer trainer(tuning, data, model.config().hidden_size, head_only && !of_tokens);
   return train(trainer, data, options);
 }
 

@@ -138,12 +138,14 @@ struct TextAttribution {
   std::optional<double> delta = std::nullopt;
 };
 
-/// A text or a pair of texts with the label that the model should learn.
+/// A text or a pair of texts with the label that the model should learn. A language model learns the text's tokens instead of a label.
 struct FineTuneExample {
   std::string text;
-  /// Index or name of the label; with a single label a number from 0 to 1; for a regression any finite number.
-  std::variant<std::int64_t, double, std::string> label;
+  /// Index or name of the label; with a single label a number from 0 to 1; for a regression any finite number; none for a language model.
+  std::variant<std::int64_t, double, std::string> label = std::int64_t{0};
   std::optional<std::string> text_pair = std::nullopt;
+  /// For a language model: what precedes the text. Its tokens have no loss.
+  std::string prompt = {};
 };
 
 /// Progress report after each training step.
@@ -172,8 +174,8 @@ struct FineTuneOptions {
 
 /// Result of TextModel::fine_tune().
 struct FineTuneResult {
-  double loss = 0;  ///< mean over the steps of the last epoch
-  std::optional<double> validation_accuracy = std::nullopt;
+  double loss = 0;                                           ///< mean over the steps of the last epoch
+  std::optional<double> validation_accuracy = std::nullopt;  ///< for a language model the share of tokens that it would have predicted
 };
 
 /// Options for TextModel::embed().

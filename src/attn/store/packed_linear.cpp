@@ -33,43 +33,6 @@ void BasicPackedLinear<Weight>::forward(const detail::Rows& x, float* y, detail:
 }
 
 template <class Weight>
-void BasicPackedLinear<Weight>::multiply_by_weight(const float* y, std::size_t rows, float* x, detail::Scratch& scratch) const
-  requires std::same_as<Weight, float>
-{
-  const auto in = static_cast<std::size_t>(in_features_), out = static_cast<std::size_t>(out_features_);
-  if (rows == 0 || in == 0) return;
-  // A task transposes only as much as stays in the L2 cache while all rows are multiplied by it; the whole transpose
-  // would go through memory.
-  constexpr std::size_t kNumbers = std::size_t{1} << 16;
-  const kernels::KernelTable& kernel = kernels::best();
-  const std::size_t nr = kernel.nr, panels = (in + nr - 1) / nr, panel_size = kernels::panel_size(nr, out);
-  const std::size_t most = std::max<std::size_t>(1, kNumbers / std::max<std::size_t>(1, panel_size));
-  const std::size_t tasks = std::min(panels, std::max<std::size_t>((panels + most - 1) / most, num_threads() > 1 ? 4 * num_threads() : 1));
-  const unsigned workers = parallel::workers_for(tasks, static_cast<double>(rows) * static_cast<double>(in) * static_cast<double>(out));
-  const detail::Scratch::Frame frame(scratch);
-  const std::size_t size = (panels + tasks - 1) / tasks * panel_size;
-  float* const buffers = scratch.take(workers * size);
-  const detail::RowBlocks blocks(rows);
-  parallel::run(tasks, workers, [&](std::size_t task, unsigned worker) noexcept {
-    float* const buffer = buffers + worker * size;
-    const std::size_t first = detail::part_begin(panels, task, tasks) * nr, end = std::min(detail::part_begin(panels, task + 1, tasks) * nr, in);
-    panels_.transposed(out, in, first, end, buffer);
-    for (std::size_t block = 0; block < blocks.count; ++block) {
-      const std::size_t i = blocks.begin(block);
-      kernel.gemm({.a = y + i * out,
-                   .lda = static_cast<std::ptrdiff_t>(out),
-                   .panels = buffer,
-                   .panel_stride = panel_size,
-                   .c = x + i * in + first,
-                   .ldc = static_cast<std::ptrdiff_t>(in),
-                   .m = blocks.begin(block + 1) - i,
-                   .n = end - first,
-                   .k = out});
-    }
-  });
-}
-
-template <class Weight>
 void BasicPackedLinear<Weight>::unpack_weight(float* weight) const {
   panels_.unpack(weight, static_cast<std::size_t>(out_features_), static_cast<std::size_t>(in_features_));
 }
@@ -131,6 +94,39 @@ void multiply(std::span<const PanelProduct<Weight>> products, const Rows& x, Scr
 
 template void multiply<float>(std::span<const PanelProduct<float>>, const Rows&, Scratch&, const parallel::TaskRef*);
 template void multiply<std::int8_t>(std::span<const PanelProduct<std::int8_t>>, const Rows&, Scratch&, const parallel::TaskRef*);
+
+void multiply_by_weight(const Panels<float>& weight, std::size_t out, std::size_t in, const float* y, std::size_t rows, float* x, Scratch& scratch) {
+  if (rows == 0 || in == 0) return;
+  // A task transposes only as much as stays in the L2 cache while all rows are multiplied by it; the whole transpose
+  // would go through memory.
+  constexpr std::size_t kNumbers = std::size_t{1} << 16;
+  const kernels::KernelTable& kernel = kernels::best();
+  const std::size_t nr = kernel.nr, panels = (in + nr - 1) / nr, panel_size = kernels::panel_size(nr, out);
+  const std::size_t most = std::max<std::size_t>(1, kNumbers / std::max<std::size_t>(1, panel_size));
+  const std::size_t tasks = std::min(panels, std::max<std::size_t>((panels + most - 1) / most, num_threads() > 1 ? 4 * num_threads() : 1));
+  const unsigned workers = parallel::workers_for(tasks, static_cast<double>(rows) * static_cast<double>(in) * static_cast<double>(out));
+  const Scratch::Frame frame(scratch);
+  const std::size_t size = (panels + tasks - 1) / tasks * panel_size;
+  float* const buffers = scratch.take(workers * size);
+  const RowBlocks blocks(rows);
+  parallel::run(tasks, workers, [&](std::size_t task, unsigned worker) noexcept {
+    float* const buffer = buffers + worker * size;
+    const std::size_t first = part_begin(panels, task, tasks) * nr, end = std::min(part_begin(panels, task + 1, tasks) * nr, in);
+    weight.transposed(out, in, first, end, buffer);
+    for (std::size_t block = 0; block < blocks.count; ++block) {
+      const std::size_t i = blocks.begin(block);
+      kernel.gemm({.a = y + i * out,
+                   .lda = static_cast<std::ptrdiff_t>(out),
+                   .panels = buffer,
+                   .panel_stride = panel_size,
+                   .c = x + i * in + first,
+                   .ldc = static_cast<std::ptrdiff_t>(in),
+                   .m = blocks.begin(block + 1) - i,
+                   .n = end - first,
+                   .k = out});
+    }
+  });
+}
 
 void multiply_transposed(const TensorView& y, const TensorView& x, float* product, Scratch& scratch) {
   const auto rows = static_cast<std::size_t>(y.shape[0]), n = static_cast<std::size_t>(y.shape[1]), k = static_cast<std::size_t>(x.shape[1]);

@@ -52,10 +52,6 @@ class BasicPackedLinear {
     return {&panels_, static_cast<std::size_t>(out_features_), bias_.empty() ? nullptr : bias_.data(), y};
   }
 
-  /// Computes x (rows,in) = y W, y (rows,out), both without gaps; sums over out in order.
-  void multiply_by_weight(const float* y, std::size_t rows, float* x, detail::Scratch& scratch) const
-    requires std::same_as<Weight, float>;
-
   void unpack_weight(float* weight) const;
 
   /// Allocates a zero weight; the bias is unchanged.
@@ -81,6 +77,8 @@ extern template class BasicPackedLinear<float>;
 extern template class BasicPackedLinear<std::int8_t>;
 
 namespace detail {
+/// Computes x (rows,in) = y W for a weight (out,in), y (rows,out), both without gaps; sums over out in order.
+void multiply_by_weight(const Panels<float>& weight, std::size_t out, std::size_t in, const float* y, std::size_t rows, float* x, Scratch& scratch);
 /// Computes product (n,k) = yᵀ x, y (rows,n), x (rows,k); sums over the rows in order.
 void multiply_transposed(const TensorView& y, const TensorView& x, float* product, Scratch& scratch);
 }  // namespace detail

@@ -88,4 +88,8 @@ void Table::multiply(const Rows& x, const float* bias, float* y, Scratch& scratc
   multiply_panels(*std::get_if<Panels<std::int8_t>>(&values_));
 }
 
+void Table::multiply_transposed(const float* y, std::size_t rows, float* x, Scratch& scratch) const {
+  multiply_by_weight(*std::get_if<Panels<float>>(&values_), rows_, width_, y, rows, x, scratch);
+}
+
 }  // namespace attn::detail

@@ -51,6 +51,8 @@ class Table {
 
   /// Computes y (rows,N) = x Wᵀ + b, x (rows,E). Only for a shared table; the bits are those of BasicPackedLinear.
   void multiply(const Rows& x, const float* bias, float* y, Scratch& scratch) const;
+  /// Computes x (rows,E) = y W, y (rows,N). Only for a shared table of float32.
+  void multiply_transposed(const float* y, std::size_t rows, float* x, Scratch& scratch) const;
 
  private:
   using Values = std::vector<float>;

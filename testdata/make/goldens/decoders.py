@@ -126,9 +126,9 @@ def save(name, model, tokenizer, dtype, change):
     return folder
 
 
-def load(folder, dtype):
+def load(folder, dtype, **changes):
     kind = getattr(transformers, transformers.AutoConfig.from_pretrained(folder).architectures[0])
-    model, report = kind.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager", output_loading_info=True)
+    model, report = kind.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager", output_loading_info=True, **changes)
     assert not report["missing_keys"] and not report["mismatched_keys"], (folder.name, report)
     return model.to(dtype).eval()
 

@@ -12,6 +12,7 @@ import torch
 import transformers
 
 import common
+import decoders
 import models
 from backward import philox
 from model_gradients import BATCH, FAMILIES, WITHOUT_TYPES
@@ -37,13 +38,15 @@ PLACES = {
     "modernbert": ([EMBEDDINGS], [ATTENTION, ATTENTION_OUTPUT, HIDDEN], [CLASSIFIER]),
     "bert": ([EMBEDDINGS], [ATTENTION, ATTENTION_OUTPUT, OUTPUT], [CLASSIFIER]),
     "deberta-v2": ([EMBEDDINGS], [RELATIVE, ATTENTION, ATTENTION_OUTPUT, OUTPUT], [POOLED, CLASSIFIER]),
+    "gpt2": ([EMBEDDINGS], [ATTENTION, ATTENTION_OUTPUT, OUTPUT], []),
     **dict.fromkeys(("roberta", "xlm-roberta", "mpnet"), ([EMBEDDINGS], [ATTENTION, ATTENTION_OUTPUT, OUTPUT], [POOLED, CLASSIFIER])),
 }
 FORBIDDEN = [r"bias", r"layernorm", r"rmsnorm", r"(?:^|\.)norm(?:$|\.)", r"_norm(?:$|\.)"]
 
 
 def is_trained(name, model, layers):
-    if layers is None or not name.startswith(model.base_model_prefix) or "pooler" in name or "final_norm" in name:
+    finals = ("pooler", "final_norm", "ln_f", "model.norm", "final_layer_norm")
+    if layers is None or not name.startswith(model.base_model_prefix) or any(part in name for part in finals):
         return True
     last = [f"{model.config.num_hidden_layers - 1 - i}" for i in range(layers)]
     return any(part in last for part in name.split("."))
@@ -69,10 +72,15 @@ class Drawn:
         return torch.where(kept.reshape(x.shape), x / (1 - p), 0)
 
 
+# Language models: with biases, tied, with a norm of queries and keys, with a soft cap and windows, with parallel residuals, with one window.
+LANGUAGE_MODELS = ("tiny-gpt2", "tiny-llama", "tiny-llama-3", "tiny-qwen3", "tiny-gemma-2", "tiny-gemma-3", "tiny-neox", "tiny-mistral")
+PROMPT = 2  # tokens of the second text that have no loss
+
+
 @torch.enable_grad()
 def losses(model, inputs, labels, layers, config):
     model.train()
-    if model.config.model_type in WITHOUT_TYPES:
+    if model.config.model_type in WITHOUT_TYPES or labels.dim() == 2:
         inputs = {name: x for name, x in inputs.items() if name != "token_type_ids"}
     named = {name: p for name, p in model.named_parameters() if is_trained(name, model, layers)}
     decaying = set(transformers.trainer_pt_utils.get_parameter_names(model, [torch.nn.LayerNorm], FORBIDDEN))
@@ -87,7 +95,10 @@ def losses(model, inputs, labels, layers, config):
         model.zero_grad()
         dropout = Drawn(model.config, step) if any(config.values()) else torch.nn.functional.dropout
         with mock.patch.object(torch.nn.functional, "dropout", dropout):
-            loss = torch.nn.functional.cross_entropy(model(**inputs).logits, labels)
+            logits = model(**inputs).logits
+            # As the loss of …ForCausalLM, which computes in float32.
+            logits, targets = (logits, labels) if labels.dim() == 1 else (logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten())
+            loss = torch.nn.functional.cross_entropy(logits, targets)
         assert dropout is torch.nn.functional.dropout or next(dropout.places, None) is None
         loss.backward()
         torch.nn.utils.clip_grad_norm_(named.values(), 1.0)
@@ -111,6 +122,28 @@ def generate():
             assert double.dtype == torch.float64 and (config is not none or double[-1] < 0.8 * double[0]), (name, double)
             options = {**OPTIONS, "steps": STEPS, "seed": SEED, **({} if layers is None else {"layers": layers})}
             title = name + ("" if layers is None else "/last") + ("/dropout" if config is DROPOUT[name] else "")
+            case = common.Case(golden, title, "fine_tuning", checkpoint=name, config=config, options=options)
+            for key, x in {**inputs, "labels": labels}.items():
+                case.store(key, x)
+            case.expect("losses", single, double)
+            print(title, double.numpy().round(4).tolist(), (single - double).abs().max().item())
+    for name in LANGUAGE_MODELS:
+        folder = models.FOLDER / name
+        dropout = {"attn_pdrop": 0.25, "resid_pdrop": 0.15, "embd_pdrop": 0.1}
+        none = dict.fromkeys(dropout, 0.0) if name == "tiny-gpt2" else {}
+        runs = [(None, none)] if name != "tiny-gpt2" else [(None, none), (None, dropout), (1, none)]
+        if name == "tiny-llama":
+            runs.append((1, none))  # with its own output matrix
+        for layers, config in runs:
+            inputs, _ = decoders.encode(folder, decoders.TEXTS[:3], 64)
+            labels = inputs["input_ids"].masked_fill(inputs["attention_mask"] == 0, -100)
+            labels[1, :PROMPT] = -100
+            single = losses(decoders.load(folder, torch.float32, **config), inputs, labels, layers, config)
+            with decoders.in_float64():
+                double = losses(decoders.load(folder, torch.float64, **config), inputs, labels, layers, config)
+            assert double.dtype == torch.float64 and double[-1] < 0.9 * double[0], (name, double)
+            options = {**OPTIONS, "steps": STEPS, "seed": SEED, **({} if layers is None else {"layers": layers})}
+            title = name + ("" if layers is None else "/last") + ("/dropout" if any(config.values()) else "")
             case = common.Case(golden, title, "fine_tuning", checkpoint=name, config=config, options=options)
             for key, x in {**inputs, "labels": labels}.items():
                 case.store(key, x)

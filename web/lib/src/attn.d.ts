@@ -32,6 +32,7 @@ export type {
   FineTuneOptions,
   FineTuneProgress,
   FineTuneResult,
+  LanguageExample,
   Loss,
   ModelGradients,
   Optimizer,

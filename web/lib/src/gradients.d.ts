@@ -285,12 +285,18 @@ export interface ModelGradients {
    *   `labels`, `config` and `stateDict` are then those of transformers' …ForSequenceClassification, and `export`
    *   writes them.
    *
+   * A language model (`task` `'text-generation'`) learns the next token at each position, as transformers'
+   * …ForCausalLM with `labels`: the loss is the mean cross entropy over the tokens of the batch, except those of
+   * prompts and the first token. Its examples are texts, with or without a prompt. End a text with the end-of-sequence
+   * token, written out, if the model should learn to stop there.
+   *
    * Weights and result depend only on the seed, not on the number of threads. The model can be used between two steps,
    * with the weights of that moment.
    *
-   * @param examples at least one
+   * @param examples at least one; for a language model strings or {@link LanguageExample}
    * @param options see {@link FineTuneOptions}
    * @throws {AttnError} `CONFIG` if an option, or a dropout probability of config.json, is out of range
+   * @throws {AttnError} `ARGUMENT` if there is no example, or a text has no token to predict
    * @throws {AttnError} `OUT_OF_RANGE` if a label or layer does not exist, or a loss or gradient is not finite (with
    * the step's number)
    * @throws {AttnError} `UNSUPPORTED` for int8 weights, and for heads with several answers per text
@@ -310,9 +316,13 @@ export interface ModelGradients {
    * ];
    * await model.fineTune(examples, { labels: ['praise', 'complaint'], layers: 'head', epochs: 50, learningRate: 0.01 });
    * console.log((await model.classify('a terrible book'))[0][0].label); // complaint
+   *
+   * const gpt2 = await attn.loadModel('models/tiny-gpt2');
+   * const question = { prompt: 'Question: how many legs has a cat? Answer:', text: ' four<|endoftext|>' };
+   * await gpt2.fineTune(['Once upon a time there was a cat.', question], { epochs: 2, learningRate: 1e-3 });
    * ```
    */
-  fineTune(examples: readonly FineTuneExample[], options?: FineTuneOptions): Promise<FineTuneResult>;
+  fineTune(examples: readonly (FineTuneExample | LanguageExample | string)[], options?: FineTuneOptions): Promise<FineTuneResult>;
 }
 
 /** A text or a pair of texts with its label. */
@@ -320,6 +330,13 @@ export interface FineTuneExample {
   text: string | readonly [string, string];
   /** Name or number of the label; a number from 0 to 1 if there is one label, any number for a regression. */
   label: number | string;
+}
+
+/** A text that a language model should learn. */
+export interface LanguageExample {
+  text: string;
+  /** Text before it, whose tokens have no loss, such as a question whose answer is learned. Default none. */
+  prompt?: string | undefined;
 }
 
 /** Progress of {@link ModelGradients.fineTune} after each step. */
@@ -334,7 +351,10 @@ export interface FineTuneProgress {
   loss: number;
   /** Loss of the validation examples; only after an epoch. */
   validationLoss?: number;
-  /** Accuracy on the validation examples; only after an epoch and not for a regression. */
+  /**
+   * Accuracy on the validation examples; only after an epoch and not for a regression. For a language model the share
+   * of tokens that it would have predicted.
+   */
   validationAccuracy?: number;
 }
 
@@ -350,7 +370,7 @@ export interface FineTuneOptions {
   weightDecay?: number | undefined;
   /**
    * Parts to train: `'all'` (default), a number of last layers and the head, or `'head'`, which runs each text through
-   * the encoder only once.
+   * the encoder only once (not for a language model whose head shares the word embeddings).
    */
   layers?: 'head' | 'all' | number | undefined;
   /**

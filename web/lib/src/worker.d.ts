@@ -53,6 +53,7 @@ export type {
   GeneratedText,
   GenerateOptions,
   Int8Tensor,
+  LanguageExample,
   LayerPatch,
   LoadOptions,
   Loss,

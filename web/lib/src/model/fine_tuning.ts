@@ -9,13 +9,13 @@ import { yieldToEventLoop } from '../platform/event_loop.js';
 import { AttnError, describe, fail, reading } from '../args/error.js';
 import { membersOf } from './json_members.js';
 import type { Result } from '../engine/heap.js';
-import { encodeOptionsOf, type ModelAccess, tokenized } from './batches.js';
+import { encodeOptionsOf, type ModelAccess, tokenized, withTextIndex } from './batches.js';
 import { type ModelFacts, signatureOf } from './model_state.js';
 import { fineTuneOptions, readEncoded } from '../args/model_options.js';
 import { readCallback, readSignal, tell } from '../args/options.js';
 import { readArguments, readMembers, whole } from '../args/signature.js';
 import { decodeUtf8, encodeUtf8 } from '../platform/utf8.js';
-import { encodingOf } from '../tokenizer/tokenizer.js';
+import { encodingOf, type EncodeOptions, type Tokenizer } from '../tokenizer/tokenizer.js';
 
 const op = 'fineTune';
 
@@ -24,7 +24,15 @@ interface Example {
   readonly text: Text;
   readonly label: number | string;
 }
-type Row = ReturnType<typeof tokenized>;
+/** A text for a language model. */
+interface LanguageExample {
+  readonly text: string;
+  readonly prompt: string;
+}
+type Row = Omit<ReturnType<typeof tokenized>, 'truncated'>;
+
+/** Target of a position that has no loss, as torch's ignore_index. */
+const ignoreIndex = -100;
 
 /** Members of config.json that describe a head. */
 const headMembers = ['architectures', 'id2label', 'label2id', 'num_labels', 'problem_type'];
@@ -52,6 +60,23 @@ export function readExamples(value: unknown): Example[] {
       const [text, label] = readMembers(op, path, example, ['text', 'label'], `${path}.`);
       if (typeof label !== 'string' && typeof label !== 'number') fail('ARGUMENT', op, `${path}.label`, describe(label), 'a number or a string');
       return { text: readText(`${path}.text`, text), label: label as number | string };
+    });
+    if (examples.length === 0) fail('ARGUMENT', op, 'examples', 'is empty', 'at least one');
+    return examples;
+  });
+}
+
+export function readLanguageExamples(value: unknown): LanguageExample[] {
+  return reading(op, 'examples', () => {
+    if (!Array.isArray(value)) fail('ARGUMENT', op, 'examples', describe(value), 'an Array of strings or { text, prompt }');
+    const examples = elements(value as unknown[], (example, i): LanguageExample => {
+      const path = `examples[${i}]`;
+      if (typeof example === 'string') return { text: example, prompt: '' };
+      if (!isPlainObject(example)) fail('ARGUMENT', op, path, describe(example), 'a string or { text, prompt }');
+      const [text, prompt = ''] = readMembers(op, path, example, ['text', 'prompt'], `${path}.`);
+      if (typeof text !== 'string') fail('ARGUMENT', op, `${path}.text`, describe(text), 'a string');
+      if (typeof prompt !== 'string') fail('ARGUMENT', op, `${path}.prompt`, describe(prompt), 'a string');
+      return { text: text as string, prompt: prompt as string };
     });
     if (examples.length === 0) fail('ARGUMENT', op, 'examples', 'is empty', 'at least one');
     return examples;
@@ -152,22 +177,41 @@ function padded(rows: readonly Row[]): Omit<Encoding, 'tokens' | 'offsets' | 'tr
   return { inputIds, attentionMask, tokenTypeIds, dims: [rows.length, length] };
 }
 
+/**
+ * Tokenizes a text for a language model. `next` has the id of the next token at positions before tokens that contain
+ * more than the prompt.
+ */
+function languageRow(tokenizer: Tokenizer, { text, prompt }: LanguageExample, index: number, limit: EncodeOptions): Row & { next: number[] } {
+  const { inputIds, offsets, truncated } = withTextIndex(op, index, () => tokenizer.encode([prompt + text], limit));
+  const ids = inputIds;
+  const first = offsets[0]!.findIndex((offset) => offset !== null && offset[1] > prompt.length);
+  if (first < 0 || ids.length === 1) {
+    const help = truncated[0] ? "The prompt alone is longer than the model's positions" : 'The first token has none before it';
+    fail('ARGUMENT', op, `examples[${index}]`, 'is too short', 'a text with at least one token to predict', help);
+  }
+  const next = Array.from(ids, (_, i) => (i + 1 >= Math.max(first, 1) && i + 1 < ids.length ? ids[i + 1]! : ignoreIndex));
+  return { index, ids, types: new Int32Array(ids.length), next };
+}
+
 const busy = new WeakSet<object>();
 
 export async function fineTune({ find, replaceHead }: ModelAccess, model: object, given: unknown, options: unknown): Promise<FineTuneResult> {
-  const examples = readExamples(given);
-  const { epochs, batchSize, learningRate, weightDecay, layers, seed, validation, signal, onProgress, ...asked } = readFineTuneOptions(options);
-  if (signal?.aborted) throw aborted(signal, op);
   const { about, tokenizer, context, base } = find();
   const { engine } = context;
   engine.assertUsable(op);
+  const ofTokens = about.task === 'text-generation';
+  const examples = ofTokens ? readLanguageExamples(given) : readExamples(given);
+  const { epochs, batchSize, learningRate, weightDecay, layers, seed, validation, signal, onProgress, ...asked } = readFineTuneOptions(options);
+  if (signal?.aborted) throw aborted(signal, op);
   if (busy.has(model)) throw new AttnError('BUSY', `${op}: this model is being trained already`, { op });
   if (about.quantized)
     fail('UNSUPPORTED', op, 'the model', 'is int8, which has no gradients', 'float32 weights', "Load the model with weights: 'float32'");
-  const before = textLabelsOf(about);
-  const labels = labelsOf(examples, asked.labels, before);
-  const isNew = labels.length !== before?.length || labels.some((label, i) => label !== before[i]);
-  const targets = targetsOf(examples, labels);
+  if (ofTokens && asked.labels) fail('ARGUMENT', op, 'labels', 'are given', 'no labels for a language model');
+  const before = textLabelsOf(about) ?? [];
+  const labels = ofTokens ? [] : labelsOf(examples as Example[], asked.labels, before);
+  const isNew = labels.length !== before.length || labels.some((label, i) => label !== before[i]);
+  const labelled = ofTokens ? [] : targetsOf(examples as Example[], labels);
+  const headOnly = layers === 0 && !ofTokens;
 
   const call = (name: string, ...args: readonly unknown[]) => {
     const { handle } = find();
@@ -183,10 +227,17 @@ export async function fineTune({ find, replaceHead }: ModelAccess, model: object
   busy.add(model);
   try {
     const rows: Row[] = [];
+    const targets: (readonly number[])[] = labelled.map((target) => [target]); // of an example
     const limit = encodeOptionsOf(op, about, {});
-    for (const [i, { text }] of examples.entries()) {
+    for (const [i, example] of examples.entries()) {
       if (i % 64 === 63) await turn();
-      rows.push(tokenized(op, tokenizer, text, i, limit));
+      if (ofTokens) {
+        const row = languageRow(tokenizer, example as LanguageExample, i, limit);
+        rows.push(row);
+        targets.push(row.next);
+      } else {
+        rows.push(tokenized(op, tokenizer, example.text, i, limit));
+      }
     }
     const order = (count: number, epoch: number) => [...call('trainingOrder', count, epoch, seed).entries[0]!.tensor.data];
     const places = order(rows.length, 0);
@@ -194,7 +245,7 @@ export async function fineTune({ find, replaceHead }: ModelAccess, model: object
     const [validating, training] = [places.slice(0, heldOut), places.slice(heldOut)];
     const perEpoch = Math.ceil(training.length / batchSize);
     const steps = epochs * perEpoch;
-    const begun = call('beginFineTuning', tensor(targets), isNew ? encodeUtf8(JSON.stringify(labels)) : undefined, {
+    const begun = call('beginFineTuning', tensor(labelled), isNew ? encodeUtf8(JSON.stringify(labels)) : undefined, {
       steps,
       learningRate,
       weightDecay,
@@ -208,7 +259,10 @@ export async function fineTune({ find, replaceHead }: ModelAccess, model: object
     }
 
     const batchOf = (some: readonly number[]) => some.map((place) => rows[place]!).sort((a, b) => b.ids.length - a.ids.length);
-    const targetsAt = (some: readonly Row[]) => tensor(some.map(({ index }) => targets[index]!));
+    const targetsAt = (some: readonly Row[]) => {
+      const longest = ofTokens ? some[0]!.ids.length : 1;
+      return some.flatMap(({ index }) => [...targets[index]!, ...new Array<number>(longest - targets[index]!.length).fill(ignoreIndex)]);
+    };
     const encoded = (name: string, some: readonly Row[], others: Readonly<Record<string, unknown>>) => {
       const { handle } = find();
       engine.assertUsable(op);
@@ -218,7 +272,7 @@ export async function fineTune({ find, replaceHead }: ModelAccess, model: object
     const portions = (some: readonly number[]) =>
       Array.from({ length: Math.ceil(some.length / batchSize) }, (_, i) => batchOf(some.slice(i * batchSize, (i + 1) * batchSize)));
     const vectors: Float32Array[] = [];
-    if (layers === 0)
+    if (headOnly)
       for (const some of portions(places)) {
         await turn();
         const { data, dims } = encoded('poolForHead', some, {}).entries[0]!.tensor;
@@ -231,8 +285,11 @@ export async function fineTune({ find, replaceHead }: ModelAccess, model: object
       some.forEach(({ index }, i) => data.set(vectors[index]!, i * width));
       return { data, dims: [some.length, width] };
     };
-    const run = (ofAll: string, ofHead: string, some: readonly Row[]) =>
-      layers === 0 ? call(ofHead, pooledAt(some), targetsAt(some)) : encoded(ofAll, some, { targets: targetsAt(some) });
+    const run = (ofAll: string, ofHead: string, some: readonly Row[]) => {
+      const wanted = tensor(targetsAt(some));
+      return headOnly ? call(ofHead, pooledAt(some), wanted) : encoded(ofAll, some, { targets: wanted });
+    };
+    const resultsOf = (some: readonly Row[]) => (ofTokens ? targetsAt(some).filter((id) => id !== ignoreIndex).length : some.length);
 
     let step = 0;
     let mean = 0;
@@ -248,15 +305,17 @@ export async function fineTune({ find, replaceHead }: ModelAccess, model: object
         const progress: Parameters<NonNullable<typeof onProgress>>[0] = { epoch, step: ++step, steps, loss };
         if (i + 1 === batches.length && validating.length > 0) {
           let all = 0;
+          let count = 0;
           let right: number | undefined;
           for (const part of portions(validating)) {
             await turn();
             const { number, entries } = run('judge', 'judgeHead', part);
             all += number;
+            count += resultsOf(part);
             if (entries.length > 0) right = (right ?? 0) + entries[0]!.tensor.data[0]!;
           }
-          progress.validationLoss = all / validating.length;
-          if (right !== undefined) progress.validationAccuracy = accuracy = right / validating.length;
+          progress.validationLoss = all / count;
+          if (right !== undefined) progress.validationAccuracy = accuracy = right / count;
         }
         tell(op, onProgress, progress);
       }
