@@ -139,8 +139,9 @@ def generate():
             labels = inputs["input_ids"].masked_fill(inputs["attention_mask"] == 0, -100)
             labels[1, :PROMPT] = -100
             single = losses(decoders.load(folder, torch.float32, **config), inputs, labels, layers, config)
+            exact = decoders.load(folder, torch.float64, **config)
             with decoders.in_float64():
-                double = losses(decoders.load(folder, torch.float64, **config), inputs, labels, layers, config)
+                double = losses(exact, inputs, labels, layers, config)
             assert double.dtype == torch.float64 and double[-1] < 0.9 * double[0], (name, double)
             options = {**OPTIONS, "steps": STEPS, "seed": SEED, **({} if layers is None else {"layers": layers})}
             title = name + ("" if layers is None else "/last") + ("/dropout" if any(config.values()) else "")
