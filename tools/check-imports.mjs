@@ -21,6 +21,7 @@ const libLayers = {
   tokenizer: ['args/', 'platform/'],
   element: [],
   lens: ['args/', 'platform/', 'tasks/largest.ts'],
+  search: ['args/', 'platform/', 'model/safetensors.ts', 'model/safetensors_header.ts'],
   engine: ['args/', 'platform/'],
   model: ['args/', 'platform/', 'tokenizer/', 'engine/'],
   tasks: ['args/', 'platform/', 'tokenizer/', 'engine/', 'model/'],

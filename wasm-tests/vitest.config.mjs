@@ -44,6 +44,7 @@ const dependencies = [
   { find: /^.*\/comlink\.js$/, replacement: join(comlink, 'comlink.mjs') },
   { find: /^.*\/comlink-node\.js$/, replacement: join(comlink, 'node-adapter.mjs') },
   { find: /^.*\/jinja\.js$/, replacement: join(dirname(require.resolve('@huggingface/jinja')), 'index.js') },
+  { find: /^.*\/minisearch\.js$/, replacement: join(dirname(require.resolve('minisearch')), '../es/index.js') },
 ];
 
 /** Replaces built files by sources, except the WebAssembly and its glue. */
@@ -64,6 +65,7 @@ function fromSources() {
         { find: /^attn$/, replacement: at('web/lib/src/node.ts') },
         { find: /^attn\/worker$/, replacement: at('wasm-tests/node/worker_here.ts') },
         { find: /^attn\/lens$/, replacement: at('web/lib/src/lens/lens.ts') },
+        { find: /^attn\/search$/, replacement: at('web/lib/src/search/search.ts') },
         { find: /^.*\/glue\/(attn[\w-]*\.mjs)$/, replacement: `${dist}/$1` },
         ...dependencies,
       ],
@@ -77,6 +79,7 @@ const built = {
       { find: /^attn$/, replacement: join(dist, 'node.js') },
       { find: /^attn\/worker$/, replacement: join(dist, 'worker-node.js') },
       { find: /^attn\/lens$/, replacement: join(dist, 'lens.js') },
+      { find: /^attn\/search$/, replacement: join(dist, 'search.js') },
       ...dependencies,
     ],
   },

@@ -86,6 +86,7 @@ const reference = [
       moduleOf('attn/worker', 'worker'),
       moduleOf('attn/element', 'element'),
       moduleOf('attn/lens', 'lens'),
+      moduleOf('attn/search', 'search'),
       moduleOf('attn/tokenizer', 'tokenizer'),
       moduleOf('attn/chunk', 'chunk'),
     ],

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { Application, Converter } from 'typedoc';
 
 const lib = fileURLToPath(new URL('../../web/lib', import.meta.url));
-const modules = ['attn', 'worker', 'element', 'lens', 'tokenizer', 'chunk'];
+const modules = ['attn', 'worker', 'element', 'lens', 'search', 'tokenizer', 'chunk'];
 
 /** Replaces the @throws tags of a comment by one with a list of all errors, which gets one heading. */
 function listErrors(comment) {

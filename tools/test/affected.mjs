@@ -24,7 +24,7 @@ export const table = [
   [/^(CMakeLists\.txt|cmake\/.*)$/, ['sanitizers', 'FetchContent', 'releases']],
   [/^web\/lib\/src\/(tokenizer|tasks|args|cli)\//, []],
   [/^web\/lib\/(README\.md|src\/.*\.d\.[cm]?ts)$/, []],
-  [/^web\/lib\/src\/(worker|platform|load|element|lens)\//, [...inEngines, 'bundlers']],
+  [/^web\/lib\/src\/(worker|platform|load|element|lens|search)\//, [...inEngines, 'bundlers']],
   [/^web\/lib\/src\/model\//, ['engines']],
   [/^web\/lib\//, [...inEngines, 'bundlers']],
   [/^(web|wasm-tests)\/page\//, ['page in engines']],

@@ -13,6 +13,7 @@ export default defineConfig({
           { find: /^attn$/, replacement: join(folder, 'dist/index.js') },
           { find: /^attn\/worker$/, replacement: join(folder, 'dist/worker-web.js') },
           { find: /^attn\/lens$/, replacement: join(folder, 'dist/lens.js') },
+          { find: /^attn\/search$/, replacement: join(folder, 'dist/search.js') },
         ]
       : [],
   },

@@ -42,6 +42,7 @@ const suites = {
   tasks: ['variant'],
   decoders: ['variant', 'threads', 'engine'],
   lens: ['variant'],
+  search: ['variant', 'threads', 'engine'],
   sentiment: ['variant', 'engine'],
   quantize: [],
   int8: ['variant', 'threads', 'engine'],

@@ -164,18 +164,23 @@ function write({ fileName, code, map }) {
 const shared = new RegExp(
   `/src/(${[
     'args/(error|hub|refuse_text|arrays|abort_listeners|caches|signature|options)',
-    'platform/(utf8|abort|event_loop|download|dispose|asset_urls)',
+    'platform/(utf8|abort|event_loop|download|dispose|asset_urls|instance)',
     'engine/(native|trace_names|training)',
     'model/safetensors(_header)?',
   ].join('|')})[.]ts$`,
 );
 
+/** attn/search shares code with the entries that it is used with. */
+const inputs = (...names) => ({
+  ...Object.fromEntries(names.map((name) => [name, join(here, 'src', `${name}.ts`)])),
+  search: join(here, 'src', 'search', 'search.ts'),
+});
+
 /** Entries with shared code in a few files: without a bundler a page would discover nested imports one by one. */
 async function bundle() {
-  const entries = ['index', 'node', 'worker-web', 'worker-node', 'worker-host-node'];
   const bundled = await rolldown({
     ...common,
-    input: Object.fromEntries(entries.map((name) => [name, join(here, 'src', `${name}.ts`)])),
+    input: inputs('index', 'node', 'worker-web', 'worker-node', 'worker-host-node'),
     external: /^node:/,
     plugins: [dependencies, glue(() => false)],
   });
@@ -221,7 +226,7 @@ async function bundleCommonJs() {
     ...common,
     transform: { ...common.transform, inject: from('node:util', 'TextEncoder', 'TextDecoder') },
     platform: 'node',
-    input: Object.fromEntries(['node', 'worker-node', 'worker-host-node'].map((name) => [name, join(here, 'src', `${name}.ts`)])),
+    input: inputs('node', 'worker-node', 'worker-host-node'),
     plugins: [dependencies, glue((name) => !name.includes('threads'))],
     external: /^node:/,
   });

@@ -116,6 +116,7 @@ export function createInstance(runtime: Parts): Attn {
   };
   const context: ModelContext = {
     engine,
+    instance: () => attn,
     disk: runtime.disk,
     lazyTasks: () => runtime.lazyTasks().catch(scriptsFailed),
     chat: () => runtime.chat!().catch(scriptsFailed),

@@ -1,3 +1,4 @@
+import type { Attn } from '../attn.js';
 import type { Engine } from '../engine/engine.js';
 import type { NativeLayer } from '../engine/native.js';
 import type { Disk } from './model_files.js';
@@ -11,6 +12,7 @@ export type GgufParts = () => Promise<typeof import('./gguf/gguf_parts.js')>;
 /** Services of an instance for its models. */
 export interface ModelContext {
   readonly engine: Engine;
+  instance(): Attn;
   readonly disk: Disk | undefined;
   readonly lazyTasks: LazyTasks;
   readonly chat: Chat;

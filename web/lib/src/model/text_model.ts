@@ -1,4 +1,5 @@
 import type {
+  Attn,
   ChatMessage,
   ChatTemplateOptions,
   EncoderTrace,
@@ -12,6 +13,7 @@ import type {
   Tensor,
 } from '../attn.js';
 import { disposeSymbol } from '../platform/dispose.js';
+import { instanceKey } from '../platform/instance.js';
 import { assertTask, encodeOptionsOf, inBatches, type ModelAccess, promptOf, tokenized } from './batches.js';
 import { allocate, AttnError, describe, fail } from '../args/error.js';
 import {
@@ -305,6 +307,10 @@ export class TextModel implements Contract {
       this.#state = { ...state, files, config: frozen(config), about: { ...state.about, task: 'text-classification', labels: frozen(labels) } };
     };
     return { find, replaceHead };
+  }
+
+  get [instanceKey](): Attn {
+    return stateOf('model', this).context.instance();
   }
 
   dispose(): void {

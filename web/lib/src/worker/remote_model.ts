@@ -18,6 +18,7 @@ import { type Adopted, type RemoteContext, watched } from './worker_client.js';
 import * as Comlink from './comlink.js';
 import { forOneCall, isMarked, TransferList } from './transfer_list.js';
 import { asyncDisposeSymbol, disposeSymbol, endWith } from '../platform/dispose.js';
+import { instanceKey } from '../platform/instance.js';
 import { cacheNumbers, nextCacheNumber } from '../args/caches.js';
 import { AttnError, fail } from '../args/error.js';
 import { scriptsFailed } from '../platform/asset_urls.js';
@@ -347,6 +348,10 @@ class RemoteTextModel {
       const facts = state.disposed ? undefined : await state.session.ask((host) => host.factsOf(state.parts.id)).catch(() => undefined);
       if (facts) state.parts = { ...state.parts, config: frozen(facts.config), task: facts.task, labels: facts.labels && frozen(facts.labels) };
     }
+  }
+
+  get [instanceKey](): Contract.Attn {
+    return usable('model', this).instance();
   }
 
   async dispose(): Promise<void> {

@@ -232,6 +232,7 @@ export interface RemoteContext {
   readonly forgotten: FinalizationRegistry<number> | undefined;
   readonly lookUps: WeakMap<object, LookUp>;
   adopt(name: string, id: number, owner: object): Adopted;
+  instance(): Contract.Attn;
 }
 
 function createRemote(session: Session, signatures: readonly Signature[], platform: ClientPlatform, lookUps: WeakMap<object, LookUp>): Contract.Attn {
@@ -275,6 +276,7 @@ function createRemote(session: Session, signatures: readonly Signature[], platfo
     lookUps,
     forgotten: registryOf((id) => void session.ask((host) => host.release(id)).catch(() => {})),
     adopt: (name, id, owner) => classes.get(name)!.adopt(id, owner),
+    instance: () => attn,
   };
   async function loadModel(source: unknown, options: unknown): Promise<Contract.TextModel> {
     session.assertUsable('loadModel');
@@ -304,7 +306,8 @@ function createRemote(session: Session, signatures: readonly Signature[], platfo
       all[owner] = classes.get(owner)!.create;
     }
   }
-  return Object.freeze(all) as unknown as Contract.Attn;
+  const attn = Object.freeze(all) as unknown as Contract.Attn;
+  return attn;
 }
 
 async function plainWasm(

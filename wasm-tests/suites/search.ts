@@ -1,0 +1,277 @@
+/** attn/search: an index against cosines in float64, in several segments, with removals, and by a model in a worker. */
+import type { Attn, TextModel } from 'attn';
+import { Index, type Hit, type SearchDocument } from 'attn/search';
+import { load as loadWorker } from 'attn/worker';
+import { assert } from 'chai';
+import { assertRejects, assertThrows } from '../support/errors.ts';
+import { disposeSymbol, loadHere, settledHeap, setup, url } from '../support/host.ts';
+
+const model = url('testdata/models/sentiment');
+const texts = [
+  'a warm film with a good ending',
+  'the soup was cold and the waiter slow',
+  'an hour of boredom',
+  'the battery lasts two days',
+  'what a wonderful story about dogs',
+  'nobody answers the phone',
+  'she plays the violin',
+  'the box was open when it came',
+];
+const idsOf = (hits: readonly Hit[]) => hits.map(({ id }) => id);
+
+/** Cosines in float64. */
+function cosines(query: Float32Array, rows: Float32Array): number[] {
+  const E = query.length;
+  const dot = (a: Float32Array, b: Float32Array) => a.reduce((sum, value, e) => sum + value * b[e], 0);
+  return Array.from({ length: rows.length / E }, (_, i) => {
+    const row = rows.subarray(i * E, (i + 1) * E);
+    return dot(query, row) / Math.sqrt(dot(query, query) * dot(row, row));
+  });
+}
+
+/** A model whose vectors are given by the texts; by default these are numbers separated by commas. */
+function modelOf(real: TextModel, width: number, vectorOf = (text: string): ArrayLike<number> => text.split(',').map(Number)): TextModel {
+  const embed = (given: string | readonly string[]) => {
+    const list = [given].flat();
+    const data = new Float32Array(list.length * width);
+    list.forEach((text, i) => data.set(vectorOf(text), i * width));
+    return Promise.resolve({ data, dims: [list.length, width], truncated: [] });
+  };
+  return new Proxy(real, {
+    get: (of, name) => (name === 'embed' ? embed : (Reflect.get(of, name, of) as unknown)),
+  });
+}
+
+describe('search', () => {
+  let attn: Attn;
+  let films: TextModel;
+  before(async () => {
+    attn = await loadHere();
+    films = await attn.loadModel(model, { cache: 'none' });
+  });
+  after(() => attn.dispose());
+
+  for (const [vectors, tolerance] of [
+    ['int8', 0.01],
+    ['float32', 1e-6],
+  ] as const)
+    it(`${vectors}: similarities are the cosines, and hits are in their order`, async () => {
+      const index = await Index.from(films, texts, { vectors });
+      const [query, rows] = [await films.embed('a warm film'), await films.embed(texts)];
+      const expected = cosines(query.data, rows.data);
+      const hits = await index.search('a warm film', { k: 100 });
+      assert.sameMembers(idsOf(hits) as number[], [...texts.keys()]);
+      hits.forEach(({ id, text, start, end, score, similarity, document }, i) => {
+        assert.closeTo(similarity, expected[id as number], tolerance);
+        assert.equal(score, similarity);
+        if (i > 0) assert.isAtMost(score, hits[i - 1].score);
+        assert.deepEqual([text, start, end], [texts[id as number], 0, text.length]);
+        assert.deepEqual(document, { id, text });
+      });
+      assert.deepEqual(await index.search('a warm film', { k: 3 }), hits.slice(0, 3));
+      index.dispose();
+    });
+
+  it('documents keep their members and ids, and strings get numbers that are not in use', async () => {
+    const document = { id: 1, text: texts[0], title: 'Film', pages: [1, 2] };
+    const index = await Index.from(films, [texts[1], document, texts[2]]);
+    assert.deepEqual(await index.add([{ text: texts[3], id: 'x' }, { text: texts[4] }]), ['x', 3]);
+    assert.equal(index.size, 5);
+    const [hit] = await index.search(texts[0], { k: 1 });
+    assert.deepEqual(hit.document, document);
+    assert.isFrozen(hit.document);
+    assert.equal(document.title, 'Film');
+    assert.deepEqual(new Set(idsOf(await index.search('x'))), new Set([0, 1, 2, 'x', 3]));
+    index.dispose();
+  });
+
+  for (const vectors of ['int8', 'float32'] as const)
+    it(`${vectors}: additions and removals give the index of the remaining documents`, async () => {
+      // Vectors of 4096 numbers: a segment has 768 rows, so that these are three.
+      const [width, count] = [4096, 2000];
+      const row = new Float32Array(width);
+      const vectorOf = (text: string) => {
+        const i = Number(text);
+        for (let e = 0; e < width; ++e) row[e] = ((i * 7919 + e * 104_729) % 997) - 498;
+        row[i] += 4000;
+        return row;
+      };
+      const own = modelOf(films, width, vectorOf);
+      const text = String;
+      const index = await Index.from(own, Array.from({ length: 700 }, (_, i) => text(i)), { vectors }); // prettier-ignore
+      await index.add([text(700)]);
+      await index.search(text(0), { k: 1 }); // makes layers
+      await index.add(Array.from({ length: count - 701 }, (_, i) => text(701 + i)));
+      assert.equal(index.size, count);
+      for (const i of [0, 699, 700, 701, 767, 768, 1535, 1536, 1999]) assert.deepEqual(idsOf(await index.search(text(i), { k: 1 })), [i]);
+      const before = await index.search(text(1), { k: 400 });
+      // The first removal leaves gaps, the second one compacts the vectors.
+      for (const step of [3, 2]) {
+        const gone = Array.from({ length: count }, (_, i) => i).filter((i) => i % step === 0 && (step === 3 || i % 3 !== 0));
+        await index.remove(gone);
+        const left = before.filter(({ id }) => (id as number) % 3 !== 0 && (step === 3 || (id as number) % 2 !== 0)).slice(0, 100);
+        assert.deepEqual(await index.search(text(1), { k: 100 }), left);
+      }
+      assert.equal(index.size, Array.from({ length: count }, (_, i) => i).filter((i) => i % 2 && i % 3).length);
+      assert.deepEqual(await index.add([text(0)]), [count]);
+      assert.deepEqual(idsOf(await index.search(text(0), { k: 1 })), [count]);
+      index.dispose();
+    });
+
+  it('equal scores are in the order of the documents, and zero vectors have similarity 0', async () => {
+    const index = await Index.from(modelOf(films, 2), ['0,0', '1,0', '2,0', '-1,0', '3,0']);
+    const hits = await index.search('5,0');
+    assert.deepEqual(idsOf(hits), [1, 2, 4, 0, 3]);
+    assert.closeTo(hits[0].score, 1, 1e-6);
+    assert.equal(hits[3].score, 0);
+    assert.deepEqual(idsOf(await index.search('5,0', { k: 2 })), [1, 2]);
+    assert.deepEqual(await index.search('5,0', { k: 0 }), []);
+    index.dispose();
+  });
+
+  it('prompts go in front of documents and queries', async () => {
+    const asked: unknown[] = [];
+    const watched = new Proxy(films, {
+      get: (of, name) =>
+        name === 'embed'
+          ? (given: string | readonly string[], options: object) => {
+              if (given.length > 0) asked.push([given, options]);
+              return of.embed(given, options);
+            }
+          : (Reflect.get(of, name, of) as unknown),
+    });
+    const prompted = await Index.from(watched, ['a'], { prompts: { document: 'passage: ', query: '' }, batchSize: 2 });
+    await prompted.search('b');
+    await (await Index.from(watched, ['c'])).search('d');
+    assert.deepEqual(
+      asked.map(([given, { prompt, promptName }]: any) => [given, prompt, promptName]), // eslint-disable-line
+      [
+        [['a'], 'passage: ', undefined],
+        ['b', '', undefined],
+        [['c'], undefined, 'document'],
+        ['d', undefined, 'query'],
+      ],
+    );
+  });
+
+  it('progress counts all documents, and a signal ends the call without a change', async () => {
+    const many = Array.from({ length: 1500 }, (_, i) => `text ${i}`);
+    const progress: [number, number][] = [];
+    const index = await Index.from(films, many, { onProgress: ({ done, total }) => progress.push([done, total]) });
+    assert.isTrue(progress.every(([done, total], i) => total === 1500 && (i === 0 || done > progress[i - 1][0])));
+    assert.deepEqual(progress.at(-1), [1500, 1500]);
+    const controller = new AbortController();
+    const adding = index.add(many, { signal: controller.signal, onProgress: () => controller.abort() });
+    await assertRejects(adding, 'ABORTED');
+    await assertRejects(index.search('a', { signal: controller.signal }), 'ABORTED');
+    assert.equal(index.size, 1500);
+    index.dispose();
+  });
+
+  it('an empty index finds nothing and can grow', async () => {
+    const index = await Index.from(films, []);
+    assert.deepEqual(await index.search('a'), []);
+    assert.deepEqual(await index.add(['a', '']), [0, 1]);
+    assert.lengthOf(await index.search('a'), 2);
+    await index.remove([0, 1]);
+    assert.deepEqual(await index.search('a'), []);
+    assert.equal(index.size, 0);
+    index.dispose();
+  });
+
+  it('calls may overlap', async () => {
+    const index = await Index.from(films, texts);
+    const [, hits, , all] = await Promise.all([index.add(['a new text']), index.search('a'), index.remove(0), index.search('a', { k: 100 })]);
+    assert.isAtLeast(hits.length, texts.length - 1);
+    assert.isAtLeast(all.length, texts.length - 1);
+    assert.equal(index.size, texts.length);
+    const twice = await Promise.allSettled([index.add([{ id: 'same', text: 'a' }]), index.add([{ id: 'same', text: 'b' }])]);
+    assert.deepEqual(
+      twice.map(({ status }) => status),
+      ['fulfilled', 'rejected'],
+    );
+    index.dispose();
+  });
+
+  it('bad arguments are refused, and the index stays as it is', async () => {
+    const index = await Index.from(films, [{ id: 'a', text: texts[0] }, texts[1]]);
+    const before = await index.search('film');
+    const any = (value: unknown) => value as never;
+    await assertRejects(Index.from(any({}), texts), 'ARGUMENT', ['Index.from: model is an object, expected a model']);
+    await assertRejects(Index.from(films, any('text')), 'ARGUMENT', ['documents is "text", expected an Array']);
+    await assertRejects(Index.from(films, any(['a', {}])), 'ARGUMENT', ['documents[1].text is missing']);
+    await assertRejects(index.add(any([{ id: 1.5, text: 'a' }])), 'ARGUMENT', ['documents[0].id is 1.5']);
+    await assertRejects(index.add([{ id: 'a', text: 'b' }]), 'ARGUMENT', ['add: documents[0].id is "a"', 'Remove it first']);
+    await assertRejects(index.add([{ id: 'c', text: 'b' }, { id: 'c', text: 'd' }]), 'ARGUMENT', ['documents[1].id is "c"']); // prettier-ignore
+    await assertRejects(index.add(['a'], any({ size: 1 })), 'ARGUMENT', ['option "size" is unknown']);
+    await assertRejects(index.add(['a'], { batchSize: 0 }), 'CONFIG', ['batchSize']);
+    await assertRejects(Index.from(films, texts, { vectors: any('int4') }), 'CONFIG', ['vectors is "int4", expected one of int8, float32']);
+    await assertRejects(Index.from(films, texts, { prompts: any({ query: 1 }) }), 'ARGUMENT', ['prompts.query is 1']);
+    await assertRejects(index.remove('b'), 'OUT_OF_RANGE', ['no document with the id "b"']);
+    await assertRejects(index.remove(['a', '0']), 'OUT_OF_RANGE', ['Did you mean the number 0?']);
+    await assertRejects(index.search(any(['a'])), 'ARGUMENT', ['query is an Array']);
+    await assertRejects(index.search('a', { k: -1 }), 'CONFIG', ['k is -1']);
+    await assertRejects(Index.from(modelOf(films, 2), ['1,0', '1,NaN']), 'OUT_OF_RANGE', ['documents[1] has a vector with NaN']);
+    assertThrows(() => new (Index as unknown as new () => Index)(), 'ARGUMENT', ['Index.from()']);
+    await assertRejects(async () => Index.prototype.search.call({} as Index, 'a'), 'WRONG_INSTANCE'); // prettier-ignore
+    assert.deepEqual(await index.search('film'), before);
+    index.dispose();
+  });
+
+  it('dispose frees the memory, and later calls throw DISPOSED', async () => {
+    const own = await loadHere();
+    const small = await own.loadModel(model, { cache: 'none' });
+    await (await Index.from(small, texts)).search('a');
+    const used = settledHeap(own);
+    for (let round = 0; round < 3; ++round) {
+      const index = await Index.from(small, texts, { vectors: round % 2 ? 'float32' : 'int8' });
+      await index.search('a');
+      assert.isAbove(own.info.heap.used, used);
+      index[disposeSymbol]();
+      index.dispose();
+      await assertRejects(index.search('a'), 'DISPOSED', ['this index was disposed of']);
+      await assertRejects(index.add(['a']), 'DISPOSED');
+      await assertRejects(index.remove(0), 'DISPOSED');
+      assertThrows(() => index.size, 'DISPOSED');
+      assert.equal(settledHeap(own), used);
+    }
+    const index = await Index.from(small, texts);
+    own.dispose();
+    await assertRejects(index.search('a'), 'DISPOSED');
+  });
+
+  it('an index that does not fit into memory is refused and can be searched with fewer documents', async () => {
+    const own = await loadHere({ maximumMemory: 2 ** 25 });
+    const rows = (text: string) => new Float32Array(1024).fill(1, Number(text), Number(text) + 1);
+    const small = modelOf(await own.loadModel(model, { cache: 'none' }), 1024, rows);
+    const text = String;
+    const index = await Index.from(small, [text(0)], { vectors: 'float32' });
+    await index.add(Array.from({ length: 12_000 }, (_, i) => text(i % 1000)));
+    await assertRejects(index.search(text(1)), 'MEMORY');
+    await index.remove(Array.from({ length: 11_900 }, (_, i) => i + 1));
+    assert.lengthOf(await index.search(text(1), { k: 2 }), 2);
+    own.dispose();
+  });
+
+  it('an index with the model of a worker gives the same hits', async () => {
+    const worker = await loadWorker(setup);
+    const remote = await worker.loadModel(model, { cache: 'none' });
+    const [index, other] = [await Index.from(films, texts), await Index.from(remote, texts)];
+    await other.add(['one more', 'and another']);
+    await other.remove([8, 9]);
+    for (const query of ['a warm film', 'hunger']) assert.deepEqual(await other.search(query), await index.search(query));
+    other.dispose();
+    index.dispose();
+    await worker.dispose();
+  });
+
+  it('documents may be of any type with a text', async () => {
+    interface Page extends SearchDocument {
+      readonly url: string;
+    }
+    const page: Page = { text: 'a', url: '/a' };
+    const index = await Index.from(films, [page]);
+    assert.equal((await index.search('a'))[0].document['url'], '/a');
+    index.dispose();
+  });
+});

@@ -1,0 +1,180 @@
+/// <reference lib="esnext.disposable" />
+/**
+ * `attn/search`: semantic search over texts with the vectors of a model of `attn` or `attn/worker`. It is a separate
+ * file, which a page loads only if it imports it.
+ *
+ * @example
+ * ```ts
+ * import { load } from 'attn';
+ * import { Index } from 'attn/search';
+ *
+ * const attn = await load();
+ * const model = await attn.loadModel('models/all-MiniLM-L6-v2');
+ * const index = await Index.from(model, ['Customer service never answers.', 'The box was open when it came.']);
+ * const [best] = await index.search('nobody picks up the phone');
+ * console.log(best.text); // Customer service never answers.
+ * ```
+ * @packageDocumentation
+ */
+import type { BatchOptions, TextModel } from './attn.js';
+import type { AbortSignal } from './host.js';
+import type { TextModel as WorkerTextModel } from './worker.js';
+
+export { AttnError } from './attn.js';
+export type { BatchOptions, ErrorCode, TextModel } from './attn.js';
+
+/** A model of `attn` or of `attn/worker`. */
+export type SearchModel = TextModel | WorkerTextModel;
+
+/** A text to be found, with any further members, such as a title or a URL. */
+export interface SearchDocument {
+  /** Different from all other ids of the index. Default a number that is not in use. */
+  readonly id?: string | number | undefined;
+  readonly text: string;
+  readonly [member: string]: unknown;
+}
+
+/** Options of {@link Index.from}. */
+export interface IndexOptions extends BatchOptions {
+  /**
+   * Storage of the vectors. `'int8'`, the default, needs a quarter of the memory of `'float32'`, is faster, and changes
+   * similarities by about 0.002.
+   */
+  vectors?: 'int8' | 'float32' | undefined;
+  /**
+   * Prompts in front of the documents and of the queries, such as `{ document: 'passage: ', query: 'query: ' }` for E5.
+   * Default those of the model's files by the names `document` and `query`.
+   */
+  prompts?: { readonly document?: string | undefined; readonly query?: string | undefined } | undefined;
+}
+
+/** Options of {@link Index.search}. */
+export interface SearchOptions {
+  /** Maximal number of hits, from 0. Default 10. */
+  k?: number | undefined;
+  /** Ends the search with `ABORTED`. */
+  signal?: AbortSignal | undefined;
+}
+
+/** A place that {@link Index.search} found. */
+export interface Hit {
+  /** Id of the document. */
+  id: string | number;
+  /** The part of the document's text that was found: `document.text.slice(start, end)`. */
+  text: string;
+  start: number;
+  end: number;
+  /** Orders the hits: the similarity. */
+  score: number;
+  /** Cosine of the angle between the vectors of the query and of the text. */
+  similarity: number;
+  /** The document, with its further members; frozen. */
+  document: SearchDocument & { readonly id: string | number };
+}
+
+/**
+ * Texts that can be searched by meaning, made by {@link Index.from}.
+ *
+ * A search compares the query with every text (exact search); the model's instance computes it, with its threads and in
+ * its memory. Calls may overlap: a search sees the documents of the additions and removals that have ended.
+ */
+export class Index {
+  private constructor();
+
+  /**
+   * Embeds documents and creates an index of them.
+   *
+   * @param model a model for embeddings
+   * @param documents texts, or objects with a text
+   * @param options see {@link IndexOptions}
+   * @throws {AttnError} `ARGUMENT` if a document has no text, or an id is used twice
+   * @throws {AttnError} `OUT_OF_RANGE` if a vector has NaN or infinity
+   * @throws {AttnError} `MEMORY` if the vectors do not fit into memory
+   * @throws {AttnError} `ABORTED` if `signal` aborts
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   * import { Index } from 'attn/search';
+   *
+   * const attn = await load();
+   * const model = await attn.loadModel('models/sentiment');
+   * const documents = [{ id: 'a', text: 'a warm film', year: 1994 }, { id: 'b', text: 'a cold soup' }];
+   * const index = await Index.from(model, documents, { vectors: 'float32' });
+   * const [{ id, document }] = await index.search('a warm film', { k: 1 });
+   * console.log(id, document.year); // a 1994
+   * index.dispose();
+   * ```
+   */
+  static from(model: SearchModel, documents: readonly (string | SearchDocument)[], options?: IndexOptions): Promise<Index>;
+
+  /** Number of documents. */
+  readonly size: number;
+
+  /**
+   * Adds documents. If it fails, the index is unchanged.
+   *
+   * @param documents texts, or objects with a text
+   * @param options see {@link BatchOptions}
+   * @returns the ids of the documents
+   * @throws {AttnError} those of {@link Index.from}
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   * import { Index } from 'attn/search';
+   *
+   * const attn = await load();
+   * const index = await Index.from(await attn.loadModel('models/sentiment'), ['a warm film']);
+   * console.log(await index.add(['a cold soup', { id: 'x', text: 'a book' }]), index.size); // [ 1, 'x' ] 3
+   * ```
+   */
+  add(documents: readonly (string | SearchDocument)[], options?: BatchOptions): Promise<(string | number)[]>;
+
+  /**
+   * Removes documents. The memory of their vectors is freed once more than half of the vectors are unused.
+   *
+   * @param ids an id or several
+   * @throws {AttnError} `OUT_OF_RANGE` if the index does not have an id; nothing has changed
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   * import { Index } from 'attn/search';
+   *
+   * const attn = await load();
+   * const index = await Index.from(await attn.loadModel('models/sentiment'), ['a warm film', 'a cold soup']);
+   * await index.remove(0);
+   * console.log((await index.search('film')).map(({ text }) => text)); // [ 'a cold soup' ]
+   * ```
+   */
+  remove(ids: string | number | readonly (string | number)[]): Promise<void>;
+
+  /**
+   * Finds the texts that are most similar to a query.
+   *
+   * @param query one text
+   * @param options see {@link SearchOptions}
+   * @returns hits by descending score; of equal scores the earlier text is first
+   * @throws {AttnError} `CONFIG` if an option is out of range
+   * @throws {AttnError} `OUT_OF_RANGE` if the query's vector has NaN or infinity
+   * @throws {AttnError} `DISPOSED` if the index, the model or the instance was disposed of
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   * import { Index } from 'attn/search';
+   *
+   * const attn = await load();
+   * const index = await Index.from(await attn.loadModel('models/sentiment'), ['a warm film', 'a cold soup']);
+   * const [{ text, score, start, end }] = await index.search('a warm film', { k: 1 });
+   * console.log(text, score.toFixed(2), start, end); // a warm film 1.00 0 11
+   * ```
+   */
+  search(query: string, options?: SearchOptions): Promise<Hit[]>;
+
+  /** Frees the vectors. Later calls of `dispose` do nothing; any other use throws `DISPOSED`. */
+  dispose(): void;
+  /** Calls {@link Index.dispose}. */
+  [Symbol.dispose](): void;
+}

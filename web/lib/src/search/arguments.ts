@@ -1,0 +1,140 @@
+/** Reads the arguments of Index. */
+import { elements, isPlainObject } from '../args/arrays.js';
+import { describe, fail, hint, reading } from '../args/error.js';
+import { readCallback, readSignal } from '../args/options.js';
+import { choice, readMembers, whole } from '../args/signature.js';
+import type { BatchOptions, Encoding, Tensor, TextForwardOptions, TextModelOutput } from '../attn.js';
+import type { SearchDocument } from '../search.js';
+import { instanceKey } from '../platform/instance.js';
+import type { Instance, Kind } from './vectors.js';
+
+type Awaitable<T> = T | PromiseLike<T>;
+export type Id = string | number;
+export type Document = SearchDocument & { readonly id: Id };
+
+/** What a TextModel and its counterpart in attn/worker have in common. */
+export interface AnyModel {
+  readonly config: Awaitable<Readonly<Record<string, unknown>>>;
+  embed(texts: string | readonly string[], options: object): Awaitable<Tensor>;
+  tokenize(texts: string, options?: object): Awaitable<Encoding>;
+  forward(inputs: Encoding, options?: TextForwardOptions): Awaitable<TextModelOutput>;
+  readonly [instanceKey]: Instance;
+}
+
+const has = (value: unknown, name: string): boolean =>
+  typeof value === 'object' && value !== null && typeof (value as Record<string, unknown>)[name] === 'function';
+
+export function readModel(op: string, value: unknown): AnyModel {
+  const isModel = reading(op, 'model', () => ['embed', 'tokenize', 'forward'].every((name) => has(value, name)) && instanceKey in (value as object));
+  if (!isModel) fail('ARGUMENT', op, 'model', describe(value), 'a model that loadModel() returned');
+  return value as AnyModel;
+}
+
+const isId = (value: unknown): value is Id => (typeof value === 'string' && value !== '') || Number.isSafeInteger(value);
+const expectedId = 'a string or a whole number';
+
+/** A document whose id may be missing. */
+export interface GivenDocument {
+  readonly id: Id | undefined;
+  readonly text: string;
+  readonly members: Readonly<Record<string, unknown>>;
+}
+
+function readDocument(op: string, argument: string, value: unknown): GivenDocument {
+  if (typeof value === 'string') return { id: undefined, text: value, members: {} };
+  if (!isPlainObject(value)) fail('ARGUMENT', op, argument, describe(value), 'a string or an object with a text');
+  const members = { ...value };
+  const { id, text } = members;
+  if (typeof text !== 'string') fail('ARGUMENT', op, `${argument}.text`, describe(text), 'a string');
+  if (id !== undefined && !isId(id)) fail('ARGUMENT', op, `${argument}.id`, describe(id), expectedId);
+  return { id, text, members };
+}
+
+export function readDocuments(op: string, value: unknown): GivenDocument[] {
+  return reading(op, 'documents', () => {
+    if (!Array.isArray(value)) fail('ARGUMENT', op, 'documents', describe(value), 'an Array of strings or of objects with a text');
+    return elements(value as unknown[], (each, i) => readDocument(op, `documents[${i}]`, each));
+  });
+}
+
+export function readIds(op: string, value: unknown): Id[] {
+  return reading(op, 'ids', () => {
+    const list = Array.isArray(value) ? elements(value as unknown[], (id) => id) : [value];
+    return list.map((id, i) => (isId(id) ? id : fail('ARGUMENT', op, Array.isArray(value) ? `ids[${i}]` : 'ids', describe(id), expectedId)));
+  });
+}
+
+export function readQuery(op: string, value: unknown): string {
+  return typeof value === 'string' ? value : fail('ARGUMENT', op, 'query', describe(value), 'a string');
+}
+
+/** embed() checks the size of batches and the priority. */
+export interface CheckedBatchOptions {
+  readonly batch: { readonly batchSize: unknown; readonly priority: unknown };
+  readonly signal: AbortSignal | undefined;
+  readonly onProgress: BatchOptions['onProgress'];
+}
+
+const batchNames = ['batchSize', 'priority', 'signal', 'onProgress'] as const satisfies readonly (keyof BatchOptions)[];
+
+function batchOptions(op: string, [batchSize, priority, signal, onProgress]: readonly unknown[]): CheckedBatchOptions {
+  return {
+    batch: { batchSize, priority },
+    signal: readSignal(op, signal),
+    onProgress: readCallback(op, 'onProgress', onProgress) as BatchOptions['onProgress'],
+  };
+}
+
+export function readBatchOptions(op: string, value: unknown): CheckedBatchOptions {
+  return reading(op, 'options', () => batchOptions(op, value === undefined ? [] : readMembers(op, 'options', value, batchNames)));
+}
+
+/** A missing prompt is that of the model's files. */
+export interface Prompts {
+  readonly document?: string;
+  readonly query?: string;
+}
+
+function readPrompts(op: string, value: unknown): Prompts {
+  if (value === undefined) return {};
+  const names = ['document', 'query'];
+  const given = readMembers(op, 'prompts', value, names, 'prompts.').map((prompt, i) => {
+    if (prompt !== undefined && typeof prompt !== 'string') fail('ARGUMENT', op, `prompts.${names[i]}`, describe(prompt), 'a string');
+    return [names[i], prompt] as const;
+  });
+  return Object.fromEntries(given.filter(([, prompt]) => prompt !== undefined));
+}
+
+export const kinds: readonly Kind[] = ['int8', 'float32'];
+
+export interface CheckedIndexOptions extends CheckedBatchOptions {
+  readonly kind: Kind;
+  readonly prompts: Prompts;
+}
+
+export function readIndexOptions(op: string, value: unknown): CheckedIndexOptions {
+  return reading(op, 'options', () => {
+    const [vectors, prompts, ...rest] = value === undefined ? [] : readMembers(op, 'options', value, ['vectors', 'prompts', ...batchNames]);
+    const kind = vectors === undefined ? 'int8' : kinds[choice(op, 'vectors', vectors, kinds)]!;
+    return { kind, prompts: readPrompts(op, prompts), ...batchOptions(op, rest) };
+  });
+}
+
+export interface CheckedSearchOptions {
+  readonly k: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+export function readSearchOptions(op: string, value: unknown): CheckedSearchOptions {
+  return reading(op, 'options', () => {
+    const [k, signal] = value === undefined ? [] : readMembers(op, 'options', value, ['k', 'signal']);
+    return { k: k === undefined ? 10 : whole(op, 'k', k, 0, 2 ** 31 - 1), signal: readSignal(op, signal) };
+  });
+}
+
+export const hintOf = (id: Id, known: Iterable<Id>): string | undefined => {
+  const [text, list] = [String(id), [...known].slice(0, 1000)];
+  // Often a number is passed as a string.
+  const other = list.find((each) => String(each) === text);
+  return other === undefined ? hint(text, list.map(String)) : `Did you mean the ${typeof other} ${JSON.stringify(other)}?`;
+};

@@ -1,0 +1,222 @@
+import type { BatchOptions } from '../attn.js';
+import type { Hit, Index as Contract } from '../search.js';
+import { allocate, AttnError, describe, errorWithHelp, fail } from '../args/error.js';
+import { tell } from '../args/options.js';
+import { aborted } from '../platform/abort.js';
+import { disposeSymbol } from '../platform/dispose.js';
+import { instanceKey } from '../platform/instance.js';
+import {
+  type AnyModel,
+  type CheckedBatchOptions,
+  type Document,
+  type GivenDocument,
+  hintOf,
+  type Id,
+  type Prompts,
+  readBatchOptions,
+  readDocuments,
+  readIds,
+  readIndexOptions,
+  readModel,
+  readQuery,
+  readSearchOptions,
+} from './arguments.js';
+import { best } from './ranking.js';
+import { type Kind, normalize, quantized, type Rows, Vectors } from './vectors.js';
+
+/** A part of a document with its own vector. */
+interface Passage {
+  readonly document: Document;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** Texts that are embedded at once, so that few vectors are float32 at a time. */
+const atOnce = 1024;
+const made = Symbol();
+
+let assertUsable: (op: string, self: Index) => void;
+
+export class Index implements Contract {
+  readonly #model: AnyModel;
+  readonly #prompts: Prompts;
+  readonly #vectors: Vectors;
+  /** By row; undefined if the document was removed. */
+  #passages: (Passage | undefined)[] = [];
+  readonly #documents = new Map<Id, Document>();
+  #nextId = 0;
+  #removed = 0;
+  /** Additions, removals and scans run one after the other. */
+  #turn: Promise<unknown> = Promise.resolve();
+  #disposed = false;
+
+  constructor(key: typeof made, model: AnyModel, width: number, kind: Kind, prompts: Prompts) {
+    if (key !== made) fail('ARGUMENT', 'Index', 'new', 'is called', 'Index.from()');
+    this.#model = model;
+    this.#prompts = prompts;
+    this.#vectors = new Vectors(model[instanceKey], width, kind);
+  }
+
+  static {
+    assertUsable = (op, self) => {
+      if (typeof self !== 'object' || self === null || !(#disposed in self))
+        throw new AttnError('WRONG_INSTANCE', `${op}: this is another object, expected an Index`, { op });
+      if (self.#disposed) throw new AttnError('DISPOSED', `${op}: this index was disposed of`, { op });
+    };
+  }
+
+  static async from(given: unknown, documents: unknown, options?: unknown): Promise<Index> {
+    const op = 'Index.from';
+    const model = readModel(op, given);
+    const list = readDocuments(op, documents);
+    const { kind, prompts, ...batch } = readIndexOptions(op, options);
+    // An empty text has a vector of the same width.
+    const { dims } = await model.embed([], { ...batch.batch });
+    const index = new Index(made, model, dims[1]!, kind, prompts);
+    try {
+      await index.#add(op, list, batch);
+    } catch (error) {
+      index.dispose();
+      throw error;
+    }
+    return index;
+  }
+
+  get size(): number {
+    assertUsable('size', this);
+    return this.#documents.size;
+  }
+
+  async add(documents: unknown, options?: unknown): Promise<Id[]> {
+    assertUsable('add', this);
+    return this.#add('add', readDocuments('add', documents), readBatchOptions('add', options));
+  }
+
+  async remove(ids: unknown): Promise<void> {
+    const op = 'remove';
+    assertUsable(op, this);
+    const list = readIds(op, ids);
+    await this.#alone(op, async () => {
+      for (const id of list)
+        if (!this.#documents.has(id)) {
+          const message = `${op}: the index has no document with the id ${JSON.stringify(id)}, expected an id of the index`;
+          throw errorWithHelp('OUT_OF_RANGE', message, hintOf(id, this.#documents.keys()), { op, argument: 'ids', got: id });
+        }
+      const gone = new Set(list.map((id) => this.#documents.get(id)!));
+      for (const id of list) this.#documents.delete(id);
+      this.#passages.forEach((passage, row) => {
+        if (!passage || !gone.has(passage.document)) return;
+        this.#passages[row] = undefined;
+        ++this.#removed;
+      });
+      if (2 * this.#removed > this.#passages.length) await this.#compact();
+    });
+  }
+
+  async search(query: unknown, options?: unknown): Promise<Hit[]> {
+    const op = 'search';
+    assertUsable(op, this);
+    const text = readQuery(op, query);
+    const { k, signal } = readSearchOptions(op, options);
+    const vector = await this.#embedQuery(op, text, signal);
+    return this.#alone(op, async () => {
+      const cosines = await this.#vectors.scan(vector);
+      if (signal?.aborted) throw aborted(signal, op);
+      const passages = this.#passages;
+      return best(cosines, k, (row) => passages[row] !== undefined).map((row) => this.#hit(passages[row]!, cosines[row]!));
+    });
+  }
+
+  dispose(): void {
+    if (this.#disposed) return;
+    this.#disposed = true;
+    this.#vectors.dispose();
+    this.#passages = [];
+    this.#documents.clear();
+  }
+
+  [disposeSymbol](): void {
+    this.dispose();
+  }
+
+  /** Runs `work` after all earlier work has ended. */
+  #alone<T>(op: string, work: () => Promise<T>): Promise<T> {
+    const result = this.#turn.then(() => {
+      assertUsable(op, this);
+      return work();
+    });
+    this.#turn = result.catch(() => {});
+    return result;
+  }
+
+  #hit({ document, start, end }: Passage, similarity: number): Hit {
+    return { id: document.id, text: document.text.slice(start, end), start, end, score: similarity, similarity, document };
+  }
+
+  async #add(op: string, given: readonly GivenDocument[], options: CheckedBatchOptions): Promise<Id[]> {
+    this.#refuseUsedIds(op, given);
+    const passages = given.map(({ text }) => ({ text, start: 0, end: text.length }));
+    const rows = await this.#embed(op, passages.map(({ text }) => text), options); // prettier-ignore
+    return this.#alone(op, async () => {
+      // Another addition may have ended meanwhile.
+      this.#refuseUsedIds(op, given);
+      const ids = new Set(given.map(({ id }) => id));
+      const documents = given.map(({ id, text, members }): Document => {
+        while (id === undefined && (ids.has(this.#nextId) || this.#documents.has(this.#nextId))) ++this.#nextId;
+        return Object.freeze({ ...members, id: id ?? this.#nextId++, text });
+      });
+      this.#vectors.append(rows);
+      for (const document of documents) this.#documents.set(document.id, document);
+      passages.forEach(({ start, end }, i) => this.#passages.push({ document: documents[i]!, start, end }));
+      return documents.map(({ id }) => id);
+    });
+  }
+
+  #refuseUsedIds(op: string, given: readonly GivenDocument[]): void {
+    const seen = new Set<Id>();
+    for (const [i, { id }] of given.entries()) {
+      if (id === undefined) continue;
+      if (this.#documents.has(id)) fail('ARGUMENT', op, `documents[${i}].id`, describe(id), 'an id that the index does not have', 'Remove it first');
+      if (seen.has(id)) fail('ARGUMENT', op, `documents[${i}].id`, describe(id), 'an id that no other document has');
+      seen.add(id);
+    }
+  }
+
+  /** Embeds texts as documents, as rows of the index's kind. */
+  async #embed(op: string, texts: readonly string[], { batch, signal, onProgress }: CheckedBatchOptions): Promise<Rows> {
+    const { kind, width } = this.#vectors;
+    const [total, size] = [texts.length, texts.length * width];
+    const data = allocate(op, size, () => (kind === 'int8' ? new Int8Array(size) : new Float32Array(size)), 'vectors');
+    const scales = new Float32Array(kind === 'int8' ? total : 0);
+    for (let first = 0; first < total; first += atOnce) {
+      const part = texts.slice(first, first + atOnce);
+      // Each part starts with 0, which the one before has already reported.
+      const progress: BatchOptions['onProgress'] =
+        onProgress && (({ done }) => (first > 0 && done === 0 ? undefined : tell(op, onProgress, { done: first + done, total })));
+      const vectors = await this.#model.embed(part, { ...batch, ...this.#promptOf('document'), signal, onProgress: progress });
+      for (let i = 0; i < part.length; ++i) normalize(op, `documents[${first + i}]`, vectors.data.subarray(i * width, (i + 1) * width));
+      const rows = kind === 'int8' ? quantized(vectors.data, width) : { data: vectors.data, scales };
+      data.set(rows.data, first * width);
+      if (kind === 'int8') scales.set(rows.scales, first);
+    }
+    return { data, scales };
+  }
+
+  async #embedQuery(op: string, query: string, signal: AbortSignal | undefined): Promise<Float32Array> {
+    const { data } = await this.#model.embed(query, { ...this.#promptOf('query'), priority: 'user', signal });
+    normalize(op, 'query', data);
+    return data;
+  }
+
+  #promptOf(promptName: 'document' | 'query'): { prompt: string } | { promptName: string } {
+    const prompt = this.#prompts[promptName];
+    return prompt === undefined ? { promptName } : { prompt };
+  }
+
+  async #compact(): Promise<void> {
+    const rows = [...this.#passages.keys()].filter((row) => this.#passages[row]);
+    await this.#vectors.retain(rows);
+    this.#passages = rows.map((row) => this.#passages[row]);
+    this.#removed = 0;
+  }
+}
