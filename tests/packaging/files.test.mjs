@@ -101,7 +101,7 @@ test('every script has a source map that contains its sources', limit, () => {
     const map = JSON.parse(readFileSync(join(installed, `${name}.map`), 'utf8'));
     for (const [i, source] of map.sources.entries()) {
       const [, folder, file] =
-        /^\.\.\/(src|dist|node_modules\/comlink\/dist\/esm|node_modules\/@huggingface\/jinja\/dist)\/([\w/-]+\.(?:ts|mjs|js))$/.exec(source) ?? [];
+        /^\.\.\/(src|dist|node_modules\/comlink\/dist\/esm|node_modules\/@huggingface\/jinja\/dist|node_modules\/minisearch\/dist\/es)\/([\w/-]+\.(?:ts|mjs|js))$/.exec(source) ?? [];
       assert.ok(folder, `${name}: ${source}`);
       const from = folder === 'src' ? at('web/lib/src', file) : folder === 'dist' ? join(installed, 'dist', file) : at(folder, file);
       assert.equal(map.sourcesContent[i], readFileSync(from, 'utf8'), `${name}: ${source}`);

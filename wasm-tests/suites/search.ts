@@ -4,6 +4,7 @@ import { Index, type Hit, type SearchDocument } from 'attn/search';
 import { load as loadWorker } from 'attn/worker';
 import { assert } from 'chai';
 import { assertRejects, assertThrows } from '../support/errors.ts';
+import { loadCheckpoint } from '../support/model_cases.ts';
 import { disposeSymbol, loadHere, settledHeap, setup, url } from '../support/host.ts';
 
 const model = url('testdata/models/sentiment');
@@ -126,6 +127,86 @@ describe('search', () => {
     assert.equal(hits[3].score, 0);
     assert.deepEqual(idsOf(await index.search('5,0', { k: 2 })), [1, 2]);
     assert.deepEqual(await index.search('5,0', { k: 0 }), []);
+    index.dispose();
+  });
+
+  it('hybrid search merges the ranks of vectors and words', async () => {
+    const own = modelOf(films, 2, (text) => (/^\d/.test(text) ? text.split(',').map(Number) : text === 'the zebra' ? [1, 0] : [0, 1]));
+    const documents = ['1,0', '1,1', '0,1', 'a Zebra, a zebra', 'the zebra and the horse', 'horse'];
+    const index = await Index.from(own, documents, { vectors: 'float32' });
+    // By vectors 0, 1, then the rest in order; by words 3 (twice in fewer words), 4.
+    const hits = await index.search('the zebra', { hybrid: true });
+    assert.deepEqual(idsOf(hits), [4, 3, 0, 1, 2, 5]);
+    const at = (id: number) => hits.find((hit) => hit.id === id)!;
+    const byWords = hits.filter(({ wordScore }) => wordScore! > 0).sort((a, b) => b.wordScore! - a.wordScore!);
+    assert.deepEqual(idsOf(byWords), [4, 3]);
+    assert.closeTo(at(4).score, 1 / 61 + 1 / 65, 1e-12);
+    assert.closeTo(at(3).score, 1 / 62 + 1 / 64, 1e-12);
+    assert.closeTo(at(0).score, 1 / 61, 1e-12);
+    assert.equal(at(0).wordScore, 0);
+    assert.closeTo(at(1).similarity, Math.SQRT1_2, 1e-6);
+    assert.deepEqual(await index.search('the zebra', { hybrid: true, k: 2 }), hits.slice(0, 2));
+    assert.deepEqual(idsOf(await index.search('the zebra', { hybrid: true, k: 1, candidates: 1 })), [0]);
+
+    // Later changes count.
+    await index.add(['zebra']);
+    assert.equal((await index.search('the zebra', { hybrid: true }))[0].id, 4);
+    assert.isAbove((await index.search('the zebra', { hybrid: true })).find(({ id }) => id === 6)!.wordScore!, 0);
+    await index.remove([3, 4]);
+    assert.deepEqual(
+      (await index.search('the zebra', { hybrid: true })).filter(({ wordScore }) => wordScore! > 0).map(({ id }) => id),
+      [6],
+    );
+    await index.remove([0, 1]);
+    assert.deepEqual(
+      (await index.search('the zebra', { hybrid: true })).filter(({ wordScore }) => wordScore! > 0).map(({ id }) => id),
+      [6],
+    );
+    assert.isUndefined((await index.search('the zebra'))[0].wordScore);
+    index.dispose();
+  });
+
+  it('words of scripts without spaces and of other forms are found', async () => {
+    const documents = ['東京の天気', '大阪の天気', 'ÉCOLE', 'ﬁle_name 42', 'constructor __proto__'];
+    const index = await Index.from(modelOf(films, 1, () => [0]), documents); // prettier-ignore
+    for (const [query, id] of [
+      ['東京', 0],
+      ['大阪', 1],
+      ['école', 2],
+      ['FILE_NAME', 3],
+      ['42', 3],
+      ['__proto__', 4],
+    ] as const) {
+      const found = (await index.search(query, { hybrid: true })).filter(({ wordScore }) => wordScore! > 0);
+      assert.deepEqual(idsOf(found), [id], query);
+    }
+    assert.isTrue((await index.search('!?', { hybrid: true })).every(({ wordScore }) => wordScore === 0));
+    index.dispose();
+  });
+
+  it('rerank orders the candidates by a cross-encoder', async () => {
+    const ranker = await loadCheckpoint(attn, 'tiny-bert-multilabel');
+    await ranker.fineTune([{ text: ['film', 'a'], label: 0 }, { text: ['film', 'film'], label: 1 }], { labels: ['relevance'], layers: 'head' }); // prettier-ignore
+    const index = await Index.from(films, texts);
+    const query = 'a warm film';
+    const all = await ranker.rank(query, texts);
+    const hits = await index.search(query, { rerank: ranker, k: 3, candidates: texts.length });
+    assert.deepEqual(
+      hits.map(({ id, score }) => [id, score]),
+      all.slice(0, 3).map(({ index: id, score }) => [id, score]),
+    );
+    const plain = await index.search(query, { k: 4 });
+    const few = await index.search(query, { rerank: ranker, k: 2, candidates: 4, hybrid: true });
+    assert.lengthOf(few, 2);
+    assert.isNumber(few[0].wordScore);
+    const fewer = await index.search(query, { rerank: ranker, candidates: 4, k: 4 });
+    assert.sameMembers(idsOf(fewer), idsOf(plain));
+    for (const { id, similarity } of fewer) assert.equal(similarity, plain.find((hit) => hit.id === id)!.similarity);
+    assert.deepEqual(await index.search(query, { rerank: ranker, k: 0 }), []);
+    await assertRejects(index.search(query, { rerank: await loadCheckpoint(attn, 'tiny-bert') }), 'UNSUPPORTED', ['rank']);
+    await assertRejects(index.search(query, { rerank: {} as TextModel }), 'ARGUMENT', ['search: rerank is an object']);
+    await assertRejects(index.search(query, { hybrid: 1 as never }), 'ARGUMENT', ['hybrid is 1']);
+    await assertRejects(index.search(query, { candidates: 0 }), 'CONFIG', ['candidates is 0']);
     index.dispose();
   });
 

@@ -121,6 +121,7 @@ const files = {
   'comlink.js': comlink('comlink.mjs'),
   'comlink-node.js': comlink('node-adapter.mjs'),
   'jinja.js': join(dirname(require.resolve('@huggingface/jinja')), 'index.js'),
+  'minisearch.js': join(dirname(require.resolve('minisearch')), '..', 'es', 'index.js'),
 };
 
 /** Bundles the package's dependencies, because a page's import map does not apply to its workers. */

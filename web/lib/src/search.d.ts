@@ -52,6 +52,19 @@ export interface IndexOptions extends BatchOptions {
 export interface SearchOptions {
   /** Maximal number of hits, from 0. Default 10. */
   k?: number | undefined;
+  /**
+   * Also ranks the texts by the words that they share with the query (BM25), and merges both rankings by reciprocal
+   * rank fusion: score = Σ 1 / (60 + rank) (Cormack et al. 2009). Finds names, numbers and rare words that a model does
+   * not know. The first such search reads all texts; later ones take a few milliseconds. Default false.
+   */
+  hybrid?: boolean | undefined;
+  /**
+   * A cross-encoder: its {@link TextModel.rank | rank} reads the query together with each candidate, and its scores
+   * order the hits. Slower and more accurate than vectors. Default none.
+   */
+  rerank?: SearchModel | undefined;
+  /** Number of texts of each ranking that are merged, and of texts that are reranked; at least `k`. Default 50. */
+  candidates?: number | undefined;
   /** Ends the search with `ABORTED`. */
   signal?: AbortSignal | undefined;
 }
@@ -64,10 +77,12 @@ export interface Hit {
   text: string;
   start: number;
   end: number;
-  /** Orders the hits: the similarity. */
+  /** Orders the hits: the score of `rerank`, else with `hybrid` that of the fusion, else the similarity. */
   score: number;
   /** Cosine of the angle between the vectors of the query and of the text. */
   similarity: number;
+  /** BM25 score of the shared words; 0 if the text is no candidate by its words; only with `hybrid`. */
+  wordScore?: number;
   /** The document, with its further members; frozen. */
   document: SearchDocument & { readonly id: string | number };
 }
@@ -157,6 +172,7 @@ export class Index {
    * @param options see {@link SearchOptions}
    * @returns hits by descending score; of equal scores the earlier text is first
    * @throws {AttnError} `CONFIG` if an option is out of range
+   * @throws {AttnError} `UNSUPPORTED` if the model of `rerank` is no cross-encoder
    * @throws {AttnError} `OUT_OF_RANGE` if the query's vector has NaN or infinity
    * @throws {AttnError} `DISPOSED` if the index, the model or the instance was disposed of
    *
@@ -169,6 +185,9 @@ export class Index {
    * const index = await Index.from(await attn.loadModel('models/sentiment'), ['a warm film', 'a cold soup']);
    * const [{ text, score, start, end }] = await index.search('a warm film', { k: 1 });
    * console.log(text, score.toFixed(2), start, end); // a warm film 1.00 0 11
+   *
+   * const [first] = await index.search('soup', { hybrid: true });
+   * console.log(first.text, first.wordScore! > 0); // a cold soup true
    * ```
    */
   search(query: string, options?: SearchOptions): Promise<Hit[]>;

@@ -120,15 +120,34 @@ export function readIndexOptions(op: string, value: unknown): CheckedIndexOption
   });
 }
 
+/** A cross-encoder. */
+export interface Ranker {
+  rank(query: string, documents: readonly string[], options: object): Awaitable<{ index: number; score: number }[]>;
+}
+
 export interface CheckedSearchOptions {
   readonly k: number;
+  readonly hybrid: boolean;
+  readonly rerank: Ranker | undefined;
+  readonly candidates: number;
   readonly signal: AbortSignal | undefined;
 }
 
 export function readSearchOptions(op: string, value: unknown): CheckedSearchOptions {
   return reading(op, 'options', () => {
-    const [k, signal] = value === undefined ? [] : readMembers(op, 'options', value, ['k', 'signal']);
-    return { k: k === undefined ? 10 : whole(op, 'k', k, 0, 2 ** 31 - 1), signal: readSignal(op, signal) };
+    const names = ['k', 'hybrid', 'rerank', 'candidates', 'signal'];
+    const [k = 10, hybrid = false, rerank, candidates = 50, signal] = value === undefined ? [] : readMembers(op, 'options', value, names);
+    if (typeof hybrid !== 'boolean') fail('ARGUMENT', op, 'hybrid', describe(hybrid), 'true or false');
+    if (rerank !== undefined && !has(rerank, 'rank')) fail('ARGUMENT', op, 'rerank', describe(rerank), 'a model that loadModel() returned');
+    const most = 2 ** 31 - 1;
+    const wanted = whole(op, 'k', k, 0, most);
+    return {
+      k: wanted,
+      hybrid,
+      rerank: rerank as Ranker | undefined,
+      candidates: Math.max(wanted, whole(op, 'candidates', candidates, 1, most)),
+      signal: readSignal(op, signal),
+    };
   });
 }
 

@@ -4,6 +4,7 @@ import { allocate, AttnError, describe, errorWithHelp, fail } from '../args/erro
 import { tell } from '../args/options.js';
 import { aborted } from '../platform/abort.js';
 import { disposeSymbol } from '../platform/dispose.js';
+import { yieldEvery30ms } from '../platform/event_loop.js';
 import { instanceKey } from '../platform/instance.js';
 import {
   type AnyModel,
@@ -21,8 +22,9 @@ import {
   readQuery,
   readSearchOptions,
 } from './arguments.js';
-import { best } from './ranking.js';
+import { best, fused } from './ranking.js';
 import { type Kind, normalize, quantized, type Rows, Vectors } from './vectors.js';
+import { Words } from './words.js';
 
 /** A part of a document with its own vector. */
 interface Passage {
@@ -30,6 +32,8 @@ interface Passage {
   readonly start: number;
   readonly end: number;
 }
+
+const textOf = ({ document, start, end }: Passage): string => document.text.slice(start, end);
 
 /** Texts that are embedded at once, so that few vectors are float32 at a time. */
 const atOnce = 1024;
@@ -44,6 +48,8 @@ export class Index implements Contract {
   /** By row; undefined if the document was removed. */
   #passages: (Passage | undefined)[] = [];
   readonly #documents = new Map<Id, Document>();
+  /** Made by the first search that needs it. */
+  #words: Words | undefined;
   #nextId = 0;
   #removed = 0;
   /** Additions, removals and scans run one after the other. */
@@ -107,6 +113,7 @@ export class Index implements Contract {
       this.#passages.forEach((passage, row) => {
         if (!passage || !gone.has(passage.document)) return;
         this.#passages[row] = undefined;
+        this.#words?.remove(row);
         ++this.#removed;
       });
       if (2 * this.#removed > this.#passages.length) await this.#compact();
@@ -117,20 +124,29 @@ export class Index implements Contract {
     const op = 'search';
     assertUsable(op, this);
     const text = readQuery(op, query);
-    const { k, signal } = readSearchOptions(op, options);
+    const { k, hybrid, rerank, candidates, signal } = readSearchOptions(op, options);
     const vector = await this.#embedQuery(op, text, signal);
-    return this.#alone(op, async () => {
+    const depth = hybrid || rerank ? candidates : k;
+    const hits = await this.#alone(op, async () => {
       const cosines = await this.#vectors.scan(vector);
       if (signal?.aborted) throw aborted(signal, op);
-      const passages = this.#passages;
-      return best(cosines, k, (row) => passages[row] !== undefined).map((row) => this.#hit(passages[row]!, cosines[row]!));
+      const nearest = best(cosines, depth, (row) => this.#passages[row] !== undefined);
+      if (!hybrid) return nearest.map((row) => this.#hit(row, cosines[row]!, cosines[row]!));
+      const byWords = (await this.#indexOfWords(op, signal)).best(text, depth);
+      const wordScores = new Map(byWords.map(({ row, score }) => [row, score]));
+      const both = fused([nearest, byWords.map(({ row }) => row)]).slice(0, depth);
+      return both.map(({ row, score }) => ({ ...this.#hit(row, score, cosines[row]!), wordScore: wordScores.get(row) ?? 0 }));
     });
+    if (!rerank || hits.length === 0) return hits.slice(0, k);
+    const ranked = await rerank.rank(text, hits.map((hit) => hit.text), { topK: Math.max(1, k), priority: 'user', signal }); // prettier-ignore
+    return ranked.slice(0, k).map(({ index, score }) => ({ ...hits[index]!, score }));
   }
 
   dispose(): void {
     if (this.#disposed) return;
     this.#disposed = true;
     this.#vectors.dispose();
+    this.#words = undefined;
     this.#passages = [];
     this.#documents.clear();
   }
@@ -149,8 +165,21 @@ export class Index implements Contract {
     return result;
   }
 
-  #hit({ document, start, end }: Passage, similarity: number): Hit {
-    return { id: document.id, text: document.text.slice(start, end), start, end, score: similarity, similarity, document };
+  #hit(row: number, score: number, similarity: number): Hit {
+    const { document, start, end } = this.#passages[row]!;
+    return { id: document.id, text: document.text.slice(start, end), start, end, score, similarity, document };
+  }
+
+  async #indexOfWords(op: string, signal: AbortSignal | undefined): Promise<Words> {
+    if (this.#words) return this.#words;
+    const words = new Words();
+    const sometimes = yieldEvery30ms();
+    for (const [row, passage] of this.#passages.entries()) {
+      if (passage) words.add(row, textOf(passage));
+      await sometimes();
+      if (signal?.aborted) throw aborted(signal, op);
+    }
+    return (this.#words = words);
   }
 
   async #add(op: string, given: readonly GivenDocument[], options: CheckedBatchOptions): Promise<Id[]> {
@@ -167,7 +196,10 @@ export class Index implements Contract {
       });
       this.#vectors.append(rows);
       for (const document of documents) this.#documents.set(document.id, document);
-      passages.forEach(({ start, end }, i) => this.#passages.push({ document: documents[i]!, start, end }));
+      passages.forEach(({ text, start, end }, i) => {
+        const row = this.#passages.push({ document: documents[i]!, start, end }) - 1;
+        this.#words?.add(row, text);
+      });
       return documents.map(({ id }) => id);
     });
   }
@@ -217,6 +249,7 @@ export class Index implements Contract {
     const rows = [...this.#passages.keys()].filter((row) => this.#passages[row]);
     await this.#vectors.retain(rows);
     this.#passages = rows.map((row) => this.#passages[row]);
+    this.#words = undefined; // it knows texts by their rows
     this.#removed = 0;
   }
 }

@@ -1,0 +1,11 @@
+// The part of MiniSearch that is used: the build places the code.
+export default class MiniSearch {
+  constructor(options: {
+    readonly fields: readonly string[];
+    readonly tokenize: (text: string) => string[];
+    readonly processTerm: (term: string) => string;
+  });
+  add(document: { readonly id: number; readonly text: string }): void;
+  discard(id: number): void;
+  search(query: string): { readonly id: number; readonly score: number }[];
+}
