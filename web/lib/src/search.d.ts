@@ -17,7 +17,7 @@
  * @packageDocumentation
  */
 import type { BatchOptions, TextModel } from './attn.js';
-import type { AbortSignal } from './host.js';
+import type { AbortSignal, Bytes } from './host.js';
 import type { TextModel as WorkerTextModel } from './worker.js';
 
 export { AttnError } from './attn.js';
@@ -87,6 +87,17 @@ export interface Hit {
   document: SearchDocument & { readonly id: string | number };
 }
 
+/** Words that met, made by {@link Index.explain}. Punctuation and words that are truncated are missing. */
+export interface Explanation {
+  /**
+   * Words of the query, with their places in it, and the most similar word of the text with its place in the document;
+   * `undefined` if the text has no words.
+   */
+  query: { text: string; start: number; end: number; match: { text: string; start: number; end: number; similarity: number } | undefined }[];
+  /** Words of the text, with their places in the document, and the similarity to the most similar word of the query. */
+  text: { text: string; start: number; end: number; similarity: number }[];
+}
+
 /**
  * Texts that can be searched by meaning, made by {@link Index.from}.
  *
@@ -122,6 +133,30 @@ export class Index {
    * ```
    */
   static from(model: SearchModel, documents: readonly (string | SearchDocument)[], options?: IndexOptions): Promise<Index>;
+
+  /**
+   * Reads an index that {@link Index.save} wrote. The file may come from anywhere: every part of it is checked.
+   *
+   * @param model the model that the index was made with; its weights may be int8 in one place and float32 in the other
+   * @param bytes the whole file
+   * @throws {AttnError} `FORMAT` if the bytes are not an index, or are damaged
+   * @throws {AttnError} `UNSUPPORTED` if a later version of attn wrote the index
+   * @throws {AttnError} `MISMATCH` if the index is of another model: its vector of a test text differs (cosine below
+   * 0.98; a model that was changed less is not noticed)
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   * import { Index } from 'attn/search';
+   *
+   * const attn = await load();
+   * const model = await attn.loadModel('models/sentiment');
+   * const bytes = await (await Index.from(model, ['a warm film', 'a cold soup'])).save();
+   * const index = await Index.load(model, bytes);
+   * console.log((await index.search('a warm film'))[0].text); // a warm film
+   * ```
+   */
+  static load(model: SearchModel, bytes: Uint8Array | ArrayBuffer): Promise<Index>;
 
   /** Number of documents. */
   readonly size: number;
@@ -191,6 +226,50 @@ export class Index {
    * ```
    */
   search(query: string, options?: SearchOptions): Promise<Hit[]>;
+
+  /**
+   * Finds which words of the query and of a hit's text met: compares the last hidden states of all words, as late
+   * interaction does (MaxSim of ColBERT, Khattab & Zaharia 2020). A word of several tokens counts as their sum.
+   *
+   * A model that was not trained for late interaction compares words less well than texts: read the result as a hint.
+   *
+   * @param hit an object that {@link Index.search} returned
+   * @throws {AttnError} `ARGUMENT` if another index or no index returned the object
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   * import { Index } from 'attn/search';
+   *
+   * const attn = await load();
+   * const index = await Index.from(await attn.loadModel('models/sentiment'), ['a warm film', 'a cold soup']);
+   * const [hit] = await index.search('good film');
+   * for (const { text, match } of (await index.explain(hit)).query) console.log(text, match!.text);
+   * // good …
+   * // film film
+   * ```
+   */
+  explain(hit: Hit): Promise<Explanation>;
+
+  /**
+   * Writes the index as one file in the safetensors format: tensors `vectors` (N,E), `scales` (N) for int8, `places`
+   * (N,3) with the document, start and end of each vector, `documents` (JSON as UTF-8) and `test` (E).
+   *
+   * @throws {AttnError} `ARGUMENT` if a document cannot be written as JSON
+   * @throws {AttnError} `MEMORY` if the file does not fit into memory
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   * import { Index } from 'attn/search';
+   *
+   * const attn = await load();
+   * const index = await Index.from(await attn.loadModel('models/sentiment'), ['a warm film', 'a cold soup']);
+   * const bytes = await index.save();
+   * console.log(bytes.length < 1500); // true
+   * ```
+   */
+  save(): Promise<Bytes>;
 
   /** Frees the vectors. Later calls of `dispose` do nothing; any other use throws `DISPOSED`. */
   dispose(): void;

@@ -42,13 +42,13 @@ function readMetadata(metadata: unknown): (readonly [string, string])[] {
 /** A tensor to be written. */
 export interface Item {
   readonly name: string;
-  readonly dtype: 'F32' | 'F16' | 'I8';
+  readonly dtype: 'F32' | 'I32' | 'F16' | 'I8' | 'U8';
   readonly dims: readonly number[];
   /** Writes the data. */
   fill(to: Uint8Array<ArrayBuffer>): void;
 }
 
-const widths = { F32: 4, F16: 2, I8: 1 } as const;
+const widths = { F32: 4, I32: 4, F16: 2, I8: 1, U8: 1 } as const;
 export const sizeOf = ({ dtype, dims }: Item): number => dims.reduce((size, dim) => size * dim, widths[dtype]);
 
 /**

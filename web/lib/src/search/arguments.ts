@@ -95,7 +95,7 @@ export interface Prompts {
   readonly query?: string;
 }
 
-function readPrompts(op: string, value: unknown): Prompts {
+export function readPrompts(op: string, value: unknown): Prompts {
   if (value === undefined) return {};
   const names = ['document', 'query'];
   const given = readMembers(op, 'prompts', value, names, 'prompts.').map((prompt, i) => {

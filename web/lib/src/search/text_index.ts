@@ -1,5 +1,5 @@
 import type { BatchOptions } from '../attn.js';
-import type { Hit, Index as Contract } from '../search.js';
+import type { Explanation, Hit, Index as Contract } from '../search.js';
 import { allocate, AttnError, describe, errorWithHelp, fail } from '../args/error.js';
 import { tell } from '../args/options.js';
 import { aborted } from '../platform/abort.js';
@@ -14,6 +14,7 @@ import {
   hintOf,
   type Id,
   type Prompts,
+  type Ranker,
   readBatchOptions,
   readDocuments,
   readIds,
@@ -22,6 +23,8 @@ import {
   readQuery,
   readSearchOptions,
 } from './arguments.js';
+import { explain } from './explain.js';
+import { fileOf, parsed } from './file.js';
 import { best, fused } from './ranking.js';
 import { type Kind, normalize, quantized, type Rows, Vectors } from './vectors.js';
 import { Words } from './words.js';
@@ -39,28 +42,43 @@ const textOf = ({ document, start, end }: Passage): string => document.text.slic
 const atOnce = 1024;
 const made = Symbol();
 
+/** Its vector identifies a model, since other weights give another one. */
+const testText = 'The quick brown fox jumps over the lazy dog, 1234567890.';
+/** Between the vectors of the same model in float32 and int8 there are 0.99 and more. */
+const leastSimilarity = 0.98;
+
+async function testVector(op: string, model: AnyModel): Promise<Float32Array> {
+  const { data } = await model.embed(testText, { prompt: '' });
+  normalize(op, 'model', data);
+  return data;
+}
+
 let assertUsable: (op: string, self: Index) => void;
 
 export class Index implements Contract {
   readonly #model: AnyModel;
   readonly #prompts: Prompts;
+  readonly #test: Float32Array;
   readonly #vectors: Vectors;
   /** By row; undefined if the document was removed. */
   #passages: (Passage | undefined)[] = [];
   readonly #documents = new Map<Id, Document>();
   /** Made by the first search that needs it. */
   #words: Words | undefined;
+  /** The query of each hit, for explain(). */
+  readonly #queries = new WeakMap<object, string>();
   #nextId = 0;
   #removed = 0;
   /** Additions, removals and scans run one after the other. */
   #turn: Promise<unknown> = Promise.resolve();
   #disposed = false;
 
-  constructor(key: typeof made, model: AnyModel, width: number, kind: Kind, prompts: Prompts) {
+  constructor(key: typeof made, model: AnyModel, test: Float32Array, kind: Kind, prompts: Prompts) {
     if (key !== made) fail('ARGUMENT', 'Index', 'new', 'is called', 'Index.from()');
     this.#model = model;
+    this.#test = test;
     this.#prompts = prompts;
-    this.#vectors = new Vectors(model[instanceKey], width, kind);
+    this.#vectors = new Vectors(model[instanceKey], test.length, kind);
   }
 
   static {
@@ -76,15 +94,34 @@ export class Index implements Contract {
     const model = readModel(op, given);
     const list = readDocuments(op, documents);
     const { kind, prompts, ...batch } = readIndexOptions(op, options);
-    // An empty text has a vector of the same width.
-    const { dims } = await model.embed([], { ...batch.batch });
-    const index = new Index(made, model, dims[1]!, kind, prompts);
+    const index = new Index(made, model, await testVector(op, model), kind, prompts);
     try {
       await index.#add(op, list, batch);
     } catch (error) {
       index.dispose();
       throw error;
     }
+    return index;
+  }
+
+  static async load(given: unknown, bytes: unknown): Promise<Index> {
+    const op = 'Index.load';
+    const model = readModel(op, given);
+    const { kind, rows, test, prompts, documents, places } = parsed(op, bytes);
+    const own = await testVector(op, model);
+    if (own.length !== test.length) {
+      const [got, expected] = [`gives vectors of ${own.length} numbers`, `the model of the index, whose vectors have ${test.length}`];
+      fail('MISMATCH', op, 'model', got, expected);
+    }
+    const similarity = own.reduce((sum, value, e) => sum + value * test[e]!, 0);
+    if (!(similarity >= leastSimilarity)) {
+      const got = `gives a test text another vector (cosine ${similarity.toFixed(3)})`;
+      fail('MISMATCH', op, 'model', got, 'the model that the index was made with');
+    }
+    const index = new Index(made, model, test, kind, prompts);
+    index.#vectors.append(rows);
+    for (const document of documents) index.#documents.set(document.id, document);
+    for (let i = 0; i < places.length; i += 3) index.#passages.push({ document: documents[places[i]!]!, start: places[i + 1]!, end: places[i + 2]! });
     return index;
   }
 
@@ -137,9 +174,40 @@ export class Index implements Contract {
       const both = fused([nearest, byWords.map(({ row }) => row)]).slice(0, depth);
       return both.map(({ row, score }) => ({ ...this.#hit(row, score, cosines[row]!), wordScore: wordScores.get(row) ?? 0 }));
     });
+    const found = await this.#reranked(rerank, text, hits, k, signal);
+    for (const hit of found) this.#queries.set(hit, text);
+    return found;
+  }
+
+  async #reranked(rerank: Ranker | undefined, text: string, hits: readonly Hit[], k: number, signal: AbortSignal | undefined): Promise<Hit[]> {
     if (!rerank || hits.length === 0) return hits.slice(0, k);
     const ranked = await rerank.rank(text, hits.map((hit) => hit.text), { topK: Math.max(1, k), priority: 'user', signal }); // prettier-ignore
     return ranked.slice(0, k).map(({ index, score }) => ({ ...hits[index]!, score }));
+  }
+
+  async explain(hit: unknown): Promise<Explanation> {
+    const op = 'explain';
+    assertUsable(op, this);
+    const query = typeof hit === 'object' && hit !== null ? this.#queries.get(hit) : undefined;
+    if (query === undefined) fail('ARGUMENT', op, 'hit', describe(hit), 'a hit of this index', 'Pass the object that search() returned');
+    return explain(this.#model, this.#prompts, query, hit as Hit);
+  }
+
+  async save(): Promise<Uint8Array<ArrayBuffer>> {
+    const op = 'save';
+    assertUsable(op, this);
+    return this.#alone(op, async () => {
+      const kept = [...this.#passages.keys()].filter((row) => this.#passages[row]);
+      const documents = [...this.#documents.values()];
+      const numbers = new Map(documents.map((document, i) => [document, i]));
+      const places = new Int32Array(3 * kept.length);
+      kept.forEach((row, i) => {
+        const { document, start, end } = this.#passages[row]!;
+        places.set([numbers.get(document)!, start, end], 3 * i);
+      });
+      const { kind } = this.#vectors;
+      return fileOf(op, { kind, rows: await this.#vectors.rows(kept), test: this.#test, prompts: this.#prompts, documents, places });
+    });
   }
 
   dispose(): void {

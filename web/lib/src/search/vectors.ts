@@ -70,6 +70,17 @@ export function quantized(rows: Float32Array, width: number): Rows {
   return { data, scales };
 }
 
+/** Returns the first row that is neither of length 1 nor zero, or −1. */
+export function oddRow({ data, scales }: Rows, width: number): number {
+  for (let i = 0; i * width < data.length; ++i) {
+    let square = 0;
+    for (let e = i * width; e < (i + 1) * width; ++e) square += data[e]! * data[e]!;
+    if (data instanceof Int8Array) square *= scales[i]! ** 2;
+    if (!(Math.abs(square - 1) < 0.05) && square !== 0) return i;
+  }
+  return -1;
+}
+
 /** Returns rows as float32. */
 export function dequantized({ data, scales }: Rows, width: number): Float32Array {
   if (data instanceof Float32Array) return data;
