@@ -44,6 +44,7 @@ const guide = [
     text: 'Models',
     items: [
       { text: 'Embeddings and semantic search', link: '/guide/embeddings' },
+      { text: 'Search your texts', link: '/guide/search' },
       { text: 'Tasks: NER, masks, answers, ranking', link: '/guide/tasks' },
       { text: 'Language models', link: '/guide/generate' },
       { text: 'Which model', link: '/guide/models' },

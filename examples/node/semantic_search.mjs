@@ -5,6 +5,7 @@ import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { load } from 'attn';
+import { Index } from 'attn/search';
 
 const usage = `node examples/node/semantic_search.mjs [--model FOLDER] [--first N] [--top N] [QUERY]
 
@@ -12,6 +13,7 @@ const usage = `node examples/node/semantic_search.mjs [--model FOLDER] [--first 
   --model FOLDER  a model of sentences, default models/all-MiniLM-L6-v2 (tools/setup models fetches it)
   --first N       only the first N reviews
   --top N         how many answers, default 5
+  --hybrid        rank by shared words as well
 In a terminal you can enter more queries; an empty line ends the program.`;
 
 const repository = new URL('../../', import.meta.url);
@@ -25,6 +27,7 @@ try {
       model: { type: 'string', default: miniLm },
       first: { type: 'string', default: String(Number.MAX_SAFE_INTEGER) },
       top: { type: 'string', default: '5' },
+      hybrid: { type: 'boolean' },
       help: { type: 'boolean', short: 'h' },
     },
   });
@@ -75,20 +78,15 @@ console.log(`model loaded in ${seconds(start).toFixed(2)} s (${variant}, ${threa
 const { texts } = JSON.parse(await readFile(new URL('testdata/sentiment/products.json', repository)));
 const reviews = texts.slice(0, options.first).map(({ text }) => text);
 start = performance.now();
-const vectors = await model.embed(reviews, { onProgress: progressBar() }); // (N,E)
+const index = await Index.from(model, reviews, { onProgress: progressBar() });
 const took = seconds(start);
 console.log(`${reviews.length} reviews indexed in ${took.toFixed(1)} s, ${(reviews.length / took).toFixed(0)} a second`);
 
-// An Embedding also finds nearest vectors of texts.
-const index = new attn.Embedding({ numEmbeddings: vectors.dims[0], embeddingDim: vectors.dims[1] });
-index.loadStateDict({ weight: vectors });
-
 async function answer(query) {
   start = performance.now();
-  const { data } = await model.embed(query);
-  const found = index.nearest(data, Math.min(options.top, reviews.length));
+  const found = await index.search(query, { k: options.top, hybrid: options.hybrid });
   console.log(`\n“${query}” (${(1000 * seconds(start)).toFixed(1)} ms)`);
-  for (const { id, similarity } of found) console.log(`  ${similarity.toFixed(3)}  ${reviews[id]}`);
+  for (const { similarity, text } of found) console.log(`  ${similarity.toFixed(3)}  ${text}`);
 }
 
 /** Lines that end with \n. (readline would also end them at U+2028, which texts may contain.) */

@@ -189,6 +189,10 @@ export const modelExamples = {
     async 'accepts a query, and fewer reviews than results'(run) {
       assert.equal(numbered(await run(['--first', '2', 'the', 'player shows no picture']), /^ {2}(-?\d\.\d{3}) {2}(.*)$/gm).length, 2);
     },
+    async 'ranks by words as well'(run) {
+      const found = numbered(await run(['--first', '60', '--top', '1', '--hybrid', 'ad-2500']), /^ {2}(-?\d\.\d{3}) {2}(.*)$/gm);
+      assert.match(found[0][1], /ad-2500/);
+    },
     async 'answers each line of standard input'(run) {
       const input = 'loud\u2028speaker\n\nnot read';
       const text = await run(['--model', 'testdata/models/tiny-mpnet-mean', '--first', '2', '-'], { input });

@@ -155,6 +155,52 @@ export async function use(): Promise<LogitLens> {
   await consumer.typeCheck('lens.ts');
 });
 
+test('attn/search makes, saves and reads an index in both module systems, and only its own files hold it', limit, async (t) => {
+  const size = brotliCompressSync(readFileSync(join(consumer.installed, 'dist/search.js'))).length;
+  t.diagnostic(`${size} bytes of brotli`);
+  assert.ok(size < 12_000, `${size} bytes`);
+  for (const name of filesOf(join(consumer.installed, 'dist')))
+    if (/\.(js|cjs|mjs)$/.test(name) && !name.startsWith('search.'))
+      assert.doesNotMatch(readFileSync(join(consumer.installed, 'dist', name), 'utf8'), /minisearch|MiniSearch/i, `${name} knows nothing of it`);
+  const program = `(async () => {
+  const model = await (await load()).loadModel(process.argv.at(-1));
+  const index = await Index.from(model, ['she is good', { id: 'x', text: 'he is bad' }]);
+  const loaded = await Index.load(model, await index.save());
+  for (const options of [{}, { hybrid: true }])
+    console.log((await loaded.search('he is bad', options)).map(({ id, text }) => id + ' ' + text).join());
+  await index.search(1).catch((error) => console.log(error instanceof AttnError, error.message));
+})();`;
+  const wanted = `x he is bad,0 she is good
+x he is bad,0 she is good
+true search: query is 1, expected a string
+`;
+  const imports = "import { load } from 'attn';\nimport { AttnError, Index } from 'attn/search';\n";
+  assert.equal(await consumer.node([consumer.script('search.mjs', imports + program), checkpoint]), wanted);
+  const requires = "const { load } = require('attn');\nconst { AttnError, Index } = require('attn/search');\n";
+  assert.equal(await consumer.node([consumer.script('search.cjs', requires + program), checkpoint]), wanted);
+  const typed = `import { load } from 'attn';
+import { load as loadWorker } from 'attn/worker';
+import { Index, type Hit, type SearchDocument } from 'attn/search';
+interface Page extends SearchDocument { readonly url: string }
+export async function use(page: Page): Promise<Hit> {
+  const model = await (await loadWorker()).loadModel('model');
+  using index = await Index.from(model, ['a', page], { vectors: 'float32', prompts: { query: 'q: ' } });
+  const [hit] = await index.search('a', { k: 1, hybrid: true, rerank: await (await load()).loadModel('ranker') });
+  const words: string[] = (await index.explain(hit!)).query.map(({ match }) => match?.text ?? '');
+  new Blob([await index.save(), ...words]);
+  // @ts-expect-error: unknown storage
+  await Index.from(model, [], { vectors: 'int4' });
+  // @ts-expect-error: a document has a text
+  await index.add([{ id: 1 }]);
+  // @ts-expect-error: the constructor is private
+  new Index();
+  return hit!;
+}
+`;
+  consumer.script('search.ts', typed);
+  await consumer.typeCheck('search.ts');
+});
+
 test('an AttnError is an instance of the AttnError of every entry', limit, async () => {
   const dist = join(consumer.installed, 'dist');
   const names = [
@@ -167,6 +213,8 @@ test('an AttnError is an instance of the AttnError of every entry', limit, async
     'worker-node.cjs',
     'lens.js',
     'lens.cjs',
+    'search.js',
+    'search.cjs',
     'tokenizer.js',
     'tokenizer.cjs',
     'chunk.js',

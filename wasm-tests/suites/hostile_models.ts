@@ -1,6 +1,7 @@
-/** As hostile.ts, for language models, chat templates, attn/lens and attn/tokenizer: any value as any argument. */
+/** As hostile.ts, for language models, chat templates, attn/lens, attn/search and attn/tokenizer: any value as any argument. */
 import type { Attn, Encoding, TextModel } from 'attn';
 import * as lens from 'attn/lens';
+import { Index } from 'attn/search';
 import { Tokenizer } from '../../web/lib/src/tokenizer/text_tokenizer.ts';
 import { assert } from 'chai';
 import { assertRejects } from '../support/errors.ts';
@@ -35,6 +36,11 @@ describe('hostile arguments of language models', () => {
       good,
     });
     const { signal } = new AbortController();
+    const ofIndex = (name: string, ...good: readonly unknown[]) => ({ run: of(index, name), good });
+    const index = await Index.from(model, ['The old man', { id: 'a', text: 'the sea' }]);
+    const [hit] = await index.search('The');
+    const batch = { batchSize: 1, priority: 'user', signal, onProgress: () => {} };
+    const prompts = { document: 'a', query: 'b' };
     calls = {
       generate: ofModel('generate', 'The old', { maxNewTokens: 1, doSample: true, topP: 0.9, seed: 1, stop: ['x'], onToken: () => {}, signal }),
       nextToken: ofModel('nextToken', 'The old', { topK: 2 }),
@@ -66,6 +72,24 @@ describe('hostile arguments of language models', () => {
       rollout: ofLens('rollout', ids, { position: 1 }),
       attentionGradient: ofLens('attentionGradient', ids, { target: 3, contrast: 4, position: 2 }),
       trace: ofLens('trace', ids, ['hook_resid_pre']),
+      'Index.from': {
+        run: async (...args) => (await (of(Index, 'from')(...args) as Promise<Index>)).dispose(),
+        good: [model, [{ id: 1, text: 'old' }], { vectors: 'float32', prompts, ...batch }],
+      },
+      'Index.load': { run: async (bytes) => (await Index.load(model, bytes as Uint8Array)).dispose(), good: [await index.save()] },
+      'index.add': {
+        run: async (...args) => index.remove(await (of(index, 'add')(...args) as Promise<string[]>)),
+        good: [['The', { text: 'old', title: 'a' }], batch],
+      },
+      'index.remove': {
+        run: async (ids) => {
+          await index.add([{ id: 'x', text: 'a' }]).catch(() => {});
+          return index.remove(ids as string);
+        },
+        good: [['x']],
+      },
+      'index.search': ofIndex('search', 'The', { k: 2, hybrid: true, rerank: undefined, candidates: 3, signal }),
+      'index.explain': ofIndex('explain', hit),
       'tokenizer.encodeWords': { run: of(tokenizer, 'encodeWords'), good: [['The', 'old'], { maxLength: 8 }] },
       'tokenizer.decode': { run: of(tokenizer, 'decode'), good: [Int32Array.from(ids)] },
     };
@@ -75,6 +99,7 @@ describe('hostile arguments of language models', () => {
   for (const name of [
     ...['generate', 'nextToken', 'scoreTokens', 'createCache', 'truncate', 'unembed', 'forward', 'decode', 'applyChatTemplate', 'logitLens'],
     ...['logitAttribution', 'patchActivations', 'attributionPatching', 'headScores', 'attribute', 'rollout', 'attentionGradient', 'trace'],
+    ...['Index.from', 'Index.load', 'index.add', 'index.remove', 'index.search', 'index.explain'],
     ...['tokenizer.encodeWords', 'tokenizer.decode'],
   ])
     it(`${name}: every value in every position`, async () => {

@@ -58,10 +58,8 @@ export function readDocuments(op: string, value: unknown): GivenDocument[] {
 }
 
 export function readIds(op: string, value: unknown): Id[] {
-  return reading(op, 'ids', () => {
-    const list = Array.isArray(value) ? elements(value as unknown[], (id) => id) : [value];
-    return list.map((id, i) => (isId(id) ? id : fail('ARGUMENT', op, Array.isArray(value) ? `ids[${i}]` : 'ids', describe(id), expectedId)));
-  });
+  const read = (id: unknown, name: string) => (isId(id) ? id : fail('ARGUMENT', op, name, describe(id), expectedId));
+  return reading(op, 'ids', () => (Array.isArray(value) ? elements(value as unknown[], (id, i) => read(id, `ids[${i}]`)) : [read(value, 'ids')]));
 }
 
 export function readQuery(op: string, value: unknown): string {
