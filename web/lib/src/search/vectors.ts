@@ -51,10 +51,7 @@ export function normalize(op: string, argument: string, row: Float32Array): void
   for (let e = 0; e < row.length; ++e) row[e]! *= factor;
 }
 
-/**
- * Quantizes rows (count,E) as the module does: scale = max|w| / 127. The module quantizes the product of scale and data
- * again, so the scale has to be one that this does not change: 127 · scale / 127 rounds to another number for some.
- */
+/** Quantizes rows (count,E) as the module does, which gets the same numbers from scale · data: scale = max|w| / 127. */
 export function quantized(rows: Float32Array, width: number): Rows {
   const count = rows.length / width;
   const [data, scales] = [new Int8Array(rows.length), new Float32Array(count)];
@@ -62,8 +59,7 @@ export function quantized(rows: Float32Array, width: number): Rows {
     const row = rows.subarray(i * width, (i + 1) * width);
     let most = 0;
     for (const value of row) most = Math.max(most, Math.abs(value));
-    let scale = Math.fround(most / 127);
-    for (let next; (next = Math.fround(Math.fround(127 * scale) / 127)) !== scale;) scale = next;
+    const scale = Math.fround(most / 127);
     scales[i] = scale;
     if (scale > 0) for (let e = 0; e < width; ++e) data[i * width + e] = Math.max(-127, Math.min(127, Math.round(row[e]! / scale)));
   }
