@@ -74,7 +74,7 @@ describe('hostile arguments of language models', () => {
       trace: ofLens('trace', ids, ['hook_resid_pre']),
       'Index.from': {
         run: async (...args) => (await (of(Index, 'from')(...args) as Promise<Index>)).dispose(),
-        good: [model, [{ id: 1, text: 'old' }], { vectors: 'float32', prompts, ...batch }],
+        good: [model, [{ id: 1, text: 'old' }], { vectors: 'float32', prompts, chunk: () => [{ start: 0, end: 1 }], ...batch }],
       },
       'Index.load': { run: async (bytes) => (await Index.load(model, bytes as Uint8Array)).dispose(), good: [await index.save()] },
       'index.add': {

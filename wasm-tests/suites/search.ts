@@ -133,6 +133,55 @@ describe('search', () => {
     index.dispose();
   });
 
+  it('chunk divides texts into passages, which are found by their places', async () => {
+    const lines = (text: string) => Array.from(text.matchAll(/[^\n]+/g), ({ 0: line, index }) => ({ start: index, end: index + line.length }));
+    for (const chunk of [lines, (text: string) => Promise.resolve(lines(text))]) {
+      const documents = [{ id: 'x', text: texts.slice(0, 3).join('\n') }, '\n\n', { id: 'y', text: texts.slice(3).join('\n') }];
+      const index = await Index.from(films, documents, { chunk });
+      assert.equal(index.size, 3);
+      const plain = await Index.from(films, texts);
+      const [hits, expected] = [
+        await index.search('a warm film', { k: 100, hybrid: true }),
+        await plain.search('a warm film', { k: 100, hybrid: true }),
+      ];
+      assert.deepEqual(
+        hits.map(({ text, score }) => [text, score]),
+        expected.map(({ text, score }) => [text, score]),
+      );
+      for (const { id, text, start, end, document } of hits) {
+        assert.equal(document.text.slice(start, end), text);
+        assert.equal(id, texts.indexOf(text) < 3 ? 'x' : 'y');
+      }
+      const loaded = await Index.load(films, await index.save(), { chunk });
+      assert.equal(loaded.size, 3);
+      for (const each of [index, loaded]) {
+        await each.remove('x');
+        await each.add(['first line\nsecond line']);
+        const found = await each.search('a warm film', { k: 100 });
+        assert.sameMembers(
+          found.map(({ text }) => text),
+          [...texts.slice(3), 'first line', 'second line'],
+        );
+      }
+      const { query } = await loaded.explain((await loaded.search('second', { hybrid: true, k: 1 }))[0]);
+      assert.equal(query[0].match!.start, 11);
+      index.dispose();
+    }
+    const any = (value: unknown) => value as never;
+    await assertRejects(Index.from(films, ['a'], { chunk: any(5) }), 'ARGUMENT', ['chunk is 5, expected a function']);
+    await assertRejects(Index.load(films, new Uint8Array(), { chunk: any(5) }), 'ARGUMENT', ['chunk is 5']);
+    const bad: readonly (readonly [() => unknown, string])[] = [
+      [() => 'a', 'chunk returned something that is "a"'],
+      [() => [{ start: 0, end: 4 }], 'chunk()[0] is an object, expected { start, end } with 0 <= start < end <= 3'],
+      [() => [{ start: 0, end: 1 }, { start: 1, end: 1 }], 'chunk()[1]'], // prettier-ignore
+      [() => [{ start: -1, end: 1 }], 'chunk()[0]'],
+      [() => [{ start: 0.5, end: 1 }], 'chunk()[0]'],
+      [() => [null], 'chunk()[0] is null'],
+      [() => Promise.reject(new Error('no')), 'chunk threw (no)'],
+    ];
+    for (const [chunk, message] of bad) await assertRejects(Index.from(films, ['abc'], { chunk: any(chunk) }), 'ARGUMENT', [message]);
+  });
+
   it('hybrid search merges the ranks of vectors and words', async () => {
     const own = modelOf(films, 2, (text) => (/^\d/.test(text) ? text.split(',').map(Number) : text === 'the zebra' ? [1, 0] : [0, 1]));
     const documents = ['1,0', '1,1', '0,1', 'a Zebra, a zebra', 'the zebra and the horse', 'horse'];
@@ -487,7 +536,7 @@ describe('search', () => {
     await assertRejects(index.remove(['a', '0']), 'OUT_OF_RANGE', ['Did you mean the number 0?']);
     await assertRejects(index.search(any(['a'])), 'ARGUMENT', ['query is an Array']);
     await assertRejects(index.search('a', { k: -1 }), 'CONFIG', ['k is -1']);
-    await assertRejects(Index.from(modelOf(films, 2), ['1,0', '1,NaN']), 'OUT_OF_RANGE', ['documents[1] has a vector with NaN']);
+    await assertRejects(Index.from(modelOf(films, 2), ['1,0', '1,NaN']), 'OUT_OF_RANGE', ['text 1 has a vector with NaN']);
     assertThrows(() => new (Index as unknown as new () => Index)(), 'ARGUMENT', ['Index.from()']);
     await assertRejects(async () => Reflect.apply(Index.prototype.search, {}, ['a']), 'WRONG_INSTANCE');
     assert.deepEqual(await index.search('film'), before);

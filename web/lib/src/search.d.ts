@@ -34,8 +34,24 @@ export interface SearchDocument {
   readonly [member: string]: unknown;
 }
 
+/** A part of a text: `text.slice(start, end)`. */
+export interface Passage {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** Options of {@link Index.load}. */
+export interface LoadIndexOptions {
+  /**
+   * Divides a document's text into passages, each with its own vector, such as `(text) => chunk(tokenizer, text, …)`
+   * with `attn/chunk`. A hit is a passage, and a document without passages is never found. By default a text is one
+   * passage, of which the model reads as many tokens as it can take.
+   */
+  chunk?: ((text: string) => readonly Passage[] | PromiseLike<readonly Passage[]>) | undefined;
+}
+
 /** Options of {@link Index.from}. */
-export interface IndexOptions extends BatchOptions {
+export interface IndexOptions extends BatchOptions, LoadIndexOptions {
   /**
    * Storage of the vectors. `'int8'`, the default, needs a quarter of the memory of `'float32'`, is faster, and changes
    * similarities by about 0.002.
@@ -113,7 +129,8 @@ export class Index {
    * @param model a model for embeddings
    * @param documents texts, or objects with a text
    * @param options see {@link IndexOptions}
-   * @throws {AttnError} `ARGUMENT` if a document has no text, or an id is used twice
+   * @throws {AttnError} `ARGUMENT` if a document has no text, an id is used twice, or `chunk` throws or returns something
+   * else than places in the text
    * @throws {AttnError} `OUT_OF_RANGE` if a vector has NaN or infinity
    * @throws {AttnError} `MEMORY` if the vectors do not fit into memory
    * @throws {AttnError} `ABORTED` if `signal` aborts
@@ -130,6 +147,11 @@ export class Index {
    * const [{ id, document }] = await index.search('a warm film', { k: 1 });
    * console.log(id, document.year); // a 1994
    * index.dispose();
+   *
+   * // A vector for each line.
+   * const chunk = (text: string) => Array.from(text.matchAll(/.+/g), ({ 0: line, index }) => ({ start: index, end: index + line.length }));
+   * const lines = await Index.from(model, ['a warm film\na cold soup'], { chunk });
+   * console.log((await lines.search('soup', { k: 1 }))[0].start); // 12
    * ```
    */
   static from(model: SearchModel, documents: readonly (string | SearchDocument)[], options?: IndexOptions): Promise<Index>;
@@ -139,6 +161,7 @@ export class Index {
    *
    * @param model the model that the index was made with; its weights may be int8 in one place and float32 in the other
    * @param bytes the whole file
+   * @param options see {@link LoadIndexOptions}: how later additions are divided
    * @throws {AttnError} `FORMAT` if the bytes are not an index, or are damaged
    * @throws {AttnError} `UNSUPPORTED` if a later version of attn wrote the index
    * @throws {AttnError} `MISMATCH` if the index is of another model: its vector of a test text differs (cosine below
@@ -156,7 +179,7 @@ export class Index {
    * console.log((await index.search('a warm film'))[0].text); // a warm film
    * ```
    */
-  static load(model: SearchModel, bytes: Uint8Array | ArrayBuffer): Promise<Index>;
+  static load(model: SearchModel, bytes: Uint8Array | ArrayBuffer, options?: LoadIndexOptions): Promise<Index>;
 
   /** Number of documents. */
   readonly size: number;

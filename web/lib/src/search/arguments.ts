@@ -1,10 +1,10 @@
 /** Reads the arguments of Index. */
 import { elements, isPlainObject } from '../args/arrays.js';
-import { describe, fail, hint, reading } from '../args/error.js';
+import { AttnError, describe, fail, hint, reading, reason } from '../args/error.js';
 import { readCallback, readSignal } from '../args/options.js';
 import { choice, readMembers, whole } from '../args/signature.js';
 import type { BatchOptions, Encoding, Tensor, TextForwardOptions, TextModelOutput } from '../attn.js';
-import type { SearchDocument } from '../search.js';
+import type { Passage, SearchDocument } from '../search.js';
 import { instanceKey } from '../platform/instance.js';
 import type { Instance, Kind } from './vectors.js';
 
@@ -105,16 +105,49 @@ export function readPrompts(op: string, value: unknown): Prompts {
 
 export const kinds: readonly Kind[] = ['int8', 'float32'];
 
+export type Chunk = (text: string) => Awaitable<unknown>;
+
+export function readLoadOptions(op: string, value: unknown): Chunk | undefined {
+  return reading(op, 'options', () => {
+    const [chunk] = value === undefined ? [] : readMembers(op, 'options', value, ['chunk']);
+    return readCallback(op, 'chunk', chunk) as Chunk | undefined;
+  });
+}
+
+/** Divides a text by the caller's function, whose exceptions become ARGUMENT. */
+export async function passagesOf(op: string, chunk: Chunk | undefined, text: string): Promise<Passage[]> {
+  if (!chunk) return [{ start: 0, end: text.length }];
+  let list: unknown;
+  try {
+    list = await chunk(text);
+  } catch (cause) {
+    throw new AttnError('ARGUMENT', `${op}: chunk threw (${reason(cause)})`, { op, argument: 'chunk' }, { cause });
+  }
+  return reading(op, 'chunk', () => {
+    if (!Array.isArray(list)) fail('ARGUMENT', op, 'chunk', `returned something that ${describe(list)}`, 'an Array of places in the text');
+    return elements(list as unknown[], (each, i) => {
+      const { start, end } = typeof each === 'object' && each !== null ? (each as { start?: unknown; end?: unknown }) : {};
+      const isPlace = Number.isInteger(start) && Number.isInteger(end) && 0 <= (start as number) && (start as number) < (end as number);
+      if (!isPlace || (end as number) > text.length)
+        fail('ARGUMENT', op, `chunk()[${i}]`, describe(each), `{ start, end } with 0 <= start < end <= ${text.length}`);
+      return { start: start as number, end: end as number };
+    });
+  });
+}
+
 export interface CheckedIndexOptions extends CheckedBatchOptions {
   readonly kind: Kind;
   readonly prompts: Prompts;
+  readonly chunk: Chunk | undefined;
 }
 
 export function readIndexOptions(op: string, value: unknown): CheckedIndexOptions {
   return reading(op, 'options', () => {
-    const [vectors, prompts, ...rest] = value === undefined ? [] : readMembers(op, 'options', value, ['vectors', 'prompts', ...batchNames]);
+    const names = ['vectors', 'prompts', 'chunk', ...batchNames];
+    const [vectors, prompts, chunk, ...rest] = value === undefined ? [] : readMembers(op, 'options', value, names);
     const kind = vectors === undefined ? 'int8' : kinds[choice(op, 'vectors', vectors, kinds)]!;
-    return { kind, prompts: readPrompts(op, prompts), ...batchOptions(op, rest) };
+    const divide = readCallback(op, 'chunk', chunk) as Chunk | undefined;
+    return { kind, prompts: readPrompts(op, prompts), chunk: divide, ...batchOptions(op, rest) };
   });
 }
 

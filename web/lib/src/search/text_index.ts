@@ -1,5 +1,5 @@
 import type { BatchOptions } from '../attn.js';
-import type { Explanation, Hit, Index as Contract } from '../search.js';
+import type { Explanation, Hit, Index as Contract, Passage } from '../search.js';
 import { allocate, AttnError, describe, errorWithHelp, fail } from '../args/error.js';
 import { tell } from '../args/options.js';
 import { aborted } from '../platform/abort.js';
@@ -9,16 +9,19 @@ import { instanceKey } from '../platform/instance.js';
 import {
   type AnyModel,
   type CheckedBatchOptions,
+  type Chunk,
   type Document,
   type GivenDocument,
   hintOf,
   type Id,
+  passagesOf,
   type Prompts,
   type Ranker,
   readBatchOptions,
   readDocuments,
   readIds,
   readIndexOptions,
+  readLoadOptions,
   readModel,
   readQuery,
   readSearchOptions,
@@ -30,13 +33,11 @@ import { type Kind, normalize, quantized, type Rows, Vectors } from './vectors.j
 import { Words } from './words.js';
 
 /** A part of a document with its own vector. */
-interface Passage {
+interface Row extends Passage {
   readonly document: Document;
-  readonly start: number;
-  readonly end: number;
 }
 
-const textOf = ({ document, start, end }: Passage): string => document.text.slice(start, end);
+const textOf = ({ document, start, end }: Row): string => document.text.slice(start, end);
 
 /** Texts that are embedded at once, so that few vectors are float32 at a time. */
 const atOnce = 1024;
@@ -53,15 +54,22 @@ async function testVector(op: string, model: AnyModel): Promise<Float32Array> {
   return data;
 }
 
+interface Settings {
+  readonly kind: Kind;
+  readonly prompts: Prompts;
+  readonly chunk: Chunk | undefined;
+}
+
 let assertUsable: (op: string, self: Index) => void;
 
 export class Index implements Contract {
   readonly #model: AnyModel;
   readonly #prompts: Prompts;
   readonly #test: Float32Array;
+  readonly #chunk: Chunk | undefined;
   readonly #vectors: Vectors;
   /** By row; undefined if the document was removed. */
-  #passages: (Passage | undefined)[] = [];
+  #passages: (Row | undefined)[] = [];
   readonly #documents = new Map<Id, Document>();
   /** Made by the first search that needs it. */
   #words: Words | undefined;
@@ -73,12 +81,13 @@ export class Index implements Contract {
   #turn: Promise<unknown> = Promise.resolve();
   #disposed = false;
 
-  constructor(key: typeof made, model: AnyModel, test: Float32Array, kind: Kind, prompts: Prompts) {
+  constructor(key: typeof made, model: AnyModel, test: Float32Array, settings: Settings) {
     if (key !== made) fail('ARGUMENT', 'Index', 'new', 'is called', 'Index.from()');
     this.#model = model;
     this.#test = test;
-    this.#prompts = prompts;
-    this.#vectors = new Vectors(model[instanceKey], test.length, kind);
+    this.#prompts = settings.prompts;
+    this.#chunk = settings.chunk;
+    this.#vectors = new Vectors(model[instanceKey], test.length, settings.kind);
   }
 
   static {
@@ -93,8 +102,8 @@ export class Index implements Contract {
     const op = 'Index.from';
     const model = readModel(op, given);
     const list = readDocuments(op, documents);
-    const { kind, prompts, ...batch } = readIndexOptions(op, options);
-    const index = new Index(made, model, await testVector(op, model), kind, prompts);
+    const { kind, prompts, chunk, ...batch } = readIndexOptions(op, options);
+    const index = new Index(made, model, await testVector(op, model), { kind, prompts, chunk });
     try {
       await index.#add(op, list, batch);
     } catch (error) {
@@ -104,9 +113,10 @@ export class Index implements Contract {
     return index;
   }
 
-  static async load(given: unknown, bytes: unknown): Promise<Index> {
+  static async load(given: unknown, bytes: unknown, options?: unknown): Promise<Index> {
     const op = 'Index.load';
     const model = readModel(op, given);
+    const chunk = readLoadOptions(op, options);
     const { kind, rows, test, prompts, documents, places } = parsed(op, bytes);
     const own = await testVector(op, model);
     if (own.length !== test.length) {
@@ -118,7 +128,7 @@ export class Index implements Contract {
       const got = `gives a test text another vector (cosine ${similarity.toFixed(3)})`;
       fail('MISMATCH', op, 'model', got, 'the model that the index was made with');
     }
-    const index = new Index(made, model, test, kind, prompts);
+    const index = new Index(made, model, test, { kind, prompts, chunk });
     index.#vectors.append(rows);
     for (const document of documents) index.#documents.set(document.id, document);
     for (let i = 0; i < places.length; i += 3) index.#passages.push({ document: documents[places[i]!]!, start: places[i + 1]!, end: places[i + 2]! });
@@ -252,7 +262,13 @@ export class Index implements Contract {
 
   async #add(op: string, given: readonly GivenDocument[], options: CheckedBatchOptions): Promise<Id[]> {
     this.#refuseUsedIds(op, given);
-    const passages = given.map(({ text }) => ({ text, start: 0, end: text.length }));
+    const passages: (Passage & { readonly text: string; readonly of: number })[] = [];
+    const sometimes = yieldEvery30ms();
+    for (const [of, { text }] of given.entries()) {
+      for (const { start, end } of await passagesOf(op, this.#chunk, text)) passages.push({ text: text.slice(start, end), start, end, of });
+      await sometimes();
+      if (options.signal?.aborted) throw aborted(options.signal, op);
+    }
     const rows = await this.#embed(op, passages.map(({ text }) => text), options); // prettier-ignore
     return this.#alone(op, async () => {
       // Another addition may have ended meanwhile.
@@ -264,8 +280,8 @@ export class Index implements Contract {
       });
       this.#vectors.append(rows);
       for (const document of documents) this.#documents.set(document.id, document);
-      passages.forEach(({ text, start, end }, i) => {
-        const row = this.#passages.push({ document: documents[i]!, start, end }) - 1;
+      passages.forEach(({ text, start, end, of }) => {
+        const row = this.#passages.push({ document: documents[of]!, start, end }) - 1;
         this.#words?.add(row, text);
       });
       return documents.map(({ id }) => id);
@@ -294,7 +310,7 @@ export class Index implements Contract {
       const progress: BatchOptions['onProgress'] =
         onProgress && (({ done }) => (first > 0 && done === 0 ? undefined : tell(op, onProgress, { done: first + done, total })));
       const vectors = await this.#model.embed(part, { ...batch, ...this.#promptOf('document'), signal, onProgress: progress });
-      for (let i = 0; i < part.length; ++i) normalize(op, `documents[${first + i}]`, vectors.data.subarray(i * width, (i + 1) * width));
+      for (let i = 0; i < part.length; ++i) normalize(op, `text ${first + i}`, vectors.data.subarray(i * width, (i + 1) * width));
       const rows = kind === 'int8' ? quantized(vectors.data, width) : { data: vectors.data, scales };
       data.set(rows.data, first * width);
       if (kind === 'int8') scales.set(rows.scales, first);
