@@ -75,7 +75,7 @@ export interface SearchOptions {
    */
   hybrid?: boolean | undefined;
   /**
-   * A cross-encoder: its {@link TextModel.rank | rank} reads the query together with each candidate, and its scores
+   * A cross-encoder: its `rank` reads the query together with each candidate, and its scores
    * order the hits. Slower and more accurate than vectors. Default none.
    */
   rerank?: SearchModel | undefined;
