@@ -12,7 +12,7 @@ type Awaitable<T> = T | PromiseLike<T>;
 export type Id = string | number;
 export type Document = SearchDocument & { readonly id: Id };
 
-/** What a TextModel and its counterpart in attn/worker have in common. */
+/** Members that a TextModel and its counterpart in attn/worker share. */
 export interface AnyModel {
   readonly config: Awaitable<Readonly<Record<string, unknown>>>;
   embed(texts: string | readonly string[], options: object): Awaitable<Tensor>;

@@ -18,7 +18,7 @@ interface Layer {
   dispose(): Awaitable<void>;
 }
 
-/** What an instance of attn and its counterpart in attn/worker have in common. */
+/** Members that an instance of attn and its counterpart in attn/worker share. */
 export interface Instance {
   readonly MultiHeadAttention: new (options: object) => Awaitable<Layer>;
 }
