@@ -192,6 +192,16 @@ describe('search', () => {
     const at = (id: number) => hits.find((hit) => hit.id === id)!;
     const byWords = hits.filter(({ wordScore }) => wordScore! > 0).sort((a, b) => b.wordScore! - a.wordScore!);
     assert.deepEqual(idsOf(byWords), [4, 3]);
+    // BM25, in which the length of a text is the number of its different words.
+    const words = documents.map((text) => text.toLowerCase().match(/\w+/g)!);
+    const lengths = words.map((list) => new Set(list).size);
+    const mean = lengths.reduce((sum, length) => sum + length, 0) / lengths.length;
+    const termScore = (term: string, i: number) => {
+      const [n, frequency] = [words.filter((list) => list.includes(term)).length, words[i].filter((each) => each === term).length];
+      const rarity = Math.log(1 + (words.length - n + 0.5) / (n + 0.5));
+      return (rarity * 2.2 * frequency) / (frequency + 1.2 * (0.25 + (0.75 * lengths[i]) / mean));
+    };
+    for (const id of documents.keys()) assert.closeTo(at(id).wordScore!, termScore('the', id) + termScore('zebra', id), 1e-6);
     assert.closeTo(at(4).score, 1 / 61 + 1 / 65, 1e-12);
     assert.closeTo(at(3).score, 1 / 62 + 1 / 64, 1e-12);
     assert.closeTo(at(0).score, 1 / 61, 1e-12);
