@@ -31,6 +31,7 @@ const additions = {
     'decode',
     'classifyTokens',
     'fillMask',
+    'classifyZeroShot',
     'answer',
     'rank',
     'export',

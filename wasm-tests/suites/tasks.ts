@@ -53,6 +53,91 @@ describe('tasks', () => {
     assert.isAbove(found, 2000);
   });
 
+  describe('zero-shot classification', () => {
+    const names = ['contradiction', 'neutral', 'ENTAILMENT'];
+    const texts = ['she is good', 'a film about the old man and the sea, and about dogs', ''];
+    const labels = ['film', 'food', 'the weather'];
+
+    async function filesWith(idToLabel: readonly string[]): Promise<Record<string, Uint8Array>> {
+      const list = ['config.json', 'tokenizer.json', 'tokenizer_config.json', 'model.safetensors'];
+      const files = Object.fromEntries(await Promise.all(list.map(async (name) => [name, await bytes(`testdata/models/tiny-bert/${name}`)])));
+      const config = JSON.parse(new TextDecoder().decode(files['config.json'])) as object;
+      const changed = { ...config, id2label: { ...idToLabel }, label2id: Object.fromEntries(idToLabel.map((name, i) => [name, i])) };
+      return { ...files, 'config.json': new TextEncoder().encode(JSON.stringify(changed)) };
+    }
+
+    /** As ZeroShotClassificationPipeline, in float64. */
+    function expectedOf(model: TextModel, text: string, template: string, multiLabel: boolean, entailment: number): [string, number][] {
+      const rows = labels.map((label) => {
+        const { logits } = model.forward(model.tokenize([[text, template.replace('{}', label)]]));
+        return Array.from(logits!.data);
+      });
+      const exp = (index: number) => rows.map((row) => Math.exp(row[index]));
+      const [entails, contradicts] = [exp(entailment), exp(entailment === 0 ? 2 : 0)];
+      const sum = entails.reduce((a, b) => a + b);
+      const scores = entails.map((each, i) => each / (multiLabel ? each + contradicts[i] : sum));
+      return labels.map((label, i): [string, number] => [label, scores[i]]).sort((a, b) => b[1] - a[1]);
+    }
+
+    it("scores labels as transformers' pipeline does, alone, in batches and in a worker", async () => {
+      const remote = await loadWorker(setup);
+      for (const [names, entailment] of [
+        [['contradiction', 'neutral', 'ENTAILMENT'], 2],
+        [['entailment', 'neutral', 'contradiction'], 0],
+      ] as const) {
+        const files = await filesWith(names);
+        const model = await attn.loadModel(files);
+        const there = await remote.loadModel(files);
+        const distinct = new Set<string>();
+        for (const options of [{}, { multiLabel: true }, { hypothesisTemplate: 'she said {}' }]) {
+          const got = await model.classifyZeroShot(texts, labels, options);
+          texts.forEach((text, i) => {
+            const { hypothesisTemplate = 'This example is {}.', multiLabel = false } = options as {
+              hypothesisTemplate?: string;
+              multiLabel?: boolean;
+            };
+            const expected = expectedOf(model, text, hypothesisTemplate, multiLabel, entailment);
+            assert.deepEqual(
+              got[i].map(({ label }) => label),
+              expected.map(([label]) => label),
+            );
+            got[i].forEach((each, j) => assert.closeTo(each.score, expected[j][1], 1e-6, text));
+            distinct.add(got[i].map(({ score }) => score.toFixed(6)).join());
+          });
+          assert.deepEqual(await model.classifyZeroShot(texts, labels, { ...options, batchSize: 1 }), got);
+          assert.deepEqual(await there.classifyZeroShot(texts, labels, options), got);
+        }
+        assert.isAbove(distinct.size, 6);
+        const [all] = await model.classifyZeroShot(texts[1], labels, { multiLabel: true });
+        assert.deepEqual(await model.classifyZeroShot(texts[1], labels, { multiLabel: true, topK: 1 }), [all.slice(0, 1)]);
+        // One label is scored alone, and independent of classify's own softmax.
+        const [[one]] = await model.classifyZeroShot(texts[1], [labels[0]]);
+        const [classes] = await model.classify([[texts[1], 'This example is film.']]);
+        const of = (name: RegExp) => classes.find(({ label }) => name.test(label))!.score;
+        assert.closeTo(one.score, of(/^entail/i) / (of(/^entail/i) + of(/^contra/)), 1e-6);
+        model.dispose();
+      }
+      await remote.dispose();
+    });
+
+    it('refuses models without entailment, templates without a place for the label, and no labels', async () => {
+      const model = await attn.loadModel(await filesWith(names));
+      const call = (labels: unknown, options?: unknown) => model.classifyZeroShot('a', labels as string[], options as object);
+      for (const hypothesisTemplate of ['', 'no place', '{} or {}'])
+        await assertRejects(call(['a'], { hypothesisTemplate }), 'CONFIG', ['hypothesisTemplate is', 'a text with one {}']);
+      await assertRejects(call([]), 'ARGUMENT', ['labels is empty']);
+      await assertRejects(call('a'), 'ARGUMENT', ['labels is "a", expected an Array of strings']);
+      await assertRejects(call(['a', 1]), 'ARGUMENT', ['labels[1]']);
+      await assertRejects(call(['a'], { multiLabel: 1 }), 'ARGUMENT', ['multiLabel is 1']);
+      await assertRejects(call(['a'], { multiLable: true }), 'ARGUMENT', ['Did you mean multiLabel?']);
+      assert.deepEqual(await model.classifyZeroShot([], ['a']), []);
+      model.dispose();
+      const words = ['classifyZeroShot: the head has the labels negative, neutral, positive', 'entailment'];
+      await assertRejects((await modelOf('tiny-bert')).classifyZeroShot('a', ['b']), 'UNSUPPORTED', words);
+      await assertRejects((await modelOf('tiny-bert-ner')).classifyZeroShot('a', ['b']), 'UNSUPPORTED', ['token-classification']);
+    });
+  });
+
   it("fills masks as transformers' pipeline does", async () => {
     const cases = await casesOf<readonly [token: string, id: number, score: number, text: string][]>('masks');
     assert.isAtLeast(cases.length, 200);

@@ -58,6 +58,7 @@ export type {
   ScoredText,
   Task,
   TextTasks,
+  ZeroShotOptions,
 } from './tasks.js';
 
 /** Sizes of a tensor, outermost first: at most 8 whole numbers from 0 to 2³¹ − 1. */

@@ -189,6 +189,16 @@ export interface KeyValueCache {
   [Symbol.dispose](): void;
 }
 
+/** Options of {@link TextTasks.classifyZeroShot}. */
+export interface ZeroShotOptions extends TokenizeOptions, BatchOptions {
+  /** The sentence that is tested, with `{}` in place of the label. Default `'This example is {}.'`. */
+  hypothesisTemplate?: string | undefined;
+  /** Scores each label alone, so that several can be near 1; else the scores of a text sum to 1. Default false. */
+  multiLabel?: boolean | undefined;
+  /** Number of labels per text, from 1. Default all. */
+  topK?: number | undefined;
+}
+
 /** Options of {@link TextTasks.fillMask}. */
 export interface FillMaskOptions extends BatchOptions {
   /** Number of tokens per mask, from 1. Default 5. */
@@ -300,6 +310,39 @@ export interface TextTasks {
         ignoreLabels?: readonly string[] | undefined;
       },
   ): Promise<Entity[][]>;
+
+  /**
+   * Classifies each text by labels of your choice with a head for natural language inference (NLI), as transformers'
+   * ZeroShotClassificationPipeline: each text is paired with one sentence per label. The score is the softmax of the
+   * entailment logits over the labels; with `multiLabel` or one label that of entailment against contradiction.
+   *
+   * @param texts one text or several
+   * @param labels the labels, as words that fit into `hypothesisTemplate`
+   * @param options see {@link ZeroShotOptions}
+   * @returns per text, the labels by descending score
+   * @throws {AttnError} `UNSUPPORTED` if the model has no head for text classification with a label that begins with
+   * `entail`
+   * @throws {AttnError} `CONFIG` if `hypothesisTemplate` does not have exactly one `{}`
+   * @throws {AttnError} those of {@link TextModel.embed}
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const model = await attn.loadModel('models/sentiment'); // in place of a model for NLI
+   * const pairs = [['It rains.', 'This example is weather.'], ['It rains.', 'This example is food.']] as const;
+   * const examples = pairs.map((text, i) => ({ text, label: ['entailment', 'contradiction'][i] }));
+   * await model.fineTune(examples, { layers: 'head', epochs: 2 });
+   * const [scores] = await model.classifyZeroShot('It rains.', ['weather', 'food']);
+   * console.log(scores.length, scores[0].score >= scores[1].score); // 2 true
+   * ```
+   */
+  classifyZeroShot(
+    texts: string | readonly string[],
+    labels: readonly string[],
+    options?: ZeroShotOptions,
+  ): Promise<{ label: string; score: number }[][]>;
 
   /**
    * Predicts the tokens of each mask in a text ({@link TextModel.maskToken}), as transformers' FillMaskPipeline.

@@ -77,6 +77,7 @@ export type {
   TextModelOutput,
   TokenizeOptions,
   TraceName,
+  ZeroShotOptions,
 } from './attn.js';
 export { AttnError, encoderTraceNames, hub, readSafetensorsHeader, traceNames } from './attn.js';
 

@@ -178,6 +178,14 @@ export const readDocuments = (value: unknown): string[] => {
   return readTexts('rank', value, false, 'documents') as string[];
 };
 
+export const readCandidates = (value: unknown): string[] => {
+  const op = 'classifyZeroShot';
+  if (typeof value === 'string') fail('ARGUMENT', op, 'labels', describe(value), 'an Array of strings');
+  const labels = readTexts(op, value, false, 'labels') as string[];
+  if (labels.length === 0) fail('ARGUMENT', op, 'labels', 'is empty', 'at least one label');
+  return labels;
+};
+
 export interface TextOptions {
   readonly maxLength?: number;
   readonly truncation?: boolean;
@@ -194,6 +202,8 @@ export interface TextOptions {
   readonly targets?: readonly string[];
   readonly maxAnswerLength?: number;
   readonly allowEmpty?: boolean;
+  readonly hypothesisTemplate?: string;
+  readonly multiLabel?: boolean;
   readonly addSpecialTokens?: boolean;
   readonly truncationSide?: 'left' | 'right';
   readonly paddingSide?: 'left' | 'right';
@@ -255,6 +265,8 @@ const readers: Readonly<Record<keyof TextOptions, Reader>> = {
   targets: strings,
   maxAnswerLength: count(),
   allowEmpty: flag,
+  hypothesisTemplate: text,
+  multiLabel: flag,
   addSpecialTokens: flag,
   truncationSide: oneOf(sides),
   paddingSide: oneOf(sides),
@@ -294,6 +306,7 @@ const batchOptions = ['batchSize', 'priority', 'signal', 'onProgress'];
 const textOptionNames = [...tokenizeOptions, ...batchOptions];
 const promptOptions = ['prompt', 'promptName'];
 export const classifyOptions = [...textOptionNames, 'topK'];
+export const zeroShotOptions = [...classifyOptions, 'hypothesisTemplate', 'multiLabel'];
 export const embedOptions = [...textOptionNames, ...promptOptions, 'pooling', 'normalize'];
 
 export const classifyTokensOptions = [...textOptionNames, 'aggregation', 'stride', 'ignoreLabels'];

@@ -3,7 +3,7 @@ import { aborted } from '../platform/abort.js';
 import { takeTurn, yieldEvery30ms } from '../platform/event_loop.js';
 import { allocate, AttnError, fail } from '../args/error.js';
 import { tell } from '../args/options.js';
-import { readArguments } from '../args/signature.js';
+import { type Leaf, readArguments, type Signature } from '../args/signature.js';
 import { type ModelFacts, type ModelState, signatureOf } from './model_state.js';
 import type { CheckedTextOptions, Text, TextOptions } from '../args/model_options.js';
 import type { EncodeOptions, Tokenizer } from '../tokenizer/tokenizer.js';
@@ -88,7 +88,9 @@ export interface Work<R extends Row> {
   rowsOf(index: number): readonly R[];
   readonly method: string;
   /** Further arguments. */
-  others(rows: readonly R[]): readonly unknown[];
+  others?(rows: readonly R[]): readonly unknown[];
+  /** All arguments, for methods that do not take joined ids. */
+  leavesOf?(rows: readonly R[], signature: Signature): readonly Leaf[];
   use(rows: readonly R[], result: Tensor): void;
 }
 
@@ -97,7 +99,7 @@ export async function inBatches<R extends Row>(
   op: string,
   find: () => ModelState,
   { plain: { batchSize, priority }, signal, onProgress }: CheckedTextOptions,
-  { count, rowsOf, method, others, use }: Work<R>,
+  { count, rowsOf, method, others, leavesOf, use }: Work<R>,
 ): Promise<void> {
   const { about, context } = find();
   const { engine } = context;
@@ -123,8 +125,9 @@ export async function inBatches<R extends Row>(
     for (let batch: R[], from = 0; from < rows.length; from += batch.length) {
       await turn();
       batch = rows.slice(from, from + (batchSize ?? textsOfBatch(about, threads, rows[from]!.ids.length)));
-      const lengths = Int32Array.from(batch, ({ ids }) => ids.length);
-      const leaves = readArguments(op, signature, [joined(op, batch, 'ids'), joined(op, batch, 'types'), lengths, ...others(batch)]);
+      const lengths = () => Int32Array.from(batch, ({ ids }) => ids.length);
+      const packed = () => [joined(op, batch, 'ids'), joined(op, batch, 'types'), lengths(), ...(others?.(batch) ?? [])];
+      const leaves = leavesOf?.(batch, signature) ?? readArguments(op, signature, packed());
       use(batch, engine.call(op, signature, leaves, find().handle) as Tensor);
       done += batch.length;
       report();

@@ -45,7 +45,7 @@ import { type EncodeOptions, type Tokenizer, useEarlyEnd } from '../tokenizer/to
 /** Characters from which loading the script for truncation pays. */
 const long = 2 ** 15;
 
-type LazyTask = 'classifyTokens' | 'fillMask' | 'answer' | 'rank' | 'generate' | 'nextToken' | 'scoreTokens';
+type LazyTask = 'classifyTokens' | 'classifyZeroShot' | 'fillMask' | 'answer' | 'rank' | 'generate' | 'nextToken' | 'scoreTokens';
 type OwnState = ModelState & { readonly context: ModelContext };
 type OwnAccess = Omit<ModelAccess, 'find'> & { find(): OwnState };
 
@@ -241,6 +241,10 @@ export class TextModel implements Contract {
 
   async classifyTokens(...args: Parameters<Contract['classifyTokens']>): ReturnType<Contract['classifyTokens']> {
     return this.#task('classifyTokens', args);
+  }
+
+  async classifyZeroShot(...args: Parameters<Contract['classifyZeroShot']>): ReturnType<Contract['classifyZeroShot']> {
+    return this.#task('classifyZeroShot', args);
   }
 
   async fillMask(...args: readonly unknown[]): Promise<never> {

@@ -45,11 +45,13 @@ import {
   readSource,
   readText,
   readTextOptions,
+  readCandidates,
   readDocuments,
   readTexts,
   readToken,
   type Source,
   withAdvice,
+  zeroShotOptions,
 } from '../args/model_options.js';
 import { readQuestions } from '../args/questions.js';
 import { readCallback, readSignal } from '../args/options.js';
@@ -236,6 +238,15 @@ class RemoteTextModel {
       const list = readTexts('classifyTokens', texts, false);
       const read = readTextOptions('classifyTokens', options, classifyTokensOptions);
       return { args: [list, read.plain], options: read };
+    });
+  }
+
+  async classifyZeroShot(texts: unknown, labels: unknown, options?: unknown): Promise<Awaited<ReturnType<Direct['classifyZeroShot']>>> {
+    return ask(this, 'classifyZeroShot', () => {
+      const list = readTexts('classifyZeroShot', texts, false);
+      const candidates = readCandidates(labels);
+      const read = readTextOptions('classifyZeroShot', options, zeroShotOptions);
+      return { args: [list, candidates, read.plain], options: read };
     });
   }
 

@@ -21,6 +21,7 @@ export type AskedMethod =
   | 'embed'
   | 'classify'
   | 'classifyTokens'
+  | 'classifyZeroShot'
   | 'fillMask'
   | 'answer'
   | 'rank'

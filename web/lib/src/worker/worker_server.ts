@@ -43,7 +43,18 @@ class ReadWriteQueue {
 const changing: readonly string[] = ['loadStateDict', 'initialize', 'train', 'eval', 'backward', 'zeroGrad', 'step'];
 
 /** Their last argument is the options. */
-const abortable: readonly AskedMethod[] = ['embed', 'classify', 'classifyTokens', 'fillMask', 'answer', 'rank', 'generate', 'attribute', 'fineTune'];
+const abortable: readonly AskedMethod[] = [
+  'embed',
+  'classify',
+  'classifyTokens',
+  'classifyZeroShot',
+  'fillMask',
+  'answer',
+  'rank',
+  'generate',
+  'attribute',
+  'fineTune',
+];
 
 export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpoint): void {
   let attn: Attn | undefined;
