@@ -1,8 +1,9 @@
-import type { Attn, MultiHeadAttention, MultiHeadAttentionOptions, StateDict, Tensor } from 'attn';
+import { type Attn, type MultiHeadAttention, type MultiHeadAttentionOptions, tensor as tensorOf, type StateDict, type Tensor } from 'attn';
+import { load as loadWorker } from 'attn/worker';
 import { assert } from 'chai';
 import { assertThrows } from '../support/errors.ts';
 import { Generator } from '../support/generator.ts';
-import { loadHere } from '../support/host.ts';
+import { loadHere, setup } from '../support/host.ts';
 import { assertDistribution, normal, uniform } from '../support/moments.ts';
 import { assertClose, assertDims, assertSameBits, mask, product, random, reshape, slice, take, tensor } from '../support/tensors.ts';
 
@@ -364,6 +365,78 @@ describe('MultiHeadAttention', () => {
       const expected = [3, 64, 1, 17, 40, 3].map((n) => mha.forward(slice(x, 1, 0, n), undefined, undefined, { isCausal: true }).output);
       for (const output of expected) assertSameBits(output, slice(expected[1], 1, 0, output.dims[1]), `length ${output.dims[1]}`);
       mha.dispose();
+    });
+  });
+
+  describe('weights under a prefix', () => {
+    it('loads them by their names without it, also in a worker', async () => {
+      const attn = await loadHere();
+      const [a, b] = [1, 2].map(() => new attn.MultiHeadAttention({ embedDim: 8, numHeads: 2 }));
+      a.initialize({ seed: 3 });
+      const own = a.stateDict();
+      const wide = new Map<string, Tensor>(Array.from(own, ([name, weight]) => [`layers.1.${name}`, weight]));
+      for (const [name, weight] of own) wide.set(`layers.0.${name}`, { ...weight, data: weight.data.map((each) => 2 * each) });
+      // Other entries are not read.
+      wide.set('position_ids', { data: new BigInt64Array(1), dims: [1] } as never);
+      for (const state of [wide, Object.fromEntries(wide)]) {
+        b.initialize({ seed: 7 });
+        b.loadStateDict(state, { prefix: 'layers.1.' });
+        for (const [name, weight] of b.stateDict()) assertSameBits(weight, own.get(name)!);
+      }
+      const before = b.stateDict();
+      assertThrows(() => b.loadStateDict(wide, { prefix: 'layers.2.' }), 'MISMATCH', ['in_proj_weight']);
+      assertThrows(() => b.loadStateDict(wide), ['DTYPE', 'ARGUMENT']);
+      assertThrows(() => b.loadStateDict(wide, { prefix: 1 as never }), 'ARGUMENT', ['prefix is 1, expected a string']);
+      assertThrows(() => b.loadStateDict(wide, { prefx: '' } as never), 'ARGUMENT', ['Did you mean prefix?']);
+      for (const [name, weight] of b.stateDict()) assertSameBits(weight, before.get(name)!);
+      b.loadStateDict(new Map([...own].slice(0, 1).map(([name, weight]) => [`x.${name}`, weight])), { prefix: 'x.', strict: false });
+      const remote = await loadWorker(setup);
+      const there = await new remote.MultiHeadAttention({ embedDim: 8, numHeads: 2 });
+      await there.loadStateDict(wide, { prefix: 'layers.1.' });
+      for (const [name, weight] of await there.stateDict()) assertSameBits(weight, own.get(name)!);
+      await remote.dispose();
+      attn.dispose();
+    });
+  });
+
+  describe('tensors of nested arrays', () => {
+    it('have the shape of the arrays, and refuse uneven ones', () => {
+      const cases: readonly (readonly [Parameters<typeof tensorOf>[0], readonly number[], readonly number[]])[] = [
+        [
+          [
+            [1, 0],
+            [0, 1],
+            [2, 3],
+          ],
+          [3, 2],
+          [1, 0, 0, 1, 2, 3],
+        ],
+        [7, [], [7]],
+        [[], [0], []],
+        [[[], []], [2, 0], []],
+        [
+          [Float32Array.of(1, 2), [3, 4]],
+          [2, 2],
+          [1, 2, 3, 4],
+        ],
+        [[[[[[[[[1]]]]]]]], [1, 1, 1, 1, 1, 1, 1, 1], [1]],
+        [[NaN, Infinity, 0.1], [3], [NaN, Infinity, Math.fround(0.1)]],
+      ];
+      for (const [values, dims, data] of cases) {
+        const made = tensorOf(values);
+        assert.deepEqual([made.dims, Array.from(made.data)], [dims, data]);
+        assert.instanceOf(made.data, Float32Array);
+      }
+      const wrong = (values: unknown, code: 'SHAPE' | 'ARGUMENT', word: string) => assertThrows(() => tensorOf(values as number), code, [word]);
+      wrong([[1, 2], [3]], 'SHAPE', 'values[1] has 1 elements, expected 2');
+      wrong([[1], 2], 'SHAPE', 'values[1] is 2');
+      wrong([1, [2]], 'ARGUMENT', 'values[1] is an Array, expected a number');
+      wrong([[[[[[[[[1]]]]]]]]], 'SHAPE', 'at most 8');
+      const endless: unknown[] = [];
+      endless.push(endless);
+      wrong(endless, 'SHAPE', 'at most 8');
+      for (const value of [undefined, null, '1', [true], [1, , 2], {}, [1n], new BigInt64Array(2), new DataView(new ArrayBuffer(4))])
+        wrong(value, 'ARGUMENT', 'tensor: values');
     });
   });
 });

@@ -164,7 +164,7 @@ function write({ fileName, code, map }) {
 /** One script, although GGUF files need a part of it only. */
 const shared = new RegExp(
   `/src/(${[
-    'args/(error|hub|refuse_text|arrays|abort_listeners|caches|signature|options)',
+    'args/(error|hub|nested|refuse_text|arrays|abort_listeners|caches|signature|options)',
     'platform/(utf8|abort|event_loop|download|dispose|asset_urls|instance)',
     'engine/(native|trace_names|training)',
     'model/safetensors(_header)?',

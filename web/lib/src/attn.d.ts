@@ -24,7 +24,7 @@
 
 import type { BackwardResult, Gradients, ModelGradients } from './gradients.js';
 import type { AbortSignal, Blob, Bytes, Fetch, Response, URL, WebAssemblyModule } from './host.js';
-import type { BatchOptions, KeyValueCache, PromptOptions, TextTasks } from './tasks.js';
+import type { ClassifyOptions, EmbedOptions, KeyValueCache, TextTasks } from './tasks.js';
 
 export type {
   BackwardResult,
@@ -46,6 +46,9 @@ export type {
   BatchOptions,
   ChatMessage,
   ChatTemplateOptions,
+  ClassifyOptions,
+  ClassifyTokensOptions,
+  EmbedOptions,
   Entity,
   FilledMask,
   FillMaskOptions,
@@ -55,6 +58,7 @@ export type {
   NextToken,
   PromptOptions,
   RankedDocument,
+  RankOptions,
   ScoredText,
   Task,
   TextTasks,
@@ -825,6 +829,8 @@ export interface Module {
    * @param state weights by name
    * @param options.strict true (default) requires exactly the layer's names; false ignores unknown names and keeps the
    * weights of missing ones
+   * @param options.prefix takes only weights whose names begin with it, by their names without it, such as
+   * `'encoder.layers.0.'` for one layer of a file
    * @throws {AttnError} `MISMATCH` if names or shapes do not fit; one error lists all, and nothing has changed
    *
    * @example
@@ -838,7 +844,7 @@ export interface Module {
    * console.log(...a.stateDict().get('weight')!.data); // 3 4
    * ```
    */
-  loadStateDict(state: StateDict, options?: { strict?: boolean | undefined }): void;
+  loadStateDict(state: StateDict, options?: { strict?: boolean | undefined; prefix?: string | undefined }): void;
   /**
    * Returns a copy of the weights, by torch's names and layouts.
    *
@@ -1824,7 +1830,7 @@ export interface TextModel extends ModelGradients, TextTasks {
    * console.log(model.getParameter(name).data[0]); // 0.5
    * ```
    */
-  loadStateDict(state: StateDict, options?: { strict?: boolean | undefined }): void;
+  loadStateDict(state: StateDict, options?: { strict?: boolean | undefined; prefix?: string | undefined }): void;
 
   /**
    * Exports the model as files by name, which `loadModel` and transformers read. They contain the current weights that
@@ -1926,10 +1932,7 @@ export interface TextModel extends ModelGradients, TextTasks {
    * wait for the end of the call).
    *
    * @param texts one text or several
-   * @param options {@link TokenizeOptions}, {@link PromptOptions}, {@link BatchOptions} and the following. `pooling`:
-   * pooling over tokens without padding, `'mean'`, `'cls'` (first position), `'max'`, `'lasttoken'`, `'weightedmean'`
-   * (weights 1, 2, 3, …) or `'mean_sqrt_len'` (sum / √tokens); default that of the files, which may concatenate
-   * several, else mean. `normalize`: scales vectors to length 1; default that of the files, else false
+   * @param options see {@link EmbedOptions}
    * @returns (N,E) in the order of the texts, and `truncated` per text. E is the hidden size, times the number of
    * poolings, or the width of Dense
    * @throws {AttnError} those of {@link TextModel.tokenize}
@@ -1946,14 +1949,7 @@ export interface TextModel extends ModelGradients, TextTasks {
    * console.log(dims, truncated); // [ 2, 64 ] [ false, false ]
    * ```
    */
-  embed(
-    texts: string | readonly string[],
-    options?: TokenizeOptions & {
-      pooling?: 'mean' | 'cls' | 'max' | 'lasttoken' | 'weightedmean' | 'mean_sqrt_len' | undefined;
-      normalize?: boolean | undefined;
-    } & PromptOptions &
-      BatchOptions,
-  ): Promise<Tensor & { readonly truncated: readonly boolean[] }>;
+  embed(texts: string | readonly string[], options?: EmbedOptions): Promise<Tensor & { readonly truncated: readonly boolean[] }>;
 
   /**
    * Classifies each text, as transformers' TextClassificationPipeline: the softmax of the logits; the sigmoid of each
@@ -1964,8 +1960,7 @@ export interface TextModel extends ModelGradients, TextTasks {
    * one label.
    *
    * @param texts one text, several texts or several pairs
-   * @param options {@link TokenizeOptions}, {@link BatchOptions} and `topK`, the number of labels per text, from 1;
-   * default all
+   * @param options see {@link ClassifyOptions}
    * @returns per text, the labels by descending score
    * @throws {AttnError} `UNSUPPORTED` if the model has no head for text classification
    * @throws {AttnError} those of {@link TextModel.embed}
@@ -1982,7 +1977,7 @@ export interface TextModel extends ModelGradients, TextTasks {
    */
   classify(
     texts: string | readonly string[] | readonly (readonly [string, string])[],
-    options?: TokenizeOptions & BatchOptions & { topK?: number | undefined },
+    options?: ClassifyOptions,
   ): Promise<{ label: string; score: number }[][]>;
 
   /**
@@ -2084,6 +2079,26 @@ export interface SafetensorsHeader {
  * ```
  */
 export function readSafetensorsHeader(bytes: Uint8Array): SafetensorsHeader;
+
+/** A number, or an Array (or typed array) of such values of equal shape. */
+export type NestedNumbers = number | Float32Array | Float64Array | Int32Array | Uint8Array | readonly NestedNumbers[];
+
+/**
+ * Makes a tensor of nested arrays. Numbers are rounded to float32.
+ *
+ * @param values up to 8 levels; a number alone makes a tensor without dimensions
+ * @throws {AttnError} `SHAPE` if the arrays of a level have different lengths, or there are more than 8 levels
+ * @throws {AttnError} `ARGUMENT` if an element is not a number
+ *
+ * @example
+ * ```ts
+ * import { tensor } from 'attn';
+ *
+ * const { data, dims } = tensor([[1, 0], [0, 1], [2, 3]]);
+ * console.log(...data, dims); // 1 0 0 1 2 3 [ 3, 2 ]
+ * ```
+ */
+export function tensor(values: NestedNumbers): Tensor;
 
 /**
  * Returns the URL of a model's folder on the Hugging Face Hub, for `loadModel` of `attn` and of `attn/worker`. Nothing

@@ -250,6 +250,47 @@ export interface PromptOptions {
   promptName?: string | undefined;
 }
 
+/** Options of {@link TextModel.embed}. */
+export interface EmbedOptions extends TokenizeOptions, PromptOptions, BatchOptions {
+  /**
+   * Pooling over tokens without padding: `'mean'`, `'cls'` (first position), `'max'`, `'lasttoken'`, `'weightedmean'`
+   * (weights 1, 2, 3, …) or `'mean_sqrt_len'` (sum / √tokens). Default that of the files, which may concatenate several,
+   * else mean.
+   */
+  pooling?: 'mean' | 'cls' | 'max' | 'lasttoken' | 'weightedmean' | 'mean_sqrt_len' | undefined;
+  /** Scales vectors to length 1. Default that of the files, else false. */
+  normalize?: boolean | undefined;
+}
+
+/** Options of {@link TextModel.classify}. */
+export interface ClassifyOptions extends TokenizeOptions, BatchOptions {
+  /** Number of labels per text, from 1. Default all. */
+  topK?: number | undefined;
+}
+
+/** Options of {@link TextTasks.classifyTokens}. */
+export interface ClassifyTokensOptions extends TokenizeOptions, BatchOptions {
+  /**
+   * `'none'` gives one entity per token; `'simple'` (default) joins adjacent tokens with the same label, unless the
+   * second begins another entity (`B-`); `'first'`, `'average'` and `'max'` do the same with one label per word, that
+   * of its first token, of the mean of its probabilities, or of its most certain token.
+   */
+  aggregation?: 'none' | 'simple' | 'first' | 'average' | 'max' | undefined;
+  /**
+   * Splits long texts into windows that share this number of tokens; of overlapping entities the longest, then the most
+   * certain counts. By default long texts are truncated.
+   */
+  stride?: number | undefined;
+  /** Labels to omit. Default `['O']`. */
+  ignoreLabels?: readonly string[] | undefined;
+}
+
+/** Options of {@link TextTasks.rank}. */
+export interface RankOptions extends TokenizeOptions, PromptOptions, BatchOptions {
+  /** Number of documents to return, from 1. Default all. */
+  topK?: number | undefined;
+}
+
 /** Functions of a {@link TextModel} for tasks. */
 export interface TextTasks {
   /** Task of the checkpoint's head; `'embedding'` if it has none. */
@@ -278,12 +319,7 @@ export interface TextTasks {
    * Finds the named entities of each text (NER), as transformers' TokenClassificationPipeline.
    *
    * @param texts one text or several
-   * @param options {@link TokenizeOptions}, {@link BatchOptions} and the following. `aggregation`: `'none'` gives one
-   * entity per token; `'simple'` (default) joins adjacent tokens with the same label, unless the second begins another
-   * entity (`B-`); `'first'`, `'average'` and `'max'` do the same with one label per word, that of its first token, of
-   * the mean of its probabilities, or of its most certain token. `stride`: splits long texts into windows that share
-   * this number of tokens (of overlapping entities the longest, then the most certain counts); by default long texts
-   * are truncated. `ignoreLabels`: labels to omit; default `['O']`
+   * @param options see {@link ClassifyTokensOptions}
    * @returns per text, its entities in order
    * @throws {AttnError} `UNSUPPORTED` if the model has no head for token classification
    * @throws {AttnError} `CONFIG` if `stride` does not fit into `maxLength`, or `aggregation` is `'none'`
@@ -301,15 +337,7 @@ export interface TextTasks {
    * // LOC Lyon 21
    * ```
    */
-  classifyTokens(
-    texts: string | readonly string[],
-    options?: TokenizeOptions &
-      BatchOptions & {
-        aggregation?: 'none' | 'simple' | 'first' | 'average' | 'max' | undefined;
-        stride?: number | undefined;
-        ignoreLabels?: readonly string[] | undefined;
-      },
-  ): Promise<Entity[][]>;
+  classifyTokens(texts: string | readonly string[], options?: ClassifyTokensOptions): Promise<Entity[][]>;
 
   /**
    * Classifies each text by labels of your choice with a head for natural language inference (NLI), as transformers'
@@ -516,8 +544,7 @@ export interface TextTasks {
    *
    * @param query text in front of which the prompt is put
    * @param documents several texts
-   * @param options {@link TokenizeOptions}, {@link PromptOptions}, {@link BatchOptions} and `topK`, the number of
-   * documents to return, from 1; default all
+   * @param options see {@link RankOptions}
    * @returns documents by descending score
    * @throws {AttnError} `UNSUPPORTED` if the model has another head
    * @throws {AttnError} `CONFIG` if there is no prompt `promptName`
@@ -536,9 +563,5 @@ export interface TextTasks {
    * console.log((await model.rank('film', documents)).map(({ index }) => index)); // [ 1, 0 ]
    * ```
    */
-  rank(
-    query: string,
-    documents: readonly string[],
-    options?: TokenizeOptions & BatchOptions & PromptOptions & { topK?: number | undefined },
-  ): Promise<RankedDocument[]>;
+  rank(query: string, documents: readonly string[], options?: RankOptions): Promise<RankedDocument[]>;
 }

@@ -32,7 +32,10 @@ export type {
   ChatMessage,
   ChatTemplateOptions,
   ClassifierOptions,
+  ClassifyOptions,
+  ClassifyTokensOptions,
   Dims,
+  EmbedOptions,
   EncoderBackwardOptions,
   EncoderBackwardResult,
   EncoderForwardOptions,
@@ -61,10 +64,12 @@ export type {
   ModelOptions,
   ModelSource,
   MultiHeadAttentionOptions,
+  NestedNumbers,
   NextToken,
   ParameterGroup,
   PromptOptions,
   RankedDocument,
+  RankOptions,
   RuntimeInfo,
   SafetensorsHeader,
   ScoredText,
@@ -79,7 +84,7 @@ export type {
   TraceName,
   ZeroShotOptions,
 } from './attn.js';
-export { AttnError, encoderTraceNames, hub, readSafetensorsHeader, traceNames } from './attn.js';
+export { AttnError, encoderTraceNames, hub, readSafetensorsHeader, tensor, traceNames } from './attn.js';
 
 /** T with promises as results. Constructors give promises of objects that `await using` can dispose of. */
 export type Promisified<T> = {

@@ -309,14 +309,25 @@ function intrinsicMap(value: unknown): Map<unknown, unknown> | undefined {
   }
 }
 
-export function readStateDict(op: string, argument: string, value: unknown): State {
+function namedEntries(op: string, argument: string, value: unknown): [unknown, unknown][] {
   const entries: [unknown, unknown][] = [];
   const map = intrinsicMap(value);
   if (map) Map.prototype.forEach.call(map, (tensor, name) => entries.push([name, tensor]));
   else if (isPlainObject(value)) for (const name of Object.keys(value)) entries.push([name, value[name]]);
   else fail('ARGUMENT', op, argument, describe(value), 'a Map or an object of tensors by name');
+  return entries;
+}
+
+/** Entries whose names begin with the prefix, without it. */
+export function underPrefix(op: string, argument: string, value: unknown, prefix: string): Map<unknown, unknown> {
+  const entries = namedEntries(op, argument, value);
+  const found = entries.filter(([name]) => typeof name !== 'string' || name.startsWith(prefix));
+  return new Map(found.map(([name, tensor]) => [typeof name === 'string' ? name.slice(prefix.length) : name, tensor]));
+}
+
+export function readStateDict(op: string, argument: string, value: unknown): State {
   return {
-    entries: entries.map(([name, tensor]) => {
+    entries: namedEntries(op, argument, value).map(([name, tensor]) => {
       if (typeof name !== 'string') fail('ARGUMENT', op, `a name in ${argument}`, describe(name), 'a string');
       return [name, readTensor(op, name, tensor)] as const;
     }),

@@ -14,6 +14,7 @@ import {
   readTensor,
   readVector,
   type State,
+  underPrefix,
 } from './arrays.js';
 import { readCache } from './caches.js';
 import { describe, errorWithHelp, fail, hint, isAttnError, reading } from './error.js';
@@ -302,8 +303,17 @@ function withPlaceOfOptions(op: string, list: readonly Argument[], at: number, v
   return errorWithHelp('ARGUMENT', `${op}: ${argument} is ${got}, expected ${expected}`, help, { op, argument, expected, got });
 }
 
-export function readArguments(op: string, { arguments: list }: Signature, args: readonly unknown[]): Leaf[] {
+/** The option `prefix` of loadStateDict selects weights before the module sees them. */
+function withPrefix(op: string, [state, options]: readonly unknown[]): readonly unknown[] {
+  const [strict, prefix] = reading(op, 'options', () => readMembers(op, 'options', options, ['strict', 'prefix']));
+  if (prefix === undefined) return [state, { strict }];
+  if (typeof prefix !== 'string') fail('ARGUMENT', op, 'prefix', describe(prefix), 'a string');
+  return [reading(op, 'state', () => underPrefix(op, 'state', state, prefix)), { strict }];
+}
+
+export function readArguments(op: string, { name, arguments: list }: Signature, given: readonly unknown[]): Leaf[] {
   const leaves: Leaf[] = [];
+  const args = name === 'loadStateDict' && list.length > 1 && given[1] !== undefined ? withPrefix(op, given) : given;
   list.forEach((argument, i) => {
     try {
       reading(op, argument.name, () => readLeaves(op, argument, '', args[i], 0, args[i + 1], leaves));
