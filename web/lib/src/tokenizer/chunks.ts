@@ -20,7 +20,7 @@ export interface CheckedChunkOptions {
 }
 
 export interface ChunkLimits {
-  /** Of a chunk without special tokens. */
+  /** Tokens of a chunk, without special tokens. */
   readonly limit: number;
   readonly overlap: number;
   readonly by: (typeof kinds)[number];
@@ -59,7 +59,7 @@ export function chunkLimits({ maxTokens, overlap = 0, by }: CheckedChunkOptions,
       'overlap',
       `is ${overlap}`,
       `a whole number below ${limit}`,
-      `That is maxTokens without the ${special} special tokens that the model adds`,
+      `The limit is maxTokens without the ${special} special tokens that the model adds`,
     );
   return { limit, overlap, by, special };
 }
@@ -184,7 +184,7 @@ export function chunksOf(text: string, { limit, overlap, by, special }: ChunkLim
     return [fresh, CHARACTER];
   };
 
-  /** Where a chunk begins that repeats some of the text before `fresh`. */
+  /** The start of a chunk that repeats some of the text before `fresh`. */
   const startOf = (previous: number, fresh: number, least: number) => {
     // A repetition must not cost the end of a sentence.
     const needed = firstCut(fresh + 1, length, least);
