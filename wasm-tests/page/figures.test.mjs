@@ -62,7 +62,7 @@ pageTest('lines and pictures fit the printed page, wide or narrow', { engines: '
   await page.open(
     `text=${encodeURIComponent('The best of the best: the best cast in the best film of the year, and not one dull moment in all of it.')}`,
   );
-  await page.until(() => !!document.querySelector('#lab attention-map'), 'the map of the lab');
+  await page.until(() => !!document.querySelector('#lab .result canvas'), 'the pictures of the lab');
   assert.ok(await driver.print(true));
   for (const width of [1000, 480]) {
     await driver.resize(width, 900);

@@ -3,7 +3,7 @@ import { strict as assert } from 'node:assert';
 import { readSafetensorsHeader, traceNames } from 'attn';
 import { repository } from '../support/paths.mjs';
 import { packageNumbers } from './data.mjs';
-import { json, matrix, part, saved, transposed } from './page.mjs';
+import { assertNear, json, matrix, part, saved, transposed } from './page.mjs';
 import { pageTest } from './fixture.mjs';
 
 const lab = '#lab';
@@ -222,10 +222,16 @@ pageTest('the lab reads printed arrays, tables and weights in torch order', { en
   await run(page);
   const [Q, K, V] = Object.values(inputs).map(matrix);
   await page.numbers('Output', part(data.attn.scaledDotProductAttention(Q, K, V).output), lab);
-  await page.until(() => {
-    const canvas = document.querySelector('#lab attention-map').shadowRoot.querySelector('canvas');
-    return /: 3 rows that look, 4 columns/.test(canvas.getAttribute('aria-label'));
-  }, 'the map');
+  // A click in the picture of the weights, at query 3 of 3 and key 2 of 4, shows the number of that cell.
+  const weights34 = part(data.attn.scaledDotProductAttention(Q, K, V, { needWeights: true }).weights);
+  const shown = await page.tool(({ text }) => {
+    const field = document.querySelector('#lab .result .matrix-field');
+    const { left, top, width, height } = field.getBoundingClientRect();
+    field.dispatchEvent(new MouseEvent('click', { bubbles: true, clientX: left + (1.5 / 4) * width, clientY: top + (2.5 / 3) * height }));
+    return new Promise((done) => requestAnimationFrame(() => setTimeout(() => done(text(field.parentElement.querySelector('.matrix-reading'))))));
+  });
+  const [, number] = /^query 3, key 2: (\d\.\d{4})$/.exec(shown) ?? assert.fail(shown);
+  assertNear(number, weights34.at(2, 1), shown);
   await page.click('radio', 'Multi-head', lab);
   await fill(page, selfAttention);
   await run(page);

@@ -86,6 +86,21 @@ pageTest('similarities are the cosines of embed(), probabilities those of classi
     assert.equal(name, `${order[i] + 1} ${texts[order[i]]}`);
     assertNear(similarity, expected.at(2, order[i]), name);
   });
+  // The picture shows the number of a cell, at first that of the nearest line; a click also chooses the line.
+  const reading = (row, column) =>
+    page.eventually(async () => {
+      const said = await page.tool(({ text }) => text('#use .matrix-reading'));
+      const [, number] = new RegExp(`^line ${row + 1}, line ${column + 1}: (-?\\d\\.\\d{4})$`).exec(said) ?? assert.fail(said);
+      assertNear(number, expected.at(row, column), said);
+    });
+  await reading(2, order[0]);
+  await page.tool(() => {
+    const field = document.querySelector('#use .matrix-field');
+    const { left, top, width, height } = field.getBoundingClientRect();
+    field.dispatchEvent(new MouseEvent('click', { bubbles: true, clientX: left + (3.5 / 4) * width, clientY: top + (1.5 / 4) * height }));
+  });
+  await reading(1, 3);
+  assert.equal(await page.tool(({ find }) => find('combobox', 'Nearest to line', '#use').value), '1');
 });
 
 pageTest('switching heads off changes similarities and probabilities as in the package', { isolated: 'chromium' }, async ({ page }) => {

@@ -11,7 +11,7 @@ import { fileOf, inputsFile, snippetsOf } from '../lab/snippets.ts';
 import { engine } from '../state/model.ts';
 import { explain, status } from '../state/status.ts';
 import { Code } from '../ui/code.tsx';
-import { MapElement } from '../ui/map_element.tsx';
+import { MatrixView, type MatrixKind, type Place } from '../ui/matrix_view.tsx';
 import { NumberTable } from '../ui/number_table.tsx';
 import { Alert } from '../ui/alert.tsx';
 
@@ -50,7 +50,6 @@ export function Results({ result, inputs }: { result: LabResult; inputs: LabInpu
         </p>
       )}
       <div class="result-main">
-        <WeightsMap of={result.weights} batch={batch} head={head} />
         <ResultTable name="Weights" result={result.weights} batch={batch} head={head} main />
         <ResultTable name="Output" result={result.output} batch={batch} head={head} main />
       </div>
@@ -113,23 +112,35 @@ function sliceOf(
   return { values: tensor.data.subarray(slice * size, (slice + 1) * size), inner };
 }
 
-/** Larger maps would be unreadable next to a table. */
-const mostInMap = 128;
+/** Colours; other results have those of signs. */
+const kinds: Readonly<Record<string, MatrixKind>> = {
+  q_proj: 'query',
+  q: 'query',
+  k_proj: 'key',
+  k: 'key',
+  v_proj: 'value',
+  v: 'value',
+  probabilities: 'weight',
+  weights: 'weight',
+  context: 'value',
+  merged: 'value',
+};
 
-function WeightsMap({ of, batch, head }: { of: NamedResult; batch: number; head: number }) {
-  const { values, inner } = sliceOf(of, batch, head);
-  const [rows, columns] = inner as [number, number];
-  if (Math.max(rows, columns) > mostInMap || !values.every(Number.isFinite)) return null;
-  const names = (count: number) => Array.from({ length: count }, (_, i) => String(i + 1));
+/** A result as a picture, which shows the number of the cell that is chosen. */
+function Picture({ name, of, values, width }: { name: string; of: NamedResult; values: Float32Array; width: number }) {
+  const [chosen, setChosen] = useState<Place>({ row: 0, column: 0 });
+  const [rows, columns] = [values.length / width, width];
+  const label = (kind: string) => (i: number) => (kind === 'number' ? String(i + 1) : `${kind} ${i + 1}`);
   return (
-    <div class="result-map" style={{ width: `min(100%, ${Math.min(26, 9 + 2.2 * columns)}rem)` }}>
-      <MapElement
-        tokens={names(rows)}
-        keys={names(columns)}
-        weights={{ data: values, dims: inner }}
-        options={{ rowsTitle: 'query', columnsTitle: 'key' }}
-      />
-    </div>
+    <MatrixView
+      name={name}
+      kind={kinds[of.name] ?? 'signed'}
+      rows={{ kind: of.rows, count: rows, label: label(of.rows) }}
+      columns={{ kind: of.columns, count: columns, label: label(of.columns) }}
+      value={(i, j) => values[i * width + j]!}
+      selected={{ row: Math.min(chosen.row, rows - 1), column: Math.min(chosen.column, columns - 1) }}
+      onSelect={setChosen}
+    />
   );
 }
 
@@ -194,6 +205,7 @@ function ResultTable({ name, result, batch, head, main }: { name: string; result
   const pairs = inner.length === 3;
   return (
     <div class="result">
+      {!pairs && values.length > 0 && <Picture name={name} of={result} values={values} width={width} />}
       <NumberTable
         name={name}
         rows={{
