@@ -253,4 +253,6 @@ pageTest("the products of query and key per dimension add up to the package's sc
   const most = Math.max(...products.map(Math.abs));
   assert.ok(Math.abs(Math.abs(products[Number(dimension) - 1]) - most) < 1e-3, said);
   assert.equal(await page.evaluate(() => document.querySelectorAll('.dimensions rect').length), 3 * width);
+  const colours = await page.evaluate(() => Array.from(document.querySelectorAll('.dimensions .strip'), ({ className }) => className.baseVal));
+  assert.deepEqual([...new Set(colours)], ['strip of-signed'], 'signs do not have the colours of queries and keys');
 });
