@@ -11,7 +11,7 @@ export interface LoadedModel {
   readonly name: string;
   /** A replacement that the visitor should know of. */
   readonly note?: string | undefined;
-  /** Another one with the same weights if it was loaded again. */
+  /** Replaced by a copy if the model is loaded again. */
   text: TextModel;
   readonly config: Readonly<Record<string, unknown>>;
   readonly labels: readonly string[] | undefined;

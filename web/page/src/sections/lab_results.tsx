@@ -112,7 +112,7 @@ function sliceOf(
   return { values: tensor.data.subarray(slice * size, (slice + 1) * size), inner };
 }
 
-/** Colours; other results have those of signs. */
+/** The colour of each result; the others have those of signs. */
 const kinds: Readonly<Record<string, MatrixKind>> = {
   q_proj: 'query',
   q: 'query',

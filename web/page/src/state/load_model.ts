@@ -235,7 +235,7 @@ export function closeBeside(): void {
   old?.text.dispose().catch(() => undefined);
 }
 
-/** Of benzyl bromide with methylamine, for RXNMapper's model; the head that maps atoms was found by its authors. */
+/** A reaction of benzyl bromide with methylamine, for RXNMapper's model; its authors found the head that maps atoms. */
 const reaction = { text: 'BrCc1ccccc1.CN>>CNCc1ccccc1', pair: undefined, layer: 10, head: 5 } as const;
 
 /** The page's sentence that this text is, as a model with or without a blank reads it. */

@@ -1,4 +1,4 @@
-/** What a link contains besides the view: the states of the parts below the first picture. */
+/** The states of the parts below the first picture, which a link contains besides the view. */
 import { tabFromParams, tabToParams } from './answers.ts';
 import { linesFromParams, linesToParams } from './compare_texts.ts';
 import { exampleFromParams, exampleToParams } from './example.ts';

@@ -26,13 +26,13 @@ interface MatrixViewProps {
   readonly rows: StepAxis;
   readonly columns: StepAxis;
   readonly value: (row: number, column: number) => number;
-  /** Of weights: the number in the darkest colour; the brightest is 1. */
+  /** The number in the darkest colour, for weights; the brightest is 1. */
   readonly least?: number;
   readonly selected: Place;
   readonly onSelect: (place: Place) => void;
 }
 
-/** Of a larger matrix, evenly spaced rows and columns are drawn. */
+/** Evenly spaced rows and columns of a larger matrix are drawn. */
 const [mostRows, mostColumns] = [128, 256];
 /** More names would not fit next to their rows. */
 const mostNames = 20;

@@ -95,7 +95,7 @@ function Maps({ of }: { of: Lines }) {
   const low = Math.min(...all.similarity.data, ...(without?.similarity.data ?? []));
   const count = of.texts.length;
   const row = Math.min(chosenLine.value, count - 1);
-  // At first the line that is nearest to the chosen one.
+  // Until a cell is chosen: the line nearest to the chosen one.
   const selected = { row, column: column !== undefined && column < count ? column : (neighboursOf(of, row)[0]?.line ?? row) };
   const select = (place: Place) => {
     chosenLine.value = place.row;
