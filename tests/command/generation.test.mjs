@@ -5,7 +5,7 @@ import { after, before, test } from 'node:test';
 import { load } from 'attn';
 import { limit } from '../../wasm-tests/support/node_tests.mjs';
 import { at } from '../../wasm-tests/support/paths.mjs';
-import { bert, both, bothWith, programs, removeWork, run, work } from './programs.mjs';
+import { bert, both, bothWith, controls, hostileGpt2, programs, removeWork, run, shown, work } from './programs.mjs';
 
 const gpt2 = at('testdata/models/tiny-gpt2');
 const text = 'The old man';
@@ -19,8 +19,6 @@ after(async () => {
   removeWork();
 });
 
-/** As the commands print a text: control characters are escaped, line breaks are not. */
-const shown = (printed) => printed.replace(/(?!\n)[\p{Cc}\p{Bidi_Control}]/gu, (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, '0')}`);
 const ok = (stdout) => ({ status: 0, stdout, stderr: '' });
 
 test('generate: both programs stream and print the text of the package, greedy or drawn, up to a stop string', limit, async () => {
@@ -66,4 +64,42 @@ test('generate and score: a .gguf file natively, a closed pipe, and errors for a
   const wrong = 'attn: MODEL is for text-classification, expected one for text-generation\n';
   assert.deepEqual(both('generate', bert, text), { status: 1, stdout: '', stderr: wrong });
   assert.deepEqual(bothWith(Buffer.from([0xff]), 'score', gpt2, '-'), { status: 1, stdout: '', stderr: 'attn: TEXT is not UTF-8\n' });
+});
+
+test('generate and score: both programs escape the control characters of tokens and texts', limit, async () => {
+  const { folder, attacks, text: prompt } = hostileGpt2();
+  const hostile = await attn.loadModel(folder);
+  const printed = (...args) => {
+    const { status, stdout, stderr } = both(...args);
+    assert.deepEqual([status, stderr], [0, '']);
+    assert.doesNotMatch(stdout, controls);
+    return stdout;
+  };
+  const made = await hostile.generate(prompt, { maxNewTokens: 40, doSample: true, seed: 1 });
+  for (const attack of attacks) assert.ok(made.text.includes(attack), `nothing to escape: ${JSON.stringify(made.text)}`);
+  const options = ['--max-new-tokens', '40', '--seed', '1'];
+  const streamed = printed('generate', folder, prompt, ...options);
+  assert.equal(streamed, `${shown(made.text)}\n`);
+  for (const escaped of ['\\u001b[2J', '\\u001b]0;owned\\u0007', '\\u009b31m', '\\u202e', '\\u2066', '\\u007f'])
+    assert.ok(streamed.includes(escaped), escaped);
+  const json = JSON.parse(printed('generate', folder, prompt, ...options, '--json'));
+  assert.deepEqual([json.text, json.tokens], [made.text, made.tokens]);
+
+  const { tokens } = await hostile.scoreTokens(prompt);
+  const names = tokens.map(({ token }) => token);
+  for (const attack of attacks)
+    assert.ok(
+      names.some((token) => token.startsWith(attack)),
+      `nothing to escape: ${JSON.stringify(names)}`,
+    );
+  const rows = printed('score', folder, prompt).split('\n');
+  assert.deepEqual(
+    rows.slice(0, names.length).map((row) => row.split('\t')[1]),
+    names.map(shown),
+  );
+  const scored = JSON.parse(printed('score', folder, prompt, '--json'));
+  assert.deepEqual(
+    scored.tokens.map(({ token }) => token),
+    names,
+  );
 });

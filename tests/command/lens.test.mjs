@@ -5,7 +5,7 @@ import { load } from 'attn';
 import { attributionPatching, headScores, logitAttribution, logitLens, patchActivations } from 'attn/lens';
 import { limit } from '../../wasm-tests/support/node_tests.mjs';
 import { at } from '../../wasm-tests/support/paths.mjs';
-import { bert, both, bothWith, removeWork, run } from './programs.mjs';
+import { bert, both, bothWith, controls, hostileGpt2, removeWork, run, shown } from './programs.mjs';
 
 const gpt2 = at('testdata/models/tiny-gpt2');
 const [text, corrupted] = ['The old man', 'The odd man'];
@@ -122,4 +122,47 @@ test('lens: errors of the model end with status 1', limit, () => {
       assert.deepEqual([status, stdout], [1, ''], stderr);
       assert.match(stderr, message);
     }
+});
+
+test('lens: both programs escape the control characters of tokens', limit, async () => {
+  const { folder, text: hostileText, attacks } = hostileGpt2();
+  const hostile = await attn.loadModel(folder);
+  const printed = (...args) => {
+    const { status, stdout, stderr } = both('lens', folder, ...args);
+    assert.deepEqual([status, stderr], [0, ''], args.join(' '));
+    assert.doesNotMatch(stdout, controls, args.join(' '));
+    return stdout;
+  };
+  const { tokens, predictions } = await logitLens(hostile, hostileText, { topK: 60 });
+  const predicted = predictions.map((positions) => positions.at(-1).map(({ token }) => token));
+  for (const attack of attacks)
+    for (const list of [tokens, predicted.flat()])
+      assert.ok(
+        list.some((token) => token.startsWith(attack)),
+        `nothing to escape: ${JSON.stringify(list)}`,
+      );
+  const cells = printed(hostileText, '--top-k', '60').trimEnd().split('\n');
+  assert.deepEqual(
+    cells.map((line) => line.split('\t').filter((_, i) => i % 2 === 1)),
+    predicted.map((list) => list.map(shown)),
+  );
+  assert.deepEqual(JSON.parse(printed(hostileText, '--top-k', '60', '--json')).tokens, tokens);
+
+  const target = ['--target', tokens.at(-1), '--contrast', tokens.at(-2)];
+  const attribution = ['--method', 'logit-attribution', ...target];
+  printed(hostileText, ...attribution);
+  assert.deepEqual(JSON.parse(printed(hostileText, ...attribution, '--json')).tokens, tokens);
+  for (const method of ['patch-activations', 'attribution-patching']) {
+    const patching = ['--method', method, ...target, '--corrupted', hostileText.replace('The', 'She')];
+    const [head] = printed(hostileText, ...patching).split('\n');
+    assert.deepEqual(head.split('\t').slice(1), tokens.map(shown));
+    assert.deepEqual(JSON.parse(printed(hostileText, ...patching, '--json')).clean_tokens, tokens);
+  }
+  assert.deepEqual(JSON.parse(printed(hostileText, '--method', 'head-scores', '--kind', 'first-token', '--json')).tokens, tokens);
+  for (const program of ['npx', 'native']) {
+    const { status, stderr } = run(program, 'lens', folder, hostileText, '--method', 'logit-attribution', '--target', hostileText);
+    assert.equal(status, 1);
+    assert.doesNotMatch(stderr, controls);
+    assert.ok(stderr.includes('\\u001b[2J'), stderr);
+  }
 });

@@ -1,7 +1,7 @@
 import { strict as assert } from 'node:assert';
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
@@ -52,3 +52,23 @@ export const filesOf = (folder) =>
       .sort()
       .map((path) => [path.slice(folder.length + 1), readFileSync(path)]),
   );
+
+/** Strings that act on a terminal, or reorder what it shows, if they are printed as they are. */
+const attacks = ['\x1b[2J', '\x1b]0;owned\x07', '\x9b31m', '\u202e', '\u2066', '\x7f'];
+export const controls = /(?!\n|\t)[\p{Cc}\p{Bidi_Control}]/u;
+/** As the commands print a text: control characters are escaped, line breaks are not. */
+export const shown = (text) => text.replace(/(?!\n)[\p{Cc}\p{Bidi_Control}]/gu, (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, '0')}`);
+
+/** Copies tiny-gpt2 with attacks in all tokens but the single bytes. Returns the folder, and a text with one token for each attack. */
+export function hostileGpt2() {
+  const folder = join(work, 'hostile-gpt2');
+  cpSync(at('testdata/models/tiny-gpt2'), folder, { recursive: true });
+  const file = join(folder, 'tokenizer.json');
+  const tokenizer = JSON.parse(readFileSync(file, 'utf8'));
+  const [special] = tokenizer.added_tokens;
+  const renamed = Object.entries(tokenizer.model.vocab).map(([token, id]) => [id < 257 ? token : `${attacks[id % attacks.length]}${id}`, id]);
+  tokenizer.model = { ...tokenizer.model, vocab: Object.fromEntries(renamed), merges: [] };
+  for (const [content, id] of renamed) if (id >= 257) tokenizer.added_tokens.push({ ...special, id, content, special: false });
+  writeFileSync(file, JSON.stringify(tokenizer));
+  return { folder, attacks, text: `The ${attacks.map((attack, i) => `${attack}${258 + i}`).join('')}` };
+}
