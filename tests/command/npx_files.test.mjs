@@ -103,6 +103,43 @@ syncBuiltinESMExports();`,
   }
 });
 
+/** Runs convert in a process that first imports `code`, with `fs` and `path` of Node and the folder OUT as `out`. */
+function convertAfter(name, code, isThere) {
+  const out = join(folder(name), 'out');
+  if (isThere) mkdirSync(out);
+  const preload = join(work, `${name}.mjs`);
+  const imports = `import { syncBuiltinESMExports } from 'node:module'; import fs from 'node:fs'; import { join } from 'node:path';`;
+  writeFileSync(preload, `${imports} const out = ${JSON.stringify(out)};\n${code}\nsyncBuiltinESMExports();`);
+  const call = ['--import', preload, ...first, 'convert', bert, out, '--weights', 'int8'];
+  const { status, stderr } = spawnSync(node, call, { encoding: 'utf8', timeout });
+  return { out, status, stderr };
+}
+
+test('convert removes what it has written if a file cannot be moved into OUT', limit, () => {
+  const failing = `const { renameSync } = fs; const moved = [];
+fs.renameSync = (from, to) => {
+  if (moved.push(to) === 3) throw Object.assign(new Error('no'), { errno: -13, code: 'EACCES', path: from, dest: to });
+  renameSync(from, to);
+};`;
+  for (const isThere of [false, true]) {
+    const { out, status, stderr } = convertAfter(`rename-${isThere}`, failing, isThere);
+    assert.deepEqual([status, stderr.replace(/\/out\/[\w.]+:/, '/out/NAME:')], [1, `attn: ${out}/NAME: Permission denied\n`]);
+    assert.deepEqual(existsSync(out) ? readdirSync(out) : undefined, isThere ? [] : undefined);
+  }
+});
+
+test('convert keeps files that others put into OUT in the meantime', limit, () => {
+  for (const [i, put] of ["fs.mkdirSync(join(out, 'tokenizer.json'))", "fs.writeFileSync(join(out, 'tokenizer.json'), 'mine')"].entries())
+    for (const isThere of [false, true]) {
+      const late = `const { writeFile } = fs.promises; let files = 0;
+fs.promises.writeFile = async (...args) => { await writeFile(...args); if (++files === 2) ${put}; };`;
+      const { out, status, stderr } = convertAfter(`late-${i}-${isThere}`, late, isThere);
+      assert.deepEqual([status, stderr], [1, `attn: ${join(out, 'tokenizer.json')}: File exists\n`]);
+      assert.deepEqual(readdirSync(out), ['tokenizer.json']);
+      assert.deepEqual(filesOf(out), i === 0 ? {} : { 'tokenizer.json': Buffer.from('mine') });
+    }
+});
+
 test('output that cannot be written is an error, also for a device', { ...limit, skip: !existsSync('/dev/full') && 'no /dev/full' }, () => {
   for (const [args, why] of [
     [['--help'], /^attn: writing: .*ENOSPC.*\n$/],
@@ -113,9 +150,8 @@ test('output that cannot be written is an error, also for a device', { ...limit,
     const { status, stderr } = spawnSync('sh', ['-c', 'echo good | "$@" > /dev/full', 'sh', node, ...first, ...args], { encoding: 'utf8', timeout });
     assert.deepEqual([status, why.test(stderr)], [1, true], `${args.join(' ')}: ${stderr}`);
   }
-  const device = runWith('good', 'npx', 'embed', bert, '--out', '/dev/full');
-  assert.equal(device.status, 1);
-  assert.match(device.stderr, /^attn: .*ENOSPC/);
+  const full = { status: 1, stdout: '', stderr: 'attn: /dev/full: No space left on device\n' };
+  assert.deepEqual(runWith('good', 'npx', 'embed', bert, '--out', '/dev/full'), full);
   for (const output of ['jsonl', 'npy']) {
     const piped = (...out) =>
       spawnSync('sh', ['-c', 'echo good | "$@" | cat', 'sh', node, ...first, 'embed', bert, '--output', output, ...out], { timeout }).stdout;

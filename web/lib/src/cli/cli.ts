@@ -1,6 +1,6 @@
 /** The native program (src/command/attn.cpp) prints the same. */
-import { readdirSync } from 'node:fs';
-import { mkdir, open, readdir, readFile, rename, rmdir, stat, writeFile } from 'node:fs/promises';
+import { lstatSync, readdirSync, renameSync, rmdirSync } from 'node:fs';
+import { mkdir, open, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { TextModel } from '../attn.js';
@@ -9,8 +9,8 @@ import { runLens } from './lens.js';
 import { Misuse, readCall } from './options.js';
 import { printable } from './printable.js';
 import { runTexts } from './texts.js';
-import { systemReason } from './system_error.js';
-import { removeTree, unlessFinished } from './unfinished.js';
+import { naming, systemReason } from './system_error.js';
+import { removeEmpty, removeTree, unlessFinished } from './unfinished.js';
 import type { ExportKind } from '../args/export_kinds.js';
 import { isModuleFolder, moduleFolder } from '../args/module_path.js';
 import type { FileName } from '../args/model_options.js';
@@ -249,22 +249,29 @@ async function convert(folder: string, out: string, weights: ExportKind): Promis
   }
 }
 
-/** Writes all files or none. */
+/** Writes all files or none. Files that others put into OUT in the meantime are neither replaced nor removed. */
 async function writeFiles(out: string, files: readonly (readonly [name: string, bytes: Uint8Array])[]): Promise<void> {
   const made = await mkdir(out, { recursive: true });
   const parts = join(out, `.attn-${process.pid}`);
+  const moved: string[] = [];
   const remove = () => {
-    if (made !== undefined) removeTree(made);
-    else for (const name of readdirSync(out)) removeTree(join(out, name));
+    for (const path of [...moved, parts]) removeTree(path);
+    if (made !== undefined) removeEmpty(out, made);
   };
   await unlessFinished(remove, async () => {
     for (const [name, bytes] of files) {
       const path = join(parts, name);
-      await mkdir(dirname(path), { recursive: true });
-      await writeFile(path, bytes);
+      await naming(join(out, name), mkdir(dirname(path), { recursive: true }));
+      await naming(join(out, name), writeFile(path, bytes));
     }
-    for (const name of await readdir(parts)) await rename(join(parts, name), join(out, name));
-    await rmdir(parts);
+    // config.json comes last, because without it the folder is not a model. No signal is handled during a synchronous loop.
+    for (const name of readdirSync(parts).sort((a, b) => Number(a === 'config.json') - Number(b === 'config.json'))) {
+      const path = join(out, name);
+      if (lstatSync(path, { throwIfNoEntry: false })) throw new Error(`${path}: File exists`);
+      renameSync(join(parts, name), path);
+      moved.push(path);
+    }
+    rmdirSync(parts);
   });
 }
 

@@ -1,4 +1,5 @@
 import type { FileHandle } from 'node:fs/promises';
+import { naming } from './system_error.js';
 
 /** Only vectors can be npy. */
 export interface Result {
@@ -8,14 +9,16 @@ export interface Result {
 }
 
 export class Output {
+  readonly #path: string | undefined;
   readonly #file: FileHandle | undefined;
   readonly #isFile: boolean;
   readonly #width: number | undefined;
   readonly #kept: Uint8Array[] = [];
   #rows = 0;
 
-  /** `width`: numbers per row. A pipe is not seekable: vectors wait until their number is known. */
-  constructor(file: FileHandle | undefined, isFile: boolean, width: number | undefined) {
+  /** `path`: of `file`, for errors. `width`: numbers per row. A pipe is not seekable: vectors wait until their number is known. */
+  constructor(path: string | undefined, file: FileHandle | undefined, isFile: boolean, width: number | undefined) {
+    this.#path = path;
     this.#file = file;
     this.#isFile = isFile;
     this.#width = width;
@@ -38,7 +41,7 @@ export class Output {
 
   async end(): Promise<void> {
     if (this.#width === undefined) return;
-    if (this.#isFile) await this.#file!.write(this.#header(), 0, undefined, 0);
+    if (this.#isFile) await naming(this.#path!, this.#file!.write(this.#header(), 0, undefined, 0));
     else for (const bytes of [this.#header(), ...this.#kept]) await this.#put(bytes);
   }
 
@@ -50,7 +53,7 @@ export class Output {
 
   async #put(bytes: Uint8Array): Promise<void> {
     if (this.#file) {
-      for (let at = 0; at < bytes.length;) at += (await this.#file.write(bytes, at)).bytesWritten;
+      for (let at = 0; at < bytes.length;) at += (await naming(this.#path!, this.#file.write(bytes, at))).bytesWritten;
       return;
     }
     await new Promise<void>((resolve) => process.stdout.write(bytes, (error) => void (error ?? resolve())));

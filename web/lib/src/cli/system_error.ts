@@ -4,7 +4,8 @@ import { reason } from '../args/error.js';
 
 /** Returns "PATH: No such file or directory" for an error of the operating system, and the message of any other error. */
 export function systemReason(error: unknown): string {
-  const { code, errno, path } = (error ?? {}) as NodeJS.ErrnoException;
+  const { code, errno, path: source, dest } = (error ?? {}) as NodeJS.ErrnoException & { readonly dest?: string };
+  const path = dest ?? source; // a file is renamed from a temporary name
   // Node's own words for EISDIR are "illegal operation on a directory".
   const text = code === 'EISDIR' ? 'is a directory' : errno === undefined ? undefined : getSystemErrorMap().get(errno)?.[1];
   if (text === undefined || path === undefined) return reason(error);

@@ -260,7 +260,7 @@ export async function runTexts(call: Call): Promise<void> {
     const width = isNpy ? (await model.embed([])).dims[1] : undefined;
     const progress = new Progress(input.size, process.stderr.isTTY && (out !== undefined || !process.stdout.isTTY));
     const write = async (file?: FileHandle, isFile = false) => {
-      const output = new Output(file, isFile, width);
+      const output = new Output(out, file, isFile, width);
       await output.start();
       try {
         await runLines(model, call, input, output, progress);

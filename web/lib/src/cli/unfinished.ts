@@ -1,6 +1,7 @@
 /** Removes unfinished files if writing fails or is interrupted. */
-import { rmSync } from 'node:fs';
+import { rmdirSync, rmSync } from 'node:fs';
 import { chmod, type FileHandle, open, rename, stat } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
 import { naming } from './system_error.js';
 
 const unfinished = new Set<() => void>();
@@ -18,6 +19,15 @@ function watch(): void {
 
 export function removeTree(path: string): void {
   rmSync(path, { recursive: true, force: true });
+}
+
+/** Removes the folder and its parents up to `top`, as long as they are empty. */
+export function removeEmpty(folder: string, top: string): void {
+  try {
+    for (let each = resolve(folder); each.startsWith(resolve(top)); each = dirname(each)) rmdirSync(each);
+  } catch {
+    // This folder has files of others.
+  }
 }
 
 export async function unlessFinished<T>(remove: () => void, work: () => Promise<T>): Promise<T> {
