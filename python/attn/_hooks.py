@@ -65,8 +65,8 @@ def _places(op: str, argument: str, name: Any, layers: int) -> list[Place]:
     hook = found[2]
     if hook not in _HOOKS:
         similar = get_close_matches(hook, _HOOKS, 1)
-        help = f"Did you mean {similar[0]}?" if similar else None
-        fail(ArgumentError, op, argument, f"one of {', '.join(_HOOKS)}, after blocks.N. or for all layers", repr(name), help)
+        help = f"Did you mean {similar[0]}?" if similar else "Write blocks.N. before it for a single layer"
+        fail(ArgumentError, op, argument, f"one of {', '.join(_HOOKS)}", repr(name), help)
     if found[1] is None:
         return [(layer, hook) for layer in range(layers)]
     if int(found[1]) >= layers:

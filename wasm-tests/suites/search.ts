@@ -305,7 +305,7 @@ describe('search', () => {
     const state = other.stateDict();
     for (const [name, { data }] of state) if (name.endsWith('word_embeddings.weight')) data.forEach((value, i) => (data[i] = -value));
     other.loadStateDict(state);
-    await assertRejects(Index.load(other, bytes), 'MISMATCH', ['Index.load: model gives a test text another vector']);
+    await assertRejects(Index.load(other, bytes), 'MISMATCH', ['Index.load: model has another vector for a test text']);
     await assertRejects(Index.load(await loadCheckpoint(attn, 'tiny-bert'), bytes), 'MISMATCH', ['vectors of 32 numbers', 'have 64']);
   });
 
@@ -343,7 +343,7 @@ describe('search', () => {
       [new TextEncoder().encode('<!doctype html><html>'), 'HTML'],
       [new Uint8Array(0), 'not a safetensors file'],
       [bytes.subarray(0, 100), 'not a safetensors file'],
-      [bytes.subarray(0, -1), 'ends after the file'],
+      [bytes.subarray(0, -1), 'is cut off'],
       [attn.writeSafetensors({ a: { data: new Float32Array(1), dims: [1] } }), 'another safetensors file'],
       [replaced('attn/search', 'attn/other.'), 'another safetensors file'],
       [replaced('"prompts"', '"prompt_"'), 'no prompts'],
@@ -355,10 +355,7 @@ describe('search', () => {
       [replaced('"shape":[2,3]', '"shape":[3,2]'), 'places is I32 (3,2)'],
       [replaced('"shape":[2,3]', '"shape":[9007199254740991,3]'), 'places has 24 bytes'],
       [replaced('"shape":[64]', '"shape":[0]'), 'test has 256 bytes'],
-      [
-        replaced(/"documents":\{[^}]*\}/, '"documents":{"dtype":"U8","shape":[4000000000],"data_offsets":[0,4000000000]}'),
-        'documents ends after the file',
-      ],
+      [replaced(/"documents":\{[^}]*\}/, '"documents":{"dtype":"U8","shape":[4000000000],"data_offsets":[0,4000000000]}'), 'documents is cut off'],
       [withHeader(header.replace('"places"', '"plaxes"')), 'no tensor places'],
       [withHeader(header.replace('"places"', '"__proto__"')), 'no tensor places'],
       [number('scales', 0, NaN), 'vector 0 does not have length 1'],
@@ -459,7 +456,7 @@ describe('search', () => {
     const loop: Record<string, unknown> = {};
     loop['self'] = loop;
     const index = await Index.from(films, [{ id: 'a', text: 'b' }, { id: 'c', text: 'd', loop }]); // prettier-ignore
-    await assertRejects(index.save(), 'ARGUMENT', ['the document with the id "c" cannot be written as JSON']);
+    await assertRejects(index.save(), 'ARGUMENT', ['the document with the id "c" has members that JSON cannot hold']);
     await index.remove('c');
     assert.equal((await Index.load(films, await index.save())).size, 1);
   });

@@ -26,7 +26,7 @@ function jsonOf(op: string, documents: readonly Document[]): string {
     try {
       return JSON.stringify(document);
     } catch (cause) {
-      const got = `cannot be written as JSON (${reason(cause)})`;
+      const got = `has members that JSON cannot hold (${reason(cause)})`;
       const message = `${op}: the document with the id ${JSON.stringify(document.id)} ${got}, expected members that are JSON`;
       throw new AttnError('ARGUMENT', message, { op, argument: 'documents', got, id: document.id }, { cause });
     }
@@ -88,7 +88,7 @@ export function parsed(op: string, value: unknown): Contents {
     const of = arrays[dtype];
     const size = dims.reduce((all, dim) => all * dim, of.BYTES_PER_ELEMENT);
     if (end - start !== size) refuse(`${name} has ${end - start} bytes instead of ${size}`);
-    if (dataStart + end > bytes.length) refuse(`${name} ends after the file`);
+    if (dataStart + end > bytes.length) refuse(`${name} is cut off`);
     // A copy is aligned.
     return new of(bytes.slice(dataStart + start, dataStart + end).buffer) as never;
   };

@@ -120,12 +120,12 @@ export class Index implements Contract {
     const { kind, rows, test, prompts, documents, places } = parsed(op, bytes);
     const own = await testVector(op, model);
     if (own.length !== test.length) {
-      const [got, expected] = [`gives vectors of ${own.length} numbers`, `the model of the index, whose vectors have ${test.length}`];
-      fail('MISMATCH', op, 'model', got, expected);
+      const expected = `the model of the index, whose vectors have ${test.length}`;
+      fail('MISMATCH', op, 'model', `has vectors of ${own.length} numbers`, expected);
     }
     const similarity = own.reduce((sum, value, e) => sum + value * test[e]!, 0);
     if (!(similarity >= leastSimilarity)) {
-      const got = `gives a test text another vector (cosine ${similarity.toFixed(3)})`;
+      const got = `has another vector for a test text (cosine ${similarity.toFixed(3)})`;
       fail('MISMATCH', op, 'model', got, 'the model that the index was made with');
     }
     const index = new Index(made, model, test, { kind, prompts, chunk });
