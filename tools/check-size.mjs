@@ -8,7 +8,7 @@ import { build } from 'vite';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 // Everything that models need, decoders included.
-const limits = { page: 250_000, onDemand: { lazy_tasks: 11_000, shards: 2_000, gguf: 8_000, gguf_parts: 2_500, chat: 16_000 } };
+const limits = { page: 250_000, onDemand: { lazy_tasks: 15_500, shards: 2_000, gguf: 8_000, gguf_parts: 2_500, chat: 16_000 } };
 const tokenizerLimit = 24_500;
 
 const brotli = (bytes) =>

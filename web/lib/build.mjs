@@ -171,6 +171,16 @@ const shared = new RegExp(
   ].join('|')})[.]ts$`,
 );
 
+/** Entries in one file each. */
+const alone = {
+  element: 'element/attention_map.ts',
+  lens: 'lens/lens.ts',
+  tokenizer: 'tokenizer/text_tokenizer.ts',
+  chunk: 'tokenizer/chunk.ts',
+};
+/** The bundler names shared scripts after a module in them, which may be called as such an entry. */
+const chunkName = (extension) => (chunk) => `${chunk.name in alone ? `${chunk.name}_parts` : chunk.name}.${extension}`;
+
 /** attn/search shares code with the entries that it is used with. */
 const inputs = (...names) => ({
   ...Object.fromEntries(names.map((name) => [name, join(here, 'src', `${name}.ts`)])),
@@ -191,7 +201,7 @@ async function bundle() {
       { name: 'node_files', test: /\/src\/platform\/node_\w+[.]ts$/ },
     ],
   };
-  const { output } = await bundled.generate({ ...format, dir: out, entryFileNames: '[name].js', chunkFileNames: '[name].js', codeSplitting });
+  const { output } = await bundled.generate({ ...format, dir: out, entryFileNames: '[name].js', chunkFileNames: chunkName('js'), codeSplitting });
   for (const file of output) if (file.type === 'chunk') write(file);
 }
 
@@ -231,7 +241,7 @@ async function bundleCommonJs() {
     plugins: [dependencies, glue((name) => !name.includes('threads'))],
     external: /^node:/,
   });
-  const { output } = await bundled.generate({ format: 'cjs', minify, entryFileNames: '[name].cjs', chunkFileNames: '[name].cjs' });
+  const { output } = await bundled.generate({ format: 'cjs', minify, entryFileNames: '[name].cjs', chunkFileNames: chunkName('cjs') });
   for (const { fileName, code } of output) writeFileSync(join(out, fileName), code.replace('worker-host-node.js', 'worker-host-node.cjs'));
 }
 
@@ -244,10 +254,7 @@ async function bundleAlone(name, source) {
 }
 
 await bundle();
-await bundleAlone('element', 'element/attention_map.ts');
-await bundleAlone('lens', 'lens/lens.ts');
-await bundleAlone('tokenizer', 'tokenizer/text_tokenizer.ts');
-await bundleAlone('chunk', 'tokenizer/chunk.ts');
+for (const [name, source] of Object.entries(alone)) await bundleAlone(name, source);
 await bundleWhole('worker-host');
 await bundleWhole('service-worker', from(join(here, 'src', 'platform', 'worklet.ts'), 'TextEncoder', 'TextDecoder', 'AbortController'));
 await bundleCommand();

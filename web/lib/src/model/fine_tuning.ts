@@ -10,7 +10,7 @@ import { AttnError, describe, fail, reading } from '../args/error.js';
 import { membersOf } from './json_members.js';
 import type { Result } from '../engine/heap.js';
 import { encodeOptionsOf, type ModelAccess, tokenized, withTextIndex } from './batches.js';
-import { type ModelFacts, signatureOf } from './model_state.js';
+import { signatureOf, textLabelsOf } from './model_state.js';
 import { fineTuneOptions, readEncoded } from '../args/model_options.js';
 import { readCallback, readSignal, tell } from '../args/options.js';
 import { readArguments, readMembers, whole } from '../args/signature.js';
@@ -36,9 +36,6 @@ const ignoreIndex = -100;
 
 /** Members of config.json that describe a head. */
 const headMembers = ['architectures', 'id2label', 'label2id', 'num_labels', 'problem_type'];
-
-/** Labels of a head that classifies whole texts. */
-export const textLabelsOf = ({ task, labels }: ModelFacts): readonly string[] | undefined => (task === 'text-classification' ? labels : undefined);
 
 function readText(argument: string, value: unknown): Text {
   if (typeof value === 'string') return value;

@@ -42,5 +42,8 @@ export interface ModelState {
   readonly base: string;
 }
 
+/** Labels of a head that classifies whole texts. */
+export const textLabelsOf = ({ task, labels }: ModelFacts): readonly string[] | undefined => (task === 'text-classification' ? labels : undefined);
+
 export const signatureOf = ({ signatures }: Engine, name: string): Signature =>
   signatures.find((each) => each.owner === internalClass && each.name === name)!;

@@ -34,10 +34,9 @@ import {
 } from '../args/model_options.js';
 import type { NativeLayer } from '../engine/native.js';
 import { type ChatFiles, readChatFiles } from './chat_files.js';
-import { fineTune } from './fine_tuning.js';
 import { KeyValueCache } from './key_value_cache.js';
 import type { ModelContext } from './model_context.js';
-import { attribute, gradients } from './model_gradients.js';
+import { gradients } from './model_gradients.js';
 import { type ModelState, signatureOf } from './model_state.js';
 import { internalClass, opOf, readArguments } from '../args/signature.js';
 import { type EncodeOptions, type Tokenizer, useEarlyEnd } from '../tokenizer/tokenizer.js';
@@ -281,10 +280,12 @@ export class TextModel implements Contract {
   }
 
   async attribute(text: string, options?: Parameters<Contract['attribute']>[1]): ReturnType<Contract['attribute']> {
+    const { attribute } = await this.#lazyTasks('attribute');
     return attribute(this.#access('attribute'), text, options);
   }
 
   async fineTune(examples: Parameters<Contract['fineTune']>[0], options?: FineTuneOptions): ReturnType<Contract['fineTune']> {
+    const { fineTune } = await this.#lazyTasks('fineTune');
     return fineTune(this.#access('fineTune'), this, examples, options);
   }
 
