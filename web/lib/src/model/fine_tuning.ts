@@ -204,9 +204,9 @@ export async function fineTune({ find, replaceHead }: ModelAccess, model: object
   if (about.quantized)
     fail('UNSUPPORTED', op, 'the model', 'is int8, which has no gradients', 'float32 weights', "Load the model with weights: 'float32'");
   if (ofTokens && asked.labels) fail('ARGUMENT', op, 'labels', 'are given', 'no labels for a language model');
-  const before = textLabelsOf(about) ?? [];
+  const before = textLabelsOf(about);
   const labels = ofTokens ? [] : labelsOf(examples as Example[], asked.labels, before);
-  const isNew = labels.length !== before.length || labels.some((label, i) => label !== before[i]);
+  const isNew = !ofTokens && (labels.length !== before?.length || labels.some((label, i) => label !== before[i]));
   const labelled = ofTokens ? [] : targetsOf(examples as Example[], labels);
   const headOnly = layers === 0 && !ofTokens;
 
