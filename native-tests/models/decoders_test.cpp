@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 
+#include "attn/models/fine_tuning.hpp"
 #include "attn/models/language_model.hpp"
 #include "attn/models/model_loader.hpp"
 #include "attn/models/rope_scaling.hpp"
@@ -665,9 +666,10 @@ TEST_CASE("gradients of a decoder are the slope of its logit", "[models]") {
   CHECK(gradients.value == (*model.forward(encoding).logits)(0, 4, 40));
 }
 
-TEST_CASE("what encoders are trained for is refused by decoders", "[models]") {
-  TextModel model = TextModel::load(path_of("tiny-llama"));
-  refused(ErrorCode::unsupported, "Llama", [&] { model.fine_tune({{"a film", std::int64_t{0}}}); });
+TEST_CASE("a decoder without a head is not trained to classify", "[models]") {
+  const Checkpoint checkpoint = read_checkpoint(path_of("tiny-llama"));
+  const auto model = load(with_config(checkpoint, [](nlohmann::json& config) { config["architectures"] = {"LlamaModel"}; }));
+  refused(ErrorCode::unsupported, "Llama", [&] { detail::check_fine_tuning("fine_tune", *model, {.learning_rate = 1e-3}, 2); });
 }
 
 TEST_CASE("padding between tokens is refused if a sliding window would count it", "[models]") {
