@@ -49,7 +49,7 @@ function assertOutput(printed, code) {
 const files = readdirSync(at('web/lib/src')).filter((name) => name.endsWith('.d.ts'));
 const examples = files.flatMap(examplesOf);
 
-const needsPage = (code) => /\bdocument\b/.test(code);
+const needsPage = (code) => /(?<!\.)\bdocument\./.test(code);
 
 function once(work) {
   let running;

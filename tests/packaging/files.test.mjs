@@ -48,7 +48,7 @@ test('the package contains the expected files, and no more bytes than allowed', 
   const bytes = size(files) - maps;
   const kib = (value) => `${(value / 1024).toFixed(0)} KiB`;
   t.diagnostic(`${files.length} files, ${kib(bytes)} and source maps of ${kib(maps)}, packed ${kib(statSync(tarball).size)}`);
-  assert.ok(bytes < 4_300_000, `${bytes} bytes`);
+  assert.ok(bytes < 4_400_000, `${bytes} bytes`);
   assert.ok(statSync(tarball).size < 2_800_000, `${statSync(tarball).size} bytes packed`);
 });
 
@@ -88,7 +88,7 @@ test('no file contains a local path, eval or the address of another host', limit
     assert.doesNotMatch(text, /\/(home|root|tmp)\/[\w.-]+\//, `${name} names a folder of a machine`);
     if (!/\.(js|mjs|cjs)$/.test(name)) continue;
     assert.doesNotMatch(text, /\beval\(|new Function\(|\bFunction\(["'`]/, `${name} makes code from strings`);
-    assert.doesNotMatch(text, /https?:\/\/(?!www\.w3\.org)[a-z0-9.-]+\.[a-z]+\//i, `${name} names a host`);
+    assert.doesNotMatch(text, /https?:\/\/(?!www\.w3\.org|huggingface\.co\/\$\{)[a-z0-9.-]+\.[a-z]+\//i, `${name} names a host`);
   }
 });
 
@@ -101,7 +101,9 @@ test('every script has a source map that contains its sources', limit, () => {
     const map = JSON.parse(readFileSync(join(installed, `${name}.map`), 'utf8'));
     for (const [i, source] of map.sources.entries()) {
       const [, folder, file] =
-        /^\.\.\/(src|dist|node_modules\/comlink\/dist\/esm|node_modules\/@huggingface\/jinja\/dist|node_modules\/minisearch\/dist\/es)\/([\w/-]+\.(?:ts|mjs|js))$/.exec(source) ?? [];
+        /^\.\.\/(src|dist|node_modules\/comlink\/dist\/esm|node_modules\/@huggingface\/jinja\/dist|node_modules\/minisearch\/dist\/es)\/([\w/-]+\.(?:ts|mjs|js))$/.exec(
+          source,
+        ) ?? [];
       assert.ok(folder, `${name}: ${source}`);
       const from = folder === 'src' ? at('web/lib/src', file) : folder === 'dist' ? join(installed, 'dist', file) : at(folder, file);
       assert.equal(map.sourcesContent[i], readFileSync(from, 'utf8'), `${name}: ${source}`);

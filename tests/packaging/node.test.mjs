@@ -98,7 +98,7 @@ const model = await attn.loadModel(folder);
 const sentence = { Chinese: '我们今天去学校学习，然后回家吃饭。', English: 'We went to school today, then home to eat. ' };
 for (const [language, words] of Object.entries(sentence)) {
   const cost = async (length) => {
-    const text = words.repeat(Math.ceil(length / words.length));
+    const text = Buffer.from(words.repeat(Math.ceil(length / words.length))).toString(); // one piece, not a rope
     let least = Infinity;
     for (let i = 0; i < 4; ++i) {
       const { user, system } = process.cpuUsage();

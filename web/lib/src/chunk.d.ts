@@ -65,5 +65,16 @@ export interface Chunk {
  * @throws {AttnError} `ARGUMENT` if an argument has the wrong type or `maxTokens` is missing
  * @throws {AttnError} `CONFIG` if `maxTokens` leaves no room for text, or `overlap` no room for new text
  * @throws {AttnError} `OUT_OF_RANGE` if one character has more than `maxTokens` tokens
+ *
+ * @example
+ * ```ts
+ * import { readFile } from 'node:fs/promises';
+ * import { chunk } from 'attn/chunk';
+ * import { Tokenizer } from 'attn/tokenizer';
+ *
+ * const tokenizer = Tokenizer.fromFiles({ 'tokenizer.json': await readFile('models/sentiment/tokenizer.json') });
+ * const chunks = chunk(tokenizer, 'A warm film. The cast is good.', { maxTokens: 8 });
+ * console.log(chunks.map(({ text }) => text).join(' | ')); // A warm film. | The cast is good.
+ * ```
  */
 export function chunk(tokenizer: Pick<Tokenizer, 'encode'>, text: string, options: ChunkOptions): Chunk[];

@@ -9,10 +9,10 @@
  * import { Index } from 'attn/search';
  *
  * const attn = await load();
- * const model = await attn.loadModel('models/all-MiniLM-L6-v2');
- * const index = await Index.from(model, ['Customer service never answers.', 'The box was open when it came.']);
- * const [best] = await index.search('nobody picks up the phone');
- * console.log(best.text); // Customer service never answers.
+ * const model = await attn.loadModel('models/sentiment'); // or another, such as all-MiniLM-L6-v2
+ * const index = await Index.from(model, ['a warm film', 'a cold soup']);
+ * const [best] = await index.search('warm films');
+ * console.log(best.text); // a warm film
  * ```
  * @packageDocumentation
  */
@@ -144,8 +144,8 @@ export class Index {
    * const model = await attn.loadModel('models/sentiment');
    * const documents = [{ id: 'a', text: 'a warm film', year: 1994 }, { id: 'b', text: 'a cold soup' }];
    * const index = await Index.from(model, documents, { vectors: 'float32' });
-   * const [{ id, document }] = await index.search('a warm film', { k: 1 });
-   * console.log(id, document.year); // a 1994
+   * const [best] = await index.search('a warm film', { k: 1 });
+   * console.log(best.id, best.document.year); // a 1994
    * index.dispose();
    *
    * // A vector for each line.
@@ -294,7 +294,20 @@ export class Index {
    */
   save(): Promise<Bytes>;
 
-  /** Frees the vectors. Later calls of `dispose` do nothing; any other use throws `DISPOSED`. */
+  /**
+   * Frees the vectors. Later calls of `dispose` do nothing; any other use throws `DISPOSED`.
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   * import { Index } from 'attn/search';
+   *
+   * const attn = await load();
+   * const index = await Index.from(await attn.loadModel('models/sentiment'), ['a warm film']);
+   * index.dispose();
+   * index.search('film').catch(({ code }) => console.log(code)); // DISPOSED
+   * ```
+   */
   dispose(): void;
   /** Calls {@link Index.dispose}. */
   [Symbol.dispose](): void;

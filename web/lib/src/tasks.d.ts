@@ -361,7 +361,7 @@ export interface TextTasks {
    * const model = await attn.loadModel('models/sentiment'); // in place of a model for NLI
    * const pairs = [['It rains.', 'This example is weather.'], ['It rains.', 'This example is food.']] as const;
    * const examples = pairs.map((text, i) => ({ text, label: ['entailment', 'contradiction'][i] }));
-   * await model.fineTune(examples, { layers: 'head', epochs: 2 });
+   * await model.fineTune(examples, { labels: ['contradiction', 'entailment'], epochs: 2 });
    * const [scores] = await model.classifyZeroShot('It rains.', ['weather', 'food']);
    * console.log(scores.length, scores[0].score >= scores[1].score); // 2 true
    * ```
