@@ -10,6 +10,9 @@ import ts from 'typescript';
 const ownOfAttn = ['info', 'writeSafetensors', 'loadModel', 'dispose', '[Symbol.dispose]'];
 const ownOfModules = ['dispose', '[Symbol.dispose]'];
 
+/** Options that JavaScript applies itself. */
+const ownOptions = ['.loadStateDict.options.prefix'];
+
 /** Codes that C++ never throws: errors of JavaScript arrays and objects, of fetching, and of C++ itself. */
 const ownErrorCodes = ['DTYPE', 'DISPOSED', 'WRONG_INSTANCE', 'DETACHED', 'NETWORK', 'ABORTED', 'ENVIRONMENT', 'INTERNAL'];
 
@@ -36,7 +39,8 @@ export function differences(file, module) {
   const found = [];
   const same = (what, ours, theirs) => {
     for (const name of theirs) if (!ours.includes(name)) found.push(`${what}: the types lack ${name}`);
-    for (const name of ours) if (!theirs.includes(name)) found.push(`${what}: the module lacks ${name}`);
+    for (const name of ours)
+      if (!theirs.includes(name) && !ownOptions.some((each) => `${what}.${name}`.endsWith(each))) found.push(`${what}: the module lacks ${name}`);
   };
   const typeOf = (name) => checker.getDeclaredTypeOfSymbol(exported.get(name));
   const nameOf = (symbol) => (symbol.name.startsWith('__@dispose') ? '[Symbol.dispose]' : symbol.name);
