@@ -1,3 +1,4 @@
+import { readFileSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Application, Converter } from 'typedoc';
@@ -12,6 +13,15 @@ function listErrors(comment) {
   const item = (i) => ({ kind: 'text', text: i > 0 ? '\n- ' : '- ' });
   first.content = [first, ...others].flatMap(({ content }, i) => [item(i), ...content]);
   comment.blockTags = comment.blockTags.filter((block) => !others.includes(block));
+}
+
+/** VitePress takes a link to Index.md, the page of a class, as a link to its folder. */
+function renameIndexPage(folder) {
+  renameSync(join(folder, 'classes/Index.md'), join(folder, 'classes/SearchIndex.md'));
+  for (const name of readdirSync(folder, { recursive: true }).filter((each) => each.endsWith('.md'))) {
+    const path = join(folder, name);
+    writeFileSync(path, readFileSync(path, 'utf8').replaceAll(/\bIndex\.md\b/g, 'SearchIndex.md'));
+  }
 }
 
 export async function writeJsReference(out) {
@@ -39,5 +49,6 @@ export async function writeJsReference(out) {
   const project = await application.convert();
   if (!project) throw new Error('TypeDoc could not read the types');
   await application.generateOutputs(project);
+  renameIndexPage(join(out, 'search'));
   if (application.logger.hasErrors() || application.logger.hasWarnings()) throw new Error('TypeDoc: see above');
 }
