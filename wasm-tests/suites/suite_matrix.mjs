@@ -92,6 +92,7 @@ export function suitesOf({ engine, variant, threads, build }) {
       'worker',
       'bits',
       'out_of_memory',
+      'search',
       'sizes',
       'kept_models',
       'aborting',
