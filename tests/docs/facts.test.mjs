@@ -109,15 +109,6 @@ test('the documents count as many families as C++ has', () => {
   }
 });
 
-test('the guide "Troubleshooting" explains each error code', () => {
-  const [, union] = /^export type ErrorCode =([^;]*);/m.exec(read('web/lib/src/attn.d.ts'));
-  const codes = [...union.matchAll(/'(\w+)'/g)].map(([, code]) => code);
-  assert.ok(codes.length > 15);
-  const rows = rowsOf('docs/guide/troubleshooting.md', 'code');
-  assert.deepEqual(sorted(rows.flatMap(([code]) => inBackticks(code))), sorted(codes));
-  for (const [code, meaning, remedy] of rows) assert.ok(meaning && remedy, code);
-});
-
 test('the documents give one size of the wheel', () => {
   const [, guide] = /^\| wheel, ([\d.]+ MB) \|/m.exec(read('docs/guide/releases.md'));
   assert.ok(read('python/README.md').includes(`the wheel is about ${guide}`), guide);
