@@ -279,9 +279,9 @@ export function readLeaves(op: string, argument: Argument, path: string, value: 
       break;
     }
     case 'list': {
-      const list = Array.isArray(value) ? elements(value as unknown[], (each) => each) : undefined;
-      leaves.push(list?.length ?? 1);
-      if (list) list.forEach((each, i) => readGroup(op, `${full}[${i}]`, `${full}[${i}].`, members, each, depth, leaves));
+      const place = leaves.push(1) - 1; // the number of elements
+      const read = (each: unknown, i: number) => readGroup(op, `${full}[${i}]`, `${full}[${i}].`, members, each, depth, leaves);
+      if (Array.isArray(value)) leaves[place] = elements(value as unknown[], read).length;
       else readGroup(op, full, `${full}.`, members, value, depth, leaves);
       break;
     }
