@@ -48,37 +48,32 @@ function readText(argument: string, value: unknown): Text {
   return parts as unknown as [string, string];
 }
 
-export function readExamples(value: unknown): Example[] {
+function readList<T>(value: unknown, expected: string, read: (example: unknown, path: string) => T): T[] {
   return reading(op, 'examples', () => {
-    if (!Array.isArray(value)) fail('ARGUMENT', op, 'examples', describe(value), 'an Array of { text, label }');
-    const examples = elements(value as unknown[], (example, i): Example => {
-      const path = `examples[${i}]`;
-      if (!isPlainObject(example)) fail('ARGUMENT', op, path, describe(example), '{ text, label }');
-      const [text, label] = readMembers(op, path, example, ['text', 'label'], `${path}.`);
-      if (typeof label !== 'string' && typeof label !== 'number') fail('ARGUMENT', op, `${path}.label`, describe(label), 'a number or a string');
-      return { text: readText(`${path}.text`, text), label: label as number | string };
-    });
+    if (!Array.isArray(value)) fail('ARGUMENT', op, 'examples', describe(value), `an Array of ${expected}`);
+    const examples = elements(value as unknown[], (example, i) => read(example, `examples[${i}]`));
     if (examples.length === 0) fail('ARGUMENT', op, 'examples', 'is empty', 'at least one');
     return examples;
   });
 }
 
-export function readLanguageExamples(value: unknown): LanguageExample[] {
-  return reading(op, 'examples', () => {
-    if (!Array.isArray(value)) fail('ARGUMENT', op, 'examples', describe(value), 'an Array of strings or { text, prompt }');
-    const examples = elements(value as unknown[], (example, i): LanguageExample => {
-      const path = `examples[${i}]`;
-      if (typeof example === 'string') return { text: example, prompt: '' };
-      if (!isPlainObject(example)) fail('ARGUMENT', op, path, describe(example), 'a string or { text, prompt }');
-      const [text, prompt = ''] = readMembers(op, path, example, ['text', 'prompt'], `${path}.`);
-      if (typeof text !== 'string') fail('ARGUMENT', op, `${path}.text`, describe(text), 'a string');
-      if (typeof prompt !== 'string') fail('ARGUMENT', op, `${path}.prompt`, describe(prompt), 'a string');
-      return { text: text as string, prompt: prompt as string };
-    });
-    if (examples.length === 0) fail('ARGUMENT', op, 'examples', 'is empty', 'at least one');
-    return examples;
+const readExamples = (value: unknown): Example[] =>
+  readList(value, '{ text, label }', (example, path) => {
+    if (!isPlainObject(example)) fail('ARGUMENT', op, path, describe(example), '{ text, label }');
+    const [text, label] = readMembers(op, path, example, ['text', 'label'], `${path}.`);
+    if (typeof label !== 'string' && typeof label !== 'number') fail('ARGUMENT', op, `${path}.label`, describe(label), 'a number or a string');
+    return { text: readText(`${path}.text`, text), label: label as number | string };
   });
-}
+
+const readLanguageExamples = (value: unknown): LanguageExample[] =>
+  readList(value, 'strings or { text, prompt }', (example, path) => {
+    if (typeof example === 'string') return { text: example, prompt: '' };
+    if (!isPlainObject(example)) fail('ARGUMENT', op, path, describe(example), 'a string or { text, prompt }');
+    const [text, prompt = ''] = readMembers(op, path, example, ['text', 'prompt'], `${path}.`);
+    if (typeof text !== 'string') fail('ARGUMENT', op, `${path}.text`, describe(text), 'a string');
+    if (typeof prompt !== 'string') fail('ARGUMENT', op, `${path}.prompt`, describe(prompt), 'a string');
+    return { text: text as string, prompt: prompt as string };
+  });
 
 export function readFineTuneOptions(value: unknown) {
   return reading(op, 'options', () => {
@@ -179,8 +174,7 @@ function padded(rows: readonly Row[]): Omit<Encoding, 'tokens' | 'offsets' | 'tr
  * more than the prompt.
  */
 function languageRow(tokenizer: Tokenizer, { text, prompt }: LanguageExample, index: number, limit: EncodeOptions): Row & { next: number[] } {
-  const { inputIds, offsets, truncated } = withTextIndex(op, index, () => tokenizer.encode([prompt + text], limit));
-  const ids = inputIds;
+  const { inputIds: ids, offsets, truncated } = withTextIndex(op, index, () => tokenizer.encode([prompt + text], limit));
   const first = offsets[0]!.findIndex((offset) => offset !== null && offset[1] > prompt.length);
   if (first < 0 || ids.length === 1) {
     const help = truncated[0] ? "The prompt alone is longer than the model's positions" : 'The first token has none before it';
@@ -286,7 +280,8 @@ export async function fineTune({ find, replaceHead }: ModelAccess, model: object
       const wanted = tensor(targetsAt(some));
       return headOnly ? call(ofHead, pooledAt(some), wanted) : encoded(ofAll, some, { targets: wanted });
     };
-    const resultsOf = (some: readonly Row[]) => (ofTokens ? targetsAt(some).filter((id) => id !== ignoreIndex).length : some.length);
+    const resultsOf = (some: readonly Row[]) =>
+      some.reduce((count, { index }) => count + (ofTokens ? targets[index]!.filter((id) => id !== ignoreIndex).length : 1), 0);
 
     let step = 0;
     let mean = 0;
