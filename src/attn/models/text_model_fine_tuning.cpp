@@ -119,11 +119,11 @@ void add_language_rows(const std::vector<FineTuneExample>& examples, TrainingDat
     const auto is_of_text = [&](const auto& offset) { return offset && offset->second > static_cast<std::int64_t>(prompt.size()); };
     const auto first = static_cast<std::size_t>(std::find_if(offsets.begin(), offsets.end(), is_of_text) - offsets.begin());
     const std::vector<std::int32_t>& ids = encoding.input_ids;
-    std::vector<double> next(ids.size(), detail::kIgnoreIndex);
-    for (std::size_t token = std::max<std::size_t>(first, 1); token < ids.size() && first < ids.size(); ++token) next[token - 1] = ids[token];
     if (first == ids.size() || ids.size() == 1)
       detail::fail(ErrorCode::argument, kFineTune, name, {"a text with at least one token to predict"}, {"too short"},
                    encoding.truncated[0] ? "The prompt alone is longer than the model's positions" : "The first token has none before it");
+    std::vector<double> next(ids.size(), detail::kIgnoreIndex);
+    for (std::size_t token = std::max<std::size_t>(first, 1); token < ids.size(); ++token) next[token - 1] = ids[token];
     data.rows.push_back({i, std::move(encoding.input_ids), std::vector<std::int32_t>(next.size()), encoding.truncated[0]});
     data.targets.push_back(std::move(next));
   }
