@@ -1,5 +1,5 @@
 /**
- * Compares the hand-written types in attn.d.ts with the signatures that the module declares (src/bindings): names,
+ * Compares the hand-written types that attn.d.ts exports with the signatures that the module declares (src/bindings): names,
  * order of arguments, optional ones, and the words of each list.
  */
 import { readFileSync } from 'node:fs';
@@ -35,7 +35,8 @@ export function differences(file, module) {
   const program = ts.createProgram([file], { strict: true, noEmit: true, target: ts.ScriptTarget.ES2022, types: [], skipDefaultLibCheck: true });
   const checker = program.getTypeChecker();
   const source = program.getSourceFile(file);
-  const exported = new Map(checker.getExportsOfModule(checker.getSymbolAtLocation(source)).map((symbol) => [symbol.name, symbol]));
+  const aliased = (symbol) => (symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol);
+  const exported = new Map(checker.getExportsOfModule(checker.getSymbolAtLocation(source)).map((symbol) => [symbol.name, aliased(symbol)]));
   const found = [];
   const same = (what, ours, theirs) => {
     for (const name of theirs) if (!ours.includes(name)) found.push(`${what}: the types lack ${name}`);

@@ -49,12 +49,12 @@ test("incompatible changes of the npm package's types are reported, compatible c
       .join(', '),
   );
   const planted = planting(folder, surfaceOf);
-  const file = 'web/lib/src/attn.d.ts';
+  const [file, shared] = ['web/lib/src/attn.d.ts', 'web/lib/src/types.d.ts'];
   planted(
     [
-      [file, '  needWeights?: boolean', '  needsWeights?: boolean'],
-      [file, '  averageWeights?: boolean', '  averageWeights?: number'],
-      [file, '  isCausal?: boolean', '  /** Other words. */\n  isCausal?:\n boolean'],
+      [shared, '  needWeights?: boolean', '  needsWeights?: boolean'],
+      [shared, '  averageWeights?: boolean', '  averageWeights?: number'],
+      [shared, '  isCausal?: boolean', '  /** Other words. */\n  isCausal?:\n boolean'],
       // Breaks programs that construct the options without it.
       [file, /(interface LoadOptions \{)/, '$1\n  more: boolean;'],
       [file, /(interface RuntimeInfo \{)/, '$1\n  more: boolean;'],

@@ -1,5 +1,5 @@
 /** Types of training: gradients, losses, optimisers and fine-tuning. 'attn' exports all of them. */
-import type { Activation, AttentionOptions, EncoderTrace, EncoderTraceName, Encoding, Module, StateDict, Tensor, TraceName } from './attn.js';
+import type { Activation, AttentionOptions, EncoderTrace, EncoderTraceName, Encoding, Module, StateDict, Tensor, TraceName } from './types.js';
 import type { AbortSignal } from './host.js';
 
 /** Gradients of an attention's inputs, each with the shape of its input. */

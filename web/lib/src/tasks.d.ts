@@ -1,5 +1,5 @@
 /** Types of the tasks of a model's head: entities, masks, answers, ranking. 'attn' exports all of them. */
-import type { TokenizeOptions } from './attn.js';
+import type { TokenizeOptions } from './types.js';
 import type { AbortSignal } from './host.js';
 
 /** Task of a checkpoint's head, by the Hugging Face names. */
