@@ -123,6 +123,22 @@ test('the rest of a truncated text costs nothing', limit, async () => {
   }
 });
 
+test('an uncaught error prints its message, its stack and one line of code', limit, async () => {
+  for (const [name, call] of [
+    ['folder', "await attn.loadModel('nope')"],
+    ['argument', 'attn.softmax([1])'],
+    ['worker', "await (await import('attn/worker')).load({ variant: 'mmx' })"],
+  ]) {
+    const failed = node([script(`uncaught-${name}.mjs`, `import { load } from 'attn';\nconst attn = await load();\n${call};`)]);
+    const { stderr } = await failed.then(
+      () => assert.fail(`${call} succeeded`),
+      (error) => error.cause,
+    );
+    assert.match(stderr, /AttnError: (loadModel|softmax|load): .+/);
+    assert.ok(stderr.length < 5000, `${call}: ${stderr.length} characters`);
+  }
+});
+
 test('a process that never calls dispose() exits', limit, async () => {
   await node([
     script(

@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { rolldown } from 'rolldown';
 import { minifySync } from 'rolldown/utils';
+import { breakLines } from './break_lines.mjs';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const root = join(here, '..', '..');
@@ -157,7 +158,7 @@ const format = { format: 'es', sourcemap: true, sourcemapPathTransform, minify }
 function write({ fileName, code, map }) {
   // Bundlers recognise these expressions only with a quoted string.
   const quoted = code.replace(/\b(new URL|import)\(`([^`$]+)`/g, '$1("$2"');
-  writeFileSync(join(out, fileName), quoted);
+  writeFileSync(join(out, fileName), breakLines(quoted, map));
   writeFileSync(join(out, `${fileName}.map`), JSON.stringify(map));
 }
 
@@ -242,7 +243,7 @@ async function bundleCommonJs() {
     external: /^node:/,
   });
   const { output } = await bundled.generate({ format: 'cjs', minify, entryFileNames: '[name].cjs', chunkFileNames: chunkName('cjs') });
-  for (const { fileName, code } of output) writeFileSync(join(out, fileName), code.replace('worker-host-node.js', 'worker-host-node.cjs'));
+  for (const { fileName, code } of output) writeFileSync(join(out, fileName), breakLines(code.replace('worker-host-node.js', 'worker-host-node.cjs')));
 }
 
 async function bundleAlone(name, source) {
@@ -250,7 +251,7 @@ async function bundleAlone(name, source) {
   const { output } = await bundled.generate({ ...format, dir: out, entryFileNames: '[name].js' });
   write(output[0]);
   const required = await bundled.generate({ format: 'cjs', minify, entryFileNames: '[name].cjs' });
-  writeFileSync(join(out, `${name}.cjs`), required.output[0].code);
+  writeFileSync(join(out, `${name}.cjs`), breakLines(required.output[0].code));
 }
 
 await bundle();
