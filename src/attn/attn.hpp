@@ -1,5 +1,9 @@
 #pragma once
 
+#ifndef __cpp_concepts
+#error "attn needs C++20: compile with -std=c++20"
+#endif
+
 /// Includes the whole public API.
 #include "attn/context.hpp"
 #include "attn/io/safetensors.hpp"

@@ -1,5 +1,9 @@
 #pragma once
 
+#ifndef __cpp_concepts
+#error "attn needs C++20: compile with -std=c++20"
+#endif
+
 /// Includes the whole API on views, without xtensor. Functions that return xtensor tensors can be called only if
 /// attn.hpp or one of its headers is included.
 #ifndef ATTN_VIEWS_ONLY
