@@ -79,6 +79,10 @@ describe('exact checks of arguments', () => {
           ['x', 'a tensor { data: Float32Array, dims: number[] }'],
         );
       assert.equal(about(() => softmax({ dims: [2] }), 'ARGUMENT')[0], 'x.data');
+      assert.include(assertThrows(() => softmax([[1, 0]]), 'ARGUMENT').message, '. tensor([[1, 0], [0, 1]]) makes one.');
+      assert.include(assertThrows(() => softmax({ data: [1, 0], dims: [2] }), 'DTYPE').message, '. tensor([[1, 0], [0, 1]]) makes one.');
+      assert.include(assertThrows(() => softmax(Promise.resolve()), 'ARGUMENT').message, 'x is a Promise, expected a tensor');
+      assert.equal(assertThrows(() => softmax(Promise.resolve()), 'ARGUMENT').help, 'Await it');
       assert.equal(about(() => softmax({ data: new Float32Array(2) }), 'ARGUMENT')[0], 'x.dims');
     });
 

@@ -279,6 +279,8 @@ describe('search', () => {
       await index.remove([0, 3]);
       const bytes = await index.save();
       assert.deepEqual(await index.save(), bytes);
+      const save = index.save.bind(index) as (...others: unknown[]) => Promise<unknown>;
+      await assertRejects(save('films.safetensors'), 'ARGUMENT', ['save: path is "films.safetensors", expected no argument', 'returns the bytes']);
       const loaded = await Index.load(films, bytes);
       assert.equal(loaded.size, 8);
       for (const hybrid of [false, true])

@@ -243,7 +243,8 @@ async function bundleCommonJs() {
     external: /^node:/,
   });
   const { output } = await bundled.generate({ format: 'cjs', minify, entryFileNames: '[name].cjs', chunkFileNames: chunkName('cjs') });
-  for (const { fileName, code } of output) writeFileSync(join(out, fileName), breakLines(code.replace('worker-host-node.js', 'worker-host-node.cjs')));
+  for (const { fileName, code } of output)
+    writeFileSync(join(out, fileName), breakLines(code.replace('worker-host-node.js', 'worker-host-node.cjs')));
 }
 
 async function bundleAlone(name, source) {

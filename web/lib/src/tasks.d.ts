@@ -322,7 +322,7 @@ export interface TextTasks {
    * @param options see {@link ClassifyTokensOptions}
    * @returns per text, its entities in order
    * @throws {AttnError} `UNSUPPORTED` if the model has no head for token classification
-   * @throws {AttnError} `CONFIG` if `stride` does not fit into `maxLength`, or `aggregation` is `'none'`
+   * @throws {AttnError} `CONFIG` if `stride` is not less than the tokens that `maxLength` leaves for text, or is given with `aggregation: 'none'`
    * @throws {AttnError} those of {@link TextModel.embed}
    *
    * @example

@@ -162,12 +162,13 @@ function settle<A extends Data>(
 }
 
 export function readTensor(op: string, argument: string, value: unknown): Checked<Float32Array> {
+  const help = 'tensor([[1, 0], [0, 1]]) makes one';
   if (!isObject(value) || Array.isArray(value) || arrayTag(value) !== undefined)
-    fail('ARGUMENT', op, argument, describe(value), 'a tensor { data: Float32Array, dims: number[] }');
+    fail('ARGUMENT', op, argument, describe(value), 'a tensor { data: Float32Array, dims: number[] }', value === undefined ? undefined : help);
   const data: unknown = value['data'];
   const dimsValue: unknown = value['dims'];
   if (data === undefined) fail('ARGUMENT', op, `${argument}.data`, 'is missing', 'a Float32Array');
-  if (arrayTag(data) !== 'Float32Array') fail('DTYPE', op, `${argument}.data`, describe(data), 'a Float32Array');
+  if (arrayTag(data) !== 'Float32Array') fail('DTYPE', op, `${argument}.data`, describe(data), 'a Float32Array', help);
   const dims = readDims(op, argument, dimsValue);
   return settle(op, argument, value, data as Float32Array, 'Float32Array', dims);
 }

@@ -203,8 +203,9 @@ export class Index implements Contract {
     return explain(this.#model, this.#prompts, query, hit as Hit);
   }
 
-  async save(): Promise<Uint8Array<ArrayBuffer>> {
+  async save(...others: readonly unknown[]): Promise<Uint8Array<ArrayBuffer>> {
     const op = 'save';
+    if (others.length > 0) fail('ARGUMENT', op, 'path', describe(others[0]), 'no argument', 'save() returns the bytes of the file');
     assertUsable(op, this);
     return this.#alone(op, async () => {
       const kept = [...this.#passages.keys()].filter((row) => this.#passages[row]);
