@@ -1,7 +1,7 @@
 /** Model files on the disk, in Node. */
 import type { Stats } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { AttnError } from '../args/error.js';
 
@@ -16,7 +16,7 @@ export const kindOf = (about: Stats) => (about.isDirectory() ? 'is a folder' : a
 
 export const disk = {
   pathOf,
-  join,
+  join: resolve,
   async size(path: string): Promise<number | undefined> {
     try {
       const about = await stat(path);
