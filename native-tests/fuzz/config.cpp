@@ -1,6 +1,6 @@
 // The small files of a checkpoint, separated by zero bytes: config.json, modules.json, 1_Pooling/config.json,
 // sentence_bert_config.json, tokenizer_config.json, config_sentence_transformers.json, 2_Dense/config.json,
-// 2_Dense/model.safetensors. An empty one is missing.
+// 2_Dense/model.safetensors, which a second Dense would share. An empty one is missing.
 #include "attn/models/model_loader.hpp"
 #include "attn/tensor/shape.hpp"
 #include "fuzz.hpp"
@@ -20,7 +20,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   attn::set_memory_limit(kModelLimit);
   const auto parts = attn::fuzz::split({data, size}, 8);
   const auto file = [&](std::size_t i) { return parts[i].empty() ? attn::detail::ModelFiles::File() : attn::detail::ModelFiles::File(parts[i]); };
-  const attn::detail::ModelFiles files{parts[0], file(1), file(2), file(3), file(4), file(5), file(6), file(7)};
+  const attn::detail::ModelFiles files{
+      parts[0], file(1), file(2), file(3), file(4), file(5), std::vector(2, attn::detail::ModelFiles::Dense{file(6), file(7)})};
   attn::fuzz::succeeds([&] {
     const attn::detail::ModelConfig config = attn::detail::read_model_config(files);
     require(config.hidden_size > 0 && (config.head_dim > 0 || config.hidden_size % config.num_attention_heads == 0), "heads divide the hidden size");

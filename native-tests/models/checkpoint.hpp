@@ -20,8 +20,13 @@ struct Checkpoint {
     const auto file = [](const std::vector<std::uint8_t>& bytes) {
       return bytes.empty() ? detail::ModelFiles::File() : detail::ModelFiles::File(bytes);
     };
-    return {config,        file(modules), file(pooling),      file(sentence_bert_config), file(tokenizer_config),
-            file(prompts), file(dense),   file(dense_weights)};
+    return {config,
+            file(modules),
+            file(pooling),
+            file(sentence_bert_config),
+            file(tokenizer_config),
+            file(prompts),
+            {{file(dense), file(dense_weights)}}};
   }
 };
 

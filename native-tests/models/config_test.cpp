@@ -499,9 +499,12 @@ TEST_CASE("modules.json may list four kinds of modules in a fixed order", "[mode
   elsewhere[1]["path"] = "2_Pooling";
   outside[1]["path"] = "../secrets";
   later.push_back(good[2]);
+  json early = good;
+  early.push_back(dense[2]);
   refused(ErrorCode::format, "modules.json", "2_Dense/config.json", with_modules(dense), {"missing"});
   refused(ErrorCode::unsupported, "modules.json", "module 2", with_modules(other), {"LayerNorm", "Dense", "forward()"});
-  refused(ErrorCode::unsupported, "modules.json", "module 3", with_modules(several), {"Dense"});
+  refused(ErrorCode::format, "modules.json", "2_Dense/config.json", with_modules(several), {"missing"});
+  refused(ErrorCode::unsupported, "modules.json", "module 3", with_modules(early), {"Dense"});
   refused(ErrorCode::unsupported, "modules.json", "the path of Pooling", with_modules(outside), {"../secrets"});
   CHECK(read(with_modules(elsewhere)).poolings == std::vector{Pooling::cls});
   refused(ErrorCode::unsupported, "modules.json", "module 3", with_modules(later), {"Normalize"});
@@ -583,8 +586,8 @@ TEST_CASE("2_Dense/config.json describes a linear map of the pooled vector", "[m
     dense[name] = value;
     return with_dense(dense, weights);
   };
-  CHECK(read(with_dense(good, weights)).dense->activation == Activation::relu);
-  CHECK(read(changed("activation_function", nullptr)).dense->activation == Activation::tanh);
+  CHECK(read(with_dense(good, weights)).denses.at(0).activation == Activation::relu);
+  CHECK(read(changed("activation_function", nullptr)).denses.at(0).activation == Activation::tanh);
   CHECK(read(with_dense(good, weights)).embedding_size(1) == 5);
   const std::string file = "2_Dense/config.json";
   refused(ErrorCode::config, file, "in_features", changed("in_features", 33), {"32, the width of the pooled vector"});
@@ -603,6 +606,17 @@ TEST_CASE("2_Dense/config.json describes a linear map of the pooled vector", "[m
   check_error({ErrorCode::format, "safetensors", "", {}}, [&] { detail::ModelLoader(torn.files()); });
   torn.dense_weights.clear();
   refused(ErrorCode::format, "modules.json", "2_Dense/model.safetensors", torn, {"missing"});
+  // A second Dense takes the vector of the first.
+  Checkpoint twice = with_dense(good, weights);
+  json modules = json::parse(twice.modules);
+  modules[3] = {{"type", "sentence_transformers.models.Dense"}, {"path", "3_Dense"}};
+  twice.modules = bytes_of(modules);
+  refused(ErrorCode::format, "modules.json", "3_Dense/config.json", twice, {"missing"});
+  const std::vector<std::uint8_t> next = bytes_of(json{{"in_features", 6}, {"out_features", 3}});
+  detail::ModelFiles files = twice.files();
+  files.denses.push_back({next, twice.dense_weights});
+  check_error({ErrorCode::config, "3_Dense/config.json", "in_features", {"5, the output width of the Dense before it", "6"}},
+              [&] { detail::read_model_config(files); });
 }
 
 TEST_CASE("the truncation length comes from the first file that has one and is at most the number of positions", "[models]") {

@@ -25,8 +25,11 @@ Source source(Arguments& arguments) {
     file("tokenizerConfig", files.tokenizer_config);
     file("prompts", files.prompts);
     file("generation", files.generation);
-    file("dense", files.dense);
-    file("denseWeights", files.dense_weights, "a safetensors file");
+    arguments.list("denses", [&] {
+      detail::ModelFiles::Dense& dense = files.denses.emplace_back();
+      file("config", dense.config);
+      file("weights", dense.weights, "a safetensors file");
+    });
   });
   arguments.group("options", [&] { arguments.option("quantized", source.quantized); });
   return source;

@@ -20,7 +20,6 @@ interface FolderCase {
   readonly texts: readonly string[] | readonly (readonly [string, string])[];
   readonly options: { readonly prompt?: string; readonly promptName?: string; readonly normalize?: boolean };
   readonly base?: string;
-  readonly dense?: boolean;
   readonly expected: Readonly<Record<'embedding' | 'logits' | 'scores', number>>;
 }
 
@@ -76,12 +75,12 @@ describe('model folders, compared with sentence-transformers and transformers', 
   async function folderOf(c: FolderCase): Promise<Files> {
     const stored = await filesOf(c.checkpoint);
     const files = change(c.base ? Object.fromEntries(Object.entries(stored).map(([name, file]) => [`${c.base}/${name}`, file])) : stored, c.files);
-    if (c.dense) {
+    for (const folder of Object.keys(c.files).flatMap((name) => /^\d_Dense(?=\/config\.json$)/.exec(name) ?? [])) {
       const parts = ['linear.weight', 'linear.bias'].flatMap((part) => {
-        const tensor = tensors.get(`${c.name}/${part}`);
+        const tensor = tensors.get(`${c.name}/${folder}/${part}`);
         return tensor ? [[part, tensor] as const] : [];
       });
-      files['2_Dense/model.safetensors'] = attn.writeSafetensors(Object.fromEntries(parts)) as Uint8Array<ArrayBuffer>;
+      files[`${folder}/model.safetensors`] = attn.writeSafetensors(Object.fromEntries(parts)) as Uint8Array<ArrayBuffer>;
     }
     return files;
   }

@@ -259,8 +259,8 @@ std::int64_t EncoderModel::embedding_size(std::string_view op, const detail::Mod
   for (const Pooling pooling : options.poolings)
     if (pooling == Pooling::none)
       detail::fail(ErrorCode::config, op, "pooling", {"mean, cls, max, lasttoken, weightedmean or mean_sqrt_len"}, {"none"});
-  if (config_.dense && config_.dense->in_features != count * config_.hidden_size)
-    detail::fail(ErrorCode::config, op, "pooling", {config_.dense->in_features, " numbers, as the checkpoint's Dense takes"},
+  if (!config_.denses.empty() && config_.denses.front().in_features != count * config_.hidden_size)
+    detail::fail(ErrorCode::config, op, "pooling", {config_.denses.front().in_features, " numbers, as the checkpoint's Dense takes"},
                  {count * config_.hidden_size, " numbers"}, "Leave pooling out");
   return config_.embedding_size(options.poolings.size());
 }
@@ -279,12 +279,17 @@ void EncoderModel::embed(const detail::ModelInputs& inputs, const detail::ModelE
   const std::int64_t B = plan.sequences, E = plan.encoder.E, width = E * static_cast<std::int64_t>(options.poolings.size());
   const std::int64_t size = config_.whole_embedding_size(options.poolings.size()), kept = config_.embedding_size(options.poolings.size());
   float* const whole = kept < size ? scratch.take(size_of(B, size)) : y;
-  float* const pooled = embedding_dense_ ? scratch.take(size_of(B, width)) : whole;
+  float* const pooled = embedding_denses_.empty() ? whole : scratch.take(size_of(B, width));
   for (std::size_t i = 0; i < options.poolings.size(); ++i)
     detail::pool_sequences(inputs, E, hidden, options.poolings[i], pooled + static_cast<std::int64_t>(i) * E, width, options.prompt_length);
-  if (embedding_dense_) {
-    embedding_dense_->forward(pooled, B, whole, scratch);
-    kernels::best(is_quantized()).activation_row(config_.dense->activation, whole, whole, size_of(B, size));
+  const float* x = pooled;
+  for (std::size_t i = 0; i < embedding_denses_.size(); ++i) {
+    const detail::DenseConfig& dense = config_.denses[i];
+    const std::size_t rows_size = size_of(B, dense.out_features);
+    float* const z = i + 1 == embedding_denses_.size() ? whole : scratch.take(rows_size);
+    embedding_denses_[i].forward(x, B, z, scratch);
+    kernels::best(is_quantized()).activation_row(dense.activation, z, z, rows_size);
+    x = z;
   }
   if (options.normalize) detail::normalize_rows(whole, B, size, is_quantized());
   if (kept == size) return;

@@ -176,7 +176,7 @@ class EncoderModel {
   /// Whether int8 files of the model store this tensor as int8: if it is int8 in a quantized model, or can be in another model.
   bool is_int8_in_files(const detail::StateTensor& tensor) const { return tensor.can_be_int8() && (!is_quantized() || tensor.is_quantized()); }
   void set_tensors(detail::StateTensors tensors) { tensors_ = std::move(tensors); }
-  void set_embedding_dense(detail::Linear dense) { embedding_dense_ = std::move(dense); }
+  void add_embedding_dense(detail::Linear dense) { embedding_denses_.push_back(std::move(dense)); }
 
   /// Returns references to the parameters, which the caller may change.
   detail::StateTensors parameters(detail::ParameterVisitor::Names names = detail::ParameterVisitor::Names::separate);
@@ -203,8 +203,8 @@ class EncoderModel {
   detail::ModelConfig config_;
   detail::Embeddings embeddings_;
   detail::Stack stack_;
-  std::optional<detail::Linear> embedding_dense_;  // applied after pooling in embed()
-  detail::Head head_;                              // unused without a head
+  std::vector<detail::Linear> embedding_denses_;  // applied after pooling in embed()
+  detail::Head head_;                             // unused without a head
   bool is_head_new_ = false;
   detail::StateTensors tensors_;                                        // by their names in the checkpoint
   std::shared_ptr<const int> weights_ = std::make_shared<const int>();  // identifies the current weights to caches

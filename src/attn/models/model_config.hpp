@@ -62,6 +62,7 @@ struct DenseConfig {
   std::int64_t in_features = 0, out_features = 0;
   bool bias = true;
   Activation activation = Activation::tanh;
+  std::string folder = "2_Dense";
 };
 
 /// A named text that is prepended to other texts.
@@ -131,7 +132,7 @@ struct ModelConfig {
 
   // Settings from the files of sentence-transformers.
   std::vector<Pooling> poolings = {Pooling::mean};  ///< several results are concatenated
-  std::optional<DenseConfig> dense = std::nullopt;
+  std::vector<DenseConfig> denses = {};             ///< applied in this order
   bool normalize = false;
   std::int64_t truncate_dim = 0;  ///< vectors are truncated to this many components; 0: no limit
   std::vector<Prompt> prompts = {};
@@ -169,7 +170,9 @@ struct ModelConfig {
     return truncate_dim > 0 && truncate_dim < size ? truncate_dim : size;
   }
   /// The same before truncate_dim.
-  std::int64_t whole_embedding_size(std::size_t count) const { return dense ? dense->out_features : hidden_size * static_cast<std::int64_t>(count); }
+  std::int64_t whole_embedding_size(std::size_t count) const {
+    return denses.empty() ? hidden_size * static_cast<std::int64_t>(count) : denses.back().out_features;
+  }
 };
 
 /// Reads members of a JSON file and ignores unknown ones. It holds only references into the file, so that an error needs no destructors: their code
@@ -215,18 +218,22 @@ class ConfigReader {
   const Json& json_;
 };
 
-/// Contents of a checkpoint's files except the weights. Only config.json is required; an empty file throws FORMAT.
+/// Contents of a checkpoint's files except the transformer's weights. Only config.json is required; an empty file throws FORMAT.
 struct ModelFiles {
   using File = std::optional<std::span<const std::uint8_t>>;
+  /// config.json and model.safetensors of a Dense folder.
+  struct Dense {
+    File config = {}, weights = {};
+  };
 
   std::span<const std::uint8_t> config = {};  ///< config.json
   File modules = {};
   File pooling = {};  ///< config.json of the pooling folder that modules.json names: 1_Pooling
   File sentence_bert_config = {};
   File tokenizer_config = {};
-  File prompts = {};                    ///< config_sentence_transformers.json
-  File dense = {}, dense_weights = {};  ///< config.json and model.safetensors of the Dense folder: 2_Dense
-  File generation = {};                 ///< generation_config.json
+  File prompts = {};               ///< config_sentence_transformers.json
+  std::vector<Dense> denses = {};  ///< of the Dense folders that modules.json names, in its order: 2_Dense, 3_Dense
+  File generation = {};            ///< generation_config.json
 };
 
 /// Largest accepted size of each of these files, in bytes.

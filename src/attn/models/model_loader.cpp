@@ -41,7 +41,7 @@ void check_memory(const ModelConfig& config, const Kinds& quantized) {
     memory.add(kWhat, shape.rank() == 2 ? weight(copies, shape[0], shape[1], parameter.is_quantized()) : Shape{copies, shape[0]});
   }
   if (!config.distances.empty()) memory.add(kWhat, {2, config.max_position_embeddings, config.head_width()});
-  if (config.dense) memory.add(kWhat, weight(1, config.dense->out_features, config.dense->in_features, quantized.linear));
+  for (const DenseConfig& dense : config.denses) memory.add(kWhat, weight(1, dense.out_features, dense.in_features, quantized.linear));
   memory.check(kWhat);
 }
 
@@ -56,10 +56,10 @@ void check_widths(const ModelConfig& config) {
   check("the hidden size", config.hidden_size);
   check("the width of all heads", config.num_attention_heads * config.head_width());
   check("the width between a layer's two maps", config.intermediate_size);
-  if (config.dense) check("the width of Dense's input", config.dense->in_features);
+  for (const DenseConfig& dense : config.denses) check("the width of Dense's input", dense.in_features);
 }
 
-/// Reads the weights of Dense, which follows pooling.
+/// Reads the weights of a Dense, which follows pooling.
 Linear read_dense(std::span<const std::uint8_t> file, const DenseConfig& config, bool quantized) {
   Linear dense(config.in_features, config.out_features, config.bias);
   struct Sink final : TensorSink {
@@ -72,16 +72,17 @@ Linear read_dense(std::span<const std::uint8_t> file, const DenseConfig& config,
     std::vector<AlignedFloats> data;
   } sink;
   parse_safetensors(file, sink);
-  constexpr std::string_view kFile = "2_Dense/model.safetensors", kWeight = "linear.weight";
+  const std::string name = text({config.folder, "/model.safetensors"});
+  constexpr std::string_view kWeight = "linear.weight";
   ParameterVisitor visitor;
   visitor.part("linear.", dense);
   const StateTensors tensors = visitor.take();
-  check_state_dict(kFile, shapes_of(tensors), sink.state, true);
+  check_state_dict(name, shapes_of(tensors), sink.state, true);
   if (quantized) {
-    check_finite(kFile, kWeight, {find_data(sink.state, std::string(kWeight)), tensors.at(std::string(kWeight)).size()});
-    convert(kFile, tensors, true);
+    check_finite(name, kWeight, {find_data(sink.state, std::string(kWeight)), tensors.at(std::string(kWeight)).size()});
+    convert(name, tensors, true);
   }
-  for (const auto& [name, tensor] : tensors) tensor.pieces.front().allocate();
+  for (const auto& [parameter, tensor] : tensors) tensor.pieces.front().allocate();
   set_state(tensors, sink.state);
   return dense;
 }
@@ -96,8 +97,8 @@ ModelLoader::ModelLoader(const ModelFiles& files, std::optional<bool> quantized)
   check_memory(config, kinds);
   model_ = std::make_unique<EncoderModel>(std::move(config));
   if (kinds.linear) model_->quantize(kinds.words);
-  if (const std::optional<DenseConfig>& dense = model_->config().dense)
-    model_->set_embedding_dense(read_dense(*files.dense_weights, *dense, kinds.linear));
+  const std::vector<DenseConfig>& denses = model_->config().denses;
+  for (std::size_t i = 0; i < denses.size(); ++i) model_->add_embedding_dense(read_dense(*files.denses[i].weights, denses[i], kinds.linear));
   parameters_ = model_->parameters();
 }
 

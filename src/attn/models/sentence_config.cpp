@@ -29,10 +29,11 @@ Json read_file(const char* file, const ModelFiles::File& bytes) {
   return json;
 }
 
-/// Folders in modules.json by the kind of module, in the order of kSteps.
 struct Modules {
-  static constexpr std::array<std::string_view, 4> kSteps{"Transformer", "Pooling", "Dense", "Normalize"};
-  std::array<std::optional<std::string>, 4> folders = {};
+  static constexpr std::array<std::string_view, 4> kSteps{"Transformer", "Pooling", "Dense", "Normalize"};  ///< in this order
+  static constexpr std::size_t kDense = 2;
+  ModuleFolders folders;
+  bool normalize = false;
 };
 
 Modules read_modules(const ModelFiles::File& bytes) {
@@ -47,14 +48,17 @@ Modules read_modules(const ModelFiles::File& bytes) {
     const std::string type = text({given != nullptr ? words_of(*given) : TextPart("missing")}), kind = type.substr(type.rfind('.') + 1);
     const std::size_t known = static_cast<std::size_t>(
         std::find(Modules::kSteps.begin() + static_cast<std::ptrdiff_t>(step), Modules::kSteps.end(), kind) - Modules::kSteps.begin());
-    // Transformer and Pooling are required; Dense may be skipped.
+    // Transformer and Pooling are required; Dense may be missing or repeated.
     if (known == Modules::kSteps.size() || (i < 2 && known != i))
-      reader.refuse(ErrorCode::unsupported, text({"module ", i}).c_str(), {"Transformer, Pooling, then optionally Dense and Normalize"}, {type},
-                    "For other modules pool the result of forward() yourself");
+      reader.refuse(ErrorCode::unsupported, text({"module ", i}).c_str(), {"Transformer, Pooling, any number of Dense, then optionally Normalize"},
+                    {type}, "For other modules pool the result of forward() yourself");
     const std::string folder = path != nullptr ? std::string(module_folder(text({words_of(*path)}))) : "";
     if (!is_folder_name(folder)) reader.refuse(ErrorCode::unsupported, text({"the path of ", kind}).c_str(), {"the name of a folder"}, {folder});
-    modules.folders[known] = folder;
-    step = known + 1;
+    if (known == 0) modules.folders.transformer = folder;
+    if (known == 1) modules.folders.pooling = folder;
+    if (known == Modules::kDense) modules.folders.denses.push_back(folder);
+    modules.normalize = known > Modules::kDense;
+    step = known == Modules::kDense ? known : known + 1;
   }
   return modules;
 }
@@ -95,11 +99,12 @@ std::optional<Activation> torch_activation(std::string_view path) {
   return std::nullopt;
 }
 
-void read_dense(const ModelFiles::File& bytes, ModelConfig& model) {
-  constexpr const char* kFile = "2_Dense/config.json";
-  const Json json = read_file(kFile, bytes);
-  const ConfigReader reader(kFile, json);
-  DenseConfig dense{.in_features = reader.size("in_features"), .out_features = reader.size("out_features"), .bias = reader.flag("bias", true)};
+void read_dense(const std::string& folder, const ModelFiles::File& bytes, ModelConfig& model) {
+  const std::string file = text({folder, "/config.json"});
+  const Json json = read_file(file.c_str(), bytes);
+  const ConfigReader reader(file.c_str(), json);
+  DenseConfig dense{
+      .in_features = reader.size("in_features"), .out_features = reader.size("out_features"), .bias = reader.flag("bias", true), .folder = folder};
   const std::string_view path = reader.string("activation_function", "torch.nn.modules.activation.Tanh");
   const std::optional<Activation> activation = torch_activation(path);
   if (!activation)
@@ -107,9 +112,12 @@ void read_dense(const ModelFiles::File& bytes, ModelConfig& model) {
   dense.activation = *activation;
   for (const char* const name : {"module_input_name", "module_output_name"}) reader.only(name, "sentence_embedding");
   reader.only_false("use_residual");
-  const std::int64_t pooled = model.whole_embedding_size(model.poolings.size());
-  if (dense.in_features != pooled) reader.refuse(ErrorCode::config, "in_features", {pooled, ", the width of the pooled vector"}, {dense.in_features});
-  model.dense = dense;
+  const std::int64_t given = model.whole_embedding_size(model.poolings.size());
+  if (dense.in_features != given)
+    reader.refuse(ErrorCode::config, "in_features",
+                  {given, model.denses.empty() ? ", the width of the pooled vector" : ", the output width of the Dense before it"},
+                  {dense.in_features});
+  model.denses.push_back(std::move(dense));
 }
 
 /// Reads the function for a cross-encoder's scores: the path of a torch.nn class.
@@ -187,26 +195,29 @@ void read_lengths(const ModelFiles& files, ModelConfig& model) {
 
 }  // namespace
 
-ModuleFolders read_module_folders(const ModelFiles::File& modules) {
-  if (!modules) return {};
-  const Modules read = read_modules(modules);
-  return {.transformer = read.folders[0].value_or(""), .pooling = read.folders[1], .dense = read.folders[2]};
-}
+ModuleFolders read_module_folders(const ModelFiles::File& modules) { return modules ? read_modules(modules).folders : ModuleFolders(); }
 
 void read_sentence_files(const ModelFiles& files, ModelConfig& model) {
   if (files.modules) {
     const Modules modules = read_modules(files.modules);
-    const auto missing = [&](const std::optional<std::string>& folder, std::string_view name) {
+    const auto& [transformer, pooling, denses] = modules.folders;
+    const auto require = [&](const ModelFiles::File& file, const std::string& folder, std::string_view name) {
+      if (file) return;
       const Json none;
       ConfigReader("modules.json", none)
-          .refuse(ErrorCode::format, text({*folder, "/", name}).c_str(), {"a file"}, {"missing"}, "modules.json names its folder");
+          .refuse(ErrorCode::format, text({folder, "/", name}).c_str(), {"a file"}, {"missing"}, "modules.json names its folder");
     };
-    if (modules.folders[1] && !files.pooling) missing(modules.folders[1], "config.json");
-    if (modules.folders[2] && !files.dense) missing(modules.folders[2], "config.json");
-    if (modules.folders[2] && !files.dense_weights) missing(modules.folders[2], "model.safetensors");
-    if (files.pooling && modules.folders[1]) read_pooling(files.pooling, model);
-    if (modules.folders[2]) read_dense(files.dense, model);
-    model.normalize = modules.folders[3].has_value();
+    if (pooling) {
+      require(files.pooling, *pooling, "config.json");
+      read_pooling(files.pooling, model);
+    }
+    for (std::size_t i = 0; i < denses.size(); ++i) {
+      const ModelFiles::Dense given = i < files.denses.size() ? files.denses[i] : ModelFiles::Dense();
+      require(given.config, denses[i], "config.json");
+      require(given.weights, denses[i], "model.safetensors");
+      read_dense(denses[i], given.config, model);
+    }
+    model.normalize = modules.normalize;
   }
   // sentence-transformers always has these two prompts.
   model.prompts = {{"query", ""}, {"document", ""}};

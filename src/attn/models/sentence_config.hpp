@@ -11,7 +11,8 @@ namespace attn::detail {
 /// Folders that modules.json names; "" is the model's folder. Without modules.json there is only the transformer.
 struct ModuleFolders {
   std::string transformer = {};
-  std::optional<std::string> pooling = std::nullopt, dense = std::nullopt;
+  std::optional<std::string> pooling = std::nullopt;
+  std::vector<std::string> denses = {};
 };
 
 /// Reads modules.json. Throws FORMAT for a damaged file, UNSUPPORTED for modules that attn does not have.

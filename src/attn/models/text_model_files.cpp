@@ -162,10 +162,11 @@ TextModel TextModel::load(const FilePath& path, const TextModelOptions& options)
     return module ? read(slashed(*module) + name) : std::nullopt;
   };
   const File config = read(parts->base + "config.json", true), pooling = file_of(folders.pooling, "config.json"),
-             dense = file_of(folders.dense, "config.json"), dense_weights = file_of(folders.dense, "model.safetensors"),
              sentence_bert_config = modules ? read(parts->base + "sentence_bert_config.json") : std::nullopt,
              prompts = modules ? read("config_sentence_transformers.json") : std::nullopt,
              generation = is_language_model(*config) ? read(parts->base + "generation_config.json") : std::nullopt;
+  std::vector<detail::ModelFiles::Dense> denses;
+  for (const std::string& each : folders.denses) denses.push_back({file_of(each, "config.json"), file_of(each, "model.safetensors")});
   const TokenizerFiles tokenizer_files(read, parts->base);
   const auto& [tokenizer, tokenizer_config, special_tokens_map, added_tokens] = tokenizer_files;
   // Callers apply it; save_pretrained() writes it again.
@@ -176,8 +177,7 @@ TextModel TextModel::load(const FilePath& path, const TextModelOptions& options)
                               .sentence_bert_config = sentence_bert_config,
                               .tokenizer_config = tokenizer_config,
                               .prompts = prompts,
-                              .dense = dense,
-                              .dense_weights = dense_weights,
+                              .denses = std::move(denses),
                               .generation = generation},
                              options.weights ? std::optional(*options.weights == Weights::int8) : std::nullopt);
   try {

@@ -1,7 +1,7 @@
 """testdata/models/folders.safetensors: results of sentence-transformers and transformers for the small checkpoints with changed or additional files.
 
 A case names a checkpoint and the changes of its folder: an object is merged into a JSON file (RFC 7386), a list replaces it, null removes it. `base`
-is the sub-folder that contains the checkpoint; if `dense` is set, 2_Dense has the weights of the case."""
+is the sub-folder that contains the checkpoint. The weights of a folder such as 2_Dense are tensors of the case: NAME/2_Dense/linear.weight."""
 
 import json
 import shutil
@@ -58,7 +58,7 @@ def template(checkpoint):
 
 
 def cases():
-    """name, checkpoint, texts, kind of result, changed files, options of embed, then base and dense if the case has them."""
+    """name, checkpoint, texts, kind of result, changed files, options of embed, then base if the case has it."""
     prompts = {"config_sentence_transformers.json": PROMPTS}
     for name, options in (
         ("the default prompt", {}),
@@ -79,9 +79,14 @@ def cases():
     several = {"embedding_dimension": 32, "pooling_mode": ["weightedmean", "lasttoken", "max"]}
     yield "three poolings by their names", "tiny-mpnet", TEXTS, "embedding", pooled(several), {}
     one = {**pooled(pooling("mean_tokens"), "Dense", "Normalize"), "2_Dense/config.json": dense(20, 32, "activation.Tanh", True)}
-    yield "Dense", "tiny-bert", TEXTS, "embedding", one, {}, {"dense": True}
+    yield "Dense", "tiny-bert", TEXTS, "embedding", one, {}
     two = {**pooled(pooling("mean_tokens", "max_tokens"), "Dense"), "2_Dense/config.json": dense(12, 64, "linear.Identity", False)}
-    yield "Dense after two poolings", "tiny-distilbert", TEXTS, "embedding", two, {}, {"dense": True}
+    yield "Dense after two poolings", "tiny-distilbert", TEXTS, "embedding", two, {}
+    wide, narrow = dense(96, 24, "linear.Identity", False), dense(24, 96, "activation.Tanh", True)
+    both = {**pooled(pooling("mean_tokens"), "Dense", "Dense", "Normalize"), "2_Dense/config.json": wide, "3_Dense/config.json": narrow}
+    both["config.json"] = {"architectures": ["Gemma3TextModel"], "use_bidirectional_attention": True}
+    both["tokenizer_config.json"] = {"pad_token": "<|endoftext|>"}
+    yield "two Dense, as in EmbeddingGemma", "tiny-gemma-3", TEXTS, "embedding", both, {}
     for kinds in ((), ("Normalize",)):
         cut = {**pooled(pooling("mean_tokens"), *kinds), "config_sentence_transformers.json": {"truncate_dim": 8}}
         yield " ".join(("truncate_dim", *kinds)), "tiny-bert", TEXTS, "embedding", cut, {}
@@ -151,8 +156,9 @@ def write_folder(place, checkpoint, files, base, weights):
             path.unlink()
         else:
             path.write_text(json.dumps(merged(json.loads(path.read_text()) if path.exists() else None, patch)))
-    if weights:
-        save_file(weights, place / "2_Dense" / "model.safetensors")
+    for folder in {name.split("/")[0] for name in weights}:
+        of_folder = {name.removeprefix(f"{folder}/"): value for name, value in weights.items() if name.startswith(f"{folder}/")}
+        save_file(of_folder, place / folder / "model.safetensors")
 
 
 def compute(place, what, texts, options, dtype):
@@ -173,12 +179,14 @@ def generate():
     golden = common.GoldenFile(transformers=transformers.__version__, sentence_transformers=sentence_transformers.__version__)
     for name, checkpoint, texts, what, files, options, *others in cases():
         given = others[0] if others else {}
-        weights = {}
-        if given.get("dense"):
-            config, draw = files["2_Dense/config.json"], common.Draw(name)
-            weights = {"linear.weight": draw.normal(config["out_features"], config["in_features"], std=config["in_features"] ** -0.5)}
+        weights, draw = {}, common.Draw(name)
+        for file, config in files.items():
+            if not file.endswith("_Dense/config.json"):
+                continue
+            part = file.replace("config.json", "linear.")
+            weights[f"{part}weight"] = draw.normal(config["out_features"], config["in_features"], std=config["in_features"] ** -0.5)
             if config["bias"]:
-                weights["linear.bias"] = draw.normal(config["out_features"], std=0.2)
+                weights[f"{part}bias"] = draw.normal(config["out_features"], std=0.2)
         case = {"name": name, "op": "folder", "checkpoint": checkpoint, "files": files, "texts": texts, "options": options, **given, "expected": {}}
         for key, value in weights.items():
             golden.add(f"{name}/{key}", value)

@@ -218,7 +218,7 @@ class Loading {
     return this.#wait(() => joinShards(folder, (file, from) => this.#open(folder, file, from), name, bytes, readObject));
   }
 
-  async #weights(folder: Folder, name: FileName, members: Readonly<Record<string, Uint8Array | undefined>>): Promise<NativeLayer> {
+  async #weights(folder: Folder, name: FileName, members: Readonly<Record<string, unknown>>): Promise<NativeLayer> {
     const { engine } = this.#context;
     const constructor = signatureOf(engine, 'constructor');
     const { weights } = this.#options;
@@ -252,11 +252,9 @@ class Loading {
     const { engine } = context;
     const modules = await this.#small(folder, files, 'modules.json', false);
     const folders = readModules(modules);
-    const base = folders.get('Transformer') ?? '';
-    const of = (kind: string, name: string) => {
-      const own = folders.get(kind);
-      return own === undefined ? undefined : this.#named(folder, files, own + name);
-    };
+    const base = folders.get('Transformer')?.[0] ?? '';
+    const of = (own: string, name: string) => this.#named(folder, files, own + name);
+    const pooling = folders.get('Pooling')?.at(-1);
     const first = this.#small(folder, files, `${base}config.json`, true);
     const second = this.#small(folder, files, `${base}tokenizer.json`, true).catch(async (error: unknown) => {
       await first; // if the whole folder is missing, the error names config.json
@@ -278,9 +276,8 @@ class Loading {
       addedTokens,
       sentenceBertConfig,
       prompts,
-      pooling,
-      dense,
-      denseWeights,
+      poolingConfig,
+      denses,
       generation,
     ] = await Promise.all([
       first,
@@ -290,9 +287,13 @@ class Loading {
       old('added_tokens.json'),
       modules && this.#small(folder, files, `${base}sentence_bert_config.json`, false),
       modules && this.#small(folder, files, 'config_sentence_transformers.json', false),
-      of('Pooling', 'config.json'),
-      of('Dense', 'config.json'),
-      of('Dense', 'model.safetensors'),
+      pooling === undefined ? undefined : of(pooling, 'config.json'),
+      Promise.all(
+        (folders.get('Dense') ?? []).map(async (own) => {
+          const [config, weights] = await Promise.all([of(own, 'config.json'), of(own, 'model.safetensors')]);
+          return { config, weights };
+        }),
+      ),
       ofLanguageModel('generation_config.json'),
       hasTemplate.then((has) => (has ? undefined : ofLanguageModel('chat_template.jinja'))),
     ]);
@@ -306,7 +307,7 @@ class Loading {
       useLazyParts((await context.lazyTasks()).rare);
       tokenizer = read();
     }
-    const small = { config: configFile, modules, pooling, sentenceBertConfig, tokenizerConfig, prompts, generation, dense, denseWeights };
+    const small = { config: configFile, modules, pooling: poolingConfig, sentenceBertConfig, tokenizerConfig, prompts, generation, denses };
     const handle = await this.#weights(folder, weights, small);
     for (const name of digests) if (!this.#opened.has(name)) await this.#absent(folder, name, false);
     const about = engine.call(op, signatureOf(engine, 'about'), [], handle) as ModelFacts;
@@ -350,9 +351,9 @@ class Loading {
   }
 }
 
-/** The folder of each kind of module. C++ checks whether the kinds are supported. */
-function readModules(file: Uint8Array | undefined): Map<string, string> {
-  const folders = new Map<string, string>();
+/** The folders of each kind of module. C++ checks whether the kinds are supported. */
+function readModules(file: Uint8Array | undefined): Map<string, string[]> {
+  const folders = new Map<string, string[]>();
   if (!file) return folders;
   for (const [i, each] of listOf(readJson(file, 'modules.json'), 'modules.json').entries()) {
     if (!isPlainObject(each)) continue;
@@ -362,7 +363,7 @@ function readModules(file: Uint8Array | undefined): Map<string, string> {
     const kind = String(module.get('type')).replace(/^.*\./, '');
     // Otherwise there may be no config.json that would explain the error.
     if (i === 0 && kind !== 'Transformer') unsupported(module.at('type'), kind, 'Transformer');
-    folders.set(kind, path && `${path}/`);
+    folders.set(kind, [...(folders.get(kind) ?? []), path && `${path}/`]);
   }
   return folders;
 }
