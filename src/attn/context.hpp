@@ -47,11 +47,30 @@ class Context {
   /// ATTN_MAX_ARCH in the environment is not the name of an architecture
   explicit Context(const ContextOptions& options = {});
 
+  /// Returns the number of threads that a call uses, including the calling one.
+  /// @code
+  /// attn::Context context({.num_threads = 2});
+  /// std::cout << context.num_threads();  // 2
+  /// @endcode
   unsigned num_threads() const;
+  /// Returns the maximum number of bytes per call.
+  /// @code
+  /// attn::Context context({.memory_limit = 1 << 20});
+  /// std::cout << context.memory_limit();  // 1048576
+  /// @endcode
   std::uint64_t memory_limit() const;
 
   /// Makes the calls of the current thread use the context during the lifetime of the scope. Of nested scopes only the
   /// innermost applies; its context replaces the outer one completely.
+  /// @code
+  /// attn::Context context({.memory_limit = 1000});
+  /// try {
+  ///   attn::Context::Scope scope(context);
+  ///   attn::sinusoidal_positions(1000, 1000);
+  /// } catch (const attn::Error& error) {
+  ///   std::cout << to_string(error.code());  // MEMORY
+  /// }
+  /// @endcode
   class Scope {
    public:
     explicit Scope(const Context& context);
@@ -72,13 +91,26 @@ class Context {
   /// is final after the first use.
   ///
   /// @throws CONFIG if ATTN_MAX_ARCH in the environment is not the name of an architecture
+  ///
+  /// @code
+  /// const auto archs = attn::Context::archs();
+  /// std::cout << (std::count(archs.begin(), archs.end(), attn::Context::arch()) == 1);  // 1
+  /// @endcode
   static std::string_view arch();
   /// Returns the available architectures, narrowest first: those in the library that the machine supports and that are
   /// not wider than ATTN_MAX_ARCH.
+  /// @code
+  /// std::cout << (attn::Context::archs().back() == attn::Context::arch());  // 1
+  /// @endcode
   static std::vector<std::string_view> archs();
   /// Selects the kernels of the process.
   ///
   /// @throws CONFIG if archs() does not contain the name, or if another architecture is already in use
+  ///
+  /// @code
+  /// attn::Context::pin_arch(attn::Context::archs().back());
+  /// std::cout << (attn::Context::arch() == attn::Context::archs().back());  // 1
+  /// @endcode
   static void pin_arch(std::string_view name);
 
   /// Returns how arch() multiplies int8 weights: "16-bit pairs", or the instruction for four 8-bit numbers
@@ -87,6 +119,12 @@ class Context {
 
   /// Frees the scratch memory that all layers of the process hold for their next forward. A running forward frees its
   /// memory when it ends. Can be called at any time.
+  /// @code
+  /// attn::MultiHeadAttention layer({.embed_dim = 8, .num_heads = 2});
+  /// layer.forward(xt::xtensor<float, 2>(xt::ones<float>({64, 8})));
+  /// attn::Context::release_memory();
+  /// std::cout << layer.forward(xt::xtensor<float, 2>(xt::ones<float>({64, 8}))).output.size();  // 512
+  /// @endcode
   static void release_memory();
 
  private:

@@ -13,6 +13,18 @@ namespace attn {
 
 /// Receives the tensors of a file: place() is called for each with its name and shape, and returns memory for its
 /// values.
+/// @code
+/// struct Bias : attn::TensorSink {
+///   float* place(const std::string&, const attn::Shape& shape) override {
+///     values.resize(static_cast<std::size_t>(shape[0]));
+///     return values.data();
+///   }
+///   std::vector<float> values;
+/// };
+/// Bias sink;
+/// attn::parse_safetensors(attn::write_safetensors(attn::StateDict{{"bias", xt::xarray<float>{1, 2}}}), sink);
+/// std::cout << sink.values.at(1);  // 2
+/// @endcode
 class TensorSink {
  public:
   virtual float* place(const std::string& name, const Shape& shape) = 0;
@@ -24,6 +36,11 @@ class TensorSink {
 void parse_safetensors(std::span<const std::uint8_t> bytes, TensorSink& sink);
 void read_safetensors(const FilePath& path, TensorSink& sink);
 /// Writes tensors whose numbers are row-major and without gaps.
+/// @code
+/// const std::vector<float> bias{1, 2};
+/// const auto bytes = attn::write_safetensors_views({{"bias", attn::TensorView(bias.data(), {2})}}, {});
+/// std::cout << attn::parse_safetensors(bytes).at("bias");  // { 1.,  2.}
+/// @endcode
 std::vector<std::uint8_t> write_safetensors_views(const StateView& tensors, const std::map<std::string, std::string>& metadata);
 
 namespace detail {

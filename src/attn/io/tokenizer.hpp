@@ -95,6 +95,24 @@ using Encoding = EncodingTensors<2>;
 
 /// Interface for your own tokenizer, for models with a tokenizer.json that Tokenizer does not support. It must be
 /// thread-safe. Its exceptions are passed on by the model's functions.
+/// @code
+/// struct Letters : attn::TextTokenizer {  // id 0: padding, 1: a, 2: b
+///   attn::EncodedTexts encode_texts(const std::vector<std::string>& texts, const attn::TokenizeOptions&) const override {
+///     const auto size = static_cast<std::int64_t>(texts.at(0).size());
+///     attn::EncodedTexts encoded{.shape = {1, size}};
+///     for (const char c : texts[0]) encoded.input_ids.push_back(c - 'a' + 1);
+///     return encoded;
+///   }
+///   attn::EncodedTexts encode_texts(const std::vector<std::pair<std::string, std::string>>&,
+///                                   const attn::TokenizeOptions&) const override {
+///     throw std::invalid_argument("this tokenizer takes no pairs");
+///   }
+///   std::optional<std::int64_t> token_to_id(const std::string& token) const override { return token.at(0) - 'a' + 1; }
+///   std::optional<std::string> id_to_token(std::int64_t id) const override { return std::string(1, static_cast<char>('a' + id - 1)); }
+///   std::int64_t pad_id() const override { return 0; }
+/// };
+/// std::cout << *Letters().token_to_id("b");  // 2
+/// @endcode
 class TextTokenizer {
  public:
   virtual ~TextTokenizer() = default;
@@ -123,6 +141,12 @@ class Tokenizer {
   /// @throws FORMAT if a file is damaged
   /// @throws UNSUPPORTED if a part or regular expression is unknown (the message names it) or would be too expensive
   /// @throws MEMORY if the tables exceed the memory limit
+  ///
+  /// @code
+  /// std::ifstream file("testdata/models/sentiment/tokenizer.json", std::ios::binary);
+  /// const std::vector<std::uint8_t> bytes{std::istreambuf_iterator<char>(file), {}};
+  /// std::cout << attn::Tokenizer::parse(bytes).vocabulary_size();  // 13500
+  /// @endcode
   static Tokenizer parse(std::span<const std::uint8_t> tokenizer_json, std::optional<std::span<const std::uint8_t>> tokenizer_config = std::nullopt,
                          std::string_view default_class = {}, const OldTokenFiles& old_files = {});
 
@@ -137,29 +161,62 @@ class Tokenizer {
   /// @throws UNSUPPORTED if the rules of the file make the text too expensive
   /// @throws FORMAT if the text contains unknown characters and the file has no unknown token
   /// @throws MEMORY if the result exceeds the memory limit
+  ///
+  /// @code
+  /// auto tokenizer = attn::load_tokenizer("testdata/models/sentiment");
+  /// auto encoding = tokenizer.encode({"A warm film."}, {.max_length = 4});
+  /// std::cout << encoding.input_ids << ' ' << encoding.truncated.at(0);  // {{ 2, 43, 1968, 3}} 1
+  /// @endcode
   template <std::size_t N = 2>
   EncodingTensors<N> encode(const std::vector<std::string>& texts, const TokenizeOptions& options = {}) const {
     return EncodingTensors<N>(encode_texts(texts, options));
   }
   /// Tokenizes pairs of texts, each pair as one sequence; the longer text is truncated first. Errors as encode().
+  /// @code
+  /// auto tokenizer = attn::load_tokenizer("testdata/models/sentiment");
+  /// std::cout << tokenizer.encode_pairs({{"A warm film.", "funny"}}).token_type_ids;  // {{0, 0, 0, 0, 0, 0, 1, 1}}
+  /// @endcode
   template <std::size_t N = 2>
   EncodingTensors<N> encode_pairs(const std::vector<std::pair<std::string, std::string>>& pairs, const TokenizeOptions& options = {}) const {
     return EncodingTensors<N>(encode_texts(pairs, options));
   }
   /// Tokenizes texts or pairs and returns plain vectors instead of tensors.
+  /// @code
+  /// auto tokenizer = attn::load_tokenizer("testdata/models/sentiment");
+  /// const attn::EncodedTexts encoded = tokenizer.encode_texts(std::vector<std::string>{"A warm film."});
+  /// std::cout << to_string(encoded.shape) << ' ' << encoded.input_ids.at(2);  // (1,6) 1968
+  /// @endcode
   EncodedTexts encode_texts(const std::vector<std::string>& texts, const TokenizeOptions& options = {}) const;
   EncodedTexts encode_texts(const std::vector<std::pair<std::string, std::string>>& pairs, const TokenizeOptions& options = {}) const;
 
   /// Tokenizes texts that are already split into words, like is_split_into_words in transformers: each word is tokenized separately, offsets are
   /// bytes of the word, and `words` contains its index. Errors as encode().
+  /// @code
+  /// auto tokenizer = attn::load_tokenizer("testdata/models/sentiment");
+  /// const std::vector<attn::Words> texts{{"A", "heartwarming", "film."}};
+  /// const auto encoding = tokenizer.encode_words(texts);
+  /// for (const std::string& token : encoding.tokens.at(0)) std::cout << token << ' ';  // [CLS] a heart ##war ##ming film . [SEP]
+  /// @endcode
   template <std::size_t N = 2>
   EncodingTensors<N> encode_words(const std::vector<Words>& texts, const TokenizeOptions& options = {}) const {
     return EncodingTensors<N>(encode_word_texts(texts, options));
   }
+  /// Tokenizes pairs of texts that are already split into words, each pair as one sequence. Errors as encode().
+  /// @code
+  /// auto tokenizer = attn::load_tokenizer("testdata/models/sentiment");
+  /// const attn::Words text{"A", "warm", "film"}, other{"It", "is", "funny"};
+  /// std::cout << tokenizer.encode_word_pairs({{text, other}}).token_type_ids;  // {{0, 0, 0, 0, 0, 1, 1, 1, 1}}
+  /// @endcode
   template <std::size_t N = 2>
   EncodingTensors<N> encode_word_pairs(const std::vector<std::pair<Words, Words>>& pairs, const TokenizeOptions& options = {}) const {
     return EncodingTensors<N>(encode_word_texts(pairs, options));
   }
+  /// Tokenizes texts or pairs that are already split into words and returns plain vectors instead of tensors. Errors as encode().
+  /// @code
+  /// auto tokenizer = attn::load_tokenizer("testdata/models/sentiment");
+  /// const std::vector<attn::Words> texts{{"A", "warm", "film."}};
+  /// std::cout << to_string(tokenizer.encode_word_texts(texts).shape);  // (1,6)
+  /// @endcode
   EncodedTexts encode_word_texts(const std::vector<Words>& texts, const TokenizeOptions& options = {}) const;
   EncodedTexts encode_word_texts(const std::vector<std::pair<Words, Words>>& pairs, const TokenizeOptions& options = {}) const;
 
@@ -171,14 +228,42 @@ class Tokenizer {
   /// @param skip_special_tokens  whether to leave out special tokens
   /// @throws UNSUPPORTED for other decoders, and if the decoder makes the text too long
   /// @throws MEMORY if the text exceeds the memory limit
+  ///
+  /// @code
+  /// auto tokenizer = attn::load_tokenizer("testdata/models/sentiment");
+  /// const attn::EncodedTexts encoded = tokenizer.encode_texts(std::vector<std::string>{"A warm film."});
+  /// std::cout << tokenizer.decode(encoded.input_ids, true);  // a warm film.
+  /// @endcode
   std::string decode(std::span<const std::int32_t> ids, bool skip_special_tokens = false) const;
 
+  /// Returns the id of a token, or none if the vocabulary does not have it.
+  /// @code
+  /// auto tokenizer = attn::load_tokenizer("testdata/models/sentiment");
+  /// std::cout << *tokenizer.token_to_id("film");  // 222
+  /// @endcode
   std::optional<std::int64_t> token_to_id(const std::string& token) const;
+  /// Returns the token of an id, or none if the vocabulary does not have it.
+  /// @code
+  /// auto tokenizer = attn::load_tokenizer("testdata/models/sentiment");
+  /// std::cout << *tokenizer.id_to_token(222);  // film
+  /// @endcode
   std::optional<std::string> id_to_token(std::int64_t id) const;
+  /// Returns the number of tokens, including those that other files add to the vocabulary of tokenizer.json.
+  /// @code
+  /// std::cout << attn::load_tokenizer("testdata/models/sentiment").vocabulary_size();  // 13500
+  /// @endcode
   std::int64_t vocabulary_size() const;
   /// Returns the id of the padding token.
+  /// @code
+  /// auto tokenizer = attn::load_tokenizer("testdata/models/sentiment");
+  /// std::cout << *tokenizer.id_to_token(tokenizer.pad_id());  // [PAD]
+  /// @endcode
   std::int64_t pad_id() const;
   /// Returns whether the tokenizer lowercases texts.
+  /// @code
+  /// auto tokenizer = attn::load_tokenizer("testdata/models/sentiment");
+  /// std::cout << tokenizer.lower_cases();  // 1
+  /// @endcode
   bool lower_cases() const;
 
  private:

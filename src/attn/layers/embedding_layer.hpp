@@ -45,6 +45,11 @@ class Embedding : public Module {
   ///
   /// @throws CONFIG if a size is below 1 or padding_idx is outside the table
   /// @throws MEMORY if the table exceeds the memory limit
+  ///
+  /// @code
+  /// attn::Embedding words({.num_embeddings = 3, .embedding_dim = 2, .padding_idx = 0});
+  /// std::cout << words.row(0).at(0) << ' ' << words.row(0).at(1);  // 0 0
+  /// @endcode
   explicit Embedding(const EmbeddingOptions& options);
 
   /// Returns the rows of the given ids.
@@ -54,6 +59,12 @@ class Embedding : public Module {
   /// @return (..,E)
   /// @throws OUT_OF_RANGE with the position of the first id outside the table
   /// @throws MEMORY if the result exceeds the memory limit
+  ///
+  /// @code
+  /// attn::Embedding words({.num_embeddings = 3, .embedding_dim = 2});
+  /// words.load_state_dict(attn::StateDict{{"weight", xt::xarray<float>{{1, 0}, {0, 1}, {1, 1}}}});
+  /// std::cout << words.forward(xt::xtensor<std::int32_t, 1>{2, 0});  // {{ 1.,  1.}, { 1.,  0.}}
+  /// @endcode
   template <class Ids>
     requires std::is_integral_v<typename Ids::value_type>
   auto forward(const Ids& ids, const EmbeddingForwardOptions& options = {}) const {
@@ -73,6 +84,13 @@ class Embedding : public Module {
   /// @throws SHAPE if grad does not have the shape of that result
   /// @throws MEMORY if the gradient exceeds the memory limit; nothing has changed after an error
   /// @see torch.autograd of torch.nn.functional.embedding
+  ///
+  /// @code
+  /// attn::Embedding words({.num_embeddings = 2, .embedding_dim = 1});
+  /// words.forward(xt::xtensor<std::int64_t, 1>{1, 1}, {.for_backward = true});
+  /// words.backward(xt::xtensor<float, 2>{{3}, {4}});
+  /// std::cout << words.gradients().at("weight");  // {{ 0.}, { 7.}}
+  /// @endcode
   template <TensorLike G>
   void backward(const G& grad) {
     run_backward(detail::Input(grad, "Embedding", "grad"));
@@ -83,11 +101,24 @@ class Embedding : public Module {
   ///
   /// @throws OUT_OF_RANGE if the table has no row `target`
   /// @throws ARGUMENT if k is negative
+  ///
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/sentiment");
+  /// const attn::Embedding& words = model.word_embeddings();
+  /// std::cout << *model.id_to_token(words.nearest(*model.token_to_id("good"), 1).at(0).id);  // enjoyed
+  /// @endcode
   std::vector<Neighbor> nearest(std::int64_t target, std::int64_t k) const;
   /// Returns the k rows most similar to a vector (E).
   ///
   /// @throws SHAPE if the vector does not have E numbers
   /// @throws ARGUMENT if k is negative
+  ///
+  /// @code
+  /// attn::Embedding words({.num_embeddings = 2, .embedding_dim = 2});
+  /// words.load_state_dict(attn::StateDict{{"weight", xt::xarray<float>{{1, 0}, {0, 1}}}});
+  /// const attn::Neighbor nearest = words.nearest(xt::xtensor<float, 1>{0, 5}, 1).at(0);
+  /// std::cout << nearest.id << ' ' << nearest.similarity;  // 1 1
+  /// @endcode
   template <TensorLike V>
   std::vector<Neighbor> nearest(const V& target, std::int64_t k) const {
     return nearest(detail::Input(target, "nearest", "target"), k);
@@ -96,21 +127,47 @@ class Embedding : public Module {
   /// Returns the cosine similarity of two rows.
   ///
   /// @throws OUT_OF_RANGE if an id is outside the table
+  ///
+  /// @code
+  /// attn::Embedding words({.num_embeddings = 2, .embedding_dim = 2});
+  /// words.load_state_dict(attn::StateDict{{"weight", xt::xarray<float>{{3, 4}, {4, 3}}}});
+  /// std::cout << words.similarity(0, 1);  // 0.96
+  /// @endcode
   float similarity(std::int64_t a, std::int64_t b) const;
   /// Answers "a is to b as c is to …": returns the rows nearest to b - a + c, excluding these three (Mikolov et
   /// al. 2013).
   ///
   /// @throws OUT_OF_RANGE if an id is outside the table
   /// @throws ARGUMENT if k is negative
+  ///
+  /// @code
+  /// attn::Embedding words({.num_embeddings = 4, .embedding_dim = 2});  // man, woman, king, queen
+  /// words.load_state_dict(attn::StateDict{{"weight", xt::xarray<float>{{1, 0}, {1, 1}, {2, 0}, {2, 1}}}});
+  /// std::cout << words.analogy(0, 1, 2, 1).at(0).id;  // 3
+  /// @endcode
   std::vector<Neighbor> analogy(std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t k) const;
 
   /// For callers that own the memory: check() validates the arguments, run() computes.
+  /// @code
+  /// attn::Embedding words({.num_embeddings = 2, .embedding_dim = 2});
+  /// words.load_state_dict(attn::StateDict{{"weight", xt::xarray<float>{{1, 0}, {0, 1}}}});
+  /// const std::vector<std::int64_t> ids{1, 0, 1};
+  /// const attn::Shape shape = words.check(ids, {3});
+  /// std::vector<float> y(static_cast<std::size_t>(shape[0] * shape[1]));
+  /// words.run(ids, y.data());
+  /// std::cout << to_string(shape) << ' ' << y.at(1);  // (3,2) 1
+  /// @endcode
   Shape check(const std::vector<std::int64_t>& ids, const Shape& shape) const;
   void run(const std::vector<std::int64_t>& ids, float* y) const;
   /// Called after run(): saves the ids if backward() may follow.
   void keep(const std::vector<std::int64_t>& ids, const Shape& shape, const EmbeddingForwardOptions& options) const;
   void run_backward(const TensorView& grad);
   /// Returns a row (E) as float32, also if the table is int8.
+  /// @code
+  /// attn::Embedding words({.num_embeddings = 2, .embedding_dim = 2});
+  /// words.load_state_dict(attn::StateDict{{"weight", xt::xarray<float>{{1, 0}, {0, 1}}}});
+  /// std::cout << words.row(1).at(1);  // 1
+  /// @endcode
   std::vector<float> row(std::int64_t id) const;
   const detail::Table& table() const { return weight_; }
   bool is_quantized() const override { return weight_.is_quantized(); }

@@ -70,6 +70,10 @@ class Module {
     load_state(detail::StateInput(state, "load_state_dict").views, strict);
   }
   /// Returns a copy of the weights under torch's names.
+  /// @code
+  /// attn::MultiHeadAttention layer({.embed_dim = 4, .num_heads = 2});
+  /// std::cout << layer.state_dict().at("in_proj_weight").shape(0);  // 12
+  /// @endcode
   template <class Of = Module>
   typename StateDictType<Of>::type state_dict() const {
     typename StateDictType<Of>::type state;
@@ -81,11 +85,24 @@ class Module {
   }
   /// Loads weights from memory: row-major, without gaps, each with the shape in parameter_shapes(). Throws as
   /// load_state_dict(), which also accepts strided views.
+  /// @code
+  /// attn::Embedding words({.num_embeddings = 2, .embedding_dim = 2});
+  /// const std::vector<float> numbers{1, 2, 3, 4};
+  /// words.load_state({{"weight", attn::TensorView(numbers.data(), {2, 2})}});
+  /// std::cout << words.row(1).at(0);  // 3
+  /// @endcode
   void load_state(const StateView& state, bool strict = true) {
     detail::load_state(tensors(&state), state, strict);
     gradients_ = {};
   }
   /// Copies the weights to memory: row-major, each buffer as large as parameter_shapes() specifies.
+  /// @code
+  /// attn::Embedding words({.num_embeddings = 2, .embedding_dim = 2});
+  /// words.load_state_dict(attn::StateDict{{"weight", xt::xarray<float>{{1, 2}, {3, 4}}}});
+  /// std::vector<float> numbers(4);
+  /// words.save_state({{"weight", numbers.data()}});
+  /// std::cout << numbers.at(3);  // 4
+  /// @endcode
   void save_state(const StateTarget& target) const { detail::save_state(tensors(), target); }
   /// Converts the weights of linear maps and an embedding's table to int8 with one scale per row. The float32 weights
   /// are freed, and state_dict() returns scale · data. Inputs are quantized row by row in each forward; everything else
@@ -106,15 +123,34 @@ class Module {
     gradients_ = {};
   }
   /// Whether the weights of linear maps and tables are int8.
+  /// @code
+  /// attn::Embedding words({.num_embeddings = 3, .embedding_dim = 2});
+  /// words.quantize();
+  /// std::cout << words.is_quantized();  // 1
+  /// @endcode
   virtual bool is_quantized() const = 0;
   /// Returns the int8 weights by the names of state_dict(), without parameters that stay float32; empty before
   /// quantize().
+  /// @code
+  /// attn::Embedding words({.num_embeddings = 1, .embedding_dim = 2});
+  /// words.load_state_dict(attn::StateDict{{"weight", xt::xarray<float>{{1, -2}}}});
+  /// words.quantize();
+  /// const attn::Int8Weight weight = words.int8_state_dict().at("weight");
+  /// std::cout << int{weight.data[0]} << ' ' << int{weight.data[1]} << ' ' << weight.scale[0];  // 64 -127 0.015748
+  /// @endcode
   std::map<std::string, Int8Weight> int8_state_dict() const { return detail::int8_state(tensors()); }
   /// Draws new weights, by default from torch's distributions. The values depend only on the options and are the same
   /// on every machine; constructors use seed 0.
   ///
   /// @throws CONFIG unless std is between 0 and 1e37
   /// @throws MEMORY if an int8 layer's float32 weights exceed the memory limit; nothing has changed then
+  ///
+  /// @code
+  /// attn::Embedding a({.num_embeddings = 3, .embedding_dim = 2}), b({.num_embeddings = 3, .embedding_dim = 2});
+  /// a.initialize({.scheme = attn::InitScheme::normal, .seed = 7, .std = 0.02});
+  /// b.initialize({.scheme = attn::InitScheme::normal, .seed = 7, .std = 0.02});
+  /// std::cout << (a.row(0) == b.row(0));  // 1
+  /// @endcode
   void initialize(const InitOptions& options = {}) {
     check_init_options("initialize", options);
     detail::initialize(tensors(), options);
@@ -122,17 +158,31 @@ class Module {
   }
 
   /// Returns the number of weights.
+  /// @code
+  /// attn::MultiHeadAttention layer({.embed_dim = 4, .num_heads = 2});
+  /// std::cout << layer.parameter_count();  // 80
+  /// @endcode
   std::int64_t parameter_count() const {
     std::int64_t count = 0;
     for (const auto& [name, tensor] : tensors()) count += static_cast<std::int64_t>(tensor.size());
     return count;
   }
   /// Returns the shape of each parameter by the names of state_dict().
+  /// @code
+  /// attn::MultiHeadAttention layer({.embed_dim = 4, .num_heads = 2});
+  /// std::cout << to_string(layer.parameter_shapes().at("in_proj_weight"));  // (12,4)
+  /// @endcode
   std::map<std::string, Shape> parameter_shapes() const { return detail::shapes_of(tensors()); }
 
   /// Returns copies of the gradients that backward() has accumulated since zero_grad(), by the names of state_dict(),
   /// for the parameters that have one. Replacing the weights (load_state_dict, initialize, quantize) discards them;
   /// an optimiser's step does not.
+  /// @code
+  /// attn::Embedding words({.num_embeddings = 2, .embedding_dim = 2});
+  /// words.forward(xt::xtensor<std::int64_t, 1>{1}, {.for_backward = true});
+  /// words.backward(xt::xtensor<float, 2>{{3, 4}});
+  /// std::cout << words.gradients().at("weight");  // {{ 0.,  0.}, { 3.,  4.}}
+  /// @endcode
   template <class Of = Module>
   typename StateDictType<Of>::type gradients() const {
     typename StateDictType<Of>::type state;
@@ -144,6 +194,13 @@ class Module {
     return state;
   }
   /// Removes all gradients, as in torch; their memory is reused.
+  /// @code
+  /// attn::Embedding words({.num_embeddings = 2, .embedding_dim = 2});
+  /// words.forward(xt::xtensor<std::int64_t, 1>{1}, {.for_backward = true});
+  /// words.backward(xt::xtensor<float, 2>{{3, 4}});
+  /// words.zero_grad();
+  /// std::cout << words.gradients().size();  // 0
+  /// @endcode
   void zero_grad() {
     if (detail::Gradients* gradients = gradients_.get()) gradients->zero();
   }
@@ -153,6 +210,13 @@ class Module {
   /// @throws MISMATCH if no parameter has that name or shape
   /// @throws UNSUPPORTED for an int8 module
   /// @throws MEMORY if they exceed the memory limit; nothing has been added after an error
+  ///
+  /// @code
+  /// attn::Embedding words({.num_embeddings = 1, .embedding_dim = 2});
+  /// const std::vector<float> received{0.5F, 0.25F};
+  /// words.add_gradients({{"weight", attn::TensorView(received.data(), {1, 2})}});
+  /// std::cout << words.gradients().at("weight");  // {{ 0.5 , 0.25}}
+  /// @endcode
   void add_gradients(const StateView& gradients) {
     detail::check_float32("add_gradients", "the module", is_quantized());
     detail::add_gradients(gradients_.share()->gradients, parameter_shapes(), gradients);
@@ -164,8 +228,23 @@ class Module {
 
   /// Switches dropout on and makes forwards save the data for backward(). The next forward uses step 0 of the random
   /// numbers and each further one the next step, so forwards of a module in train mode must not overlap.
+  /// @code
+  /// attn::TransformerEncoderLayer layer({.d_model = 4, .nhead = 2, .dim_feedforward = 8, .dropout = 0.5F});
+  /// xt::xtensor<float, 2> x{{1, 2, 3, 4}, {4, 3, 2, 1}};
+  /// const auto without = layer.forward(x).output;
+  /// layer.train({.seed = 1});
+  /// std::cout << (layer.forward(x).output == without);  // 0
+  /// @endcode
   void train(const TrainOptions& options = {}) { random_ = {.training = true, .seed = options.seed}; }
   /// Switches dropout off, as in a new layer.
+  /// @code
+  /// attn::TransformerEncoderLayer layer({.d_model = 4, .nhead = 2, .dim_feedforward = 8, .dropout = 0.5F});
+  /// xt::xtensor<float, 2> x{{1, 2, 3, 4}, {4, 3, 2, 1}};
+  /// const auto before = layer.forward(x).output;
+  /// layer.train();
+  /// layer.eval();
+  /// std::cout << (layer.forward(x).output == before);  // 1
+  /// @endcode
   void eval() { random_ = {}; }
 
  protected:

@@ -143,6 +143,11 @@ class MultiHeadAttention : public Module {
   ///
   /// @throws CONFIG if widths or numbers of heads do not fit together
   /// @throws MEMORY if the weights exceed the memory limit
+  ///
+  /// @code
+  /// attn::MultiHeadAttention layer({.embed_dim = 8, .num_heads = 4, .num_key_value_heads = 2});
+  /// std::cout << to_string(layer.parameter_shapes().at("k_proj.weight"));  // (4,8)
+  /// @endcode
   explicit MultiHeadAttention(const MultiHeadAttentionOptions& options);
 
   /// Computes attention of a query, key and value; key and value default to the query.
@@ -159,6 +164,13 @@ class MultiHeadAttention : public Module {
   /// @throws CONFIG if an option is outside its range
   /// @throws UNSUPPORTED if a layer with add_bias_kv or add_zero_attn, whose keys come last, is given a past
   /// @throws MEMORY if the call would exceed the memory limit
+  ///
+  /// @code
+  /// attn::MultiHeadAttention layer({.embed_dim = 4, .num_heads = 2, .kdim = 3, .vdim = 3});
+  /// xt::xtensor<float, 3> query = xt::ones<float>({1, 2, 4}), memory = xt::ones<float>({1, 5, 3});
+  /// const auto result = layer.forward(query, memory, memory, {.need_weights = true});
+  /// std::cout << (*result.weights)(0, 0, 0, 0);  // 0.2
+  /// @endcode
   template <TensorLike Q>
   auto forward(const Q& query, const AttentionOptions& options = {}) const {
     constexpr std::size_t N = kRankOf<Q>;

@@ -44,6 +44,13 @@ class TransformerClassifier : public Module {
   /// @param options  as TransformerEncoder
   /// @return output (B,L,E), logits (B,C), without pooling (B,L,C); the rest as TransformerEncoder
   /// @throws SHAPE, MASK, OUT_OF_RANGE, MEMORY as TransformerEncoder
+  ///
+  /// @code
+  /// const attn::TransformerEncoderLayerOptions layer{.d_model = 4, .nhead = 2, .dim_feedforward = 8};
+  /// attn::TransformerClassifier model({.encoder = {.layer = layer, .num_layers = 1}, .num_classes = 3});
+  /// xt::xtensor<float, 3> x = xt::ones<float>({2, 5, 4});
+  /// std::cout << to_string(attn::to_shape(model.forward(x).logits.shape()));  // (2,5,3)
+  /// @endcode
   template <TensorLike X>
   auto forward(const X& x, const EncoderForwardOptions& options = {}) const {
     constexpr std::size_t N = kRankOf<X>;
@@ -64,6 +71,16 @@ class TransformerClassifier : public Module {
   /// @param options      as TransformerEncoderLayer::backward
   /// @return {grad_x, trace}; the rank of grad_x is only known at run time
   /// @throws UNSUPPORTED, ARGUMENT, SHAPE, OUT_OF_RANGE, MEMORY as TransformerEncoderLayer::backward
+  ///
+  /// @code
+  /// const attn::TransformerEncoderLayerOptions layer{.d_model = 4, .nhead = 2, .dim_feedforward = 8};
+  /// attn::TransformerClassifier model(
+  ///     {.encoder = {.layer = layer, .num_layers = 1}, .num_classes = 2, .pooling = attn::Pooling::cls});
+  /// xt::xtensor<float, 3> x = xt::ones<float>({1, 3, 4});
+  /// xt::xtensor<float, 2> logits = model.forward(x, {.for_backward = true}).logits;
+  /// model.backward(attn::cross_entropy(logits, std::vector<std::int64_t>{1}).gradient);
+  /// std::cout << model.gradients().count("classifier.weight");  // 1
+  /// @endcode
   template <TensorLike G>
   auto backward(const G& grad_logits, const EncoderBackwardOptions& options = {}) {
     const detail::Input view(grad_logits, "TransformerClassifier", "grad_logits");

@@ -43,6 +43,14 @@ class TransformerEncoder : public Module {
   /// @throws MASK if a mask does not fit or holds NaN or +infinity
   /// @throws OUT_OF_RANGE if a traced layer does not exist
   /// @throws MEMORY if the call would exceed the memory limit
+  ///
+  /// @code
+  /// attn::TransformerEncoder encoder({.layer = {.d_model = 4, .nhead = 2, .dim_feedforward = 8}, .num_layers = 2});
+  /// xt::xtensor<float, 3> x = xt::ones<float>({1, 3, 4});
+  /// xt::xtensor<bool, 2> tokens{{true, true, false}};
+  /// auto result = encoder.forward(x, {.key_padding_mask = attn::Mask::attend(tokens), .output_attentions = true});
+  /// std::cout << result.attentions->at(1)(0, 0, 0, 0) << ' ' << result.attentions->at(1)(0, 0, 0, 2);  // 0.5 0
+  /// @endcode
   template <TensorLike X>
   auto forward(const X& x, const EncoderForwardOptions& options = {}) const {
     constexpr std::size_t N = kRankOf<X>;
@@ -55,6 +63,14 @@ class TransformerEncoder : public Module {
   /// Computes the gradients of all layers and the final norm, as in TransformerEncoderLayer::backward.
   ///
   /// @see torch.autograd of torch.nn.TransformerEncoder
+  ///
+  /// @code
+  /// attn::TransformerEncoder encoder({.layer = {.d_model = 4, .nhead = 2, .dim_feedforward = 8}, .num_layers = 2});
+  /// xt::xtensor<float, 3> x = xt::ones<float>({1, 3, 4});
+  /// encoder.forward(x, {.for_backward = true});
+  /// encoder.backward(xt::xtensor<float, 3>(xt::ones<float>({1, 3, 4})));
+  /// std::cout << encoder.gradients().size() << ' ' << encoder.parameter_shapes().size();  // 24 24
+  /// @endcode
   template <TensorLike G>
   auto backward(const G& grad, const EncoderBackwardOptions& options = {}) {
     constexpr std::size_t N = kRankOf<G>;

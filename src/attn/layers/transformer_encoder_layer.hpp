@@ -81,6 +81,13 @@ class TransformerEncoderLayer : public Module {
   /// @throws CONFIG if an option is outside its range
   /// @throws OUT_OF_RANGE if a traced layer does not exist
   /// @throws MEMORY if the call would exceed the memory limit
+  ///
+  /// @code
+  /// attn::TransformerEncoderLayer layer({.d_model = 4, .nhead = 2, .dim_feedforward = 8, .norm_first = true});
+  /// xt::xtensor<float, 3> x = xt::ones<float>({1, 3, 4});
+  /// auto result = layer.forward(x, {.is_causal = true, .output_attentions = true});
+  /// std::cout << result.attentions->at(0)(0, 0, 1, 0) << ' ' << result.attentions->at(0)(0, 0, 1, 2);  // 0.5 0
+  /// @endcode
   template <TensorLike X>
   auto forward(const X& x, const EncoderForwardOptions& options = {}) const {
     constexpr std::size_t N = kRankOf<X>;
@@ -106,6 +113,14 @@ class TransformerEncoderLayer : public Module {
   /// @throws OUT_OF_RANGE if a traced layer does not exist
   /// @throws MEMORY if the call would exceed the memory limit; nothing has changed after an error
   /// @see torch.autograd of torch.nn.TransformerEncoderLayer
+  ///
+  /// @code
+  /// attn::TransformerEncoderLayer layer({.d_model = 4, .nhead = 2, .dim_feedforward = 8});
+  /// xt::xtensor<float, 3> x = xt::ones<float>({1, 3, 4});
+  /// layer.forward(x, {.for_backward = true});
+  /// auto result = layer.backward(xt::xtensor<float, 3>(xt::ones<float>({1, 3, 4})));
+  /// std::cout << result.grad_x.shape(1) << ' ' << layer.gradients().count("linear1.weight");  // 3 1
+  /// @endcode
   template <TensorLike G>
   auto backward(const G& grad, const EncoderBackwardOptions& options = {}) {
     constexpr std::size_t N = kRankOf<G>;

@@ -93,6 +93,7 @@ class TextForward {
 /// @throws FORMAT if tokenizer.json is not there, or a file is damaged
 /// @throws UNSUPPORTED for a part of the tokenizer that attn does not have
 /// @throws MEMORY as Tokenizer::parse
+///
 /// @code
 /// auto tokenizer = attn::load_tokenizer("testdata/models/sentiment");
 /// std::cout << tokenizer.encode({"A warm film."}).tokens.at(0).at(2);  // warm
@@ -122,6 +123,11 @@ class TextModel {
   /// @throws MISMATCH with all missing and mis-shaped tensors
   /// @throws UNSUPPORTED for other models and quantisations; for texts, if attn does not support the tokenizer
   /// @throws MEMORY if the model exceeds the memory limit
+  ///
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/sentiment", {.weights = attn::Weights::int8});
+  /// std::cout << name_of(model.task()) << ' ' << model.num_layers();  // text-classification 2
+  /// @endcode
   static TextModel load(const FilePath& folder, const TextModelOptions& options = {});
   /// Writes the model in the format of transformers: the current weights under the names of the checkpoint, config.json,
   /// and the other files that were read. load() reads the folder back; int8 weights are identical. Poolers and heads
@@ -133,6 +139,14 @@ class TextModel {
   /// @throws OUT_OF_RANGE with the tensor's name if a weight is outside the range of float16
   /// @throws FORMAT with the tensor's name if NaN or infinity would become int8
   /// @throws ARGUMENT if the folder cannot be written; after an error no file has changed
+  ///
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/sentiment");
+  /// const auto folder = std::filesystem::temp_directory_path() / "attn-example-model";
+  /// model.save_pretrained(folder, {.weights = attn::FileWeights::int8});
+  /// std::cout << (attn::TextModel::load(folder).weights() == attn::Weights::int8);  // 1
+  /// std::filesystem::remove_all(folder);
+  /// @endcode
   void save_pretrained(const FilePath& folder, const SaveOptions& options = {}) const;
 
   TextModel(TextModel&&) noexcept;
@@ -144,11 +158,22 @@ class TextModel {
   ///
   /// @throws OUT_OF_RANGE if max_length exceeds the positions of the model
   /// @throws ARGUMENT, UNSUPPORTED, FORMAT, MEMORY as Tokenizer::encode
+  ///
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/sentiment");
+  /// auto encoding = model.tokenize({"A warm film.", "Dull"});
+  /// std::cout << encoding.input_ids;  // {{ 2, 43, 1968, 222, 18, 3}, { 2, 6759, 3, 0, 0, 0}}
+  /// @endcode
   template <std::size_t N = 2>
   EncodingTensors<N> tokenize(const std::vector<std::string>& texts, const TokenizeOptions& options = {}) const {
     return EncodingTensors<N>(encode(texts, 0, texts.size(), options));
   }
   /// Tokenizes pairs of texts, each pair as one sequence. Throws as tokenize().
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/sentiment");
+  /// auto encoding = model.tokenize_pairs({{"A warm film.", "funny"}});
+  /// std::cout << encoding.token_type_ids;  // {{0, 0, 0, 0, 0, 0, 1, 1}}
+  /// @endcode
   template <std::size_t N = 2>
   EncodingTensors<N> tokenize_pairs(const std::vector<std::pair<std::string, std::string>>& pairs, const TokenizeOptions& options = {}) const {
     return EncodingTensors<N>(encode(pairs, 0, pairs.size(), options));
@@ -157,11 +182,23 @@ class TextModel {
   /// Tokenizes texts that are split into words, as Tokenizer::encode_words.
   ///
   /// @throws UNSUPPORTED for a tokenizer of your own
+  ///
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/sentiment");
+  /// auto encoding = model.tokenize_words({{"A", "warm", "film."}});
+  /// for (const auto& word : encoding.words.at(0)) std::cout << word.value_or(-1) << ' ';  // -1 0 1 2 2 -1
+  /// @endcode
   template <std::size_t N = 2>
   EncodingTensors<N> tokenize_words(const std::vector<Words>& texts, const TokenizeOptions& options = {}) const {
     return EncodingTensors<N>(encode(texts, options));
   }
   /// Tokenizes pairs of texts that are split into words. Throws as tokenize_words().
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/sentiment");
+  /// const attn::Words text{"A", "warm", "film"}, other{"It", "is", "funny"};
+  /// auto encoding = model.tokenize_word_pairs({{text, other}});
+  /// std::cout << encoding.token_type_ids;  // {{0, 0, 0, 0, 0, 1, 1, 1, 1}}
+  /// @endcode
   template <std::size_t N = 2>
   EncodingTensors<N> tokenize_word_pairs(const std::vector<std::pair<Words, Words>>& pairs, const TokenizeOptions& options = {}) const {
     return EncodingTensors<N>(encode(pairs, options));
@@ -178,6 +215,13 @@ class TextModel {
   /// @throws OUT_OF_RANGE for an unknown id, more ids than positions, or a layer that does not exist
   /// @throws UNSUPPORTED if padding is between tokens of a language model that are within one sliding window
   /// @throws MEMORY if the call would exceed the memory limit
+  ///
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/sentiment");
+  /// auto output = model.forward(model.tokenize({"A warm film."}), {.output_attentions = true});
+  /// std::cout << to_string(attn::to_shape(output.last_hidden_state.shape()));  // (1,6,64)
+  /// std::cout << to_string(attn::to_shape(output.attentions->at(0).shape()));  // (1,4,6,6)
+  /// @endcode
   template <std::size_t N>
   TextModelTensors<N> forward(const EncodingTensors<N>& inputs, const TextForwardOptions& options = {}) const {
     const detail::TextForward forward("forward", encoder(), detail::TokenIds(inputs), options, options.trace);
@@ -197,6 +241,12 @@ class TextModel {
   /// @param layer   from 0
   /// @param names   default all but weighted_values
   /// @throws SHAPE, MASK, OUT_OF_RANGE, MEMORY as forward()
+  ///
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/sentiment");
+  /// auto trace = model.trace_layer(model.tokenize({"A warm film."}), 1, {attn::TraceName::scores});
+  /// std::cout << to_string(attn::to_shape(trace.at(attn::TraceName::scores).shape()));  // (1,4,6,6)
+  /// @endcode
   template <std::size_t N>
   auto trace_layer(const EncodingTensors<N>& inputs, std::int64_t layer, Trace names = Trace::all()) const {
     const detail::TextForward forward("trace_layer", encoder(), detail::TokenIds(inputs), {}, trace_of(layer, names));
@@ -213,6 +263,12 @@ class TextModel {
   /// @throws ARGUMENT unless the target is either a label or a component, or if no gradients are requested
   /// @throws OUT_OF_RANGE if the label, component or row does not exist
   /// @throws SHAPE, MASK, MEMORY as forward()
+  ///
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/sentiment");
+  /// auto result = model.gradients(model.tokenize({"not bad"}), {.target = {.label = "negative"}, .embeddings = true});
+  /// std::cout << to_string(attn::to_shape(result.embeddings->shape()));  // (1,4,64)
+  /// @endcode
   template <std::size_t N>
   TextModelGradients<N> gradients(const EncodingTensors<N>& inputs, const GradientOptions& options) {
     const detail::ModelGradient gradient = gradient_of(detail::TokenIds(inputs), options);
@@ -284,6 +340,17 @@ class TextModel {
   /// finite
   /// @throws CONFIG if an option is outside its range
   /// @throws MEMORY if a step would exceed the memory limit. Weights are those after the last complete step
+  ///
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/sentiment");
+  /// std::vector<attn::FineTuneExample> examples;
+  /// for (int i = 0; i < 8; ++i) {
+  ///   examples.push_back({.text = "rice", .label = "food"});
+  ///   examples.push_back({.text = "rain", .label = "weather"});
+  /// }
+  /// model.fine_tune(examples, {.epochs = 8, .learning_rate = 1e-3, .labels = {"food", "weather"}});
+  /// std::cout << model.classify({"rain"}).at(0).at(0).label;  // weather
+  /// @endcode
   FineTuneResult fine_tune(const std::vector<FineTuneExample>& examples, const FineTuneOptions& options = {});
 
   /// Returns one vector per text: hidden states pooled over its tokens, passed through the checkpoint's Dense if it has
@@ -307,6 +374,14 @@ class TextModel {
     return all;
   }
   /// Checks the options of embed() and returns the result's shape, for callers that allocate the result and pass its pointer to embed().
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/sentiment");
+  /// const std::vector<std::string> texts{"good", "bad"};
+  /// const attn::Shape shape = model.check_embed(2, {});
+  /// std::vector<float> vectors(static_cast<std::size_t>(shape[0] * shape[1]));
+  /// model.embed(texts, {}, vectors.data());
+  /// std::cout << to_string(shape);  // (2,64)
+  /// @endcode
   Shape check_embed(std::int64_t count, const EmbedOptions& options) const;
   void embed(const std::vector<std::string>& texts, const EmbedOptions& options, float* y) const;
   /// Returns the labels of each text in descending order of score, as transformers' TextClassificationPipeline. The
@@ -319,8 +394,19 @@ class TextModel {
   /// @param options  maximum length, batch size, top_k
   /// @throws UNSUPPORTED without a head
   /// @throws ARGUMENT, OUT_OF_RANGE, CONFIG, MEMORY as embed()
+  ///
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/sentiment");
+  /// const auto results = model.classify({"A wonderful film.", "Far too long and dull."}, {.top_k = 1});
+  /// std::cout << results[0][0].label << ' ' << results[1][0].label;  // positive negative
+  /// @endcode
   std::vector<std::vector<LabelScore>> classify(const std::vector<std::string>& texts, const ClassifyOptions& options = {}) const;
   /// Classifies pairs of texts. Options and errors as classify().
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/sentiment");
+  /// const auto results = model.classify_pairs({{"A wonderful film.", "I enjoyed it."}});
+  /// std::cout << results[0].size() << ' ' << results[0][0].label;  // 2 positive
+  /// @endcode
   std::vector<std::vector<LabelScore>> classify_pairs(const std::vector<std::pair<std::string, std::string>>& pairs,
                                                       const ClassifyOptions& options = {}) const;
 
@@ -331,6 +417,12 @@ class TextModel {
   /// @throws UNSUPPORTED if the model has another kind of head
   /// @throws CONFIG if stride leaves no room, or is given with Aggregation::none
   /// @throws ARGUMENT, OUT_OF_RANGE, MEMORY as embed()
+  ///
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/entities");
+  /// const auto found = model.classify_tokens({"Marie Curie lived in Paris."}, {.aggregation = attn::Aggregation::first});
+  /// for (const auto& entity : found[0]) std::cout << entity.label << ' ' << entity.text << ' ';  // PER Marie Curie LOC Paris
+  /// @endcode
   std::vector<std::vector<Entity>> classify_tokens(const std::vector<std::string>& texts, const ClassifyTokensOptions& options = {}) const;
   /// Predicts the tokens for each mask (mask_token()) of a text, as transformers' FillMaskPipeline.
   ///
@@ -340,8 +432,19 @@ class TextModel {
   /// @throws ARGUMENT if the text has no mask, or a target begins with no token of the vocabulary
   /// @throws OUT_OF_RANGE if the text is too long
   /// @throws UNSUPPORTED if the model has another kind of head
+  ///
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/masks");
+  /// const auto filled = model.fill_mask("She drank a cup of [MASK].", {.top_k = 2});
+  /// std::cout << filled[0][0].token << ' ' << filled[0][1].token;  // coffee milk
+  /// @endcode
   std::vector<std::vector<FilledMask>> fill_mask(const std::string& text, const FillMaskOptions& options = {}) const;
   /// Predicts the tokens for each mask of several texts.
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/masks");
+  /// const auto filled = model.fill_mask_all({"She drank a cup of [MASK].", "The capital of France is [MASK]."}, {.top_k = 1});
+  /// std::cout << filled[1][0][0].text;  // the capital of france is paris.
+  /// @endcode
   std::vector<std::vector<std::vector<FilledMask>>> fill_mask_all(const std::vector<std::string>& texts, const FillMaskOptions& options = {}) const;
   /// Finds the parts of a context that answer a question, the most likely first, as transformers'
   /// QuestionAnsweringPipeline (version 4). Answers are whole words; there may be fewer than top_k.
@@ -353,8 +456,20 @@ class TextModel {
   /// @throws OUT_OF_RANGE if the question leaves no room for the context
   /// @throws CONFIG if stride leaves no room
   /// @throws UNSUPPORTED if the model has another kind of head
+  ///
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/tiny-bert-qa");  // untrained weights
+  /// const std::string context = "A happy person smiles at the child.";
+  /// const attn::Answer found = model.answer("Who smiles?", context).at(0);
+  /// std::cout << (found.text == context.substr(found.start, found.end - found.start));  // 1
+  /// @endcode
   std::vector<Answer> answer(const std::string& question, const std::string& context, const AnswerOptions& options = {}) const;
   /// Answers several questions, each with its context.
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/tiny-bert-qa");  // untrained weights
+  /// const std::string context = "A happy person smiles at the child.";
+  /// std::cout << model.answer_all({{"Who smiles?", context}, {"At whom?", context}}).size();  // 2
+  /// @endcode
   std::vector<std::vector<Answer>> answer_all(const std::vector<std::pair<std::string, std::string>>& pairs, const AnswerOptions& options = {}) const;
   /// Sorts documents by descending relevance to a query. The model must be a cross-encoder: a head with one label. Scores
   /// are its logits after the activation in the checkpoint's files, by default a sigmoid (sentence-transformers'
@@ -365,6 +480,17 @@ class TextModel {
   /// @param options    top_k, maximum length, prompt, batch size
   /// @throws UNSUPPORTED if the model has another kind of head
   /// @throws ARGUMENT, OUT_OF_RANGE, CONFIG, MEMORY as embed()
+  ///
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/sentiment");
+  /// std::vector<attn::FineTuneExample> examples;
+  /// for (int i = 0; i < 8; ++i) {
+  ///   examples.push_back({.text = "a cheerful film", .label = 1.0, .text_pair = "funny"});
+  ///   examples.push_back({.text = "a cheerful film", .label = 0.0, .text_pair = "sad"});
+  /// }
+  /// model.fine_tune(examples, {.epochs = 8, .learning_rate = 1e-3, .labels = {"relevant"}});
+  /// std::cout << model.rank("a cheerful film", {"sad", "funny"}).at(0).index;  // 1
+  /// @endcode
   std::vector<RankedDocument> rank(const std::string& query, const std::vector<std::string>& documents, const RankOptions& options = {}) const;
   /// Continues a text by the tokens that the model predicts, one after the other, as transformers' generate(). The keys and values of earlier tokens
   /// are kept, so that each step computes one token. Greedy by default; with `do_sample` the tokens depend only on the seed and the logits.
@@ -376,18 +502,46 @@ class TextModel {
   /// @throws ARGUMENT if the prompt has no token
   /// @throws CONFIG if an option is outside its range
   /// @throws MEMORY if the call would exceed the memory limit
+  ///
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/tiny-gpt2");  // untrained weights
+  /// const auto generated = model.generate("The old man", {.max_new_tokens = 3});
+  /// std::cout << generated.ids.size() << ' ' << (generated.text == model.decode(generated.ids));  // 3 1
+  /// @endcode
   GeneratedText generate(const std::string& prompt, const GenerateOptions& options = {}) const;
   /// Returns the tokens that most likely follow a text, the likeliest first. Throws as generate().
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/tiny-gpt2");  // untrained weights
+  /// const auto likely = model.next_token("The old man", 2);
+  /// std::cout << likely.size() << ' ' << (likely[0].probability >= likely[1].probability);  // 2 1
+  /// @endcode
   std::vector<NextToken> next_token(const std::string& text, std::int64_t top_k = 5) const;
   /// Returns how well the model predicts each token of a text from the tokens before it. Throws as generate().
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/tiny-gpt2");  // untrained weights
+  /// const auto scored = model.score_tokens("The old man");
+  /// std::cout << scored.tokens[0].rank.has_value() << ' ' << scored.tokens[1].rank.has_value();  // 0 1
+  /// @endcode
   ScoredText score_tokens(const std::string& text) const;
   /// Creates memory for keys and values that forward() fills and continues from (TextForwardOptions::cache). It belongs to the current weights.
   ///
   /// @throws UNSUPPORTED unless the model is causal
   /// @throws OUT_OF_RANGE if max_length exceeds the positions of the model
   /// @throws MEMORY if it exceeds the memory limit
+  ///
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/tiny-gpt2");
+  /// attn::KeyValueCache cache = model.create_cache();
+  /// for (const char* text : {"The old", " man"}) model.forward(model.tokenize({text}), {.output_logits = false, .cache = &cache});
+  /// std::cout << (cache.length() == static_cast<std::int64_t>(model.tokenize({"The old man"}).input_ids.size()));  // 1
+  /// @endcode
   KeyValueCache create_cache(const CacheOptions& options = {}) const;
   /// Returns the text of token ids, as Tokenizer::decode().
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/sentiment");
+  /// auto ids = model.tokenize({"A warm film."}).input_ids;
+  /// std::cout << model.decode(std::vector<std::int64_t>(ids.begin(), ids.end()), true);  // a warm film.
+  /// @endcode
   std::string decode(const std::vector<std::int64_t>& ids, bool skip_special_tokens = false) const;
 
   /// Applies the head of a language model or of a fill-mask model to hidden states: y = x Wᵀ, for fill-mask after its dense layer and norm. Hidden
@@ -412,13 +566,29 @@ class TextModel {
     return logits;
   }
   /// For callers that own the memory: check_unembed() validates and returns the shape of the result, run_unembed() computes.
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/tiny-gpt2");
+  /// auto hidden = model.forward(model.tokenize({"The old man"})).last_hidden_state;
+  /// const attn::TensorView view(hidden.data(), attn::to_shape(hidden.shape()));
+  /// std::vector<float> logits(static_cast<std::size_t>(attn::checked_size(model.check_unembed(view), "example", "logits")));
+  /// model.run_unembed(view, logits.data());
+  /// std::cout << logits.size() % hidden.shape(1);  // 0
+  /// @endcode
   Shape check_unembed(const TensorView& hidden_states) const;
   void run_unembed(const TensorView& hidden_states, float* logits) const;
 
   /// Returns the shapes of all weights that the model uses, by their names in the checkpoint. Unused tensors (position_ids, a pooler without a head)
   /// are not included.
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/sentiment");
+  /// std::cout << to_string(model.parameter_shapes().at("classifier.weight"));  // (2,64)
+  /// @endcode
   std::map<std::string, Shape> parameter_shapes() const;
   /// Copies all weights out as float32, by the names of parameter_shapes().
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/sentiment");
+  /// std::cout << (model.state_dict().size() == model.parameter_shapes().size());  // 1
+  /// @endcode
   template <class Of = TextModel>
   typename StateDictType<Of>::type state_dict() const {
     typename StateDictType<Of>::type state;
@@ -431,6 +601,11 @@ class TextModel {
   /// Returns one parameter as float32.
   ///
   /// @throws OUT_OF_RANGE if there is no parameter of that name
+  ///
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/sentiment");
+  /// std::cout << model.get_parameter("classifier.bias").size();  // 2
+  /// @endcode
   template <std::size_t N = kAnyRank>
   TensorOf<N> get_parameter(const std::string& name) const {
     auto values = detail::empty<N>(parameter_shape(name));
@@ -442,41 +617,109 @@ class TextModel {
   /// @param state   tensors by the names of state_dict()
   /// @param strict  true: exactly the model's parameters must be given; false: parameters that are not given keep their values
   /// @throws MISMATCH with all missing, unexpected and mis-shaped names; the model is unchanged then
+  ///
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/sentiment");
+  /// model.load_state_dict(attn::StateDict{{"classifier.bias", xt::xarray<float>{100, 0}}}, false);
+  /// std::cout << model.classify({"A wonderful film."}).at(0).at(0).label;  // negative
+  /// @endcode
   template <class Of = TextModel, class State = typename StateDictType<Of>::type>
   void load_state_dict(const State& state, bool strict = true) {
     load_state(detail::StateInput(state, "load_state_dict").views, strict);
   }
   /// Copies all weights to the memory in `target`, row-major, as Module::save_state().
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/sentiment");
+  /// std::vector<float> bias(2);
+  /// model.save_state({{"classifier.bias", bias.data()}});
+  /// std::cout << (bias.at(0) == model.get_parameter("classifier.bias")(0));  // 1
+  /// @endcode
   void save_state(const StateTarget& target) const;
   /// Copies weights in, as load_state_dict(). In an int8 model each row is rounded with its own scale, as when a file is loaded. Throws FORMAT if
   /// such a row has NaN or infinity.
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/sentiment");
+  /// const std::vector<float> bias{100, 0};
+  /// model.load_state({{"classifier.bias", attn::TensorView(bias.data(), {2})}}, false);
+  /// std::cout << model.get_parameter("classifier.bias");  // { 100., 0.}
+  /// @endcode
   void load_state(const StateView& state, bool strict = true);
 
   /// Returns the word embeddings, which offer nearest(), similarity() and analogy(). Valid as long as the model.
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/sentiment");
+  /// const attn::Embedding& words = model.word_embeddings();
+  /// const auto good = *model.token_to_id("good"), fine = *model.token_to_id("great"), bad = *model.token_to_id("dull");
+  /// std::cout << (words.similarity(good, fine) > words.similarity(good, bad));  // 1
+  /// @endcode
   const Embedding& word_embeddings() const;
   /// Returns the id of a token, or none if the vocabulary does not have it.
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/sentiment");
+  /// std::cout << *model.token_to_id("film") << ' ' << model.token_to_id("xyzzy").has_value();  // 222 0
+  /// @endcode
   std::optional<std::int64_t> token_to_id(const std::string& token) const;
   /// Returns the token of an id, or none if the vocabulary does not have it.
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/sentiment");
+  /// std::cout << *model.id_to_token(0) << ' ' << model.id_to_token(1'000'000).has_value();  // [PAD] 0
+  /// @endcode
   std::optional<std::string> id_to_token(std::int64_t id) const;
   /// Returns the token that fill_mask() replaces: [MASK] or <mask>. Throws UNSUPPORTED for a tokenizer that the caller supplied.
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/masks");
+  /// std::cout << model.fill_mask("The capital of France is " + *model.mask_token() + ".").at(0).at(0).token;  // paris
+  /// @endcode
   std::optional<std::string> mask_token() const;
 
   /// Returns the task of the checkpoint's head.
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/entities");
+  /// std::cout << name_of(model.task());  // token-classification
+  /// @endcode
   Task task() const;
   /// Returns messages about content of the files that the model does not use, such as tensors of another head. transformers warns about it.
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/tiny-bert");
+  /// std::cout << model.notes().empty();  // 1
+  /// @endcode
   const std::vector<std::string>& notes() const;
   /// Returns the label names of a text or token classification head, otherwise an empty list.
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/sentiment");
+  /// std::cout << model.labels().at(0) << ' ' << model.labels().at(1);  // negative positive
+  /// @endcode
   const std::vector<std::string>& labels() const;
   /// Returns the number of layers that a text passes through; ALBERT's shared layers count once per pass.
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/sentiment");
+  /// std::cout << model.num_layers();  // 2
+  /// @endcode
   std::int64_t num_layers() const;
   /// Returns the number of attention heads of a layer.
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/sentiment");
+  /// std::cout << model.num_heads();  // 4
+  /// @endcode
   std::int64_t num_heads() const;
   /// Returns the texts for EmbedOptions::prompt_name by name: those of config_sentence_transformers.json, and empty ones named query and document.
   /// sentence-transformers has these two for every model.
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/sentiment");
+  /// std::cout << model.prompts().count("query") << ' ' << model.prompts().at("query").empty();  // 1 1
+  /// @endcode
   std::map<std::string, std::string> prompts() const;
   /// Returns the default of max_length: longer texts are truncated to that many ids.
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/sentiment");
+  /// std::cout << model.max_length();  // 128
+  /// @endcode
   std::int64_t max_length() const;
   /// Returns the number type of the linear layers' weights and usually of the word embeddings.
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/sentiment");
+  /// std::cout << (model.weights() == attn::Weights::float32);  // 1
+  /// @endcode
   Weights weights() const;
 
  private:

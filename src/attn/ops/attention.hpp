@@ -18,6 +18,14 @@
 namespace attn {
 
 /// Views of keys (B,Hkv,P,D) and values (B,Hkv,P,Dv), without B or Hkv if the call has none.
+/// @code
+/// attn::MultiHeadAttention layer({.embed_dim = 4, .num_heads = 2});
+/// xt::xtensor<float, 2> first{{1, 0, 0, 0}}, second{{0, 1, 0, 0}}, both{{1, 0, 0, 0}, {0, 1, 0, 0}};
+/// const auto present = *layer.forward(first, {.output_present = true}).present;
+/// const auto next = layer.forward(second, {.past = attn::KeyValueView(present.key, present.value)}).output;
+/// const auto whole = layer.forward(both, {.is_causal = true}).output;
+/// std::cout << (next(0, 0) == whole(1, 0));  // 1
+/// @endcode
 struct KeyValueView {
   TensorView key, value;
   Owner owner = {};  ///< owns copies made because rows have gaps

@@ -27,9 +27,22 @@ struct InitOptions {
 };
 
 /// Throws CONFIG unless std is a number from 0 to 1e37.
+/// @code
+/// try {
+///   attn::check_init_options("my_layer", {.scheme = attn::InitScheme::normal, .std = -1});
+/// } catch (const attn::Error& error) {
+///   std::cout << to_string(error.code());  // CONFIG
+/// }
+/// @endcode
 void check_init_options(std::string_view op, const InitOptions& options);
 
 /// Random numbers for one parameter, determined by the seed and the parameter's index in its module; the same on every machine.
+/// @code
+/// std::vector<float> a(3), b(3);
+/// attn::Random(7, 0).normal(a.data(), 3, 0.02);
+/// attn::Random(7, 0).normal(b.data(), 3, 0.02);
+/// std::cout << (a == b);  // 1
+/// @endcode
 class Random {
  public:
   Random(std::uint64_t seed, std::uint32_t parameter) : seed_(seed), parameter_(parameter) {}

@@ -17,6 +17,12 @@ enum class MaskKind : std::uint8_t {
 
 /// View of a mask that determines which keys a query may attend to. Shape (S), (L,S), (B,L,S) or (B,H,L,S), where any of B, H, L may be 1; as
 /// a key padding mask (B,S). The kind is always explicit, because libraries use the same values with opposite meanings.
+/// @code
+/// const std::vector<std::uint8_t> flags{0, 1};
+/// const attn::MaskView keys(attn::MaskKind::attend, flags.data(), {2});
+/// xt::xtensor<float, 2> q{{1}}, k{{1}, {1}}, v{{1}, {3}};
+/// std::cout << attn::scaled_dot_product_attention(q, k, v, {.mask = attn::Mask(keys)}).output;  // {{ 3.}}
+/// @endcode
 struct MaskView {
   MaskKind kind = MaskKind::attend;
   const std::uint8_t* flags = nullptr;  ///< of an attend or block mask: one byte per element, zero or non-zero
@@ -38,20 +44,43 @@ struct MaskView {
 
 /// A mask for options, made by attend(), block() or additive() from an xtensor expression, or from a view. A tensor with contiguous rows is
 /// referred to, not copied, and must outlive the mask; temporaries and computed values are owned by the mask.
+/// @code
+/// xt::xtensor<float, 2> x{{1, 0}, {0, 1}}, v{{1}, {3}};
+/// xt::xtensor<bool, 2> earlier{{true, false}, {true, true}};
+/// const auto causal = attn::Mask::attend(earlier);
+/// std::cout << attn::scaled_dot_product_attention(x, x, v, {.mask = causal}).output(0, 0);  // 1
+/// @endcode
 class Mask : public MaskView {
  public:
   Mask() = default;
   Mask(const MaskView& view) : MaskView(view) {}
 
-  /// Accepts bytes, bools, floats or anything else that compares with 0.
+  /// Creates a mask whose non-zero elements let a query attend to a key. Accepts bytes, bools, floats or anything else that compares with 0.
+  /// @code
+  /// xt::xtensor<float, 2> q{{1}}, k{{1}, {1}}, v{{1}, {3}};
+  /// xt::xtensor<bool, 1> keys{false, true};
+  /// std::cout << attn::scaled_dot_product_attention(q, k, v, {.mask = attn::Mask::attend(keys)}).output;  // {{ 3.}}
+  /// @endcode
   template <class E>
   static Mask attend(E&& mask) {
     return Mask(MaskKind::attend, std::forward<E>(mask));
   }
+  /// Creates a mask whose non-zero elements block a key. Accepts the same types as attend().
+  /// @code
+  /// xt::xtensor<float, 2> q{{1}}, k{{1}, {1}}, v{{1}, {3}};
+  /// xt::xtensor<bool, 1> keys{false, true};
+  /// std::cout << attn::scaled_dot_product_attention(q, k, v, {.mask = attn::Mask::block(keys)}).output;  // {{ 1.}}
+  /// @endcode
   template <class E>
   static Mask block(E&& mask) {
     return Mask(MaskKind::block, std::forward<E>(mask));
   }
+  /// Creates a mask of floats that are added to the scaled scores; -infinity blocks a key. The call that uses it throws MASK for NaN and +infinity.
+  /// @code
+  /// xt::xtensor<float, 2> q{{1, 0}, {0, 1}}, v{{1}, {3}};
+  /// const auto bias = attn::Mask::additive(attn::alibi_bias(1, 2));
+  /// std::cout << (*attn::scaled_dot_product_attention(q, q, v, {.mask = bias, .need_weights = true}).weights)(0, 1);  // 0.329375
+  /// @endcode
   template <class E>
   static Mask additive(E&& mask) {
     return Mask(MaskKind::additive, std::forward<E>(mask));

@@ -68,6 +68,11 @@ inline constexpr std::size_t kLayerTraceCount = 20;
 constexpr std::string_view to_string(TraceName name) { return kTraceNames[static_cast<std::size_t>(name)]; }
 
 /// Set of intermediate results that a call should return.
+/// @code
+/// xt::xtensor<float, 2> q{{1, 2}}, k{{3, 4}, {1, 0}}, v{{1}, {3}};
+/// const auto result = attn::scaled_dot_product_attention(q, k, v, {.scale = 1.0F, .trace = {attn::TraceName::scores}});
+/// std::cout << result.trace->at(attn::TraceName::scores);  // {{ 11.,   1.}}
+/// @endcode
 class Trace {
  public:
   constexpr Trace() = default;
@@ -75,12 +80,20 @@ class Trace {
     for (const TraceName name : names) bits_ |= 1U << static_cast<unsigned>(name);
   }
   /// All that the op or layer has, except the large weighted_values.
+  /// @code
+  /// const attn::Trace names = attn::Trace::all();
+  /// std::cout << names.has(attn::TraceName::scores) << ' ' << names.has(attn::TraceName::weighted_values);  // 1 0
+  /// @endcode
   static constexpr Trace all() {
     Trace trace;
     trace.bits_ = kAll;
     return trace;
   }
   /// Those of attention, without those that only encoder layers have.
+  /// @code
+  /// const attn::Trace names = attn::Trace::of_attention();
+  /// std::cout << names.has(attn::TraceName::output) << ' ' << names.has(attn::TraceName::ff_hidden);  // 1 0
+  /// @endcode
   static constexpr Trace of_attention() { return from_bits((1U << kAttentionTraceCount) - 1); }
   static constexpr Trace from_bits(std::uint32_t bits) {
     Trace trace;

@@ -10,6 +10,17 @@ class SharedRun;
 
 /// Interface to your own threads, for a Context to use instead of a pool. Any scheduler can implement it, and results
 /// have the same bits. Several threads may call it at once.
+/// @code
+/// struct TwoThreads : attn::Executor {
+///   unsigned workers() const override { return 2; }
+///   void run(unsigned, const Work& work) override {
+///     std::jthread other(work);
+///     work();
+///   }
+/// };
+/// attn::Context context({.executor = std::make_shared<TwoThreads>()});
+/// std::cout << context.num_threads();  // 2
+/// @endcode
 class Executor {
  public:
   /// A share of the work of one call. Takes tasks until none are left, and throws nothing. Copies refer to the same

@@ -20,6 +20,11 @@ namespace attn {
 /// @endcode
 void set_num_threads(unsigned count);
 /// Returns the number of threads of the current context, or of the process if there is none.
+/// @code
+/// attn::Context context({.num_threads = 3});
+/// attn::Context::Scope scope(context);
+/// std::cout << attn::num_threads();  // 3
+/// @endcode
 unsigned num_threads();
 
 namespace parallel {

@@ -23,6 +23,14 @@ class KeyValueCache {
   /// Discards all tokens after the first `length`.
   ///
   /// @throws OUT_OF_RANGE if the cache has fewer tokens
+  ///
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/tiny-gpt2");
+  /// attn::KeyValueCache cache = model.create_cache();
+  /// model.forward(model.tokenize({"The old man"}), {.cache = &cache});
+  /// cache.truncate(1);
+  /// std::cout << cache.length();  // 1
+  /// @endcode
   void truncate(std::int64_t length);
 
  private:

@@ -42,15 +42,46 @@ using ErrorDetail = std::map<std::string, std::variant<std::string, double, std:
 
 /// Exception type of the library, thrown before anything is written. The only other exception is std::bad_alloc, if the
 /// system runs out of memory within the limit.
+/// @code
+/// try {
+///   attn::softmax(xt::xtensor<float, 1>{1, 2}, 3);
+/// } catch (const attn::Error& error) {
+///   std::cout << to_string(error.code()) << ' ' << error.what();  // OUT_OF_RANGE softmax: dim is 3, expected a number from -1 to 0
+/// }
+/// @endcode
 class Error : public std::runtime_error {
  public:
   /// Appends the fact "help" to the message as a sentence. Long messages and facts are shortened, because names in
   /// files may be as long as the file.
   Error(ErrorCode code, std::string message, ErrorDetail detail = {});
 
+  /// Returns the kind of error.
+  /// @code
+  /// try {
+  ///   attn::alibi_bias(0, 1);
+  /// } catch (const attn::Error& error) {
+  ///   std::cout << (error.code() == attn::ErrorCode::config);  // 1
+  /// }
+  /// @endcode
   ErrorCode code() const noexcept { return code_; }
+  /// Returns the facts of the error by name.
+  /// @code
+  /// try {
+  ///   attn::softmax(xt::xtensor<float, 1>{1, 2}, 3);
+  /// } catch (const attn::Error& error) {
+  ///   std::cout << std::get<std::string>(error.detail().at("expected"));  // a number from -1 to 0
+  /// }
+  /// @endcode
   const ErrorDetail& detail() const noexcept { return detail_; }
   /// Returns the remedy, a sentence without its final period, or an empty text if there is none.
+  /// @code
+  /// auto model = attn::TextModel::load("testdata/models/masks");
+  /// try {
+  ///   model.fill_mask("She drank a cup of coffee.");
+  /// } catch (const attn::Error& error) {
+  ///   std::cout << error.help();  // Insert [MASK] where a word should be predicted
+  /// }
+  /// @endcode
   std::string_view help() const noexcept;
 
  private:

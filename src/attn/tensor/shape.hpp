@@ -11,6 +11,10 @@ namespace attn {
 
 /// Dimensions of a row-major tensor, outermost first. Sizes are always 64-bit, even if std::size_t is not, so that a
 /// product can be checked before anything is allocated.
+/// @code
+/// attn::Shape shape{2, 8, 384};
+/// std::cout << shape.rank() << ' ' << shape[1] << ' ' << shape.back(0) << ' ' << to_string(shape);  // 3 8 384 (2,8,384)
+/// @endcode
 class Shape {
  public:
   static constexpr std::size_t kMaxRank = 8;
@@ -38,25 +42,47 @@ class Shape {
 using Strides = std::array<std::ptrdiff_t, Shape::kMaxRank>;
 
 /// Returns the strides of a row-major tensor without gaps.
+/// @code
+/// const attn::Strides strides = attn::strides_of({2, 3, 4});
+/// std::cout << strides[0] << ' ' << strides[1] << ' ' << strides[2];  // 12 4 1
+/// @endcode
 Strides strides_of(const Shape& shape);
 
 /// Returns whether the elements of each row (the last dimension) are adjacent.
+/// @code
+/// std::cout << attn::rows_without_gaps({2, 3}, {4, 1}) << ' ' << attn::rows_without_gaps({2, 3}, {1, 2});  // 1 0
+/// @endcode
 inline bool rows_without_gaps(const Shape& shape, const Strides& strides) {
   return shape.rank() == 0 || shape.back(0) <= 1 || strides[shape.rank() - 1] == 1;
 }
 
 /// Returns whether the elements are in row-major order without gaps.
+/// @code
+/// std::cout << attn::is_contiguous({2, 3}, {3, 1}) << ' ' << attn::is_contiguous({2, 3}, {4, 1});  // 1 0
+/// @endcode
 bool is_contiguous(const Shape& shape, const Strides& strides);
 
 /// Formats a shape: "(2,8,384)".
+/// @code
+/// std::cout << to_string(attn::Shape{2, 8, 384});  // (2,8,384)
+/// @endcode
 std::string to_string(const Shape& shape);
 
 /// Returns the number of elements. Throws MEMORY, with `op` and `what` in the message, if the bytes of that many floats
 /// could not be addressed.
+/// @code
+/// std::cout << attn::checked_size({2, 8, 384}, "my_op", "x");  // 6144
+/// @endcode
 std::int64_t checked_size(const Shape& shape, std::string_view op, std::string_view what);
 
 /// Sets the maximum number of bytes per call for the whole process; a Context can override it. A call that needs more
 /// throws MEMORY before it allocates anything. Default: all addressable memory. Can be called while other threads work.
+/// @code
+/// const std::uint64_t before = attn::memory_limit();
+/// attn::set_memory_limit(1 << 20);
+/// std::cout << attn::memory_limit();  // 1048576
+/// attn::set_memory_limit(before);
+/// @endcode
 void set_memory_limit(std::uint64_t bytes);
 /// Returns the limit of the current context or, without one, of the process.
 std::uint64_t memory_limit();
@@ -70,6 +96,18 @@ const std::uint64_t* put_memory_limit_in_force(const std::uint64_t* bytes) noexc
 }  // namespace detail
 
 /// Adds up the memory that a call will allocate, in 64 bits, and refuses it as a whole if it is too much.
+/// @code
+/// attn::MemoryEstimate memory("my_op");
+/// memory.add("the scores", {1 << 20, 1 << 20});
+/// memory.add("the output", {1 << 20, 64});
+/// attn::Context context({.memory_limit = 1 << 30});
+/// attn::Context::Scope scope(context);
+/// try {
+///   memory.check();
+/// } catch (const attn::Error& error) {
+///   std::cout << to_string(error.code());  // MEMORY
+/// }
+/// @endcode
 class MemoryEstimate {
  public:
   /// `op` must outlive the estimate.

@@ -35,6 +35,11 @@ concept TensorLike = std::same_as<typename E::value_type, float> && requires(con
 /// A float32 tensor in memory that it does not own: element (i,j,..) is at data[i · strides[0] + j · strides[1] + ..].
 /// Works with pointers, spans, std::vector, Eigen or Arrow. The elements of a row (the last dimension) must be
 /// adjacent.
+/// @code
+/// const std::vector<float> numbers{1, 2, 3, 4, 5, 6};
+/// const attn::TensorView rows(numbers.data(), {2, 2}, {3, 1});  // the first two columns of (2,3)
+/// std::cout << rows.data[1 * rows.strides[0] + 1];  // 5
+/// @endcode
 struct TensorView {
   const float* data = nullptr;
   Shape shape;
@@ -81,6 +86,10 @@ inline constexpr std::size_t kRankOf = [] {
 }();
 
 /// Converts dimensions. Throws SHAPE if the rank exceeds 8.
+/// @code
+/// xt::xtensor<float, 2> x = xt::zeros<float>({3, 4});
+/// std::cout << to_string(attn::to_shape(x.shape()));  // (3,4)
+/// @endcode
 template <class Dims>
 Shape to_shape(const Dims& dims) {
   if (dims.size() > Shape::kMaxRank) detail::fail(ErrorCode::shape, "attn", "a tensor", {"a rank of at most 8"}, {"rank ", dims.size()});
@@ -90,6 +99,10 @@ Shape to_shape(const Dims& dims) {
 }
 
 /// Converts strides. Throws SHAPE if the rank exceeds 8.
+/// @code
+/// xt::xtensor<float, 2> x = xt::zeros<float>({3, 4});
+/// std::cout << attn::to_strides(x.strides())[0];  // 4
+/// @endcode
 template <class Steps>
 Strides to_strides(const Steps& steps) {
   Strides strides{};
@@ -133,6 +146,12 @@ class Input : public TensorView {
 
 /// A tensor that owns its numbers together with its copies. For members of options, which may outlive the tensors they
 /// are made from.
+/// @code
+/// attn::CrossEntropyOptions options;
+/// options.weight = attn::TensorCopy(xt::xtensor<float, 1>{1, 3});
+/// xt::xtensor<float, 2> logits{{0, 0}, {0, 0}};
+/// std::cout << attn::cross_entropy(logits, std::vector<int>{0, 1}, options).gradient;  // {{-0.125, 0.125}, { 0.375, -0.375}}
+/// @endcode
 class TensorCopy : public TensorView {
  public:
   TensorCopy() = default;

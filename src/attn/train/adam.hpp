@@ -32,6 +32,16 @@ struct AdamWOptions {
 /// @throws CONFIG if an option is outside its range
 /// @throws UNSUPPORTED for an int8 module
 /// @see Kingma & Ba 2015; torch.optim.Adam
+///
+/// @code
+/// attn::Embedding words({.num_embeddings = 1, .embedding_dim = 2});
+/// words.load_state_dict(attn::StateDict{{"weight", xt::xarray<float>{{1, 2}}}});
+/// attn::Adam optimizer({words}, {.learning_rate = 0.5});
+/// const std::vector<float> gradient{3, -4};
+/// words.add_gradients({{"weight", attn::TensorView(gradient.data(), {1, 2})}});
+/// optimizer.step();
+/// std::cout << words.state_dict().at("weight");  // {{ 0.5, 2.5}}
+/// @endcode
 class Adam : public Optimizer {
  public:
   explicit Adam(std::vector<ModuleRef> modules, const AdamOptions& options = {});
