@@ -3,6 +3,9 @@
 Arguments are numpy arrays, or anything that numpy or DLPack reads as an array. Float32 arrays whose rows have no gaps are read in place;
 other real numbers are copied to float32. Results are float32 arrays that own their memory.
 
+Every function raises ArgumentError if an argument is missing or of another type, UnknownArgumentError for an argument that it does not have,
+DtypeError if an array does not hold real numbers, and ConfigError for more than 4095 threads. All errors are AttnError.
+
 >>> model = attn.TextModel.load("testdata/models/sentiment")
 >>> model.classify("A warm film.", top_k=1)[0][0].label
 'positive'

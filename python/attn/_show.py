@@ -33,7 +33,10 @@ class _Drawn:
 
     @checked
     def save(self, path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> None:
-        """Writes the picture as an HTML page that needs no other file. Raises UnwritableError."""
+        """Writes the picture as an HTML page that needs no other file.
+
+        Raises UnwritableError if the file cannot be written, ArgumentError if path is not a path.
+        """
         op = f"{type(self).__name__}.save"
         given: Any = path
         if not hasattr(given, "__fspath__") and not isinstance(given, str | bytes):
@@ -221,8 +224,9 @@ def show(
     scale: 'head' or 'row', the set of weights whose largest gets the brightest colour.
     threshold: weights below it are not drawn.
 
-    Returns an AttentionView, with 'all' an AttentionGrid. Raises ShapeError, DtypeError, ArgumentError for NaN or infinite weights, OutOfRangeError for a layer or head
-    that does not exist, and the errors of TextModel.tokenize().
+    Returns an AttentionView, with 'all' an AttentionGrid. Raises ShapeError unless weights are (L,S) with L tokens and S keys, DtypeError unless
+    they are real numbers, ArgumentError for NaN or infinite weights, OutOfRangeError for a layer or head that does not exist, and the errors of
+    TextModel.tokenize().
 
     >>> model = attn.TextModel.load("testdata/models/sentiment")
     >>> attn.show(model, "not bad at all", layer=1, head=2)

@@ -141,8 +141,8 @@ value: (..,S,Dv).)") +
       kOptions + R"(
 Returns an AttentionResult: output (..,L,Dv), and on request weights (..,L,S), trace and present.
 
-Raises ShapeError if B, H, D or S disagree, MaskError if a mask does not fit or has NaN or +infinity, ConfigError for options that
-exclude each other, OutOfMemoryError.
+Raises ShapeError if B, H, D or S disagree, MaskError if a mask does not fit or has NaN or +infinity, ConfigError if an option is outside
+its range, ArgumentError for a trace that only layers have, OutOfMemoryError if the result does not fit into memory.
 
 >>> x = np.eye(3, dtype=np.float32)
 >>> result = attn.scaled_dot_product_attention(x, x, x, is_causal=True, need_weights=True)
@@ -206,7 +206,7 @@ out_proj: whether there is an output projection W_O.
 threads: of the layer's calls; default those of set_num_threads().
 
 Raises ConfigError for sizes below 1, an embed_dim that num_heads does not divide without head_dim, or a num_key_value_heads that does not
-divide num_heads; OutOfMemoryError.)");
+divide num_heads; OutOfMemoryError if the weights do not fit into memory.)");
   static const std::string text = std::string(R"(Computes multi-head attention; calling the layer does the same.
 
 query: (B,L,E).
@@ -217,8 +217,8 @@ for_backward: keep the values that backward() needs.)") +
 Returns an AttentionResult: output (B,L,E), and on request weights (B,H,L,S), trace and present. Inputs without B (rank 2) give results
 without B, as in torch.
 
-Raises ShapeError if B, S or a width disagree, MaskError if a mask does not fit or has NaN or +infinity, ConfigError for options that exclude
-each other, UnsupportedError for past with add_bias_kv, add_zero_attn or for_backward, OutOfMemoryError.
+Raises ShapeError if B, S or a width disagree, MaskError if a mask does not fit or has NaN or +infinity, ConfigError if an option is outside
+its range, UnsupportedError for past with add_bias_kv, add_zero_attn or for_backward, OutOfMemoryError if the result does not fit into memory.
 
 >>> layer = attn.MultiHeadAttention(16, 4)
 >>> x, memory = np.ones((2, 3, 16), np.float32), np.ones((2, 5, 16), np.float32)
@@ -239,7 +239,8 @@ grad: (B,L,E), the gradient of the output of the last forward with for_backward.
 trace: True or names of intermediate results of the forward, whose gradients to return.
 
 Returns a MultiHeadAttentionGradients. Raises ArgumentError if there was no such forward since the last backward or change of weights,
-ShapeError, UnsupportedError for an int8 layer, OutOfMemoryError.
+ShapeError if grad does not have the shape of the output, UnsupportedError for an int8 layer, OutOfMemoryError if the gradients do not fit into
+memory.
 
 >>> layer = attn.MultiHeadAttention(16, 4)
 >>> x = np.ones((1, 3, 16), np.float32)

@@ -124,7 +124,7 @@ embedding_dim: width E of a row.
 padding_idx: a row that is 0 at first and gets no gradient.
 threads: of the calls; default those of set_num_threads().
 
-Raises ConfigError, OutOfMemoryError.)");
+Raises ConfigError for sizes below 1 or a padding_idx that is not a row, OutOfMemoryError if the table does not fit into memory.)");
   for (const char* name : {"forward", "__call__"})
     layer.def(
         name,
@@ -140,7 +140,14 @@ Raises ConfigError, OutOfMemoryError.)");
 ids: whole numbers from 0 to N - 1, of any shape.
 for_backward: keep the ids for backward().
 
-Returns (..,E). Raises OutOfRangeError if there is no row of an id, DtypeError, OutOfMemoryError.)");
+Returns (..,E). Raises OutOfRangeError if there is no row of an id, DtypeError unless ids are whole numbers, ShapeError for a rank above 7,
+OutOfMemoryError if the result does not fit into memory.
+
+>>> words = attn.Embedding(3, 2)
+>>> words.load_state_dict({"weight": [[1, 0], [0, 1], [1, 1]]})
+>>> words.forward([2, 0])
+array([[1., 1.],
+       [1., 0.]], dtype=float32))");
   layer.def(
       "backward",
       [](Layer& self, const ArrayLike& grad) {
@@ -151,8 +158,8 @@ Returns (..,E). Raises OutOfRangeError if there is no row of an id, DtypeError, 
 
 grad: (..,E), the gradient of the result of the last forward with for_backward.
 
-Raises ArgumentError if there was no such forward since the last backward or change of weights, ShapeError, UnsupportedError for an int8 table,
-OutOfMemoryError.
+Raises ArgumentError if there was no such forward since the last backward or change of weights, ShapeError if grad does not have the shape of
+that result, UnsupportedError for an int8 table, OutOfMemoryError if the gradient does not fit into memory.
 
 >>> words = attn.Embedding(3, 1)
 >>> _ = words.forward([2], for_backward=True)
@@ -177,7 +184,10 @@ array([0., 0., 5.], dtype=float32))");
       },
       nb::arg("ids"), R"(Returns the rows of token ids, of any shape.
 
-Returns (..,E). Raises OutOfRangeError if there is no row of an id, DtypeError, OutOfMemoryError.)");
+ids: whole numbers.
+
+Returns (..,E). Raises OutOfRangeError if there is no row of an id, DtypeError unless ids are whole numbers, ShapeError for a rank above 7,
+OutOfMemoryError if the result does not fit into memory.)");
   define_table(words);
   words.def_prop_ro("_model", [](const WordEmbeddings& self) { return self.model; });
 }

@@ -66,8 +66,8 @@ trace_layers: the traced layers, counted from 0; default all.
 
 Returns an EncoderResult: output (B,L,E), and on request attentions, hidden_states and trace.
 
-Raises ShapeError if x does not have the width E, MaskError if a mask does not fit or has NaN or +infinity, ConfigError for options that
-exclude each other, OutOfRangeError if there is no such layer, OutOfMemoryError.
+Raises ShapeError if x does not have the width E, MaskError if a mask does not fit or has NaN or +infinity, ConfigError if an option is
+outside its range, OutOfRangeError if there is no such layer, OutOfMemoryError if the result does not fit into memory.
 
 >>> encoder = attn.TransformerEncoder(16, 4, num_layers=2)
 >>> result = encoder(np.ones((1, 3, 16), np.float32), output_attentions=True)
@@ -88,7 +88,8 @@ num_key_value_heads: number of key and value heads, a divisor of nhead; default 
 window, softcap: as in scaled_dot_product_attention, for each layer.
 threads: of the calls; default those of set_num_threads().
 
-Raises ConfigError for sizes below 1, a d_model that nhead does not divide or an unknown name; OutOfMemoryError.)";
+Raises ConfigError for sizes below 1, a d_model that nhead does not divide or an unknown name; OutOfMemoryError if the weights do
+not fit into memory.)";
 
 template <class Layer>
 void define_forward(nb::class_<Shared<Layer>>& of) {
@@ -106,8 +107,9 @@ grad: (B,L,E), the gradient of the output of the last forward with for_backward.
 trace: True or names of intermediate results, whose gradients to return.
 trace_layers: the traced layers, counted from 0; default all.
 
-Returns an EncoderGradients. Raises ArgumentError if there was no such forward since the last backward or change of weights, ShapeError,
-UnsupportedError for an int8 layer, OutOfRangeError if there is no such layer, OutOfMemoryError.
+Returns an EncoderGradients. Raises ArgumentError if there was no such forward since the last backward or change of weights, ShapeError
+if grad does not have the shape of the output, UnsupportedError for an int8 layer, OutOfRangeError if there is no such layer, OutOfMemoryError
+if the gradients do not fit into memory.
 
 >>> encoder = attn.TransformerEncoder(16, 4, num_layers=2)
 >>> output = encoder(np.ones((1, 3, 16), np.float32), for_backward=True).output

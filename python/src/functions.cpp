@@ -97,7 +97,7 @@ weight: (out,in).
 bias: (out), default none.
 threads: of this call; default those of set_num_threads().
 
-Returns (..,out). Raises ShapeError if widths disagree, OutOfMemoryError.
+Returns (..,out). Raises ShapeError if widths disagree or x has rank 0, OutOfMemoryError if the result does not fit into memory.
 
 >>> attn.linear([[1.0, 2.0]], weight=[[1.0, 0.0], [1.0, 1.0], [0.0, 2.0]], bias=[0.5, 0.0, 0.0])
 array([[1.5, 3. , 4. ]], dtype=float32))");
@@ -112,7 +112,8 @@ weight: (width), default 1.
 bias: (width), default 0.
 eps: finite and above 0.
 
-Returns an array of x's shape. Raises ShapeError if widths disagree or x has rank 0, ConfigError for eps, OutOfMemoryError.
+Returns an array of x's shape. Raises ShapeError if widths disagree or x has rank 0, ConfigError unless eps is finite and
+above 0, OutOfMemoryError if the result does not fit into memory.
 
 >>> attn.layer_norm([[1.0, 2.0, 3.0]]).round(3)
 array([[-1.225,  0.   ,  1.225]], dtype=float32))");
@@ -126,7 +127,8 @@ x: (..,width).
 weight: (width), default 1.
 eps: finite and above 0; default 2⁻²³, as torch's.
 
-Returns an array of x's shape. Raises ShapeError, ConfigError, OutOfMemoryError, as layer_norm.
+Returns an array of x's shape. Raises ShapeError if widths disagree or x has rank 0, ConfigError unless eps is finite and
+above 0, OutOfMemoryError if the result does not fit into memory.
 
 >>> attn.rms_norm([[3.0, 4.0]]).round(3)
 array([[0.849, 1.131]], dtype=float32))");
@@ -139,7 +141,7 @@ x: of rank 1 to 8.
 dim: the dimension; negative numbers count from the end.
 
 Returns an array of x's shape. A slice that is all -infinity, or has NaN or +infinity, gives NaN.
-Raises OutOfRangeError if x has no such dimension, ShapeError, OutOfMemoryError.
+Raises OutOfRangeError if x has no such dimension, ShapeError if x has rank 0, OutOfMemoryError if the result does not fit into memory.
 
 >>> attn.softmax([1.0, 2.0, 3.0]).round(3)
 array([0.09 , 0.245, 0.665], dtype=float32))");
@@ -149,7 +151,7 @@ array([0.09 , 0.245, 0.665], dtype=float32))");
 x: of any shape.
 name: 'relu', 'gelu' (with erf), 'gelu_tanh', 'silu', 'tanh', 'sigmoid', 'identity', 'mish' or 'quick_gelu'.
 
-Returns an array of x's shape. Raises ConfigError for another name, OutOfMemoryError.
+Returns an array of x's shape. Raises ConfigError for another name, OutOfMemoryError if the result does not fit into memory.
 
 >>> attn.activation([-1.0, 0.0, 1.0], "gelu").round(3)
 array([-0.159,  0.   ,  0.841], dtype=float32))");
@@ -165,7 +167,8 @@ theta: base of the wavelengths.
 offset: position of row 0, for example the number of keys in a cache.
 interleaved: False pairs column i with i + D/2 (GPT-NeoX, Hugging Face), True pairs 2i with 2i + 1 (the paper).
 
-Returns an array of x's shape. Raises ShapeError for a rank below 2 or an odd D, ConfigError, OutOfMemoryError.
+Returns an array of x's shape. Raises ShapeError for a rank below 2 or an odd D, ConfigError unless theta is finite and above
+0 and offset is within ±2⁵³, OutOfMemoryError if the result does not fit into memory.
 
 >>> attn.apply_rotary([[1.0, 0.0], [1.0, 0.0]]).round(3)
 array([[1.   , 0.   ],
@@ -178,7 +181,7 @@ PE(pos, 2i) = sin(pos / 10000^(2i / width)), PE(pos, 2i + 1) = cos(pos / 10000^(
 length: number of positions.
 width: number of columns; an odd width ends with a sine.
 
-Returns (length,width). Raises ArgumentError, OutOfMemoryError.
+Returns (length,width). Raises ArgumentError unless length and width are from 0 to 2³¹ - 1, OutOfMemoryError if the result does not fit into memory.
 
 >>> attn.sinusoidal_positions(2, 4).round(3)
 array([[0.   , 1.   , 0.   , 1.   ],
@@ -193,7 +196,8 @@ num_heads: number of heads H.
 length: number of queries L.
 key_length: number of keys S, default L.
 
-Returns (1,H,L,S). Raises ConfigError for num_heads below 1, ArgumentError, OutOfMemoryError.
+Returns (1,H,L,S). Raises ConfigError for num_heads below 1, ArgumentError unless the lengths are from 0 to 2³¹ - 1,
+OutOfMemoryError if the result does not fit into memory.
 
 >>> attn.alibi_bias(1, 3)[0, 0]
 array([[ 0.        , -0.00390625, -0.0078125 ],

@@ -54,7 +54,8 @@ void define_state(nb::class_<Shared<T>>& of) {
 state_dict: arrays by name.
 strict: the names must be exactly those of state_dict(); otherwise missing parameters keep their values.
 
-Raises MismatchError with all missing, unexpected and mis-shaped names, and DtypeError; nothing has changed then.
+Raises MismatchError with all missing, unexpected and mis-shaped names, and DtypeError for an array that does not hold real numbers; nothing has
+changed then.
 
 >>> one, other = attn.MultiHeadAttention(8, 2), attn.MultiHeadAttention(8, 2)
 >>> other.load_state_dict(one.state_dict()))")
@@ -74,7 +75,7 @@ Raises MismatchError with all missing, unexpected and mis-shaped names, and Dtyp
 
 name: a name of parameter_shapes().
 
-Raises OutOfRangeError if there is no such parameter, OutOfMemoryError.
+Raises OutOfRangeError if there is no such parameter, OutOfMemoryError if the copy does not fit into memory.
 
 >>> attn.MultiHeadAttention(8, 2).get_parameter("out_proj.weight").shape
 (8, 8))")
@@ -86,7 +87,10 @@ Raises OutOfRangeError if there is no such parameter, OutOfMemoryError.
               shapes[nb::str(name.c_str())] = tuple_of(shape);
             return Typed<"dict[str, tuple[int, ...]]">(shapes);
           },
-          "Returns the shapes of the parameters, by the names of state_dict().");
+          R"(Returns the shapes of the parameters, by the names of state_dict().
+
+>>> attn.MultiHeadAttention(8, 2).parameter_shapes()["in_proj_weight"]
+(24, 8))");
 }
 
 template <class Layer>
@@ -107,12 +111,24 @@ scheme: 'torch', 'xavier_uniform', 'xavier_normal', 'kaiming_uniform', 'kaiming_
 seed: the weights follow from it alone, on every machine.
 std: standard deviation for 'normal'.
 
-Raises ConfigError, OutOfMemoryError.)")
+Raises ConfigError for another scheme or unless std is from 0 to 1e37, OutOfMemoryError if an int8 layer's float32 weights do not fit into memory.
+
+>>> words = attn.Embedding(1000, 64)
+>>> words.initialize("normal", seed=1, std=0.5)
+>>> round(float(words.get_parameter("weight").std()), 1)
+0.5)")
       .def(
           "quantize", [](Shared<Layer>& self) { self.change("quantize", [](Layer& layer) { layer.quantize(); }); },
           R"(Converts the weights of linear maps to int8 with a scale per row, and frees their float32 copies.
 
-load_state_dict() makes the layer float32 again. Raises FormatError for NaN or infinity, UnsupportedError for rows longer than 65536.)")
+load_state_dict() and initialize() make the layer float32 again.
+
+Raises FormatError if a weight is NaN or infinite, UnsupportedError for rows longer than 65536; nothing has changed then.
+
+>>> layer = attn.MultiHeadAttention(8, 2)
+>>> layer.quantize()
+>>> layer.is_quantized
+True)")
       .def(
           "gradients",
           [](const Shared<Layer>& self) -> StateDict {
@@ -129,7 +145,14 @@ Parameters without a gradient are left out. load_state_dict(), initialize() and 
 array([3., 3., 3., 3., 3., 3., 3., 3.], dtype=float32))")
       .def(
           "zero_grad", [](Shared<Layer>& self) { self.change("zero_grad", [](Layer& layer) { layer.zero_grad(); }); },
-          "Discards all gradients (torch.nn.Module.zero_grad).")
+          R"(Discards all gradients (torch.nn.Module.zero_grad).
+
+>>> layer = attn.MultiHeadAttention(8, 2)
+>>> output = layer(np.ones((1, 3, 8), np.float32), for_backward=True).output
+>>> _ = layer.backward(np.ones_like(output))
+>>> layer.zero_grad()
+>>> layer.gradients()
+{})")
       .def_prop_ro(
           "is_quantized",
           [](const Shared<Layer>& self) { return self.read("is_quantized", [](const Layer& layer) { return layer.is_quantized(); }); },

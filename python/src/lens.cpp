@@ -134,7 +134,7 @@ positions: positions in the text; default all.
 top_k: number of tokens per prediction.
 
 Returns a LogitLens. Raises UnsupportedError for another kind of model, OutOfRangeError if a layer or position does not exist or the text is
-too long, ArgumentError for a text without tokens, ConfigError if top_k is below 1, OutOfMemoryError.
+too long, ArgumentError for a text without tokens, ConfigError if top_k is below 1, OutOfMemoryError if the results do not fit into memory.
 
 >>> model = attn.TextModel.load("testdata/models/tiny-gpt2")  # untrained weights
 >>> result = attn.lens.logit_lens(model, "The old man", layers=[1, 2], top_k=3)
@@ -157,7 +157,7 @@ contrast: a token whose logit is subtracted; default none.
 position: position of the prediction; default the last token.
 
 Returns a LogitAttribution. Raises UnsupportedError for another kind of model or int8 weights, OutOfRangeError if a token or the position does
-not exist or the text is too long, ArgumentError for a text without tokens, OutOfMemoryError.
+not exist or the text is too long, ArgumentError for a text without tokens, OutOfMemoryError if the results do not fit into memory.
 
 >>> model = attn.TextModel.load("testdata/models/tiny-gpt2")  # untrained weights
 >>> parts = attn.lens.logit_attribution(model, "The old man", "a", contrast="e")
@@ -181,8 +181,9 @@ all positions.
 position: position of the answer's logit; default the last token.
 positions: positions to patch, not for heads; default all.
 
-Returns a PatchResult. Raises ArgumentError if the texts differ in length or the answer has the same logit in both, UnsupportedError for another
-kind of model, OutOfRangeError if a token or a position does not exist or a text is too long, ConfigError, OutOfMemoryError.
+Returns a PatchResult. Raises ArgumentError if the texts differ in length, the answer has the same logit in both or positions are given for
+heads, UnsupportedError for another kind of model, OutOfRangeError if a token or a position does not exist or a text is too long, ConfigError for
+another site, OutOfMemoryError if the results do not fit into memory.
 
 >>> model = attn.TextModel.load("testdata/models/tiny-gpt2")  # untrained weights
 >>> attn.lens.patch_activations(model, [20, 21, 22], [20, 40, 22], answer=30).recovered[0, :2].tolist()
@@ -210,7 +211,8 @@ text: a text, or a one-dimensional array of token ids. Default up to 50 random t
 seed: seed of the random tokens.
 
 Returns a HeadScores. Raises ArgumentError if the text has no token or no position with keys of a kind, OutOfRangeError if it is too long,
-ConfigError, UnsupportedError without a text if the model has too few positions, OutOfMemoryError.
+ConfigError for another kind, UnsupportedError without a text if the model has too few positions, OutOfMemoryError if the results do not fit into
+memory.
 
 >>> model = attn.TextModel.load("testdata/models/tiny-gpt2")  # untrained weights
 >>> attn.lens.head_scores(model, kinds=["induction"]).scores["induction"].shape

@@ -37,7 +37,8 @@ Create it with attend(), block() or additive(): torch's functions and layers giv
 
 Dimensions: (S), (L,S), (B,L,S) or (B,H,L,S); any of B, H, L may be 1. A key_padding_mask has (B,S).
 
-Raises DtypeError unless the mask holds real numbers. The call that uses it raises MaskError if dimensions or values do not fit.
+Raises DtypeError unless the mask holds real numbers, ShapeError for a rank above 8. The call that uses it
+raises MaskError if dimensions or values do not fit.
 
 >>> x = np.eye(3, dtype=np.float32)
 >>> causal = attn.Mask.attend(np.tril(np.ones((3, 3))))
@@ -45,11 +46,29 @@ Raises DtypeError unless the mask holds real numbers. The call that uses it rais
 array([1., 0., 0.], dtype=float32))")
       .def_static(
           "attend", &make_mask<MaskKind::attend>, nb::arg("mask"),
-          "Allows keys whose number is not 0 (torch's scaled_dot_product_attention, ONNX, Hugging Face's attention_mask). Copies the numbers.")
+          R"(Creates a mask that allows keys whose number is not 0 (torch's scaled_dot_product_attention, ONNX, Hugging Face's attention_mask).
+
+mask: bools or numbers of the dimensions above; copied.
+
+>>> x = np.eye(3, dtype=np.float32)
+>>> attn.scaled_dot_product_attention(x, x, x, mask=attn.Mask.attend([0, 1, 0])).output[0]
+array([0., 1., 0.], dtype=float32))")
       .def_static("block", &make_mask<MaskKind::block>, nb::arg("mask"),
-                  "Blocks keys whose number is not 0 (torch's nn.MultiheadAttention). Copies the numbers.")
+                  R"(Creates a mask that blocks keys whose number is not 0 (torch's nn.MultiheadAttention).
+
+mask: bools or numbers of the dimensions above; copied.
+
+>>> x = np.eye(3, dtype=np.float32)
+>>> attn.scaled_dot_product_attention(x, x, x, mask=attn.Mask.block([1, 0, 1])).output[0]
+array([0., 1., 0.], dtype=float32))")
       .def_static("additive", &make_mask<MaskKind::additive>, nb::arg("mask"),
-                  "Adds numbers to the scaled scores; -infinity blocks. Refers to float32 memory if its rows have no gaps, else copies it.")
+                  R"(Creates a mask of numbers that are added to the scaled scores; -infinity blocks a key.
+
+mask: numbers of the dimensions above. Float32 memory is read in place if its rows have no gaps; other numbers are copied.
+
+>>> x = np.zeros((3, 1), np.float32)
+>>> attn.scaled_dot_product_attention(x, x, x, mask=attn.Mask.additive(attn.alibi_bias(1, 3)), need_weights=True).weights[0].round(3)
+array([0.335, 0.333, 0.332], dtype=float32))")
       .def_prop_ro("_kind", [](const GivenMask& self) { return std::string(kMaskKindNames[static_cast<std::size_t>(self.kind)]); })
       .def_prop_ro("_array", [](const GivenMask& self) -> FloatArray { return nb::module_::import_("numpy").attr("asarray")(self.array); });
 }

@@ -59,7 +59,8 @@ The ids, tokens and offsets are those of TextModel.tokenize() and of Hugging Fac
 path: as in TextModel.load(). Of a folder it reads tokenizer.json, tokenizer_config.json, special_tokens_map.json, added_tokens.json and
 config.json, of which only tokenizer.json is required; config.json may be that of a model that attn does not have.
 
-Raises MissingFileError, FormatError, OutOfMemoryError; UnsupportedError for a part of the tokenizer that attn does not have.
+Returns a Tokenizer. Raises MissingFileError if the folder or tokenizer.json does not exist, FormatError if a file is damaged, UnsupportedError for
+a part of the tokenizer that attn does not have, OutOfMemoryError if its tables do not fit into memory.
 
 >>> attn.Tokenizer.from_pretrained("testdata/models/sentiment").vocabulary_size
 13500)");
@@ -69,8 +70,8 @@ texts: a text, a list of texts, or a list of pairs.
 max_length: texts are truncated to this many tokens, special tokens included; default no limit.
 truncation, add_special_tokens, truncation_side, padding_side: as in TextModel.tokenize().
 
-Returns an Encoding with ids, mask and types (B,L). Raises OutOfRangeError for an overlong text without truncation, ArgumentError for another thing
-than texts, OutOfMemoryError.
+Returns an Encoding with ids, mask and types (B,L). Raises OutOfRangeError for an overlong text without truncation or a max_length without room for
+the special tokens, ArgumentError for another thing than texts, ConfigError for another side, OutOfMemoryError if the ids do not fit into memory.
 
 >>> tokenizer = attn.Tokenizer.from_pretrained("testdata/models/sentiment")
 >>> tokenizer.encode("A warm film.", max_length=4).tokens
@@ -92,7 +93,8 @@ Returns an Encoding with words. Raises the errors of encode().
 ids: token ids.
 skip_special_tokens: leave out [CLS] and so on.
 
-Raises UnsupportedError for a decoder that attn does not have, ShapeError, DtypeError.
+Returns the text. Raises UnsupportedError for a decoder that attn does not have, ShapeError unless ids have rank 1, DtypeError unless they are whole
+numbers.
 
 >>> tokenizer = attn.Tokenizer.from_pretrained("testdata/models/sentiment")
 >>> tokenizer.decode(tokenizer.encode("A warm film.").input_ids[0], skip_special_tokens=True)
@@ -102,11 +104,17 @@ Raises UnsupportedError for a decoder that attn does not have, ShapeError, Dtype
           [](const Own& self, const std::string& token) {
             return self.read("token_to_id", [&](const Tokenizer& of) { return of.token_to_id(token); });
           },
-          nb::arg("token"), "Returns the id of a token, or None if it is not in the vocabulary.")
+          nb::arg("token"), R"(Returns the id of a token, or None if it is not in the vocabulary.
+
+>>> attn.Tokenizer.from_pretrained("testdata/models/sentiment").token_to_id("film")
+222)")
       .def(
           "id_to_token",
           [](const Own& self, std::int64_t id) { return self.read("id_to_token", [&](const Tokenizer& of) { return of.id_to_token(id); }); },
-          nb::arg("id"), "Returns the token of an id, or None if it is not in the vocabulary.")
+          nb::arg("id"), R"(Returns the token of an id, or None if it is not in the vocabulary.
+
+>>> attn.Tokenizer.from_pretrained("testdata/models/sentiment").id_to_token(222)
+'film')")
       .def_prop_ro(
           "vocabulary_size", [](const Own& self) { return self.read("vocabulary_size", [](const Tokenizer& of) { return of.vocabulary_size(); }); },
           "Number of tokens, including added tokens.")

@@ -18,8 +18,8 @@ F16, BF16 and F64 are converted; integer and bool tensors are checked and left o
 
 path: the file.
 
-Returns a dict of arrays by name. Raises FormatError if the file cannot be read or breaks a rule of the format, UnsupportedError for other
-types, OutOfMemoryError.
+Returns a dict of arrays by name. Raises MissingFileError if there is no such file, FormatError if it cannot be read or breaks a rule of the
+format, UnsupportedError for other types (F8, F4, C64), OutOfMemoryError if the tensors do not fit into memory.
 
 >>> attn.read_safetensors("testdata/models/sentiment/model.safetensors")["classifier.weight"].shape
 (2, 64))");
@@ -36,7 +36,8 @@ types, OutOfMemoryError.
 tensors: arrays by name; they are written as F32, sorted by the bytes of their names.
 metadata: texts by name, for the file's header.
 
-Raises ArgumentError for a name or metadata that is not UTF-8, ShapeError for a rank above 8, DtypeError.
+Returns the bytes. Raises ArgumentError for the name __metadata__ and for a name or metadata that is not UTF-8, ShapeError for a rank above 8,
+DtypeError for an array that does not hold real numbers.
 
 >>> len(attn.write_safetensors({"x": np.zeros((2, 3))}))
 96)");

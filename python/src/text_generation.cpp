@@ -91,7 +91,16 @@ It belongs to the model and its current weights.
           "Room for tokens.")
       .def(
           "truncate", [](Cache& self, std::int64_t length) { self.change("truncate", [&](KeyValueCache& of) { of.truncate(length); }); },
-          nb::arg("length"), "Discards all tokens after the first `length`. Raises OutOfRangeError if there are fewer.");
+          nb::arg("length"), R"(Discards all tokens after the first `length`.
+
+Raises OutOfRangeError if there are fewer.
+
+>>> model = attn.TextModel.load("testdata/models/tiny-gpt2")
+>>> cache = model.create_cache()
+>>> _ = model([[5, 6, 7]], cache=cache)
+>>> cache.truncate(1)
+>>> cache.length
+1)");
 }
 
 void define_text_generation(nb::class_<Model>& model) {
@@ -115,7 +124,7 @@ on_token: called with a GeneratedToken for each new token; False ends the text.
 
 Returns a GeneratedText: the new part alone. Raises UnsupportedError for another head, OutOfRangeError if the prompt has more tokens than the
 model has positions or a logit is NaN, ArgumentError for a prompt without tokens, ConfigError for an option outside its range,
-OutOfMemoryError.
+OutOfMemoryError if the keys and values do not fit into memory.
 
 >>> model = attn.TextModel.load("testdata/models/tiny-gpt2")  # untrained weights
 >>> text = model.generate("The old man", max_new_tokens=8)
@@ -178,7 +187,7 @@ Hidden states before the last one of a decoder lack its final norm; attn.lens.lo
 hidden_states: (..,E).
 
 Returns logits (..,V). Raises UnsupportedError if the head does not predict tokens, ShapeError if the last dimension is not E,
-OutOfMemoryError.
+OutOfMemoryError if the logits do not fit into memory.
 
 >>> model = attn.TextModel.load("testdata/models/tiny-gpt2")
 >>> output = model([[5, 6, 7]])
@@ -197,7 +206,15 @@ True)");
 max_length: room for tokens; default all positions of the model.
 batch_size: number of sequences.
 
-Returns a KeyValueCache. Raises UnsupportedError unless the model is causal, OutOfRangeError, OutOfMemoryError.)");
+Returns a KeyValueCache. Raises UnsupportedError unless the model is causal, OutOfRangeError unless max_length is from 1 to the positions of the
+model, ConfigError for batch_size below 1, OutOfMemoryError if the cache does not fit into memory.
+
+>>> model = attn.TextModel.load("testdata/models/tiny-gpt2")
+>>> cache = model.create_cache(max_length=16)
+>>> for ids in [[5, 6, 7]], [[8]]:
+...     output = model(ids, cache=cache)
+>>> cache.length, output.logits.shape
+(4, (1, 1, 317)))");
 }
 
 }  // namespace attn::python

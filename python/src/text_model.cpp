@@ -459,7 +459,9 @@ True)")
 hidden_state: (B,L,E), replaces the layer's input.
 merged: (B,L,E), replaces the concatenated results of the heads, before W_O.
 
-The arrays are copied. The forward raises ShapeError if they do not fit, OutOfRangeError if there is no such layer.)")
+The arrays are copied. The forward raises ShapeError if they do not fit, OutOfRangeError if there is no such layer.
+
+Raises DtypeError for an array that does not hold real numbers.)")
       .def_prop_ro("_layer", [](const LayerPatch& self) { return self.layer; })
       .def_prop_ro("_values", [](const LayerPatch& self) {
         const auto copy = [](const std::optional<TensorCopy>& of) -> nb::object {
@@ -499,8 +501,10 @@ path: the folder, a .gguf file of a GPT-2, Llama or Qwen2, or the id of a model 
 weights: 'float32' or 'int8', the arithmetic of linear maps; default as in the files.
 threads: of the model's calls; default those of set_num_threads().
 
-Raises MissingFileError, FormatError, ConfigError, MismatchError (with all missing and mis-shaped tensors), OutOfMemoryError; UnsupportedError for other
-models, and when texts are tokenized, if the tokenizer has a part that attn does not have and the package tokenizers is not installed.
+Returns a TextModel. Raises MissingFileError if the folder or one of its required files does not exist, FormatError if a file is damaged, ConfigError
+if config.json contradicts itself or for other weights, MismatchError with all missing and mis-shaped tensors, UnsupportedError for other models, and
+when texts are tokenized, if the tokenizer has a part that attn does not have and the package tokenizers is not installed, OutOfMemoryError if the
+model does not fit into memory.
 
 >>> model = attn.TextModel.load("testdata/models/sentiment")
 >>> model.task, model.labels, model.weights
@@ -517,7 +521,8 @@ truncation_side: 'left' or 'right', the end that is cut; default as in tokenizer
 padding_side: 'left' or 'right', the end where shorter texts are padded.
 
 Returns an Encoding with ids, mask and types (B,L). Raises ArgumentError for another thing than texts, OutOfRangeError for a max_length that the
-model does not have or that leaves no room, UnsupportedError if attn has no tokenizer for the model, OutOfMemoryError.
+model does not have or that leaves no room for the special tokens, ConfigError for another side, UnsupportedError if attn has no tokenizer for the
+model, OutOfMemoryError if the ids do not fit into memory.
 
 >>> model = attn.TextModel.load("testdata/models/sentiment")
 >>> model.tokenize("A warm film.").tokens
@@ -530,7 +535,8 @@ Each word is tokenized separately. The other arguments are those of tokenize().
 texts: lists of words, or pairs of lists.
 
 Returns an Encoding. Its offsets are places within the word, and its words are the index of each token's word.
-Raises UnsupportedError for a tokenizer that attn does not read itself, OutOfRangeError, ArgumentError, OutOfMemoryError.
+Raises UnsupportedError for a tokenizer that attn does not read itself, ArgumentError for another thing than lists of words, and the other errors of
+tokenize().
 
 >>> model = attn.TextModel.load("testdata/models/sentiment")
 >>> model.tokenize_words([["A", "warm", "film."]]).words
@@ -557,8 +563,9 @@ cache: a KeyValueCache of earlier tokens, to which the given ones are added.
 
 Returns a TextModelOutput: last_hidden_state (B,L,E), and with a head logits (B,C), or (B,L,C) for heads of tokens.
 
-Raises ShapeError, MaskError, OutOfRangeError for an id, position or layer that does not exist, DtypeError for ids that are not whole
-numbers, OutOfMemoryError.
+Raises ShapeError if the shapes of ids, attention_mask, types, head_mask and patches disagree, MaskError if mask does not fit or has NaN or +infinity,
+OutOfRangeError for an id, position or layer that does not exist, DtypeError for ids that are not whole numbers, OutOfMemoryError if the results do
+not fit into memory.
 
 >>> model = attn.TextModel.load("testdata/models/sentiment")
 >>> output = model(model.tokenize("A warm film."), output_attentions=True)
@@ -707,7 +714,8 @@ Returns a list of RankedDocument. Raises UnsupportedError for another head, and 
 ids: token ids.
 skip_special_tokens: leave out [CLS] and so on.
 
-Raises UnsupportedError for a decoder or tokenizer that attn does not read itself, ShapeError, DtypeError.
+Returns the text. Raises UnsupportedError for a decoder or tokenizer that attn does not read itself, ShapeError unless ids have rank 1, DtypeError
+unless they are whole numbers.
 
 >>> model = attn.TextModel.load("testdata/models/sentiment")
 >>> model.decode(model.tokenize("A warm film.").input_ids[0], skip_special_tokens=True)
@@ -730,7 +738,7 @@ token: index of the token, if the head has logits for each token.
 embeddings, attentions, parameters: the requested gradients.
 
 Returns a Gradients. Raises UnsupportedError for int8 weights or a label without a head, ArgumentError if not exactly one of label and
-component or no gradient is requested, OutOfRangeError, and the errors of forward().
+component or no gradient is requested, OutOfRangeError if the label, component, row or token does not exist, and the errors of forward().
 
 >>> model = attn.TextModel.load("testdata/models/sentiment")
 >>> model.gradients(model.tokenize("not bad"), label="negative", attentions=True).attentions[0].shape
@@ -754,7 +762,7 @@ steps: number of integration steps, 1 to 10000.
 
 Returns an Attribution with a score (L) for each token, for a list one for each text. Raises UnsupportedError for gradients of int8 weights,
 ArgumentError for a text that is too short for its method or a target that is missing, OutOfRangeError if there is no such label, token or
-position, ConfigError for another method or number of steps, OutOfMemoryError.
+position, ConfigError for another method or number of steps, OutOfMemoryError if the results do not fit into memory.
 
 >>> model = attn.TextModel.load("testdata/models/sentiment")
 >>> model.attribute("not bad", method="leave_one_out").tokens
@@ -783,8 +791,10 @@ validation: share of the examples that is held out, below 1.
 on_progress: function of a FineTuneProgress, called after each step; False ends the run, as Ctrl-C does. The weights are then those after the
 last complete step.
 
-Returns a FineTuneResult. Raises UnsupportedError for int8 weights, ArgumentError, OutOfRangeError, ConfigError, OutOfMemoryError, and BusyError
-if on_progress calls the model.
+Returns a FineTuneResult. Raises UnsupportedError for int8 weights, without a tokenizer, and for heads with several outputs per text;
+ArgumentError for no examples, an example of another form, or a text without a token to predict; OutOfRangeError if a label or that many layers do
+not exist, or if a loss or gradient is not finite; ConfigError for an option outside its range; OutOfMemoryError if a step does not fit into memory;
+BusyError if on_progress calls the model.
 
 >>> model = attn.TextModel.load("testdata/models/sentiment")
 >>> _ = model.fine_tune([("rice", "food"), ("rain", "weather")] * 8, labels=["food", "weather"], epochs=8, learning_rate=1e-3)
@@ -809,8 +819,15 @@ weights: 'float32', 'float16' or 'int8'; default the model's.
 
 Files of these names are replaced.
 
-Raises OutOfRangeError for a number that float16 cannot represent, FormatError for NaN or infinity with int8, UnwritableError if the folder
-cannot be written.)");
+Raises OutOfRangeError for a number that float16 cannot represent, FormatError for NaN or infinity with int8, ConfigError for other weights,
+UnwritableError if the folder cannot be written.
+
+>>> import tempfile
+>>> model = attn.TextModel.load("testdata/models/sentiment")
+>>> with tempfile.TemporaryDirectory() as folder:
+...     model.save_pretrained(folder, weights="int8")
+...     attn.TextModel.load(folder).weights
+'int8')");
   define_state(model);
   model
       .def(
@@ -825,7 +842,10 @@ cannot be written.)");
       .def(
           "id_to_token",
           [](const Model& self, std::int64_t id) { return self.read("id_to_token", [&](const TextModel& of) { return of.id_to_token(id); }); },
-          nb::arg("id"), "Returns the token of an id, or None if it is not in the vocabulary.")
+          nb::arg("id"), R"(Returns the token of an id, or None if it is not in the vocabulary.
+
+>>> attn.TextModel.load("testdata/models/sentiment").id_to_token(222)
+'film')")
       .def_prop_ro(
           "task",
           [](const Model& self) -> TaskName {
