@@ -12,11 +12,20 @@ const source = fileURLToPath(new URL('../../src', import.meta.url));
 const pages = {
   attention: {
     title: 'Attention',
-    headers: ['ops/attention', 'ops/score_functions', 'ops/mask', 'ops/mask_view', 'ops/fully_masked', 'ops/trace', 'ops/attention_trace'],
+    headers: [
+      'ops/attention',
+      'ops/score_functions',
+      'ops/mask',
+      'ops/mask_view',
+      'ops/fully_masked',
+      'ops/attention_plan',
+      'ops/trace',
+      'ops/attention_trace',
+    ],
   },
   functions: {
     title: 'Functions and losses',
-    headers: ['ops/linear', 'ops/norm', 'ops/softmax', 'ops/activation', 'ops/positions', 'ops/pooling', 'ops/losses'],
+    headers: ['ops/linear', 'ops/norm', 'ops/softmax', 'ops/activation', 'kernels/activation_name', 'ops/positions', 'ops/pooling', 'ops/losses'],
   },
   layers: {
     title: 'Layers',
@@ -27,7 +36,7 @@ const pages = {
         'layers/encoder_forward',
         'layers/encoder_backward',
         'layers/embedding_layer',
-        'layers/rotary_layer',
+        'layers/norm_layer',
         'ops/init',
       ],
     ],
@@ -45,6 +54,8 @@ const pages = {
       'models/attribution',
       'io/tokenizer',
       'io/side',
+      'io/old_token_files',
+      'store/key_value_cache',
     ],
   },
   lens: { title: 'Lens', namespace: 'attn::lens', headers: ['models/lens'] },
@@ -90,7 +101,7 @@ function readHeaders() {
       // The comments are plain text, so formulas must not be read as markup.
       MARKDOWN_SUPPORT: 'NO',
       AUTOLINK_SUPPORT: 'NO',
-      EXCLUDE_SYMBOLS: 'attn::detail* attn::parallel* attn::kernels*',
+      EXCLUDE_SYMBOLS: 'attn::detail* attn::parallel*',
       QUIET: 'YES',
       WARNINGS: 'NO',
       // Overloads share a comment, which names the arguments of all.
@@ -104,7 +115,7 @@ function readHeaders() {
     );
     execFileSync('doxygen', [join(folder, 'Doxyfile')], { stdio: ['ignore', 'ignore', 'inherit'] });
     return readdirSync(join(folder, 'xml'))
-      .filter((name) => /^(namespaceattn(_1_1lens)?|c_8h|(class|struct)attn_(1_1|_).*)\.xml$/.test(name))
+      .filter((name) => /^(namespaceattn(_1_1(lens|kernels))?|c_8h|(class|struct)attn_(1_1|_).*)\.xml$/.test(name))
       .map((name) => new DOMParser().parseFromString(readFileSync(join(folder, 'xml', name), 'utf8'), 'text/xml').documentElement);
   } finally {
     rmSync(folder, { recursive: true, force: true });

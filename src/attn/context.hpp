@@ -73,6 +73,7 @@ class Context {
   /// @endcode
   class Scope {
    public:
+    /// Puts the context in force; the destructor restores the previous one.
     explicit Scope(const Context& context);
     ~Scope();
     Scope(const Scope&) = delete;
@@ -115,6 +116,9 @@ class Context {
 
   /// Returns how arch() multiplies int8 weights: "16-bit pairs", or the instruction for four 8-bit numbers
   /// ("vpdpbusd", "sdot"). All of them give the same bits.
+  /// @code
+  /// std::cout << attn::Context::int8().empty();  // 0
+  /// @endcode
   static std::string_view int8();
 
   /// Frees the scratch memory that all layers of the process hold for their next forward. A running forward frees its

@@ -7,6 +7,10 @@ namespace attn {
 
 /// Path of a file or folder: a string or a std::filesystem::path. Does not include <filesystem>, which would cost a
 /// program that includes core.hpp a fifth of its compile time.
+/// @code
+/// const attn::FilePath path(std::filesystem::path("models") / "sentiment");
+/// std::cout << path.text();  // models/sentiment
+/// @endcode
 class FilePath {
  public:
   template <class Path>

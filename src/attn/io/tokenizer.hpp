@@ -116,11 +116,14 @@ using Encoding = EncodingTensors<2>;
 class TextTokenizer {
  public:
   virtual ~TextTokenizer() = default;
-  /// See Tokenizer for these functions.
+  /// Tokenizes texts or pairs, padded to the longest, as Tokenizer::encode_texts().
   virtual EncodedTexts encode_texts(const std::vector<std::string>& texts, const TokenizeOptions& options) const = 0;
   virtual EncodedTexts encode_texts(const std::vector<std::pair<std::string, std::string>>& pairs, const TokenizeOptions& options) const = 0;
+  /// Returns the id of a token, or none if the vocabulary does not have it.
   virtual std::optional<std::int64_t> token_to_id(const std::string& token) const = 0;
+  /// Returns the token of an id, or none if the vocabulary does not have it.
   virtual std::optional<std::string> id_to_token(std::int64_t id) const = 0;
+  /// Returns the id of the padding token.
   virtual std::int64_t pad_id() const = 0;
 };
 

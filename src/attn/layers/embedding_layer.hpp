@@ -99,6 +99,8 @@ class Embedding : public Module {
   /// Returns the k rows most similar to row `target`, by descending cosine similarity, excluding that row itself. Zero
   /// rows have cosine 0; ties are ordered by ascending id; if the table has fewer rows, all are returned.
   ///
+  /// @param target  id of a row
+  /// @param k       number of results
   /// @throws OUT_OF_RANGE if the table has no row `target`
   /// @throws ARGUMENT if k is negative
   ///
@@ -108,8 +110,10 @@ class Embedding : public Module {
   /// std::cout << *model.id_to_token(words.nearest(*model.token_to_id("good"), 1).at(0).id);  // enjoyed
   /// @endcode
   std::vector<Neighbor> nearest(std::int64_t target, std::int64_t k) const;
-  /// Returns the k rows most similar to a vector (E).
+  /// Returns the k rows most similar to a vector.
   ///
+  /// @param target  (E)
+  /// @param k       number of results
   /// @throws SHAPE if the vector does not have E numbers
   /// @throws ARGUMENT if k is negative
   ///
@@ -124,8 +128,9 @@ class Embedding : public Module {
     return nearest(detail::Input(target, "nearest", "target"), k);
   }
   std::vector<Neighbor> nearest(const TensorView& target, std::int64_t k) const;
-  /// Returns the cosine similarity of two rows.
+  /// Returns the cosine similarity of two rows, a · b / (|a| |b|), 0 for a row of zeros.
   ///
+  /// @param a,b  ids of the rows
   /// @throws OUT_OF_RANGE if an id is outside the table
   ///
   /// @code
@@ -137,6 +142,8 @@ class Embedding : public Module {
   /// Answers "a is to b as c is to …": returns the rows nearest to b - a + c, excluding these three (Mikolov et
   /// al. 2013).
   ///
+  /// @param a,b,c  ids of rows
+  /// @param k      number of results
   /// @throws OUT_OF_RANGE if an id is outside the table
   /// @throws ARGUMENT if k is negative
   ///
@@ -147,7 +154,7 @@ class Embedding : public Module {
   /// @endcode
   std::vector<Neighbor> analogy(std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t k) const;
 
-  /// For callers that own the memory: check() validates the arguments, run() computes.
+  /// Returns the shape of the result of forward(), for callers that own the memory and pass it to run(); throws its errors.
   /// @code
   /// attn::Embedding words({.num_embeddings = 2, .embedding_dim = 2});
   /// words.load_state_dict(attn::StateDict{{"weight", xt::xarray<float>{{1, 0}, {0, 1}}}});
@@ -158,9 +165,11 @@ class Embedding : public Module {
   /// std::cout << to_string(shape) << ' ' << y.at(1);  // (3,2) 1
   /// @endcode
   Shape check(const std::vector<std::int64_t>& ids, const Shape& shape) const;
+  /// Writes the rows of ids that check() has accepted to y, row-major; check() has an example.
   void run(const std::vector<std::int64_t>& ids, float* y) const;
-  /// Called after run(): saves the ids if backward() may follow.
+  /// Saves the ids after run() if backward() may follow.
   void keep(const std::vector<std::int64_t>& ids, const Shape& shape, const EmbeddingForwardOptions& options) const;
+  /// Accumulates the gradient of the weight, as backward() does from a view.
   void run_backward(const TensorView& grad);
   /// Returns a row (E) as float32, also if the table is int8.
   /// @code

@@ -122,7 +122,7 @@ class Module {
     detail::quantize(tensors());
     gradients_ = {};
   }
-  /// Whether the weights of linear maps and tables are int8.
+  /// Returns whether the weights of linear maps and tables are int8.
   /// @code
   /// attn::Embedding words({.num_embeddings = 3, .embedding_dim = 2});
   /// words.quantize();
@@ -142,6 +142,7 @@ class Module {
   /// Draws new weights, by default from torch's distributions. The values depend only on the options and are the same
   /// on every machine; constructors use seed 0.
   ///
+  /// @param options  distribution, seed, standard deviation of the normal distribution
   /// @throws CONFIG unless std is between 0 and 1e37
   /// @throws MEMORY if an int8 layer's float32 weights exceed the memory limit; nothing has changed then
   ///

@@ -11,6 +11,7 @@
 
 namespace attn {
 
+/// Kinds of norms in an encoder layer.
 enum class NormKind : std::uint8_t {
   layer_norm,  ///< Ba et al. 2016, weight and bias
   rms_norm,    ///< Zhang & Sennrich 2019, weight alone

@@ -188,6 +188,10 @@ enum class HeadKind : std::uint8_t {
 };
 inline constexpr std::array<std::string_view, 4> kHeadKindNames{"previous_token", "duplicate_token", "induction", "first_token"};
 
+/// Returns the name of a kind of head, as in other languages.
+/// @code
+/// std::cout << name_of(attn::lens::HeadKind::induction);  // induction
+/// @endcode
 constexpr std::string_view name_of(HeadKind kind) { return kHeadKindNames[static_cast<std::size_t>(kind)]; }
 
 /// Options for head_scores().

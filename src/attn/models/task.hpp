@@ -21,6 +21,10 @@ enum class Task : std::uint8_t {
 inline constexpr std::array<std::string_view, 7> kTaskNames{"embedding",          "text-classification", "token-classification", "fill-mask",
                                                             "question-answering", "multiple-choice",     "text-generation"};
 
+/// Returns the name of a task.
+/// @code
+/// std::cout << name_of(attn::Task::fill_mask);  // fill-mask
+/// @endcode
 constexpr std::string_view name_of(Task task) { return kTaskNames[static_cast<std::size_t>(task)]; }
 
 }  // namespace attn

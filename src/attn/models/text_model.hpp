@@ -156,6 +156,9 @@ class TextModel {
   /// Tokenizes texts, as Tokenizer::encode. The default of max_length is the value in sentence_bert_config.json, else in
   /// tokenizer_config.json, else the number of positions.
   ///
+  /// @param texts    UTF-8
+  /// @param options  maximum length, truncation, special tokens, sides
+  /// @return input_ids, token_type_ids, attention_mask (B,L); tokens, offsets and more per text
   /// @throws OUT_OF_RANGE if max_length exceeds the positions of the model
   /// @throws ARGUMENT, UNSUPPORTED, FORMAT, MEMORY as Tokenizer::encode
   ///
@@ -181,7 +184,11 @@ class TextModel {
 
   /// Tokenizes texts that are split into words, as Tokenizer::encode_words.
   ///
+  /// @param texts    the words of each text
+  /// @param options  as for tokenize()
+  /// @return as tokenize(), with the index of each token's word in `words`
   /// @throws UNSUPPORTED for a tokenizer of your own
+  /// @throws OUT_OF_RANGE, ARGUMENT, FORMAT, MEMORY as tokenize()
   ///
   /// @code
   /// auto model = attn::TextModel::load("testdata/models/sentiment");
@@ -509,7 +516,13 @@ class TextModel {
   /// std::cout << generated.ids.size() << ' ' << (generated.text == model.decode(generated.ids));  // 3 1
   /// @endcode
   GeneratedText generate(const std::string& prompt, const GenerateOptions& options = {}) const;
-  /// Returns the tokens that most likely follow a text, the likeliest first. Throws as generate().
+  /// Returns the tokens that most likely follow a text, the likeliest first.
+  ///
+  /// @param text   UTF-8
+  /// @param top_k  number of tokens, at least 1
+  /// @throws CONFIG if top_k is below 1
+  /// @throws UNSUPPORTED, OUT_OF_RANGE, ARGUMENT, MEMORY as generate()
+  ///
   /// @code
   /// auto model = attn::TextModel::load("testdata/models/tiny-gpt2");  // untrained weights
   /// const auto likely = model.next_token("The old man", 2);
@@ -525,8 +538,10 @@ class TextModel {
   ScoredText score_tokens(const std::string& text) const;
   /// Creates memory for keys and values that forward() fills and continues from (TextForwardOptions::cache). It belongs to the current weights.
   ///
+  /// @param options  room for tokens, number of sequences
   /// @throws UNSUPPORTED unless the model is causal
-  /// @throws OUT_OF_RANGE if max_length exceeds the positions of the model
+  /// @throws OUT_OF_RANGE unless max_length is from 1 to the positions of the model
+  /// @throws CONFIG if batch_size is below 1
   /// @throws MEMORY if it exceeds the memory limit
   ///
   /// @code
@@ -537,6 +552,12 @@ class TextModel {
   /// @endcode
   KeyValueCache create_cache(const CacheOptions& options = {}) const;
   /// Returns the text of token ids, as Tokenizer::decode().
+  ///
+  /// @param ids                  token ids; unknown ones are skipped
+  /// @param skip_special_tokens  whether to leave out special tokens
+  /// @throws UNSUPPORTED for a tokenizer of your own
+  /// @throws UNSUPPORTED, MEMORY as Tokenizer::decode()
+  ///
   /// @code
   /// auto model = attn::TextModel::load("testdata/models/sentiment");
   /// auto ids = model.tokenize({"A warm film."}).input_ids;
@@ -565,7 +586,7 @@ class TextModel {
     run_unembed(view, logits.data());
     return logits;
   }
-  /// For callers that own the memory: check_unembed() validates and returns the shape of the result, run_unembed() computes.
+  /// Returns the shape of the result of unembed(), for callers that own the memory and pass it to run_unembed(); throws its errors.
   /// @code
   /// auto model = attn::TextModel::load("testdata/models/tiny-gpt2");
   /// auto hidden = model.forward(model.tokenize({"The old man"})).last_hidden_state;
@@ -575,6 +596,7 @@ class TextModel {
   /// std::cout << logits.size() % hidden.shape(1);  // 0
   /// @endcode
   Shape check_unembed(const TensorView& hidden_states) const;
+  /// Writes the logits of hidden states that check_unembed() has accepted, row-major; check_unembed() has an example.
   void run_unembed(const TensorView& hidden_states, float* logits) const;
 
   /// Returns the shapes of all weights that the model uses, by their names in the checkpoint. Unused tensors (position_ids, a pooler without a head)
@@ -600,6 +622,7 @@ class TextModel {
   }
   /// Returns one parameter as float32.
   ///
+  /// @param name  one of parameter_shapes()
   /// @throws OUT_OF_RANGE if there is no parameter of that name
   ///
   /// @code

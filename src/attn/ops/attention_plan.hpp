@@ -21,6 +21,7 @@ namespace attn {
 struct Window {
   std::int64_t left = -1, right = -1;
 
+  /// Returns whether all keys are visible.
   bool open() const { return left < 0 && right < 0; }
 };
 

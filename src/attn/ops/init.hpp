@@ -48,10 +48,21 @@ class Random {
   Random(std::uint64_t seed, std::uint32_t parameter) : seed_(seed), parameter_(parameter) {}
 
   /// Draws from U(-bound, bound)                                                   (torch.nn.init.uniform_)
+  /// @code
+  /// std::vector<float> values(1000);
+  /// attn::Random(7, 0).uniform(values.data(), values.size(), 0.5);
+  /// const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  /// std::cout << (*least >= -0.5F && *most <= 0.5F);  // 1
+  /// @endcode
   void uniform(float* values, std::size_t count, double bound);
   /// Draws from N(0, std²)                                                         (torch.nn.init.normal_)
   void normal(float* values, std::size_t count, double std);
   /// Draws a weight (fan_out,fan_in).
+  /// @code
+  /// std::vector<float> values(2 * 3);
+  /// attn::Random(7, 0).weight(values.data(), 2, 3, {.scheme = attn::InitScheme::xavier_uniform});
+  /// std::cout << (std::abs(values[0]) <= std::sqrt(6.0 / (3 + 2)));  // 1
+  /// @endcode
   void weight(float* values, std::int64_t fan_out, std::int64_t fan_in, const InitOptions& options);
   /// Draws a vector (1,1,width), for which torch uses the width as fan_in and fan_out.
   void row(float* values, std::int64_t width, const InitOptions& options);

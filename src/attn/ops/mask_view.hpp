@@ -36,9 +36,9 @@ struct MaskView {
   MaskView(MaskKind of_kind, const bool* from, const Shape& dims) : MaskView(of_kind, reinterpret_cast<const std::uint8_t*>(from), dims) {}
   MaskView(MaskKind of_kind, const float* from, const Shape& dims) : kind(of_kind), values(from), shape(dims), strides(strides_of(dims)) {}
 
-  /// Whether the element at that offset allows attention to its key.
+  /// Returns whether the element at that offset allows attention to its key.
   bool attends(std::ptrdiff_t place) const;
-  /// Stride of that dimension; 0 if its size is 1, so that it broadcasts.
+  /// Returns the stride of that dimension; 0 if its size is 1, so that it broadcasts.
   std::ptrdiff_t step(std::size_t axis) const { return shape[axis] == 1 ? 0 : strides[axis]; }
 };
 

@@ -65,6 +65,10 @@ inline constexpr std::size_t kAttentionTraceCount = 14;
 /// The first traces, up to norm2, are those of every encoder layer.
 inline constexpr std::size_t kLayerTraceCount = 20;
 
+/// Returns the name of an intermediate result, the same as in other languages.
+/// @code
+/// std::cout << to_string(attn::TraceName::masked_scores);  // masked_scores
+/// @endcode
 constexpr std::string_view to_string(TraceName name) { return kTraceNames[static_cast<std::size_t>(name)]; }
 
 /// Set of intermediate results that a call should return.
@@ -79,7 +83,7 @@ class Trace {
   constexpr Trace(std::initializer_list<TraceName> names) {
     for (const TraceName name : names) bits_ |= 1U << static_cast<unsigned>(name);
   }
-  /// All that the op or layer has, except the large weighted_values.
+  /// Returns all names that the op or layer has, except the large weighted_values.
   /// @code
   /// const attn::Trace names = attn::Trace::all();
   /// std::cout << names.has(attn::TraceName::scores) << ' ' << names.has(attn::TraceName::weighted_values);  // 1 0
@@ -89,19 +93,27 @@ class Trace {
     trace.bits_ = kAll;
     return trace;
   }
-  /// Those of attention, without those that only encoder layers have.
+  /// Returns the names of attention, without those that only encoder layers have.
   /// @code
   /// const attn::Trace names = attn::Trace::of_attention();
   /// std::cout << names.has(attn::TraceName::output) << ' ' << names.has(attn::TraceName::ff_hidden);  // 1 0
   /// @endcode
   static constexpr Trace of_attention() { return from_bits((1U << kAttentionTraceCount) - 1); }
+  /// Creates the set from a number whose bit i stands for the i-th TraceName, as bits() returns it.
+  /// @code
+  /// const attn::Trace names{attn::TraceName::q_proj, attn::TraceName::k_proj};
+  /// std::cout << names.bits() << ' ' << attn::Trace::from_bits(names.bits()).has(attn::TraceName::k_proj);  // 3 1
+  /// @endcode
   static constexpr Trace from_bits(std::uint32_t bits) {
     Trace trace;
     trace.bits_ = bits;
     return trace;
   }
+  /// Returns whether the set contains a name.
   constexpr bool has(TraceName name) const { return (bits_ >> static_cast<unsigned>(name) & 1U) != 0; }
+  /// Returns the set as a number for from_bits().
   constexpr std::uint32_t bits() const { return bits_; }
+  /// Returns whether the set contains any name.
   constexpr bool any() const { return bits_ != 0; }
 
  private:

@@ -28,6 +28,7 @@ class Executor {
   class Work {
    public:
     explicit Work(std::shared_ptr<parallel::SharedRun> run) : run_(std::move(run)) {}
+    /// Does a share of the work, and returns when no task is left to begin.
     void operator()() const noexcept;
 
    private:

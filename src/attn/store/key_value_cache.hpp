@@ -15,11 +15,20 @@ class EncoderModel;
 
 /// Keys and values of the tokens that a decoder has seen, so that a forward of further tokens computes only those. Made by
 /// TextModel::create_cache().
+/// @code
+/// auto model = attn::TextModel::load("testdata/models/tiny-gpt2");
+/// attn::KeyValueCache cache = model.create_cache({.max_length = 16});
+/// model.forward(model.tokenize({"The old man"}), {.cache = &cache});
+/// std::cout << cache.length() << ' ' << cache.max_length() << ' ' << cache.batch_size();  // 6 16 1
+/// @endcode
 class KeyValueCache {
  public:
-  std::int64_t length() const { return length_; }          ///< number of tokens per sequence
-  std::int64_t max_length() const { return max_length_; }  ///< room for tokens
-  std::int64_t batch_size() const { return batch_; }       ///< number of sequences
+  /// Returns the number of tokens per sequence.
+  std::int64_t length() const { return length_; }
+  /// Returns how many tokens per sequence the cache has room for.
+  std::int64_t max_length() const { return max_length_; }
+  /// Returns the number of sequences.
+  std::int64_t batch_size() const { return batch_; }
   /// Discards all tokens after the first `length`.
   ///
   /// @throws OUT_OF_RANGE if the cache has fewer tokens

@@ -34,6 +34,10 @@ inline constexpr std::array<std::string_view, 10> kErrorCodeNames{"ARGUMENT", "S
                                                                   "FORMAT",   "MISMATCH", "UNSUPPORTED", "MEMORY", "BUSY"};
 static_assert(kErrorCodeNames.size() == static_cast<std::size_t>(ErrorCode::busy) + 1);
 
+/// Returns the name of an error code, the same as in other languages.
+/// @code
+/// std::cout << to_string(attn::ErrorCode::out_of_range);  // OUT_OF_RANGE
+/// @endcode
 constexpr std::string_view to_string(ErrorCode code) { return kErrorCodeNames[static_cast<std::size_t>(code)]; }
 
 /// Machine-readable facts of an error by name: op, argument, expected, got, help (a remedy without its final period)

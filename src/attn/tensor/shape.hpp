@@ -22,13 +22,17 @@ class Shape {
   Shape() = default;
   Shape(std::initializer_list<std::int64_t> dims);
 
+  /// Returns the number of axes.
   std::size_t rank() const { return rank_; }
+  /// Returns the size of an axis counted from the first.
   std::int64_t operator[](std::size_t axis) const { return dims_[axis]; }
   std::int64_t& operator[](std::size_t axis) { return dims_[axis]; }
   /// Returns the size of an axis counted from the last: back(0) is the width.
   std::int64_t back(std::size_t axis) const { return dims_[rank_ - 1 - axis]; }
+  /// Return the sizes as a range, outermost first.
   const std::int64_t* begin() const { return dims_.data(); }
   const std::int64_t* end() const { return dims_.data() + rank_; }
+  /// Appends an axis as the last.
   void push_back(std::int64_t dim);
 
   bool operator==(const Shape& other) const = default;
@@ -85,6 +89,11 @@ std::int64_t checked_size(const Shape& shape, std::string_view op, std::string_v
 /// @endcode
 void set_memory_limit(std::uint64_t bytes);
 /// Returns the limit of the current context or, without one, of the process.
+/// @code
+/// attn::Context context({.memory_limit = 1 << 20});
+/// attn::Context::Scope scope(context);
+/// std::cout << attn::memory_limit();  // 1048576
+/// @endcode
 std::uint64_t memory_limit();
 
 namespace detail {
@@ -112,6 +121,7 @@ class MemoryEstimate {
  public:
   /// `op` must outlive the estimate.
   explicit MemoryEstimate(std::string_view op) : op_(op) {}
+  /// Adds the bytes of a float32 tensor; `what` names it in the error.
   void add(std::string_view what, const Shape& shape) {
     bytes_ = saturating_add(bytes_, 4 * static_cast<std::uint64_t>(checked_size(shape, op_, what)));
   }

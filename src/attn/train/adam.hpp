@@ -44,6 +44,7 @@ struct AdamWOptions {
 /// @endcode
 class Adam : public Optimizer {
  public:
+  /// Creates an optimiser of these modules, which must outlive its steps. Throws the errors above.
   explicit Adam(std::vector<ModuleRef> modules, const AdamOptions& options = {});
 
  protected:
@@ -69,6 +70,7 @@ class Adam : public Optimizer {
 /// @endcode
 class AdamW : public Adam {
  public:
+  /// Creates an optimiser of these modules, which must outlive its steps. Throws the errors of Adam.
   explicit AdamW(std::vector<ModuleRef> modules, const AdamWOptions& options = {});
 };
 

@@ -35,6 +35,7 @@ class ModuleRef {
 
   /// Returns whether the module is still at its original address. The other functions require that.
   bool is_there() const { return shared_->place == place_; }
+  /// Returns whether both refer to the same module.
   bool is_same(const ModuleRef& other) const { return shared_ == other.shared_; }
   bool is_quantized() const { return is_quantized_(module_); }
   detail::StateTensors state_tensors() const { return state_tensors_(module_); }

@@ -35,6 +35,7 @@ struct SGDOptions {
 /// @endcode
 class SGD : public Optimizer {
  public:
+  /// Creates an optimiser of these modules, which must outlive its steps. Throws the errors above.
   explicit SGD(std::vector<ModuleRef> modules, const SGDOptions& options = {});
 
  private:
