@@ -101,6 +101,7 @@ class Embedding : public Module {
   ///
   /// @param target  id of a row
   /// @param k       number of results
+  /// @return ids and similarities
   /// @throws OUT_OF_RANGE if the table has no row `target`
   /// @throws ARGUMENT if k is negative
   ///
@@ -144,6 +145,7 @@ class Embedding : public Module {
   ///
   /// @param a,b,c  ids of rows
   /// @param k      number of results
+  /// @return ids and similarities
   /// @throws OUT_OF_RANGE if an id is outside the table
   /// @throws ARGUMENT if k is negative
   ///

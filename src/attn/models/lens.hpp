@@ -56,6 +56,7 @@ struct LogitLens {
 /// @param model    a decoder, or a model for fill-mask
 /// @param text     a text or its token ids
 /// @param options  layers, positions, top_k
+/// @return by layer and position the top_k tokens with logits and probabilities
 /// @throws UNSUPPORTED for another kind of model
 /// @throws OUT_OF_RANGE if a layer or position does not exist, or the text is too long
 /// @throws CONFIG if top_k is below 1
@@ -95,6 +96,7 @@ struct LogitAttribution {
 /// @param model    a decoder with float32 weights
 /// @param text     a text or its token ids
 /// @param options  target, contrast, position
+/// @return the contributions, and the value that they add up to
 /// @throws UNSUPPORTED for another kind of model, or for int8 weights
 /// @throws OUT_OF_RANGE if a token or the position does not exist, or the text is too long
 /// @throws ARGUMENT if the text has no token
@@ -147,6 +149,7 @@ struct PatchResult {
 /// @param clean      a text or its token ids
 /// @param corrupted  another text with the same number of tokens
 /// @param options    answer, contrast, site, position, positions
+/// @return recovered (layers,positions), or (layers,H) for heads: 0 as in the corrupted text, 1 as in the clean text
 /// @throws ARGUMENT if the texts differ in length, or if the answer has the same logit in both
 /// @throws UNSUPPORTED for another kind of model
 /// @throws OUT_OF_RANGE if a token or a position does not exist, or a text is too long
@@ -168,6 +171,7 @@ PatchResult patch_activations(const TextModel& model, const Text& clean, const T
 /// @param clean      a text or its token ids
 /// @param corrupted  another text with the same number of tokens
 /// @param options    as for patch_activations()
+/// @return as patch_activations()
 /// @throws UNSUPPORTED for int8 weights, which have no gradients
 /// @throws ARGUMENT, UNSUPPORTED, OUT_OF_RANGE, MEMORY as patch_activations()
 ///
@@ -214,6 +218,7 @@ struct HeadScores {
 ///
 /// @param model    any text model
 /// @param options  kinds, text, seed
+/// @return by kind (layers,H), from 0 to 1, with the tokens and ids of the text
 /// @throws ARGUMENT if the text has no token, or no position with keys of a kind
 /// @throws OUT_OF_RANGE if the text is too long
 /// @throws UNSUPPORTED without a text if the model has too few positions for random tokens

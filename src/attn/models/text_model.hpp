@@ -247,6 +247,7 @@ class TextModel {
   /// @param inputs  as tokenize() returns them
   /// @param layer   from 0
   /// @param names   default all but weighted_values
+  /// @return tensors by name, with the shapes of TraceName
   /// @throws SHAPE, MASK, OUT_OF_RANGE, MEMORY as forward()
   ///
   /// @code
@@ -266,6 +267,7 @@ class TextModel {
   ///
   /// @param inputs   as tokenize() returns them
   /// @param options  target, and what to differentiate with respect to
+  /// @return the value of the target, and the requested gradients
   /// @throws UNSUPPORTED for int8 weights, and for a label without a head. Load with Weights::float32
   /// @throws ARGUMENT unless the target is either a label or a component, or if no gradients are requested
   /// @throws OUT_OF_RANGE if the label, component or row does not exist
@@ -312,6 +314,7 @@ class TextModel {
   ///
   /// @param text     UTF-8
   /// @param options  method, target, contrast, position, steps
+  /// @return the tokens with their offsets and scores; delta for integrated_gradients
   /// @throws UNSUPPORTED for gradients of int8 weights, without a tokenizer, or for a position or contrast without such logits
   /// @throws ARGUMENT if f is a component of the pooled vector and there is no target
   /// @throws OUT_OF_RANGE if the target, the contrast or the position does not exist
@@ -459,6 +462,7 @@ class TextModel {
   /// @param question  UTF-8
   /// @param context   UTF-8; a long one is split into overlapping windows
   /// @param options   top_k, max_answer_length, stride, allow_empty, maximum length
+  /// @return up to top_k answers with scores and byte offsets in the context
   /// @throws ARGUMENT if the question or context is empty
   /// @throws OUT_OF_RANGE if the question leaves no room for the context
   /// @throws CONFIG if stride leaves no room
@@ -485,6 +489,7 @@ class TextModel {
   /// @param query      UTF-8
   /// @param documents  UTF-8
   /// @param options    top_k, maximum length, prompt, batch size
+  /// @return up to top_k documents, each by its index in the given list, with its score
   /// @throws UNSUPPORTED if the model has another kind of head
   /// @throws ARGUMENT, OUT_OF_RANGE, CONFIG, MEMORY as embed()
   ///
@@ -504,6 +509,7 @@ class TextModel {
   ///
   /// @param prompt   UTF-8
   /// @param options  number of tokens, sampling, stop strings
+  /// @return the new part of the text, its ids and tokens, and why it ended
   /// @throws UNSUPPORTED if the model has another kind of head
   /// @throws OUT_OF_RANGE if the prompt has more tokens than the model has positions, or a logit is NaN
   /// @throws ARGUMENT if the prompt has no token
@@ -520,6 +526,7 @@ class TextModel {
   ///
   /// @param text   UTF-8
   /// @param top_k  number of tokens, at least 1
+  /// @return top_k tokens with logits and probabilities
   /// @throws CONFIG if top_k is below 1
   /// @throws UNSUPPORTED, OUT_OF_RANGE, ARGUMENT, MEMORY as generate()
   ///
@@ -623,6 +630,7 @@ class TextModel {
   /// Returns one parameter as float32.
   ///
   /// @param name  one of parameter_shapes()
+  /// @return the values, row-major, with the shape in parameter_shapes()
   /// @throws OUT_OF_RANGE if there is no parameter of that name
   ///
   /// @code
