@@ -13,12 +13,14 @@
 
 namespace attn {
 
+/// Options for the constructor of Embedding.
 struct EmbeddingOptions {
   std::int64_t num_embeddings = 0;                         ///< N, rows of the table
   std::int64_t embedding_dim = 0;                          ///< E, width of a row
   std::optional<std::int64_t> padding_idx = std::nullopt;  ///< row that is initialized to zero
 };
 
+/// Options for Embedding::forward().
 struct EmbeddingForwardOptions {
   bool for_backward = false;  ///< save the ids for backward(), as forwards in train mode do
 };

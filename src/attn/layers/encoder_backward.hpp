@@ -12,13 +12,14 @@
 // Options and results of the backward of an encoder: a single layer, a stack, or a classifier on top.
 namespace attn {
 
+/// Options for backward() of TransformerEncoderLayer, TransformerEncoder and TransformerClassifier.
 struct EncoderBackwardOptions {
   /// Intermediate results whose gradients to return, with the names and shapes of the forward's trace. Each is the gradient of the value that
   /// the trace shows; for `output`, `ff_hidden` and `ff_output` that is the value before dropout.
   std::optional<EncoderTraceOptions> trace = std::nullopt;
 };
 
-/// N: rank of input and output.
+/// Result of backward() of TransformerEncoderLayer, TransformerEncoder and TransformerClassifier. N: rank of input and output.
 template <std::size_t N>
 struct EncoderGradients {
   TensorOf<N> grad_x;  ///< (B,L,E)

@@ -19,6 +19,7 @@ struct EncoderTraceOptions {
   Trace names = Trace::all();
 };
 
+/// Options for forward() of TransformerEncoderLayer, TransformerEncoder and TransformerClassifier.
 struct EncoderForwardOptions {
   std::optional<Mask> mask = std::nullopt;              ///< as in AttentionOptions
   std::optional<Mask> key_padding_mask = std::nullopt;  ///< (B,S); a classifier's pooling ignores padding as well
@@ -31,7 +32,7 @@ struct EncoderForwardOptions {
   std::optional<std::int64_t> query_offset = std::nullopt;  ///< as in AttentionOptions, for every layer
 };
 
-/// N: rank of input and output.
+/// Result of TransformerEncoderLayer::forward() and TransformerEncoder::forward(). N: rank of input and output.
 template <std::size_t N>
 struct EncoderResult {
   TensorOf<N> output;                                      ///< (B,L,E)

@@ -19,6 +19,7 @@
 
 namespace attn {
 
+/// Options for Module::train().
 struct TrainOptions {
   std::uint64_t seed = 0;
 };

@@ -52,6 +52,7 @@ struct MergedPatch {
 
 }  // namespace detail
 
+/// Options for the constructor of MultiHeadAttention.
 struct MultiHeadAttentionOptions {
   std::int64_t embed_dim = 0;                                      ///< E, the width of query and output
   std::int64_t num_heads = 0;                                      ///< H
@@ -69,11 +70,12 @@ struct MultiHeadAttentionOptions {
   std::optional<RotaryOptions> rotary = std::nullopt;              ///< rotates projected queries and keys as apply_rotary; D must be even
 };
 
+/// Options for MultiHeadAttention::backward().
 struct BackwardOptions {
   Trace trace = {};  ///< intermediate results whose gradients to return, with the names and shapes of the forward's trace
 };
 
-/// N: rank of the query.
+/// Result of MultiHeadAttention::backward(). N: rank of the query.
 template <std::size_t N>
 struct MultiHeadAttentionGradients {
   TensorOf<N> grad_query;                                                            ///< sum for all three if key and value default to the query

@@ -13,7 +13,7 @@
 
 namespace attn {
 
-/// N: rank of input and output.
+/// Result of TransformerClassifier::forward(). N: rank of input and output.
 template <std::size_t N>
 struct ClassifierResult : EncoderResult<N> {
   TensorOf<kAnyBeside<N>> logits;  ///< (B,C), without pooling (B,L,C)

@@ -19,6 +19,7 @@
 
 namespace attn {
 
+/// Options for the constructor of TransformerEncoderLayer.
 struct TransformerEncoderLayerOptions {
   std::int64_t d_model = 0;                  ///< E, a multiple of nhead unless head_dim is given
   std::int64_t nhead = 0;                    ///< H

@@ -46,6 +46,7 @@ struct KeyValueView {
   }
 };
 
+/// Options for scaled_dot_product_attention(), additive_attention(), general_attention() and MultiHeadAttention::forward().
 struct AttentionOptions {
   std::optional<Mask> mask = std::nullopt;              ///< such as Mask::attend(m); refers to m
   std::optional<Mask> key_padding_mask = std::nullopt;  ///< (B,S)
@@ -76,7 +77,7 @@ struct KeyValue {
   TensorOf<N> key, value;  ///< (B,Hkv,P+S,D), (B,Hkv,P+S,Dv)
 };
 
-/// N: rank of the output, W: rank of the weights.
+/// Result of the attention functions and of MultiHeadAttention::forward(). N: rank of the output, W: rank of the weights.
 template <std::size_t N, std::size_t W>
 struct AttentionResult {
   TensorOf<N> output;

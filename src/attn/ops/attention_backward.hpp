@@ -8,7 +8,7 @@
 
 namespace attn {
 
-/// N: rank of the query.
+/// Result of scaled_dot_product_attention_backward(). N: rank of the query.
 template <std::size_t N>
 struct AttentionGradients {
   TensorOf<N> grad_query, grad_key, grad_value;

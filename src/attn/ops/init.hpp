@@ -20,6 +20,7 @@ enum class InitScheme : std::uint8_t {
 inline constexpr std::array<std::string_view, 6> kInitSchemeNames{"torch",           "xavier_uniform", "xavier_normal",
                                                                   "kaiming_uniform", "kaiming_normal", "normal"};
 
+/// Options for Module::initialize().
 struct InitOptions {
   InitScheme scheme = InitScheme::torch;
   std::uint64_t seed = 0;

@@ -21,7 +21,7 @@ void linear_backward(const TensorView& grad, const TensorView& x, const TensorVi
 
 }  // namespace detail
 
-/// N: rank of x.
+/// Result of linear_backward(). N: rank of x.
 template <std::size_t N>
 struct LinearGradients {
   TensorOf<N> grad_x;                   ///< (..,in)

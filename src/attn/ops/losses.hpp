@@ -25,6 +25,7 @@ struct Loss {
   TensorOf<N> gradient;
 };
 
+/// Options for cross_entropy().
 struct CrossEntropyOptions {
   double label_smoothing = 0;                       ///< ε in [0,1], the probability spread evenly over all classes
   std::int64_t ignore_index = -100;                 ///< rows with this label are ignored, whatever their logits are
@@ -32,10 +33,12 @@ struct CrossEntropyOptions {
   Reduction reduction = Reduction::mean;            ///< mean: divides by Σ w of the labels, without weights their number
 };
 
+/// Options for mse_loss().
 struct MseLossOptions {
   Reduction reduction = Reduction::mean;
 };
 
+/// Options for binary_cross_entropy_with_logits().
 struct BinaryCrossEntropyOptions {
   std::optional<TensorCopy> weight = std::nullopt;      ///< weight of each term; broadcasts to the shape of the logits, default 1
   std::optional<TensorCopy> pos_weight = std::nullopt;  ///< p, weight of positive answers; broadcasts likewise, default 1

@@ -23,7 +23,7 @@ void rms_norm_backward(const TensorView& grad, const TensorView& x, const Tensor
 
 }  // namespace detail
 
-/// N: rank of x.
+/// Result of layer_norm_backward() and rms_norm_backward(). N: rank of x.
 template <std::size_t N>
 struct NormGradients {
   TensorOf<N> grad_x;

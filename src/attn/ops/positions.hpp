@@ -10,6 +10,7 @@
 
 namespace attn {
 
+/// Options for apply_rotary(), and for layers that rotate queries and keys.
 struct RotaryOptions {
   double theta = 10000;      ///< base of the wavelengths
   std::int64_t offset = 0;   ///< position of row 0, such as the number of keys in a cache

@@ -7,13 +7,13 @@
 
 namespace attn {
 
-/// N: rank of the query.
+/// Result of general_attention_backward(). N: rank of the query.
 template <std::size_t N>
 struct GeneralAttentionGradients : AttentionGradients<N> {
   TensorOf<kBeside<N, 2>> grad_weight;  ///< (Dq,Dk)
 };
 
-/// N: rank of the query.
+/// Result of additive_attention_backward(). N: rank of the query.
 template <std::size_t N>
 struct AdditiveAttentionGradients : AttentionGradients<N> {
   TensorOf<kBeside<N, 2>> grad_query_weight, grad_key_weight;       ///< (A,Dq), (A,Dk)
