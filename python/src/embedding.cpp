@@ -74,7 +74,9 @@ a negative k.
           [](const Table& self, std::int64_t a, std::int64_t b) {
             return self.read("similarity", [&](const Embedding& table) { return table.similarity(a, b); });
           },
-          nb::arg("a"), nb::arg("b"), R"(Returns the cosine of the angle between the rows of two ids.
+          nb::arg("a"), nb::arg("b"), R"(Returns the cosine of the angle between the rows of two ids, a · b / (|a| |b|); 0 for a row of zeros.
+
+a, b: ids.
 
 Raises OutOfRangeError if there is no row of an id.
 

@@ -111,6 +111,7 @@ x: (..,width).
 weight: (width), default 1.
 bias: (width), default 0.
 eps: finite and above 0.
+threads: of this call; default those of set_num_threads().
 
 Returns an array of x's shape. Raises ShapeError if widths disagree or x has rank 0, ConfigError unless eps is finite and
 above 0, OutOfMemoryError if the result does not fit into memory.
@@ -126,6 +127,7 @@ x / √(mean of x² + eps) · weight
 x: (..,width).
 weight: (width), default 1.
 eps: finite and above 0; default 2⁻²³, as torch's.
+threads: of this call; default those of set_num_threads().
 
 Returns an array of x's shape. Raises ShapeError if widths disagree or x has rank 0, ConfigError unless eps is finite and
 above 0, OutOfMemoryError if the result does not fit into memory.
@@ -139,6 +141,7 @@ exp(x - max x) / Σ exp(x - max x)
 
 x: of rank 1 to 8.
 dim: the dimension; negative numbers count from the end.
+threads: of this call; default those of set_num_threads().
 
 Returns an array of x's shape. A slice that is all -infinity, or has NaN or +infinity, gives NaN.
 Raises OutOfRangeError if x has no such dimension, ShapeError if x has rank 0, OutOfMemoryError if the result does not fit into memory.
@@ -150,6 +153,7 @@ array([0.09 , 0.245, 0.665], dtype=float32))");
 
 x: of any shape.
 name: 'relu', 'gelu' (with erf), 'gelu_tanh', 'silu', 'tanh', 'sigmoid', 'identity', 'mish' or 'quick_gelu'.
+threads: of this call; default those of set_num_threads().
 
 Returns an array of x's shape. Raises ConfigError for another name, OutOfMemoryError if the result does not fit into memory.
 
@@ -166,6 +170,7 @@ x: (..,L,D) with an even D.
 theta: base of the wavelengths.
 offset: position of row 0, for example the number of keys in a cache.
 interleaved: False pairs column i with i + D/2 (GPT-NeoX, Hugging Face), True pairs 2i with 2i + 1 (the paper).
+threads: of this call; default those of set_num_threads().
 
 Returns an array of x's shape. Raises ShapeError for a rank below 2 or an odd D, ConfigError unless theta is finite and above
 0 and offset is within ±2⁵³, OutOfMemoryError if the result does not fit into memory.
@@ -180,6 +185,7 @@ PE(pos, 2i) = sin(pos / 10000^(2i / width)), PE(pos, 2i + 1) = cos(pos / 10000^(
 
 length: number of positions.
 width: number of columns; an odd width ends with a sine.
+threads: of this call; default those of set_num_threads().
 
 Returns (length,width). Raises ArgumentError unless length and width are from 0 to 2³¹ - 1, OutOfMemoryError if the result does not fit into memory.
 
@@ -195,6 +201,7 @@ array([[0.   , 1.   , 0.   , 1.   ],
 num_heads: number of heads H.
 length: number of queries L.
 key_length: number of keys S, default L.
+threads: of this call; default those of set_num_threads().
 
 Returns (1,H,L,S). Raises ConfigError for num_heads below 1, ArgumentError unless the lengths are from 0 to 2³¹ - 1,
 OutOfMemoryError if the result does not fit into memory.

@@ -106,12 +106,16 @@ numbers.
           },
           nb::arg("token"), R"(Returns the id of a token, or None if it is not in the vocabulary.
 
+token: as in the vocabulary, for example '##ing' or 'Ġgood'.
+
 >>> attn.Tokenizer.from_pretrained("testdata/models/sentiment").token_to_id("film")
 222)")
       .def(
           "id_to_token",
           [](const Own& self, std::int64_t id) { return self.read("id_to_token", [&](const Tokenizer& of) { return of.id_to_token(id); }); },
           nb::arg("id"), R"(Returns the token of an id, or None if it is not in the vocabulary.
+
+id: a whole number.
 
 >>> attn.Tokenizer.from_pretrained("testdata/models/sentiment").id_to_token(222)
 'film')")

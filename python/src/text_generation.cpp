@@ -91,7 +91,9 @@ It belongs to the model and its current weights.
           "Room for tokens.")
       .def(
           "truncate", [](Cache& self, std::int64_t length) { self.change("truncate", [&](KeyValueCache& of) { of.truncate(length); }); },
-          nb::arg("length"), R"(Discards all tokens after the first `length`.
+          nb::arg("length"), R"(Discards all tokens after the first ones.
+
+length: number of tokens to keep.
 
 Raises OutOfRangeError if there are fewer.
 

@@ -837,12 +837,16 @@ UnwritableError if the folder cannot be written.
           },
           nb::arg("token"), R"(Returns the id of a token, or None if it is not in the vocabulary.
 
+token: as in the vocabulary, for example '##ing' or 'Ġgood'.
+
 >>> attn.TextModel.load("testdata/models/sentiment").token_to_id("film")
 222)")
       .def(
           "id_to_token",
           [](const Model& self, std::int64_t id) { return self.read("id_to_token", [&](const TextModel& of) { return of.id_to_token(id); }); },
           nb::arg("id"), R"(Returns the token of an id, or None if it is not in the vocabulary.
+
+id: a whole number.
 
 >>> attn.TextModel.load("testdata/models/sentiment").id_to_token(222)
 'film')")
