@@ -27,7 +27,17 @@ const libLayers = {
   tasks: ['args/', 'platform/', 'tokenizer/', 'engine/', 'model/'],
   load: ['args/', 'platform/', 'tokenizer/', 'engine/', 'model/'],
   worker: ['args/', 'platform/', 'tokenizer/', 'engine/', 'model/', 'load/'],
-  cli: ['args/', 'platform/', 'model/gguf/', 'model/model_files.ts', 'model/safetensors_header.ts', 'lens/lens.ts', 'node.ts'],
+  cli: [
+    'args/',
+    'platform/',
+    'tokenizer/chunk.ts',
+    'model/gguf/',
+    'model/model_files.ts',
+    'model/safetensors_header.ts',
+    'lens/lens.ts',
+    'search/search.ts',
+    'node.ts',
+  ],
 };
 
 const pageLayers = {

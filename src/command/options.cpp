@@ -12,6 +12,8 @@ using Words = std::vector<std::string_view>;
 struct Command {
   std::string_view name, takes, about;
   Words options;
+  std::string_view needs = {};  ///< an option that may not be missing
+  bool only_npm = false;
 };
 
 const std::vector<Command>& commands() {
@@ -26,7 +28,8 @@ const std::vector<Command>& commands() {
     };
     constexpr std::string_view kTakes = "MODEL [FILE]", kOutput = "output jsonl|text";
     return std::vector<Command>{
-        {"convert", "FOLDER OUT", "Saves the model in FOLDER with other weights in OUT, a new or empty folder.", {"weights float32|float16|int8"}},
+        {"convert", "FOLDER OUT", "Saves the model in FOLDER with other weights in OUT, a new or empty folder.", {"weights float32|float16|int8"},
+         "weights"},
         {"inspect", "FOLDER", "Describes the model in FOLDER, and whether attn supports it.", {}},
         {"embed", kTakes, "Computes the vector of each text.", with("output jsonl|text|npy", true, {})},
         {"classify", kTakes, "Lists the labels of each text by decreasing score.", with(kOutput, true, {"top-k N"})},
@@ -50,6 +53,19 @@ const std::vector<Command>& commands() {
          {"json", "weights float32|int8", "method logit-lens|logit-attribution|patch-activations|attribution-patching|head-scores", "top-k N",
           "target TOKEN", "contrast TOKEN", "corrupted TEXT", "site residual|head|attention|mlp", "position N>=0",
           "kind previous-token|duplicate-token|induction|first-token"}},
+        {"index",
+         "FOLDER",
+         "Makes a search index of the Markdown, HTML and text files below FOLDER. Only in the npm package.",
+         {"model MODEL", "out PATH", "weights float32|int8", "batch-size N", "max-tokens N", "overlap N>=0", "by sentence|paragraph|token",
+          "vectors int8|float32"},
+         "model",
+         true},
+        {"search",
+         "INDEX QUERY",
+         "Finds the passages of an index that are most similar to a query. Only in the npm package.",
+         {"model MODEL", "weights float32|int8", "top-k N", "hybrid", "json"},
+         "model",
+         true},
     };
   }();
   return all;
@@ -67,7 +83,7 @@ constexpr About kAbouts[] = {
     {"batch-size", "number of texts computed at a time, by default 32; it does not affect the results"},
     {"stride", "number of tokens that consecutive windows of an overlong text share"},
     {"aggregation", "how tokens are merged into entities, by default simple"},
-    {"top-k", "maximum number of results; for generate, number of likeliest tokens to draw from, 0 for all"},
+    {"top-k", "maximum number of results, for search by default 5; for generate, number of likeliest tokens to draw from, 0 for all"},
     {"json", "prints the result as one JSON object"},
     {"max-new-tokens", "maximum number of new tokens, by default 64"},
     {"do-sample",
@@ -84,21 +100,32 @@ constexpr About kAbouts[] = {
     {"site", "activation that is replaced, by default residual, the input of a layer"},
     {"position", "position of the prediction, counted from 0, by default the last; logit-lens with --json: all"},
     {"kind", "kind of heads, by default all"},
+    {"model", "model for embeddings, the same for index and search"},
+    {"max-tokens", "maximum number of tokens of a passage, by default 256, or as many as the model reads"},
+    {"overlap", "maximum number of tokens that a passage repeats from the end of the passage before it, by default 0"},
+    {"by", "where passages end: at sentences (the default) or paragraphs, or after as many words as fit"},
+    {"vectors", "type of the vectors in the index, by default int8, a quarter of the size"},
+    {"hybrid", "also ranks by the words that a passage shares with the query"},
     {"stop", "text before which the new text ends; may be given more than once"},
 };
 
 constexpr std::string_view kFooter =
-    "FOLDER and MODEL have config.json, tokenizer.json and model.safetensors, as saved by transformers and sentence-transformers.\n"
+    "MODEL, and FOLDER of convert and inspect, have config.json, tokenizer.json and model.safetensors, as saved by transformers and sentence-transformers.\n"
     "MODEL, and FOLDER of inspect, may also be one .gguf file.\n"
     "Exit code: 0 for success, 1 if the model or a line is refused or a file cannot be read or written, 2 for an incorrect call.\n";
 
-std::string_view lines_of(std::string_view command) {
+std::string_view lines_of(std::string_view command, std::string_view takes) {
   if (command == "answer") return "Each line is a JSON object with the members question and context.";
   if (command == "rank")
     return "Each line is a JSON object with the members query and documents; the results refer to documents by index, counted from 0.";
   if (command == "generate" || command == "score") return "TEXT is one argument, so quote it; - reads it from standard input.";
   if (command == "lens") return "TEXT is one argument; - reads it from standard input. Only head-scores needs none: it then repeats random tokens.";
-  return "Each line of FILE, or of standard input, is a text, or a JSON object with the member text.";
+  if (command == "index")
+    return "Reads .md, .markdown, .html, .htm and .txt files, which are UTF-8, but no hidden ones, no links and no node_modules. The text below "
+           "each\n    heading is a document with the members path, anchor, title and heading.";
+  if (command == "search") return "Prints score, place and text of each passage. QUERY is one argument, so quote it; - reads it from standard input.";
+  if (takes.starts_with("MODEL")) return "Each line of FILE, or of standard input, is a text, or a JSON object with the member text.";
+  return {};
 }
 
 const Command* find(std::string_view name) {
@@ -122,7 +149,8 @@ std::string join(std::span<const std::string_view> words) {
 
 std::string head_of(const Command& command) {
   std::string text = "attn " + std::string(command.name) + " " + std::string(command.takes);
-  if (command.name == "convert") text += " --weights float32|float16|int8";
+  for (const std::string_view option : command.options)
+    if (split(option, ' ')[0] == command.needs) text += " --" + std::string(option);
   return text + "\n    " + std::string(command.about) + "\n";
 }
 
@@ -196,7 +224,7 @@ std::string checked(const std::string& name, std::string_view wanted, const std:
   return value;
 }
 
-bool takes_no_value(std::string_view name) { return name == "jsonl" || name == "json" || name == "do-sample"; }
+bool takes_no_value(std::string_view name) { return name == "jsonl" || name == "json" || name == "do-sample" || name == "hybrid"; }
 
 struct Given {
   std::string name, value;
@@ -232,7 +260,7 @@ Help help_of(std::string_view name) {
     return {text + "attn COMMAND --help\n    Describes the arguments of a command.\n\n" + std::string(kFooter)};
   }
   text = head_of(*command);
-  if (command->takes.starts_with("MODEL")) text += "    " + std::string(lines_of(name)) + "\n";
+  if (const std::string_view lines = lines_of(name, command->takes); !lines.empty()) text += "    " + std::string(lines) + "\n";
   text += "\n";
   for (const std::string_view option : command->options) {
     const auto* const about =
@@ -306,7 +334,8 @@ std::variant<Call, Help, Version> read_call(std::span<char* const> arguments) {
     call.options[name] = parts->size() > 1 ? checked(name, (*parts)[1], value) : "";
     if (name == "stop") call.stops.push_back(value);
   }
-  if (call.command == "convert" && !call.has("weights")) checked("weights", (*own("weights"))[1], "");
+  if (const std::string needed(command->needs); !needed.empty() && !call.has(needed)) checked(needed, (*own(needed))[1], "");
+  if (command->only_npm) throw Misuse{call.command + " is only in the npm package. Use npx attn " + call.command + "."};
   // "-" is standard input or output, which is also the default.
   if (names.back() == "[FILE]" && call.paths.size() == names.size() && call.paths.back() == "-") call.paths.pop_back();
   if (call.text("out") == "-") call.options.erase("out");

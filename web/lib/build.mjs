@@ -223,13 +223,30 @@ async function bundleWhole(name, inject = {}) {
   write(chunks[0]);
 }
 
-/** The command imports node.js and lens.js, since shared chunks would be further files for pages. */
+/** The source map has attn's own sources only, to save space. marked's address for reports is not attn's. */
+const parsers = {
+  name: 'parsers',
+  load(id) {
+    if (!/\/node_modules\/(marked|htmlparser2|entities)\//.test(id)) return undefined;
+    const code = readFileSync(id, 'utf8').replace(/\nPlease report this to https:\/\/github\.com\/markedjs\/marked\./, '');
+    return { code, map: { mappings: '' } };
+  },
+};
+
+/** The command imports other entries, since shared chunks would be further files for pages. */
 async function bundleCommand() {
-  const files = { '../node.js': './node.js', '../lens/lens.js': './lens.js' };
-  const entry = { name: 'entry', resolveId: (id) => (id in files ? { id: files[id], external: true } : undefined) };
-  const bundled = await rolldown({ ...common, platform: 'node', input: join(here, 'src', 'cli', 'cli.ts'), external: /^node:/, plugins: [entry] });
-  const { output } = await bundled.generate({ ...format, dir: out, banner: '#!/usr/bin/env node' });
-  write(output[0]);
+  const outside = { '../node.js': 'node', '../lens/lens.js': 'lens', '../search/search.js': 'search', '../tokenizer/chunk.js': 'chunk' };
+  const entry = { name: 'entry', resolveId: (id) => (id in outside ? { id: `./${outside[id]}.js`, external: true } : undefined) };
+  const bundled = await rolldown({
+    ...common,
+    platform: 'node',
+    input: join(here, 'src', 'cli', 'cli.ts'),
+    external: /^node:/,
+    plugins: [entry, parsers],
+  });
+  const banner = ({ isEntry }) => (isEntry ? '#!/usr/bin/env node' : '');
+  const { output } = await bundled.generate({ ...format, dir: out, banner, chunkFileNames: 'cli_[name].js' });
+  for (const file of output) if (file.type === 'chunk') write(file);
 }
 
 /** For hosts that cannot require ES modules: Jest by default, Node before 20.19. */

@@ -289,6 +289,11 @@ async function run(args: readonly string[]): Promise<number> {
   const [first, second] = call.paths;
   if (call.command === 'inspect') return inspect(first!);
   if (call.command === 'convert') return convert(first!, second!, call.options.weights as ExportKind);
+  if (call.command === 'index' || call.command === 'search') {
+    const { runIndex, runSearch } = await import('./search.js');
+    await (call.command === 'index' ? runIndex : runSearch)(call);
+    return 0;
+  }
   const ofModels = { generate: runGeneration, score: runGeneration, lens: runLens } as const;
   await (call.command in ofModels ? ofModels[call.command as keyof typeof ofModels] : runTexts)(call);
   return 0;

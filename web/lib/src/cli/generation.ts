@@ -8,8 +8,8 @@ import { array, columns, number, object } from './written.js';
 
 type Options = Call['options'];
 
-/** The argument TEXT, or all of standard input without its last line break. */
-export async function textOf(given: string): Promise<string> {
+/** The argument `name`, or all of standard input without its last line break. */
+export async function textOf(given: string, name = 'TEXT'): Promise<string> {
   let text = given;
   if (given === '-') {
     const pieces: Buffer[] = [];
@@ -17,10 +17,10 @@ export async function textOf(given: string): Promise<string> {
     try {
       text = decodeStrictUtf8(Buffer.concat(pieces)).replace(/\r?\n$/, '');
     } catch (error) {
-      throw new Error('TEXT is not UTF-8', { cause: error });
+      throw new Error(`${name} is not UTF-8`, { cause: error });
     }
   }
-  if (text === '') throw new Misuse('TEXT is empty');
+  if (text === '') throw new Misuse(`${name} is empty`);
   return text;
 }
 
@@ -97,12 +97,12 @@ async function score(model: TextModel, text: string, { options }: Call): Promise
   console.log(object({ tokens: array(tokens.map(json)), log_probability: number(total), perplexity: number(perplexity) }));
 }
 
-/** Loads MODEL with --weights for the time of the callback. */
-export async function withModel(call: Call, use: (model: TextModel) => Promise<void>): Promise<void> {
+/** Loads the model in `path` with --weights for the time of the callback. */
+export async function withModel(call: Call, path: string, use: (model: TextModel) => Promise<void>): Promise<void> {
   // For tests: simd computes as the native library with ATTN_MAX_ARCH=emulated.
   const attn = await load({ variant: process.env['ATTN_VARIANT'] === 'simd' ? 'simd' : 'auto' });
   try {
-    const model = await attn.loadModel(call.paths[0]!, { weights: (call.options.weights as 'float32' | 'int8' | undefined) ?? 'auto' });
+    const model = await attn.loadModel(path, { weights: (call.options.weights as 'float32' | 'int8' | undefined) ?? 'auto' });
     await use(model);
   } finally {
     attn.dispose();
@@ -111,7 +111,7 @@ export async function withModel(call: Call, use: (model: TextModel) => Promise<v
 
 export async function runGeneration(call: Call): Promise<void> {
   const text = await textOf(call.paths[1]!);
-  await withModel(call, async (model) => {
+  await withModel(call, call.paths[0]!, async (model) => {
     if (model.task !== 'text-generation') throw new Error(`MODEL is for ${model.task}, expected one for text-generation`);
     await (call.command === 'generate' ? generate : score)(model, text, call);
   });

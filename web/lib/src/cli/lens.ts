@@ -122,7 +122,7 @@ export async function runLens(call: Call): Promise<void> {
   const text = paths[1] === undefined ? undefined : await textOf(paths[1]);
   if (method === 'logit-attribution' || method.includes('patch')) required(options, 'target', 'token');
   if (method.includes('patch')) required(options, 'corrupted', 'text');
-  await withModel(call, async (model) => {
+  await withModel(call, paths[0]!, async (model) => {
     if (method === 'head-scores') return printHeadScores(model, text, options);
     if (method === 'logit-lens') return printLogitLens(model, text!, options);
     return (method === 'logit-attribution' ? printLogitAttribution : printPatching)(model, text!, options);

@@ -6,6 +6,8 @@ export class Misuse extends Error {}
 
 interface Command {
   readonly takes: string;
+  /** An option that may not be missing. */
+  readonly needs?: string;
   readonly about: string;
   /** N is a whole number. */
   readonly options: readonly string[];
@@ -16,6 +18,7 @@ const inBatches = [...ofTexts, 'max-length N', 'batch-size N'];
 const commands = {
   convert: {
     takes: 'FOLDER OUT',
+    needs: 'weights',
     about: 'Saves the model in FOLDER with other weights in OUT, a new or empty folder.',
     options: ['weights float32|float16|int8'],
   },
@@ -68,6 +71,27 @@ const commands = {
       'kind previous-token|duplicate-token|induction|first-token',
     ],
   },
+  index: {
+    takes: 'FOLDER',
+    needs: 'model',
+    about: 'Makes a search index of the Markdown, HTML and text files below FOLDER. Only in the npm package.',
+    options: [
+      'model MODEL',
+      'out PATH',
+      'weights float32|int8',
+      'batch-size N',
+      'max-tokens N',
+      'overlap N>=0',
+      'by sentence|paragraph|token',
+      'vectors int8|float32',
+    ],
+  },
+  search: {
+    takes: 'INDEX QUERY',
+    needs: 'model',
+    about: 'Finds the passages of an index that are most similar to a query. Only in the npm package.',
+    options: ['model MODEL', 'weights float32|int8', 'top-k N', 'hybrid', 'json'],
+  },
 } as const satisfies Readonly<Record<string, Command>>;
 export type CommandName = keyof typeof commands;
 
@@ -80,7 +104,7 @@ const abouts = {
   'batch-size': 'number of texts computed at a time, by default 32; it does not affect the results',
   stride: 'number of tokens that consecutive windows of an overlong text share',
   aggregation: 'how tokens are merged into entities, by default simple',
-  'top-k': 'maximum number of results; for generate, number of likeliest tokens to draw from, 0 for all',
+  'top-k': 'maximum number of results, for search by default 5; for generate, number of likeliest tokens to draw from, 0 for all',
   json: 'prints the result as one JSON object',
   'max-new-tokens': 'maximum number of new tokens, by default 64',
   'do-sample': 'draws each token by its probability instead of taking the likeliest; --temperature, --top-k, --top-p, --min-p and --seed imply it',
@@ -96,6 +120,12 @@ const abouts = {
   site: 'activation that is replaced, by default residual, the input of a layer',
   position: 'position of the prediction, counted from 0, by default the last; logit-lens with --json: all',
   kind: 'kind of heads, by default all',
+  model: 'model for embeddings, the same for index and search',
+  'max-tokens': 'maximum number of tokens of a passage, by default 256, or as many as the model reads',
+  overlap: 'maximum number of tokens that a passage repeats from the end of the passage before it, by default 0',
+  by: 'where passages end: at sentences (the default) or paragraphs, or after as many words as fit',
+  vectors: 'type of the vectors in the index, by default int8, a quarter of the size',
+  hybrid: 'also ranks by the words that a passage shares with the query',
   stop: 'text before which the new text ends; may be given more than once',
 } as const;
 type OptionName = keyof typeof abouts;
@@ -106,17 +136,22 @@ const lines = {
   generate: 'TEXT is one argument, so quote it; - reads it from standard input.',
   score: 'TEXT is one argument, so quote it; - reads it from standard input.',
   lens: 'TEXT is one argument; - reads it from standard input. Only head-scores needs none: it then repeats random tokens.',
+  index:
+    'Reads .md, .markdown, .html, .htm and .txt files, which are UTF-8, but no hidden ones, no links and no node_modules. The text below each\n' +
+    '    heading is a document with the members path, anchor, title and heading.',
+  search: 'Prints score, place and text of each passage. QUERY is one argument, so quote it; - reads it from standard input.',
   text: 'Each line of FILE, or of standard input, is a text, or a JSON object with the member text.',
 };
-const footer = `FOLDER and MODEL have config.json, tokenizer.json and model.safetensors, as saved by transformers and sentence-transformers.
+const footer = `MODEL, and FOLDER of convert and inspect, have config.json, tokenizer.json and model.safetensors, as saved by transformers and sentence-transformers.
 MODEL, and FOLDER of inspect, may also be one .gguf file.
 Exit code: 0 for success, 1 if the model or a line is refused or a file cannot be read or written, 2 for an incorrect call.`;
 
 const isCommand = (name: string): name is CommandName => Object.hasOwn(commands, name);
 const split = (option: string) => option.split(' ') as [name: OptionName, value: string | undefined];
 const head = (name: CommandName) => {
-  const { takes, about } = commands[name];
-  return `attn ${name} ${takes}${name === 'convert' ? ' --weights float32|float16|int8' : ''}\n    ${about}`;
+  const { takes, needs, about, options }: Command = commands[name];
+  const needed = options.filter((option) => split(option)[0] === needs).map((option) => ` --${option}`);
+  return `attn ${name} ${takes}${needed.join('')}\n    ${about}`;
 };
 
 export function help(name?: string): string {
@@ -126,7 +161,8 @@ export function help(name?: string): string {
   }
   const { options, takes } = commands[name];
   const rows = (options as readonly string[]).map((option) => `  --${option}\n        ${abouts[split(option)[0]]}\n`).join('');
-  const reads = takes.startsWith('MODEL') ? `    ${lines[name as keyof typeof lines] ?? lines.text}\n` : '';
+  const about = lines[name as keyof typeof lines] ?? (takes.startsWith('MODEL') ? lines.text : undefined);
+  const reads = about === undefined ? '' : `    ${about}\n`;
   return `${head(name)}\n${reads}\n${rows}${rows && '\n'}${footer}`;
 }
 
@@ -169,7 +205,7 @@ function checked(name: OptionName, wanted: string | undefined, given: string | b
 }
 
 export function readCall(args: readonly string[]): Call | { readonly help: string; readonly wrong: boolean } | 'version' {
-  const takesNone = ['help', 'version', 'jsonl', 'json', 'do-sample'];
+  const takesNone = ['help', 'version', 'jsonl', 'json', 'do-sample', 'hybrid'];
   const known = ['help', 'version', ...Object.keys(abouts)];
   const { positionals, tokens } = parseArgs({
     args: [...args],
@@ -188,20 +224,20 @@ export function readCall(args: readonly string[]): Call | { readonly help: strin
   const wantsHelp = given.some(({ name }) => name === 'help');
   if (command === undefined || (wantsHelp && isCommand(command))) return { help: help(command), wrong: !wantsHelp };
   if (!isCommand(command)) throw new Misuse(`command is ${command}${expectedOneOf(command, Object.keys(commands))}`);
-  const { takes, options } = commands[command];
+  const { takes, needs, options }: Command = commands[command];
   const names = takes.split(' ');
   const least = names.filter((name) => !name.startsWith('[')).length;
   if (paths.length < least || paths.length > names.length) throw new Misuse(`${command} has ${paths.length} arguments, expected ${takes}`);
   paths.forEach((path, i) => {
     if (path === '') throw new Misuse(`${names[i]!.replace(/[[\]]/g, '')} is empty`);
   });
-  const own = new Map<string, string | undefined>((options as readonly string[]).map(split));
+  const own = new Map<string, string | undefined>(options.map(split));
   const values: Partial<Record<string, string | number | true>> = {};
   for (const { name, value } of given) {
     if (!own.has(name)) throw new Misuse(`${command} takes no --${name}`);
     values[name] = checked(name as OptionName, own.get(name), value ?? false);
   }
-  if (command === 'convert' && values['weights'] === undefined) checked('weights', own.get('weights'), false);
+  if (needs !== undefined && values[needs] === undefined) checked(needs as OptionName, own.get(needs), false);
   const stops = given.flatMap(({ name, value }) => (name === 'stop' && value !== undefined ? [value] : []));
   return { command, paths, stops, options: values };
 }

@@ -5,6 +5,7 @@ import type { TextModel } from '../attn.js';
 import { type Call, Misuse } from './options.js';
 import { Output, type Result } from './output.js';
 import { quoted } from './printable.js';
+import { Progress } from './progress.js';
 import { replacing, WrittenSoFar } from './unfinished.js';
 import { array, columns, number, object } from './written.js';
 import { reason } from '../args/error.js';
@@ -19,7 +20,7 @@ interface Query {
 type Run = (model: TextModel, queries: readonly Query[], options: Call['options']) => Promise<Result[]>;
 
 /** Converts offsets to characters, as Python counts. Ascending offsets take one pass. */
-function placesIn(text: string) {
+export function placesIn(text: string) {
   let [at, characters] = [0, 0];
   const charactersTo = (end: number) => {
     if (end < at) at = characters = 0;
@@ -141,29 +142,6 @@ function queryOf(command: string, line: string, isJson: boolean): Query {
   return { text: query, context: '', documents: documents as string[] };
 }
 
-class Progress {
-  readonly #size: number | undefined;
-  readonly #shown: boolean;
-  #next = 0;
-
-  constructor(size: number | undefined, shown: boolean) {
-    this.#size = size;
-    this.#shown = shown;
-  }
-
-  report(lines: number, bytes: number): void {
-    if (!this.#shown || Date.now() < this.#next) return;
-    this.#next = Date.now() + 100;
-    const share = this.#size ? Math.min(bytes / this.#size, 1) : undefined;
-    const bar = share === undefined ? '' : `[${'#'.repeat(Math.floor(share * 30)).padEnd(30, '-')}] ${Math.floor(share * 100)} %, `;
-    process.stderr.write(`\r${bar}${lines} lines`);
-  }
-
-  clear(): void {
-    if (this.#shown) process.stderr.write('\r\x1b[K');
-  }
-}
-
 /** Limits of texts that are sorted by length together. */
 const batchesAtATime = 16;
 const mostBytes = 4 << 20;
@@ -196,7 +174,13 @@ async function openInput({ command, paths: [, given], options }: Call): Promise<
 const yieldToEventLoop = () => new Promise((resolve) => void setImmediate(resolve));
 
 /** Throws for the first bad line, once the results before it are written. */
-async function runLines(model: TextModel, { command, options }: Call, { file, isJson }: Input, output: Output, progress: Progress): Promise<void> {
+async function runLines(
+  model: TextModel,
+  { command, options }: Call,
+  { file, isJson, size }: Input,
+  output: Output,
+  progress: Progress,
+): Promise<void> {
   const atOnce = ['embed', 'classify', 'tag'].includes(command) ? batchesAtATime * ((options['batch-size'] as number | undefined) ?? 32) : 1;
   const stream: AsyncIterable<Buffer> = file?.createReadStream() ?? process.stdin;
   let waiting: { readonly query: Query; readonly line: number }[] = [];
@@ -215,7 +199,7 @@ async function runLines(model: TextModel, { command, options }: Call, { file, is
       throw new WrittenSoFar(`${where}: ${error.code}: ${error.message}`, { cause: error });
     }
     await output.add(results, options.output === 'text');
-    progress.report(lines, bytes);
+    progress.report(lines, bytes, size);
     await yieldToEventLoop();
   };
   for await (const line of linesOf(stream)) {
@@ -258,7 +242,7 @@ export async function runTexts(call: Call): Promise<void> {
     const model = await attn.loadModel(paths[0]!, { weights: (options.weights as 'float32' | 'int8' | undefined) ?? 'auto' });
     assertTask(command, model);
     const width = isNpy ? (await model.embed([])).dims[1] : undefined;
-    const progress = new Progress(input.size, process.stderr.isTTY && (out !== undefined || !process.stdout.isTTY));
+    const progress = new Progress('lines', process.stderr.isTTY && (out !== undefined || !process.stdout.isTTY));
     const write = async (file?: FileHandle, isFile = false) => {
       const output = new Output(out, file, isFile, width);
       await output.start();

@@ -1,0 +1,62 @@
+/** The texts in a folder, as documents of an index. */
+import { readdir, readFile } from 'node:fs/promises';
+import { extname, join } from 'node:path';
+import { decodeStrictUtf8 } from '../platform/utf8.js';
+import { type Page, readHtml, readMarkdown } from './sections.js';
+import { naming } from './system_error.js';
+
+/** A section of a file. */
+export interface FileSection {
+  /** Relative to the folder, with `/`. */
+  readonly path: string;
+  readonly anchor: string;
+  /** Of the file. */
+  readonly title: string;
+  readonly heading: string;
+  readonly text: string;
+  readonly [member: string]: unknown;
+}
+
+const readText = (text: string): Page => ({
+  title: undefined,
+  sections: [{ anchor: '', heading: '', text: text.replaceAll('\r\n', '\n').trimEnd() }].filter((section) => section.text.trim() !== ''),
+});
+
+const readers: Readonly<Record<string, (text: string) => Page>> = {
+  '.md': readMarkdown,
+  '.markdown': readMarkdown,
+  '.html': readHtml,
+  '.htm': readHtml,
+  '.txt': readText,
+};
+const readerOf = (path: string) => readers[extname(path).toLowerCase()];
+
+/** Returns the paths of texts in ascending order. Links are not followed. */
+export async function textFilesBelow(folder: string): Promise<string[]> {
+  const found: string[] = [];
+  const search = async (below: string): Promise<void> => {
+    const path = join(folder, below);
+    for (const entry of await naming(path, readdir(path, { withFileTypes: true }))) {
+      if (entry.name.startsWith('.') || entry.name === 'node_modules') continue;
+      const name = below === '' ? entry.name : `${below}/${entry.name}`;
+      if (entry.isDirectory()) await search(name);
+      else if (entry.isFile() && readerOf(name)) found.push(name);
+    }
+  };
+  await search('');
+  return found.sort();
+}
+
+/** Returns undefined if the file is not UTF-8. */
+export async function sectionsOf(folder: string, path: string): Promise<FileSection[] | undefined> {
+  const bytes = await readFile(join(folder, path));
+  let text: string;
+  try {
+    text = decodeStrictUtf8(bytes).replace(/^\ufeff/, '');
+  } catch {
+    return undefined;
+  }
+  const { title, sections } = readerOf(path)!(text);
+  const name = path.slice(path.lastIndexOf('/') + 1);
+  return sections.map(({ anchor, heading, text: own }) => ({ path, anchor, title: title ?? name, heading, text: own }));
+}
