@@ -322,7 +322,7 @@ test('--help and --version print the same in both programs', limit, async () => 
   const { status, stdout, stderr } = both('--help');
   assert.deepEqual([status, stderr], [0, '']);
   assert.match(stdout, /attn convert FOLDER OUT --weights float32\|float16\|int8\n[^]*attn inspect FOLDER\n/);
-  const commands = ['convert', 'inspect', 'embed', 'classify', 'tag', 'fill', 'answer', 'rank', 'generate', 'score', 'lens'];
+  const commands = ['convert', 'inspect', 'embed', 'classify', 'tag', 'fill', 'answer', 'rank', 'generate', 'score', 'lens', 'index', 'search'];
   const [short, none, ...helps] = await bothOfEach([['-h'], [], ...commands.map((command) => [command, '--help'])]);
   assert.equal(short.stdout, stdout);
   assert.deepEqual(none, { status: 2, stdout, stderr: '' });

@@ -174,13 +174,20 @@ test('index: passages have at most --max-tokens tokens and end as --by asks', li
   const attn = await load({ threads: 1 });
   const model = await attn.loadModel(bert);
   const count = (each) => model.tokenize(each).dims[1];
-  const most = count('The film is good. The end is bad.');
-  assert.deepEqual(passages('--max-tokens', String(most), '--by', 'paragraph'), text.split('\n\n'));
+  const threeSentences = text.replace(' She is not.', '');
+  const most = String(count(threeSentences));
+  assert.deepEqual(passages('--max-tokens', most), [threeSentences, 'She is not.']);
+  assert.deepEqual(passages('--max-tokens', most, '--by', 'paragraph'), text.split('\n\n'));
   const sentences = text.split(/(?<=\.)\s+/);
   assert.deepEqual(passages('--max-tokens', String(Math.max(...sentences.map(count)))), sentences);
   const repeated = passages('--max-tokens', '12', '--overlap', '6', '--by', 'token');
   assert.ok(repeated.length > 2 && repeated.every((each) => count(each) <= 12), repeated.join('|'));
   assert.ok(repeated.join('').length > text.length, 'some text is repeated');
+  // More tokens than the model reads at a time.
+  const long = `${text} `.repeat(40).trim();
+  const parts = indexed('long', { 'a.txt': long }).passages.map((each) => each.text);
+  assert.ok(!parts.some((part) => model.tokenize(part).truncated[0]), 'a passage is truncated');
+  assert.equal(parts.join(' ').replace(/\s+/g, ' '), long.replace(/\s+/g, ' '));
   await attn.dispose();
 });
 

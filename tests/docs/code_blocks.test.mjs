@@ -176,6 +176,11 @@ const testsOf = {
     test(`${where}: a documented command reads ${block.name}`, limit, () => assert.ok(commands.includes(` ${block.name} `)));
   },
 
+  md: ({ where, block, commands }) =>
+    test(`${where}: a documented command reads ${block.name} in its folder`, limit, () =>
+      assert.ok(block.name && commands.includes('npx attn index . ')),
+    ),
+
   json: ({ where, block }) => test(`${where}: the file is valid JSON`, limit, () => void JSON.parse(block.text)),
 
   python: ({ folder, where, block }) =>
