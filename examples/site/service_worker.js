@@ -15,7 +15,7 @@ async function answer(request) {
     if (copy) return copy;
     throw error;
   }
-  // That a file is missing is worth a copy too: a model has optional files.
+  // Missing files are also remembered, because a model has optional files.
   if (response.ok || response.status === 404) await copies.put(request, response.clone());
   return response;
 }

@@ -10,7 +10,7 @@ export interface FileSection {
   /** Relative to the folder, with `/`. */
   readonly path: string;
   readonly anchor: string;
-  /** Of the file. */
+  /** Title of the file. */
   readonly title: string;
   readonly heading: string;
   readonly text: string;

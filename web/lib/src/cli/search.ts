@@ -119,7 +119,7 @@ export async function runIndex(call: Call): Promise<void> {
   return write((bytes) => new Promise((resolve) => void process.stdout.write(bytes, (error) => void (error ?? resolve()))));
 }
 
-/** Where a passage is: path and anchor in an index of `attn index`, else its id. */
+/** Returns path and anchor of a passage in an index of `attn index`, else its id. */
 function placeOf({ id, document: { path, anchor } }: Hit): string {
   if (typeof path !== 'string') return String(id);
   return typeof anchor === 'string' && anchor !== '' ? `${path}#${anchor}` : path;

@@ -31,7 +31,7 @@ interface Element {
   readonly isRead: boolean;
   readonly isMain: boolean;
   readonly isPre: boolean;
-  /** Of a link to this page in a heading: where its text begins. */
+  /** Start of the text, if this is a link in a heading to the same page. */
   readonly link: number | undefined;
 }
 
@@ -113,7 +113,7 @@ class Reader {
     return this.#sections.at(-1)!;
   }
 
-  /** What is outside of the main part does not count. */
+  /** Drops the text before the main part. */
   #startMain(): void {
     this.#hasMain = true;
     this.#h1 = undefined;
