@@ -266,17 +266,11 @@ int convert(const fs::path& folder, const fs::path& out, attn::FileWeights weigh
   const bool exists = fs::exists(out);
   if (exists && !fs::is_directory(out)) throw Misuse{"OUT is " + out.string() + ", which is a file, expected a new folder"};
   if (exists && !fs::is_empty(out)) throw Misuse{"OUT is " + out.string() + ", which is not empty, expected a new folder"};
+  attn::detail::StagedFiles files;
+  const command::OnSignal on_signal([&] { files.abandon(); });
   const attn::Weights kept = weights == attn::FileWeights::int8 ? attn::Weights::int8 : attn::Weights::float32;
   const attn::TextModel model = attn::TextModel::load(folder.string(), {.weights = kept});
-  const command::OnSignal on_signal([&] {
-    // An incomplete model is useless, and the next call would refuse OUT as not empty.
-    std::error_code none;
-    if (exists)
-      for (const auto& entry : fs::directory_iterator(out, none)) fs::remove_all(entry.path(), none);
-    else
-      fs::remove_all(out, none);
-  });
-  model.save_pretrained(out.string(), {.weights = weights});
+  attn::detail::save_pretrained(model, out.string(), {.weights = weights}, files);
   return 0;
 }
 

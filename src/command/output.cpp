@@ -29,10 +29,7 @@ Output::Output(const std::optional<std::string>& path, std::optional<std::int64_
     fail_by_errno(*path);
   }
   to_ = &files_.open(*path);
-  on_signal_.emplace([staged = files_.staged()] {
-    std::error_code none;
-    fs::remove(staged, none);
-  });
+  on_signal_.emplace([this] { files_.abandon(); });
   if (width_) put(header());
 }
 

@@ -86,6 +86,52 @@ test('an interrupted call leaves neither a part of --out nor other files', limit
   }
 });
 
+/** Sends a signal to convert at its third write to a file of OUT, after another program has written there, and stops the writing thread. */
+const stopper = String.raw`
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+static void count(int fd) {
+  static int writes;
+  char link[64], path[4096];
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  const ssize_t length = readlink(link, path, sizeof path - 1);
+  path[length > 0 ? length : 0] = 0;
+  if (!strstr(path, "/out/") || ++writes != 3) return;
+  close(open(getenv("THEIR_FILE"), O_CREAT | O_WRONLY, 0600));
+  kill(getpid(), SIGINT);
+  sleep(30);
+}
+ssize_t write(int fd, const void* bytes, size_t size) {
+  count(fd);
+  return ((ssize_t (*)(int, const void*, size_t))dlsym(RTLD_NEXT, "write"))(fd, bytes, size);
+}
+ssize_t writev(int fd, const struct iovec* parts, int many) {
+  count(fd);
+  return ((ssize_t (*)(int, const struct iovec*, int))dlsym(RTLD_NEXT, "writev"))(fd, parts, many);
+}`;
+
+test('SIGINT while convert writes removes its own files and no others', { ...limit, skip: process.platform !== 'linux' && 'no LD_PRELOAD' }, (t) => {
+  writeFileSync(join(work, 'stopper.c'), stopper);
+  if (spawnSync('cc', ['-shared', '-fPIC', '-o', 'stopper.so', 'stopper.c', '-ldl'], { cwd: work }).status !== 0)
+    return skipUnlessCi(t, 'cc is missing');
+  for (const isThere of [false, true]) {
+    const parent = join(work, `stopped-${isThere}`);
+    mkdirSync(join(parent, ...(isThere ? ['out'] : [])), { recursive: true });
+    const env = { ...process.env, LD_PRELOAD: join(work, 'stopper.so'), THEIR_FILE: join(parent, 'out', 'theirs') };
+    const { signal } = spawnSync(native, ['convert', bert, join(parent, 'out'), '--weights', 'float32'], { env, timeout: 60_000 });
+    assert.equal(signal, 'SIGINT');
+    assert.deepEqual(readdirSync(parent, { recursive: true }), ['out', 'out/theirs']);
+  }
+});
+
 test('output that cannot be written is reported by every command', limit, () => {
   for (const args of [['--version'], ['--help'], ['embed', '--help'], ['inspect', bert], ['embed', bert], ['embed', bert, '--output', 'npy']]) {
     const full = shell('echo she | "$@" > /dev/full', ...args);

@@ -61,6 +61,10 @@ void InputFile::read_rest(const std::function<void(std::span<const std::uint8_t>
 
 StagedFiles::~StagedFiles() {
   stream_.close();
+  remove_staged();
+}
+
+void StagedFiles::remove_staged() {
   std::error_code none;
   for (const File& file : files_) fs::remove(file.staged, none);
   // remove() fails for folders that are not empty, so these stay.
@@ -69,6 +73,8 @@ StagedFiles::~StagedFiles() {
 
 std::ofstream& StagedFiles::open(const fs::path& path) {
   end_file();
+  const std::lock_guard lock(mutex_);
+  check_wanted();
   std::error_code error;
   const fs::file_status there = fs::status(path, error);
   if (fs::is_directory(there)) fail_at(path, std::make_error_code(std::errc::is_a_directory));
@@ -79,29 +85,77 @@ std::ofstream& StagedFiles::open(const fs::path& path) {
     if (error) fail_at(path, error);
     folders_.push_back(*folder);
   }
-  fs::path staged = path;
-  staged += ".attn-" + std::to_string(std::random_device()());
+  File file{.path = path, .staged = path, .old = path};
+  file.staged += ".attn-" + std::to_string(std::random_device()());
+  file.old = file.staged.native() + "-old";
+  const fs::path& staged = files_.emplace_back(std::move(file)).staged;
   errno = 0;
   stream_.open(staged, std::ios::binary | std::ios::trunc);
   if (!stream_) fail_by_errno(path);
-  files_.push_back({path, std::move(staged)});
-  if (fs::is_regular_file(there)) fs::permissions(this->staged(), there.permissions(), error);
+  if (fs::is_regular_file(there)) fs::permissions(staged, there.permissions(), error);
   return stream_;
 }
 
 void StagedFiles::end_file() {
-  if (files_.empty()) return;
+  if (!stream_.is_open()) return;
   stream_.close();
   if (!stream_) fail_by_errno(files_.back().path);
 }
 
+void StagedFiles::check_wanted() const {
+  if (abandoned_) throw std::system_error(std::make_error_code(std::errc::operation_canceled));
+}
+
+void StagedFiles::abandon() {
+  const std::lock_guard lock(mutex_);
+  abandoned_ = true;
+  remove_staged();
+}
+
+/// Keeps the file that is about to be replaced. A hard link leaves it in place, so that its path always exists; links
+/// themselves and file systems without hard links need a rename.
+std::error_code StagedFiles::keep_old(File& file) {
+  std::error_code error;
+  const fs::file_status there = fs::symlink_status(file.path, error);
+  if (!fs::exists(there)) return {};
+  error.clear();
+  if (!fs::is_symlink(there)) fs::create_hard_link(file.path, file.old, error);
+  if (fs::is_symlink(there) || error) fs::rename(file.path, file.old, error);
+  file.has_old = !error;
+  return error;
+}
+
+void StagedFiles::restore() {
+  std::error_code error;
+  for (File& file : files_)
+    if (file.has_old) {
+      fs::rename(file.old, file.path, error);
+      // Renaming does nothing if both are names of one file, that is, if it has not been replaced.
+      if (!error) fs::remove(file.old, error);
+    } else if (file.renamed) {
+      fs::remove(file.path, error);
+    }
+}
+
 void StagedFiles::commit() {
   end_file();
-  for (const File& file : files_) {
-    std::error_code error;
-    fs::rename(file.staged, file.path, error);
-    if (error) fail_at(file.path, error);
+  const std::lock_guard lock(mutex_);
+  check_wanted();
+  std::error_code error;
+  for (const File& file : files_)
+    if (fs::is_directory(fs::symlink_status(file.path, error))) fail_at(file.path, std::make_error_code(std::errc::is_a_directory));
+  for (File& file : files_) {
+    // Nothing can fail after the last rename.
+    error = &file != &files_.back() ? keep_old(file) : std::error_code();
+    if (!error) fs::rename(file.staged, file.path, error);
+    if (error) {
+      restore();
+      fail_at(file.path, error);
+    }
+    file.renamed = true;
   }
+  for (const File& file : files_)
+    if (file.has_old) fs::remove(file.old, error);
   files_.clear();
   folders_.clear();
 }

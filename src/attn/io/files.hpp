@@ -4,9 +4,11 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 // Reading and writing files in native builds. Internal.
@@ -34,7 +36,7 @@ class InputFile : public std::ifstream {
 };
 
 /// Replaces several files, all or none: each is written next to its path, and commit() renames them. A link is
-/// replaced, not followed. Without commit(), files and folders are as they were.
+/// replaced, not followed. Without commit(), or if it fails, files and folders are as they were.
 class StagedFiles {
  public:
   StagedFiles() = default;
@@ -46,15 +48,23 @@ class StagedFiles {
   /// std::system_error with the path.
   std::ofstream& open(const std::filesystem::path& path);
   void commit();
-  /// Returns the path to which the last opened file is written.
-  const std::filesystem::path& staged() const { return files_.back().staged; }
+  /// Removes the temporary files and the created folders, from any thread. Afterwards open() and commit() throw. Does
+  /// nothing after commit().
+  void abandon();
 
  private:
   struct File {
-    std::filesystem::path path, staged;
+    std::filesystem::path path, staged, old;  // old: where the replaced file is until all files are renamed
+    bool has_old = false, renamed = false;
   };
   void end_file();
+  void check_wanted() const;
+  void remove_staged();
+  static std::error_code keep_old(File& file);
+  void restore();
 
+  std::mutex mutex_;  // abandon() may be called while another thread writes
+  bool abandoned_ = false;
   std::vector<File> files_;
   std::vector<std::filesystem::path> folders_;  // created folders, outer before inner
   std::ofstream stream_;
