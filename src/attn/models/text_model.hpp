@@ -36,6 +36,7 @@ namespace detail {
 
 class LensModel;  // models/lens_model.hpp
 struct ModelPlan;
+class StagedFiles;  // io/files.hpp
 
 /// Files that were read from a folder, by name, except the weights.
 using SmallFiles = std::vector<std::pair<std::string, std::vector<std::uint8_t>>>;
@@ -49,6 +50,9 @@ TokenizerWithFiles load_tokenizer_with_files(const FilePath& folder);
 /// Returns one of the small files that a model was loaded from, by its path in the folder or relative to config.json, or
 /// null if there is none. Valid as long as the model.
 const std::vector<std::uint8_t>* find_small_file(const TextModel& model, const std::string& name);
+
+/// Does the same as TextModel::save_pretrained(), with files that another thread may abandon.
+void save_pretrained(const TextModel& model, const FilePath& folder, const SaveOptions& options, StagedFiles& files);
 
 /// Copies of the token ids that a caller passed: (B,L) each, row-major. Types and mask may be empty.
 struct TokenIds {
@@ -756,6 +760,7 @@ class TextModel {
  private:
   friend class detail::LensModel;
   friend const std::vector<std::uint8_t>* detail::find_small_file(const TextModel& model, const std::string& name);
+  friend void detail::save_pretrained(const TextModel& model, const FilePath& folder, const SaveOptions& options, detail::StagedFiles& files);
   struct Parts;
   struct Windows;
   explicit TextModel(std::unique_ptr<Parts> parts);

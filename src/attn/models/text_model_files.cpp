@@ -230,26 +230,31 @@ detail::TokenizerWithFiles detail::load_tokenizer_with_files(const FilePath& pat
 Tokenizer load_tokenizer(const FilePath& path) { return detail::load_tokenizer_with_files(path); }
 
 void TextModel::save_pretrained(const FilePath& path, const SaveOptions& options) const {
-  const EncoderModel& model = encoder();
-  const FileWeights weights = options.weights.value_or(this->weights() == Weights::int8 ? FileWeights::int8 : FileWeights::float32);
-  detail::check_weights_as(model, weights);
-  const std::filesystem::path folder(path.text());
   detail::StagedFiles files;
+  detail::save_pretrained(*this, path, options, files);
+}
+
+void detail::save_pretrained(const TextModel& model, const FilePath& path, const SaveOptions& options, StagedFiles& files) {
+  const TextModel::Parts& parts = *model.parts_;
+  const EncoderModel& encoder = model.encoder();
+  const FileWeights weights = options.weights.value_or(model.weights() == Weights::int8 ? FileWeights::int8 : FileWeights::float32);
+  check_weights_as(encoder, weights);
+  const std::filesystem::path folder(path.text());
   try {
-    for (const auto& [name, bytes] : parts_->files) {
+    for (const auto& [name, bytes] : parts.files) {
       std::ostream& to = files.open(below(folder, name));
-      if (name == parts_->base + "config.json")
-        to << detail::config_as(bytes, model, weights);
+      if (name == parts.base + "config.json")
+        to << config_as(bytes, encoder, weights);
       else
         to.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
     }
-    detail::write_weights(model, weights, files.open(below(folder, parts_->base + "model.safetensors")));
+    write_weights(encoder, weights, files.open(below(folder, parts.base + "model.safetensors")));
     files.commit();
   } catch (const std::system_error& error) {
     ErrorDetail more;
     more.emplace("errno", static_cast<double>(error.code().value()));
-    detail::fail(ErrorCode::argument, "save_pretrained", "path", {"a folder whose files can be written"}, {"unwritable (", error.what(), ")"},
-                 std::move(more));
+    fail(ErrorCode::argument, "save_pretrained", "path", {"a folder whose files can be written"}, {"unwritable (", error.what(), ")"},
+         std::move(more));
   }
 }
 
