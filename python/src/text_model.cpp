@@ -496,7 +496,7 @@ ModernBERT, DeBERTa, ERNIE, ELECTRA, ALBERT, NomicBERT, Jina 2, GTE, GPT-2, GPT-
       nb::arg("path"), nb::kw_only(), nb::arg("weights") = nb::none(), nb::arg("threads") = nb::none(),
       R"(Loads a folder with config.json, model.safetensors or the files that model.safetensors.index.json names, and the other published files.
 
-path: the folder, a .gguf file of a GPT-2, Llama or Qwen2, or the id of a model that you have downloaded to the Hugging Face cache, for example
+path: the folder, the .gguf file of a language model, or the id of a model that you have downloaded to the Hugging Face cache, for example
 'sentence-transformers/all-MiniLM-L6-v2' (environment variables HF_HUB_CACHE, HF_HOME). attn never uses the network.
 weights: 'float32' or 'int8', the arithmetic of linear maps; default as in the files.
 threads: of the model's calls; default those of set_num_threads().

@@ -120,7 +120,7 @@ class TextModel {
   /// config_sentence_transformers.json. Floats of any width become float32. int8 weights must have the format of
   /// compressed-tensors: int-quantized, by row, with dynamic asymmetric activations by token. Tensors that the model
   /// does not use are skipped and listed in notes(). If the tokenizer cannot be read, the model still takes token ids.
-  /// @param folder   the folder, or a .gguf file of a GPT-2, Llama or Qwen2; a string or std::filesystem::path
+  /// @param folder   the folder, or the .gguf file of a language model; a string or std::filesystem::path
   /// @param options  int8 or float32 weights, and a tokenizer of your own
   /// @throws FORMAT if a file is damaged, empty, or not a regular file
   /// @throws CONFIG if config.json contradicts itself
