@@ -109,7 +109,7 @@ GeneratedText TextModel::generate(const std::string& prompt, const GenerateOptio
   check_generate(options);
   const detail::ModelConfig& config = encoder().config();
   std::vector<std::int64_t> ids = prompt_ids(kGenerate, prompt, options.add_special_tokens);
-  const auto before = std::ssize(ids), end = before + std::min(options.max_new_tokens, std::max<std::int64_t>(0, config.max_length - before));
+  const std::int64_t before = std::ssize(ids), end = before + std::min(options.max_new_tokens, std::max<std::int64_t>(0, config.max_length - before));
   GeneratedText result;
   if (before == end) return result;
   KeyValueCache cache = encoder().make_cache(1, end);

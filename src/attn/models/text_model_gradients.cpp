@@ -59,7 +59,7 @@ TextAttribution TextModel::attribute(const std::string& text, const AttributeOpt
                                .method = options.method,
                                .steps = options.steps};
   if (continues && ids.empty()) detail::fail(ErrorCode::argument, kOp, "text", {"at least one token"}, {"none"});
-  call.position = options.position ? options.position : continues ? std::optional(std::ssize(ids) - 1) : std::nullopt;
+  call.position = options.position ? options.position : continues ? std::optional<std::int64_t>(std::ssize(ids) - 1) : std::nullopt;
   const bool of_head = call.position || model.has_text_head();
   const auto output = [&](std::string_view name, const std::variant<std::int64_t, std::string>& given) {
     return of_head ? output_number(kOp, name, given) : detail::label_of(kOp, name, {}, given);
