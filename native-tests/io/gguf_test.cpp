@@ -437,7 +437,7 @@ TEST_CASE("tokenizers of GGUF files that attn does not read leave the model usab
   refused(kFormat, "tokenizer.ggml.merges is missing", [](Small& file) { file.remove("tokenizer.ggml.merges"); });
   refused(kFormat, "one for each token", set("tokenizer.ggml.token_type", numbers("tokenizer.ggml.token_type", {3, 1})));
   refused(kFormat, "\"a\" twice", set("tokenizer.ggml.tokens", strings("tokenizer.ggml.tokens", {"a", "a", "b", "c"})));
-  refused(kFormat, "expected UTF-8", set("tokenizer.ggml.tokens", strings("tokenizer.ggml.tokens", {"\xff", "a", "b", "c"})));
+  refused(kFormat, "expected valid UTF-8", set("tokenizer.ggml.tokens", strings("tokenizer.ggml.tokens", {"\xff", "a", "b", "c"})));
   refused(kFormat, "expected an id below 4", set("tokenizer.ggml.eos_token_id", whole("tokenizer.ggml.eos_token_id", 4)));
   refused(kFormat, "add_bos_token", set("tokenizer.ggml.add_bos_token", pair("tokenizer.ggml.add_bos_token", 7, "\1")));
 }

@@ -340,7 +340,7 @@ describe('GGUF files', () => {
         ['UNSUPPORTED', '5000 bytes', 'tokenizer.ggml.tokens', (key) => strings(key, ['<e>', 'a', 'b', 'x'.repeat(5000)])],
         ['FORMAT', 'one for each token', 'tokenizer.ggml.token_type', (key) => numbers(key, [3, 1])],
         ['FORMAT', '"a" twice', 'tokenizer.ggml.tokens', (key) => strings(key, ['a', 'a', 'b', 'c'])],
-        ['FORMAT', 'expected UTF-8', 'tokenizer.ggml.tokens', (key) => strings(key, [Uint8Array.of(255), 'a', 'b', 'c'])],
+        ['FORMAT', 'expected valid UTF-8', 'tokenizer.ggml.tokens', (key) => strings(key, [Uint8Array.of(255), 'a', 'b', 'c'])],
         ['FORMAT', 'expected an id below 4', 'tokenizer.ggml.eos_token_id', (key) => whole(key, 4)],
         ['FORMAT', 'add_bos_token', 'tokenizer.ggml.add_bos_token', (key) => pair(key, 7, Uint8Array.of(1))],
       ];

@@ -94,7 +94,7 @@ class Reader {
   }
   void read(InputFile& file, const fs::path& path, std::vector<std::uint8_t>& bytes) const {
     file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-    if (!file) refuse(path, {"a file"}, {"unreadable"});
+    if (!file) refuse(path, {"a readable file"}, {"unreadable"});
   }
 
   std::string_view op_;

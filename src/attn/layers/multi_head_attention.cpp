@@ -334,7 +334,7 @@ Trace MultiHeadAttention::available_parts(std::string_view op, Trace asked) cons
   const std::uint32_t missing =
       asked.bits() & (without(parts.any(), TraceName::c2c) | without(parts.c2p, TraceName::c2p) | without(parts.p2c, TraceName::p2c));
   if (missing != 0 && (asked.bits() & Trace::all().bits()) != Trace::all().bits())
-    detail::fail(ErrorCode::argument, op, "trace", {"names of parts that the scores have"}, {"a list with others"},
+    detail::fail(ErrorCode::argument, op, "trace", {"a list of traces that the layer has"}, {"a list with c2c, c2p or p2c"},
                  "Only DeBERTa's scores have c2c, c2p and p2c");
   return Trace::from_bits(asked.bits() & ~missing);
 }

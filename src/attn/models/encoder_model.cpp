@@ -103,7 +103,7 @@ void EncoderModel::check_cache(std::string_view op, const detail::ModelInputs& i
 
 KeyValueCache EncoderModel::make_cache(std::int64_t batch_size, std::int64_t max_length) const {
   constexpr std::string_view kOp = "create_cache";
-  if (!config_.is_causal) detail::fail(ErrorCode::unsupported, kOp, "the model", {"a causal one"}, {"one whose tokens see later tokens"});
+  if (!config_.is_causal) detail::fail(ErrorCode::unsupported, kOp, "the model", {"a causal model"}, {"bidirectional"});
   if (max_length < 1 || max_length > config_.max_length)
     detail::fail(ErrorCode::out_of_range, kOp, "max_length", {"a number from 1 to ", config_.max_length, ", the positions of the model"},
                  {max_length});
@@ -127,11 +127,11 @@ detail::ModelPlan EncoderModel::plan(std::string_view op, const detail::ModelInp
   std::shared_ptr<detail::PaddingOrder> order;
   if (config_.is_causal && options.cache == nullptr && detail::PaddingOrder::is_needed(given)) {
     if (options.for_backward)
-      detail::fail(ErrorCode::unsupported, op, "attention_mask", {"padding at the end of each sequence"}, {"padding before a token"});
+      detail::fail(ErrorCode::unsupported, op, "attention_mask", {"a mask with padding only at the end"}, {"a mask with padding before a token"});
     for (const detail::LayerDistance& distance : config_.distances)
       if (distance.window >= 0 && detail::PaddingOrder::cuts_window(given, distance.window))
         detail::fail(ErrorCode::unsupported, op, "attention_mask",
-                     {"no padding between tokens that a sliding window of ", distance.window + 1, " keys has together"}, {"padding between tokens"},
+                     {"a mask without padding inside a sliding window of ", distance.window + 1, " keys"}, {"a mask with padding between tokens"},
                      "Remove the padding, or put it before or after the tokens");
     order = std::make_shared<detail::PaddingOrder>(given);
   }

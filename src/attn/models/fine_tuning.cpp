@@ -34,7 +34,7 @@ HeadLoss loss_of_head(std::string_view op, const ModelConfig& config) {
   if (config.num_labels() == 1)
     return config.classification_function == ClassificationFunction::none ? HeadLoss::mse : HeadLoss::binary_cross_entropy;
   if (config.classification_function != ClassificationFunction::softmax)
-    fail(ErrorCode::unsupported, op, "the head", {"one answer for a text"}, {"for several (multi-label)"});
+    fail(ErrorCode::unsupported, op, "the head", {"a head with one answer per text"}, {"multi-label"});
   return HeadLoss::cross_entropy;
 }
 

@@ -85,7 +85,9 @@ void read_quantization(const ConfigReader& config, ModelConfig& model) {
       if (group.object() == nullptr) groups.refuse(ErrorCode::unsupported, name.c_str(), {"a scheme written out"}, {group.kind()});
       (read_group(groups.object(name.c_str()), *model.family) ? model.quantized_words : linear) = true;
     }
-  if (!linear) all.refuse(ErrorCode::unsupported, "config_groups", {"a group for Linear"}, {"without one"});
+  if (!linear)
+    all.refuse(ErrorCode::unsupported, "config_groups", {"an object with a group for Linear"},
+               {all.has("config_groups") ? "an object without it" : "missing"});
   model.quantized = true;
 }
 

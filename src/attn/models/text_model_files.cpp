@@ -60,7 +60,7 @@ File read_file(std::string_view op, const std::filesystem::path& path, bool requ
   if (size > kMaxSmallFile) refuse_file(op, ErrorCode::format, path, {"at most ", kMaxSmallFile, " bytes"}, {size, " bytes"});
   std::vector<std::uint8_t> bytes(static_cast<std::size_t>(size));
   file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  if (!file) refuse_file(op, ErrorCode::format, path, {"a file"}, {"unreadable"});
+  if (!file) refuse_file(op, ErrorCode::format, path, {"a readable file"}, {"unreadable"});
   return bytes;
 }
 
@@ -182,7 +182,7 @@ TextModel TextModel::load(const FilePath& path, const TextModelOptions& options)
                              options.weights ? std::optional(*options.weights == Weights::int8) : std::nullopt);
   try {
     if (gguf && gguf->reader.no_tokenizer()) throw Error(*gguf->reader.no_tokenizer());
-    if (!tokenizer) detail::fail(ErrorCode::unsupported, "tokenize", "the checkpoint", {"one with tokenizer.json"}, {"one without it"});
+    if (!tokenizer) detail::fail(ErrorCode::unsupported, "tokenize", "the checkpoint", {"a folder with tokenizer.json"}, {"a folder without it"});
     parts->tokenizer = tokenizer_files.parse(loader.config().tokenizer_class());
     if (loader.config().lower_case && !parts->tokenizer->lower_cases()) {
       parts->tokenizer.reset();

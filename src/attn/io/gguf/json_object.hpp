@@ -13,7 +13,7 @@ namespace attn::detail::gguf {
 /// Returns `value` as a JSON string. Throws FORMAT if it is not UTF-8; `what` names it.
 inline std::string json_string(std::string_view what, std::string_view value) {
   std::string quoted;
-  if (!append_json_string(quoted, value)) refuse(what, {"UTF-8"}, {"other bytes"});
+  if (!append_json_string(quoted, value)) refuse(what, {"valid UTF-8"}, {"invalid UTF-8"});
   return quoted;
 }
 

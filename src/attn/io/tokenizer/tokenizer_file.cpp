@@ -51,7 +51,7 @@ void set_anew(Json* part, const Value& config, std::string_view default_class) {
 [[noreturn]] void refuse_bytes(std::size_t index) {
   ErrorDetail detail;
   detail.emplace("index", static_cast<double>(index));
-  fail(ErrorCode::argument, kOp, detail::text({"text ", index}), {"UTF-8"}, {"something else"}, std::move(detail));
+  fail(ErrorCode::argument, kOp, detail::text({"text ", index}), {"valid UTF-8"}, {"invalid UTF-8"}, std::move(detail));
 }
 
 constexpr Named<Side> kSides[] = {{"left", Side::left}, {"right", Side::right}};

@@ -111,7 +111,7 @@ function textOf(bytes: Uint8Array): string {
 
 /** Refuses strings of other bytes. */
 export function checkUtf8(what: string, texts: readonly string[]): void {
-  if (texts.some((text) => text.startsWith(notUtf8))) refuse(what, 'UTF-8', 'other bytes');
+  if (texts.some((text) => text.startsWith(notUtf8))) refuse(what, 'valid UTF-8', 'invalid UTF-8');
 }
 
 /** Bytes of each type, of strings and arrays the least; from 0: u8, i8, u16, i16, u32, i32, f32, bool, string, array, u64, i64, f64. */
