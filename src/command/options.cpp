@@ -28,7 +28,10 @@ const std::vector<Command>& commands() {
     };
     constexpr std::string_view kTakes = "MODEL [FILE]", kOutput = "output jsonl|text";
     return std::vector<Command>{
-        {"convert", "FOLDER OUT", "Saves the model in FOLDER with other weights in OUT, a new or empty folder.", {"weights float32|float16|int8"},
+        {"convert",
+         "FOLDER OUT",
+         "Saves the model in FOLDER with other weights in OUT, a new or empty folder.",
+         {"weights float32|float16|int8"},
          "weights"},
         {"inspect", "FOLDER", "Describes the model in FOLDER, and whether attn supports it.", {}},
         {"embed", kTakes, "Computes the vector of each text.", with("output jsonl|text|npy", true, {})},
@@ -110,7 +113,8 @@ constexpr About kAbouts[] = {
 };
 
 constexpr std::string_view kFooter =
-    "MODEL, and FOLDER of convert and inspect, have config.json, tokenizer.json and model.safetensors, as saved by transformers and sentence-transformers.\n"
+    "MODEL, and FOLDER of convert and inspect, have config.json, tokenizer.json and model.safetensors, as saved by transformers and "
+    "sentence-transformers.\n"
     "MODEL, and FOLDER of inspect, may also be one .gguf file.\n"
     "Exit code: 0 for success, 1 if the model or a line is refused or a file cannot be read or written, 2 for an incorrect call.\n";
 
