@@ -87,7 +87,7 @@ void read_quantization(const ConfigReader& config, ModelConfig& model) {
     }
   if (!linear)
     all.refuse(ErrorCode::unsupported, "config_groups", {"an object with a group for Linear"},
-               {all.has("config_groups") ? "an object without it" : "missing"});
+               {all.has("config_groups") ? "an object without a group for Linear" : "missing"});
   model.quantized = true;
 }
 

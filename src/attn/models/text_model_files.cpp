@@ -182,7 +182,8 @@ TextModel TextModel::load(const FilePath& path, const TextModelOptions& options)
                              options.weights ? std::optional(*options.weights == Weights::int8) : std::nullopt);
   try {
     if (gguf && gguf->reader.no_tokenizer()) throw Error(*gguf->reader.no_tokenizer());
-    if (!tokenizer) detail::fail(ErrorCode::unsupported, "tokenize", "the checkpoint", {"a folder with tokenizer.json"}, {"a folder without it"});
+    if (!tokenizer)
+      detail::fail(ErrorCode::unsupported, "tokenize", "the checkpoint", {"a folder with tokenizer.json"}, {"a folder without tokenizer.json"});
     parts->tokenizer = tokenizer_files.parse(loader.config().tokenizer_class());
     if (loader.config().lower_case && !parts->tokenizer->lower_cases()) {
       parts->tokenizer.reset();
