@@ -159,7 +159,9 @@ function write({ fileName, code, map }) {
   // Bundlers recognise these expressions only with a quoted string.
   const quoted = code.replace(/\b(new URL|import)\(`([^`$]+)`/g, '$1("$2"');
   writeFileSync(join(out, fileName), breakLines(quoted, map));
-  writeFileSync(join(out, `${fileName}.map`), JSON.stringify(map));
+  // Sources of dependencies are in their own packages.
+  const sourcesContent = map.sourcesContent.map((source, i) => (map.sources[i].includes('node_modules/') ? null : source));
+  writeFileSync(join(out, `${fileName}.map`), JSON.stringify({ ...map, sourcesContent }));
 }
 
 /** One script, although GGUF files need a part of it only. */

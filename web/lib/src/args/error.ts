@@ -72,7 +72,7 @@ export function errorWithHelp(code: ErrorCode, message: string, help: string | u
 /** Throws "op: argument got, expected expected. Help."; `got` includes its verb. */
 export function fail(code: ErrorCode, op: string, argument: string, got: string, expected: string, help?: string): never {
   const detail = { op, argument, expected, got: got.replace(/^(is|has) /, '') };
-  throw errorWithHelp(code, `${op}: ${argument} ${got}, expected ${expected}`, got === 'is a Promise' ? 'Await it' : help, detail);
+  throw errorWithHelp(code, `${op}: ${argument} ${got}, expected ${expected}`, help, detail);
 }
 
 /** Never throws. */

@@ -370,7 +370,10 @@ export const readEncoded = (operation: string, signature: Signature, inputs: unk
   reading(operation, 'inputs', () => encodedOf(operation, signature, inputs, others));
 
 function encodedOf(operation: string, { arguments: list }: Signature, inputs: unknown, others: Readonly<Record<string, unknown>>): Leaf[] {
-  if (!isPlainObject(inputs)) fail('ARGUMENT', operation, 'inputs', describe(inputs), 'an Encoding', 'tokenize() returns one');
+  if (!isPlainObject(inputs)) {
+    const got = describe(inputs);
+    fail('ARGUMENT', operation, 'inputs', got, 'an Encoding', got === 'is a Promise' ? 'Await tokenize()' : 'tokenize() returns one');
+  }
   const { inputIds, attentionMask, tokenTypeIds, dims } = inputs as Readonly<Record<string, unknown>>;
   if (dims === undefined) fail('ARGUMENT', operation, 'inputs.dims', 'is missing', 'an Array of two whole numbers');
   const values: Readonly<Record<string, unknown>> = {
