@@ -33,7 +33,9 @@ bool fits(const nb::object& array, const char* kind) { return nb::cast<bool>(num
 nb::object copied_as(const nb::object& array, const char* kind) { return numpy("array")(array, nb::arg("dtype") = kind, nb::arg("order") = "C"); }
 
 [[noreturn]] void refuse(const nb::object& array, const char* op, const char* argument, const char* expected) {
-  fail_dtype(op, argument, expected, nb::cast<std::string>(array.attr("dtype").attr("name")));
+  const nb::object dtype = array.attr("dtype");
+  const std::string kind = nb::cast<std::string>(dtype.attr("kind"));
+  fail_dtype(op, argument, expected, kind == "U" || kind == "S" ? "text" : nb::cast<std::string>(dtype.attr("name")));
 }
 
 template <class Array>

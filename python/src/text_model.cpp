@@ -577,7 +577,7 @@ not fit into memory.
             nb::arg("truncated") = nb::none(), nb::arg("on_progress") = nb::none(),
             R"(Computes one vector per text, like SentenceTransformer.encode (Reimers & Gurevych 2019).
 
-Hidden states are pooled over the tokens, go through the checkpoint's Dense module if it has one, and are normalized if the checkpoint
+Hidden states are pooled over the tokens, go through the checkpoint's Dense modules if it has any, and are normalized if the checkpoint
 specifies it. Texts are sorted by length into batches; the batch size does not change any bit.
 
 texts: a text or a list of texts.

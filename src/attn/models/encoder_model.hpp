@@ -113,7 +113,7 @@ class EncoderModel {
   /// width of the pooled vectors is not the input width of Dense.
   Shape check_embed(std::string_view op, const detail::ModelInputs& inputs, const detail::ModelEmbedOptions& options) const;
   std::int64_t embedding_size(std::string_view op, const detail::ModelEmbedOptions& options) const;
-  /// Computes sentence embeddings: hidden states pooled over the tokens, passed through the checkpoint's Dense if it has one, and scaled to
+  /// Computes sentence embeddings: hidden states pooled over the tokens, passed through the checkpoint's Dense modules if it has any, and scaled to
   /// length 1 if `normalize` is set (Reimers & Gurevych 2019; torch.nn.functional.normalize).
   void embed(const detail::ModelInputs& inputs, const detail::ModelEmbedOptions& options, float* y) const;
 
