@@ -222,6 +222,7 @@ def test_invalid_task_arguments_raise_and_the_model_stays_usable() -> None:
         (attn.OutOfRangeError, "room", lambda: qa.answer(many, "a")),
         (attn.ShapeError, "rank 1", lambda: qa.decode([[1, 2]])),
         (attn.DtypeError, "whole numbers", lambda: qa.decode([0.5])),
+        (attn.DtypeError, "is text, expected whole numbers", lambda: qa.decode(["a", "b"])),
         (TypeError, "ignore_labels", lambda: ner.classify_tokens("a", ignore_labels="O")),
     ):
         with pytest.raises(error, match=words):
