@@ -2,10 +2,11 @@
 addEventListener('install', () => skipWaiting());
 addEventListener('activate', (event) => event.waitUntil(clients.claim()));
 addEventListener('fetch', (event) => {
-  if (event.request.method === 'GET') event.respondWith(answer(event.request));
+  if (event.request.method === 'GET') event.respondWith(answer(event));
 });
 
-async function answer(request) {
+async function answer(event) {
+  const { request } = event;
   const copies = await caches.open('site');
   let response;
   try {
@@ -15,7 +16,7 @@ async function answer(request) {
     if (copy) return copy;
     throw error;
   }
-  // Missing files are also remembered, because a model has optional files.
-  if (response.ok || response.status === 404) await copies.put(request, response.clone());
+  // Missing files are also remembered, because a model has optional files. Without space the site still works online.
+  if (response.status === 200 || response.status === 404) event.waitUntil(copies.put(request, response.clone()).catch(() => {}));
   return response;
 }

@@ -505,6 +505,8 @@ TEST_CASE("modules.json may list four kinds of modules in a fixed order", "[mode
   refused(ErrorCode::unsupported, "modules.json", "module 2", with_modules(other), {"LayerNorm", "Dense", "forward()"});
   refused(ErrorCode::format, "modules.json", "2_Dense/config.json", with_modules(several), {"missing"});
   refused(ErrorCode::unsupported, "modules.json", "module 3", with_modules(early), {"Dense"});
+  while (several.size() < 9) several.push_back(dense[2]);
+  refused(ErrorCode::unsupported, "modules.json", "the number of modules", with_modules(several), {"at most 8", "9"});
   refused(ErrorCode::unsupported, "modules.json", "the path of Pooling", with_modules(outside), {"../secrets"});
   CHECK(read(with_modules(elsewhere)).poolings == std::vector{Pooling::cls});
   refused(ErrorCode::unsupported, "modules.json", "module 3", with_modules(later), {"Normalize"});

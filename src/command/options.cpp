@@ -125,8 +125,8 @@ std::string_view lines_of(std::string_view command, std::string_view takes) {
   if (command == "generate" || command == "score") return "TEXT is one argument, so quote it; - reads it from standard input.";
   if (command == "lens") return "TEXT is one argument; - reads it from standard input. Only head-scores needs none: it then repeats random tokens.";
   if (command == "index")
-    return "Reads .md, .markdown, .html, .htm and .txt files, which are UTF-8, but no hidden ones, no links and no node_modules. The text below "
-           "each\n    heading is a document with the members path, anchor, title and heading.";
+    return "Reads .md, .markdown, .html, .htm and .txt files in UTF-8. Skips hidden files, links and node_modules. The text below each\n"
+           "    heading is a document with the members path, anchor, title and heading.";
   if (command == "search") return "Prints score, place and text of each passage. QUERY is one argument, so quote it; - reads it from standard input.";
   if (takes.starts_with("MODEL")) return "Each line of FILE, or of standard input, is a text, or a JSON object with the member text.";
   return {};

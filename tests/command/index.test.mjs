@@ -2,7 +2,7 @@
 import { strict as assert } from 'node:assert';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -106,6 +106,26 @@ Setext
     { text: 'Setext', path, anchor: 'setext', title, heading: 'Setext' },
     { text: 'No heading at all.', path: 'plain.markdown', anchor: '', title: 'plain.markdown', heading: '' },
   ]);
+});
+
+test('index: front matter gives the title only, and a thematic break is no front matter', limit, () => {
+  const { documents } = indexed('front', {
+    'a.md': '+++\ntags = [\n  "x",\n]\ntitle = "TOML" # comment\n[params]\ntitle = "of params"\n+++\nA',
+    'b.md': '---\ntítulo: x\ntitle: "YAML" # comment\nlist:\n- one\n  two\n---\nB',
+    'c.md': '---\ntitle: >\n  folded\n---\nC',
+    'd.md': '---\nNote: this is text\n\nmore text\n\n---\nrest',
+    'e.md': '+++\n[params]\ntitle = "of params"\n+++\nE',
+  });
+  assert.deepEqual(
+    documents.map(({ path, title, text }) => [path, title, text.replace(/\s+/g, ' ')]),
+    [
+      ['a.md', 'TOML', 'A'],
+      ['b.md', 'YAML', 'B'],
+      ['c.md', 'c.md', 'C'],
+      ['d.md', 'd.md', 'Note: this is text more text rest'],
+      ['e.md', 'e.md', 'E'],
+    ],
+  );
 });
 
 test('index: of an HTML page the main part is read, without navigation, scripts and permalinks', limit, () => {
@@ -236,7 +256,7 @@ test('index: an invalid call is refused before anything is written', limit, () =
       [folder, ...model, '--out', join(folder, 'a.txt')],
       /^attn: --out is \S+a\.txt, which is one of the files that are read, expected another file$/m,
     ],
-    [1, [join(work, 'nowhere'), ...model], /^attn: FOLDER is \S+nowhere, which is not a folder, expected a folder of texts$/m],
+    [1, [join(work, 'nowhere'), ...model], /^attn: \S+nowhere: No such file or directory$/m],
     [1, [join(folder, 'a.txt'), ...model], /^attn: FOLDER is \S+a\.txt, which is not a folder, expected a folder of texts$/m],
     [1, [none, ...model], /^attn: FOLDER is \S+none, which has no texts, expected \.md, \.markdown, \.html, \.htm or \.txt files$/m],
     [1, [blank, ...model], /^attn: FOLDER is \S+blank, which has no texts, /m],
@@ -255,11 +275,28 @@ test('index: an invalid call is refused before anything is written', limit, () =
   assert.deepEqual(readdirSync(work).filter((name) => name.includes('.attn-')), []); // prettier-ignore
 });
 
-test('index: a file that cannot be read is an error', { ...limit, skip: process.getuid?.() === 0 && 'root reads every file' }, () => {
-  const folder = folderOf('closed', { 'a.txt': 'good', 'b.txt': 'bad' });
-  chmodSync(join(folder, 'b.txt'), 0);
-  const { status, stderr } = npx('index', folder, '--model', bert, '--out', join(work, 'closed.safetensors'));
-  assert.deepEqual([status, stderr], [1, `attn: ${join(folder, 'b.txt')}: Permission denied\n`]);
+test('index: a file that cannot be read is an error, which names it', limit, () => {
+  const folder = folderOf('closed', { 'a.txt': 'good', 'b.md': `${'>'.repeat(20_000)} bad` });
+  const index = () => npx('index', folder, '--model', bert, '--out', join(work, 'closed.safetensors'));
+  const { status, stderr } = index();
+  assert.equal(status, 1);
+  assert.match(stderr, /^attn: \S+closed\/b\.md cannot be read as \.md \(.+\)\n$/);
+  if (process.getuid?.() === 0) return; // root reads every file
+  chmodSync(join(folder, 'a.txt'), 0);
+  assert.deepEqual([index().status, index().stderr], [1, `attn: ${join(folder, 'a.txt')}: Permission denied\n`]);
+});
+
+test('index: passages leave room for the prompt of documents', limit, () => {
+  const prompted = join(work, 'prompted');
+  cpSync(bert, prompted, { recursive: true });
+  const prompts = { document: 'one two three four five six seven eight' };
+  writeFileSync(join(prompted, 'modules.json'), JSON.stringify([{ type: 'x.Transformer', path: '' }]));
+  writeFileSync(join(prompted, 'config_sentence_transformers.json'), JSON.stringify({ prompts }));
+  const folder = folderOf('long', { 'a.txt': 'good film '.repeat(200) });
+  const largest = (model) =>
+    Number(/expected at most (\d+)/.exec(npx('index', folder, '--model', model, '--out', out, '--max-tokens', '1000').stderr)[1]);
+  const out = join(work, 'prompted.safetensors');
+  assert.ok(largest(bert) - largest(prompted) >= 8, `${largest(bert)}, ${largest(prompted)}`);
 });
 
 test('index: a closed standard output ends it silently, and SIGINT leaves the old file', limit, async () => {
@@ -290,7 +327,7 @@ test(
     };
     const { status, stdout } = shell();
     assert.deepEqual([status, stdout], [2, 'attn: standard output is a terminal, expected a file. Use --out PATH.\r\n']);
-    assert.match(shell('--out', join(work, 'terminal.safetensors')).stdout, /\r\[#{30}\] 100 %, 1 passages\r\x1b\[Kattn: 1 file, 1 passage, /);
+    assert.match(shell('--out', join(work, 'terminal.safetensors')).stdout, /\r\[#{30}\] 100 %, 1 passage\r\x1b\[Kattn: 1 file, 1 passage, /);
   },
 );
 

@@ -319,6 +319,8 @@ describe('model folders, compared with sentence-transformers and transformers', 
     const [a, b] = [await attn.loadModel(files), await attn.loadModel(moved)];
     assertSameBits(await b.embed('good'), await a.embed('good'));
     for (const model of [a, b]) model.dispose();
+    const many = JSON.stringify(Array(9).fill({ type: 'x.Dense', path: '2_Dense' }));
+    await assertRejects(attn.loadModel({ ...files, 'modules.json': many }), 'UNSUPPORTED', ['the number of modules', 'is 9, expected at most 8']);
     for (const bad of ['{}', '[5]', 'null', '[{"type": 5, "path": ""}]']) {
       const error = await attn.loadModel({ ...files, 'modules.json': bad }).then(
         () => assert.fail(`${bad} was accepted`),

@@ -29,6 +29,8 @@ Json read_file(const char* file, const ModelFiles::File& bytes) {
   return json;
 }
 
+constexpr std::size_t kMostModules = 8;
+
 struct Modules {
   static constexpr std::array<std::string_view, 4> kSteps{"Transformer", "Pooling", "Dense", "Normalize"};  ///< in this order
   static constexpr std::size_t kDense = 2;
@@ -40,6 +42,9 @@ Modules read_modules(const ModelFiles::File& bytes) {
   const Json json = parse_python_json("modules.json", *bytes, kMaxConfig);
   const ConfigReader reader("modules.json", json);
   if (json.array() == nullptr) reader.refuse(ErrorCode::format, "the file", {"an array"}, {json.kind()});
+  // All files are read before the memory limit is checked.
+  if (json.array()->size() > kMostModules)
+    reader.refuse(ErrorCode::unsupported, "the number of modules", {"at most ", kMostModules}, {json.array()->size()});
   Modules modules;
   std::size_t step = 0;
   for (std::size_t i = 0; i < json.array()->size(); ++i) {

@@ -116,7 +116,7 @@ class TextModel {
  public:
   /// Loads a folder with config.json and model.safetensors, or the files that model.safetensors.index.json names. Other files that it reads:
   /// tokenizer.json, tokenizer_config.json (special_tokens_map.json and added_tokens.json if it has no added_tokens_decoder),
-  /// sentence_bert_config.json, modules.json and the folders that it names (1_Pooling, 2_Dense), and
+  /// sentence_bert_config.json, modules.json and the folders that it names (1_Pooling, 2_Dense …), and
   /// config_sentence_transformers.json. Floats of any width become float32. int8 weights must have the format of
   /// compressed-tensors: int-quantized, by row, with dynamic asymmetric activations by token. Tensors that the model
   /// does not use are skipped and listed in notes(). If the tokenizer cannot be read, the model still takes token ids.
@@ -367,8 +367,8 @@ class TextModel {
   /// @endcode
   FineTuneResult fine_tune(const std::vector<FineTuneExample>& examples, const FineTuneOptions& options = {});
 
-  /// Returns one vector per text: hidden states pooled over its tokens, passed through the checkpoint's Dense if it has
-  /// one, and scaled to length 1 if modules.json has Normalize (Reimers & Gurevych 2019). Texts are sorted by length and
+  /// Returns one vector per text: hidden states pooled over its tokens, passed through the checkpoint's Dense modules if
+  /// it has any, and scaled to length 1 if modules.json has Normalize (Reimers & Gurevych 2019). Texts are sorted by length and
   /// processed in batches.
   ///
   /// @param texts    UTF-8

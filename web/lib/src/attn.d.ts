@@ -1086,7 +1086,7 @@ export interface Embedding extends Module {
  *
  * - The folder has config.json, tokenizer.json and model.safetensors (or model.safetensors.index.json and the files
  *   that it names), and optionally tokenizer_config.json and modules.json with the files that it names
- *   (1_Pooling/config.json, 2_Dense, sentence_bert_config.json, config_sentence_transformers.json; config.json and the
+ *   (1_Pooling/config.json, 2_Dense …, sentence_bert_config.json, config_sentence_transformers.json; config.json and the
  *   like may be in 0_Transformer).
  * - A URL, not an id of the Hub: {@link hub} returns the URL of a Hub model. A relative URL is relative to the page,
  *   and its query is appended to each file.
@@ -1502,7 +1502,7 @@ export interface TextModel extends ModelGradients, TextTasks {
   idToToken(id: number): string | undefined;
 
   /**
-   * Computes one vector per text, as sentence-transformers' `encode()`, with the modules of modules.json including one
+   * Computes one vector per text, as sentence-transformers' `encode()`, with the modules of modules.json including
    * Dense after the pooling.
    *
    * Texts are sorted by length into batches; the batch size does not change a bit. Events are handled between batches.
@@ -1512,7 +1512,7 @@ export interface TextModel extends ModelGradients, TextTasks {
    * @param texts one text or several
    * @param options see {@link EmbedOptions}
    * @returns (N,E) in the order of the texts, and `truncated` per text. E is the hidden size, times the number of
-   * poolings, or the width of Dense
+   * poolings, or the width of the last Dense
    * @throws {AttnError} those of {@link TextModel.tokenize}
    * @throws {AttnError} `CONFIG` if there is no prompt `promptName`, or Dense does not fit the pooling
    * @throws {AttnError} `ABORTED` if `signal` aborts

@@ -1,6 +1,7 @@
 /** The texts in a folder, as documents of an index. */
 import { readdir, readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
+import { reason } from '../args/error.js';
 import { decodeStrictUtf8 } from '../platform/utf8.js';
 import { type Page, readHtml, readMarkdown } from './sections.js';
 import { naming } from './system_error.js';
@@ -49,14 +50,22 @@ export async function textFilesBelow(folder: string): Promise<string[]> {
 
 /** Returns undefined if the file is not UTF-8. */
 export async function sectionsOf(folder: string, path: string): Promise<FileSection[] | undefined> {
-  const bytes = await readFile(join(folder, path));
+  const file = join(folder, path);
+  const bytes = await naming(file, readFile(file));
   let text: string;
   try {
     text = decodeStrictUtf8(bytes).replace(/^\ufeff/, '');
   } catch {
     return undefined;
   }
-  const { title, sections } = readerOf(path)!(text);
+  let page: Page;
+  try {
+    page = readerOf(path)!(text);
+  } catch (error) {
+    // For example, the parsers call themselves for nested parts, and the stack is limited.
+    throw new Error(`${file} cannot be read as ${extname(path)} (${reason(error).split('\n')[0]!})`, { cause: error });
+  }
+  const { title, sections } = page;
   const name = path.slice(path.lastIndexOf('/') + 1);
   return sections.map(({ anchor, heading, text: own }) => ({ path, anchor, title: title ?? name, heading, text: own }));
 }

@@ -137,7 +137,7 @@ const lines = {
   score: 'TEXT is one argument, so quote it; - reads it from standard input.',
   lens: 'TEXT is one argument; - reads it from standard input. Only head-scores needs none: it then repeats random tokens.',
   index:
-    'Reads .md, .markdown, .html, .htm and .txt files, which are UTF-8, but no hidden ones, no links and no node_modules. The text below each\n' +
+    'Reads .md, .markdown, .html, .htm and .txt files in UTF-8. Skips hidden files, links and node_modules. The text below each\n' +
     '    heading is a document with the members path, anchor, title and heading.',
   search: 'Prints score, place and text of each passage. QUERY is one argument, so quote it; - reads it from standard input.',
   text: 'Each line of FILE, or of standard input, is a text, or a JSON object with the member text.',

@@ -1,3 +1,5 @@
+export const counted = (count: number, unit: string) => `${count} ${unit}${count === 1 ? '' : 's'}`;
+
 /** A bar in a terminal, on standard error. */
 export class Progress {
   readonly #unit: string;
@@ -15,7 +17,7 @@ export class Progress {
     this.#next = Date.now() + 100;
     const share = size ? Math.min(at / size, 1) : undefined;
     const bar = share === undefined ? '' : `[${'#'.repeat(Math.floor(share * 30)).padEnd(30, '-')}] ${Math.floor(share * 100)} %, `;
-    process.stderr.write(`\r${bar}${count} ${this.#unit}`);
+    process.stderr.write(`\r${bar}${counted(count, this.#unit)}`);
   }
 
   clear(): void {

@@ -10,7 +10,7 @@ import { type FileSection, sectionsOf, textFilesBelow } from './folder_texts.js'
 import { textOf, withModel } from './generation.js';
 import { type Call, Misuse } from './options.js';
 import { printable, quoted } from './printable.js';
-import { Progress } from './progress.js';
+import { counted, Progress } from './progress.js';
 import { naming } from './system_error.js';
 import { placesIn } from './texts.js';
 import { replacing } from './unfinished.js';
@@ -21,8 +21,6 @@ type Places = Encoding['offsets'][number];
 
 const defaultTokens = 256;
 const defaultHits = 5;
-
-const counted = (count: number, unit: string) => `${count} ${unit}${count === 1 ? '' : 's'}`;
 
 /** Encodes a text of any length, although the model reads a limited number of tokens at a time. */
 function encode(model: TextModel, text: string, addSpecialTokens: boolean): Encoding {
@@ -35,22 +33,29 @@ function encode(model: TextModel, text: string, addSpecialTokens: boolean): Enco
   return { ...encoding, offsets: [[...left, ...right.map((place) => place && ([place[0] + middle, place[1] + middle] as [number, number]))]] };
 }
 
-/** Number of tokens that the model reads of a long text, if that is less than `wanted`, else `wanted`. */
-const readTokens = (model: TextModel, wanted: number) => Math.min(wanted, model.tokenize('a '.repeat(wanted)).dims[1]!);
+/** The prompt that `embed` puts before each document. */
+async function documentPrompt(folder: string): Promise<string> {
+  const file = await readFile(join(folder, 'config_sentence_transformers.json'), 'utf8').catch(() => '{}');
+  const { prompts } = JSON.parse(file) as { prompts?: { document?: string | null } };
+  return prompts?.document ?? '';
+}
 
-function chunkOptionsOf(model: TextModel, options: Options): ChunkOptions {
+/** Number of tokens of a document that the model reads after the prompt, if that is less than `wanted`, else `wanted`. */
+function readTokens(model: TextModel, prompt: string, wanted: number): number {
+  const { truncated, dims } = model.tokenize(prompt + 'a '.repeat(wanted), { truncationSide: 'right' });
+  if (!truncated[0]) return wanted;
+  return Math.min(wanted, dims[1]! - model.tokenize(prompt, { addSpecialTokens: false }).dims[1]!);
+}
+
+async function chunkOptionsOf(model: TextModel, options: Options): Promise<ChunkOptions> {
   const wanted = options['max-tokens'] as number | undefined;
-  const maxTokens = readTokens(model, wanted ?? defaultTokens);
+  const maxTokens = readTokens(model, await documentPrompt(options.model as string), wanted ?? defaultTokens);
   if (wanted !== undefined && maxTokens < wanted) throw new Error(`--max-tokens is ${wanted}, expected at most ${maxTokens}, which the model reads`);
   return { maxTokens, overlap: options.overlap as number | undefined, by: options.by as ChunkOptions['by'] };
 }
 
 async function filesOf(folder: string, out: string | undefined): Promise<string[]> {
-  const isFolder = await stat(folder).then(
-    (about) => about.isDirectory(),
-    () => false,
-  );
-  if (!isFolder) throw new Error(`FOLDER is ${folder}, which is not a folder, expected a folder of texts`);
+  if (!(await naming(folder, stat(folder))).isDirectory()) throw new Error(`FOLDER is ${folder}, which is not a folder, expected a folder of texts`);
   const files = await textFilesBelow(folder);
   const target = out === undefined ? undefined : await stat(out).catch(() => undefined);
   for (const file of target ? files : []) {
@@ -81,12 +86,13 @@ export async function runIndex(call: Call): Promise<void> {
   const out = options.out === '-' ? undefined : (options.out as string | undefined);
   if (out === undefined && process.stdout.isTTY) throw new Misuse('standard output is a terminal, expected a file. Use --out PATH.');
   const start = performance.now();
-  const { sections, count } = await readSections(folder, await filesOf(folder, out));
-  const progress = new Progress('passages', process.stderr.isTTY);
+  const files = await filesOf(folder, out);
+  const progress = new Progress('passage', process.stderr.isTTY);
   const make = async (model: TextModel) => {
     const tokenizer: Parameters<typeof chunk>[0] = { encode: (text, given) => encode(model, text as string, given?.addSpecialTokens ?? true) };
-    const chunkOptions = chunkOptionsOf(model, options);
+    const chunkOptions = await chunkOptionsOf(model, options);
     chunk(tokenizer, '', chunkOptions); // refuses invalid options before the texts are read
+    const { sections, count } = await readSections(folder, files);
     let passages = 0;
     const given: IndexOptions = {
       vectors: options.vectors as IndexOptions['vectors'],
@@ -99,12 +105,12 @@ export async function runIndex(call: Call): Promise<void> {
       onProgress: ({ done, total }) => void progress.report(total, done, total),
     };
     const index = await Index.from(model, sections, given);
-    return { bytes: await index.save(), passages };
+    return { bytes: await index.save(), count, passages };
   };
   const write = async (put: (bytes: Uint8Array) => Promise<void>) => {
     try {
       await withModel(call, options.model as string, async (model) => {
-        const { bytes, passages } = await make(model);
+        const { bytes, count, passages } = await make(model);
         await put(bytes);
         progress.clear();
         const seconds = ((performance.now() - start) / 1000).toFixed(1);

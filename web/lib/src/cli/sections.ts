@@ -195,10 +195,25 @@ const unquoted = (value: string) =>
     ?.slice(1)
     .find((each) => each !== undefined) ?? value;
 
+/** Lines that YAML and TOML have at their outer level; indented lines belong to the one before. */
+const yamlLine = /^(?:\s|$|#|- |["']?[\p{L}\p{N}_][^:]*:(?:\s|$))/u;
+const tomlLine = /^\s*(?:$|#|\[|["'\]}]|[\p{L}\p{N}_-][^=]*=)/u;
+
+/** Returns the front matter with its fences, and the part in which a title is that of the page; '' if there is none. */
+function frontMatter(markdown: string): [all: string, top: string] {
+  const [all = '', fence, text = ''] = /^(---|\+\+\+)[ \t]*\r?\n([^]*?\r?\n)\1[ \t]*(?:\r?\n|$)/.exec(markdown) ?? [];
+  const isToml = fence === '+++';
+  const lines = text.split(/\r?\n/);
+  // After a thematic break there may be any text.
+  if (!lines.every((line) => (isToml ? tomlLine : yamlLine).test(line)) || text.trim() === '') return ['', ''];
+  return [all, isToml ? text.replace(/^\s*\[[^]*/m, '') : text];
+}
+
 /** GitHub Flavored Markdown, whose front matter (YAML or TOML) gives the title only. */
 export function readMarkdown(markdown: string): Page {
-  const [all = '', , front = ''] = /^(---|\+\+\+)[ \t]*\r?\n(?=\s*(?:#|["'\w-]+\s*[:=]))([^]*?\r?\n)\1[ \t]*(?:\r?\n|$)/.exec(markdown) ?? [];
-  const title = unquoted(/^title\s*[:=][ \t]*(.*?)\s*$/m.exec(front)?.[1] ?? '');
+  const [all, front] = frontMatter(markdown);
+  const written = /^title\s*[:=][ \t]*("[^"]*"|'[^']*'|.*?)\s*(?: #.*)?$/m.exec(front)?.[1] ?? '';
+  const title = /^[>|]/.test(written) ? '' : unquoted(written); // a YAML block has lines of its own
   const page = read(new Marked({ async: false }).parse(markdown.slice(all.length)) as string, true);
   return { ...page, title: title || page.title };
 }

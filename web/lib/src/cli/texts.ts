@@ -242,7 +242,7 @@ export async function runTexts(call: Call): Promise<void> {
     const model = await attn.loadModel(paths[0]!, { weights: (options.weights as 'float32' | 'int8' | undefined) ?? 'auto' });
     assertTask(command, model);
     const width = isNpy ? (await model.embed([])).dims[1] : undefined;
-    const progress = new Progress('lines', process.stderr.isTTY && (out !== undefined || !process.stdout.isTTY));
+    const progress = new Progress('line', process.stderr.isTTY && (out !== undefined || !process.stdout.isTTY));
     const write = async (file?: FileHandle, isFile = false) => {
       const output = new Output(out, file, isFile, width);
       await output.start();

@@ -351,11 +351,16 @@ class Loading {
   }
 }
 
+/** As in C++: all files are read before the memory limit is checked. */
+const mostModules = 8;
+
 /** The folders of each kind of module. C++ checks whether the kinds are supported. */
 function readModules(file: Uint8Array | undefined): Map<string, string[]> {
   const folders = new Map<string, string[]>();
   if (!file) return folders;
-  for (const [i, each] of listOf(readJson(file, 'modules.json'), 'modules.json').entries()) {
+  const list = listOf(readJson(file, 'modules.json'), 'modules.json');
+  if (list.length > mostModules) unsupported('the number of modules in modules.json', list.length, `at most ${mostModules}`);
+  for (const [i, each] of list.entries()) {
     if (!isPlainObject(each)) continue;
     const module = new Section(each, `modules.json[${i}]`);
     const path = moduleFolder(module.string('path', ''));
