@@ -217,8 +217,9 @@ for_backward: keep the values that backward() needs.)") +
 Returns an AttentionResult: output (B,L,E), and on request weights (B,H,L,S), trace and present. Inputs without B (rank 2) give results
 without B, as in torch.
 
-Raises ShapeError if B, S or a width disagree, MaskError if a mask does not fit or has NaN or +infinity, ConfigError if an option is outside
-its range, UnsupportedError for past with add_bias_kv, add_zero_attn or for_backward, OutOfMemoryError if the result does not fit into memory.
+Raises ShapeError if B, S or a width disagree, MaskError if a mask does not fit or has NaN or +infinity, ConfigError if an option is outside its
+range, ArgumentError for a trace that the layer does not have, UnsupportedError for past with add_bias_kv, add_zero_attn or for_backward,
+OutOfMemoryError if the result does not fit into memory.
 
 >>> layer = attn.MultiHeadAttention(16, 4)
 >>> x, memory = np.ones((2, 3, 16), np.float32), np.ones((2, 5, 16), np.float32)

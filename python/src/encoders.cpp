@@ -66,8 +66,9 @@ trace_layers: the traced layers, counted from 0; default all.
 
 Returns an EncoderResult: output (B,L,E), and on request attentions, hidden_states and trace.
 
-Raises ShapeError if x does not have the width E, MaskError if a mask does not fit or has NaN or +infinity, ConfigError if an option is
-outside its range, OutOfRangeError if there is no such layer, OutOfMemoryError if the result does not fit into memory.
+Raises ShapeError if x does not have the width E, MaskError if a mask does not fit or has NaN or +infinity, ConfigError if an option is outside its
+range, ArgumentError for a trace that the layers do not have, OutOfRangeError if there is no such layer, OutOfMemoryError if the result does not fit
+into memory.
 
 >>> encoder = attn.TransformerEncoder(16, 4, num_layers=2)
 >>> result = encoder(np.ones((1, 3, 16), np.float32), output_attentions=True)

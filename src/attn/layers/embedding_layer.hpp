@@ -60,6 +60,7 @@ class Embedding : public Module {
   /// @param options  whether to save the ids for backward()
   /// @return (..,E)
   /// @throws OUT_OF_RANGE with the position of the first id outside the table
+  /// @throws SHAPE if ids have more than 7 dimensions
   /// @throws MEMORY if the result exceeds the memory limit
   ///
   /// @code

@@ -164,6 +164,7 @@ class MultiHeadAttention : public Module {
   /// @throws SHAPE if batches, lengths or widths disagree
   /// @throws MASK if a mask does not fit or holds NaN or +infinity
   /// @throws CONFIG if an option is outside its range
+  /// @throws ARGUMENT if `trace` has a name that the computation does not have
   /// @throws UNSUPPORTED if a layer with add_bias_kv or add_zero_attn, whose keys come last, is given a past
   /// @throws MEMORY if the call would exceed the memory limit
   ///

@@ -42,6 +42,7 @@ class TransformerEncoder : public Module {
   /// @throws SHAPE if widths disagree
   /// @throws MASK if a mask does not fit or holds NaN or +infinity
   /// @throws OUT_OF_RANGE if a traced layer does not exist
+  /// @throws ARGUMENT if `trace` has a name that the computation does not have
   /// @throws MEMORY if the call would exceed the memory limit
   ///
   /// @code

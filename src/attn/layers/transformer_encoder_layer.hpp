@@ -81,6 +81,7 @@ class TransformerEncoderLayer : public Module {
   /// @throws MASK if a mask does not fit or holds NaN or +infinity
   /// @throws CONFIG if an option is outside its range
   /// @throws OUT_OF_RANGE if a traced layer does not exist
+  /// @throws ARGUMENT if `trace` has a name that the computation does not have
   /// @throws MEMORY if the call would exceed the memory limit
   ///
   /// @code

@@ -136,6 +136,7 @@ AttentionResult<N, W> run_attention_plan(const AttentionPlan& plan, Run run) {
 /// @throws SHAPE if B, H, D or S disagree
 /// @throws MASK if a mask does not fit or holds NaN or +infinity
 /// @throws CONFIG if an option is outside its range
+/// @throws ARGUMENT if `trace` has a name that the computation does not have
 /// @throws MEMORY if the call would exceed the memory limit; thrown before anything is allocated
 /// @see Vaswani et al. 2017, eq. 1; torch.nn.functional.scaled_dot_product_attention
 ///
