@@ -269,8 +269,9 @@ def _unbound(op: str, signature: inspect.Signature, args: tuple[Any, ...], kwarg
         if name in kwargs:
             return error_of(ArgumentError, op, name, "one value", "given by position and by name")
     for name in positional[len(args) :]:
-        is_given = name in kwargs and parameters[name].kind != kind.POSITIONAL_ONLY
-        if not is_given and parameters[name].default is kind.empty:
+        if name in kwargs and parameters[name].kind == kind.POSITIONAL_ONLY:
+            return error_of(ArgumentError, op, name, "a value by position", "given by name", f"Leave out {name}=")
+        if name not in kwargs and parameters[name].default is kind.empty:
             annotation = parameters[name].annotation
             return error_of(ArgumentError, op, name, _expected(annotation) if isinstance(annotation, str) else "a value", "missing")
     return None

@@ -250,7 +250,8 @@ def show(
     columns = rows if keys is None else list(keys)
     if weights.shape != (len(rows), len(columns)):
         expected = f"shape {(len(rows), len(columns))}, the numbers of tokens and keys"
-        fail(ShapeError, "show", "weights", expected, f"an array of shape {weights.shape}")
+        help = "Choose a text and a head, for example attentions[layer][0, head]" if weights.ndim > 2 else None
+        fail(ShapeError, "show", "weights", expected, f"an array of shape {weights.shape}", help)
     return AttentionView(weights, rows, columns, caption or "", scale, threshold)
 
 

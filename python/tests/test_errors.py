@@ -119,7 +119,7 @@ def test_missing_and_surplus_arguments_are_named(sentiment: attn.TextModel) -> N
     refusal(lambda: attn.softmax(x, x=x), attn.ArgumentError, "softmax: x is given by position and by name")  # type: ignore[misc]
     refusal(lambda: attn.show(sentiment), attn.ArgumentError, "show: text is missing, expected a value")  # type: ignore[call-overload]
     refusal(lambda: attn.show(sentiment, "a", heads=1), attn.UnknownArgumentError, "heads is unknown", "Did you mean head?")  # type: ignore[call-overload]
-    refusal(lambda: attn.show(sentiment, text="a"), attn.ArgumentError, "show: text is missing")  # type: ignore[call-overload]
+    refusal(lambda: attn.show(sentiment, text="a"), attn.ArgumentError, "show: text is given by name, expected a value by position. Leave out text=")  # type: ignore[call-overload]
     refusal(lambda: attn.show(x, "ab", keys="abc").save(), attn.ArgumentError, "save: path is missing")  # type: ignore[call-arg]
     refusal(lambda: attn.TextModel.embed(3, "a"), attn.ArgumentError, "embed: self is int, expected a TextModel")  # type: ignore[arg-type]
 

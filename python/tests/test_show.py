@@ -69,6 +69,8 @@ def test_show_draws_all_heads_in_one_view(sentiment: attn.TextModel, tmp_path: P
     means = attn.show(sentiment, "not bad", layer="all")
     assert [len(views) for views in means.views] == [1, 1]
     assert numpy.allclose(means.views[1][0].weights, output.attentions[1][0].mean(axis=0))
+    with pytest.raises(attn.ShapeError, match=r"shape \(4, 3, 3\), expected .* Choose a text and a head"):
+        attn.show(output.attentions[0][:, :, :3, :3], ["a", "b", "c"])
     with pytest.raises(attn.ConfigError, match="show: head is 'every', expected a whole number or 'all'"):
         attn.show(sentiment, "not bad", head="every")  # type: ignore[call-overload]
 
