@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "attn/io/files.hpp"
 #include "attn/io/gguf/reader.hpp"
@@ -165,8 +167,10 @@ TextModel TextModel::load(const FilePath& path, const TextModelOptions& options)
              sentence_bert_config = modules ? read(parts->base + "sentence_bert_config.json") : std::nullopt,
              prompts = modules ? read("config_sentence_transformers.json") : std::nullopt,
              generation = is_language_model(*config) ? read(parts->base + "generation_config.json") : std::nullopt;
-  std::vector<detail::ModelFiles::Dense> denses;
-  for (const std::string& each : folders.denses) denses.push_back({file_of(each, "config.json"), file_of(each, "model.safetensors")});
+  std::vector<std::array<File, 2>> dense_files;
+  for (const std::string& each : folders.denses) dense_files.push_back({file_of(each, "config.json"), file_of(each, "model.safetensors")});
+  std::vector<detail::ModelFiles::Dense> denses;  // refers to dense_files
+  for (const auto& [about, weights] : dense_files) denses.push_back({about, weights});
   const TokenizerFiles tokenizer_files(read, parts->base);
   const auto& [tokenizer, tokenizer_config, special_tokens_map, added_tokens] = tokenizer_files;
   // Callers apply it; save_pretrained() writes it again.
