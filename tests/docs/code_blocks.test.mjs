@@ -42,10 +42,27 @@ const elsewhere = {
   'pip install .': ['tools/test/steps.mjs', "'python: wheel'"],
 };
 
+/** Runs a command that compiles main.cpp with the installed library. */
+async function compile(line) {
+  const folder = mkdtempSync(join(tmpdir(), 'attn-docs-'));
+  try {
+    writeFileSync(
+      join(folder, 'main.cpp'),
+      '#include <attn/attn.hpp>\nint main() { return attn::softmax(xt::xtensor<float, 1>{1, 2})(0) > 0.5F; }\n',
+    );
+    const env = { ...process.env, PKG_CONFIG_PATH: at('build/installed/lib/pkgconfig') };
+    await output('bash', ['-ec', line], { cwd: folder, env });
+    await output(join(folder, 'my_program'), []);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
 /** Runs a line of a shell in the guide's folder if allowed; otherwise it must be known to run elsewhere. */
 async function runLine(line, folder) {
   const [, target] = /^make ([a-z-]+)\b/.exec(line) ?? [];
   if (target) return void assert.match(readFileSync(at('Makefile'), 'utf8'), new RegExp(`^${target}\\b.*:`, 'm'), `make ${target}`);
+  if (line.startsWith('g++ ')) return compile(line);
   const [file, words] = elsewhere[line] ?? [];
   if (file) return void assert.ok(readFileSync(at(file), 'utf8').includes(words), `${file} runs it`);
   assert.ok(folder && /^(npm install (\.\/attn\.tgz|attn)|node [\w-]+\.mjs|npx attn [\w/. "-]+)$/.test(line), `no test runs "${line}"`);
