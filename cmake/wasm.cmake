@@ -72,6 +72,10 @@ if(ATTN_WASM_CHECKS STREQUAL "")
     -sMALLOC=emmalloc
     -sMAXIMUM_MEMORY=4GB
     -sINCOMING_MODULE_JS_API=wasmMemory,instantiateWasm)
+  if(ATTN_WASM_RELEASE)
+    # Inlines a call only where that makes the code smaller: kernels are not compiled here.
+    list(APPEND attn_link_all -Wl,-mllvm,-inline-threshold=0)
+  endif()
 else()
   set(attn_models single)
   set(attn_variants simd)
