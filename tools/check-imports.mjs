@@ -36,6 +36,7 @@ const libLayers = {
     'model/safetensors_header.ts',
     'lens/lens.ts',
     'search/search.ts',
+    'search/prompts.ts',
     'node.ts',
   ],
 };

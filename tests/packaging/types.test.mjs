@@ -38,6 +38,7 @@ const additions = {
     'embed',
     'classify',
     'notes',
+    'prompts',
     'maskToken',
     'generate',
     'nextToken',

@@ -144,9 +144,13 @@ describe('model folders, compared with sentence-transformers and transformers', 
   it('prompts: unknown ones are refused with a list, and their tokens count towards the length', async () => {
     const files = change(await filesOf('tiny-bert-cls'), { 'config_sentence_transformers.json': { prompts: { topic: 'the film ' } } });
     const model = await attn.loadModel(files);
+    assert.deepEqual(model.prompts, { query: '', document: '', topic: 'the film ' });
+    assert.isTrue(Object.isFrozen(model.prompts));
+    assert.deepEqual((await attn.loadModel(await filesOf('tiny-bert'))).prompts, { query: '', document: '' });
     const { detail } = await assertRejects(model.embed('a', { promptName: 'topics' }), 'CONFIG', ['promptName', 'query', 'document', 'topic']);
     assert.deepEqual([detail.op, detail.argument, detail.got], ['embed', 'promptName', '"topics"']);
     await assertRejects(model.embed('a', { promptName: 5 as never }), 'ARGUMENT', ['promptName']);
+    await assertRejects(model.embed('a', { promptName: 'toString' }), 'CONFIG', ['promptName']);
     await assertRejects(model.embed('a', { prompt: null as never }), 'ARGUMENT', ['prompt']);
     assertSameBits(await model.embed(['was bad', ''], { promptName: 'topic' }), await model.embed(['the film was bad', 'the film ']));
     const long = await assertRejects(model.embed(['a', 'bad'], { prompt: 'the film '.repeat(20), truncation: false }), 'OUT_OF_RANGE', ['16']);

@@ -5,7 +5,7 @@ import { load as loadWorker } from 'attn/worker';
 import { assert } from 'chai';
 import { assertIsError, assertRejects, assertThrows } from '../support/errors.ts';
 import { loadCheckpoint } from '../support/model_cases.ts';
-import { disposeSymbol, loadHere, settledHeap, setup, url } from '../support/host.ts';
+import { bytes, disposeSymbol, loadHere, settledHeap, setup, url } from '../support/host.ts';
 
 const model = url('testdata/models/sentiment');
 const texts = [
@@ -478,14 +478,37 @@ describe('search', () => {
     await prompted.search('b');
     await (await Index.from(watched, ['c'])).search('d');
     assert.deepEqual(
-      asked.map(([given, { prompt, promptName }]: any) => [given, prompt, promptName]), // eslint-disable-line
+      asked.map(([given, { prompt }]: any) => [given, prompt]), // eslint-disable-line
       [
-        [['a'], 'passage: ', undefined],
-        ['b', '', undefined],
-        [['c'], undefined, 'document'],
-        ['d', undefined, 'query'],
+        [['a'], 'passage: '],
+        ['b', ''],
+        [['c'], ''],
+        ['d', ''],
       ],
     );
+  });
+
+  it("an index uses the model's own prompts, in explain() as well", async () => {
+    const own = ['config.json', 'tokenizer.json', 'tokenizer_config.json', 'model.safetensors'];
+    const modules = ['Transformer', 'Pooling'].map((name, i) => ({ path: i === 0 ? '' : '1_Pooling', type: `sentence_transformers.models.${name}` }));
+    const files = {
+      ...Object.fromEntries(await Promise.all(own.map(async (name) => [name, await bytes(`testdata/models/sentiment/${name}`)] as const))),
+      'modules.json': JSON.stringify(modules),
+      '1_Pooling/config.json': '{"pooling_mode_mean_tokens": true}',
+    };
+    const modelWith = (prompts: object) => attn.loadModel({ ...files, 'config_sentence_transformers.json': JSON.stringify({ prompts }) });
+    const bare = await modelWith({});
+    const given = await Index.from(bare, texts, { prompts: { query: 'look for ', document: 'text: ' } });
+    const expected = await given.search('a good film');
+    for (const name of ['document', 'passage', 'corpus']) {
+      const prompted = await modelWith({ query: 'look for ', [name]: 'text: ' });
+      const index = await Index.from(prompted, texts);
+      const hits = await index.search('a good film');
+      assert.deepEqual(hits, expected);
+      assert.deepEqual(await index.explain(hits[0]), await given.explain(expected[0]));
+      const overruled = await Index.from(prompted, texts, { prompts: { query: '', document: '' } });
+      assert.deepEqual(await overruled.search('a good film'), await (await Index.from(bare, texts)).search('a good film'));
+    }
   });
 
   it('progress counts all documents, and a signal ends the call without a change', async () => {

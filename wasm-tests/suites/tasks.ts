@@ -423,6 +423,7 @@ describe('tasks', () => {
     const qa = await remote.loadModel(url('testdata/models/tiny-bert-qa'), { cache: 'none' });
     assert.deepEqual(await qa.answer('Who?', 'A man'), await (await modelOf('tiny-bert-qa')).answer('Who?', 'A man'));
     assert.equal(await mask.maskToken, '[MASK]');
+    assert.deepEqual(await mask.prompts, local.prompts);
     assert.deepEqual(await mask.fillMask(['It is [MASK].', '[MASK]']), await local.fillMask(['It is [MASK].', '[MASK]']));
     assert.deepEqual(await qa.answer(['Who?', 'What?'], 'A man'), await (await modelOf('tiny-bert-qa')).answer(['Who?', 'What?'], 'A man'));
     await assertRejects(mask.fillMask('[MASK]', { signal: AbortSignal.abort() }), 'ABORTED');

@@ -1457,6 +1457,20 @@ export interface TextModel extends ModelGradients, TextTasks {
    */
   createCache(options?: { maxLength?: number | undefined; batchSize?: number | undefined }): KeyValueCache;
 
+  /**
+   * Texts that the model expects in front of its inputs, by name, as in config_sentence_transformers.json: the values of
+   * `promptName` in `embed` and `rank`. Without such a file `query` and `document` are empty.
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const model = await attn.loadModel('models/sentiment');
+   * console.log(model.prompts); // { query: '', document: '' }
+   * ```
+   */
+  readonly prompts: Readonly<Record<string, string>>;
   /** The mask token of `fillMask`, such as `[MASK]` or `<mask>`; `undefined` if the tokenizer has none. */
   readonly maskToken: string | undefined;
   /**

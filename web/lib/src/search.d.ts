@@ -59,7 +59,8 @@ export interface IndexOptions extends BatchOptions, LoadIndexOptions {
   vectors?: 'int8' | 'float32' | undefined;
   /**
    * Prompts in front of the documents and of the queries, such as `{ document: 'passage: ', query: 'query: ' }` for E5.
-   * Default those of the model's files by the names `document` and `query`.
+   * Default those of the model ({@link TextModel.prompts}): `query`, and the first of `document`, `passage` and `corpus`
+   * that is not empty.
    */
   prompts?: { readonly document?: string | undefined; readonly query?: string | undefined } | undefined;
 }

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { Encoding, TextModel } from '../attn.js';
 import type { ChunkOptions } from '../chunk.js';
 import type { Hit, IndexOptions } from '../search.js';
+import { promptsOf } from '../search/prompts.js';
 import { Index } from '../search/search.js';
 import { chunk } from '../tokenizer/chunk.js';
 import { type FileSection, sectionsOf, textFilesBelow } from './folder_texts.js';
@@ -33,13 +34,6 @@ function encode(model: TextModel, text: string, addSpecialTokens: boolean): Enco
   return { ...encoding, offsets: [[...left, ...right.map((place) => place && ([place[0] + middle, place[1] + middle] as [number, number]))]] };
 }
 
-/** The prompt that `embed` puts before each document. */
-async function documentPrompt(folder: string): Promise<string> {
-  const file = await readFile(join(folder, 'config_sentence_transformers.json'), 'utf8').catch(() => '{}');
-  const { prompts } = JSON.parse(file) as { prompts?: { document?: string | null } };
-  return prompts?.document ?? '';
-}
-
 /** Number of tokens of a document that the model reads after the prompt, if that is less than `wanted`, else `wanted`. */
 function readTokens(model: TextModel, prompt: string, wanted: number): number {
   const { truncated, dims } = model.tokenize(prompt + 'a '.repeat(wanted), { truncationSide: 'right' });
@@ -49,7 +43,8 @@ function readTokens(model: TextModel, prompt: string, wanted: number): number {
 
 async function chunkOptionsOf(model: TextModel, options: Options): Promise<ChunkOptions> {
   const wanted = options['max-tokens'] as number | undefined;
-  const maxTokens = readTokens(model, await documentPrompt(options.model as string), wanted ?? defaultTokens);
+  const { document } = await promptsOf(model);
+  const maxTokens = readTokens(model, document, wanted ?? defaultTokens);
   if (wanted !== undefined && maxTokens < wanted) throw new Error(`--max-tokens is ${wanted}, expected at most ${maxTokens}, which the model reads`);
   return { maxTokens, overlap: options.overlap as number | undefined, by: options.by as ChunkOptions['by'] };
 }

@@ -86,8 +86,8 @@ export function toPublic(kind: Signature['result'], result: Result): unknown {
       const { classes, ...facts } = JSON.parse(json!) as { classes: number };
       const labels = texts.splice(0, classes);
       const [notes, defaultPrompt, ...others] = texts;
-      const prompts = new Map<string, string>();
-      for (let i = 0; i < others.length; i += 2) prompts.set(others[i]!, others[i + 1]!);
+      const pairs = others.flatMap((name, i) => (i % 2 === 0 ? [[name, others[i + 1]!] as const] : []));
+      const prompts = Object.freeze(Object.fromEntries(pairs));
       return { ...facts, ...(classes > 0 && { labels }), notes: Object.freeze(notes!.split('\n').filter(Boolean)), defaultPrompt, prompts };
     }
   }

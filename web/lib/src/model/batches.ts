@@ -68,7 +68,8 @@ export function withTextIndex<T>(op: string, index: number, work: () => T): T {
 export function promptOf(op: string, { prompts, defaultPrompt }: ModelFacts, { prompt, promptName }: TextOptions): string {
   if (prompt !== undefined) return prompt;
   if (promptName === undefined) return defaultPrompt;
-  return prompts.get(promptName) ?? fail('CONFIG', op, 'promptName', `is ${JSON.stringify(promptName)}`, `one of ${[...prompts.keys()].join(', ')}`);
+  if (Object.hasOwn(prompts, promptName)) return prompts[promptName]!;
+  fail('CONFIG', op, 'promptName', `is ${JSON.stringify(promptName)}`, `one of ${Object.keys(prompts).join(', ')}`);
 }
 
 export function assertTask(op: string, { task }: ModelFacts, expected: Task): void {

@@ -21,7 +21,7 @@ export interface ModelFacts {
   /** Whether token types come from tokenizer.json; otherwise all are 0. */
   readonly tokenTypes: boolean;
   readonly defaultPrompt: string;
-  readonly prompts: ReadonlyMap<string, string>;
+  readonly prompts: Readonly<Record<string, string>>;
   readonly includePrompt: boolean;
   /** Whether no token attends to later ones. */
   readonly causal: boolean;

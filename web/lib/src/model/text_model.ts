@@ -97,6 +97,10 @@ export class TextModel implements Contract {
     return stateOf('weights', this).about.quantized ? 'int8' : 'float32';
   }
 
+  get prompts(): Readonly<Record<string, string>> {
+    return stateOf('prompts', this).about.prompts;
+  }
+
   get maskToken(): string | undefined {
     const { tokenizer } = stateOf('maskToken', this);
     return tokenizer.maskId === undefined ? undefined : tokenizer.idToToken(tokenizer.maskId);

@@ -7,13 +7,14 @@ import type { BatchOptions, Encoding, Tensor, TextForwardOptions, TextModelOutpu
 import type { Passage, SearchDocument } from '../search.js';
 import { instanceKey } from '../platform/instance.js';
 import type { Instance, Kind } from './vectors.js';
+import type { Prompted, Prompts } from './prompts.js';
 
 type Awaitable<T> = T | PromiseLike<T>;
 export type Id = string | number;
 export type Document = SearchDocument & { readonly id: Id };
 
 /** Members that a TextModel and its counterpart in attn/worker share. */
-export interface AnyModel {
+export interface AnyModel extends Prompted {
   readonly config: Awaitable<Readonly<Record<string, unknown>>>;
   embed(texts: string | readonly string[], options: object): Awaitable<Tensor>;
   tokenize(texts: string, options?: object): Awaitable<Encoding>;
@@ -87,13 +88,8 @@ export function readBatchOptions(op: string, value: unknown): CheckedBatchOption
   return reading(op, 'options', () => batchOptions(op, value === undefined ? [] : readMembers(op, 'options', value, batchNames)));
 }
 
-/** A missing prompt is that of the model's files. */
-export interface Prompts {
-  readonly document?: string;
-  readonly query?: string;
-}
-
-export function readPrompts(op: string, value: unknown): Prompts {
+/** A missing prompt is the model's. */
+export function readPrompts(op: string, value: unknown): Partial<Prompts> {
   if (value === undefined) return {};
   const names = ['document', 'query'];
   const given = readMembers(op, 'prompts', value, names, 'prompts.').map((prompt, i) => {
@@ -137,7 +133,7 @@ export async function passagesOf(op: string, chunk: Chunk | undefined, text: str
 
 export interface CheckedIndexOptions extends CheckedBatchOptions {
   readonly kind: Kind;
-  readonly prompts: Prompts;
+  readonly prompts: Partial<Prompts>;
   readonly chunk: Chunk | undefined;
 }
 

@@ -1,6 +1,7 @@
 /** Late interaction (Khattab & Zaharia 2020): each word of the query meets the most similar word of a text. */
 import type { Explanation, Hit } from '../search.js';
-import type { AnyModel, Prompts } from './arguments.js';
+import type { AnyModel } from './arguments.js';
+import type { Prompts } from './prompts.js';
 import { wordsOf } from './words.js';
 
 interface Word {
@@ -12,7 +13,7 @@ interface Word {
 }
 
 /** Returns the words of a text that the model reads: those that truncation cuts off are missing. */
-async function readWords(model: AnyModel, text: string, prompt = ''): Promise<Word[]> {
+async function readWords(model: AnyModel, text: string, prompt: string): Promise<Word[]> {
   const inputs = await model.tokenize(prompt + text);
   const { lastHiddenState } = await model.forward(inputs, { outputLogits: false });
   const E = lastHiddenState.dims.at(-1)!;

@@ -5,14 +5,15 @@ import { refuseText } from '../args/refuse_text.js';
 import { type Item, safetensorsFile } from '../model/safetensors.js';
 import { readSafetensorsHeader } from '../model/safetensors_header.js';
 import { decodeStrictUtf8, encodeUtf8 } from '../platform/utf8.js';
-import { type Document, type Prompts, readDocuments, readPrompts } from './arguments.js';
+import { type Document, readDocuments, readPrompts } from './arguments.js';
+import type { Prompts } from './prompts.js';
 import { type Kind, oddRow, type Rows } from './vectors.js';
 
 export interface Contents {
   readonly kind: Kind;
   readonly rows: Rows;
   readonly test: Float32Array;
-  readonly prompts: Prompts;
+  readonly prompts: Partial<Prompts>;
   readonly documents: readonly Document[];
   /** (N,3): index of the document, start and end of the text of each row. */
   readonly places: Int32Array;

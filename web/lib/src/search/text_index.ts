@@ -15,7 +15,6 @@ import {
   hintOf,
   type Id,
   passagesOf,
-  type Prompts,
   type Ranker,
   readBatchOptions,
   readDocuments,
@@ -27,6 +26,7 @@ import {
   readSearchOptions,
 } from './arguments.js';
 import { explain } from './explain.js';
+import { type Prompts, promptsOf } from './prompts.js';
 import { fileOf, parsed } from './file.js';
 import { best, fused } from './ranking.js';
 import { type Kind, normalize, quantized, type Rows, Vectors } from './vectors.js';
@@ -56,7 +56,7 @@ async function testVector(op: string, model: AnyModel): Promise<Float32Array> {
 
 interface Settings {
   readonly kind: Kind;
-  readonly prompts: Prompts;
+  readonly prompts: Partial<Prompts>;
   readonly chunk: Chunk | undefined;
 }
 
@@ -64,7 +64,7 @@ let assertUsable: (op: string, self: Index) => void;
 
 export class Index implements Contract {
   readonly #model: AnyModel;
-  readonly #prompts: Prompts;
+  readonly #prompts: Partial<Prompts>;
   readonly #test: Float32Array;
   readonly #chunk: Chunk | undefined;
   readonly #vectors: Vectors;
@@ -200,7 +200,7 @@ export class Index implements Contract {
     assertUsable(op, this);
     const query = typeof hit === 'object' && hit !== null ? this.#queries.get(hit) : undefined;
     if (query === undefined) fail('ARGUMENT', op, 'hit', describe(hit), 'a hit of this index', 'Pass the object that search() returned');
-    return explain(this.#model, this.#prompts, query, hit as Hit);
+    return explain(this.#model, await this.#allPrompts(), query, hit as Hit);
   }
 
   async save(...others: readonly unknown[]): Promise<Uint8Array<ArrayBuffer>> {
@@ -305,12 +305,13 @@ export class Index implements Contract {
     const [total, size] = [texts.length, texts.length * width];
     const data = allocate(op, size, () => (kind === 'int8' ? new Int8Array(size) : new Float32Array(size)), 'vectors');
     const scales = new Float32Array(kind === 'int8' ? total : 0);
+    const { document: prompt } = await this.#allPrompts();
     for (let first = 0; first < total; first += atOnce) {
       const part = texts.slice(first, first + atOnce);
       // Each part starts with 0, which the one before has already reported.
       const progress: BatchOptions['onProgress'] =
         onProgress && (({ done }) => (first > 0 && done === 0 ? undefined : tell(op, onProgress, { done: first + done, total })));
-      const vectors = await this.#model.embed(part, { ...batch, ...this.#promptOf('document'), signal, onProgress: progress });
+      const vectors = await this.#model.embed(part, { ...batch, prompt, signal, onProgress: progress });
       for (let i = 0; i < part.length; ++i) normalize(op, `text ${first + i}`, vectors.data.subarray(i * width, (i + 1) * width));
       const rows = kind === 'int8' ? quantized(vectors.data, width) : { data: vectors.data, scales };
       data.set(rows.data, first * width);
@@ -320,14 +321,14 @@ export class Index implements Contract {
   }
 
   async #embedQuery(op: string, query: string, signal: AbortSignal | undefined): Promise<Float32Array> {
-    const { data } = await this.#model.embed(query, { ...this.#promptOf('query'), priority: 'user', signal });
+    const { query: prompt } = await this.#allPrompts();
+    const { data } = await this.#model.embed(query, { prompt, priority: 'user', signal });
     normalize(op, 'query', data);
     return data;
   }
 
-  #promptOf(promptName: 'document' | 'query'): { prompt: string } | { promptName: string } {
-    const prompt = this.#prompts[promptName];
-    return prompt === undefined ? { promptName } : { prompt };
+  async #allPrompts(): Promise<Prompts> {
+    return { ...(await promptsOf(this.#model)), ...this.#prompts };
   }
 
   async #compact(): Promise<void> {

@@ -155,6 +155,10 @@ class RemoteTextModel {
     return (async () => usable('weights', this).parts.weights)();
   }
 
+  get prompts(): Promise<Readonly<Record<string, string>>> {
+    return (async () => usable('prompts', this).parts.prompts)();
+  }
+
   get maskToken(): Promise<string | undefined> {
     return (async () => usable('maskToken', this).parts.maskToken)();
   }

@@ -42,6 +42,7 @@ export interface RemoteParts {
   readonly labels: readonly string[] | undefined;
   readonly notes: readonly string[];
   readonly weights: 'float32' | 'int8';
+  readonly prompts: Readonly<Record<string, string>>;
   readonly maskToken: string | undefined;
 }
 

@@ -170,8 +170,8 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
           const [id, words, queue] = [++lastId, ++lastId, new ReadWriteQueue()];
           modules.set(id, { owner: internalClass, layer: handles.model, queue, model, words });
           modules.set(words, { owner: 'Embedding', layer: handles.words, queue });
-          const { config, labels, notes, weights, maskToken } = model;
-          return { id, words, config, task: model.task, labels, notes, weights, maskToken };
+          const { config, labels, notes, weights, prompts, maskToken } = model;
+          return { id, words, config, task: model.task, labels, notes, weights, prompts, maskToken };
         } catch (error) {
           made?.dispose();
           throw error;
