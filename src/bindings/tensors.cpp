@@ -77,11 +77,7 @@ void Result::update() {
 void NamedTensors::add(Address frame) {
   Arguments arguments(frame);
   const std::span<const std::uint8_t> name = arguments.bytes("name", "a name");
-  const TensorView view = arguments.tensor("tensor");
-  AlignedFloats copy(static_cast<std::size_t>(checked_size(view.shape, "state", "a tensor")));
-  std::copy_n(view.data, copy.size(), copy.data());
-  state_.insert_or_assign(std::string(name.begin(), name.end()), TensorView(copy.data(), view.shape));
-  data_.push_back(std::move(copy));
+  state_.insert_or_assign(std::string(name.begin(), name.end()), arguments.tensor("tensor"));
 }
 
 }  // namespace attn::bindings

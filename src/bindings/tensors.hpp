@@ -90,14 +90,15 @@ class Result {
   std::vector<std::string> texts_;
 };
 
+/// Tensors of the caller's frames, by name.
 class NamedTensors {
  public:
+  /// The frame must outlive this object.
   void add(Address frame);
   Address address() const { return reinterpret_cast<Address>(&state_); }
 
  private:
   StateView state_;
-  std::vector<AlignedFloats> data_;
 };
 
 }  // namespace attn::bindings

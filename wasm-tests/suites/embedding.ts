@@ -150,6 +150,17 @@ describe('Embedding', () => {
       assertSameBits(embedding.forward([1, 2]), { data: copy, dims: [2, 5] });
     });
 
+    it('loading a table takes room for the table and its copy, no more', async () => {
+      const here = await loadHere();
+      const dims = [2000, 256];
+      const table = new here.Embedding({ numEmbeddings: dims[0], embeddingDim: dims[1] });
+      const { used } = here.info.heap;
+      table.loadStateDict({ weight: random(g, dims) });
+      assert.equal(here.info.heap.used, used);
+      assert.isAtMost(here.info.heap.peak - used, 1.01 * 4 * dims[0] * dims[1] + 4096);
+      here.dispose();
+    });
+
     it('a new embedding is N(0,1) with a zero padding row; initialisation leaves the row at zero, a state may set it', () => {
       const padded = new attn.Embedding({ numEmbeddings: 200, embeddingDim: 50, paddingIdx: 3 });
       const others = (t: Tensor) => tensor([199, 50], [...t.data.slice(0, 150), ...t.data.slice(200)]);

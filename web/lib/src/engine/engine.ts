@@ -120,22 +120,27 @@ export class Engine {
     return errorWithHelp('MEMORY', error.message, help, { ...error.detail, layers: this.#layers }, { cause: error.cause });
   }
 
-  /** State dictionaries are passed tensor by tensor, so that the heap never holds two copies. */
+  /** State dictionaries are passed tensor by tensor, in frames that stay until the call ends. */
   #withLeaves<T>(op: string, leaves: readonly Leaf[], body: (frame: Pointer) => T): T {
     if (!leaves.some(isObject)) return this.#heap.withArguments(op, leaves as readonly (number | Checked)[], body);
     const held: NativeObject[] = [];
+    const frames: Pointer[] = [];
     try {
       const plain = leaves.map((leaf) => {
         if (!isObject(leaf)) return leaf;
         const object = 'entries' in leaf ? new this.#native.NamedTensors() : hold(leaf, leaves, this.#native, this.#heap);
         held.push(object);
         if ('entries' in leaf)
-          for (const [name, tensor] of leaf.entries) this.#heap.withArguments(op, [utf8(op, name), tensor], (frame) => object.add!(frame));
+          for (const [name, tensor] of leaf.entries) {
+            frames.push(this.#heap.frameOf(op, [utf8(op, name), tensor]));
+            object.add!(frames.at(-1)!);
+          }
         return object.address() >>> 0;
       });
       return this.#heap.withArguments(op, plain, body);
     } finally {
       for (const object of held) object.delete();
+      for (const frame of frames) this.#heap.release(frame);
     }
   }
 

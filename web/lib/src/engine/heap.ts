@@ -72,8 +72,22 @@ export class Heap {
     else this.#bytes.set(data, address);
   }
 
-  /** Passes numbers as they are and arrays as addresses of descriptors. */
+  /** Runs `body` with a frame of arguments; see frameOf. */
   withArguments<T>(op: string, leaves: readonly (number | Checked)[], body: (frame: Pointer) => T): T {
+    const frame = this.frameOf(op, leaves);
+    try {
+      return body(frame);
+    } finally {
+      this.release(frame);
+    }
+  }
+
+  release(frame: Pointer): void {
+    this.#native.release(frame);
+  }
+
+  /** Passes numbers as they are and arrays as addresses of descriptors. The caller releases the frame. */
+  frameOf(op: string, leaves: readonly (number | Checked)[]): Pointer {
     let descriptor = 8 * leaves.length;
     let total = descriptor;
     for (const leaf of leaves) if (typeof leaf !== 'number') total += descriptorBytes;
@@ -85,23 +99,19 @@ export class Heap {
         total += heapBytes(leaf);
       }
     const base = this.#allocate(op, total);
-    try {
-      let data = base + start;
-      descriptor += base;
-      for (let i = 0; i < leaves.length; ++i) {
-        const leaf = leaves[i]!;
-        if (typeof leaf === 'number') this.#doubles[base / 8 + i] = leaf;
-        else {
-          this.#write(leaf, descriptor, data);
-          this.#doubles[base / 8 + i] = descriptor;
-          descriptor += descriptorBytes;
-          data += heapBytes(leaf);
-        }
+    let data = base + start;
+    descriptor += base;
+    for (let i = 0; i < leaves.length; ++i) {
+      const leaf = leaves[i]!;
+      if (typeof leaf === 'number') this.#doubles[base / 8 + i] = leaf;
+      else {
+        this.#write(leaf, descriptor, data);
+        this.#doubles[base / 8 + i] = descriptor;
+        descriptor += descriptorBytes;
+        data += heapBytes(leaf);
       }
-      return body(base);
-    } finally {
-      this.#native.release(base);
     }
+    return base;
   }
 
   /** A shape has no data. */
