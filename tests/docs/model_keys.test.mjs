@@ -85,7 +85,7 @@ test("each key of transformers' and sentence-transformers' classes is on the pag
   assert.ok(Object.keys(files['config.json']).length >= 14);
   for (const keys of Object.values(files['config.json'])) check('config.json', keys);
   check('tokenizer_config.json', files['tokenizer_config.json']);
-  check('sentence_bert_config.json', files['sentence_bert_config.json']);
+  for (const file of ['sentence_bert_config.json', 'config_sentence_transformers.json', 'modules.json']) check(file, files[file]);
   for (const module of ['Pooling', 'Dense', 'Normalize']) check("Modules' own config.json", files[module], `${module}.`);
   assert.deepEqual(missing, []);
 });
