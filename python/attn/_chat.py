@@ -9,7 +9,7 @@ from ._errors import ArgumentError, FormatError, UnsupportedError, fail
 from ._sentences import read_json
 
 _OP = "apply_chat_template"
-_INSTALL = "Install it, for example with pip install 'attn[chat]'"
+_INSTALL = "Install it with pip install jinja2"
 
 
 def _environment() -> Any:

@@ -49,7 +49,7 @@ class _Bar:
 
 
 def _encoder(op: str, prompt_names: tuple[str, ...] = ()) -> Callable[..., Floats]:
-    """Makes a function that uses the first of these prompts that the model has, unless the caller chooses one."""
+    """Returns an encode function. Its default prompt is the first of `prompt_names` that the model has."""
 
     def encode(
         model: TextModel,

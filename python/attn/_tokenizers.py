@@ -10,7 +10,7 @@ from ._errors import OutOfRangeError, UnsupportedError, fail
 if TYPE_CHECKING:
     import tokenizers
 
-_INSTALL = "Install it, for example with pip install 'attn[tokenizers]'"
+_INSTALL = "Install it with pip install tokenizers"
 
 # Fields of a part of tokenizer.json, by its type, that tokenizer_config.json overrides: name in the part, name in tokenizer_config.json.
 _settings = {

@@ -66,7 +66,7 @@ def _class() -> Any:
         anywidget: Any = import_module("anywidget")
         traitlets: Any = import_module("traitlets")
     except ImportError as error:
-        help = "Install it with pip install 'attn[widget]', or call attn.show() for a map that stays as it is"
+        help = "Install it with pip install anywidget, or call attn.show() for a map that stays as it is"
         message = f"widget: the package anywidget is missing, expected an installed one. {help}."
         raise UnsupportedError(message, {"op": "widget", "argument": "anywidget", "expected": "an installed one", "help": help}) from error
     code = script()
@@ -132,7 +132,7 @@ def widget(
 ) -> AttentionWidget:
     """Draws the attention of a model on a text as a live map for notebooks, where you can edit the text and choose the layer and the head.
 
-    It needs the package anywidget (attn[widget]) and a running kernel; show() draws a map that needs neither.
+    It needs the package anywidget and a running kernel; show() draws a map that needs neither.
 
     model: a TextModel. text: a text.
     layer: the first one shown, counted from 0; negative numbers count from the end. head: counted from 0; None for the mean of all heads.

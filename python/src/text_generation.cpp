@@ -143,7 +143,7 @@ True)");
               "documents: collections.abc.Sequence[typing.Any] | None = None, chat_template: str | None = None, **variables: typing.Any) -> str"),
       R"(Formats a conversation as the model was trained to read it, like transformers' apply_chat_template(tokenize=False).
 
-Renders the Jinja template of tokenizer_config.json, chat_template.jinja or a GGUF file by the package jinja2 (attn[chat]). The text contains
+Renders the Jinja template of tokenizer_config.json, chat_template.jinja or a GGUF file by the package jinja2. The text contains
 the special tokens, so pass add_special_tokens=False to generate(). A template is a program that may run for a long time: load models that
 you trust.
 

@@ -69,5 +69,5 @@ def test_wrong_messages_and_templates_are_refused(tmp_path: Path) -> None:
 
 def test_without_jinja2_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jinja2.sandbox", None)
-    with pytest.raises(attn.UnsupportedError, match=r"attn\[chat\]"):
+    with pytest.raises(attn.UnsupportedError, match="pip install jinja2"):
         attn.TextModel.load(testdata / "models" / "tiny-llama").apply_chat_template(HELLO, chat_template=NAMES)

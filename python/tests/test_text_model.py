@@ -178,7 +178,7 @@ def test_a_missing_package_tokenizers_is_named(monkeypatch: pytest.MonkeyPatch, 
     model = attn.TextModel.load(with_another_expression("tiny-roberta", tmp_path / "model"))
     assert attn.TextModel.load(models / "tiny-roberta").embed("a film").shape == (1, 32)
     monkeypatch.setitem(sys.modules, "tokenizers", None)
-    with pytest.raises(attn.UnsupportedError, match=r"attn\[tokenizers\]"):
+    with pytest.raises(attn.UnsupportedError, match="pip install tokenizers"):
         model.embed("a film")
     assert model([[0, 5, 2]]).logits is not None
     assert attn.TextModel.load(models / "tiny-bert").embed("a film").shape == (1, 32)

@@ -91,7 +91,7 @@ def test_a_build_without_the_script_has_no_widget(library: str, sentiment: attn.
 def test_without_anywidget_the_error_names_the_remedy(sentiment: attn.TextModel, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "anywidget", None)  # import_module() raises
     monkeypatch.setattr(_widget, "_class", _widget._class.__wrapped__)
-    with pytest.raises(attn.UnsupportedError, match=r"anywidget is missing, .* pip install 'attn\[widget\]', or call attn\.show\(\)"):
+    with pytest.raises(attn.UnsupportedError, match=r"anywidget is missing, .* pip install anywidget, or call attn\.show\(\)"):
         attn.widget(sentiment, "a")
 
 
