@@ -1,4 +1,4 @@
-"""Measures how fast language models write, natively, beside llama.cpp.
+"""Measures how fast language models write, natively, compared with llama.cpp.
 
 python benchmarks/decode.py MODEL.gguf [--peer FILE.gguf ...] [--tokens 32] [--prompt 128] [--rounds 5] [--threads 1 2]
 

@@ -2,7 +2,7 @@
 
 The query is the first sentence of a docstring, the one relevant passage is the rest. The first sentence counts if it
 has 5 to 30 words and no other docstring begins with it, the rest if it has at least 20 words and is not a doctest or a
-list of parameters alone. The sources are parsed, not imported; tests and packages beside the library are left out.
+list of parameters alone. The sources are parsed, not imported; tests and installed packages are left out.
 """
 
 import ast

@@ -288,7 +288,7 @@ const Refusal kRefusals[] = {
     {"F8", [] { return file('{' + entry("x", "F8_E4M3", "[2]", "[0,2]") + '}', 2); }, {"\"x\"", "F8_E4M3"}, ErrorCode::unsupported},
     {"F4", [] { return file('{' + entry("x", "F4", "[2]", "[0,1]") + '}', 1); }, {"\"x\"", "F4"}, ErrorCode::unsupported},
     {"C64", [] { return file('{' + entry("x", "C64", "[1]", "[0,8]") + '}', 8); }, {"\"x\"", "C64"}, ErrorCode::unsupported},
-    {"a dtype in small letters", [] { return file('{' + entry("x", "f32", "[2]", "[0,8]") + '}', 8); }, {"\"x\"", "f32"}, ErrorCode::unsupported},
+    {"a dtype in lowercase", [] { return file('{' + entry("x", "f32", "[2]", "[0,8]") + '}', 8); }, {"\"x\"", "f32"}, ErrorCode::unsupported},
     {"more than 100000 tensors",
      [] {
        std::string header = "{";

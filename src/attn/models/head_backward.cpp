@@ -57,7 +57,8 @@ static void sparse_tied_backward(const float* grad, const float* x, std::size_t 
   }
 }
 
-/// The same for the gradient of a loss, which is non-zero for every word; the gradient of an explained logit is non-zero for one or two.
+/// Computes the same as sparse_tied_backward() for the gradient of a loss, which is non-zero for every word. The gradient of an explained logit is
+/// non-zero for one or two words and is left to sparse_tied_backward().
 static void tied_backward(const float* grad, const float* x, std::size_t rows, const Table& words, float* of_x, Gradients& gradients,
                           Scratch& scratch) {
   const std::size_t N = words.rows();

@@ -30,7 +30,7 @@ void for_each_panel(std::size_t first, std::size_t count, unsigned workers, Set 
   try {
     parallel::run((end + nr - 1) / nr - begin, workers, panel_of);
   } catch (...) {
-    // The caller's executor has thrown, and the rest was done without it. Half-written weights would be worse than a
+    // The caller's executor threw, so the calling thread finished the work. Half-written weights would be worse than a
     // late error: the next call on the executor reports it.
   }
 #endif

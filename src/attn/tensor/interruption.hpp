@@ -12,8 +12,8 @@ enum class Interruptible : std::uint8_t {
   between_tasks,  ///< also within a run() of the calling thread alone, for calls whose results are discarded
 };
 
-/// Calls check(object) again and again during its lifetime while functions of this thread compute. An exception from it leaves the attn function,
-/// which then has no result, as one from an Executor does. Of nested ones only the innermost applies.
+/// Calls check(object) again and again during its lifetime while functions of this thread compute. If check() throws, the attn function ends
+/// without a result and passes the exception on, as it does for an Executor. If several are active, only the innermost is called.
 class Interruption {
  public:
   using Check = void (*)(void* object);

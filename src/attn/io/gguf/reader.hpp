@@ -17,7 +17,7 @@ namespace attn::detail::gguf {
 class Reader {
  public:
   /// Reads everything but the weights. `file` must outlive the reader. Throws as read_header() and read_architecture();
-  /// an unsupported tokenizer is no error, as if the folder had no tokenizer.json.
+  /// an unsupported tokenizer is not an error: the model then has none.
   Reader(std::istream& file, std::uint64_t size);
   Reader(const Reader&) = delete;  // architecture_ refers to header_
   Reader& operator=(const Reader&) = delete;

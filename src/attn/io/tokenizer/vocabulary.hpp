@@ -15,7 +15,7 @@ class Vocabulary {
  public:
   void reserve(std::size_t tokens, std::size_t bytes);
   void add(std::int32_t id, std::string_view token);
-  /// Call after the last add(). Of equal tokens the last one counts, of tokens with equal ids the first.
+  /// Call after the last add(). If a token appears twice, the last id applies; if an id appears twice, the first token applies.
   void finish();
 
   std::size_t size() const { return places_.size(); }
