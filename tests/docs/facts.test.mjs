@@ -74,15 +74,15 @@ test('the guide on exactness counts the cases of testdata', () => {
     `${checkpoints.length} small checkpoints`,
     `${greedy.length / decoders.size} prompts with each of ${words[decoders.size]} checkpoints`,
     `${cases[0]} texts with each of ${words[cases.length]} checkpoints`,
-    `${variants.length} tokenizers with one part each`,
-    `${(runs.length * texts).toLocaleString('en').replace(',', ' ')} random texts with ${runs.length} tokenizers, ${runs.filter(({ variants }) => variants?.length > 1).length} of which`,
+    `${variants.length} tokenizers that each test one component`,
+    `${(runs.length * texts).toLocaleString('en').replace(',', ' ')} random texts with ${runs.length} tokenizers, ${runs.filter(({ variants }) => variants?.length > 1).length} of them`,
   ])
     assert.ok(text.includes(phrase), `exactness.md lacks "${phrase}"`);
 });
 
-/** The model_types of all families in src/attn/models. */
-function modelTypes() {
-  const declarations = globSync('src/attn/models/*.cpp').flatMap((path) =>
+/** The model_types of the families in these files. */
+function modelTypes(files = globSync('src/attn/models/*.cpp')) {
+  const declarations = files.flatMap((path) =>
     [...read(path).matchAll(/constexpr std::string_view ([^;]*);/g)].flatMap(([, list]) => [...list.matchAll(/\bk(\w*Types\w*)\[\] = \{([^}]*)\}/g)]),
   );
   return declarations.flatMap(([, , list]) => [...list.matchAll(/"([\w-]+)"/g)].map(([, name]) => name));
@@ -107,6 +107,82 @@ test('the documents count as many families as C++ has', () => {
     const [, count] = expression.exec(read(path)) ?? assert.fail(`${path} lacks ${expression}`);
     assert.equal(Number(count) + named, families, path);
   }
+});
+
+/** What the documents call the families, by model_type; jina has BERT's model_type. */
+const familyNames = {
+  bert: 'BERT',
+  distilbert: 'DistilBERT',
+  roberta: 'RoBERTa',
+  'xlm-roberta': 'XLM-RoBERTa',
+  camembert: 'CamemBERT',
+  'data2vec-text': 'data2vec',
+  mpnet: 'MPNet',
+  modernbert: 'ModernBERT',
+  'deberta-v2': 'DeBERTa',
+  ernie: 'ERNIE',
+  electra: 'ELECTRA',
+  albert: 'ALBERT',
+  nomic_bert: 'NomicBERT',
+  jina: 'Jina2',
+  gte: 'GTE',
+  new: 'GTE',
+  gpt2: 'GPT-2',
+  gpt_neox: 'GPT-NeoX',
+  llama: 'Llama',
+  mistral: 'Mistral',
+  qwen2: 'Qwen2',
+  qwen3: 'Qwen3',
+  gemma2: 'Gemma2',
+  gemma3_text: 'Gemma3',
+};
+const withoutVersion = (name) => name.replace(/^(Qwen|Gemma)\d$/, '$1');
+/** The names in a list such as "BERT, data2vec-text, Qwen 2 and 3, and Jina 2". */
+const namesIn = (list) =>
+  list
+    .replace(/\s+/g, ' ')
+    .replace(/(\w+) (\d) and (\d)/g, '$1$2, $1$3')
+    .replace(/ \(.*?\)|-text/g, '')
+    .replace(/ (?=\d)/g, '')
+    .split(/,? (?:and|or) |, /);
+
+test('lists of families name each family in C++, and no other', () => {
+  const decoders = globSync('src/attn/models/*.cpp').filter((path) => /\.text_generation = \{/.test(read(path)));
+  const languageModels = new Set(modelTypes(decoders));
+  const types = [...modelTypes(), 'jina'];
+  for (const type of types) assert.ok(familyNames[type], `${type} needs a name here`);
+  const named = (isDecoder) => sorted(types.filter((type) => languageModels.has(type) === isDecoder).map((type) => familyNames[type]));
+  const listIn = (path, expression) => namesIn((expression.exec(read(path)) ?? assert.fail(`${path} lacks ${expression}`))[1]);
+
+  const page = 'web/page/src/model/errors.ts';
+  assert.deepEqual(sorted(listIn(page, /^export const encoders =\s+'(.*)';$/m)), named(false));
+  assert.deepEqual(sorted(listIn(page, /^export const decoders =\s+'(.*)';$/m)), named(true));
+  const [, count] = /reads Hugging Face folders of (\w+) encoder families: /.exec(read('CHANGELOG.md').replace(/\s+/g, ' '));
+  assert.equal(count, { 15: 'fifteen' }[named(false).length]);
+  assert.deepEqual(sorted(listIn('CHANGELOG.md', /encoder families:\s([^.]*)\./)), named(false));
+  assert.deepEqual(sorted(listIn('CHANGELOG.md', /^- Language models:\s([^.]*?) \(also as EmbeddingGemma\)/m)), named(true));
+  const inPython = listIn('python/src/text_model.cpp', /Runs a text model from a Hugging Face folder:\s([^.]*?), with or without a head/);
+  assert.deepEqual(sorted(inPython), sorted([...named(false), ...named(true)].map(withoutVersion)));
+
+  const rows = rowsOf('docs/guide/generate.md', '`model_type`');
+  assert.deepEqual(sorted(rows.flatMap(([list]) => inBackticks(list))), sorted(languageModels));
+});
+
+test('the documents agree on the sizes of a download', () => {
+  const rows = Object.fromEntries(rowsOf('docs/guide/speed.md', 'a page').map(([page, , relaxed]) => [page, /^(\d+) kB$/.exec(relaxed)[1]]));
+  const sizes = (path) =>
+    [
+      ...read(path)
+        .replace(/\s+/g, ' ')
+        .matchAll(/(?:A page downloads|, or|\*\*Small\*\*:|no model\) \|) (\d+) kB/g),
+    ].map(([, size]) => size);
+  const withModel = rows['with one'];
+  assert.deepEqual(sizes('README.md'), [withModel, withModel, withModel]);
+  assert.deepEqual(sizes('web/lib/README.md'), [rows['without a model'], withModel]);
+  const ofTokenizer = ['web/lib/README.md', 'docs/guide/tokenizer.md'].map(
+    (path) => /`attn\/tokenizer` is a separate file \((\d+) kB\)/.exec(read(path))[1],
+  );
+  assert.equal(ofTokenizer[0], ofTokenizer[1]);
 });
 
 test('the documents give one size of the wheel', () => {

@@ -123,9 +123,9 @@ export interface LoadOptions {
    */
   maximumMemory?: number | undefined;
   /**
-   * Ignored: every build computes gradients.
+   * Accepted and ignored: the module always contains training.
    *
-   * @deprecated The next version refuses it.
+   * @deprecated It has no effect.
    */
   training?: boolean | undefined;
   /**
@@ -607,7 +607,8 @@ export interface Attn extends Gradients {
   writeSafetensors(tensors: StateDict, metadata?: Readonly<Record<string, string>>): Bytes;
 
   /**
-   * Loads a text model from a Hugging Face model folder, with the sentence-transformers files if there are any.
+   * Loads a text model from a Hugging Face model folder, with the sentence-transformers files if there are any, or from
+   * a GGUF file of a language model.
    *
    * Families: BERT, ModernBERT, GPT-2, Llama, Qwen and more, with or without a head ({@link TextTasks.task}); the guide
    * "Which model" lists them. Weights (F32, F16, BF16) are copied into the module while they arrive; no copy of the
