@@ -19,7 +19,7 @@ const libLayers = {
   args: [],
   platform: ['args/'],
   tokenizer: ['args/', 'platform/'],
-  element: [],
+  element: ['search/search.ts', 'worker-web.ts'],
   lens: ['args/', 'platform/', 'tasks/largest.ts'],
   search: ['args/', 'platform/', 'model/safetensors.ts', 'model/safetensors_header.ts'],
   engine: ['args/', 'platform/'],

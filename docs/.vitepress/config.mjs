@@ -88,6 +88,7 @@ const reference = [
       moduleOf('attn/element', 'element'),
       moduleOf('attn/lens', 'lens'),
       moduleOf('attn/search', 'search'),
+      moduleOf('attn/search-element', 'search-element'),
       moduleOf('attn/tokenizer', 'tokenizer'),
       moduleOf('attn/chunk', 'chunk'),
     ],

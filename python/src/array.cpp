@@ -22,9 +22,15 @@ void check_unmasked(nb::handle given, const char* op, const char* argument) {
                  "Replace masked entries first, for example with filled(0)");
 }
 
+/// Refuses what numpy cannot read, such as torch's bfloat16.
 nb::object as_array(nb::handle given, const char* op, const char* argument) {
   check_unmasked(given, op, argument);
-  return numpy("asarray")(given);
+  try {
+    return numpy("asarray")(given);
+  } catch (nb::python_error& error) {
+    if (!error.matches(PyExc_TypeError) || !nb::hasattr(given, "dtype")) throw;
+    fail_dtype(op, argument, "an array that numpy can read", nb::cast<std::string>(nb::str(given.attr("dtype"))));
+  }
 }
 
 /// numpy's same_kind rule: float64 fits float32, a complex number does not fit a real one.
@@ -67,13 +73,13 @@ std::string path_of(const Path& path, const char* op, const char* argument) {
 }
 
 Floats::Floats(nb::handle given, const char* op, const char* argument) {
-  check_unmasked(given, op, argument);
   const auto point = [&] { TensorView::operator=({array_.data(), shape_of(array_, op, argument), strides_of(array_)}); };
   if (nb::try_cast(given, array_, false)) {
+    check_unmasked(given, op, argument);
     point();
     if (rows_without_gaps(shape, strides)) return;
   }
-  const nb::object array = numpy("asarray")(given);
+  const nb::object array = as_array(given, op, argument);
   if (!fits(array, "float32")) refuse(array, op, argument, "real numbers");
   array_ = nb::cast<nb::ndarray<const float, nb::device::cpu>>(copied_as(array, "float32"));
   point();

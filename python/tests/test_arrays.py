@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 import attn
+import ml_dtypes
 import numpy
 import pytest
 
@@ -78,9 +79,24 @@ def test_a_broadcast_array_is_read_in_place() -> None:
 def test_half_precision_and_whole_numbers_become_float32() -> None:
     q = rng.integers(-3, 3, (2, 5, 4))
     expected = sdpa(*[q.astype(numpy.float32)] * 3).output
-    for kind in (numpy.float16, numpy.int8, numpy.int64, numpy.longdouble):
+    for kind in (numpy.float16, ml_dtypes.bfloat16, numpy.int8, numpy.int64, numpy.longdouble):
         assert numpy.array_equal(sdpa(*[q.astype(kind)] * 3).output, expected)
     assert numpy.array_equal(sdpa(*[q > 0] * 3).output, sdpa(*[(q > 0).astype(numpy.float32)] * 3).output)
+
+
+def test_arrays_that_numpy_cannot_read_are_named_with_their_type() -> None:
+    class Tensor:
+        """As torch's with bfloat16."""
+
+        dtype = "torch.bfloat16"
+
+        def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+            raise TypeError("Got unsupported ScalarType BFloat16")
+
+    x = numpy.ones((2, 2), numpy.float32)
+    for call in (lambda: sdpa(x, Tensor(), x), lambda: attn.Mask.attend(Tensor()), lambda: attn.Embedding(2, 2)(Tensor())):
+        with pytest.raises(attn.DtypeError, match="is torch.bfloat16, expected an array that numpy can read"):
+            call()
 
 
 @pytest.mark.parametrize(

@@ -101,3 +101,12 @@ def test_the_extension_needs_no_utf8proc_if_a_static_one_is_there() -> None:
     needed = subprocess.run(["readelf", "-d", str(attn._attn.__file__)], check=True, capture_output=True, text=True).stdout
     assert "libstdc++" in needed
     assert "utf8proc" not in needed
+
+
+@pytest.mark.skipif(shutil.which("nm") is None, reason="nm is not there")
+def test_the_extension_exports_no_function_of_attn() -> None:
+    """The dynamic linker would merge functions of one name in several extensions."""
+    program = ["nm", "--dynamic", "--defined-only", "--demangle", str(attn._attn.__file__)]
+    symbols = subprocess.run(program, check=True, capture_output=True, text=True).stdout
+    assert "PyInit__attn" in symbols
+    assert re.findall(r" (attn::[\w:~]+\(.*)", symbols) == []

@@ -44,6 +44,26 @@ export { define, lines };
   await consumer.typeCheck('element.ts');
 });
 
+test('attn/search-element has types, loads nothing by itself, and can be imported without a DOM', limit, async () => {
+  const program = 'console.log(typeof defineAttnSearch);';
+  const imported = consumer.script('search_element.mjs', `import { defineAttnSearch } from 'attn/search-element';\n${program}`);
+  const required = consumer.script('search_element.cjs', `const { defineAttnSearch } = require('attn/search-element');\n${program}`);
+  for (const script of [imported, required]) assert.equal((await consumer.node([script])).trim(), 'function');
+  const code = readFileSync(join(consumer.installed, 'dist/search-element.js'), 'utf8');
+  assert.deepEqual(code.match(/\bimport\b[^)]*\)/g), ['import("./worker-web.js")', 'import("./search.js")']);
+  const typed = `import { defineAttnSearch, type AttnSearch } from 'attn/search-element';
+const define: (name?: string) => typeof AttnSearch = defineAttnSearch;
+const search: AttnSearch = document.createElement('attn-search');
+search.hrefOf = ({ document: { path }, text }) => \`/\${String(path)}?\${text.length}\`;
+const loaded: Promise<void> = search.load();
+// @ts-expect-error: it returns an address
+search.hrefOf = () => 5;
+export { define, loaded };
+`;
+  consumer.script('search_element.ts', typed);
+  await consumer.typeCheck('search_element.ts');
+});
+
 test('attn/tokenizer is a self-contained file with types that needs no WebAssembly', limit, async (t) => {
   const code = readFileSync(join(consumer.installed, 'dist/tokenizer.js'));
   const size = brotliCompressSync(code).length;

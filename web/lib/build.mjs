@@ -177,6 +177,7 @@ const shared = new RegExp(
 /** Entries in one file each. */
 const alone = {
   element: 'element/attention_map.ts',
+  'search-element': 'element/attn_search.ts',
   lens: 'lens/lens.ts',
   tokenizer: 'tokenizer/text_tokenizer.ts',
   chunk: 'tokenizer/chunk.ts',
@@ -235,16 +236,14 @@ const parsers = {
   },
 };
 
-/** The command imports other entries, since shared chunks would be further files for pages. */
 async function bundleCommand() {
   const outside = { '../node.js': 'node', '../lens/lens.js': 'lens', '../search/search.js': 'search', '../tokenizer/chunk.js': 'chunk' };
-  const entry = { name: 'entry', resolveId: (id) => (id in outside ? { id: `./${outside[id]}.js`, external: true } : undefined) };
   const bundled = await rolldown({
     ...common,
     platform: 'node',
     input: join(here, 'src', 'cli', 'cli.ts'),
     external: /^node:/,
-    plugins: [entry, parsers],
+    plugins: [entries(outside), parsers],
   });
   const banner = ({ isEntry }) => (isEntry ? '#!/usr/bin/env node' : '');
   const { output } = await bundled.generate({ ...format, dir: out, banner, chunkFileNames: 'cli_[name].js' });
@@ -266,8 +265,15 @@ async function bundleCommonJs() {
     writeFileSync(join(out, fileName), breakLines(code.replace('worker-host-node.js', 'worker-host-node.cjs')));
 }
 
+/** Other entries as files of their own, since shared chunks would be further files for pages. */
+const entries = (files) => ({
+  name: 'entries',
+  resolveId: (id) => (id in files ? { id: `./${files[id]}.js`, external: true } : undefined),
+});
+
 async function bundleAlone(name, source) {
-  const bundled = await rolldown({ ...common, input: { [name]: join(here, 'src', source) } });
+  const plugins = [entries({ '../worker-web.js': 'worker-web', '../search/search.js': 'search' })];
+  const bundled = await rolldown({ ...common, input: { [name]: join(here, 'src', source) }, plugins });
   const { output } = await bundled.generate({ ...format, dir: out, entryFileNames: '[name].js' });
   write(output[0]);
   const required = await bundled.generate({ format: 'cjs', minify, entryFileNames: '[name].cjs' });
