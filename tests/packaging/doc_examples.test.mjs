@@ -94,7 +94,8 @@ const runInNode = once(async () => {
 
 const runInChromium = once(async () => {
   await compile();
-  const imports = { attn: './node_modules/attn/dist/index.js', 'attn/element': './node_modules/attn/dist/element.js' };
+  const files = { attn: 'index', 'attn/element': 'element', 'attn/search-element': 'search-element' };
+  const imports = Object.fromEntries(Object.entries(files).map(([entry, name]) => [entry, `./node_modules/attn/dist/${name}.js`]));
   const program = `${collect(namesOf(true), "parts.join(' ')")}globalThis.outputs = outputs;\n`;
   script('index.html', `<!doctype html><script type="importmap">${JSON.stringify({ imports })}</script><script type="module">${program}</script>`);
   const server = await startServer({ root: consumer, policy: null });

@@ -54,6 +54,16 @@ export class AttnSearch extends HTMLElement {
    *
    * @throws {AttnError} as `loadModel` and `Index.load`
    * @throws {Error} if the index cannot be fetched
+   *
+   * @example
+   * ```ts
+   * import { defineAttnSearch } from 'attn/search-element';
+   *
+   * defineAttnSearch();
+   * const search = document.createElement('attn-search');
+   * search.setAttribute('src', 'index.safetensors');
+   * await search.load().catch(({ message }) => console.log(message)); // attn-search: the attribute model is missing
+   * ```
    */
   load(): Promise<void>;
 }
