@@ -21,6 +21,9 @@ const makers = {
   unsupported: ['argument', 'value', 'expected'],
   wrong: ['argument', 'value', 'expected'],
 };
+/** refuse() of the GGUF reader, whose parts are given it as `refusal`. */
+const ofGguf = ['argument', 'expected', 'got', 'code', 'help'];
+const makersOf = (file) => (file.includes('/model/gguf/') ? { ...makers, refuse: ofGguf, refusal: ofGguf } : makers);
 /** The code of functions that have no parameter for it. */
 const codes = { abortError: 'ABORTED', network: 'NETWORK', unsupported: 'UNSUPPORTED', wrong: 'FORMAT' };
 /** Results of functions that write a part of a message. */
@@ -111,13 +114,16 @@ const helped = (message, help) => (help === '' ? message : `${message}. ${help}$
 /** The messages that a call of a maker may write. */
 function messagesOf(node, context) {
   const name = calledName(node);
-  const names = Object.hasOwn(makers, name) ? makers[name] : undefined;
+  const names = Object.hasOwn(context.makers, name) ? context.makers[name] : undefined;
   if (!names || (ts.isNewExpression(node) ? name !== 'AttnError' : name === 'AttnError')) return undefined;
   const given = Object.fromEntries(names.map((each, i) => [each, node.arguments?.[i] && texts(node.arguments[i], context)]));
-  const { code = [codes[name]], op = ['op'], argument, got = ['is 7'], expected, help = [''], message, networkMessage } = given;
+  const isOfGguf = names === ofGguf;
+  if (isOfGguf && !given.code?.[0]) given.code = ['FORMAT'];
+  const { code = [codes[name]], op = [isOfGguf ? 'loadModel: gguf' : 'op'], argument, expected, help = [''] } = given;
+  const { got = ['is 7'], message, networkMessage } = given;
   const [subject] = argument ?? [];
   const written =
-    message ?? (networkMessage ? combine([['op: '], networkMessage]) : combine([[`${op[0]}: ${subject} `], got, [', expected '], expected]));
+    message ?? (networkMessage ? combine([['op: '], networkMessage]) : combine([[`${op[0]}: ${subject} ${isOfGguf ? 'is ' : ''}`], got, [', expected '], expected]));
   const all = written.flatMap((each) => help.map((end) => helped(each, end)));
   return { code: code.join('|'), messages: [...new Set(all)] };
 }
@@ -125,7 +131,7 @@ function messagesOf(node, context) {
 /** Lists the errors that a source can throw. */
 export function errorsOf(file, text) {
   const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true);
-  const context = declarationsOf(source);
+  const context = { ...declarationsOf(source), makers: makersOf(file) };
   const found = [];
   const visit = (node) => {
     if (ts.isCallExpression(node) || ts.isNewExpression(node)) {

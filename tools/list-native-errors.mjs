@@ -7,7 +7,7 @@ import { argv } from 'node:process';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const calls = /(?<![\w~])(fail|refuse|refuse_file|error_of)\(/g;
+const calls = /(?<![\w~])(fail|refuse|refuse_file|refuse_safetensors|refuse_tensor|error_of)\(/g;
 const names = {
   fail: ['code', 'op', 'argument', 'expected', 'got', 'help'],
   error_of: ['code', 'op', 'argument', 'expected', 'got', 'help'], // Python; `code` is the class of the error
@@ -16,6 +16,19 @@ const names = {
   refuse: ['code', 'argument', 'expected', 'got', 'help'],
   refuseValue: ['code', 'expected', 'got', 'help'],
 };
+
+/**
+ * Files whose function has its own parameters, with facts that all its errors share. A `sentence` is a message without
+ * op, from the verb on if its `subject` is known.
+ */
+const ownForms = [
+  { files: /\/io\/gguf\//, name: 'refuse', parameters: ['argument', 'expected', 'got', 'code', 'help'], op: 'gguf' },
+  { files: /\/io\/safetensors_shards\.cpp$/, name: 'refuse', parameters: ['argument', 'expected', 'got'], op: '‹op›' },
+  { files: /\/io\/files\.cpp$/, name: 'refuse', parameters: ['got'], op: '‹op›', argument: '‹path›', expected: 'a regular file' },
+  { files: /\/io\/json\.cpp$/, name: 'refuse', parameters: ['op', 'verb', 'sentence', 'code'], subject: 'the file' },
+  { files: /\/io\/safetensors\w*\.cpp$/, name: 'refuse_safetensors', parameters: ['sentence', 'code', 'help'], op: 'safetensors' },
+  { files: /\/io\/safetensors\w*\.cpp$/, name: 'refuse_tensor', parameters: ['subject', 'sentence'], op: 'safetensors', verb: 'has ' },
+];
 
 /** The arguments of a call, whose opening bracket is before `at`. */
 function argumentsAt(text, at) {
@@ -66,27 +79,45 @@ export function nativeErrors() {
     .flatMap((file) => errorsOf(file, readFileSync(resolve(root, file), 'utf8')));
 }
 
+/** The error of a call whose function has its own parameters. */
+function errorOf({ parameters, files: _files, name: _name, ...shared }, given) {
+  const facts = { code: 'ErrorCode::format', ...shared };
+  parameters.forEach((fact, i) => (facts[fact] = given[i] === undefined ? facts[fact] : written(given[i])));
+  const { code, verb = '', sentence, subject, ...error } = facts;
+  const message = sentence === undefined ? undefined : `${subject === undefined ? '' : `${subject} `}${verb}${sentence}`;
+  return { ...error, code: code.replace(/.*ErrorCode::|›$/g, '').toUpperCase(), sentence: message };
+}
+
 /** Lists the errors of a source. An error of Python has a row for each text that it may expect. */
 export function errorsOf(file, text) {
   const isPython = file.endsWith('.py');
   const errors = [];
   for (const { 1: name, index, 0: start } of text.matchAll(calls)) {
     const given = argumentsAt(text, index + start.length)?.filter((each) => !/^(\w+=.*)?$/.test(each));
+    const line = text.slice(0, index).split('\n').length;
+    const form = ownForms.find((each) => each.name === name && each.files.test(file));
+    if (form) {
+      const isDeclared = /^(const )?\w+::\w+&? /.test(given[0]) || /^std::initializer_list/.test(given[0]);
+      if (!isDeclared) errors.push({ file, line, ...errorOf(form, given) });
+      continue;
+    }
     if (!(isPython ? /^\w+Error$/ : /ErrorCode::/).test(given?.[0])) continue;
     const isValue = name === 'refuse' && given[1]?.startsWith('{');
     const facts = Object.fromEntries(given.map((each, i) => [names[isValue ? 'refuseValue' : name][i] ?? each, each]));
     const read = isPython ? writtenInPython : (expression) => [written(expression)];
     const [expected, [got], [op], [argument]] = ['expected', 'got', 'op', 'argument'].map((fact) => read(facts[fact] ?? fact));
     const help = facts.help !== undefined && !/move\(|^\{\{/.test(facts.help) ? read(facts.help)[0] : undefined;
-    const line = text.slice(0, index).split('\n').length;
     const code = isPython ? given[0] : facts.code.replace(/.*ErrorCode::/, '').toUpperCase();
     for (const each of expected) errors.push({ file, line, code, op, argument, expected: each, got, help });
   }
   return errors;
 }
 
-export const messageOf = ({ op, argument, expected, got, help }) =>
-  `${op}: ${argument} is ${got}, expected ${expected}${help === undefined ? '' : `. ${help}.`}`;
+/** As in fail(). */
+const verbOf = (got) => (/^(has|needs) /.test(got) ? '' : 'is ');
+
+export const messageOf = ({ op, argument, expected, got, sentence = `${argument} ${verbOf(got)}${got}, expected ${expected}`, help }) =>
+  `${op}: ${sentence}${help === undefined ? '' : `. ${help}.`}`;
 
 if (argv[1] === fileURLToPath(import.meta.url))
   for (const error of nativeErrors()) {

@@ -320,14 +320,14 @@ TEST_CASE("damaged fields of a GGUF header are named", "[io][gguf]") {
   refused(kUnsupported, "an array of arrays", [](Small& file) { file.set("x", pair("x", 9, raw<std::uint32_t>(9) + raw<std::uint64_t>(0))); });
   refused(kFormat, "x is 2, expected 0 or 1", [](Small& file) { file.set("x", pair("x", 7, "\2")); });
   refused(kFormat, "below 2^63", [](Small& file) { file.set("x", pair("x", 10, raw(~std::uint64_t{0}))); });
-  refused(kFormat, "general.architecture twice", [](Small& file) { file.keys.push_back(file.keys[0]); });
+  refused(kFormat, "general.architecture is given twice", [](Small& file) { file.keys.push_back(file.keys[0]); });
   for (const std::uint32_t alignment : {0U, 4U, 33U, 1U << 20})
     refused(kFormat, "general.alignment", [&](Small& file) { file.set("general.alignment", whole("general.alignment", alignment)); });
 }
 
 TEST_CASE("damaged tensor entries of a GGUF file are named", "[io][gguf]") {
   constexpr auto kFormat = ErrorCode::format, kUnsupported = ErrorCode::unsupported;
-  refused(kFormat, "output_norm.weight twice", [](Small& file) { file.tensors[2].name = file.tensors[1].name; });
+  refused(kFormat, "output_norm.weight is given twice", [](Small& file) { file.tensors[2].name = file.tensors[1].name; });
   refused(kFormat, "the rank of token_embd.weight is 0", [](Small& file) { file.tensors[0].dims = {}; });
   refused(kFormat, "the rank of token_embd.weight is 5", [](Small& file) { file.tensors[0].dims = {1, 1, 1, 1, 1}; });
   refused(kFormat, "the shape of token_embd.weight", [](Small& file) { file.tensors[0].dims = {4, 0}; });
@@ -348,14 +348,14 @@ TEST_CASE("damaged tensor entries of a GGUF file are named", "[io][gguf]") {
   };
   refused(kFormat, "the length of rope_freqs.weight is 4, expected 1", divisors(4));
   refused(kFormat, "rope_freqs.weight is another tensor", [](Small& file) { file.tensors[3].name = "rope_freqs.weight"; });
-  refused(kUnsupported, "rope_freqs.weight is others, expected divisors by the formula of Llama 3.1", [&](Small& file) {
+  refused(kUnsupported, "rope_freqs.weight is a list of other numbers, expected divisors by the formula of Llama 3.1", [&](Small& file) {
     divisors(4)(file);  // 0.125, 0.25, 0.375, 0.5
     file.set("llama.attention.head_count", whole("llama.attention.head_count", 1));
     file.set("llama.attention.key_length", whole("llama.attention.key_length", 8));
     file.set("llama.rope.dimension_count", whole("llama.rope.dimension_count", 8));
   });
   refused(kUnsupported, "the type of blk.0.attn_q.bias is Q4_0", [](Small& file) { file.tensors[2] = {"blk.0.attn_q.bias", {32}, 2, 96}; });
-  refused(kFormat, "one with token_embd.weight", [](Small& file) { file.tensors[0].name = "other.weight"; });
+  refused(kFormat, "token_embd.weight is missing", [](Small& file) { file.tensors[0].name = "other.weight"; });
 }
 
 TEST_CASE("settings of a GGUF model that attn does not have are refused", "[io][gguf]") {
@@ -372,10 +372,10 @@ TEST_CASE("settings of a GGUF model that attn does not have are refused", "[io][
   refused(kUnsupported, "llama.attention.value_length", set_whole("llama.attention.value_length", 4));
   refused(kUnsupported, "split.count is 3, expected 1", set_whole("split.count", 3));
   refused(kUnsupported, "llama.expert_count", set_whole("llama.expert_count", 8));
-  refused(kUnsupported, "llama.rope.scaling.type is longrope, expected none, linear or yarn",
+  refused(kUnsupported, "llama.rope.scaling.type is longrope, expected linear, none or yarn",
           set("llama.rope.scaling.type", string("llama.rope.scaling.type", "longrope")));
   refused(kUnsupported, "llama.rope.scaling.attn_factor is 2", set("llama.rope.scaling.attn_factor", real("llama.rope.scaling.attn_factor", 2)));
-  refused(kUnsupported, "blk.1.attn_q.weight, expected tensors of llama", [](Small& file) { file.tensors[3].name = "blk.1.attn_q.weight"; });
+  refused(kUnsupported, "blk.1.attn_q.weight is unknown, expected a tensor of llama", [](Small& file) { file.tensors[3].name = "blk.1.attn_q.weight"; });
   refused(kFormat, "finite", set("llama.rope.freq_base", real("llama.rope.freq_base", INFINITY)));
 }
 
@@ -426,7 +426,7 @@ TEST_CASE("tokenizers of GGUF files that attn does not read leave the model usab
     return std::string(reader.no_tokenizer()->what());
   };
   CHECK(reason("tokenizer.ggml.model", string("tokenizer.ggml.model", "t5")) ==
-        "gguf: tokenizer.ggml.model is t5, expected gpt2, which is byte-level BPE, or llama, which is SentencePiece");
+        "gguf: tokenizer.ggml.model is t5, expected gpt2 (byte-level BPE) or llama (SentencePiece)");
   CHECK(reason("tokenizer.ggml.pre", string("tokenizer.ggml.pre", "tekken")) ==
         "gguf: tokenizer.ggml.pre is tekken, expected gpt-2, smollm, llama-bpe or qwen2");
   CHECK(reason("tokenizer.ggml.tokens", strings("tokenizer.ggml.tokens", {"<e>", "a", "b", std::string(5000, 'x')})) ==
@@ -439,12 +439,12 @@ TEST_CASE("tokenizers of GGUF files that attn does not read leave the model usab
   refused(kFormat, "\"a\" twice", set("tokenizer.ggml.tokens", strings("tokenizer.ggml.tokens", {"a", "a", "b", "c"})));
   refused(kFormat, "expected valid UTF-8", set("tokenizer.ggml.tokens", strings("tokenizer.ggml.tokens", {"\xff", "a", "b", "c"})));
   refused(kFormat, "expected an id below 4", set("tokenizer.ggml.eos_token_id", whole("tokenizer.ggml.eos_token_id", 4)));
-  refused(kFormat, "add_bos_token", set("tokenizer.ggml.add_bos_token", pair("tokenizer.ggml.add_bos_token", 7, "\1")));
+  refused(kFormat, "add_bos_token is true, expected false. The file has no id for this token.", set("tokenizer.ggml.add_bos_token", pair("tokenizer.ggml.add_bos_token", 7, "\1")));
 }
 
 TEST_CASE("loading a GGUF file that is damaged or missing names the file or the field", "[io][gguf][models]") {
   const fs::path path = fs::temp_directory_path() / ("attn-" + std::to_string(std::random_device()()) + ".gguf");
-  refused(ErrorCode::format, path.string() + " is not there", std::function<void()>([&] { TextModel::load(path); }));
+  refused(ErrorCode::format, path.string() + " is missing", std::function<void()>([&] { TextModel::load(path); }));
   const auto load = [&](const std::function<void(Small&)>& change) {
     Small small;
     change(small);

@@ -180,7 +180,13 @@ const Refusal kRefusals[] = {
        const std::string_view zip = "PK\3\4 and so on";
        return Bytes(zip.begin(), zip.end());
      },
-     {"save_file"}},
+     {"is a zip, as torch.save() writes, expected safetensors. In Python", "save_file"}},
+    {"a pickle, as older versions of PyTorch wrote it",
+     [] {
+       const std::string_view pickle = "\x80\2\x8a\nl\xfc\x9c" "F\xf9 j\xa8P\x19.";
+       return Bytes(pickle.begin(), pickle.end());
+     },
+     {"is a pickle, as torch.save() writes, expected safetensors. In Python", "save_file"}},
     {"header over 16 MiB", [] { return file('{' + std::string((16 << 20) - 1, ' ') + '}'); }, {"16 MiB"}},
     {"HTML", [] { return file("<!doctype html><title>Not found</title>"); }, {"JSON"}},
     {"an LFS pointer",
@@ -264,14 +270,14 @@ const Refusal kRefusals[] = {
     {"a negative offset", [] { return file('{' + entry("x", "F32", "[2]", "[-8,0]") + '}', 8); }, {"\"x\"", "data_offsets", "negative"}},
     {"a fractional offset", [] { return file('{' + entry("x", "F32", "[2]", "[0,8.0]") + '}', 8); }, {"\"x\"", "data_offsets", "whole"}},
     {"an offset above 2^53", [] { return file('{' + entry("x", "F32", "[2]", "[0,9007199254740993]") + '}', 8); }, {"\"x\"", "2^53"}},
-    {"one offset", [] { return file('{' + entry("x", "F32", "[2]", "[8]") + '}', 8); }, {"\"x\"", "1 numbers"}},
-    {"three offsets", [] { return file('{' + entry("x", "F32", "[2]", "[0,4,8]") + '}', 8); }, {"\"x\"", "3 numbers"}},
-    {"no offsets", [] { return file('{' + entry("x", "F32", "[2]", "[]") + '}', 8); }, {"\"x\"", "0 numbers"}},
+    {"one offset", [] { return file('{' + entry("x", "F32", "[2]", "[8]") + '}', 8); }, {"\"x\"", "1 data_offsets"}},
+    {"three offsets", [] { return file('{' + entry("x", "F32", "[2]", "[0,4,8]") + '}', 8); }, {"\"x\"", "3 data_offsets"}},
+    {"no offsets", [] { return file('{' + entry("x", "F32", "[2]", "[]") + '}', 8); }, {"\"x\"", "0 data_offsets"}},
     {"reversed offsets", [] { return file('{' + entry("x", "F32", "[2]", "[8,0]") + '}', 8); }, {"\"x\"", "reversed"}},
     {"offsets past the end", [] { return file('{' + entry("x", "F32", "[2]", "[0,8]") + '}', 7); }, {"\"x\"", "after the file"}},
-    {"fewer bytes than the shape", [] { return file('{' + entry("x", "F32", "[2]", "[0,7]") + '}', 7); }, {"\"x\"", "need 8 bytes", "span 7"}},
-    {"more bytes than the shape", [] { return file('{' + entry("x", "F16", "[2]", "[0,8]") + '}', 8); }, {"\"x\"", "need 4 bytes", "span 8"}},
-    {"bytes for no elements", [] { return file('{' + entry("x", "F32", "[0]", "[0,4]") + '}', 4); }, {"\"x\"", "need 0 bytes"}},
+    {"fewer bytes than the shape", [] { return file('{' + entry("x", "F32", "[2]", "[0,7]") + '}', 7); }, {"\"x\"", "7 bytes, expected 8"}},
+    {"more bytes than the shape", [] { return file('{' + entry("x", "F16", "[2]", "[0,8]") + '}', 8); }, {"\"x\"", "8 bytes, expected 4"}},
+    {"bytes for no elements", [] { return file('{' + entry("x", "F32", "[0]", "[0,4]") + '}', 4); }, {"\"x\"", "4 bytes, expected 0"}},
     {"overlap",
      [] { return file('{' + entry("x", "F32", "[2]", "[0,8]") + ',' + entry("y", "F32", "[2]", "[4,12]") + '}', 12); },
      {"\"y\"", "overlaps"}},
@@ -283,8 +289,8 @@ const Refusal kRefusals[] = {
      {"\"y\"", "overlaps"}},
     {"a hole", [] { return file('{' + entry("x", "F32", "[1]", "[0,4]") + ',' + entry("y", "F32", "[1]", "[8,12]") + '}', 12); }, {"\"y\"", "hole"}},
     {"a hole at the start", [] { return file('{' + entry("x", "F32", "[1]", "[4,8]") + '}', 8); }, {"\"x\"", "hole"}},
-    {"bytes after the last tensor", [] { return file('{' + kGood + '}', 9); }, {"end at byte 8", "has 9"}},
-    {"bytes without a tensor", [] { return file("{}", 1); }, {"end at byte 0", "has 1"}},
+    {"bytes after the last tensor", [] { return file('{' + kGood + '}', 9); }, {"has 9 bytes, expected 8"}},
+    {"bytes without a tensor", [] { return file("{}", 1); }, {"has 1 bytes, expected 0"}},
     {"F8", [] { return file('{' + entry("x", "F8_E4M3", "[2]", "[0,2]") + '}', 2); }, {"\"x\"", "F8_E4M3"}, ErrorCode::unsupported},
     {"F4", [] { return file('{' + entry("x", "F4", "[2]", "[0,1]") + '}', 1); }, {"\"x\"", "F4"}, ErrorCode::unsupported},
     {"C64", [] { return file('{' + entry("x", "C64", "[1]", "[0,8]") + '}', 8); }, {"\"x\"", "C64"}, ErrorCode::unsupported},
@@ -314,51 +320,51 @@ struct NamedRefusal {
 };
 
 const NamedRefusal kMessages[] = {
-    {"file < 8 bytes", [] { return Bytes(7); }, "the file has 7 bytes, a header length takes 8"},
+    {"file < 8 bytes", [] { return Bytes(7); }, "the file has 7 bytes, expected at least 8"},
     {"header length 0", [] { return file("", 0, 0); }, "the header is empty"},
-    {"header length > file - 8", [] { return file("{}", 0, 3); }, "the header is longer than the file: 3 of 10 bytes"},
+    {"header length > file - 8", [] { return file("{}", 0, 3); }, "the header is longer than the file (3 of 10 bytes)"},
     {"header length > 16 MiB", [] { return file('{' + std::string((16 << 20) - 1, ' ') + '}'); }, "the header is longer than 16 MiB"},
     {"not UTF-8", [] { return file("{\"a\xc3\":{}}"); }, "the header is not UTF-8 near byte 5"},
     {"not JSON", [] { return file("{x}"); }, "the header is not valid JSON near byte 2"},
     {"not an object", [] { return file("[]"); }, "the header is an array, expected an object"},
     {"trailing bytes", [] { return file("{} {"); }, "the header has more than its object, from byte 4"},
-    {"objects too deep", [] { return file("{\"x\":{\"shape\":{}}}"); }, "\"x\": an object where it does not belong"},
-    {"arrays too deep", [] { return file("{\"x\":{\"shape\":[[]]}}"); }, "\"x\": an array where it does not belong"},
+    {"objects too deep", [] { return file("{\"x\":{\"shape\":{}}}"); }, "\"x\" has an object where it does not belong"},
+    {"arrays too deep", [] { return file("{\"x\":{\"shape\":[[]]}}"); }, "\"x\" has an array where it does not belong"},
     {"> 100 000 tensors",
      [] {
        std::string header = "{";
        for (int i = 0; i <= 100'000; ++i) header += (i > 0 ? "," : "") + entry('t' + std::to_string(i), "U8", "[0]", "[0,0]");
        return file(header + '}');
      },
-     "more than 100000 tensors"},
+     "the header has more than 100000 tensors"},
     {"duplicate name", [] { return file('{' + kGood + ',' + kGood + '}', 8); }, "the name \"x\" appears twice"},
-    {"duplicate field", [] { return file("{\"x\":{\"dtype\":\"F32\",\"dtype\":\"F32\"}}"); }, "\"x\": the field \"dtype\" appears twice"},
-    {"duplicate metadata", [] { return file("{\"__metadata__\":{\"a\":\"1\",\"a\":\"1\"}}"); }, "\"__metadata__\": the field \"a\" appears twice"},
-    {"negative offset", [] { return file('{' + entry("x", "F32", "[2]", "[-8,0]") + '}', 8); }, "\"x\": data_offsets has a negative number"},
+    {"duplicate field", [] { return file("{\"x\":{\"dtype\":\"F32\",\"dtype\":\"F32\"}}"); }, "\"x\" has the field \"dtype\" twice"},
+    {"duplicate metadata", [] { return file("{\"__metadata__\":{\"a\":\"1\",\"a\":\"1\"}}"); }, "\"__metadata__\" has the field \"a\" twice"},
+    {"negative offset", [] { return file('{' + entry("x", "F32", "[2]", "[-8,0]") + '}', 8); }, "data_offsets of \"x\" has a negative number"},
     {"fractional offset", [] { return file('{' + entry("x", "F32", "[2]", "[0,8.5]") + '}', 8); },
-     "\"x\": data_offsets has a number that is not whole"},
+     "data_offsets of \"x\" has a number that is not whole"},
     {"offset > 2^53", [] { return file('{' + entry("x", "F32", "[2]", "[0,9007199254740993]") + '}', 8); },
-     "\"x\": data_offsets has a number above 2^53"},
-    {"one offset", [] { return file('{' + entry("x", "F32", "[2]", "[8]") + '}', 8); }, "\"x\": data_offsets has 1 numbers, expected 2"},
-    {"reversed offsets", [] { return file('{' + entry("x", "F32", "[2]", "[8,0]") + '}', 8); }, "\"x\": data_offsets are reversed"},
+     "data_offsets of \"x\" has a number above 2^53"},
+    {"one offset", [] { return file('{' + entry("x", "F32", "[2]", "[8]") + '}', 8); }, "\"x\" has 1 data_offsets, expected 2"},
+    {"reversed offsets", [] { return file('{' + entry("x", "F32", "[2]", "[8,0]") + '}', 8); }, "\"x\" has reversed data_offsets"},
     {"overlapping", [] { return file('{' + kGood + ',' + entry("y", "F32", "[2]", "[4,12]") + '}', 12); },
-     "\"y\": its data overlaps another tensor's"},
-    {"hole", [] { return file('{' + entry("x", "F32", "[1]", "[4,8]") + '}', 8); }, "\"x\": there is a hole before its data"},
-    {"past the end", [] { return file('{' + kGood + '}', 7); }, "\"x\": its data ends after the file does"},
-    {"not ending at the end", [] { return file('{' + kGood + '}', 9); }, "tensors end at byte 8 of the data, which has 9"},
+     "\"y\" has data that overlaps another tensor"},
+    {"hole", [] { return file('{' + entry("x", "F32", "[1]", "[4,8]") + '}', 8); }, "\"x\" has a hole before its data"},
+    {"past the end", [] { return file('{' + kGood + '}', 7); }, "\"x\" has data that ends after the file"},
+    {"not ending at the end", [] { return file('{' + kGood + '}', 9); }, "the data has 9 bytes, expected 8, the end of the tensors"},
     {"byte length", [] { return file('{' + entry("x", "F32", "[2]", "[0,7]") + '}', 7); },
-     "\"x\": dtype and shape need 8 bytes, data_offsets span 7"},
+     "\"x\" has 7 bytes, expected 8 for its dtype and shape"},
     {"product overflow", [] { return file('{' + entry("x", "F32", "[4294967296,4294967296]", "[0,0]") + '}'); },
-     "\"x\": the product of its shape is too large"},
-    {"rank > 8", [] { return file('{' + entry("x", "F32", "[1,1,1,1,1,1,1,1,1]", "[0,4]") + '}', 4); }, "\"x\": shape has more than 8 numbers"},
-    {"negative dimension", [] { return file('{' + entry("x", "F32", "[-2]", "[0,8]") + '}', 8); }, "\"x\": shape has a negative number"},
-    {"fractional dimension", [] { return file('{' + entry("x", "F32", "[2.0]", "[0,8]") + '}', 8); }, "\"x\": shape has a number that is not whole"},
+     "\"x\" has a shape whose product is too large"},
+    {"rank > 8", [] { return file('{' + entry("x", "F32", "[1,1,1,1,1,1,1,1,1]", "[0,4]") + '}', 4); }, "shape of \"x\" has more than 8 numbers"},
+    {"negative dimension", [] { return file('{' + entry("x", "F32", "[-2]", "[0,8]") + '}', 8); }, "shape of \"x\" has a negative number"},
+    {"fractional dimension", [] { return file('{' + entry("x", "F32", "[2.0]", "[0,8]") + '}', 8); }, "shape of \"x\" has a number that is not whole"},
     {"dimension > 2^53", [] { return file('{' + entry("x", "F32", "[9007199254740993]", "[0,8]") + '}', 8); },
-     "\"x\": shape has a number above 2^53"},
-    {"extra field", [] { return file("{\"x\":{\"extra\":1}}"); }, "\"x\": unknown field \"extra\""},
-    {"missing field", [] { return file("{\"x\":{\"dtype\":\"F32\",\"shape\":[0]}}"); }, "\"x\": dtype, shape or data_offsets is missing"},
-    {"entry that is no object", [] { return file("{\"x\":\"F32\"}"); }, "\"x\": a string where it does not belong"},
-    {"field of another type", [] { return file("{\"x\":{\"dtype\":1}}"); }, "\"x\": a number where it does not belong"},
+     "shape of \"x\" has a number above 2^53"},
+    {"extra field", [] { return file("{\"x\":{\"extra\":1}}"); }, "\"x\" has the unknown field \"extra\""},
+    {"missing field", [] { return file("{\"x\":{\"dtype\":\"F32\",\"shape\":[0]}}"); }, "\"x\" is missing dtype, shape or data_offsets"},
+    {"entry that is no object", [] { return file("{\"x\":\"F32\"}"); }, "\"x\" has a string where it does not belong"},
+    {"field of another type", [] { return file("{\"x\":{\"dtype\":1}}"); }, "\"x\" has a number where it does not belong"},
     {"non-string metadata", [] { return file("{\"__metadata__\":{\"a\":1}}"); }, "__metadata__ has a number, expected strings"},
     {"F8", [] { return file('{' + entry("x", "F8_E5M2", "[2]", "[0,2]") + '}', 2); }, "\"x\" has dtype F8_E5M2, which is not supported"},
     {"F4", [] { return file('{' + entry("x", "F4", "[2]", "[0,1]") + '}', 1); }, "\"x\" has dtype F4, which is not supported"},
@@ -389,7 +395,7 @@ TEST_CASE("a number in place of an object is refused, whatever its sign", "[io][
     check_error({ErrorCode::format, "safetensors", "", {"the header is a number, expected an object"}}, [&] { parse_safetensors(file(number)); });
     check_error({ErrorCode::format, "safetensors", "", {"__metadata__ has a number, expected strings"}},
                 [&] { parse_safetensors(file("{\"__metadata__\":{\"a\":" + std::string(number) + "}}")); });
-    check_error({ErrorCode::format, "safetensors", "", {"\"x\": a number where it does not belong"}},
+    check_error({ErrorCode::format, "safetensors", "", {"\"x\" has a number where it does not belong"}},
                 [&] { parse_safetensors(file("{\"x\":" + std::string(number) + "}")); });
   }
 }
@@ -590,7 +596,7 @@ TEST_CASE("tensors over the memory limit are not written", "[io][errors]") {
 }
 
 TEST_CASE("a path that cannot be read is a FORMAT error that names the path", "[io][errors]") {
-  check_error({ErrorCode::format, "read_safetensors", "", {"no-such-file.safetensors", "is not there, expected a regular file"}},
+  check_error({ErrorCode::format, "read_safetensors", "", {"no-such-file.safetensors", "is missing, expected a regular file"}},
               [] { read_safetensors(testdata("no-such-file.safetensors")); });
   check_error({ErrorCode::format, "read_safetensors", "", {"testdata", "is a folder"}}, [] { read_safetensors(testdata("")); });
 }

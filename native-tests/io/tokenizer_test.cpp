@@ -205,7 +205,7 @@ TEST_CASE("adversarial texts take no longer than others", "[io]") {
   while (marks.size() < 1 << 18) marks += "\xcc\x81\xcc\xa3";
   while (masks.size() < 1 << 18) masks += " [MASK";
   const auto started = std::chrono::steady_clock::now();
-  check_error({ErrorCode::unsupported, "tokenize", "the text", {"256 steps a character"}}, [&] { tokenizer.encode({words}); });
+  check_error({ErrorCode::unsupported, "tokenize", "the text", {"256 per character"}}, [&] { tokenizer.encode({words}); });
   for (const std::string& text : {marks, masks, std::string(1 << 20, 'a'), std::string(1 << 20, ' '), std::string(1 << 18, '.')})
     tokenizer.encode({text}, {.max_length = 512});
   CHECK(std::chrono::steady_clock::now() - started < std::chrono::minutes(2));
@@ -414,7 +414,7 @@ TEST_CASE("added tokens that strip the same spaces agree with Hugging Face, up t
   const Tokenizer right = with_space(false, true);
   CHECK(right.encode({"e   e"}).tokens.at(0) == std::vector<std::string>{"[CLS]", "e", "   ", "  ", " ", "e", "[SEP]"});
   CHECK(offsets_of(right.encode({"e   e"}).offsets.at(0)) == json::parse("[null,[0,1],[1,4],[2,4],[3,4],[4,5],null]"));
-  check_error({ErrorCode::unsupported, "tokenize", "the text", {"256 steps a character"}}, [&] { right.encode({std::string(100'000, ' ')}); });
+  check_error({ErrorCode::unsupported, "tokenize", "the text", {"256 per character"}}, [&] { right.encode({std::string(100'000, ' ')}); });
   // Each one looks for whitespace before it.
   const auto started = std::chrono::steady_clock::now();
   CHECK(with_space(true, false).encode({std::string(400'000, ' ')}).tokens.at(0).size() == 400'002);

@@ -128,7 +128,7 @@ TEST_CASE("a missing or damaged file of several, and tensors in the wrong file, 
   sharded.refuses(ErrorCode::format, kOp, {shard_name(1), moved, shard_name(0), "one file"});
   sharded.shards[0].erase(sharded.shards[0].begin());
   sharded.write(0);
-  sharded.refuses(ErrorCode::format, kOp, {shard_name(0), moved, "without it"});
+  sharded.refuses(ErrorCode::format, kOp, {shard_name(0), moved, "has no"});
   sharded.index["weight_map"][moved] = shard_name(1);
   sharded.write_index(sharded.index.dump());
   CHECK_NOTHROW(TextModel::load(sharded.path()));
@@ -143,7 +143,7 @@ TEST_CASE("a missing or damaged file of several, and tensors in the wrong file, 
   fs::resize_file(sharded.path() / shard_name(2), 3);
   sharded.refuses(ErrorCode::format, "safetensors", {});
   fs::remove(sharded.path() / shard_name(2));
-  sharded.refuses(ErrorCode::format, kOp, {shard_name(2), "not there"});
+  sharded.refuses(ErrorCode::format, kOp, {shard_name(2), "is missing"});
 }
 
 }  // namespace models_shards_test

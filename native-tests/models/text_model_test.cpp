@@ -352,10 +352,10 @@ TEST_CASE("the embedding matrix is that of the checkpoint", "[models]") {
 
 TEST_CASE("a folder that is not a checkpoint is refused with the reason", "[models]") {
   const std::string op = "TextModel::load";
-  check_error({ErrorCode::format, op, "", {"config.json", "not there"}}, [] { TextModel::load(testdata("no such folder")); });
+  check_error({ErrorCode::format, op, "", {"config.json", "is missing"}}, [] { TextModel::load(testdata("no such folder")); });
   check_error({ErrorCode::format, op, "", {"is a file", "expected a folder"}}, [] { TextModel::load(testdata("words.json")); });
   const Folder empty;
-  check_error({ErrorCode::format, op, "", {"config.json", "not there"}}, [&] { TextModel::load(empty.path()); });
+  check_error({ErrorCode::format, op, "", {"config.json", "is missing"}}, [&] { TextModel::load(empty.path()); });
 
   const Folder folder("tiny-bert");
   folder.remove("model.safetensors");
@@ -645,7 +645,7 @@ TEST_CASE("the caller's tokenizer is used if the model's own one is unsupported"
   CHECK_THROWS_AS(model.tokenize_pairs({{"a", "b"}}), std::domain_error);
   miscounts = true;
   const TextModel wrong = TextModel::load(folder.path(), options);
-  check_error({ErrorCode::argument, "tokenize", "what the caller's tokenizer gave", {"(1,L)"}}, [&] { wrong.embed({"ab"}); });
+  check_error({ErrorCode::argument, "tokenize", "the result of your tokenizer", {"(1,L)"}}, [&] { wrong.embed({"ab"}); });
 }
 
 TEST_CASE("each token of a pair reports its text", "[models]") {

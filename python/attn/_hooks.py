@@ -191,7 +191,8 @@ def run_with_hooks(
         part = _HOOKS[hook].patches
         if part is None or at == layers:
             known = ", ".join(hook for hook, of in _HOOKS.items() if of.patches is not None)
-            fail(UnsupportedError, op, name, f"None, or the hook one of {known}", "an array", "The output of the last layer cannot be replaced" if part else None)
+            help = "The output of the last layer cannot be replaced" if part else f"Replace the value of one of {known}"
+            fail(UnsupportedError, op, name, "None", "an array", help)
         array = _floats(op, name, replacement, value)
         patches.setdefault(at, {})[part] = array.reshape(*array.shape[:2], -1)
         output = run.forward(LayerPatch(layer, **values) for layer, values in patches.items())

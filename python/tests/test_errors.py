@@ -207,7 +207,7 @@ def test_errors_of_callbacks_and_iterators_pass_unchanged(sentiment: attn.TextMo
 
 def test_a_missing_file_is_also_a_file_not_found_error(tmp_path: Path, sentiment: attn.TextModel) -> None:
     for call in (lambda: attn.TextModel.load(tmp_path / "none"), lambda: attn.read_safetensors(tmp_path / "none")):
-        error = refusal(call, attn.FormatError, "not there")
+        error = refusal(call, attn.FormatError, "is missing")
         assert isinstance(error, FileNotFoundError)
         assert isinstance(error, attn.MissingFileError)
         assert (error.errno, error.detail["errno"]) == (errno.ENOENT, errno.ENOENT)

@@ -451,7 +451,7 @@ def test_tokens_and_ids_are_converted(sentiment: attn.TextModel) -> None:
 
 
 def test_invalid_files_raise(tmp_path: Path) -> None:
-    with pytest.raises(attn.FormatError, match="not there"):
+    with pytest.raises(attn.FormatError, match="is missing"):
         attn.TextModel.load(tmp_path)
     shutil.copytree(models / "tiny-bert", tmp_path / "model")
     (tmp_path / "model" / "model.safetensors").write_bytes(b"\xff" * 100)

@@ -113,7 +113,7 @@ def test_the_class_of_the_model_decides_as_in_the_model(tmp_path: Path) -> None:
 
 
 def test_invalid_files_and_arguments_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(attn.MissingFileError, match=r"tokenizer\.json is not there"):
+    with pytest.raises(attn.MissingFileError, match=r"tokenizer\.json is missing"):
         attn.Tokenizer.from_pretrained(tmp_path)
     with pytest.raises(attn.MissingFileError, match=r"Tokenizer\.from_pretrained: path is owner/none, which is not there"):
         attn.Tokenizer.from_pretrained("owner/none")

@@ -14,7 +14,8 @@ function faultOf(message) {
   if (!/^[\w./]+: /.test(message)) return 'has no op';
   const [, got, expected] = /^(.*?), expected (.*)$/s.exec(message) ?? [];
   if (got === undefined) return /;|^[^:]*: .*: /.test(message.split('. ')[0]) ? 'is more than one sentence' : undefined;
-  if (!/^[\w./]+: .* (is|are|has|names|needs) ./.test(got)) return 'has no verb before "expected"';
+  // A subject ends with its verb.
+  if (!/^[\w./]+: (.* (is|are|has|holds|names|needs|returned)|‹subject›) ./.test(got)) return 'has no verb before "expected"';
   const [phrase, ...help] = expected.split(/\. (?=[A-Z‹'])/);
   if (noNounPhrase.test(phrase.replace(/\{.*\}/, ''))) return `expects no noun phrase: ${phrase}`;
   if (help.length > 0 && !/[.?]$/.test(help.at(-1))) return 'has a help without its final period';
@@ -24,6 +25,12 @@ function faultOf(message) {
 test('error messages have one form', () => {
   const errors = listErrors();
   assert.ok(errors.length > 200, 'the list has the errors of the sources');
+  const files = ['architecture', 'families', 'gguf', 'header', 'sentencepiece', 'tokenizer_files'].map((name) => `gguf/${name}`);
+  for (const file of [...files, 'safetensors_header', 'shards'])
+    assert.ok(
+      errors.some(({ place }) => place.startsWith(`web/lib/src/model/${file}.ts:`)),
+      `the list has the errors of ${file}.ts`,
+    );
   const faults = errors.flatMap(({ place, message }) => {
     const fault = faultOf(message);
     return fault ? [`${place} ${message}: ${fault}`] : [];
@@ -46,6 +53,16 @@ test('messages of another form are found', () => {
     "unsupported(path, value, 'what is known')",
   ])
     assert.ok(faultsOf(call).some(Boolean), call);
+});
+
+test('refuse() of the GGUF reader is listed without a code in front', () => {
+  const messagesOf = (call) => errorsOf('web/lib/src/model/gguf/planted.ts', call).map(({ code, message }) => `${code} ${message}`);
+  assert.deepEqual(messagesOf("refuse(key, 'a list', 'missing')"), ['FORMAT loadModel: gguf: ‹key› is missing, expected a list']);
+  assert.deepEqual(messagesOf("refusal(key, 'none', kind, 'UNSUPPORTED', 'Use another file')"), [
+    'UNSUPPORTED loadModel: gguf: ‹key› is ‹kind›, expected none. Use another file.',
+  ]);
+  const [planted] = errorsOf('web/lib/src/model/gguf/planted.ts', "refuse(key, 'false, because there is no id', 'true')");
+  assert.match(faultOf(planted.message), /noun phrase/);
 });
 
 test('troubleshooting.md explains every error code', () => {

@@ -6,12 +6,20 @@ import { errorsOf, messageOf, nativeErrors } from '../../tools/list-native-error
 const reason = /[;:.] |, for (it|the|they)\b|\b(since|because|which|instead|there)\b/;
 const noNoun = /^(after|as|before|below|above|left|none|not|there|where|without|with|of|in)\b|\bat the (most|least)\b|\b1 or (more|above)\b/;
 
-function faultOf({ expected, got, help }) {
+const hasVerb = / (is|are|has|appears|ends|goes) ./;
+
+function faultOf({ sentence, expected, got, help }) {
+  if (help?.endsWith('.')) return '"help" ends with a period, which the message adds';
+  if (sentence !== undefined) {
+    const [facts, phrase] = sentence.split(', expected ');
+    if (/[;:] /.test(facts.replace(/‹[^›]*›/g, ''))) return 'is more than one sentence';
+    if (!hasVerb.test(facts)) return 'has no verb';
+    return phrase === undefined ? undefined : faultOf({ expected: phrase, got: facts });
+  }
   const words = expected.replace(/‹[^›]*›|\d+/g, '1');
   if (reason.test(words)) return 'the reason in "expected" belongs into "help"';
   if (words === '' || noNoun.test(words)) return '"expected" is no noun phrase';
   if (/^not\b/.test(got)) return '"got" does not describe the given value';
-  if (help?.endsWith('.')) return '"help" ends with a period, which the message adds';
   return undefined;
 }
 
@@ -25,6 +33,10 @@ describe('error messages of the C++ and Python sources', () => {
       ['python/attn/', 30],
     ])
       assert.ok(count(folder) >= least, `${count(folder)} errors in ${folder}`);
+    // Files whose functions have their own parameters.
+    const names = ['files', 'json', 'safetensors_file', 'safetensors_header', 'safetensors_shards', 'safetensors_stream'];
+    const gguf = ['architecture', 'header', 'reader', 'sentencepiece', 'tokenizer_files'].map((name) => `gguf/${name}`);
+    for (const name of [...names, ...gguf]) assert.ok(count(`src/attn/io/${name}.cpp`) > 0, `the list has the errors of ${name}.cpp`);
     const faults = errors.flatMap((error) => {
       const fault = faultOf(error);
       return fault === undefined ? [] : [`${error.file}:${error.line}: ${fault}: ${messageOf(error)}`];
@@ -41,6 +53,20 @@ describe('error messages of the C++ and Python sources', () => {
       '‹op›: x is ‹2›, expected rank ‹n›',
       '‹op›: x is ‹2›, expected a number',
     ]);
+    const gguf = 'refuse(key, {"a list"}, {"missing"});\nrefuse(key, {"none"}, {kind}, ErrorCode::unsupported, "Use another file");';
+    assert.deepEqual(expected('src/attn/io/gguf/planted.cpp', gguf), [
+      'gguf: ‹key› is missing, expected a list',
+      'gguf: ‹key› is ‹kind›, expected none. Use another file.',
+    ]);
+    const [first, second] = errorsOf('src/attn/io/gguf/planted.cpp', gguf);
+    assert.deepEqual([first.code, second.code], ['FORMAT', 'UNSUPPORTED']);
+    const json = 'refuse(name, "has ", {count, " names, expected at most ", most}, ErrorCode::unsupported);';
+    assert.deepEqual(expected('src/attn/io/json.cpp', json), ['‹name›: the file has ‹count› names, expected at most ‹most›']);
+    assert.deepEqual(expected('src/attn/io/files.cpp', 'refuse("missing", ENOENT)'), ['‹op›: ‹path› is missing, expected a regular file']);
+    assert.deepEqual(expected('src/attn/io/safetensors_header.cpp', 'refuse_tensor(entry.name, {"a hole before its data"});'), [
+      'safetensors: ‹entry.name› has a hole before its data',
+    ]);
+    assert.deepEqual(expected('a.cpp', 'fail(ErrorCode::shape, op, "x", {"one"}, {"has no ", n});'), ['‹op›: x has no ‹n›, expected one']);
     assert.deepEqual(expected('a.py', 'def error_of(kind: type[AttnError], op: str, argument: str) -> AttnError:'), []);
   });
 
@@ -56,6 +82,10 @@ describe('error messages of the C++ and Python sources', () => {
       { expected: 'rank 8 at the most' },
       { got: 'not a folder' },
       { help: 'Give its folder.' },
+      { sentence: 'the file: not valid JSON' },
+      { sentence: 'not valid JSON near byte 3' },
+      { sentence: 'the file is a zip; in Python another function converts it' },
+      { sentence: 'the file has 3 names, expected less than 2, because they take memory' },
     ])
       assert.notEqual(faultOf({ ...error, ...wrong }), undefined, JSON.stringify(wrong));
   });

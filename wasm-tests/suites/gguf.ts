@@ -282,14 +282,14 @@ describe('GGUF files', () => {
       await refused('UNSUPPORTED', 'an array of arrays', (file) => void file.set('x', pair('x', 9, joined(u32(9), u64(0)))));
       await refused('FORMAT', 'x is 2, expected 0 or 1', (file) => void file.set('x', pair('x', 7, Uint8Array.of(2))));
       await refused('FORMAT', 'below 2^63', (file) => void file.set('x', pair('x', 10, u64(2n ** 64n - 1n))));
-      await refused('FORMAT', 'general.architecture twice', (file) => void file.keys.push(file.keys[0]));
+      await refused('FORMAT', 'general.architecture is given twice', (file) => void file.keys.push(file.keys[0]));
       for (const alignment of [0, 4, 33, 2 ** 20])
         await refused('FORMAT', 'general.alignment', (file) => void file.set('general.alignment', whole('general.alignment', alignment)));
     });
 
     it('damaged tensor entries are named', async () => {
       const tensor = (i: number, change: object) => (file: SmallGguf) => void Object.assign(file.tensors[i], change);
-      await refused('FORMAT', 'output_norm.weight twice', tensor(2, { name: 'output_norm.weight' }));
+      await refused('FORMAT', 'output_norm.weight is given twice', tensor(2, { name: 'output_norm.weight' }));
       await refused('FORMAT', 'the rank of token_embd.weight is 0', tensor(0, { dims: [] }));
       await refused('FORMAT', 'the rank of token_embd.weight is 5', tensor(0, { dims: [1, 1, 1, 1, 1] }));
       for (const dims of [
@@ -307,7 +307,7 @@ describe('GGUF files', () => {
       const divisors = tensor(2, { name: 'rope_freqs.weight' });
       await refused('FORMAT', 'the length of rope_freqs.weight is 4, expected 1', divisors);
       await refused('FORMAT', 'rope_freqs.weight is another tensor', tensor(3, { name: 'rope_freqs.weight' }));
-      await refused('UNSUPPORTED', 'rope_freqs.weight is others, expected divisors by the formula of Llama 3.1', (file) => {
+      await refused('UNSUPPORTED', 'rope_freqs.weight is a list of other numbers, expected divisors by the formula of Llama 3.1', (file) => {
         divisors(file); // 0.125, 0.25, 0.375, 0.5
         for (const [key, value] of [
           ['attention.head_count', 1],
@@ -317,8 +317,8 @@ describe('GGUF files', () => {
           file.set(`llama.${key}`, whole(`llama.${key}`, value));
       });
       await refused('UNSUPPORTED', 'the type of blk.0.attn_q.bias is Q4_0', tensor(2, { name: 'blk.0.attn_q.bias', dims: [32], type: 2 }));
-      await refused('FORMAT', 'one with token_embd.weight', tensor(0, { name: 'other.weight' }));
-      await refused('UNSUPPORTED', 'blk.1.attn_q.weight, expected tensors of llama', tensor(3, { name: 'blk.1.attn_q.weight' }));
+      await refused('FORMAT', 'token_embd.weight is missing', tensor(0, { name: 'other.weight' }));
+      await refused('UNSUPPORTED', 'blk.1.attn_q.weight is unknown, expected a tensor of llama', tensor(3, { name: 'blk.1.attn_q.weight' }));
     });
 
     it('settings and tokenizers that attn does not have are refused', async () => {
@@ -330,7 +330,7 @@ describe('GGUF files', () => {
         ['UNSUPPORTED', 'llama.attention.value_length', 'llama.attention.value_length', (key) => whole(key, 4)],
         ['UNSUPPORTED', 'split.count is 3, expected 1', 'split.count', (key) => whole(key, 3)],
         ['UNSUPPORTED', 'llama.expert_count', 'llama.expert_count', (key) => whole(key, 8)],
-        ['UNSUPPORTED', 'type is longrope, expected none, linear or yarn', 'llama.rope.scaling.type', (key) => string(key, 'longrope')],
+        ['UNSUPPORTED', 'type is longrope, expected linear, none or yarn', 'llama.rope.scaling.type', (key) => string(key, 'longrope')],
         ['FORMAT', 'finite', 'llama.rope.freq_base', (key) => real(key, Infinity)],
         ['MISMATCH', 'layers.1.', 'llama.block_count', (key) => whole(key, 2)],
         ['CONFIG', 'num_key_value_heads', 'llama.attention.head_count_kv', (key) => whole(key, 7)],
@@ -342,7 +342,7 @@ describe('GGUF files', () => {
         ['FORMAT', '"a" twice', 'tokenizer.ggml.tokens', (key) => strings(key, ['a', 'a', 'b', 'c'])],
         ['FORMAT', 'expected valid UTF-8', 'tokenizer.ggml.tokens', (key) => strings(key, [Uint8Array.of(255), 'a', 'b', 'c'])],
         ['FORMAT', 'expected an id below 4', 'tokenizer.ggml.eos_token_id', (key) => whole(key, 4)],
-        ['FORMAT', 'add_bos_token', 'tokenizer.ggml.add_bos_token', (key) => pair(key, 7, Uint8Array.of(1))],
+        ['FORMAT', 'add_bos_token is true, expected false. The file has no id for this token.', 'tokenizer.ggml.add_bos_token', (key) => pair(key, 7, Uint8Array.of(1))],
       ];
       for (const [code, words, key, make] of cases) await refused(code, words, (file) => void file.set(key, make(key)));
       for (const key of ['general.architecture', 'llama.block_count', 'tokenizer.ggml.tokens', 'tokenizer.ggml.merges'])
@@ -364,7 +364,7 @@ describe('GGUF files', () => {
       await refused('FORMAT', `${scores} is NaN, expected finite numbers`, (file) => void withScores(file, [0, NaN, 0, 0]));
       const tokens = 'tokenizer.ggml.tokens';
       const long = Array.from({ length: 40 }, (_, i) => String(i).padEnd(2048, 'é').slice(0, 2047));
-      await refused('UNSUPPORTED', 'lengths whose squares', (file) => {
+      await refused('UNSUPPORTED', 'the sum of the squared lengths in tokenizer.ggml.tokens', (file) => {
         withScores(
           file,
           long.map(() => 0),

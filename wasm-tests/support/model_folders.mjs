@@ -49,6 +49,7 @@ const odd = {
   pointer: (_q, r) => whole(r, Buffer.from(`version https://git-lfs.github.com/spec/v1\noid sha256:${'0'.repeat(64)}\nsize 123456\n`)),
   gzip: (_q, r, bytes) => whole(r, gzipSync(bytes)),
   zip: (_q, r) => whole(r, Buffer.from('PK\u0003\u0004 and so on')),
+  'old-pickle': (_q, r) => whole(r, Buffer.from('80028a0a6cfc9c46f9206aa850192e', 'hex')),
   empty: (_q, r) => whole(r, Buffer.alloc(0)),
   half: (_q, r, bytes) => whole(r, bytes.subarray(0, bytes.length >> 1)),
   long: (_q, r, bytes) => whole(r, Buffer.concat([bytes, Buffer.alloc(100)])),

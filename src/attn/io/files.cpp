@@ -30,7 +30,7 @@ InputFile::InputFile(const fs::path& path) : path_(path.string()) {
   const fs::file_status status = fs::status(path, error);
   // The system would open the path up to the zero byte.
   if (!fs::exists(status) || path.native().find('\0') != fs::path::string_type::npos)
-    refuse("not there", ENOENT);
+    refuse("missing", ENOENT);
   else if (fs::is_directory(status))
     refuse("a folder", EISDIR);
   else if (!fs::is_regular_file(status))

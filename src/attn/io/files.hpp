@@ -21,7 +21,7 @@ class InputFile : public std::ifstream {
   explicit InputFile(const std::filesystem::path& path);
 
   std::uintmax_t size() const { return size_; }
-  /// Returns why the file is not open ("not there", "a folder", "unreadable (Permission denied)"), or null if it is
+  /// Returns why the file is not open ("missing", "a folder", "unreadable (Permission denied)"), or null if it is
   /// open.
   const char* problem() const { return problem_.empty() ? nullptr : problem_.c_str(); }
   /// Throws FORMAT if the file is not open, with the system's number of the reason as the fact errno.

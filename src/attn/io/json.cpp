@@ -13,11 +13,12 @@ namespace {
 
 constexpr std::size_t kMaxDepth = 64;
 
-[[noreturn]] void refuse(std::string_view name, std::initializer_list<TextPart> parts, ErrorCode code = ErrorCode::format) {
+/// Throws "<name>: the file <verb><parts>".
+[[noreturn]] void refuse(std::string_view name, std::string_view verb, std::initializer_list<TextPart> parts, ErrorCode code = ErrorCode::format) {
   const std::string what = text(parts);
   ErrorDetail detail = error_detail(name, "the file");
   detail.emplace("got", what);
-  throw Error(code, text({name, ": ", what}), std::move(detail));
+  throw Error(code, text({name, ": the file ", verb, what}), std::move(detail));
 }
 
 /// Throws UNSUPPORTED if the values would need many times the bytes of the file, before any of them is created: two
@@ -45,8 +46,8 @@ void check_values(std::string_view name, std::span<const std::uint8_t> bytes) {
         break;
     }
   const std::uint64_t most = kMemoryPerByte * bytes.size() + kMoreMemory;
-  if (memory > most) refuse(name, {"values of ", memory, " bytes in a file of ", bytes.size(), ", expected at most ", most}, ErrorCode::unsupported);
-  if (names > kMaxNames) refuse(name, {names, " names, expected at most ", kMaxNames}, ErrorCode::unsupported);
+  if (memory > most) refuse(name, "has ", {"values of ", memory, " bytes in a file of ", bytes.size(), ", expected at most ", most}, ErrorCode::unsupported);
+  if (names > kMaxNames) refuse(name, "has ", {names, " names, expected at most ", kMaxNames}, ErrorCode::unsupported);
 }
 
 class TreeBuilder : public JsonEvents {
@@ -71,7 +72,7 @@ class TreeBuilder : public JsonEvents {
   bool end_object() override { return close(); }
   bool end_array() override { return close(); }
   bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception&) override {
-    refuse(name_, {"not valid JSON near byte ", position});
+    refuse(name_, "is ", {"not valid JSON near byte ", position});
   }
 
  private:
@@ -85,7 +86,7 @@ class TreeBuilder : public JsonEvents {
     return true;
   }
   bool open(Json value) {
-    if (open_.size() == kMaxDepth) refuse(name_, {"nested deeper than ", kMaxDepth, " levels"});
+    if (open_.size() == kMaxDepth) refuse(name_, "is ", {"nested deeper than ", kMaxDepth, " levels"});
     Json& at = place();
     at = std::move(value);
     open_.push_back(&at);  // stays valid: nothing is added to its parent before it is closed
@@ -166,11 +167,11 @@ const char* Json::kind() const {
 
 Json parse_json(std::string_view name, std::span<const std::uint8_t> bytes, std::size_t max_bytes) {
   const FloatEnvironment environment;
-  if (bytes.size() > max_bytes) refuse(name, {bytes.size(), " bytes, expected at most ", max_bytes});
+  if (bytes.size() > max_bytes) refuse(name, "has ", {bytes.size(), " bytes, expected at most ", max_bytes});
   // The parser treats a zero byte as the end of its input and skips a byte order mark. Neither is valid JSON.
   const auto zero = std::find(bytes.begin(), bytes.end(), 0);
   if (bytes.empty() || bytes[0] == 0xEF || zero != bytes.end())
-    refuse(name, {"not valid JSON near byte ", bytes.empty() || bytes[0] == 0xEF ? 0 : zero - bytes.begin()});
+    refuse(name, "is ", {"not valid JSON near byte ", bytes.empty() || bytes[0] == 0xEF ? 0 : zero - bytes.begin()});
   check_values(name, bytes);
   TreeBuilder builder(name);
   parse_json_events(bytes, builder);

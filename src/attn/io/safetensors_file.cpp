@@ -15,7 +15,7 @@ void read_safetensors(const FilePath& place, TensorSink& sink) {
   file.check_open("read_safetensors");
   const auto read = [&](void* to, std::uint64_t size) {
     file.read(static_cast<char*>(to), static_cast<std::streamsize>(size));
-    if (!file) refuse_safetensors({"cannot read ", path.string()});
+    if (!file) refuse_safetensors({path.string(), " is unreadable"});
   };
   check_safetensors_size(file.size());
   std::uint8_t prefix[kSafetensorsPrefix] = {};

@@ -32,8 +32,9 @@ T load(const std::uint8_t* bytes) {  // bytes need not be aligned
   return value;
 }
 
+/// Throws "safetensors: "<name>" has <parts>".
 [[noreturn]] void refuse_tensor(const std::string& name, std::initializer_list<TextPart> parts) {
-  refuse_safetensors({"\"", name, "\": ", text(parts)});
+  refuse_safetensors({"\"", name, "\" has ", text(parts)});
 }
 
 /// An entry as written in the header, not yet checked.
@@ -49,7 +50,7 @@ class HeaderReader : public JsonEvents {
 
   bool start_object(std::size_t) override {
     ++depth_;
-    if (depth_ > 2) refuse_safetensors({where(), ": an object where it does not belong"});
+    if (depth_ > 2) refuse_safetensors({where(), " has an object where it does not belong"});
     if (depth_ == 2 && !in_metadata_) entries.push_back({.name = name_});
     fields_.clear();
     return true;
@@ -57,7 +58,7 @@ class HeaderReader : public JsonEvents {
   bool end_object() override {
     if (depth_ == 2 && !in_metadata_) {
       const RawEntry& entry = entries.back();
-      if (entry.dtype.empty() || !entry.shape || !entry.offsets) refuse_safetensors({where(), ": dtype, shape or data_offsets is missing"});
+      if (entry.dtype.empty() || !entry.shape || !entry.offsets) refuse_safetensors({where(), " is missing dtype, shape or data_offsets"});
     }
     if (depth_ == 2) in_metadata_ = false;
     complete_ = --depth_ == 0;
@@ -66,12 +67,12 @@ class HeaderReader : public JsonEvents {
   bool key(std::string& key) override {
     if (depth_ == 1) {
       if (!names_.insert(key).second) refuse_safetensors({"the name \"", key, "\" appears twice"});
-      if (names_.size() > kMaxTensors) refuse_safetensors({"more than ", kMaxTensors, " tensors"});
+      if (names_.size() > kMaxTensors) refuse_safetensors({"the header has more than ", kMaxTensors, " tensors"});
       name_ = key;
       in_metadata_ = key == "__metadata__";
     } else {
-      if (!fields_.insert(key).second) refuse_safetensors({where(), ": the field \"", key, "\" appears twice"});
-      if (!in_metadata_ && key != "dtype" && key != "shape" && key != "data_offsets") refuse_safetensors({where(), ": unknown field \"", key, "\""});
+      if (!fields_.insert(key).second) refuse_safetensors({where(), " has the field \"", key, "\" twice"});
+      if (!in_metadata_ && key != "dtype" && key != "shape" && key != "data_offsets") refuse_safetensors({where(), " has the unknown field \"", key, "\""});
       field_ = key;
     }
     return true;
@@ -94,18 +95,18 @@ class HeaderReader : public JsonEvents {
   }
   bool number_unsigned(std::uint64_t value) override {
     if (!in_array_) unexpected("a number");
-    if (value > kMaxExact) refuse_safetensors({where(), ": ", field_, " has a number above 2^53"});
-    if (numbers()->size() == Shape::kMaxRank) refuse_safetensors({where(), ": ", field_, " has more than 8 numbers"});
+    if (value > kMaxExact) refuse_safetensors({field_, " of ", where(), " has a number above 2^53"});
+    if (numbers()->size() == Shape::kMaxRank) refuse_safetensors({field_, " of ", where(), " has more than 8 numbers"});
     numbers()->push_back(value);
     return true;
   }
   bool number_integer(std::int64_t) override {
     if (!in_array_) unexpected("a number");
-    refuse_safetensors({where(), ": ", field_, " has a negative number"});
+    refuse_safetensors({field_, " of ", where(), " has a negative number"});
   }
   bool number_float(double, const std::string&) override {
     if (!in_array_) unexpected("a number");
-    refuse_safetensors({where(), ": ", field_, " has a number that is not whole"});
+    refuse_safetensors({field_, " of ", where(), " has a number that is not whole"});
   }
   bool boolean(bool) override { unexpected("true or false"); }
   bool null() override {
@@ -126,7 +127,7 @@ class HeaderReader : public JsonEvents {
   [[noreturn]] void unexpected(const char* got) const {
     if (depth_ == 0) refuse_safetensors({"the header is ", got, ", expected an object"});
     if (depth_ == 2 && in_metadata_) refuse_safetensors({"__metadata__ has ", got, ", expected strings"});
-    refuse_safetensors({where(), ": ", got, " where it does not belong"});
+    refuse_safetensors({where(), " has ", got, " where it does not belong"});
   }
 
   std::set<std::string> names_, fields_;
@@ -159,7 +160,7 @@ std::uint64_t byte_size(const RawEntry& entry, const SafetensorsType& type) {
   bool empty = false;
   for (const std::uint64_t dim : *entry.shape) {
     empty = empty || dim == 0;
-    if (dim > kMost / size) refuse_tensor(entry.name, {"the product of its shape is too large"});
+    if (dim > kMost / size) refuse_tensor(entry.name, {"a shape whose product is too large"});
     if (dim > 0) size *= dim;
   }
   return empty ? 0 : size;
@@ -167,11 +168,11 @@ std::uint64_t byte_size(const RawEntry& entry, const SafetensorsType& type) {
 
 SafetensorsEntry checked(const RawEntry& entry, std::optional<std::uint64_t> data_size) {
   const SafetensorsType& type = type_of(entry);
-  if (entry.offsets->size() != 2) refuse_tensor(entry.name, {"data_offsets has ", entry.offsets->size(), " numbers, expected 2"});
+  if (entry.offsets->size() != 2) refuse_tensor(entry.name, {entry.offsets->size(), " data_offsets, expected 2"});
   const std::uint64_t first = (*entry.offsets)[0], last = (*entry.offsets)[1], size = byte_size(entry, type);
-  if (last < first) refuse_tensor(entry.name, {"data_offsets are reversed"});
-  if (data_size && last > *data_size) refuse_tensor(entry.name, {"its data ends after the file does"});
-  if (last - first != size) refuse_tensor(entry.name, {"dtype and shape need ", size, " bytes, data_offsets span ", last - first});
+  if (last < first) refuse_tensor(entry.name, {"reversed data_offsets"});
+  if (data_size && last > *data_size) refuse_tensor(entry.name, {"data that ends after the file"});
+  if (last - first != size) refuse_tensor(entry.name, {last - first, " bytes, expected ", size, " for its dtype and shape"});
   return {entry.name, &type, to_shape(*entry.shape), first, last};
 }
 
@@ -179,33 +180,37 @@ SafetensorsEntry checked(const RawEntry& entry, std::optional<std::uint64_t> dat
 void check_layout(const std::vector<SafetensorsEntry>& entries, std::optional<std::uint64_t> data_size) {
   std::uint64_t end = 0;
   for (const SafetensorsEntry& entry : entries) {
-    if (entry.first < end) refuse_tensor(entry.name, {"its data overlaps another tensor's"});
-    if (entry.first > end) refuse_tensor(entry.name, {"there is a hole before its data"});
+    if (entry.first < end) refuse_tensor(entry.name, {"data that overlaps another tensor"});
+    if (entry.first > end) refuse_tensor(entry.name, {"a hole before its data"});
     end = entry.last;
   }
-  if (data_size && end != *data_size) refuse_safetensors({"tensors end at byte ", end, " of the data, which has ", *data_size});
+  if (data_size && end != *data_size) refuse_safetensors({"the data has ", *data_size, " bytes, expected ", end, ", the end of the tensors"});
 }
 
 }  // namespace
 
-void refuse_safetensors(std::initializer_list<TextPart> parts, ErrorCode code) {
+void refuse_safetensors(std::initializer_list<TextPart> parts, ErrorCode code, std::string_view help) {
   const std::string what = text(parts);
   ErrorDetail detail = error_detail("safetensors", "the file");
   detail.emplace("got", what);
+  if (!help.empty()) detail.emplace("help", std::string(help));
   throw Error(code, text({"safetensors: ", what}), std::move(detail));
 }
 
 void check_safetensors_size(std::uint64_t file_size) {
-  if (file_size < kSafetensorsPrefix) refuse_safetensors({"the file has ", file_size, " bytes, a header length takes 8"});
+  if (file_size < kSafetensorsPrefix) refuse_safetensors({"the file has ", file_size, " bytes, expected at least 8"});
 }
 
 std::size_t safetensors_header_size(const std::uint8_t* prefix, std::optional<std::uint64_t> file_size) {
   const auto size = load<std::uint64_t>(prefix);
   if (size == 0) refuse_safetensors({"the header is empty"});
-  if (static_cast<std::uint32_t>(size) == 0x04034b50)  // "PK"
-    refuse_safetensors({"this is a zip, as torch.save() writes; in Python safetensors.torch.save_file(torch.load(path), other) converts it"});
+  const bool is_zip = static_cast<std::uint32_t>(size) == 0x04034b50;  // "PK"
+  // Safetensors may begin with the same two bytes, but then the header is short.
+  if (is_zip || (static_cast<std::uint16_t>(size) == 0x0280 && size > kMaxHeader))
+    refuse_safetensors({"the file is a ", is_zip ? "zip" : "pickle", ", as torch.save() writes, expected safetensors"}, ErrorCode::format,
+                       "In Python safetensors.torch.save_file(torch.load(path), other) converts it");
   if (file_size && size > *file_size - kSafetensorsPrefix)
-    refuse_safetensors({"the header is longer than the file: ", std::to_string(size), " of ", *file_size, " bytes"});
+    refuse_safetensors({"the header is longer than the file (", std::to_string(size), " of ", *file_size, " bytes)"});
   if (size > kMaxHeader) refuse_safetensors({"the header is longer than 16 MiB"});
   return static_cast<std::size_t>(size);
 }

@@ -53,7 +53,7 @@ void check_safetensors_memory(std::span<const SafetensorsEntry> entries);
 /// Converts elements of a float type to float32; `bytes` need not be aligned.
 void convert_floats(const SafetensorsType& type, const std::uint8_t* bytes, float* values, std::size_t count);
 
-/// Throws "safetensors: ..." and stores the text of `parts` as the fact "got".
-[[noreturn]] void refuse_safetensors(std::initializer_list<TextPart> parts, ErrorCode code = ErrorCode::format);
+/// Throws "safetensors: ..." and stores the text of `parts` as the fact "got". `help`: as in fail().
+[[noreturn]] void refuse_safetensors(std::initializer_list<TextPart> parts, ErrorCode code = ErrorCode::format, std::string_view help = {});
 
 }  // namespace attn::detail

@@ -37,14 +37,14 @@ class Reader {
     const Json json = parse_json(index_.filename().string(), bytes, bytes.size());
     const Json* const map = json.object() != nullptr ? json.find("weight_map") : nullptr;
     if (map == nullptr || map->object() == nullptr || map->object()->empty())
-      refuse(index_, {"an object with weight_map, the file of each tensor"}, {"another value"});
+      refuse(index_, {"an object with weight_map, the file of each tensor"}, {"has no valid weight_map"});
     Shards shards;
     for (const auto& [tensor, file_name] : *map->object()) {
       const std::string* const name = file_name.string();
       if (name == nullptr || name->empty() || !is_folder_name(*name))
         refuse(index_, {"the name of a file in the same folder for \"", tensor, "\""}, {name != nullptr ? *name : std::string(file_name.kind())});
       shards[*name].push_back(tensor);
-      if (shards.size() > kMaxShards) refuse(index_, {"at most ", kMaxShards, " files"}, {"more"});
+      if (shards.size() > kMaxShards) refuse(index_, {"at most ", kMaxShards}, {"has more files"});
     }
     return shards;
   }
@@ -69,13 +69,13 @@ class Reader {
       const std::vector<std::uint8_t> header = read_header(file, path_of(name));
       for (const SafetensorsEntry& entry : parse_safetensors_header(header, file.size() - kSafetensorsPrefix - header.size())) {
         const auto [before, is_new] = seen.emplace(entry.name, name);
-        if (!is_new) refuse(path_of(name), {"each tensor in one file"}, {"\"", entry.name, "\", which ", before->second, " has too"});
-        if (items.size() == kMaxTensors) refuse(index_, {"at most ", kMaxTensors, " tensors"}, {"more"});
+        if (!is_new) refuse(path_of(name), {"each tensor in one file"}, {"has \"", entry.name, "\", which ", before->second, " has too"});
+        if (items.size() == kMaxTensors) refuse(index_, {"at most ", kMaxTensors}, {"has more tensors"});
         items.push_back({entry.name, entry.type->name, entry.type->size, entry.shape});
       }
       for (const std::string& tensor : expected)
         if (const auto found = seen.find(tensor); found == seen.end() || found->second != name)
-          refuse(path_of(name), {"\"", tensor, "\", as ", index_.filename().string(), " claims"}, {"a file without it"});
+          refuse(path_of(name), {"each tensor that ", index_.filename().string(), " names"}, {"has no \"", tensor, "\""});
     }
     return items;
   }

@@ -64,8 +64,8 @@ bool SafetensorsStream::next(Run& run) {
 }
 
 void SafetensorsStream::finish() const {
-  if (!has_header_ && header_.size() < kSafetensorsPrefix) refuse_safetensors({"the file has ", header_.size(), " bytes, a header length takes 8"});
-  if (!has_header_) refuse_safetensors({"the header is longer than the file: ", header_size_, " of ", header_.size(), " bytes"});
+  if (!has_header_ && header_.size() < kSafetensorsPrefix) refuse_safetensors({"the file has ", header_.size(), " bytes, expected at least 8"});
+  if (!has_header_) refuse_safetensors({"the header is longer than the file (", header_size_, " of ", header_.size(), " bytes)"});
   if (position_ < data_size_) refuse_safetensors({"the file ends after ", kSafetensorsPrefix + header_size_ + position_, " of ", size(), " bytes"});
 }
 

@@ -24,7 +24,7 @@ const Family& family_of(const ConfigReader& config) {
   const std::string_view type = config.string("model_type", "");
   if (type == "longformer" || type == "big_bird")
     config.refuse(ErrorCode::unsupported, "model_type", {"an encoder with full attention"}, {type, ", which has sparse attention"},
-                  "modernbert, nomic_bert, new and jina-embeddings-v2 take texts as long");
+                  "modernbert, nomic_bert, new and jina-embeddings-v2 accept texts of the same length");
   std::string all;
   for (const Family* family : kFamilies)
     for (const std::string_view name : family->model_types) {

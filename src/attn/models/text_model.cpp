@@ -24,7 +24,7 @@ void detail::check_encoding(const EncodedTexts& encoding, std::size_t texts) {
   counts_rows(encoding.sequence_ids);
   fits = fits && encoding.truncated.size() == texts;
   if (!fits)
-    detail::fail(ErrorCode::argument, "tokenize", "what the caller's tokenizer gave", {"(", texts, ",L) of everything"}, {"lists of other lengths"});
+    detail::fail(ErrorCode::argument, "tokenize", "the result of your tokenizer", {"lists of shape (", texts, ",L)"}, {"lists of different lengths"});
 }
 
 void detail::rename_text(const Error& error, const std::string& name, std::size_t index) {

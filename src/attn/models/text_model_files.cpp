@@ -89,7 +89,7 @@ void check_weights(const std::filesystem::path& folder) {
                 "Load it with transformers and save it with save_pretrained");
   if (there("onnx/model.onnx") || there("model.onnx"))
     refuse_file(kLoad, ErrorCode::unsupported, folder, {"model.safetensors"}, {"a graph for onnxruntime"},
-                "The checkpoint has it from which model.onnx was exported");
+                "Use the checkpoint from which model.onnx was exported");
 }
 
 /// Passes model.safetensors to the loader; without it the files that the index names.

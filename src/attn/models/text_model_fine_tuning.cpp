@@ -36,8 +36,9 @@ std::vector<std::string> labels_of(const std::vector<FineTuneExample>& examples,
     if (const auto* number = std::get_if<std::int64_t>(&example.label)) most = std::max(most, *number);
   }
   if (!names.empty()) return {names.begin(), names.end()};
-  if (most > std::ssize(examples) && most > 1)
-    detail::fail(ErrorCode::out_of_range, kFineTune, "labels", {"at most as many labels as examples"}, {most + 1});
+  if (const std::int64_t count = std::ssize(examples); most > count && most > 1)
+    detail::fail(ErrorCode::out_of_range, kFineTune, "labels", {"at most ", std::max<std::int64_t>(count, 1) + 1, ", as examples are ", count},
+                 {"has ", most + 1, " entries"});
   std::vector<std::string> labels;
   for (std::int64_t i = 0; i <= most; ++i) labels.push_back(detail::text({"LABEL_", i}));
   return labels;

@@ -192,7 +192,7 @@ std::vector<std::vector<std::vector<FilledMask>>> TextModel::fill_mask_all(const
   encoder().check_task(windows.op, windows.task);
   check_at_least(windows.op, "top_k", options.top_k, 1);
   const detail::TokenizerFile& file = windows.file();
-  if (!file.mask_id) detail::fail(ErrorCode::unsupported, windows.op, "the tokenizer", {"one with a mask token"}, {"one without"});
+  if (!file.mask_id) detail::fail(ErrorCode::unsupported, windows.op, "the tokenizer", {"one with a mask token"}, {"has none"});
   const std::set<std::int64_t> wanted = target_ids(windows.op, file, options.targets);
   const detail::SequenceOptions how{.max_length = encoder().config().max_length, .truncation = false};
   const auto rows_of = [&](std::size_t i, std::vector<TextWindow>& rows) {
@@ -200,7 +200,7 @@ std::vector<std::vector<std::vector<FilledMask>>> TextModel::fill_mask_all(const
         windows.of({&texts[i], 1}, i, how, [&](const TokenSequence& sequence, std::size_t place) { return sequence.ids[place] == *file.mask_id; });
     if (made.front().places.empty()) {
       const std::string mask = mask_token().value_or("");
-      detail::fail(ErrorCode::argument, windows.op, detail::text({"text ", i}), {"a text with ", mask}, {"without ", mask},
+      detail::fail(ErrorCode::argument, windows.op, detail::text({"text ", i}), {"at least one"}, {"has no ", mask},
                    detail::text({"Insert ", mask, " where a word should be predicted"}));
     }
     rows.push_back(std::move(made.front()));

@@ -23,7 +23,7 @@ void check_values(std::string_view op, std::string_view argument, const MaskView
     for (std::size_t i = 0; i < rows.width(); ++i)
       if (const float value = rows[row][i]; std::isnan(value) || value == std::numeric_limits<float>::infinity())
         fail(ErrorCode::mask, op, argument, {"additive values that are finite or -Infinity"},
-             {std::isnan(value) ? "holding NaN" : "holding +Infinity"});
+             {std::isnan(value) ? "an array with NaN" : "an array with +Infinity"});
 }
 
 bool broadcasts(std::int64_t dim, std::int64_t size) { return dim == 1 || dim == size; }

@@ -53,7 +53,8 @@ ErrorDetail error_detail(std::string_view op, std::string_view argument) {
 void fail(ErrorCode code, std::string_view op, std::string_view argument, std::initializer_list<TextPart> expected,
           std::initializer_list<TextPart> got, ErrorDetail more) {
   const std::string expected_text = text(expected), got_text = text(got);
-  const char* verb = got_text.starts_with('(') ? " has shape " : " is ";
+  const bool has_verb = got_text.starts_with("has ") || got_text.starts_with("needs ");
+  const char* verb = has_verb ? " " : got_text.starts_with('(') ? " has shape " : " is ";
   more.merge(error_detail(op, argument));
   more.emplace("expected", expected_text);
   more.emplace("got", got_text);

@@ -99,8 +99,8 @@ namespace detail {
 /// memory while an initializer list copies them.
 ErrorDetail error_detail(std::string_view op, std::string_view argument);
 
-/// Throws "op: argument is <got>, expected <expected>" ("has shape" if got is a shape), with these four facts and
-/// `more` as detail.
+/// Throws "op: argument is <got>, expected <expected>" ("has shape" if got is a shape, nothing if it begins with "has" or
+/// "needs"), with these four facts and `more` as detail.
 [[noreturn]] void fail(ErrorCode code, std::string_view op, std::string_view argument, std::initializer_list<TextPart> expected,
                        std::initializer_list<TextPart> got, ErrorDetail more);
 /// An overload rather than a default argument, which would construct and destroy an empty map at each of 190 calls.

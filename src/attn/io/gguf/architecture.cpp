@@ -98,7 +98,7 @@ class Settings {
 
 std::int64_t rows_of(const Header& header, std::string_view name) {
   const Tensor* const tensor = header.find(name);
-  if (tensor == nullptr) refuse("the list of tensors", {"one with ", name}, {"one without it"});
+  if (tensor == nullptr) refuse(name, {"a tensor"}, {"missing"});
   if (tensor->dims.size() != 2) refuse(text({"the rank of ", name}), {2}, {tensor->dims.size()});
   return static_cast<std::int64_t>(tensor->dims[1]);
 }
@@ -166,7 +166,7 @@ void add_llama3(JsonObject& rope, std::span<const float> divisors, double theta)
       rope.add_whole("low_freq_factor", 1).add_whole("high_freq_factor", 4);
       return;
     }
-  refuse("rope_freqs.weight", {"divisors by the formula of Llama 3.1 with low_freq_factor 1 and high_freq_factor 4"}, {"others"},
+  refuse("rope_freqs.weight", {"divisors by the formula of Llama 3.1 with low_freq_factor 1 and high_freq_factor 4"}, {"a list of other numbers"},
          ErrorCode::unsupported, "Use the checkpoint in safetensors");
 }
 
@@ -177,7 +177,7 @@ std::string rope_of(const Settings& settings, std::span<const float> divisors) {
   const std::string* const type = settings.string("rope.scaling.type");
   const std::string kind = type != nullptr ? *type : "linear";  // the default of llama.cpp
   if (kind != "none" && kind != "linear" && kind != "yarn")
-    refuse(settings.key("rope.scaling.type"), {"none, linear or yarn"}, {kind}, ErrorCode::unsupported);
+    refuse(settings.key("rope.scaling.type"), {"linear, none or yarn"}, {kind}, ErrorCode::unsupported);
   for (const char* name : {"attn_factor", "yarn_ext_factor", "yarn_attn_factor"}) settings.must_be(text({"rope.scaling.", name}), 1);
   settings.must_be("rope.scaling.yarn_log_multiplier", 0);
   const std::optional<double> old = settings.number("rope.scale_linear");
@@ -260,7 +260,7 @@ std::string config_of_neox(const Header& header, const Settings& settings, const
   const Heads heads = heads_of(settings, true);
   if (heads.of_keys != heads.count) refuse(settings.key("attention.head_count_kv"), {heads.count}, {heads.of_keys}, ErrorCode::unsupported);
   const std::string* const scaling = settings.string("rope.scaling.type");
-  if (scaling != nullptr && *scaling != "none") refuse(settings.key("rope.scaling.type"), {"none"}, {*scaling}, ErrorCode::unsupported);
+  if (scaling != nullptr && *scaling != "none") refuse(settings.key("rope.scaling.type"), {"the type none"}, {*scaling}, ErrorCode::unsupported);
   settings.must_be("rope.scaling.factor", 1);
   const std::int64_t turned = settings.whole("rope.dimension_count").value_or(heads.width);
   if (turned < 2 || turned % 2 != 0 || turned > heads.width)
@@ -381,7 +381,7 @@ Architecture read_architecture(const Header& header, std::span<const float> divi
   for (const Tensor& tensor : header.tensors) {
     if (kind.name == "llama" && tensor.name == kDivisors) continue;
     std::optional<NamedTensor> named = names.of(tensor);
-    if (!named) refuse("the list of tensors", {"tensors of ", *name}, {tensor.name}, ErrorCode::unsupported);
+    if (!named) refuse(tensor.name, {"a tensor of ", *name}, {"unknown"}, ErrorCode::unsupported);
     set_order(*named, kind, settings);
     made.tensors.push_back(std::move(*named));
   }

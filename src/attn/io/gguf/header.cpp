@@ -151,9 +151,9 @@ Tensor take_tensor(Cursor& from) {
   for (std::uint32_t i = 0; i < rank; ++i) {
     if (tensor.dims[i] == 0) refuse(what("shape"), {"numbers of at least 1"}, {"0"});
     constexpr std::uint64_t kMost = std::uint64_t{1} << 48;
-    if (i > 0 && tensor.dims[i] > kMost / blocks) refuse(what("shape"), {"at most 2^48 values"}, {"more"});
+    if (i > 0 && tensor.dims[i] > kMost / blocks) refuse(what("shape"), {"at most 2^48 values"}, {"too large"});
     if (i > 0) blocks *= tensor.dims[i];
-    if (blocks > kMost) refuse(what("shape"), {"at most 2^48 values"}, {"more"});
+    if (blocks > kMost) refuse(what("shape"), {"at most 2^48 values"}, {"too large"});
   }
   tensor.bytes = blocks * tensor.type->bytes;
   return tensor;
@@ -206,7 +206,7 @@ const Value* Metadata::find(const std::string& key) const {
 
 void Metadata::add(std::string key, Value value) {
   const auto [place, is_new] = values_.emplace(std::move(key), std::move(value));
-  if (!is_new) refuse("the metadata", {"different keys"}, {place->first, " twice"});
+  if (!is_new) refuse(place->first, {"one value"}, {"given twice"});
 }
 
 template <class T>
@@ -265,7 +265,7 @@ Header read_header(std::istream& file, std::uint64_t size) {
   for (std::uint64_t i = 0; i < tensors; ++i) {
     header.tensors.push_back(take_tensor(from));
     const std::string& name = header.tensors.back().name;
-    if (!names.insert(name).second) refuse("the list of tensors", {"different names"}, {name, " twice"});
+    if (!names.insert(name).second) refuse(name, {"one tensor"}, {"given twice"});
   }
   place(header.tensors, from.position(), alignment_of(header.metadata), size);
   return header;

@@ -42,7 +42,7 @@ std::vector<std::string> merges_of_scores(const Tokens& tokens, const std::vecto
     pieces.insert(tokens.texts[id]);
     work += tokens.texts[id].size() * tokens.texts[id].size();
   }
-  if (work > kMostWork) refuse("tokenizer.ggml.tokens", {"lengths whose squares add up to at most ", kMostWork}, {work}, ErrorCode::unsupported);
+  if (work > kMostWork) refuse("the sum of the squared lengths in tokenizer.ggml.tokens", {"at most ", kMostWork}, {work}, ErrorCode::unsupported);
   std::vector<Merge> merges;
   for (std::size_t id = 0; id < count; ++id) {
     if (!is_piece(tokens, id)) continue;

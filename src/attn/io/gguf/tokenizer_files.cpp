@@ -73,7 +73,7 @@ const Kind& kind_of(const Metadata& metadata) {
   const std::optional<bool> adds_space = metadata.flag("tokenizer.ggml.add_space_prefix");
   if (is_sentencepiece(metadata)) return kSentencePieceKinds[adds_space.value_or(true) ? 0 : 1];
   if (const std::string model = text_or_missing(metadata, "tokenizer.ggml.model"); model != "gpt2")
-    refuse("tokenizer.ggml.model", {"gpt2, which is byte-level BPE, or llama, which is SentencePiece"}, {model}, ErrorCode::unsupported);
+    refuse("tokenizer.ggml.model", {"gpt2 (byte-level BPE) or llama (SentencePiece)"}, {model}, ErrorCode::unsupported);
   if (adds_space.value_or(false)) refuse("tokenizer.ggml.add_space_prefix", {"false"}, {"true"}, ErrorCode::unsupported);
   const std::string pre = text_or_missing(metadata, "tokenizer.ggml.pre");
   for (const Kind& kind : kByteLevelKinds)
@@ -91,7 +91,7 @@ void check_unique(const std::vector<std::string>& tokens) {
   std::vector<std::string_view> sorted(tokens.begin(), tokens.end());
   std::sort(sorted.begin(), sorted.end());
   const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
-  if (twice != sorted.end()) refuse("tokenizer.ggml.tokens", {"different tokens"}, {"\"", *twice, "\" twice"});
+  if (twice != sorted.end()) refuse("tokenizer.ggml.tokens", {"different tokens"}, {"a list with \"", *twice, "\" twice"});
 }
 
 Tokens read_tokens(const Metadata& metadata) {
@@ -184,7 +184,7 @@ TokenizerFiles read_tokenizer_files(const Metadata& metadata) {
     const std::string key = text({"tokenizer.ggml.add_", name, "_token"});
     const std::optional<bool> given = metadata.flag(key);
     if (!given.value_or(otherwise && id)) return std::nullopt;
-    if (!id) refuse(key, {"false, because there is no id for it"}, {"true"});
+    if (!id) refuse(key, {"false"}, {"true"}, ErrorCode::format, "The file has no id for this token");
     return id;
   };
   const auto first = added("bos", bos, kind.adds_bos), last = added("eos", eos, false);

@@ -21,7 +21,7 @@ Budget::Budget(std::size_t length, std::string_view what)
 void Budget::grant(std::size_t characters) {
   if (characters > most_characters_)
     fail(most_characters_ > kMoreGrowth ? ErrorCode::memory : ErrorCode::unsupported, kOp, what_, {"at most ", most_characters_, " characters"},
-         {"longer by this tokenizer.json"});
+         {"too long after normalization"});
   granted_ = std::min<std::uint64_t>(2 * characters, most_characters_);
   MemoryEstimate memory(kOp);
   memory.add("the characters of a text", {static_cast<std::int64_t>(granted_), 12});  // up to four lists of 12 bytes each
@@ -29,8 +29,8 @@ void Budget::grant(std::size_t characters) {
 }
 
 void Budget::refuse() const {
-  fail(ErrorCode::unsupported, kOp, what_, {"at most ", kStepsPerCharacter, " steps a character"},
-       {"more than ", most_steps_, " steps for ", length_, " characters by this tokenizer.json"});
+  fail(ErrorCode::unsupported, kOp, what_, {"at most ", kStepsPerCharacter, " per character"},
+       {"needs more than ", most_steps_, " steps for ", length_, " characters"});
 }
 
 }  // namespace attn::detail

@@ -50,7 +50,7 @@ function sections(bytes: Uint8Array): Sections {
 /** Returns the build that the bytes contain; throws FORMAT with a description of other contents. */
 export function identifyBytes(bytes: Uint8Array, subject: string): Build {
   const refuse = (got: string): never => {
-    throw new AttnError('FORMAT', `load: ${subject} ${got}, not attn's WebAssembly`, {
+    throw new AttnError('FORMAT', `load: ${subject} ${got}, expected attn's WebAssembly`, {
       op: 'load',
       argument: 'wasm',
       expected: "attn's WebAssembly",

@@ -127,7 +127,8 @@ function labelsOf(examples: readonly Example[], asked: readonly string[] | undef
       .sort(byBytes)
       .map(([, name]) => name);
   const most = examples.reduce((max, { label }) => (Number.isInteger(label) ? Math.max(max, label as number) : max), 1);
-  if (most > Math.max(1, examples.length)) fail('OUT_OF_RANGE', op, 'labels', `are ${most + 1}`, 'at most one for each example');
+  const count = examples.length;
+  if (most > Math.max(1, count)) fail('OUT_OF_RANGE', op, 'labels', `has ${most + 1} entries`, `at most ${count + 1} for ${count} examples`);
   return Array.from({ length: most + 1 }, (_, i) => `LABEL_${i}`);
 }
 

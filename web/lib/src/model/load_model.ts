@@ -376,13 +376,15 @@ function readModules(file: Uint8Array | undefined): Map<string, string[]> {
 function refuseWeights(head: Uint8Array, { name, phase }: ModelFile): void {
   const subject = phase === 'download' ? `${name} returned` : `${name} holds`;
   refuseText(op, 'model.safetensors', head, 'safetensors', subject);
-  // torch.save() writes zip files.
-  if (head[0] === 0x50 && head[1] === 0x4b && head[2] === 3 && head[3] === 4)
+  const [a, b, c, d] = head;
+  // Safetensors may begin with the same two bytes as a pickle, but then the header is short: d is 0.
+  const got = a === 0x50 && b === 0x4b && c === 3 && d === 4 ? 'a zip' : a === 0x80 && b === 2 && d! > 0 && 'a pickle';
+  if (got)
     throw errorWithHelp(
       'UNSUPPORTED',
-      `${op}: ${subject} a zip, as written by torch.save(), not safetensors`,
+      `${op}: ${subject} ${got}, as written by torch.save(), expected safetensors`,
       'In Python save_pretrained() writes safetensors',
-      { op, expected: 'safetensors', got: 'a zip' },
+      { op, expected: 'safetensors', got },
     );
 }
 

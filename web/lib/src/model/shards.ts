@@ -35,7 +35,7 @@ function readIndex(parse: Parse, bytes: Uint8Array, file: string, name: string):
   const json = parse(bytes, file) as Readonly<Record<string, unknown>>;
   const map = Object.hasOwn(json, 'weight_map') ? json['weight_map'] : undefined;
   if (!isPlainObject(map) || Object.keys(map as object).length === 0)
-    fail('FORMAT', op, name, 'is another value', 'an object with weight_map, the file of each tensor');
+    fail('FORMAT', op, name, 'has no valid weight_map', 'an object with weight_map, the file of each tensor');
   if (hasLostName(decodeStrictUtf8(bytes), json)) fail('FORMAT', op, name, 'has a name twice', 'different names');
   const shards = new Map<string, string[]>();
   for (const [tensor, shard] of Object.entries(map as object)) {
@@ -124,7 +124,7 @@ class Shards {
     if (total !== undefined && total !== length + bytes)
       fail('FORMAT', op, name, `is ${total} bytes`, `${length + bytes} bytes, the end of its tensors`);
     for (const tensor of expected)
-      if (!Object.hasOwn(tensors, tensor)) fail('FORMAT', op, name, 'is a file without it', `${JSON.stringify(tensor)}, as ${index} claims`);
+      if (!Object.hasOwn(tensors, tensor)) fail('FORMAT', op, name, `has no ${JSON.stringify(tensor)}`, `each tensor that ${index} names`);
     return { name: shard, start, tensors, bytes, phase };
   }
 

@@ -50,7 +50,7 @@ async function collect(response: Response, name: string, report: Report): Promis
     report('download', loaded, total);
     if (loaded > largestWasm) {
       reader.cancel().catch(() => {});
-      throw new AttnError('FORMAT', `load: ${name} returned more than ${largestWasm} bytes, not attn's WebAssembly`, {
+      throw new AttnError('FORMAT', `load: ${name} returned more than ${largestWasm} bytes, expected attn's WebAssembly`, {
         op: 'load',
         argument: 'wasm',
       });

@@ -116,7 +116,7 @@ export class Settings {
 const find = ({ tensors }: Header, name: string) => tensors.find((tensor) => tensor.name === name);
 
 function rowsOf(header: Header, name: string): number {
-  const tensor = find(header, name) ?? refuse('the list of tensors', `one with ${name}`, 'one without it');
+  const tensor = find(header, name) ?? refuse(name, 'a tensor', 'missing');
   if (tensor.dims.length !== 2) refuse(`the rank of ${name}`, '2', String(tensor.dims.length));
   return tensor.dims[1]!;
 }
@@ -153,7 +153,7 @@ function configOfGpt2({ settings }: Given): object {
 function ropeOf({ settings, divisors, parts }: Given, width: number): object {
   const rope_theta = settings.real('rope.freq_base', 10000);
   const kind = settings.string('rope.scaling.type') ?? 'linear'; // the default of llama.cpp
-  if (!['none', 'linear', 'yarn'].includes(kind)) refuse(settings.key('rope.scaling.type'), 'none, linear or yarn', kind, 'UNSUPPORTED');
+  if (!['none', 'linear', 'yarn'].includes(kind)) refuse(settings.key('rope.scaling.type'), 'linear, none or yarn', kind, 'UNSUPPORTED');
   settings.mustBe('rope.scaling.attn_factor', 1);
   const factor = settings.real('rope.scaling.factor', settings.real('rope.scale_linear', 1));
   const isScaled = kind !== 'none' && factor !== 0 && factor !== 1;
@@ -282,7 +282,7 @@ export function readArchitecture(header: Header, parts?: Parts, divisors?: Array
   const layers = settings.required('block_count');
   const tensors = header.tensors.flatMap((tensor): NamedTensor[] => {
     if (name === 'llama' && tensor.name === divisorsName) return [];
-    const named = translate(tensor, kind, layers) ?? refuse('the list of tensors', `tensors of ${name}`, tensor.name, 'UNSUPPORTED');
+    const named = translate(tensor, kind, layers) ?? refuse(tensor.name, `a tensor of ${name}`, 'unknown', 'UNSUPPORTED');
     let { order } = named;
     // Only the converter of llama reorders rows, and only that of Gemma adds 1 to the weights of norms.
     if (order === 'rotary' && name !== 'llama') order = 'same';

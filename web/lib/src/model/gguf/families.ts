@@ -40,7 +40,7 @@ export async function readDivisors(source: Source, { tensors }: Header, refusal:
   const most = 2 ** 16;
   if (dims.length !== 1 || dims[0]! > most || type.name !== 'F32') refusal(name, `at most ${most} float32 numbers`, 'another tensor');
   const near = 2 ** 24;
-  if (first > tensors[0]!.first + near) refusal(name, `a tensor among the first ${near} bytes`, 'a later one', 'UNSUPPORTED');
+  if (first > tensors[0]!.first + near) refusal(name, `a tensor among the first ${near} bytes`, 'a later tensor', 'UNSUPPORTED');
   const end = first + tensor.bytes;
   const bytes = (await source.take(end)).slice();
   if (bytes.length < end) refusal('the file', `at least ${end} bytes, for ${name}`, `${bytes.length} bytes`);
@@ -75,7 +75,7 @@ export function llama3(divisors: ArrayLike<number>, theta: number, settings: Set
   return refusal(
     'rope_freqs.weight',
     'divisors by the formula of Llama 3.1 with low_freq_factor 1 and high_freq_factor 4',
-    'others',
+    'a list of other numbers',
     'UNSUPPORTED',
     'Use the checkpoint in safetensors',
   );
@@ -105,7 +105,7 @@ function configOfNeoX({ header, settings }: Given, { headsOf, hasOne, refuse: re
   const { count, ofKeys, width } = headsOf(settings, true);
   if (ofKeys !== count) refusal(settings.key('attention.head_count_kv'), String(count), String(ofKeys), 'UNSUPPORTED');
   const scaling = settings.string('rope.scaling.type') ?? 'none';
-  if (scaling !== 'none') refusal(settings.key('rope.scaling.type'), 'none', scaling, 'UNSUPPORTED');
+  if (scaling !== 'none') refusal(settings.key('rope.scaling.type'), 'the type none', scaling, 'UNSUPPORTED');
   settings.mustBe('rope.scaling.factor', 1);
   const turned = settings.whole('rope.dimension_count') ?? width;
   if (turned < 2 || turned % 2 !== 0 || turned > width)

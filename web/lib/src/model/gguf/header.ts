@@ -45,7 +45,7 @@ export class Metadata {
   }
 
   add(key: string, value: Value): void {
-    if (this.#values.has(key)) refuse('the metadata', 'different keys', `${key} twice`);
+    if (this.#values.has(key)) refuse(key, 'one value', 'given twice');
     this.#values.set(key, value);
   }
 
@@ -250,7 +250,7 @@ function takeTensor(from: Cursor): Unplaced {
   for (const [i, dim] of given.entries()) {
     if (dim === 0n) refuse(what('shape'), 'numbers of at least 1', '0');
     if (i > 0) blocks *= dim;
-    if (blocks > BigInt(most.values)) refuse(what('shape'), 'at most 2^48 values', 'more');
+    if (blocks > BigInt(most.values)) refuse(what('shape'), 'at most 2^48 values', 'too large');
   }
   return { name, type, dims: given.map(Number), offset, bytes: Number(blocks) * type.bytes };
 }
@@ -309,7 +309,7 @@ export function readHeader(bytes: Uint8Array, size: number): Header {
   const all = new Map<string, Unplaced>();
   for (let i = 0; i < tensors; ++i) {
     const tensor = takeTensor(from);
-    if (all.has(tensor.name)) refuse('the list of tensors', 'different names', `${tensor.name} twice`);
+    if (all.has(tensor.name)) refuse(tensor.name, 'one tensor', 'given twice');
     all.set(tensor.name, tensor);
   }
   return { metadata, ...place([...all.values()], from.position, alignmentOf(metadata), size) };

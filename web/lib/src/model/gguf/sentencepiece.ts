@@ -23,7 +23,7 @@ interface Merge {
 export function mergesOfScores(pieces: ReadonlyMap<string, number>, refusal: typeof refuse): string[] {
   let work = 0;
   for (const text of pieces.keys()) work += encodeUtf8(text).length ** 2;
-  if (work > mostWork) refusal('tokenizer.ggml.tokens', `lengths whose squares add up to at most ${mostWork}`, String(work), 'UNSUPPORTED');
+  if (work > mostWork) refusal('the sum of the squared lengths in tokenizer.ggml.tokens', `at most ${mostWork}`, String(work), 'UNSUPPORTED');
   const merges: Merge[] = [];
   for (const [whole, score] of pieces) {
     const characters = Array.from(whole).length;

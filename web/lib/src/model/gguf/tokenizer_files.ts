@@ -47,7 +47,7 @@ function kindOf(metadata: Metadata, sentencePiece: SentencePiece | undefined): K
   const addsSpace = metadata.flag('tokenizer.ggml.add_space_prefix');
   if (sentencePiece) return { ...sentencePiece.partsOf(addsSpace ?? true), addsBos: true, sentencePiece };
   const model = modelName(metadata);
-  if (model !== 'gpt2') refuse('tokenizer.ggml.model', 'gpt2, which is byte-level BPE, or llama, which is SentencePiece', model, 'UNSUPPORTED');
+  if (model !== 'gpt2') refuse('tokenizer.ggml.model', 'gpt2 (byte-level BPE) or llama (SentencePiece)', model, 'UNSUPPORTED');
   if (addsSpace) refuse('tokenizer.ggml.add_space_prefix', 'false', 'true', 'UNSUPPORTED');
   const pre = metadata.string('tokenizer.ggml.pre') ?? 'missing';
   const kind = byteLevelKinds.get(pre) ?? refuse('tokenizer.ggml.pre', 'gpt-2, smollm, llama-bpe or qwen2', pre, 'UNSUPPORTED');
@@ -81,7 +81,7 @@ function readTokens(metadata: Metadata): Tokens {
     if (seen.has(token)) twice ??= token;
     seen.add(token);
   }
-  if (twice !== undefined) refuse('tokenizer.ggml.tokens', 'different tokens', `"${twice}" twice`);
+  if (twice !== undefined) refuse('tokenizer.ggml.tokens', 'different tokens', `a list with "${twice}" twice`);
   return { texts, types: typeOf };
 }
 
@@ -158,7 +158,7 @@ export function readTokenizerFiles(metadata: Metadata, sentencePiece?: SentenceP
   const added = (name: string, id: number | undefined, otherwise: boolean) => {
     const key = `tokenizer.ggml.add_${name}_token`;
     if (!(metadata.flag(key) ?? (otherwise && id !== undefined))) return undefined;
-    return id ?? refuse(key, 'false, because there is no id for it', 'true');
+    return id ?? refuse(key, 'false', 'true', undefined, 'The file has no id for this token');
   };
   const first = added('bos', bos, kind.addsBos ?? false);
   const last = added('eos', eos, false);
