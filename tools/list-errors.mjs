@@ -123,7 +123,10 @@ function messagesOf(node, context) {
   const { got = ['is 7'], message, networkMessage } = given;
   const [subject] = argument ?? [];
   const written =
-    message ?? (networkMessage ? combine([['op: '], networkMessage]) : combine([[`${op[0]}: ${subject} ${isOfGguf ? 'is ' : ''}`], got, [', expected '], expected]));
+    message ??
+    (networkMessage
+      ? combine([['op: '], networkMessage])
+      : combine([[`${op[0]}: ${subject} ${isOfGguf ? 'is ' : ''}`], got, [', expected '], expected]));
   const all = written.flatMap((each) => help.map((end) => helped(each, end)));
   return { code: code.join('|'), messages: [...new Set(all)] };
 }

@@ -22,12 +22,12 @@ const names = {
  * op, from the verb on if its `subject` is known.
  */
 const ownForms = [
-  { files: /\/io\/gguf\//, name: 'refuse', parameters: ['argument', 'expected', 'got', 'code', 'help'], op: 'gguf' },
-  { files: /\/io\/safetensors_shards\.cpp$/, name: 'refuse', parameters: ['argument', 'expected', 'got'], op: '‹op›' },
-  { files: /\/io\/files\.cpp$/, name: 'refuse', parameters: ['got'], op: '‹op›', argument: '‹path›', expected: 'a regular file' },
-  { files: /\/io\/json\.cpp$/, name: 'refuse', parameters: ['op', 'verb', 'sentence', 'code'], subject: 'the file' },
-  { files: /\/io\/safetensors\w*\.cpp$/, name: 'refuse_safetensors', parameters: ['sentence', 'code', 'help'], op: 'safetensors' },
-  { files: /\/io\/safetensors\w*\.cpp$/, name: 'refuse_tensor', parameters: ['subject', 'sentence'], op: 'safetensors', verb: 'has ' },
+  { files: /\/io\/gguf\//, name: 'refuse', parameters: ['argument', 'expected', 'got', 'code', 'help'], shared: { op: 'gguf' } },
+  { files: /\/io\/safetensors_shards\.cpp$/, name: 'refuse', parameters: ['argument', 'expected', 'got'], shared: { op: '‹op›' } },
+  { files: /\/io\/files\.cpp$/, name: 'refuse', parameters: ['got'], shared: { op: '‹op›', argument: '‹path›', expected: 'a regular file' } },
+  { files: /\/io\/json\.cpp$/, name: 'refuse', parameters: ['op', 'verb', 'sentence', 'code'], shared: { subject: 'the file' } },
+  { files: /\/io\/safetensors\w*\.cpp$/, name: 'refuse_safetensors', parameters: ['sentence', 'code', 'help'], shared: { op: 'safetensors' } },
+  { files: /\/io\/safetensors\w*\.cpp$/, name: 'refuse_tensor', parameters: ['subject', 'sentence'], shared: { op: 'safetensors', verb: 'has ' } },
 ];
 
 /** The arguments of a call, whose opening bracket is before `at`. */
@@ -80,7 +80,7 @@ export function nativeErrors() {
 }
 
 /** The error of a call whose function has its own parameters. */
-function errorOf({ parameters, files: _files, name: _name, ...shared }, given) {
+function errorOf({ parameters, shared }, given) {
   const facts = { code: 'ErrorCode::format', ...shared };
   parameters.forEach((fact, i) => (facts[fact] = given[i] === undefined ? facts[fact] : written(given[i])));
   const { code, verb = '', sentence, subject, ...error } = facts;
@@ -97,7 +97,7 @@ export function errorsOf(file, text) {
     const line = text.slice(0, index).split('\n').length;
     const form = ownForms.find((each) => each.name === name && each.files.test(file));
     if (form) {
-      const isDeclared = /^(const )?\w+::\w+&? /.test(given[0]) || /^std::initializer_list/.test(given[0]);
+      const isDeclared = /^(const )?\w+::\w+.* \w+$/.test(given[0]);
       if (!isDeclared) errors.push({ file, line, ...errorOf(form, given) });
       continue;
     }

@@ -375,7 +375,8 @@ TEST_CASE("settings of a GGUF model that attn does not have are refused", "[io][
   refused(kUnsupported, "llama.rope.scaling.type is longrope, expected linear, none or yarn",
           set("llama.rope.scaling.type", string("llama.rope.scaling.type", "longrope")));
   refused(kUnsupported, "llama.rope.scaling.attn_factor is 2", set("llama.rope.scaling.attn_factor", real("llama.rope.scaling.attn_factor", 2)));
-  refused(kUnsupported, "blk.1.attn_q.weight is unknown, expected a tensor of llama", [](Small& file) { file.tensors[3].name = "blk.1.attn_q.weight"; });
+  refused(kUnsupported, "blk.1.attn_q.weight is unknown, expected a tensor of llama",
+          [](Small& file) { file.tensors[3].name = "blk.1.attn_q.weight"; });
   refused(kFormat, "finite", set("llama.rope.freq_base", real("llama.rope.freq_base", INFINITY)));
 }
 
@@ -439,7 +440,8 @@ TEST_CASE("tokenizers of GGUF files that attn does not read leave the model usab
   refused(kFormat, "\"a\" twice", set("tokenizer.ggml.tokens", strings("tokenizer.ggml.tokens", {"a", "a", "b", "c"})));
   refused(kFormat, "expected valid UTF-8", set("tokenizer.ggml.tokens", strings("tokenizer.ggml.tokens", {"\xff", "a", "b", "c"})));
   refused(kFormat, "expected an id below 4", set("tokenizer.ggml.eos_token_id", whole("tokenizer.ggml.eos_token_id", 4)));
-  refused(kFormat, "add_bos_token is true, expected false. The file has no id for this token.", set("tokenizer.ggml.add_bos_token", pair("tokenizer.ggml.add_bos_token", 7, "\1")));
+  refused(kFormat, "add_bos_token is true, expected false. The file has no id for this token.",
+          set("tokenizer.ggml.add_bos_token", pair("tokenizer.ggml.add_bos_token", 7, "\1")));
 }
 
 TEST_CASE("loading a GGUF file that is damaged or missing names the file or the field", "[io][gguf][models]") {

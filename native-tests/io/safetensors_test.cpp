@@ -183,7 +183,9 @@ const Refusal kRefusals[] = {
      {"is a zip, as torch.save() writes, expected safetensors. In Python", "save_file"}},
     {"a pickle, as older versions of PyTorch wrote it",
      [] {
-       const std::string_view pickle = "\x80\2\x8a\nl\xfc\x9c" "F\xf9 j\xa8P\x19.";
+       const std::string_view pickle =
+           "\x80\2\x8a\nl\xfc\x9c"
+           "F\xf9 j\xa8P\x19.";
        return Bytes(pickle.begin(), pickle.end());
      },
      {"is a pickle, as torch.save() writes, expected safetensors. In Python", "save_file"}},
@@ -352,13 +354,13 @@ const NamedRefusal kMessages[] = {
     {"hole", [] { return file('{' + entry("x", "F32", "[1]", "[4,8]") + '}', 8); }, "\"x\" has a hole before its data"},
     {"past the end", [] { return file('{' + kGood + '}', 7); }, "\"x\" has data that ends after the file"},
     {"not ending at the end", [] { return file('{' + kGood + '}', 9); }, "the data has 9 bytes, expected 8, the end of the tensors"},
-    {"byte length", [] { return file('{' + entry("x", "F32", "[2]", "[0,7]") + '}', 7); },
-     "\"x\" has 7 bytes, expected 8 for its dtype and shape"},
+    {"byte length", [] { return file('{' + entry("x", "F32", "[2]", "[0,7]") + '}', 7); }, "\"x\" has 7 bytes, expected 8 for its dtype and shape"},
     {"product overflow", [] { return file('{' + entry("x", "F32", "[4294967296,4294967296]", "[0,0]") + '}'); },
      "\"x\" has a shape whose product is too large"},
     {"rank > 8", [] { return file('{' + entry("x", "F32", "[1,1,1,1,1,1,1,1,1]", "[0,4]") + '}', 4); }, "shape of \"x\" has more than 8 numbers"},
     {"negative dimension", [] { return file('{' + entry("x", "F32", "[-2]", "[0,8]") + '}', 8); }, "shape of \"x\" has a negative number"},
-    {"fractional dimension", [] { return file('{' + entry("x", "F32", "[2.0]", "[0,8]") + '}', 8); }, "shape of \"x\" has a number that is not whole"},
+    {"fractional dimension", [] { return file('{' + entry("x", "F32", "[2.0]", "[0,8]") + '}', 8); },
+     "shape of \"x\" has a number that is not whole"},
     {"dimension > 2^53", [] { return file('{' + entry("x", "F32", "[9007199254740993]", "[0,8]") + '}', 8); },
      "shape of \"x\" has a number above 2^53"},
     {"extra field", [] { return file("{\"x\":{\"extra\":1}}"); }, "\"x\" has the unknown field \"extra\""},

@@ -1,8 +1,8 @@
 #include "generation.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <iostream>
-#include <iterator>
 #include <stdexcept>
 
 #include "attn/core.hpp"
@@ -15,7 +15,12 @@ namespace command {
 std::string text_of(const Call& call) {
   std::string text = call.paths[1], ignored;
   if (text == "-") {
-    text.assign(std::istreambuf_iterator<char>(std::cin), {});
+    text.clear();
+    // An istreambuf_iterator would throw an error in the words of the C++ library.
+    errno = 0;
+    for (char piece[4096]; std::cin.read(piece, sizeof piece), std::cin.gcount() > 0;)
+      text.append(piece, static_cast<std::size_t>(std::cin.gcount()));
+    if (std::cin.bad()) fail_by_errno("reading standard input");
     if (text.ends_with('\n')) text.pop_back();
     if (text.ends_with('\r')) text.pop_back();
   }

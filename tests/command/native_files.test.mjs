@@ -144,6 +144,17 @@ test('output that cannot be written is reported by every command', limit, () => 
   assert.match(readFileSync(join(work, 'closed.txt'), 'utf8'), /^\[.*\]\n$/);
 });
 
+test('standard input that cannot be read is reported', limit, () => {
+  for (const command of ['generate', 'score'])
+    for (const [input, reason] of [
+      ['<&-', 'Bad file descriptor'],
+      ['< .', 'Is a directory'],
+    ]) {
+      const { status, stdout, stderr } = shell(`"$@" ${input}`, command, at('testdata/models/tiny-gpt2'), '-');
+      assert.deepEqual([status, stdout, stderr], [1, '', `attn: reading standard input: ${reason}\n`], `${command} ${input}`);
+    }
+});
+
 test('inspect reads no files outside of the model folder', limit, () => {
   const pooling = JSON.stringify({ pooling_mode: 'SECRET' });
   copyOf(cls, 'secret', { 'config.json': JSON.stringify({ model_type: 'SECRET', hidden_size: 4711 }) });

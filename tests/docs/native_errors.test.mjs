@@ -34,9 +34,20 @@ describe('error messages of the C++ and Python sources', () => {
     ])
       assert.ok(count(folder) >= least, `${count(folder)} errors in ${folder}`);
     // Files whose functions have their own parameters.
-    const names = ['files', 'json', 'safetensors_file', 'safetensors_header', 'safetensors_shards', 'safetensors_stream'];
-    const gguf = ['architecture', 'header', 'reader', 'sentencepiece', 'tokenizer_files'].map((name) => `gguf/${name}`);
-    for (const name of [...names, ...gguf]) assert.ok(count(`src/attn/io/${name}.cpp`) > 0, `the list has the errors of ${name}.cpp`);
+    for (const [name, least] of [
+      ['files', 4],
+      ['gguf/architecture', 20],
+      ['gguf/header', 25],
+      ['gguf/reader', 2],
+      ['gguf/sentencepiece', 3],
+      ['gguf/tokenizer_files', 8],
+      ['json', 5],
+      ['safetensors_file', 1],
+      ['safetensors_header', 25],
+      ['safetensors_shards', 7],
+      ['safetensors_stream', 4],
+    ])
+      assert.ok(count(`src/attn/io/${name}.cpp`) >= least, `${count(`src/attn/io/${name}.cpp`)} errors in ${name}.cpp`);
     const faults = errors.flatMap((error) => {
       const fault = faultOf(error);
       return fault === undefined ? [] : [`${error.file}:${error.line}: ${fault}: ${messageOf(error)}`];

@@ -188,11 +188,13 @@ test('actionlint finds no problem in the workflows', limit, async () => {
   }
 });
 
-test('the workflows contain no secrets and refer to actions by commit', limit, () => {
+test('the workflows contain no secrets and refer to actions by commit, and to the container by digest', limit, () => {
   const text = workflows.map((name) => readFileSync(join(folderOfWorkflows, name), 'utf8')).join('\n');
   const uses = [...text.matchAll(/uses: (.*)/g)].map(([, used]) => used);
   assert.ok(uses.length > 5);
   for (const used of uses) assert.match(used, /^[\w-]+\/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/);
+  const [, image] = /^ +image: (.*)$/m.exec(readFileSync(join(folderOfWorkflows, 'release.yml'), 'utf8'));
+  assert.match(image, /@sha256:[0-9a-f]{64}$/);
   assert.doesNotMatch(text, /secrets\.|NPM_TOKEN|NODE_AUTH_TOKEN|password:/);
   assert.equal(text.match(/^permissions: \{\}$/gm).length, workflows.length, 'none but what a job asks for');
   assert.match(text, /- run: \.ci\/run$/m);

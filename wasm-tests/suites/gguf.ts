@@ -342,7 +342,12 @@ describe('GGUF files', () => {
         ['FORMAT', '"a" twice', 'tokenizer.ggml.tokens', (key) => strings(key, ['a', 'a', 'b', 'c'])],
         ['FORMAT', 'expected valid UTF-8', 'tokenizer.ggml.tokens', (key) => strings(key, [Uint8Array.of(255), 'a', 'b', 'c'])],
         ['FORMAT', 'expected an id below 4', 'tokenizer.ggml.eos_token_id', (key) => whole(key, 4)],
-        ['FORMAT', 'add_bos_token is true, expected false. The file has no id for this token.', 'tokenizer.ggml.add_bos_token', (key) => pair(key, 7, Uint8Array.of(1))],
+        [
+          'FORMAT',
+          'add_bos_token is true, expected false. The file has no id for this token.',
+          'tokenizer.ggml.add_bos_token',
+          (key) => pair(key, 7, Uint8Array.of(1)),
+        ],
       ];
       for (const [code, words, key, make] of cases) await refused(code, words, (file) => void file.set(key, make(key)));
       for (const key of ['general.architecture', 'llama.block_count', 'tokenizer.ggml.tokens', 'tokenizer.ggml.merges'])

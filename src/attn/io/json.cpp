@@ -46,7 +46,8 @@ void check_values(std::string_view name, std::span<const std::uint8_t> bytes) {
         break;
     }
   const std::uint64_t most = kMemoryPerByte * bytes.size() + kMoreMemory;
-  if (memory > most) refuse(name, "has ", {"values of ", memory, " bytes in a file of ", bytes.size(), ", expected at most ", most}, ErrorCode::unsupported);
+  if (memory > most)
+    refuse(name, "has ", {"values of ", memory, " bytes in a file of ", bytes.size(), ", expected at most ", most}, ErrorCode::unsupported);
   if (names > kMaxNames) refuse(name, "has ", {names, " names, expected at most ", kMaxNames}, ErrorCode::unsupported);
 }
 

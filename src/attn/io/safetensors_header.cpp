@@ -72,7 +72,8 @@ class HeaderReader : public JsonEvents {
       in_metadata_ = key == "__metadata__";
     } else {
       if (!fields_.insert(key).second) refuse_safetensors({where(), " has the field \"", key, "\" twice"});
-      if (!in_metadata_ && key != "dtype" && key != "shape" && key != "data_offsets") refuse_safetensors({where(), " has the unknown field \"", key, "\""});
+      if (!in_metadata_ && key != "dtype" && key != "shape" && key != "data_offsets")
+        refuse_safetensors({where(), " has the unknown field \"", key, "\""});
       field_ = key;
     }
     return true;

@@ -37,8 +37,7 @@ std::vector<std::string> labels_of(const std::vector<FineTuneExample>& examples,
   }
   if (!names.empty()) return {names.begin(), names.end()};
   if (const std::int64_t count = std::ssize(examples); most > count && most > 1)
-    detail::fail(ErrorCode::out_of_range, kFineTune, "labels", {"at most ", std::max<std::int64_t>(count, 1) + 1, ", as examples are ", count},
-                 {"has ", most + 1, " entries"});
+    detail::fail(ErrorCode::out_of_range, kFineTune, "labels", {"at most ", count + 1, " for ", count, " examples"}, {"has ", most + 1, " entries"});
   std::vector<std::string> labels;
   for (std::int64_t i = 0; i <= most; ++i) labels.push_back(detail::text({"LABEL_", i}));
   return labels;
