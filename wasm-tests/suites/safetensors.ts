@@ -95,6 +95,8 @@ describe('safetensors', () => {
         '{"dtype":1,"shape":[1],"data_offsets":[0,4]}',
         '{"dtype":"F32","shape":[1],"data_offsets":[4,0]}',
       ].map((tensor) => [`a tensor ${tensor}`, text(`{"a":${tensor}}`), 'FORMAT', '"a" is not valid'] as const),
+      ['two tensors of a name', text('{"a":null,"\\u0061":null}'), 'FORMAT', 'a name twice'],
+      ['two fields of a name', text('{"a":{"dtype":"F32","shape":[0],"shape":[1],"data_offsets":[0,4]}}'), 'FORMAT', 'a name twice'],
       ['a byte order mark', text('\ufeff{}'), 'FORMAT', 'expected a JSON object'],
       ['metadata that is a list', text('{"__metadata__":[]}'), 'FORMAT', '__metadata__'],
       ['metadata with a number', text('{"__metadata__":{"a":1}}'), 'FORMAT', '__metadata__'],

@@ -1659,7 +1659,7 @@ export interface SafetensorsHeader {
  * @param bytes the file, or its first 8 + N bytes. `parseSafetensors` and `loadModel` check that the tensors fit into
  * the file
  * @throws {AttnError} `ARGUMENT` if `bytes` is not a Uint8Array
- * @throws {AttnError} `FORMAT` if `bytes` is shorter than the header, or the header is not a JSON object of tensors
+ * @throws {AttnError} `FORMAT` if `bytes` is shorter than the header, or the header is not a JSON object of tensors with different names
  *
  * @example
  * ```ts

@@ -24,6 +24,15 @@ function parsed(text: Uint8Array): unknown {
   }
 }
 
+// Escapes first: an expression with both runs out of stack at strings of 20 MB.
+const countNames = (json: string) =>
+  json
+    .replace(/\\./g, '')
+    .replace(/"[^"]*"/g, '')
+    .split(':').length;
+/** JSON.parse() keeps the last of equal names. Returns whether a name of any object in the text is lost. */
+export const hasLostName = (text: Uint8Array, value: unknown): boolean => countNames(decodeStrictUtf8(text)) !== countNames(JSON.stringify(value));
+
 /** Bytes of the length of the header, at the start of the file. */
 export const safetensorsPrefix = 8;
 
@@ -37,8 +46,10 @@ export const readSafetensorsHeader: typeof Contract.readSafetensorsHeader = (byt
   const length = dataStart - safetensorsPrefix;
   if (length > longest) fail('FORMAT', op, 'the header', `has ${length} bytes`, `at most ${longest} bytes`);
   if (!(dataStart <= bytes.length)) fail('FORMAT', op, 'bytes', `has ${bytes.length} elements`, `at least ${dataStart || safetensorsPrefix}`);
-  const header = parsed(bytes.subarray(safetensorsPrefix, dataStart));
+  const text = bytes.subarray(safetensorsPrefix, dataStart);
+  const header = parsed(text);
   if (!isPlainObject(header)) fail('FORMAT', op, 'the header', 'is not valid', 'a JSON object of tensors');
+  if (hasLostName(text, header)) fail('FORMAT', op, 'the header', 'has a name twice', 'different names');
   const { __metadata__: given, ...tensors } = header;
   const metadata = given ?? {};
   if (!isPlainObject(metadata) || Object.values(metadata).some((value) => typeof value !== 'string'))

@@ -3,9 +3,9 @@ import { isPlainObject } from '../args/arrays.js';
 import { fail } from '../args/error.js';
 import { refuseText } from '../args/refuse_text.js';
 import type { FileName } from '../args/model_options.js';
-import { decodeStrictUtf8, encodeUtf8 } from '../platform/utf8.js';
+import { encodeUtf8 } from '../platform/utf8.js';
 import type { Folder, JoinedFile, ModelFile } from './model_files.js';
-import { headerEnd, safetensorsPrefix as prefix } from './safetensors_header.js';
+import { hasLostName, headerEnd, safetensorsPrefix as prefix } from './safetensors_header.js';
 
 const op = 'loadModel';
 /** safetensors_limits.hpp */
@@ -18,25 +18,13 @@ export type Open = (file: FileName, from?: number) => Promise<ModelFile | undefi
 
 const isShardName = (name: unknown): name is string => typeof name === 'string' && /^[\w-][\w.-]{0,99}$/.test(name);
 
-/** JSON.parse() keeps the last of equal names. Returns whether a name of any object in the text is lost. */
-function hasLostName(text: string, value: unknown): boolean {
-  const count = (each: unknown): number => {
-    if (typeof each !== 'object' || each === null) return 0;
-    const inside = Object.values(each).reduce((sum: number, member) => sum + count(member), 0);
-    return Array.isArray(each) ? inside : inside + Object.keys(each).length;
-  };
-  let names = 0;
-  for (const [found] of text.matchAll(/"(?:[^"\\]|\\.)*"(\s*:)?/g)) if (found.endsWith(':')) ++names;
-  return names !== count(value);
-}
-
 /** Names of tensors by the name of their file, which is in the folder of the index. */
 function readIndex(parse: Parse, bytes: Uint8Array, file: string, name: string): ReadonlyMap<string, readonly string[]> {
   const json = parse(bytes, file) as Readonly<Record<string, unknown>>;
   const map = Object.hasOwn(json, 'weight_map') ? json['weight_map'] : undefined;
   if (!isPlainObject(map) || Object.keys(map as object).length === 0)
     fail('FORMAT', op, name, 'has no valid weight_map', 'an object with weight_map, the file of each tensor');
-  if (hasLostName(decodeStrictUtf8(bytes), json)) fail('FORMAT', op, name, 'has a name twice', 'different names');
+  if (hasLostName(bytes, json)) fail('FORMAT', op, name, 'has a name twice', 'different names');
   const shards = new Map<string, string[]>();
   for (const [tensor, shard] of Object.entries(map as object)) {
     if (!isShardName(shard))
@@ -72,8 +60,7 @@ const sameBytes = (a: Uint8Array, b: Uint8Array) => a.length === b.length && a.e
 function readTensors(parse: Parse, start: Uint8Array, name: string, most: number): Readonly<Record<string, Entry>> {
   const bytes = start.subarray(prefix);
   const { __metadata__: _, ...tensors } = parse(bytes, name) as Readonly<Record<string, unknown>>;
-  if (hasLostName(decodeStrictUtf8(bytes), { ...(_ !== undefined && { _ }), ...tensors }))
-    fail('FORMAT', op, name, 'has a name twice', 'different names');
+  if (hasLostName(bytes, { ...(_ !== undefined && { _ }), ...tensors })) fail('FORMAT', op, name, 'has a name twice', 'different names');
   const isOffset = (value: unknown) => Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= most;
   for (const [tensor, entry] of Object.entries(tensors)) {
     const offsets = isPlainObject(entry) ? (entry as Readonly<Record<string, unknown>>)['data_offsets'] : undefined;
