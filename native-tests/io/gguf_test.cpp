@@ -14,6 +14,7 @@
 #include "attn/io/safetensors.hpp"
 #include "attn/models/text_model.hpp"
 #include "models/goldens.hpp"
+#include "support/float_environment.hpp"
 #include "support/matchers.hpp"
 #include "support/refused.hpp"
 #include "support/testdata.hpp"
@@ -297,6 +298,21 @@ TEST_CASE("no changed byte in the header of a GGUF file does more than raise a t
       refusals += accepted(damaged) ? 0 : 1;
     }
   CHECK(refusals > header);
+}
+
+TEST_CASE("a GGUF file has the same bits in the floating-point environment of another library", "[io][gguf]") {
+  for (const char* const name : {"mixed", "tiny-gemma-2", "tiny-llama-3", "tiny-neox"}) {
+    CAPTURE(name);
+    const std::string bytes = read_bytes(testdata(std::string("gguf/") + name + ".gguf"));
+    const std::string expected = transcoded(bytes);
+    std::string found;
+    {
+      const ForeignEnvironment environment;
+      found = transcoded(bytes);
+      CHECK(ForeignEnvironment::is_in_force());
+    }
+    CHECK(found == expected);
+  }
 }
 
 TEST_CASE("damaged fields of a GGUF header are named", "[io][gguf]") {

@@ -7,10 +7,12 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <numeric>
 #include <random>
 #include <set>
 
 #include "support/call.hpp"
+#include "support/float_environment.hpp"
 #include "support/golden.hpp"
 #include "support/matchers.hpp"
 #include "support/random.hpp"
@@ -93,6 +95,25 @@ TEST_CASE("F32 keeps its bits and F64 is rounded to the nearest float", "[io]") 
   CHECK_THAT(parse(file_of("F32", singles)).at("a"), HasBitsOf(Array({8}, singles)));
   const std::vector<double> doubles{0.1, -0.1, 1e300, -1e300, 1e-300, 16777217.0, static_cast<double>(kNaN)};
   CHECK_THAT(parse(file_of("F64", doubles)).at("a"), HasBitsOf(Array({7}, {0.1F, -0.1F, kInfinity, -kInfinity, 0, 16777216.0F, kNaN})));
+}
+
+TEST_CASE("F64 and F16 are read with the same bits in the floating-point environment of another library", "[io]") {
+  std::vector<double> doubles;
+  for (int i = 1; i < 100; ++i) doubles.insert(doubles.end(), {0.1 * i, -0.1 * i, 1e-42 * i});
+  std::vector<std::uint16_t> halves(2048);  // half of them subnormal
+  std::iota(halves.begin(), halves.end(), std::uint16_t{0});
+  const std::filesystem::path path = std::filesystem::temp_directory_path() / ("attn-" + std::to_string(std::random_device()()) + ".safetensors");
+  for (const Bytes& bytes : {file_of("F64", doubles), file_of("F16", halves)}) {
+    std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    const Array expected = parse(bytes).at("a");
+    const auto [parsed, read] = [&] {
+      const ForeignEnvironment environment;
+      return std::pair(parse_safetensors(bytes), read_safetensors(path));
+    }();
+    CHECK_THAT(arrays_of(parsed).at("a"), HasBitsOf(expected));
+    CHECK_THAT(arrays_of(read).at("a"), HasBitsOf(expected));
+  }
+  std::filesystem::remove(path);
 }
 
 TEST_CASE("integer and bool tensors are checked and skipped", "[io]") {

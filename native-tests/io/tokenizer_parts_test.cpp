@@ -8,6 +8,7 @@
 
 #include "attn/io/tokenizer.hpp"
 #include "attn/io/tokenizer/budget.hpp"
+#include "support/float_environment.hpp"
 #include "support/golden.hpp"
 #include "support/matchers.hpp"
 
@@ -206,6 +207,17 @@ TEST_CASE("models without a type are recognised by their members", "[io][tokeniz
   };
   CHECK(tokens(untyped(kBpe), "aba") == std::vector<std::string>{"ab", "a"});
   CHECK(tokens(untyped(unigram(json::array({{"?", 0}, {"a", -1}}))), "aaz") == std::vector<std::string>{"a", "a", "z"});
+}
+
+TEST_CASE("Unigram chooses the same tokens in the floating-point environment of another library", "[io][tokenizer]") {
+  // Rounded to nearest, the sum of the scores of a and b is that of ab; rounded upward, it is above.
+  const json model = unigram(json::array({{"?", 0}, {"a", 1}, {"b", 0x1p-53}, {"ab", 1}}));
+  const Tokenizer tokenizer = made({{"model", model}});
+  const std::vector<std::string> expected{"ab"};
+  CHECK(tokens(tokenizer, "ab") == expected);
+  const ForeignEnvironment environment;
+  CHECK(tokens(tokenizer, "ab") == expected);
+  CHECK(tokens(made({{"model", model}}), "ab") == expected);
 }
 
 TEST_CASE("an unknown token without unk_token is refused when a text contains it", "[io][tokenizer]") {

@@ -196,6 +196,8 @@ TEST_CASE("an id that is not in the table is an OUT_OF_RANGE error with its posi
   check_error({ErrorCode::out_of_range, kOp, "ids[3]", {"is 5", "0 to 4"}}, [&] { forward(table, {0, 1, 2, 5, -1, 3}, {2, 3}); });
   check_error({ErrorCode::out_of_range, kOp, "ids[0]", {"is -1", "0 to 4"}}, [&] { forward(table, {-1}, {1}); });
   check_error({ErrorCode::out_of_range, kOp, "ids[1]", {"is 9223372036854775807"}}, [&] { forward(table, {0, 0x7fffffffffffffff}, {2}); });
+  for (const std::int64_t id : {std::int64_t{-1}, std::int64_t{5}, std::int64_t{1} << 40})
+    check_error({ErrorCode::out_of_range, kOp, "id", {"is " + std::to_string(id), "0 to 4"}}, [&] { table.row(id); });
   check_error({ErrorCode::out_of_range, "nearest", "target", {"is 5", "0 to 4"}}, [&] { table.nearest(5, 1); });
   check_error({ErrorCode::argument, "nearest", "k", {"is -1", "at least 0"}}, [&] { table.nearest(0, -1); });
   check_error({ErrorCode::shape, "nearest", "target", {"(4)", "(3)"}}, [&] { table.nearest(tensor_of<1>(Array({4})), 1); });

@@ -10,6 +10,7 @@
 #include "attn/io/float_formats.hpp"
 #include "attn/io/json_events.hpp"
 #include "attn/io/safetensors_limits.hpp"
+#include "attn/tensor/float_environment.hpp"
 #include "attn/tensor/sort.hpp"
 #include "attn/tensor/view.hpp"
 
@@ -233,6 +234,7 @@ void check_safetensors_memory(std::span<const SafetensorsEntry> entries) {
 }
 
 void convert_floats(const SafetensorsType& type, const std::uint8_t* bytes, float* values, std::size_t count) {
+  const FloatEnvironment environment;
   if (type.name == "F32") {
     if (count > 0) std::memcpy(values, bytes, count * sizeof(float));
   } else if (type.name == "F16") {

@@ -52,15 +52,14 @@ void Embedding::run(const std::vector<std::int64_t>& ids, float* y) const {
   }
 }
 
-std::vector<float> Embedding::row(std::int64_t id) const {
+std::vector<float> Embedding::row(std::int64_t id) const { return row_of(kEmbeddingOp, "id", id); }
+
+std::vector<float> Embedding::row_of(std::string_view op, std::string_view name, std::int64_t id) const {
+  if (id < 0 || id >= options_.num_embeddings)
+    detail::fail(ErrorCode::out_of_range, op, name, {"an id from 0 to ", options_.num_embeddings - 1}, {id});
   std::vector<float> values(static_cast<std::size_t>(options_.embedding_dim));
   weight_.get_row(static_cast<std::size_t>(id), values.data());
   return values;
-}
-
-void Embedding::check_id(std::string_view op, std::string_view name, std::int64_t id) const {
-  if (id < 0 || id >= options_.num_embeddings)
-    detail::fail(ErrorCode::out_of_range, op, name, {"an id from 0 to ", options_.num_embeddings - 1}, {id});
 }
 
 std::vector<Neighbor> Embedding::ranked(std::string_view op, const float* target, std::int64_t k, const std::vector<std::int64_t>& excluded) const {
@@ -84,8 +83,7 @@ std::vector<Neighbor> Embedding::ranked(std::string_view op, const float* target
 }
 
 std::vector<Neighbor> Embedding::nearest(std::int64_t target, std::int64_t k) const {
-  check_id("nearest", "target", target);
-  return ranked("nearest", row(target).data(), k, {target});
+  return ranked("nearest", row_of("nearest", "target", target).data(), k, {target});
 }
 
 std::vector<Neighbor> Embedding::nearest(const TensorView& target, std::int64_t k) const {
@@ -95,17 +93,13 @@ std::vector<Neighbor> Embedding::nearest(const TensorView& target, std::int64_t 
 }
 
 float Embedding::similarity(std::int64_t a, std::int64_t b) const {
-  check_id("similarity", "a", a);
-  check_id("similarity", "b", b);
-  return detail::cosine(row(a).data(), row(b).data(), options_.embedding_dim, weight_.is_quantized());
+  const std::vector<float> of_a = row_of("similarity", "a", a), of_b = row_of("similarity", "b", b);
+  return detail::cosine(of_a.data(), of_b.data(), options_.embedding_dim, weight_.is_quantized());
 }
 
 std::vector<Neighbor> Embedding::analogy(std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t k) const {
   const detail::FloatEnvironment environment;
-  check_id("analogy", "a", a);
-  check_id("analogy", "b", b);
-  check_id("analogy", "c", c);
-  const std::vector<float> of_a = row(a), of_b = row(b), of_c = row(c);
+  const std::vector<float> of_a = row_of("analogy", "a", a), of_b = row_of("analogy", "b", b), of_c = row_of("analogy", "c", c);
   std::vector<float> target(of_a.size());
   for (std::size_t e = 0; e < target.size(); ++e) target[e] = of_b[e] - of_a[e] + of_c[e];
   return ranked("analogy", target.data(), k, {a, b, c});

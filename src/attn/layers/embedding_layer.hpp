@@ -177,6 +177,9 @@ class Embedding : public Module {
   /// Accumulates the gradient of the weight, as backward() does from a view.
   void run_backward(const TensorView& grad);
   /// Returns a row (E) as float32, also if the table is int8.
+  ///
+  /// @throws OUT_OF_RANGE if the table has no row `id`
+  ///
   /// @code
   /// attn::Embedding words({.num_embeddings = 2, .embedding_dim = 2});
   /// words.load_state_dict(attn::StateDict{{"weight", xt::xarray<float>{{1, 0}, {0, 1}}}});
@@ -191,7 +194,8 @@ class Embedding : public Module {
   struct Kept;
 
   void visit_parameters(detail::ParameterVisitor& visitor) override;
-  void check_id(std::string_view op, std::string_view name, std::int64_t id) const;
+  /// `name` is the argument with the id.
+  std::vector<float> row_of(std::string_view op, std::string_view name, std::int64_t id) const;
   std::vector<Neighbor> ranked(std::string_view op, const float* target, std::int64_t k, const std::vector<std::int64_t>& excluded) const;
 
   EmbeddingOptions options_;

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "attn/io/gguf/json_object.hpp"
+#include "attn/tensor/float_environment.hpp"
 #include "attn/tensor/view.hpp"
 
 // Keys and names are those of llama.cpp (gguf-py/gguf/constants.py), and what is undone here is what its convert_hf_to_gguf.py does.
@@ -364,6 +365,7 @@ const Tensor* rope_divisors(const Header& header) {
 }
 
 Architecture read_architecture(const Header& header, std::span<const float> divisors) {
+  const FloatEnvironment environment;
   const std::string* const name = header.metadata.string("general.architecture");
   if (name == nullptr) refuse("general.architecture", {"one of ", kArchitectureNames}, {"missing"});
   const Settings settings(header.metadata, *name);

@@ -7,6 +7,8 @@
 #include <set>
 #include <utility>
 
+#include "attn/tensor/float_environment.hpp"
+
 namespace attn::detail::gguf {
 namespace {
 
@@ -250,6 +252,7 @@ const Tensor* Header::find(std::string_view name) const {
 }
 
 Header read_header(std::istream& file, std::uint64_t size) {
+  const FloatEnvironment environment;
   Cursor from(file, size);
   check_start(from);
   const std::uint64_t tensors = from.take_count("the number of tensors", 24, kMaxTensors);

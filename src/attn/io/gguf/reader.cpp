@@ -5,6 +5,7 @@
 #include <string>
 
 #include "attn/io/gguf/json_object.hpp"
+#include "attn/tensor/float_environment.hpp"
 
 namespace attn::detail::gguf {
 namespace {
@@ -76,6 +77,7 @@ std::optional<std::vector<std::uint8_t>> Reader::read(std::string_view name) con
 }
 
 void Reader::write_weights(const Write& write) {
+  const FloatEnvironment environment;
   JsonObject entries;
   std::uint64_t end = 0;
   for (const NamedTensor& named : architecture_.tensors) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "attn/io/tokenizer/other_tokens.hpp"
+#include "attn/tensor/float_environment.hpp"
 
 namespace attn::detail {
 namespace {
@@ -118,6 +119,7 @@ bool TokenizerFile::add_tokens(std::string_view part, std::size_t begin, std::si
 }
 
 TextTokens TokenizerFile::tokenize(const SourceText& text, std::size_t index, std::size_t most, Side cut) const {
+  const FloatEnvironment environment;  // Unigram adds scores
   for (std::size_t i = 0; i < text.size(); ++i)
     if (text[i].size() > std::numeric_limits<std::uint32_t>::max())
       fail(ErrorCode::argument, kOp, detail::text({"text ", index}), {"less than 2^32 bytes"}, {text[i].size(), " bytes"});
@@ -151,6 +153,7 @@ void TokenizerFile::trim_offsets(TextTokens& text) const {
 
 TokenizerFile read_tokenizer_file(std::span<const std::uint8_t> tokenizer_json, std::optional<std::span<const std::uint8_t>> tokenizer_config,
                                   std::string_view default_class, const OldTokenFiles& old_files) {
+  const FloatEnvironment environment;
   Json json = parse_json("tokenizer.json", tokenizer_json, kMaxBytes);
   const Value root("tokenizer.json", &json);
   root.object();
