@@ -341,7 +341,10 @@ TEST_CASE("the time for long repetitions is not quadratic", "[io][tokenizer][lar
   CHECK(bpe.encode_texts(std::vector{long_row}).tokens.at(0).size() == (1 << 20) / 512);
   const Tokenizer unknown = made({{"model", {{"type", "BPE"}, {"vocab", vocab}, {"merges", merges}, {"unk_token", "?"}, {"fuse_unk", true}}}});
   CHECK(tokens(unknown, std::string(1 << 20, 'z')) == std::vector<std::string>{"?"});
-  check_error({ErrorCode::unsupported, "tokenize", "the text", {"256 per character"}},
+  check_error({ErrorCode::unsupported,
+               "tokenize",
+               "the text",
+               {"the text needs more than ", " steps for 1048576 characters, expected at most 256 per character"}},
               [&] { made({{"model", unigram(pieces)}}).encode_texts(std::vector{long_row}); });
   pieces.erase(pieces.size() - 1);
   for (const std::string each : {"\xcc\xa3\xcc\x81", " ", "!", "\xe1\x84\x80", "A",

@@ -15,7 +15,8 @@ TextModel model_of(const std::string& name) { return TextModel::load(testdata("m
 
 TEST_CASE("an error about a single text does not number it", "[models][tasks]") {
   const TextModel masked = model_of("tiny-bert-mlm"), answering = model_of("tiny-bert-qa");
-  check_error({ErrorCode::argument, "fill_mask", "text", {"fill_mask: text is "}}, [&] { masked.fill_mask("good"); });
+  check_error({ErrorCode::argument, "fill_mask", "text", {"fill_mask: text has no [MASK], expected at least one. Insert [MASK]"}},
+              [&] { masked.fill_mask("good"); });
   check_error({ErrorCode::argument, "tokenize", "text", {"UTF-8"}}, [&] { masked.fill_mask("\xff"); });
   check_error({ErrorCode::argument, "tokenize", "question or context", {"UTF-8"}}, [&] { answering.answer("who", "\xff"); });
   check_error({ErrorCode::argument, "tokenize", "text", {"UTF-8"}}, [&] { model_of("tiny-bert").attribute("\xff"); });
@@ -23,7 +24,7 @@ TEST_CASE("an error about a single text does not number it", "[models][tasks]") 
 
 TEST_CASE("an error about one of several texts numbers it", "[models][tasks]") {
   const TextModel masked = model_of("tiny-bert-mlm"), answering = model_of("tiny-bert-qa");
-  check_error({ErrorCode::argument, "fill_mask", "text 1", {}}, [&] { masked.fill_mask_all({"[MASK]", "good"}); });
+  check_error({ErrorCode::argument, "fill_mask", "text 1", {"text 1 has no [MASK]"}}, [&] { masked.fill_mask_all({"[MASK]", "good"}); });
   check_error({ErrorCode::argument, "tokenize", "text 1", {"UTF-8"}}, [&] { answering.answer_all({{"who", "I"}, {"who", "\xff"}}); });
 }
 

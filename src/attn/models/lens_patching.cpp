@@ -54,7 +54,8 @@ Pair::Pair(std::string_view op, const TextModel& model, const Text& clean_text, 
   corrupted = lens.tokens(corrupted_text, "corrupted");
   const std::int64_t L = std::ssize(clean.ids);
   if (std::ssize(corrupted.ids) != L)
-    fail(ErrorCode::argument, op, "corrupted", {L, " tokens long, as clean"}, {corrupted.ids.size(), " tokens long"}, "Patching compares positions");
+    fail(ErrorCode::argument, op, "corrupted", {"a text of ", L, " tokens, as clean"}, {corrupted.ids.size(), " tokens long"},
+         "Patching compares positions");
   if (by_heads() && options.positions)
     fail(ErrorCode::argument, op, "positions", {"no positions with the site head"}, {"given"}, "A head is replaced at all positions");
   answer = lens.token("answer", options.answer);
