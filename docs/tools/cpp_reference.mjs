@@ -166,29 +166,19 @@ const listing = (node) =>
     .map((line) => textWithSpaces(line).trimEnd())
     .join('\n');
 
-/** Takes out listings: Doxygen counts one after @throws or @return as a part of the last description. */
-const takeListings = (node) =>
-  Array.from(node.getElementsByTagName('programlisting'), (each) => tags.programlisting(each.parentNode.removeChild(each)));
-
 const tags = {
   parameterlist(node) {
-    const listings = takeListings(node);
     const items = children(node, 'parameteritem').map((item) => [
       children(item, 'parameternamelist')
         .flatMap((list) => children(list, 'parametername').map(plain))
         .join(', '),
       prose(plain(child(item, 'parameterdescription'))),
     ]);
-    const text =
-      node.getAttribute('kind') === 'exception'
-        ? `Throws ${items.map((words) => words.join(' ').replace(/\b[A-Z][A-Z\\_]{2,}\b/g, (code) => `\`${code.replaceAll('\\', '')}\``)).join('; ')}.`
-        : items.map(([name, about]) => `- \`${name}\`: ${about}`).join('\n');
-    return [text, ...listings].join('\n\n');
+    return node.getAttribute('kind') === 'exception'
+      ? `Throws ${items.map((words) => words.join(' ').replace(/\b[A-Z][A-Z\\_]{2,}\b/g, (code) => `\`${code.replaceAll('\\', '')}\``)).join('; ')}.`
+      : items.map(([name, about]) => `- \`${name}\`: ${about}`).join('\n');
   },
-  simplesect(node) {
-    const listings = takeListings(node);
-    return [`${node.getAttribute('kind') === 'return' ? 'Returns' : 'See'} ${prose(plain(node))}.`, ...listings].join('\n\n');
-  },
+  simplesect: (node) => `${node.getAttribute('kind') === 'return' ? 'Returns' : 'See'} ${prose(plain(node))}.`,
   programlisting: (node) => `\`\`\`cpp\n${listing(node)}\n\`\`\``,
 };
 
