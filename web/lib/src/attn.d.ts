@@ -476,6 +476,15 @@ export interface Attn extends Gradients {
    * @throws {AttnError} `ARGUMENT` if an option is missing or unknown
    * @throws {AttnError} `CONFIG` if sizes are out of range or do not fit together
    * @throws {AttnError} `MEMORY` if the weights do not fit into memory
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const layer = new attn.MultiHeadAttention({ embedDim: 8, numHeads: 4, numKeyValueHeads: 2 });
+   * console.log(layer.parameterShapes().get('k_proj.weight')); // [ 4, 8 ]
+   * ```
    */
   readonly MultiHeadAttention: new (options: MultiHeadAttentionOptions) => MultiHeadAttention;
   /**
@@ -1046,8 +1055,10 @@ export interface Embedding extends Module {
    */
   nearest(target: number | Float32Array, k: number): { id: number; similarity: number }[];
   /**
-   * Computes the cosine of the angle between the rows of two ids.
+   * Computes the cosine of the angle between the rows of two ids; 0 if a row is zero.
    *
+   * @param a id of a row
+   * @param b id of another row
    * @throws {AttnError} `OUT_OF_RANGE` if the table does not have an id
    *
    * @example
@@ -1064,6 +1075,9 @@ export interface Embedding extends Module {
   /**
    * Solves "a is to b as c is to ?": finds the rows nearest to b − a + c, without a, b and c (Mikolov et al. 2013).
    *
+   * @param a id of "man" in "man is to king as woman is to ?"
+   * @param b id of "king"
+   * @param c id of "woman"
    * @param k maximal number of results, from 0
    * @returns ids by descending similarity
    * @throws {AttnError} `OUT_OF_RANGE` if the table does not have an id
@@ -1375,6 +1389,7 @@ export interface TextModel extends ModelGradients, TextTasks {
   /**
    * Returns a copy of one weight.
    *
+   * @param name a name of {@link TextModel.stateDict}
    * @throws {AttnError} `OUT_OF_RANGE` if there is no such name
    *
    * @example
@@ -1491,6 +1506,8 @@ export interface TextModel extends ModelGradients, TextTasks {
   /**
    * Returns the id of a token in the vocabulary's spelling (`##ing`, `Ġthe`), or `undefined`.
    *
+   * @param token one entry of the vocabulary, not a text
+   *
    * @example
    * ```ts
    * import { load } from 'attn';
@@ -1503,6 +1520,8 @@ export interface TextModel extends ModelGradients, TextTasks {
   tokenToId(token: string): number | undefined;
   /**
    * Returns the token of an id, or `undefined`.
+   *
+   * @param id a whole number
    *
    * @example
    * ```ts

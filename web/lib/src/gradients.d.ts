@@ -81,6 +81,7 @@ export interface Optimizer {
   /**
    * Sets {@link Optimizer.learningRate}.
    *
+   * @param learningRate from 0
    * @throws {AttnError} `CONFIG` if the learning rate is negative or not finite
    *
    * @example
@@ -116,6 +117,7 @@ export interface Optimizer {
   /**
    * Copies a state into the optimiser. Parameters that it does not name count as not yet updated.
    *
+   * @param state tensors by the names of {@link Optimizer.stateDict}
    * @throws {AttnError} `MISMATCH` if names or shapes do not fit; one error lists all, and nothing has changed
    * @throws {AttnError} `ARGUMENT` if a step is not a whole number; nothing has changed
    *
@@ -722,6 +724,7 @@ export interface Gradients {
    * Options: η `learningRate`, above 0, default 1e-3; µ `momentum`, τ `dampening` and λ `weightDecay`, default 0;
    * `nesterov`, default false, which needs a momentum and no dampening; `groups`, default none.
    *
+   * @param modules the layers and models to train, at least one, each once
    * @throws {AttnError} `CONFIG` if an option is out of range
    * @throws {AttnError} `ARGUMENT` if there is no module or one is listed twice
    * @throws {AttnError} `UNSUPPORTED` if a module is int8
@@ -758,6 +761,7 @@ export interface Gradients {
    * Options: η `learningRate`, above 0, default 1e-3; `betas`, in [0,1), default [0.9, 0.999]; ε `eps`, from 0, default
    * 1e-8; λ `weightDecay`, from 0, default 0; `groups`, default none.
    *
+   * @param modules as in {@link Gradients.SGD}
    * @throws {AttnError} those of {@link Gradients.SGD}
    *
    * @example

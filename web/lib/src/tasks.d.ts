@@ -155,6 +155,7 @@ export interface KeyValueCache {
   /**
    * Discards all tokens after the first `length`.
    *
+   * @param length number of tokens to keep, from 0
    * @throws {AttnError} `OUT_OF_RANGE` if the cache has fewer tokens
    *
    * @example
@@ -186,6 +187,7 @@ export interface KeyValueCache {
    * ```
    */
   dispose(): void;
+  /** Calls {@link KeyValueCache.dispose}. */
   [Symbol.dispose](): void;
 }
 

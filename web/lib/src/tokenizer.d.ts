@@ -143,6 +143,8 @@ export class Tokenizer {
   /**
    * Returns the id of a token in the vocabulary's spelling (`##ing`, `Ġthe`), or `undefined`.
    *
+   * @param token one entry of the vocabulary, not a text
+   *
    * @example
    * ```ts
    * import { readFile } from 'node:fs/promises';
@@ -155,6 +157,8 @@ export class Tokenizer {
   tokenToId(token: string): number | undefined;
   /**
    * Returns the token of an id, or `undefined`.
+   *
+   * @param id a whole number
    *
    * @example
    * ```ts

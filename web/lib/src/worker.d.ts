@@ -119,8 +119,40 @@ export type KeyValueCache = Promisified<Direct.KeyValueCache> & AsyncDisposable;
 export type TextModel = Omit<Promisified<Direct.TextModel>, 'wordEmbeddings' | 'fillMask' | 'answer' | 'createCache' | 'forward'> &
   Pick<Direct.TextModel, 'fillMask' | 'answer'> &
   AsyncDisposable & {
+    /** {@link Direct.TextModel.wordEmbeddings | `wordEmbeddings`} in the worker. */
     readonly wordEmbeddings: Promise<Embedding>;
+    /**
+     * Creates a cache in the worker; see {@link Direct.TextModel.createCache | `createCache` of attn}.
+     *
+     * @param options as there
+     *
+     * @example
+     * ```ts
+     * import { load } from 'attn/worker';
+     *
+     * await using attn = await load();
+     * const model = await attn.loadModel('models/tiny-gpt2');
+     * const cache = await model.createCache({ maxLength: 8 });
+     * console.log(await cache.maxLength); // 8
+     * ```
+     */
     createCache(options?: Parameters<Direct.TextModel['createCache']>[0]): Promise<KeyValueCache>;
+    /**
+     * Computes the model in the worker; see {@link Direct.TextModel.forward | `forward` of attn}.
+     *
+     * @param inputs result of `tokenize`
+     * @param options as there
+     *
+     * @example
+     * ```ts
+     * import { load } from 'attn/worker';
+     *
+     * await using attn = await load();
+     * const model = await attn.loadModel('models/sentiment');
+     * const { logits } = await model.forward(await model.tokenize('a wonderful film'));
+     * console.log(logits?.dims); // [ 1, 2 ]
+     * ```
+     */
     forward(
       inputs: Direct.Encoding,
       options?: Omit<Direct.TextForwardOptions, 'cache'> & {
@@ -137,15 +169,37 @@ export type TextModel = Omit<Promisified<Direct.TextModel>, 'wordEmbeddings' | '
  */
 export type Attn = Omit<Promisified<Direct.Attn>, 'loadModel' | 'SGD' | 'Adam' | 'AdamW' | 'clipGradNorm'> &
   AsyncDisposable & {
+    /** {@link Direct.Attn.SGD | `SGD`} for modules of this worker. */
     readonly SGD: OptimizerClass<Direct.Attn['SGD']>;
+    /** {@link Direct.Attn.Adam | `Adam`} for modules of this worker. */
     readonly Adam: OptimizerClass<Direct.Attn['Adam']>;
+    /** {@link Direct.Attn.AdamW | `AdamW`} for modules of this worker. */
     readonly AdamW: OptimizerClass<Direct.Attn['AdamW']>;
+    /**
+     * Limits the norm of the gradients; see {@link Direct.Attn.clipGradNorm | `clipGradNorm` of attn}.
+     *
+     * @param modules modules of this worker, at least one, each once
+     * @param maxNorm from 0; `Infinity` only computes the norm
+     *
+     * @example
+     * ```ts
+     * import { load } from 'attn/worker';
+     *
+     * await using attn = await load();
+     * const words = await new attn.Embedding({ numEmbeddings: 1, embeddingDim: 2 });
+     * await words.forward([0], [1], { forBackward: true });
+     * await words.backward({ data: new Float32Array([3, 4]), dims: [1, 2] });
+     * console.log(await attn.clipGradNorm([words], 1)); // 5
+     * ```
+     */
     clipGradNorm(modules: readonly Module[], maxNorm: number): Promise<number>;
     /**
      * Loads a text model in the worker; see {@link Direct.Attn.loadModel | `loadModel` of attn}. A relative URL is
      * relative to the page. The worker reads Blobs and Files itself; bytes are copied unless they are marked by
      * {@link transfer}.
      *
+     * @param source a URL or path, or the files by name
+     * @param options see {@link ModelOptions}, without `fetch`
      * @throws {AttnError} `ARGUMENT` for the option `fetch`, because a function cannot be sent to a worker
      *
      * @example
@@ -180,6 +234,7 @@ export type Attn = Omit<Promisified<Direct.Attn>, 'loadModel' | 'SGD' | 'Adam' |
  * Starts an instance in a new worker; see {@link Direct.load | `load` of attn}. A relative `wasm` is relative to the
  * page (in Node, to the working directory). If `signal` aborts, the worker ends.
  *
+ * @param options see {@link LoadOptions}
  * @throws {AttnError} those of {@link Direct.load | `load` of attn}
  *
  * @example
