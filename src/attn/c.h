@@ -60,6 +60,7 @@ typedef enum attn_status ATTN_INT {
 
 typedef struct attn_error attn_error;
 
+/** Returns the status that the failed call returned; ATTN_OK for NULL. */
 ATTN_API attn_status attn_error_code(const attn_error* error);
 /** Returns the name of a status, for example "SHAPE"; NULL for other numbers. */
 ATTN_API const char* attn_status_name(attn_status status);
@@ -67,6 +68,7 @@ ATTN_API const char* attn_status_name(attn_status status);
 ATTN_API const char* attn_error_message(const attn_error* error);
 /** Returns the facts of the message (op, argument, expected, got, help, ...) as a JSON object. */
 ATTN_API const char* attn_error_detail(const attn_error* error);
+/** Frees an error. */
 ATTN_API void attn_error_free(attn_error* error);
 
 /* ---- process ----
@@ -81,6 +83,7 @@ ATTN_API const char* attn_version(void);
 ATTN_API attn_status attn_arch(const char** name, attn_error** error);
 /** Sets the number of threads that all calls share, including the caller; default 1, 0 for one per core. Results keep the same bits. */
 ATTN_API attn_status attn_set_num_threads(unsigned count, attn_error** error);
+/** Returns the number of threads that all calls share. */
 ATTN_API unsigned attn_num_threads(void);
 /** Limits the bytes that one call may allocate; beyond the limit it fails with MEMORY. */
 ATTN_API void attn_set_memory_limit(uint64_t bytes);
@@ -118,8 +121,11 @@ typedef struct attn_text {
 /** Tensors by name: results, and parameters under torch's names. */
 typedef struct attn_tensors attn_tensors;
 
+/** Creates an empty set of tensors, for attn_tensors_set(). */
 ATTN_API attn_status attn_tensors_new(attn_tensors** tensors, attn_error** error);
+/** Frees a set of tensors with its numbers, names and texts. */
 ATTN_API void attn_tensors_free(attn_tensors* tensors);
+/** Returns the number of tensors, without texts; 0 for NULL. */
 ATTN_API size_t attn_tensors_count(const attn_tensors* tensors);
 /** Returns the name at an index, sorted by bytes; NULL past the last. */
 ATTN_API const char* attn_tensors_name(const attn_tensors* tensors, size_t index);
@@ -181,6 +187,7 @@ typedef struct attn_attention_options {
   size_t trace_count;
 } attn_attention_options;
 
+/** Fills the options with defaults: no masks, window, trace or weights; scale, dropout and softcap of the layer. */
 ATTN_API void attn_attention_options_init(attn_attention_options* options, size_t size);
 
 /** Computes softmax(query keyᵀ · scale) value; query (..,L,D), key (..,S,D), value (..,S,Dv) of rank 2, 3 or 4.
@@ -199,13 +206,18 @@ typedef struct attn_multi_head_attention_options {
   float scale; /**< NaN: 1/sqrt(D) */
 } attn_multi_head_attention_options;
 
+/** Fills the options with defaults: bias and out_proj, nothing else. Set embed_dim and num_heads. */
 ATTN_API void attn_multi_head_attention_options_init(attn_multi_head_attention_options* options, size_t size);
+/** Creates a layer with the initial weights of torch, from seed 0. CONFIG if widths or numbers of heads do not fit together. */
 ATTN_API attn_status attn_multi_head_attention_new(const attn_multi_head_attention_options* options, attn_multi_head_attention** layer,
                                                    attn_error** error);
+/** Frees a layer. */
 ATTN_API void attn_multi_head_attention_free(attn_multi_head_attention* layer);
-/** Copies parameters into the layer. strict: the names must be exactly those of the layer. After an error nothing has changed. */
+/** Copies parameters into the layer. strict: the names must be exactly those of the layer. MISMATCH with all names and shapes that do not fit; after
+ * an error nothing has changed. */
 ATTN_API attn_status attn_multi_head_attention_load_state_dict(attn_multi_head_attention* layer, const attn_tensors* state, bool strict,
                                                                attn_error** error);
+/** Returns a copy of the parameters under torch's names. */
 ATTN_API attn_status attn_multi_head_attention_state_dict(const attn_multi_head_attention* layer, attn_tensors** state, attn_error** error);
 /** Computes multi-head attention; query (B,L,E) or (L,E). If key and value are NULL, they are the query.
  * Results: those of attn_scaled_dot_product_attention. */
@@ -245,14 +257,22 @@ typedef struct attn_encoder_forward_options {
   size_t trace_count;
 } attn_encoder_forward_options;
 
+/** Fills the options with defaults: dim_feedforward 2048, "relu", layer_norm_eps 1e-5, bias. Set d_model and nhead. */
 ATTN_API void attn_transformer_encoder_layer_options_init(attn_transformer_encoder_layer_options* options, size_t size);
+/** Fills the options with defaults: no final norm. Set layer and num_layers. */
 ATTN_API void attn_transformer_encoder_options_init(attn_transformer_encoder_options* options, size_t size);
+/** Fills the options with defaults: no masks, and only the output as result. */
 ATTN_API void attn_encoder_forward_options_init(attn_encoder_forward_options* options, size_t size);
+/** Creates an encoder with the initial weights of torch, from seed 0. CONFIG if widths or numbers of heads or layers do not fit together, ARGUMENT
+ * for an unknown activation. */
 ATTN_API attn_status attn_transformer_encoder_new(const attn_transformer_encoder_options* options, attn_transformer_encoder** encoder,
                                                   attn_error** error);
+/** Frees an encoder. */
 ATTN_API void attn_transformer_encoder_free(attn_transformer_encoder* encoder);
+/** Copies parameters into the encoder, as attn_multi_head_attention_load_state_dict(). */
 ATTN_API attn_status attn_transformer_encoder_load_state_dict(attn_transformer_encoder* encoder, const attn_tensors* state, bool strict,
                                                               attn_error** error);
+/** Returns a copy of the parameters under torch's names. */
 ATTN_API attn_status attn_transformer_encoder_state_dict(const attn_transformer_encoder* encoder, attn_tensors** state, attn_error** error);
 /** Computes all layers; x (B,L,E) or (L,E).
  * Results: "output", on request "attentions.LAYER", "hidden_states.LAYER" and "trace.LAYER.NAME". */
@@ -284,6 +304,7 @@ typedef enum attn_weights ATTN_INT { ATTN_WEIGHTS_AS_STORED = 0, ATTN_WEIGHTS_FL
 
 /** Loads a Hugging Face folder (transformers, sentence-transformers), or a .gguf file of a language model. */
 ATTN_API attn_status attn_text_model_load(const char* folder, attn_weights weights, attn_text_model** model, attn_error** error);
+/** Frees a model. */
 ATTN_API void attn_text_model_free(attn_text_model* model);
 /** Returns the number of tokens that texts are truncated to by default. */
 ATTN_API int64_t attn_text_model_max_length(const attn_text_model* model);
@@ -310,6 +331,7 @@ typedef struct attn_embed_options {
   const char* truncation_side; /**< "left" or "right"; NULL: the model's */
 } attn_embed_options;
 
+/** Fills the options with defaults: those of the model; overlong texts are truncated. */
 ATTN_API void attn_embed_options_init(attn_embed_options* options, size_t size);
 /** Computes a vector per text. Results: "embeddings" (N,E). */
 ATTN_API attn_status attn_text_model_embed(const attn_text_model* model, const attn_text* texts, size_t count, const attn_embed_options* options,
@@ -326,6 +348,7 @@ typedef struct attn_classify_options {
   const char* truncation_side;
 } attn_classify_options;
 
+/** Fills the options with defaults: all labels; overlong texts are truncated. */
 ATTN_API void attn_classify_options_init(attn_classify_options* options, size_t size);
 /** Scores the labels of texts or pairs. `pairs`: the second text of each pair, or NULL.
  * Results: "scores" (N,C) by descending score, "labels" (N,C) int32, the index of each score's label. */
@@ -346,6 +369,7 @@ typedef struct attn_classify_tokens_options {
   const char* truncation_side;
 } attn_classify_tokens_options;
 
+/** Fills the options with defaults: "simple" aggregation, label "O" ignored, overlong texts truncated. */
 ATTN_API void attn_classify_tokens_options_init(attn_classify_tokens_options* options, size_t size);
 /** Finds the M entities of the texts. Results: "rows" (M) int64, the index of the text, "scores" (M), "offsets" (M,2) int64, bytes of the text;
  * texts "labels". */
@@ -361,6 +385,7 @@ typedef struct attn_fill_mask_options {
   int64_t batch_size;
 } attn_fill_mask_options;
 
+/** Fills the options with defaults: top_k 5, among all tokens. */
 ATTN_API void attn_fill_mask_options_init(attn_fill_mask_options* options, size_t size);
 /** Predicts the K most likely tokens for each of M masks. Results: "ids" (M,K) int64, "scores" (M,K); texts in the same order: "tokens", and
  * "texts", the text with the token instead of the mask. */
@@ -378,6 +403,7 @@ typedef struct attn_answer_options {
   int64_t batch_size;
 } attn_answer_options;
 
+/** Fills the options with defaults: top_k 1, answers of at most 15 tokens and never empty. */
 ATTN_API void attn_answer_options_init(attn_answer_options* options, size_t size);
 /** Finds the K most likely answers, at most top_k. Results: "scores" (K), "offsets" (K,2) int64, bytes of the context; texts "texts". */
 ATTN_API attn_status attn_text_model_answer(const attn_text_model* model, const attn_text* question, const attn_text* context,
@@ -396,6 +422,7 @@ typedef struct attn_rank_options {
   const char* truncation_side;
 } attn_rank_options;
 
+/** Fills the options with defaults: all documents; overlong texts are truncated. */
 ATTN_API void attn_rank_options_init(attn_rank_options* options, size_t size);
 /** Sorts documents by descending relevance. Results: "indices" (K) int64 and "scores" (K). */
 ATTN_API attn_status attn_text_model_rank(const attn_text_model* model, const attn_text* query, const attn_text* documents, size_t count,
@@ -427,6 +454,7 @@ typedef struct attn_generate_options {
   void* user_data;
 } attn_generate_options;
 
+/** Fills the options with defaults: 64 new tokens, each the likeliest. */
 ATTN_API void attn_generate_options_init(attn_generate_options* options, size_t size);
 /** Continues a text with a language model. Results: "ids" (N) int64; texts "text", the new part, "tokens" (N), as in the vocabulary, and
  * "finish_reason": "length", "eos", "stop" or "aborted". */
@@ -449,6 +477,7 @@ ATTN_API attn_status attn_text_model_id_to_token(const attn_text_model* model, i
 /** Converts token ids to text; free it with attn_string_free. Unknown ids are left out. */
 ATTN_API attn_status attn_text_model_decode(const attn_text_model* model, const int32_t* ids, size_t count, bool skip_special_tokens, char** text,
                                             attn_error** error);
+/** Frees a string that a function returned as char*. */
 ATTN_API void attn_string_free(char* string);
 
 /** attn::TextForwardOptions. */
@@ -463,6 +492,7 @@ typedef struct attn_text_forward_options {
   size_t trace_count;
 } attn_text_forward_options;
 
+/** Fills the options with defaults: no masks, and only the results that are not on request. */
 ATTN_API void attn_text_forward_options_init(attn_text_forward_options* options, size_t size);
 /** Computes the model on token ids (B,L); token_type_ids and attention_mask may be NULL. Results: "last_hidden_state", with a head "logits", on
  * request "attentions.LAYER", "hidden_states.LAYER" and "trace.LAYER.NAME". */
@@ -475,9 +505,13 @@ ATTN_API attn_status attn_text_model_forward(const attn_text_model* model, const
 ATTN_API attn_status attn_text_model_attribute(const attn_text_model* model, const attn_text* text, const char* method, const char* target,
                                                attn_tensors** results, attn_error** error);
 
+/** Returns a copy of the weights under the names of the checkpoint, int8 weights as float32. */
 ATTN_API attn_status attn_text_model_state_dict(const attn_text_model* model, attn_tensors** state, attn_error** error);
+/** Copies weights into the model, as attn_multi_head_attention_load_state_dict(). FORMAT if a weight that becomes int8 is NaN or infinite. */
 ATTN_API attn_status attn_text_model_load_state_dict(attn_text_model* model, const attn_tensors* state, bool strict, attn_error** error);
 typedef enum attn_file_weights ATTN_INT { ATTN_FILE_AS_IS = 0, ATTN_FILE_FLOAT32 = 1, ATTN_FILE_FLOAT16 = 2, ATTN_FILE_INT8 = 3 } attn_file_weights;
+/** Writes the model to a folder in the format of transformers; all files are replaced or none. ARGUMENT if the folder cannot be written,
+ * OUT_OF_RANGE if a weight is too large for float16, FORMAT if NaN or infinity would become int8. */
 ATTN_API attn_status attn_text_model_save_pretrained(const attn_text_model* model, const char* folder, attn_file_weights weights, attn_error** error);
 
 /* The size of each struct as the program was compiled. */
