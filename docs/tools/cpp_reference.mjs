@@ -274,10 +274,13 @@ const variablesText = (variables) =>
     })
     .join('\n');
 
+/** Members with internal types are for the library itself unless their parameters are documented, such as those of plan(). */
+const isInternal = (member) => /\b(detail|parallel)::/.test(member.textContent) && member.getElementsByTagName('parameterlist').length === 0;
+
 const membersOf = (compound) =>
   children(compound, 'sectiondef')
     .flatMap((section) => children(section, 'memberdef'))
-    .filter((each) => each.getAttribute('prot') === 'public' && !/\bdetail::/.test(each.textContent) && !textOf(each, 'name').startsWith('~'));
+    .filter((each) => each.getAttribute('prot') === 'public' && !isInternal(each) && !textOf(each, 'name').startsWith('~'));
 
 const isC = (node) => headerOf(node) === 'c';
 

@@ -13,6 +13,7 @@ namespace attn {
 /// @endcode
 class FilePath {
  public:
+  /// Copies a path: anything from which a std::string can be made, or a std::filesystem::path.
   template <class Path>
     requires std::is_constructible_v<std::string, const Path&>
   FilePath(const Path& path) : text_(path) {}
@@ -20,6 +21,7 @@ class FilePath {
     requires(!std::is_constructible_v<std::string, const Path&>) && requires(const Path& path) { std::string(path.string()); }
   FilePath(const Path& path) : text_(path.string()) {}
 
+  /// Returns the path as text; FilePath has an example.
   const std::string& text() const { return text_; }
 
  private:

@@ -27,16 +27,24 @@ namespace attn {
 /// @endcode
 class TensorSink {
  public:
-  /// Returns memory for the values of a tensor, row-major.
+  /// Returns memory for the values of a tensor, row-major, valid until the file has been read.
   virtual float* place(const std::string& name, const Shape& shape) = 0;
 
  protected:
   ~TensorSink() = default;
 };
 
-/// Reads the tensors of a safetensors file into memory of the sink; see its example. Throws as parse_safetensors(bytes).
+/// Reads the tensors of a safetensors file into memory of the sink.
+///
+/// @param bytes  the whole file
+/// @param sink   receives each tensor; TensorSink has an example
+/// @throws FORMAT, UNSUPPORTED, MEMORY as parse_safetensors(bytes)
 void parse_safetensors(std::span<const std::uint8_t> bytes, TensorSink& sink);
-/// Reads the tensors of a safetensors file from disk into memory of the sink. Throws as read_safetensors(path).
+/// Reads the tensors of a safetensors file from disk into memory of the sink.
+///
+/// @param path  a string or std::filesystem::path
+/// @param sink  receives each tensor; TensorSink has an example
+/// @throws FORMAT, UNSUPPORTED, MEMORY as read_safetensors(path)
 void read_safetensors(const FilePath& path, TensorSink& sink);
 /// Writes tensors whose numbers are row-major and without gaps.
 /// @code

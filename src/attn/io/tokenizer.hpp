@@ -64,6 +64,11 @@ struct EncodedTexts {
 };
 
 /// EncodedTexts with tensors of rank N = 2.
+/// @code
+/// const auto tokenizer = attn::load_tokenizer("testdata/models/sentiment");
+/// const attn::Encoding inputs(tokenizer.encode_texts(std::vector<std::string>{"A warm film."}));
+/// std::cout << inputs.input_ids.shape(1);  // 6
+/// @endcode
 template <std::size_t N>
 struct EncodingTensors {
   using Offsets = TokenOffsets;
@@ -77,6 +82,7 @@ struct EncodingTensors {
   std::vector<TokenWords> words;  ///< only for texts given as words, otherwise empty
 
   EncodingTensors() = default;
+  /// Copies the ids and masks into tensors.
   explicit EncodingTensors(EncodedTexts texts)
       : input_ids(detail::empty<N, std::int32_t>(texts.shape)),
         token_type_ids(detail::empty<N, std::int32_t>(texts.shape)),
@@ -116,7 +122,7 @@ using Encoding = EncodingTensors<2>;
 class TextTokenizer {
  public:
   virtual ~TextTokenizer() = default;
-  /// Tokenizes texts or pairs, padded to the longest, as Tokenizer::encode_texts().
+  /// Tokenizes texts or pairs, padded to the longest, as Tokenizer::encode_texts(). TextTokenizer has an example of all members.
   virtual EncodedTexts encode_texts(const std::vector<std::string>& texts, const TokenizeOptions& options) const = 0;
   virtual EncodedTexts encode_texts(const std::vector<std::pair<std::string, std::string>>& pairs, const TokenizeOptions& options) const = 0;
   /// Returns the id of a token, or none if the vocabulary does not have it.

@@ -172,9 +172,25 @@ class Embedding : public Module {
   Shape check(const std::vector<std::int64_t>& ids, const Shape& shape) const;
   /// Writes the rows of ids that check() has accepted to y, row-major; check() has an example.
   void run(const std::vector<std::int64_t>& ids, float* y) const;
-  /// Saves the ids after run() if backward() may follow.
+  /// Saves the ids after run(), if backward() may follow: in train mode or with for_backward.
+  ///
+  /// @param ids      those given to run()
+  /// @param shape    shape of the result, from check()
+  /// @param options  as in forward()
+  ///
+  /// @code
+  /// attn::Embedding words({.num_embeddings = 2, .embedding_dim = 1});
+  /// const std::vector<std::int64_t> ids{1, 1};
+  /// const attn::Shape shape = words.check(ids, {2});
+  /// std::vector<float> y(2);
+  /// words.run(ids, y.data());
+  /// words.keep(ids, shape, {.for_backward = true});
+  /// const std::vector<float> grad{3, 4};
+  /// words.run_backward(attn::TensorView(grad.data(), shape));
+  /// std::cout << words.gradients().at("weight");  // {{ 0.}, { 7.}}
+  /// @endcode
   void keep(const std::vector<std::int64_t>& ids, const Shape& shape, const EmbeddingForwardOptions& options) const;
-  /// Accumulates the gradient of the weight, as backward() does from a view.
+  /// Accumulates the gradient of the weight from a view; otherwise as backward(). keep() has an example.
   void run_backward(const TensorView& grad);
   /// Returns a row (E) as float32, also if the table is int8.
   ///
@@ -186,6 +202,7 @@ class Embedding : public Module {
   /// std::cout << words.row(1).at(1);  // 1
   /// @endcode
   std::vector<float> row(std::int64_t id) const;
+  /// Returns the table, for other parts of the library.
   const detail::Table& table() const { return weight_; }
   bool is_quantized() const override { return weight_.is_quantized(); }
 

@@ -46,10 +46,10 @@ struct EncoderBackwardPlan {
 /// Destinations of a backward's results.
 struct EncoderGradientBuffers {
   float* grad_x = nullptr;
-  std::vector<TraceBuffers> traces;  ///< by layer, null if not requested; empty without traces
-  float* position_bias = nullptr;    ///< (H,row) in the layout of PositionBias, accumulated; null if not requested
-  float* relative = nullptr;         ///< (count,E), of RelativePositions::x, accumulated over all layers
-  std::size_t first_layer = 0;       ///< of a stack: layers below it are skipped, grad_x is the gradient of its input
+  std::vector<TraceBuffers> traces = {};  ///< by layer, null if not requested; empty without traces
+  float* position_bias = nullptr;         ///< (H,row) in the layout of PositionBias, accumulated; null if not requested
+  float* relative = nullptr;              ///< (count,E), of RelativePositions::x, accumulated over all layers
+  std::size_t first_layer = 0;            ///< of a stack: layers below it are skipped, grad_x is the gradient of its input
 };
 
 /// Allocates the results that the plan specifies and lets run(buffers) fill them.

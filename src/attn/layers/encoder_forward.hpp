@@ -89,8 +89,8 @@ struct LayerBuffers {
 
 struct EncoderBuffers {
   float* output = nullptr;
-  std::vector<float*> hidden_states;  ///< layers + 1, or empty
-  std::vector<LayerBuffers> layers;   ///< empty if no results of the layers are requested
+  std::vector<float*> hidden_states = {};  ///< layers + 1, or empty
+  std::vector<LayerBuffers> layers = {};   ///< empty if no results of the layers are requested
 
   LayerBuffers layer(std::size_t index) const { return layers.empty() ? LayerBuffers{} : layers[index]; }
 };

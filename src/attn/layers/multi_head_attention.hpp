@@ -224,12 +224,47 @@ class MultiHeadAttention : public Module {
         plan, [&](const detail::MultiHeadAttentionGradientBuffers& to) { run_backward(plan, view, to); });
   }
 
-  /// For callers that own the memory: plan() and plan_backward() check, run() and run_backward() compute.
-  detail::MultiHeadAttentionBackwardPlan plan_backward(const TensorView& grad, const BackwardOptions& options) const;
-  void run_backward(const detail::MultiHeadAttentionBackwardPlan& plan, const TensorView& grad, const detail::MultiHeadAttentionGradientBuffers& to);
+  /// Checks a forward whose results go to the caller's memory.
+  ///
+  /// @param query,key,value  as in forward(); the same object three times for self-attention
+  /// @param options          as in forward(); the plan refers to its masks
+  /// @return the plan for run(), with the shapes of the results: output, weights, present_key, present_value, trace_shapes
+  /// @throws SHAPE, MASK, CONFIG, ARGUMENT, UNSUPPORTED, MEMORY as forward()
+  ///
+  /// @code
+  /// attn::MultiHeadAttention layer({.embed_dim = 4, .num_heads = 2});
+  /// const std::vector<float> numbers(2 * 4, 1);
+  /// std::vector<float> output(2 * 4), grad_query(2 * 4);
+  /// const attn::TensorView x(numbers.data(), {2, 4}), grad(output.data(), {2, 4});
+  /// const attn::AttentionOptions options{.for_backward = true};
+  /// const auto plan = layer.plan(x, x, x, options);
+  /// layer.run(plan, x, x, x, options, {.output = output.data()});
+  /// layer.run_backward(layer.plan_backward(grad, {}), grad, {.grad_query = grad_query.data()});
+  /// std::cout << to_string(plan.output) << ' ' << layer.gradients().size();  // (2,4) 4
+  /// @endcode
   detail::AttentionPlan plan(const TensorView& query, const TensorView& key, const TensorView& value, const AttentionOptions& options) const;
+  /// Computes a forward that plan() has checked; plan() has an example.
+  ///
+  /// @param plan                     result of plan() for the same inputs and options
+  /// @param query,key,value,options  those given to plan()
+  /// @param buffers                  memory for output and for each requested result, row-major: weights, present_key,
+  /// present_value, and trace by the number of its TraceName
   void run(const detail::AttentionPlan& plan, const TensorView& query, const TensorView& key, const TensorView& value,
            const AttentionOptions& options, const detail::AttentionBuffers& buffers) const;
+  /// Checks a backward whose results go to the caller's memory; plan() has an example.
+  ///
+  /// @param grad     gradient of the output of the last run() that had for_backward or ran in train mode
+  /// @param options  as in backward()
+  /// @return the plan for run_backward(), with the shapes query, key and value
+  /// @throws UNSUPPORTED, ARGUMENT, SHAPE, MEMORY as backward()
+  detail::MultiHeadAttentionBackwardPlan plan_backward(const TensorView& grad, const BackwardOptions& options) const;
+  /// Computes a backward that plan_backward() has checked, and adds the gradients of the parameters to gradients(); plan()
+  /// has an example.
+  ///
+  /// @param plan  result of plan_backward()
+  /// @param grad  the one given to plan_backward()
+  /// @param to    memory for grad_query and requested traces; without self-attention also for grad_key and grad_value
+  void run_backward(const detail::MultiHeadAttentionBackwardPlan& plan, const TensorView& grad, const detail::MultiHeadAttentionGradientBuffers& to);
 
   bool is_quantized() const override { return query_.is_quantized(); }
 

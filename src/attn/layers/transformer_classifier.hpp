@@ -35,6 +35,12 @@ class TransformerClassifier : public Module {
   ///
   /// @throws CONFIG if widths or numbers of heads, layers or classes do not fit together
   /// @throws MEMORY if the weights exceed the memory limit
+  ///
+  /// @code
+  /// const attn::TransformerEncoderLayerOptions layer{.d_model = 4, .nhead = 2};
+  /// attn::TransformerClassifier model({.encoder = {.layer = layer, .num_layers = 1}, .num_classes = 3});
+  /// std::cout << to_string(model.parameter_shapes().at("classifier.weight"));  // (3,4)
+  /// @endcode
   explicit TransformerClassifier(const TransformerClassifierOptions& options);
 
   /// Computes logits. Mean and max pooling ignore positions that key_padding_mask marks as padding; fully_masked
@@ -89,11 +95,46 @@ class TransformerClassifier : public Module {
     return detail::run_encoder_backward_plan<kAnyBeside<sizeof(G)>>(plan, run);
   }
 
-  /// For callers that own the memory: plan() and plan_backward() check, run() and run_backward() compute.
+  /// Checks a forward whose results go to the caller's memory.
+  ///
+  /// @param x,options  as in TransformerEncoder::plan()
+  /// @return the plan for run() and logits_shape()
+  /// @throws SHAPE, MASK, CONFIG, OUT_OF_RANGE, ARGUMENT, MEMORY as TransformerEncoder::plan()
+  ///
+  /// @code
+  /// const attn::TransformerEncoderLayerOptions layer{.d_model = 4, .nhead = 2, .dim_feedforward = 8};
+  /// attn::TransformerClassifier model({.encoder = {.layer = layer, .num_layers = 1}, .num_classes = 2});
+  /// const std::vector<float> numbers(3 * 4, 1);
+  /// std::vector<float> output(3 * 4), logits(3 * 2), grad_x(3 * 4);
+  /// const attn::TensorView x(numbers.data(), {3, 4}), grad_logits(logits.data(), {3, 2});
+  /// const auto plan = model.plan(x, {.for_backward = true});
+  /// model.run(plan, x, {.output = output.data()}, logits.data());
+  /// model.plan_backward(grad_logits, {});
+  /// model.run_backward(grad_logits, {.grad_x = grad_x.data()});
+  /// std::cout << to_string(model.logits_shape(plan)) << ' ' << model.gradients().size();  // (3,2) 14
+  /// @endcode
   detail::EncoderPlan plan(const TensorView& x, const EncoderForwardOptions& options) const;
+  /// Returns the shape of the logits of a plan; plan() has an example.
+  ///
+  /// @param plan  result of plan()
   Shape logits_shape(const detail::EncoderPlan& plan) const;
+  /// Computes a forward that plan() has checked; plan() has an example.
+  ///
+  /// @param plan,x,buffers  as in TransformerEncoder::run()
+  /// @param logits          memory of logits_shape()
   void run(const detail::EncoderPlan& plan, const TensorView& x, const detail::EncoderBuffers& buffers, float* logits) const;
+  /// Checks a backward whose results go to the caller's memory; plan() has an example.
+  ///
+  /// @param grad_logits  gradient of the logits of the last run() that had for_backward or ran in train mode
+  /// @param options      as in backward()
+  /// @return the shapes of the results: x, trace_shapes
+  /// @throws UNSUPPORTED, ARGUMENT, SHAPE, OUT_OF_RANGE, MEMORY as backward()
   detail::EncoderBackwardPlan plan_backward(const TensorView& grad_logits, const EncoderBackwardOptions& options) const;
+  /// Computes a backward that plan_backward() has checked, and adds the gradients of the parameters to gradients(); plan()
+  /// has an example.
+  ///
+  /// @param grad_logits  the one given to plan_backward()
+  /// @param to           as in TransformerEncoder::run_backward()
   void run_backward(const TensorView& grad_logits, const detail::EncoderGradientBuffers& to);
 
   bool is_quantized() const override { return classifier_.is_quantized(); }

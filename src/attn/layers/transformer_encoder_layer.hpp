@@ -70,6 +70,11 @@ class TransformerEncoderLayer : public Module {
   ///
   /// @throws CONFIG if widths or numbers of heads do not fit together
   /// @throws MEMORY if the weights exceed the memory limit
+  ///
+  /// @code
+  /// attn::TransformerEncoderLayer layer({.d_model = 4, .nhead = 2, .dim_feedforward = 8, .gated = true});
+  /// std::cout << to_string(layer.parameter_shapes().at("linear_gate.weight"));  // (8,4)
+  /// @endcode
   explicit TransformerEncoderLayer(const TransformerEncoderLayerOptions& options);
 
   /// Runs the layer.
@@ -132,10 +137,45 @@ class TransformerEncoderLayer : public Module {
     return detail::run_encoder_backward_plan<N>(plan, [&](const detail::EncoderGradientBuffers& to) { run_backward(view, to); });
   }
 
-  /// For callers that own the memory: plan() and plan_backward() check, run() and run_backward() compute.
+  /// Checks a forward whose results go to the caller's memory.
+  ///
+  /// @param x        as in forward()
+  /// @param options  as in forward(); the plan refers to its masks
+  /// @return the plan for run(), with the shapes of the results: output and hidden states, attention.weights,
+  /// trace_shapes
+  /// @throws SHAPE, MASK, CONFIG, OUT_OF_RANGE, ARGUMENT, MEMORY as forward()
+  ///
+  /// @code
+  /// attn::TransformerEncoderLayer layer({.d_model = 4, .nhead = 2, .dim_feedforward = 8});
+  /// const std::vector<float> numbers(3 * 4, 1);
+  /// std::vector<float> output(3 * 4), grad_x(3 * 4);
+  /// const attn::TensorView x(numbers.data(), {3, 4}), grad(output.data(), {3, 4});
+  /// const auto plan = layer.plan(x, {.for_backward = true});
+  /// layer.run(plan, x, {.output = output.data()});
+  /// layer.plan_backward(grad, {});
+  /// layer.run_backward(grad, {.grad_x = grad_x.data()});
+  /// std::cout << to_string(plan.output) << ' ' << layer.gradients().size();  // (3,4) 12
+  /// @endcode
   detail::EncoderPlan plan(const TensorView& x, const EncoderForwardOptions& options) const;
+  /// Computes a forward that plan() has checked; plan() has an example.
+  ///
+  /// @param plan     result of plan() for the same x
+  /// @param x        the one given to plan()
+  /// @param buffers  memory for output and for each requested result, row-major: hidden_states;
+  /// layers, with attentions and trace by the number of its TraceName
   void run(const detail::EncoderPlan& plan, const TensorView& x, const detail::EncoderBuffers& buffers) const;
+  /// Checks a backward whose results go to the caller's memory; plan() has an example.
+  ///
+  /// @param grad     gradient of the output of the last run() that had for_backward or ran in train mode
+  /// @param options  as in backward()
+  /// @return the shapes of the results: x, trace_shapes
+  /// @throws UNSUPPORTED, ARGUMENT, SHAPE, OUT_OF_RANGE, MEMORY as backward()
   detail::EncoderBackwardPlan plan_backward(const TensorView& grad, const EncoderBackwardOptions& options) const;
+  /// Computes a backward that plan_backward() has checked, and adds the gradients of the parameters to gradients(); plan()
+  /// has an example.
+  ///
+  /// @param grad  the one given to plan_backward()
+  /// @param to    memory for grad_x, and in traces by layer for requested traces
   void run_backward(const TensorView& grad, const detail::EncoderGradientBuffers& to);
 
   bool is_quantized() const override { return linear1_.is_quantized(); }

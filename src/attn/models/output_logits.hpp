@@ -14,6 +14,7 @@ class OutputLogits {
  public:
   enum Rows : std::uint8_t { none, all, last };
 
+  /// Selects all tokens (true), none (false), or the rows.
   constexpr OutputLogits(bool any) : rows_(any ? all : none) {}
   constexpr OutputLogits(Rows rows) : rows_(rows) {}
   constexpr bool operator==(const OutputLogits&) const = default;

@@ -153,6 +153,7 @@ class TextModel {
   /// @endcode
   void save_pretrained(const FilePath& folder, const SaveOptions& options = {}) const;
 
+  /// Takes over a model, which must not be used afterwards.
   TextModel(TextModel&&) noexcept;
   TextModel& operator=(TextModel&&) noexcept;
   ~TextModel();

@@ -31,6 +31,7 @@ struct KeyValueView {
   Owner owner = {};  ///< owns copies made because rows have gaps
 
   KeyValueView() = default;
+  /// Refers to keys and values; KeyValueView has an example.
   KeyValueView(const TensorView& keys, const TensorView& values) : key(keys), value(values) {}
   template <TensorLike K, TensorLike V>
   KeyValueView(const K& keys, const V& values) {

@@ -22,6 +22,9 @@ struct Window {
   std::int64_t left = -1, right = -1;
 
   /// Returns whether all keys are visible.
+  /// @code
+  /// std::cout << attn::Window{}.open() << ' ' << attn::Window{.left = 2}.open();  // 1 0
+  /// @endcode
   bool open() const { return left < 0 && right < 0; }
 };
 

@@ -46,6 +46,7 @@ void check_init_options(std::string_view op, const InitOptions& options);
 /// @endcode
 class Random {
  public:
+  /// Starts the numbers of parameter number `parameter` of a module with this seed; Random has an example.
   Random(std::uint64_t seed, std::uint32_t parameter) : seed_(seed), parameter_(parameter) {}
 
   /// Draws from U(-bound, bound)                                                   (torch.nn.init.uniform_)
@@ -56,7 +57,7 @@ class Random {
   /// std::cout << (*least >= -0.5F && *most <= 0.5F);  // 1
   /// @endcode
   void uniform(float* values, std::size_t count, double bound);
-  /// Draws from N(0, std²)                                                         (torch.nn.init.normal_)
+  /// Draws from N(0, std²); Random has an example.                                 (torch.nn.init.normal_)
   void normal(float* values, std::size_t count, double std);
   /// Draws a weight (fan_out,fan_in).
   /// @code
@@ -65,7 +66,7 @@ class Random {
   /// std::cout << (std::abs(values[0]) <= std::sqrt(6.0 / (3 + 2)));  // 1
   /// @endcode
   void weight(float* values, std::int64_t fan_out, std::int64_t fan_in, const InitOptions& options);
-  /// Draws a vector (1,1,width), for which torch uses the width as fan_in and fan_out.
+  /// Draws a vector (1,1,width), for which torch uses the width as fan_in and fan_out. Otherwise as weight().
   void row(float* values, std::int64_t width, const InitOptions& options);
 
  private:

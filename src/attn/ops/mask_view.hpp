@@ -31,14 +31,20 @@ struct MaskView {
   Strides strides;  ///< 1 in the last dimension
 
   MaskView() = default;
-  /// Refers to a contiguous row-major mask.
+  /// Refers to a contiguous row-major mask of bytes, bools or floats.
   MaskView(MaskKind of_kind, const std::uint8_t* from, const Shape& dims) : kind(of_kind), flags(from), shape(dims), strides(strides_of(dims)) {}
   MaskView(MaskKind of_kind, const bool* from, const Shape& dims) : MaskView(of_kind, reinterpret_cast<const std::uint8_t*>(from), dims) {}
   MaskView(MaskKind of_kind, const float* from, const Shape& dims) : kind(of_kind), values(from), shape(dims), strides(strides_of(dims)) {}
 
-  /// Returns whether the element at that offset allows attention to its key.
+  /// Returns whether the element at an offset, the sum of index · step() over the dimensions, lets a query attend to its
+  /// key.
+  /// @code
+  /// const std::vector<std::uint8_t> flags{0, 1, 1, 0};
+  /// const attn::MaskView mask(attn::MaskKind::block, flags.data(), {2, 2});
+  /// std::cout << mask.attends(1 * mask.step(0) + 1 * mask.step(1)) << ' ' << mask.attends(1);  // 1 0
+  /// @endcode
   bool attends(std::ptrdiff_t place) const;
-  /// Returns the stride of that dimension; 0 if its size is 1, so that it broadcasts.
+  /// Returns the stride of a dimension; 0 if its size is 1, so that it broadcasts. attends() has an example.
   std::ptrdiff_t step(std::size_t axis) const { return shape[axis] == 1 ? 0 : strides[axis]; }
 };
 
@@ -53,6 +59,7 @@ struct MaskView {
 class Mask : public MaskView {
  public:
   Mask() = default;
+  /// Refers to the memory of a view, which must outlive the mask.
   Mask(const MaskView& view) : MaskView(view) {}
 
   /// Creates a mask whose non-zero elements let a query attend to a key. Accepts bytes, bools, floats or anything else that compares with 0.

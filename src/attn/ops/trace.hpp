@@ -80,6 +80,7 @@ constexpr std::string_view to_string(TraceName name) { return kTraceNames[static
 class Trace {
  public:
   constexpr Trace() = default;
+  /// Creates a set of these names.
   constexpr Trace(std::initializer_list<TraceName> names) {
     for (const TraceName name : names) bits_ |= 1U << static_cast<unsigned>(name);
   }
@@ -109,11 +110,14 @@ class Trace {
     trace.bits_ = bits;
     return trace;
   }
-  /// Returns whether the set contains a name.
+  /// Returns whether the set contains a name; all() has an example.
   constexpr bool has(TraceName name) const { return (bits_ >> static_cast<unsigned>(name) & 1U) != 0; }
-  /// Returns the set as a number for from_bits().
+  /// Returns the set as a number for from_bits(), which has an example.
   constexpr std::uint32_t bits() const { return bits_; }
   /// Returns whether the set contains any name.
+  /// @code
+  /// std::cout << attn::Trace{}.any() << ' ' << attn::Trace{attn::TraceName::scores}.any();  // 0 1
+  /// @endcode
   constexpr bool any() const { return bits_ != 0; }
 
  private:

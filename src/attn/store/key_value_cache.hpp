@@ -23,7 +23,7 @@ class EncoderModel;
 /// @endcode
 class KeyValueCache {
  public:
-  /// Returns the number of tokens per sequence.
+  /// Returns the number of tokens per sequence. KeyValueCache has an example of this and the next two functions.
   std::int64_t length() const { return length_; }
   /// Returns how many tokens per sequence the cache has room for.
   std::int64_t max_length() const { return max_length_; }

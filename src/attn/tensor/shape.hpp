@@ -20,19 +20,31 @@ class Shape {
   static constexpr std::size_t kMaxRank = 8;
 
   Shape() = default;
+  /// Creates a shape of these sizes, at most kMaxRank.
   Shape(std::initializer_list<std::int64_t> dims);
 
-  /// Returns the number of axes.
+  /// Returns the number of axes. Shape has an example of this and the next two functions.
   std::size_t rank() const { return rank_; }
   /// Returns the size of an axis counted from the first.
   std::int64_t operator[](std::size_t axis) const { return dims_[axis]; }
   std::int64_t& operator[](std::size_t axis) { return dims_[axis]; }
   /// Returns the size of an axis counted from the last: back(0) is the width.
   std::int64_t back(std::size_t axis) const { return dims_[rank_ - 1 - axis]; }
-  /// Return the sizes as a range, outermost first.
+  /// Returns the begin of the sizes, outermost first.
+  /// @code
+  /// std::int64_t count = 1;
+  /// for (const std::int64_t size : attn::Shape{2, 8, 384}) count *= size;
+  /// std::cout << count;  // 6144
+  /// @endcode
   const std::int64_t* begin() const { return dims_.data(); }
+  /// Returns the end of the sizes; begin() has an example.
   const std::int64_t* end() const { return dims_.data() + rank_; }
-  /// Appends an axis as the last.
+  /// Appends an axis as the last. The rank must be below kMaxRank.
+  /// @code
+  /// attn::Shape shape{2, 8};
+  /// shape.push_back(384);
+  /// std::cout << to_string(shape);  // (2,8,384)
+  /// @endcode
   void push_back(std::int64_t dim);
 
   bool operator==(const Shape& other) const = default;
@@ -119,15 +131,23 @@ const std::uint64_t* put_memory_limit_in_force(const std::uint64_t* bytes) noexc
 /// @endcode
 class MemoryEstimate {
  public:
-  /// `op` must outlive the estimate.
+  /// Begins at 0 bytes. MemoryEstimate has an example of all members.
+  ///
+  /// @param op  function whose name errors get; must outlive the estimate
   explicit MemoryEstimate(std::string_view op) : op_(op) {}
-  /// Adds the bytes of a float32 tensor; `what` names it in the error.
+  /// Adds the bytes of a float32 tensor.
+  ///
+  /// @param what   name of the tensor in the error
+  /// @param shape  shape of the tensor
+  /// @throws MEMORY if these bytes alone could not be addressed
   void add(std::string_view what, const Shape& shape) {
     bytes_ = saturating_add(bytes_, 4 * static_cast<std::uint64_t>(checked_size(shape, op_, what)));
   }
-  /// Out of line, because a hundred callers list sizes.
   void add(std::string_view what, std::initializer_list<std::int64_t> dims);
-  /// Throws MEMORY if the sum exceeds the limit.
+  /// Checks the sum.
+  ///
+  /// @param what  name of the sum in the error
+  /// @throws MEMORY if the sum exceeds memory_limit()
   void check(std::string_view what = "the result with its work space") const;
 
  private:

@@ -22,6 +22,8 @@ struct StatePlace {
   std::int8_t* data = nullptr;
   float* scale = nullptr;
 
+  /// Refers to memory for all values as float32, or for the int8 numbers and their scales. Module::save_state() has an
+  /// example.
   StatePlace(float* all) : values(all) {}
   StatePlace(std::int8_t* numbers, float* scales) : data(numbers), scale(scales) {}
 };

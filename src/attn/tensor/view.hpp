@@ -46,7 +46,7 @@ struct TensorView {
   Strides strides{};
 
   TensorView() = default;
-  /// Refers to a row-major tensor without gaps.
+  /// Refers to a row-major tensor without gaps, or to one with these strides, in elements.
   TensorView(const float* from, const Shape& dims) : data(from), shape(dims), strides(strides_of(dims)) {}
   TensorView(const float* from, const Shape& dims, const Strides& steps) : data(from), shape(dims), strides(steps) {}
 };
@@ -155,6 +155,7 @@ class Input : public TensorView {
 class TensorCopy : public TensorView {
  public:
   TensorCopy() = default;
+  /// Copies the numbers of a view or an expression.
   explicit TensorCopy(const TensorView& given);
   template <TensorLike E>
   TensorCopy(const E& given) {

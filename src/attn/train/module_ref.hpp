@@ -23,8 +23,14 @@ concept Trainable = requires(T& module, const T& same) {
 };
 
 /// Refers to a module of any class, and detects whether it has been destroyed or moved.
+/// @code
+/// attn::Embedding words({.num_embeddings = 3, .embedding_dim = 2});
+/// const attn::ModuleRef ref(words);
+/// std::cout << ref.is_there() << ' ' << ref.is_same(words) << ' ' << ref.is_quantized();  // 1 1 0
+/// @endcode
 class ModuleRef {
  public:
+  /// Refers to a layer or model, which must outlive its use.
   template <Trainable Layer>
   ModuleRef(Layer& module)
       : module_(&module),
@@ -37,6 +43,7 @@ class ModuleRef {
   bool is_there() const { return shared_->place == place_; }
   /// Returns whether both refer to the same module.
   bool is_same(const ModuleRef& other) const { return shared_ == other.shared_; }
+  /// Returns whether the module's weights are int8.
   bool is_quantized() const { return is_quantized_(module_); }
   detail::StateTensors state_tensors() const { return state_tensors_(module_); }
   detail::Gradients& gradients() const { return shared_->gradients; }
