@@ -30,7 +30,7 @@ WITH_EXAMPLES = [name for name, thing in documented() if examples(thing)]
 
 def test_functions_and_layers_have_examples():
     functions = {name for name, thing in documented() if callable(thing) and not inspect.isclass(thing) and name.split(".")[0] in ("lens", name)}
-    without = functions - set(WITH_EXAMPLES) - {"get_num_threads", "set_num_threads", "read_safetensors", "write_safetensors", "show"}
+    without = functions - set(WITH_EXAMPLES)
     assert not without
     assert {"MultiHeadAttention", "TransformerEncoderLayer", "TransformerEncoder"} <= set(WITH_EXAMPLES)
 
