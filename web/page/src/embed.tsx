@@ -1,4 +1,4 @@
-/** An embedded map: of numbers in the address, or of the head in the address, which is computed here. */
+/** Draws the numbers in the address, or computes the head in the address. */
 import { render } from 'preact';
 import { mapOptionsOf } from './export/figures.ts';
 import { selectionOf } from './export/selection.ts';

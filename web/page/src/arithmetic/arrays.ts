@@ -1,4 +1,3 @@
-/** Rearranges numbers without arithmetic. */
 import type { Tensor } from 'attn';
 
 export function product(dims: readonly number[]): number {

@@ -1,6 +1,6 @@
 import type { Tensor } from 'attn';
 
-/** The largest |a - b|. Equal infinities do not differ; NaN or another length is infinitely far. */
+/** Equal infinities do not differ; NaN or another length is infinitely far. */
 export function largestDifference(a: ArrayLike<number>, b: ArrayLike<number>): number {
   if (a.length !== b.length) return Infinity;
   let largest = 0;

@@ -1,5 +1,3 @@
-/** Spells out how a number of the module was computed. */
-
 export interface Term {
   readonly index: number;
   readonly a: number;
@@ -9,7 +7,6 @@ export interface Term {
 export interface DotWorking {
   /** The largest products, in their original order. */
   readonly terms: readonly Term[];
-  /** Number and sum of the other products. */
   readonly restCount: number;
   readonly rest: number;
   readonly sum: number;

@@ -1,4 +1,4 @@
-/** Recomputes the functions of a layer in double precision, without the module. Each returns its values and the error that float32 may cause. */
+/** Recomputes a layer in double precision, without the module: values, and the error that float32 may cause. */
 
 export interface Bounded {
   readonly values: Float64Array;
@@ -60,7 +60,6 @@ export function scores(query: ArrayLike<number>, keys: ArrayLike<number>, scale:
   return made;
 }
 
-/** The weighted sum of the values (S,D). */
 export function mixture(shares: ArrayLike<number>, values: ArrayLike<number>): Bounded {
   const count = shares.length;
   const width = values.length / count;
@@ -127,7 +126,6 @@ export function rmsNorm(x: ArrayLike<number>, weight: ArrayLike<number> | undefi
   return made;
 }
 
-/** Scores that stay within ± cap. */
 export const capped = ({ values, bounds }: Bounded, cap: number): Bounded => ({
   values: values.map((value) => cap * Math.tanh(value / cap)),
   bounds: bounds.map((bound) => bound + ownError * cap),
@@ -147,7 +145,6 @@ export function erf(x: number): number {
 const sigmoid = (x: number) => 1 / (1 + Math.exp(-x));
 const geluTanh = (x: number) => 0.5 * x * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3)));
 
-/** By their names in config.json. */
 export const activations: Readonly<Record<string, (x: number) => number>> = {
   gelu: (x) => 0.5 * x * (1 + erf(x / Math.SQRT2)),
   gelu_new: geluTanh,

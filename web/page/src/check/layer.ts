@@ -14,7 +14,6 @@ export interface Checkable {
   readonly parameter: (name: string) => Promise<Tensor>;
 }
 
-/** Receives a recomputed row and the module's row. */
 export type Note = (what: string, made: Bounded, traced: ArrayLike<number>) => void;
 
 const rowOf = ({ data, dims }: Tensor, i: number): Float32Array => {

@@ -1,8 +1,8 @@
 /** Geometry of the first figure: columns under words, and arcs between them. */
 
 /**
- * Places for columns, as near as possible to `wanted` (ascending), at least `gap` apart and between `least` and `most`: isotonic regression of
- * wanted - i gap (Robertson et al. 1988). If they do not fit, they begin at `least`.
+ * As near as possible to `wanted` (ascending), at least `gap` apart: isotonic regression of wanted - i gap (Robertson
+ * et al. 1988). If they do not fit, they begin at `least`.
  */
 export function spread(wanted: readonly number[], gap: number, least: number, most: number): readonly number[] {
   const blocks: { sum: number; count: number }[] = [];

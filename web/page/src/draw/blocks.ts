@@ -1,16 +1,15 @@
-/** Lays out matrices as blocks with signs between them. Units are pixels. */
+/** Units are pixels. */
 
 /** The highlighted part of a block: a row, a column or a cell. */
 export interface Mark {
   readonly of: 'query' | 'key';
   readonly row?: number;
   readonly column?: number;
-  /** Number of columns from `column` on. */
   readonly columns?: number;
 }
 
 export interface Block {
-  /** A matrix in two successive pictures has the same id, so that it moves. */
+  /** The same in two successive pictures, so that the matrix moves. */
   readonly id: string;
   readonly name: string;
   readonly rows: number;
@@ -35,7 +34,6 @@ export interface Rectangle {
 export type PlacedPiece = (Block & Rectangle & { readonly lit: readonly (Rectangle & Pick<Mark, 'of'>)[] }) | (Sign & Pick<Rectangle, 'x' | 'y'>);
 
 const gap = 12;
-/** Space for the name and the shape below a block. */
 const captionHeight = 36;
 const lineGap = 14;
 const letter = 9;

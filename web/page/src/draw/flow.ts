@@ -1,4 +1,4 @@
-/** Layout of the flow through attention, in one row or, on narrow screens, in five. Units are pixels. */
+/** Layout in one row or, on narrow screens, in five. Units are pixels. */
 
 export interface FlowNode {
   readonly id: FlowPart;
@@ -18,7 +18,6 @@ export interface FlowEdge {
   readonly to: FlowPart;
   /** "Wq" */
   readonly label?: string;
-  /** From one matrix to the other. */
   readonly points: readonly (readonly [x: number, y: number])[];
 }
 
@@ -57,10 +56,8 @@ export const colourOf: Readonly<Partial<Record<FlowPart, 'query' | 'key' | 'valu
 };
 
 const cellSide = 15;
-/** Distances of the name above and the shape below the cells. */
 const nameGap = 9;
 const shapeGap = 16;
-/** Between the cells and an arrow. */
 const gap = 5;
 
 type Places = Readonly<Record<FlowPart, readonly [x: number, y: number]>>;
@@ -95,7 +92,6 @@ const narrow: Places = {
   Y: [277, 484],
 };
 
-/** Connections, with the matrix that multiplies along the way. */
 const links: readonly (readonly [from: FlowPart, to: FlowPart, label?: string])[] = [
   ['X', 'Q', 'Wq'],
   ['X', 'K', 'Wk'],
@@ -120,7 +116,6 @@ function route(from: FlowNode, to: FlowNode): FlowEdge['points'] {
     [from.x + across(from), from.y],
     [to.x - across(to), to.y],
   ];
-  // The same row, or facing sides.
   if (from.y === to.y || (to.x - from.x > across(from) + across(to) && Math.abs(from.y - to.y) < 100)) return sides;
   // From below, after what leads along the row.
   if (from.y > to.y)
@@ -135,7 +130,6 @@ function route(from: FlowNode, to: FlowNode): FlowEdge['points'] {
     [to.x, above(to)],
   ];
   if (from.id === 'X' || from.x === to.x) return [start!, end!];
-  // To the next line.
   const between = (start![1] + end![1]) / 2;
   return [start!, [from.x, between], [to.x, between], end!];
 }
@@ -205,7 +199,6 @@ export function nodeShapes({ name, rows, columns, x, y }: FlowNode, values?: Arr
   ];
 }
 
-/** An arrow with its label. */
 export function edgeShapes({ points, label }: FlowEdge): readonly FlowShape[] {
   const [end, before] = [points.at(-1)!, points.at(-2)!];
   const angle = Math.atan2(end[1] - before[1], end[0] - before[0]);

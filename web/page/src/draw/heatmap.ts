@@ -1,4 +1,3 @@
-/** Draws the cells of a map on a canvas. */
 import { colour, inkOn, paint } from './palette.ts';
 import type { Shown } from '../state/map_view.ts';
 import { poolMax } from './pool.ts';
@@ -31,7 +30,6 @@ export function levelsOf({ places, weights, blocked, largest }: Pick<Shown, 'pla
 
 /** Smaller cells, in pixels, have no gap. */
 const leastWithGap = 6;
-/** Minimum cell width and weight for a printed number. */
 const leastWithNumber = 27;
 const leastNumber = 0.095;
 
@@ -46,7 +44,6 @@ export interface Surface {
   readonly ink: string;
 }
 
-/** One pixel per cell. */
 export function imageOf(levels: Float32Array, size: number): ImageData {
   const image = new ImageData(size, size);
   for (let i = 0; i < levels.length; ++i) {
@@ -57,7 +54,7 @@ export function imageOf(levels: Float32Array, size: number): ImageData {
   return image;
 }
 
-/** Small cells: one pixel per cell or, if cells are smaller than a pixel, their maximum. */
+/** One pixel per cell or, if cells are smaller than a pixel, their maximum. */
 function drawPixels({ context, width, left, top, density }: Surface, levels: Float32Array, size: number): void {
   const pixels = Math.min(size, Math.round(width * density));
   const pooled = poolSigned(levels, size, pixels);
@@ -115,5 +112,4 @@ export function drawCells(surface: Surface, { places, weights }: Pick<Shown, 'pl
   }
 }
 
-/** Every nth label fits if each step has this many pixels. */
 export const labelEvery = (step: number, room = 10): number => Math.max(1, Math.ceil(room / step));

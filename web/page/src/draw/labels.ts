@@ -1,5 +1,3 @@
-/** Places the names of points without overlaps. */
-
 export interface LabelledPoint {
   readonly x: number;
   readonly y: number;
@@ -7,7 +5,6 @@ export interface LabelledPoint {
 }
 
 export interface Place {
-  /** The baseline's start, middle or end, depending on `anchor`. */
   readonly x: number;
   readonly y: number;
   readonly anchor: 'start' | 'middle' | 'end';
@@ -31,7 +28,6 @@ export function boxOf({ x, y, anchor }: Place, text: string, size: number): Box 
 
 export const overlaps = (a: Box, b: Box): boolean => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
 
-/** Next to, above and below the point, nearest first; then further away. */
 function candidates({ x, y }: LabelledPoint, size: number, radius: number): readonly Place[] {
   const middle = 0.3 * size;
   return [radius + 3, radius + 9].flatMap((gap): readonly Place[] => [
@@ -46,7 +42,7 @@ function candidates({ x, y }: LabelledPoint, size: number, radius: number): read
   ]);
 }
 
-/** Places labels in the order of the points: inside the frame, and not over other labels or points. Undefined if there is no space. */
+/** In the order of the points, inside the frame, not over other labels or points. Undefined if there is no space. */
 export function placeLabels(
   points: readonly LabelledPoint[],
   frame: { readonly width: number; readonly height: number },
@@ -67,8 +63,8 @@ export function placeLabels(
 }
 
 /**
- * Scales points into a frame, equally along both axes, with a margin for names; y points up. The height depends on the
- * width alone, so that other points move nothing below.
+ * Scales equally along both axes, with a margin for names; y points up. The height depends on the width alone, so that
+ * other points move nothing below.
  */
 export function fit(
   points: readonly { readonly x: number; readonly y: number }[],

@@ -21,7 +21,7 @@ export function strongest(weights: Float32Array, size: number, threshold: number
 
 const bins = 4096;
 
-/** A lower bound close to the `most`th largest weight, without sorting. */
+/** A lower bound close to the `most`th largest, without sorting. */
 function leastOfLargest(weights: Float32Array, most: number): number {
   if (weights.length <= most) return 0;
   const largest = weights.reduce((a, b) => Math.max(a, b), 0) || 1;
@@ -32,7 +32,6 @@ function leastOfLargest(weights: Float32Array, most: number): number {
   return (bin / bins) * largest;
 }
 
-/** The lines of one row, smallest first. */
 export function rowLines(weights: Float32Array, size: number, row: number, threshold: number): readonly Line[] {
   const lines = Array.from(weights.subarray(row * size, (row + 1) * size), (weight, column) => ({ row, column, weight }));
   return lines.filter(({ weight }) => weight > 0 && weight >= threshold).sort((a, b) => a.weight - b.weight);

@@ -1,4 +1,3 @@
-/** Draws several heads on one canvas, each in its colour. */
 import type { Surface } from './heatmap.ts';
 
 /** Evenly spaced hues: [red, green, blue]. */

@@ -1,5 +1,3 @@
-/** The visible square of a map. */
-
 export interface Part {
   readonly row: number;
   readonly column: number;
@@ -8,19 +6,17 @@ export interface Part {
 
 /** Minimum number of rows at the largest zoom. */
 export const fewest = 6;
-/** Zoom factor of a button or key. */
 export const zoomStep = 1.5;
 
 export const isWhole = (part: Part, size: number): boolean => part.count >= size;
 
-/** Limits the part to the map. */
 export function within({ row, column, count }: Part, size: number): Part {
   const kept = Math.min(size, Math.max(Math.min(fewest, size), Math.round(count)));
   const inside = (first: number) => Math.min(size - kept, Math.max(0, Math.round(first)));
   return { row: inside(row), column: inside(column), count: kept };
 }
 
-/** Zooms around the point `at` of the part (0 ... 1), which stays in place if possible. */
+/** The point `at` of the part (0 ... 1) stays in place if possible. */
 export function zoomed(part: Part, size: number, factor: number, at: { readonly x: number; readonly y: number }): Part {
   const wanted = part.count / factor;
   // Rounding must not cancel a zoom step.

@@ -1,4 +1,4 @@
-/** (from,from) -> (to,to), to ≤ from: each cell is the maximum of its cells, so that no bright spot is lost. */
+/** (from,from) -> (to,to), to ≤ from: the maximum, so that no bright spot is lost. */
 export function poolMax(weights: Float32Array, from: number, to: number): Float32Array {
   if (from === to) return weights.slice();
   const result = new Float32Array(to * to);

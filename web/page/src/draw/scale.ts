@@ -7,7 +7,6 @@ const decades = 3;
 /** With a smaller share of cells brighter than a tenth of the largest, a linear scale is almost black. */
 const fewestBright = 0.06;
 
-/** 'log' if a linear scale would show almost nothing. */
 export function scaleFor(weights: Float32Array, largest: number): Scale {
   if (weights.length === 0 || largest === 0) return 'head';
   let bright = 0;
@@ -21,5 +20,4 @@ export function levelOf(weight: number, largest: number, scale: Scale): number {
   return weight > 0 ? Math.max(0, 1 + Math.log10(weight / (largest || 1)) / decades) : 0;
 }
 
-/** The weight of the darkest colour on the logarithmic scale. */
 export const leastOf = (largest: number): number => largest / 10 ** decades;

@@ -1,4 +1,3 @@
-/** Writes the lab's results. */
 import type { Tensor } from 'attn';
 import { matrixText } from '../formats/matrix_text.ts';
 import { product } from '../arithmetic/arrays.ts';
@@ -8,7 +7,6 @@ import { toNpy } from './npy.ts';
 /** JSON has no NaN and infinities, so they are written as text. */
 const jsonNumber = (value: number) => (Number.isFinite(value) ? float32Text(value) : `"${value}"`);
 
-/** Nested lists by name. */
 export function arraysToJson(arrays: Readonly<Record<string, Tensor>>): string {
   const entries = Object.entries(arrays).map(([name, tensor]) => `${JSON.stringify(name)}: ${matrixText(tensor, jsonNumber)}`);
   return `{\n${entries.join(',\n')}\n}\n`;

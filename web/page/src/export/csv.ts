@@ -4,8 +4,8 @@ import type { Shown } from '../state/map_view.ts';
 export const float32Text = (value: number): string => String(Number(value.toPrecision(9)));
 
 /**
- * Spreadsheets execute such text even in quotes, and a vocabulary could contain a formula. An apostrophe in front of a label prevents it; numbers are
- * unchanged.
+ * Spreadsheets execute such text even in quotes, and a vocabulary could contain it. An apostrophe in front of a label
+ * prevents it; numbers are unchanged.
  */
 const formula = /^[\t\r\n ]*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;
 

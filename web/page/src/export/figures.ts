@@ -1,4 +1,3 @@
-/** Figures of the head in focus for slides and papers. */
 import { linesFigure, mapFigure, type Figure, type FigureOptions } from 'attn/element';
 import { levelsOf } from '../draw/heatmap.ts';
 import { leastOf, type Scale } from '../draw/scale.ts';

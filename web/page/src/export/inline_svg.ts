@@ -1,4 +1,4 @@
-/** Converts an <svg> of the page into a figure: computed styles become attributes, colours #rrggbb. */
+/** Computed styles become attributes, colours #rrggbb. */
 import type { Figure, FigurePart } from 'attn/element';
 
 const shapes = 'path, rect, circle, ellipse, line, polyline, polygon, text';
@@ -31,7 +31,6 @@ export function colourOf(css: string): Colour {
   return colour;
 }
 
-/** The outline in the shape's own units. */
 function outlineOf(shape: SVGElement): string | undefined {
   const number = (name: string) => Number.parseFloat(getComputedStyle(shape).getPropertyValue(name)) || Number(shape.getAttribute(name)) || 0;
   switch (shape.localName) {
@@ -59,7 +58,6 @@ function outlineOf(shape: SVGElement): string | undefined {
   }
 }
 
-/** The product of the opacities of the element and its ancestors up to the picture. */
 function opacityOf(element: Element, root: Element): number {
   let opacity = 1;
   for (let at: Element | null = element; at && at !== root.parentElement; at = at.parentElement) opacity *= Number(getComputedStyle(at).opacity);
@@ -129,7 +127,7 @@ function partsOf(shape: SVGGraphicsElement, root: SVGSVGElement, left: number, t
 const margin = 12;
 const titleSize = 15;
 
-/** Draws the shapes and texts of an <svg> in the light theme on white, with a title above. Markers, gradients and HTML are left out. */
+/** In the light theme on white, with a title above. Markers, gradients and HTML are left out. */
 export function figureOfSvg(svg: SVGSVGElement, title: string): Figure {
   const root = document.documentElement;
   const theme = root.dataset['theme'];

@@ -1,7 +1,6 @@
 import { float32Text } from './csv.ts';
 import type { Selection } from './selection.ts';
 
-/** One row per line, with labels and facts. */
 export function toJson({ shown: { places, weights }, facts }: Pick<Selection, 'shown' | 'facts'>): string {
   const size = places.length;
   const head = Object.entries({ ...facts, labels: places.map(({ label }) => label) }).map(

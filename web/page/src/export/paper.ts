@@ -1,4 +1,3 @@
-/** Colours and escapes of text-based files. */
 export const paper = '#ffffff';
 export const ink = '#16181d';
 export const queryInk = '#1f4fc4';

@@ -25,7 +25,6 @@ export const formats: Readonly<Record<string, { readonly ending: string; readonl
   iframe: { ending: 'html', write: (of) => typed(frameOf(of), 'text/html') },
 };
 
-/** Returns the name of the file. */
 export async function save(selection: Selection, format: string): Promise<string> {
   const { ending, write } = formats[format]!;
   const name = `${selection.name}.${ending}`;

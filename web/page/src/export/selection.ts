@@ -8,17 +8,13 @@ import { initialView, type View } from '../state/view.ts';
 export interface Selection {
   readonly title: string;
   readonly sentence: string;
-  /** Facts that a reader of the picture needs. */
   readonly notes: readonly string[];
-  /** File name without extension. */
   readonly name: string;
   readonly shown: Shown;
   readonly look: Look;
-  /** Origin of the numbers, for JSON. */
   readonly facts: Readonly<Record<string, unknown>>;
 }
 
-/** The changes as written in the page's address. */
 const changesOf = ({ causal, padding, drawn, off, weights, change }: View) =>
   Object.fromEntries(new URLSearchParams(toHash({ ...initialView, causal, padding, drawn, off, weights, change })));
 

@@ -27,7 +27,6 @@ interface Described {
   readonly dims?: unknown;
 }
 
-/** The package's { data, dims }. */
 function described({ data, dims }: Described, minRank: number): Tensor | undefined {
   const isList = (value: unknown): value is number[] => Array.isArray(value) && value.every((each) => typeof each === 'number');
   if (!isList(data) || !isList(dims)) return undefined;
@@ -73,7 +72,6 @@ function inJson(text: string, minRank: number): ReadonlyMap<string, Tensor> {
 
 const isText = (name: string) => /\.(json|csv|tsv|txt)$/i.test(name);
 
-/** By name; '' for a single array. */
 export async function arraysIn(
   file: File,
   minRank: number,
@@ -86,7 +84,6 @@ export async function arraysIn(
   return /\.json$/i.test(file.name) ? inJson(text, minRank) : new Map([['', parseMatrixText(text, minRank)]]);
 }
 
-/** Names of a field's weights in checkpoints. */
 const aliases: Readonly<Record<string, RegExp>> = {
   Q: /^(q|query)$/i,
   K: /^(k|key)$/i,
@@ -97,6 +94,6 @@ const aliases: Readonly<Record<string, RegExp>> = {
   Wo: /(^|\.)(out_proj|o_proj|out_lin|to_out|attention\.output\.dense|o)\.weight$/i,
 };
 
-/** The array named like the field, otherwise the first, so that the field never keeps its old content. */
+/** Otherwise the first, so that the field never keeps its old content. */
 export const nameFor = (field: string, names: readonly string[]): string =>
   names.find((each) => each.toLowerCase() === field.toLowerCase()) ?? names.find((each) => aliases[field]?.test(each)) ?? names[0]!;

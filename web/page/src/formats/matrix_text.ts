@@ -5,7 +5,6 @@ import { withoutPrint } from './printed_array.ts';
 import { tableRows } from './table_text.ts';
 import { counted } from './numbers.ts';
 
-/** The message states the fault and a remedy. */
 export class MatrixTextError extends Error {}
 
 export const tooLarge = (number: string) => new MatrixTextError(`${number} is too large for float32. The largest number is 3.4e38.`);
@@ -26,7 +25,7 @@ function toNumber(text: string): number {
   return value;
 }
 
-/** Converts other forms to lists. Unknown text is returned as it is, so that the list reader reports the fault. */
+/** Unknown text is returned as it is, so that the list reader reports the fault. */
 function asLists(text: string, minRank: number): string {
   if (!text.includes('[')) {
     const rows = tableRows(text);
@@ -43,13 +42,13 @@ function asLists(text: string, minRank: number): string {
 }
 
 /**
- * "[[1, 2], [3, 4]]" -> dims [2, 2]. Ranks from minRank to 4; also accepts NaN, Infinity, true and false. Throws a MatrixTextError with the position.
+ * "[[1, 2], [3, 4]]" -> dims [2, 2]. Also accepts NaN, Infinity, true and false. Throws a MatrixTextError with the
+ * position.
  */
 export function parseMatrixText(written: string, minRank = 2): Tensor {
   const text = asLists(written, minRank);
   const values: number[] = [];
   const dims: number[] = [];
-  /** Items so far in the open list of each depth. */
   const counts: number[] = [];
   let position = 0;
   let rank = -1;
@@ -125,7 +124,6 @@ export function parseMatrixText(written: string, minRank = 2): Tensor {
   return { data: Float32Array.from(values), dims };
 }
 
-/** One row per line. */
 export function matrixText(tensor: Tensor, write: (value: number) => string): string {
   const step = (depth: number, offset: number): string => {
     const count = tensor.dims[depth]!;

@@ -1,4 +1,4 @@
-/** Reads .npy files (versions 1, 2 and 3) with real numbers in C order as float32. */
+/** Versions 1, 2 and 3; real numbers in C order become float32. */
 import type { Tensor } from 'attn';
 import { truncate, longestName } from './truncate.ts';
 
@@ -33,7 +33,6 @@ const maximumElements = 2 ** 26;
 const magic = [0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59]; // "\x93NUMPY"
 export const isNpy = (bytes: Uint8Array): boolean => magic.every((byte, i) => bytes[i] === byte);
 
-/** Throws an NpyError with the fault and a remedy. */
 export function parseNpy(bytes: Uint8Array): Tensor {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (bytes.length < 12 || !isNpy(bytes)) throw new NpyError('This is not a .npy file. Save one array with numpy.save.');

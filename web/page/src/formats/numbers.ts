@@ -8,7 +8,7 @@ export function fixed(value: number, decimals = 6): string {
   return Number(text) === 0 ? (0).toFixed(decimals) : text;
 }
 
-/** For small tables: integers stay integers, and tiny numbers keep their leading digits. */
+/** Integers stay integers, and tiny numbers keep their leading digits. */
 export function teaching(values: ArrayLike<number>): (value: number) => string {
   const whole = Array.from(values).every((value) => Number.isInteger(value) || !Number.isFinite(value));
   return (value) => {
@@ -24,7 +24,6 @@ export function brief(value: number): string {
   return Math.abs(value) < 1e-3 ? value.toExponential(1) : String(Number(value.toPrecision(4)));
 }
 
-/** Puts negative numbers in parentheses. */
 export const bracketed = (value: number): string => (value < 0 ? `(${brief(value)})` : brief(value));
 
 /** With the sign as an operator: "+ 0.5", "- 0.5". */
@@ -66,7 +65,6 @@ export function shapeText(dims: readonly number[]): string {
   return `(${dims.join(', ')})`;
 }
 
-/** "1 row", "2 rows" */
 export function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }

@@ -1,5 +1,3 @@
-/** Converts prints of NumPy and PyTorch to lists. */
-
 /** Prefixes: "w = torch.tensor(", "Parameter containing:\ntensor(", "np.array(". */
 const front = /^\s*(?:[A-Za-z_][\w.]*\s*=\s*)?(?:Parameter containing:\s*)?(?:[A-Za-z_]\w*\.)?(?:tensor|array|asarray)\s*\(\s*(?=\[)/;
 /** Suffixes: ", device='cuda:0', dtype=torch.float16)". */

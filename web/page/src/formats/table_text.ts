@@ -1,5 +1,3 @@
-/** Reads rows of tables from spreadsheets and CSV files. */
-
 const separators = ['\t', ';', ',', ' '] as const;
 
 /** Quoted cells may contain the separator. */
@@ -21,7 +19,7 @@ function cellsOf(line: string, separator: string): readonly string[] {
 const number = /^[-+]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|inf|infinity|nan)$/i;
 const isNumber = (cell: string) => number.test(cell);
 
-/** The numeric cells without column and row names; undefined if the text is not a table of numbers. */
+/** Without column and row names; undefined if the text is not a table of numbers. */
 export function tableRows(text: string): readonly (readonly string[])[] | undefined {
   const lines = text.split(/\r?\n/).filter((line) => line.trim() !== '');
   const separator = separators.find((each) => lines.some((line) => line.trim().includes(each))) ?? (lines.length > 1 ? ',' : undefined);

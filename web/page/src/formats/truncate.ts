@@ -1,8 +1,7 @@
-/** Truncates text from files, links and visitors: a name of 15 MB would freeze the page. */
+/** A name of 15 MB in a file or link would freeze the page. */
 
 /** A message's beginning states the fault, its end often the remedy. */
 export const longestMessage = 600;
-/** A file, model or label. */
 export const longestName = 80;
 export const longestToken = 60;
 

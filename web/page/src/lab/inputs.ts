@@ -6,7 +6,6 @@ import { FieldError, type LabInputs } from './run.ts';
 import { parseMatrixText } from '../formats/matrix_text.ts';
 import type { Lab, MatrixName } from '../state/lab.ts';
 
-/** A mask may be a single list. */
 export const minRankOf = (name: MatrixName) => (name === 'Mask' || name === 'Key padding' ? 1 : 2);
 
 export function readLab({ mode, fields, heads, scale, maskKind, paddingKind, causal, asTorch }: Lab): LabInputs {

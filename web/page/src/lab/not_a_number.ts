@@ -1,4 +1,4 @@
-/** Explains NaN in the lab's results, which otherwise spreads from one number to whole rows without a word. */
+/** NaN would otherwise spread from one number to whole rows without a word. */
 import type { Tensor } from 'attn';
 import { counted } from '../formats/numbers.ts';
 import type { LabInputs, LabResult } from './run.ts';
@@ -30,7 +30,6 @@ function causeOf(inputs: LabInputs): string {
   return 'Some results exceed the largest 32-bit number, 3.4 · 10³⁸, and become Infinity; Infinity − Infinity is not a number. Enter smaller numbers.';
 }
 
-/** Undefined if all weights and outputs are numbers. */
 export function notANumber(inputs: LabInputs, { weights, output }: LabResult): string | undefined {
   const parts = [weights, output].flatMap(({ name, tensor: { data } }) => {
     const count = data.reduce((sum, value) => sum + Number(Number.isNaN(value)), 0);

@@ -7,7 +7,6 @@ import type { MatrixName } from '../state/lab.ts';
 
 export type FieldName = MatrixName | 'Heads' | 'Scale';
 
-/** An error that belongs to a field. */
 export class FieldError extends Error {
   constructor(
     readonly field: FieldName,
@@ -18,7 +17,6 @@ export class FieldError extends Error {
 }
 
 export interface CommonInputs {
-  /** Undefined for the default. */
   readonly scale: number | undefined;
   readonly mask: Mask | undefined;
   readonly keyPadding: Mask | undefined;
@@ -36,7 +34,7 @@ export interface MultiHeadInputs extends CommonInputs {
   readonly Wv: Tensor;
   readonly Wo: Tensor | undefined;
   readonly heads: number;
-  /** The fields are out × in, which messages refer to; the weights here are in × out. */
+  /** Fields are out × in, which messages refer to; these weights are in × out. */
   readonly asTorch?: boolean;
 }
 
@@ -205,7 +203,7 @@ function checkMultiHead(inputs: MultiHeadInputs): void {
   checkMasks(inputs, X.dims.length === 3, X.dims.length === 3 ? X.dims[0]! : 1, heads, last(X, 2), last(X, 2));
 }
 
-/** Options of MultiHeadAttention for these matrices. It includes W_O only if the output is as wide as X; otherwise W_O is applied afterwards. */
+/** W_O is included only if the output is as wide as X; otherwise it is applied afterwards. */
 export function multiHeadOptions({ X, Wq, Wv, Wo, heads }: MultiHeadInputs): MultiHeadAttentionOptions {
   const width = last(X, 1);
   const [headDim, valueHeadDim] = [Wq.dims[1]! / heads, Wv.dims[1]! / heads];
@@ -219,7 +217,7 @@ export function multiHeadOptions({ X, Wq, Wv, Wo, heads }: MultiHeadInputs): Mul
   };
 }
 
-/** State dict of the fields: in × out becomes out × in. */
+/** in × out becomes out × in. */
 export function stateOf(inputs: MultiHeadInputs): Readonly<Record<string, Tensor>> {
   const { Wq, Wk, Wv, Wo } = inputs;
   return {
@@ -251,6 +249,5 @@ async function runMultiHead(attn: Attn, inputs: MultiHeadInputs): Promise<LabRes
   }
 }
 
-/** Throws a FieldError if shapes do not fit. */
 export const runLab = (attn: Attn, inputs: LabInputs): Promise<LabResult> =>
   inputs.mode === 'attention' ? runAttention(attn, inputs) : runMultiHead(attn, inputs);

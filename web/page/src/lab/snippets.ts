@@ -22,7 +22,7 @@ interface Named {
 
 const asFloats = ({ data, dims }: Mask): Tensor => ({ data: Float32Array.from(data), dims });
 
-/** All arrays of a program. Weights are (out, in), as in PyTorch. */
+/** Weights are (out, in), as in PyTorch. */
 function arraysOf(inputs: LabInputs): readonly Named[] {
   const { mask, keyPadding } = inputs;
   const own: readonly Named[] =
@@ -44,7 +44,6 @@ function arraysOf(inputs: LabInputs): readonly Named[] {
   ];
 }
 
-/** W_O is applied after the layer if the output is not as wide as X. */
 const hasOwnOutput = (inputs: LabInputs): boolean => inputs.mode === 'multi-head' && inputs.Wo !== undefined && !multiHeadOptions(inputs).outProj;
 
 /** The file that the programs read; undefined if they contain the numbers. */

@@ -1,7 +1,6 @@
-/** Parses what people write for a model: a name on the Hub, any form of a Hub address, or the address of a folder or of a GGUF file. */
+/** Parses names on the Hub, any form of a Hub address, and addresses of folders and GGUF files. */
 import { truncate, longestName } from '../formats/truncate.ts';
 
-/** The message states the fault and a remedy. */
 export class AddressError extends Error {}
 
 export interface ModelAddress {
@@ -60,7 +59,6 @@ function ofHub(origin: string, repository: string, revision = 'main', path = '')
 
 const noAddress = () => new AddressError(`This is not a valid address. ${example}`);
 
-/** Throws if the bytes are not UTF-8. */
 function decoded(path: string, decode = decodeURIComponent): string {
   try {
     return decode(path);
@@ -94,7 +92,7 @@ function readHub(url: URL): ModelAddress | undefined {
   return ofHub(url.origin, parts.slice(0, verb).join('/'), revision, rest.join('/'));
 }
 
-/** Generic folder names: the parent folder names the model. */
+/** Generic names: the parent folder names the model. */
 const saysNothing = /^(main|master|model|snapshots|resolve|\d+_\w+|[0-9a-f]{40})$/;
 /** The Hub's cache encodes the owner in folder names. */
 export function nameInPath(path: string, otherwise: string): string {
@@ -106,7 +104,6 @@ export function nameInPath(path: string, otherwise: string): string {
   );
 }
 
-/** Relative addresses are resolved against `page`. */
 export function readAddress(text: string, page: string): ModelAddress {
   const written = bare(text);
   if (written === '') throw new AddressError(`There is no model name. ${example}`);

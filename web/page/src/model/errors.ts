@@ -1,4 +1,4 @@
-/** Explains in the page's words why a model did not load; the package's message is shown below. */
+/** The page's words for a model that did not load; the package's message is shown below. */
 import { hubHost, isGguf } from './address.ts';
 import { codeOf, explain } from '../state/status.ts';
 
@@ -21,14 +21,13 @@ interface Detail {
   readonly got?: unknown;
 }
 
-/** Families that the page loads. */
 export const encoders =
   'BERT, DistilBERT, RoBERTa, XLM-RoBERTa, CamemBERT, data2vec, MPNet, ModernBERT, DeBERTa, ERNIE, ELECTRA, ALBERT, NomicBERT, Jina 2 and GTE';
 export const decoders = 'GPT-2, GPT-NeoX, Llama, Mistral, Qwen 2 and 3, and Gemma 2 and 3';
 const allOf = 'Use config.json, tokenizer.json and model.safetensors of the same model, as published.';
 const inPython = (what: string) => `Run ${what} in Python and drop the folder that it writes.`;
 
-/** Unsupported files that folders contain instead of a supported one. */
+/** Unsupported files that folders contain instead. */
 const instead: readonly (readonly [name: RegExp, cause: string, fix: string])[] = [
   [
     /\.(bin|pt|pth|ckpt|bin\.index\.json)$/,

@@ -8,14 +8,13 @@ export interface EncoderSize {
   readonly width: number;
   /** F */
   readonly hidden: number;
-  /** The feed-forward network has a second input matrix. */
   readonly gated: boolean;
   /** Width of all queries, and of all keys, if they differ from E. */
   readonly queries?: number;
   readonly keys?: number;
 }
 
-/** Multiply-adds of a text's matrix products; norms, softmax, activations, embeddings and the head are not counted. */
+/** Matrix products only: norms, softmax, activations, embeddings and the head are not counted. */
 export function multiplyAdds({ layers, width, hidden, gated, queries = width, keys = queries }: Omit<EncoderSize, 'heads'>, length: number) {
   const projections = layers * 2 * length * width * (queries + keys);
   const attention = layers * 2 * length * length * queries;
@@ -23,7 +22,6 @@ export function multiplyAdds({ layers, width, hidden, gated, queries = width, ke
   return { projections, attention, feedForward, total: projections + attention + feedForward };
 }
 
-/** Reads the names of each family. */
 export function encoderSize(config: Readonly<Record<string, unknown>>): EncoderSize {
   const type = config['model_type'];
   const names =

@@ -10,7 +10,6 @@ export interface FilesProblem {
 
 export interface FoundModel<T> {
   readonly name: string;
-  /** By name in the model's folder. */
   readonly files: Readonly<Record<string, T>>;
   readonly problem?: FilesProblem;
 }
@@ -73,7 +72,6 @@ function problemOf(paths: readonly string[]): FilesProblem | undefined {
   };
 }
 
-/** Finds the model in any folder, and names its files relative to that folder. */
 export function modelFiles<T>(files: readonly (readonly [path: string, file: T])[]): FoundModel<T> {
   const paths = files.map(([path]) => path);
   const root = rootOf(paths);
@@ -93,13 +91,12 @@ interface Ready {
   readonly note?: string;
 }
 
-/** An entry of modules.json. */
 interface Module {
   readonly type?: unknown;
   readonly path?: unknown;
 }
 
-/** Replaces a missing pooling folder that modules.json names by the mean, the default without modules.json. */
+/** The mean, the default without modules.json, replaces a missing pooling folder. */
 async function withPooling(files: Readonly<Record<string, Blob>>): Promise<Ready> {
   const list = files['modules.json'];
   if (!list) return { files };
@@ -132,7 +129,7 @@ async function jsonObject(name: string, text: Blob): Promise<Readonly<Record<str
   return value;
 }
 
-/** More than any header that attn reads, so that a damaged length does not read a whole file. */
+/** More than any header that attn reads; a damaged length must not read a whole file. */
 const longestHeader = 2 ** 27;
 
 async function headerOf(name: string, file: Blob): Promise<SafetensorsHeader> {
@@ -177,7 +174,6 @@ async function joined(files: Readonly<Record<string, Blob>>): Promise<Readonly<R
   };
 }
 
-/** Throws if weight files are missing or invalid. */
 export async function readyToLoad(files: Readonly<Record<string, Blob>>): Promise<Ready> {
   const { files: known, ...about } = await withPooling(files);
   return { files: await joined(known), ...about };

@@ -1,5 +1,3 @@
-/** Classifies a head by its weights. */
-
 export type HeadKind = 'previous' | 'next' | 'self' | 'separator' | 'diffuse' | 'mixed';
 
 /** In sorting order. */
@@ -15,8 +13,8 @@ export const headKinds: Readonly<Record<HeadKind, string>> = {
 export interface HeadSummary {
   readonly kind: HeadKind;
   /**
-   * Mean weights over the rows of text tokens: of the token before, the token after, the token itself, and all special tokens. The first two count
-   * only rows whose neighbour is a text token.
+   * Mean weights, over the rows of text tokens, of the token before, the token after, the token itself, and all special
+   * tokens. The first two count only rows whose neighbour is a text token.
    */
   readonly shares: Readonly<Record<'previous' | 'next' | 'self' | 'separator', number>>;
   /** Mean over the rows, in nats. */
@@ -79,7 +77,6 @@ export function lookText(of: HeadSummary): string {
   return `attends ${oftenness(share)} to ${headKinds[of.kind]}: ${percent(share)} of the weight`;
 }
 
-/** What a head does, for a sentence that begins with its name. */
 export const headWords: Readonly<Record<HeadKind, string>> = {
   previous: 'looks at the word before',
   next: 'looks at the word after',

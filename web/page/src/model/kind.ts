@@ -6,31 +6,24 @@ const rotaryEncoder = /^(modernbert|nomic_bert|gte|new)$/;
 const typeOf = (config: Config): string => String(config['model_type']);
 const isAlibi = (config: Config): boolean => config['position_embedding_type'] === 'alibi';
 
-/** Queries and keys are rotated by their positions. */
 export const isRotary = (config: Config): boolean =>
   rotaryEncoder.test(typeOf(config)) || gatedDecoder.test(typeOf(config)) || typeOf(config) === 'gpt_neox';
-/** A bias by distance is added to the scores. */
 export const hasPositionBias = (config: Config): boolean => typeOf(config) === 'mpnet' || isAlibi(config);
-/** The feed-forward network has a second input matrix. */
 export const isGated = (config: Config): boolean => rotaryEncoder.test(typeOf(config)) || gatedDecoder.test(typeOf(config)) || isAlibi(config);
 
-/** The norms come before the parts of a layer, not after them. */
 export const isPreNorm = (config: Config): boolean => /^(modernbert|gpt2|gpt_neox)$/.test(typeOf(config)) || hasRmsNorm(config);
-/** The norms divide by the root mean square, without the mean and a bias. */
 export const hasRmsNorm = (config: Config): boolean => gatedDecoder.test(typeOf(config));
 const isGemma = (config: Config): boolean => typeOf(config).startsWith('gemma');
-/** D; `otherwise` if the configuration has no default of its own. */
 export const headWidthOf = (config: Config, otherwise: number): number =>
   Number(config['head_dim'] ?? (isGemma(config) ? 256 : typeOf(config) === 'qwen3' ? 128 : otherwise));
 /** Numbers of norms are stored as their distance from 1. */
 export const gainFromOne = (config: Config): number => (isGemma(config) ? 1 : 0);
-/** The outputs of attention and feed-forward are normalised as well. */
 export const hasPostNorm = isGemma;
 /** Attention and feed-forward read the same row. */
 export const isParallel = (config: Config): boolean => typeOf(config) === 'gpt_neox' && config['use_parallel_residual'] !== false;
-/** Scores are divided by the root of this; D, unless the configuration has another number. */
+/** D, unless the configuration has another number. */
 export const scoreDivisor = (config: Config, width: number): number => (isGemma(config) ? Number(config['query_pre_attn_scalar'] ?? 256) : width);
-/** Scores are bent to stay within ± this; 0: they are not. */
+/** Scores are bent to stay within ± this; 0: not. */
 export const scoreCap = (config: Config): number =>
   typeOf(config) === 'gemma2' ? Number(config['attn_logit_softcapping'] === undefined ? 50 : config['attn_logit_softcapping']) : 0;
 export const normEpsilon = (config: Config): number =>

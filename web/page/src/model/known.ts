@@ -20,19 +20,16 @@ export const knownModels = [
 ] as const;
 
 /**
- * Models with which the page can open. A link without a model means the sentiment classifier, the page's first model for a long time; a first visit
- * shows the mask model.
+ * A link without a model means the sentiment classifier, the first model for a long time; a first visit shows the mask
+ * model.
  */
 export const openingModels = ['masks', 'sentiment'] as const;
 export const openingModel = (id: string): (typeof openingModels)[number] => openingModels.find((each) => each === id) ?? 'sentiment';
 
-/** One of the models that come with the page. */
 export const isSmall = (id: string | undefined): boolean => knownModels.some((each) => each.id === id && !('repository' in each));
 
-/** The name of files without a folder. */
 export const unnamedFiles = 'your files';
 
-/** Expected download in bytes, if known. */
 export function expectedBytes(id: string, dtype: DType): number | undefined {
   const known = knownModels.find((each) => each.id === id);
   return (dtype === 'int8' && known && 'int8Bytes' in known && known.int8Bytes) || known?.bytes;
@@ -51,19 +48,18 @@ export function nameOf(id: string): string {
   }
 }
 
-/** The name inside a sentence: "the entity model", "all-MiniLM-L6-v2". */
+/** "the entity model", "all-MiniLM-L6-v2" */
 export function nameInSentence({ name }: { readonly name: string }): string {
   if (name === unnamedFiles) return 'the model from your files';
   return knownModels.some((each) => each.name === name) && name.includes(' ') ? `the ${name}` : name;
 }
-/** The name at the start of a sentence, with a capital letter even for "all-MiniLM-L6-v2". */
+/** With a capital letter even for "all-MiniLM-L6-v2". */
 export const sentenceName = (of: { readonly name: string }): string =>
   nameInSentence(of).replace(/^(the )?(?=\p{Ll})/u, (_, article?: string) => (article ? 'The ' : 'The model '));
 
 /** The page was built with this model's files. */
 export const isCarried = (id: string): boolean => knownModels.some((each) => each.id === id && (!('int8Bytes' in each) || each.int8Bytes > 0));
 
-/** The host from which a model is loaded, if it is not the page's. */
 export function otherHostOf(id: string): string | undefined {
   if (knownModels.some((each) => each.id === id)) return isCarried(id) ? undefined : hubHost;
   try {

@@ -1,7 +1,6 @@
 import type { Dims, Task, Tensor } from 'attn';
 import type { TextModel } from 'attn/worker';
 
-/** How the weights are stored and multiplied. */
 export type DType = 'int8' | 'float32';
 export const otherOf = (dtype: DType): DType => (dtype === 'int8' ? 'float32' : 'int8');
 
@@ -16,18 +15,15 @@ export interface LoadedModel {
   readonly config: Readonly<Record<string, unknown>>;
   readonly labels: readonly string[] | undefined;
   readonly task: Task;
-  /** Classes of a token classification head. */
   readonly tokenLabels?: readonly string[] | undefined;
-  /** The blank of a model that fills blanks. */
   readonly maskToken?: string | undefined;
   readonly layers: number;
   readonly heads: number;
   readonly hiddenSize: number;
   readonly shapes: ReadonlyMap<string, Dims>;
   readonly dtype: DType;
-  /** The files contain int8 weights; otherwise int8 weights are converted during loading. */
+  /** Otherwise int8 weights are converted during loading. */
   readonly isStoredAsInt8: boolean;
-  /** Size of the files that were read. */
   readonly bytes: number;
   /** Growth of the used WASM heap in bytes. */
   readonly memory: number;
@@ -35,7 +31,6 @@ export interface LoadedModel {
   readonly loadTime: number;
 }
 
-/** It guesses the next word, and its attention sees no later one. */
 export const isDecoder = ({ task }: Pick<LoadedModel, 'task'>): boolean => task === 'text-generation';
 
 /** (layers,H): 0 for heads (layer · H + head) that are off, otherwise 1. */
@@ -45,9 +40,7 @@ export function headMaskOf({ layers, heads }: LoadedModel, off: readonly number[
   return { data, dims: [layers, heads] };
 }
 
-/**
- * softmax for one right label, sigmoid for independent labels, identity for regression. The config.json of a cross-encoder may name a torch.nn class.
- */
+/** The config.json of a cross-encoder may name a torch.nn class. */
 export function answerFunction({ config, labels }: LoadedModel): 'softmax' | 'sigmoid' | 'identity' {
   const section = config['sentence_transformers'] as { readonly activation_fn?: unknown } | null | undefined;
   for (const named of [section?.activation_fn, config['sbert_ce_default_activation_function']])

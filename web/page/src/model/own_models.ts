@@ -1,4 +1,3 @@
-/** File addresses of the models on the page's server. */
 import entitiesConfig from '../../../../testdata/models/entities/config.json?url';
 import entitiesWeights from '../../../../testdata/models/entities/model.safetensors?url';
 import entitiesTokenizer from '../../../../testdata/models/entities/tokenizer.json?url';

@@ -8,7 +8,6 @@ export interface ParameterRows {
   readonly count: number;
 }
 
-/** A linear map or a norm. */
 export interface LinearNames {
   readonly weight: ParameterRows;
   readonly bias: ParameterRows | undefined;
@@ -21,7 +20,7 @@ export interface LayerNames {
   readonly output: LinearNames;
   readonly norm1: LinearNames | undefined;
   readonly linear1: LinearNames;
-  /** The matrix whose output goes through the activation, in a gated feed-forward network. */
+  /** Its output goes through the activation, in a gated feed-forward network. */
   readonly gate: LinearNames | undefined;
   readonly linear2: LinearNames;
   readonly norm2: LinearNames | undefined;

@@ -37,7 +37,6 @@ const ownChoice = (id: OwnModel): Choice => ({
   sources: async () => [await fetchAll(ownModels[id])],
 });
 
-/** From the page's server if it has the files, otherwise from the Hub. */
 export function knownChoice(id: string, onHub: boolean): Choice {
   const known = knownModels.find((each) => each.id === id)!;
   if (isOwn(id) || !('repository' in known)) return ownChoice(id as OwnModel);
@@ -54,7 +53,6 @@ export function knownChoice(id: string, onHub: boolean): Choice {
   };
 }
 
-/** Throws an AddressError if `id` is not an address. */
 export function choiceOf(id: string): Choice {
   if (knownModels.some((each) => each.id === id)) return knownChoice(id, !isCarried(id));
   const { name, location, host, hub } = readAddress(id, page());

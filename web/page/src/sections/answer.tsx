@@ -6,16 +6,14 @@ import { answers, baseline, hasWords, run, type LabelScore } from '../state/run.
 import { isChanged, view } from '../state/view.ts';
 import '../styles/answer.css';
 
-/** Number of answers shown. */
 const most = 3;
 
-/** The most likely answers in the model's label order, so that they do not move when their numbers change. */
+/** In the model's label order, so that they do not move when their numbers change. */
 function inPlace(scores: readonly LabelScore[], { labels }: LoadedModel): readonly string[] {
   const place = ({ label }: LabelScore) => labels!.indexOf(label);
   return [...scores.slice(0, most)].sort((a, b) => place(a) - place(b)).map(({ label }) => label);
 }
 
-/** The classifier's answers, with those of the unchanged model for comparison. */
 export function Answer() {
   const of = run.value;
   if (!of) return openingModel(view.value.model) === 'masks' ? null : <Waiting />;
@@ -73,7 +71,6 @@ function Nothing({ labels }: { labels: readonly string[] }) {
   );
 }
 
-/** How reliable the built-in classifier is. */
 export function Trust() {
   if ((run.value?.model.id ?? openingModel(view.value.model)) !== 'sentiment') return null;
   return <p class="note">The classifier was trained on English film reviews. It misjudges {100 - rightOf100.films} of 100 new ones.</p>;

@@ -4,12 +4,10 @@ import { headInFocus, layerInFocus } from '../state/map_view.ts';
 import { cellChosen } from '../state/pointed.ts';
 import { StripRows } from '../ui/strip.tsx';
 
-/** Dimensions listed in the text. */
 const told = 3;
 
 const signed = (value: number) => `${value < 0 ? '−' : '+'}${fixed(Math.abs(value), 2)}`;
 
-/** The query and key of the cell in focus, and their product in each dimension. */
 export function Dimensions() {
   return (
     <div class="dimensions">

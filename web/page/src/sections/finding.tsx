@@ -5,7 +5,6 @@ import { heads } from '../state/heads.ts';
 import { run } from '../state/run.ts';
 import { headInFocus, layerInFocus } from '../state/map_view.ts';
 
-/** One sentence about the head in focus. */
 export function Finding() {
   useEffect(() => brokenAnswers.follow(), []);
   return (

@@ -46,7 +46,7 @@ function About() {
 /** Weight from which a word is written in the colour of keys. */
 const attended = 0.2;
 
-/** The words as the model read them, or, until it has read the text, as they are written. */
+/** As the model read them or, until it has read the text, as they are written. */
 function piecesOf(now: Numbers | undefined, text: string): readonly Piece[] {
   const isCurrent = now?.of.run.view.text === text;
   const lookOf = (i: number): Piece['look'] => {

@@ -69,7 +69,6 @@ function step(by: 'head' | 'layer', direction: 1 | -1, { layers, heads: perLayer
   update({ layer: Math.floor(next / perLayer), head: next % perLayer });
 }
 
-/** Converts a cell of places to a cell of tokens. */
 const tokensAt = ({ places }: Shown, { row, column }: Cell): View['cell'] => ({ row: places[row]!.tokens[0]!, column: places[column]!.tokens[0]! });
 
 export const pointAt = (of: Shown, target: Cell): void => pointTo(tokensAt(of, target));

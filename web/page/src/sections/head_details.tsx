@@ -19,7 +19,6 @@ import { lockAt, pointAt } from './focus.tsx';
 import { Kinds } from './heads.tsx';
 import { Links } from './links.tsx';
 
-/** Other views of the head in focus, and the map's settings. */
 export function More() {
   const of = run.value;
   return (

@@ -30,7 +30,6 @@ const fieldsOf: Readonly<Record<LabMode, readonly { name: MatrixName; hint: stri
   ],
 };
 
-/** Names of the module's arguments -> fields. */
 const argumentFields: Readonly<Record<string, FieldName>> = {
   query: 'Q',
   key: 'K',

@@ -1,4 +1,3 @@
-/** The lab's results: a map, tables, files, and programs that compute the same. */
 import type { Tensor } from 'attn';
 import { useMemo, useState } from 'preact/hooks';
 import { product } from '../arithmetic/arrays.ts';
@@ -100,7 +99,6 @@ function Programs({ inputs }: { inputs: LabInputs }) {
   );
 }
 
-/** The matrix of one batch item and head. */
 function sliceOf(
   { tensor, leading }: NamedResult,
   batch: number,
@@ -126,7 +124,6 @@ const kinds: Readonly<Record<string, MatrixKind>> = {
   merged: 'value',
 };
 
-/** A result as a picture, which shows the number of the cell that is chosen. */
 function Picture({ name, of, values, width }: { name: string; of: NamedResult; values: Float32Array; width: number }) {
   const [chosen, setChosen] = useState<Place>({ row: 0, column: 0 });
   const [rows, columns] = [values.length / width, width];
@@ -146,7 +143,6 @@ function Picture({ name, of, values, width }: { name: string; of: NamedResult; v
 
 const allArrays = 'all arrays';
 
-/** Writes one array in any format, or all arrays in a format that can hold several. */
 function SaveResults({ of }: { of: LabResult }) {
   const [chosen, setChosen] = useState('output');
   const [failure, setFailure] = useState('');

@@ -1,4 +1,4 @@
-/** The top of the page: its parts, of which the current one is marked, and the theme. Each part has an address. */
+/** Each part has an address. */
 import { signal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { enterPart, partInAddress } from '../state/hash.ts';
@@ -9,13 +9,11 @@ import { ThemeButton } from '../ui/theme.tsx';
 
 /** Parts that are shown on a wide screen; the menu has all. */
 const leading: readonly StoryId[] = ['one', 'many', 'train', 'numbers'];
-/** Of the last part. */
 const places = [
   { id: 'lab', name: 'Your own numbers' },
   { id: 'proof', name: 'Proof' },
 ] as const;
 
-/** The part at the top of the screen. */
 const current = signal<'first' | StoryId>('first');
 
 function showPart(id: string): void {
@@ -51,7 +49,7 @@ function followScrolling(): () => void {
   return () => removeEventListener('scroll', ask);
 }
 
-/** Scrolls to the part in the address: when the page opens, once its content is there, and when the visitor goes back. */
+/** When the page opens, once the part is there, and when the visitor goes back. */
 function followAddress(): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const go = () => {

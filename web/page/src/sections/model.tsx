@@ -180,7 +180,6 @@ function Problem({ of: { what, cause, fix, detail, code, onHub } }: { of: Failur
   );
 }
 
-/** Describes the requests that loading will make, while the address is typed. */
 function planOf(text: string): string | undefined {
   if (!text.trim()) return undefined;
   const known = knownModels.find(({ id, name }) => id === text.trim() || name === text.trim());
@@ -292,7 +291,6 @@ function Files() {
   );
 }
 
-/** Files dropped outside any field are treated as a model. */
 export function DropZone() {
   const [over, setOver] = useState(false);
   useEffect(() => {

@@ -6,7 +6,6 @@ import { run } from '../state/run.ts';
 import { cellIn, layerInFocus, shown } from '../state/map_view.ts';
 import { view } from '../state/view.ts';
 
-/** The overlay's switch, and each head's colour and weight in the cell in focus. */
 export function OverlayTools() {
   const isOn = view.value.overlay.length > 0;
   return (

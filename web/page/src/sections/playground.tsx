@@ -9,7 +9,6 @@ import { Focus, Reading } from './focus.tsx';
 import { Heads } from './heads.tsx';
 import { Texts } from './texts.tsx';
 
-/** The attention map: map, heads, answer and model. */
 export function Playground({ onHelp }: { onHelp: () => void }) {
   return (
     <section id="sentence" class="playground" aria-labelledby="sentence-title">

@@ -12,7 +12,6 @@ import { Checks } from './proof/checks.tsx';
 import { Quantization } from './proof/quantization.tsx';
 import { SpeedPart } from './proof/speed.tsx';
 
-/** The verdict in one line. */
 function Line({ of }: { of: LoadedModel }) {
   const torch = comparison.value.value?.model === of ? comparison.value.value : undefined;
   const own = selfCheck.value.value?.model === of ? selfCheck.value.value : undefined;
@@ -29,7 +28,7 @@ function Line({ of }: { of: LoadedModel }) {
 
 export function ProofSection() {
   const section = useRef<HTMLElement>(null);
-  // The checks and the speed take seconds of computing, so they start when the visitor comes near, which is early enough to move nothing.
+  // The checks take seconds, so they start when the visitor comes near, early enough to move nothing.
   const isNear = useSeen(section, 1500);
   const wasSeen = useRef(false);
   wasSeen.current ||= isNear;

@@ -4,7 +4,7 @@ import { view } from '../state/view.ts';
 
 const filesNote = () => (view.value.model === 'files' ? ' It does not contain the model from your files.' : '');
 
-/** Copies a link to the view. What it says appears over the page, so that nothing moves. */
+/** Its message appears over the page, so that nothing moves. */
 export function Share() {
   const [said, setSaid] = useState('');
   const [link, setLink] = useState<string>();

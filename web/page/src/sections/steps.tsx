@@ -155,7 +155,6 @@ function Loaded({ walk }: { walk: Walk }) {
   );
 }
 
-/** The visitor's changes, each with an undo button. */
 function Changes({ walk }: { walk: Walk }) {
   if (!isChanged.value) return null;
   const { layer, run } = walk;

@@ -156,7 +156,7 @@ function Entities({ of }: { of: LoadedModel }) {
   );
 }
 
-/** The text with `show` applied to its parts, which are sorted and do not overlap. */
+/** `show` is applied to parts, which are sorted and do not overlap. */
 function marked<T extends { readonly start: number; readonly end: number }>(text: string, parts: readonly T[], show: (part: T) => ComponentChildren) {
   const pieces: ComponentChildren[] = [];
   let at = 0;
@@ -176,7 +176,6 @@ function Masks({ of }: { of: LoadedModel }) {
   const fault = faultOfMasked(text, mask);
   const made = filled.value.value;
   const current = !fault && made?.of === of ? made : undefined;
-  /** Replaces the selection, or inserts at the caret. */
   const insert = () => {
     const { selectionStart, selectionEnd } = area.current!;
     const before = text.slice(0, selectionStart);

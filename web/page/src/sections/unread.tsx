@@ -1,6 +1,5 @@
 import { unread } from '../state/hash.ts';
 
-/** A link that is too long to read. */
 export function Unread() {
   if (unread.value === undefined) return null;
   return (

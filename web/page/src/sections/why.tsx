@@ -113,7 +113,6 @@ function Answer({ of }: { of: Why }) {
 const least = 0.05;
 const kindOf = (share: number) => (Math.abs(share) < least ? '' : share < 0 ? 'against' : 'for');
 
-/** The text shaded by score; the table has the numbers. */
 function Words({ of: { text, offsets, scores }, method }: { of: Why; method: Method }) {
   const most = scores[method].reduce((sum, score, i) => Math.max(sum, offsets[i] ? Math.abs(score) : 0), 0) || 1;
   const pieces: unknown[] = [];

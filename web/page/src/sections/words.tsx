@@ -95,7 +95,7 @@ function WordField({ label, value, found, onInput }: { label: string; value: str
   );
 }
 
-/** Has its room from the start, so that the parts below stay where they are. */
+/** Has its room from the start, so that nothing below moves. */
 function Ranked({ name, near, most }: { name: string; near: readonly Near[] | undefined; most: number }) {
   if (near?.length === 0) return null;
   return (

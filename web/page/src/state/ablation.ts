@@ -18,7 +18,6 @@ export interface Ablation {
   readonly answer: { readonly label: string; readonly probability: number } | undefined;
   /** (layers,H): change of the answer's probability; without labels, cosine(text vector, original vector) - 1. */
   readonly effects: Tensor;
-  /** Heads without which the answer is another one. */
   readonly flips: readonly number[];
 }
 

@@ -7,7 +7,6 @@ import type { LoadedModel } from '../model/loaded.ts';
 const tabs = ['blank', 'classes', 'names', 'similar', 'task'] as const;
 export type AnswerTab = (typeof tabs)[number];
 
-/** That of the model's own head. */
 function tabOf({ task, labels }: LoadedModel): AnswerTab {
   if (task === 'fill-mask') return 'blank';
   if (task === 'token-classification') return 'names';
@@ -25,7 +24,6 @@ export const tabsShown = computed<readonly AnswerTab[]>(() => {
   return tabs.filter((tab) => tab !== 'task' || (of && tabOf(of) === 'task'));
 });
 
-/** The visitor's choice, or the tab of the model's head. */
 export const answerTab = computed<AnswerTab>(() => {
   const of = shownModel.value;
   if (chosen.value && tabsShown.value.includes(chosen.value)) return chosen.value;

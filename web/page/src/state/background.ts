@@ -1,4 +1,4 @@
-/** Values of the lower sections: computed when the browser is idle; a newer request replaces waiting ones. */
+/** Computed when the browser is idle; a newer request replaces waiting ones. */
 import { computed, effect, signal, untracked, type Signal } from '@preact/signals';
 import { model } from './model.ts';
 import { run } from './run.ts';
@@ -25,9 +25,7 @@ export const headsOff = computed(() => {
 
 export interface BackgroundValue<T> {
   readonly value: Signal<T | undefined>;
-  /** Why there is no newer value. */
   readonly failure: Signal<string | undefined>;
-  /** Returns a function that stops it. */
   readonly follow: () => () => void;
 }
 

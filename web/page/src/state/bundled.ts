@@ -7,7 +7,6 @@ import { view } from './view.ts';
 const configs = { masks, sentiment };
 const sizeOf = (id: keyof typeof configs) => ({ layers: configs[id].num_hidden_layers, heads: configs[id].num_attention_heads });
 
-/** Of the model with which the page opens. */
 export const opening = (): { readonly layers: number; readonly heads: number } => sizeOf(openingModel(view.value.model));
 
 export const sentimentLabels = Object.values(sentiment.id2label);

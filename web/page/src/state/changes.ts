@@ -58,7 +58,7 @@ interface Kind<T> extends Property<T, { readonly layer: number }> {
   readonly withNewText?: (value: T) => T;
   /** The reason, and whether the query (row) may not attend to the key (column). */
   readonly hides?: readonly [reason: string, rule: Rule<T>];
-  /** Default: none. Edited weights are written into the model; run.ts computes a changed layer. */
+  /** Edited weights are written into the model; run.ts computes a changed layer. */
   readonly forward?: (value: T, forward: Forward, of: LoadedModel) => Partial<Forward>;
 }
 
@@ -70,7 +70,7 @@ const scores: Readonly<Record<ScoreFunction, string>> = {
 };
 const nothing: Omit<LayerChanges, 'layer'> = { factor: 1, score: 'scaled_dot', dropout: 0, seed: 0, edits: [] };
 
-/** Only one layer is changed at a time: changes of another layer are dropped. */
+/** Only one layer is changed at a time: changes of another are dropped. */
 export const ofLayer = (change: LayerChanges | undefined, layer: number): LayerChanges => (change?.layer === layer ? change : { ...nothing, layer });
 
 export const unlessNothing = (of: LayerChanges): LayerChanges | undefined =>
@@ -118,7 +118,6 @@ function partsOfLayer(of: LayerChanges, { edit }: Pick<Names, 'edit'>): readonly
   ];
 }
 
-/** In the order of the list and the address. */
 export const kinds: { readonly [K in keyof ModelChanges]: Kind<ModelChanges[K]> } = {
   causal: {
     ...property('causal', false, flag),

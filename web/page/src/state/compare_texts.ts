@@ -13,7 +13,6 @@ import { withModel } from './run.ts';
 export const fewestLines = 3;
 export const mostLines = 30;
 
-/** Grouped by topic and by sentiment. */
 const properties: Properties<{ readonly lines: string; readonly line: number }> = {
   lines: property(
     'lines',
@@ -136,7 +135,6 @@ export function neighboursOf(
     .sort((a, b) => b.after - a.after);
 }
 
-/** The element with the largest absolute difference. */
 export function furthest(a: Tensor, b: Tensor): { readonly index: number; readonly difference: number } {
   let [index, difference] = [0, 0];
   a.data.forEach((value, i) => {
@@ -145,7 +143,6 @@ export function furthest(a: Tensor, b: Tensor): { readonly index: number; readon
   return { index, difference };
 }
 
-/** The column of each row's maximum. */
 export function largestOf({ data, dims }: Tensor): readonly number[] {
   const [rows, columns] = dims as [number, number];
   return Array.from({ length: rows }, (_, i) => argmax(data.subarray(i * columns, (i + 1) * columns)));

@@ -21,7 +21,7 @@ export interface Example {
 
 export const exampleWords = ['cats', 'chase', 'mice'] as const;
 
-/** Rows separated by ";". Invalid text returns the same object: its identity marks the article's numbers. */
+/** Rows separated by ";". Invalid text returns the same object, whose identity marks the article's numbers. */
 const matrixOf = (name: ExampleMatrix): Codec<Example['matrices']> => ({
   encode: (matrices) => matrices[name].map((row) => row.join(',')).join(';'),
   decode(written, matrices) {
@@ -89,7 +89,7 @@ export function setNumber(name: ExampleMatrix, row: number, column: number, valu
   updateExample({ matrices: { ...matrices, [name]: rows } });
 }
 
-/** Incremented to create the fields again if the numbers are replaced from outside. */
+/** Incremented to create the fields again. */
 export const exampleVersion = signal(0);
 
 function replaceExample(by: Example): void {
@@ -188,7 +188,6 @@ export async function computeExample(attn: Attn, of: Example): Promise<ComputedE
 export const computedExample = signal<ComputedExample | undefined>(undefined);
 export const exampleFailure = signal<string | undefined>(undefined);
 
-/** Returns a function that stops it. */
 export function followExample(): () => void {
   const inTurn = newestOnly();
   return effect(() => {

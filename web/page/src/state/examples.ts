@@ -6,7 +6,6 @@ import { headInFocus, layerInFocus } from './map_view.ts';
 import { initialView, update, view } from './view.ts';
 
 export interface Example {
-  /** Topic; without one, the text is the label. */
   readonly what?: string;
   readonly text: string;
   readonly pair?: string;

@@ -1,4 +1,3 @@
-/** Describes the example in the fields, with numbers computed here. */
 import { computed } from '@preact/signals';
 import { hasChanges, type ModelChanges } from './changes.ts';
 import { backgroundValue, shownModel } from './background.ts';
@@ -16,9 +15,7 @@ export interface Finding {
   readonly query: string;
   readonly key: string;
   readonly weight: number;
-  /** The largest weight of this cell in any head. */
   readonly isMostOfHeads: boolean;
-  /** The largest weight of its row. */
   readonly isMostOfRow: boolean;
   readonly isOff: boolean;
   /** With the head on, with it off. */

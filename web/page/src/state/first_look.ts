@@ -1,4 +1,4 @@
-/** The numbers of the first figure: one query, and a column for each word that it can look at. */
+/** One query, and a column for each word that it can look at. */
 import { computed, signal } from '@preact/signals';
 import { scoreDivisor } from '../model/kind.ts';
 import { query } from './guess.ts';
@@ -9,12 +9,9 @@ import { view } from './view.ts';
 import type { Tensor } from 'attn';
 
 export interface Column {
-  /** Index of the token. */
   readonly token: number;
   readonly label: string;
-  /** As it is written. */
   readonly word: string;
-  /** Range in the text. */
   readonly start: number;
   readonly end: number;
   readonly key: Float32Array;
@@ -96,16 +93,15 @@ export const firstLook = computed<FirstLook | undefined>(() => {
   };
 });
 
-/** The numbers, the words and the guess are on the screen. */
 export const isFirstPictureDrawn = signal(false);
 
 /** The blank in the sentence field: as wide as a word. */
 export const blank = '________';
 
-/** A blank of the model's text as it is written in the field. */
+/** A blank as it is written in the field. */
 export const toField = (text: string): string => text.replaceAll(/\[MASK\]|<mask>/g, blank).replaceAll(/\s*\n\s*/g, ' ');
 
-/** The other way, after a change: three or more underscores are a blank, and deleting a part of a blank deletes all of it. */
+/** After a change: three or more underscores are a blank, and deleting a part of a blank deletes all of it. */
 export const fromField = (text: string, isDeletion: boolean, mask: string): string =>
   text.replaceAll(/_{3,}/g, (line) => (isDeletion && line.length < blank.length ? '' : mask));
 
@@ -123,12 +119,11 @@ export const withoutBlank = (sentence: string): string => {
   return at < 0 ? sentence : sentence.replace('[MASK]', wordsInBlanks[at]!);
 };
 
-/** The beginning of a sentence, for a decoder: up to the blank, or without the full stop. */
+/** Up to the blank, or without the full stop. */
 export const beginningOf = (sentence: string): string => sentence.replace(/ (\[MASK\]|<mask>).*|\.$/, '');
 
 /** 1 to 5 while the steps are played or looked at one by one; 0: the whole figure. */
 export const stepShown = signal(0);
-/** The steps follow each other by themselves. */
 export const isPlaying = signal(false);
 
 export const stepCaptions = [

@@ -1,4 +1,4 @@
-/** What the model makes of the query in the first figure: words for a blank, or the answer of its other head. */
+/** Words for a blank, or the answer of the model's other head. */
 import { batch, computed, effect, signal, untracked } from '@preact/signals';
 import type { Encoding, Tensor } from 'attn';
 import { openingModel } from '../model/known.ts';
@@ -20,7 +20,6 @@ export interface Guess {
 
 export interface Guesses {
   readonly run: Run;
-  /** Index of the token. */
   readonly query: number;
   /** `word`: the query is a word, and its guesses are for a blank in its place. `next`: they are for the word after it. */
   readonly kind: 'blank' | 'word' | 'next' | 'answer';
@@ -31,16 +30,14 @@ export interface Guesses {
 
 const most = 4;
 
-/** The model in the first figure is a decoder. */
 export const guessesNext = (): boolean => model.value !== undefined && isDecoder(model.value);
 
 /** The model in the first figure, or the one that the page opens with, fills blanks. */
 export const fillsBlanks = (): boolean => (model.value ? model.value.maskToken !== undefined : openingModel(view.value.model) === 'masks');
 
-/** The token under the pointer in the first figure. */
 export const queryAsked = signal<number | undefined>(undefined);
 
-/** Special tokens are not in the figure; if the focus is on one, the query is that of the strongest link. */
+/** If the focus is on a special token, the query is that of the strongest link. */
 export const query = computed<number>(() => {
   const of = run.value;
   if (!of) return 0;
@@ -52,7 +49,6 @@ export const query = computed<number>(() => {
 /** "Ġgood" -> "good" */
 const plain = (token: string): string => token.replace(/^[Ġ▁]/, '').trim();
 
-/** The `count` largest of row `row` of (1,L,V). */
 export function largestOf({ data, dims }: Tensor, row: number, count: number): readonly { readonly id: number; readonly share: number }[] {
   const width = dims[2]!;
   const logits = data.subarray(row * width, (row + 1) * width);
@@ -78,11 +74,9 @@ async function wordOf(of: LoadedModel, id: number): Promise<string> {
   return /^$|\p{Cc}/u.test(word) ? JSON.stringify(text) : word;
 }
 
-/** The words of the `count` largest of row `row` of (1,L,V). */
 export const largestWords = (of: LoadedModel, logits: Tensor, row: number, count: number): Promise<readonly Guess[]> =>
   Promise.all(largestOf(logits, row, count).map(async ({ id, share }) => ({ word: await wordOf(of, id), share })));
 
-/** With the blank in place of one token. */
 export async function withBlank(of: LoadedModel, inputs: Encoding, token: number): Promise<Encoding> {
   const id = await of.text.tokenToId(of.maskToken!);
   if (id === undefined) return inputs;
@@ -135,7 +129,6 @@ async function bestBefore(of: Run, token: number): Promise<Guess | undefined> {
   return best && { word: best.label, share: best.score };
 }
 
-/** The classes of the query's token. */
 async function classOf(of: Run, token: number): Promise<readonly Guess[]> {
   const { model, inputs, options } = of;
   const { logits } = await withModel(() =>
@@ -161,7 +154,6 @@ function guessesFor(of: Run, token: number): Promise<readonly Guess[]> | readonl
 export const guesses = signal<Guesses | undefined>(undefined);
 /** The best word of each blank that was the query, by the blank's token. */
 export const filledBlanks = signal<{ readonly run: Run; readonly words: ReadonlyMap<number, string> } | undefined>(undefined);
-/** Why there are no newer ones. */
 export const guessFailure = signal<string | undefined>(undefined);
 
 /** Follows the query at once: the guesses belong to the first picture. */

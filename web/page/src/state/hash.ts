@@ -1,4 +1,4 @@
-/** Writes the state into the page's address, so that a link shows what its sender saw. */
+/** The state in the address, so that a link shows what its sender saw. */
 import { batch, effect, signal } from '@preact/signals';
 import { fromParams, toParams, type Params } from './address.ts';
 import { partIds, type PartId } from './parts.ts';
@@ -7,7 +7,6 @@ import { initialView, properties, view, type View } from './view.ts';
 /** Some programs cut longer addresses: none is written or read. */
 export const longestHash = 8000;
 
-/** Why the address was not read. */
 export const unread = signal<string | undefined>(undefined);
 
 /** A state of the parts below the first picture, with its own parameters in the address. */
@@ -21,7 +20,7 @@ const others = signal<readonly OtherState[]>([]);
 const waiting = signal<Params>([]);
 const ofView = new Set(Object.values(properties).flatMap(({ address }) => Object.keys(address)));
 
-/** Adds the states of the other parts, which read their parameters. Happens once. */
+/** Called once. */
 export function addStates(states: readonly OtherState[]): void {
   if (others.peek().length > 0) return;
   batch(() => {
@@ -58,7 +57,6 @@ const isTooLong = (hash: string) => textOf(hash).length > longestHash;
 
 let goTo: (part: PartId) => void = () => undefined;
 
-/** Writes a part of the page into the address, as a new entry of the history. */
 export const enterPart = (part: PartId): void => goTo(part);
 
 /** `fresh`: the view of an address without properties. */
@@ -102,7 +100,7 @@ export function keepInHash(fresh: View = initialView): void {
   });
   addEventListener('hashchange', () => {
     seen = location.hash;
-    // Going to a part of the page, with Back and Forward as well, keeps what the visitor has done.
+    // With Back and Forward as well, keeps what the visitor has done.
     if (isOwn(history.state) || partIn(seen) === textOf(seen)) partInAddress.value = partIn(seen);
     else read(seen);
   });

@@ -1,4 +1,4 @@
-/** A summary and a small picture of every head, computed in slices so that long texts do not block the page. */
+/** Computed in slices, so that long texts do not block the page. */
 import { effect, signal } from '@preact/signals';
 import { poolMax } from '../draw/pool.ts';
 import { levelOf, scaleFor } from '../draw/scale.ts';

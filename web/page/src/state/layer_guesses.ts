@@ -1,4 +1,4 @@
-/** The guess after each layer: the model's last norm and head applied to every hidden state of the query (the logit lens). */
+/** The logit lens: the model's last norm and head, applied to every hidden state of the query. */
 import type { Tensor } from 'attn';
 import { gainFromOne, hasRmsNorm, normEpsilon } from '../model/kind.ts';
 import { isDecoder, type LoadedModel } from '../model/loaded.ts';
@@ -10,7 +10,6 @@ import { blanksOf } from './strongest.ts';
 
 export interface LayerGuesses {
   readonly run: Run;
-  /** Index of the token. */
   readonly query: number;
   /** `word`: they are for a blank in place of the word. `next`: for the word after it. */
   readonly kind: 'blank' | 'word' | 'next';

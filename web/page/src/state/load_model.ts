@@ -31,7 +31,6 @@ let current = knownChoice('sentiment', false);
 
 const dtypeOf = (id: string): DType => (id === 'sentiment' ? 'float32' : view.value.dtype);
 
-/** A load in progress; results of older attempts are dropped. */
 interface Way {
   readonly loading: typeof loading;
   attempt: number;
@@ -74,7 +73,7 @@ async function described({ id, name, note }: Choice, text: TextModel, dtype: DTy
   };
 }
 
-/** Passes the model to `take` unless a newer attempt began. Rejects on failure and cancellation. `alone`: see `withoutOld`. */
+/** Unless a newer attempt began. Rejects on failure and cancellation. `alone`: see `withoutOld`. */
 async function read(
   attn: Attn,
   way: Way,
@@ -140,8 +139,8 @@ async function release(of: LoadedModel | undefined): Promise<void> {
 }
 
 /**
- * Loads while no other model is in the memory: once the files of the new one are there, or if there was not enough
- * memory for both. Calls to the model wait, and if the load fails, the old model is loaded again.
+ * Once the files of the new model are there, or if there was not enough memory for both. Calls to the model wait, and
+ * if the load fails, the old model is loaded again.
  */
 const withoutOld = (attn: Attn) => (load: () => Promise<void>) =>
   withModel(async () => {
@@ -180,7 +179,7 @@ async function open(choice: Choice, dtype: DType, keepView: boolean, also?: Part
     });
     return;
   }
-  // The model itself stays until the files of the new one are there, because most loads that fail or are cancelled do so before.
+  // The model itself stays, because most loads that fail or are cancelled do so before the files are there.
   closeBeside();
   const controller = new AbortController();
   failure.value = undefined;
@@ -235,14 +234,13 @@ export function closeBeside(): void {
   old?.text.dispose().catch(() => undefined);
 }
 
-/** A reaction of benzyl bromide with methylamine, for RXNMapper's model; its authors found the head that maps atoms. */
+/** For RXNMapper's model, whose authors found the head that maps atoms. */
 const reaction = { text: 'BrCc1ccccc1.CN>>CNCc1ccccc1', pair: undefined, layer: 10, head: 5 } as const;
 
-/** The page's sentence that this text is, as a model with or without a blank reads it. */
 const ourSentence = (text: string): string | undefined =>
   sentences.find((each) => [each, each.replace('[MASK]', '<mask>'), withoutBlank(each), beginningOf(each)].includes(text));
 
-/** A model that fills blanks gets a text with one, a decoder one to continue, as long as the visitor has not written one. */
+/** A blank for a model that fills blanks, a beginning for a decoder, as long as the visitor has not written a text. */
 function textFor({ id, task, maskToken }: LoadedModel): Partial<View> {
   if (id === 'reactions') return view.value.text.includes('>>') ? { ...reaction, text: view.value.text } : reaction;
   const { text, pair } = view.value;
@@ -304,7 +302,6 @@ export async function chooseFiles(files: readonly (readonly [path: string, file:
   await open(choice, dtypeOf('files'), view.value.model === 'files' && model.value?.id !== 'files');
 }
 
-/** A model folder that the page has created. */
 export function openFolder(name: string, files: ModelSource, also: Partial<View>): Promise<void> {
   return open({ id: 'files', name, sources: async () => [files] }, dtypeOf('files'), false, also);
 }

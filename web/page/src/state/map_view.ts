@@ -33,7 +33,7 @@ export interface Shown {
 }
 
 /**
- * Finds the text of each token. A pair ends with one special token; the others are before or between the texts. Without special tokens, the second
+ * A pair ends with one special token; the others are before or between the texts. Without special tokens, the second
  * text begins where offsets start over.
  */
 export function sourcesOf({ tokens, offsets, texts }: TokenLine): readonly (number | undefined)[] {
@@ -88,7 +88,7 @@ export function placesOf(line: TokenLine, special: SpecialTokens, mergeWords: bo
 }
 
 /**
- * (L,L) tokens -> (P,P) places: the columns of a word's sub-words are summed and its rows averaged, so that rows still sum to 1 (Clark et al. 2019).
+ * (L,L) tokens -> (P,P) places: columns are summed and rows averaged, so that rows still sum to 1 (Clark et al. 2019).
  */
 export function gather(weights: Float32Array, length: number, places: readonly Place[], renormalise: boolean): Float32Array {
   const size = places.length;

@@ -31,7 +31,6 @@ export interface Failure {
 export const engine = signal<Attn | undefined>(undefined);
 export const model = signal<LoadedModel | undefined>(undefined);
 export const loading = signal<Loading | undefined>(undefined);
-/** The last failure to start the module or load a model. */
 export const failure = signal<Failure | undefined>(undefined);
 /** The same model with the other kind of weights, for comparison. */
 export const beside = signal<LoadedModel | undefined>(undefined);

@@ -1,4 +1,3 @@
-/** A map whose numbers are in the address. */
 export interface OwnMap {
   readonly tokens: readonly string[];
   readonly keys: readonly string[] | undefined;

@@ -1,6 +1,5 @@
 /** The parts of the page and their addresses, in page order. */
 
-/** The story below the first screen. */
 export const story = [
   { id: 'words', name: 'Words', title: 'Words become numbers' },
   { id: 'one', name: 'By hand', title: 'Attention by hand' },

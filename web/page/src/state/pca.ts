@@ -5,9 +5,7 @@ import type { Dims, Tensor } from 'attn';
 export type Linear = (x: Tensor, weight: Tensor) => Promise<Tensor>;
 
 export interface Projection {
-  /** Coordinates of each row along the two components. */
   readonly points: readonly (readonly [number, number])[];
-  /** Shares of the total variance. */
   readonly shares: readonly [number, number];
 }
 

@@ -1,4 +1,4 @@
-/** Text vectors and probabilities with heads off, which embed() and classify() do not support. */
+/** embed() and classify() do not support heads that are off. */
 import type { Encoding, Tensor } from 'attn';
 import type { Attn } from 'attn/worker';
 import { answerFunction, headMaskOf, type LoadedModel } from '../model/loaded.ts';

@@ -66,15 +66,11 @@ export interface Answered {
 export interface Quantized {
   readonly models: Readonly<Record<DType, LoadedModel>>;
   readonly tokens: number;
-  /** Attention weights, by layer. */
   readonly layers: readonly Differences[];
   readonly all: Differences;
-  /** For the text above: one or two vectors. */
   readonly cosines: readonly number[];
-  /** Smallest cosine of the lines. */
   readonly leastOfLines: number | undefined;
   readonly lines: number;
-  /** The text above and the lines; empty without labels. */
   readonly answered: readonly Answered[];
   /** Medians for the text above. */
   readonly milliseconds: Readonly<Record<DType, number>>;

@@ -43,9 +43,7 @@ export interface LayerTrace {
 export type LayerInFocus = LayerTrace & LayerParameters;
 
 export const run = signal<Run | undefined>(undefined);
-/** The text without changes. */
 export const baseline = signal<Run | undefined>(undefined);
-/** The layer in focus; follows the run. */
 export const layerTrace = signal<LayerInFocus | undefined>(undefined);
 /** Without changes; undefined if there are none. */
 export const baselineTrace = signal<LayerTrace | undefined>(undefined);
@@ -191,7 +189,6 @@ const unchanged = (of: View): View => ({ ...of, ...noChanges });
 const rerunRequests = signal(0);
 let cancellations = 0;
 
-/** Re-runs even if nothing has changed. */
 export const runAgain = (): void => void ++rerunRequests.value;
 
 /** The worker finishes the forward in progress; its result is dropped. */
@@ -301,10 +298,8 @@ function labelScores(of: LoadedModel, logits: readonly number[]): readonly numbe
   return exp.map((value) => value / sum);
 }
 
-/** Not only special tokens. */
 export const hasWords = ({ encoding }: Pick<Run, 'encoding'>): boolean => encoding.offsets[0]!.some((each) => each !== null);
 
-/** Probabilities, largest first, as TextModel.classify. */
 export function answers(of: Run): readonly LabelScore[] {
   const { labels } = of.model;
   if (!of.logits || !labels) return [];

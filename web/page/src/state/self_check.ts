@@ -1,4 +1,4 @@
-/** Checks any model without references: rows sum to 1, and each layer is recomputed in double precision. */
+/** Checks without references: rows sum to 1, and each layer is recomputed in double precision. */
 import type { EncoderTrace } from 'attn';
 import type { Note } from '../check/layer.ts';
 import { encoderSize } from '../model/flops.ts';
@@ -13,7 +13,6 @@ export interface SelfCheck {
   readonly tokens: number;
   /** max |row sum - 1|, and the number of rows. */
   readonly sums: { readonly difference: number; readonly count: number };
-  /** Number of tokens whose steps were recomputed. */
   readonly rows: number;
   readonly steps: readonly Compared[];
 }
@@ -101,7 +100,7 @@ async function check(of: LoadedModel, isWanted: () => boolean): Promise<SelfChec
   };
 }
 
-/** Uses the text at the time when the model loads or its weights are edited. */
+/** The text at the time when the model loads or its weights are edited. */
 export const selfCheck = backgroundValue<SelfCheck>(() => {
   const of = shownModel.value;
   void editedWeights.value;

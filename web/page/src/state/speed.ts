@@ -107,7 +107,6 @@ async function wayTo(attn: Attn): Promise<number> {
 
 /** Quartiles of the peak on an idle computer differ by less. */
 const steady = 1.2;
-/** The best peak of this visit. */
 let best = 0;
 
 export type Disturbance = { readonly kind: 'unsteady' | 'slower'; readonly from: number; readonly to: number };

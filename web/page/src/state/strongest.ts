@@ -1,4 +1,4 @@
-/** The strongest link between two words: where to look after the text, the model or the head has changed. */
+/** The strongest link: where to look after the text, the model or the head has changed. */
 import { computed } from '@preact/signals';
 import { within, type Part } from '../draw/part.ts';
 import { cellIn, headInFocus, headWeights, layerInFocus, lineOf, shown, sourcesOf } from './map_view.ts';
@@ -6,7 +6,6 @@ import { isDecoder } from '../model/loaded.ts';
 import { run, type Run } from './run.ts';
 import { mostReadable, view, type Cell } from './view.ts';
 
-/** The blanks of a text, for a model that fills them. */
 export const blanksOf = ({ model, tokens }: Run): readonly number[] =>
   tokens.flatMap((token, i) => (model.maskToken !== undefined && token === model.maskToken ? [i] : []));
 
@@ -33,7 +32,6 @@ export function strongestIn(weights: ArrayLike<number>, isWord: readonly boolean
 /** Not punctuation; "Ġ" is a space. */
 const hasLetters = (token: string): boolean => /[\p{L}\p{N}]/u.test(token.replace(/^Ġ/, ''));
 
-/** In the head in focus. */
 export const strongest = computed<Cell>(() => {
   const of = run.value;
   if (!of) return { row: 0, column: 0 };
@@ -46,7 +44,6 @@ export const strongest = computed<Cell>(() => {
 /** Rows of the part that a long text is first shown in. */
 const rowsAtFirst = 32;
 
-/** The visible part of the map. */
 export const partShown = computed<Part>(() => {
   const [now, { part }] = [shown.value, view.value];
   const size = now?.places.length ?? 0;

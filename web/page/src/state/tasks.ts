@@ -36,7 +36,6 @@ export function faultOfDocuments(documents: readonly string[]): string | undefin
   return documents.length > mostDocuments ? `There are ${documents.length} lines. Keep at most ${mostDocuments}.` : undefined;
 }
 
-/** Undefined if the model has another head or the texts are invalid. */
 function following<T>(
   task: LoadedModel['task'],
   read: () => readonly string[] | undefined,

@@ -1,4 +1,4 @@
-/** Everything that the visitor has chosen; hash.ts writes it into the address. */
+/** The choices of the visitor; hash.ts writes them into the address. */
 import { computed, signal } from '@preact/signals';
 import type { Part } from '../draw/part.ts';
 import type { Scale } from '../draw/scale.ts';
@@ -19,7 +19,7 @@ export const isAnywhere = ({ row }: Cell): boolean => row < 0;
 export interface View extends ModelChanges {
   readonly text: string;
   readonly pair: string | undefined;
-  /** A known name or the address of a folder; never dropped files, which have no address. */
+  /** Never dropped files, which have no address. */
   readonly model: string;
   /** The built-in classifier is always float32, as its PyTorch references. */
   readonly dtype: DType;
@@ -31,11 +31,10 @@ export interface View extends ModelChanges {
   readonly locked: boolean;
   readonly order: HeadOrder;
   readonly special: SpecialTokens;
-  /** Smaller weights are not drawn. */
   readonly threshold: number;
   /** 'auto': the scale that shows most. */
   readonly scaleBy: Scale | 'auto';
-  /** The visible part of the map; undefined: all of it. 'auto': all of it, or of a long text the part around the strongest link. */
+  /** undefined: all of the map. 'auto': all of it, or of a long text the part around the strongest link. */
   readonly part: Part | 'auto' | undefined;
   /** Heads that share the map; if empty, the head in focus. */
   readonly overlay: readonly number[];
@@ -87,10 +86,10 @@ export const properties: Properties<View> = {
   ...kinds,
 };
 
-/** What a link means that leaves out a property. Links in circulation rely on it. */
+/** Links in circulation rely on these values. */
 export const initialView = firstOf(properties);
 
-/** The page without a link: the mask model fills a blank, and the focus is on head 8 of 12, which finds the words that decide. */
+/** The mask model fills a blank, and the focus is on head 8 of 12, which finds the words that decide. */
 export const firstVisit: View = { ...initialView, model: 'masks', text: 'She drank a cup of [MASK].', cell: anywhere };
 
 export const view = signal<View>(initialView);

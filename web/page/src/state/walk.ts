@@ -1,4 +1,3 @@
-/** Data for the walk through one head. */
 import { computed, effect, signal, untracked } from '@preact/signals';
 import type { Tensor } from 'attn';
 import { type Attn, encoderTraceNames } from 'attn/worker';
@@ -33,7 +32,6 @@ async function productsOf(attn: Attn, { trace }: LayerTrace, head: number, score
   return (await attn.additiveAttention(q, k, v, additiveUnit(q.dims[1]!), { scale: 1, trace: ['scores'] })).trace!.scores!;
 }
 
-/** Returns a function that stops it. */
 export function followWalk(): () => void {
   const inTurn = newestOnly();
   return effect(() => {
@@ -57,7 +55,6 @@ export function followWalk(): () => void {
 
 /** Largest difference from the unchanged model. */
 export interface Reach {
-  /** A trace name or an output. */
   readonly place: string;
   /** 0-based; undefined after the last layer. */
   readonly layer: number | undefined;

@@ -13,7 +13,7 @@ import type { Edit } from './changes.ts';
 
 export type Method = NonNullable<NonNullable<Parameters<DirectModel['attribute']>[1]>['method']>;
 
-/** In display order. The others are compared with the first, which measures the effect of each token directly. */
+/** In display order. The first measures the effect of each token directly; the others are compared with it. */
 export const methods = [
   'leave_one_out',
   'integrated_gradients',
@@ -44,7 +44,6 @@ export const whyFailure = signal<string | undefined>(undefined);
 
 /** 0-based. */
 export const lineToExplain = signal(0);
-/** Shown next to leave-one-out. */
 export const methodInFocus = signal<Method>('integrated_gradients');
 /** The explanation in the address is not computed yet. */
 const isAwaited = signal(false);
@@ -92,7 +91,7 @@ async function withGradients(of: LoadedModel, ask: Ask, signal: AbortSignal, use
   }
 }
 
-/** Returns false if the model or its weights changed meanwhile, which ends the explanation. */
+/** False if the model or its weights changed meanwhile, which ends the explanation. */
 export async function explainLine(text: string): Promise<boolean> {
   const [of, weights] = [shownModel.value, editedWeights.value];
   if (!of?.labels || explaining.value !== undefined) return true;

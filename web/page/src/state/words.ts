@@ -1,4 +1,3 @@
-/** Uses the model's embedding matrix: neighbours, similarity, analogies, a map. */
 import { computed, signal } from '@preact/signals';
 import type { Tensor } from 'attn';
 import type { Attn } from 'attn/worker';
@@ -65,7 +64,7 @@ export const analogies: readonly WordsView['analogy'][] = [
   ['love', 'loved', 'laugh'],
 ];
 
-/** In the mask model's vocabulary the first analogy of all links has no good answer, so this one stands in until another is chosen. */
+/** In the mask model's vocabulary the first analogy has no good answer; this one stands in until another is chosen. */
 const analogyOfMasks = analogies[0]!;
 export const analogyInUse = computed(() =>
   wordsView.value.analogy === initialWords.analogy && shownModel.value?.id === 'masks' ? analogyOfMasks : wordsView.value.analogy,
@@ -196,7 +195,6 @@ export interface MapPoint {
 export interface WordMap {
   readonly points: readonly MapPoint[];
   readonly missing: readonly Word[];
-  /** Shares of the total variance. */
   readonly shares: readonly [number, number];
 }
 

@@ -1,7 +1,7 @@
 /**
- * Writes a trained model as DistilBERT files, so that the other sections can open it.
- * DistilBERT's head has one more map and a ReLU. They get an identity with a bias larger than any possible activation, which the last bias subtracts
- * again, so only the last bits change. Models with one answer per position are written without a head.
+ * Writes a trained model as DistilBERT files, for the other sections. DistilBERT's head has one more map and a ReLU:
+ * they get an identity with a bias larger than any activation, which the last bias subtracts again, so only the last
+ * bits change. Models with one answer per position are written without a head.
  */
 import type { Attn, Tensor } from 'attn';
 import type { State } from './learner.ts';

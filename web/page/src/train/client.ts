@@ -7,7 +7,9 @@ interface Policy {
 }
 declare const trustedTypes: undefined | { createPolicy(name: string, rules: Policy): Policy };
 
-/** The CSP allows only named policies. This one is created at once, so that no other script can create it, and accepts only one address. */
+/**
+ * The CSP allows only named policies. Created at once, so that no other script can create it; accepts only one address.
+ */
 const policy = typeof trustedTypes === 'undefined' ? undefined : trustedTypes.createPolicy('page#train', { createScriptURL: () => workerUrl });
 
 export interface Client {

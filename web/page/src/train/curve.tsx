@@ -3,7 +3,6 @@ import { SavePicture } from '../ui/save_picture.tsx';
 import { useWidth } from '../ui/size.ts';
 
 export interface Line {
-  /** Key and class name. */
   readonly name: string;
   readonly kind: 'training' | 'held';
   readonly run: number;
@@ -24,7 +23,6 @@ export function axisOf(most: number, marks = 4): { readonly end: number; readonl
 const marksOf = ({ end, every }: { readonly end: number; readonly every: number }) =>
   Array.from({ length: Math.round(end / every) + 1 }, (_, i) => i * every);
 
-/** The numbers are also available as text. */
 export function Curve({
   name,
   lines,
@@ -35,7 +33,6 @@ export function Curve({
 }: {
   name: string;
   lines: readonly Line[];
-  /** End of the vertical axis. */
   most: number;
   steps: number;
   /** The marked step. */

@@ -3,7 +3,6 @@ import type { Attn, Classifier, Embedding, Module, Tensor } from 'attn';
 import type { Settings } from './settings.ts';
 import type { Task } from './task.ts';
 
-/** Examples padded to the same length. */
 export interface Batch {
   readonly ids: Int32Array;
   /** [B, L] */
@@ -108,12 +107,10 @@ export class Learner {
     this.#places?.backward(gradSum);
   }
 
-  /** Gradients of the last backward, by the names of state(). */
   gradients(): State {
     return this.#named((module) => module.gradients());
   }
 
-  /** A copy of all weights. */
   state(): State {
     return this.#named((module) => module.stateDict());
   }
@@ -138,8 +135,8 @@ export class Learner {
 }
 
 /**
- * The encoder always divides scores by √D. To emulate a model without the scale, in_proj is √√D times as large and out_proj 1/√√D: the same function,
- * and Trainer adapts the learning rates.
+ * The encoder always divides scores by √D. Without that scale, in_proj is √√D times as large and out_proj 1/√√D: the
+ * same function, and Trainer adapts the learning rates.
  */
 export function rootOf({ scale, width, heads }: Settings): number {
   return scale ? 1 : Math.sqrt(Math.sqrt(width / heads));

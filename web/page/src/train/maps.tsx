@@ -8,15 +8,12 @@ export interface HeadMap {
   /** (L,L) */
   readonly weights: Float32Array;
   readonly note: string;
-  /** The weight with the brightest colour. */
   readonly brightest: number;
-  /** The solution instead of a head's weights. */
   readonly isExpected?: boolean;
 }
 
 const largestOf = (weights: Float32Array): number => weights.reduce((a, b) => Math.max(a, b), 0);
 
-/** All heads, with their overlap with the solution. */
 export function mapsOf(attentions: readonly Float32Array[], length: number, expected: Float32Array | undefined): readonly HeadMap[] {
   const size = length * length;
   return attentions.flatMap((layer, l) =>

@@ -1,4 +1,3 @@
-/** Messages between the page and the training worker. */
 import type { Settings } from './settings.ts';
 import type { Norm, Point } from './trainer.ts';
 
@@ -8,18 +7,17 @@ export type Command =
   /** Trains up to this step or until `pause`. */
   | { readonly kind: 'go'; readonly until: number; readonly stepsPerSecond: number }
   | { readonly kind: 'pause' }
-  /** Requests maps and answers at a step or the newest one, for a new or the current example. */
+  /** At a step or the newest one, for a new or the current example. */
   | { readonly kind: 'look'; readonly step: number | undefined; readonly example: string | undefined }
   /** Draws a held-out example. */
   | { readonly kind: 'another' }
   /** The page has drawn the last report, so the next may follow. */
   | { readonly kind: 'drawn' }
-  /** Requests the files of the first run's model; the answer has the same `request`. */
+  /** Of the first run's model; the answer has the same `request`. */
   | { readonly kind: 'save'; readonly request: number; readonly step: number | undefined };
 
 export interface Progress {
   readonly kind: 'progress';
-  /** The `start` that it belongs to. */
   readonly id: number;
   readonly state: 'started' | 'running' | 'paused';
   readonly step: number;
@@ -29,7 +27,6 @@ export interface Progress {
   readonly runs: readonly {
     /** New points only. */
     readonly points: readonly Point[];
-    /** For the newest batch. */
     readonly loss: number;
     readonly norms: readonly Norm[];
     readonly parameters: number;
@@ -75,6 +72,5 @@ export type Report =
   | Progress
   | Looks
   | Saved
-  /** The example is invalid. */
   | { readonly kind: 'refused'; readonly example: string; readonly why: string }
   | { readonly kind: 'failed'; readonly why: string };

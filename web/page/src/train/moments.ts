@@ -31,7 +31,6 @@ export class Moments<T> {
     this.#kept = this.#kept.filter((each) => this.wants(each.step));
   }
 
-  /** The last snapshot up to this step. */
   at(step: number): { readonly step: number; readonly value: T } | undefined {
     if (this.#newest && this.#newest.step <= step) return this.#newest;
     return this.#kept.findLast((each) => each.step <= step);

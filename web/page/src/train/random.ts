@@ -1,4 +1,4 @@
-/** Seeded integers, the same in every engine (mulberry32). */
+/** mulberry32, the same in every engine. */
 export class Random {
   #state: number;
 

@@ -1,4 +1,4 @@
-/** Film reviews that come with the page; testdata/make/sentiment/reviews.py describes the file format. */
+/** testdata/make/sentiment/reviews.py describes the file format. */
 import type { Random } from './random.ts';
 import { first, padding, unknown, type Example, type Task } from './task.ts';
 

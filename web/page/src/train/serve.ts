@@ -1,4 +1,4 @@
-/** The training worker: executes commands in slices, so that new commands are read soon. */
+/** Executes commands in slices, so that new commands are read soon. */
 import { load, type Attn } from 'attn';
 import { batchOf, fingerprint, largest, pace, Trainer, type Point } from './trainer.ts';
 import { folderOf } from './checkpoint.ts';
@@ -43,7 +43,6 @@ export class Training {
   #until = 0;
   #stepsPerSecond = Infinity;
   #running = false;
-  /** The page has drawn the last report. */
   #isDrawn = true;
   #lastReport = 0;
   /** Time and step of the last `go`, for steps per second. */

@@ -1,4 +1,3 @@
-/** The settings of the model and its training, and their form in the address. */
 import type { Params } from '../state/address.ts';
 import type { TaskId } from './task.ts';
 
@@ -51,7 +50,6 @@ const perTask: Readonly<Record<TaskId, Partial<Settings>>> = {
 
 export const taskIds = Object.keys(perTask) as readonly TaskId[];
 
-/** The defaults of a task. */
 export const settingsFor = (task: TaskId): Settings => ({ ...common, ...perTask[task], task });
 
 export const choices = {
@@ -76,7 +74,6 @@ export const ranges = {
 export type NumberSetting = keyof typeof ranges;
 export type ChoiceSetting = keyof typeof choices;
 
-/** Undefined if the number is valid. */
 export function faultOf(name: NumberSetting, value: number, heads = 1): string | undefined {
   const [least, most, isWhole] = ranges[name];
   if (!(value >= least && value <= most) || (isWhole && !Number.isInteger(value)))
@@ -126,13 +123,11 @@ export const changes: Readonly<Record<string, { readonly label: (of: Settings) =
   seed: { label: ({ seed }) => `with seed ${seed + 1}`, change: ({ seed }) => ({ seed: seed + 1 }) },
 };
 
-/** One run, or two that differ in one setting. */
 export function runsOf(settings: Settings, beside: string): readonly Settings[] {
   const other = Object.hasOwn(changes, beside) ? changes[beside] : undefined;
   return other ? [settings, fitted({ ...settings, ...other.change(settings) })] : [settings];
 }
 
-/** Only differences from the task's defaults. */
 export function settingsToParams(settings: Settings): Params {
   const plain = settingsFor(settings.task);
   const task: Params = settings.task === 'reverse' ? [] : [['train.task', settings.task]];

@@ -1,4 +1,3 @@
-/** The state of a training run on the page. */
 import { batch, computed, signal } from '@preact/signals';
 import { download } from '../export/download.ts';
 import { firstOf, fromParams, oneOf, property, toParams, type Params, type Properties } from '../state/address.ts';
@@ -41,10 +40,8 @@ export const step = signal(0);
 export const stepsPerSecond = signal<number | undefined>(undefined);
 export const runs = signal<readonly RunShown[]>([]);
 export const moments = signal<readonly number[]>([]);
-/** The selected snapshot; undefined for now. */
 export const moment = signal<number | undefined>(undefined);
 export const looks = signal<Looks | undefined>(undefined);
-/** Why the example is invalid. */
 export const refused = signal<string | undefined>(undefined);
 export const failure = signal<string | undefined>(undefined);
 /** Announced by screen readers. */
@@ -67,7 +64,6 @@ const wantsStillness = () => matchMedia('(prefers-reduced-motion: reduce)').matc
 /** Milliseconds between pictures with reduced motion. */
 const stillFor = 700;
 
-/** Runs after the current report was drawn. */
 function whenDrawn(callback: () => void): void {
   if (wantsStillness()) setTimeout(callback, stillFor);
   else requestAnimationFrame(callback);
@@ -165,7 +161,6 @@ export function chooseBeside(change: string): void {
   beside.value = change;
 }
 
-/** Creates new models from the seed. */
 export function startAgain(): void {
   forget();
   batch(() => {
@@ -197,7 +192,6 @@ export const train = (): void => go(step.value < settings.value.steps ? settings
 export const takeOneStep = (): void => go(step.value + 1);
 export const pauseTraining = (): void => client?.tell({ kind: 'pause' });
 
-/** Also during a run. */
 export function choosePace(name: string): void {
   pace.value = name;
   if (phase.value === 'running') train();
@@ -239,7 +233,6 @@ export const saveWeights = (): void =>
     download(new Blob([weights], { type: 'application/octet-stream' }), `attn-${settings.value.task}-step-${at}.safetensors`),
   );
 
-/** Opens the trained model above, with the current example. */
 export const openAbove = (): void =>
   withFiles(({ folder, step: at, head }) => {
     const { task, causal, layers } = settings.value;
@@ -254,7 +247,7 @@ export const openAbove = (): void =>
     });
   });
 
-/** Answers of the opened model for each position, including changes made above; undefined if it is not open or has a head. */
+/** Includes changes made above; undefined if the model is not open or has a head. */
 export const answersAbove = computed(() => {
   const [of, above] = [run.value, opened.value];
   if (!of || !above?.head || of.model.name !== above.name) return undefined;
@@ -271,7 +264,6 @@ export const answersAbove = computed(() => {
   });
 });
 
-/** Longest example in an address. */
 const longestExample = 300;
 const properties: Properties<{ readonly beside: string; readonly example: string | undefined; readonly pace: string }> = {
   beside: property('beside', '', oneOf(...Object.keys(changes))),

@@ -1,4 +1,3 @@
-/** A task: symbols, seeded examples, and the expected attention. */
 import type { Random } from './random.ts';
 
 /** Label of positions without an answer, as in PyTorch. */
@@ -22,7 +21,6 @@ export interface Task {
   /** Unknown, padding and first come last, if the task has them. */
   readonly symbols: readonly string[];
   readonly answers: readonly string[];
-  /** Maximum number of ids. */
   readonly length: number;
   /** One answer per example, read at its first position, instead of one per position. */
   readonly isOne: boolean;

@@ -1,4 +1,3 @@
-/** A training run: its steps, and its evaluation on held-out examples. */
 import type { Attn, Optimizer } from 'attn';
 import { Learner, factorOf, rootOf, type Batch, type State } from './learner.ts';
 import { hash, Random } from './random.ts';
@@ -19,7 +18,6 @@ export interface Point {
   readonly held: Score;
 }
 
-/** Norm of the gradient of a part of the model. */
 export interface Norm {
   readonly part: string;
   readonly norm: number;
@@ -48,7 +46,6 @@ export function batchOf(task: Task, examples: readonly Example[]): Batch {
   return { ids, dims, mask, labels: Int32Array.from(examples.flatMap(({ labels }) => labels)) };
 }
 
-/** The index of each row's maximum. */
 export function largest(data: Float32Array, classes: number): Int32Array {
   return Int32Array.from({ length: data.length / classes }, (_, i) => {
     let best = i * classes;
@@ -105,7 +102,6 @@ export class Trainer {
     );
   }
 
-  /** Takes a step and returns the score of its batch before it. */
   take(): Score {
     const { batch, steps, learningRate, seed } = this.settings;
     const examples = batchOf(

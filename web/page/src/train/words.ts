@@ -1,4 +1,4 @@
-/** Texts about tasks and settings. The stated expectations were measured with the default seed. */
+/** The stated expectations were measured with the default seed. */
 import type { ChoiceSetting, NumberSetting } from './settings.ts';
 import type { TaskId } from './task.ts';
 

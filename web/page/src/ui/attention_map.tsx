@@ -30,7 +30,6 @@ export interface AttentionMapProps {
   readonly onPart: (part: Part) => void;
   /** Drawn instead of the head in focus; the numbers stay those of that head. */
   readonly overlay: Overlay | undefined;
-  /** Number of heads, for their colours. */
   readonly heads: number;
 }
 
@@ -71,7 +70,7 @@ function Labels({
 }
 
 /**
- * One head: rows are queries, columns are keys. The cells are drawn on a canvas below a grid with one tab stop, which contains the active row for
+ * Rows are queries, columns are keys. The canvas is below a grid with one tab stop, which contains the active row for
  * assistive technology.
  */
 export function AttentionMap({ shown, look, label, cell, locked, onPoint, onLock, onKey, part: wanted, onPart, overlay, heads }: AttentionMapProps) {
@@ -120,7 +119,7 @@ export function AttentionMap({ shown, look, label, cell, locked, onPoint, onLock
     };
   };
 
-  /** Clicking a row's name selects its largest key; clicking a column's name selects its largest query. */
+  /** A row's name selects its largest key, a column's name its largest query. */
   const rowOf = (i: number) => weights.subarray(i * size, (i + 1) * size);
   const columnOf = (j: number) => Float32Array.from({ length: size }, (_, i) => weights[i * size + j]!);
   const across = (event: PointerEvent | MouseEvent) => at(event).column;

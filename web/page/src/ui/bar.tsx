@@ -1,4 +1,3 @@
-/** A share from 0 to 1 as a bar; the number is next to it. */
 export const Bar = ({ share, class: name = 'guess-bar' }: { share: number; class?: string }) => (
   <span class="guess-room" aria-hidden="true">
     <span class={name} style={{ width: `${100 * share}%` }} />

@@ -2,7 +2,6 @@ import { fixed } from '../formats/numbers.ts';
 import '../styles/bars.css';
 import { Bar } from './bar.tsx';
 
-/** A number from 0 to 1 with a bar of that length. */
 export function BarNumber({ value, decimals = 4 }: { value: number; decimals?: number }) {
   return (
     <span class="bar-number">

@@ -1,4 +1,3 @@
-/** Dropped files by path, including those in folders. */
 export async function droppedFiles(data: DataTransfer): Promise<readonly (readonly [path: string, file: File])[]> {
   // The list is emptied after the event, so read it before the first await.
   const entries = Array.from(data.items, (item) => item.webkitGetAsEntry()).filter((entry) => entry !== null);

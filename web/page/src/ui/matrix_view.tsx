@@ -12,7 +12,6 @@ export interface Place {
 }
 
 export interface StepAxis {
-  /** Kind of a row or column: "token", "number". */
   readonly kind: string;
   readonly count: number;
   readonly label: (index: number) => string;

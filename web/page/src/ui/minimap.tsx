@@ -5,7 +5,6 @@ import { within, type Part } from '../draw/part.ts';
 /** Largest side in pixels. */
 const most = 64;
 
-/** An overview of a zoomed map, for pointers; keys move the map itself. */
 export function Minimap({ levels, size, part, onPart }: { levels: Float32Array; size: number; part: Part; onPart: (part: Part) => void }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const pixels = Math.min(size, most);

@@ -9,7 +9,6 @@ const maximumColumns = 256;
 const largeCells = 1500;
 
 export interface Axis {
-  /** Kind of a row or column: "query", "key". */
   readonly kind: string;
   readonly count: number;
   /** Default: the kind and a 1-based number. */
@@ -25,7 +24,6 @@ export interface NumberTableProps {
   /** 0 … 1; of a signed number -1 … 1, in the two colours of signs. */
   readonly tint?: (row: number, column: number) => number;
   readonly isSigned?: boolean;
-  /** A last column after the matrix. */
   readonly total?: { readonly name: string; readonly cell: (row: number) => string } | undefined;
 }
 

@@ -1,7 +1,6 @@
 import { useLayoutEffect, useState } from 'preact/hooks';
 import { observeSize } from './size.ts';
 
-/** Whether the content is larger than the element. */
 export function useOverflow(element: { readonly current: HTMLElement | null }): boolean {
   const [overflows, setOverflows] = useState(false);
   useLayoutEffect(() => {

@@ -77,7 +77,6 @@ export function usePanning({ isZoomed, field, zoom, pan }: Options) {
   };
   return {
     handlers,
-    /** Returns whether the pointer drags the map. */
     move(event: PointerEvent): boolean {
       const from = drag.current;
       if (!from || (event.buttons & 1) === 0) return false;

@@ -2,7 +2,6 @@ import type { Loading } from '../state/model.ts';
 
 const megabytes = (bytes: number) => (bytes / 1e6).toFixed(1);
 
-/** Download progress in bytes and speed, with a cancel button. */
 export function Progress({ of: { name, phase, file, loaded, total, progress, bytesPerSecond, cancel } }: { of: Loading }) {
   const bytes = loaded > 0 && `${megabytes(loaded)}${total ? ` of ${megabytes(total)}` : ''} MB`;
   const speed = bytesPerSecond > 0 && `${megabytes(bytesPerSecond)} MB/s`;

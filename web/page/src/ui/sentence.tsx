@@ -1,4 +1,4 @@
-/** The sentence as the input: a text field, and over the same letters the words in the colours of the figure. */
+/** A text field, and over the same letters the words in the colours of the figure. */
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { spread } from '../draw/arcs.ts';
 import { blank, fromField, toField } from '../state/first_look.ts';
@@ -18,9 +18,7 @@ export interface Piece {
 export interface SentenceLayout {
   readonly width: number;
   readonly height: number;
-  /** Middle of the top of each word. */
   readonly tops: readonly { readonly x: number; readonly y: number }[];
-  /** Middle of each column. */
   readonly columns: readonly number[];
   readonly columnWidth: number;
 }
@@ -40,7 +38,7 @@ export interface SentenceProps {
 const [leastSpace, mostSpace] = [4, 72];
 const [leastColumn, mostColumn] = [44, 84];
 
-/** Widens the spaces between the words until they fill the room, in smaller letters if there are many, and measures. */
+/** Widens the spaces until the words fill the room, in smaller letters if there are many. */
 function measure(mirror: HTMLElement, room: number, wraps: boolean): SentenceLayout {
   const words = Array.from(mirror.querySelectorAll<HTMLElement>('[data-piece]'));
   const line = mirror.firstElementChild as HTMLElement;
@@ -126,7 +124,6 @@ export function Sentence({ text, mask, pieces, room, wraps, onText, onLayout }: 
   );
 }
 
-/** The text with its pieces marked. */
 function spelled(text: string, pieces: readonly Piece[]) {
   const parts = [];
   let at = 0;

@@ -15,7 +15,7 @@ interface Props {
 /** Words with less weight show no number. */
 const leastNumber = 0.095;
 
-/** The text, each word shaded by its weight in the row in focus. Pointing at a word selects its row. */
+/** Shades each word by its weight in the row in focus. Pointing at a word selects its row. */
 export function ShadedText({ shown, texts, cell, locked, onPoint, onLock }: Props) {
   const frame = useRef<HTMLDivElement>(null);
   const overflows = useOverflow(frame);

@@ -1,8 +1,8 @@
 import { useLayoutEffect, useState } from 'preact/hooks';
 
 /**
- * Calls `measure` after each change of an element's size, and returns the end of it. Deferred to the next frame: a
- * change of sizes inside a ResizeObserver callback raises an error event.
+ * Returns a function that ends the observation. Deferred to the next frame: a change of sizes inside a ResizeObserver callback raises an error
+ * event.
  */
 export function observeSize(elements: readonly Element[], measure: () => void): () => void {
   let frame = 0;

@@ -22,7 +22,6 @@ export interface StepTableProps {
   readonly toggle?: { readonly flip: (place: Place) => void; readonly on: (place: Place) => boolean };
   /** 0 … 1 */
   readonly tint?: (row: number, column: number) => number;
-  /** A last column after the matrix. */
   readonly total?: { readonly name: string; readonly value: (row: number) => number };
 }
 
@@ -36,10 +35,12 @@ const columnsFrom = [
 ] as const;
 const leastColumns = 3;
 
-/** First index of the page. */
 const pageOf = (index: number, page: number) => Math.floor(index / page) * page;
 
-/** A matrix as a picture and, on request, one page of its numbers. The table is one tab stop: arrow keys, Home, End, Page Up and Page Down move between cells. */
+/**
+ * A picture and, on request, one page of its numbers. The table is one tab stop: arrow keys, Home, End, Page Up and
+ * Page Down move between cells.
+ */
 export function StepTable({ name, kind = 'signed', numbers, rows, columns, value, selected, onSelect, edit, toggle, tint, total }: StepTableProps) {
   const [isOpenAtFirst] = useState(numbers.areShown);
   const table = useRef<HTMLTableElement>(null);

@@ -11,7 +11,6 @@ export interface StripProps {
   readonly y: number;
   readonly width: number;
   readonly height: number;
-  /** The number that is drawn darkest. */
   readonly most: number;
 }
 

@@ -22,7 +22,7 @@ interface Props {
   readonly onLock: (cell: Cell, locked: boolean) => void;
 }
 
-/** The head as lines from queries on the left to keys on the right. For pointers only; the map is accessible. */
+/** For pointers only; the map is accessible. */
 export function TokenLines({ shown, threshold, cell, locked, onPoint, onLock }: Props) {
   const { places, weights } = shown;
   const size = places.length;
@@ -60,7 +60,6 @@ export function TokenLines({ shown, threshold, cell, locked, onPoint, onLock }: 
     [all],
   );
 
-  /** The key with the largest weight. */
   const best = (row: number): Cell => {
     let column = 0;
     for (let j = 1; j < size; ++j) if (weights[row * size + j]! > weights[row * size + column]!) column = j;

@@ -9,8 +9,8 @@ const size = 13;
 const radius = 4;
 
 /**
- * Words as points with as many names as fit; an empty frame until there are points. Drawn at its actual width, so that
- * letters keep their size.
+ * As many names as fit; an empty frame until there are points. Drawn at its actual width, so that letters keep their
+ * size.
  */
 export function WordMapPicture({ points, label }: { points: WordMap['points']; label: string }) {
   const frame = useRef<HTMLDivElement>(null);

@@ -1,4 +1,3 @@
-/** Shows how the selected number was computed. */
 import { Fragment, type ComponentChildren } from 'preact';
 import { bracketed, brief, fixed, joined } from '../formats/numbers.ts';
 import { dotWorking } from '../arithmetic/workings.ts';

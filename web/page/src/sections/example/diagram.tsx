@@ -1,4 +1,4 @@
-/** A diagram of attention that highlights the current step. Clicking a matrix opens its step. */
+/** Clicking a matrix opens its step. */
 import { Fragment } from 'preact';
 import { useRef } from 'preact/hooks';
 import { colourOf, edgeShapes, flowOf, nodeShapes, stateOf, type FlowPart, type FlowShape } from '../../draw/flow.ts';
@@ -8,7 +8,6 @@ import { status } from '../../state/status.ts';
 import '../../styles/flow.css';
 import { useWidth } from '../../ui/size.ts';
 
-/** The numbers shown in the cells of a matrix. */
 const tensorOf = (made: ComputedExample, part: FlowPart) =>
   ({
     X: made.X,

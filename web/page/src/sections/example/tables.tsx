@@ -8,14 +8,12 @@ import { NumberTable } from '../../ui/number_table.tsx';
 export const at = (tensor: Tensor, i: number, j: number) => tensor.data[i * tensor.dims.at(-1)! + j]!;
 
 const word = (i: number) => exampleWords[i]!;
-/** The labels along a side: words as queries or keys, or numbers. */
 const axis = (kind: string, count: number) => ({
   kind,
   count,
   ...(['word', 'query', 'key'].includes(kind) && count === exampleWords.length && { label: word }),
 });
 
-/** The products that add up to an entry. */
 export function dotText(left: Tensor, i: number, right: (k: number) => number): string {
   return Array.from({ length: left.dims[1]! }, (_, k) => `${brief(at(left, i, k))}·${bracketed(right(k))}`).join(' + ');
 }

@@ -1,4 +1,3 @@
-/** Names of the rows, and a button over each column. */
 import { useRef } from 'preact/hooks';
 import type { ComponentChildren } from 'preact';
 import type { FirstLook } from '../../state/first_look.ts';
@@ -49,7 +48,7 @@ export function ask({ of, columns, head }: FirstLook, token: number): void {
   update({ cell: strongestIn(headWeights(of.run, of.layer, head), isWord, [token]) });
 }
 
-/** A column is a button: its word becomes the query. One of them is a tab stop. */
+/** A column is a button: its word becomes the query. */
 export function Columns({ now, layout }: { now: FirstLook; layout: SentenceLayout }) {
   const group = useRef<HTMLDivElement>(null);
   return (

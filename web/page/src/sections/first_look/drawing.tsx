@@ -1,4 +1,4 @@
-/** The drawn part of the first figure: arcs, strips, bars and the flow of the values. Pixels from the figure's corner. */
+/** Arcs, strips, bars and the flow of the values, in pixels from the figure's corner. */
 import { arc, dropTo, flowTo, type Point } from '../../draw/arcs.ts';
 import { fixed } from '../../formats/numbers.ts';
 import type { FirstLook } from '../../state/first_look.ts';
@@ -7,7 +7,6 @@ import { Strip, largest } from '../../ui/strip.tsx';
 import { Counted } from './counted.tsx';
 
 export const figureHeight = 436;
-/** Tops of the rows. */
 export const rows = { words: 90, key: 182, score: 232, weight: 284, bar: 312, value: 374 } as const;
 const lines = [162, 214, 266, 350];
 export const stripHeight = 16;
@@ -22,7 +21,6 @@ const most = 84;
 
 export const percent = (share: number): string => `${Math.round(100 * share)} %`;
 export const scoreText = (score: number): string => (score < -1e30 ? 'hidden' : fixed(score, 1));
-/** A weight that is written large. */
 export const isLarge = (weight: number): boolean => weight >= 0.2;
 
 interface Props {
@@ -30,7 +28,6 @@ interface Props {
   readonly layout: SentenceLayout;
   readonly wraps: boolean;
   readonly isStacked: boolean;
-  /** From and to, in pixels. */
   readonly seen: readonly [number, number];
 }
 

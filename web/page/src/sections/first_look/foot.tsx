@@ -170,7 +170,6 @@ function Dots({ layers, perLayer, inFocus }: { layers: number; perLayer: number;
   );
 }
 
-/** In words, with the words themselves if the head looks for certain ones. */
 function textOf(summary: HeadSummary | undefined): string {
   if (!summary) return '…';
   const now = firstLook.value;

@@ -1,4 +1,3 @@
-/** What the query becomes: the sum of the values, and the guess. */
 import { megabytes } from '../../formats/numbers.ts';
 import type { FirstLook } from '../../state/first_look.ts';
 import { guesses, guessFailure } from '../../state/guess.ts';

@@ -10,7 +10,6 @@ import { useSeen } from '../../ui/seen.ts';
 import { useWidth } from '../../ui/size.ts';
 
 const [gap, title, strip] = [10, 22, 22];
-/** Tops of the rows: weights, results, the heads side by side, the result of the layer. */
 const tops = [title, title + 44, title + 118, title + 192] as const;
 const height = tops[3] + strip + 2;
 

@@ -65,7 +65,6 @@ export function Heads({ of }: { of: LoadedModel }) {
   );
 }
 
-/** Describes the largest effects of the heads that are off. */
 function effectOf({ texts, all, off, without, model }: Lines): string {
   const { labels } = model;
   const similarity = furthest(all.similarity, without!.similarity);

@@ -25,7 +25,6 @@ export function Checks({ of }: { of: LoadedModel }) {
   );
 }
 
-/** Cut to a length that fits into a sentence. */
 export function shortened(text: string, most = 80): string {
   const letters = Array.from(text);
   return letters.length <= most ? text : `${letters.slice(0, most).join('').trimEnd()} …`;

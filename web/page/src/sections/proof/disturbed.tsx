@@ -1,6 +1,5 @@
 import type { Disturbance } from '../../state/speed.ts';
 
-/** Why the measured speed may be too low. */
 export function Disturbed({ by: { kind, from, to } }: { by: Disturbance }) {
   const peak = (value: number) => <span class="figure">{value.toFixed(1)}</span>;
   return (

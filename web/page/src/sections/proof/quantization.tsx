@@ -14,7 +14,6 @@ import { shortened } from './checks.tsx';
 
 const dtypes = ['float32', 'int8'] as const;
 
-/** Loads the other kind of weights on request, and shows the differences. */
 export function Quantization({ of }: { of: LoadedModel }) {
   const other = otherOf(of.dtype);
   const way = loadingBeside.value;

@@ -1,4 +1,3 @@
-/** Shared parts of the steps. */
 import {
   gainFromOne,
   hasPositionBias,
@@ -85,7 +84,6 @@ export interface StepProps {
 /** For one text: the leading dimension is 1. */
 export const at = ({ data, dims }: Tensor, row: number, column: number) => data[row * dims.at(-1)! + column]!;
 
-/** The same number in the unchanged model. */
 export function before(walk: Walk, name: keyof Walk['trace'], index: number): number | undefined {
   const base = baselineTrace.value;
   return base?.layer === walk.layer && base.trace[name].data.length === walk.trace[name].data.length ? base.trace[name].data[index] : undefined;
@@ -105,13 +103,12 @@ export type NumberKind = keyof typeof kindOfNumber;
 export const numberInFocus = (kind: NumberKind, count: number) => Math.min(numbers.value[kindOfNumber[kind]], count - 1);
 export const focusNumber = (kind: NumberKind, value: number) => (numbers.value = { ...numbers.value, [kindOfNumber[kind]]: value });
 
-/** Opening the numbers of one matrix opens those of the next steps too, but moves nothing in this one. */
+/** Opens the numbers of the next steps too, but moves nothing in this one. */
 export const shownNumbers = (): StepTableProps['numbers'] => ({
   areShown: view.value.showsNumbers,
   onShow: (are) => view.peek().showsNumbers !== are && update({ showsNumbers: are }),
 });
 
-/** One row per token. */
 export function TokenTable({
   sizes,
   name,
@@ -149,7 +146,6 @@ export function TokenTable({
   );
 }
 
-/** Linked to the map. */
 export function PairTable({ sizes, ...rest }: { sizes: Sizes } & Pick<StepTableProps, 'name' | 'kind' | 'value' | 'tint' | 'total' | 'toggle'>) {
   return (
     <StepTable
@@ -289,7 +285,6 @@ export const WeightsBehind = ({ children }: { children: ComponentChildren }) => 
 export const publishedNumber = (walk: Walk, { name, index }: Edit): number | undefined =>
   name === 'X' ? baselineTrace.value?.run.hiddenStates[walk.layer]?.data[index] : originalOf(walk.run.model, name, index);
 
-/** A choice between views, as pressed buttons. */
 export function Choice<T extends string>({
   name,
   value,

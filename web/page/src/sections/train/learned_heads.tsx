@@ -88,7 +88,6 @@ function ExampleField() {
   );
 }
 
-/** The model's answers below the input. */
 function Answers({
   tokens,
   answers,

@@ -118,7 +118,6 @@ export function Norms() {
   );
 }
 
-/** Undefined if this run has no such part. */
 const Norm = ({ of, most }: { of: number | undefined; most: number }) =>
   of === undefined ? (
     <>–</>

@@ -1,7 +1,6 @@
 import { faultOf, linesText, lines, readLines } from '../../state/compare_texts.ts';
 import { Alert } from '../../ui/alert.tsx';
 
-/** The texts that are compared or classified. */
 export function LinesField() {
   const fault = faultOf(readLines(linesText.value));
   return (

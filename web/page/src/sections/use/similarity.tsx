@@ -22,7 +22,6 @@ const Length = ({ children }: { children: string }) => (
   </mrow>
 );
 
-/** A note on the use of this model's vectors. */
 function goodFor(of: LoadedModel): string {
   const { id, labels } = of;
   if (id === 'sentiment')

@@ -30,7 +30,6 @@ export function TaskOf({ of }: { of: LoadedModel }) {
   return tasks.value ? <tasks.value.TaskPart of={of} /> : null;
 }
 
-/** The page's small models for the other tabs. */
 const small = {
   masks: ['Which word is missing?', 'guesses which word a blank hides'],
   entities: ['What does the text name?', 'marks people, places, organisations and dates in a text'],
