@@ -1,6 +1,6 @@
 /**
- * The worker script of attn/worker in one file. Bundlers treat workers as single-file scripts by default, and WebKitGTK
- * 2.50 runs a worker's first module a second time if another module imports it, which would create two servers.
+ * The worker script in one file: bundlers treat workers as single-file scripts by default, and WebKitGTK 2.50 runs a worker's first
+ * module a second time if another module imports it, which would create two servers.
  */
 import single from './engine/glue/attn.mjs';
 import threaded from './engine/glue/attn-threads.mjs';

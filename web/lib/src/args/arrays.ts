@@ -1,6 +1,6 @@
 /**
- * Reads each property of a caller's object once, before it is checked: a getter could change it later. Detects arrays
- * by internal slots, not instanceof: other realms and subclasses work.
+ * Reads each property of a caller's object once: a getter could change it after the check. Detects arrays by internal
+ * slots, because instanceof fails for other realms and subclasses.
  */
 import type { Mask } from '../attn.js';
 import { allocate, AttnError, describe, fail, shapeText } from './error.js';
@@ -70,9 +70,8 @@ export interface Checked<A extends Data = Data> {
   readonly data: A;
   readonly dims: readonly number[];
   readonly size: number;
-  /** Stored because the caller can shadow the properties of `data`. */
+  /** The caller can shadow the properties of `data`. */
   readonly type: 'Float32Array' | 'Int32Array' | 'Uint8Array';
-  /** Number of a mask's kind. */
   readonly kind: number;
   readonly source: object;
   readonly copied: boolean;
@@ -96,7 +95,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null;
 }
 
-/** Accepts objects of other realms and classes; refuses a Set, Promise or URL. */
+/** Accepts other realms and classes; refuses a Set, Promise or URL. */
 export function isPlainObject(value: unknown): value is Record<string, unknown> {
   return Object.prototype.toString.call(value) === '[object Object]';
 }
@@ -133,7 +132,7 @@ export function isWhole(array: Data, type: Checked['type']): boolean {
   return arrayLength(array) * (type === 'Uint8Array' ? 1 : 4) === byteLengthGetter.call(arrayBuffer(array));
 }
 
-/** Copies shared arrays, which other threads could change. Runs no code of the caller. */
+/** Copies shared arrays, which other threads could change; runs no code of the caller. */
 function settle<A extends Data>(
   op: string,
   argument: string,
@@ -206,7 +205,7 @@ export function readMask(op: string, argument: string, value: unknown, kinds: re
 const leastId = -(2 ** 31);
 const mostId = 2 ** 31 - 1;
 
-/** By index: the iterator of an Array or a typed array can be anything. Stops at the first refused element. */
+/** By index, because iterators can be anything. Stops at the first refused element. */
 export function elements<T>(array: ArrayLike<unknown>, read: (element: unknown, index: number) => T): T[] {
   const length = ArrayBuffer.isView(array) ? arrayLength(array) : array.length;
   const all: T[] = [];

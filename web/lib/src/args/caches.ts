@@ -1,10 +1,10 @@
 import { describe, fail } from './error.js';
 
-/** Numbers of caches, by the public object. The functions throw if the cache was disposed of. */
+/** Numbers of caches by the public object. The functions throw if the cache was disposed of. */
 export const cacheNumbers = new WeakMap<object, (op: string) => number>();
 
 let last = 0;
-/** The same cache number never occurs twice, so that a cache of another model or instance is not found. */
+/** Unique, so that a cache of another model or instance is not found. */
 export const nextCacheNumber = (): number => ++last;
 
 export function readCache(op: string, argument: string, value: unknown): number {

@@ -2,10 +2,9 @@ import type { AttnError as AttnErrorType, ErrorCode } from '../attn.js';
 
 export type Detail = Readonly<Record<string, unknown>>;
 
-/** Maximum lengths, because names in files can be long. error.cpp has the same limits. */
+/** Names in files can be long. error.cpp has the same limits. */
 const most = { message: 2048, fact: 1000, items: 1000, item: 200 };
 
-/** Keeps the start and the end. */
 function cut(text: string, length: number): string {
   if (text.length <= length) return text;
   const start = text.slice(0, Math.floor((length * 2) / 3)).replace(/[\ud800-\udbff]$/, '');
@@ -45,7 +44,7 @@ export class AttnError extends Error implements AttnErrorType {
   }
 
   static {
-    // On the prototype, as for built-in errors: logs do not print it.
+    // On the prototype, as for built-in errors, so that logs do not print it.
     Object.defineProperty(this.prototype, 'name', { value: 'AttnError', configurable: true, writable: true });
   }
 }
@@ -63,7 +62,7 @@ export const networkErrors =
   (message: string, detail: Detail, cause?: unknown): AttnError =>
     new AttnError('NETWORK', `${op}: ${message}`, { op, ...more, ...detail }, cause === undefined ? undefined : { cause });
 
-/** `help`: a sentence without its final period, for the end of the message and `detail`. */
+/** `help`: a sentence without its final period. */
 export function errorWithHelp(code: ErrorCode, message: string, help: string | undefined, detail: Detail, options?: { cause?: unknown }): AttnError {
   if (help === undefined) return new AttnError(code, message, detail, options);
   return new AttnError(code, `${message}. ${help}${help.endsWith('?') ? '' : '.'}`, { ...detail, help }, options);
@@ -109,7 +108,6 @@ export function reading<T>(op: string, argument: string, read: () => T): T {
   }
 }
 
-/** Throws MEMORY if the engine refuses. */
 export function allocate<T>(op: string, bytes: number, make: () => T, what = 'the result'): T {
   try {
     return make();
@@ -173,7 +171,6 @@ function nearest(name: string, known: readonly string[]): string | undefined {
   return best ?? known.find((candidate) => wanted.includes(plain(candidate)));
 }
 
-/** Such as "Did you mean isCausal?". */
 export function hint(name: string, known: readonly string[]): string | undefined {
   const near = nearest(name, known);
   return near === undefined ? undefined : `Did you mean ${near}?`;

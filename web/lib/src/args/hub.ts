@@ -1,4 +1,3 @@
-/** Addresses of models on the Hugging Face Hub. */
 import { describe, fail, reading } from './error.js';
 import { readMembers } from './signature.js';
 

@@ -146,7 +146,6 @@ export function frozen<T extends object>(value: T): Readonly<T> {
 
 export type Text = string | readonly [string, string];
 
-/** Reads each element once. */
 export const readTexts = (operation: string, value: unknown, pairs: boolean, name = 'texts'): Text[] =>
   reading(operation, name, () => textsOf(operation, value, pairs, name));
 

@@ -16,7 +16,7 @@ export function wasmKind(wasm: unknown): 'location' | 'response' | 'module' | 'b
   fail('ARGUMENT', 'load', 'wasm', describe(wasm), expected);
 }
 
-/** Accepts any object with these members; their exceptions become ARGUMENT. */
+/** Any object with these members; their exceptions become ARGUMENT. */
 export function readSignal(op: string, value: unknown): AbortSignal | undefined {
   if (value === undefined) return undefined;
   const members = ['aborted', 'addEventListener', 'removeEventListener'];

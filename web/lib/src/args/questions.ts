@@ -1,7 +1,7 @@
 import { fail } from './error.js';
 import { readTexts } from './model_options.js';
 
-/** Pairs two lists element by element, and one text with every element of a list. */
+/** Pairs two lists element by element, and one text with each element of a list. */
 export function readQuestions(question: unknown, context: unknown): { isOne: boolean; pairs: (readonly [question: string, context: string])[] } {
   const op = 'answer';
   const read = (name: string, value: unknown) => {

@@ -1,7 +1,4 @@
-/**
- * Reads arguments by the module's signatures (src/bindings): each property of an object once, before
- * anything is allocated.
- */
+/** Reads arguments by the module's signatures (src/bindings): each property once, before anything is allocated. */
 import {
   type Checked,
   elements,
@@ -47,10 +44,9 @@ export interface Argument {
     | 'group'
     | 'list';
   readonly required?: boolean;
-  /** Permitted words; for bytes a description of the format. */
+  /** For bytes a description of the format. */
   readonly choices?: readonly string[];
   readonly members?: readonly Argument[];
-  /** Number of leaves, once computed. */
   count?: number;
   /** Set by training.ts. */
   read?: (op: string, argument: string, value: unknown) => Leaf[];
@@ -100,7 +96,7 @@ export interface GroupsLeaf {
 /** Argument value: a number, NaN if omitted, or data for the heap. */
 export type Leaf = number | Checked | State | ModulesLeaf | GroupsLeaf;
 
-/** The result of a call references them, so that they are not garbage-collected first. */
+/** Referenced by the result of a call, so that they are not garbage-collected first. */
 export const usedBy = (leaves: readonly Leaf[]): LookUp[] =>
   leaves.flatMap((leaf) => (typeof leaf === 'object' && 'modules' in leaf ? leaf.modules : []));
 
@@ -290,7 +286,7 @@ export function readLeaves(op: string, argument: Argument, path: string, value: 
   }
 }
 
-/** Adds a remedy if the value of a tensor argument holds options, which come later in the list. */
+/** Adds a remedy if a tensor argument holds options, which come later in the list. */
 function withPlaceOfOptions(op: string, list: readonly Argument[], at: number, value: unknown, error: unknown): unknown {
   if (!isAttnError(error) || list[at]!.kind !== 'tensor' || !isPlainObject(value)) return error;
   const keys = Object.keys(value);
@@ -303,7 +299,7 @@ function withPlaceOfOptions(op: string, list: readonly Argument[], at: number, v
   return errorWithHelp('ARGUMENT', `${op}: ${argument} is ${got}, expected ${expected}`, help, { op, argument, expected, got });
 }
 
-/** The option `prefix` of loadStateDict selects weights before the module sees them. */
+/** Selects weights by `prefix` before the module sees them. */
 function withPrefix(op: string, [state, options]: readonly unknown[]): readonly unknown[] {
   const [strict, prefix] = reading(op, 'options', () => readMembers(op, 'options', options, ['strict', 'prefix']));
   if (prefix === undefined) return [state, { strict }];

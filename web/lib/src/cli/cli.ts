@@ -38,7 +38,6 @@ async function kindOf(path: string): Promise<'folder' | 'file' | 'nothing'> {
   }
 }
 
-/** Returns undefined if it is missing or invalid. */
 async function read(path: string): Promise<unknown> {
   try {
     if (!(await stat(path)).isFile()) return undefined; // a pipe might never answer
@@ -48,7 +47,7 @@ async function read(path: string): Promise<unknown> {
   }
 }
 
-/** Sizes of the files in a folder and below it, without those that cannot be read. */
+/** Includes files in folders below, but no unreadable ones. */
 async function sizesOf(folder: string): Promise<number[]> {
   const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
   const sizes = await Promise.all(
@@ -64,7 +63,7 @@ async function sizesOf(folder: string): Promise<number[]> {
 
 type Types = Map<string, [count: number, bytes: number]>;
 
-/** Reads only the header of a safetensors file, because a file may be larger than memory. */
+/** Reads only the header, because a safetensors file may be larger than memory. */
 async function headerOf(file: string, fileSize: number): Promise<Uint8Array> {
   const handle = await open(file);
   try {
@@ -156,7 +155,6 @@ interface Described {
   readonly config: unknown;
   readonly tokenizer: unknown;
   readonly weights: string;
-  /** Bytes of each file. */
   readonly sizes: readonly number[];
 }
 
@@ -264,7 +262,7 @@ async function writeFiles(out: string, files: readonly (readonly [name: string, 
       await naming(join(out, name), mkdir(dirname(path), { recursive: true }));
       await naming(join(out, name), writeFile(path, bytes));
     }
-    // config.json comes last, because without it the folder is not a model. No signal is handled during a synchronous loop.
+    // config.json comes last: without it the folder is not a model. No signal is handled during a synchronous loop.
     for (const name of readdirSync(parts).sort((a, b) => Number(a === 'config.json') - Number(b === 'config.json'))) {
       const path = join(out, name);
       if (lstatSync(path, { throwIfNoEntry: false })) throw new Error(`${path}: File exists`);

@@ -1,4 +1,3 @@
-/** The texts in a folder, as documents of an index. */
 import { readdir, readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
 import { reason } from '../args/error.js';
@@ -6,12 +5,10 @@ import { decodeStrictUtf8 } from '../platform/utf8.js';
 import { type Page, readHtml, readMarkdown } from './sections.js';
 import { naming } from './system_error.js';
 
-/** A section of a file. */
 export interface FileSection {
   /** Relative to the folder, with `/`. */
   readonly path: string;
   readonly anchor: string;
-  /** Title of the file. */
   readonly title: string;
   readonly heading: string;
   readonly text: string;
@@ -32,7 +29,7 @@ const readers: Readonly<Record<string, (text: string) => Page>> = {
 };
 const readerOf = (path: string) => readers[extname(path).toLowerCase()];
 
-/** Returns the paths of texts in ascending order. Links are not followed. */
+/** Sorts the paths. Links are not followed. */
 export async function textFilesBelow(folder: string): Promise<string[]> {
   const found: string[] = [];
   const search = async (below: string): Promise<void> => {
@@ -62,7 +59,7 @@ export async function sectionsOf(folder: string, path: string): Promise<FileSect
   try {
     page = readerOf(path)!(text);
   } catch (error) {
-    // For example, the parsers call themselves for nested parts, and the stack is limited.
+    // The parsers call themselves for nested parts, and the stack is limited.
     throw new Error(`${file} cannot be read as ${extname(path)} (${reason(error).split('\n')[0]!})`, { cause: error });
   }
   const { title, sections } = page;

@@ -8,7 +8,7 @@ import { array, columns, number, object } from './written.js';
 
 type Options = Call['options'];
 
-/** The argument `name`, or all of standard input without its last line break. */
+/** Returns the argument, or for '-' standard input without its last line break. */
 export async function textOf(given: string, name = 'TEXT'): Promise<string> {
   let text = given;
   if (given === '-') {
@@ -97,7 +97,6 @@ async function score(model: TextModel, text: string, { options }: Call): Promise
   console.log(object({ tokens: array(tokens.map(json)), log_probability: number(total), perplexity: number(perplexity) }));
 }
 
-/** Loads the model in `path` with --weights for the time of the callback. */
 export async function withModel(call: Call, path: string, use: (model: TextModel) => Promise<void>): Promise<void> {
   // For tests: simd computes as the native library with ATTN_MAX_ARCH=emulated.
   const attn = await load({ variant: process.env['ATTN_VARIANT'] === 'simd' ? 'simd' : 'auto' });

@@ -6,7 +6,6 @@ export class Misuse extends Error {}
 
 interface Command {
   readonly takes: string;
-  /** An option that may not be missing. */
   readonly needs?: string;
   readonly about: string;
   /** N is a whole number. */
@@ -182,7 +181,6 @@ function expectedOneOf(name: string, known: readonly string[]): string {
 
 const decimal = /^(\d{1,9}|\d{0,9}\.\d{1,9})$/;
 
-/** Kinds of numbers that options take. */
 const numbers: Readonly<Record<string, { readonly expected: string; readonly form: RegExp; readonly fits: (value: number) => boolean }>> = {
   N: { expected: 'a whole number from 1 to 999999', form: /^\d{1,6}$/, fits: (value) => value >= 1 },
   'N>=0': { expected: 'a whole number from 0 to 999999', form: /^\d{1,6}$/, fits: () => true },

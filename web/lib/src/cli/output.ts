@@ -16,7 +16,7 @@ export class Output {
   readonly #kept: Uint8Array[] = [];
   #rows = 0;
 
-  /** `path`: of `file`, for errors. `width`: numbers per row. A pipe is not seekable: vectors wait until their number is known. */
+  /** `width`: numbers per row. A pipe is not seekable: vectors wait until their number is known. */
   constructor(path: string | undefined, file: FileHandle | undefined, isFile: boolean, width: number | undefined) {
     this.#path = path;
     this.#file = file;

@@ -1,6 +1,5 @@
 export const counted = (count: number, unit: string) => `${count} ${unit}${count === 1 ? '' : 's'}`;
 
-/** A bar in a terminal, on standard error. */
 export class Progress {
   readonly #unit: string;
   readonly #shown: boolean;

@@ -1,4 +1,3 @@
-/** `attn index` and `attn search`. */
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Encoding, TextModel } from '../attn.js';
@@ -34,7 +33,7 @@ function encode(model: TextModel, text: string, addSpecialTokens: boolean): Enco
   return { ...encoding, offsets: [[...left, ...right.map((place) => place && ([place[0] + middle, place[1] + middle] as [number, number]))]] };
 }
 
-/** Number of tokens of a document that the model reads after the prompt, if that is less than `wanted`, else `wanted`. */
+/** Counts the tokens of a document that the model reads after the prompt, up to `wanted`. */
 function readTokens(model: TextModel, prompt: string, wanted: number): number {
   const { truncated, dims } = model.tokenize(prompt + 'a '.repeat(wanted), { truncationSide: 'right' });
   if (!truncated[0]) return wanted;
@@ -61,7 +60,6 @@ async function filesOf(folder: string, out: string | undefined): Promise<string[
   return files;
 }
 
-/** Returns the sections of all files, and the number of files. */
 async function readSections(folder: string, files: readonly string[]): Promise<{ sections: FileSection[]; count: number }> {
   const sections: FileSection[] = [];
   let count = 0;

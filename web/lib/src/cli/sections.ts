@@ -113,7 +113,6 @@ class Reader {
     return this.#sections.at(-1)!;
   }
 
-  /** Drops the text before the main part. */
   #startMain(): void {
     this.#hasMain = true;
     this.#h1 = undefined;
@@ -209,7 +208,7 @@ function frontMatter(markdown: string): [all: string, top: string] {
   return [all, isToml ? text.replace(/^\s*\[[^]*/m, '') : text];
 }
 
-/** GitHub Flavored Markdown, whose front matter (YAML or TOML) gives the title only. */
+/** Front matter (YAML or TOML) gives the title only. */
 export function readMarkdown(markdown: string): Page {
   const [all, front] = frontMatter(markdown);
   const written = /^title\s*[:=][ \t]*("[^"]*"|'[^']*'|.*?)\s*(?: #.*)?$/m.exec(front)?.[1] ?? '';

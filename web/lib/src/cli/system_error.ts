@@ -1,8 +1,8 @@
-/** Errors of the operating system, worded as the native program words them. */
+/** Words errors as the native program does. */
 import { getSystemErrorMap } from 'node:util';
 import { reason } from '../args/error.js';
 
-/** Returns "PATH: No such file or directory" for an error of the operating system, and the message of any other error. */
+/** Returns "PATH: No such file or directory" for errors of the operating system. */
 export function systemReason(error: unknown): string {
   const { code, errno, path: source, dest } = (error ?? {}) as NodeJS.ErrnoException & { readonly dest?: string };
   const path = dest ?? source; // a file is renamed from a temporary name
@@ -12,7 +12,7 @@ export function systemReason(error: unknown): string {
   return `${path}: ${text.replace(/^./, (letter) => letter.toUpperCase())}`;
 }
 
-/** Names the path that the user gave, instead of a temporary one or none, in errors of the operating system. */
+/** Names the path that the user gave, not a temporary one, in errors of the operating system. */
 export async function naming<T>(path: string, result: Promise<T>): Promise<T> {
   try {
     return await result;

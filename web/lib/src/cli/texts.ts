@@ -19,7 +19,7 @@ interface Query {
 }
 type Run = (model: TextModel, queries: readonly Query[], options: Call['options']) => Promise<Result[]>;
 
-/** Converts offsets to characters, as Python counts. Ascending offsets take one pass. */
+/** Counts characters as Python does. Ascending offsets take one pass. */
 export function placesIn(text: string) {
   let [at, characters] = [0, 0];
   const charactersTo = (end: number) => {

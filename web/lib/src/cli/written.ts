@@ -1,4 +1,4 @@
-/** Parts of results, as JSON or as columns. src/command/written.cpp writes the same bytes. */
+/** src/command/written.cpp writes the same bytes. */
 import { printable } from './printable.js';
 
 /** Finds the shortest decimal number that rounds to this float32. */

@@ -1,4 +1,4 @@
-/** The viridis colour map, interpolated linearly between nine of its colours. */
+/** Interpolated linearly between nine colours of viridis. */
 const stops = [0x440154, 0x472d7b, 0x3b528b, 0x2c728e, 0x21918c, 0x28ae80, 0x5ec962, 0xaddc30, 0xfde725];
 
 const size = 256;
@@ -20,12 +20,11 @@ export function viridis(level: number): string {
   return `#${((1 << 24) | (bytes[at]! << 16) | (bytes[at + 1]! << 8) | bytes[at + 2]!).toString(16).slice(1)}`;
 }
 
-/** Writes the colour into one pixel of RGBA data. */
 export function writeViridis(rgba: Uint8ClampedArray, pixel: number, level: number): void {
   const at = place(level);
   for (let c = 0; c < 3; ++c) rgba[4 * pixel + c] = bytes[at + c]!;
   rgba[4 * pixel + 3] = 255;
 }
 
-/** Returns a readable text colour on viridis(level), whose lightness grows with the level. */
+/** The lightness of viridis grows with the level. */
 export const inkOn = (level: number): string => (level > 0.55 ? '#000000' : '#ffffff');

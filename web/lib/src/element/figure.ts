@@ -1,4 +1,4 @@
-/** A figure as a list of parts, drawn as SVG or on a canvas. Units are pixels; colours are #rrggbb. */
+/** Units are pixels; colours are #rrggbb. */
 import type { Figure, FigurePart } from '../element.js';
 import { viridis, writeViridis } from './colours.js';
 

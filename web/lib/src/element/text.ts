@@ -1,4 +1,4 @@
-/** Estimates text widths, rather too large: on servers there is no font to measure. */
+/** Rather too large, because on servers there is no font to measure. */
 
 const widthOfLetter = (letter: string) => (/[\u1100-\uffdc]|[^\0-\uffff]/u.test(letter) ? 1.05 : 0.64);
 export const widthOf = (text: string, size: number): number => size * [...text].reduce((sum, letter) => sum + widthOfLetter(letter), 0);
@@ -9,9 +9,7 @@ export function shortened(text: string, most: number): string {
   return letters.length <= most ? text : `${letters.slice(0, most - 1).join('')}…`;
 }
 
-/**
- * Breaks text into lines of at most `width`, between words or within an overlong word; returns at most `most` lines.
- */
+/** Breaks between words, or within an overlong word; returns at most `most` lines. */
 export function wrapped(text: string, size: number, width: number, most: number): readonly string[] {
   const lines: string[] = [];
   let line = '';

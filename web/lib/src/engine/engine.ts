@@ -39,7 +39,7 @@ function camelCase(text: string): string {
 /** Errors about state dictionaries and files, whose keys are not converted. */
 const speaksOfFiles: readonly ErrorCode[] = ['MISMATCH', 'FORMAT'];
 
-/** Converts a C++ error to the spelling of JavaScript. `op` names the call if C++ knows none (out of memory). */
+/** `op` names the call if C++ knows none (out of memory). */
 export function fromNative({ code, message, detail: facts = {} }: NativeError, op = 'load'): AttnError {
   const detail = Object.fromEntries(Object.entries(facts).map(([name, value]) => [camelCase(name), value])) as Detail;
   if (typeof detail['op'] !== 'string') return new AttnError(code, `${op}: ${message}`, { op, got: message, ...detail });

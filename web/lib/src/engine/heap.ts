@@ -1,4 +1,4 @@
-/** The inputs of a call share one allocation, arguments first. No view of the heap leaves this file. */
+/** The inputs of a call share one allocation. No view of the heap leaves this file. */
 import type { Tensor } from '../attn.js';
 import { arrayLength, type Checked, failDetached } from '../args/arrays.js';
 import { allocate, AttnError } from '../args/error.js';

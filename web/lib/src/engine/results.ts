@@ -6,7 +6,6 @@ import { encoderTraceNames } from './trace_names.js';
 
 type TraceRecord = Record<string, Tensor>;
 
-/** Builds the result object of attention and encoders from the fields that are present. */
 function assemble({ entries, traced }: Result, byLayer: boolean): object {
   const all: Record<string, Tensor | Tensor[] | Record<string, Tensor> | Map<number, TraceRecord>> = {};
   const traces = new Map<number, TraceRecord>();
@@ -23,12 +22,11 @@ function assemble({ entries, traced }: Result, byLayer: boolean): object {
   return all;
 }
 
-/** Collects the trace of one layer or one attention by name. */
 function traceOf({ entries }: Result): TraceRecord {
   return Object.fromEntries(entries.map(({ name, tensor }) => [encoderTraceNames[name as number]!, tensor]));
 }
 
-/** Collects tensors by name. An int8 tensor is followed by the scales of its rows. */
+/** An int8 tensor is followed by the scales of its rows. */
 function int8Tensors({ entries }: Result): ReturnType<Module['int8StateDict']> {
   const all: ReturnType<Module['int8StateDict']> = new Map();
   for (const { name, tensor } of entries) {

@@ -1,4 +1,3 @@
-/** Argument readers for training: modules, groups of parameters, labels. */
 import { elements, isPlainObject, ownList, readIds } from '../args/arrays.js';
 import { allocate, describe, fail } from '../args/error.js';
 import type { Heap } from './heap.js';
@@ -24,7 +23,7 @@ function number(op: string, argument: string, value: unknown): number {
   return value;
 }
 
-/** Copies a RegExp of any realm without the flags g and y, which would make its results depend on lastIndex. */
+/** Drops the flags g and y, which would make results depend on lastIndex. */
 function readExpression(op: string, argument: string, value: unknown): RegExp {
   if (Object.prototype.toString.call(value) !== '[object RegExp]') fail('ARGUMENT', op, argument, describe(value), 'a RegExp');
   const { source, flags } = value as RegExp;
@@ -60,7 +59,6 @@ function readPair(op: string, argument: string, value: unknown): number[] {
   return both;
 }
 
-/** Gives the arguments of training functions their readers. */
 export function prepare(signatures: readonly Signature[], lookUps: WeakMap<object, LookUp>): void {
   const readers: { readonly [kind in Argument['kind']]?: NonNullable<Argument['read']> } = {
     modules: (op, name, value) => [readModules(op, name, value, lookUps)],
@@ -80,7 +78,7 @@ export function prepare(signatures: readonly Signature[], lookUps: WeakMap<objec
   for (const { arguments: list } of signatures) walk(list);
 }
 
-/** Adds the members that signatures do not describe: an assignable learning rate. */
+/** Adds an assignable learning rate, which signatures do not describe. */
 export function complete(all: Readonly<Record<PropertyKey, unknown>>): void {
   for (const name of ['SGD', 'Adam', 'AdamW']) {
     const { prototype } = all[name] as { prototype: { setLearningRate(value: unknown): void } };
@@ -92,7 +90,7 @@ export function complete(all: Readonly<Record<PropertyKey, unknown>>): void {
   }
 }
 
-/** Makes a C++ object of modules and groups for one call. */
+/** Makes a C++ object for one call. */
 export function hold({ op, ...leaf }: ModulesLeaf | GroupsLeaf, leaves: readonly Leaf[], native: Native, heap: Heap): NativeObject {
   const held = new (nativeClass(native, 'modules' in leaf ? 'ModuleList' : 'ParameterGroups') as unknown as new () => NativeObject)();
   try {

@@ -6,7 +6,6 @@ import { type AnyModel, breaks, readList, readModel, readOptions, readTokens, ty
 
 const kinds: readonly HeadKind[] = ['previousToken', 'duplicateToken', 'induction', 'firstToken'];
 
-/** Keys that a head of this kind attends to from position i. */
 function keysOf(kind: HeadKind, ids: Int32Array, i: number): number[] {
   if (kind === 'previousToken') return i > 0 ? [i - 1] : [];
   if (kind === 'firstToken') return i > 0 ? [0] : [];

@@ -3,7 +3,7 @@ import type { EncoderTraceName, Tensor } from '../attn.js';
 import type { LensModel, LensText } from '../lens.js';
 import { Decoder, readList, readModel, readTokens } from './model.js';
 
-/** Names of TransformerLens, and attn's. `heads`: the last dimension is split into heads. */
+/** Names of TransformerLens and attn. `heads`: the last dimension is split into heads. */
 const hooks: Readonly<Record<string, { readonly name: EncoderTraceName | undefined; readonly heads?: true }>> = {
   hook_resid_pre: { name: undefined }, // a hidden state
   'attn.hook_q': { name: 'q_proj', heads: true },

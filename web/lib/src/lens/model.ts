@@ -10,7 +10,7 @@ import { yieldEvery30ms } from '../platform/event_loop.js';
 
 type Awaitable<T> = T | PromiseLike<T>;
 
-/** What a TextModel and its counterpart in attn/worker have in common. */
+/** Common to TextModel and its counterpart in attn/worker. */
 export interface AnyModel {
   readonly config: Awaitable<Readonly<Record<string, unknown>>>;
   readonly task: Awaitable<string>;
@@ -90,7 +90,7 @@ export function readOptions(op: string, value: unknown, names: readonly string[]
   });
 }
 
-/** Between two forwards: handles events, and ends the call if its signal is aborted. */
+/** Called between two forwards: handles events, and throws if the signal is aborted. */
 export function breaks(op: string, signal: AbortSignal | undefined): () => Promise<void> {
   const sometimes = yieldEvery30ms();
   return async () => {
@@ -112,7 +112,7 @@ export const repeated = (ids: Int32Array, count: number): Encoding => {
   return { inputIds, dims: [count, ids.length] } as unknown as Encoding;
 };
 
-/** Reads a text or its ids. A text that is too long is an error: a truncated one would have other positions. */
+/** Overlong text is an error: a truncated one would have other positions. */
 export async function readTokens(op: string, model: AnyModel, text: LensText, argument = 'text'): Promise<Tokens> {
   let ids: Int32Array;
   if (typeof text === 'string') ids = (await model.tokenize(text, { truncation: false })).inputIds;
@@ -135,7 +135,7 @@ export async function readTokens(op: string, model: AnyModel, text: LensText, ar
   return { inputs: repeated(ids, 1), ids, tokens };
 }
 
-/** Reads a token: its id, its spelling in the vocabulary, or a text that is a single token. */
+/** Reads an id, a spelling in the vocabulary, or a text that is a single token. */
 export async function readToken(op: string, model: AnyModel, argument: string, value: unknown): Promise<number> {
   const id = typeof value === 'number' ? value : await idOf(op, model, argument, value);
   if (!Number.isInteger(id)) fail('ARGUMENT', op, argument, describe(value), 'the id or the text of a token');
@@ -205,7 +205,7 @@ export interface Normed {
   readonly divisor: number;
 }
 
-/** A pre-norm decoder: its final norm, and where its weights are. */
+/** A pre-norm decoder and its weights. */
 export class Decoder {
   readonly model: AnyModel;
   readonly family: Family;
@@ -253,7 +253,7 @@ export class Decoder {
     return { values, divisor };
   }
 
-  /** The rows of the unembedding for these tokens, so that logit = row · normed hidden state. */
+  /** logit = row · normed hidden state */
   async logitDirections(ids: readonly number[]): Promise<Float32Array[]> {
     const E = this.width;
     const own = this.weights.find('lm_head.weight');
@@ -280,7 +280,7 @@ export class Decoder {
   }
 }
 
-/** Logits of the vocabulary take far more memory than hidden states: computes them for a few rows at a time. */
+/** Logits take far more memory than hidden states. */
 const rowsAtOnce = 16;
 
 /** As check_logits() in C++: NaN and infinity have no softmax, nor have logits that are all −infinity. */

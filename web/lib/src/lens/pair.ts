@@ -1,4 +1,4 @@
-/** What patchActivations() and attributionPatching() have in common: two texts, an answer, and the runs of both. */
+/** The common part of patchActivations() and attributionPatching(). */
 import { fail } from '../args/error.js';
 import { choice } from '../args/signature.js';
 import type { EncoderTrace, EncoderTraceName, Tensor } from '../attn.js';
@@ -67,7 +67,7 @@ export async function readPair(op: string, given: LensModel, cleanText: LensText
   return { op, model, decoder, pause: breaks(op, signal), site, answer, contrast, position, clean, corrupted, positions };
 }
 
-/** Logits of the answer (minus the contrast) of normed hidden states (count,E). */
+/** Logits of the answer (minus the contrast) for normed hidden states (count,E). */
 export async function valuesOf({ op, model, decoder, answer, contrast }: Pair, normed: Float32Array): Promise<number[]> {
   const values: number[] = [];
   await eachRowOfLogits(op, model, normed, decoder.width, (logits) => {
@@ -87,7 +87,7 @@ async function run(pair: Pair, { inputs }: Tokens, names: readonly EncoderTraceN
   return { hiddenStates: output.hiddenStates!, trace: output.trace ?? new Map(), value: (await valuesOf(pair, row))[0]! };
 }
 
-/** Runs both texts. Throws ARGUMENT if the answer does not tell them apart. */
+/** Throws ARGUMENT if the answer does not tell both texts apart. */
 export async function runBoth(pair: Pair, names = tracesOf[pair.site]): Promise<readonly [clean: Run, corrupted: Run]> {
   await pair.pause();
   const clean = await run(pair, pair.clean, names);

@@ -3,7 +3,7 @@ import type { LensModel, LensText, PatchOptions, PatchResult } from '../lens.js'
 import { repeated } from './model.js';
 import { type Pair, readPair, resultOf, type Run, runBoth, valuesOf } from './pair.js';
 
-/** Forwards of this many variants at a time. */
+/** Variants per forward. */
 const variantsAtOnce = 8;
 
 /** Copies of x (1,L,W), each changed by `change`. */
@@ -16,7 +16,7 @@ function variants({ data, dims }: Tensor, count: number, change: (copy: Float32A
   return { data: all, dims: [count, dims[1]!, dims[2]!] };
 }
 
-/** What one cell replaces: a range of columns of the rows from `first` to `end`. */
+/** Columns of the rows from `first` to `end`. */
 interface Place {
   readonly first: number;
   readonly end: number;

@@ -1,4 +1,4 @@
-/** Builds the public functions and classes from the module's signatures. */
+/** Builds the public API from the module's signatures. */
 import type { Attn } from '../attn.js';
 import { disposeSymbol, endWith, registryOf } from '../platform/dispose.js';
 import { Engine, type Runtime } from '../engine/engine.js';

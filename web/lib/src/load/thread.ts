@@ -1,4 +1,3 @@
-/** Threads outside Node: workers that run the threads glue. */
 import type { Platform } from './platform.js';
 import { asThread, startWorker } from '../platform/start_worker.js';
 import { web } from './web.js';

@@ -47,7 +47,7 @@ function sections(bytes: Uint8Array): Sections {
   return found;
 }
 
-/** Returns the build that the bytes contain; throws FORMAT with a description of other contents. */
+/** Throws FORMAT with a description of other contents. */
 export function identifyBytes(bytes: Uint8Array, subject: string): Build {
   const refuse = (got: string): never => {
     throw new AttnError('FORMAT', `load: ${subject} ${got}, expected attn's WebAssembly`, {

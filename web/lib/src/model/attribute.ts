@@ -1,4 +1,4 @@
-/** attribute(): explains an output of a text model by its tokens. Loaded on demand; the module computes the scores. */
+/** Loaded on demand; the module computes the scores. */
 import type { TextAttribution } from '../attn.js';
 import { aborted } from '../platform/abort.js';
 import { readIds } from '../args/arrays.js';
@@ -15,7 +15,6 @@ import { type ModelState, signatureOf, textLabelsOf } from './model_state.js';
 const methods = ['integrated_gradients', 'gradient_x_input', 'attention_rollout', 'attention_gradient', 'leave_one_out'] as const;
 const mostSteps = 10_000;
 
-/** A text as attribute() runs it. */
 function attributed(op: string, { about, tokenizer }: ModelState, text: unknown) {
   const continues = about.task === 'text-generation';
   if (typeof text === 'string') {

@@ -14,7 +14,7 @@ export interface Row {
   readonly types: Int32Array;
 }
 
-/** Texts sorted by length at a time, which bounds the memory for long lists. */
+/** Texts sorted at a time, which bounds the memory for long lists. */
 const mostSorted = 8192;
 const mostTexts = 32;
 /** Tokens × `work` that take one thread about 30 ms with float32 and int8 weights: a page can draw after each batch. */
@@ -37,7 +37,6 @@ export function encodeOptionsOf(operation: string, { maxLength, positions, token
   return { maxLength: wanted, truncation, tokenTypes, addSpecialTokens, truncationSide };
 }
 
-/** Joins the rows' ids or types, without padding. */
 function joined(operation: string, rows: readonly Row[], name: 'ids' | 'types'): Int32Array {
   const size = rows.reduce((sum, { ids }) => sum + ids.length, 0);
   const all = allocate(operation, 4 * size, () => new Int32Array(size));
@@ -90,7 +89,7 @@ export interface Work<R extends Row> {
   readonly method: string;
   /** Further arguments. */
   others?(rows: readonly R[]): readonly unknown[];
-  /** All arguments, for methods that do not take joined ids. */
+  /** For methods that do not take joined ids. */
   leavesOf?(rows: readonly R[], signature: Signature): readonly Leaf[];
   use(rows: readonly R[], result: Tensor): void;
 }
@@ -136,9 +135,7 @@ export async function inBatches<R extends Row>(
   }
 }
 
-/** A model's state for gradients and fine-tuning. */
 export interface ModelAccess {
-  /** Throws if the model was disposed of. */
   find(): ModelState;
   replaceHead(labels: readonly string[], files: ModelState['files'], config: ModelState['config']): void;
 }

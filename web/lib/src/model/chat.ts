@@ -1,4 +1,4 @@
-/** Formats conversations for a language model, by the Jinja template of its files. */
+/** Formats conversations by the Jinja template of the model's files. */
 import type { ChatMessage, ChatTemplateOptions } from '../attn.js';
 import { AttnError, describe, errorWithHelp, fail, reading, reason } from '../args/error.js';
 import { isPlainObject } from '../args/arrays.js';
@@ -66,7 +66,7 @@ function choose(templates: ChatFiles['templates'], name: unknown, hasTools: bool
   );
 }
 
-/** As in Jinja's sandbox: a template of a model's files could otherwise fill the memory. */
+/** As in Jinja's sandbox: a template could otherwise fill the memory. */
 const longestRange = 100_000;
 /** No identifier of a template is spelled so. */
 const ownRange = 'range()';

@@ -1,7 +1,6 @@
 import { decodeUtf8 } from '../platform/utf8.js';
 import type { ModelState } from './model_state.js';
 
-/** Settings for conversations in a model's files. */
 export interface ChatFiles {
   /** Jinja templates by name; a single one is 'default'. */
   readonly templates: Readonly<Record<string, string>>;

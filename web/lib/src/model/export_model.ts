@@ -1,4 +1,4 @@
-/** export(): writes a model as files, as src/attn/models/model_writer.cpp does. */
+/** Writes the files that src/attn/models/model_writer.cpp writes. */
 import { AttnError } from '../args/error.js';
 import type { ExportKind } from '../args/export_kinds.js';
 import type { FileName } from '../args/model_options.js';
@@ -79,10 +79,7 @@ function weightsFile({ about: { tiedDecoder }, shapes, quantized, values, rows }
   return safetensorsFile(op, items, [['format', '"pt"']]);
 }
 
-/**
- * compressed-tensors: weights int8 by row, activations int8 by token. Poolers and heads that the model omits must not
- * be listed.
- */
+/** compressed-tensors: weights int8 by row, activations int8 by token. Omitted poolers and heads must not be listed. */
 function quantizationOf({ quantized, about }: Exported): object {
   const eight = { num_bits: 8, type: 'int' };
   const weights = { ...eight, symmetric: true, strategy: 'channel', dynamic: false };

@@ -1,6 +1,6 @@
 /**
- * fineTune(): batches, order, validation and progress; the module computes the steps. Natively
- * text_model_fine_tuning.cpp does the same.
+ * Batches, order, validation and progress; the module computes the steps. text_model_fine_tuning.cpp is the native
+ * counterpart.
  */
 import type { Encoding, FineTuneOptions, FineTuneResult } from '../attn.js';
 import { aborted } from '../platform/abort.js';
@@ -24,7 +24,6 @@ interface Example {
   readonly text: Text;
   readonly label: number | string;
 }
-/** A text for a language model. */
 interface LanguageExample {
   readonly text: string;
   readonly prompt: string;
@@ -117,7 +116,6 @@ function readLabels(value: unknown): readonly string[] {
   return labels;
 }
 
-/** Labels of the head to be trained. */
 function labelsOf(examples: readonly Example[], asked: readonly string[] | undefined, ofModel: readonly string[] | undefined): readonly string[] {
   if (asked || ofModel) return (asked ?? ofModel)!;
   const names = [...new Set(examples.map(({ label }) => label).filter((label) => typeof label === 'string'))];
@@ -148,7 +146,7 @@ function targetsOf(examples: readonly Example[], labels: readonly string[]): num
   });
 }
 
-/** config.json for a model whose files contained no head. */
+/** Writes config.json for a model whose files contained no head. */
 function configWith(members: readonly string[], architecture: string, labels: readonly string[]): string {
   const kept = members.filter((member) => !headMembers.includes(JSON.parse(/^"(?:[^"\\]|\\.)*"/.exec(member)![0]) as string));
   const names = labels.map((label, i) => `"${i}": ${JSON.stringify(label)}`).join(', ');
@@ -157,7 +155,7 @@ function configWith(members: readonly string[], architecture: string, labels: re
   return `{\n  ${[...head, ...kept].join(',\n  ')}\n}\n`;
 }
 
-/** Pads rows to the longest. The padding value is irrelevant: it is masked out. */
+/** The padding value is irrelevant: it is masked out. */
 function padded(rows: readonly Row[]): Omit<Encoding, 'tokens' | 'offsets' | 'truncated'> {
   const length = Math.max(...rows.map(({ ids }) => ids.length));
   const size = rows.length * length;
@@ -170,10 +168,7 @@ function padded(rows: readonly Row[]): Omit<Encoding, 'tokens' | 'offsets' | 'tr
   return { inputIds, attentionMask, tokenTypeIds, dims: [rows.length, length] };
 }
 
-/**
- * Tokenizes a text for a language model. `next` has the id of the next token at positions before tokens that contain
- * more than the prompt.
- */
+/** `next`: the id of the next token at positions before tokens that contain more than the prompt. */
 function languageRow(tokenizer: Tokenizer, { text, prompt }: LanguageExample, index: number, limit: EncodeOptions): Row & { next: number[] } {
   const { inputIds: ids, offsets, truncated } = withTextIndex(op, index, () => tokenizer.encode([prompt + text], limit));
   const first = offsets[0]!.findIndex((offset) => offset !== null && offset[1] > prompt.length);

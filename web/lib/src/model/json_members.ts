@@ -1,4 +1,4 @@
-/** Splits a JSON object without reparsing: transformers distinguishes 2.0 from 2. */
+/** Splits without reparsing: transformers distinguishes 2.0 from 2. */
 export function membersOf(json: string): string[] {
   const members: string[] = [];
   let [depth, start] = [0, 0];

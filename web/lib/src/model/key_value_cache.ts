@@ -3,7 +3,6 @@ import { cacheNumbers, nextCacheNumber } from '../args/caches.js';
 import { AttnError } from '../args/error.js';
 import { disposeSymbol, endWith } from '../platform/dispose.js';
 
-/** Calls a function of the model's module. */
 type Ask = (op: string, name: string, ...args: readonly unknown[]) => unknown;
 
 export class KeyValueCache implements Contract {

@@ -1,4 +1,4 @@
-/** Code that few users of a model need. Loaded with the first call of one of these functions, or a long text. */
+/** Loaded with the first call of one of these functions, or a long text. */
 export { attribute } from './attribute.js';
 export { exportFiles } from './export_model.js';
 export { fineTune } from './fine_tuning.js';

@@ -1,4 +1,4 @@
-/** loadModel(): streams a model's weights into the module. Imported with the first model. */
+/** Streams a model's weights into the module. Imported with the first model. */
 import type { TextModel as Contract } from '../attn.js';
 import { abortable, aborted } from '../platform/abort.js';
 import { isPlainObject, ownList } from '../args/arrays.js';
@@ -28,10 +28,10 @@ const index = 'model.safetensors.index.json';
 /** Byte limits for files other than the weights. */
 const most = (name: FileName) => (/(^|\/)(tokenizer\.json|model\.safetensors)$/.test(name) ? 2 ** 26 : name.endsWith(index) ? 2 ** 24 : 2 ** 20);
 
-/** Share of the progress of all other files, because the weights' size is known only after them. */
+/** Share of the progress, because the weights' size is known only after all other files. */
 const shareOfSmallFiles = 0.05;
 
-/** The loaded part of `size` bytes. Without a size it approaches 1, with 1/2 at `half` bytes. */
+/** Approaches 1 if the size is unknown, with 1/2 at `half` bytes. */
 const partOf = (loaded: number, size: number | undefined, half: number) =>
   size === undefined || loaded > size ? loaded / (loaded + half) : size && loaded / size;
 
@@ -45,7 +45,6 @@ class Loading {
   readonly #options: CheckedModelOptions;
   readonly #ending = new AbortController();
   readonly #onAbort = () => this.#ending.abort(this.#options.signal!.reason);
-  /** Files with a digest. */
   readonly #opened = new Set<FileName>();
   #lastReport = -Infinity;
   #progress = 0;
@@ -210,7 +209,6 @@ class Loading {
     return undefined;
   }
 
-  /** The weights from several files. */
   async #joined(folder: Folder, name: FileName): Promise<ModelFile | undefined> {
     const bytes = await this.#bytes(folder, name, false);
     if (!bytes) return undefined;
@@ -354,7 +352,7 @@ class Loading {
 /** As in C++: all files are read before the memory limit is checked. */
 const mostModules = 8;
 
-/** The folders of each kind of module. C++ checks whether the kinds are supported. */
+/** Folders by kind of module. C++ checks whether the kinds are supported. */
 function readModules(file: Uint8Array | undefined): Map<string, string[]> {
   const folders = new Map<string, string[]>();
   if (!file) return folders;

@@ -1,11 +1,10 @@
-/** Explains why a required file is missing. */
 import { type AttnError, errorWithHelp } from '../args/error.js';
 import type { FileName } from '../args/model_options.js';
 import type { Folder } from './model_files.js';
 
 const op = 'loadModel';
 
-/** Files that a folder may contain in place of the ones that attn reads, and how to convert them. */
+/** Files in place of the ones that attn reads, and how to convert them. */
 const conversions: readonly {
   readonly missing: FileName;
   readonly files: readonly string[];
@@ -57,7 +56,7 @@ const conversions: readonly {
   },
 ];
 
-/** Makes the error for a missing file: UNSUPPORTED if the folder has a known replacement. */
+/** Makes UNSUPPORTED if the folder has a known replacement. */
 export async function missing(folder: Folder, file: FileName): Promise<AttnError> {
   const [, path, name] = /^(.*\/)?(.*)$/.exec(file)!;
   const known = conversions.filter((each) => each.missing === name);

@@ -1,6 +1,6 @@
 /**
- * Model files in the Cache API, each under its URL. A large file is stored in parts while it is downloaded, so that an
- * interrupted download can resume. Without a cache, or without space, nothing is stored, and nothing throws.
+ * Model files in the Cache API, each under its URL. A large file is stored in parts, so that an interrupted download
+ * can resume. Without a cache, or without space, nothing is stored, and nothing throws.
  */
 
 import { encodeUtf8 } from '../platform/utf8.js';
@@ -56,7 +56,7 @@ export class PartialDownload {
     this.#url = url;
   }
 
-  /** Finds stored parts: without gaps, and of one version of the file. */
+  /** Finds parts without gaps, of one version of the file. */
   static async find(cache: Cache, url: string): Promise<PartialDownload> {
     const parts = new PartialDownload(cache, url);
     await quiet(async () => {
@@ -142,7 +142,7 @@ export class PartialDownload {
     }
   }
 
-  /** All parts as one file, if all were stored. Reading fails once the signal is aborted. */
+  /** Joins the parts, if all were stored. Reading fails once the signal is aborted. */
   async whole(signal: AbortSignal): Promise<{ body: BodyInit; size: number } | undefined> {
     if (this.#offsets.length === 0 && this.#filled > 0) return { body: this.#buffer!.subarray(0, this.#filled), size: this.#filled };
     await this.flush();
@@ -227,7 +227,7 @@ export class ModelCache {
     return quiet(() => this.#files.match(this.#url(file)));
   }
 
-  /** Whether the file was stored. Files of one model have the same `load`. */
+  /** Files of one model have the same `load`. */
   async put(file: string, body: BodyInit, size: number, load: string, said: Headers | undefined): Promise<boolean> {
     const headers = new Headers({ 'content-length': String(size), [keptWith]: load });
     headers.set('content-type', file.endsWith('.json') ? 'application/json' : 'application/octet-stream');

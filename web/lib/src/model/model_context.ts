@@ -9,7 +9,6 @@ export type Shards = () => Promise<typeof import('./shards.js')>;
 export type Gguf = () => Promise<typeof import('./gguf/gguf.js')>;
 export type GgufParts = () => Promise<typeof import('./gguf/gguf_parts.js')>;
 
-/** Services of an instance for its models. */
 export interface ModelContext {
   readonly engine: Engine;
   instance(): Attn;
@@ -21,6 +20,6 @@ export interface ModelContext {
   readonly ggufParts: GgufParts;
   /** Frees the handles of garbage-collected models. */
   readonly forgotten: FinalizationRegistry<NativeLayer> | undefined;
-  /** Wraps a handle that belongs to `owner` in a public layer. `layer` becomes undefined when it is disposed of. */
+  /** Wraps a handle of `owner` in a public layer. `layer` becomes undefined when it is disposed of. */
   adopt(name: string, handle: NativeLayer, owner: object): { readonly layer: { dispose(): void } | undefined };
 }

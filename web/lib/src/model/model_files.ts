@@ -31,7 +31,6 @@ export interface ModelFile {
   pieces(): AsyncGenerator<Uint8Array>;
 }
 
-/** Several files, joined into one. */
 export interface JoinedFile extends ModelFile {
   pieces(from?: number): AsyncGenerator<Uint8Array>;
 }
@@ -43,13 +42,13 @@ export interface Folder {
   /** The GGUF file that is loaded instead of a folder. */
   readonly gguf?: FileName | undefined;
   nameOf(file: string): string;
-  /** `from` saves a download of the bytes before it if this is possible; see {@link ModelFile.from}. */
+  /** `from` saves a download of the bytes before it if possible; see {@link ModelFile.from}. */
   open(file: FileName, from?: number): Promise<ModelFile | undefined>;
   existing(files: readonly string[]): Promise<string[]>;
   absent(file: FileName): AttnError;
   /** Prepares to store the weights, joined from these files. */
   joined?(file: JoinedFile, files: readonly FileName[]): Promise<ModelFile>;
-  /** Called at the end. Returns true if a second attempt may succeed, because the cache was bad. */
+  /** True if a second attempt may succeed, because the cache was bad. */
   settle?(outcome: Outcome, small: ReadonlyMap<FileName, Uint8Array<ArrayBuffer>>): Promise<boolean>;
 }
 
@@ -90,7 +89,7 @@ async function* piecesOf(content: Given, name: string, size = 0): AsyncGenerator
   }
 }
 
-/** Files by name. A folder that all names share is removed: dropped files have one. */
+/** A folder that all names share is removed: dropped files have one. */
 export class GivenFolder implements Folder {
   readonly #files = new Map<string, { name: string; content: Given; size: number | undefined }>();
 

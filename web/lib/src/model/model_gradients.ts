@@ -1,4 +1,3 @@
-/** Gradients of text models. */
 import type { Encoding, TextModelGradients, TextModelOutput } from '../attn.js';
 import { elements } from '../args/arrays.js';
 import { describe, fail, reading } from '../args/error.js';
@@ -11,7 +10,6 @@ import { type ModelFacts, type ModelState, signatureOf } from './model_state.js'
 
 const wrtNames = ['embeddings', 'parameters', 'attentions'] as const;
 
-/** Labels of the head's outputs, if it has any. */
 function namesOf({ task, labels }: ModelFacts): readonly string[] | undefined {
   return task === 'question-answering' ? ['start', 'end'] : labels;
 }

@@ -1,4 +1,3 @@
-/** A model's state, and the instance services that it uses. */
 import type { Engine } from '../engine/engine.js';
 import type { FileName } from '../args/model_options.js';
 import type { NativeLayer } from '../engine/native.js';
@@ -26,9 +25,8 @@ export interface ModelFacts {
   /** Whether no token attends to later ones. */
   readonly causal: boolean;
   readonly quantized: boolean;
-  /** Name of the decoder that shares the embedding matrix; empty if there is none. */
+  /** Decoder that shares the embedding matrix; empty if there is none. */
   readonly tiedDecoder: string;
-  /** Tokens that end a generated text. */
   readonly eos: readonly number[];
 }
 
@@ -42,7 +40,6 @@ export interface ModelState {
   readonly base: string;
 }
 
-/** Labels of a head that classifies whole texts. */
 export const textLabelsOf = ({ task, labels }: ModelFacts): readonly string[] | undefined => (task === 'text-classification' ? labels : undefined);
 
 export const signatureOf = ({ signatures }: Engine, name: string): Signature =>

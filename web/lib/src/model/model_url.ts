@@ -1,4 +1,4 @@
-/** Loads a model folder from a server: downloads, caches, checks for changes and resumes after an interruption. */
+/** Downloads, caches, checks for changes and resumes after an interruption. */
 import { abortable, aborted } from '../platform/abort.js';
 import { assertBytes, assertFetch } from '../platform/download.js';
 import { AttnError, describe, fail, isAttnError, reason } from '../args/error.js';
@@ -9,22 +9,22 @@ import { type CheckedModelOptions, fileNames, type FileName } from '../args/mode
 
 const op = 'loadModel';
 
-/** ETag or date of a file for If-Range, which does not accept weak ETags. */
+/** ETag or date for If-Range, which does not accept weak ETags. */
 function validatorOf({ headers }: Pick<Response, 'headers'>): string {
   const tag = headers.get('etag');
   return (tag?.startsWith('"') ? tag : headers.get('last-modified')) ?? '';
 }
 
-/** The validator of a file that a Range request can continue, which a compressed body does not permit; otherwise ''. */
+/** Returns '' for a compressed body, which a Range request cannot continue. */
 const rangeValidatorOf = (response: Pick<Response, 'headers'>) => (response.headers.get('content-encoding') === null ? validatorOf(response) : '');
 
-/** Bytes of the body, if known; of a compressed body the header counts the compressed bytes. */
+/** Bytes of the body, if known: for a compressed one the header counts the compressed bytes. */
 function lengthOf({ headers }: Response): number | undefined {
   const length = headers.get('content-encoding') === null ? Number(headers.get('content-length')) : 0;
   return length > 0 ? length : undefined;
 }
 
-/** Milliseconds to wait for a server that may report changed files. */
+/** Milliseconds for a server that may report changed files. */
 const patience = 3000;
 
 function isOther(kept: Headers, now: Headers): boolean {
@@ -35,7 +35,7 @@ function isOther(kept: Headers, now: Headers): boolean {
   return false;
 }
 
-/** ETags and dates of several files as those of one. */
+/** Joins ETags and dates of several files to those of one. */
 function joinedHeaders(all: readonly (Headers | undefined)[]): Headers {
   const joined = new Headers();
   for (const name of ['etag', 'last-modified']) {
@@ -47,7 +47,7 @@ function joinedHeaders(all: readonly (Headers | undefined)[]): Headers {
 
 const isHtml = ({ headers }: Response) => /^text\/html\b/i.test(headers.get('content-type') ?? '');
 
-/** Runs `work` under a Web Lock; `locked` is true on hosts without locks. */
+/** `locked` is true on hosts without Web Locks. */
 async function withLock<T>(name: string, options: LockOptions, work: (locked: boolean) => Promise<T>): Promise<T> {
   let result: Promise<T> | undefined;
   try {
@@ -63,14 +63,13 @@ export class UrlFolder implements Folder {
   readonly #base: URL;
   readonly gguf: FileName | undefined;
   readonly #weights: FileName;
-  /** Files that are cached. */
   readonly #names: readonly FileName[];
   readonly #options: CheckedModelOptions;
   readonly #signal: AbortSignal;
   readonly #cache: ModelCache | undefined;
   /** Only one of several concurrent loads writes to the cache. */
   readonly #keeps: boolean;
-  /** Id of the load that cached the whole model; if set, files come from the cache. */
+  /** Load that cached the whole model; if set, files come from the cache. */
   #kept: string | undefined;
   /** Undefined by default: engines without an HTTP cache may refuse the member. */
   #httpCache: RequestCache | undefined;
@@ -97,7 +96,7 @@ export class UrlFolder implements Folder {
     this.#httpCache = options.cache === 'reload' ? 'reload' : undefined;
   }
 
-  /** Runs `work` with the folder at a URL, which no other load changes in the cache meanwhile. */
+  /** No other load changes the folder in the cache meanwhile. */
   static async use<T>(location: string, options: CheckedModelOptions, signal: AbortSignal, work: (folder: Folder) => Promise<T>): Promise<T> {
     if (!options.fetch) assertFetch(op, 'Pass the files themselves, or a fetch');
     let base: URL;
@@ -141,7 +140,7 @@ export class UrlFolder implements Folder {
     else this.#kept = kept.headers.get(keptWith) ?? '';
   }
 
-  /** Whether a cached file has changed on the server; false without a timely answer. */
+  /** Returns false without a timely answer. */
   async #isRenewed(cache: ModelCache): Promise<boolean> {
     const ending = new AbortController();
     const end = () => ending.abort();
@@ -171,7 +170,7 @@ export class UrlFolder implements Folder {
     return renewed;
   }
 
-  /** Each request carries the query of the folder's URL (a token, a version). */
+  /** Adds the query of the folder's URL (a token, a version). */
   #url(file: string): string {
     const url = new URL(this.#base);
     url.pathname += file;
@@ -207,7 +206,7 @@ export class UrlFolder implements Folder {
     return response;
   }
 
-  /** `before`: bytes of the file that precede those of the response. */
+  /** `before`: bytes of the file before the response. */
   #opened(file: FileName, response: Response, before = 0): ModelFile | undefined {
     const url = this.#url(file);
     const name = `URL ${url}`;
@@ -243,7 +242,7 @@ export class UrlFolder implements Folder {
     return { name, phase: 'download', total, pieces };
   }
 
-  /** Asks for the bytes from `from` of a file. `continues`: they are of the version with this validator. */
+  /** `continues`: the bytes are of the version with this validator. */
   async #rest(file: FileName, from: number, validator: string, total: number | undefined, isWhole = false) {
     const ours = this.#base.origin === globalThis.location?.origin;
     // If-Range would need the permission of another origin; there the response's validator decides.
@@ -265,7 +264,7 @@ export class UrlFolder implements Folder {
     return { response, continues };
   }
 
-  /** The rest of a partial download; undefined if it has to start again. */
+  /** Returns undefined if the download has to start again. */
   async #resume(parts: PartialDownload): Promise<ModelFile | undefined> {
     const { size, validator, total } = parts;
     if (size === 0) return undefined;
@@ -280,7 +279,7 @@ export class UrlFolder implements Folder {
     return continues ? { name: this.nameOf(this.#weights), phase: 'cache', total, pieces: () => parts.pieces() } : undefined;
   }
 
-  /** One of several weight files from `from` on, or all of it if the server does not continue the version that has been seen. */
+  /** Continues at `from`, or opens all of it if the server does not continue the version that has been seen. */
   async #restOfShard(file: FileName, from: number): Promise<ModelFile | undefined> {
     const headers = this.#headers.get(file);
     const validator = from > 0 && headers ? rangeValidatorOf({ headers }) : '';
@@ -331,7 +330,7 @@ export class UrlFolder implements Folder {
     return this.#opened(file, response);
   }
 
-  /** The joined file is stored as the weights. An interrupted download resumes if the files' validators are the same. */
+  /** Stores the joined file as the weights. An interrupted download resumes if the files' validators are the same. */
   async joined(file: JoinedFile, files: readonly FileName[]): Promise<ModelFile> {
     const known = files.map((each) => this.#headers.get(each));
     const headers = joinedHeaders(known);

@@ -1,11 +1,11 @@
-/** Writes safetensors files. C++ reads them. */
+/** Writes safetensors files; C++ reads them. */
 import { arrayLength, failDetached, isPlainObject, readStateDict } from '../args/arrays.js';
 import { allocate, describe, fail, reading } from '../args/error.js';
 import { encodeUtf8 } from '../platform/utf8.js';
 
 const op = 'writeSafetensors';
 
-/** Whether the text has no lone surrogates, which UTF-8 cannot encode. */
+/** UTF-8 cannot encode lone surrogates. */
 function isWellFormed(text: string): boolean {
   return !/\p{Surrogate}/u.test(text);
 }
@@ -21,7 +21,7 @@ function compareBytes(a: Uint8Array, b: Uint8Array): number {
   return a.length - b.length;
 }
 
-/** JSON of entries in the given order: an object literal would move integer names to the front. */
+/** Keeps the given order: an object literal would move integer names to the front. */
 const json = (entries: readonly (readonly [string, string])[]): string =>
   `{${entries.map(([name, value]) => `${JSON.stringify(name)}:${value}`).join(',')}}`;
 
@@ -39,7 +39,6 @@ function readMetadata(metadata: unknown): (readonly [string, string])[] {
   });
 }
 
-/** A tensor to be written. */
 export interface Item {
   readonly name: string;
   readonly dtype: 'F32' | 'I32' | 'F16' | 'I8' | 'U8';
@@ -52,8 +51,8 @@ const widths = { F32: 4, I32: 4, F16: 2, I8: 1, U8: 1 } as const;
 export const sizeOf = ({ dtype, dims }: Item): number => dims.reduce((size, dim) => size * dim, widths[dtype]);
 
 /**
- * Layout: header length (8 bytes), header padded with spaces to a multiple of 8, data. Larger element types come first,
- * so that all tensors are aligned to their element size; then by name.
+ * Layout: header length (8 bytes), header padded with spaces to a multiple of 8, data. Larger element types come first, so that
+ * all tensors are aligned to their element size; then by name.
  */
 export function safetensorsFile(operation: string, items: readonly Item[], words: readonly (readonly [string, string])[]): Uint8Array<ArrayBuffer> {
   const header: [string, string][] = [];

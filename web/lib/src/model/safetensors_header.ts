@@ -36,7 +36,7 @@ export const hasLostName = (text: Uint8Array, value: unknown): boolean => countN
 /** Bytes of the length of the header, at the start of the file. */
 export const safetensorsPrefix = 8;
 
-/** The end of the header, from the first 8 bytes of the file; NaN if there are fewer. */
+/** Reads the first 8 bytes of the file; NaN if there are fewer. */
 export const headerEnd = (bytes: Uint8Array): number =>
   bytes.length < safetensorsPrefix ? NaN : safetensorsPrefix + Number(new DataView(bytes.buffer, bytes.byteOffset).getBigUint64(0, true));
 

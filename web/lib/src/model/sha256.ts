@@ -1,4 +1,4 @@
-/** Incremental SHA-256 (FIPS 180-4). crypto.subtle needs all bytes at once, and is missing on insecure pages. */
+/** SHA-256 (FIPS 180-4). crypto.subtle needs all bytes at once, and is missing on insecure pages. */
 import { AttnError } from '../args/error.js';
 import type { ModelFile } from './model_files.js';
 
@@ -16,7 +16,7 @@ function fractions(count: number, root: (prime: number) => number): Int32Array {
 const constants = /* @__PURE__ */ fractions(64, Math.cbrt);
 const start = /* @__PURE__ */ fractions(8, Math.sqrt);
 
-/** Passes on the pieces of a file, and throws at the end if it has another digest. */
+/** Passes on the pieces; throws at the end if the file has another digest. */
 export async function* verified(op: string, { name, pieces }: ModelFile, file: string, wanted: string): AsyncGenerator<Uint8Array> {
   const digest = new Sha256();
   for await (const piece of pieces()) {
@@ -48,7 +48,7 @@ export class Sha256 {
     return this;
   }
 
-  /** Returns the digest in hex. No bytes can be added afterwards. */
+  /** Returns hex. No bytes can be added afterwards. */
   hex(): string {
     const bits = this.#size * 8;
     this.update(Uint8Array.of(0x80));

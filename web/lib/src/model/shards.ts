@@ -1,4 +1,4 @@
-/** Checkpoints in several files: joins those of model.safetensors.index.json, as src/attn/io/safetensors_shards.cpp does. */
+/** The counterpart of src/attn/io/safetensors_shards.cpp. */
 import { isPlainObject } from '../args/arrays.js';
 import { fail } from '../args/error.js';
 import { refuseText } from '../args/refuse_text.js';
@@ -12,13 +12,13 @@ const op = 'loadModel';
 const mostHeader = 2 ** 24;
 const mostShards = 10_000;
 
-/** Reads a JSON file. An argument, because an import would split a script that every model needs in two. */
+/** An argument, because an import would split a script that every model needs in two. */
 export type Parse = (bytes: Uint8Array, name: string) => object;
 export type Open = (file: FileName, from?: number) => Promise<ModelFile | undefined>;
 
 const isShardName = (name: unknown): name is string => typeof name === 'string' && /^[\w-][\w.-]{0,99}$/.test(name);
 
-/** Names of tensors by the name of their file, which is in the folder of the index. */
+/** Returns tensor names by file, which is in the folder of the index. */
 function readIndex(parse: Parse, bytes: Uint8Array, file: string, name: string): ReadonlyMap<string, readonly string[]> {
   const json = parse(bytes, file) as Readonly<Record<string, unknown>>;
   const map = Object.hasOwn(json, 'weight_map') ? json['weight_map'] : undefined;
@@ -87,7 +87,7 @@ class Shards {
     return file;
   }
 
-  /** Reads the header. Over HTTP the rest of the answer is discarded: the data are read when their turn comes. */
+  /** Over HTTP the rest of the answer is discarded: the data are read when their turn comes. */
   async header(shard: FileName, expected: readonly string[], index: string): Promise<Shard & Pick<ModelFile, 'phase'>> {
     const file = await this.#file(shard);
     const { name, phase, total } = file;
@@ -134,7 +134,7 @@ class Shards {
   }
 }
 
-/** The files that the index names, as one safetensors file. */
+/** Joins the files to one safetensors file. */
 export async function joinShards(folder: Folder, open: Open, index: FileName, bytes: Uint8Array, parse: Parse): Promise<ModelFile> {
   const base = index.slice(0, index.lastIndexOf('/') + 1);
   const names = readIndex(parse, bytes, index, folder.nameOf(index));

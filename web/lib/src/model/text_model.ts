@@ -336,7 +336,7 @@ export class TextModel implements Contract {
   }
 }
 
-/** Counts a prompt's tokens, special ones included, except a final one. */
+/** Counts tokens, special ones included, except a final one. */
 function lengthOf(tokenizer: Tokenizer, prompt: string, addSpecialTokens: boolean | undefined): number {
   const { parts, length } = tokenizer.row([prompt], 0, { maxLength: 2 ** 31 - 1, truncation: true, addSpecialTokens });
   return length - (parts.filter(({ ids }) => ids.length > 0).at(-1)?.special ? 1 : 0);

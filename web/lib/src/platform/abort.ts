@@ -5,7 +5,7 @@ export function aborted(signal: AbortSignal, op = 'load'): AttnError {
   return abortError(`${op}: aborted by its signal`, { op }, { cause: signal.reason });
 }
 
-/** Rejects as soon as the signal is aborted, even if `work` ignores the signal. */
+/** Rejects at once, even if `work` ignores the signal. */
 export function abortable<T>(signal: AbortSignal | undefined, work: () => Promise<T>, op = 'load'): Promise<T> {
   if (!signal) return work();
   return new Promise((resolve, reject) => {

@@ -1,4 +1,3 @@
-/** Locations of the package's files, and advice if they are missing. */
 import { errorWithHelp, reason } from '../args/error.js';
 
 /**
@@ -13,7 +12,6 @@ export const pageUrl = (): string | undefined => globalThis.document?.baseURI ??
 /** Advice for files that are missing in a server's bundle. */
 export const leaveOut = "On a server leave attn out of the bundle (Next: serverExternalPackages: ['attn'])";
 
-/** Makes the error for a failed import() of the code for models. */
 export function scriptsFailed(cause: unknown): never {
   const help = "If the host forbids import(), import attn from 'attn/service-worker'";
   throw errorWithHelp('ENVIRONMENT', `loadModel: could not load scripts (${reason(cause)})`, help, { op: 'loadModel' }, { cause });

@@ -6,17 +6,14 @@ export const asyncDisposeSymbol: typeof Symbol.asyncDispose = Symbol.asyncDispos
 let endings: FinalizationRegistry<() => void> | undefined;
 
 /**
- * Calls `end` after `owner` has been garbage-collected; `end` must not reference it. For workers and threads, which
- * keep running.
+ * Calls `end` after `owner` has been garbage-collected; `end` must not reference it. For workers and threads, which keep running.
  */
 export function endWith(owner: object, end: () => void): void {
   endings ??= registryOf((each) => each());
   endings?.register(owner, end);
 }
 
-/**
- * Calls `free` with the value registered for a garbage-collected object. Only a safety net: not every engine has it.
- */
+/** Only a safety net: not every engine has it. */
 export function registryOf<T>(free: (held: T) => void): FinalizationRegistry<T> | undefined {
   return typeof FinalizationRegistry === 'undefined' ? undefined : new FinalizationRegistry(free);
 }

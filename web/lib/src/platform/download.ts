@@ -1,4 +1,3 @@
-/** Downloads a Response with progress. */
 import { aborted } from './abort.js';
 import { arrayTag } from '../args/arrays.js';
 import { yieldEvery30ms } from './event_loop.js';
@@ -6,12 +5,12 @@ import { AttnError, describe, errorWithHelp, fail, isAttnError, networkErrors, r
 
 export type Report = (phase: 'download' | 'compile' | 'start', loaded: number, total?: number) => void;
 
-/** Limit in bytes, well above the size of any build. */
+/** Bytes, well above the size of any build. */
 const largestWasm = 64 * 2 ** 20;
 
 export const network = networkErrors('load', { argument: 'wasm' });
 
-/** Throws ENVIRONMENT with advice if the host has no fetch. */
+/** Throws ENVIRONMENT with advice. */
 export function assertFetch(op: string, help: string): void {
   try {
     if (typeof globalThis.fetch === 'function') return;
@@ -30,7 +29,6 @@ export function assertBytes(chunk: unknown): void {
   if (arrayTag(chunk) !== 'Uint8Array') throw new TypeError(`a piece of its body ${describe(chunk)}, expected a Uint8Array`);
 }
 
-/** Reads a whole body and reports progress. */
 async function collect(response: Response, name: string, report: Report): Promise<Uint8Array<ArrayBuffer>> {
   // For a compressed body the header counts the compressed bytes.
   const length = response.headers.get('content-encoding') === null ? Number(response.headers.get('content-length')) : 0;
@@ -65,7 +63,7 @@ async function collect(response: Response, name: string, report: Report): Promis
   return bytes;
 }
 
-/** Reads the body of a successful response. Throws NETWORK for an error status and an interrupted body. */
+/** Throws NETWORK for an error status and an interrupted body. */
 export async function download(response: Response, name: string, signal: AbortSignal | undefined, report: Report): Promise<Uint8Array<ArrayBuffer>> {
   if (!response.ok) {
     response.body?.cancel().catch(() => {});

@@ -1,7 +1,4 @@
-/**
- * Lets the event loop handle events, messages and frames. Nested timers would wait 4 ms, or a second in a hidden page.
- * Worklets have neither messages nor timers.
- */
+/** Uses messages, because nested timers would wait 4 ms, or a second in a hidden page. Worklets have neither messages nor timers. */
 export function yieldToEventLoop(): Promise<void> {
   return new Promise((resolve) => {
     if (typeof MessageChannel === 'undefined') return typeof setTimeout === 'undefined' ? resolve() : void setTimeout(resolve);
@@ -19,8 +16,8 @@ const waiting: readonly [urgent: (() => void)[], others: (() => void)[]] = [[], 
 let isLetting = false;
 
 /**
- * Like yieldToEventLoop(), for concurrent computations: urgent calls continue first. All of them share one message,
- * because a later call could not overtake messages that are already queued.
+ * Urgent calls continue first. All calls share one message, because a later call could not overtake messages that are
+ * already queued.
  */
 export async function takeTurn(isUrgent: boolean): Promise<void> {
   const turn = new Promise<void>((go) => waiting[isUrgent ? 0 : 1].push(go));
@@ -39,7 +36,7 @@ async function letIn(): Promise<void> {
   isLetting = false;
 }
 
-/** For loops over data that may already be there: yields if 30 ms have passed since the last time. */
+/** For loops over data that may already be there. */
 export function yieldEvery30ms(turn = yieldToEventLoop): () => Promise<void> {
   let last = Date.now();
   return async () => {

@@ -1,2 +1,2 @@
-/** Key of a model's instance, for other entries of the package, each of which has its own copy of the classes. */
+/** Key for other entries of the package, each of which has its own copy of the classes. */
 export const instanceKey: unique symbol = Symbol.for('attn.instance') as never;

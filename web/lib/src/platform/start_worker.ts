@@ -1,4 +1,4 @@
-/** Starts workers under require-trusted-types-for 'script', and from packages on another origin. */
+/** Works under require-trusted-types-for 'script', and from packages on another origin. */
 import { AttnError } from '../args/error.js';
 import { noWorkers, assetUrl } from './asset_urls.js';
 
@@ -10,7 +10,7 @@ declare const trustedTypes: undefined | { createPolicy(name: string, rules: Poli
 
 let policy: Policy | undefined;
 
-/** Records what `start` passes to Worker; undefined if globals cannot be replaced. */
+/** Records the arguments of Worker; undefined if globals cannot be replaced. */
 function listen(start: () => Worker): { url: string; options: WorkerOptions | undefined } | undefined {
   const RealWorker = globalThis.Worker;
   let heard: ReturnType<typeof listen>;
@@ -50,8 +50,8 @@ function importing(url: string): string {
 
 /**
  * `start` is `new Worker(new URL('./file.js', import.meta.url), { … })`, the only expression by which bundlers
- * recognise a worker. But Trusted Types require a URL from a policy, and another origin requires an importing script.
- * So `start` runs with a fake Worker that records the URL.
+ * recognise a worker. But Trusted Types require a URL from a policy, and another origin an importing script, so it runs
+ * with a fake Worker that records the URL.
  */
 export function startWorker(start: () => Worker): { worker: Worker; help: string } {
   if (typeof Worker !== 'function') throw new AttnError('ENVIRONMENT', `load: ${noWorkers}`, { op: 'load' });

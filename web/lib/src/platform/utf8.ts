@@ -1,4 +1,4 @@
-/** UTF-8. Created on first use, because worklets have no TextEncoder. */
+/** Created on first use, because worklets have no TextEncoder. */
 import { errorWithHelp, reason } from '../args/error.js';
 
 let encoder: TextEncoder | undefined;

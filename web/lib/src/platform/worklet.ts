@@ -1,6 +1,6 @@
 /**
- * Replacements for the TextEncoder, TextDecoder and AbortController that worklets lack. build.mjs injects them into
- * service-worker.js. They use the host's classes if there are any; globals are not changed, or read at import.
+ * Replacements for classes that worklets lack. build.mjs injects them into service-worker.js. They use the host's classes if
+ * there are any; globals are not changed, or read at import.
  */
 class Encoder {
   encode(text: string) {

@@ -1,4 +1,3 @@
-/** Reads the arguments of Index. */
 import { elements, isPlainObject } from '../args/arrays.js';
 import { AttnError, describe, fail, hint, reading, reason } from '../args/error.js';
 import { readCallback, readSignal } from '../args/options.js';
@@ -13,7 +12,7 @@ type Awaitable<T> = T | PromiseLike<T>;
 export type Id = string | number;
 export type Document = SearchDocument & { readonly id: Id };
 
-/** Members that a TextModel and its counterpart in attn/worker share. */
+/** Common to TextModel and its counterpart in attn/worker. */
 export interface AnyModel extends Prompted {
   readonly config: Awaitable<Readonly<Record<string, unknown>>>;
   embed(texts: string | readonly string[], options: object): Awaitable<Tensor>;
@@ -34,7 +33,6 @@ export function readModel(op: string, value: unknown): AnyModel {
 const isId = (value: unknown): value is Id => (typeof value === 'string' && value !== '') || Number.isSafeInteger(value);
 const expectedId = 'a string or a whole number';
 
-/** A document whose id may be missing. */
 export interface GivenDocument {
   readonly id: Id | undefined;
   readonly text: string;
@@ -110,7 +108,7 @@ export function readLoadOptions(op: string, value: unknown): Chunk | undefined {
   });
 }
 
-/** Divides a text by the caller's function, whose exceptions become ARGUMENT. */
+/** Exceptions of the caller's function become ARGUMENT. */
 export async function passagesOf(op: string, chunk: Chunk | undefined, text: string): Promise<Passage[]> {
   if (!chunk) return [{ start: 0, end: text.length }];
   let list: unknown;

@@ -12,7 +12,7 @@ interface Word {
   readonly vector: Float64Array;
 }
 
-/** Returns the words of a text that the model reads: those that truncation cuts off are missing. */
+/** Omits words that truncation cuts off. */
 async function readWords(model: AnyModel, text: string, prompt: string): Promise<Word[]> {
   const inputs = await model.tokenize(prompt + text);
   const { lastHiddenState } = await model.forward(inputs, { outputLogits: false });

@@ -1,4 +1,4 @@
-/** An index as a safetensors file. A file that is read may be damaged or made to do harm. */
+/** An index as a safetensors file, which may be damaged or made to do harm. */
 import { readBytes } from '../args/arrays.js';
 import { AttnError, errorWithHelp, reason, shapeText } from '../args/error.js';
 import { refuseText } from '../args/refuse_text.js';

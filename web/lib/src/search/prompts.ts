@@ -3,12 +3,11 @@ export interface Prompts {
   readonly query: string;
 }
 
-/** A model of attn or attn/worker. */
 export interface Prompted {
   readonly prompts: Readonly<Record<string, string>> | PromiseLike<Readonly<Record<string, string>>>;
 }
 
-/** The model's own prompts, by the names that sentence-transformers' encode_query and encode_document look for. */
+/** Finds the names that sentence-transformers' encode_query and encode_document look for. */
 export async function promptsOf(model: Prompted): Promise<Prompts> {
   const prompts = await model.prompts;
   const first = (...names: readonly string[]) => names.map((name) => prompts[name]).find(Boolean) ?? '';

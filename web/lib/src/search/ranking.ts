@@ -1,6 +1,6 @@
 /**
- * Returns the indices of the `count` largest scores, the largest first and of equal scores the lowest index first;
- * NaN counts as less than every number. A binary heap holds the best so far, with the worst of them at its root.
+ * Returns the largest first and of equal scores the lowest index first; NaN counts as less than every number. A binary heap
+ * holds the best so far, with the worst of them at its root.
  */
 export function best(scores: ArrayLike<number>, count: number, isWanted: (index: number) => boolean = () => true): number[] {
   const heap: number[] = [];
@@ -31,10 +31,10 @@ export function best(scores: ArrayLike<number>, count: number, isWanted: (index:
 /** Weakens the first ranks of each list (Cormack et al. 2009, who found 60 to be best or close to it). */
 const rankOffset = 60;
 
-/** Merges rankings by reciprocal rank fusion: score = Σ 1 / (60 + rank), with rank 1 for the first of a list. */
+/** Reciprocal rank fusion: score = Σ 1 / (60 + rank), with rank 1 for the first of a list. */
 export function fused(lists: readonly (readonly number[])[]): { readonly row: number; readonly score: number }[] {
   const scores = new Map<number, number>();
   for (const list of lists) list.forEach((row, i) => scores.set(row, (scores.get(row) ?? 0) + 1 / (rankOffset + i + 1)));
-  // Sorting is stable: of equal scores, that of the first list is first.
+  // Stable: of equal scores, that of the first list is first.
   return Array.from(scores, ([row, score]) => ({ row, score })).sort((a, b) => b.score - a.score);
 }

@@ -39,13 +39,13 @@ interface Row extends Passage {
 
 const textOf = ({ document, start, end }: Row): string => document.text.slice(start, end);
 
-/** Texts that are embedded at once, so that few vectors are float32 at a time. */
+/** Texts embedded at once, so that few vectors are float32 at a time. */
 const atOnce = 1024;
 const made = Symbol();
 
-/** Its vector identifies a model, since other weights give another one. */
+/** Its vector identifies a model: other weights give another one. */
 const testText = 'The quick brown fox jumps over the lazy dog, 1234567890.';
-/** Between the vectors of the same model in float32 and int8 there are 0.99 and more. */
+/** The vectors of one model in float32 and int8 have 0.99 and more. */
 const leastSimilarity = 0.98;
 
 async function testVector(op: string, model: AnyModel): Promise<Float32Array> {
@@ -234,7 +234,7 @@ export class Index implements Contract {
     this.dispose();
   }
 
-  /** Runs `work` after all earlier work has ended. */
+  /** Waits until all earlier work has ended. */
   #alone<T>(op: string, work: () => Promise<T>): Promise<T> {
     const result = this.#turn.then(() => {
       assertUsable(op, this);
@@ -299,7 +299,6 @@ export class Index implements Contract {
     }
   }
 
-  /** Embeds texts as documents, as rows of the index's kind. */
   async #embed(op: string, texts: readonly string[], { batch, signal, onProgress }: CheckedBatchOptions): Promise<Rows> {
     const { kind, width } = this.#vectors;
     const [total, size] = [texts.length, texts.length * width];

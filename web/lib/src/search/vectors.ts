@@ -1,8 +1,7 @@
 /**
- * Vectors of length 1, and the cosine of each with a query: an exact scan.
- *
- * The vectors are the value projection W (N,E) of attention layers, and a query x is a sequence of one token. Its only
- * weight is softmax of one score, 1, so that the output is W x, computed by the kernels of linear maps.
+ * Vectors of length 1, and the cosine of each with a query. The vectors are the value projection W (N,E) of attention
+ * layers, and a query x is a sequence of one token, whose only weight is 1: the output is W x, computed by the kernels
+ * of linear maps.
  */
 import type { Int8Tensor, StateDict, Tensor } from '../attn.js';
 import { fail } from '../args/error.js';
@@ -18,7 +17,7 @@ interface Layer {
   dispose(): Awaitable<void>;
 }
 
-/** Members that an instance of attn and its counterpart in attn/worker share. */
+/** Common to an instance of attn and its counterpart in attn/worker. */
 export interface Instance {
   readonly MultiHeadAttention: new (options: object) => Awaitable<Layer>;
 }
@@ -42,7 +41,7 @@ interface Segment {
 const segmentBytes = 12 * 2 ** 20;
 const name = 'v_proj.weight';
 
-/** Scales a vector to length 1, in place. A zero vector stays zero. */
+/** Scales in place. A zero vector stays zero. */
 export function normalize(op: string, argument: string, row: Float32Array): void {
   let square = 0;
   for (const value of row) square += value * value;
@@ -51,7 +50,7 @@ export function normalize(op: string, argument: string, row: Float32Array): void
   for (let e = 0; e < row.length; ++e) row[e]! *= factor;
 }
 
-/** Quantizes rows (count,E) as the module does, which gets the same numbers from scale · data: scale = max|w| / 127. */
+/** Rounds as the module does, which gets the same numbers from scale · data: scale = max|w| / 127. */
 export function quantized(rows: Float32Array, width: number): Rows {
   const count = rows.length / width;
   const [data, scales] = [new Int8Array(rows.length), new Float32Array(count)];
@@ -66,7 +65,7 @@ export function quantized(rows: Float32Array, width: number): Rows {
   return { data, scales };
 }
 
-/** Returns the first row that is neither of length 1 nor zero, or −1. */
+/** Finds the first row that is neither of length 1 nor zero, or −1. */
 export function oddRow({ data, scales }: Rows, width: number): number {
   for (let i = 0; i * width < data.length; ++i) {
     let square = 0;
@@ -77,7 +76,6 @@ export function oddRow({ data, scales }: Rows, width: number): number {
   return -1;
 }
 
-/** Returns rows as float32. */
 export function dequantized({ data, scales }: Rows, width: number): Float32Array {
   if (data instanceof Float32Array) return data;
   const values = new Float32Array(data.length);
@@ -108,7 +106,7 @@ export class Vectors {
     return this.#segments.reduce((sum, { count }) => sum + count, 0);
   }
 
-  /** Adds rows, which have to be of length 1 or zero. Their layers are made by the next scan. */
+  /** Adds rows of length 1 or zero. Their layers are made by the next scan. */
   append({ data, scales }: Rows): void {
     const [E, all] = [this.width, data.length / this.width];
     for (let from = 0; from < all;) {
@@ -144,7 +142,7 @@ export class Vectors {
     return cosines;
   }
 
-  /** Returns the rows with the given indices, which have to ascend. */
+  /** `wanted` has to ascend. */
   async rows(wanted: ArrayLike<number>): Promise<Rows> {
     const E = this.width;
     const result = emptyRows(this.kind, wanted.length, E);
@@ -164,7 +162,7 @@ export class Vectors {
     return result;
   }
 
-  /** Drops all rows except the given ones. */
+  /** `wanted`: the rows to keep. */
   async retain(wanted: ArrayLike<number>): Promise<void> {
     const rows = await this.rows(wanted);
     this.dispose();

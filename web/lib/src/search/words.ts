@@ -1,7 +1,7 @@
-/** Ranking by the words that a query and a text share: BM25 (Robertson & Zaragoza 2009), by MiniSearch. */
+/** Ranks by BM25 (Robertson & Zaragoza 2009), by MiniSearch. */
 import MiniSearch from './minisearch.js';
 
-/** Scripts that are written without spaces: each of their characters counts as a word. */
+/** Scripts without spaces: each character counts as a word. */
 const spaceless = '[\\p{sc=Han}\\p{sc=Hiragana}\\p{sc=Katakana}\\p{sc=Thai}\\p{sc=Lao}\\p{sc=Khmer}\\p{sc=Myanmar}]';
 const word = /* @__PURE__ */ new RegExp(`${spaceless}|(?:(?!${spaceless})[\\p{L}\\p{M}\\p{N}_])+`, 'gu');
 
@@ -32,7 +32,7 @@ export class Words {
     this.#search.discard(row);
   }
 
-  /** Returns the `count` texts with the largest scores; of equal scores the lowest row is first. */
+  /** Among equal scores the lowest row is first. */
   best(query: string, count: number): Scored[] {
     // MiniSearch multiplies by the number of matched words, which makes words such as "the" count more.
     const found = this.#search.search(query).map(({ id, score, queryTerms }) => ({ row: id, score: score / queryTerms.length }));

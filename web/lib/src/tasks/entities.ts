@@ -72,7 +72,7 @@ function group(words: readonly Labelled[]): Labelled[] {
   }));
 }
 
-/** The longest entity wins, then the highest score. */
+/** Prefers the longest entity, then the highest score. */
 function withoutOverlaps(entities: readonly Labelled[]): Labelled[] {
   const kept: Labelled[] = [];
   for (const entity of [...entities].sort((a, b) => a.start - b.start)) {

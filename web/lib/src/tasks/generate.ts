@@ -1,4 +1,4 @@
-/** Continues and scores texts with a language model. src/attn/models/text_generation.cpp does the same natively. */
+/** src/attn/models/text_generation.cpp is the native counterpart. */
 import type { GeneratedText, NextToken, ScoredText, Tensor, TextModel as Contract } from '../attn.js';
 import { nextCacheNumber } from '../args/caches.js';
 import { fail } from '../args/error.js';
@@ -40,7 +40,6 @@ class NewText {
   readonly #ids: number[];
   readonly #start: number;
   #told = 0;
-  /** The text of the tokens so far. */
   text = '';
 
   constructor(tokenizer: Tokenizer, prompt: readonly number[]) {
@@ -53,7 +52,7 @@ class NewText {
     return this.#tokenizer.decode(this.#ids, true);
   }
 
-  /** Returns what the token adds: whole characters only. */
+  /** Returns whole characters only. */
   add(id: number): string {
     this.#ids.push(id);
     const text = (this.text = this.#decoded().slice(this.#start));

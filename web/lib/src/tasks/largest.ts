@@ -1,7 +1,7 @@
-/** Above this number, sorting all values is faster than inserting each into a list. */
+/** Above this number, sorting all values is faster. */
 const mostInserted = 100;
 
-/** Indices of the `count` largest values, the first of equal ones first. With `wanted`, only of these. */
+/** The first of equal ones first. With `wanted`, only of these. */
 export function largest(values: Float32Array, count: number, wanted?: ReadonlySet<number>): number[] {
   const best: number[] = [];
   if (count > mostInserted) {

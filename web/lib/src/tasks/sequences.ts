@@ -29,7 +29,7 @@ function sequenceOf(parts: readonly Part[], texts: readonly Part[], tokenTypes: 
   };
 }
 
-/** Truncates the last text or, with a stride, splits it into windows that share `stride` tokens. */
+/** With a stride, splits the last text into windows that share `stride` tokens. */
 export function sequences(
   tokenizer: Tokenizer,
   operation: string,

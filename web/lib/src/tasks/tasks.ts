@@ -21,7 +21,6 @@ import { type Sequence, sequences } from './sequences.js';
 
 type Find = () => ModelState;
 
-/** A window of a text and the positions that the head reads. */
 interface Window extends Row {
   readonly sequence: Sequence;
   readonly places: readonly number[];
@@ -107,7 +106,7 @@ export async function classifyTokens(
   return list.map((text, index) => entitiesOf(text, windows[index]!, about.labels!, aggregation, new Set(ignoreLabels)));
 }
 
-/** Uses the first token of each target, as transformers. */
+/** Takes the first token of each target, as transformers. */
 function targetIds(tokenizer: Tokenizer, targets: readonly string[]): Set<number> {
   const op = 'fillMask';
   if (targets.length === 0) fail('ARGUMENT', op, 'targets', 'is empty', 'at least one token');

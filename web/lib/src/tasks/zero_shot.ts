@@ -1,11 +1,10 @@
-/** Zero-shot classification by a head for natural language inference, as transformers' ZeroShotClassificationPipeline. */
+/** Follows transformers' ZeroShotClassificationPipeline: a head for natural language inference. */
 import type { TextModel as Contract } from '../attn.js';
 import { fail } from '../args/error.js';
 import { readCandidates, readEncoded, readTextOptions, readTexts, zeroShotOptions } from '../args/model_options.js';
 import { assertTask, encodeOptionsOf, inBatches, type Row, tokenized } from '../model/batches.js';
 import type { ModelState } from '../model/model_state.js';
 
-/** Pads the rows to an Encoding. */
 function encodingOf(rows: readonly Row[], padId: number) {
   const length = Math.max(...rows.map(({ ids }) => ids.length));
   const size = rows.length * length;

@@ -116,7 +116,7 @@ export class AddedTokens {
     const count = codes.length;
     const out: Piece[] = [];
     let done = 0;
-    // End of the last white space. Tokens that begin inside include it again, as in the library.
+    // Tokens that begin inside white space include it to its end, as in the library.
     let spaces = 0;
     for (let at = 0; at < count;) {
       let [end, found] = [at, -1];

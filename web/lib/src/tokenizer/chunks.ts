@@ -1,16 +1,16 @@
 /**
- * Divides a text into chunks of at most `limit` tokens. The whole text is tokenized once to choose the places; each
- * chunk is then tokenized alone, because its first word can have other tokens than in the text.
+ * Tokenizes the whole text once to choose the places; each chunk is then tokenized alone, because its first word can
+ * have other tokens than in the text.
  */
 import type { Chunk, ChunkOptions } from '../chunk.js';
 import { describe, errorWithHelp, fail, reading } from '../args/error.js';
 import { choice, readMembers, whole } from '../args/signature.js';
 
-/** How strong a boundary is: a chunk ends at the strongest that it can reach. */
+/** A chunk ends at the strongest boundary that it can reach. */
 const [CHARACTER, TOKEN, WORD, SPACE, SENTENCE, PARAGRAPH] = [0, 1, 2, 3, 4, 5];
 const kinds = ['sentence', 'paragraph', 'token'] as const;
 const strengths = [SENTENCE, PARAGRAPH, SPACE];
-/** Characters that are segmented at a time: the time that V8 and ICU take grows with the square of the length. */
+/** Characters segmented at a time: the time of V8 and ICU grows with the square of the length. */
 const windows = { sentence: 1024, word: 128 } as const;
 
 export interface CheckedChunkOptions {
@@ -20,7 +20,6 @@ export interface CheckedChunkOptions {
 }
 
 export interface ChunkLimits {
-  /** Tokens of a chunk, without special tokens. */
   readonly limit: number;
   readonly overlap: number;
   readonly by: (typeof kinds)[number];
@@ -77,7 +76,7 @@ function segmenter(granularity: keyof typeof windows): ((text: string, from: num
         last = index;
       }
       if (end === text.length) return;
-      // The window may have cut the last segment, which is read again if it is not longer than a window.
+      // The window may have cut the last segment.
       start = last > 0 ? start + last : end;
     }
   };
@@ -141,7 +140,7 @@ export function chunksOf(text: string, { limit, overlap, by, special }: ChunkLim
   if (unit > SPACE) markSentences(text, strength);
   strength[length] = PARAGRAPH;
 
-  /** The last place up to which a text from `from` has at most `tokens` tokens. */
+  /** Finds the last place with at most `tokens` tokens from `from`. */
   const reach = (from: number, tokens: number) => {
     let [low, high] = [from, length];
     while (low < high) {
@@ -173,7 +172,7 @@ export function chunksOf(text: string, { limit, overlap, by, special }: ChunkLim
     return to;
   };
 
-  /** The end of a chunk that begins at `start` and has more than the text before `fresh`. */
+  /** Ends a chunk after the text before `fresh`. */
   const endOf = (start: number, fresh: number, tokens: number): readonly [end: number, strength: number] => {
     const far = tokens < 0 ? start : reach(start, tokens);
     for (let least = unit; far > fresh && least >= CHARACTER; --least) {
@@ -184,7 +183,7 @@ export function chunksOf(text: string, { limit, overlap, by, special }: ChunkLim
     return [fresh, CHARACTER];
   };
 
-  /** The start of a chunk that repeats some of the text before `fresh`. */
+  /** Starts a chunk that repeats some of the text before `fresh`. */
   const startOf = (previous: number, fresh: number, least: number) => {
     // A repetition must not cost the end of a sentence.
     const needed = firstCut(fresh + 1, length, least);

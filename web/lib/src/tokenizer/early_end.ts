@@ -1,8 +1,8 @@
 /**
- * Finds positions in a long text after which nothing affects the tokens before them, so that a truncated end is
- * not read: no part of the tokenizer looks across them and one splits there. Between words: a space between letters. In
+ * Finds positions in a long text after which nothing affects the tokens before them, so that a truncated end is not
+ * read: no part of the tokenizer looks across them and one splits there. Between words: a space between letters. In
  * scripts without spaces (Chinese, Thai …): between two letters, if the normalizer inserts a space or the model
- * supports open words; or before punctuation, if the pre-tokenizer splits there.
+ * supports open words, or before punctuation, if the pre-tokenizer splits there.
  */
 import type { AddedTokens } from './added_tokens.js';
 import type { Normalizer } from './normalizers.js';
@@ -116,7 +116,7 @@ function placeFrom({ normalize }: Rules, { sides, infix }: Ends, text: string, f
   return undefined;
 }
 
-/** Returns more than `most` tokens from the kept side; undefined if that takes most of the text. */
+/** Returns more than `most` tokens, from the kept side; undefined if that takes most of the text. */
 export function tokensOf(
   rules: Rules,
   text: string,

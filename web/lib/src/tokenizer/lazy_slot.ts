@@ -1,4 +1,4 @@
-/** Holds code that few tokenizers need. A tokenizer that needs it is read again once it is loaded. */
+/** A tokenizer that needs this code is read again once it is loaded. */
 import type { readOtherTokens } from './other_tokens.js';
 import type { Matcher } from './text.js';
 

@@ -1,6 +1,6 @@
 /**
- * Limits that keep reading linear in a file's bytes, and tokenizing in a text's characters. In parentheses: the largest
- * published value. src/attn/io/tokenizer_limits.hpp has the native ones.
+ * Limits that keep reading linear in a file's bytes, and tokenizing in a text's characters. In parentheses: the largest published
+ * value. src/attn/io/tokenizer_limits.hpp has the native ones.
  */
 export const limits = {
   /** Parts per kind, through all Sequences (10, 5, 3). */

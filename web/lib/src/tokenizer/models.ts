@@ -160,7 +160,7 @@ function readMerges(section: Section, vocabulary: Vocabulary, prefix: string): {
   return { ranks, made };
 }
 
-/** Merges the adjacent pair of lowest rank, leftmost first, until no pair has a rank. */
+/** Merges the pair of lowest rank, leftmost first, until no pair has a rank. */
 function bpe(section: Section): Model {
   const dropout = section.get('dropout') ?? 0;
   if (dropout !== 0) unsupported(section.at('dropout'), dropout, 'null', 'With dropout the tokens of a text would be random');
@@ -301,10 +301,7 @@ function readPieces(section: Section): [tokens: string[], scores: Float64Array] 
   return [tokens, scores];
 }
 
-/**
- * Returns the last position on all best paths to open positions: tokens before it do not depend on the rest of the
- * word.
- */
+/** Finds the last position on all best paths to open positions: tokens before it do not depend on the rest of the word. */
 function certain(open: Uint8Array, begins: Int32Array): number {
   let end = open.length - 1;
   open[end] = 1;

@@ -1,7 +1,4 @@
-/**
- * Regular expressions of a file are never run: published ones are recognized by their text and implemented here with
- * the library's classes.
- */
+/** Regular expressions of a file are never run: published ones are recognized by their text and implemented here. */
 import { LETTER, NUMBER, SPACE, is } from './unicode.js';
 import { limits } from './limits.js';
 import { lazyParts } from './lazy_slot.js';

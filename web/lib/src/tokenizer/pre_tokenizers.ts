@@ -18,7 +18,7 @@ function copy(out: Text, { text, from, to }: Piece): void {
   for (let i = from; i < to; ++i) push(out, text.codes[i], text.starts[i], text.ends[i]);
 }
 
-/** The inserted character has the range of the piece's first. */
+/** Inserts a character with the range of the piece's first. */
 function copyAfter(first: number, out: Text, piece: Piece): void {
   push(out, first, piece.text.starts[piece.from], piece.text.ends[piece.from]);
   copy(out, piece);

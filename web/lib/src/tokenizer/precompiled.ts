@@ -40,8 +40,8 @@ function joinsPictograph(codes: readonly number[], from: number, at: number): bo
 }
 
 /**
- * sentencepiece rules in a double array (darts-clone). The shortest matching rule replaces a cluster below six bytes as
- * a whole; longer clusters go character by character.
+ * sentencepiece rules in a double array (darts-clone). The shortest matching rule replaces a cluster below six bytes;
+ * longer clusters go character by character.
  */
 export function precompiled(section: Section): (text: Text) => Text {
   const map = section.text('precompiled_charsmap', limits.charsmap);

@@ -5,10 +5,7 @@ import { limits } from './limits.js';
 
 export const op = 'loadModel';
 
-/**
- * Refuses a file before parsing if its values would take far more memory than its bytes: 2 bytes can be an object of 64
- * in V8.
- */
+/** Refuses a file before parsing: 2 bytes can be an object of 64 in V8. */
 function checkValues(bytes: Uint8Array, name: string): void {
   const most = limits.bytes * bytes.length + limits.moreBytes;
   let memory = 0;
@@ -108,7 +105,7 @@ export class Section {
     return new Section(this.get(name), this.at(name));
   }
 
-  /** Removes the member, so that a large part is not in memory twice. */
+  /** Removes a large part, so that it is not in memory twice. */
   take(name: string): unknown {
     const value = this.get(name);
     if (value !== undefined) (this.#values as Record<string, unknown>)[name] = undefined;

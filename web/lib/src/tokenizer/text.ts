@@ -51,7 +51,7 @@ export class Budget {
   }
 }
 
-/** Code points, each with its range in the original (UTF-16 units). Every stage keeps the ranges. */
+/** Each code point has its range in the original (UTF-16 units). Every stage keeps the ranges. */
 export interface Text {
   readonly codes: number[];
   readonly starts: number[];

@@ -1,7 +1,4 @@
-/**
- * Tokenizes as the Hugging Face library. Stages: text → added tokens and text between them → normalized → words → model
- * tokens → special tokens → padding.
- */
+/** Stages: text → added tokens and text between them → normalized → words → model tokens → special tokens → padding. */
 import type { Encoding } from '../attn.js';
 import { allocate, errorWithHelp } from '../args/error.js';
 import type { Text } from '../args/model_options.js';
@@ -204,8 +201,7 @@ export class Tokenizer {
   }
 
   /**
-   * Returns all tokens, or with `most` more than `most` from the side that is not truncated; words are then numbered
-   * from the first one read.
+   * Returns, with `most`, more than `most` tokens from the side that is not truncated; words are then numbered from the first one read.
    */
   split(source: Source, most = Infinity, cut: Side = 'right', budget?: Budget): Part {
     const run = (from: number, to: number, isOpen?: boolean) => this.#split(source, from, to, cut === 'right' ? most : Infinity, budget, isOpen);
@@ -297,7 +293,7 @@ export class Tokenizer {
     return this.pad(rows, options);
   }
 
-  /** Tokenizes one text without making its tokens and offsets. */
+  /** Omits tokens and offsets. */
   ids(text: Text, options: EncodeOptions): { ids: Int32Array; types: Int32Array; truncated: boolean } {
     const { parts, length, truncated } = this.row(typeof text === 'string' ? [text] : text, 0, options);
     const [ids, types] = allocate('tokenize', 8 * length, () => [new Int32Array(length), new Int32Array(length)] as const);

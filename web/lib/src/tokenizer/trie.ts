@@ -46,8 +46,7 @@ const WORD = 2 ** 23;
 
 /**
  * A state is the index of its label; 0 is the root and "no such state". A word shares the labels of earlier words and
- * stores its rest in a row with its number at the end: four bytes per character. A map has branches, and words that end
- * inside a row.
+ * stores its rest in a row with its number at the end: four bytes per character.
  */
 export class Trie {
   readonly #labels: Int32Array;

@@ -101,8 +101,8 @@ function sortMarks(run: string): string {
 }
 
 /**
- * Reconstructs ranges, which the engine does not return: a decomposition takes its character's range and inserts the
- * rest, moved marks are the next of their kind, components of a composed character are dropped.
+ * Reconstructs ranges: a decomposition takes its character's range and inserts the rest, moved marks are
+ * the next of their kind, components of a composed character are dropped.
  */
 function normalizeRun(run: string, form: Form, codes: number[], changes: number[]): void {
   const result = sortMarks(run).normalize(form);

@@ -59,7 +59,7 @@ import { internalClass, type Leaf, opOf, readArguments, readMembers, type Signat
 
 let lastTask = 0;
 
-/** If the signal is aborted, the task stops in the worker, and the promise rejects at once. */
+/** If aborted, the task stops in the worker, and the promise rejects at once. */
 async function abortableTask<T>(
   { session }: RemoteContext,
   op: string,

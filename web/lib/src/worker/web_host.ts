@@ -2,7 +2,6 @@ import { remoteLoader } from './worker_client.js';
 import { pageUrl } from '../platform/asset_urls.js';
 import { startWorker } from '../platform/start_worker.js';
 
-/** Makes a `load` that runs in workers started by `start`. */
 export const loaderIn = (start: () => Worker) =>
   remoteLoader({
     connect() {

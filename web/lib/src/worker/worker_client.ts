@@ -1,6 +1,4 @@
-/**
- * The caller's side of attn/worker. It also rejects pending calls if the worker is gone: Comlink would wait forever.
- */
+/** Also rejects pending calls if the worker is gone: Comlink would wait forever. */
 import type * as Direct from '../attn.js';
 import type * as Contract from '../worker.js';
 import { readBytes } from '../args/arrays.js';
@@ -29,7 +27,7 @@ export interface Connection {
 
 export interface ClientPlatform {
   connect(): Connection;
-  /** Makes a location absolute, because the worker's base URL differs. */
+  /** The worker's base URL differs. */
   locate(location: string): string;
   locks(): LockManager | undefined;
   models(): Promise<{ loadModel(context: RemoteContext, source: unknown, options: unknown): Promise<Contract.TextModel> }>;
@@ -99,7 +97,7 @@ function unsent(cause: unknown): AttnError {
 
 const ending = (link: Link) => () => link.end(abortError('attn/worker: the worker was stopped, because its instance was garbage-collected'));
 
-/** Everything made from an instance holds this. If it is garbage-collected and no call is pending, the worker ends. */
+/** Everything made from an instance holds this. If it is garbage-collected without a pending call, the worker ends. */
 export class Session {
   readonly #link: Link;
   disposed = false;
@@ -131,7 +129,7 @@ export class Session {
   }
 }
 
-/** A layer whose handle belongs to `owner`, which it keeps alive. */
+/** Its handle belongs to `owner`, which it keeps alive. */
 export interface Adopted {
   readonly owner: object;
   layer: object | undefined;

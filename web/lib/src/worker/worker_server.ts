@@ -8,7 +8,7 @@ import type { Models } from '../load/platform.js';
 import type { NativeLayer } from '../engine/native.js';
 import { internalClass, type Leaf, opOf, type Signature } from '../args/signature.js';
 
-/** The buffers of an answer are not used here again, so they are transferred. */
+/** Buffers of an answer are not used here again, so they are transferred. */
 function buffersOf(answer: unknown, into: ArrayBuffer[] = []): ArrayBuffer[] {
   if (ArrayBuffer.isView(answer)) into.push(answer.buffer as ArrayBuffer);
   else if (answer instanceof Map) for (const value of answer.values()) buffersOf(value, into);
@@ -21,8 +21,8 @@ function move(answer: unknown): unknown {
 }
 
 /**
- * Calls in order of arrival. Others may run between the batches of a long call, but a call that changes the module
- * waits for the running ones, and later calls wait for it.
+ * Runs calls in order of arrival. Others may run between the batches of a long call, but a call that changes the module waits for
+ * the running ones, and later calls wait for it.
  */
 class ReadWriteQueue {
   #change: Promise<unknown> = Promise.resolve();
@@ -86,7 +86,7 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
         : leaf,
     );
 
-  /** Ends after the caller has answered the last report. If the callback throws, the work is aborted. */
+  /** After the caller has answered the last report. If the callback throws, the work is aborted. */
   async function withProgress<P, T>(
     onProgress: ((p: P) => unknown) | undefined,
     work: (signal: AbortSignal, onProgress: { onProgress?: (p: P) => void }) => Promise<T>,

@@ -1,18 +1,16 @@
 /**
- * Translates metadata and tensor names to those of a Hugging Face checkpoint, as
- * src/attn/io/gguf/architecture.cpp does. Keys and names are those of llama.cpp (gguf-py/gguf/constants.py), and what is
- * undone here is what its convert_hf_to_gguf.py does.
+ * The counterpart of src/attn/io/gguf/architecture.cpp. Keys and names are those of llama.cpp
+ * (gguf-py/gguf/constants.py), and what is undone here is what its convert_hf_to_gguf.py does.
  */
 import { type Header, type Metadata, refuse, type Tensor } from './header.js';
 
 /**
- * How the rows of a tensor become those of the checkpoint. rotary: within each head, pairs of neighbouring rows become
- * two halves; parts: (3,heads,width) becomes (heads,3,width); transposed: (out,in) becomes (in,out), as in transformers'
- * Conv1D; lessOne: the same, and 1 is subtracted from each value.
+ * rotary: within each head, pairs of neighbouring rows become two halves; parts: (3,heads,width) becomes
+ * (heads,3,width); transposed: (out,in) becomes (in,out), as in transformers' Conv1D; lessOne: 1 is subtracted from
+ * each value.
  */
 type Order = 'same' | 'rotary' | 'parts' | 'transposed' | 'lessOne';
 
-/** Tensor of the file under its name in the checkpoint. */
 export interface NamedTensor {
   readonly tensor: Tensor;
   readonly name: string;
@@ -94,7 +92,7 @@ export class Settings {
   required(name: string): number {
     return this.whole(name) ?? refuse(this.key(name), 'a whole number', 'missing');
   }
-  /** As the shortest decimal number that is the same float32, because GGUF files have float32. */
+  /** The shortest decimal number that is the same float32, because GGUF files have float32. */
   real(name: string, otherwise?: number): number {
     const value = Math.fround(this.number(name) ?? otherwise ?? refuse(this.key(name), 'a number', 'missing'));
     for (let digits = 1; digits <= 9; ++digits) {
@@ -188,10 +186,7 @@ function headsOf(settings: Settings, isPartial = false): Heads {
   return { count, ofKeys, width };
 }
 
-/**
- * Whether any layer has one of these. transformers has one switch for attention and one for the MLP, so a model that has
- * only some is a mismatch.
- */
+/** transformers has one switch for attention and one for the MLP, so a model that has only some is a mismatch. */
 const hasOne = ({ tensors }: Header, names: readonly string[]) => tensors.some(({ name }) => names.some((each) => name.endsWith(`.${each}.bias`)));
 
 function configOfLlama(given: Given): Readonly<Record<string, unknown>> {
@@ -221,7 +216,7 @@ function configOfLlama(given: Given): Readonly<Record<string, unknown>> {
 export const common = { llama, llamaLayer, configOfLlama, headsOf, hasOne, refuse };
 export type Common = typeof common;
 
-/** The rows of a tensor, or the values of a bias, must be whole heads. */
+/** Rows, or the values of a bias, must be whole heads. */
 function checkHeads({ name, dims, type }: Tensor, shape: readonly number[], unit: number): void {
   if (dims.length === 1 && type.values !== 1) refuse(`the type of ${name}`, 'F32, F16 or BF16', type.name, 'UNSUPPORTED');
   if (dims.length > 2 || dims.at(-1)! % unit !== 0)

@@ -1,6 +1,6 @@
 /**
- * Number formats of GGUF: rows are stored in blocks of numbers that share scales. The order of operations is that of
- * ggml's dequantize_row functions and of src/attn/io/gguf/block_types.cpp, so that values are equal bit for bit.
+ * Rows are blocks of numbers that share scales. The order of operations is that of ggml's dequantize_row functions and
+ * of src/attn/io/gguf/block_types.cpp, so that values are equal bit for bit.
  */
 export interface BlockType {
   readonly name: string;

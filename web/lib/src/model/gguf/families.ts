@@ -1,4 +1,4 @@
-/** Families and settings that few GGUF files have, as in src/attn/io/gguf/architecture.cpp. */
+/** Families and settings of few files, as in src/attn/io/gguf/architecture.cpp. */
 import type { Common, Given, Heads, Kind, Names, Settings } from './architecture.js';
 import type { Header, refuse } from './header.js';
 
@@ -24,13 +24,12 @@ export function yarn(settings: Settings): object {
 
 interface Source {
   take(count: number): Promise<Uint8Array>;
-  /** Puts back bytes that were taken last. */
   unread(bytes: Uint8Array): void;
 }
 
 /**
- * Reads the divisors of RoPE's frequencies (Llama 3.1 and later), if there are any. Their tensor is among the first, so
- * that it can be read before the others. `source`: at the start of the file.
+ * Reads the divisors of RoPE's frequencies (Llama 3.1 and later). Their tensor is among the first, so that it can be read
+ * before the others. `source`: at the start of the file.
  */
 export async function readDivisors(source: Source, { tensors }: Header, refusal: typeof refuse): Promise<Float32Array | undefined> {
   const name = 'rope_freqs.weight';
@@ -50,7 +49,7 @@ export async function readDivisors(source: Source, { tensors }: Header, refusal:
   return values;
 }
 
-/** Divisor of a frequency by the formula of Llama 3.1 with low_freq_factor 1 and high_freq_factor 4. */
+/** The formula of Llama 3.1 with low_freq_factor 1 and high_freq_factor 4. */
 function divisorOf(frequency: number, factor: number, positions: number): number {
   const turns = (positions * frequency) / (2 * Math.PI);
   const share = Math.min(Math.max((turns - 1) / 3, 0), 1);

@@ -1,4 +1,7 @@
-/** Presents a GGUF file as the files of a Hugging Face folder, as src/attn/io/gguf/reader.cpp does. Imported with the first such file. */
+/**
+ * The counterpart of src/attn/io/gguf/reader.cpp: presents a GGUF file as a Hugging Face folder. Imported with the
+ * first such file.
+ */
 import { type AttnError, isAttnError } from '../../args/error.js';
 import type { FileName } from '../../args/model_options.js';
 import { refuseText } from '../../args/refuse_text.js';
@@ -14,11 +17,9 @@ type Parts = typeof import('./gguf_parts.js');
 /** Bytes of float32 numbers that are made at a time. */
 const pieceBytes = 2 ** 20;
 
-/** The bytes of a file, in order. */
 class Source {
   readonly #pieces: AsyncGenerator<Uint8Array>;
   #rest: Uint8Array = new Uint8Array(0);
-  /** Bytes that have been taken. */
   position = 0;
   ended = false;
 
@@ -89,7 +90,7 @@ function transpose(values: Float32Array, width: number): Float32Array<ArrayBuffe
 
 async function* valuesOf(source: Source, { tensor, order, headRows }: NamedTensor, parts: Parts | undefined): AsyncGenerator<Uint8Array> {
   const { type, dims, bytes, first, name } = tensor;
-  // If the order stays, rows are blocks, so that a piece is small. A bias is a column, so that its heads have rows as well.
+  // If the order stays, rows are blocks, so that a piece is small. A bias is a column, so that its heads have rows.
   const isFlat = order === 'same' || order === 'lessOne' || (dims.length === 1 && type.values === 1);
   const width = isFlat ? type.values : dims[0]!;
   const rowBytes = isFlat ? type.bytes : (width / type.values) * type.bytes;
@@ -121,7 +122,6 @@ interface Opened {
   readonly noTokenizer: AttnError | undefined;
 }
 
-/** Reads everything but the weights. */
 async function openFile(name: FileName, file: ModelFile, partsOf: () => Promise<Parts>): Promise<Opened> {
   const source = new Source(file);
   try {
@@ -165,7 +165,7 @@ async function readStart(source: Source, name: FileName, file: ModelFile): Promi
   }
 }
 
-/** Reads the header of a file, also of an architecture that attn does not support. */
+/** Reads a header, also of an architecture that attn does not support. */
 export async function readGgufHeader(name: FileName, file: ModelFile): Promise<Header> {
   const source = new Source(file);
   try {

@@ -1,4 +1,4 @@
-/** The start of GGUF files of version 2 and 3, as src/attn/io/gguf/header.cpp reads it, with the same checks and limits. */
+/** Versions 2 and 3, with the checks and limits of src/attn/io/gguf/header.cpp. */
 import { errorWithHelp } from '../../args/error.js';
 import type { ErrorCode } from '../../attn.js';
 import { decodeStrictUtf8 } from '../../platform/utf8.js';
@@ -84,7 +84,6 @@ export interface Tensor {
   readonly type: BlockType;
   /** 1 to 4, all at least 1; the first is the length of a row. */
   readonly dims: readonly number[];
-  /** Position in the file. */
   readonly first: number;
   readonly bytes: number;
 }
@@ -118,7 +117,7 @@ export function checkUtf8(what: string, texts: readonly string[]): void {
 const typeSizes = [1, 1, 2, 2, 4, 4, 4, 1, 8, 12, 8, 8, 8];
 const [boolean, string, array] = [7, 8, 9];
 
-/** Reads numbers and strings one after the other, never past the end of the file. */
+/** Reads never past the end of the file. */
 class Cursor {
   readonly #bytes: Uint8Array;
   readonly #view: DataView;
@@ -127,7 +126,7 @@ class Cursor {
   #items = 0;
   position = 0;
 
-  /** `bytes`: the first ones of a file of `size`, which is infinite if unknown. */
+  /** `bytes`: the first ones of a file of `size`, infinite if unknown. */
   constructor(bytes: Uint8Array, size: number) {
     this.#bytes = bytes;
     this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
@@ -256,7 +255,7 @@ function takeTensor(from: Cursor): Unplaced {
 }
 
 /**
- * Turns offsets into positions in the file. Throws FORMAT unless the data lie one after the other, each at the next
+ * Offsets become positions in the file. Throws FORMAT unless the data lie one after the other, each at the next
  * multiple of the alignment, and end with the file.
  */
 function place(given: readonly Unplaced[], header: number, alignment: number, size: number): Omit<Header, 'metadata'> {
@@ -290,8 +289,8 @@ function alignmentOf(metadata: Metadata): number {
 }
 
 /**
- * Reads a header from the first bytes of a file of `size` (infinite if unknown). Every count, length, type and offset is
- * checked against the size and fixed limits before memory is allocated. Throws Incomplete if it needs more bytes.
+ * `size` is infinite if unknown. Every count, length, type and offset is checked against it and fixed limits before
+ * memory is allocated. Throws Incomplete if more bytes are needed.
  */
 export function readHeader(bytes: Uint8Array, size: number): Header {
   const from = new Cursor(bytes, size);

@@ -1,4 +1,4 @@
-/** Merges of SentencePiece, as in src/attn/io/gguf/sentencepiece.cpp. Imported with the first vocabulary of this kind. */
+/** The counterpart of src/attn/io/gguf/sentencepiece.cpp. Imported with the first such vocabulary. */
 import { encodeUtf8 } from '../../platform/utf8.js';
 import type { refuse } from './header.js';
 
@@ -14,10 +14,10 @@ interface Merge {
 }
 
 /**
- * Returns merges ("left right") with which byte-pair encoding gives the tokens of SentencePiece. SentencePiece merges the
- * neighbours that make the token of the highest score, the leftmost first; so each way to split a token into two others
- * is a merge, by score and, because neighbours may overlap in runs of equal characters, by the length of the left part,
- * as in transformers' generate_merges(). `pieces`: the scores of tokens without spaces. `refusal`: refuse(), an argument,
+ * Returns merges ("left right") with which byte-pair encoding gives the tokens of SentencePiece, which merges the neighbours
+ * that make the token of the highest score, the leftmost first. So each way to split a token into two others is a
+ * merge, by score and, because neighbours may overlap in runs of equal characters, by the length of the left part, as
+ * in transformers' generate_merges(). `pieces`: the scores of tokens without spaces. `refusal`: refuse(), an argument,
  * because an import would split the script. Throws UNSUPPORTED for tokens that are too long together.
  */
 export function mergesOfScores(pieces: ReadonlyMap<string, number>, refusal: typeof refuse): string[] {

@@ -1,4 +1,4 @@
-/** The tokenizer of a GGUF file as files of a Hugging Face folder, as src/attn/io/gguf/tokenizer_files.cpp writes them. */
+/** Writes the files that src/attn/io/gguf/tokenizer_files.cpp writes. */
 import { encodeUtf8 } from '../../platform/utf8.js';
 import { checkUtf8, type Metadata, refuse } from './header.js';
 import type * as sentencePiece from './sentencepiece.js';
@@ -104,7 +104,7 @@ function addedTokens({ texts, types: typeOf }: Tokens): object[] {
   });
 }
 
-/** An id of the metadata; if there is none, that of SentencePiece's models, as in llama.cpp. */
+/** Defaults to the id of SentencePiece's models, as in llama.cpp. */
 function specialId(metadata: Metadata, name: string): number | undefined {
   const id = ['unknown', 'bos', 'eos'].indexOf(name);
   const isThere = id >= 0 && id < (metadata.strings('tokenizer.ggml.tokens')?.length ?? 0);
@@ -127,7 +127,7 @@ function modelOf({ texts, types: typeOf }: Tokens, merges: readonly string[], ki
   };
 }
 
-/** A template that puts these tokens around a text, or around each of two texts. */
+/** Puts these tokens around a text, or around each of two texts. */
 function templateOf({ texts }: Tokens, bos: number | undefined, eos: number | undefined): object {
   const special = (id: number | undefined, type_id: number) => (id === undefined ? [] : [{ SpecialToken: { id: texts[id]!, type_id } }]);
   const part = (id: string, type_id: number) => [...special(bos, type_id), { Sequence: { id, type_id } }, ...special(eos, type_id)];
@@ -142,8 +142,8 @@ export interface TokenizerFiles {
 }
 
 /**
- * Translates byte-level BPE (tokenizer.ggml.model "gpt2") and SentencePiece ("llama", if it is passed). Throws UNSUPPORTED for other
- * tokenizers; FORMAT if metadata are missing or lists disagree.
+ * Translates byte-level BPE (tokenizer.ggml.model "gpt2") and SentencePiece ("llama", if it is passed). Throws UNSUPPORTED for
+ * other tokenizers; FORMAT if metadata are missing or lists disagree.
  */
 export function readTokenizerFiles(metadata: Metadata, sentencePiece?: SentencePiece): TokenizerFiles {
   const kind = kindOf(metadata, sentencePiece);
