@@ -112,8 +112,8 @@ void StagedFiles::abandon() {
   remove_staged();
 }
 
-/// Keeps the file that is about to be replaced. A hard link leaves it in place, so that its path always exists; links
-/// themselves and file systems without hard links need a rename.
+/// Keeps the file that is about to be replaced: a hard link, so that its path always exists; for links and file systems
+/// without hard links a rename.
 std::error_code StagedFiles::keep_old(File& file) {
   std::error_code error;
   const fs::file_status there = fs::symlink_status(file.path, error);
@@ -130,7 +130,7 @@ void StagedFiles::restore() {
   for (File& file : files_)
     if (file.has_old) {
       fs::rename(file.old, file.path, error);
-      // Renaming does nothing if both are names of one file, that is, if it has not been replaced.
+      // Does nothing if both are names of one file, which then has not been replaced.
       if (!error) fs::remove(file.old, error);
     } else if (file.renamed) {
       fs::remove(file.path, error);

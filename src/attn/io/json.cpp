@@ -21,9 +21,8 @@ constexpr std::size_t kMaxDepth = 64;
   throw Error(code, text({name, ": the file ", verb, what}), std::move(detail));
 }
 
-/// Throws UNSUPPORTED if the values would need many times the bytes of the file, before any of them is created: two
-/// bytes of JSON can be an object of 64 bytes. The npm package counts in the same way
-/// (web/lib/src/tokenizer/schema.ts).
+/// Throws UNSUPPORTED before any value is created if the values would need many times the bytes of the file: two bytes
+/// of JSON can be an object of 64 bytes. web/lib/src/tokenizer/schema.ts counts in the same way.
 void check_values(std::string_view name, std::span<const std::uint8_t> bytes) {
   std::uint64_t memory = 0, names = 0;
   for (std::size_t at = 0; at < bytes.size(); ++at) switch (bytes[at]) {
@@ -131,8 +130,7 @@ Json& Json::Object::append(std::string name) {
 }
 
 void Json::Object::sort() {
-  // Merge sort of runs of 1, 2, 4, ... members. std::stable_sort would add 2.4 kB to the code that every page
-  // downloads.
+  // Merge sort of runs of 1, 2, 4, ... members: std::stable_sort would add 2.4 kB to the code that every page downloads.
   const std::size_t size = members_.size();
   Members merged(size);
   for (std::size_t run = 1; run < size; run *= 2) {

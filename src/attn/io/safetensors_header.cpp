@@ -14,7 +14,7 @@
 #include "attn/tensor/sort.hpp"
 #include "attn/tensor/view.hpp"
 
-// Every violation of the format has its own message. An entry that passes all checks is within bounds.
+// Every violation of the format has its own message.
 namespace attn::detail {
 namespace {
 
@@ -38,13 +38,12 @@ T load(const std::uint8_t* bytes) {  // bytes need not be aligned
   refuse_safetensors({"\"", name, "\" has ", text(parts)});
 }
 
-/// An entry as written in the header, not yet checked.
 struct RawEntry {
   std::string name = {}, dtype = {};
   std::optional<std::vector<std::uint64_t>> shape = {}, offsets = {};
 };
 
-/// Reads the header from parser events, so that duplicate names are detected and only the entries are stored.
+/// Uses parser events, so that duplicate names are detected and only the entries are stored.
 class HeaderReader : public JsonEvents {
  public:
   std::vector<RawEntry> entries;
@@ -139,7 +138,7 @@ class HeaderReader : public JsonEvents {
 };
 
 std::vector<RawEntry> read_header(std::span<const std::uint8_t> header) {
-  // The parser treats a zero byte as the end of its input and skips a byte order mark. Neither is valid JSON.
+  // The parser ends at a zero byte and skips a byte order mark. Neither is valid JSON.
   const auto zero = std::find(header.begin(), header.end(), 0);
   if (header[0] == 0xEF || zero != header.end())
     refuse_safetensors({"the header is not valid JSON near byte ", header[0] == 0xEF ? 0 : zero - header.begin()});

@@ -21,7 +21,6 @@ namespace fs = std::filesystem;
 constexpr std::uintmax_t kMaxIndex = 16 << 20;
 constexpr std::size_t kMaxShards = 10'000;
 
-/// Names of tensors by the name of their file.
 using Shards = std::map<std::string, std::vector<std::string>>;
 
 class Reader {
@@ -49,7 +48,7 @@ class Reader {
     return shards;
   }
 
-  /// Reads the header of a file, in JSON; the stream is then at the data.
+  /// The stream is then at the data.
   std::vector<std::uint8_t> read_header(InputFile& file, const fs::path& path) const {
     file.check_open(op_);
     check_safetensors_size(file.size());
@@ -60,7 +59,6 @@ class Reader {
     return header;
   }
 
-  /// Returns the tensors of all files in the order of their data.
   std::vector<SafetensorsItem> merge(const Shards& shards) const {
     std::vector<SafetensorsItem> items;
     std::map<std::string, std::string> seen;

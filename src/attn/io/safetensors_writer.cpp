@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kMetadata = "__metadata__";
 
-/// Appends a JSON string. Throws ARGUMENT if it is not UTF-8.
+/// Throws ARGUMENT if the string is not UTF-8.
 void append_string(std::string_view op, std::string& to, const std::string& value) {
   if (!append_json_string(to, value)) fail(ErrorCode::argument, op, "a name or metadata", {"valid UTF-8"}, {"invalid UTF-8"});
 }

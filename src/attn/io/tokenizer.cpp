@@ -28,7 +28,6 @@ struct Row {
   bool truncated = false;
 };
 
-/// Settings for all rows.
 struct How {
   const Template& pieces;
   bool is_pair, are_words, adds_special;
@@ -39,8 +38,7 @@ struct How {
 
 std::int64_t most_of(const TokenizeOptions& options) { return options.max_length.value_or(std::numeric_limits<std::int64_t>::max()); }
 
-/// Truncates a row to at most `most` tokens: first the longer text, then both (longest_first in Hugging Face
-/// tokenizers).
+/// Truncates first the longer text, then both (longest_first in Hugging Face tokenizers).
 void truncate(Row& row, const How& how, std::size_t most) {
   std::size_t n1 = row.first.tokens.size(), n2 = row.second.tokens.size();
   if (n1 + n2 <= most) return;
@@ -65,7 +63,7 @@ void truncate(Row& row, const How& how, std::size_t most) {
   keep(row.second.tokens, n2);
 }
 
-/// Calls special(piece, i) for the special tokens of a row and use(piece, token) for the tokens of its texts, in their order.
+/// Calls special(piece, i) for the special tokens of a row and use(piece, token) for the others, in their order.
 template <class RowOrConst, class Special, class Use>
 void for_each_token(const How& how, RowOrConst& row, Special special, Use use) {
   for (const TemplatePiece& piece : how.pieces) {
@@ -146,7 +144,6 @@ How how_of(const TokenizerFile& file, const TokenizeOptions& options) {
   return how;
 }
 
-/// Tokenizes and truncates text number `index`.
 template <class Text>
 Row read_row(const TokenizerFile& file, const How& how, const Text& text, std::size_t index, const TokenizeOptions& options) {
   detail::Interruption::poll();

@@ -45,7 +45,6 @@ struct Compiled {
   bool runs;  ///< on this machine
 };
 
-/// Copies of a table and of its reproducible variant with different int8 products.
 struct WithInt8 {
   KernelTable table, reproducible;
 

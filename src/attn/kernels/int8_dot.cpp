@@ -1,7 +1,6 @@
 // int8 products with instructions that multiply four numbers at once, compiled for avx_vnni, avx512_vnni and
-// neon_dotprod with ATTN_ARCH set to the name. All other kernels of these architectures are those of avx2_fma, avx512f
-// and default_arch. Names here are private per architecture so that the linker never merges VNNI code into plain AVX
-// callers.
+// neon_dotprod with ATTN_ARCH set to the name. All other kernels are those of avx2_fma, avx512f and default_arch. Names
+// are private per architecture, so that the linker never merges VNNI code into plain AVX callers.
 #define ATTN_CONCAT_(a, b) a##b
 #define ATTN_CONCAT(a, b) ATTN_CONCAT_(a, b)
 #define xsimd ATTN_CONCAT(xsimd_, ATTN_ARCH)

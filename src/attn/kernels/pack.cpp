@@ -31,8 +31,8 @@ void unpack(const float* panels, std::size_t n, std::size_t k, std::size_t nr, f
 
 void pack_transposed(const float* panels, std::size_t n, std::size_t k, std::size_t nr, std::size_t first, std::size_t end, float* transposed) {
   if (first >= end) return;  // then `transposed` may be null
-  // Row j of W is column j of its transpose, whose panels hold nr of the k rows each. Squares of nr × nr are contiguous
-  // in both. They are transposed one at a time, in the memory order of W.
+  // Row j of W is column j of its transpose, whose panels hold nr of the k rows each. Squares of nr × nr, contiguous in
+  // both, are transposed in the memory order of W.
   for (std::size_t row = 0; row < n; row += nr) {
     const std::size_t rows = n - row < nr ? n - row : nr;
     float* to = transposed + row * nr;
@@ -51,7 +51,6 @@ void pack_transposed(const float* panels, std::size_t n, std::size_t k, std::siz
 }
 
 namespace {
-/// Transposes a square of 4 × 4.
 void transpose_square(const float* x, std::ptrdiff_t row_stride, float* to, std::size_t to_stride) {
   using Batch = xsimd::make_sized_batch_t<float, 4>;
   const auto row = [&](std::size_t i) { return Batch::load_unaligned(x + static_cast<std::ptrdiff_t>(i) * row_stride); };
@@ -85,7 +84,7 @@ void transpose(const float* x, std::ptrdiff_t row_stride, std::size_t m, std::si
 }
 
 namespace {
-/// Copies k bytes in groups that are `from_step` and `to_step` apart. A group is as large as one move.
+/// Groups are `from_step` and `to_step` apart, each as large as one move.
 template <std::size_t Group>
 void copy_groups(const std::int8_t* from, std::size_t from_step, std::size_t k, std::int8_t* to, std::size_t to_step) {
   for (; k >= Group; k -= Group, from += from_step, to += to_step) std::memcpy(to, from, Group);
@@ -96,7 +95,6 @@ void copy_groups(std::size_t group, const std::int8_t* from, std::size_t from_st
   (group == 4 ? copy_groups<4> : copy_groups<2>)(from, from_step, k, to, to_step);
 }
 
-/// Returns the offset of a row's first group in the panels.
 std::size_t int8_first(std::size_t row, std::size_t k, std::size_t nr, std::size_t group) {
   return row / nr * int8_panel_size(nr, group, k) + row % nr * group;
 }

@@ -39,7 +39,7 @@ void Linear::forward(const Rows& x, float* y, Scratch& scratch, const parallel::
 
 void Linear::forward(std::span<const Output> outputs, const Rows& x, Scratch& scratch, const parallel::TaskRef* finish_row) {
   const auto forward_all = [&]<class Weight>(const BasicPackedLinear<Weight>&) {
-    PanelProduct<Weight> all[3];  // query, key and value
+    PanelProduct<Weight> all[3];
     for (std::size_t i = 0; i < outputs.size(); ++i)
       all[i] = std::get_if<BasicPackedLinear<Weight>>(&outputs[i].linear->packed_)->product(outputs[i].y);
     multiply<Weight>({all, outputs.size()}, x, scratch, finish_row);

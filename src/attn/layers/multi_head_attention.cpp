@@ -14,13 +14,13 @@ constexpr std::array<const char*, 3> kLetters{"q_proj", "k_proj", "v_proj"};
 
 using detail::size_of;
 
-/// Returns value / divisor. Throws CONFIG if that is not a whole number.
+/// Throws CONFIG if the quotient is not a whole number.
 std::int64_t quotient(std::string_view name, std::int64_t value, std::string_view divisor_name, std::int64_t divisor) {
   if (value % divisor != 0) detail::fail(ErrorCode::config, kMultiHeadAttentionOp, name, {"a multiple of ", divisor_name, " ", divisor}, {value});
   return value / divisor;
 }
 
-/// Appends the learned and the zero row to the rows of each batch: (B,S,width) -> (B,S+extra,width).
+/// Appends the learned and the zero row: (B,S,width) -> (B,S+extra,width).
 void append_rows(const float* from, std::int64_t B, std::int64_t S, std::int64_t width, const std::vector<float>& learned, bool zero, float* to) {
   for (std::int64_t b = 0; b < B; ++b) {
     to = std::copy_n(from + b * S * width, S * width, to);
@@ -29,7 +29,7 @@ void append_rows(const float* from, std::int64_t B, std::int64_t S, std::int64_t
   }
 }
 
-/// Concatenates past (B,H,past,width), which may be null, and x (B,H,rows,width) into (B,H,past + rows,width).
+/// Joins past (B,H,past,width), which may be null, and x (B,H,rows,width) to (B,H,past + rows,width).
 void join_heads(const TensorView& past, const detail::Heads<const float>& x, std::int64_t B, std::int64_t H, std::int64_t rows, std::int64_t width,
                 float* to) {
   const detail::Rows past_rows(past);
@@ -186,7 +186,7 @@ std::int64_t MultiHeadAttention::check_past(std::string_view op, const KeyValueV
 
 void MultiHeadAttention::run(const detail::AttentionPlan& plan, const TensorView& query, const TensorView& key, const TensorView& value,
                              const AttentionOptions& options, const detail::AttentionBuffers& buffers) const {
-  // A call's own dropout probability applies in eval mode too; its own seed always starts at step 0.
+  // A call's own dropout applies in eval mode too; its own seed always starts at step 0.
   detail::ForwardRandom random = next_random();
   const float probability = options.dropout.value_or(random.training ? options_.dropout : 0.0F);
   if (options.seed || !random.training) random = {.training = true, .seed = options.seed.value_or(0)};
@@ -248,7 +248,7 @@ void MultiHeadAttention::run(const detail::AttentionPlan& plan, const TensorView
   if (to_v != nullptr) detail::copy_heads(all.values, B, Hkv, sizes.S, Dv, to_v);
 }
 
-/// Computes q_proj (B,L,H·D), k_proj (B,S,Hkv·D) and v_proj (B,S,Hkv·Dv).
+/// q_proj (B,L,H·D), k_proj (B,S,Hkv·D), v_proj (B,S,Hkv·Dv)
 void MultiHeadAttention::project(const TensorView& query, const TensorView& key, const TensorView& value, float* q_proj, float* k_proj, float* v_proj,
                                  detail::Scratch& scratch) const {
   const auto same = [](const TensorView& a, const TensorView& b) { return a.data == b.data && a.shape == b.shape && a.strides == b.strides; };
@@ -262,7 +262,8 @@ void MultiHeadAttention::project(const TensorView& query, const TensorView& key,
   }
 }
 
-/// Returns keys (B,Hkv,S,D) and values (B,Hkv,S,Dv): the past or those in the cache, the projected ones, then the learned and the zero row.
+/// Keys (B,Hkv,S,D) and values (B,Hkv,S,Dv): the past or those in the cache, the projected ones, then the learned and
+/// the zero row.
 MultiHeadAttention::KeysAndValues MultiHeadAttention::keys_and_values(const detail::AttentionSpec& spec, const detail::AttentionSizes& sizes,
                                                                       const Run& run, const float* k_proj, const float* v_proj,
                                                                       const detail::AttentionBuffers& buffers, detail::Scratch& scratch) const {
@@ -284,7 +285,7 @@ MultiHeadAttention::KeysAndValues MultiHeadAttention::keys_and_values(const deta
   return {detail::heads_of<const float>(buffers.present_key, Hkv, S, D), detail::heads_of<const float>(buffers.present_value, Hkv, S, Dv)};
 }
 
-/// Computes merged (B,L,H·Dv) by calling the attention core for each run of sequences of equal length.
+/// merged (B,L,H·Dv), by calling the attention core for each run of sequences of equal length
 void MultiHeadAttention::attend(const detail::AttentionSpec& spec, const detail::AttentionSizes& sizes, const Run& run,
                                 std::span<const detail::SequenceRun> runs, const float* q_proj, const KeysAndValues& all, float* merged,
                                 const detail::AttentionBuffers& buffers, detail::Scratch& scratch) const {
@@ -311,7 +312,7 @@ void MultiHeadAttention::attend(const detail::AttentionSpec& spec, const detail:
   }
 }
 
-/// Computes output (B,L,E) = merged Wᵀ + b and calls finish_row for each of its rows.
+/// output (B,L,E) = merged Wᵀ + b; calls finish_row for each row.
 void MultiHeadAttention::project_output(const detail::AttentionPlan& plan, const Run& run, const float* merged,
                                         const detail::AttentionBuffers& buffers, detail::Scratch& scratch) const {
   const std::int64_t rows = plan.sizes.B * plan.sizes.L;

@@ -123,7 +123,7 @@ void MultiHeadAttention::run_backward(const detail::MultiHeadAttentionBackwardPl
   share_gradients()->kept.reset();
 }
 
-/// One call of backward(). Steps go from the output back to the inputs; `to` gets traces on the way.
+/// Steps go from the output back to the inputs; `to` gets traces on the way.
 class MultiHeadAttention::Backward {
  public:
   Backward(const MultiHeadAttention& layer, const detail::AttentionSpec& spec, const detail::AttentionSizes& sizes, const detail::KeptAttention& kept,
@@ -196,7 +196,7 @@ class MultiHeadAttention::Backward {
   float *of_position_keys_ = nullptr, *of_position_queries_ = nullptr;  // (count,width)
 };
 
-/// merged Wₒᵀ: returns the gradient of the merged heads.
+/// Returns merged Wₒᵀ, the gradient of the merged heads.
 const float* MultiHeadAttention::Backward::output_backward(const float* grad) {
   const std::size_t merged_size = size_of(B_ * L_, H_ * Dv_);
   const float* of_merged = grad;
@@ -225,7 +225,7 @@ const float* MultiHeadAttention::Backward::unpatch(const float* of_merged) {
   return of_merged;
 }
 
-/// Attention of each run: gradients of q, k and v, and of the positions' keys and queries.
+/// Gradients of q, k and v, and of the positions' keys and queries.
 void MultiHeadAttention::Backward::heads_backward(const float* of_merged) {
   q_ = scratch_.take(size_of(B_ * L_, H_ * D_));
   k_ = scratch_.take(size_of(B_ * S_, Hkv_ * D_));
@@ -258,7 +258,7 @@ void MultiHeadAttention::Backward::heads_backward(const float* of_merged) {
                                             .relative_queries = of_position_queries_,
                                             .position_bias = to_.position_bias};
     if (!spec_.runs.empty()) {
-      // There is one batch, so each head has the rows of all runs; those of this run begin at row `start`.
+      // There is one batch, so each head has the rows of all runs; this run begins at row `start`.
       const auto from = [&](const auto& heads, std::int64_t rows) {
         auto moved = heads;
         moved.data += start * heads.row;
@@ -281,7 +281,7 @@ void MultiHeadAttention::Backward::heads_backward(const float* of_merged) {
   copy_heads(TraceName::v, of_v, Hkv_, S_, Dv_);
 }
 
-/// rows (B,S,width) -> (B,given,width): takes off the keys that the layer appended; add_bias_kv learns the first of them.
+/// (B,S,width) -> (B,given,width): takes off the keys that the layer appended; add_bias_kv learns the first of them.
 void MultiHeadAttention::Backward::take_off_appended(float* rows, std::int64_t width, const char* name) {
   if (spec_.extra_keys == 0) return;
   if (float* const bias = layer_.options_.add_bias_kv ? gradients_.fill(prefix_ + name) : nullptr)
@@ -306,7 +306,7 @@ void MultiHeadAttention::Backward::rotate_back() {
   }
 }
 
-/// Norms of each head's queries and keys, whose inputs are computed again.
+/// The inputs of the norms are computed again.
 void MultiHeadAttention::Backward::head_norms_backward() {
   const detail::Scratch::Frame frame(scratch_);
   float* const projected = scratch_.take(std::max(size_of(B_ * L_, H_ * D_), size_of(B_ * given_, Hkv_ * D_)));
@@ -316,7 +316,7 @@ void MultiHeadAttention::Backward::head_norms_backward() {
   layer_.key_norm_.backward(k_, projected, B_ * given_ * Hkv_, k_, prefix_ + "k_norm.", gradients_, scratch_);
 }
 
-/// W_Q, W_K, W_V, under the names that they have in the state, and the gradients of the inputs.
+/// W_Q, W_K, W_V under the names of the state, and the gradients of the inputs.
 void MultiHeadAttention::Backward::projections_backward() {
   const bool is_self = kept_.is_self;
   float* const more = is_self ? scratch_.take(size_of(B_ * L_, E_)) : nullptr;

@@ -180,7 +180,7 @@ void TransformerEncoderLayer::run(const detail::EncoderPlan& plan, const TensorV
   if (plan.has_hidden_states) std::copy_n(buffers.output, size, buffers.hidden_states[1]);
 }
 
-/// One call of run(). Operations on a row run as soon as a linear map has written it, while it is in the cache.
+/// Operations on a row run as soon as a linear map has written it, while it is in the cache.
 class TransformerEncoderLayer::Forward {
  public:
   Forward(const TransformerEncoderLayer& layer, const detail::EncoderPlan& plan, std::uint32_t index, const detail::ForwardRandom& random,
@@ -236,7 +236,8 @@ class TransformerEncoderLayer::Forward {
   const kernels::KernelTable& kernel_ = kernels::best(layer_.linear1_.is_quantized());
 };
 
-/// sum = x + dropout(attention(x or norm1(x))); normed = the feed-forward's input, after its norm. `part` gets the attention before the sum.
+/// sum = x + dropout(attention(x or norm1(x))); normed = the feed-forward's input, after its norm. `part`: the
+/// attention before the sum.
 void TransformerEncoderLayer::Forward::attention(const float* x, const detail::PositionBias& position_bias, float* part, float* sum, float* normed) {
   if (options_.norm_first) {
     layer_.norm1_.forward(x, rows_, normed);

@@ -133,7 +133,7 @@ void TransformerEncoderLayer::run_backward(const TensorView& grad, const detail:
   share_gradients()->kept.reset();
 }
 
-/// One call of backward(), in the reverse order of the forward. `grad` changes from the gradient of the output to that of x.
+/// In the reverse order of the forward. `grad` changes from the gradient of the output to that of x.
 class TransformerEncoderLayer::Backward {
  public:
   Backward(const TransformerEncoderLayer& layer, const detail::KeptEncoder& stack, std::uint32_t index, float* grad, const std::string& prefix,
@@ -184,7 +184,6 @@ class TransformerEncoderLayer::Backward {
     each_row(E_, [&](std::size_t row) noexcept { kernel_.add_row(grad_ + row * E_, more + row * E_, grad_ + row * E_, E_); });
   }
   detail::Dropout dropout(detail::DropoutSite site) const { return detail::dropout_at(stack_.random, options_.dropout, site, index_); }
-  /// Replaces the gradient of a norm's output by that of its input x.
   void norm_backward(const detail::Norm& norm, float* grad, const float* x, const char* name) {
     norm.backward(grad, x, rows_, grad, prefix_ + name, gradients_, scratch_);
   }
@@ -215,7 +214,7 @@ class TransformerEncoderLayer::Backward {
   const float* const ff_input_ = layer_.variant_.parallel ? kept_.x : kept_.attn_residual;
 };
 
-/// Returns the gradient of the input of a dropout, rows of E; of_dropped itself if the dropout is inactive.
+/// Returns the gradient of the input of a dropout; of_dropped itself if the dropout is inactive.
 const float* TransformerEncoderLayer::Backward::before_dropout(detail::DropoutSite place, const float* of_dropped) {
   const detail::Dropout site = dropout(place);
   if (!site.active()) return of_dropped;
@@ -225,7 +224,7 @@ const float* TransformerEncoderLayer::Backward::before_dropout(detail::DropoutSi
   return result;
 }
 
-/// Returns the gradient of the input of a post norm; of_normed itself without one.
+/// Returns of_normed itself without a post norm.
 const float* TransformerEncoderLayer::Backward::before_norm(const detail::Norm& norm, const float* of_normed, const float* x, const char* name) {
   if (norm.is_identity()) return of_normed;
   float* const result = scratch_.take(size_);
@@ -271,7 +270,8 @@ void TransformerEncoderLayer::Backward::activate(float* hidden) const {
   });
 }
 
-/// Replaces of_hidden, the gradient of ff_hidden, by that of linear1, and writes that of linear_gate to of_gate. `product` (B·L,F) is overwritten.
+/// Replaces of_hidden, the gradient of ff_hidden, by that of linear1; of_gate gets that of linear_gate. `product`
+/// (B·L,F) is overwritten.
 void TransformerEncoderLayer::Backward::activation_backward(float* of_hidden, float* of_gate, float* product) const {
   each_row(F_, [&](std::size_t row) noexcept {
     const std::size_t at = row * F_;
@@ -290,8 +290,8 @@ void TransformerEncoderLayer::Backward::activation_backward(float* of_hidden, fl
   });
 }
 
-/// The input is norm1(attn_residual) or, if norm_first, attn_residual, which reaches linear1 through norm2. A parallel one is x: returns its
-/// gradient, which is added to that of x at the end; null otherwise.
+/// The input is norm1(attn_residual) or, if norm_first, attn_residual, which reaches linear1 through norm2. A parallel
+/// one is x: returns its gradient, to be added to that of x at the end; null otherwise.
 float* TransformerEncoderLayer::Backward::feed_forward_input_backward(float* of_part) {
   if (options_.norm_first) {
     copy(TraceName::norm2, of_part, size_);

@@ -15,7 +15,7 @@ struct Span {
   std::size_t first, last;
 };
 
-/// Returns the `count` spans with the largest scores, at most `most` tokens long; among equal scores the first.
+/// The largest scores, at most `most` tokens long; among equal scores the first.
 std::vector<Span> spans_of(const AnswerWindow& window, std::size_t count, std::size_t most) {
   std::vector<Span> spans;
   const std::size_t size = window.start_scores.size();

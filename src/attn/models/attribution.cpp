@@ -24,7 +24,7 @@ bool has_gradient(AttributionMethod method) { return method != AttributionMethod
 }  // namespace
 
 Quadrature::Quadrature(std::int64_t n) : places(static_cast<std::size_t>(n)), weights(places.size()) {
-  // The nodes are the roots of the Legendre polynomial of degree n, found by Newton's method; they are symmetric.
+  // The nodes are the roots of the Legendre polynomial of degree n, by Newton's method; they are symmetric.
   for (std::size_t i = 0; i < (places.size() + 1) / 2; ++i) {
     double x = sin_cos_of(std::numbers::pi * (static_cast<double>(i) + 0.75) / (static_cast<double>(n) + 0.5)).cos, slope = 0;
     for (int iteration = 0; iteration < 20; ++iteration) {
@@ -85,7 +85,6 @@ Attribution::Attribution(std::string_view op, const EncoderModel& model, const A
     quadrature_ = Quadrature(call.steps);
   }
   if (call.method == AttributionMethod::leave_one_out) portions_ = std::max<std::int64_t>(1, (count + kTextsOfAPortion - 1) / kTextsOfAPortion);
-  // Checks the ids before anything is computed.
   plan({.shape = {1, length_}, .input_ids = call.ids, .token_type_ids = call.types}, {.for_backward = has_gradient(call.method)});
   target_ = call.target ? *call.target : of_head() && call.method != AttributionMethod::attention_rollout ? likeliest() : 0;
 }
@@ -250,7 +249,7 @@ void Attribution::attention(bool with_gradient, double* scores) const {
   } else {
     model_.run(plan, inputs, buffers, nullptr);
   }
-  // Multiplies the pooling weights by the layers' matrices from last to first: one row of their product.
+  // One row of the product of the layers' matrices, from last to first.
   std::vector<double> flow = pooled(), next(L);
   for (std::size_t layer = layers; layer-- > 0;) {
     for (std::size_t j = 0; j < L; ++j) next[j] = with_gradient ? flow[j] : 0.5 * flow[j];
@@ -271,7 +270,6 @@ void Attribution::attention(bool with_gradient, double* scores) const {
 
 void Attribution::leave_out(std::int64_t first, std::int64_t count, double* scores) const {
   if (words_.empty()) return;
-  // The text, followed by copies of it, each without one of the tokens.
   std::vector<std::int64_t> ids(call_.ids.begin(), call_.ids.end()), types(call_.types.begin(), call_.types.end());
   for (std::int64_t k = first; k < first + count; ++k) {
     const auto append = [&](std::span<const std::int64_t> from, std::vector<std::int64_t>& to) {

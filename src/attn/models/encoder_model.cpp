@@ -15,7 +15,6 @@ using detail::size_of;
 
 constexpr std::string_view kModelOp = "TextModel";
 
-/// Checks the layers and the shapes of the options that change intermediate values.
 detail::EncoderPatch check_patch(std::string_view op, const detail::ModelForwardOptions& options, const detail::EncoderPlan& plan) {
   const auto data = [&](std::string_view name, const std::optional<TensorView>& given, const Shape& expected) -> const float* {
     if (!given) return nullptr;

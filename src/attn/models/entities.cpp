@@ -33,7 +33,6 @@ std::vector<float> scores_of(std::span<const ScoredToken> word, Aggregation aggr
   return std::max_element(word.begin(), word.end(), [&](const ScoredToken& a, const ScoredToken& b) { return top(a) < top(b); })->scores;
 }
 
-/// Assigns one label to each word, or to each token if the aggregation is by token.
 std::vector<Labelled> labelled(const std::vector<ScoredToken>& tokens, const std::vector<std::string>& labels, Aggregation aggregation) {
   const bool by_word = aggregation != Aggregation::none && aggregation != Aggregation::simple;
   std::vector<Labelled> words;
@@ -48,9 +47,8 @@ std::vector<Labelled> labelled(const std::vector<ScoredToken>& tokens, const std
 }
 
 bool begins(std::string_view label) { return label.starts_with("B-"); }
-/// Removes B- or I- from a label; a label without a prefix continues an entity like I-.
+/// A label without a prefix continues an entity like I-.
 std::string_view tag_of(std::string_view label) { return begins(label) || label.starts_with("I-") ? label.substr(2) : label; }
-/// Removes everything up to the first hyphen.
 std::string group_of(const std::string& label) { return label.substr(label.find('-') == std::string::npos ? 0 : label.find('-') + 1); }
 
 std::vector<Labelled> grouped(const std::vector<Labelled>& words) {
@@ -65,7 +63,7 @@ std::vector<Labelled> grouped(const std::vector<Labelled>& words) {
   return groups;
 }
 
-/// Keeps the longest of overlapping entities from different windows; among equally long ones that with the best score.
+/// Keeps the longest of overlapping entities from different windows; among equally long ones the best score.
 std::vector<Labelled> without_overlaps(std::vector<Labelled> entities) {
   std::stable_sort(entities.begin(), entities.end(), [](const Labelled& a, const Labelled& b) { return a.start < b.start; });
   std::vector<Labelled> kept;

@@ -38,7 +38,6 @@ HeadLoss loss_of_head(std::string_view op, const ModelConfig& config) {
   return HeadLoss::cross_entropy;
 }
 
-/// Positions with a target, as rows of the hidden states, and their targets.
 struct NextTokens {
   std::vector<std::int64_t> positions = {};
   std::vector<double> ids = {};

@@ -17,7 +17,7 @@ float softcap(const ConfigReader& config, const char* name, double otherwise) {
   return config.is_null(name) || (otherwise == 0 && !config.has(name)) ? 0 : static_cast<float>(config.positive(name, otherwise));
 }
 
-/// Every layer has a window unless its number, counted from 1, is a multiple of `period`.
+/// A layer has a window unless its number, from 1, is a multiple of `period`.
 void configure(const ConfigReader& config, ModelConfig& model, std::int64_t period) {
   model.hidden_act = config.activation("hidden_activation", Activation::gelu_tanh);
   if (model.head_dim == 0) model.head_dim = 256;

@@ -44,7 +44,8 @@ constexpr Family family(std::span<const std::string_view> types, std::string_vie
   return all;
 }
 
-// kRenamed: names that transformers writes if it is told not to use the original ones. kFirst: the prefix of NewModel, which transformers also reads.
+// kRenamed: names that transformers writes unless it uses the original ones. kFirst: the prefix of NewModel, which
+// transformers also reads.
 constexpr Family kRenamed = family(kTypes, "Gte", "gte.", kRotaryNames, "lm_head.layer_norm", nullptr),
                  kFirst = family(kTypes, "Gte", "new.", kNames, "lm_head.norm", &kRenamed);
 

@@ -12,7 +12,7 @@
 namespace attn::detail {
 namespace {
 
-/// Returns the dropout of a site outside the layers; inactive unless the probabilities are those of a checkpoint.
+/// Inactive unless the probabilities are those of a checkpoint.
 Dropout dropout_of(const ForwardRandom& random, DropoutSite site) { return dropout_at(random, 0, site, 0); }
 
 }  // namespace

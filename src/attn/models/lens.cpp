@@ -20,7 +20,7 @@ double dot(std::span<const float> a, std::span<const double> b) {
   return sum;
 }
 
-/// The vector v of logit_attribution(), so that a part p of the residual stream adds p · v to the logit.
+/// A part p of the residual stream adds p · v to the logit.
 struct Direction {
   std::vector<double> v;
   double of_shift = 0;  ///< contribution of the final norm's bias
@@ -52,7 +52,6 @@ std::vector<double> pulled_back(std::span<const float> weight, std::span<const d
   return result;
 }
 
-/// Returns the keys of this kind for the query at position i.
 std::vector<std::size_t> keys_of(HeadKind kind, std::span<const std::int64_t> ids, std::size_t i) {
   if (i == 0) return {};
   if (kind == HeadKind::previous_token) return {i - 1};
@@ -68,7 +67,6 @@ std::vector<std::size_t> keys_of(HeadKind kind, std::span<const std::int64_t> id
 class Random {
  public:
   explicit Random(std::uint32_t seed) : state_(seed) {}
-  /// Returns a number in [0, 1).
   double next() {
     state_ += 0x6d2b79f5U;
     std::uint32_t x = (state_ ^ (state_ >> 15)) * (state_ | 1U);
@@ -80,7 +78,7 @@ class Random {
   std::uint32_t state_;
 };
 
-/// Returns special tokens that start a text, and then random tokens twice.
+/// Special tokens that start a text, and then random tokens twice.
 std::vector<std::int64_t> repeated_tokens(const LensModel& lens, std::uint32_t seed) {
   std::vector<std::int64_t> ids = lens.special_ids();
   const detail::ModelConfig& config = lens.config();

@@ -14,7 +14,7 @@ namespace {
 /// Families whose decoders a test compares: others may scale or cap values that the lens takes as they are.
 constexpr std::array kFamilies{&kGpt2, &kLlama, &kMistral, &kQwen2, &kQwen3};
 
-/// Logits of the vocabulary take far more memory than hidden states, so only a few rows are computed at a time.
+/// Logits take far more memory than hidden states.
 constexpr std::size_t kRowsAtOnce = 16;
 
 }  // namespace

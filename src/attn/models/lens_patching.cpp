@@ -15,10 +15,10 @@ using detail::LensRun;
 using detail::LensTokens;
 using detail::row_of;
 
-/// Variants of the corrupted text per forward. The results do not depend on it.
+/// The results do not depend on the variants per forward.
 constexpr std::size_t kVariantsAtOnce = 8;
 
-/// The common part of patch_activations() and attribution_patching(): two texts, an answer, and the runs of both.
+/// The common part of patch_activations() and attribution_patching().
 struct Pair {
   LensModel lens;
   PatchSite site;
@@ -36,9 +36,9 @@ struct Pair {
   std::size_t columns() const { return by_heads() ? lens.heads() : positions.size(); }
   double span() const { return clean_value - corrupted_value; }
 
-  /// Runs both texts with these traces. Throws ARGUMENT if the answer does not tell them apart.
+  /// Throws ARGUMENT if the answer does not tell both texts apart.
   void run(Trace names);
-  /// Returns the logits of the answer (minus the contrast) of normed hidden states (count,E).
+  /// Logits of the answer (minus the contrast) for normed hidden states (count,E).
   std::vector<double> values_of(std::span<const float> normed) const;
   PatchResult result(LayerTable recovered);
 
@@ -97,7 +97,7 @@ PatchResult Pair::result(LayerTable recovered) {
           .recovered = std::move(recovered)};
 }
 
-/// The activation of a layer in both runs, each (L,width), and how a forward takes its replacement.
+/// The activation in both runs, each (L,width), and how a forward takes its replacement.
 struct Activation {
   std::vector<float> clean, corrupted;
   bool is_merged = false;
@@ -119,7 +119,7 @@ Activation activation_of(const Pair& pair, std::size_t layer) {
   return {sum(residual, clean.trace(layer, TraceName::ff_output)), sum(residual, corrupted.trace(layer, TraceName::ff_output)), false, layer + 1};
 }
 
-/// Copies one cell: the columns of a head at all positions, or the row of a position.
+/// The columns of a head at all positions, or the row of a position.
 void copy_cell(const Pair& pair, std::size_t column, std::span<const float> from, std::span<float> to) {
   const std::size_t L = pair.clean.ids.size(), W = from.size() / L, H = pair.lens.heads(), D = W / H;
   if (!pair.by_heads()) {
@@ -133,7 +133,7 @@ void copy_cell(const Pair& pair, std::size_t column, std::span<const float> from
   }
 }
 
-/// Returns the values of the corrupted text with one cell patched, for each of these columns.
+/// Values of the corrupted text with one cell patched, for each of these columns.
 std::vector<double> patched_values(const Pair& pair, const Activation& activation, std::span<const std::size_t> columns) {
   const std::size_t size = activation.corrupted.size(), L = pair.clean.ids.size(), E = pair.lens.width();
   const auto count = static_cast<std::int64_t>(columns.size());
@@ -168,14 +168,14 @@ Trace traces_of(PatchSite site) {
   return {TraceName::merged};
 }
 
-/// Returns the trace whose change times gradient approximates a patch. A layer's input is the output of the layer before.
+/// Its change times gradient approximates a patch. A layer's input is the output of the layer before.
 TraceName gradient_of(PatchSite site) {
   if (site == PatchSite::residual) return TraceName::ff_residual;
   if (site == PatchSite::head) return TraceName::merged;
   return site == PatchSite::attention ? TraceName::output : TraceName::ff_output;
 }
 
-/// The gradients of the corrupted value with respect to the activations that a site replaces, by layer (L,width).
+/// Gradients of the corrupted value for the activations that a site replaces, by layer (L,width).
 std::vector<std::vector<float>> gradients_of(const Pair& pair) {
   const TraceName name = gradient_of(pair.site);
   const bool is_residual = pair.site == PatchSite::residual;

@@ -50,7 +50,6 @@ void configure_mistral(const ConfigReader& config, ModelConfig& model) {
   configure_windows(config, model, has_window, has_window ? 0 : model.num_hidden_layers);
 }
 
-/// Reads what Qwen2 and Qwen3 have in common.
 void configure_qwen(const ConfigReader& config, ModelConfig& model) {
   configure_llama(config, model, 32768);
   const bool has_window = config.flag("use_sliding_window", false) && !config.is_null("sliding_window");

@@ -14,7 +14,7 @@ namespace attn::detail {
 namespace {
 
 const Json kNone{Json::Object()};
-// These limit the memory for tables, angles and buckets, which are allocated per position before missing weights reveal a wrong value.
+// Tables, angles and buckets are allocated per position before missing weights reveal a wrong value.
 constexpr std::int64_t kMaxLabels = 100'000, kMaxPositions = 1 << 20;
 constexpr const Family* kFamilies[] = {&kBert,    &kDistilBert, &kRoberta, &kCamembert, &kData2VecText, &kMpnet, &kModernBert, &kErnie,
                                        &kElectra, &kDeberta,    &kAlbert,  &kNomicBert, &kGte,          &kNew,   &kGpt2,       &kLlama,
@@ -57,7 +57,6 @@ const HeadNames& names_of(const Family& family, Task task) {
   return kNoHead;
 }
 
-/// Derives the task from the class name in `architectures`.
 Task task_of(const ConfigReader& config, const Family& family) {
   const Json* list = config.find("architectures");
   if (list == nullptr || list->array() == nullptr || list->array()->empty()) return Task::embedding;
@@ -85,7 +84,8 @@ Task task_of(const ConfigReader& config, const Family& family) {
                 "In Python AutoModel.from_pretrained(folder).save_pretrained(other) leaves the head out");
 }
 
-/// Names in id2label, or LABEL_0, LABEL_1, … if there are none, as in transformers. In files that count from 1, label 0 keeps its default name.
+/// LABEL_0, LABEL_1, … if there is no id2label, as in transformers. In files that count from 1, label 0 keeps its
+/// default name.
 std::vector<std::string> read_labels(const ConfigReader& config) {
   const Json* names = config.find("id2label");
   const bool named = names != nullptr && names->object() != nullptr && !names->object()->empty();
@@ -121,7 +121,7 @@ void check_layer_types(const ConfigReader& config, std::int64_t layers) {
     config.refuse(ErrorCode::config, kName, {"a kind for each of ", layers, " layers"}, {types->array()->size(), " kinds"});
 }
 
-/// Reads the ids of tokens that end a text: a number, a list, or null. No text gets an id outside the vocabulary, so these have no effect.
+/// A number, a list, or null. No text gets an id outside the vocabulary, so these have no effect.
 void read_eos(const ConfigReader& config, ModelConfig& model) {
   const Json* const given = config.find("eos_token_id");
   if (given == nullptr) return;
@@ -135,7 +135,7 @@ void read_eos(const ConfigReader& config, ModelConfig& model) {
   for (const Json& id : *given->array()) add(id);
 }
 
-/// Adds a note about each setting with which transformers' text would differ and that attn does not read from `file`.
+/// Notes each setting with which transformers' text would differ and that attn does not read from `file`.
 void note_generation(const ConfigReader& config, const char* file, ModelConfig& model) {
   struct Setting {
     const char* name;
@@ -166,7 +166,7 @@ void note_generation(const ConfigReader& config, const char* file, ModelConfig& 
     if (const Json* const value = config.find(name); value != nullptr && (value->array() == nullptr || !value->array()->empty())) note(name, "");
 }
 
-/// Reads what transformers' GenerationConfig reads: generation_config.json, or without this file config.json.
+/// generation_config.json, or without this file config.json, as transformers' GenerationConfig.
 void read_generation(const ConfigReader& config, const ModelFiles& files, ModelConfig& model) {
   if (!files.generation) {
     read_eos(config, model);

@@ -16,12 +16,11 @@ namespace {
 
 constexpr std::string_view kLoaderOp = "model.safetensors";
 
-/// Kinds of weights that are int8 in the model.
 struct Kinds {
   bool linear = false, words = false;
 };
 
-/// Throws MEMORY if the weights would exceed the limit. Builds only one layer, because a file may specify very many.
+/// Builds only one layer, because a file may specify very many.
 void check_memory(const ModelConfig& config, const Kinds& quantized) {
   constexpr std::string_view kWhat = "the model";
   ModelConfig one = config;
@@ -31,7 +30,7 @@ void check_memory(const ModelConfig& config, const Kinds& quantized) {
   EncoderModel probe(std::move(one));
   if (quantized.linear) probe.quantize(quantized.words);
   MemoryEstimate memory(kLoaderOp);
-  // In units of four bytes. Rows are padded to a full panel; an int8 row also has a scale and a sum.
+  // In units of four bytes. Rows are padded to a full panel; an int8 row has a scale and a sum.
   const auto weight = [](std::int64_t copies, std::int64_t rows, std::int64_t width, bool is_quantized) {
     return Shape{copies, rows + 64, is_quantized ? (width + 3) / 4 + 2 : width + 1};
   };
@@ -45,7 +44,7 @@ void check_memory(const ModelConfig& config, const Kinds& quantized) {
   memory.check(kWhat);
 }
 
-/// Throws UNSUPPORTED if a sum of products could overflow 32 bits.
+/// A sum of products must not overflow 32 bits.
 void check_widths(const ModelConfig& config) {
   constexpr std::int64_t kMost = kernels::kMostInt8Terms;
   const auto check = [&](const char* name, std::int64_t width) {
@@ -59,7 +58,6 @@ void check_widths(const ModelConfig& config) {
   for (const DenseConfig& dense : config.denses) check("the width of Dense's input", dense.in_features);
 }
 
-/// Reads the weights of a Dense, which follows pooling.
 Linear read_dense(std::span<const std::uint8_t> file, const DenseConfig& config, bool quantized) {
   Linear dense(config.in_features, config.out_features, config.bias);
   struct Sink final : TensorSink {
@@ -102,18 +100,18 @@ ModelLoader::ModelLoader(const ModelFiles& files, std::optional<bool> quantized)
   parameters_ = model_->parameters();
 }
 
-/// Collects the targets: names of tensors in the file, and the parameters that each tensor consists of. Adds the prefixes of both.
+/// Names of tensors in the file, and the parameters that each consists of.
 class ModelLoader::TargetList {
  public:
   TargetList(const StateTensors& parameters, bool transposed) : parameters_(parameters), transposed_(transposed) {}
 
-  /// Sets the prefixes of the names that are added next, in the file and in the model.
+  /// Sets the prefixes of the next names, in the file and in the model.
   void begin(std::string theirs, std::string ours, bool in_base = true) {
     theirs_ = std::move(theirs);
     ours_ = std::move(ours);
     in_base_ = in_base;
   }
-  /// Adds a tensor that consists of these parameters, stacked by rows.
+  /// Adds a tensor of these parameters, stacked by rows.
   void add(std::string name, std::initializer_list<const char*> ours, const char* kind, std::string legacy = {}) {
     ExpectedTensor& target = all_.emplace_back(ExpectedTensor{.name = std::move(name), .in_base = in_base_, .legacy = std::move(legacy)});
     for (const char* const parameter : ours) target.tensor.pieces.push_back(parameters_.at(text({ours_, parameter, kind})).pieces.front());
@@ -141,7 +139,6 @@ class ModelLoader::TargetList {
   std::vector<ExpectedTensor> all_;
 };
 
-/// Applies the family's table of names to this model.
 std::vector<ModelLoader::ExpectedTensor> ModelLoader::targets(const StateTensors& parameters) const {
   const ModelConfig& config = model_->config();
   const TensorNames& names = config.family->names;
@@ -214,7 +211,7 @@ std::vector<ModelLoader::ExpectedTensor> ModelLoader::targets(const StateTensors
   return list.take();
 }
 
-/// Whether the file has tensors of the fill-mask head. Many checkpoints without them name this head in config.json.
+/// Many checkpoints without tensors of the fill-mask head name this head in config.json.
 bool ModelLoader::has_head() const {
   const HeadNames& names = model_->config().head_names();
   const std::string start(names.dense.empty() ? names.classifier : names.dense);
@@ -222,7 +219,7 @@ bool ModelLoader::has_head() const {
                      [&](const SafetensorsEntry& entry) { return entry.name.starts_with(start); });
 }
 
-/// Finds the weight of a tied head that is in the file as well. Its numbers have to be those of the embedding matrix, which takes its place.
+/// Finds the weight of a tied head in the file. Its numbers have to be those of the embedding matrix, which takes its place.
 void ModelLoader::find_copy_of_words(const std::map<std::string_view, std::size_t>& by_name) {
   const ModelConfig& config = model_->config();
   if (!config.is_tied()) return;
@@ -248,7 +245,6 @@ void ModelLoader::check_copy_of_words() const {
        "The head is tied to it: set tie_word_embeddings to false in config.json");
 }
 
-/// Assigns the tensors of the file to targets by name.
 void ModelLoader::match(std::vector<ExpectedTensor> targets) {
   const Family& family = *model_->config().family;
   const std::vector<SafetensorsEntry>& entries = stream_.entries();
@@ -256,7 +252,7 @@ void ModelLoader::match(std::vector<ExpectedTensor> targets) {
   for (std::size_t i = 0; i < entries.size(); ++i)
     if (entries[i].type->is_float || (entries[i].type->is_int8() && model_->config().quantized)) by_name.emplace(entries[i].name, i);
 
-  // An int8 file without its own config.json. Without this check, all its tensors would be reported as missing.
+  // Otherwise all tensors of an int8 file without its own config.json would be reported as missing.
   if (!model_->config().quantized)
     for (const SafetensorsEntry& entry : entries)
       if (entry.type->is_int8() && by_name.contains(entry.name + "_scale"))
@@ -325,7 +321,6 @@ void ModelLoader::place(ExpectedTensor& target, std::size_t entry, const std::ma
   of_entry_[scale->second] = {&target, true};
 }
 
-/// Returns the variant of the family whose tensor names the file uses.
 const Family& ModelLoader::named_family() const {
   const Family& first = *model_->config().family;
   const auto has = [&](const Family& family, bool prefixed) {

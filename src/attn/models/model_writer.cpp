@@ -11,7 +11,7 @@
 #include "attn/io/safetensors_layout.hpp"
 #include "attn/models/family.hpp"
 
-// The package has the same code in TypeScript: web/lib/src/model/export_model.ts.
+// web/lib/src/model/export_model.ts is the counterpart.
 namespace attn::detail {
 namespace {
 
@@ -32,8 +32,8 @@ void put(std::ostream& to, const std::vector<Number>& numbers) {
   to.write(reinterpret_cast<const char*>(numbers.data()), static_cast<std::streamsize>(numbers.size() * sizeof(Number)));
 }
 
-/// Returns the quantization_config of compressed-tensors: weights int8 by row, activations int8 by token. The list `ignore` has poolers and heads
-/// that are not written, so that transformers does not look for int8 weights of them.
+/// compressed-tensors: weights int8 by row, activations int8 by token. `ignore` has poolers and heads that are not
+/// written, so that transformers does not look for their int8 weights.
 std::string quantization_of(const EncoderModel& model) {
   const std::string weights =
       R"("format":"int-quantized","weights":{"num_bits":8,"type":"int","symmetric":true,"strategy":"channel","dynamic":false},)";
@@ -51,7 +51,7 @@ std::string quantization_of(const EncoderModel& model) {
          groups + R"(},"ignore":[)" + ignored + "]}";
 }
 
-/// Splits a JSON object into the texts of its members, unchanged: transformers distinguishes 2.0 from 2.
+/// Splits an object into the texts of its members: transformers distinguishes 2.0 from 2.
 std::vector<std::string> members_of(std::string_view json) {
   constexpr std::string_view kSpace = " \t\r\n";
   std::vector<std::string> members;
@@ -82,10 +82,9 @@ std::string name_of(std::string_view member) {
   return *parse_json("config.json", {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}, text.size()).array()->front().string();
 }
 
-/// Members of config.json that describe a head.
 constexpr std::string_view kHeadMembers[] = {"architectures", "id2label", "label2id", "num_labels", "problem_type"};
 
-/// Returns those members for a head that was not in the files.
+/// For a head that was not in the files.
 std::vector<std::string> head_members(const EncoderModel& model) {
   if (!model.is_head_new()) return {};
   const ModelConfig& config = model.config();

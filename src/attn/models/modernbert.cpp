@@ -9,7 +9,7 @@ constexpr std::string_view kIgnored[] = {"head.", "decoder."};
 constexpr std::int64_t kPositions = 8192;
 constexpr double kGlobalTheta = 160000, kLocalTheta = 10000;
 
-/// Reads the rotary base for a kind of layer. transformers writes rope_parameters since version 5 and two numbers in earlier versions.
+/// transformers writes rope_parameters since version 5 and two numbers in earlier versions.
 double theta_of(const ConfigReader& config, const char* kind, double otherwise) {
   const ConfigReader all = config.object("rope_parameters"), rope = all.object(kind);
   if (all.has("rope_theta"))

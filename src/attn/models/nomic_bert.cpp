@@ -10,7 +10,6 @@ namespace nomic_bert {
 constexpr std::string_view kTypes[] = {"nomic_bert"};
 constexpr std::string_view kIgnored[] = {"cls.", "pooler.", "nomic_bert.pooler.", "bert.pooler."};
 
-/// Reads the configuration with GPT-2's names.
 void configure_first(const ConfigReader& config, ModelConfig& model) {
   model.layer_norm_eps = 1e-5F;
   configure_sizes(config, model,
@@ -41,7 +40,7 @@ void configure_first(const ConfigReader& config, ModelConfig& model) {
   if (model.rotary_width < 2 || model.rotary_width % 2 != 0 || static_cast<float>(model.rotary_width) != turning)
     config.refuse(ErrorCode::unsupported, "rotary_emb_fraction", {"an even number of a head's ", width, " columns"}, {turning, " of them"});
   configure_rotary(model, config.positive("rotary_emb_base", 10000));
-  // For longer texts the rotary base would grow with the longest text of a batch, so they are not supported.
+  // For longer texts the rotary base would grow with the longest text of a batch.
   if (config.number("rotary_scaling_factor", 0) != 0)
     model.max_length = std::min(model.max_length, config.whole("max_trained_positions", 1, 0x7fffffff, 2048));
   const float dropout = config.number("resid_pdrop", 0.1F);
@@ -90,8 +89,8 @@ constexpr Family family(std::string_view prefix, const TensorNames& names, const
   return all;
 }
 
-// kRenamed: names that transformers writes if it is told not to use the original ones. kFirst: names that the first code wrote for models with a
-// head.
+// kRenamed: names that transformers writes unless it uses the original ones. kFirst: names that the first code wrote
+// for models with a head.
 constexpr Family kRenamed = family("nomic_bert.", kRotaryNames, nullptr), kFirst = family("bert.", kNames, &kRenamed);
 
 }  // namespace nomic_bert

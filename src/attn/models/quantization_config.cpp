@@ -33,7 +33,7 @@ void check_numbers(const ConfigReader& numbers, std::string_view strategy, std::
   must_be_empty(numbers, "block_structure");
 }
 
-/// Whether a target matches only the word embeddings: by name, optionally with the base model's prefix, or by a pattern that ends with it.
+/// Matches only the word embeddings: by name, optionally with the base model's prefix, or by a pattern that ends with it.
 bool is_word_table(std::string_view target, const Family& family) {
   std::string name;
   for (const std::string_view start : {"re:", "^", ".*", "\\."})
@@ -45,7 +45,7 @@ bool is_word_table(std::string_view target, const Family& family) {
   return name == words || name == std::string(family.prefix) + words || (!name.empty() && words.ends_with("." + name));
 }
 
-/// Checks a group and returns whether it quantizes the word embeddings.
+/// Returns whether the group quantizes the word embeddings.
 bool read_group(const ConfigReader& group, const Family& family) {
   const Json* const list = group.find("targets");
   const Json::Array* const targets = list != nullptr ? list->array() : nullptr;

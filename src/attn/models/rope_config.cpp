@@ -3,14 +3,14 @@
 #include "attn/models/family.hpp"
 #include "attn/ops/elementary.hpp"
 
-// Reads the settings of RoPE as transformers' RotaryEmbeddingConfigMixin does.
+// As transformers' RotaryEmbeddingConfigMixin.
 namespace attn::detail {
 namespace {
 
 constexpr const char *kFactor = "factor", *kShare = "partial_rotary_factor", *kTheta = "rope_theta", *kTruncate = "truncate";
 constexpr const char *kFull = "full_attention", *kSliding = "sliding_attention";
 
-/// The settings of one kind of layer. `outer` is the object that has them by kind of layer, or null.
+/// Settings of one kind of layer. `outer` has them by kind of layer, or is null.
 struct RopeSettings {
   const ConfigReader& config;
   const ConfigReader& rope;
@@ -29,7 +29,6 @@ std::int64_t original_positions(const RopeSettings& from, std::int64_t positions
   return from.outer != nullptr ? own : from.config.whole(kOriginal, 1, 0x7fffffff, own);
 }
 
-/// Reads YaRN with transformers' defaults.
 RopeScaling yarn_of(const RopeSettings& from, ModelConfig& model) {
   const ConfigReader& rope = from.rope;
   // transformers reads it outside of the parameters by kind of layer.
@@ -61,7 +60,7 @@ RopeScaling llama3_of(const RopeSettings& from, std::int64_t positions) {
   return scaling;
 }
 
-/// Reads the kind of RoPE and its numbers, and sets the same positions for all layers.
+/// Sets the same positions for all layers.
 void configure_rope(const RopeSettings& from, ModelConfig& model, double theta) {
   const ConfigReader& rope = from.rope;
   const char* const kind = rope.has("rope_type") ? "rope_type" : "type";
@@ -86,7 +85,7 @@ void configure_rope(const RopeSettings& from, ModelConfig& model, double theta) 
   configure_rotary(model, theta);
 }
 
-/// Refuses a rotation of a part of each head, for families that have none.
+/// For families that have no rotation of a part of each head.
 void refuse_share(const ConfigReader& reader) {
   if (const double share = reader.positive(kShare, 1); share != 1) reader.refuse(ErrorCode::unsupported, kShare, {"null or 1"}, {share});
 }

@@ -16,7 +16,6 @@ namespace {
 
 constexpr double kRemoved = -std::numeric_limits<double>::infinity();
 
-/// Replaces scores by their softmax.
 void softmax(std::vector<double>& scores) {
   const double most = *std::max_element(scores.begin(), scores.end());
   double sum = 0;
@@ -38,8 +37,8 @@ void penalize(std::vector<double>& scores, std::span<const std::int64_t> before,
   }
 }
 
-/// Returns the ids of the `count` largest scores, the largest first, and of equal scores the lower id first; the other ids follow in any order. Takes
-/// them from a heap, because std::sort takes ten times as many bytes.
+/// The `count` largest scores, the largest first, and of equal scores the lower id first; the other ids follow in any
+/// order. std::sort would take ten times as many bytes as a heap.
 std::vector<std::uint32_t> in_order(const std::vector<double>& scores, std::size_t count) {
   std::vector<std::uint32_t> order(scores.size());
   std::iota(order.begin(), order.end(), 0U);
@@ -87,7 +86,6 @@ std::vector<double> processed(std::span<const float> logits, std::span<const std
   return scores;
 }
 
-/// Logarithm of the sum of exponentials.
 struct LogSum {
   double most, log_sum;
 

@@ -15,7 +15,7 @@ struct Mode {
   Pooling pooling;
 };
 
-// In the order in which sentence-transformers concatenates the results of several flags.
+// The order in which sentence-transformers concatenates results.
 constexpr std::array<Mode, 6> kModes{{{"cls", "cls_token", Pooling::cls},
                                       {"max", "max_tokens", Pooling::max},
                                       {"mean", "mean_tokens", Pooling::mean},
@@ -68,7 +68,7 @@ Modules read_modules(const ModelFiles::File& bytes) {
   return modules;
 }
 
-/// Reads the pooling modes: a name, a list of names, or one flag per mode in older files.
+/// A name, a list of names, or in older files one flag per mode.
 void read_pooling(const ModelFiles::File& bytes, ModelConfig& model) {
   constexpr const char *kFile = "1_Pooling/config.json", *kPrefix = "pooling_mode_", *kWhat = "the pooling mode";
   const Json json = read_file(kFile, bytes);
@@ -93,7 +93,7 @@ void read_pooling(const ModelFiles::File& bytes, ModelConfig& model) {
   model.include_prompt = reader.flag("include_prompt", true);
 }
 
-/// Returns the function of a torch.nn class such as torch.nn.modules.activation.Tanh, or none if attn does not have it.
+/// Returns none if attn does not have the function of this torch.nn class.
 std::optional<Activation> torch_activation(std::string_view path) {
   constexpr std::pair<std::string_view, Activation> kClasses[] = {
       {"Identity", Activation::identity}, {"Tanh", Activation::tanh}, {"Sigmoid", Activation::sigmoid}, {"ReLU", Activation::relu},
@@ -125,7 +125,7 @@ void read_dense(const std::string& folder, const ModelFiles::File& bytes, ModelC
   model.denses.push_back(std::move(dense));
 }
 
-/// Reads the function for a cross-encoder's scores: the path of a torch.nn class.
+/// A cross-encoder's config has the path of a torch.nn class.
 void read_activation(const ConfigReader& reader, const char* name, ModelConfig& model) {
   if (!reader.has(name) || model.labels.empty()) return;
   const std::string_view path = reader.string(name, "");
@@ -173,7 +173,7 @@ void check_transformer(const ConfigReader& reader, ModelConfig& model) {
       model.notes.push_back(text({"sentence_bert_config.json: ", name, " is not used"}));
 }
 
-/// Determines the default of max_length: from sentence_bert_config.json, else from tokenizer_config.json, else the number of positions.
+/// Default of max_length: from sentence_bert_config.json, else from tokenizer_config.json, else the number of positions.
 void read_lengths(const ModelFiles& files, ModelConfig& model) {
   const auto read = [&](const ConfigReader& reader, const char* name) {
     const Json* value = reader.find(name);

@@ -30,7 +30,7 @@ TransformerEncoderOptions stack_options(const ModelConfig& config) {
           .final_norm = config.norm_first};
 }
 
-/// Returns the dropout of relative embeddings, each row as its own sequence.
+/// Each row is its own sequence.
 Dropout position_dropout(const ForwardRandom& random, std::size_t layer) {
   return dropout_at(random, 0, DropoutSite::relative_positions, static_cast<std::uint32_t>(layer));
 }

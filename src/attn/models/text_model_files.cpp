@@ -15,7 +15,6 @@
 #include "attn/models/sentence_config.hpp"
 #include "attn/models/text_model_parts.hpp"
 
-// A model's folder: load() and save_pretrained().
 namespace attn {
 namespace {
 
@@ -50,14 +49,14 @@ std::filesystem::path below(const std::filesystem::path& folder, std::string_vie
 
 using File = std::optional<std::vector<std::uint8_t>>;
 
-/// Reads a whole file. Returns none if it does not exist and is not required.
+/// Returns none if the file does not exist and is not required.
 File read_file(std::string_view op, const std::filesystem::path& path, bool required = false) {
   std::error_code none;
   if (!required && !std::filesystem::exists(path, none)) return std::nullopt;
   detail::InputFile file(path);
   file.check_open(op);
   const std::uintmax_t size = file.size();
-  // Refused, because treating an empty file as missing would select other settings.
+  // Treating an empty file as missing would select other settings.
   if (size == 0) refuse_file(op, ErrorCode::format, path, {"a file with content"}, {"empty"});
   if (size > kMaxSmallFile) refuse_file(op, ErrorCode::format, path, {"at most ", kMaxSmallFile, " bytes"}, {size, " bytes"});
   std::vector<std::uint8_t> bytes(static_cast<std::size_t>(size));
@@ -76,7 +75,6 @@ constexpr const char* kChatTemplate = "chat_template.jinja";
 
 constexpr const char* kIndex = "model.safetensors.index.json";
 
-/// Fails if the folder has weights in another known format instead of model.safetensors.
 void check_weights(const std::filesystem::path& folder) {
   const auto there = [&](const char* name) {
     std::error_code none;
@@ -92,7 +90,7 @@ void check_weights(const std::filesystem::path& folder) {
                 "Use the checkpoint from which model.onnx was exported");
 }
 
-/// Passes model.safetensors to the loader; without it the files that the index names.
+/// Streams model.safetensors, or the files that the index names.
 void stream_weights(const std::filesystem::path& folder, detail::ModelLoader& loader) {
   const std::filesystem::path path = below(folder, "model.safetensors"), index = below(folder, kIndex);
   const auto write = [&](std::span<const std::uint8_t> bytes) { loader.write(bytes); };
@@ -110,7 +108,7 @@ struct GgufFile {
   detail::gguf::Reader reader;
 };
 
-/// The small files of a model: those of a folder, or those that a GGUF file replaces.
+/// Reads the files of a folder, or those that a GGUF file replaces.
 struct SmallFilesReader {
   SmallFilesReader(std::string_view of_op, const FilePath& path) : op(of_op), folder(path.text()) {
     check_folder(op, folder);
@@ -127,7 +125,6 @@ struct SmallFilesReader {
 
 std::string slashed(const std::string& folder) { return folder.empty() ? folder : folder + '/'; }
 
-/// The arguments of Tokenizer::parse().
 struct TokenizerFiles {
   File tokenizer, config, special_tokens_map, added_tokens;
 

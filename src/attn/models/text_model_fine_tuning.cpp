@@ -6,7 +6,7 @@
 #include "attn/models/text_model_parts.hpp"
 #include "attn/tensor/float_environment.hpp"
 
-// TextModel::fine_tune(): labels, order, validation and progress. fine_tuning.hpp computes the steps.
+// Labels, order, validation and progress; fine_tuning.hpp computes the steps.
 namespace attn {
 namespace {
 
@@ -24,7 +24,7 @@ void check_fine_tune(const std::vector<FineTuneExample>& examples, const FineTun
         detail::fail(ErrorCode::argument, kFineTune, detail::text({"labels[", i, "]"}), {"another label"}, {options.labels[i], " again"});
 }
 
-/// Returns the labels in the options, else those of the model, else those in the examples.
+/// Returns the labels in the options, else the model's, else those in the examples.
 std::vector<std::string> labels_of(const std::vector<FineTuneExample>& examples, const std::vector<std::string>& asked,
                                    const std::vector<std::string>& model) {
   if (!asked.empty()) return asked;
@@ -59,7 +59,6 @@ std::vector<double> targets_of(const std::vector<FineTuneExample>& examples, con
   return targets;
 }
 
-/// The examples of a run, tokenized.
 struct TrainingData {
   std::vector<detail::TextRow> rows = {};
   std::vector<std::vector<double>> targets = {};  ///< one per example; of a language model one per token
@@ -72,14 +71,14 @@ struct TrainingData {
   std::int64_t steps_per_epoch() const { return static_cast<std::int64_t>((training().size() - 1) / batch_size + 1); }
 };
 
-/// Draws the order of the examples and holds out a share of them for validation.
+/// Draws the order of the examples and holds out a share for validation.
 TrainingData divided(std::size_t examples, const FineTuneOptions& options) {
   return {.order = detail::training_order(examples, options.seed, 0),
           .held_out = std::min(examples - 1, static_cast<std::size_t>(std::llround(options.validation * static_cast<double>(examples)))),
           .batch_size = static_cast<std::size_t>(options.batch_size)};
 }
 
-/// Tokenizes the examples by row_of(a text or a pair of texts).
+/// row_of takes a text or a pair of texts.
 template <class RowOf>
 std::vector<detail::TextRow> rows_of(const std::vector<FineTuneExample>& examples, RowOf row_of) {
   std::vector<detail::TextRow> rows;
@@ -93,7 +92,7 @@ std::vector<detail::TextRow> rows_of(const std::vector<FineTuneExample>& example
   return rows;
 }
 
-/// Throws ARGUMENT for members of an example that this kind of model does not have.
+/// Refuses members of an example that this kind of model does not have.
 void check_members(const std::vector<FineTuneExample>& examples, bool of_tokens) {
   for (std::size_t i = 0; i < examples.size(); ++i) {
     const FineTuneExample& example = examples[i];
@@ -107,8 +106,8 @@ void check_members(const std::vector<FineTuneExample>& examples, bool of_tokens)
   }
 }
 
-/// Adds the rows of a language model's examples and their targets: the id of the next token, at positions before tokens that contain more than the
-/// prompt. encode(text) returns one text's encoding.
+/// Targets: the id of the next token, at positions before tokens that contain more than the prompt. encode(text)
+/// returns one text's encoding.
 template <class Encode>
 void add_language_rows(const std::vector<FineTuneExample>& examples, TrainingData& data, Encode encode) {
   for (std::size_t i = 0; i < examples.size(); ++i) {
@@ -129,7 +128,7 @@ void add_language_rows(const std::vector<FineTuneExample>& examples, TrainingDat
   }
 }
 
-/// Runs batches of examples. If only the head is trained, each text passes through the encoder once.
+/// If only the head is trained, each text passes through the encoder once.
 class Trainer {
  public:
   Trainer(detail::FineTuning& tuning, const TrainingData& data, std::int64_t width, bool head_only)
@@ -143,14 +142,14 @@ class Trainer {
     });
   }
 
-  /// Runs a step on one batch and returns its loss before the step.
+  /// Returns the loss before the step.
   double step(std::span<const std::size_t> batch) {
     const std::vector<detail::TextRow> rows = rows_at(batch);
     const std::vector<double> targets = targets_at(rows);
     return head_only_ ? tuning_.step(pooled_at(rows), targets) : tuning_.step(detail::TextBatch(std::span(rows)).inputs(), targets);
   }
 
-  /// Evaluates the examples that are held out, and adds their number to count; of a language model the number of tokens.
+  /// Adds the number of held-out examples to count; of a language model the number of tokens.
   detail::Judgement judge(double& count) const {
     detail::Judgement sum;
     for_each_batch(data_.validating(), [&](const std::vector<detail::TextRow>& rows) {
@@ -170,7 +169,7 @@ class Trainer {
     for (std::size_t first = 0; first < examples.size(); first += data_.batch_size)
       run(rows_at(examples.subspan(first, std::min(data_.batch_size, examples.size() - first))));
   }
-  /// Returns the rows of a batch, the longest first.
+  /// The longest first.
   std::vector<detail::TextRow> rows_at(std::span<const std::size_t> batch) const {
     std::vector<detail::TextRow> rows;
     for (const std::size_t example : batch) rows.push_back(data_.rows[example]);
@@ -202,7 +201,7 @@ class Trainer {
   std::vector<float> pooled_;  // (examples,E)
 };
 
-/// Evaluates the examples that are held out, if any, after an epoch.
+/// Evaluates the held-out examples, if any, after an epoch.
 void validate(const Trainer& trainer, std::size_t held_out, FineTuneProgress& progress, FineTuneResult& result) {
   if (held_out == 0) return;
   double count = 0;
@@ -211,7 +210,7 @@ void validate(const Trainer& trainer, std::size_t held_out, FineTuneProgress& pr
   if (judgement.right) result.validation_accuracy = progress.validation_accuracy = static_cast<double>(*judgement.right) / count;
 }
 
-/// Runs all epochs, or fewer if on_progress ends the run.
+/// Runs fewer epochs if on_progress ends the run.
 FineTuneResult train(Trainer& trainer, const TrainingData& data, const FineTuneOptions& options) {
   const std::span<const std::size_t> training = data.training();
   const std::int64_t per_epoch = data.steps_per_epoch();

@@ -12,7 +12,7 @@
 #include "attn/models/entities.hpp"
 #include "attn/models/text_model_parts.hpp"
 
-// The package has the same code in TypeScript: web/lib/src/tasks/tasks.ts.
+// web/lib/src/tasks/tasks.ts is the counterpart.
 namespace attn {
 namespace {
 
@@ -31,7 +31,7 @@ void check_at_least(std::string_view op, std::string_view name, std::int64_t val
   if (value < least) detail::fail(ErrorCode::config, op, name, {"a number of at least ", least}, {value});
 }
 
-/// Whether the token continues a word, guessed as in transformers if the vocabulary does not mark it.
+/// Guesses as transformers if the vocabulary does not mark words.
 bool is_subword(const detail::TokenizerFile& file, std::string_view text, const TokenSequence& sequence, std::size_t place) {
   if (sequence.ids[place] == file.unk_id) return false;
   const auto start = static_cast<std::size_t>(sequence.starts[place]), end = static_cast<std::size_t>(sequence.ends[place]);
@@ -39,7 +39,7 @@ bool is_subword(const detail::TokenizerFile& file, std::string_view text, const 
   return start > 0 && text[start - 1] != ' ' && (start >= text.size() || text[start] != ' ');
 }
 
-/// Returns the indices of the largest scores, the lower one first among equals; only those in `wanted` unless it is empty.
+/// The lower index first among equals; only those in `wanted` unless it is empty.
 std::vector<std::size_t> largest(std::span<const float> scores, std::size_t count, const std::set<std::int64_t>& wanted) {
   std::vector<std::size_t> best;
   for (std::size_t id = 0; id < scores.size(); ++id)
@@ -51,7 +51,7 @@ std::vector<std::size_t> largest(std::span<const float> scores, std::size_t coun
   return best;
 }
 
-/// Returns the ids of the targets; of a target that is not a token, the id of its first token, as in transformers.
+/// Takes the first token of a target that is not a token, as in transformers.
 std::set<std::int64_t> target_ids(std::string_view op, const detail::TokenizerFile& file, const std::vector<std::string>& targets) {
   std::set<std::int64_t> wanted;
   for (std::size_t i = 0; i < targets.size(); ++i) {
@@ -67,12 +67,11 @@ std::set<std::int64_t> target_ids(std::string_view op, const detail::TokenizerFi
   return wanted;
 }
 
-/// Whether the id is the padding token, which may also occur in a text.
+/// The padding token may also occur in a text.
 bool is_padding(const detail::TokenizerFile& file, std::int64_t id) {
   return id == file.padding.id && file.id_to_token(file.padding.id) == file.padding.token;
 }
 
-/// Collects the scores of the context's tokens and the bounds of their whole words.
 detail::AnswerWindow answer_window(const TextWindow& window, std::span<const float> scores) {
   const TokenSequence& sequence = window.sequence;
   std::map<std::int32_t, std::pair<std::int64_t, std::int64_t>> words;
@@ -102,7 +101,7 @@ struct TextModel::Windows {
   Task task;
 
   const detail::TokenizerFile& file() const { return *model.parts_->own_tokenizer(op).file_; }
-  /// Tokenizes texts. `sees` selects the tokens for which the head computes logits.
+  /// `sees` selects the tokens for which the head computes logits.
   template <class Sees>
   std::vector<TextWindow> of(std::span<const std::string> texts, std::size_t index, const detail::SequenceOptions& options, Sees sees) const {
     const detail::ModelConfig& config = model.parts_->model->config();
@@ -119,7 +118,7 @@ struct TextModel::Windows {
     }
     return windows;
   }
-  /// Calls use(window, scores) for each window, with one row of scores per selected token.
+  /// Calls use(window, scores) with one row of scores per selected token.
   template <class RowsOf, class Use>
   void run(std::size_t count, std::int64_t batch_size, const std::function<void(std::int64_t, std::int64_t)>& on_progress, RowsOf rows_of,
            detail::TokenSoftmax softmax, Use use) const {
@@ -215,7 +214,7 @@ std::vector<std::vector<std::vector<FilledMask>>> TextModel::fill_mask_all(const
         std::vector<std::int64_t> ids(window.ids.begin(), window.ids.end());
         ids[static_cast<std::size_t>(window.places[i])] = static_cast<std::int64_t>(id);
         std::erase_if(ids, [&](std::int64_t each) { return is_padding(file, each); });
-        // Other masks must remain in the text, and therefore all special tokens except padding.
+        // Other masks must remain in the text, and so must all special tokens except padding.
         row.push_back({decode({static_cast<std::int64_t>(id)}), static_cast<std::int64_t>(id), of_mask[id], decode(ids, masks == 1)});
       }
     }

@@ -20,7 +20,7 @@ void activation(const TensorView& x, Activation name, float* y) {
   const Rows rows(x);
   const std::size_t size = static_cast<std::size_t>(checked_size(x.shape, "activation", "x")), all = rows.count();
   if (size == 0) return;
-  // A task fits into the L1 cache together with its result: a part of contiguous rows, or of one row.
+  // A task fits into the L1 cache together with its result.
   constexpr std::size_t kBlock = 2048;
   const std::size_t together = rows.run(0, all).step == static_cast<std::ptrdiff_t>(rows.width()) ? rows.run(0, all).count : 1;
   const std::size_t length = together * rows.width(), blocks = (length + kBlock - 1) / kBlock, tasks = size / length * blocks;

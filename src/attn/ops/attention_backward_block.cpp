@@ -22,7 +22,7 @@ void AttentionBackwardPass::block(Block& block, const Work& work, float* score_w
     if (block.nan[r]) std::fill_n(to_.query.at(block.b, block.h, block.first + static_cast<std::int64_t>(r)), D_, kNaN);
 }
 
-/// Finds the keys that each row sees and their range [start, start + count).
+/// Finds the visible keys of each row and their range [start, start + count).
 void AttentionBackwardPass::visible_keys(Block& block, const Work& work) const {
   std::size_t filled = 0;
   for (std::size_t r = 0; r < block.rows; ++r) {

@@ -14,8 +14,8 @@
 namespace attn::detail {
 namespace {
 
-/// Query rows per task: several tiles, so that a panel of keys or values is read once for all of them, but few enough
-/// for their scores to stay in the L2 cache.
+/// Several tiles, so that a panel of keys or values is read once for all of them, but few enough rows for their scores
+/// to stay in the L2 cache.
 constexpr std::size_t kMaxRows = 24;
 std::size_t rows_per_task() { return kMaxRows - kMaxRows % kernels::best().mr; }
 
@@ -51,7 +51,6 @@ class Core {
   void run(Scratch& scratch);
 
  private:
-  /// Running state of the softmax of one row.
   struct Row {
     VisibleKeys keys;
     float most = kBlocked;  // the largest score
@@ -112,7 +111,7 @@ class Core {
            trace(TraceName::p2c) != nullptr;
   }
   bool uniform(const VisibleKeys& keys) const { return keys.end == 0 && spec_.fully_masked == FullyMasked::uniform; }
-  /// Number of keys of a row that have a weight, including blocked ones before its end.
+  /// Includes blocked keys before the end.
   std::size_t visible_count(const VisibleKeys& keys) const { return uniform(keys) ? S_ : keys.end; }
 
   const AttentionSpec& spec_;
@@ -192,7 +191,7 @@ void Core::pack(std::size_t index) const {
   values_.set(index, 0, S_, in_.value.at(b, h, 0), in_.value.row);
 }
 
-/// Finds out whether a head's values have to be scaled, and whether those of blocked keys have to be skipped.
+/// Decides whether values have to be scaled, and whether those of blocked keys have to be skipped.
 void Core::check_values(std::size_t index) const {
   finite_values_[index] = value_scales_[index] = 1;
   if ((in_.packed != nullptr && in_.packed->summable[index] >= sizes_.S) || values_.all_finite(index, 0, S_, kSumFactor)) return;
@@ -204,7 +203,7 @@ void Core::check_values(std::size_t index) const {
   }
 }
 
-/// Returns values_ times value_scales_, which is a copy only if some head has to be scaled.
+/// Copies only if some head has to be scaled.
 PackedValues Core::scaled_values(std::size_t heads, Scratch& scratch) const {
   if (std::all_of(value_scales_, value_scales_ + heads, [](float scale) { return scale == 1; })) return values_;
   PackedValues scaled{nullptr, S_, Dv_};
@@ -417,7 +416,7 @@ void Core::store_weighted_values(const Block& block, std::size_t r) const {
   }
 }
 
-/// Fills the context if S is 0: every query is fully masked, and uniform has no keys to average.
+/// If S is 0, every query is fully masked, and uniform has no keys to average.
 void fill_without_keys(const AttentionSpec& spec, const AttentionSizes& sizes, const AttentionInputs& inputs) {
   const float value = spec.fully_masked == FullyMasked::nan ? kNaN : 0.0F;
   for (std::int64_t b = 0; b < sizes.B; ++b)

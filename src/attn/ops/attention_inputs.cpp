@@ -9,11 +9,10 @@
 namespace attn::detail {
 namespace {
 
-/// All traces of attention except those that only a layer has.
 constexpr Trace kAvailable =
     Trace::from_bits(Trace::of_attention().bits() & ~Trace{TraceName::q_proj, TraceName::k_proj, TraceName::v_proj, TraceName::merged}.bits());
 
-/// Returns the number of rows of the past. Throws SHAPE unless its other dims are those of x.
+/// Throws SHAPE unless the other dims of the past are those of x.
 std::int64_t check_past(std::string_view op, std::string_view name, const TensorView& past, const TensorView& x) {
   const std::size_t rank = x.shape.rank();
   bool fits = past.shape.rank() == rank;
@@ -24,7 +23,6 @@ std::int64_t check_past(std::string_view op, std::string_view name, const Tensor
   return past.shape.back(1);
 }
 
-/// Concatenates the rows of the past and the new rows of x for every batch and head.
 void join(const TensorView& past, const TensorView& x, float* to) {
   const Rows old_rows(past), new_rows(x);
   const std::size_t before = past.data != nullptr ? static_cast<std::size_t>(past.shape.back(1)) : 0,

@@ -28,7 +28,7 @@ void check_values(std::string_view op, std::string_view argument, const MaskView
 
 bool broadcasts(std::int64_t dim, std::int64_t size) { return dim == 1 || dim == size; }
 
-/// Throws MASK if a mask of the spec does not fit (B,H,L,S) or has invalid values.
+/// Masks must fit (B,H,L,S) and have valid values.
 void check_masks(std::string_view op, const AttentionSpec& spec, const AttentionSizes& sizes) {
   const std::int64_t B = sizes.B, H = spec.num_heads, L = sizes.L, S = sizes.S - spec.extra_keys;
   if (spec.mask) {
@@ -72,7 +72,8 @@ Shape present_shape(const AttentionSpec& spec, const AttentionSizes& sizes, std:
   return seen(sizes, {sizes.B, spec.num_key_value_heads, sizes.S, width});
 }
 
-/// Sizes that make up the shapes of traces: B, H, L and S, key heads, given keys, widths of q, k and v, and of concatenated heads.
+/// Sizes in the shapes of traces: B, H, L and S, key heads, given keys, widths of q, k and v, and of concatenated
+/// heads.
 enum Size : std::uint8_t { B, H, L, S, Hkv, given, Dq, Dk, Dv, HD, HkvD, HkvDv, HDv, end };
 constexpr Size kTraceSizes[][6] = {{B, L, HD, end},       {B, given, HkvD, end}, {B, given, HkvDv, end}, {B, H, L, Dq, end}, {B, Hkv, S, Dk, end},
                                    {B, Hkv, S, Dv, end},  {B, H, L, S, end},     {B, H, L, S, end},      {B, H, L, S, end},  {B, H, L, S, end},

@@ -23,7 +23,7 @@ void check_same_shape(std::string_view op, const TensorView& x, const TensorView
   if (target.shape != x.shape) fail(ErrorCode::shape, op, "target", {x.shape}, {target.shape});
 }
 
-/// Throws SHAPE unless x broadcasts to `to`: every dimension of x, counted from the last, is 1 or equal.
+/// Every dimension of x, counted from the last, has to be 1 or equal.
 void check_broadcast(std::string_view op, std::string_view name, const std::optional<TensorCopy>& x, const Shape& to) {
   if (!x) return;
   bool fits = x->shape.rank() <= to.rank();
@@ -31,7 +31,6 @@ void check_broadcast(std::string_view op, std::string_view name, const std::opti
   if (!fits) fail(ErrorCode::shape, op, name, {"a shape that broadcasts to ", to}, {x->shape});
 }
 
-/// Returns x broadcast to the shape `to`, row-major; empty if there is no x.
 std::vector<float> broadcast(const std::optional<TensorCopy>& x, const Shape& to, std::size_t size) {
   if (!x) return {};
   std::vector<float> all(size);
@@ -51,7 +50,7 @@ std::vector<float> broadcast(const std::optional<TensorCopy>& x, const Shape& to
   return all;
 }
 
-/// Computes term(row) for each row in parallel and returns the sum.
+/// Sums term(row) in parallel.
 template <class Term>
 double sum_rows(std::size_t rows, double cost, Term term) {
   std::vector<double> terms(rows);

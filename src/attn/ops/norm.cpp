@@ -22,7 +22,6 @@ Shape check_norm(const char* op, const TensorView& x, const TensorView* weight, 
   return x.shape;
 }
 
-/// Calls row(x, y, n) for each row of x.
 template <class Row>
 void for_each_row(const TensorView& x, float* y, Row row) {
   const auto n = static_cast<std::size_t>(x.shape.back(0));

@@ -5,7 +5,7 @@
 namespace attn::detail {
 namespace {
 
-/// Products of table rows with one query or with some keys: that of row r and key j is data[(r - lowest) · by_row + j · by_key].
+/// The product of table row r and key j is data[(r - lowest) · by_row + j · by_key].
 struct Products {
   const float* data;
   std::ptrdiff_t lowest, by_row, by_key;

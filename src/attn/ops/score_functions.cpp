@@ -13,7 +13,6 @@ namespace {
 
 constexpr std::string_view kAdditive = "additive_attention", kGeneral = "general_attention";
 
-/// Throws SHAPE unless x has the expected shape.
 void check_shape(std::string_view op, std::string_view name, const TensorView& x, const Shape& expected) {
   if (x.shape != expected) fail(ErrorCode::shape, op, name, {expected}, {x.shape});
 }

@@ -14,8 +14,7 @@ namespace {
 
 constexpr std::string_view kAdditiveBackward = "additive_attention_backward", kGeneralBackward = "general_attention_backward";
 
-/// Returns a contiguous copy of x (count,width) with 0 in rows whose gradient (count,n) is 0, so that NaN or infinity in them does not reach a
-/// product of the two.
+/// Copies x (count,width) with 0 in rows whose gradient (count,n) is 0, so that NaN or infinity in them does not reach a product of the two.
 TensorView rows_that_count(const TensorView& x, const float* gradient, std::int64_t n, Scratch& scratch) {
   const Rows rows(x);
   const auto of_gradient = static_cast<std::size_t>(n);

@@ -34,8 +34,7 @@ class OutsideContext {
 
 }  // namespace
 
-/// A run that the threads of an executor share. It exists until the last thread releases it, so a late thread finds it
-/// without tasks.
+/// Exists until the last thread releases it, so a late thread finds it without tasks.
 class SharedRun {
  public:
   SharedRun(std::size_t tasks, unsigned workers, const TaskRef& body) : workers_(workers) { tasks_.open(tasks, workers, body); }
@@ -52,7 +51,7 @@ class SharedRun {
     tasks_.take(worker);
   }
 
-  /// Called in the calling thread: runs the tasks that no other thread has taken, and waits for the others.
+  /// Runs the tasks that no other thread has taken, and waits for the others.
   void finish() {
     work();
     tasks_.wait();

@@ -39,8 +39,7 @@ constexpr double kCostPerWorker = 65536;
 }  // namespace
 
 #if defined(__wasm__) && defined(__wasm_atomics__)
-/// The part of std::thread that a pool needs. The rest, such as its thread-exit bookkeeping and its error messages,
-/// would add 1 kB to the module.
+/// The rest of std::thread, such as its thread-exit bookkeeping and its error messages, would add 1 kB to the module.
 class Thread {
  public:
   template <class Body>

@@ -64,8 +64,7 @@ void multiply(std::span<const PanelProduct<Weight>> products, const Rows& x, Scr
   const Scratch::Frame frame(scratch);
   const RowBlocks blocks(m);
   const typename Panels<Weight>::Input prepared = Panels<Weight>::prepare(x, blocks, scratch);
-  // A task is a block of rows by a block of columns. If there are few row blocks, the columns are divided among the
-  // threads.
+  // If there are few blocks of rows, the columns are divided among the threads as well.
   const std::size_t row_blocks = blocks.count;
   const unsigned threads = num_threads();
   const std::size_t column_blocks = threads == 1 ? 1 : std::min(panels, (4 * threads + row_blocks - 1) / row_blocks);

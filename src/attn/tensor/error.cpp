@@ -3,12 +3,12 @@
 namespace attn {
 namespace {
 
-// Maximum bytes of a message and of a fact; maximum items of a list, and bytes of each.
+// Bytes of a message and of a fact; items of a list, and bytes of each.
 constexpr std::size_t kMostMessage = 2000, kMostFact = 1000, kMostItems = 1000, kMostItem = 200;
 
 bool is_inside(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
 
-/// Shortens an overlong text to its start and end, cut between characters.
+/// Keeps start and end, cut between characters.
 std::string& cut(std::string& text, std::size_t most) {
   if (text.size() <= most) return text;
   std::size_t head = most * 2 / 3, tail = text.size() - most / 4;

@@ -12,15 +12,14 @@
 namespace attn {
 namespace {
 
-/// A part of one gradient.
 struct Block {
   float* values;
   std::size_t size;
 };
 constexpr std::size_t kBlock = 8192;
 
-/// Returns Σ x² in float64, in which squares of float32 cannot overflow. Element i is added to sum i mod 8, so that
-/// compilers can vectorise the loop.
+/// Squares of float32 cannot overflow in float64. Element i is added to sum i mod 8, so that compilers can vectorise
+/// the loop.
 double sum_of_squares(const Block& block) {
   constexpr std::size_t kSums = 8;
   std::array<double, kSums> sums{};

@@ -13,7 +13,8 @@
 #include "attn/tensor/float_environment.hpp"
 #include "attn/tensor/view.hpp"
 
-// Keys and names are those of llama.cpp (gguf-py/gguf/constants.py), and what is undone here is what its convert_hf_to_gguf.py does.
+// Keys and names are those of llama.cpp (gguf-py/gguf/constants.py); what is undone here is what its
+// convert_hf_to_gguf.py does.
 namespace attn::detail::gguf {
 namespace {
 
@@ -62,7 +63,6 @@ constexpr Family kArchitectures[] = {
 };
 constexpr std::string_view kArchitectureNames = "gpt2, llama, qwen2, qwen3, gemma2, gemma3, gptneox";
 
-/// Metadata under the prefix of the architecture.
 class Settings {
  public:
   Settings(const Metadata& metadata, const std::string& name) : metadata_(metadata), prefix_(name + ".") {}
@@ -104,7 +104,6 @@ std::int64_t rows_of(const Header& header, std::string_view name) {
   return static_cast<std::int64_t>(tensor->dims[1]);
 }
 
-/// Writes what all configurations have.
 JsonObject start_config(const Header& header, const Family& kind) {
   JsonObject config;
   config.add("architectures", text({"[\"", kind.model_class, "\"]"})).add_string("model_type", kind.type);
@@ -150,7 +149,7 @@ double divisor_of(double frequency, double factor, double positions) {
   return 1 / ((1 - share) / factor + share);
 }
 
-/// Finds the parameters from which the converter made rope_freqs.weight, the divisors of the frequencies.
+/// Finds the parameters from which the converter made rope_freqs.weight.
 void add_llama3(JsonObject& rope, std::span<const float> divisors, double theta) {
   const double factor = *std::max_element(divisors.begin(), divisors.end());
   const auto matches = [&](double positions) {
@@ -200,7 +199,7 @@ std::string rope_of(const Settings& settings, std::span<const float> divisors) {
   return rope.take();
 }
 
-/// Whether any layer has one of these. transformers has one switch for attention and one for the MLP, so a model that has only some is a mismatch.
+/// transformers has one switch for attention and one for the MLP, so a model that has only some is a mismatch.
 bool has_one(const Header& header, std::initializer_list<std::string_view> names) {
   return std::any_of(header.tensors.begin(), header.tensors.end(), [&](const Tensor& tensor) {
     return std::any_of(names.begin(), names.end(), [&](std::string_view name) { return std::string_view(tensor.name).ends_with(name); });
@@ -286,7 +285,6 @@ class Names {
   Names(std::span<const Name> model, std::span<const Name> layer, std::string_view layers, std::int64_t count)
       : model_(model), layer_(layer), layers_(layers), count_(count) {}
 
-  /// Returns none if the name is unknown.
   std::optional<NamedTensor> of(const Tensor& tensor) const {
     std::string_view name = tensor.name;
     const std::size_t dot = name.rfind('.');
@@ -330,7 +328,7 @@ class Names {
   std::int64_t count_;
 };
 
-/// Sets the rows per head. The rows of a tensor, or the values of a bias, must be a multiple of `unit`.
+/// The rows of a tensor, or the values of a bias, must be a multiple of `unit`.
 void set_heads(NamedTensor& named, std::uint64_t width, std::uint64_t unit) {
   const std::uint64_t rows = named.tensor->dims.back();
   const bool is_vector = named.tensor->dims.size() == 1;
@@ -341,7 +339,6 @@ void set_heads(NamedTensor& named, std::uint64_t width, std::uint64_t unit) {
   named.head_rows = width;
 }
 
-/// Decides what the converter of this architecture has done to a tensor.
 void set_order(NamedTensor& named, const Family& kind, const Settings& settings) {
   const bool is_norm = named.name.ends_with("norm.weight");
   if (named.order == Order::rotary && kind.order != Order::rotary) named.order = Order::same;

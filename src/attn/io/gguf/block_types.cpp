@@ -5,7 +5,7 @@
 
 #include "attn/io/float_formats.hpp"
 
-// The formats are those of ggml's dequantize_row functions, with the same order of operations, so that values are equal bit for bit.
+// The order of operations is that of ggml's dequantize_row functions, so that values are equal bit for bit.
 namespace attn::detail::gguf {
 namespace {
 

@@ -19,7 +19,7 @@ constexpr std::uint64_t kMaxAlignment = 1 << 16, kMaxDims = 4;
 enum class Type : std::uint32_t { u8, i8, u16, i16, u32, i32, f32, boolean, string, array, u64, i64, f64 };
 constexpr std::uint64_t kSizes[] = {1, 1, 2, 2, 4, 4, 4, 1, 8, 12, 8, 8, 8};  // in the file, of strings and arrays the least
 
-/// Reads numbers and strings one after the other, never past the end of the file.
+/// Never reads past the end of the file.
 class Cursor {
  public:
   Cursor(std::istream& file, std::uint64_t size) : file_(file), size_(size) {}
@@ -33,7 +33,7 @@ class Cursor {
     take_bytes(what, &value, sizeof value);
     return value;
   }
-  /// Reads a count of items that take at least `each` bytes.
+  /// Reads a count of items of at least `each` bytes.
   std::uint64_t take_count(std::string_view what, std::uint64_t each, std::uint64_t most) {
     const auto count = take<std::uint64_t>(what);
     if (count > left() / each) refuse(what, {"at most ", left() / each, ", as many as the file has bytes for"}, {std::to_string(count)});
@@ -161,8 +161,8 @@ Tensor take_tensor(Cursor& from) {
   return tensor;
 }
 
-/// Turns offsets into positions in the file. Throws FORMAT unless the data lie one after the other, each at the next
-/// multiple of the alignment, and end with the file.
+/// Throws FORMAT unless the data lie one after the other, each at the next multiple of the alignment, and end with the
+/// file.
 void place(std::vector<Tensor>& tensors, std::uint64_t header, std::uint64_t alignment, std::uint64_t size) {
   const auto aligned = [&](std::uint64_t position) { return (position + alignment - 1) / alignment * alignment; };
   const std::uint64_t start = aligned(header);

@@ -102,7 +102,7 @@ void Reader::write_weights(const Write& write) {
 
 void Reader::write_tensor(const NamedTensor& named, const Write& write) {
   const Tensor& tensor = *named.tensor;
-  // If the order stays, rows are blocks, so that a piece is small. A bias is a column, so that its heads have rows as well.
+  // If the order stays, rows are blocks, so that a piece is small. A bias is a column, so that its heads have rows.
   const bool is_flat = named.order == Order::same || named.order == Order::less_one || (tensor.dims.size() == 1 && tensor.type->values == 1);
   const std::uint64_t width = is_flat ? tensor.type->values : tensor.dims[0];
   const std::uint64_t row_bytes = is_flat ? tensor.type->bytes : tensor.row_bytes(), rows = tensor.bytes / row_bytes;

@@ -23,7 +23,7 @@ struct Merge {
 
 bool starts_character(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) != 0x80; }
 
-/// Whether a token can be a part of a text without spaces, or be made of such parts.
+/// Finds parts of a text without spaces, and tokens made of such parts.
 bool is_piece(const Tokens& tokens, std::size_t id) {
   const double type = tokens.types[id];
   return type != Tokens::kControl && type != Tokens::kUnknown && type != Tokens::kByte && tokens.texts[id].find(' ') == std::string::npos;

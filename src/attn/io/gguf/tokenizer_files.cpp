@@ -13,7 +13,6 @@
 namespace attn::detail::gguf {
 namespace {
 
-// Parts of the published tokenizer.json files.
 struct Kind {
   std::string_view pre, normalizer, pre_tokenizer;
   bool adds_bos = false;  ///< unless tokenizer.ggml.add_bos_token says otherwise
@@ -106,7 +105,7 @@ Tokens read_tokens(const Metadata& metadata) {
   return tokens;
 }
 
-/// Returns an id of the metadata; if there is none, that of SentencePiece's models, as in llama.cpp.
+/// Defaults to the id of SentencePiece's models, as in llama.cpp.
 std::optional<std::int64_t> special_id(const Metadata& metadata, std::string_view name) {
   if (const auto id = metadata.whole(text({"tokenizer.ggml.", name, "_token_id"}))) return id;
   constexpr std::string_view kFirst[] = {"unknown", "bos", "eos"};
@@ -149,7 +148,7 @@ std::string model_of(const Tokens& tokens, const std::vector<std::string>& merge
   return model.add("vocab", vocab + "}").add("merges", list + "]").take();
 }
 
-/// Returns a template that puts these tokens around a text, or around each of two texts.
+/// Puts these tokens around a text, or around each of two texts.
 std::string template_of(const Tokens& tokens, std::optional<std::int64_t> bos, std::optional<std::int64_t> eos) {
   const auto name_of = [&](std::int64_t id) { return json_string("tokenizer.ggml.tokens", tokens.texts[static_cast<std::size_t>(id)]); };
   const auto part = [&](const char* name, int type) {

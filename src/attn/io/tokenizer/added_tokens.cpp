@@ -43,7 +43,7 @@ AddedTokens::AddedTokens(const Value& section, const Vocabulary& vocabulary, Nor
       all[named->second.place] = token;
     }
   }
-  // One budget for all tokens, because the cost is the number of tokens times the number of normalizers.
+  // The cost is the number of tokens times the number of normalizers.
   Budget budget(characters, "tokenizer.json.added_tokens");
   const std::size_t most = 2 * characters + 16 * all.size() + 4096;
   std::size_t made = 0;
@@ -89,14 +89,12 @@ bool AddedTokens::is_special(std::int32_t id) const {
   return found != named_.end() && found->second.is_special;
 }
 
-/// Finds the leftmost and longest tokens that do not overlap. Calls emit(from, to, id) for each, and with id -1 for the
-/// text between them.
+/// Finds the leftmost and longest tokens. Calls emit(from, to, id) for each, and with id -1 for the text between them.
 template <class Emit>
 void AddedTokens::find(std::span<const Char> text, const Wanted& wanted, Budget& budget, const Emit& emit) {
   const std::size_t count = text.size();
   std::size_t done = 0;
-  // End of the white space that was scanned last. A token that begins in it also extends to there, as in the tokenizers
-  // library.
+  // A token that begins in white space also extends to its end, as in the tokenizers library.
   std::size_t spaces = 0;
   for (std::size_t at = 0; at < count;) {
     std::size_t to = at, i = at;

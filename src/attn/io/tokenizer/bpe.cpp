@@ -11,7 +11,7 @@
 namespace attn::detail {
 namespace {
 
-/// `ranks` maps a pair of tokens to its rank, from 1; `made` maps the rank to the merged token.
+/// `ranks`: the rank of a pair, from 1; `made`: the merged token by rank.
 struct Merges {
   PairMap ranks;
   std::vector<std::int32_t> made = {};
@@ -23,13 +23,13 @@ struct Options {
   std::u32string before, after;  // prefix of continuing pieces, suffix at the end of a word
 };
 
-/// A token of a word during merging; `bytes` is 0 once it is part of another token.
+/// `bytes` is 0 once the token is part of another.
 struct Symbol {
   std::int32_t number;
   std::uint32_t bytes, previous, next;
 };
 
-/// Repeatedly merges the adjacent pair with the lowest rank, the leftmost if several have it, until no pair has a rank.
+/// Merges the adjacent pair with the lowest rank, leftmost first, until no pair has a rank.
 class Bpe final : public Model {
  public:
   Bpe(Vocabulary vocabulary, Options options, ByteFallback bytes, Merges merges)
@@ -52,7 +52,7 @@ class Bpe final : public Model {
     return merges_.ranks.get(static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(second));
   }
 
-  /// Returns the token of one character, -1 if there is none.
+  /// Returns -1 if the character has no token.
   std::int32_t symbol_of(char32_t code, bool first, bool last) const {
     if (!first && !inside_) return -1;
     const Trie& trie = vocabulary().trie();
@@ -135,7 +135,7 @@ class Bpe final : public Model {
     }
   }
 
-  /// Appends the tokens. A token for one byte of a character has the offsets of the character.
+  /// A token for one byte of a character has the offsets of the character.
   void put(const std::vector<Symbol>& symbols, std::span<const Char> word, std::vector<Token>& tokens) const {
     std::size_t start = 0;
     std::uint32_t before = 0, done = 0;  // bytes before `start`, and of the tokens so far

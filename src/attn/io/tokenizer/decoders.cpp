@@ -57,7 +57,6 @@ std::pair<std::size_t, bool> character_at(std::string_view rest) {
   return {size, true};
 }
 
-/// Decodes UTF-8; invalid bytes become U+FFFD.
 std::string lossy(std::string_view bytes) {
   std::string text;
   while (!bytes.empty()) {
@@ -176,7 +175,7 @@ Decoder fuse(const Value&, PartCount&) {
   return [](Tokens& tokens, Budget&) { tokens = {joined(tokens)}; };
 }
 
-/// Removes up to `start` and `stop` copies of one character at the ends of each token.
+/// Removes up to `start` and `stop` copies of one character.
 Decoder strip(const Value& section, PartCount&) {
   const std::u32string content = code_points(std::string_view(section["content"].string()));
   if (content.size() != 1) section["content"].refuse(ErrorCode::format, {"one character"}, {section["content"].string()});

@@ -13,30 +13,29 @@ constexpr char32_t kUnderline = U'\u2581';
 
 bool is_in(char32_t code, char32_t first, char32_t last) { return code >= first && code <= last; }
 
-/// Checks for a letter or digit of Latin, Greek, Cyrillic or Hebrew that has no decomposition and that no mark, case or
-/// script expands.
+/// A letter or digit of Latin, Greek, Cyrillic or Hebrew that has no decomposition and that no mark, case or script
+/// expands.
 bool is_plain(char32_t code) {
   if (code < 0x80) return is_in(code, U'0', U'9') || is_in(code, U'A', U'Z') || is_in(code, U'a', U'z');
   if (code == U'\u0419' || code == U'\u0439') return false;
   return is_in(code, U'\u03b1', U'\u03c9') || is_in(code, U'\u0410', U'\u044f') || is_in(code, U'\u05d0', U'\u05ea');
 }
 
-/// Returns the number of bytes of the plain letter that begins at `at`, or 0.
+/// Returns the bytes of the plain letter that begins at `at`, or 0.
 std::size_t letter_at(std::string_view text, std::size_t at) {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
   if (byte(at) < 0x80) return is_plain(byte(at)) ? 1 : 0;
   if ((byte(at) & 0xe0U) != 0xc0U || (byte(at + 1) & 0xc0U) != 0x80U) return 0;
   return is_plain((byte(at) & 0x1fU) << 6 | (byte(at + 1) & 0x3fU)) ? 2 : 0;
 }
-/// Returns the number of bytes of the plain letter that ends at `end`, or 0.
+/// Returns the bytes of the plain letter that ends at `end`, or 0.
 std::size_t letter_before(std::string_view text, std::size_t end) {
   for (std::size_t size = 1; size <= std::min<std::size_t>(2, end); ++size)
     if (letter_at(text, end - size) == size) return size;
   return 0;
 }
 
-/// Checks for a letter of a script without spaces, or a Korean syllable. None of them composes with the preceding
-/// character.
+/// A letter of a script without spaces, or a Korean syllable. None composes with the preceding character.
 bool is_unspaced(char32_t code) {
   constexpr std::pair<char32_t, char32_t> kRanges[] = {
       {U'\u0e01', U'\u0e2e'}, {U'\u3041', U'\u3096'}, {U'\u30a1', U'\u30fa'}, {U'\u4e00', U'\u9fa5'}, {U'\uac00', U'\ud7a3'}};
@@ -44,7 +43,7 @@ bool is_unspaced(char32_t code) {
 }
 bool is_pause(char32_t code) { return std::u32string_view(U"\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f").find(code) != std::u32string_view::npos; }
 
-/// Returns the three-byte character that begins at `at`, or 0. All characters to search for have three bytes.
+/// Returns the three-byte character at `at`, or 0: all characters to search for have three bytes.
 char32_t wide_at(std::string_view text, std::size_t at) {
   if (text.size() < 3 || at > text.size() - 3 || (static_cast<unsigned char>(text[at]) & 0xf0U) != 0xe0U) return 0;
   const auto bits = [&](std::size_t i) { return static_cast<char32_t>(static_cast<unsigned char>(text[at + i]) & 0x3fU); };
@@ -54,7 +53,7 @@ constexpr std::size_t kWide = 3;
 
 bool is_letter(char32_t code) { return is(code, kLetter | kNumber); }
 
-/// Appends the parts of a section; sequences are expanded.
+/// Expands sequences.
 void flatten(const Value& section, const char* list, std::vector<Value>& parts) {
   if (!section.is_there()) return;
   const Value all = section[list];
@@ -68,7 +67,6 @@ bool is_of(const Value& part, std::initializer_list<std::string_view> types) {
 
 bool is_word_pattern(const Value& pattern) { return pattern["Regex"].string().find("p{") != std::string::npos; }
 
-/// Normalizes a few characters.
 std::u32string made_of(const Normalizer& normalize, std::u32string_view text) {
   Budget budget(text.size());
   Chars chars;
@@ -76,14 +74,13 @@ std::u32string made_of(const Normalizer& normalize, std::u32string_view text) {
   return code_points(normalize(std::move(chars), budget));
 }
 
-/// Checks that the space between two letters is still a space, or ▁, after normalization.
+/// Accepts a space or ▁ between two letters.
 bool keeps_space(std::u32string_view made) {
   std::size_t at = made.size();
   while (at > 0 && is_letter(made[at - 1])) --at;
   return at > 1 && at < made.size() && (made[at - 1] == U' ' || made[at - 1] == kUnderline) && is_letter(made[at - 2]);
 }
 
-/// Checks that the normalized characters around a place satisfy `unspaced`.
 bool fits(Unspaced unspaced, std::u32string_view made, char32_t before, char32_t after) {
   for (std::size_t at = made.find(before); at != std::u32string_view::npos; at = made.find(before, at + 1)) {
     std::size_t next = at + 1;
@@ -101,7 +98,7 @@ bool fits(Unspaced unspaced, std::u32string_view made, char32_t before, char32_t
 
 namespace {
 
-/// Returns the sides that may be skipped at a space after this normalizer, and whether it may replace the space by ▁.
+/// Returns the sides that may be skipped at a space, and whether the normalizer may replace the space by ▁.
 std::pair<EarlyEnd, bool> read_sides(const Value& normalizer) {
   EarlyEnd sides{.left = true, .right = true};
   bool mark = false;
@@ -150,7 +147,6 @@ std::pair<bool, bool> crossings(const AddedTokens& added, EarlyEnd& sides) {
 
 bool is_white(const Value& part) { return is_of(part, {"BertPreTokenizer", "WhitespaceSplit"}); }
 
-/// Checks whether a pre-tokenizer splits before a space.
 bool cuts(const Value& part) {
   return is_white(part) || is_of(part, {"Whitespace"}) || (is_of(part, {"ByteLevel"}) && part["use_regex"].boolean_or(true)) ||
          (is_of(part, {"Metaspace"}) && code_points(part["replacement"].string()) == std::u32string(1, kUnderline) &&

@@ -110,7 +110,6 @@ Normalizer nmt(const Value&, PartCount&) {
   };
 }
 
-/// Replaces each character by the byte-level characters of its bytes.
 Normalizer byte_level(const Value&, PartCount&) {
   return [](const Chars& text, Budget& budget) {
     Chars out;

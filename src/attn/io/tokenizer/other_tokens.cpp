@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-// The counterpart in the npm package is web/lib/src/tokenizer/other_tokens.ts.
+// web/lib/src/tokenizer/other_tokens.ts is the counterpart.
 namespace attn::detail {
 namespace {
 
@@ -35,11 +35,11 @@ class TokenList {
   }
 
   bool has_id(double id) const { return ids_.contains(id); }
-  /// Adds a token unless the list contains it. It is special if it is named, flagged as special, or a plain string.
+  /// A token is special if it is named, flagged as special, or a plain string.
   void add_special(const Value& token, bool is_named) {
     if (!known_.contains(content_of(token))) add(content_of(token), token, token["special"].boolean_or(token.is_string()) || is_named);
   }
-  /// Adds a token with these flags even if the list contains it with others.
+  /// Adds a token even if the list contains it with other flags.
   void add(const std::string& content, const Value& token, bool is_special) {
     Flags flags{};
     for (std::size_t i = 0; i < 3; ++i) flags[i] = token[kFlags[i]].boolean_or(false);

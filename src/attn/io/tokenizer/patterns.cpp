@@ -22,13 +22,13 @@ std::size_t run_of_others(Text text, std::size_t at, std::uint32_t sets) {
   return at;
 }
 
-/// Returns the end of a run of white space, without its last space if a word follows.
+/// Leaves the last space to the word that follows.
 std::size_t space_run(Text text, std::size_t at) {
   const std::size_t end = run_of(text, at, kSpace);
   return end < text.size() && end - at > 1 ? end - 1 : end;
 }
 
-/// Matches 's, 't, 're, 've, 'm, 'll, 'd. With `any_case`, capitals match as well, and ſ counts as s.
+/// Matches 's, 't, 're, 've, 'm, 'll, 'd; with `any_case` capitals as well, and ſ as s.
 std::size_t contraction(Text text, std::size_t at, bool any_case) {
   if (at + 1 >= text.size() || text[at].code != U'\'') return at;
   const auto letter = [&](std::size_t i) -> char32_t {
@@ -41,7 +41,7 @@ std::size_t contraction(Text text, std::size_t at, bool any_case) {
   return ((first == U'r' || first == U'v') && second == U'e') || (first == U'l' && second == U'l') ? at + 3 : at;
 }
 
-/// Matches the words of GPT-4 and similar tokenizers: letters may follow one other character, numbers are split every
+/// Matches the words of GPT-4 and similar tokenizers: one other character may precede letters, numbers are split every
 /// `digits` digits, and line ends belong to the characters before them.
 template <std::uint32_t letters, std::size_t digits>
 std::size_t gpt4(Text text, std::size_t at) {
@@ -57,7 +57,7 @@ std::size_t gpt4(Text text, std::size_t at) {
   return space_run(text, at);
 }
 
-/// Matches capitals, then at least one lowercase letter; letters without case count as both. Returns the end, or `at`.
+/// Matches capitals, then at least one lowercase letter; letters without case count as both.
 std::size_t small_word(Text text, std::size_t at) {
   std::size_t end = run_of(text, at, kUpper);
   if (end < text.size() && is(text[end].code, kLower)) return run_of(text, end, kLower);

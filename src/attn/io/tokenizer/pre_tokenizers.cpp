@@ -47,7 +47,7 @@ char32_t character_of(const Value& value) {
   return codes[0];
 }
 
-/// Appends the piece after the character `first`, which gets the offsets of the piece's first character.
+/// `first` gets the offsets of the piece's first character.
 void put_before(char32_t first, Text piece, Chars& out) {
   out.push_back({first, piece[0].start, piece[0].end});
   out.insert(out.end(), piece.begin(), piece.end());
@@ -163,7 +163,7 @@ std::size_t script_run(Text text, std::size_t at) {
   return at;
 }
 
-/// As in the tokenizers library, drops characters that belong to every script at the start of a piece.
+/// As in the tokenizers library, drops characters of every script at the start of a piece.
 PreTokenizer unicode_scripts(const Value&, PartCount&) {
   return [](Pieces& text, Budget&) { split(text, script_run, Behavior::removed, true); };
 }

@@ -25,7 +25,7 @@ bool joins_syllable(char32_t before, char32_t code) {
   return (is_tail(before) || is_syllable(before)) && is_tail(code);
 }
 
-/// Whether a joiner connects two pictographs. This matters even for short clusters, because © has only two bytes.
+/// Matters even for short clusters, because © has only two bytes.
 bool joins_pictograph(Text text, std::size_t from, std::size_t at) {
   if (text[at - 1].code != 0x200d || at < from + 2) return false;
   std::size_t start = at - 2;
@@ -33,8 +33,8 @@ bool joins_pictograph(Text text, std::size_t from, std::size_t at) {
   return is(text[start].code, kPictograph) && is(text[at].code, kPictograph);
 }
 
-/// Returns the end of the grapheme cluster that begins at `at`. Only clusters of fewer than six bytes matter, so a
-/// cluster whose first two characters already have more (flags, Indic conjuncts) may end between them.
+/// Only clusters of fewer than six bytes matter, so a cluster whose first two characters already have more (flags,
+/// Indic conjuncts) may end between them.
 std::size_t cluster_end(Text text, std::size_t at) {
   std::size_t end = at + 1;
   for (; end < text.size(); ++end) {
@@ -63,8 +63,8 @@ std::optional<std::string> decode_base64(std::string_view text) {
   return bytes;
 }
 
-/// Replaces clusters of fewer than six bytes as a whole, by the shortest rule that matches their beginning, and other
-/// clusters character by character.
+/// Replaces clusters of fewer than six bytes as a whole by the shortest rule that matches their beginning, and other clusters
+/// character by character.
 class CharacterMap {
  public:
   explicit CharacterMap(const Value& map) {

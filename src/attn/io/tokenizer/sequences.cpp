@@ -63,7 +63,7 @@ std::vector<TokenSequence> sequences(std::string_view op, const TokenizerFile& f
            std::move(detail));
     }
   }
-  // For a single text the space is known, so a stride that is too large is refused even if the text is short.
+  // For a single text the space is known, so a stride that is too large is refused even for a short text.
   if ((count > room || texts.size() == 1) && options.truncation && options.stride && *options.stride >= room && room > 0)
     fail(ErrorCode::config, op, "stride", {"a number below ", room}, {*options.stride}, "Each window has that many tokens of the text");
   for (TextTokens& before : std::span(made_of).first(made_of.size() - 1)) file.trim_offsets(before);

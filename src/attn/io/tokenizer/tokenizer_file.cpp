@@ -16,8 +16,7 @@ constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
 // The largest published file has 35 MB.
 constexpr std::size_t kMaxBytes = 64 << 20;
 
-/// A field of tokenizer_config.json (`setting`) that overrides the field `name` in parts of tokenizer.json of type
-/// `type`.
+/// The field `setting` of tokenizer_config.json overrides `name` in parts of this type.
 struct Setting {
   std::string_view type, name, setting;
 };
@@ -29,8 +28,8 @@ constexpr Setting kSettings[] = {
     {"RobertaProcessing", "add_prefix_space", "add_prefix_space"},
 };
 
-/// Overrides fields of a part as the model-specific tokenizer classes of transformers do. The generic classes use
-/// tokenizer.json unchanged.
+/// Overrides fields as the model-specific tokenizer classes of transformers do. The generic classes use tokenizer.json
+/// unchanged.
 void set_anew(Json* part, const Value& config, std::string_view default_class) {
   Json::Object* members = part != nullptr ? part->object() : nullptr;
   if (members == nullptr) return;
@@ -170,7 +169,7 @@ TokenizerFile read_tokenizer_file(std::span<const std::uint8_t> tokenizer_json, 
   const auto member = [&](std::string_view name) { return json.object()->find(name); };
   for (const char* part : {"normalizer", "pre_tokenizer", "post_processor"}) set_anew(member(part), config, default_class);
 
-  // Small sections first, to report an unsupported part before the vocabulary is read.
+  // Small sections first: an unsupported part fails before the vocabulary is read.
   TokenizerFile file{.normalizer = [](Chars text, Budget&) { return text; }, .pre_tokenizer = [](Pieces&, Budget&) {}};
   if (const Value section = root["normalizer"]; section.is_there()) file.normalizer = read_normalizer(section);
   if (const Value section = root["pre_tokenizer"]; section.is_there()) file.pre_tokenizer = read_pre_tokenizer(section);

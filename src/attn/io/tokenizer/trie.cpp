@@ -14,7 +14,6 @@ constexpr std::uint32_t kBranches = 1U << 22;  // has other next labels as well
 constexpr std::uint32_t kEndsWord = 1U << 23;  // a word ends there, although the row continues
 constexpr std::uint32_t kEnd = 0xffffffff;
 
-/// Checks the limits before tables are allocated; returns `words`.
 std::size_t checked(std::size_t words, std::size_t characters) {
   if (characters > kMaxCharacters)
     fail(ErrorCode::unsupported, "tokenizer.json", "the vocabulary", {"at most ", kMaxCharacters, " characters"}, {characters, " characters"});

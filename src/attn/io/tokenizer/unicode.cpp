@@ -37,7 +37,7 @@ int combining_class(char32_t code) { return code >= 0x300 && is_in(kReordered, c
 constexpr char32_t kSyllables = 0xAC00, kLeads = 0x1100, kVowels = 0x1161, kTails = 0x11A7;
 constexpr char32_t kLeadCount = 19, kVowelCount = 21, kTailCount = 28, kSyllableCount = kLeadCount * kVowelCount * kTailCount;
 
-/// Returns the composition of two characters, 0 if there is none.
+/// Returns 0 if there is no composition.
 char32_t composed(char32_t first, char32_t second) {
   if (first - kLeads < kLeadCount && second - kVowels < kVowelCount)
     return kSyllables + ((first - kLeads) * kVowelCount + (second - kVowels)) * kTailCount;
@@ -53,7 +53,6 @@ struct Part {
   int combining;
 };
 
-/// Sorts consecutive marks by their combining class.
 void reorder(std::vector<Part>& parts) {
   for (auto first = parts.begin(); first != parts.end();) {
     first = std::find_if(first, parts.end(), [](const Part& part) { return part.combining != 0; });

@@ -9,7 +9,7 @@
 namespace attn::detail {
 namespace {
 
-/// Finds the split of a word with the highest sum of scores (Viterbi).
+/// Maximizes the sum of scores (Viterbi).
 class Unigram final : public Model {
  public:
   /// `unknown` is an id, or -1.
@@ -71,8 +71,8 @@ class Unigram final : public Model {
     bool is_open = false;  ///< a token may begin here and end after the word
   };
 
-  /// Returns the last position that all best paths to open positions share: up to there, the tokens do not depend on
-  /// the continuation of the word.
+  /// Returns the last position on all best paths to open positions: tokens before it do not depend on the rest of the
+  /// word.
   static std::size_t certain(std::vector<Best>& best) {
     auto left = std::count_if(best.begin(), best.end(), [](const Best& each) { return each.is_open; });
     std::size_t end = best.size() - 1;
