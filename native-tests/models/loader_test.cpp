@@ -268,7 +268,7 @@ TEST_CASE("a truncated file, or one with further bytes, is a FORMAT error", "[mo
     INFO(cut << " of " << size << " bytes");
     Checkpoint part = whole;
     part.weights.resize(cut);
-    const char* words = cut < 8 ? "a header length takes 8" : cut < 8 + header ? "the header is longer than the file" : "the file ends after";
+    const char* words = cut < 8 ? "bytes, expected at least 8" : cut < 8 + header ? "the header is longer than the file" : "the file ends after";
     check_error({ErrorCode::format, "safetensors", "the file", {words}}, [&] { load(part); });
   }
   for (const std::size_t piece : {std::size_t{1}, std::size_t{7}, size, size + 1}) {

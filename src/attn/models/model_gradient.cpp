@@ -26,7 +26,7 @@ ModelGradient::ModelGradient(std::string_view op, EncoderModel& model, const Mod
   if (target.label.has_value() == target.component.has_value())
     fail(ErrorCode::argument, op, "target", {"a label or a component"}, {target.label ? "both" : "neither"});
   if (!embeddings && !attentions && !parameters && !trace)
-    fail(ErrorCode::argument, op, "the requested gradients", {"embeddings, attentions, parameters or a trace"}, {"none"});
+    fail(ErrorCode::argument, op, "the list of gradients", {"embeddings, attentions, parameters or a trace"}, {"empty"});
   const bool of_head = target.label.has_value(), of_token = of_head && model.has_head() && model.config().of_tokens();
   if (of_head && !model.has_head()) fail(ErrorCode::unsupported, op, "target.label", {"a checkpoint with a head"}, {"given without a head"});
   if (of_token && !target.token) fail(ErrorCode::argument, op, "target.token", {"a token"}, {"missing"}, "The head has logits for each token");
