@@ -104,7 +104,7 @@ describe('text models explained', () => {
     assertThrows(() => by({ label: 0, component: 1 }), 'ARGUMENT', ['target']);
     assertThrows(() => by({}), 'ARGUMENT', ['target']);
     assertThrows(() => by({ label: 0, token: 1 }), 'UNSUPPORTED', ['target.token']);
-    assertThrows(() => by({ label: 0 }, []), 'ARGUMENT', ['with respect to']);
+    assertThrows(() => by({ label: 0 }, []), 'ARGUMENT', ['the list of gradients is empty']);
     assertThrows(() => by({ label: 0 }, ['weights']), 'CONFIG', ['wrt[0]']);
     assertThrows(() => by({ label: 0 }, wrt, headless), 'UNSUPPORTED', ['head']);
     await assertRejects(headless.attribute('good'), 'ARGUMENT', ['target']);

@@ -262,7 +262,7 @@ describe('lens', () => {
     assertSameBits(alone.trace!.get(1)!.merged, both.trace!.get(1)!.merged);
     assert.sameMembers(Object.keys(alone), ['value', 'trace']);
     const target = { label: 5, token: 3 };
-    assertThrows(() => model.gradients(encoded(ids), { target }), 'ARGUMENT', ['gradients', 'nothing']);
+    assertThrows(() => model.gradients(encoded(ids), { target }), 'ARGUMENT', ['gradients', 'the list of gradients is empty']);
     assertThrows(() => model.gradients(encoded(ids), { target: { ...target, contrast: 400 }, wrt: ['embeddings'] }), 'OUT_OF_RANGE', ['contrast']);
     assertThrows(() => model.gradients(encoded(ids), { target: { component: 1, contrast: 4 } as never, wrt: ['embeddings'] }), 'ARGUMENT', [
       'contrast',
