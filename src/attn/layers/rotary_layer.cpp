@@ -27,7 +27,7 @@ void RotaryTable::rotate(float* x, std::size_t heads, std::size_t position, floa
 }
 
 Rotary::Rotary(std::string_view op, const RotaryOptions& options, std::int64_t D) : options_(options) {
-  if (D % 2 != 0) fail(ErrorCode::config, op, "the width of a head", {"an even number for rotary"}, {D});
+  if (D % 2 != 0) fail(ErrorCode::config, op, "rotary", {"an even number"}, {"has a head width of ", D});
   check_rotary_options(op, options, "rotary.theta", "rotary.offset");
   frequency_ = rotary_frequencies(options.theta, static_cast<std::size_t>(D));
 }
