@@ -50,11 +50,11 @@ std::uint64_t Context::memory_limit() const {
 
 Context::Scope::Scope(const Context& context)
     : state_(context.state_),
-      threads_before_(parallel::Threads::put_in_force(state_->options.executor || state_->options.num_threads ? &state_->threads : nullptr)),
+      threads_before_(parallel::Threads::set_current(state_->options.executor || state_->options.num_threads ? &state_->threads : nullptr)),
       memory_limit_before_(detail::put_memory_limit_in_force(state_->options.memory_limit ? &*state_->options.memory_limit : nullptr)) {}
 
 Context::Scope::~Scope() {
-  parallel::Threads::put_in_force(threads_before_);
+  parallel::Threads::set_current(threads_before_);
   detail::put_memory_limit_in_force(memory_limit_before_);
 }
 

@@ -31,7 +31,7 @@ namespace detail {
 
 struct KeptEncoder;  // layers/kept.hpp, like the next two
 struct KeptLayer;
-class KeptPlaces;
+class CaptureBuffers;
 
 /// Everything about a backward that follows from its forward and options, checked.
 struct EncoderBackwardPlan {

@@ -35,7 +35,7 @@ float* Gradients::fill(const std::string& name) {
   return found->second.values.data();
 }
 
-Gradients Gradients::room(const std::map<std::string, Shape>& shapes) {
+Gradients Gradients::staging(const std::map<std::string, Shape>& shapes) {
   std::map<std::string, Shape> missing;
   for (const auto& [name, shape] : shapes)
     if (const auto found = entries_.find(name); found == entries_.end() || found->second.is_there) missing.emplace(name, shape);

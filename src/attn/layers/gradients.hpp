@@ -25,7 +25,7 @@ class Gradients {
   const float* find(const std::string& name) const;
   /// For a backward: returns room for these names, so that at() and fill() need no memory. Takes the room of names without a gradient from
   /// this object, and add() returns it; existing gradients stay. Throws MEMORY; nothing has changed then.
-  Gradients room(const std::map<std::string, Shape>& shapes);
+  Gradients staging(const std::map<std::string, Shape>& shapes);
   /// Adds all gradients in `more`, taking over its memory for names that had none. Allocates no memory.
   void add(Gradients& more) noexcept;
   /// Removes all gradients; their memory is reused.

@@ -35,14 +35,14 @@ void KeptAttentionCall::keep(MaskView& mask, Copy& copy) {
   mask.strides = strides_of(shape);
 }
 
-void KeptPlaces::keep(float*& place, float* kept, std::size_t size) {
+void CaptureBuffers::keep(float*& place, float* kept, std::size_t size) {
   if (place == nullptr)
     place = kept;
   else
     copies_.push_back({place, kept, size});
 }
 
-void KeptPlaces::copy() const {
+void CaptureBuffers::copy() const {
   for (const auto& [from, to, size] : copies_) std::copy_n(from, size, to);
 }
 

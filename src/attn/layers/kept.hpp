@@ -42,12 +42,12 @@ class KeptAttentionCall {
   };
   static void keep(MaskView& mask, Copy& copy);
   std::array<Copy, 2> copies_;
-  std::vector<SequenceRun> runs_;
+  std::vector<SequenceGroup> runs_;
 };
 
 /// Results of a forward to save for backward. If the caller did not request a result, the forward writes it directly to the saved buffer;
 /// otherwise copy() copies it there afterwards.
-class KeptPlaces {
+class CaptureBuffers {
  public:
   void keep(float*& place, float* kept, std::size_t size);
   void copy() const;

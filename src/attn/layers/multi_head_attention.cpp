@@ -122,7 +122,7 @@ detail::AttentionPlan MultiHeadAttention::plan(const TensorView& query, const Te
 }
 
 detail::AttentionPlan MultiHeadAttention::plan(std::string_view op, const TensorView& query, const TensorView& key, const TensorView& value,
-                                               const AttentionOptions& options, std::span<const detail::SequenceRun> runs, MemoryEstimate& memory,
+                                               const AttentionOptions& options, std::span<const detail::SequenceGroup> runs, MemoryEstimate& memory,
                                                std::int64_t cached) const {
   const std::size_t rank = query.shape.rank();
   const auto check = [&](std::string_view name, const TensorView& x, std::int64_t width, const char* length) {
@@ -223,8 +223,8 @@ void MultiHeadAttention::run(const detail::AttentionPlan& plan, const TensorView
     key_norm_.forward(k_proj, B * given * Hkv, k_proj);
   }
 
-  const detail::SequenceRun whole{B, L};
-  const std::span<const detail::SequenceRun> runs = spec.runs.empty() ? std::span(&whole, 1) : spec.runs;
+  const detail::SequenceGroup whole{B, L};
+  const std::span<const detail::SequenceGroup> runs = spec.runs.empty() ? std::span(&whole, 1) : spec.runs;
   if (defaults_.rotary) rotate(spec, sizes, runs, q_proj, k_proj, scratch);
   const KeysAndValues all = keys_and_values(spec, sizes, run, k_proj, v_proj, buffers, scratch);
   float* const merged = options_.out_proj ? scratch.take(size_of(B * L, H * Dv)) : buffers.output;
@@ -287,7 +287,7 @@ MultiHeadAttention::KeysAndValues MultiHeadAttention::keys_and_values(const deta
 
 /// merged (B,L,H·Dv), by calling the attention core for each run of sequences of equal length
 void MultiHeadAttention::attend(const detail::AttentionSpec& spec, const detail::AttentionSizes& sizes, const Run& run,
-                                std::span<const detail::SequenceRun> runs, const float* q_proj, const KeysAndValues& all, float* merged,
+                                std::span<const detail::SequenceGroup> runs, const float* q_proj, const KeysAndValues& all, float* merged,
                                 const detail::AttentionBuffers& buffers, detail::Scratch& scratch) const {
   const std::int64_t H = H_, Hkv = Hkv_, D = D_, Dv = Dv_;
   std::int64_t start = 0;
@@ -372,7 +372,7 @@ detail::AttentionSpec MultiHeadAttention::of_layer(const detail::AttentionSpec& 
   return spec;
 }
 
-void MultiHeadAttention::rotate(const detail::AttentionSpec& spec, const detail::AttentionSizes& sizes, std::span<const detail::SequenceRun> runs,
+void MultiHeadAttention::rotate(const detail::AttentionSpec& spec, const detail::AttentionSizes& sizes, std::span<const detail::SequenceGroup> runs,
                                 float* q_proj, float* k_proj, detail::Scratch& scratch) const {
   using Heads = detail::Rotary::Heads;
   const auto H = static_cast<std::size_t>(H_), Hkv = static_cast<std::size_t>(Hkv_);

@@ -86,7 +86,7 @@ struct MultiHeadAttentionGradients {
 namespace detail {
 
 class KeptAttentionCall;
-class KeptPlaces;
+class CaptureBuffers;
 struct KeptAttention;
 
 /// Destinations of a backward's results; null if not requested.
@@ -301,13 +301,13 @@ class MultiHeadAttention : public Module {
   /// plan() for an enclosing layer, which checks the memory after adding its own. runs as in AttentionSpec.
   /// `cached`: number of earlier keys in a KeyValueCache.
   detail::AttentionPlan plan(std::string_view op, const TensorView& query, const TensorView& key, const TensorView& value,
-                             const AttentionOptions& options, std::span<const detail::SequenceRun> runs, MemoryEstimate& memory,
+                             const AttentionOptions& options, std::span<const detail::SequenceGroup> runs, MemoryEstimate& memory,
                              std::int64_t cached = 0) const;
   /// Checks the shape of a past and returns its length.
   std::int64_t check_past(std::string_view op, const KeyValueView& past, std::size_t rank, std::int64_t B) const;
   /// Returns the spec of a call with the layer's defaults filled in.
   detail::AttentionSpec of_layer(const detail::AttentionSpec& call) const;
-  void rotate(const detail::AttentionSpec& spec, const detail::AttentionSizes& sizes, std::span<const detail::SequenceRun> runs, float* q_proj,
+  void rotate(const detail::AttentionSpec& spec, const detail::AttentionSizes& sizes, std::span<const detail::SequenceGroup> runs, float* q_proj,
               float* k_proj, detail::Scratch& scratch) const;
   /// Arguments of a run other than its inputs.
   struct Run {
@@ -327,7 +327,7 @@ class MultiHeadAttention : public Module {
   struct KeysAndValues;
   KeysAndValues keys_and_values(const detail::AttentionSpec& spec, const detail::AttentionSizes& sizes, const Run& run, const float* k_proj,
                                 const float* v_proj, const detail::AttentionBuffers& buffers, detail::Scratch& scratch) const;
-  void attend(const detail::AttentionSpec& spec, const detail::AttentionSizes& sizes, const Run& run, std::span<const detail::SequenceRun> runs,
+  void attend(const detail::AttentionSpec& spec, const detail::AttentionSizes& sizes, const Run& run, std::span<const detail::SequenceGroup> runs,
               const float* q_proj, const KeysAndValues& all, float* merged, const detail::AttentionBuffers& buffers, detail::Scratch& scratch) const;
   void project_output(const detail::AttentionPlan& plan, const Run& run, const float* merged, const detail::AttentionBuffers& buffers,
                       detail::Scratch& scratch) const;
@@ -341,7 +341,7 @@ class MultiHeadAttention : public Module {
   float* place_kept(const detail::AttentionSizes& sizes, detail::KeptAttention& kept, float* to) const;
   /// Makes a run with these traces store q, k, v and merged in `kept`.
   void keep(const detail::AttentionSizes& sizes, const detail::KeptAttention& kept, std::array<float*, kTraceNames.size()>& trace,
-            detail::KeptPlaces& places) const;
+            detail::CaptureBuffers& places) const;
   /// Adds the work space of backward().
   void add_backward_memory(const detail::AttentionSpec& spec, const detail::AttentionSizes& sizes, MemoryEstimate& memory) const;
   /// grad (B·L,E). Writes the gradients of parameters to `gradients` if it has room for them, and those of inputs to

@@ -55,7 +55,7 @@ void MultiHeadAttention::run_for_backward(const detail::AttentionPlan& plan, con
   place_kept(plan.sizes, attention, to);
   attention.dropout = run.dropout;
   detail::AttentionBuffers with_kept = buffers;
-  detail::KeptPlaces places;
+  detail::CaptureBuffers places;
   keep(plan.sizes, attention, with_kept.trace, places);
   this->run(plan, query, key, value, run, with_kept, scratch);
   places.copy();
@@ -71,7 +71,7 @@ float* MultiHeadAttention::place_kept(const detail::AttentionSizes& sizes, detai
 }
 
 void MultiHeadAttention::keep(const detail::AttentionSizes& sizes, const detail::KeptAttention& kept, std::array<float*, kTraceNames.size()>& trace,
-                              detail::KeptPlaces& places) const {
+                              detail::CaptureBuffers& places) const {
   const auto place = [&](TraceName name) -> float*& { return trace[static_cast<std::size_t>(name)]; };
   places.keep(place(TraceName::q), kept.q, size_of(sizes.B * sizes.L, H_ * D_));
   places.keep(place(TraceName::k), kept.k, size_of(sizes.B * sizes.S, Hkv_ * D_));
@@ -116,7 +116,7 @@ detail::MultiHeadAttentionBackwardPlan MultiHeadAttention::plan_backward(const T
 void MultiHeadAttention::run_backward(const detail::MultiHeadAttentionBackwardPlan& plan, const TensorView& grad,
                                       const detail::MultiHeadAttentionGradientBuffers& to) {
   const Kept& kept = this->kept<Kept>(kMultiHeadAttentionBackwardOp);
-  detail::Gradients gradients = share_gradients()->gradients.room(parameter_shapes());
+  detail::Gradients gradients = share_gradients()->gradients.staging(parameter_shapes());
   detail::Scratch scratch = this->scratch();
   backward(plan.attention.spec, plan.attention.sizes, kept.attention, detail::without_gaps(grad, scratch), "", gradients, to, scratch);
   share_gradients()->gradients.add(gradients);
@@ -189,8 +189,8 @@ class MultiHeadAttention::Backward {
   const detail::MultiHeadAttentionGradientBuffers& to_;
   detail::Scratch& scratch_;
   const std::int64_t B_, L_, S_, given_, H_, Hkv_, D_, Dv_, E_;  // given: keys without those that the layer appended
-  const detail::SequenceRun whole_{B_, L_};
-  const std::span<const detail::SequenceRun> runs_;
+  const detail::SequenceGroup whole_{B_, L_};
+  const std::span<const detail::SequenceGroup> runs_;
   const detail::RelativePositions* const relative_ = kept_.position_bias.relative;
   float *q_ = nullptr, *k_ = nullptr, *v_ = nullptr;                    // (B,L,H,D), (B,S,Hkv,D), (B,S,Hkv,Dv): gradients of q, k and v
   float *of_position_keys_ = nullptr, *of_position_queries_ = nullptr;  // (count,width)

@@ -29,7 +29,7 @@ detail::EncoderBackwardPlan TransformerClassifier::plan_backward(const TensorVie
 
 void TransformerClassifier::run_backward(const TensorView& grad_logits, const detail::EncoderGradientBuffers& to) {
   const auto& kept = this->kept<detail::KeptEncoder>(kTransformerClassifierBackwardOp);
-  detail::Gradients gradients = share_gradients()->gradients.room(parameter_shapes());
+  detail::Gradients gradients = share_gradients()->gradients.staging(parameter_shapes());
   detail::Scratch scratch = this->scratch();
   const float* const grad = detail::without_gaps(grad_logits, scratch);
   const std::string prefix = "classifier.";

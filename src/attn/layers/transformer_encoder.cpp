@@ -53,7 +53,7 @@ detail::EncoderPlan TransformerEncoder::plan(const TensorView& x, const EncoderF
 }
 
 detail::EncoderPlan TransformerEncoder::plan(std::string_view op, const TensorView& x, const EncoderForwardOptions& options,
-                                             std::span<const detail::SequenceRun> runs, MemoryEstimate& memory, KeyValueCache* cache) const {
+                                             std::span<const detail::SequenceGroup> runs, MemoryEstimate& memory, KeyValueCache* cache) const {
   return layers_.front().plan(op, static_cast<std::int64_t>(depth()), x, options, runs, memory, cache);
 }
 

@@ -148,8 +148,8 @@ class TransformerEncoder : public Module {
   std::size_t layer_at(std::size_t place) const { return uses_.empty() ? place : uses_[place]; }
 
   /// plan() for an enclosing layer or model. runs as in AttentionSpec.
-  detail::EncoderPlan plan(std::string_view op, const TensorView& x, const EncoderForwardOptions& options, std::span<const detail::SequenceRun> runs,
-                           MemoryEstimate& memory, KeyValueCache* cache = nullptr) const;
+  detail::EncoderPlan plan(std::string_view op, const TensorView& x, const EncoderForwardOptions& options,
+                           std::span<const detail::SequenceGroup> runs, MemoryEstimate& memory, KeyValueCache* cache = nullptr) const;
   void run(const detail::EncoderPlan& plan, const TensorView& x, const detail::ForwardRandom& random, const detail::PositionBias& position_bias,
            const detail::EncoderBuffers& buffers) const;
   /// As run(), but also saves and returns the data for backward().

@@ -43,7 +43,7 @@ std::shared_ptr<detail::KeptEncoder> TransformerEncoder::run_and_keep(const deta
   detail::EncoderBuffers with_kept = buffers;
   with_kept.layers.resize(depth());
   with_kept.hidden_states.resize(depth() + 1);
-  detail::KeptPlaces places;
+  detail::CaptureBuffers places;
   kept->layers.resize(depth());
   for (std::size_t i = 0; i < depth(); ++i) {
     detail::KeptLayer& layer = kept->layers[i];
@@ -71,7 +71,7 @@ detail::EncoderBackwardPlan TransformerEncoder::plan_backward(const TensorView& 
 
 void TransformerEncoder::run_backward(const TensorView& grad, const detail::EncoderGradientBuffers& to) {
   const auto& kept = this->kept<detail::KeptEncoder>(kTransformerEncoderBackwardOp);
-  detail::Gradients gradients = share_gradients()->gradients.room(parameter_shapes());
+  detail::Gradients gradients = share_gradients()->gradients.staging(parameter_shapes());
   detail::Scratch scratch = this->scratch();
   detail::copy_rows(grad, to.grad_x);
   backward(kept, "", gradients, to, scratch);

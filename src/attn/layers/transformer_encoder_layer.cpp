@@ -111,7 +111,7 @@ detail::EncoderPlan TransformerEncoderLayer::plan(const TensorView& x, const Enc
 }
 
 detail::EncoderPlan TransformerEncoderLayer::plan(std::string_view op, std::int64_t layers, const TensorView& x, const EncoderForwardOptions& options,
-                                                  std::span<const detail::SequenceRun> runs, MemoryEstimate& memory, KeyValueCache* cache) const {
+                                                  std::span<const detail::SequenceGroup> runs, MemoryEstimate& memory, KeyValueCache* cache) const {
   const std::size_t rank = x.shape.rank();
   const std::int64_t E = options_.d_model, F = options_.dim_feedforward;
   if ((rank != 2 && rank != 3) || x.shape.back(0) != E) detail::fail(ErrorCode::shape, op, "x", {"(B,L,", E, ") or (L,", E, ")"}, {x.shape});

@@ -193,7 +193,7 @@ class TransformerEncoderLayer : public Module {
 
   /// Plans a forward of a stack of such layers. runs as in AttentionSpec; the cache, if given, must have room for x.
   detail::EncoderPlan plan(std::string_view op, std::int64_t layers, const TensorView& x, const EncoderForwardOptions& options,
-                           std::span<const detail::SequenceRun> runs, MemoryEstimate& memory, KeyValueCache* cache = nullptr) const;
+                           std::span<const detail::SequenceGroup> runs, MemoryEstimate& memory, KeyValueCache* cache = nullptr) const;
   /// Computes y from x as layer `index` of a stack, both (B·L,E); they may be the same memory.
   void run(const detail::EncoderPlan& plan, std::uint32_t index, const float* x, const detail::ForwardRandom& random,
            const detail::PositionBias& position_bias, const detail::LayerBuffers& buffers, detail::Scratch& scratch, float* y) const;
@@ -211,7 +211,7 @@ class TransformerEncoderLayer : public Module {
   float* place_kept(const detail::EncoderPlan& plan, std::uint32_t index, const detail::KeptEncoder& stack, const detail::PositionBias& position_bias,
                     detail::KeptLayer& kept, float* to) const;
   /// Makes a run with these buffers store everything in `kept` except x.
-  void keep(const detail::EncoderPlan& plan, const detail::KeptLayer& kept, detail::LayerBuffers& buffers, detail::KeptPlaces& places) const;
+  void keep(const detail::EncoderPlan& plan, const detail::KeptLayer& kept, detail::LayerBuffers& buffers, detail::CaptureBuffers& places) const;
   /// Plans a backward of a stack of such layers.
   detail::EncoderBackwardPlan plan_backward(std::string_view op, const detail::KeptEncoder& kept, const EncoderBackwardOptions& options,
                                             const std::map<std::string, Shape>& parameters, MemoryEstimate& memory) const;

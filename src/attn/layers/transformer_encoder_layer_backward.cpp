@@ -61,7 +61,7 @@ float* TransformerEncoderLayer::place_kept(const detail::EncoderPlan& plan, std:
 }
 
 void TransformerEncoderLayer::keep(const detail::EncoderPlan& plan, const detail::KeptLayer& kept, detail::LayerBuffers& buffers,
-                                   detail::KeptPlaces& places) const {
+                                   detail::CaptureBuffers& places) const {
   const std::size_t size = size_of(plan.B * plan.L, plan.E), hidden = size_of(plan.B * plan.L, options_.dim_feedforward);
   const auto place = [&](TraceName name) -> float*& { return buffers.trace[static_cast<std::size_t>(name)]; };
   self_attn_.keep(plan.attention.sizes, kept.attention, buffers.trace, places);
@@ -82,7 +82,7 @@ void TransformerEncoderLayer::run_for_backward(const detail::EncoderPlan& plan, 
   kept->layers.resize(1);
   place_kept(plan, 0, *kept, {}, kept->layers[0], kept->numbers.data());
   detail::EncoderBuffers with_kept = buffers;
-  detail::KeptPlaces places;
+  detail::CaptureBuffers places;
   with_kept.layers.resize(1);
   keep(plan, kept->layers[0], with_kept.layers[0], places);
   detail::copy_rows(x, kept->layers[0].x);
@@ -125,7 +125,7 @@ detail::EncoderBackwardPlan TransformerEncoderLayer::plan_backward(std::string_v
 
 void TransformerEncoderLayer::run_backward(const TensorView& grad, const detail::EncoderGradientBuffers& to) {
   const auto& kept = this->kept<detail::KeptEncoder>(kTransformerEncoderLayerBackwardOp);
-  detail::Gradients gradients = share_gradients()->gradients.room(parameter_shapes());
+  detail::Gradients gradients = share_gradients()->gradients.staging(parameter_shapes());
   detail::Scratch scratch = this->scratch();
   detail::copy_rows(grad, to.grad_x);
   backward(kept, 0, to.grad_x, "", gradients, to, scratch);

@@ -279,7 +279,7 @@ void Attribution::leave_out(std::int64_t first, std::int64_t count, double* scor
     append(call_.ids, ids);
     append(call_.types, types);
   }
-  const std::array<SequenceRun, 2> runs{{{1, length_}, {count, length_ - 1}}};
+  const std::array<SequenceGroup, 2> runs{{{1, length_}, {count, length_ - 1}}};
   const ModelInputs inputs{.shape = {1, static_cast<std::int64_t>(ids.size())}, .input_ids = ids, .token_type_ids = types, .runs = runs};
   const ModelPlan plan = this->plan(inputs, {});
   const auto E = static_cast<std::size_t>(model_.config().hidden_size);

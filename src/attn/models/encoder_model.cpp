@@ -117,7 +117,7 @@ detail::ModelPlan EncoderModel::plan(std::string_view op, const detail::ModelInp
   if (shape.rank() != 2) detail::fail(ErrorCode::shape, op, "input_ids", {"(B,L)"}, {shape});
   if (options.cache != nullptr) check_cache(op, given, *options.cache);
   std::int64_t sequences = 0;
-  for (const detail::SequenceRun& run : detail::runs_of(given)) sequences += run.count;
+  for (const detail::SequenceGroup& run : detail::runs_of(given)) sequences += run.count;
   const std::int64_t past = options.cache != nullptr ? options.cache->length() : 0;
   if (const std::int64_t longest = past + detail::longest_of(given); longest > config_.max_length)
     detail::fail(ErrorCode::out_of_range, op, "the length of input_ids", {"at most ", config_.max_length, " positions"}, {longest});

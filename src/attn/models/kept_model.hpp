@@ -13,7 +13,7 @@ namespace attn::detail {
 /// Values that a model's forward saves for its backward.
 struct KeptModel {
   std::vector<std::int64_t> ids, types;  ///< empty types: all 0
-  std::vector<SequenceRun> runs;
+  std::vector<SequenceGroup> runs;
   Embeddings::Kept embeddings = {};
   Stack::Kept stack = {};
   std::int64_t results = 0;  ///< number of sequences, or of tokens

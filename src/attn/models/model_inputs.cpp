@@ -6,14 +6,14 @@
 
 namespace attn::detail {
 
-std::vector<SequenceRun> runs_of(const ModelInputs& inputs) {
+std::vector<SequenceGroup> runs_of(const ModelInputs& inputs) {
   if (inputs.runs.empty()) return {{inputs.shape[0], inputs.shape[1]}};
   return {inputs.runs.begin(), inputs.runs.end()};
 }
 
 std::int64_t longest_of(const ModelInputs& inputs) {
   std::int64_t longest = 0;
-  for (const SequenceRun& run : runs_of(inputs)) longest = std::max(longest, run.length);
+  for (const SequenceGroup& run : runs_of(inputs)) longest = std::max(longest, run.length);
   return longest;
 }
 

@@ -18,12 +18,12 @@ struct ModelInputs {
   std::span<const std::int64_t> token_type_ids = {};  ///< empty: all 0
   const MaskView* attention_mask = nullptr;           ///< (B,L), non-padding; null: no padding
   /// Sequences of these lengths one after the other without padding; the shape is then (1,rows). Empty: B sequences of length L.
-  std::span<const SequenceRun> runs = {};
+  std::span<const SequenceGroup> runs = {};
   std::int64_t first_position = 0;  ///< position of the first id of each sequence
 };
 
 /// Returns the sequences in groups of equal length.
-std::vector<SequenceRun> runs_of(const ModelInputs& inputs);
+std::vector<SequenceGroup> runs_of(const ModelInputs& inputs);
 /// Returns the length of the longest sequence.
 std::int64_t longest_of(const ModelInputs& inputs);
 
@@ -37,7 +37,7 @@ void pool_sequences_backward(const ModelInputs& inputs, std::int64_t E, const fl
 /// Sequences one after the other, without padding.
 struct PackedSequences {
   std::vector<std::int64_t> ids, types;
-  std::vector<SequenceRun> runs;
+  std::vector<SequenceGroup> runs;
 
   /// Appends the length of the next sequence, whose ids and types the caller appends.
   void add_length(std::int64_t length);

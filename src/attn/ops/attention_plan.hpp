@@ -31,7 +31,7 @@ struct Window {
 namespace detail {
 
 /// `count` consecutive sequences of the same length.
-struct SequenceRun {
+struct SequenceGroup {
   std::int64_t count = 0, length = 0;
 };
 
@@ -70,7 +70,7 @@ struct AttentionSpec {
   std::int64_t extra_keys = 0;  ///< keys after the given ones that no mask covers and every query sees
   /// In a layer, sequences of different lengths without padding between them, each row attending to its own sequence: B is 1, L = S is the
   /// total number of rows, and there are no masks. Empty: B sequences of length L.
-  std::span<const SequenceRun> runs = {};
+  std::span<const SequenceGroup> runs = {};
   bool need_weights = false, average_weights = false;
   bool output_present = false;  ///< return past and new keys and values concatenated
   Trace trace = {};

@@ -21,14 +21,14 @@ class OutsideContext {
  public:
   OutsideContext() = default;
   ~OutsideContext() {
-    Threads::put_in_force(threads_);
+    Threads::set_current(threads_);
     detail::put_memory_limit_in_force(memory_limit_);
   }
   OutsideContext(const OutsideContext&) = delete;
   OutsideContext& operator=(const OutsideContext&) = delete;
 
  private:
-  Threads* const threads_ = Threads::put_in_force(nullptr);
+  Threads* const threads_ = Threads::set_current(nullptr);
   const std::uint64_t* const memory_limit_ = detail::put_memory_limit_in_force(nullptr);
 };
 
@@ -46,7 +46,7 @@ class SharedRun {
       worker = came_.fetch_add(1, std::memory_order_relaxed) + 1;
       if (worker >= workers_) return;
     }
-    const Entered task(Inside::task);
+    const Entered task(CallDepth::task);
     const detail::FloatEnvironment environment;
     tasks_.take(worker);
   }

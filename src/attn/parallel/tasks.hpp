@@ -22,18 +22,18 @@ namespace attn::parallel {
 inline constexpr std::chrono::microseconds kSpin{30};
 
 /// State of this thread. A run that starts inside a task of a multi-threaded run uses only the thread of that task.
-enum class Inside : std::uint8_t { nothing, body, task };
-inline constinit thread_local Inside inside = Inside::nothing;
+enum class CallDepth : std::uint8_t { nothing, body, task };
+inline constinit thread_local CallDepth call_depth = CallDepth::nothing;
 
 class Entered {
  public:
-  explicit Entered(Inside now) : before_(std::exchange(inside, std::max(inside, now))) {}
-  ~Entered() { inside = before_; }
+  explicit Entered(CallDepth now) : before_(std::exchange(call_depth, std::max(call_depth, now))) {}
+  ~Entered() { call_depth = before_; }
   Entered(const Entered&) = delete;
   Entered& operator=(const Entered&) = delete;
 
  private:
-  Inside before_;
+  CallDepth before_;
 };
 
 /// Hints to the core that this thread is spinning.

@@ -89,7 +89,7 @@ class ThreadPool {
 
  private:
   void help(unsigned worker) {
-    const Entered task(Inside::task);
+    const Entered task(CallDepth::task);
     const detail::FloatEnvironment environment;  // a thread inherits it from the thread that starts it
     while (true) {
       sleepers_[worker].wait_until([&] { return tasks_.is_open_to(worker) || stopping_.load(); });
@@ -146,7 +146,7 @@ void Threads::resize(unsigned count) {
 }
 
 void Threads::close() {
-  if (inside == Inside::task) return;
+  if (call_depth == CallDepth::task) return;
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (lock) delete_pool();
 }
@@ -157,23 +157,23 @@ void Threads::delete_pool() {
 }
 
 void Threads::run(std::size_t tasks, unsigned workers, const TaskRef& body) {
-  if (kHasThreads && workers > 1 && tasks > 1 && std::uint64_t{tasks} <= Tasks::kMost && inside != Inside::task) {
+  if (kHasThreads && workers > 1 && tasks > 1 && std::uint64_t{tasks} <= Tasks::kMost && call_depth != CallDepth::task) {
 #ifndef __wasm__
     if (executor_ != nullptr) return run_on_executor(tasks, std::min({workers, size(), Tasks::kMostWorkers}), body);
 #endif
     const detail::FloatEnvironment environment;
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (lock && has_pool()) {
-      const Entered task(Inside::task);
+      const Entered task(CallDepth::task);
       return pool_->run(tasks, std::min({workers, pool_->size(), Tasks::kMostWorkers}), body);
     }
   }
 #ifndef __wasm__
-  const bool checks = inside == Inside::nothing && detail::Interruption::may_end_runs();
+  const bool checks = call_depth == CallDepth::nothing && detail::Interruption::may_end_runs();
   // A check reads the clock, which takes as long as a short row.
   const std::size_t each = tasks < 4096 ? 1 : 16;
 #endif
-  const Entered in_body(Inside::body);
+  const Entered in_body(CallDepth::body);
   const detail::FloatEnvironment environment;
   for (std::size_t task = 0; task < tasks; ++task) {
 #ifndef __wasm__
@@ -204,19 +204,19 @@ void Threads::leave_pool_behind() {
   left_behind = std::exchange(pool_, nullptr);
 }
 
-Threads* Threads::put_in_force(Threads* threads) noexcept { return std::exchange(in_force, threads); }
+Threads* Threads::set_current(Threads* threads) noexcept { return std::exchange(in_force, threads); }
 #endif
 
 unsigned workers_for(std::size_t tasks, double cost) {
   const unsigned most = here().size();
-  if (most == 1 || inside == Inside::task) return 1;
+  if (most == 1 || call_depth == CallDepth::task) return 1;
   const double worth = std::min({static_cast<double>(tasks), cost / kCostPerWorker, static_cast<double>(most)});
   return std::max(1U, static_cast<unsigned>(worth));
 }
 
 void run(std::size_t tasks, unsigned workers, TaskRef body) {
 #ifndef __wasm__
-  if (inside == Inside::nothing) detail::Interruption::poll();
+  if (call_depth == CallDepth::nothing) detail::Interruption::poll();
 #endif
   here().run(tasks, workers, body);
 }
@@ -224,7 +224,7 @@ void run(std::size_t tasks, unsigned workers, TaskRef body) {
 }  // namespace parallel
 
 void set_num_threads(unsigned count) {
-  if (parallel::inside != parallel::Inside::nothing)
+  if (parallel::call_depth != parallel::CallDepth::nothing)
     detail::fail(ErrorCode::busy, "set_num_threads", "the caller", {"a thread outside the pool"}, {"a task"}, "The pool waits for its tasks to end");
   parallel::of_process.resize(count);
 }

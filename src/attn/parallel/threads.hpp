@@ -34,7 +34,7 @@ class Threads {
   void leave_pool_behind();
   /// Sets the threads that calls from this thread use from now on (null: those of the process), and returns the
   /// previous ones.
-  static Threads* put_in_force(Threads* threads) noexcept;
+  static Threads* set_current(Threads* threads) noexcept;
 
   Threads *next = nullptr, *before = nullptr;  ///< see watch_forks
   bool watched = false;

@@ -26,7 +26,7 @@ const headOf = ({ data, dims }: Tensor, head: number): Float32Array => {
   return data.subarray(head * size, (head + 1) * size);
 };
 
-/** `breathe` is awaited after each row, so that the page can draw. */
+/** `yieldToEventLoop` is awaited after each row, so that the page can draw. */
 export async function checkLayer(
   of: Checkable,
   layer: number,
@@ -34,7 +34,7 @@ export async function checkLayer(
   trace: Required<EncoderTrace>,
   rows: readonly number[],
   note: Note,
-  breathe: () => Promise<void>,
+  yieldToEventLoop: () => Promise<void>,
 ): Promise<void> {
   const { config, heads } = of;
   const length = trace.q.dims[2]!;
@@ -47,7 +47,7 @@ export async function checkLayer(
       if (!hasPositionBias(config)) note('Scores from Q and K', cap > 0 ? capped(plain, cap) : plain, rowOf(trace.scores, at));
       note('Softmax of the scores', softmax(rowOf(trace.masked_scores, at)), rowOf(trace.probabilities, at));
       note('Weighted sum of the values', mixture(rowOf(trace.weights, at), headOf(trace.v, head)), rowOf(trace.context, at));
-      await breathe();
+      await yieldToEventLoop();
     }
   const names = layerNames(of.shapes, layer);
   if (!names) return;
@@ -70,7 +70,7 @@ export async function checkLayer(
     const [weight, bias] = await partsOf(part);
     for (const i of rows) {
       note(what, after(linear(into(rowOf(input, i)), weight, bias, traced.dims.at(-1)!)), rowOf(traced, i));
-      await breathe();
+      await yieldToEventLoop();
     }
   };
   const epsilon = normEpsilon(config);
@@ -79,7 +79,7 @@ export async function checkLayer(
     const normed = (row: Float32Array) =>
       hasRmsNorm(config) ? rmsNorm(row, weight, epsilon, gainFromOne(config)) : layerNorm(row, weight, bias, epsilon);
     for (const i of rows) note('Layer norms', part ? normed(rowOf(input, i)) : exactly(rowOf(input, i)), rowOf(traced, i));
-    await breathe();
+    await yieldToEventLoop();
   };
   const preNorm = isPreNorm(config);
   const projected = preNorm ? trace.norm1 : x;

@@ -50,7 +50,7 @@ export function rowsToCheck({ config }: Pick<LoadedModel, 'config'>, length: num
 /** Work between two chances to draw. */
 const mostMilliseconds = 8;
 
-function breathing(): () => Promise<void> {
+function yieldingToEventLoop(): () => Promise<void> {
   let since = performance.now();
   return async () => {
     if (performance.now() - since < mostMilliseconds) return;
@@ -75,7 +75,7 @@ async function check(of: LoadedModel, isWanted: () => boolean): Promise<SelfChec
   const { checkLayer } = await import('../check/layer.ts');
   const steps = new Map<string, Compared>();
   const rows = rowsToCheck(of, length);
-  const breathe = breathing();
+  const yieldToEventLoop = yieldingToEventLoop();
   const checkable = { ...of, parameter: (name: string) => withModel(() => of.text.getParameter(name)) };
   for (let layer = 0; layer < of.layers; ++layer) {
     if (!isWanted()) return undefined;
@@ -87,7 +87,7 @@ async function check(of: LoadedModel, isWanted: () => boolean): Promise<SelfChec
       withAllHeads(trace!.get(layer)!, of.heads) as Required<EncoderTrace>,
       rows,
       noteInto(steps),
-      breathe,
+      yieldToEventLoop,
     );
   }
   return {

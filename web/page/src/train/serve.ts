@@ -124,7 +124,7 @@ export class Training {
       const due = this.#since.step + Math.ceil(((start - this.#since.time) / 1000) * this.#stepsPerSecond);
       while (this.#step < Math.min(this.#until, due) && performance.now() - start < slice) this.#takeStep();
       if (this.#isDrawn && performance.now() - this.#lastReport >= reportEvery) this.#tellAll('running');
-      await (this.#step < due ? breathe() : new Promise((resolve) => setTimeout(resolve, 10)));
+      await (this.#step < due ? yieldToEventLoop() : new Promise((resolve) => setTimeout(resolve, 10)));
     }
     this.#running = false;
     for (const { trainer, moments } of this.#runs) moments.add(trainer.step, trainer.learner.state());
@@ -233,7 +233,7 @@ export class Training {
 }
 
 /** Lets messages in. A timer would wait several milliseconds each time. */
-function breathe(): Promise<void> {
+function yieldToEventLoop(): Promise<void> {
   return new Promise((resolve) => {
     const { port1, port2 } = new MessageChannel();
     port1.onmessage = () => {
