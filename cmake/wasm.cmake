@@ -73,8 +73,8 @@ if(ATTN_WASM_CHECKS STREQUAL "")
     -sMAXIMUM_MEMORY=4GB
     -sINCOMING_MODULE_JS_API=wasmMemory,instantiateWasm)
   if(ATTN_WASM_RELEASE)
-    # Inlines a call only where that makes the code smaller: kernels are not compiled here.
-    list(APPEND attn_link_all -Wl,-mllvm,-inline-threshold=0)
+    # Inlines a call only where that makes the code clearly smaller: kernels are not compiled here.
+    list(APPEND attn_link_all -Wl,-mllvm,-inline-threshold=-50)
   endif()
 else()
   set(attn_models single)

@@ -145,7 +145,7 @@ export const mutants = [
   // Files and models
   {
     file: 'io/safetensors_header.cpp',
-    find: 'if (entry.first > end) refuse_tensor(entry.name, {"there is a hole before its data"});',
+    find: 'if (entry.first > end) refuse_tensor(entry.name, {"a hole before its data"});',
     put: '',
     tests: '[io]',
   },
