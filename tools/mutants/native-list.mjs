@@ -31,11 +31,11 @@ export const mutants = [
   { file: 'parallel/thread_pool.cpp', find: 'new (&mutex_) std::mutex;', put: '', tests: '[threads]' },
   {
     file: 'parallel/thread_pool.cpp',
-    find: 'if (parallel::inside != parallel::Inside::nothing)',
+    find: 'if (parallel::call_depth != parallel::CallDepth::nothing)',
     put: 'if (parallel::inside == parallel::Inside::task)',
     tests: '[threads]',
   },
-  { file: 'parallel/thread_pool.cpp', find: 'if (inside == Inside::task) return;', put: '', tests: '[threads]' },
+  { file: 'parallel/thread_pool.cpp', find: 'if (call_depth == CallDepth::task) return;', put: '', tests: '[threads]' },
   // Tensors
   { file: 'tensor/view.hpp', find: 'given.data() + given.data_offset(), dims', put: 'given.data(), dims', tests: '[tensor]' },
   { file: 'tensor/shape.cpp', find: 'if (dim == 0) return 0;', put: 'if (dim == 0) continue;', tests: '[tensor]' },
