@@ -32,7 +32,7 @@ export const mutants = [
   {
     file: 'parallel/thread_pool.cpp',
     find: 'if (parallel::call_depth != parallel::CallDepth::nothing)',
-    put: 'if (parallel::inside == parallel::Inside::task)',
+    put: 'if (parallel::call_depth == parallel::CallDepth::task)',
     tests: '[threads]',
   },
   { file: 'parallel/thread_pool.cpp', find: 'if (call_depth == CallDepth::task) return;', put: '', tests: '[threads]' },
