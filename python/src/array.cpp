@@ -29,7 +29,9 @@ nb::object as_array(nb::handle given, const char* op, const char* argument) {
     return numpy("asarray")(given);
   } catch (nb::python_error& error) {
     if (!error.matches(PyExc_TypeError) || !nb::hasattr(given, "dtype")) throw;
-    fail_dtype(op, argument, "an array that numpy can read", nb::cast<std::string>(nb::str(given.attr("dtype"))));
+    // Its words name the remedy, such as Tensor.cpu().
+    const auto reason = nb::cast<std::string>(nb::str(error.value()));
+    fail_dtype(op, argument, "an array that numpy can read (" + reason + ")", nb::cast<std::string>(nb::str(given.attr("dtype"))));
   }
 }
 

@@ -107,6 +107,11 @@ inline nb::tuple tuple_of(const Shape& shape) {
   return nb::tuple(dims);
 }
 
+/// Handles signals at some of the elements of a long list. Throws KeyboardInterrupt.
+inline void check_signals(std::size_t index) {
+  if (index % 4096 == 4095 && PyErr_CheckSignals() != 0) nb::raise_python_error();
+}
+
 inline nb::object to_python(const std::string& name) { return nb::str(name.data(), name.size()); }
 inline nb::object to_python(std::int64_t number) { return nb::int_(number); }
 inline nb::object to_python(TraceName name) { return to_python(std::string(to_string(name))); }
@@ -121,7 +126,10 @@ nb::object to_python(const std::optional<T>& value) {
 template <class T>
 nb::list to_python(const std::vector<T>& arrays) {
   nb::list list;
-  for (const T& each : arrays) list.append(to_python(each));
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    check_signals(i);
+    list.append(to_python(arrays[i]));
+  }
   return list;
 }
 template <class Key, class T>

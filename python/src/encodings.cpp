@@ -10,9 +10,10 @@ namespace {
 
 nb::list numbers_of(const std::vector<std::vector<std::optional<std::int32_t>>>& texts) {
   nb::list all;
-  for (const auto& text : texts) {
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    check_signals(i);
     nb::list of_text;
-    for (const auto& number : text) of_text.append(number ? nb::object(nb::int_(*number)) : nb::none());
+    for (const auto& number : texts[i]) of_text.append(number ? nb::object(nb::int_(*number)) : nb::none());
     all.append(of_text);
   }
   return all;
@@ -21,7 +22,10 @@ nb::list numbers_of(const std::vector<std::vector<std::optional<std::int32_t>>>&
 template <class Places>
 EncodingResult encoding_result(const EncodingTensors<2>& encoding, Places places) {
   nb::list offsets;
-  for (std::size_t i = 0; i < encoding.offsets.size(); ++i) offsets.append(places(i));
+  for (std::size_t i = 0; i < encoding.offsets.size(); ++i) {
+    check_signals(i);
+    offsets.append(places(i));
+  }
   const nb::object words = encoding.words.empty() ? nb::none() : nb::object(numbers_of(encoding.words));
   return make_result("Encoding", to_python(encoding.input_ids), to_python(encoding.attention_mask), to_python(encoding.token_type_ids),
                      to_python(encoding.tokens), offsets, numbers_of(encoding.sequence_ids), nb::cast(encoding.truncated), words);

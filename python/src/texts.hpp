@@ -29,10 +29,6 @@ nb::list places(std::string_view text, const TokenOffsets& offsets);
 
 /// Throws ARGUMENT unless the elements are those of a list: not the characters of a text, the keys of a dict or the columns of a table.
 void check_list(nb::handle given, const char* op, const char* argument, std::string_view expected);
-/// Handles signals at some of the elements of a long list. Throws KeyboardInterrupt.
-inline void check_signals(std::size_t index) {
-  if (index % 4096 == 4095 && PyErr_CheckSignals() != 0) nb::raise_python_error();
-}
 /// Name of an element's type, with the length of lists and tuples.
 std::string kind_of(nb::handle given);
 

@@ -69,6 +69,31 @@ async function otherElements() {
   type(early, 'disc');
   found['a query while it loads'] = await shown(early, /result/);
   early.remove();
+  const changed = made({ ...good, k: 3, src: 'nothing.safetensors' });
+  type(changed, 'warranty invoice');
+  changed.setAttribute('src', 'index.safetensors');
+  found['other attributes while it loads'] = await shown(changed, /result|answered/);
+  changed.setAttribute('src', 'nothing.safetensors');
+  found['other attributes with results'] = /answered 404/.test(await shown(changed, /answered/)) && changed.shadowRoot.querySelector('li') === null;
+  changed.remove();
+
+  // Properties that were set before the elements were defined.
+  const [map, link] = ['late-map', 'late-search'].map((name) => document.createElement(name));
+  map.tokens = ['a', 'b'];
+  link.hrefOf = () => '#late';
+  const [{ defineAttentionMap }, { defineAttnSearch }] = await Promise.all(['element', 'search-element'].map((name) => import(`/attn/${name}.js`)));
+  defineAttentionMap('late-map');
+  defineAttnSearch('late-search');
+  for (const each of [map, link]) document.body.append(each);
+  found['set before'] = [map.tokens.join(), map.weights.length, link.hrefOf()];
+  for (const each of [map, link]) each.remove();
+
+  const plain = made({ ...good, base: '/' });
+  const place = (path, anchor) => plain.hrefOf({ document: { path, anchor } });
+  found['hostile paths'] = [place('/evil.example/x', ''), place('javascript:alert(1)', 'a b'), place('\ud800', '\udc00'), place(5)];
+  plain.setAttribute('base', '');
+  found['hostile paths'].push(place('a/b.html', 'c'));
+  plain.remove();
   return found;
 }
 
@@ -126,6 +151,10 @@ test('examples/site is searched in Chromium, and still once its server has stopp
       'the last of several queries': ['pages/orders.html', '3 results'],
       'a query while it loads': '5 results',
       'in another place': true,
+      'other attributes while it loads': '3 results',
+      'other attributes with results': true,
+      'set before': ['a,b', 0, '#late'],
+      'hostile paths': ['/evil.example/x', '/javascript%3Aalert(1)#a%20b', '/%EF%BF%BD#%EF%BF%BD', '/', './a/b.html#c'],
     });
     assert.deepEqual(driver.messages().filter((text) => !absentFile.test(text) && !/404.*nothing\.safetensors/.test(text)), [], 'messages in the console'); // prettier-ignore
     await server.close();

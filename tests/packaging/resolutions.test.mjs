@@ -119,19 +119,24 @@ interface IntrinsicElements { p: HTMLAttributes<object> } }`,
 };
 
 for (const [framework, files] of Object.entries(frameworks))
-  test(`attention-map is an element of JSX with ${framework}`, limit, () => {
+  test(`attention-map and attn-search are elements of JSX with ${framework}`, limit, () => {
     const folder = join(consumer, 'node_modules', framework);
     mkdirSync(folder, { recursive: true });
     if (files) writeFileSync(join(folder, 'package.json'), JSON.stringify({ name: framework, types: './index.d.ts' }));
     else cpSync(at('node_modules', framework), folder, { recursive: true });
     for (const [name, text] of Object.entries(files ?? {})) writeFileSync(join(folder, name), text);
     const text = `import type { AttentionMap } from 'attn/element';
+import type { AttnSearch } from 'attn/search-element';
 export const map = <attention-map tokens={['a', 'b']} weights={[[1, 0], [0, 1]]} scale="row" threshold="0.1" ${framework === 'react' ? 'className' : 'class'}="wide" />;
 // @ts-expect-error unknown scale
 export const wrong = <attention-map scale="column" />;
 // @ts-expect-error unknown attribute
 export const unknown = <attention-map depth={1} />;
 export type Map = AttentionMap;
+export const search = <attn-search src="index.safetensors" model="model" k={3} hrefOf={({ id }) => \`#\${id}\`} ${framework === 'react' ? 'className' : 'class'}="wide" />;
+// @ts-expect-error unknown attribute
+export const wrongSearch = <attn-search source="index.safetensors" />;
+export type Search = AttnSearch;
 `;
     writeFileSync(join(consumer, `${framework}.tsx`), text);
     const jsx = { jsx: ts.JsxEmit.ReactJSX, jsxImportSource: framework };

@@ -78,6 +78,7 @@ describe('safetensors', () => {
     });
 
     const text = (header: unknown) => file(header, []);
+    const valid = JSON.stringify(one.a);
     const long = text('{}');
     long[7] = 1;
     for (const [title, bytes, code, said] of [
@@ -95,7 +96,14 @@ describe('safetensors', () => {
         '{"dtype":1,"shape":[1],"data_offsets":[0,4]}',
         '{"dtype":"F32","shape":[1],"data_offsets":[4,0]}',
       ].map((tensor) => [`a tensor ${tensor}`, text(`{"a":${tensor}}`), 'FORMAT', '"a" is not valid'] as const),
-      ['two tensors of a name', text('{"a":null,"\\u0061":null}'), 'FORMAT', 'a name twice'],
+      ['two tensors of a name', text(`{"a":${valid},"\\u0061":${valid}}`), 'FORMAT', 'a name twice'],
+      ['deep nesting', text(`{"a":${'['.repeat(20_000)}${']'.repeat(20_000)}}`), 'FORMAT', '"a" is not valid'],
+      [
+        'deep nesting beside valid fields',
+        text(`{"a":${valid.slice(0, -1)},"b":${'['.repeat(20_000)}${']'.repeat(20_000)}}}`),
+        'FORMAT',
+        'the header',
+      ],
       ['two fields of a name', text('{"a":{"dtype":"F32","shape":[0],"shape":[1],"data_offsets":[0,4]}}'), 'FORMAT', 'a name twice'],
       ['a byte order mark', text('\ufeff{}'), 'FORMAT', 'expected a JSON object'],
       ['metadata that is a list', text('{"__metadata__":[]}'), 'FORMAT', '__metadata__'],

@@ -29,8 +29,8 @@ import type { Hit } from './search.js';
  * the field and the results, Escape clears the field. Style the parts `label`, `input`, `status`, `results`, `result`,
  * `link` and `text` with `::part()`.
  *
- * If the index or the model cannot be loaded, the element shows the message and dispatches `error` with an ErrorEvent;
- * the next search tries again.
+ * If loading or a search fails, the element shows the message and dispatches `error` with an ErrorEvent. The next focus
+ * or search tries again.
  *
  * @example
  * ```ts
@@ -52,8 +52,8 @@ export class AttnSearch extends HTMLElement {
   /**
    * Loads the model and the index now instead of when the field gets the focus.
    *
-   * @throws {AttnError} as `loadModel` and `Index.load`
-   * @throws {Error} if the index cannot be fetched
+   * @throws {AttnError} as `loadModel` and `Index.load`; `ABORTED` if `src` or `model` changes or the element is removed
+   * @throws {Error} if `src` or `model` is missing or no address, or the index cannot be fetched
    *
    * @example
    * ```ts
@@ -92,6 +92,7 @@ export interface AttnSearchAttributes {
   k?: string | number | undefined;
   label?: string | undefined;
   placeholder?: string | undefined;
+  hrefOf?: ((hit: Hit) => string) | undefined;
 }
 
 // JSX of each framework. If its module is missing, TypeScript reports an error, hence @ts-ignore.

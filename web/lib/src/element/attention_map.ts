@@ -7,6 +7,7 @@ export { figureToPng, figureToSvg, paintFigure } from './figure.js';
 export { linesFigure, mapFigure } from './map.js';
 
 const observed = ['tokens', 'keys', 'weights', 'caption', 'text', 'note', 'scale', 'threshold'] as const;
+const initials = () => ({ tokens: [], keys: undefined, weights: [], caption: '', text: '', note: '', scale: 'head', threshold: 0, options: {} });
 const inJson: readonly string[] = ['tokens', 'keys', 'weights'];
 
 const styles = `
@@ -50,15 +51,15 @@ function isLight(colour: string): boolean {
 export class AttentionMap extends Base implements Contract {
   static readonly observedAttributes: readonly string[] = observed;
 
-  tokens: readonly string[] = [];
-  keys: readonly string[] | undefined;
-  weights: Weights = [];
-  caption = '';
-  text = '';
-  note = '';
-  scale: 'head' | 'row' = 'head';
-  threshold = 0;
-  options: Partial<FigureOptions> = {};
+  declare tokens: readonly string[];
+  declare keys: readonly string[] | undefined;
+  declare weights: Weights;
+  declare caption: string;
+  declare text: string;
+  declare note: string;
+  declare scale: 'head' | 'row';
+  declare threshold: number;
+  declare options: Partial<FigureOptions>;
   cell: { readonly row: number; readonly column: number } | undefined;
 
   readonly #frame = document.createElement('div');
@@ -89,8 +90,9 @@ export class AttentionMap extends Base implements Contract {
     this.#canvas.addEventListener('pointerdown', (event) => this.#point(event));
     this.#canvas.addEventListener('keydown', (event) => this.#key(event));
     // Draw once after all properties that change together.
-    for (const name of [...observed, 'options'] as const) {
-      let value: unknown = this[name];
+    for (const [name, initial] of Object.entries(initials())) {
+      // The page may have set it before the element was defined.
+      let value: unknown = Object.hasOwn(this, name) ? this[name as keyof this] : initial;
       Object.defineProperty(this, name, {
         configurable: true,
         enumerable: true,

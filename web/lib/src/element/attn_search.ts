@@ -28,7 +28,8 @@ interface Section {
   readonly heading?: unknown;
 }
 
-const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
+/** encodeURIComponent() does not accept lone surrogates. */
+const textOf = (value: unknown): string => (typeof value === 'string' ? value.replace(/[\ud800-\udfff]/gu, '\ufffd') : '');
 
 function element<Name extends keyof HTMLElementTagNameMap>(name: Name, part = ''): HTMLElementTagNameMap[Name] {
   const made = document.createElement(name);
@@ -36,32 +37,30 @@ function element<Name extends keyof HTMLElementTagNameMap>(name: Name, part = ''
   return made;
 }
 
-interface Loaded {
-  readonly attn: Attn;
-  readonly index: Index;
+interface Loading {
+  /** Aborted if the element is removed or has other attributes. */
+  readonly controller: AbortController;
+  readonly loaded: Promise<{ readonly attn: Attn; readonly index: Index }>;
 }
 
 export class AttnSearch extends Base implements Contract {
   static readonly observedAttributes: readonly string[] = ['label', 'placeholder', 'src', 'model'];
 
-  hrefOf: (hit: Hit) => string = ({ document: section }) => {
-    const { path, anchor } = section as Section;
-    const folder = `${this.getAttribute('base') ?? '.'}/`.replace(/\/+$/, '/');
-    return `${folder}${textOf(path).split('/').map(encodeURIComponent).join('/')}${textOf(anchor) && `#${encodeURIComponent(textOf(anchor))}`}`;
-  };
+  /** May have been set before the element was defined. */
+  hrefOf: (hit: Hit) => string = (this as Partial<AttnSearch>).hrefOf ?? ((hit) => this.#placeOf(hit.document as Section));
 
   readonly #label = element('label', 'label');
   readonly #input = element('input', 'input');
   readonly #status = element('p', 'status');
   readonly #results = element('ol', 'results');
-  #loaded: Promise<Loaded> | undefined;
-  /** The query whose results are wanted, while a search runs. */
+  #loading: Loading | undefined;
+  /** The query to search next. */
   #next: string | undefined;
   #searching = false;
 
   constructor() {
     super();
-    const root = this.attachShadow({ mode: 'open', delegatesFocus: true });
+    const root = this.attachShadow({ mode: 'open' });
     const sheet = new CSSStyleSheet();
     sheet.replaceSync(styles);
     root.adoptedStyleSheets = [sheet];
@@ -71,6 +70,9 @@ export class AttnSearch extends Base implements Contract {
     this.#label.htmlFor = 'query';
     this.#label.textContent = 'Search';
     this.#status.setAttribute('role', 'status');
+    // VoiceOver takes a list without markers for plain text.
+    this.#results.setAttribute('role', 'list');
+    this.#results.setAttribute('aria-label', 'Results');
     root.append(this.#label, this.#input, this.#status, this.#results);
     this.#input.addEventListener('focus', () => void this.load().catch(() => {}));
     this.#input.addEventListener('input', () => void this.#search());
@@ -80,7 +82,10 @@ export class AttnSearch extends Base implements Contract {
   attributeChangedCallback(name: string, before: string | null, value: string | null): void {
     if (name === 'label') this.#label.textContent = value ?? 'Search';
     else if (name === 'placeholder') this.#input.placeholder = value ?? '';
-    else if (before !== value) this.#dispose();
+    else if (before !== value) {
+      this.#dispose();
+      if (this.#input.value.trim() !== '') void this.#search();
+    }
   }
 
   disconnectedCallback(): void {
@@ -90,39 +95,43 @@ export class AttnSearch extends Base implements Contract {
     });
   }
 
-  async load(): Promise<void> {
-    await this.#load();
+  override focus(options?: FocusOptions): void {
+    this.#input.focus(options);
   }
 
-  #load(): Promise<Loaded> {
-    if (this.#loaded) return this.#loaded;
-    const loading = this.#open();
-    this.#loaded = loading;
-    loading.then(
-      () => this.#loaded === loading && this.#say(''),
+  async load(): Promise<void> {
+    await this.#load().loaded;
+  }
+
+  #load(): Loading {
+    if (this.#loading) return this.#loading;
+    const controller = new AbortController();
+    const loading = { controller, loaded: this.#open(controller.signal) };
+    this.#loading = loading;
+    loading.loaded.then(
+      () => {
+        if (this.#loading === loading) this.#say('');
+      },
       (error: unknown) => {
-        if (this.#loaded !== loading) return;
-        this.#loaded = undefined;
+        if (this.#loading !== loading) return;
+        this.#loading = undefined;
         this.#fail(error);
       },
     );
     return loading;
   }
 
-  async #open(): Promise<Loaded> {
-    const [src, model] = ['src', 'model'].map((name) => {
-      const value = this.getAttribute(name);
-      if (!value) throw new Error(`attn-search: the attribute ${name} is missing`);
-      return new URL(value, document.baseURI);
-    }) as [URL, URL];
+  async #open(signal: AbortSignal): Loading['loaded'] {
+    const [src, model] = [addressOf(this, 'src'), addressOf(this, 'model')];
     this.#say('Loading …');
-    const [{ load }, { Index }, bytes] = await Promise.all([import('../worker-web.js'), import('../search/search.js'), fetched(src)]);
+    const [{ load }, { Index }, bytes] = await Promise.all([import('../worker-web.js'), import('../search/search.js'), fetched(src, signal)]);
     const attn = await load();
     try {
-      const onProgress: ModelOptions['onProgress'] = ({ loaded, total }) => {
-        if (total) this.#say(`Loading … ${Math.floor((100 * loaded) / total)} %`);
+      const onProgress: ModelOptions['onProgress'] = ({ progress }) => {
+        // A screen reader reads each step.
+        if (!signal.aborted) this.#say(`Loading … ${10 * Math.floor(10 * progress)} %`);
       };
-      return { attn, index: await Index.load(await attn.loadModel(model, { onProgress }), bytes) };
+      return { attn, index: await Index.load(await attn.loadModel(model, { onProgress, signal }), bytes) };
     } catch (error) {
       void attn.dispose();
       throw error;
@@ -130,19 +139,22 @@ export class AttnSearch extends Base implements Contract {
   }
 
   #dispose(): void {
-    const loaded = this.#loaded;
-    this.#loaded = undefined;
-    loaded?.then(
+    const loading = this.#loading;
+    this.#loading = undefined;
+    loading?.controller.abort();
+    loading?.loaded.then(
       ({ attn, index }) => {
         index.dispose();
         void attn.dispose();
       },
       () => {},
     );
+    this.#results.replaceChildren();
+    this.#say('');
   }
 
   #say(text: string): void {
-    this.#status.textContent = text;
+    if (this.#status.textContent !== text) this.#status.textContent = text;
   }
 
   #fail(error: unknown): void {
@@ -156,27 +168,40 @@ export class AttnSearch extends Base implements Contract {
     this.#next = this.#input.value.trim();
     if (this.#searching) return;
     this.#searching = true;
-    try {
-      while (this.#next !== undefined) {
-        const query: string = this.#next;
-        this.#next = undefined;
-        const hits = query === '' ? [] : await this.#find(query);
-        if (this.#next !== undefined) continue;
-        this.#results.replaceChildren(...hits.map((hit) => this.#resultOf(hit)));
-        this.#say(query === '' ? '' : hits.length === 1 ? '1 result' : `${hits.length} results`);
+    while (this.#next !== undefined) {
+      const query: string = this.#next;
+      this.#next = undefined;
+      const hits = query === '' ? [] : await this.#find(query);
+      if (this.#next !== undefined || !hits) continue;
+      this.#results.replaceChildren(...hits.map((hit) => this.#resultOf(hit)));
+      this.#say(query === '' ? '' : hits.length === 1 ? '1 result' : `${hits.length} results`);
+    }
+    this.#searching = false;
+  }
+
+  /** Returns nothing if it fails, which the status shows, or if the element was removed. */
+  async #find(query: string): Promise<Hit[] | undefined> {
+    const given = Number(this.getAttribute('k') ?? defaultResults);
+    const k = Number.isSafeInteger(given) && given > 0 ? given : defaultResults;
+    for (;;) {
+      const loading = this.#load();
+      const { signal } = loading.controller;
+      try {
+        const hits = await (await loading.loaded).index.search(query, { k, hybrid: true });
+        if (!signal.aborted) return hits;
+      } catch (error) {
+        // load() has reported its own.
+        if (this.#loading === loading) this.#fail(error);
+        if (!signal.aborted) return undefined;
       }
-    } catch (error) {
-      // load() has reported its own.
-      if (this.#loaded) this.#fail(error);
-    } finally {
-      this.#searching = false;
+      if (!this.isConnected) return undefined;
     }
   }
 
-  async #find(query: string): Promise<Hit[]> {
-    const { index } = await this.#load();
-    const k = Number(this.getAttribute('k') ?? defaultResults);
-    return index.search(query, { k: Number.isSafeInteger(k) && k > 0 ? k : defaultResults, hybrid: true });
+  #placeOf({ path, anchor }: Section): string {
+    const folder = (this.getAttribute('base') || '.').replace(/\/*$/, '/');
+    const parts = textOf(path).split('/').filter(Boolean);
+    return folder + parts.map(encodeURIComponent).join('/') + (textOf(anchor) && `#${encodeURIComponent(textOf(anchor))}`);
   }
 
   #resultOf(hit: Hit): HTMLLIElement {
@@ -191,10 +216,11 @@ export class AttnSearch extends Base implements Contract {
   }
 
   #key(event: KeyboardEvent): void {
+    if (event.isComposing || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
     const stops = [this.#input, ...this.#results.querySelectorAll('a')];
     const at = stops.indexOf(event.target as HTMLInputElement);
     const to = { ArrowDown: at + 1, ArrowUp: at - 1, Escape: 0 }[event.key];
-    if (to === undefined || at < 0 || event.isComposing || !stops[to]) return;
+    if (to === undefined || at < 0 || !stops[to]) return;
     event.preventDefault();
     stops[to].focus();
     if (event.key !== 'Escape' || this.#input.value === '') return;
@@ -203,10 +229,26 @@ export class AttnSearch extends Base implements Contract {
   }
 }
 
-async function fetched(url: URL): Promise<ArrayBuffer> {
-  const response = await fetch(url);
-  if (!response.ok) throw new Error(`attn-search: ${url.href} answered ${response.status} ${response.statusText}`.trimEnd());
-  return response.arrayBuffer();
+function addressOf(search: AttnSearch, attribute: string): URL {
+  const value = search.getAttribute(attribute);
+  if (!value) throw new Error(`attn-search: the attribute ${attribute} is missing`);
+  try {
+    return new URL(value, document.baseURI);
+  } catch {
+    throw new Error(`attn-search: the attribute ${attribute} is ${JSON.stringify(value)}, expected an address`);
+  }
+}
+
+async function fetched(url: URL, signal: AbortSignal): Promise<ArrayBuffer> {
+  let why: string;
+  try {
+    const response = await fetch(url, { signal });
+    if (response.ok) return await response.arrayBuffer();
+    why = `answered ${response.status} ${response.statusText}`.trimEnd();
+  } catch (error) {
+    why = `could not be fetched (${String(error)})`;
+  }
+  throw new Error(`attn-search: ${url.href} ${why}`);
 }
 
 export function defineAttnSearch(name = 'attn-search'): typeof AttnSearch {

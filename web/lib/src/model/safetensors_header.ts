@@ -31,7 +31,14 @@ const countNames = (json: string) =>
     .replace(/"[^"]*"/g, '')
     .split(':').length;
 /** JSON.parse() keeps the last of equal names. Returns whether a name of any object in the text is lost. */
-export const hasLostName = (text: Uint8Array, value: unknown): boolean => countNames(decodeStrictUtf8(text)) !== countNames(JSON.stringify(value));
+export function hasLostName(text: Uint8Array, value: unknown): boolean {
+  try {
+    return countNames(decodeStrictUtf8(text)) !== countNames(JSON.stringify(value));
+  } catch {
+    // Out of stack: nested as no valid file is.
+    return true;
+  }
+}
 
 /** Bytes of the length of the header, at the start of the file. */
 export const safetensorsPrefix = 8;
@@ -49,12 +56,12 @@ export const readSafetensorsHeader: typeof Contract.readSafetensorsHeader = (byt
   const text = bytes.subarray(safetensorsPrefix, dataStart);
   const header = parsed(text);
   if (!isPlainObject(header)) fail('FORMAT', op, 'the header', 'is not valid', 'a JSON object of tensors');
-  if (hasLostName(text, header)) fail('FORMAT', op, 'the header', 'has a name twice', 'different names');
   const { __metadata__: given, ...tensors } = header;
   const metadata = given ?? {};
   if (!isPlainObject(metadata) || Object.values(metadata).some((value) => typeof value !== 'string'))
     fail('FORMAT', op, '__metadata__', 'is not valid', 'an object of strings');
   const wrong = Object.keys(tensors).find((name) => !isTensor(tensors[name]));
   if (wrong !== undefined) fail('FORMAT', op, JSON.stringify(wrong), 'is not valid', 'dtype, shape and data_offsets');
+  if (hasLostName(text, header)) fail('FORMAT', op, 'the header', 'has a name twice', 'different names');
   return { tensors: tensors as Contract.SafetensorsHeader['tensors'], metadata: metadata as Record<string, string>, dataStart };
 };

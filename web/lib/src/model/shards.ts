@@ -59,8 +59,9 @@ const sameBytes = (a: Uint8Array, b: Uint8Array) => a.length === b.length && a.e
 
 function readTensors(parse: Parse, start: Uint8Array, name: string, most: number): Readonly<Record<string, Entry>> {
   const bytes = start.subarray(prefix);
-  const { __metadata__: _, ...tensors } = parse(bytes, name) as Readonly<Record<string, unknown>>;
-  if (hasLostName(bytes, { ...(_ !== undefined && { _ }), ...tensors })) fail('FORMAT', op, name, 'has a name twice', 'different names');
+  const header = parse(bytes, name) as Readonly<Record<string, unknown>>;
+  if (hasLostName(bytes, header)) fail('FORMAT', op, name, 'has a name twice', 'different names');
+  const { __metadata__: _, ...tensors } = header;
   const isOffset = (value: unknown) => Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= most;
   for (const [tensor, entry] of Object.entries(tensors)) {
     const offsets = isPlainObject(entry) ? (entry as Readonly<Record<string, unknown>>)['data_offsets'] : undefined;

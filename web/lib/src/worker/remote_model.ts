@@ -156,7 +156,7 @@ class RemoteTextModel {
   }
 
   get prompts(): Promise<Readonly<Record<string, string>>> {
-    return (async () => usable('prompts', this).parts.prompts)();
+    return (async () => Object.freeze(usable('prompts', this).parts.prompts))();
   }
 
   get maskToken(): Promise<string | undefined> {
