@@ -240,12 +240,12 @@ pageTest('each part has an address, which is kept, works with Back and is marked
   }
   assert.deepEqual(await page.tool(({ text }) => Array.from(document.querySelectorAll('h2.part-title'), text)), [
     '1 Words become numbers',
-    '2 Attention by hand',
-    '3 The attention map',
-    '4 The heads of a layer',
-    '5 From layer to layer',
-    '6 From the last layer to an answer',
-    '7 Watch a model learn',
+    '2 One word asks',
+    '3 All words at once',
+    '4 Many heads',
+    '5 Add, normalise, think; then again',
+    '6 From rows to an answer',
+    '7 Nobody told it',
     '8 Every number',
   ]);
 });

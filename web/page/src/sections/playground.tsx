@@ -15,7 +15,7 @@ export function Playground({ onHelp }: { onHelp: () => void }) {
       <div class="playground-head">
         <PartTitle of="all" name="sentence-title" />
         <p>
-          Above, one word looks at the others. In fact every word does, at the same time: row by row, this map stacks their{' '}
+          Above, one word asks. In fact every word asks, at the same time: row by row, this map stacks their{' '}
           <Term word="attention weight">weights</Term>. In a bright cell, the word of the <span class="as-query">row</span> looks at the word of its{' '}
           <span class="as-key">column</span>. <strong>Try:</strong> switch a head off.
         </p>

@@ -1,4 +1,4 @@
-/** The tabs of "From the last layer to an answer": one for each use of the last rows. */
+/** The tabs of "From rows to an answer": one for each use of the last rows. */
 import { computed, signal } from '@preact/signals';
 import type { Params } from './address.ts';
 import { shownModel } from './background.ts';

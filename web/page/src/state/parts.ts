@@ -2,12 +2,12 @@
 
 export const story = [
   { id: 'words', name: 'Words', title: 'Words become numbers' },
-  { id: 'one', name: 'By hand', title: 'Attention by hand' },
-  { id: 'all', name: 'The map', title: 'The attention map' },
-  { id: 'many', name: 'Heads', title: 'The heads of a layer' },
-  { id: 'layers', name: 'Layers', title: 'From layer to layer' },
-  { id: 'answer', name: 'Answers', title: 'From the last layer to an answer' },
-  { id: 'train', name: 'Training', title: 'Watch a model learn' },
+  { id: 'one', name: 'By hand', title: 'One word asks' },
+  { id: 'all', name: 'The map', title: 'All words at once' },
+  { id: 'many', name: 'Heads', title: 'Many heads' },
+  { id: 'layers', name: 'Layers', title: 'Add, normalise, think; then again' },
+  { id: 'answer', name: 'Answers', title: 'From rows to an answer' },
+  { id: 'train', name: 'Training', title: 'Nobody told it' },
   { id: 'numbers', name: 'Every number', title: 'Every number' },
 ] as const;
 
