@@ -32,6 +32,8 @@ export async function writeJsReference(out) {
     tsconfig: join(lib, 'tsconfig.json'),
     readme: 'none',
     disableSources: true,
+    // The members that elements inherit from HTMLElement.
+    excludeExternals: true,
     sort: ['source-order'],
     logLevel: 'Warn',
     // In attn/worker classes accept modules of attn/worker; the type for that is internal.
