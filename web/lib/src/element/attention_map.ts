@@ -1,4 +1,5 @@
 import type { AttentionMap as Contract, FigureOptions, MapFigure, Weights } from '../element.js';
+import { attachStyledRoot, Base, define } from './element.js';
 import { figureToPng, figureToSvg, paintFigure } from './figure.js';
 import { mapFigure } from './map.js';
 
@@ -23,9 +24,6 @@ i { position: absolute; outline: 2px solid currentColor; outline-offset: 1px; po
 }
 p { margin: 0; min-height: 1.5em; font: 0.85em/1.5 inherit; font-variant-numeric: tabular-nums; }
 `;
-
-/** Without a DOM the module can still be imported. */
-const Base = (globalThis as { HTMLElement?: typeof HTMLElement }).HTMLElement ?? (function () {} as unknown as typeof HTMLElement);
 
 function numbersOf(weights: Weights, rows: number, columns: number): ArrayLike<number> {
   if (!Array.isArray(weights)) {
@@ -76,10 +74,7 @@ export class AttentionMap extends Base implements Contract {
 
   constructor() {
     super();
-    const root = this.attachShadow({ mode: 'open' });
-    const sheet = new CSSStyleSheet();
-    sheet.replaceSync(styles);
-    root.adoptedStyleSheets = [sheet];
+    const root = attachStyledRoot(this, styles);
     this.#canvas.tabIndex = 0;
     this.#canvas.setAttribute('role', 'application');
     this.#mark.hidden = true;
@@ -242,11 +237,4 @@ export class AttentionMap extends Base implements Contract {
   }
 }
 
-export function defineAttentionMap(name = 'attention-map'): typeof AttentionMap {
-  const known = customElements.get(name);
-  if (known) return known as typeof AttentionMap;
-  // A class can be registered under one name only, so each further name needs its own class.
-  const own = name === 'attention-map' ? AttentionMap : class extends AttentionMap {};
-  customElements.define(name, own);
-  return own;
-}
+export const defineAttentionMap = (name = 'attention-map'): typeof AttentionMap => define(name, 'attention-map', AttentionMap);

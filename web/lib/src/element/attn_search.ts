@@ -3,6 +3,7 @@ import type { Hit } from '../search.js';
 import type { Index } from '../search/search.js';
 import type { AttnSearch as Contract } from '../search-element.js';
 import type { Attn } from '../worker.js';
+import { attachStyledRoot, Base, define } from './element.js';
 
 const styles = `
 :host { display: block; }
@@ -14,9 +15,6 @@ ol { margin: 0; padding: 0; list-style: none; }
 li { margin: 0 0 1em; overflow-wrap: anywhere; }
 li p { display: -webkit-box; margin: 0; overflow: hidden; -webkit-box-orient: vertical; -webkit-line-clamp: 3; }
 `;
-
-/** Without a DOM the module can still be imported. */
-const Base = (globalThis as { HTMLElement?: typeof HTMLElement }).HTMLElement ?? (function () {} as unknown as typeof HTMLElement);
 
 const defaultResults = 5;
 
@@ -60,10 +58,7 @@ export class AttnSearch extends Base implements Contract {
 
   constructor() {
     super();
-    const root = this.attachShadow({ mode: 'open' });
-    const sheet = new CSSStyleSheet();
-    sheet.replaceSync(styles);
-    root.adoptedStyleSheets = [sheet];
+    const root = attachStyledRoot(this, styles);
     this.#input.type = 'search';
     this.#input.id = 'query';
     this.#input.autocomplete = 'off';
@@ -201,7 +196,8 @@ export class AttnSearch extends Base implements Contract {
   #placeOf({ path, anchor }: Section): string {
     const folder = (this.getAttribute('base') || '.').replace(/\/*$/, '/');
     const parts = textOf(path).split('/').filter(Boolean);
-    return folder + parts.map(encodeURIComponent).join('/') + (textOf(anchor) && `#${encodeURIComponent(textOf(anchor))}`);
+    const place = textOf(anchor);
+    return folder + parts.map(encodeURIComponent).join('/') + (place && `#${encodeURIComponent(place)}`);
   }
 
   #resultOf(hit: Hit): HTMLLIElement {
@@ -251,10 +247,4 @@ async function fetched(url: URL, signal: AbortSignal): Promise<ArrayBuffer> {
   throw new Error(`attn-search: ${url.href} ${why}`);
 }
 
-export function defineAttnSearch(name = 'attn-search'): typeof AttnSearch {
-  const known = customElements.get(name);
-  if (known) return known as typeof AttnSearch;
-  const own = name === 'attn-search' ? AttnSearch : class extends AttnSearch {};
-  customElements.define(name, own);
-  return own;
-}
+export const defineAttnSearch = (name = 'attn-search'): typeof AttnSearch => define(name, 'attn-search', AttnSearch);
