@@ -65,10 +65,14 @@ std::string text_of(const Json* value, std::string_view otherwise) {
   return value != nullptr && value->string() != nullptr ? *value->string() : std::string(otherwise);
 }
 
-/// Number of tensors and bytes by type.
-using Types = std::map<std::string, std::pair<std::size_t, std::uint64_t>, std::less<>>;
+struct Tensor {
+  std::string name, type;
+  std::vector<std::uint64_t> shape;
+  std::uint64_t bytes;
+};
+using Tensors = std::vector<Tensor>;
 
-void add_types(Types& types, const fs::path& path) {
+void add_tensors(Tensors& tensors, const fs::path& path) {
   attn::detail::InputFile file(path);
   std::uint8_t prefix[attn::detail::kSafetensorsPrefix] = {};
   attn::detail::check_safetensors_size(file.size());
@@ -77,24 +81,29 @@ void add_types(Types& types, const fs::path& path) {
   file.read(reinterpret_cast<char*>(header.data()), static_cast<std::streamsize>(header.size()));
   if (!file) throw std::runtime_error("truncated");
   for (const attn::detail::SafetensorsEntry& entry : attn::detail::parse_safetensors_header(header, std::nullopt)) {
-    auto& [count, bytes] = types[std::string(entry.type->name)];
-    ++count;
-    bytes += entry.last - entry.first;
+    std::vector<std::uint64_t> shape;
+    for (std::size_t i = 0; i < entry.shape.rank(); ++i) shape.push_back(static_cast<std::uint64_t>(entry.shape[i]));
+    tensors.push_back({entry.name, std::string(entry.type->name), std::move(shape), entry.last - entry.first});
   }
 }
 
-std::string in_words(const Types& types) {
+std::string in_words(const Tensors& tensors) {
+  std::map<std::string, std::pair<std::size_t, std::uint64_t>> types;  // number of tensors and their bytes
+  for (const Tensor& tensor : tensors) {
+    auto& [count, bytes] = types[tensor.type];
+    ++count;
+    bytes += tensor.bytes;
+  }
   std::string all;
   for (const auto& [type, sums] : types) all += (all.empty() ? "" : ", ") + std::to_string(sums.first) + " " + type + " of " + megabytes(sums.second);
   return all;
 }
 
 /// Describes model.safetensors, or the files that model.safetensors.index.json lists.
-std::string types_of(const fs::path& folder) {
+std::string add_weights(Tensors& tensors, const fs::path& folder) {
   try {
-    Types types;
     const fs::path index = folder / "model.safetensors.index.json", whole = folder / "model.safetensors";
-    if (fs::exists(whole) || !fs::exists(index)) return add_types(types, whole), in_words(types);
+    if (fs::exists(whole) || !fs::exists(index)) return add_tensors(tensors, whole), in_words(tensors);
     const Json json = read(index);
     const Json* const map = json.find("weight_map");
     std::set<std::string> names;
@@ -102,10 +111,11 @@ std::string types_of(const fs::path& folder) {
     for (const auto& [tensor, file] : *map->object()) names.insert(text_of(&file, ""));
     for (const std::string& name : names) {
       if (name.empty() || !attn::detail::is_folder_name(name)) throw std::runtime_error("no file of the folder");
-      add_types(types, folder / name);
+      add_tensors(tensors, folder / name);
     }
-    return in_words(types) + " in " + std::to_string(names.size()) + " files";
+    return in_words(tensors) + " in " + std::to_string(names.size()) + " files";
   } catch (const std::exception&) {
+    tensors.clear();
     return "none that can be read";
   }
 }
@@ -164,11 +174,13 @@ struct Files {
   Json config, tokenizer;
   std::string modules, weights;
   std::uintmax_t count = 0, bytes = 0;
+  Tensors tensors = {};
 };
 
 Files describe_folder(const fs::path& folder) {
   const fs::path base = base_of(folder);
-  Files files{read(base / "config.json"), read(base / "tokenizer.json"), modules_of(folder), types_of(base)};
+  Files files{read(base / "config.json"), read(base / "tokenizer.json"), modules_of(folder), {}};
+  files.weights = add_weights(files.tensors, base);
   // Links to nothing and unreadable folders are skipped.
   std::error_code failed;
   fs::recursive_directory_iterator at(folder, fs::directory_options::skip_permission_denied, failed);
@@ -189,13 +201,9 @@ Files describe_gguf(const fs::path& path) {
   attn::detail::InputFile file(path);
   Files files{{}, {}, modules_of(path), "none that can be read", 1, file.size()};
   try {
-    Types types;
-    for (const gguf::Tensor& tensor : gguf::read_header(file, file.size()).tensors) {
-      auto& [count, bytes] = types[std::string(tensor.type->name)];
-      ++count;
-      bytes += tensor.bytes;
-    }
-    files.weights = in_words(types);
+    for (const gguf::Tensor& tensor : gguf::read_header(file, file.size()).tensors)
+      files.tensors.push_back({tensor.name, std::string(tensor.type->name), {tensor.dims.rbegin(), tensor.dims.rend()}, tensor.bytes});
+    files.weights = in_words(files.tensors);
     file.seekg(0);
     const gguf::Reader reader(file, file.size());
     const auto json = [&](std::string_view name) {
@@ -219,13 +227,25 @@ std::int64_t count_parameters(const attn::TextModel& model) {
   return all;
 }
 
-int inspect(const fs::path& folder) {
+/// Name, type and shape per line, separated by tabs.
+void print_tensors(const Tensors& tensors) {
+  for (const Tensor& tensor : tensors) {
+    std::string line = tensor.name + "\t" + tensor.type + "\t(";
+    for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
+      if (i > 0) line += ',';
+      line += std::to_string(tensor.shape[i]);
+    }
+    command::print_line(line + ")");
+  }
+}
+
+int inspect(const fs::path& folder, bool lists_tensors) {
   const bool is_gguf = folder.native().ends_with(".gguf") && fs::is_regular_file(folder);
   if (!is_gguf && !fs::is_directory(folder)) {
     command::print_error("FOLDER is " + folder.string() + ", which is not a folder, expected a model folder");
     return 1;
   }
-  const auto [config, tokenizer, modules, weights, count, bytes] = is_gguf ? describe_gguf(folder) : describe_folder(folder);
+  const auto [config, tokenizer, modules, weights, count, bytes, tensors] = is_gguf ? describe_gguf(folder) : describe_folder(folder);
   const Json* const names = config.find("architectures");
   const bool named = names != nullptr && names->array() != nullptr && !names->array()->empty();
   print("model", text_of(named ? &names->array()->front() : nullptr, "?") + " (" + text_of(config.find("model_type"), "?") + ")");
@@ -239,6 +259,7 @@ int inspect(const fs::path& folder) {
   print("modules", modules);
   print("weights", weights);
   print("files", std::to_string(count) + " of " + megabytes(bytes));
+  if (lists_tensors) print_tensors(tensors);
   try {
     const attn::TextModel loaded = attn::TextModel::load(folder.string());
     const std::vector<std::string>& labels = loaded.labels();
@@ -285,7 +306,7 @@ int run(std::span<char* const> arguments) {
     return help->wrong ? 2 : 0;
   }
   const auto& call = std::get<command::Call>(asked);
-  if (call.command == "inspect") return inspect(call.paths[0]);
+  if (call.command == "inspect") return inspect(call.paths[0], call.has("tensors"));
   if (call.command == "convert") {
     const auto* const kind = std::find(std::begin(kWeights), std::end(kWeights), call.text("weights"));
     return convert(call.paths[0], call.paths[1], static_cast<attn::FileWeights>(kind - std::begin(kWeights)));

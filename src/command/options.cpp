@@ -33,7 +33,7 @@ const std::vector<Command>& commands() {
          "Saves the model in FOLDER with other weights in OUT, a new or empty folder.",
          {"weights float32|float16|int8"},
          "weights"},
-        {"inspect", "FOLDER", "Describes the model in FOLDER, and whether attn supports it.", {}},
+        {"inspect", "FOLDER", "Describes the model in FOLDER, and whether attn supports it.", {"tensors"}},
         {"embed", kTakes, "Computes the vector of each text.", with("output jsonl|text|npy", true, {})},
         {"classify", kTakes, "Lists the labels of each text by decreasing score.", with(kOutput, true, {"top-k N"})},
         {"tag", kTakes, "Finds named entities in each text, with their labels and offsets.",
@@ -109,6 +109,7 @@ constexpr About kAbouts[] = {
     {"by", "where passages end: at sentences (the default) or paragraphs, or after as many words as fit"},
     {"vectors", "type of the vectors in the index, by default int8, a quarter of the size"},
     {"hybrid", "also ranks by the words that a passage shares with the query"},
+    {"tensors", "also lists the tensors of the weights: name, type and shape, separated by tabs"},
     {"stop", "text before which the new text ends; may be given more than once"},
 };
 
@@ -228,7 +229,9 @@ std::string checked(const std::string& name, std::string_view wanted, const std:
   return value;
 }
 
-bool takes_no_value(std::string_view name) { return name == "jsonl" || name == "json" || name == "do-sample" || name == "hybrid"; }
+bool takes_no_value(std::string_view name) {
+  return name == "jsonl" || name == "json" || name == "do-sample" || name == "hybrid" || name == "tensors";
+}
 
 struct Given {
   std::string name, value;

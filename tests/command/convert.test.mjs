@@ -153,6 +153,27 @@ test('inspect describes a .gguf file as the folder that it was made from, with i
   }
 });
 
+test('inspect --tensors lists name, type and shape of each tensor in the order of the files', limit, () => {
+  const listed = (folder) =>
+    both('inspect', folder, '--tensors')
+      .stdout.split('\n')
+      .filter((line) => line.includes('\t'))
+      .map((line) => line.split('\t'));
+  const folder = at('testdata/models/tiny-bert-cls');
+  const bytes = readFileSync(join(folder, 'model.safetensors'));
+  const header = JSON.parse(bytes.subarray(8, 8 + Number(bytes.readBigUInt64LE(0))));
+  delete header['__metadata__'];
+  const stored = Object.entries(header).sort(([, a], [, b]) => a.data_offsets[0] - b.data_offsets[0]);
+  assert.deepEqual(
+    listed(folder),
+    stored.map(([name, { dtype, shape }]) => [name, dtype, `(${shape.join(',')})`]),
+  );
+  // Shapes of a .gguf file are in torch's order.
+  const gguf = listed(at('testdata/gguf/tiny-gpt2.gguf'));
+  assert.ok(gguf.some(([name, , shape]) => name === 'token_embd.weight' && shape === '(317,24)'));
+  assert.equal(both('inspect', folder).stdout.includes('\t'), false);
+});
+
 test('inspect prints no control characters of a hostile .gguf file, and ends for any length in it', limit, () => {
   const whole = readFileSync(at('testdata/gguf/tiny-gpt2.gguf'));
   const name = Buffer.from('general.architecture');

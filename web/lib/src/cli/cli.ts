@@ -61,7 +61,12 @@ async function sizesOf(folder: string): Promise<number[]> {
   return sizes.flat();
 }
 
-type Types = Map<string, [count: number, bytes: number]>;
+interface StoredTensor {
+  readonly name: string;
+  readonly type: string;
+  readonly shape: readonly number[];
+  readonly bytes: number;
+}
 
 /** Reads only the header, because a safetensors file may be larger than memory. */
 async function headerOf(file: string, fileSize: number): Promise<Uint8Array> {
@@ -77,42 +82,51 @@ async function headerOf(file: string, fileSize: number): Promise<Uint8Array> {
   }
 }
 
-function addTensor(types: Types, type: string, bytes: number): void {
-  const [count, sum] = types.get(type) ?? [0, 0];
-  types.set(type, [count + 1, sum + bytes]);
-}
-
-async function addTypes(types: Types, file: string): Promise<void> {
+/** Lists the tensors in the order of their bytes. */
+async function tensorsOf(file: string): Promise<StoredTensor[]> {
   const about = await stat(file);
   if (!about.isFile()) throw new Error('no file');
   const { tensors } = readSafetensorsHeader(await headerOf(file, about.size));
-  for (const { dtype, data_offsets } of Object.values(tensors)) addTensor(types, dtype, data_offsets[1] - data_offsets[0]);
+  return Object.entries(tensors)
+    .sort(([, { data_offsets: a }], [, { data_offsets: b }]) => a[0] - b[0] || a[1] - b[1])
+    .map(([name, { dtype, shape, data_offsets }]) => ({ name, type: dtype, shape, bytes: data_offsets[1] - data_offsets[0] }));
 }
 
-const inWords = (types: Types) =>
-  [...types]
+function inWords(tensors: readonly StoredTensor[]): string {
+  const types = new Map<string, [count: number, bytes: number]>();
+  for (const { type, bytes } of tensors) {
+    const [count, sum] = types.get(type) ?? [0, 0];
+    types.set(type, [count + 1, sum + bytes]);
+  }
+  return [...types]
     .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([dtype, [count, sum]]) => `${count} ${dtype} of ${megabytes(sum)}`)
+    .map(([type, [count, sum]]) => `${count} ${type} of ${megabytes(sum)}`)
     .join(', ');
+}
+
+interface Weights {
+  readonly weights: string;
+  readonly tensors: readonly StoredTensor[];
+}
 
 /** Describes model.safetensors, or the files that model.safetensors.index.json lists. */
-async function typesOf(folder: string): Promise<string> {
+async function weightsOf(folder: string): Promise<Weights> {
   const [whole, index] = [join(folder, 'model.safetensors'), join(folder, 'model.safetensors.index.json')];
-  const types: Types = new Map();
   if ((await kindOf(whole)) !== 'nothing' || (await kindOf(index)) === 'nothing') {
-    await addTypes(types, whole);
-    return inWords(types);
+    const tensors = await tensorsOf(whole);
+    return { weights: inWords(tensors), tensors };
   }
   const json = await read(index);
   const map = isObject(json) ? json['weight_map'] : undefined;
   if (!isObject(map)) throw new Error('no weight_map');
-  const names = new Set(Object.values(map));
-  if (names.size === 0) throw new Error('no files');
+  const names = [...new Set(Object.values(map))].sort();
+  if (names.length === 0) throw new Error('no files');
+  const tensors: StoredTensor[] = [];
   for (const name of names) {
     if (typeof name !== 'string' || name === '' || !isModuleFolder(name)) throw new Error('no file of the folder');
-    await addTypes(types, join(folder, name));
+    tensors.push(...(await tensorsOf(join(folder, name))));
   }
-  return `${inWords(types)} in ${names.size} files`;
+  return { weights: `${inWords(tensors)} in ${names.length} files`, tensors };
 }
 
 const poolings = ['cls_token', 'mean_tokens', 'max_tokens', 'mean_sqrt_len_tokens', 'weightedmean_tokens', 'lasttoken'];
@@ -151,21 +165,20 @@ function printAnswer(model: TextModel): void {
   print('attn', `takes it, as ${weights}`);
 }
 
-interface Described {
+interface Described extends Weights {
   readonly config: unknown;
   readonly tokenizer: unknown;
-  readonly weights: string;
   readonly sizes: readonly number[];
 }
 
-const unreadable = 'none that can be read';
+const unreadable: Weights = { weights: 'none that can be read', tensors: [] };
 
 async function describeFolder(folder: string): Promise<Described> {
   const base = await baseOf(folder);
   return {
     config: await read(join(base, 'config.json')),
     tokenizer: await read(join(base, 'tokenizer.json')),
-    weights: await typesOf(base).catch(() => unreadable),
+    ...(await weightsOf(base).catch(() => unreadable)),
     sizes: await sizesOf(folder),
   };
 }
@@ -176,8 +189,7 @@ async function describeGguf(path: string): Promise<Described> {
   const file = (await folder.open(name))!;
   // Loading reports why a header is wrong.
   const header = await readGgufHeader(name, file).catch(() => undefined);
-  const types: Types = new Map();
-  for (const { type, bytes } of header?.tensors ?? []) addTensor(types, type.name, bytes);
+  const tensors = header?.tensors.map(({ name, type, dims, bytes }) => ({ name, type: type.name, shape: [...dims].reverse(), bytes }));
   const gguf = new GgufFolder(
     folder,
     name,
@@ -195,17 +207,17 @@ async function describeGguf(path: string): Promise<Described> {
   };
   const [config, tokenizer] = [await json('config.json'), await json('tokenizer.json')];
   await gguf.settle('complete');
-  return { config, tokenizer, weights: header ? inWords(types) : unreadable, sizes: [file.total!] };
+  return { config, tokenizer, ...(tensors ? { weights: inWords(tensors), tensors } : unreadable), sizes: [file.total!] };
 }
 
-async function inspect(folder: string): Promise<number> {
+async function inspect(folder: string, listsTensors: boolean): Promise<number> {
   const kind = await kindOf(folder);
   const isGguf = folder.endsWith('.gguf') && kind === 'file' && (await stat(folder)).isFile();
   if (kind !== 'folder' && !isGguf) {
     complain(`FOLDER is ${folder}, which is not a folder, expected a model folder`);
     return 1;
   }
-  const { config: given, tokenizer, weights, sizes } = await (isGguf ? describeGguf(folder) : describeFolder(folder));
+  const { config: given, tokenizer, weights, tensors, sizes } = await (isGguf ? describeGguf(folder) : describeFolder(folder));
   const config = (given ?? {}) as Json;
   const [architecture] = Array.isArray(config['architectures']) ? (config['architectures'] as unknown[]) : [];
   const first = (...names: string[]) => names.map((name) => config[name]).find((value) => typeof value === 'number') ?? '?';
@@ -220,6 +232,7 @@ async function inspect(folder: string): Promise<number> {
   print('modules', await modulesOf(folder));
   print('weights', weights);
   print('files', `${sizes.length} of ${megabytes(sizes.reduce((sum, size) => sum + size, 0))}`);
+  if (listsTensors) for (const { name, type: dtype, shape } of tensors) console.log(`${printable(name)}\t${dtype}\t(${shape.join(',')})`);
   const attn = await load({ threads: 1 });
   try {
     printAnswer(await attn.loadModel(folder));
@@ -285,7 +298,7 @@ async function run(args: readonly string[]): Promise<number> {
     return call.wrong ? 2 : 0;
   }
   const [first, second] = call.paths;
-  if (call.command === 'inspect') return inspect(first!);
+  if (call.command === 'inspect') return inspect(first!, call.options.tensors === true);
   if (call.command === 'convert') return convert(first!, second!, call.options.weights as ExportKind);
   if (call.command === 'index' || call.command === 'search') {
     const { runIndex, runSearch } = await import('./search.js');

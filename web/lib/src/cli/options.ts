@@ -21,7 +21,7 @@ const commands = {
     about: 'Saves the model in FOLDER with other weights in OUT, a new or empty folder.',
     options: ['weights float32|float16|int8'],
   },
-  inspect: { takes: 'FOLDER', about: 'Describes the model in FOLDER, and whether attn supports it.', options: [] },
+  inspect: { takes: 'FOLDER', about: 'Describes the model in FOLDER, and whether attn supports it.', options: ['tensors'] },
   embed: { takes: 'MODEL [FILE]', about: 'Computes the vector of each text.', options: ['jsonl', 'output jsonl|text|npy', ...inBatches.slice(2)] },
   classify: { takes: 'MODEL [FILE]', about: 'Lists the labels of each text by decreasing score.', options: [...inBatches, 'top-k N'] },
   tag: {
@@ -125,6 +125,7 @@ const abouts = {
   by: 'where passages end: at sentences (the default) or paragraphs, or after as many words as fit',
   vectors: 'type of the vectors in the index, by default int8, a quarter of the size',
   hybrid: 'also ranks by the words that a passage shares with the query',
+  tensors: 'also lists the tensors of the weights: name, type and shape, separated by tabs',
   stop: 'text before which the new text ends; may be given more than once',
 } as const;
 type OptionName = keyof typeof abouts;
@@ -203,7 +204,7 @@ function checked(name: OptionName, wanted: string | undefined, given: string | b
 }
 
 export function readCall(args: readonly string[]): Call | { readonly help: string; readonly wrong: boolean } | 'version' {
-  const takesNone = ['help', 'version', 'jsonl', 'json', 'do-sample', 'hybrid'];
+  const takesNone = ['help', 'version', 'jsonl', 'json', 'do-sample', 'hybrid', 'tensors'];
   const known = ['help', 'version', ...Object.keys(abouts)];
   const { positionals, tokens } = parseArgs({
     args: [...args],
