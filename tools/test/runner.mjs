@@ -1,4 +1,4 @@
-/** Runs steps, two at a time, prints the output of each step in one piece, and a summary. */
+/** Runs steps, up to three at a time, prints the output of each step in one piece, and a summary. */
 import { stripVTControlCharacters } from 'node:util';
 import { current, processorSeconds } from './processes.mjs';
 
@@ -52,12 +52,14 @@ async function runStep(step, names) {
   show();
 }
 
-async function work(lane, steps, names) {
+/** Runs steps one after another: those of the lane first, then any others unless `only`. */
+async function work(lane, steps, names, { only = false } = {}) {
+  const mine = only ? steps.filter((each) => each.lane === lane) : steps;
   for (;;) {
-    const ready = steps.filter(({ running, needed }) => !running && needed.every(({ ended }) => ended));
+    const ready = mine.filter(({ running, needed }) => !running && needed.every(({ ended }) => ended));
     const step = ready.find((each) => each.lane === lane) ?? ready[0];
     if (step) await (step.running = runStep(step, names));
-    else if (steps.every(({ running }) => running)) return;
+    else if (mine.every(({ running }) => running)) return;
     else await nextEnd(steps);
   }
 }
@@ -70,7 +72,7 @@ async function nextEnd(steps) {
 
 /**
  * Runs steps and prints a summary; resolves to { passed, failed }. Steps of the lane `setUp` run first, one at a time;
- * then two at a time, if possible one of each lane. `names`: runs only tests whose names contain this text.
+ * then two at a time, and a third one of the lane `waiting`. `names`: runs only tests whose names contain this text.
  */
 export async function runSteps(entries, { names } = {}) {
   const began = Date.now();
@@ -78,7 +80,8 @@ export async function runSteps(entries, { names } = {}) {
   for (const step of steps) step.needed = step.needs.map((name) => steps.find((each) => each.name === name)).filter(Boolean);
   const setUps = steps.filter(({ lane }) => lane === 'setUp');
   await work('setUp', setUps, names);
-  await Promise.all(['compiled', 'packaged'].map((lane) => work(lane, steps, names)));
+  const lanes = [work('compiled', steps, names), work('packaged', steps, names), work('waiting', steps, names, { only: true })];
+  await Promise.all(lanes);
   return summary(steps, (Date.now() - began) / 1000);
 }
 

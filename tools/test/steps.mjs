@@ -1,7 +1,8 @@
 /**
  * All steps of the test run.
  * - `lane`: set-ups run first; then two steps at a time, if possible one that compiles C++ (`compiled`) and one of
- * JavaScript (`packaged`). Any two may run together, so each writes into its own folder.
+ * JavaScript (`packaged`), and a third one that mostly waits for Chromium (`waiting`). Any three may run together, so
+ * each writes into its own folder.
  * - `group`: undefined for the steps of `make test`; others run with ALL=1, or if a change can affect them
  * (affected.mjs). No change asks for the group `beforeRelease`: what is long in it and finds little that other steps
  * do not.
@@ -18,7 +19,7 @@ const add =
   (lane) =>
   (name, run, needs = [], { group, files } = {}) =>
     steps.push({ lane, name, run, needs, group, files });
-const [setUpStep, compiled, packaged] = [add('setUp'), add('compiled'), add('packaged')];
+const [setUpStep, compiled, packaged, waiting] = [add('setUp'), add('compiled'), add('packaged'), add('waiting')];
 
 for (const [part, optional, group] of [
   ['node'],
@@ -192,7 +193,8 @@ packaged('page: build', commands(tsc('-p', 'web/page'), ['node', 'tools/converte
 
 const pageOn = (engine, filter, { name = `page-${engine}`, group } = {}) => {
   const files = globSync('wasm-tests/page/*.test.mjs').filter(filter);
-  packaged(
+  const step = engine === 'chromium' ? waiting : packaged;
+  step(
     name,
     nodeTests(() => files, { env: { ATTN_ENGINE: engine } }),
     ['page: build'],
@@ -210,7 +212,7 @@ packaged('node-relaxed-threads', suites({ variant: 'relaxed', threads: 2 }), ['p
   files: 'wasm-tests/suites/*.ts',
 });
 const inBrowser = (engine, setups, group) =>
-  packaged(
+  (setups === 'short' && engine === 'chromium' ? waiting : packaged)(
     `${engine}-${setups}`,
     nodeTests(() => ['wasm-tests/browser/suites.test.mjs'], { env: { ATTN_ENGINE: engine, ATTN_SETUPS: setups } }),
     ['package: build', 'native: build'],
