@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 [[noreturn]] void fail_at(const fs::path& path, std::error_code why) { throw std::system_error(why, path.string()); }
 
-/// Streams do not store the reason of a failure, so errno is used.
+/// Streams do not keep the reason of a failure.
 [[noreturn]] void fail_by_errno(const fs::path& path) { fail_at(path, {errno != 0 ? errno : EIO, std::generic_category()}); }
 
 }  // namespace
@@ -28,7 +28,7 @@ InputFile::InputFile(const fs::path& path) : path_(path.string()) {
     errno_ = number;
   };
   const fs::file_status status = fs::status(path, error);
-  // The system would open the path up to the zero byte.
+  // Otherwise the system would open the path up to the zero byte.
   if (!fs::exists(status) || path.native().find('\0') != fs::path::string_type::npos)
     refuse("missing", ENOENT);
   else if (fs::is_directory(status))
@@ -67,7 +67,7 @@ StagedFiles::~StagedFiles() {
 void StagedFiles::remove_staged() {
   std::error_code none;
   for (const File& file : files_) fs::remove(file.staged, none);
-  // remove() fails for folders that are not empty, so these stay.
+  // Fails for folders that are not empty, which then stay.
   for (auto folder = folders_.rbegin(); folder != folders_.rend(); ++folder) fs::remove(*folder, none);
 }
 
@@ -112,8 +112,7 @@ void StagedFiles::abandon() {
   remove_staged();
 }
 
-/// Keeps the file that is about to be replaced: a hard link, so that its path always exists; for links and file systems
-/// without hard links a rename.
+/// Keeps the file about to be replaced: by a hard link, so that its path always exists, otherwise by a rename.
 std::error_code StagedFiles::keep_old(File& file) {
   std::error_code error;
   const fs::file_status there = fs::symlink_status(file.path, error);
@@ -130,7 +129,7 @@ void StagedFiles::restore() {
   for (File& file : files_)
     if (file.has_old) {
       fs::rename(file.old, file.path, error);
-      // Does nothing if both are names of one file, which then has not been replaced.
+      // Does nothing if both names are links to one file, which then has not been replaced.
       if (!error) fs::remove(file.old, error);
     } else if (file.renamed) {
       fs::remove(file.path, error);

@@ -5,7 +5,7 @@
 
 namespace attn {
 
-/// Converts IEEE binary16 to binary32 exactly, including subnormals, infinities and NaN.
+/// IEEE binary16 to binary32, exactly.
 constexpr float float_from_half(std::uint16_t half) {
   const std::uint32_t sign = static_cast<std::uint32_t>(half & 0x8000) << 16;
   const std::uint32_t exponent = half >> 10 & 0x1f, fraction = half & 0x3ff;
@@ -17,8 +17,7 @@ constexpr float float_from_half(std::uint16_t half) {
   return std::bit_cast<float>(sign | wide << 23 | fraction << 13);
 }
 
-/// Converts binary32 to binary16, rounding to nearest, ties to even. NaN stays NaN, and numbers that are too large
-/// become infinite.
+/// Rounds to nearest, ties to even. NaN stays NaN; too large numbers become infinite.
 constexpr std::uint16_t half_from_float(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = bits >> 16 & 0x8000, exponent = bits >> 23 & 0xff, fraction = bits & 0x7fffff;
@@ -26,7 +25,7 @@ constexpr std::uint16_t half_from_float(float value) {
   if (exponent == 0xff) {
     if (fraction != 0) half = 0x7e00;
   } else if (exponent < 143) {  // below 2¹⁶
-    // Normal numbers lose 13 bits of their fraction. Smaller ones lose more, and their fraction includes the leading 1.
+    // Normal numbers lose 13 bits of their fraction, subnormals more, including the leading 1.
     const bool normal = exponent > 112;
     const std::uint32_t shift = normal ? 13 : exponent > 101 ? 126 - exponent : 25, all = normal ? fraction : fraction | 0x800000;
     const std::uint32_t rest = all & ((1U << shift) - 1), middle = 1U << (shift - 1);
@@ -36,7 +35,6 @@ constexpr std::uint16_t half_from_float(float value) {
   return static_cast<std::uint16_t>(sign | half);
 }
 
-/// Converts bfloat16, which is the upper half of a float32.
 constexpr float float_from_bfloat16(std::uint16_t value) { return std::bit_cast<float>(static_cast<std::uint32_t>(value) << 16); }
 
 }  // namespace attn

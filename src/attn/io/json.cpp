@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMaxDepth = 64;
 
-/// Throws "<name>: the file <verb><parts>".
+/// "<name>: the file <verb><parts>".
 [[noreturn]] void refuse(std::string_view name, std::string_view verb, std::initializer_list<TextPart> parts, ErrorCode code = ErrorCode::format) {
   const std::string what = text(parts);
   ErrorDetail detail = error_detail(name, "the file");
@@ -21,12 +21,12 @@ constexpr std::size_t kMaxDepth = 64;
   throw Error(code, text({name, ": the file ", verb, what}), std::move(detail));
 }
 
-/// Throws UNSUPPORTED before any value is created if the values would need many times the bytes of the file: two bytes
-/// of JSON can be an object of 64 bytes. web/lib/src/tokenizer/schema.ts counts in the same way.
+/// Throws UNSUPPORTED before any allocation if the values need many times the bytes of the file: two bytes of JSON can
+/// become a 64-byte object. web/lib/src/tokenizer/schema.ts counts alike.
 void check_values(std::string_view name, std::span<const std::uint8_t> bytes) {
   std::uint64_t memory = 0, names = 0;
   for (std::size_t at = 0; at < bytes.size(); ++at) switch (bytes[at]) {
-      case '"':  // skip the string
+      case '"':
         for (++at; at < bytes.size() && bytes[at] != '"'; ++at)
           if (bytes[at] == '\\') ++at;
         break;
@@ -89,7 +89,7 @@ class TreeBuilder : public JsonEvents {
     if (open_.size() == kMaxDepth) refuse(name_, "is ", {"nested deeper than ", kMaxDepth, " levels"});
     Json& at = place();
     at = std::move(value);
-    open_.push_back(&at);  // stays valid: nothing is added to its parent before it is closed
+    open_.push_back(&at);  // stays valid: its parent grows only after it is closed
     return true;
   }
   bool close() {
@@ -124,13 +124,13 @@ void Json::Object::erase(std::string_view name) {
 }
 
 Json& Json::Object::append(std::string name) {
-  // Doubling the block would exceed kMemoryPerByte while the members are moved.
+  // Doubling would exceed kMemoryPerByte while the members move.
   if (members_.size() == members_.capacity()) members_.reserve(members_.size() + members_.size() / 4 + 8);
   return members_.emplace_back(std::move(name), Json()).second;
 }
 
 void Json::Object::sort() {
-  // Merge sort of runs of 1, 2, 4, ... members: std::stable_sort would add 2.4 kB to the code that every page downloads.
+  // Merge sort, because std::stable_sort would add 2.4 kB to the download of every page.
   const std::size_t size = members_.size();
   Members merged(size);
   for (std::size_t run = 1; run < size; run *= 2) {
@@ -146,7 +146,7 @@ void Json::Object::sort() {
   }
   std::size_t count = 0;
   for (std::size_t i = 0; i < size; ++i) {
-    if (i + 1 < size && members_[i].first == members_[i + 1].first) continue;  // the last of equal names is kept
+    if (i + 1 < size && members_[i].first == members_[i + 1].first) continue;
     if (count < i) members_[count] = std::move(members_[i]);
     ++count;
   }
@@ -167,7 +167,7 @@ const char* Json::kind() const {
 Json parse_json(std::string_view name, std::span<const std::uint8_t> bytes, std::size_t max_bytes) {
   const FloatEnvironment environment;
   if (bytes.size() > max_bytes) refuse(name, "has ", {bytes.size(), " bytes, expected at most ", max_bytes});
-  // The parser treats a zero byte as the end of its input and skips a byte order mark. Neither is valid JSON.
+  // The parser stops at a zero byte and skips a byte order mark, but neither is valid JSON.
   const auto zero = std::find(bytes.begin(), bytes.end(), 0);
   if (bytes.empty() || bytes[0] == 0xEF || zero != bytes.end())
     refuse(name, "is ", {"not valid JSON near byte ", bytes.empty() || bytes[0] == 0xEF ? 0 : zero - bytes.begin()});

@@ -12,14 +12,14 @@
 
 namespace attn::detail {
 
-/// A value of a JSON file. nlohmann's tree is not used because its destructor allocates, which terminates the program
-/// if memory is short. Strings, arrays and objects are stored behind pointers because most values are numbers.
+/// nlohmann's tree is not used because its destructor allocates, which terminates the program if memory is short.
+/// Strings, arrays and objects are behind pointers because most values are numbers.
 class Json {
  public:
   using Array = std::vector<Json>;
 
-  /// Members sorted by name in one block. A vocabulary can have 10^6 members, and a map with a node per member would
-  /// take five times as long.
+  /// Members sorted by name. A vocabulary can have 10^6, and a map with a node per member would take five times as
+  /// long.
   class Object {
    public:
     using Member = std::pair<std::string, Json>;
@@ -34,13 +34,12 @@ class Json {
 
     const Json* find(std::string_view name) const;
     Json* find(std::string_view name) { return const_cast<Json*>(std::as_const(*this).find(name)); }
-    /// Returns the member; inserts null if there is none.
     Json& operator[](std::string_view name);
     void erase(std::string_view name);
 
-    /// Appends a member without sorting; call sort() after the last one.
+    /// Does not sort; call sort() after the last one.
     Json& append(std::string name);
-    /// Sorts the members by name. The last of equal names is kept.
+    /// Keeps the last of equal names.
     void sort();
 
    private:
@@ -56,7 +55,6 @@ class Json {
   explicit Json(T value) : value_(std::make_unique<T>(std::move(value))) {}
 
   bool is_null() const { return std::holds_alternative<std::nullptr_t>(value_); }
-  /// Return null if the value has another type.
   const bool* boolean() const { return std::get_if<bool>(&value_); }
   const double* number() const { return std::get_if<double>(&value_); }
   const std::string* string() const { return get<std::string>(); }
@@ -65,9 +63,8 @@ class Json {
   Array* array() { return get<Array>(); }
   Object* object() { return get<Object>(); }
 
-  /// Returns a member; null if there is none, if the member is null, or if this is not an object.
+  /// Null also if the member is null or this is not an object.
   const Json* find(std::string_view name) const;
-  /// Returns the type for messages: "a string".
   const char* kind() const;
 
  private:
@@ -80,12 +77,10 @@ class Json {
   std::variant<std::nullptr_t, bool, double, std::unique_ptr<std::string>, std::unique_ptr<Array>, std::unique_ptr<Object>> value_ = nullptr;
 };
 
-/// Parses the file `name`. The last of equal names in an object counts, as in Python's json. Throws FORMAT if the bytes
-/// are not JSON in UTF-8, if there are more than `max_bytes`, or if they nest deeper than 64 levels; UNSUPPORTED if the
-/// values would need many times the bytes.
+/// Keeps the last of equal names in an object, as Python's json. Throws FORMAT if the bytes are not JSON in UTF-8,
+/// exceed `max_bytes`, or nest deeper than 64 levels; UNSUPPORTED if the values would need many times the bytes.
 Json parse_json(std::string_view name, std::span<const std::uint8_t> bytes, std::size_t max_bytes);
-/// Parses a file that Python's json may have written: its NaN, Infinity and -Infinity, which are not JSON, become
-/// strings.
+/// Also reads NaN, Infinity and -Infinity, which Python writes although they are not JSON, as strings.
 Json parse_python_json(std::string_view name, std::span<const std::uint8_t> bytes, std::size_t max_bytes);
 
 }  // namespace attn::detail

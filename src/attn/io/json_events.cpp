@@ -2,8 +2,8 @@
 
 namespace attn::detail {
 
-// With everything inlined, clang sees that the format is JSON and omits the readers of five binary formats. GCC would
-// spend minutes on inlining the whole parser.
+// Inlined, clang sees that the format is JSON and omits the readers of five binary formats. GCC would inline for
+// minutes.
 #ifdef __clang__
 [[gnu::flatten]]
 #endif

@@ -6,10 +6,9 @@
 
 namespace attn::detail {
 
-/// Receives the events of the parser.
 using JsonEvents = nlohmann::json_sax<nlohmann::json>;
 
-/// Parses JSON. Out of line and with the base class, so that the parser template is instantiated only once.
+/// Out of line, so that the parser template is instantiated only once.
 void parse_json_events(std::span<const std::uint8_t> bytes, JsonEvents& events);
 
 }  // namespace attn::detail

@@ -14,7 +14,6 @@
 #include "attn/tensor/sort.hpp"
 #include "attn/tensor/view.hpp"
 
-// Every violation of the format has its own message.
 namespace attn::detail {
 namespace {
 
@@ -27,13 +26,12 @@ constexpr SafetensorsType kTypes[] = {{"F32", 4, true},  {"F16", 2, true},  {"BF
                                       {"I32", 4, false}, {"U64", 8, false}, {"I64", 8, false}};
 
 template <class T>
-T load(const std::uint8_t* bytes) {  // bytes need not be aligned
+T load(const std::uint8_t* bytes) {  // unaligned
   T value;
   std::memcpy(&value, bytes, sizeof value);
   return value;
 }
 
-/// Throws "safetensors: "<name>" has <parts>".
 [[noreturn]] void refuse_tensor(const std::string& name, std::initializer_list<TextPart> parts) {
   refuse_safetensors({"\"", name, "\" has ", text(parts)});
 }
@@ -43,7 +41,7 @@ struct RawEntry {
   std::optional<std::vector<std::uint64_t>> shape = {}, offsets = {};
 };
 
-/// Uses parser events, so that duplicate names are detected and only the entries are stored.
+/// Detects duplicate names and stores only the entries.
 class HeaderReader : public JsonEvents {
  public:
   std::vector<RawEntry> entries;
@@ -138,7 +136,7 @@ class HeaderReader : public JsonEvents {
 };
 
 std::vector<RawEntry> read_header(std::span<const std::uint8_t> header) {
-  // The parser ends at a zero byte and skips a byte order mark. Neither is valid JSON.
+  // The parser stops at a zero byte and skips a byte order mark, but neither is valid JSON.
   const auto zero = std::find(header.begin(), header.end(), 0);
   if (header[0] == 0xEF || zero != header.end())
     refuse_safetensors({"the header is not valid JSON near byte ", header[0] == 0xEF ? 0 : zero - header.begin()});
@@ -177,7 +175,7 @@ SafetensorsEntry checked(const RawEntry& entry, std::optional<std::uint64_t> dat
   return {entry.name, &type, to_shape(*entry.shape), first, last};
 }
 
-/// Throws FORMAT unless the entries, sorted by their data, cover all of it without overlap or hole.
+/// Throws FORMAT unless the sorted entries cover the data without overlap or hole.
 void check_layout(const std::vector<SafetensorsEntry>& entries, std::optional<std::uint64_t> data_size) {
   std::uint64_t end = 0;
   for (const SafetensorsEntry& entry : entries) {
@@ -206,7 +204,7 @@ std::size_t safetensors_header_size(const std::uint8_t* prefix, std::optional<st
   const auto size = load<std::uint64_t>(prefix);
   if (size == 0) refuse_safetensors({"the header is empty"});
   const bool is_zip = static_cast<std::uint32_t>(size) == 0x04034b50;  // "PK"
-  // Safetensors may begin with the same two bytes, but then the header is short.
+  // Safetensors may begin with the pickle bytes, but then the header is short.
   if (is_zip || (static_cast<std::uint16_t>(size) == 0x0280 && size > kMaxHeader))
     refuse_safetensors({"the file is a ", is_zip ? "zip" : "pickle", ", as torch.save() writes, expected safetensors"}, ErrorCode::format,
                        "In Python safetensors.torch.save_file(torch.load(path), other) converts it");

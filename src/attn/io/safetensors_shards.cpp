@@ -48,7 +48,7 @@ class Reader {
     return shards;
   }
 
-  /// The stream is then at the data.
+  /// Leaves the stream at the data.
   std::vector<std::uint8_t> read_header(InputFile& file, const fs::path& path) const {
     file.check_open(op_);
     check_safetensors_size(file.size());

@@ -16,7 +16,6 @@ namespace {
 
 constexpr const char* kMetadata = "__metadata__";
 
-/// Throws ARGUMENT if the string is not UTF-8.
 void append_string(std::string_view op, std::string& to, const std::string& value) {
   if (!append_json_string(to, value)) fail(ErrorCode::argument, op, "a name or metadata", {"valid UTF-8"}, {"invalid UTF-8"});
 }
@@ -75,7 +74,7 @@ void check_safetensors_memory(std::string_view op, const std::vector<Safetensors
 std::vector<std::uint8_t> write_safetensors_views(const StateView& tensors, const std::map<std::string, std::string>& metadata) {
   constexpr std::string_view kOp = "write_safetensors";
   std::vector<detail::SafetensorsItem> items;
-  for (const auto& [name, tensor] : tensors) items.push_back({name, "F32", 4, tensor.shape});  // a map, so the names are sorted by bytes
+  for (const auto& [name, tensor] : tensors) items.push_back({name, "F32", 4, tensor.shape});  // sorted by bytes
   const std::string start = detail::safetensors_start(kOp, items, metadata);
   detail::check_safetensors_memory(kOp, items);
   std::size_t size = 0;

@@ -38,7 +38,7 @@ struct How {
 
 std::int64_t most_of(const TokenizeOptions& options) { return options.max_length.value_or(std::numeric_limits<std::int64_t>::max()); }
 
-/// Truncates first the longer text, then both (longest_first in Hugging Face tokenizers).
+/// longest_first of Hugging Face: truncates the longer text, then both.
 void truncate(Row& row, const How& how, std::size_t most) {
   std::size_t n1 = row.first.tokens.size(), n2 = row.second.tokens.size();
   if (n1 + n2 <= most) return;
@@ -63,7 +63,7 @@ void truncate(Row& row, const How& how, std::size_t most) {
   keep(row.second.tokens, n2);
 }
 
-/// Calls special(piece, i) for the special tokens of a row and use(piece, token) for the others, in their order.
+/// Calls special(piece, i) for special tokens and use(piece, token) for others, in row order.
 template <class RowOrConst, class Special, class Use>
 void for_each_token(const How& how, RowOrConst& row, Special special, Use use) {
   for (const TemplatePiece& piece : how.pieces) {
@@ -82,7 +82,7 @@ EncodedTexts assemble(const TokenizerFile& file, const How& how, std::vector<Row
   for (const Row& row : rows) longest = std::max(longest, length_of(row));
   const Shape shape{static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(longest)};
   MemoryEstimate memory(kOp);
-  // Per token: two ids, mask, string, offsets, text and word.
+  // Two ids, mask, string, offsets, text and word.
   const std::size_t kBytes = 9 + sizeof(std::string) + sizeof(TokenOffsets::value_type) + sizeof(TokenSequences::value_type) +
                              (how.are_words ? sizeof(TokenWords::value_type) : 0);
   memory.add("ids, tokens and offsets", {shape[0], shape[1], static_cast<std::int64_t>(kBytes / 4)});
@@ -163,7 +163,7 @@ Row read_row(const TokenizerFile& file, const How& how, const Text& text, std::s
     if (kPair) row.second = file.tokenize(second, index, enough, how.truncation_side);
   };
   read(options.truncation ? room : kAll);
-  // The longer text gets the odd token, so both must be read completely.
+  // The longer text keeps the odd token, so both must be read completely.
   if (kPair && options.truncation && room % 2 == 1 && row.first.tokens.size() > room && row.second.tokens.size() > room) read(kAll);
   const std::size_t length = row.first.tokens.size() + row.second.tokens.size();
   if (!options.truncation && length > room) {

@@ -13,8 +13,7 @@
 #include "attn/tensor/float_environment.hpp"
 #include "attn/tensor/view.hpp"
 
-// Keys and names are those of llama.cpp (gguf-py/gguf/constants.py); what is undone here is what its
-// convert_hf_to_gguf.py does.
+// Keys and names are those of llama.cpp (gguf-py/gguf/constants.py). Undoes its convert_hf_to_gguf.py.
 namespace attn::detail::gguf {
 namespace {
 
@@ -44,12 +43,12 @@ constexpr Name kNeoXLayer[] = {{"attn_norm", "input_layernorm"},   {"attn_qkv", 
                                {"ffn_up", "mlp.dense_h_to_4h"},    {"ffn_down", "mlp.dense_4h_to_h"}};
 constexpr Name kNeoX[] = {{"token_embd", "gpt_neox.embed_in"}, {"output_norm", "gpt_neox.final_layer_norm"}, {"output", "embed_out"}};
 
-/// Architecture by its name in GGUF; `type` and `model_class` are those of config.json.
+/// `type` and `model_class` are those of config.json.
 struct Family {
   std::string_view name, type, model_class;
   std::span<const Name> model, layer;
   std::string_view layers;
-  Order order = Order::same;  ///< Order::rotary: the converter reorders rows; Order::less_one: it adds 1 to norms
+  Order order = Order::same;  ///< rotary: the converter reorders rows; less_one: it adds 1 to norms
 };
 
 constexpr Family kArchitectures[] = {
@@ -82,7 +81,6 @@ class Settings {
     return *value;
   }
   bool flag(std::string_view name, bool otherwise) const { return metadata_.flag(key(name)).value_or(otherwise); }
-  /// Refuses a setting that changes the computation, unless it is missing or `neutral`.
   void must_be(std::string_view name, double neutral) const {
     const std::string whole_name = key(name);
     const Value* const value = metadata_.find(whole_name);
@@ -124,7 +122,7 @@ struct Heads {
   std::int64_t count, of_keys, width;
 };
 
-/// `is_partial`: RoPE may turn a part of each head.
+/// `is_partial`: RoPE may rotate only a part of each head.
 Heads heads_of(const Settings& settings, bool is_partial = false) {
   const std::int64_t count = settings.required("attention.head_count"), width = settings.required("embedding_length");
   if (count < 1 || width < 1 || count > width)
@@ -140,7 +138,7 @@ Heads heads_of(const Settings& settings, bool is_partial = false) {
   return heads;
 }
 
-/// Divisor of the frequency theta^(-2 i / D) by the formula of Llama 3.1 with low_freq_factor 1 and high_freq_factor 4.
+/// Divisor of theta^(-2 i / D) in Llama 3.1 with low_freq_factor 1 and high_freq_factor 4.
 double divisor_of(double frequency, double factor, double positions) {
   const double turns = positions * frequency / (2 * std::numbers::pi);
   if (turns > 4) return 1;
@@ -149,7 +147,7 @@ double divisor_of(double frequency, double factor, double positions) {
   return 1 / ((1 - share) / factor + share);
 }
 
-/// Finds the parameters from which the converter made rope_freqs.weight.
+/// Finds the parameters from which the converter computed rope_freqs.weight.
 void add_llama3(JsonObject& rope, std::span<const float> divisors, double theta) {
   const double factor = *std::max_element(divisors.begin(), divisors.end());
   const auto matches = [&](double positions) {
@@ -175,7 +173,7 @@ std::string rope_of(const Settings& settings, std::span<const float> divisors) {
   const double theta = settings.number("rope.freq_base").value_or(10000);
   rope.add_number("rope_theta", theta);
   const std::string* const type = settings.string("rope.scaling.type");
-  const std::string kind = type != nullptr ? *type : "linear";  // the default of llama.cpp
+  const std::string kind = type != nullptr ? *type : "linear";  // llama.cpp's default
   if (kind != "none" && kind != "linear" && kind != "yarn")
     refuse(settings.key("rope.scaling.type"), {"linear, none or yarn"}, {kind}, ErrorCode::unsupported);
   for (const char* name : {"attn_factor", "yarn_ext_factor", "yarn_attn_factor"}) settings.must_be(text({"rope.scaling.", name}), 1);
@@ -199,17 +197,16 @@ std::string rope_of(const Settings& settings, std::span<const float> divisors) {
   return rope.take();
 }
 
-/// transformers has one switch for attention and one for the MLP, so a model that has only some is a mismatch.
+/// transformers has one bias switch for attention and one for the MLP, so a model with only some biases is a mismatch.
 bool has_one(const Header& header, std::initializer_list<std::string_view> names) {
   return std::any_of(header.tensors.begin(), header.tensors.end(), [&](const Tensor& tensor) {
     return std::any_of(names.begin(), names.end(), [&](std::string_view name) { return std::string_view(tensor.name).ends_with(name); });
   });
 }
 
-/// Adds what Gemma has more than Llama, as llama.cpp computes it.
 void add_gemma(JsonObject& config, const Settings& settings, const Family& kind, const Heads& heads) {
   const bool is_2 = kind.name == "gemma2";
-  // Only the models with 27 billion parameters, known by their layers, do not scale by the width of a head.
+  // Only the 27B models, recognised by their layers, do not scale by the head width.
   const bool is_largest = settings.required("block_count") == (is_2 ? 46 : 62);
   config.add_string("hidden_activation", "gelu_pytorch_tanh");
   config.add_whole("query_pre_attn_scalar", is_largest ? settings.required("embedding_length") / heads.count : heads.width);
@@ -265,7 +262,7 @@ std::string config_of_neox(const Header& header, const Settings& settings, const
   const std::int64_t turned = settings.whole("rope.dimension_count").value_or(heads.width);
   if (turned < 2 || turned % 2 != 0 || turned > heads.width)
     refuse(settings.key("rope.dimension_count"), {"an even number from 2 to ", heads.width, ", the width of a head"}, {turned});
-  // Half a column more, because transformers rounds the product with the width down.
+  // Half a column more, because transformers truncates the product with the width.
   const double share = turned == heads.width ? 1 : (static_cast<double>(turned) + 0.5) / static_cast<double>(heads.width);
   JsonObject config = start_config(header, kind);
   config.add_string("hidden_act", "gelu").add_whole("max_position_embeddings", settings.required("context_length"));
@@ -279,7 +276,7 @@ std::string config_of_neox(const Header& header, const Settings& settings, const
   return config.add("rope_parameters", rope.add_number("partial_rotary_factor", share).take()).take();
 }
 
-/// Translates "blk.3.attn_q.weight" and names outside layers.
+/// Translates names such as "blk.3.attn_q.weight".
 class Names {
  public:
   Names(std::span<const Name> model, std::span<const Name> layer, std::string_view layers, std::int64_t count)
@@ -328,7 +325,6 @@ class Names {
   std::int64_t count_;
 };
 
-/// The rows of a tensor, or the values of a bias, must be a multiple of `unit`.
 void set_heads(NamedTensor& named, std::uint64_t width, std::uint64_t unit) {
   const std::uint64_t rows = named.tensor->dims.back();
   const bool is_vector = named.tensor->dims.size() == 1;

@@ -5,7 +5,7 @@
 
 #include "attn/io/float_formats.hpp"
 
-// The order of operations is that of ggml's dequantize_row functions, so that values are equal bit for bit.
+// The order of operations is that of ggml's dequantize_row functions, so that values are bit-identical.
 namespace attn::detail::gguf {
 namespace {
 
@@ -66,7 +66,7 @@ struct ScaleAndMin {
   float scale, min;
 };
 
-/// Returns the 6-bit scale and minimum of part j (of 8) from 12 packed bytes.
+/// 6-bit scale and minimum of part j (of 8) in 12 bytes.
 ScaleAndMin scale_and_min(Bytes packed, std::size_t j) {
   const auto number = [](int value) { return static_cast<float>(value); };
   if (j < 4) return {number(packed[j] & 63), number(packed[j + 4] & 63)};

@@ -6,18 +6,17 @@
 
 namespace attn::detail::gguf {
 
-/// Number format of a tensor: rows are stored in blocks of `values` numbers that share scales.
+/// Number format: rows are stored in blocks of `values` numbers that share scales.
 struct BlockType {
   std::string_view name;
   std::uint32_t id;  ///< ggml_type
   std::uint32_t values, bytes;
-  /// Converts `count` blocks, which need not be aligned, to count * values float32 numbers.
+  /// Blocks need not be aligned. Writes count * values numbers.
   void (*expand)(const std::uint8_t* blocks, std::size_t count, float* values);
 };
 
-/// Returns the type with this id, or null if attn does not read it.
+/// Null if attn does not read the type.
 const BlockType* block_type(std::uint32_t id);
-/// Names of all types that attn reads, for messages.
 inline constexpr std::string_view kBlockTypeNames = "F32, F16, BF16, Q4_0, Q4_1, Q8_0, Q4_K, Q6_K";
 
 }  // namespace attn::detail::gguf

@@ -12,14 +12,13 @@
 namespace attn::detail::gguf {
 namespace {
 
-// Published files have at most some hundred keys, two thousand tensors, and 300 000 tokens and merges of a few bytes.
+// Published files have some hundred keys, 2000 tensors, 300 000 tokens and merges of a few bytes.
 constexpr std::uint64_t kMaxKeys = 1 << 16, kMaxTensors = 100'000, kMaxItems = 1 << 21, kMaxName = 255, kMaxText = 16 << 20, kMaxTexts = 64 << 20;
 constexpr std::uint64_t kMaxAlignment = 1 << 16, kMaxDims = 4;
 
 enum class Type : std::uint32_t { u8, i8, u16, i16, u32, i32, f32, boolean, string, array, u64, i64, f64 };
-constexpr std::uint64_t kSizes[] = {1, 1, 2, 2, 4, 4, 4, 1, 8, 12, 8, 8, 8};  // in the file, of strings and arrays the least
+constexpr std::uint64_t kSizes[] = {1, 1, 2, 2, 4, 4, 4, 1, 8, 12, 8, 8, 8};  // in the file; of strings and arrays the least
 
-/// Never reads past the end of the file.
 class Cursor {
  public:
   Cursor(std::istream& file, std::uint64_t size) : file_(file), size_(size) {}
@@ -33,7 +32,6 @@ class Cursor {
     take_bytes(what, &value, sizeof value);
     return value;
   }
-  /// Reads a count of items of at least `each` bytes.
   std::uint64_t take_count(std::string_view what, std::uint64_t each, std::uint64_t most) {
     const auto count = take<std::uint64_t>(what);
     if (count > left() / each) refuse(what, {"at most ", left() / each, ", as many as the file has bytes for"}, {std::to_string(count)});
@@ -146,7 +144,7 @@ Tensor take_tensor(Cursor& from) {
   if (tensor.type == nullptr) refuse(what("type"), {"one of ", kBlockTypeNames}, {"ggml type ", type}, ErrorCode::unsupported);
   tensor.first = from.take<std::uint64_t>(what("offset"));
 
-  // All dimensions are known only now. Each block takes at least one byte, so a tensor has no more blocks than the file bytes.
+  // A block takes at least one byte, so a tensor has no more blocks than the file bytes.
   if (tensor.dims[0] % tensor.type->values != 0)
     refuse(what("row length"), {"a multiple of ", tensor.type->values, ", the block size of ", tensor.type->name}, {std::to_string(tensor.dims[0])});
   std::uint64_t blocks = tensor.dims[0] / tensor.type->values;
@@ -161,8 +159,7 @@ Tensor take_tensor(Cursor& from) {
   return tensor;
 }
 
-/// Throws FORMAT unless the data lie one after the other, each at the next multiple of the alignment, and end with the
-/// file.
+/// Throws FORMAT unless the data follow each other at multiples of the alignment and end with the file.
 void place(std::vector<Tensor>& tensors, std::uint64_t header, std::uint64_t alignment, std::uint64_t size) {
   const auto aligned = [&](std::uint64_t position) { return (position + alignment - 1) / alignment * alignment; };
   const std::uint64_t start = aligned(header);
@@ -216,7 +213,7 @@ const T* Metadata::get(const std::string& key, std::string_view expected) const 
   const Value* const value = find(key);
   if (value == nullptr) return nullptr;
   const T* const wanted = std::get_if<T>(value);
-  // The order of Value's alternatives.
+  // In the order of Value's alternatives.
   constexpr std::string_view kKinds[] = {"true or false", "a whole number",      "a real number",
                                          "a string",      "an array of strings", "an array of numbers"};
   if (wanted == nullptr) refuse(key, {expected}, {kKinds[value->index()]});

@@ -15,12 +15,12 @@
 
 namespace attn::detail::gguf {
 
-/// Metadata value. All whole numbers become std::int64_t, all real numbers double; arrays hold strings or numbers.
+/// Whole numbers are std::int64_t, real numbers double; arrays hold strings or numbers.
 using Value = std::variant<bool, std::int64_t, double, std::string, std::vector<std::string>, std::vector<double>>;
 
 class Metadata {
  public:
-  /// Return none if there is no such key; throw FORMAT if its value has another type.
+  /// Return none without such a key; throw FORMAT for another type.
   std::optional<bool> flag(const std::string& key) const;
   std::optional<std::int64_t> whole(const std::string& key) const;
   /// Also accepts whole numbers.
@@ -30,7 +30,7 @@ class Metadata {
   const std::vector<double>* numbers(const std::string& key) const;
 
   const Value* find(const std::string& key) const;
-  /// Throws FORMAT if the key occurs for the second time.
+  /// Throws FORMAT for a repeated key.
   void add(std::string key, Value value);
 
  private:
@@ -40,11 +40,10 @@ class Metadata {
   std::map<std::string, Value> values_;
 };
 
-/// Checked entry of one tensor.
 struct Tensor {
   std::string name;
   const BlockType* type = nullptr;
-  std::vector<std::uint64_t> dims = {};  ///< 1 to 4, all at least 1; the first is the length of a row
+  std::vector<std::uint64_t> dims = {};  ///< 1 to 4, each at least 1; first the row length
   std::uint64_t first = 0;               ///< position in the file
   std::uint64_t bytes = 0;
 
@@ -54,17 +53,16 @@ struct Tensor {
 
 struct Header {
   Metadata metadata;
-  std::vector<Tensor> tensors;  ///< in the order of their data, which do not overlap
+  std::vector<Tensor> tensors;  ///< in the order of their data
 
   const Tensor* find(std::string_view name) const;
 };
 
-/// Reads the start of a GGUF file of version 2 or 3 (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md). Every
-/// count, length, type and offset is checked against the file size and fixed limits before memory is allocated. Throws
-/// FORMAT if the file is invalid or truncated; UNSUPPORTED for other versions, block types and nested arrays.
+/// Reads GGUF version 2 or 3 (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md). Checks every count, length
+/// and offset before allocating. Throws FORMAT if the file is invalid or truncated; UNSUPPORTED for other versions,
+/// block types and nested arrays.
 Header read_header(std::istream& file, std::uint64_t size);
 
-/// Throws "gguf: <argument> is <got>, expected <expected>".
 [[noreturn]] void refuse(std::string_view argument, std::initializer_list<TextPart> expected, std::initializer_list<TextPart> got,
                          ErrorCode code = ErrorCode::format, std::string_view help = {});
 

@@ -17,7 +17,7 @@ std::span<const std::uint8_t> bytes_of(const std::vector<float>& values) {
   return {reinterpret_cast<const std::uint8_t*>(values.data()), values.size() * sizeof(float)};
 }
 
-/// Rows of a head in the file are (D/2,2): the two halves of (2,D/2) interleaved.
+/// Rows of a head are (D/2,2): the halves of (2,D/2) interleaved.
 void undo_interleaving(std::vector<float>& values, std::uint64_t width, std::uint64_t D) {
   const std::vector<float> from = values;
   for (std::uint64_t row = 0; row < values.size() / width; ++row) {
@@ -102,7 +102,7 @@ void Reader::write_weights(const Write& write) {
 
 void Reader::write_tensor(const NamedTensor& named, const Write& write) {
   const Tensor& tensor = *named.tensor;
-  // If the order stays, rows are blocks, so that a piece is small. A bias is a column, so that its heads have rows.
+  // If the order stays, rows are blocks, for small pieces. A bias is a column, so that its heads have rows.
   const bool is_flat = named.order == Order::same || named.order == Order::less_one || (tensor.dims.size() == 1 && tensor.type->values == 1);
   const std::uint64_t width = is_flat ? tensor.type->values : tensor.dims[0];
   const std::uint64_t row_bytes = is_flat ? tensor.type->bytes : tensor.row_bytes(), rows = tensor.bytes / row_bytes;

@@ -13,23 +13,20 @@
 
 namespace attn::detail::gguf {
 
-/// Presents a GGUF file as the files of a Hugging Face folder.
 class Reader {
  public:
   /// Reads everything but the weights. `file` must outlive the reader. Throws as read_header() and read_architecture();
-  /// an unsupported tokenizer is not an error: the model then has none.
+  /// an unsupported tokenizer only means that the model has none.
   Reader(std::istream& file, std::uint64_t size);
   Reader(const Reader&) = delete;  // architecture_ refers to header_
   Reader& operator=(const Reader&) = delete;
 
-  /// Returns config.json, generation_config.json, tokenizer.json or tokenizer_config.json; none for other names.
+  /// config.json, generation_config.json, tokenizer.json or tokenizer_config.json; none for other names.
   std::optional<std::vector<std::uint8_t>> read(std::string_view name) const;
-  /// Returns why there is no tokenizer.json.
   const std::optional<Error>& no_tokenizer() const { return no_tokenizer_; }
 
   using Write = std::function<void(std::span<const std::uint8_t>)>;
-  /// Passes the pieces of model.safetensors, with all numbers as float32, to `write`. The largest piece is a tensor, if
-  /// the checkpoint has it transposed, otherwise a megabyte or a row.
+  /// Passes model.safetensors in float32. Pieces are at most a megabyte or a row, or a whole transposed tensor.
   void write_weights(const Write& write);
 
  private:

@@ -12,7 +12,7 @@
 namespace attn::detail::gguf {
 namespace {
 
-/// Bounds work and memory: the sum of the squared lengths. Gemma's 262 144 tokens have a sixth of it.
+/// Limits the sum of the squared lengths. Gemma's 262 144 tokens reach a sixth of it.
 constexpr std::uint64_t kMostWork = std::uint64_t{1} << 27;
 
 struct Merge {
@@ -23,7 +23,7 @@ struct Merge {
 
 bool starts_character(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) != 0x80; }
 
-/// Finds parts of a text without spaces, and tokens made of such parts.
+/// Whether the token is text without spaces, which merges can produce.
 bool is_piece(const Tokens& tokens, std::size_t id) {
   const double type = tokens.types[id];
   return type != Tokens::kControl && type != Tokens::kUnknown && type != Tokens::kByte && tokens.texts[id].find(' ') == std::string::npos;

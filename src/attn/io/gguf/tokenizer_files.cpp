@@ -15,7 +15,7 @@ namespace {
 
 struct Kind {
   std::string_view pre, normalizer, pre_tokenizer;
-  bool adds_bos = false;  ///< unless tokenizer.ggml.add_bos_token says otherwise
+  bool adds_bos = false;  ///< unless tokenizer.ggml.add_bos_token differs
   bool ignores_merges = false;
   std::string_view decoder = R"({"type":"ByteLevel","add_prefix_space":true,"trim_offsets":true,"use_regex":true})";
   std::string_view post_processor = R"({"type":"ByteLevel","add_prefix_space":true,"trim_offsets":false,"use_regex":true})";  ///< without a template
@@ -28,7 +28,7 @@ struct Kind {
   R"({"type":"ByteLevel","add_prefix_space":false,"trim_offsets":false,"use_regex":false}]})"
 
 constexpr std::string_view kByteLevel = R"({"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":true})";
-// By the names of llama.cpp's converter.
+// Names are those of llama.cpp's converter.
 constexpr Kind kByteLevelKinds[] = {
     {"gpt-2", "null", kByteLevel},
     {"smollm", "null",
@@ -40,7 +40,7 @@ constexpr Kind kByteLevelKinds[] = {
 
 #undef ATTN_GPT4_WORDS
 
-// SentencePiece's "\u2581" stands for a space. The first kind puts one in front of each text between special tokens.
+// "\u2581" stands for a space. The first kind inserts one before each text between special tokens.
 #define ATTN_SPACES R"({"type":"Replace","pattern":{"String":" "},"content":"\u2581"})"
 #define ATTN_DECODERS \
   R"({"type":"Sequence","decoders":[{"type":"Replace","pattern":{"String":"\u2581"},"content":" "},{"type":"ByteFallback"},{"type":"Fuse"})"
@@ -105,7 +105,7 @@ Tokens read_tokens(const Metadata& metadata) {
   return tokens;
 }
 
-/// Defaults to the id of SentencePiece's models, as in llama.cpp.
+/// Defaults to SentencePiece's ids, as llama.cpp does.
 std::optional<std::int64_t> special_id(const Metadata& metadata, std::string_view name) {
   if (const auto id = metadata.whole(text({"tokenizer.ggml.", name, "_token_id"}))) return id;
   constexpr std::string_view kFirst[] = {"unknown", "bos", "eos"};
@@ -148,7 +148,6 @@ std::string model_of(const Tokens& tokens, const std::vector<std::string>& merge
   return model.add("vocab", vocab + "}").add("merges", list + "]").take();
 }
 
-/// Puts these tokens around a text, or around each of two texts.
 std::string template_of(const Tokens& tokens, std::optional<std::int64_t> bos, std::optional<std::int64_t> eos) {
   const auto name_of = [&](std::int64_t id) { return json_string("tokenizer.ggml.tokens", tokens.texts[static_cast<std::size_t>(id)]); };
   const auto part = [&](const char* name, int type) {

@@ -6,17 +6,15 @@
 
 namespace attn::detail::gguf {
 
-/// The tokenizer of a GGUF file as files of a Hugging Face folder.
 struct TokenizerFiles {
-  std::string tokenizer, tokenizer_config;  ///< tokenizer.json, tokenizer_config.json
+  std::string tokenizer, tokenizer_config;
 };
 
-/// Translates byte-level BPE (tokenizer.ggml.model "gpt2") whose tokenizer.ggml.pre is gpt-2, smollm, llama-bpe or qwen2,
-/// and SentencePiece (tokenizer.ggml.model "llama").
-/// Throws UNSUPPORTED for other tokenizers; FORMAT if metadata is missing or lists disagree.
+/// Supports byte-level BPE ("gpt2") with tokenizer.ggml.pre gpt-2, smollm, llama-bpe or qwen2, and SentencePiece
+/// ("llama"). Throws UNSUPPORTED for others; FORMAT if metadata is missing or lists disagree.
 TokenizerFiles read_tokenizer_files(const Metadata& metadata);
 
-/// Returns generation_config.json: the ids that end a text.
+/// generation_config.json with the end-of-text ids.
 std::string read_generation_config(const Metadata& metadata);
 
 }  // namespace attn::detail::gguf

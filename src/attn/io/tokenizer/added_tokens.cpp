@@ -23,7 +23,7 @@ AddedTokens::AddedTokens(const Value& section, const Vocabulary& vocabulary, Nor
     token.is_split = is_special && splits_special;
     if (content.empty()) continue;
     characters += count_characters(content);
-    // As in the tokenizers library, the id in the file is ignored.
+    // The tokenizers library also ignores the id in the file.
     auto known = id_of(content);
     if (!known) known = vocabulary.id_of(content);
     if (!known) {
@@ -36,14 +36,14 @@ AddedTokens::AddedTokens(const Value& section, const Vocabulary& vocabulary, Nor
     if (is_new) {
       all.push_back(token);
     } else {
-      // In the tokenizers library, a text that was special stays special.
+      // As in the tokenizers library, a text stays special.
       named->second.is_special = is_special || (named->second.is_special && named->second.text == content);
       named->second.text = content;
       token.is_split = named->second.is_special && splits_special;
       all[named->second.place] = token;
     }
   }
-  // The cost is the number of tokens times the number of normalizers.
+  // Tokens times normalizers.
   Budget budget(characters, "tokenizer.json.added_tokens");
   const std::size_t most = 2 * characters + 16 * all.size() + 4096;
   std::size_t made = 0;
@@ -53,7 +53,7 @@ AddedTokens::AddedTokens(const Value& section, const Vocabulary& vocabulary, Nor
     const Chars text = normalizer_(decode_utf8(named.text).value(), budget);
     section.at_most(text.size(), kMaxToken, " characters in a token once it is normalized");
     section.at_most(made += text.size(), most, " characters once they are normalized");
-    // The tokenizers library identifies special tokens by their text before normalisation.
+    // The tokenizers library looks special tokens up by their text before normalisation.
     const std::string before = std::exchange(named.text, utf8_of(text));
     named.is_special = named.is_special && named.text == before;
   }
@@ -89,12 +89,12 @@ bool AddedTokens::is_special(std::int32_t id) const {
   return found != named_.end() && found->second.is_special;
 }
 
-/// Finds the leftmost and longest tokens. Calls emit(from, to, id) for each, and with id -1 for the text between them.
+/// Finds the leftmost longest tokens: emit(from, to, id), with id -1 for the text between them.
 template <class Emit>
 void AddedTokens::find(std::span<const Char> text, const Wanted& wanted, Budget& budget, const Emit& emit) {
   const std::size_t count = text.size();
   std::size_t done = 0;
-  // A token that begins in white space also extends to its end, as in the tokenizers library.
+  // As in the tokenizers library, a token that begins in white space extends to its end.
   std::size_t spaces = 0;
   for (std::size_t at = 0; at < count;) {
     std::size_t to = at, i = at;
@@ -125,7 +125,7 @@ void AddedTokens::find(std::span<const Char> text, const Wanted& wanted, Budget&
       while (to < count && is(text[to].code, kSpace)) spaces = ++to;
     if (done < from) emit(done, from, -1);
     if (from < to) {
-      budget.spend(to - from);  // the ranges of tokens may overlap
+      budget.spend(to - from);  // tokens may overlap
       emit(from, to, token.id);
     }
     done = to;

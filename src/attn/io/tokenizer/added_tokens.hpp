@@ -19,25 +19,24 @@ namespace attn::detail {
 
 struct AddedToken {
   std::int32_t id = 0;
-  bool single_word = false;  ///< found only as a whole word
-  bool lstrip = false;       ///< includes the white space before it
-  bool rstrip = false;       ///< includes the white space after it
-  bool normalized = false;   ///< normalised, and searched in the normalised text
-  bool is_split = false;     ///< treated as ordinary text
+  bool single_word = false;  ///< only as a whole word
+  bool lstrip = false;       ///< with the white space before it
+  bool rstrip = false;       ///< with the white space after it
+  bool normalized = false;   ///< searched, normalised, in the normalised text
+  bool is_split = false;     ///< ordinary text
 };
 
-/// Special tokens such as [MASK] and other added tokens, found before the text is split into words.
+/// Finds special and other added tokens before the text is split into words.
 class AddedTokens {
  public:
   AddedTokens() = default;
-  /// `section` may be missing. With `splits_special`, special tokens are treated as ordinary text. Throws FORMAT,
-  /// UNSUPPORTED, MEMORY.
+  /// `section` may be missing; `splits_special` treats special tokens as text. Throws FORMAT, UNSUPPORTED, MEMORY.
   AddedTokens(const Value& section, const Vocabulary& vocabulary, Normalizer normalizer, bool splits_special = false);
 
   std::optional<std::int32_t> id_of(std::string_view token) const;
-  /// Returns the text that is searched, which is normalised if the token is.
+  /// The searched text, normalised if the token is.
   std::optional<std::string_view> text_of(std::int32_t id) const;
-  /// Calls look(token, searched text) for each token until it returns false.
+  /// Calls look(token, searched text) until it returns false.
   template <class Look>
   void for_each(Look look) const {
     for (const Wanted* wanted : {&plain_, &normalized_})
@@ -45,19 +44,19 @@ class AddedTokens {
         if (!look(token, std::string_view(named_.at(token.id).text))) return;
   }
   bool is_special(std::int32_t id) const;
-  /// Size of the vocabulary including added tokens.
+  /// Includes the vocabulary.
   std::size_t size() const { return size_; }
-  /// Splits a text into added tokens and the normalised text between them.
+  /// Returns added tokens and the normalised text between them.
   Pieces extract(const Chars& text, Budget& budget) const;
 
  private:
-  /// Tokens to search, indexed by their numbers in the trie.
+  /// Indexed by number in the trie.
   struct Wanted {
     std::vector<AddedToken> tokens = {};
     Trie trie = {};
   };
 
-  /// A token's searched text, and its index among all tokens.
+  /// `place`: index among all tokens.
   struct Named {
     std::string text;
     std::size_t place;

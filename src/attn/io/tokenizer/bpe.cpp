@@ -11,7 +11,7 @@
 namespace attn::detail {
 namespace {
 
-/// `ranks`: the rank of a pair, from 1; `made`: the merged token by rank.
+/// `ranks` count from 1; `made`: the merged token by rank.
 struct Merges {
   PairMap ranks;
   std::vector<std::int32_t> made = {};
@@ -20,16 +20,16 @@ struct Merges {
 struct Options {
   UnknownToken unknown;
   bool has_unknown, fuses_unknown, ignores_merges;
-  std::u32string before, after;  // prefix of continuing pieces, suffix at the end of a word
+  std::u32string before, after;  // continuing_subword_prefix, end_of_word_suffix
 };
 
-/// `bytes` is 0 once the token is part of another.
+/// `bytes` is 0 once merged into another symbol.
 struct Symbol {
   std::int32_t number;
   std::uint32_t bytes, previous, next;
 };
 
-/// Merges the adjacent pair with the lowest rank, leftmost first, until no pair has a rank.
+/// Merges the pair of the lowest rank, leftmost first, until none has a rank.
 class Bpe final : public Model {
  public:
   Bpe(Vocabulary vocabulary, Options options, ByteFallback bytes, Merges merges)
@@ -52,7 +52,7 @@ class Bpe final : public Model {
     return merges_.ranks.get(static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(second));
   }
 
-  /// Returns -1 if the character has no token.
+  /// -1 if there is no token.
   std::int32_t symbol_of(char32_t code, bool first, bool last) const {
     if (!first && !inside_) return -1;
     const Trie& trie = vocabulary().trie();
@@ -63,7 +63,7 @@ class Bpe final : public Model {
 
   std::vector<Symbol> symbols_of(std::span<const Char> word, Budget& budget) const {
     budget.spend(8 * word.size());
-    if (word.size() > 4096) {  // shorter words need little memory
+    if (word.size() > 4096) {
       MemoryEstimate memory("tokenize");
       memory.add("the tokens of a word", {static_cast<std::int64_t>(word.size()), (2 * sizeof(Symbol) + 2 * sizeof(std::uint64_t)) / 4});
       memory.check("the tokens of a word");
@@ -104,7 +104,7 @@ class Bpe final : public Model {
 
   void merge(std::vector<Symbol>& symbols) const {
     constexpr std::uint32_t kNone = static_cast<std::uint32_t>(-1);
-    // Rank and position in one number; the smallest is on top.
+    // Rank and position in one number, the smallest on top.
     std::vector<std::uint64_t> room;
     room.reserve(symbols.size());
     std::priority_queue<std::uint64_t, std::vector<std::uint64_t>, std::greater<>> queue({}, std::move(room));
@@ -121,7 +121,7 @@ class Bpe final : public Model {
       if (symbol.bytes == 0 || symbol.next >= symbols.size()) continue;
       Symbol& other = symbols[symbol.next];
       const std::uint32_t now = rank(symbol.number, other.number);
-      // The entry may be outdated because the pair has changed.
+      // The pair may have changed since.
       if (now == 0 || merges_.made[now] != both) continue;
       symbol.number = both;
       symbol.bytes += other.bytes;
@@ -135,10 +135,10 @@ class Bpe final : public Model {
     }
   }
 
-  /// A token for one byte of a character has the offsets of the character.
+  /// Tokens of single bytes get the offsets of their character.
   void put(const std::vector<Symbol>& symbols, std::span<const Char> word, std::vector<Token>& tokens) const {
     std::size_t start = 0;
-    std::uint32_t before = 0, done = 0;  // bytes before `start`, and of the tokens so far
+    std::uint32_t before = 0, done = 0;  // bytes before `start`, bytes of the tokens so far
     for (std::size_t i = 0; i < symbols.size(); i = symbols[i].next) {
       while (start + 1 < word.size() && before + utf8(word[start].code).size <= done) before += utf8(word[start++].code).size;
       done += symbols[i].bytes;
@@ -152,7 +152,7 @@ class Bpe final : public Model {
   Options options_;
   ByteFallback bytes_;
   Merges merges_;
-  std::optional<Trie::Node> inside_;  // node of `options_.before`
+  std::optional<Trie::Node> inside_;  // node of options_.before
 };
 
 std::pair<std::string_view, std::string_view> parts_of(const Value& merge) {
@@ -185,7 +185,7 @@ Merges read_merges(Json& json, const Vocabulary& vocabulary, std::size_t prefix)
     const std::u32string a = code_points(first), b = code_points(second);
     const std::u32string both = a + (b.size() > prefix ? b.substr(prefix) : U"");
     const auto one = static_cast<std::uint32_t>(number(a, first)), other = static_cast<std::uint32_t>(number(b, second));
-    // If a pair occurs twice, the last one counts.
+    // The last of equal pairs counts.
     merges.ranks.set(one, other, static_cast<std::uint32_t>(merges.made.size()));
     merges.made.push_back(number(both, text({first, " + ", second})));
     (*taken.array())[i] = Json();

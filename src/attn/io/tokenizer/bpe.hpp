@@ -6,8 +6,7 @@
 
 namespace attn::detail {
 
-/// Reads a byte pair encoding model (Sennrich et al. 2016), of characters or bytes. Moves the vocabulary out of `json`,
-/// the same section.
+/// Byte pair encoding (Sennrich et al. 2016). Moves the vocabulary out of `json`, the same section.
 std::unique_ptr<const Model> read_bpe(const Value& section, Json& json);
 
 }  // namespace attn::detail

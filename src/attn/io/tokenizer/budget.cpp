@@ -24,7 +24,7 @@ void Budget::grant(std::size_t characters) {
          {"too long after normalization"});
   granted_ = std::min<std::uint64_t>(2 * characters, most_characters_);
   MemoryEstimate memory(kOp);
-  memory.add("the characters of a text", {static_cast<std::int64_t>(granted_), 12});  // up to four lists of 12 bytes each
+  memory.add("the characters of a text", {static_cast<std::int64_t>(granted_), 12});  // up to four lists of 12 bytes
   memory.check("the characters of a text");
 }
 

@@ -6,18 +6,17 @@
 
 namespace attn::detail {
 
-/// Limits the cost of a text: its length at any stage, since the rules of a file can double it again and again, and the
-/// number of steps.
+/// Limits steps and length of a text: the rules of a file can double it again and again.
 class Budget {
  public:
-  /// `what` names the text in messages and must outlive the budget.
+  /// `what` must outlive the budget.
   explicit Budget(std::size_t length, std::string_view what = "the text");
 
-  /// Call before a text grows to that length. Throws UNSUPPORTED, for long texts MEMORY.
+  /// Call before growing. Throws UNSUPPORTED, for long texts MEMORY.
   void hold(std::size_t characters) {
     if (characters > granted_) grant(characters);
   }
-  /// Call before the steps, or right after the steps of a single token. Throws UNSUPPORTED.
+  /// Call before the steps, or right after those of a single token. Throws UNSUPPORTED.
   void spend(std::uint64_t steps) {
     if ((steps_ += steps) > most_steps_) refuse();
   }

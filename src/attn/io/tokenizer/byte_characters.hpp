@@ -5,8 +5,7 @@
 
 namespace attn::detail {
 
-/// Characters for the 256 bytes in byte-level tokens: printable bytes represent themselves, the others are numbered
-/// from U+0100.
+/// Byte-level characters: printable bytes are themselves, the others count from U+0100.
 inline constexpr std::array<char32_t, 256> kByteCharacters = [] {
   std::array<char32_t, 256> characters{};
   char32_t next = 0x100;

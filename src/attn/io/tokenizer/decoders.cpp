@@ -43,8 +43,7 @@ void hold(const Tokens& tokens, Budget& budget) {
   budget.hold(bytes);
 }
 
-/// Returns the size of the first character and true, or, if the bytes are invalid, how many of them become one U+FFFD
-/// and false.
+/// Returns the size of the first character and true, or the number of invalid bytes that become one U+FFFD and false.
 std::pair<std::size_t, bool> character_at(std::string_view rest) {
   const auto byte = [&](std::size_t i) { return i < rest.size() ? static_cast<unsigned char>(rest[i]) : 0U; };
   const unsigned first = byte(0);
@@ -82,7 +81,7 @@ Decoder byte_level(const Value&, PartCount&) {
     std::string bytes;
     for (const std::string& token : tokens) {
       std::string own;
-      // A token with any other character is ordinary text.
+      // Another character makes the token ordinary text.
       for (const char32_t code : code_points(std::string_view(token))) {
         const auto byte = byte_of(code);
         if (!byte) {
@@ -132,7 +131,7 @@ Decoder metaspace(const Value& section, PartCount&) {
   };
 }
 
-/// Parses a token such as <0x0A>.
+/// <0x0A>
 std::optional<char> fallback_byte(std::string_view token) {
   if (token.size() != 6 || !token.starts_with("<0x") || token.back() != '>') return std::nullopt;
   const auto digit = [](char c) -> int {
@@ -141,7 +140,7 @@ std::optional<char> fallback_byte(std::string_view token) {
     return small >= 'a' && small <= 'f' ? small - 'a' + 10 : -1;
   };
   const int high = digit(token[3]), low = digit(token[4]);
-  // Rust's number parser accepts a plus sign.
+  // As Rust's number parser does, accepts a plus sign.
   if (low >= 0 && token[3] == '+') return static_cast<char>(low);
   return high < 0 || low < 0 ? std::nullopt : std::optional(static_cast<char>(16 * high + low));
 }
@@ -175,7 +174,6 @@ Decoder fuse(const Value&, PartCount&) {
   return [](Tokens& tokens, Budget&) { tokens = {joined(tokens)}; };
 }
 
-/// Removes up to `start` and `stop` copies of one character.
 Decoder strip(const Value& section, PartCount&) {
   const std::u32string content = code_points(std::string_view(section["content"].string()));
   if (content.size() != 1) section["content"].refuse(ErrorCode::format, {"one character"}, {section["content"].string()});

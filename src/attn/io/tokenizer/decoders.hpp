@@ -9,13 +9,13 @@
 
 namespace attn::detail {
 
-/// Converts tokens to texts that are joined without separator.
+/// The resulting texts are joined without separator.
 using Decoder = std::function<void(std::vector<std::string>& tokens, Budget& budget)>;
 
 /// Throws FORMAT, and UNSUPPORTED for unknown kinds.
 Decoder read_decoder(const Value& section);
 
-/// Removes spaces before English punctuation as transformers does.
+/// As transformers' clean_up_tokenization.
 std::string without_spaces_before_punctuation(std::string text);
 
 }  // namespace attn::detail

@@ -13,29 +13,27 @@ constexpr char32_t kUnderline = U'\u2581';
 
 bool is_in(char32_t code, char32_t first, char32_t last) { return code >= first && code <= last; }
 
-/// A letter or digit of Latin, Greek, Cyrillic or Hebrew that has no decomposition and that no mark, case or script
-/// expands.
+/// Letters and digits of Latin, Greek, Cyrillic and Hebrew without decomposition, which nothing expands.
 bool is_plain(char32_t code) {
   if (code < 0x80) return is_in(code, U'0', U'9') || is_in(code, U'A', U'Z') || is_in(code, U'a', U'z');
   if (code == U'\u0419' || code == U'\u0439') return false;
   return is_in(code, U'\u03b1', U'\u03c9') || is_in(code, U'\u0410', U'\u044f') || is_in(code, U'\u05d0', U'\u05ea');
 }
 
-/// Returns the bytes of the plain letter that begins at `at`, or 0.
+/// Bytes of the plain letter at `at`, or 0.
 std::size_t letter_at(std::string_view text, std::size_t at) {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
   if (byte(at) < 0x80) return is_plain(byte(at)) ? 1 : 0;
   if ((byte(at) & 0xe0U) != 0xc0U || (byte(at + 1) & 0xc0U) != 0x80U) return 0;
   return is_plain((byte(at) & 0x1fU) << 6 | (byte(at + 1) & 0x3fU)) ? 2 : 0;
 }
-/// Returns the bytes of the plain letter that ends at `end`, or 0.
 std::size_t letter_before(std::string_view text, std::size_t end) {
   for (std::size_t size = 1; size <= std::min<std::size_t>(2, end); ++size)
     if (letter_at(text, end - size) == size) return size;
   return 0;
 }
 
-/// A letter of a script without spaces, or a Korean syllable. None composes with the preceding character.
+/// Letters of scripts without spaces, and Korean syllables. None composes with the character before.
 bool is_unspaced(char32_t code) {
   constexpr std::pair<char32_t, char32_t> kRanges[] = {
       {U'\u0e01', U'\u0e2e'}, {U'\u3041', U'\u3096'}, {U'\u30a1', U'\u30fa'}, {U'\u4e00', U'\u9fa5'}, {U'\uac00', U'\ud7a3'}};
@@ -43,7 +41,7 @@ bool is_unspaced(char32_t code) {
 }
 bool is_pause(char32_t code) { return std::u32string_view(U"\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f").find(code) != std::u32string_view::npos; }
 
-/// Returns the three-byte character at `at`, or 0: all characters to search for have three bytes.
+/// All characters searched for have three bytes; 0 for others.
 char32_t wide_at(std::string_view text, std::size_t at) {
   if (text.size() < 3 || at > text.size() - 3 || (static_cast<unsigned char>(text[at]) & 0xf0U) != 0xe0U) return 0;
   const auto bits = [&](std::size_t i) { return static_cast<char32_t>(static_cast<unsigned char>(text[at + i]) & 0x3fU); };
@@ -53,7 +51,6 @@ constexpr std::size_t kWide = 3;
 
 bool is_letter(char32_t code) { return is(code, kLetter | kNumber); }
 
-/// Expands sequences.
 void flatten(const Value& section, const char* list, std::vector<Value>& parts) {
   if (!section.is_there()) return;
   const Value all = section[list];
@@ -74,7 +71,7 @@ std::u32string made_of(const Normalizer& normalize, std::u32string_view text) {
   return code_points(normalize(std::move(chars), budget));
 }
 
-/// Accepts a space or ▁ between two letters.
+/// A space or ▁ must remain between two letters.
 bool keeps_space(std::u32string_view made) {
   std::size_t at = made.size();
   while (at > 0 && is_letter(made[at - 1])) --at;
@@ -98,7 +95,7 @@ bool fits(Unspaced unspaced, std::u32string_view made, char32_t before, char32_t
 
 namespace {
 
-/// Returns the sides that may be skipped at a space, and whether the normalizer may replace the space by ▁.
+/// The sides that may be skipped at a space, and whether ▁ may replace the space.
 std::pair<EarlyEnd, bool> read_sides(const Value& normalizer) {
   EarlyEnd sides{.left = true, .right = true};
   bool mark = false;
@@ -128,7 +125,7 @@ std::pair<EarlyEnd, bool> read_sides(const Value& normalizer) {
   return {sides, mark};
 }
 
-/// Returns whether an added token extends across places with a space, and across places without one.
+/// Whether an added token spans a place with a space, and one without.
 std::pair<bool, bool> crossings(const AddedTokens& added, EarlyEnd& sides) {
   bool spaced = false, unspaced = false;
   added.for_each([&](const AddedToken& token, std::string_view content) {

@@ -10,24 +10,22 @@
 #include "attn/io/tokenizer/normalizers.hpp"
 #include "attn/io/tokenizer/schema.hpp"
 
-// Finds places in a long text after which nothing affects the tokens before them, so that a truncated end is not read.
-// All parts of the tokenizer must be known to allow this: none of them looks across the place, and one of them splits
-// there. Between words, such a place is a space between letters. In Chinese, Japanese, Thai and similar scripts it is
-// between two letters, if the normalizer inserts a space there, or if the model can determine the tokens that do not
-// depend on the rest of a word; or it is before a comma or full stop, if the pre-tokenizer ends a run of letters there.
-// The package has the same rules (web/lib/src/tokenizer/early_end.ts).
+// Finds places in a long text after which nothing affects the tokens before them, so that a truncated end is not read:
+// no part of the tokenizer looks across the place, and one splits there. That is a space between letters; in Chinese,
+// Japanese, Thai and similar scripts between two letters, if the normalizer inserts a space or the model knows which
+// tokens do not depend on the rest, or before punctuation, if the pre-tokenizer splits there.
+// web/lib/src/tokenizer/early_end.ts is the counterpart.
 namespace attn::detail {
 
-/// Required output of the normalizer between the two characters around a place without a space, so that the text after
-/// it need not be read.
+/// Output of the normalizer that a place without a space requires between its two characters.
 enum class Unspaced : std::uint8_t {
-  none,         ///< there are no such places
-  spaces,       ///< one or more spaces
-  punctuation,  ///< nothing, and the second character is not part of a word
+  none,
+  spaces,
+  punctuation,  ///< nothing; the second character is no part of a word
   open_word,    ///< nothing; the word continues
 };
 
-/// Sides of a text that may be skipped at a space, and the condition for skipping at a place without a space.
+/// Sides that may be skipped at a space, and the condition at other places.
 struct EarlyEnd {
   bool left = false, right = false;
   Unspaced unspaced = Unspaced::none;
@@ -35,16 +33,15 @@ struct EarlyEnd {
   bool has(Side side) const { return side == Side::left ? left : right || unspaced != Unspaced::none; }
 };
 
-/// Determines the places from the sections of a tokenizer file, which may be missing. `open_words`: whether the model
-/// supports words that continue.
+/// Sections may be missing. `open_words`: Model::takes_open_words().
 EarlyEnd read_early_end(const Value& normalizer, const Value& pre_tokenizer, const Normalizer& normalize, const AddedTokens& added, bool open_words);
 
-/// A byte offset, and whether a word continues after it.
+/// `is_open`: a word continues after the byte offset `at`.
 struct TextPlace {
   std::size_t at;
   bool is_open = false;
 };
-/// Returns the first such place at or after byte `from`, or nothing if it is not among the places that are tried.
+/// Returns the first place found at or after byte `from`; only some places are tried.
 std::optional<TextPlace> early_end_from(const EarlyEnd& ends, const Normalizer& normalize, std::string_view text, std::size_t from, Side side);
 
 }  // namespace attn::detail

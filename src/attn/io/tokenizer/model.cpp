@@ -35,7 +35,7 @@ Vocabulary read_tokens(Json& model) {
   const Json::Object& words = *taken.object();
   vocabulary.reserve(words.size(), bytes);
   for (const auto& [token, id] : words) vocabulary.add(static_cast<std::int32_t>(*id.number()), token);
-  taken = Json();  // free memory before the trie is built
+  taken = Json();  // frees memory for the trie
   vocabulary.finish();
   return vocabulary;
 }
@@ -71,7 +71,7 @@ constexpr Named<Read> kModels[] = {{"WordPiece", read_word_piece}, {"BPE", read_
 std::unique_ptr<const Model> read_model(Json& json) {
   const Value section("tokenizer.json", &json, "model");
   section.object();
-  // Older files have no type, so other fields identify the model.
+  // Older files have no type.
   if (!section["type"].is_there()) {
     if (section["merges"].is_there()) return read_bpe(section, json);
     if (section["vocab"].is_array()) return read_unigram(section, json);

@@ -61,7 +61,7 @@ Normalizer strip(const Value& section, PartCount&) {
 
 std::u32string content_of(const Value& section, const char* name) { return code_points(section[name].token(kMaxContent)); }
 
-/// The new characters get the offsets of the last character that they replace.
+/// New characters get the offsets of the last one they replace.
 Normalizer replace(const Value& section, PartCount&) {
   return [pattern = read_pattern(section), content = content_of(section, "content")](const Chars& text, Budget& budget) {
     budget.spend(pattern.cost * text.size());

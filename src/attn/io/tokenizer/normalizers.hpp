@@ -7,7 +7,6 @@
 
 namespace attn::detail {
 
-/// Normalises a text before it is split into words.
 using Normalizer = std::function<Chars(Chars text, Budget& budget)>;
 
 /// Throws FORMAT, and UNSUPPORTED for unknown kinds.

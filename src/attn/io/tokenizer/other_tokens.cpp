@@ -35,11 +35,10 @@ class TokenList {
   }
 
   bool has_id(double id) const { return ids_.contains(id); }
-  /// A token is special if it is named, flagged as special, or a plain string.
   void add_special(const Value& token, bool is_named) {
     if (!known_.contains(content_of(token))) add(content_of(token), token, token["special"].boolean_or(token.is_string()) || is_named);
   }
-  /// Adds a token even if the list contains it with other flags.
+  /// Overrides the flags of a token in the list.
   void add(const std::string& content, const Value& token, bool is_special) {
     Flags flags{};
     for (std::size_t i = 0; i < 3; ++i) flags[i] = token[kFlags[i]].boolean_or(false);
@@ -64,8 +63,7 @@ class TokenList {
 
 bool is_named(std::string_view name) { return std::find(kNamed.begin(), kNamed.end(), name) != kNamed.end(); }
 
-/// How a special token is listed: under a name of kNamed, under another name, in extra_special_tokens, or in the older
-/// list of special_tokens_map.json.
+/// Listed under a name of kNamed, another name, in extra_special_tokens, or in special_tokens_map.json's older list.
 enum class Kind : std::uint8_t { usual, named, extra, old_extra };
 bool has_name(Kind kind) { return kind == Kind::usual || kind == Kind::named; }
 

@@ -7,12 +7,12 @@
 
 namespace attn::detail {
 
-/// Maps at most `pairs` pairs of numbers to numbers above 0. Open addressing in one block of memory.
+/// Maps at most `pairs` pairs to numbers above 0 by open addressing.
 class PairMap {
  public:
   explicit PairMap(std::size_t pairs = 0) : slots_(pairs + pairs / 2 + 1) {}
 
-  /// Returns 0 if the pair is missing.
+  /// 0 if missing.
   std::uint32_t get(std::uint32_t a, std::uint32_t b) const { return slots_[slot(a, b)].value; }
   void set(std::uint32_t a, std::uint32_t b, std::uint32_t value) { slots_[slot(a, b)] = {a, b, value}; }
 
@@ -20,7 +20,7 @@ class PairMap {
   struct Slot {
     std::uint32_t a = 0, b = 0, value = 0;
   };
-  /// Random factors, so that no file can contain pairs made to collide.
+  /// Random, so that no file can contain colliding pairs.
   struct Factors {
     std::uint32_t a = std::random_device()() | 1, b = std::random_device()() | 1;
   };

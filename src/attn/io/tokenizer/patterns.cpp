@@ -22,13 +22,13 @@ std::size_t run_of_others(Text text, std::size_t at, std::uint32_t sets) {
   return at;
 }
 
-/// Leaves the last space to the word that follows.
+/// Leaves the last space to the next word.
 std::size_t space_run(Text text, std::size_t at) {
   const std::size_t end = run_of(text, at, kSpace);
   return end < text.size() && end - at > 1 ? end - 1 : end;
 }
 
-/// Matches 's, 't, 're, 've, 'm, 'll, 'd; with `any_case` capitals as well, and ſ as s.
+/// 's, 't, 're, 've, 'm, 'll, 'd; `any_case` adds capitals and ſ as s.
 std::size_t contraction(Text text, std::size_t at, bool any_case) {
   if (at + 1 >= text.size() || text[at].code != U'\'') return at;
   const auto letter = [&](std::size_t i) -> char32_t {
@@ -41,8 +41,8 @@ std::size_t contraction(Text text, std::size_t at, bool any_case) {
   return ((first == U'r' || first == U'v') && second == U'e') || (first == U'l' && second == U'l') ? at + 3 : at;
 }
 
-/// Matches the words of GPT-4 and similar tokenizers: one other character may precede letters, numbers are split every
-/// `digits` digits, and line ends belong to the characters before them.
+/// GPT-4: another character may precede letters, numbers are split every `digits` digits, line ends belong to the
+/// characters before them.
 template <std::uint32_t letters, std::size_t digits>
 std::size_t gpt4(Text text, std::size_t at) {
   if (const std::size_t end = contraction(text, at, true); end > at) return end;
@@ -57,7 +57,7 @@ std::size_t gpt4(Text text, std::size_t at) {
   return space_run(text, at);
 }
 
-/// Matches capitals, then at least one lowercase letter; letters without case count as both.
+/// Capitals, then at least one lowercase letter; letters without case count as both.
 std::size_t small_word(Text text, std::size_t at) {
   std::size_t end = run_of(text, at, kUpper);
   if (end < text.size() && is(text[end].code, kLower)) return run_of(text, end, kLower);
@@ -65,13 +65,12 @@ std::size_t small_word(Text text, std::size_t at) {
   return end;
 }
 
-/// Matches capitals and any lowercase letters after them.
 std::size_t capital_word(Text text, std::size_t at) {
   const std::size_t end = run_of(text, at, kUpper);
   return end > at ? run_of(text, end, kLower) : at;
 }
 
-/// Matches the words of GPT-4o: a word begins with its capitals and includes its contraction.
+/// GPT-4o: a word begins with its capitals and includes its contraction.
 template <bool contractions, std::size_t digits>
 std::size_t o200k(Text text, std::size_t at) {
   const char32_t code = text[at].code;
@@ -136,7 +135,7 @@ const std::vector<std::pair<std::string, Matcher>>& known() {
       made.emplace_back(gpt4_text(kLetters, "{1,3}", kOthers, end), gpt4<kLetter, 3>);
       made.emplace_back(gpt4_text(kLetters, "", kOthers, end), gpt4<kLetter, 1>);
     }
-    // Qwen 3.5, which treats marks as letters; GPT-4o; Mistral's Tekken.
+    // Qwen 3.5, with marks as letters; GPT-4o; Mistral's Tekken.
     made.emplace_back(gpt4_text(R"([\p{L}\p{M}])", "", R"([^\s\p{L}\p{M}\p{N}])", "+"), gpt4 < kLetter | kAnyMark, 1 >);
     made.emplace_back(o200k_text(true, "{1,3}"), o200k<true, 3>);
     made.emplace_back(o200k_text(false, ""), o200k<false, 1>);

@@ -10,14 +10,13 @@
 
 namespace attn::detail {
 
-/// Characters [from, to) of a text. A piece with `added` ≥ 0 is the added token with that id, and later stages do not
-/// change it.
+/// Characters [from, to). With `added` ≥ 0 the piece is that added token, which later stages do not change.
 struct Piece {
   std::size_t from, to;
   std::int32_t added = -1;
 };
 
-/// A text and its pieces. Characters between the pieces are removed.
+/// Characters between pieces are removed.
 struct Pieces {
   Chars chars;
   std::vector<Piece> pieces;
@@ -27,8 +26,7 @@ struct Pieces {
 
 enum class Behavior : std::uint8_t { removed, isolated, merged_with_previous, merged_with_next, contiguous };
 
-/// Splits pieces at matches. match(piece, at) returns the end of the match at a position, or the position. `behavior`
-/// determines how matches are kept; `invert` swaps matches and the rest.
+/// match(piece, at) returns the end of the match, or `at`. `invert` swaps matches and the rest.
 template <class Match>
 void split(Pieces& text, const Match& match, Behavior behavior, bool invert = false) {
   std::vector<Piece> out;
@@ -66,7 +64,7 @@ void split(Pieces& text, const Match& match, Behavior behavior, bool invert = fa
   text.pieces = std::move(out);
 }
 
-/// Replaces the text of pieces: write(piece, out) appends the new characters.
+/// write(piece, out) appends the new characters.
 template <class Write>
 void rewrite(Pieces& text, const Write& write) {
   Chars out;

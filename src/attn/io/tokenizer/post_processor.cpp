@@ -17,7 +17,7 @@ Template read_template(const Value& value, const Value& special_tokens, bool pai
       const std::string& name = special["id"].string();
       const Value token = special_tokens[name];
       if (!token.is_there()) special["id"].refuse(ErrorCode::format, {"one of special_tokens"}, {"\"", name, "\""});
-      // A file can repeat a token with many ids many times.
+      // A file can repeat a token with many ids.
       added += std::max({token["ids"].array().size(), token["tokens"].array().size(), std::size_t{1}});
       value.at_most(added, kMaxSpecialTokens, " special tokens");
       for (std::size_t k = 0; k < token["ids"].array().size(); ++k) piece.ids.push_back(token["ids"][k].whole());
@@ -88,7 +88,7 @@ void read_part(const Value& section, PostProcessor& made, PartCount& parts, bool
   cls_and_sep(section, made, 2, 0);
 }
 
-// U+0120 (Ġ) represents a space in byte-level tokens.
+// Ġ is a space in byte-level tokens.
 bool is_space(const Char& c) { return c.code == U'\u0120' || is(c.code, kSpace); }
 
 bool continues(char byte) { return (byte & 0xc0) == 0x80; }
@@ -118,7 +118,7 @@ void trim_offsets(TextTokens& all, const Vocabulary& vocabulary, bool prefixed) 
     auto trailing = std::find_if_not(content.rbegin(), content.rend(), is_space) - content.rbegin();
     all.budget.spend(static_cast<std::uint64_t>(1 + leading + trailing));
     if (leading == 1 && prefixed && (i == 0 || token.start == 0)) leading = 0;
-    // Move `start` forwards, at most to `end`, and `end` backwards, at most to 0.
+    // Forwards at most to `end`, then backwards at most to 0.
     std::size_t start = token.start, end = token.end;
     for (; leading > 0 && start < end; --leading) do
         ++start;
@@ -127,7 +127,7 @@ void trim_offsets(TextTokens& all, const Vocabulary& vocabulary, bool prefixed) 
     for (; trailing > 0 && end > 0; --trailing) do
         --end;
       while (end > 0 && continues(text[end]));
-    if (trailing > 0) end = token.end;  // there are fewer characters
+    if (trailing > 0) end = token.end;  // fewer characters
     token.start = static_cast<std::uint32_t>(start);
     token.end = static_cast<std::uint32_t>(std::max(end, start));
   }

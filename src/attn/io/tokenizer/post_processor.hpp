@@ -12,7 +12,6 @@
 
 namespace attn::detail {
 
-/// An element of a template: special tokens, or one of the texts.
 struct TemplatePiece {
   enum class Kind : std::uint8_t { special, first, second };
   Kind kind = Kind::special;
@@ -22,22 +21,19 @@ struct TemplatePiece {
 };
 using Template = std::vector<TemplatePiece>;
 
-/// Returns the number of special tokens in a template.
 std::size_t added_by(const Template& pieces);
 
-/// Adds special tokens and trims offsets.
 struct PostProcessor {
   Template single = {{.kind = TemplatePiece::Kind::first}};
   Template pair = {{.kind = TemplatePiece::Kind::first}, {.kind = TemplatePiece::Kind::second, .type_id = 1}};
-  /// One element per part that trims offsets, in order: whether a space was inserted before the first word.
+  /// For each part that trims offsets, whether a space was inserted before the first word.
   std::vector<bool> trims = {};
 };
 
 /// Throws FORMAT, and UNSUPPORTED for unknown kinds.
 PostProcessor read_post_processor(const Value& section);
 
-/// Removes the white space at the ends of each token from its offsets, except for the space that was inserted before
-/// the first word if `prefixed`.
+/// Excludes white space at the ends of tokens, except the space inserted before the first word if `prefixed`.
 void trim_offsets(TextTokens& text, const Vocabulary& vocabulary, bool prefixed);
 
 }  // namespace attn::detail

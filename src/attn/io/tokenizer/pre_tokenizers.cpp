@@ -151,7 +151,7 @@ PreTokenizer fixed_length(const Value& section, PartCount&) {
   };
 }
 
-/// Matches a run of one script, including later characters that belong to every script.
+/// One script, then also characters that belong to every script.
 std::size_t script_run(Text text, std::size_t at) {
   const std::uint8_t script = script_of(text[at].code);
   if (script == 0) return at;
@@ -163,7 +163,7 @@ std::size_t script_run(Text text, std::size_t at) {
   return at;
 }
 
-/// As in the tokenizers library, drops characters of every script at the start of a piece.
+/// As the tokenizers library does, drops characters of every script at the start.
 PreTokenizer unicode_scripts(const Value&, PartCount&) {
   return [](Pieces& text, Budget&) { split(text, script_run, Behavior::removed, true); };
 }

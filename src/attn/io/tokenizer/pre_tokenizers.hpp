@@ -7,7 +7,6 @@
 
 namespace attn::detail {
 
-/// Splits a text into words.
 using PreTokenizer = std::function<void(Pieces& text, Budget& budget)>;
 
 /// Throws FORMAT, and UNSUPPORTED for unknown kinds.

@@ -25,7 +25,7 @@ bool joins_syllable(char32_t before, char32_t code) {
   return (is_tail(before) || is_syllable(before)) && is_tail(code);
 }
 
-/// Matters even for short clusters, because © has only two bytes.
+/// Affects even short clusters: © has only two bytes.
 bool joins_pictograph(Text text, std::size_t from, std::size_t at) {
   if (text[at - 1].code != 0x200d || at < from + 2) return false;
   std::size_t start = at - 2;
@@ -33,8 +33,8 @@ bool joins_pictograph(Text text, std::size_t from, std::size_t at) {
   return is(text[start].code, kPictograph) && is(text[at].code, kPictograph);
 }
 
-/// Only clusters of fewer than six bytes matter, so a cluster whose first two characters already have more (flags,
-/// Indic conjuncts) may end between them.
+/// Only clusters below six bytes matter, so one whose first two characters have more (flags, Indic conjuncts) may be
+/// split.
 std::size_t cluster_end(Text text, std::size_t at) {
   std::size_t end = at + 1;
   for (; end < text.size(); ++end) {
@@ -63,8 +63,7 @@ std::optional<std::string> decode_base64(std::string_view text) {
   return bytes;
 }
 
-/// Replaces clusters of fewer than six bytes as a whole by the shortest rule that matches their beginning, and other clusters
-/// character by character.
+/// Replaces clusters below six bytes by the shortest rule that matches their beginning, others character by character.
 class CharacterMap {
  public:
   explicit CharacterMap(const Value& map) {
@@ -125,7 +124,7 @@ class CharacterMap {
       for (const std::uint8_t byte : utf8(c.code)) {
         node ^= byte;
         const std::uint32_t found = unit(node);
-        // Compares the label and bit 31, which marks a value: such a unit is not an edge.
+        // Bit 31 marks a value, so such a unit is not an edge.
         if ((found & 0x800000ff) != byte) return std::nullopt;
         node ^= offset(found);
         if ((found & 256) != 0) return content(unit(node) & 0x7fffffff);
@@ -137,7 +136,7 @@ class CharacterMap {
   bool put(const Chars& text, std::size_t from, std::size_t to, std::vector<Change>& out, Budget& budget) const {
     const auto found = look_up(Text(text).subspan(from, to - from));
     if (!found) return false;
-    // Only a broken map refers to a position within a character.
+    // Only a broken map refers into a character.
     std::string_view bytes = *found;
     std::size_t count = 0;
     const auto add = [&](char32_t code) {
@@ -146,8 +145,7 @@ class CharacterMap {
     };
     for (; !bytes.empty() && (bytes[0] & 0xc0) == 0x80; bytes.remove_prefix(1)) add(U'\ufffd');
     for (const char32_t code : code_points(bytes)) add(code);
-    // Removed characters are counted at the previous new character. If there is none, offsets shift, as in the
-    // tokenizers library.
+    // Removed characters count at the previous new one. Without one, offsets shift, as in the tokenizers library.
     if (count < to - from && !out.empty()) out.back().change -= static_cast<std::int32_t>(to - from - count);
     return true;
   }

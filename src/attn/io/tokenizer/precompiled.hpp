@@ -4,7 +4,7 @@
 
 namespace attn::detail {
 
-/// Reads the normalisation rules of sentencepiece, compiled into a double array and a block of replacements.
+/// SentencePiece's normalisation rules: a double array and a block of replacements.
 Normalizer read_precompiled(const Value& section);
 
 }  // namespace attn::detail

@@ -13,7 +13,7 @@
 
 namespace attn::detail {
 
-/// A value of a JSON file and its path, for messages.
+/// A JSON value with its path for messages.
 class Value {
  public:
   Value(std::string_view file, const Json* json, std::string path = "") : file_(file), json_(json), path_(std::move(path)) {}
@@ -34,11 +34,9 @@ class Value {
   bool boolean() const { return as(json_ != nullptr ? json_->boolean() : nullptr, "true or false"); }
   double number() const { return as(json_ != nullptr ? json_->number() : nullptr, "a number"); }
   std::int32_t whole(std::int64_t most = 0x7fffffff) const;
-  /// Returns a string of at most `most` characters.
   const std::string& token(std::size_t most = kMaxToken) const;
   void at_most(std::size_t count, std::size_t most, const char* what) const;
 
-  // Return the default if the value is missing or null.
   bool boolean_or(bool otherwise) const { return is_there() ? boolean() : otherwise; }
   std::string token_or(std::string_view otherwise, std::size_t most) const { return is_there() ? token(most) : std::string(otherwise); }
 
@@ -55,7 +53,7 @@ class Value {
   std::string path_;
 };
 
-/// Counts the parts of one kind in a file, including those in Sequences.
+/// Limits the parts of one kind, including those in Sequences.
 class PartCount {
  public:
   explicit PartCount(std::size_t most) : most_(most) {}
@@ -73,7 +71,7 @@ struct Named {
 
 [[noreturn]] void refuse_name(const Value& value, std::string words);
 
-/// Looks up a string. Throws UNSUPPORTED with all names of the table if it is not there.
+/// Throws UNSUPPORTED with all names of the table.
 template <class T, std::size_t N>
 const T& choose(const Named<T> (&table)[N], const Value& value) {
   std::string words;

@@ -45,7 +45,6 @@ std::vector<TokenSequence> sequences(std::string_view op, const TokenizerFile& f
     made_of.push_back(file.tokenize(SourceText(each), index, kAll));
     room -= std::ssize(made_of.back().tokens);
   }
-  // Truncated text need not be tokenized.
   const bool cuts = options.truncation && !options.stride && room > 0;
   made_of.push_back(file.tokenize(SourceText(texts.back()), index, cuts ? static_cast<std::size_t>(room) : kAll, side));
   TextTokens& last = made_of.back();
@@ -63,7 +62,7 @@ std::vector<TokenSequence> sequences(std::string_view op, const TokenizerFile& f
            std::move(detail));
     }
   }
-  // For a single text the space is known, so a stride that is too large is refused even for a short text.
+  // For a single text the space is known, so a large stride is refused even for a short text.
   if ((count > room || texts.size() == 1) && options.truncation && options.stride && *options.stride >= room && room > 0)
     fail(ErrorCode::config, op, "stride", {"a number below ", room}, {*options.stride}, "Each window has that many tokens of the text");
   for (TextTokens& before : std::span(made_of).first(made_of.size() - 1)) file.trim_offsets(before);

@@ -9,7 +9,7 @@
 
 namespace attn::detail {
 
-/// A text, or words that are tokenized separately. Refers to the strings, which must outlive it.
+/// A text, or separately tokenized words. The strings must outlive it.
 class SourceText {
  public:
   SourceText() = default;
@@ -19,7 +19,7 @@ class SourceText {
   bool are_words() const { return are_words_; }
   std::size_t size() const { return are_words_ ? words_.size() : 1; }
   std::string_view operator[](std::size_t i) const { return are_words_ ? words_[i] : text_; }
-  /// Returns the string that the offsets of a token refer to.
+  /// The string that the token's offsets refer to.
   std::string_view of(const Token& token) const { return are_words_ ? words_[static_cast<std::size_t>(token.word)] : text_; }
   std::size_t characters() const {
     std::size_t all = 0;
@@ -33,7 +33,6 @@ class SourceText {
   bool are_words_ = false;
 };
 
-/// The tokens of a text and its remaining budget.
 struct TextTokens {
   SourceText text = {};
   std::vector<Token> tokens = {};

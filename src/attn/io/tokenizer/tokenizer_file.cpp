@@ -16,7 +16,7 @@ constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
 // The largest published file has 35 MB.
 constexpr std::size_t kMaxBytes = 64 << 20;
 
-/// The field `setting` of tokenizer_config.json overrides `name` in parts of this type.
+/// tokenizer_config.json's `setting` overrides `name` in parts of this type.
 struct Setting {
   std::string_view type, name, setting;
 };
@@ -28,8 +28,7 @@ constexpr Setting kSettings[] = {
     {"RobertaProcessing", "add_prefix_space", "add_prefix_space"},
 };
 
-/// Overrides fields as the model-specific tokenizer classes of transformers do. The generic classes use tokenizer.json
-/// unchanged.
+/// As model-specific tokenizer classes of transformers do. The generic classes use tokenizer.json unchanged.
 void set_anew(Json* part, const Value& config, std::string_view default_class) {
   Json::Object* members = part != nullptr ? part->object() : nullptr;
   if (members == nullptr) return;
@@ -38,7 +37,7 @@ void set_anew(Json* part, const Value& config, std::string_view default_class) {
   const Json* given = part->find("type");
   const std::string* type = given != nullptr ? given->string() : nullptr;
   if (type == nullptr) return;
-  // Defaults of these classes, which also override tokenizer.json.
+  // Their defaults also override tokenizer.json.
   if (*type == "BertNormalizer" && ((name.is_there() && !name.string().empty()) || !default_class.empty())) {
     (*members)["lowercase"] = Json(true);
     (*members)["strip_accents"] = Json();
@@ -56,11 +55,11 @@ void set_anew(Json* part, const Value& config, std::string_view default_class) {
 
 constexpr Named<Side> kSides[] = {{"left", Side::left}, {"right", Side::right}};
 
-/// As in transformers' AutoTokenizer, tokenizer_config.json overrides tokenizer.json.
+/// As in AutoTokenizer, tokenizer_config.json overrides tokenizer.json.
 Padding read_padding(const Value& value, const Value& config, const TokenizerFile& file) {
   Padding padding;
   std::vector<std::string> candidates;
-  // In older files the token is an object with flags.
+  // An object with flags in older files.
   if (const Value given = config["pad_token"]; given.is_there())
     candidates.push_back(given["content"].is_there() ? given["content"].token() : given.token());
   else if (value.is_there())
@@ -89,7 +88,7 @@ std::optional<std::string_view> TokenizerFile::id_to_token(std::int32_t id) cons
 bool TokenizerFile::add_tokens(std::string_view part, std::size_t begin, std::size_t index, std::optional<std::int32_t> word, std::size_t most,
                                TextTokens& made, bool is_open) const {
   MemoryEstimate memory(kOp);
-  memory.add("the characters of a text", {static_cast<std::int64_t>(part.size()), 12});  // up to four lists of 12 bytes each
+  memory.add("the characters of a text", {static_cast<std::int64_t>(part.size()), 12});  // up to four lists of 12 bytes
   memory.check("the characters of a text");
   std::optional<Chars> chars = decode_utf8(part);
   if (!chars) refuse_bytes(index);
@@ -169,14 +168,14 @@ TokenizerFile read_tokenizer_file(std::span<const std::uint8_t> tokenizer_json, 
   const auto member = [&](std::string_view name) { return json.object()->find(name); };
   for (const char* part : {"normalizer", "pre_tokenizer", "post_processor"}) set_anew(member(part), config, default_class);
 
-  // Small sections first: an unsupported part fails before the vocabulary is read.
+  // An unsupported part fails before the vocabulary is read.
   TokenizerFile file{.normalizer = [](Chars text, Budget&) { return text; }, .pre_tokenizer = [](Pieces&, Budget&) {}};
   if (const Value section = root["normalizer"]; section.is_there()) file.normalizer = read_normalizer(section);
   if (const Value section = root["pre_tokenizer"]; section.is_there()) file.pre_tokenizer = read_pre_tokenizer(section);
   if (const Value section = root["post_processor"]; section.is_there()) file.post_processor = read_post_processor(section);
   Json missing;
   Json* model = member("model");
-  // Fields besides the vocabulary, read before read_model() moves parts out of the section.
+  // Read before read_model() moves the section.
   const Value of_model = root["model"];
   const auto text_of = [](const Value& value) {
     if (!value.is_there()) return std::string();
@@ -199,7 +198,7 @@ TokenizerFile read_tokenizer_file(std::span<const std::uint8_t> tokenizer_json, 
     if (error.code() == ErrorCode::memory) throw;
     file.no_decoder = error;
   }
-  // As in transformers, not for BPE.
+  // transformers does not for BPE.
   file.cleans_up_spaces = config["clean_up_tokenization_spaces"].boolean_or(false) && !is_bpe;
   file.padding = read_padding(root["padding"], config, file);
   file.padding.side = side_of(config["padding_side"]);

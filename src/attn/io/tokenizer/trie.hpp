@@ -9,27 +9,24 @@
 
 namespace attn::detail {
 
-/// Maps words to numbers.
-///
-/// A node is the index of the label that leads to it. A word shares its first labels with earlier words; its remaining
-/// labels follow each other in a row, with the number of the word at the end: four bytes per character. A hash table
-/// contains the branches from rows, and the words that end within a row.
+/// A node is the index of the label that leads to it. A word shares its first labels with earlier words; the rest form
+/// a row that ends with the word's number: four bytes per character. A hash table has branches and words within rows.
 class Trie {
  public:
   using Node = std::uint32_t;
 
   Trie() : Trie(0, 0) {}
-  /// Reserves memory for words with a total length of `characters`. Throws UNSUPPORTED, MEMORY.
+  /// `characters`: of all words together. Throws UNSUPPORTED, MEMORY.
   Trie(std::size_t words, std::size_t characters);
 
   /// The last of equal words counts.
   void add(std::u32string_view word, std::int32_t number);
 
   static constexpr Node root() { return 0; }
-  /// Returns 0 if there is none: the root is never a child.
+  /// 0 if there is none: the root is never a child.
   Node child(Node node, char32_t code) const;
   std::optional<Node> find(std::u32string_view word, Node from = root()) const;
-  /// Returns the number of the word that ends there, -1 if there is none.
+  /// -1 if no word ends there.
   std::int32_t number(Node node) const;
 
  private:

@@ -31,13 +31,12 @@ bool is_in(std::span<const CodePointRange> table, char32_t code) {
 
 utf8proc_int32_t signed_of(char32_t code) { return static_cast<utf8proc_int32_t>(code); }
 
-/// Canonical_Combining_Class.
 int combining_class(char32_t code) { return code >= 0x300 && is_in(kReordered, code) ? utf8proc_get_property(signed_of(code))->combining_class : 0; }
 
 constexpr char32_t kSyllables = 0xAC00, kLeads = 0x1100, kVowels = 0x1161, kTails = 0x11A7;
 constexpr char32_t kLeadCount = 19, kVowelCount = 21, kTailCount = 28, kSyllableCount = kLeadCount * kVowelCount * kTailCount;
 
-/// Returns 0 if there is no composition.
+/// 0 if there is no composition.
 char32_t composed(char32_t first, char32_t second) {
   if (first - kLeads < kLeadCount && second - kVowels < kVowelCount)
     return kSyllables + ((first - kLeads) * kVowelCount + (second - kVowels)) * kTailCount;
@@ -64,7 +63,7 @@ void reorder(std::vector<Part>& parts) {
 
 void compose(std::vector<Part>& parts) {
   std::size_t size = 0, starter = parts.size();
-  int before = 0;  // combining class of the last character between the starter and the next one
+  int before = 0;  // combining class of the last character after the starter
   for (const Part part : parts) {
     if (starter < size && (before == 0 || before < part.combining)) {
       if (const char32_t both = composed(parts[starter].change.code, part.change.code); both != 0) {

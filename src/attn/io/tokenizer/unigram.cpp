@@ -9,10 +9,9 @@
 namespace attn::detail {
 namespace {
 
-/// Maximizes the sum of scores (Viterbi).
+/// Maximises the sum of scores (Viterbi).
 class Unigram final : public Model {
  public:
-  /// `unknown` is an id, or -1.
   Unigram(Vocabulary vocabulary, std::vector<double> scores, std::int32_t unknown, ByteFallback bytes)
       : Model(std::move(vocabulary)), scores_(std::move(scores)), unknown_(unknown), bytes_(std::move(bytes)) {
     double least = std::numeric_limits<double>::infinity();
@@ -48,7 +47,7 @@ class Unigram final : public Model {
       budget.spend(end - start);
       if (!single) offer(start, start + 1, unknown_, unknown_score_ + so_far);
     }
-    // From the end; adjacent unknown characters are one token.
+    // Adjacent unknown characters are one token.
     const auto first_unknown = [&](std::size_t end) {
       while (end > 0 && best[end].id == unknown_) end = best[end].start;
       return end;
@@ -71,7 +70,7 @@ class Unigram final : public Model {
     bool is_open = false;  ///< a token may begin here and end after the word
   };
 
-  /// Returns the last position on all best paths to open positions: tokens before it do not depend on the rest of the
+  /// Returns the last position on all best paths to open positions; tokens before it do not depend on the rest of the
   /// word.
   static std::size_t certain(std::vector<Best>& best) {
     auto left = std::count_if(best.begin(), best.end(), [](const Best& each) { return each.is_open; });

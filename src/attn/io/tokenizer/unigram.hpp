@@ -6,8 +6,7 @@
 
 namespace attn::detail {
 
-/// Reads a unigram model (Kudo 2018): the split with the highest sum of scores. Moves the vocabulary out of `json`, the
-/// same section.
+/// Unigram (Kudo 2018). Moves the vocabulary out of `json`, the same section.
 std::unique_ptr<const Model> read_unigram(const Value& section, Json& json);
 
 }  // namespace attn::detail

@@ -10,21 +10,21 @@
 
 namespace attn::detail {
 
-/// Tokens of a model in one block of memory, numbered from 0 in the order of their ids.
+/// Tokens in one block of memory, numbered in the order of their ids.
 class Vocabulary {
  public:
   void reserve(std::size_t tokens, std::size_t bytes);
   void add(std::int32_t id, std::string_view token);
-  /// Call after the last add(). If a token appears twice, the last id applies; if an id appears twice, the first token applies.
+  /// Of equal tokens the last id applies, of equal ids the first token.
   void finish();
 
   std::size_t size() const { return places_.size(); }
-  /// Returns the number of a token, whose characters follow those of the node `from`; -1 if there is none.
+  /// `token` follows the characters of the node `from`; -1 if there is none.
   std::int32_t find(std::u32string_view token, Trie::Node from = Trie::root()) const;
   std::int32_t find_text(std::string_view token) const;
   std::int32_t id(std::int32_t number) const { return places_[static_cast<std::size_t>(number)].id; }
   std::string_view text(std::int32_t number) const { return text(places_[static_cast<std::size_t>(number)]); }
-  /// Returns the number that represents all tokens with the same id.
+  /// One number for all tokens with the same id.
   std::int32_t shared(std::int32_t number) const;
   std::optional<std::int32_t> id_of(std::string_view token) const;
   std::optional<std::string_view> text_of(std::int32_t id) const;
@@ -37,7 +37,6 @@ class Vocabulary {
     std::uint32_t begin, size;
   };
   std::string_view text(const Place& place) const { return std::string_view(bytes_).substr(place.begin, place.size); }
-  /// Returns the number of the first token with the id, -1 if there is none.
   std::int32_t first_of(std::int32_t id) const;
 
   std::vector<Place> places_;

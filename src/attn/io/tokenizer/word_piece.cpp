@@ -6,7 +6,7 @@
 namespace attn::detail {
 namespace {
 
-/// Takes the longest piece each time. A word with an unknown part is unknown as a whole.
+/// Greedy longest match. A word with an unknown part is unknown as a whole.
 class WordPiece final : public Model {
  public:
   WordPiece(Vocabulary vocabulary, UnknownToken unknown, std::u32string_view continuing_prefix, std::size_t max_chars)
