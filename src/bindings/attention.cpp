@@ -53,7 +53,7 @@ detail::AttentionBuffers allocate_results(const detail::AttentionPlan& plan, boo
   detail::AttentionBuffers buffers;
   buffers.output = result.add(plan.output);
   if (plan.spec.need_weights) {
-    Shape shape;  // the mean over heads has no head dimension in JavaScript, as in torch
+    Shape shape;  // as in torch, the mean over heads has no head dimension
     for (std::size_t axis = 0; axis < plan.weights.rank(); ++axis)
       if (!plan.spec.average_weights || axis + 3 != plan.weights.rank()) shape.push_back(plan.weights[axis]);
     buffers.weights = result.add(Field::weights, shape);

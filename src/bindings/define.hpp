@@ -18,7 +18,7 @@ void define_function(const char* name, const char* result) {
   emscripten::function(name, +[](Address frame) { return run(frame, nullptr, &call<Function>); });
 }
 
-/// Methods of every layer; a text model has some of them.
+/// A text model has some of these.
 namespace module {
 
 template <class Self>

@@ -18,7 +18,7 @@ EmbeddingOptions embedding_options(Arguments& arguments) {
   return options;
 }
 
-/// Adds a result (k,2): id as int32, similarity.
+/// (k,2): id as int32, similarity.
 void add_neighbors(const std::vector<Neighbor>& neighbors, Result& result) {
   float* words = result.add({static_cast<std::int64_t>(neighbors.size()), 2});
   for (const auto& [id, similarity] : neighbors) {

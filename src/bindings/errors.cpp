@@ -10,8 +10,8 @@
 #include <variant>
 #include <vector>
 
-// JavaScript assembles the error from existing bytes: memory may have run out, and Embind's strings do not check
-// their allocation.
+// JavaScript assembles the error from existing bytes: memory may be exhausted, and Embind's strings do not check
+// allocations.
 
 // clang-format off
 EM_JS(void, attn_error_create, (const char* code, size_t code_size, const char* message, size_t message_size), {

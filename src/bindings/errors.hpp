@@ -4,14 +4,12 @@
 
 namespace attn::bindings {
 
-/// Creates a JavaScript Error with code, message and detail of the current C++ exception, without allocating on the
-/// heap.
+/// Creates a JavaScript Error of the current exception without heap allocation.
 void create_error();
 [[noreturn]] void throw_created();
 
-/// Calls body and throws its exceptions as JavaScript errors: a C++ exception would arrive without its message, and
-/// Emscripten's helpers that read it cost 70 KB. Functions that can throw take only numbers: Embind leaks strings and
-/// value_objects if a call throws.
+/// Rethrows exceptions as JavaScript errors, because C++ exceptions lose their message and Emscripten's helpers for it
+/// cost 70 KB. If body can throw, pass only numbers: Embind leaks strings and value_objects then.
 template <class Body>
 auto guard(Body body) -> decltype(body()) {
   try {
@@ -19,7 +17,7 @@ auto guard(Body body) -> decltype(body()) {
   } catch (...) {
     create_error();
   }
-  throw_created();  // outside the handler, so that the C++ exception is freed first
+  throw_created();  // here the C++ exception is already freed
 }
 
 }  // namespace attn::bindings

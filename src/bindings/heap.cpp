@@ -8,7 +8,7 @@
 #include <new>
 #include <utility>
 
-// operator new counts: malloc would have to walk its heap, and emmalloc may change malloc_usable_size of a used block.
+// Counts in operator new: malloc would walk its heap, and emmalloc may change malloc_usable_size of a used block.
 namespace attn::bindings {
 namespace {
 
@@ -23,12 +23,11 @@ constexpr std::size_t kUnit = sizeof(Header);
 constexpr std::size_t kDefaultAlignment = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
 static_assert(kUnit == 8 && kDefaultAlignment >= kUnit);
 
-/// Largest size of a block. The heap ends there, static data is below it, and sizes must not wrap when malloc adds to
-/// them.
+/// Largest block: the heap ends there, static data is below, and malloc's additions must not wrap.
 constexpr std::size_t kMost = 0xfffe'0000;
 
-/// malloc(all), or null. emmalloc checks the fit of a block by address plus size, which wraps above 4 GiB: it may
-/// return a block that is too small. Those are held until malloc returns a large enough one.
+/// emmalloc adds size to address, which wraps above 4 GiB, and may return too small a block. Holds such blocks until
+/// malloc returns a large enough one.
 void* block_of(std::size_t all) {
   struct Held {
     Held* next;

@@ -4,7 +4,7 @@
 
 namespace attn::bindings {
 
-/// Current and peak number of heap bytes that C++ uses, all of which come through operator new.
+/// Heap bytes from operator new, which serves all of C++.
 std::size_t heap_used();
 std::size_t heap_peak();
 

@@ -5,14 +5,13 @@
 #include <cstdlib>
 #include <cstring>
 
-// strtod and snprintf of the C library are a tenth of the .wasm. These functions use the JavaScript engine instead:
-// JSON headers contain only small integers, and error messages print numbers.
+// Uses the JavaScript engine, because strtod and snprintf of the C library are a tenth of the .wasm.
 
 // clang-format off
 EM_JS(double, attn_number, (const char* text, size_t size), {
   return Number(new TextDecoder().decode(HEAPU8.slice(text >>> 0, (text >>> 0) + size)));
 })
-// As %g: six digits, no trailing zeros, an exponent of two digits below 1e-4 and from 1e6 on.
+// %g: six digits, no trailing zeros, an exponent of two digits below 1e-4 and from 1e6.
 EM_JS(int, attn_general, (double value, char* to), {
   const [digits, exponent] = value.toExponential(5).split('e');
   let text = String(+value.toPrecision(6));
@@ -26,8 +25,8 @@ EM_JS(int, attn_general, (double value, char* to), {
 
 extern "C" {
 
-// The JSON reader passes text that ends with the number. All three functions must be defined, because they are in one
-// file of the C library, which the linker would otherwise add.
+// Text from the JSON reader ends with the number. All three are in one file of the C library, so one missing function
+// would link them all.
 double strtod(const char* text, char** end) {
   const std::size_t size = std::strlen(text);
   *end = const_cast<char*>(text) + size;
@@ -36,8 +35,8 @@ double strtod(const char* text, char** end) {
 float strtof(const char* text, char** end) { return static_cast<float>(strtod(text, end)); }
 long double strtold(const char* text, char** end) { return strtod(text, end); }
 
-// Supports "%g", for attn::text. Other callers (the JSON reader, the C++ library) format exception messages that are
-// never shown, and get the format itself; cmake/collect-wasm.mjs refuses unknown callers.
+// Only attn::text prints with "%g". Others format messages that are never shown and get the format itself;
+// cmake/collect-wasm.mjs refuses unknown formats.
 int snprintf(char* to, std::size_t size, const char* format, ...) {
   if (std::strcmp(format, "%g") != 0) {
     const std::size_t length = std::strlen(format);
@@ -52,7 +51,7 @@ int snprintf(char* to, std::size_t size, const char* format, ...) {
   return length;
 }
 
-// Called by the C++ library if a thread or a lock fails, for an exception message that is never shown.
+// Called if a thread or lock fails, for a message that is never shown.
 int strerror_r(int, char* to, std::size_t size) {
   if (size > 0) *to = '\0';
   return 0;

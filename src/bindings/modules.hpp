@@ -7,7 +7,6 @@
 
 namespace attn::bindings {
 
-/// Modules of one call. JavaScript creates the list and adds the modules one by one.
 class ModuleList {
  public:
   void add(ModuleRef module) { modules_.push_back(std::move(module)); }
@@ -18,8 +17,7 @@ class ModuleList {
   std::vector<ModuleRef> modules_;
 };
 
-/// Parameter groups of one call. JavaScript has already matched the names, because patterns are its regular
-/// expressions.
+/// JavaScript has matched the names, because patterns are its regular expressions.
 class ParameterGroups {
  public:
   void add(Address frame);

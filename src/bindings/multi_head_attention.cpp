@@ -36,7 +36,7 @@ void attention_forward(Arguments& arguments, Work<MultiHeadAttention> work) {
   const std::optional<TensorView> key = arguments.optional_tensor("key"), value = arguments.optional_tensor("value");
   AttentionCall given = read_attention_options(arguments);
   work([&](const MultiHeadAttention& self, Result& result) {
-    // The layer recognises an omitted key or value because it is the same view as the query.
+    // The layer recognises an omitted key or value by the identical view.
     const TensorView &k = key ? *key : q, &v = value ? *value : q;
     const detail::AttentionPlan plan = self.plan(q, k, v, given.options);
     self.run(plan, q, k, v, given.options, allocate_results(plan, given.traced, result));

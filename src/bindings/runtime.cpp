@@ -54,7 +54,7 @@ void measure_peak(Arguments& arguments, Work<> work) {
 
 EMSCRIPTEN_BINDINGS(attn_runtime) {
   using namespace attn::bindings;
-  attn::kernels::best();  // before there are threads: statics are initialised without locks (cmake/wasm.cmake)
+  attn::kernels::best();  // before there are threads: -fno-threadsafe-statics (cmake/wasm.cmake)
   define_function<measure_peak>("peak", "number");
   emscripten::function("version", &version);
   emscripten::function("int8", &int8);
@@ -63,8 +63,7 @@ EMSCRIPTEN_BINDINGS(attn_runtime) {
   emscripten::function("heapUsed", &heap_used);
   emscripten::function("heapPeak", &heap_peak);
   emscripten::function("setMemoryLimit", &set_memory_limit_of);
-  // Not "allocate" and "free": with ASSERTIONS, Emscripten reserves those names on the module for functions that it
-  // has removed.
+  // With ASSERTIONS, Emscripten reserves the names "allocate" and "free".
   emscripten::function("reserve", &reserve_block);
   emscripten::function("release", &release_block);
   emscripten::function("setNumThreads", +[](unsigned count) { guard([&] { attn::set_num_threads(count); }); });

@@ -173,7 +173,7 @@ Address run(Address frame, void* self, Caller call) {
 }
 
 void add_signature(const char* owner, const char* name, const char* result, Caller call) {
-  // Every thread runs the Embind blocks for its own JavaScript, but the list is shared.
+  // Each thread runs the Embind blocks, but the list is shared.
   if (emscripten_is_main_runtime_thread()) all().push_back({owner, name, result, call});
 }
 

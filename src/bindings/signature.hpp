@@ -16,20 +16,19 @@
 #include "errors.hpp"
 #include "tensors.hpp"
 
-// The arguments of a function are listed once, here in C++: the same statements write the signature, by which
-// JavaScript checks and writes the arguments, and read them from the heap. A function has two stages:
+// One list of statements writes a function's signature, by which JavaScript checks and writes the arguments, and reads
+// the arguments from the heap:
 //
 //   void softmax(Arguments& arguments, Work<> work) {
-//     const TensorView x = arguments.tensor("x");           // the arguments, in their order
+//     const TensorView x = arguments.tensor("x");
 //     std::int64_t dim = -1;
-//     arguments.option("dim", dim);                         // an omitted option keeps its value
-//     work([&](Result& result) { ... });                    // not run if a signature is written
+//     arguments.option("dim", dim);              // an omitted option keeps its value
+//     work([&](Result& result) { ... });         // not run if a signature is written
 //   }
 //   EMSCRIPTEN_BINDINGS(attn_softmax) { define_function<softmax>("softmax", "tensor"); }
 namespace attn::bindings {
 
-/// Reads the arguments of a call, or writes their description. A frame has one double per argument and per member of
-/// an option object: the number or the address of a descriptor; NaN if omitted.
+/// A frame has a double per argument and option: the number or a descriptor's address; NaN if omitted.
 class Arguments {
  public:
   explicit Arguments(Address frame) : leaf_(reinterpret_cast<const double*>(frame)) {}
@@ -46,7 +45,7 @@ class Arguments {
   };
   Ids ids(const char* name);
   std::optional<Ids> optional_ids(const char* name);
-  /// The number of a KeyValueCache; none if it is omitted.
+  /// Number of a KeyValueCache.
   std::optional<std::int64_t> cache(const char* name) {
     const double leaf = take(name, "cache", false);
     return given(leaf) ? std::optional(static_cast<std::int64_t>(leaf)) : std::nullopt;
@@ -58,7 +57,7 @@ class Arguments {
     const auto* const values = reinterpret_cast<const std::int32_t*>(descriptor->data);
     return {values, values + descriptor->dims[0]};
   }
-  /// Returns a C++ object of a kind that JavaScript created; null if it is omitted or a signature is written.
+  /// An object that JavaScript created; null if omitted or a signature is written.
   template <class T>
   const T* object(const char* name, const char* kind, bool required) {
     const double leaf = take(name, kind, required);
@@ -73,9 +72,9 @@ class Arguments {
     choice(name, true, value, names);
   }
 
-  /// Set `value` and return true if the option is given.
+  /// Return whether the option is given.
   bool option(const char* name, bool& value) { return assign(take(name, "flag", false), value); }
-  /// A flag that may also be one of these words, whose values begin at 2.
+  /// The values of the words begin at 2.
   template <class Enum>
   bool flag_or_word(const char* name, Enum& value, std::span<const std::string_view> words) {
     const double leaf = take(name, "flag", false, words);
@@ -111,7 +110,7 @@ class Arguments {
     return choice(name, false, value, names);
   }
 
-  /// Reads an option object, whose members members() reads; returns whether it is given.
+  /// members() reads the members; returns whether the group is given.
   template <class Members>
   bool group(const char* name, Members members) {
     return group(name, false, members);
@@ -120,7 +119,7 @@ class Arguments {
   void require_group(const char* name, Members members) {
     group(name, true, members);
   }
-  /// Reads a list of option objects, or a single one: its length, then each object's members by members().
+  /// Reads one or more option objects: the length, then members() for each.
   template <class Members>
   void list(const char* name, Members members) {
     const double length = take(name, "list", false);
@@ -163,11 +162,9 @@ class Arguments {
   std::string* signature_ = nullptr;
 };
 
-/// Runs the second stage of a function or, with Self, of a method.
 template <class Self = void>
 class Work {
  public:
-  /// Without a result nothing is run.
   Work(Self* self, Result* result) : self_(self), result_(result) {}
 
   template <class F>
@@ -184,7 +181,7 @@ class Work {
   Result* result_;
 };
 
-/// Calls a function or method. Without a result it only writes the signature.
+/// Without a result only writes the signature.
 using Caller = void (*)(void* self, Arguments& arguments, Result* result);
 
 template <class Self>
@@ -198,12 +195,11 @@ void call(void* self, Arguments& arguments, Result* result) {
   Function(arguments, Work<Self>(static_cast<Self*>(self), result));
 }
 
-/// `owner`: the class of a method, or null.
+/// `owner`: class of a method, or null.
 void add_signature(const char* owner, const char* name, const char* result, Caller call);
 std::string signatures();
 
-/// Calls a function on a frame and passes the result to JavaScript. Out of line, so that the binary contains the error
-/// handling once.
+/// Out of line, so that the binary contains the error handling once.
 Address run(Address frame, void* self, Caller call);
 
 }  // namespace attn::bindings

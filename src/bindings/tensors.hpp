@@ -10,19 +10,18 @@
 #include "attn/tensor/aligned.hpp"
 #include "attn/tensor/state.hpp"
 
-// Tensors are passed between JavaScript and C++ as numbers in the heap: Embind's own objects cost more time than a
-// small attention.
+// Tensors pass as numbers in the heap: Embind's objects cost more time than a small attention.
 namespace attn::bindings {
 
 using Address = std::uintptr_t;
 
-/// Twelve 32-bit words, which JavaScript writes for inputs and reads from results.
+/// 48 bytes, written by JavaScript for inputs and read from results.
 struct Descriptor {
   std::uint32_t data = 0;
   std::int32_t rank = 0;
   std::int32_t dims[Shape::kMaxRank] = {};
-  std::int32_t kind = 0;   ///< MaskKind of a mask
-  std::int32_t width = 0;  ///< bytes per element; 0 for results unless they are int8
+  std::int32_t kind = 0;   ///< MaskKind
+  std::int32_t width = 0;  ///< bytes per element; 0 in results unless int8
 };
 static_assert(sizeof(Descriptor) == 48);
 
@@ -36,7 +35,7 @@ std::string join(const Names& names) {
 Shape shape_of(const Descriptor& descriptor);
 TensorView view_of(const Descriptor& descriptor);
 
-/// Parts of a result; the same list is in native.ts.
+/// native.ts has the same list.
 enum class Field : std::int32_t {
   output,
   weights,
@@ -49,11 +48,11 @@ enum class Field : std::int32_t {
   named,
 };
 
-/// The results of a call. In memory: count, flags (bit 0: a trace was requested), the address of the entries; at byte
-/// 16 the number, a double. JavaScript copies everything and calls freeResult.
+/// Layout: count, flags (bit 0: a trace was requested), address of the entries; at byte 16 a double. JavaScript copies
+/// everything and calls freeResult.
 class Result {
  public:
-  /// Allocates a tensor, which lives as long as the result. `layer` is -1 if there is only one.
+  /// The tensor lives as long as the result. `layer` is -1 if there is only one.
   float* add(Field field, const Shape& shape, std::int32_t layer = -1, std::int32_t name = 0);
   float* add(const Shape& shape) { return add(Field::output, shape); }
   float* add(std::string_view name, const Shape& shape);
@@ -67,11 +66,11 @@ class Result {
   static void free(Address address) { delete reinterpret_cast<Result*>(address); }
 
  private:
-  /// 18 words, of which JavaScript reads the first 16.
+  /// JavaScript reads the first 16 of 18 words.
   struct Entry {
     Field field = Field::output;
     std::int32_t layer = -1;
-    std::uint32_t name = 0;  ///< number of a trace, or address of a name in UTF-8
+    std::uint32_t name = 0;  ///< trace number, or address of a UTF-8 name
     std::uint32_t name_size = 0;
     Descriptor tensor;
     AlignedFloats data;
@@ -85,12 +84,11 @@ class Result {
   std::uint32_t entries_address_ = 0;
   double number_ = 0;
   std::vector<Entry> entries_;
-  std::list<std::string> names_;  // std::list: entries hold their addresses
+  std::list<std::string> names_;  // a list, because entries hold addresses
   std::map<std::string, Shape> shapes_;
   std::vector<std::string> texts_;
 };
 
-/// Tensors of the caller's frames, by name.
 class NamedTensors {
  public:
   /// The frame must outlive this object.

@@ -6,7 +6,6 @@
 #include "encoder_forward.hpp"
 #include "token_model.hpp"
 
-// TextModel's loading, forward, parameters and tasks.
 namespace attn::bindings {
 
 Source source(Arguments& arguments) {
@@ -52,7 +51,7 @@ std::string list_of(const std::vector<std::int64_t>& numbers) {
   return list;
 }
 
-/// Returns facts as JSON, then the labels, the notes as lines, the default prompt, and each prompt's name and text.
+/// Facts as JSON, labels, notes as lines, the default prompt, each prompt's name and text.
 void about(Arguments&, Work<TokenModel> work) {
   work([&](TokenModel& self, Result& result) {
     const detail::ModelConfig& config = self.config();
@@ -95,7 +94,7 @@ void about(Arguments&, Work<TokenModel> work) {
   });
 }
 
-/// Reads texts without padding: their ids and types, and the number of ids of each text.
+/// Texts without padding: ids and types, and ids per text.
 detail::PackedSequences packed(Arguments& arguments) {
   detail::PackedSequences texts{.ids = arguments.labels("inputIds"), .types = arguments.labels("tokenTypeIds"), .runs = {}};
   for (const std::int64_t length : arguments.labels("lengths")) texts.add_length(length);
@@ -138,7 +137,7 @@ void model_forward(Arguments& arguments, Work<TokenModel> work) {
   });
 }
 
-/// Applies the head to hidden states (…,E): logits (…,V).
+/// Hidden states (…,E) to logits (…,V).
 void unembed(Arguments& arguments, Work<TokenModel> work) {
   const TensorView hidden = arguments.tensor("hiddenStates");
   work([&](TokenModel& self, Result& result) {
@@ -166,7 +165,7 @@ void quantized_shapes(Arguments&, Work<TokenModel> work) {
   });
 }
 
-/// Returns an int8 tensor, by its index in parameterShapes(): its bytes as 32-bit words, and the scales of its rows.
+/// `index` is that of parameterShapes(). Returns bytes as 32-bit words, and the scales of the rows.
 void get_quantized(Arguments& arguments, Work<TokenModel> work) {
   std::int64_t index = 0;
   arguments.require("index", index);
@@ -264,6 +263,6 @@ EMSCRIPTEN_BINDINGS(attn_text_model) {
   define_generation(text_model);
   define_gradients(text_model);
   define_fine_tuning(text_model);
-  // JavaScript keeps the model alive as long as its embedding matrix, and frees only the model.
+  // JavaScript keeps the model alive as long as this matrix, and frees only the model.
   text_model.embind().function("wordEmbeddings", &TokenModel::word_embeddings, emscripten::return_value_policy::reference());
 }

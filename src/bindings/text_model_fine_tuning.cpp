@@ -2,17 +2,16 @@
 #include "attn/models/family.hpp"
 #include "token_model.hpp"
 
-// TextModel's fine-tuning.
 namespace attn::bindings {
 namespace {
 
-/// Returns the values of pooled vectors (sequences,E).
+/// (sequences,E).
 std::span<const float> values_of(const TensorView& pooled) { return {pooled.data, static_cast<std::size_t>(pooled.shape[0] * pooled.shape[1])}; }
 
 std::vector<double> targets_of(const TensorView& given) { return {given.data, given.data + given.shape[0]}; }
 
-/// Begins a run, with a new head if labels are given. All targets are checked before anything changes; a language model has none here. The name in
-/// the result is the class name in transformers.
+/// Checks all targets before anything changes; a language model has none here. Labels begin a new head. The name in the
+/// result is the class name in transformers.
 void begin_fine_tuning(Arguments& arguments, Work<TokenModel> work) {
   const TensorView targets = arguments.tensor("targets");
   std::span<const std::uint8_t> labels;

@@ -1,11 +1,9 @@
 #include "attn/models/language_model.hpp"
 #include "token_model.hpp"
 
-// TextModel's caches, generation and scores of tokens.
 namespace attn::bindings {
 namespace {
 
-/// The number is the cache's maximum length.
 void create_cache(Arguments& arguments, Work<TokenModel> work) {
   std::int64_t number = 0, batch_size = 1;
   std::optional<std::int64_t> max_length;
@@ -21,7 +19,7 @@ void create_cache(Arguments& arguments, Work<TokenModel> work) {
   });
 }
 
-/// The number is the cache's length, to which the cache is truncated if it is given.
+/// Truncates the cache if a length is given.
 void cache_length(Arguments& arguments, Work<TokenModel> work) {
   std::int64_t number = 0;
   std::optional<std::int64_t> length;
@@ -40,14 +38,14 @@ void free_cache(Arguments& arguments, Work<TokenModel> work) {
   work([&](TokenModel& self, Result&) { self.free_cache(number); });
 }
 
-/// Adds id, logit and probability of each choice. Ids are exact in float32, because vocabularies have fewer than 2²⁴ tokens.
+/// id, logit, probability. Ids are exact in float32: vocabularies have fewer than 2²⁴ tokens.
 void add(std::span<const TokenChoice> choices, Result& result) {
   float* to = result.add({std::ssize(choices), 3});
   for (const TokenChoice& choice : choices)
     for (const float value : {static_cast<float>(choice.id), choice.logit, choice.probability}) *to++ = value;
 }
 
-/// Chooses the next token of a text: `inputIds` are all of its ids, of which the cache has the first.
+/// `inputIds` are all ids of the text, of which the cache has the first.
 void generate_token(Arguments& arguments, Work<TokenModel> work) {
   const std::vector<std::int64_t> ids = arguments.labels("inputIds");
   std::int64_t number = 0, step = 0;
@@ -82,7 +80,7 @@ void next_tokens(Arguments& arguments, Work<TokenModel> work) {
   });
 }
 
-/// Returns log probability, rank and entropy of each token but the first. The number is the perplexity.
+/// Log probability, rank and entropy of each token but the first; the number is the perplexity.
 void score_tokens(Arguments& arguments, Work<TokenModel> work) {
   const std::vector<std::int64_t> ids = arguments.labels("inputIds");
   work([&](TokenModel& self, Result& result) {

@@ -3,12 +3,10 @@
 #include "encoder_forward.hpp"
 #include "token_model.hpp"
 
-// TextModel's gradients and attribution.
 namespace attn::bindings {
 namespace {
 
-/// Gradients of one number with respect to the output of the embeddings, the attentions and traces by layer and the parameters
-/// by name; also that number.
+/// Of one number, with respect to embeddings, attentions and traces by layer and parameters by name; also the number.
 void gradients(Arguments& arguments, Work<TokenModel> work) {
   Batch batch(arguments);
   detail::ModelGradientTarget target;
@@ -46,8 +44,7 @@ void gradients(Arguments& arguments, Work<TokenModel> work) {
   });
 }
 
-/// Computes one portion of attribute(): scores of tokens, f of the text and of the baseline, the target, and the number
-/// of portions.
+/// One portion: scores of tokens, f of the text and the baseline, the target, the number of portions.
 void attribute(Arguments& arguments, Work<TokenModel> work) {
   const std::vector<std::int64_t> ids = arguments.labels("inputIds"), types = arguments.labels("tokenTypeIds"), special = arguments.labels("special");
   detail::AttributionCall call;

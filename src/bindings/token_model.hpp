@@ -12,16 +12,14 @@
 #include "attn/store/key_value_cache.hpp"
 #include "define.hpp"
 
-// The C++ part of TextModel in web/lib: everything except the tokenizer.
+// TextModel in web/lib, except the tokenizer.
 namespace attn::bindings {
 
-/// The files of a checkpoint except its weights.
 struct Source {
   detail::ModelFiles files;
   std::optional<bool> quantized;
 };
 
-/// A model that computes on token ids.
 class TokenModel {
  public:
   explicit TokenModel(const Source& source) : loader_(std::make_unique<detail::ModelLoader>(source.files, source.quantized)) {}
@@ -40,7 +38,6 @@ class TokenModel {
 
   std::shared_ptr<detail::FineTuning> tuning;
 
-  /// JavaScript numbers the caches.
   void add_cache(std::int64_t number, KeyValueCache cache) {
     caches_.push_back(std::make_unique<std::pair<std::int64_t, KeyValueCache>>(number, std::move(cache)));
   }
@@ -61,7 +58,6 @@ class TokenModel {
 
 Source source(Arguments& arguments);
 
-/// Token ids with padding, and their mask and types.
 struct Batch {
   Arguments::Ids ids;
   std::optional<Mask> mask;

@@ -1,2 +1,2 @@
-// Stores in a custom section which of the four builds this is, so that the loader can tell from the bytes.
+// Names the build in a custom section, from which the loader recognises it.
 __asm__(".section .custom_section.attn,\"\",@\n.ascii \"" ATTN_WASM_VARIANT "\"\n");

@@ -77,7 +77,7 @@ attn_status attn_multi_head_attention_forward(const attn_multi_head_attention* l
     const Given q(op, "query", query);
     const Given k(op, "key", key != nullptr ? key : query);
     const Given v(op, "value", value != nullptr ? value : query);
-    // The layer projects the query once if key and value are the same view.
+    // The layer projects the query once if all are the same view.
     const attn::TensorView& keys = key != nullptr ? k : q;
     const attn::TensorView& values = value != nullptr ? v : q;
     const attn::AttentionOptions chosen = to_options(op, options);

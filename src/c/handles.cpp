@@ -13,7 +13,7 @@ namespace c {
 
 namespace {
 
-/// Reported if there is no memory for a report. Never freed.
+/// Reported if memory for a report is missing. Never freed.
 attn_error out_of_memory{ATTN_ERROR_MEMORY, "not enough memory", "{}"};
 
 constexpr attn_status status_of(ErrorCode code) { return static_cast<attn_status>(static_cast<int>(code) + 1); }

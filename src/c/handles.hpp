@@ -57,7 +57,7 @@ class Numbers {
 
 namespace attn {
 
-// The same name as in tensor.hpp, with another definition: the library must not export any C++ of attn (check-symbols --c).
+// Redefines tensor.hpp's name: the library must not export attn's C++ (check-symbols --c).
 template <std::size_t N, class T>
 struct TensorType {
   using type = c::Numbers<T>;
@@ -121,11 +121,10 @@ namespace attn::c {
 
 void check_pointer(std::string_view op, const void* pointer, std::string_view argument);
 
-/// Converts the exception that is being handled.
+/// Of the exception being handled.
 attn_status status_of_exception(attn_error** error) noexcept;
 
-/// Postpones cancellation of the thread: its exception must not be caught, and must not leave threads of the library
-/// running.
+/// Postpones cancellation: its exception must not be caught, nor leave threads of the library running.
 class NotCancelled {
  public:
 #ifdef _WIN32
@@ -152,7 +151,6 @@ attn_status guarded(attn_error** error, F&& run) noexcept {
   }
 }
 
-/// Stores the pointer that make() returns in `to`.
 template <class T, class F>
 attn_status making(std::string_view op, T** to, attn_error** error, F&& make) noexcept {
   return guarded(error, [&] {
@@ -161,12 +159,12 @@ attn_status making(std::string_view op, T** to, attn_error** error, F&& make) no
   });
 }
 
-/// Throws ARGUMENT if the data is missing, SHAPE if a dimension is negative or the rank exceeds 8.
+/// Throws ARGUMENT if data is missing, SHAPE for a negative dimension or a rank above 8.
 TensorView to_view(std::string_view op, std::string_view argument, const attn_view& given);
 
 void copy_numbers(const TensorView& from, std::span<float> to);
 
-/// A view whose rows have no gaps; copies the caller's numbers if necessary.
+/// Rows have no gaps; copies the numbers if necessary.
 class Given : public TensorView {
  public:
   Given(std::string_view op, std::string_view argument, const attn_view* given);
@@ -179,17 +177,17 @@ class Given : public TensorView {
 
 std::optional<Mask> to_mask(std::string_view op, std::string_view argument, const attn_mask* given);
 Trace to_trace(std::string_view op, const char* const* names, std::size_t count);
-/// Returns the index of a name; throws ARGUMENT with all names if it is unknown.
+/// Throws ARGUMENT with all names if `name` is unknown.
 std::size_t find_name(std::string_view op, std::string_view argument, const char* name, std::span<const std::string_view> names);
-/// Writes the defaults to a struct of `size` bytes, which may be that of an older or a newer header.
+/// `size` may be that of an older or newer header.
 template <class Options>
 void init_options(Options* options, std::size_t size, Options defaults) {
   defaults.size = size;
   std::memset(static_cast<void*>(options), 0, size);
   std::memcpy(options, &defaults, std::min(size, sizeof(Options)));
 }
-/// Returns the caller's options, or the defaults for NULL. Throws ARGUMENT if init_options() was not called for them, or for another version of the
-/// struct. A version that appends fields accepts the sizes of earlier ones here.
+/// Defaults for NULL. Throws ARGUMENT without init_options() or for another version of the struct. A version that
+/// appends fields accepts earlier sizes here.
 template <class Options>
 Options to_known(std::string_view op, std::string_view argument, const Options* given, void (*init)(Options*, std::size_t)) {
   Options options;
@@ -201,11 +199,10 @@ Options to_known(std::string_view op, std::string_view argument, const Options* 
   return *given;
 }
 AttentionOptions to_options(std::string_view op, const attn_attention_options* given);
-/// Returns none for NaN.
+/// None for NaN.
 std::optional<float> given_or_none(float value);
-/// Returns none for 0.
+/// None for 0.
 std::optional<std::int64_t> given_or_none(std::int64_t value);
-/// Returns none for null.
 std::optional<std::string> given_or_none(const char* text);
 
 template <std::size_t N, std::size_t W>

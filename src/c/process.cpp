@@ -9,7 +9,7 @@ const char* attn_version(void) { return ATTN_VERSION; }
 attn_status attn_arch(const char** name, attn_error** error) {
   return guarded(error, [&] {
     attn::c::check_pointer("arch", name, "name");
-    *name = attn::Context::arch().data();  // a literal, so it is null-terminated
+    *name = attn::Context::arch().data();  // a null-terminated literal
   });
 }
 

@@ -28,7 +28,6 @@ attn::GenerateOptions to_options(const char* op, const attn_generate_options* gi
   return options;
 }
 
-/// Numbers of one type in a row per item.
 template <class T, class Items, class Get>
 Numbers<T> column(const Items& items, Get get) {
   Numbers<T> numbers(attn::Shape{static_cast<std::int64_t>(items.size())});

@@ -16,7 +16,7 @@ std::vector<std::pair<std::string, std::string>> to_pairs(std::string_view op, c
   return strings;
 }
 
-/// Returns (B,L,2), or (L,2) for one text.
+/// (B,L,2), or (L,2) for one text.
 Numbers<std::int64_t> to_numbers(const std::vector<attn::TokenOffsets>& offsets, attn::Shape shape) {
   Numbers<std::int64_t> numbers(shape);
   std::fill(numbers.begin(), numbers.begin() + numbers.size(), -1);
@@ -45,7 +45,7 @@ void put_parts(attn_tensors& tensors, const std::vector<Part>& parts) {
   tensors.put("offsets", std::move(offsets));
 }
 
-/// Allocates a copy for attn_string_free.
+/// For attn_string_free.
 char* copy_of(const std::string& text) {
   auto* copy = static_cast<char*>(std::malloc(text.size() + 1));
   if (copy == nullptr) throw std::bad_alloc();
@@ -68,7 +68,6 @@ T in_range(std::string_view op, std::string_view argument, int value, int most) 
   return static_cast<T>(value);
 }
 
-/// Sets the options that all tasks on lists of texts have.
 template <class From, class Options>
 void set_text_options(std::string_view op, const From& from, Options& chosen) {
   chosen.max_length = given_or_none(from.max_length);
@@ -97,7 +96,7 @@ void attn_text_model_free(attn_text_model* model) { delete model; }
 int64_t attn_text_model_max_length(const attn_text_model* model) { return model != nullptr ? model->module.max_length() : 0; }
 
 const char* attn_text_model_task(const attn_text_model* model) {
-  return model != nullptr ? attn::name_of(model->module.task()).data() : nullptr;  // a literal, so it is null-terminated
+  return model != nullptr ? attn::name_of(model->module.task()).data() : nullptr;  // a null-terminated literal
 }
 
 const char* attn_text_model_label(const attn_text_model* model, size_t index) {

@@ -1,4 +1,4 @@
-// Counterpart of `npx attn` (web/lib/src/cli/cli.ts): both programs print the same.
+// Counterpart of web/lib/src/cli/cli.ts: both programs print the same.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -125,7 +125,7 @@ std::string class_of(const Json& module) {
   return type.substr(type.rfind('.') + 1);
 }
 
-/// The folder of a module; nullopt if its path leads out of the model folder.
+/// None if the path leads out of the model folder.
 std::optional<fs::path> folder_of(const fs::path& folder, const Json& module) {
   const std::string path = text_of(module.find("path"), "");
   const std::string_view name = attn::detail::module_folder(path);
@@ -195,7 +195,7 @@ Files describe_folder(const fs::path& folder) {
   return files;
 }
 
-/// Unreadable parts stay empty; the model is then refused with the reason.
+/// Unreadable parts stay empty; loading then refuses the model with the reason.
 Files describe_gguf(const fs::path& path) {
   namespace gguf = attn::detail::gguf;
   attn::detail::InputFile file(path);

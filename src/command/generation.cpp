@@ -16,7 +16,7 @@ std::string text_of(const Call& call) {
   std::string text = call.paths[1], ignored;
   if (text == "-") {
     text.clear();
-    // An istreambuf_iterator would throw an error in the words of the C++ library.
+    // An istreambuf_iterator would throw with the C++ library's message.
     errno = 0;
     for (char piece[4096]; std::cin.read(piece, sizeof piece), std::cin.gcount() > 0;)
       text.append(piece, static_cast<std::size_t>(std::cin.gcount()));
@@ -60,7 +60,7 @@ attn::GenerateOptions options_of(const Call& call) {
   return options;
 }
 
-/// Writes a text as it grows, except an end that may be the start of a stop string.
+/// Holds back an end that may start a stop string.
 class Stream {
  public:
   explicit Stream(const std::vector<std::string>& stops) : stops_(stops) {}

@@ -17,7 +17,7 @@ namespace {
 
 namespace lens = attn::lens;
 
-/// An analysis, and the options that it takes in addition to --method, --weights and --json.
+/// `options`: in addition to --method, --weights and --json.
 struct Method {
   std::string_view name;
   std::vector<std::string_view> options;

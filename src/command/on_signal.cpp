@@ -11,7 +11,7 @@ OnSignal::OnSignal(std::function<void()> clean_up) : clean_up_(std::move(clean_u
   for (const int each : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction now{};
     sigaction(each, nullptr, &now);
-    // Under nohup, SIGHUP stays ignored.
+    // SIGHUP stays ignored under nohup.
     if (now.sa_handler != SIG_IGN) sigaddset(&signals_, each);
   }
   sigaddset(&signals_, SIGUSR2);

@@ -7,8 +7,8 @@
 
 namespace command {
 
-/// Calls a function in its own thread when SIGINT, SIGTERM or SIGHUP is about to end the program, which then ends by
-/// that signal. Create it before the threads that compute: they inherit its signal mask.
+/// Calls a function in its own thread before SIGINT, SIGTERM or SIGHUP ends the program. Create it before the threads
+/// that compute, which inherit its signal mask.
 class OnSignal {
  public:
   explicit OnSignal(std::function<void()> clean_up);

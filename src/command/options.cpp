@@ -12,7 +12,7 @@ using Words = std::vector<std::string_view>;
 struct Command {
   std::string_view name, takes, about;
   Words options;
-  std::string_view needs = {};  ///< an option that may not be missing
+  std::string_view needs = {};  ///< required option
   bool only_npm = false;
 };
 
@@ -187,12 +187,11 @@ std::string lower(std::string_view text) {
   return letters;
 }
 
-/// A kind of number that an option takes.
 struct Numbers {
   std::string_view wanted, expected;
   bool whole;
   double least, most;
-  bool above;  ///< `least` itself is refused
+  bool above;  ///< refuses `least` itself
 };
 constexpr Numbers kNumbers[] = {
     {"N", "a whole number from 1 to 999999", true, 1, 999'999, false},
@@ -248,7 +247,7 @@ std::string expected_one_of(std::string_view name, std::span<const std::string_v
       least = edits;
       best = each;
     }
-  // A part of the name also counts as near.
+  // Parts of the name are also near.
   for (const std::string_view each : known)
     if (best.empty() && wanted.find(plain(each)) != std::string::npos) best = each;
   return ", expected one of " + join(known) + (best.empty() ? "" : ". Did you mean " + std::string(best) + "?");
@@ -343,7 +342,7 @@ std::variant<Call, Help, Version> read_call(std::span<char* const> arguments) {
   }
   if (const std::string needed(command->needs); !needed.empty() && !call.has(needed)) checked(needed, (*own(needed))[1], "");
   if (command->only_npm) throw Misuse{call.command + " is only in the npm package. Use npx attn " + call.command + "."};
-  // "-" is standard input or output, which is also the default.
+  // "-" is the default: standard input or output.
   if (names.back() == "[FILE]" && call.paths.size() == names.size() && call.paths.back() == "-") call.paths.pop_back();
   if (call.text("out") == "-") call.options.erase("out");
   return call;

@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-// web/lib/src/cli/options.ts has the same table and the same messages.
+// web/lib/src/cli/options.ts has the same table and messages.
 namespace command {
 
 struct Misuse {
@@ -19,8 +19,8 @@ std::string expected_one_of(std::string_view name, std::span<const std::string_v
 struct Call {
   std::string command;
   std::vector<std::string> paths;
-  std::map<std::string, std::string, std::less<>> options;  ///< checked; empty if the option takes no value
-  std::vector<std::string> stops;                           ///< each --stop
+  std::map<std::string, std::string, std::less<>> options;  ///< checked; empty without a value
+  std::vector<std::string> stops;
 
   bool has(std::string_view name) const { return options.find(name) != options.end(); }
   std::string_view text(std::string_view name, std::string_view otherwise = "") const;
@@ -28,7 +28,7 @@ struct Call {
 
 struct Help {
   std::string text;
-  bool wrong = false;  ///< shown without a request, because the call has no command
+  bool wrong = false;  ///< the call has no command
 };
 struct Version {};
 

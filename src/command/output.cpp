@@ -54,7 +54,7 @@ void Output::end() {
   if (on_signal_) files_.commit();
 }
 
-/// Always 128 bytes, so that end() can overwrite it.
+/// 128 bytes, so that end() can overwrite it.
 std::string Output::header() const {
   std::string dictionary = "{'descr': '<f4', 'fortran_order': False, 'shape': (" + std::to_string(rows_) + ", " + std::to_string(*width_) + "), }";
   dictionary.resize(117, ' ');

@@ -17,11 +17,11 @@ struct Result {
   std::vector<float> numbers;
 };
 
-/// Writes results as lines, or as npy, whose header needs the number of rows. A file appears once it is complete; a
-/// device or pipe gets each result immediately.
+/// Writes lines, or npy, whose header needs the number of rows. A file appears when complete; a device or pipe gets
+/// each result immediately.
 class Output {
  public:
-  /// `width`: numbers per row for npy. A pipe cannot seek, so its vectors wait until their number is known.
+  /// `width`: numbers per npy row. A pipe cannot seek, so its vectors wait for their number.
   Output(const std::optional<std::string>& path, std::optional<std::int64_t> width);
 
   void add(const std::vector<Result>& results);

@@ -50,7 +50,7 @@ void open_standard_files() {
 }
 
 void end_output() {
-  // A text that is longer than the buffer may have failed before.
+  // A text longer than the buffer may have failed before.
   if (std::cout) errno = 0;
   if (!std::cout.flush()) fail_writing();
 }

@@ -39,8 +39,7 @@ struct Query {
   std::vector<std::string> documents;
 };
 
-/// Converts byte offsets to character offsets, as Python counts them. Increasing offsets are found in one pass over
-/// the text.
+/// Byte to character offsets. Increasing offsets take one pass over the text.
 class Places {
  public:
   explicit Places(std::string_view text) : text_(text) {}
@@ -190,7 +189,6 @@ std::string string_of(const Json& object, std::string_view name) {
   return *value->string();
 }
 
-/// Replaces each escaped lone surrogate with U+FFFD.
 std::string with_whole_pairs(std::string json) {
   const auto code_at = [&](std::size_t at) {
     unsigned code = 0;
@@ -278,7 +276,7 @@ class Progress {
   std::chrono::steady_clock::time_point next_;
 };
 
-/// Number of batches whose texts are sorted by length together; fewer if the texts are long.
+/// Batches whose texts are sorted by length together; fewer if the texts are long.
 constexpr std::int64_t kBatchesAtATime = 16;
 constexpr std::size_t kMostBytes = 4 << 20;
 
@@ -292,7 +290,7 @@ void run_lines(const TextModel& model, const Call& call, const Kind& kind, std::
   const bool is_json = reads_json(call, kind);
   const auto at_once = static_cast<std::size_t>(kind.batched ? kBatchesAtATime * whole(call, "batch-size").value_or(32) : 1);
   std::vector<Query> waiting;
-  // Line numbers: current line, first and last line that wait.
+  // Current line; first and last waiting line.
   std::size_t count = 0, first = 0, last = 0, bytes = 0, waiting_bytes = 0;
   const auto flush = [&] {
     if (waiting.empty()) return;
@@ -336,7 +334,7 @@ void check_task(const TextModel& model, const Kind& kind) {
     throw std::runtime_error("MODEL has " + std::to_string(labels) + " labels, expected one, as a cross-encoder has");
 }
 
-/// Whether a path leads to the same file as `other`, or to the file that is standard input.
+/// Whether both paths lead to one file; null is standard input.
 bool is_same_file(const std::string& path, const std::string* other) {
   struct stat one{}, two{};
   if (stat(path.c_str(), &one) != 0 || (other != nullptr ? stat(other->c_str(), &two) : fstat(STDIN_FILENO, &two)) != 0) return false;

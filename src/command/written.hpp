@@ -3,13 +3,13 @@
 #include <string>
 #include <string_view>
 
-// Parts of results, as JSON or as columns. web/lib/src/cli/written.ts writes the same bytes.
+// web/lib/src/cli/written.ts writes the same bytes.
 namespace command {
 
-/// The shortest digits that identify the number, in JavaScript's notation; null for NaN and infinity.
+/// Shortest unique digits in JavaScript's notation; null for NaN and infinity.
 std::string number(float value);
 std::string json_string(std::string_view text);
-/// A word without the tabs and line breaks that separate words.
+/// Removes tabs and line breaks, which separate words.
 std::string column(std::string word);
 
 template <class Items, class Write>
