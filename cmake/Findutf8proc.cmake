@@ -1,4 +1,4 @@
-# Few packages of utf8proc contain CMake files. Installed with attn, because users link utf8proc as well.
+# Installed with attn, because few packages of utf8proc contain CMake files.
 find_path(utf8proc_INCLUDE_DIR utf8proc.h)
 find_library(utf8proc_LIBRARY NAMES utf8proc utf8proc_static)
 if(utf8proc_INCLUDE_DIR)

@@ -1,5 +1,4 @@
-# Toolchain of the preset native-arm64: Debian's cross compiler, libraries unpacked by tools/setup, and QEMU to run
-# the programs.
+# Toolchain of the preset native-arm64.
 
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
@@ -13,7 +12,7 @@ endif()
 set(CMAKE_CXX_COMPILER ${attn_arm64_compiler})
 set(CMAKE_CROSSCOMPILING_EMULATOR ${attn_qemu} -L /usr/${CMAKE_LIBRARY_ARCHITECTURE})
 
-# Header-only packages come from this machine, after the libraries of the target.
+# Header-only packages come from this machine, after the target's libraries.
 set(CMAKE_FIND_ROOT_PATH ${attn_arm64_libraries} /usr/${CMAKE_LIBRARY_ARCHITECTURE})
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)

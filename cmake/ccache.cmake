@@ -1,15 +1,14 @@
-# Uses ccache if it is installed and no launcher is set (-DCMAKE_CXX_COMPILER_LAUNCHER= disables it). Paths are
-# relative to the project, so that all clones share the cache.
+# -DCMAKE_CXX_COMPILER_LAUNCHER= disables ccache. Relative paths let all clones share the cache.
 find_program(ATTN_CCACHE ccache NO_CMAKE_FIND_ROOT_PATH DOC "Keeps what was compiled; empty when it is not there")
 mark_as_advanced(ATTN_CCACHE)
 
-# attn_ccache(VARIABLE [NAME=VALUE...]): the launcher command, empty without ccache.
+# attn_ccache(VARIABLE [NAME=VALUE...]) sets the launcher command.
 function(attn_ccache variable)
   set(${variable} "" PARENT_SCOPE)
   if(ATTN_CCACHE)
     set(${variable} ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${ATTN_CCACHE_ROOT} CCACHE_NOHASHDIR=1
-      # Required for precompiled headers. Not the modification times of headers: one that changes during compilation
-      # would be cached under its new content.
+      # For precompiled headers. Without header times: a header changed while compiling would be cached under its new
+      # content.
       CCACHE_SLOPPINESS=pch_defines,time_macros
       ${ARGN} ${ATTN_CCACHE} PARENT_SCOPE)
   endif()

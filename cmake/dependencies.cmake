@@ -1,5 +1,4 @@
 
-# attn_find(PACKAGE VERSION TARGET): find_package, or an error with installation instructions.
 macro(attn_find package version target)
   if(NOT TARGET ${target})
     find_package(${package} ${version} QUIET)
@@ -14,8 +13,7 @@ if(NOT EMSCRIPTEN)
   set(THREADS_PREFER_PTHREAD_FLAG ON)
   find_package(Threads REQUIRED)
   attn_find(xsimd 13 xsimd)
-  # Releases of xtensor before 1.0 report every minor version as incompatible; src/attn/tensor supports both header
-  # layouts.
+  # xtensor before 1.0 reports every minor version as incompatible.
   attn_find(xtensor "" xtensor)
   if(DEFINED xtensor_VERSION AND xtensor_VERSION VERSION_LESS 0.25)
     message(FATAL_ERROR "attn needs xtensor 0.25 or newer; ${xtensor_DIR} has ${xtensor_VERSION}. On Debian 12, as root: tools/setup native.")
@@ -28,8 +26,8 @@ if(NOT EMSCRIPTEN)
   attn_find(utf8proc 2.1 utf8proc::utf8proc)
   list(POP_BACK CMAKE_MODULE_PATH)
 else()
-  # find_package ignores the libraries of this machine when cross-compiling, and -I/usr/include would precede
-  # Emscripten's C library. Therefore a folder in the build tree links only to these headers.
+  # Cross-compiling, find_package ignores this machine's libraries, and -I/usr/include would precede Emscripten's C
+  # library, so a folder in the build tree links only these headers.
   set(ATTN_WASM_INCLUDE ${CMAKE_BINARY_DIR}/include)
   file(MAKE_DIRECTORY ${ATTN_WASM_INCLUDE})
   foreach(library xsimd xtensor xtl nlohmann)

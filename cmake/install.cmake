@@ -6,7 +6,7 @@ install(TARGETS attn EXPORT attn-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIB
 if(ATTN_BUILD_COMMAND)
   install(TARGETS attn_command DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
-# Relative, because `cmake --install` may use another prefix than the one configured.
+# Relative, because `cmake --install` may change the prefix.
 file(RELATIVE_PATH ATTN_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(${PROJECT_SOURCE_DIR}/cmake/attn.pc.in ${PROJECT_BINARY_DIR}/attn.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/attn.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

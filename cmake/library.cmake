@@ -1,8 +1,7 @@
-# kernels.cpp, backward.cpp and int8_dot.cpp are compiled once per instruction set.
 file(GLOB_RECURSE ATTN_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/attn/*.cpp)
-# Hidden files are locks of editors.
+# Hidden files are editor locks.
 list(FILTER ATTN_SOURCES EXCLUDE REGEX "/\\.[^/]*$|/kernels/(kernels|backward|int8_dot)\\.cpp$")
-# Native only: contexts, large pages, GGUF, and the tokenizer and its tasks, which the package has in TypeScript.
+# Native only; the package has tokenizers and tasks in TypeScript.
 set(attn_native context io/files io/gguf/.+ io/safetensors_file io/safetensors_shards io/tokenizer io/tokenizer/.+
   models/answers models/entities models/lens models/lens_model models/lens_patching models/model_writer models/text_model models/text_model_.+ models/text_tasks models/text_generation
   parallel/executor parallel/lists tensor/float_environment tensor/large_pages)
@@ -11,7 +10,7 @@ if(EMSCRIPTEN)
   list(FILTER ATTN_SOURCES EXCLUDE REGEX "/attn/(${attn_native})\\.cpp$")
 endif()
 
-# The headers that attn.hpp and core.hpp include are installed; all others are private.
+# Only the headers that attn.hpp and core.hpp include are installed.
 set(ATTN_HEADERS)
 set(attn_found src/attn/attn.hpp src/attn/core.hpp)
 while(attn_found)
@@ -25,25 +24,24 @@ while(attn_found)
 endwhile()
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${ATTN_HEADERS})
 
-# Allows vectorized square roots: errno is not used.
+# For vectorized square roots.
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/attn/train/adam.cpp PROPERTIES COMPILE_OPTIONS -fno-math-errno)
-# These files have functions of the same names, so they cannot share a unity file.
+# Functions of the same names prevent a unity file.
 foreach(part IN ITEMS decoders model normalizers post_processor pre_tokenizers tokenizer_file)
   set_source_files_properties(${PROJECT_SOURCE_DIR}/src/attn/io/tokenizer/${part}.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endforeach()
 
-# attn_compile_options(TARGET): options for the library and its programs. The library itself is also compiled with
-# ATTN_VIEWS_ONLY: xtensor is used only in headers, which users compile with their own configuration.
+# The library itself is also compiled with ATTN_VIEWS_ONLY: only headers use xtensor, with the user's configuration.
 function(attn_compile_options target)
   target_compile_features(${target} PUBLIC cxx_std_20)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src)
   target_compile_options(${target} PRIVATE
-    # attn computes with infinities and NaN, even if the including project enables fast math. kernels.hpp checks it.
+    # attn needs infinities and NaN even in a project with fast math; kernels.hpp checks it.
     -fno-fast-math
-    # No fusing of a·b + c: the same source must give the same bits everywhere.
+    # Fused a·b + c would change bits between machines.
     -ffp-contract=off
-    # Reproducible builds: no local paths in assertions and debug information.
+    # Reproducible builds.
     -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=
     -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion
     -Wno-missing-field-initializers
@@ -63,9 +61,8 @@ function(attn_sanitize target)
   endif()
 endfunction()
 
-# attn_add_kernels(TARGET SOURCE ARCH FLAG...): compiles a kernel source for one architecture. Inline functions of
-# other headers must be inlined, hence optimized in every build type: the linker could use their symbols for all
-# callers (tools/check-symbols.mjs).
+# attn_add_kernels(TARGET SOURCE ARCH FLAG...): optimizes every build type, because inline functions of headers must not
+# become symbols that the linker uses for all callers (tools/check-symbols.mjs).
 function(attn_add_kernels target source arch)
   add_library(${target} OBJECT ${PROJECT_SOURCE_DIR}/src/attn/kernels/${source})
   attn_compile_options(${target})
@@ -80,7 +77,7 @@ function(attn_add_kernels target source arch)
   endif()
 endfunction()
 
-# kernels/dispatch.cpp chooses an architecture at run time. Every processor supports the first one.
+# kernels/dispatch.cpp chooses one at run time. Every processor supports the first.
 if(EMSCRIPTEN)
   set(attn_architectures wasm)
 else()

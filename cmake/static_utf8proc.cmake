@@ -1,5 +1,4 @@
-# Sets utf8proc_LIBRARY to the static library if a shared one can contain it, so that a wheel needs no utf8proc where it
-# is installed. Otherwise Findutf8proc.cmake finds the shared library.
+# Prefers a static library that a shared one can contain, so that wheels need no utf8proc.
 if(NOT utf8proc_LIBRARY)
   find_library(ATTN_STATIC_UTF8PROC NAMES libutf8proc.a libutf8proc_static.a)
   mark_as_advanced(ATTN_STATIC_UTF8PROC)

@@ -1,22 +1,17 @@
-# The WebAssembly binaries:
-#
-#                  simd                      relaxed                       glue
-#   single thread  attn-simd.wasm            attn-relaxed.wasm             attn.mjs
-#   threads        attn-simd-threads.wasm    attn-relaxed-threads.wasm     attn-threads.mjs, attn-threads-node.mjs
-#
-# simd and relaxed differ only in kernels.cpp and backward.cpp, so they share the other objects and the glue, which is
-# compared.
+# Binaries attn-{simd,relaxed}.wasm with glue attn.mjs; with threads attn-{simd,relaxed}-threads.wasm with
+# attn-threads.mjs and attn-threads-node.mjs. simd and relaxed differ only in kernels.cpp and backward.cpp and share the
+# glue, which is compared.
 
 set(ATTN_WASM_CHECKS "" CACHE STRING "Empty for the release binaries; debug or asan for one checked binary")
 find_program(ATTN_NODE NAMES node REQUIRED NO_CMAKE_FIND_ROOT_PATH)
 
 set(attn_compile_all
-  # Exceptions by WebAssembly instructions: those by JavaScript slow down every call that may throw.
+  # JavaScript exceptions slow down every call that may throw.
   -fwasm-exceptions
   -msimd128
-  # Supported by every engine with SIMD and exceptions; without it, each conversion to an integer is checked.
+  # Otherwise each conversion to an integer is checked.
   -mnontrapping-fptoint
-  # The only static that threads could share, the kernel table, is initialised when the module starts.
+  # The kernel table, the only static that threads share, is initialised at start.
   -fno-threadsafe-statics
   -fno-rtti -DEMSCRIPTEN_HAS_UNBOUND_TYPE_NAMES=0)
 set(attn_embind_unused ${PROJECT_SOURCE_DIR}/cmake/embind-unused.js)
@@ -26,12 +21,12 @@ set(attn_link_all
   -lembind
   --js-library ${attn_embind_unused}
   -sMODULARIZE -sEXPORT_ES6
-  # No new Function() or eval(), so that pages can use the CSP script-src 'self' 'wasm-unsafe-eval'.
+  # For pages with CSP script-src 'self' 'wasm-unsafe-eval'.
   -sDYNAMIC_EXECUTION=0
-  # The default of 64 KB overflows silently into the data below.
+  # The default of 64 KB overflows silently into data.
   -sSTACK_SIZE=1MB
   -sINITIAL_MEMORY=2MB -sALLOW_MEMORY_GROWTH
-  # The caller creates the memory and sets its limit: shared memory reserves its maximum on creation.
+  # The caller limits the memory: shared memory reserves its maximum on creation.
   -sIMPORTED_MEMORY
   -sABORTING_MALLOC=0
   -sFILESYSTEM=0
@@ -39,22 +34,19 @@ set(attn_link_all
 set(attn_compile_threads -pthread)
 set(attn_link_threads
   -pthread
-  # All workers must exist before the first call: a worker created later starts only when the caller returns to its
-  # event loop.
+  # A worker created later starts only when the caller returns to its event loop.
   "-sPTHREAD_POOL_SIZE=Module[\"threads\"]-1"
   -sPTHREAD_POOL_SIZE_STRICT=2
-  # Growing shared memory slows down each access from JavaScript, but tensors are copied in bulk.
+  # Slows each access from JavaScript, but tensors are copied in bulk.
   -Wno-pthreads-mem-growth)
-# Without `node`, whose glue imports modules that bundlers cannot resolve. Node uses the same glue, with bytes from
-# web/lib.
+# `node` glue imports modules that bundlers cannot resolve. Node uses this glue with bytes from web/lib.
 set(attn_link_web -sENVIRONMENT=web,worker)
-# Creates worker URLs through a policy, for pages with require-trusted-types-for 'script'.
+# For pages with require-trusted-types-for 'script'.
 set(attn_link_web_threads ${attn_link_web} -sTRUSTED_TYPES)
-# Node has no global Worker, so its threads need separate glue for the same .wasm.
+# Node has no global Worker.
 set(attn_link_node_threads -sENVIRONMENT=node)
 
-# Link-time optimization saves a tenth of the size and takes minutes, so only releases have it. Kernels are excluded:
-# their register allocation was checked per file.
+# LTO saves a tenth of the size and takes minutes. Not for kernels: their register allocation was checked per file.
 option(ATTN_WASM_RELEASE "Everything that is published: with threads, optimized when linked; without, what a demo needs, in a fraction of the time" ON)
 if(ATTN_WASM_RELEASE AND ATTN_WASM_CHECKS STREQUAL "")
   set(attn_compile_core -flto)
@@ -68,31 +60,31 @@ if(ATTN_WASM_CHECKS STREQUAL "")
   set(attn_variants simd relaxed)
   list(APPEND attn_link_all
     $<IF:$<BOOL:${ATTN_WASM_RELEASE}>,-O3,-O1>
-    # Half the size of dlmalloc, and as fast for the few allocations of a call.
+    # Half the size of dlmalloc, as fast for a call's few allocations.
     -sMALLOC=emmalloc
     -sMAXIMUM_MEMORY=4GB
     -sINCOMING_MODULE_JS_API=wasmMemory,instantiateWasm)
   if(ATTN_WASM_RELEASE)
-    # Inlines a call only where that makes the code clearly smaller: kernels are not compiled here.
+    # Inlines only if the code becomes clearly smaller; kernels are not compiled here.
     list(APPEND attn_link_all -Wl,-mllvm,-inline-threshold=-50)
   endif()
 else()
   set(attn_models single)
   set(attn_variants simd)
-  # These run only in Node, and ASSERTIONS refuse an environment that is not listed.
+  # ASSERTIONS refuse an unlisted environment, and these run only in Node.
   set(attn_link_web -sENVIRONMENT=web,worker,node)
   list(APPEND attn_link_all -O1 --profiling-funcs)
   if(ATTN_WASM_CHECKS STREQUAL "debug")
     list(APPEND attn_link_all -sMAXIMUM_MEMORY=4GB
-      # Checks every load and store for null, alignment and bounds, Embind, the runtime and the stack. The linker adds
-      # all checks, so the objects are those of the preset wasm.
+      # Checks loads, stores, Embind, the runtime and the stack when linking, so the objects are those of the preset
+      # wasm.
       -sSAFE_HEAP=1 -sASSERTIONS=2 -sSTACK_OVERFLOW_CHECK=2 -sMALLOC=emmalloc
       -sINCOMING_MODULE_JS_API=wasmMemory,instantiateWasm,print,printErr)
   elseif(ATTN_WASM_CHECKS STREQUAL "asan")
     list(APPEND attn_compile_all -fsanitize=address)
     list(APPEND attn_link_all -fsanitize=address
-      # Shadow memory takes an eighth of the maximum from the start, so this build creates its own memory. Freed memory
-      # waits in quarantine and is kept per size: a suite with every model needs more than 1 GB.
+      # Shadow memory takes an eighth of the maximum. Freed memory waits in quarantine: a suite with every model needs
+      # more than 1 GB.
       -sMAXIMUM_MEMORY=2GB -sINITIAL_MEMORY=320MB
       -sINCOMING_MODULE_JS_API=instantiateWasm,print,printErr)
   else()
@@ -104,14 +96,13 @@ set(attn_bindings ${PROJECT_SOURCE_DIR}/src/bindings)
 file(GLOB ATTN_BINDINGS CONFIGURE_DEPENDS ${attn_bindings}/[a-z]*.cpp)
 list(REMOVE_ITEM ATTN_BINDINGS ${attn_bindings}/variant.cpp)
 
-# Everything except kernels.
 function(attn_core target)
   add_library(${target} OBJECT EXCLUDE_FROM_ALL ${ATTN_SOURCES} ${ATTN_BINDINGS})
   attn_compile_options(${target})
   target_compile_definitions(${target} PRIVATE ATTN_VIEWS_ONLY)
   target_compile_definitions(${target} PRIVATE ATTN_VERSION="${PROJECT_VERSION}")
   target_compile_options(${target} PRIVATE ${compile} ${attn_compile_core}
-    # Only the kernels need -O3; -Oz makes the rest an eighth smaller than -Os.
+    # An eighth smaller than -Os; only kernels need -O3.
     -Oz)
   target_include_directories(${target} SYSTEM PRIVATE ${ATTN_WASM_INCLUDE})
 endfunction()
@@ -125,7 +116,7 @@ function(attn_wasm_kernels target variant)
   if(variant STREQUAL relaxed)
     list(APPEND flags -mrelaxed-simd)
   endif()
-  # Loops of unknown length are not unrolled: as fast in V8, and kernels are a third smaller.
+  # As fast in V8, and kernels are a third smaller.
   list(APPEND flags "SHELL:-mllvm -unroll-runtime=false")
   attn_add_kernels(${target} kernels.cpp wasm ${flags})
   target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src/attn/kernels/backward.cpp)
@@ -173,7 +164,7 @@ foreach(model IN LISTS attn_models)
   endforeach()
 endforeach()
 
-# Embind's declarations, to check that src/bindings and web/lib agree.
+# To check that src/bindings and web/lib agree.
 if(EXISTS ${PROJECT_SOURCE_DIR}/node_modules/.bin/tsc AND ATTN_WASM_CHECKS STREQUAL "")
   target_link_options(attn_simd_single PRIVATE --emit-tsd attn.d.ts)
 endif()

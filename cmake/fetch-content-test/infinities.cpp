@@ -1,4 +1,4 @@
-// Checks infinities and NaN by their bits, because this program may be compiled with -ffast-math.
+// Compares bits, because the program may be compiled with -ffast-math.
 #include <attn/attn.hpp>
 #include <bit>
 #include <cstdint>

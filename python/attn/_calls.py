@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 
 from ._errors import ArgumentError, AttnError, OutOfMemoryError, UnknownArgumentError, error_of
 
-# What to write instead of arguments of other libraries. Of several remedies the first one counts whose argument, the key, the function has.
+# Remedies for arguments of other libraries. The first counts whose key the function has as an argument.
 _INSTEAD: dict[str, dict[str, str]] = {
     "aggregation_strategy": {"aggregation": "Write aggregation"},
     "attention_mask": {"mask": "Write mask=attn.Mask.attend(attention_mask)"},
@@ -334,7 +334,7 @@ def _checked(function: Any, signature: inspect.Signature, owner: type | None, na
                 given.pop("self")._arguments = given
             return made
         except Exception as error:
-            # An error of a callback or an iterator has frames of its own.
+            # An error of a callback or iterator has its own frames.
             assert error.__traceback__ is not None
             if isinstance(error, AttnError) or error.__traceback__.tb_next is not None:
                 raise

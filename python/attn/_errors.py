@@ -144,7 +144,7 @@ _classes = {each.code: each for each in AttnError.__subclasses__()}
 
 def make_error(code: str, message: str, detail: Detail) -> AttnError:
     """Called by the extension."""
-    # The system's reason why a file cannot be read (FORMAT) or written (ARGUMENT).
+    # errno: the file cannot be read (FORMAT) or written (ARGUMENT).
     if code == "FORMAT" and detail.get("errno") == errno.ENOENT:
         return MissingFileError(message, detail)
     if code == "ARGUMENT" and "errno" in detail:

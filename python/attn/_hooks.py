@@ -25,7 +25,7 @@ class _Hook(NamedTuple):
     """The part of a LayerPatch that replaces the value."""
 
 
-# In the order in which a layer computes them.
+# In order of computation.
 _HOOKS = {
     "hook_resid_pre": _Hook(None, patches="hidden_state"),
     "attn.hook_q": _Hook("q_proj", has_heads=True),
@@ -108,7 +108,7 @@ class _Run:
         values = output.trace[layer][name]
         if not has_heads:
             return values
-        # Keys and values may have fewer heads, of the same width.
+        # Keys and values may have fewer heads.
         width = output.trace[layer]["q_proj"].shape[2] // self._model.num_heads
         return values.reshape(*values.shape[:2], -1, width)
 

@@ -69,7 +69,7 @@ def _encoder(op: str, prompt_names: tuple[str, ...] = ()) -> Callable[..., Float
             fail(ArgumentError, op, "progress", "True or False", type(progress).__name__)
         if prompt_names and prompt is None and prompt_name is None:
             known = model.prompts
-            # sentence-transformers has empty prompts named query and document unless the checkpoint has others.
+            # sentence-transformers has empty prompts named query and document by default.
             prompt_name = next((name for name in prompt_names if known.get(name)), next((name for name in prompt_names if name in known), None))
         bar = _Bar(op) if progress else None
         try:
@@ -125,5 +125,5 @@ def similarity(model: TextModel, a: ArrayLike, b: ArrayLike) -> Floats:
     if name not in ("euclidean", "manhattan"):
         fail(ConfigError, "similarity", "similarity_fn_name", "cosine, dot, euclidean or manhattan", str(name))
     order = 2 if name == "euclidean" else 1
-    # By row, so that memory grows with (N,M), not with (N,M,E).
+    # By row, because memory for (N,M,E) could be large.
     return numpy.stack([-numpy.linalg.norm(other - row, ord=order, axis=1) for row in one]) if len(one) else numpy.zeros((0, len(other)), numpy.float32)

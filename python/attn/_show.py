@@ -15,7 +15,7 @@ from ._attn import TextModel
 from ._calls import checked
 from ._errors import ArgumentError, ConfigError, DtypeError, OutOfRangeError, ShapeError, UnwritableError, error_of, fail
 
-# Largest number of rows or columns of the table that is shown if scripts do not run.
+# Rows or columns; without scripts, a larger table is not shown.
 _LARGEST_TABLE = 32
 
 
@@ -86,7 +86,7 @@ class AttentionView(_Drawn):
         code = script()
         if code is None:
             return _table(self) + _NO_SCRIPT
-        # Untrusted notebooks and code hosts do not run scripts and show the table inside the element.
+        # Untrusted notebooks and code hosts run no scripts and show the table.
         return f"{_element(self, _table(self))}<script>{code}</script>"
 
 
@@ -138,7 +138,7 @@ class AttentionGrid(_Drawn):
         maps = [view for row in self.views for view in row]
         if code is None:
             return caption + "".join(_table(view) for view in maps) + _NO_SCRIPT
-        # Tables of all heads would be much larger than the maps.
+        # Tables of all heads would be much larger.
         elements = "".join(_element(view, f"<p>{escape(view.caption)}: run scripts to see it.</p>") for view in maps)
         style = f"display: grid; overflow-x: auto; gap: 1em; grid-template-columns: repeat({len(self.views[0])}, minmax(12em, 1fr))"
         return f'{caption}<div style="{style}">{elements}</div><script>{code}</script>'

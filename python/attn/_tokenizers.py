@@ -12,19 +12,19 @@ if TYPE_CHECKING:
 
 _INSTALL = "Install it with pip install tokenizers"
 
-# Fields of a part of tokenizer.json, by its type, that tokenizer_config.json overrides: name in the part, name in tokenizer_config.json.
+# By type of a part: its fields, and those of tokenizer_config.json that override them.
 _settings = {
     "BertNormalizer": {"lowercase": "do_lower_case", "strip_accents": "strip_accents", "handle_chinese_chars": "tokenize_chinese_chars"},
     "ByteLevel": {"add_prefix_space": "add_prefix_space"},
     "RobertaProcessing": {"add_prefix_space": "add_prefix_space"},
 }
-# Defaults of the tokenizer classes of a model, for fields that tokenizer_config.json omits.
+# Fields that tokenizer_config.json omits.
 _defaults = {"BertNormalizer": {"lowercase": True, "strip_accents": None, "handle_chinese_chars": True}}
-# Classes that do not override tokenizer.json.
+# These do not override tokenizer.json.
 _generic = ("PreTrainedTokenizerFast", "TokenizersBackend")
 
-# Truncation is a setting of the library's object, so only one thread at a time encodes. One lock serves all tokenizers, so that fork() can wait
-# for it: a child must not inherit a lock that another thread holds.
+# Truncation is set on the library's object, so only one thread at a time encodes. fork() waits for the lock, so that no
+# child inherits it locked.
 _lock = threading.Lock()
 os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 

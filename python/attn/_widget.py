@@ -10,7 +10,7 @@ from ._calls import checked
 from ._errors import ArgumentError, AttnError, ConfigError, UnsupportedError, fail
 from ._show import AttentionView, attentions_of, places, script, view_of
 
-# Follows the script that defines the element.
+# Follows the script of the element.
 _LIVE = """
 export default {
   render({ model, el }) {

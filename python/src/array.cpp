@@ -14,7 +14,7 @@ namespace {
 
 nb::object numpy(const char* name) { return nb::module_::import_("numpy").attr(name); }
 
-/// Refuses masked entries: numpy would pass on the numbers behind the mask.
+/// numpy would use the numbers behind the mask.
 void check_unmasked(nb::handle given, const char* op, const char* argument) {
   if (PyList_Check(given.ptr()) || given.type().is(numpy("ndarray")) || !nb::isinstance(given, numpy("ma").attr("MaskedArray"))) return;
   if (nb::cast<bool>(numpy("ma").attr("is_masked")(given)))
@@ -22,20 +22,20 @@ void check_unmasked(nb::handle given, const char* op, const char* argument) {
                  "Replace masked entries first, for example with filled(0)");
 }
 
-/// Refuses what numpy cannot read, such as torch's bfloat16.
+/// Refuses values that numpy cannot read, such as torch's bfloat16.
 nb::object as_array(nb::handle given, const char* op, const char* argument) {
   check_unmasked(given, op, argument);
   try {
     return numpy("asarray")(given);
   } catch (nb::python_error& error) {
     if (!error.matches(PyExc_TypeError) || !nb::hasattr(given, "dtype")) throw;
-    // Its words name the remedy, such as Tensor.cpu().
+    // numpy's reason names the remedy, such as Tensor.cpu().
     const auto reason = nb::cast<std::string>(nb::str(error.value()));
     fail_dtype(op, argument, "an array that numpy can read (" + reason + ")", nb::cast<std::string>(nb::str(given.attr("dtype"))));
   }
 }
 
-/// numpy's same_kind rule: float64 fits float32, a complex number does not fit a real one.
+/// numpy's same_kind: float64 fits float32, complex does not.
 bool fits(const nb::object& array, const char* kind) { return nb::cast<bool>(numpy("can_cast")(array.attr("dtype"), kind, "same_kind")); }
 
 nb::object copied_as(const nb::object& array, const char* kind) { return numpy("array")(array, nb::arg("dtype") = kind, nb::arg("order") = "C"); }
@@ -89,7 +89,7 @@ Floats::Floats(nb::handle given, const char* op, const char* argument) {
 
 Array<std::int32_t> ids_of(nb::handle given, const char* op, const char* argument) {
   const nb::object array = as_array(given, op, argument);
-  // numpy makes float64 of an empty list.
+  // An empty list is float64.
   if (!fits(array, "int64") && nb::cast<std::size_t>(array.attr("size")) > 0) refuse(array, op, argument, "whole numbers");
   // uint64 would wrap.
   if (nb::cast<std::string>(array.attr("dtype").attr("kind")) == "u" && nb::cast<std::size_t>(array.attr("size")) > 0)

@@ -23,7 +23,7 @@ namespace nb = nanobind;
 
 inline std::string name_of_type(nb::handle value) { return nb::cast<std::string>(value.type().attr("__name__")); }
 
-/// A row-major result, filled without the GIL. Copies share their memory.
+/// Row-major, filled without the GIL. Copies share memory.
 template <class T>
 class Array {
  public:
@@ -54,7 +54,7 @@ class Array {
   std::shared_ptr<T[]> data_;
 };
 
-/// Any Python object; signatures and stubs show this type.
+/// Any object; signatures and stubs show this type.
 template <std::size_t N>
 struct TypeName {
   char text[N];
@@ -78,7 +78,7 @@ using Path = Typed<"str | bytes | os.PathLike[str] | os.PathLike[bytes]">;
 std::string path_of(const Path& path, const char* op, const char* argument = "path");
 using StateLike = Typed<"collections.abc.Mapping[str, numpy.typing.ArrayLike]">;
 
-/// A view of float32 in CPU memory (numpy, DLPack), or a copy of other real numbers, lists and rows with gaps. Throws DTYPE, ARGUMENT.
+/// A view of float32 in CPU memory (numpy, DLPack), otherwise a copy. Throws DTYPE, ARGUMENT.
 class Floats : public TensorView {
  public:
   Floats(nb::handle given, const char* op, const char* argument);
@@ -107,7 +107,7 @@ inline nb::tuple tuple_of(const Shape& shape) {
   return nb::tuple(dims);
 }
 
-/// Handles signals at some of the elements of a long list. Throws KeyboardInterrupt.
+/// Every 4096 elements. Throws KeyboardInterrupt.
 inline void check_signals(std::size_t index) {
   if (index % 4096 == 4095 && PyErr_CheckSignals() != 0) nb::raise_python_error();
 }
@@ -139,7 +139,6 @@ nb::dict to_python(const std::map<Key, T>& arrays) {
   return dict;
 }
 
-/// Creates an object of a class of attn._results.
 template <class... Members>
 nb::object make_result(const char* name, Members&&... members) {
   return nb::module_::import_("attn._results").attr(name)(std::forward<Members>(members)...);

@@ -16,7 +16,7 @@ using Model = Shared<TextModel>;
 using Target = Typed<"int | numpy.typing.ArrayLike">;
 using Neighbors = Typed<"list[attn.Neighbor]">;
 
-/// The embedding matrix of a model, in the model's memory.
+/// In the model's memory.
 struct WordEmbeddings {
   nb::object model;
 
@@ -35,7 +35,7 @@ Neighbors to_list(const std::vector<Neighbor>& found) {
 template <class Table>
 Neighbors nearest(const Table& self, const Target& target, std::int64_t k) {
   constexpr const char* kOp = "nearest";
-  // Arrays of numpy have __index__, too.
+  // numpy arrays also have __index__.
   if (PyIndex_Check(target.ptr()) != 0 && !nb::hasattr(target, "__len__")) {
     std::int64_t id = 0;
     if (!nb::try_cast(nb::object(nb::module_::import_("operator").attr("index")(target)), id))
@@ -133,7 +133,7 @@ Raises ConfigError for sizes below 1 or a padding_idx that is not a row, OutOfMe
         [](Layer& self, const ArrayLike& given, bool for_backward) -> FloatArray {
           const Array<std::int32_t> ids = ids_of(given, "Embedding", "ids");
           const auto compute = [&](const Embedding& of) { return rows(of, ids, for_backward); };
-          // The layer stores the ids for backward, so this call changes it.
+          // Stored ids change the layer.
           return to_python(for_backward ? self.change("Embedding", compute) : self.read("Embedding", compute));
         },
         nb::arg("ids"), nb::kw_only(), nb::arg("for_backward") = false,

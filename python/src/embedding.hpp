@@ -6,7 +6,7 @@
 namespace attn::python {
 
 void define_embedding(nb::module_& module);
-/// Adds the property word_embeddings. Requires define_embedding().
+/// Requires define_embedding().
 void define_word_embeddings(nb::class_<Shared<TextModel>>& model);
 
 }  // namespace attn::python

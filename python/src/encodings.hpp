@@ -10,7 +10,7 @@
 #include "texts.hpp"
 #include "tokenizer.hpp"
 
-// What a TextModel and a Tokenizer have in common.
+// Shared by TextModel and Tokenizer.
 namespace attn::python {
 
 using EncodingResult = Typed<"attn.Encoding">;
@@ -23,10 +23,9 @@ EncodingResult encoding_of_words(const GivenWords& words, const EncodingTensors<
 /// Throws SHAPE, DTYPE.
 std::vector<std::int64_t> ids_to_decode(const ArrayLike& given);
 
-/// Returns the path of a model, looking in Hugging Face's cache if nothing has this path.
+/// Looks in Hugging Face's cache if the path does not exist.
 std::string model_path_of(const Path& path, const char* op);
 
-/// Options of tokenize() and encode(), by their names in Python.
 struct GivenTokenizeOptions {
   std::optional<std::int64_t> max_length;
   bool truncation, add_special_tokens;
@@ -35,7 +34,7 @@ struct GivenTokenizeOptions {
   TokenizeOptions options(const char* op) const;
 };
 
-/// Adds a method whose arguments are texts, or lists of words, and these options.
+/// Adds a method of texts, or lists of words, with these options.
 template <class Of, class Given, class Function>
 void define_encoding(nb::class_<Of>& of, const char* name, Function function, const char* text) {
   of.def(

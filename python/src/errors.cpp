@@ -15,7 +15,7 @@ namespace {
 
 namespace nb = nanobind;
 
-/// Messages contain names of files and tensors, which may not be UTF-8.
+/// Names of files and tensors may not be UTF-8.
 nb::object to_python(std::string_view text) { return nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace")); }
 nb::object to_python(double number) { return nb::float_(number); }
 nb::object to_python(const std::vector<std::string>& items) {
@@ -46,7 +46,7 @@ PyObject* construct(PyObject* type, PyObject* const* arguments, std::size_t flag
 }  // namespace
 
 PyType_Slot* calling_init() {
-  constexpr int kVectorcall = 82;  // Py_tp_vectorcall of Python 3.14, which nanobind accepts for older versions too
+  constexpr int kVectorcall = 82;  // Py_tp_vectorcall of Python 3.14; nanobind accepts it for older versions
   static PyType_Slot slots[]{{kVectorcall, reinterpret_cast<void*>(&construct)}, {0, nullptr}};
   return slots;
 }
@@ -56,7 +56,7 @@ void translate_errors() {
     try {
       std::rethrow_exception(thrown);
     } catch (const Error& error) {
-      // Making the exception runs Python, which may raise KeyboardInterrupt.
+      // May raise KeyboardInterrupt.
       try {
         raise(to_string(error.code()), error.what(), error.detail());
       } catch (nb::python_error& instead) {

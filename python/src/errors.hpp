@@ -8,11 +8,10 @@ namespace attn::python {
 
 void translate_errors();
 
-/// Slots of classes whose constructor calls __init__, as Python's own classes do: attn/_calls.py replaces it. nanobind's constructors call the C++
-/// function directly.
+/// Makes constructors call __init__, which attn/_calls.py replaces; nanobind's call C++ directly.
 PyType_Slot* calling_init();
 
-/// Raises DTYPE, a code that C++ does not have.
+/// A code that C++ does not have.
 [[noreturn]] void fail_dtype(std::string_view op, std::string_view argument, std::string_view expected, std::string_view got);
 
 }  // namespace attn::python

@@ -17,7 +17,7 @@
 
 namespace attn::python {
 
-/// Spells typing.Literal[...] of the words.
+/// typing.Literal[...]
 template <const auto& kWords>
 consteval auto literal_of() {
   constexpr auto put = [](auto add) {
@@ -43,7 +43,7 @@ consteval auto literal_of() {
   return TypeName<kSize + 1>(name);
 }
 
-/// One of a list of words, or None if that is the default.
+/// One of the words, or None if that is the default.
 template <const auto& kWords>
 struct Word : nb::object {
   static constexpr auto kLiteral = literal_of<kWords>();
@@ -72,14 +72,14 @@ inline constexpr std::array<std::string_view, 3> kMaskKindNames{"attend", "block
 
 struct GivenMask {
   MaskKind kind;
-  nb::object array;  ///< what the mask refers to, or its copy
+  nb::object array;  ///< referred to, or a copy
   std::shared_ptr<const void> numbers;
   Mask mask;
 };
 
 void define_masks(nb::module_& module);
 
-/// Throws ARGUMENT for a bare array, which could mean either the visible or the blocked keys.
+/// Throws ARGUMENT for a bare array, which could mean visible or blocked keys.
 using MaybeMask = Typed<"Mask">;
 std::optional<Mask> mask_of(const MaybeMask& given, std::string_view op, std::string_view argument);
 

@@ -6,7 +6,6 @@
 #include "errors.hpp"
 #include "layers.hpp"
 
-// The class Tokenizer: a model's tokenizer without its weights.
 namespace attn::python {
 namespace {
 

@@ -19,7 +19,7 @@ unsigned process_threads = 1;
 
 constexpr std::size_t kCachedContexts = 4;
 
-/// Most recently used first. Never destroyed: threads that Python does not join may still use them.
+/// Most recently used first. Never destroyed: threads that Python does not join may use them.
 std::vector<std::pair<unsigned, Context>>& contexts() {
   static auto& all = *new std::vector<std::pair<unsigned, Context>>;
   return all;
@@ -41,7 +41,7 @@ void wait_for_the_end() {
 struct Process {
   std::mutex mutex;  ///< guards this and every Lock; never held while waiting for the GIL
   std::condition_variable changed;
-  int running = 0;  ///< threads that compute, neither in a callback nor waiting for a Lock
+  int running = 0;  ///< computing threads, neither in a callback nor waiting for a Lock
   std::atomic<bool> forking{false};
 
   void start_running() {
@@ -56,15 +56,15 @@ struct Process {
   }
 };
 
-// Replaced in a child of fork(): glibc's condition variable would wait for waiters that the child does not have.
+// Replaced in a child of fork(): glibc's condition variable would wait for waiters that it lacks.
 Process* process = new Process;
 unsigned forks = 0;
 
 thread_local bool is_running = false;
-/// Whether this thread handles signals within a computation: a handler that forks must not wait for it.
+/// Handles signals within a computation: a handler that forks must not wait for it.
 thread_local bool is_inside = false;
 std::atomic<unsigned long> main_thread{0};
-/// Locks of this thread, outermost first, and whether it changes their objects.
+/// Outermost first, and whether each changes its object.
 thread_local std::vector<std::pair<const Lock*, bool>> inside;
 
 void before_fork() {
@@ -124,7 +124,7 @@ Unlocked::~Unlocked() {
   PyEval_RestoreThread(state_);
 }
 
-// A thread that has the GIL already may destroy a PythonTokenizer.
+// A thread with the GIL may destroy a PythonTokenizer.
 Locked::Locked() : was_running_(std::exchange(is_running, false)) {
   if (was_running_) process->stop_running();
   wait_for_the_end();
@@ -143,7 +143,7 @@ void watch_process() {
   nb::module_::import_("atexit").attr("register")(nb::cpp_function([] {
     ending.store(std::this_thread::get_id());
     if (unlocked.load() == 0) return;
-    // Lets threads continue that already wait for the GIL.
+    // Lets threads that wait for the GIL continue.
     PyThreadState* const state = PyEval_SaveThread();
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     PyEval_RestoreThread(state);

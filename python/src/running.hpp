@@ -9,7 +9,6 @@
 #include "attn/context.hpp"
 #include "attn/tensor/interruption.hpp"
 
-// Calls run without the interpreter's lock (GIL).
 namespace attn::python {
 
 namespace nb = nanobind;
@@ -17,10 +16,10 @@ namespace nb = nanobind;
 void set_num_threads(unsigned count);
 unsigned get_num_threads();
 
-/// Returns a context of this many threads, default get_num_threads(). Requires the GIL. Throws CONFIG.
+/// Default: get_num_threads(). Requires the GIL. Throws CONFIG.
 Context context_of(std::optional<unsigned> threads);
 
-/// Releases the GIL. If the interpreter ends meanwhile, the thread sleeps: Python before 3.14 would kill it on reacquiring the GIL.
+/// Releases the GIL. Sleeps forever if the interpreter ends: Python before 3.14 would kill the thread.
 class Unlocked {
  public:
   Unlocked();
@@ -45,16 +44,16 @@ class Locked {
   std::optional<nb::gil_scoped_acquire> acquired_;
 };
 
-/// Registers hooks for the interpreter's end and for os.fork(), which waits until each running call is in a callback or done: otherwise the
-/// child would inherit half-written memory and locks of threads that it does not have.
+/// Hooks into the interpreter's end and os.fork(), which waits until each call is in a callback or done: a child must
+/// not inherit half-written memory or locks of missing threads.
 void watch_process();
 
-/// Handles signals every 50 ms; throws KeyboardInterrupt. Requires Unlocked.
+/// Every 50 ms. Throws KeyboardInterrupt. Requires Unlocked.
 class Signals {
  public:
-  /// Between batches and steps, where another thread may fork.
+  /// Between batches and steps; another thread may fork.
   void check();
-  /// Within a computation of the main thread.
+  /// In a computation of the main thread.
   void check_inside();
 
  private:
@@ -62,7 +61,7 @@ class Signals {
   static double now();
 };
 
-/// Lets signals end the computations of this thread.
+/// Signals end this thread's computations.
 class Interruptions {
  public:
   explicit Interruptions(detail::Interruptible where);
@@ -72,14 +71,14 @@ class Interruptions {
   std::optional<detail::Interruption> interruption_;
 };
 
-/// Admits any number of calls that read an object, or one that changes it.
+/// Many readers or one writer.
 class Lock {
  public:
   Lock() = default;
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;
 
-  /// Throws BUSY within a callback of a conflicting call, and in the child of a fork that interrupted a change.
+  /// Throws BUSY in a callback of a conflicting call, and in the child of a fork that interrupted a change.
   class Held {
    public:
     Held(const Lock& lock, std::string_view op, bool changes);
@@ -92,7 +91,7 @@ class Lock {
     bool changes_, is_outermost_;
   };
 
-  /// Discards the calls of other threads, in the child of a fork.
+  /// In a child of fork(), discards calls of other threads.
   void leave_behind(bool is_read_here, bool is_changed_here) const;
 
  private:
@@ -109,7 +108,7 @@ struct Shared {
   T object;
   std::optional<unsigned> threads = std::nullopt;
   Lock lock = {};
-  nb::object arguments = nb::none();  ///< dict of the constructor's, from attn/_calls.py
+  nb::object arguments = nb::none();  ///< dict of the constructor's arguments, from attn/_calls.py
 
   template <class F>
   auto read(std::string_view op, F f, std::optional<unsigned> of_call = std::nullopt) const {

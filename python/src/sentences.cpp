@@ -7,14 +7,14 @@
 #include "array.hpp"
 #include "text_generation.hpp"
 
-// Methods that attn/_sentences.py computes.
+// attn/_sentences.py computes these.
 namespace attn::python {
 namespace {
 
 using Model = Shared<TextModel>;
 using Self = nb::handle_t<Model>;
 
-/// Returns a small file of the model, or None. Files do not change after loading.
+/// Files do not change after loading.
 nb::object file(const Model& self, const std::string& name) {
   const auto* bytes = self.read("config", [&](const TextModel& of) { return detail::find_small_file(of, name); });
   return bytes == nullptr ? nb::none() : nb::object(nb::bytes(bytes->data(), bytes->size()));

@@ -53,7 +53,6 @@ Typed<"attn.ScoredText"> score_tokens(const Model& self, const std::string& text
   return make_result("ScoredText", tokens, scored.perplexity);
 }
 
-/// Calls attn/_chat.py with the model, whose files have the template.
 std::string apply_chat_template(nb::handle_t<Model> self, const nb::object& messages, bool add_generation_prompt, const nb::object& tools,
                                 const nb::object& documents, const nb::object& chat_template, const nb::kwargs& variables) {
   const nb::object apply = nb::module_::import_("attn._chat").attr("apply_chat_template");

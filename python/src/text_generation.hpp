@@ -9,10 +9,10 @@ namespace attn::python {
 
 using Cache = Shared<KeyValueCache>;
 
-/// Must precede functions that take or return a cache.
+/// Precedes functions that take or return a cache.
 void define_cache(nb::module_& module);
 void define_text_generation(nb::class_<Shared<TextModel>>& model);
-/// Names of sentence-transformers, and what the files of a model specify.
+/// Methods of sentence-transformers.
 void define_sentence_model(nb::class_<Shared<TextModel>>& model);
 
 }  // namespace attn::python

@@ -37,7 +37,7 @@ constexpr std::array<std::string_view, 3> kFileWeightsNames{"float32", "float16"
 
 std::function<void(std::int64_t, std::int64_t)> progress_of(const Done& on_progress) {
   if (on_progress.is_none()) return [signals = Signals()](std::int64_t, std::int64_t) mutable { signals.check(); };
-  // Borrowed, because std::function is copied without the GIL; the caller's argument outlives the call.
+  // Borrowed: std::function is copied without the GIL, and the caller's argument outlives the call.
   return [f = nb::handle(on_progress), signals = Signals()](std::int64_t done, std::int64_t total) mutable {
     {
       const Locked locked;
@@ -373,7 +373,7 @@ Typed<"list[attn.Attribution]"> attributions(const Model& self, const TextList& 
 using Examples = Typed<"collections.abc.Iterable[tuple[str | tuple[str, str], int | float | str] | tuple[str, str] | str]">;
 using Progress = Typed<"collections.abc.Callable[[attn.FineTuneProgress], bool | None]">;
 
-/// Reads the examples of a classifier, or of a language model: a text or (prompt, text) each.
+/// For a classifier, or texts and (prompt, text) for a language model.
 std::vector<FineTuneExample> examples_of(const Examples& given, bool of_tokens) {
   std::vector<FineTuneExample> examples;
   const auto is_pair = [](nb::handle item) { return PySequence_Check(item.ptr()) && !PyUnicode_Check(item.ptr()) && nb::len(item) == 2; };

@@ -8,7 +8,7 @@
 namespace attn::python {
 namespace {
 
-/// Number of characters before each byte, and before the end.
+/// Characters before each byte, and before the end.
 std::vector<std::int64_t> characters_before(std::string_view text) {
   std::vector<std::int64_t> before;
   before.reserve(text.size() + 1);
@@ -23,7 +23,7 @@ std::vector<std::int64_t> characters_before(std::string_view text) {
 
 nb::object place(const std::vector<std::int64_t>& before, const TokenOffsets::value_type& offset) {
   if (!offset) return nb::none();
-  // A byte-level token may begin inside a character: it then begins with that character.
+  // A token that begins inside a character begins with it.
   const auto at = [&](std::int64_t byte) { return before[static_cast<std::size_t>(byte)]; };
   return nb::make_tuple(at(offset->first), at(offset->second));
 }

@@ -10,12 +10,12 @@
 #include "array.hpp"
 #include "attn/io/tokenizer.hpp"
 
-// attn counts bytes of UTF-8, Python characters.
+// attn counts UTF-8 bytes, Python characters.
 namespace attn::python {
 
 using Texts = Typed<"str | collections.abc.Iterable[str] | collections.abc.Iterable[tuple[str, str]]">;
 using SingleTexts = Typed<"str | collections.abc.Iterable[str]">;
-/// Excludes str, so that type checkers can choose an overload.
+/// Not str, so that type checkers can choose an overload.
 using TextList = Typed<"list[str] | tuple[str, ...] | collections.abc.Iterator[str]">;
 using OneText = Typed<"str">;
 using OneOrMoreTexts = Typed<"str | list[str] | tuple[str, ...] | collections.abc.Iterator[str]">;
@@ -24,12 +24,12 @@ using WordLists = Typed<
     "collections.abc.Iterable[collections.abc.Sequence[str]] | "
     "collections.abc.Iterable[tuple[collections.abc.Sequence[str], collections.abc.Sequence[str]]]">;
 
-/// Returns (start, end) in characters, or None, for each byte range.
+/// (start, end) in characters, or None.
 nb::list places(std::string_view text, const TokenOffsets& offsets);
 
-/// Throws ARGUMENT unless the elements are those of a list: not the characters of a text, the keys of a dict or the columns of a table.
+/// Refuses characters of a text, keys of a dict and columns of a table.
 void check_list(nb::handle given, const char* op, const char* argument, std::string_view expected);
-/// Name of an element's type, with the length of lists and tuples.
+/// Type name, with the length of lists and tuples.
 std::string kind_of(nb::handle given);
 
 /// Throws ARGUMENT with the index of a wrong element.
@@ -45,7 +45,7 @@ struct GivenTexts {
 
 using TruncatedList = Typed<"list[bool]">;
 
-/// The caller's list that receives which texts were truncated, or None.
+/// The caller's list of truncated texts, or None.
 struct Truncated {
   Truncated(const TruncatedList& given, const char* op);
 
@@ -57,7 +57,6 @@ struct Truncated {
   std::vector<bool> flags_;
 };
 
-/// Throws ARGUMENT with the index of a wrong element.
 struct GivenWords {
   std::vector<Words> lists;
   std::vector<std::pair<Words, Words>> pairs;
@@ -65,7 +64,7 @@ struct GivenWords {
 
   GivenWords(nb::handle given, const char* op);
 
-  /// Returns offsets within each word.
+  /// Within each word.
   nb::list places(std::size_t i, const TokenOffsets& offsets, const TokenSequences& sequences, const TokenWords& words) const;
 };
 

@@ -19,7 +19,7 @@
 namespace attn::python {
 namespace {
 
-/// Row of attn/_tokenizers.py; offsets count characters.
+/// Row of attn/_tokenizers.py; offsets in characters.
 using Row = std::tuple<std::vector<std::int32_t>, std::vector<std::int32_t>, std::vector<std::string>, TokenOffsets, TokenSequences, bool>;
 
 std::optional<std::string> name_of(std::optional<Side> side) {
@@ -62,7 +62,7 @@ class PythonTokenizer final : public TextTokenizer {
     return nb::cast<Answer>(answer);
   }
 
-  /// Id, type and text.
+  /// Id, type, text.
   std::tuple<std::int32_t, std::int32_t, std::string> padding() const { return ask<std::tuple<std::int32_t, std::int32_t, std::string>>("padding"); }
 
   template <class Text, class TextsOf>

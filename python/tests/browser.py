@@ -51,7 +51,7 @@ def see(chromium: str, page: str, folder: Path) -> Any:
             server.shutdown()
 
 
-# look(map) reports the pixels of a map and whether its table is visible; drawn() waits for all maps.
+# look(map): pixels, and whether the table is visible; drawn() waits for all maps.
 LOOK = """
 const look = (map) => {
   const canvas = map.shadowRoot.querySelector('canvas');

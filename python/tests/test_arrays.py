@@ -204,7 +204,7 @@ def test_options_out_of_range_raise() -> None:
 
 def test_results_own_their_memory() -> None:
     q, k, v = arrays(2, 3, 5, 4)
-    # Freed memory would be reused for the next results.
+    # The next results would reuse freed memory.
     outputs = [sdpa(q * i, k, v, need_weights=True).output for i in range(20)]
     gc.collect()
     for i, output in enumerate(outputs):
@@ -255,7 +255,7 @@ def test_repeated_calls_do_not_leak_memory(sentiment: attn.TextModel) -> None:
     for _ in range(5):
         calls()
     gc.collect()
-    # A leak of one array per call would be 32 MB.
+    # A leaked array per call would be 32 MB.
     assert resident() - before < 8 << 20
 
 

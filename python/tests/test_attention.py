@@ -9,14 +9,14 @@ from golden import Case, cases
 
 def check(case: Case, result: attn.AttentionResult) -> None:
     for what in case["expected"]:
-        # Reference cases store some traces under the name of a result.
+        # Reference cases name some traces as results.
         if what == "output":
             got = result.output
         elif what == "weights":
             got = result.weights
         else:
             got = result.trace[what]
-        # attn keeps a dimension of 1 for averaged heads; torch drops it.
+        # torch drops the dimension of averaged heads.
         if what == "weights" and case["options"].get("averageWeights") and got.size == case.tensor("expected.weights").size:
             got = got.reshape(case.tensor("expected.weights").shape)
         case.check(what, got)

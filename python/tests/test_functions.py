@@ -9,7 +9,7 @@ import pytest
 from golden import cases
 
 rng = numpy.random.default_rng(11)
-# Largest relative error of one rounding to float32.
+# Relative error of one float32 rounding.
 eps = 2.0**-24
 
 
@@ -38,7 +38,7 @@ def test_functions_agree_with_torch(op: str, count: int) -> None:
 def test_linear_agrees_with_float64() -> None:
     x, weight, bias = (rng.standard_normal(shape, numpy.float32) for shape in ((3, 5, 64), (7, 64), (7,)))
     expected = x.astype(float) @ weight.T.astype(float) + bias
-    # A sum of 64 products and a bias rounds each term at most 66 times, in any order.
+    # 64 products and a bias round each term at most 66 times.
     allowed = 66 * eps * (numpy.abs(x).astype(float) @ numpy.abs(weight.T) + numpy.abs(bias))
     assert (numpy.abs(attn.linear(x, weight, bias) - expected) <= allowed).all()
     assert numpy.array_equal(attn.linear(x, weight), attn.linear(x, weight, numpy.zeros(7)))
@@ -49,7 +49,7 @@ def test_softmax_agrees_with_float64() -> None:
     for dim in (-1, 0, 1):
         exponents = numpy.exp(x.astype(float) - x.max(axis=dim, keepdims=True))
         y = attn.softmax(x, dim)
-        # exp multiplies the rounding error of x - max by |x - max|; then exp, the sum and the division round.
+        # exp multiplies the error of x - max by |x - max|; exp, sum and division round.
         allowed = eps * (numpy.ptp(x) + 4 + x.shape[dim] + 2)
         assert (numpy.abs(y / (exponents / exponents.sum(axis=dim, keepdims=True)) - 1) <= allowed).all()
     assert numpy.isnan(attn.softmax([-numpy.inf, -numpy.inf])).all()
@@ -62,7 +62,7 @@ def test_norms_agree_with_float64() -> None:
     centred = wide - wide.mean(axis=1, keepdims=True)
     normal = centred / numpy.sqrt(wide.var(axis=1, keepdims=True) + 1e-5)
     root = wide / numpy.sqrt((wide**2).mean(axis=1, keepdims=True) + 2**-23)
-    # Two means round each of 48 terms at most 48 times, 8 operations follow, and |x| is below 4 deviations.
+    # Two means round 48 times, 8 operations follow, and |x| is below 4 deviations.
     most = 4 * (2 * 48 + 8) * eps
     for got, expected in (
         (attn.layer_norm(x), normal),
@@ -80,7 +80,7 @@ def test_rotary_scores_depend_only_on_the_distance() -> None:
     for interleaved in (False, True):
         turned = [attn.apply_rotary(numpy.tile(row, (20, 1)), interleaved=interleaved).astype(float) for row in (q, k)]
         scores = turned[0] @ turned[1].T
-        # Two rounded factors in each of 32 products.
+        # Two rounded factors in 32 products.
         allowed = 4 * eps * float(numpy.abs(q).astype(float) @ numpy.abs(k)) * 2
         for distance in range(-19, 20):
             assert numpy.ptp(numpy.diagonal(scores, distance)) <= allowed

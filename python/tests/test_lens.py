@@ -61,7 +61,7 @@ def test_patches_recover_what_differs(models: dict[str, attn.TextModel], name: s
     states = [model([ids], output_hidden_states=True, output_logits="last") for ids in (IDS, corrupted)]
     clean, other = (float(state.logits[0, 0, 5]) - float(state.logits[0, 0, 41]) for state in states)
     assert (result.clean, result.corrupted) == (clean, other)
-    # The same by forward's own patch.
+    # The same by patch.
     patched = states[1].hidden_states[1].copy()
     patched[0, 2] = states[0].hidden_states[1][0, 2]
     logits = model([corrupted], patch=attn.LayerPatch(1, hidden_state=patched), output_logits="last").logits[0, 0].astype(float)
@@ -71,7 +71,7 @@ def test_patches_recover_what_differs(models: dict[str, attn.TextModel], name: s
     some = attn.lens.patch_activations(model, IDS, OTHERS, answer=5, site="mlp", positions=[4, 1])
     whole = attn.lens.patch_activations(model, IDS, OTHERS, answer=5, site="mlp")
     assert some.recovered.tolist() == whole.recovered[:, [4, 1]].tolist()
-    # The estimate is the slope of a small step towards the clean residual.
+    # The slope of a small step towards the clean residual.
     estimate = attn.lens.attribution_patching(model, IDS, corrupted, answer=5, contrast=41)
     assert (estimate.clean, estimate.corrupted, estimate.positions) == (result.clean, result.corrupted, result.positions)
     for layer in (0, 1):

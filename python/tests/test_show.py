@@ -125,7 +125,7 @@ def test_save_writes_a_self_contained_page(tmp_path: Path) -> None:
     assert "https:" not in page
 
 
-# Inserts an output as Jupyter does: innerHTML does not run scripts, so they are created again. Only visible frames draw.
+# As in Jupyter: innerHTML runs no scripts, so they are created again. Only visible frames draw.
 notebook = """<!doctype html><meta charset=utf-8>
 <body style="width: 600px">
 <script>

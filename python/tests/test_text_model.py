@@ -214,7 +214,7 @@ def test_int8_results_are_reproducible() -> None:
 
 def test_vectors_are_reproducible(mini_lm: Path, threads: int) -> None:
     films = [film["text"] for film in json.loads((testdata / "sentiment" / "films.json").read_text())["texts"]]
-    # The file truncates text 0: native-tests/models/int8_test.cpp.
+    # Text 0 is truncated: native-tests/models/int8_test.cpp.
     expected = (models / "all-MiniLM-L6-v2.int8.txt").read_text().split()
     model = attn.TextModel.load(mini_lm, weights="int8", threads=threads)
     assert [hash_of(vector) for vector in model.embed(films[1:19], batch_size=5)] == expected[1:19]

@@ -103,7 +103,7 @@ assert count() == before + 3, "of a call"
     assert done.returncode == 0, done.stderr
 
 
-# An encoder, one whose position table is computed in the first call, and a decoder; each has another kind of tokenizer.
+# An encoder, one with a position table computed in the first call, and a decoder, with different tokenizers.
 fork_models = pytest.mark.parametrize("name", ["sentiment", "tiny-deberta", "tiny-gpt2"])
 
 
@@ -330,7 +330,7 @@ def test_other_python_threads_run_during_a_call() -> None:
     seen, took = ticks - before, time.monotonic() - began
     ended.set()
     ticking.join()
-    # With the GIL held there would be one or two ticks.
+    # One or two if the GIL were held.
     assert took > 0.02
     assert seen > 4
 
