@@ -1,4 +1,4 @@
-// Gradients of torch.autograd: testdata/backward.safetensors, written by testdata/make/goldens/backward.py.
+// torch.autograd: testdata/make/goldens/backward.py.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <map>
@@ -24,7 +24,7 @@ struct Cases {
 
 const std::set<std::string> kAttentionOptions{"isCausal", "scale", "enableGqa", "fullyMasked", "softcap", "window", "queryOffset", "dropout", "seed"};
 
-/// `own` is the case with the gradients, `forward` the case with the inputs; they are the same if it contains both.
+/// `own` has the gradients, `forward` the inputs; one case may have both.
 Gradients gradients_of(const GoldenCase& own, const GoldenCase& forward) {
   const std::string op = own.op();
   const Array grad = own.tensor("grad");

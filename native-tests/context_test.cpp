@@ -59,7 +59,7 @@ struct InTurn : Counting {
   }
 };
 
-/// Runs everything in one other thread, a new one for each run.
+/// A new thread for each run.
 struct Elsewhere : Counting {
   using Counting::Counting;
   void share(unsigned count, const Work& work) override {
@@ -69,7 +69,7 @@ struct Elsewhere : Counting {
   }
 };
 
-/// Starts several times as many threads as requested; the last ones begin first.
+/// More threads than requested; the last begin first.
 struct Crowd : Counting {
   using Counting::Counting;
   void share(unsigned count, const Work& work) override {
@@ -85,7 +85,7 @@ struct Crowd : Counting {
   }
 };
 
-/// A queue that does not wait for its threads: some start during the run, others long after it.
+/// Does not wait: some threads start long after the run.
 struct Queue : Counting {
   explicit Queue(unsigned count) : Counting(count) {
     for (unsigned i = 1; i < std::clamp(count, 2U, 4U); ++i) helpers_.emplace_back([this] { help(); });
@@ -493,7 +493,7 @@ TEST_CASE("in the child of a fork, contexts have working threads, as many as in 
       if (num_threads() != 2 || !two_meet()) return 2;
       return Context({.num_threads = 2}).num_threads() == 2 ? 0 : 3;
     };
-    // _exit: the other thread's heap blocks are unreachable here, and a leak checker would report them.
+    // _exit, because a leak checker would report the other thread's blocks.
     CHECK(status_of_child([&]() -> int { _exit(works()); }) == 0);
     CHECK(two_meet());
   }
@@ -519,8 +519,7 @@ TEST_CASE("arch() names the architecture in use, and after first use no other on
 
 #ifdef __linux__
 
-/// Runs one of the hidden tests below in a new process, which has not used the library yet; returns whether it
-/// passed.
+/// Runs a hidden test in a process that has not used the library yet.
 bool passes_in_new_process(const char* name, const char* arch) {
   const pid_t child = fork();
   if (child == 0) {
@@ -594,7 +593,7 @@ TEST_CASE("new process: the widest architecture is chosen", "[.][new-process]") 
 
 TEST_CASE("an unknown ATTN_MAX_ARCH is refused at every use, with its value and the known names", "[context]") {
   CHECK(passes_in_new_process("new process: every use is refused", "avx3"));
-  // An empty value counts as unset.
+  // Empty counts as unset.
   CHECK(passes_in_new_process("new process: the widest architecture is chosen", ""));
   CHECK(passes_in_new_process("new process: the widest architecture is chosen", nullptr));
   CHECK(passes_in_new_process("new process: each architecture can be pinned before first use", nullptr));

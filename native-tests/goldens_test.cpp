@@ -1,4 +1,3 @@
-// Results of PyTorch (testdata/make/goldens) and worked examples from the literature.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
@@ -376,7 +375,7 @@ TEST_CASE("the same layer attends to other real sentences as in PyTorch", "[gold
 
 TEST_CASE("the worked example of three tokens gives the article's numbers at every step", "[reference]") {
   const Array x({3, 4}, {1, 0, 1, 0, 0, 2, 0, 2, 1, 1, 1, 1});
-  // The article writes weights as (in,out).
+  // (in,out) in the article.
   const Array w_key = transposed(Array({4, 3}, {0, 0, 1, 1, 1, 0, 0, 1, 0, 1, 1, 0})),
               w_query = transposed(Array({4, 3}, {1, 0, 1, 1, 0, 0, 0, 0, 1, 0, 1, 1})),
               w_value = transposed(Array({4, 3}, {0, 2, 0, 0, 3, 0, 1, 0, 3, 1, 1, 0}));
@@ -390,7 +389,7 @@ TEST_CASE("the worked example of three tokens gives the article's numbers at eve
   CHECK(c.value.data == std::vector<float>{1, 2, 3, 2, 8, 0, 2, 6, 3});
   const Result result = attention(c, {.need_weights = true, .trace = kAttentionTrace});
   CHECK(result.trace.at(TraceName::scores).data == std::vector<float>{2, 4, 4, 4, 16, 12, 4, 12, 10});
-  // Half a unit of the last printed digit.
+  // Half of the last printed digit.
   const Array weights({3, 3}, {0.063379F, 0.468311F, 0.468311F, 6.0337e-6F, 0.982008F, 0.017986F, 2.9539e-4F, 0.880537F, 0.119168F});
   CHECK_THAT(*result.weights, is_within(6e-7, weights));
   const Array output({3, 3}, {1.936621F, 6.683105F, 1.595068F, 1.999994F, 7.963992F, 0.053976F, 1.999705F, 7.759892F, 0.358389F});

@@ -1,4 +1,4 @@
-// ONNX's backend node tests (testdata/onnx.md), each run by the equivalent attn calls.
+// ONNX's backend node tests (testdata/onnx.md).
 #include <algorithm>
 #include <array>
 #include <catch2/catch_test_macros.hpp>
@@ -17,7 +17,7 @@ namespace onnx_test {
 
 using Arrays = std::map<std::string, Array>;
 
-/// One case; unread inputs and attributes fail the test afterwards.
+/// Unread inputs and attributes fail the test.
 class OnnxCase {
  public:
   OnnxCase(const GoldenFile& file, const nlohmann::json& entry) : file_(&file), entry_(&entry) {
@@ -107,9 +107,9 @@ Array merged(const Array& x) { return reshaped(swapped(x), {x.dims[0], x.dims[2]
 struct Attending {
   Array query, key, value;
   std::optional<MaskInput> mask;
-  std::vector<Index> lengths;  ///< nonpad_kv_seqlen: number of keys of each row of the batch; empty: all
+  std::vector<Index> lengths;  ///< nonpad_kv_seqlen: keys per row of the batch; empty: all
   std::optional<Array> past_key, past_value;
-  AttentionOptions options;  ///< other options; window and is_causal need positions of queries and keys
+  AttentionOptions options;  ///< window and is_causal need positions
 };
 
 std::optional<MaskInput> mask_of_case(OnnxCase& c, Index S) {
@@ -129,7 +129,7 @@ std::optional<MaskInput> mask_of_case(OnnxCase& c, Index S) {
   return MaskInput{kind, padded};
 }
 
-/// A mask equivalent to lengths, causality and window: the queries of each row are aligned with the end of its keys.
+/// Equals lengths, causality and window: queries are aligned with the end of their keys.
 MaskInput mask_of_places(const Attending& a) {
   const Index B = a.query.dims[0], L = a.query.dims[2], S = a.key.dims[2];
   Shape from{1, 1, 1, 1};
@@ -179,7 +179,7 @@ std::vector<Arrays> attend(const Attending& a) {
     return {call(a, options)};
   }
   if (!options.is_causal && !options.window) return {call(a, options)};
-  // Rows of the batch have different positions: use one mask for all, or one call per row.
+  // Positions differ in the batch: one mask, or a call per row.
   options.mask = mask_of(mask_of_places(a));
   options.is_causal = false;
   options.window.reset();
@@ -198,7 +198,7 @@ std::vector<Arrays> attend(const Attending& a) {
 }
 
 std::vector<Arrays> run_attention(OnnxCase& c) {
-  // qk_matmul_output_mode. Mode 0 is before softcap, which attn does not trace, so it is tested only without softcap.
+  // qk_matmul_output_mode. Mode 0 is before softcap, which attn does not trace.
   constexpr std::array kModes{TraceName::scores, TraceName::scores, TraceName::masked_scores, TraceName::probabilities};
   const auto heads = c.attribute<Index>("q_num_heads"), key_heads = c.attribute<Index>("kv_num_heads");
   const Array given = c.input("Q");
@@ -302,7 +302,7 @@ TEST_CASE("every ONNX case of these operators is run or excluded with a reason",
   for (const nlohmann::json& entry : cases) {
     INFO(entry.at("name"));
     ops.insert(entry.at("op").get<std::string>());
-    if (entry.contains("of")) {  // an expanded form of another case, with the same operator
+    if (entry.contains("of")) {  // the expanded form of another case
       CHECK(missing.at(entry.at("of")) == entry.at("op").get<std::string>());
     } else {
       names.insert(entry.at("name").get<std::string>());

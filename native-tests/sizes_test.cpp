@@ -1,5 +1,4 @@
-// Sizes whose products exceed 32 bits although their arrays fit into 4 GB. For 32-bit builds with checked arithmetic
-// (docs/dev/builds.md); hidden, because they need much memory.
+// Products above 32 bits of arrays below 4 GB, for 32-bit builds with checked arithmetic (docs/dev/builds.md).
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
 #include <string>
@@ -15,7 +14,7 @@ namespace sizes_test {
 
 constexpr std::int64_t kMany = 700'000, kPeriod = 7;
 
-/// Repeats a small array along its first axis.
+/// Along the first axis.
 Array repeated(const Array& small, std::int64_t count = kMany) {
   Shape dims = small.dims;
   dims[0] = count;
@@ -24,7 +23,6 @@ Array repeated(const Array& small, std::int64_t count = kMany) {
   return all;
 }
 
-/// Number of values that differ from the repeated small result.
 std::size_t wrong(const Array& all, const Array& small) {
   std::size_t count = all.data.empty() ? 1 : 0;
   for (std::size_t i = 0; i < all.data.size(); ++i)

@@ -1,4 +1,4 @@
-// A program that configures xtensor differently from the library: aligned containers, assignment by xsimd.
+// Configures xtensor unlike the library: aligned containers, xsimd.
 #include <attn/attn.hpp>
 #if __has_include(<xtensor/views/xview.hpp>)
 #include <xtensor/views/xview.hpp>

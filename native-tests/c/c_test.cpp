@@ -1,4 +1,4 @@
-// attn/c.h: the same bits as the C++ interface, a status for each refusal, and no output from a refused call.
+// Same bits as C++, a status per refusal, no output from refused calls.
 #include "attn/c.h"
 
 #include <pthread.h>
@@ -140,7 +140,7 @@ TEST_CASE("C: attention has the bits of the C++ interface, including weights, tr
   options.window_right = 1;
   options.trace = trace;
   options.trace_count = 2;
-  // Column-major keys, which the library must copy.
+  // Column-major keys must be copied.
   Tensor<4> turned(std::array<std::size_t, 4>{2, 2, 8, 7});
   for (std::size_t b = 0; b < 2; ++b)
     for (std::size_t h = 0; h < 2; ++h)
@@ -308,7 +308,7 @@ TEST_CASE("C: options that were initialised for another size of their struct are
     CHECK(message.find("options.size") != std::string::npos);
     CHECK(message.find("_init()") != std::string::npos);
   }
-  // As a program whose header has fewer or more fields.
+  // Headers with fewer or more fields.
   for (const std::size_t size : {offsetof(attn_attention_options, trace), sizeof options + 24}) {
     std::vector<unsigned char> bytes(size + 8, 0xA5);
     (attn_attention_options_init)(reinterpret_cast<attn_attention_options*>(bytes.data()), size);
@@ -735,7 +735,7 @@ TEST_CASE("C: a thread that is cancelled during a call ends after the call", "[c
               &thread, nullptr,
               [](void*) -> void* {
                 const auto folder = testdata("models/sentiment").string();
-                // A thread is cancelled when it reads files.
+                // Cancelled while reading files.
                 while (true) {
                   attn_text_model* model = nullptr;
                   began = true;

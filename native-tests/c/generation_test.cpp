@@ -1,4 +1,3 @@
-// Generation and scores in attn/c.h: the same results as the C++ interface.
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
 #include <cstdint>
@@ -28,7 +27,7 @@ std::vector<T> numbers_in(const attn_tensors* results, const char* name) {
   return {data, data + tensor.dims[0]};
 }
 
-/// What on_token gets, and after how many tokens it ends the text.
+/// `most`: tokens before on_token ends the text.
 struct TokensSeen {
   std::size_t most;
   std::vector<std::int64_t> ids = {};
@@ -59,7 +58,7 @@ TEST_CASE("C: generate, next_token and score_tokens return what C++ returns, and
     CHECK(texts_in(results, "finish_reason") == std::vector{std::string(kFinishReasonNames[static_cast<std::size_t>(made.finish_reason)])});
     attn_tensors_free(results);
   };
-  // NULL are the defaults of C++.
+  // NULL means the defaults of C++.
   check_generated(nullptr, expected.generate(prompt));
 
   attn_generate_options options;

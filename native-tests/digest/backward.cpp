@@ -1,4 +1,4 @@
-// Random gradients. Keep in step with wasm-tests/support/digest_backward.ts; draw.hpp explains why the order matters.
+// Keep in step with wasm-tests/support/digest_backward.ts (order: draw.hpp).
 #include "backward.hpp"
 
 #include <map>

@@ -15,10 +15,8 @@
 #include <type_traits>
 #include <vector>
 
-// Draws and records random calls. Keep in step with wasm-tests/support/digest_draw.ts.
-//
-// Every draw is its own statement: the order of lines is the order of draws. A draw is skipped only if an earlier one
-// makes the whole tensor, mask or list absent.
+// Keep in step with wasm-tests/support/digest_draw.ts. Each draw is its own statement: the order of lines is the order
+// of draws. A draw is skipped only if an earlier one makes the whole tensor, mask or list absent.
 namespace digest {
 
 using Dims = std::vector<std::size_t>;
@@ -62,7 +60,7 @@ struct Masks {
 
 struct Call {
   std::size_t batch = 0;
-  /// Dropout depends on the index in the batch, so only the first row agrees with a batch of one.
+  /// Dropout depends on the index in the batch, so only the first row equals a batch of one.
   bool dropping = false;
   std::vector<Values> constants;
   std::vector<Values> inputs;
@@ -73,14 +71,14 @@ struct Call {
 
 inline float nearest(double x) {
   const attn::detail::FloatEnvironment environment;
-  const volatile double given = x;  // volatile stops compilers from converting it earlier
+  const volatile double given = x;  // prevents an earlier conversion
   const volatile float rounded = static_cast<float>(given);
   return rounded;
 }
 
 inline std::uint32_t word_of(float x) { return std::isnan(x) ? 0x7fc00000U : std::bit_cast<std::uint32_t>(x); }
 
-/// FNV-1a over 32-bit words, beginning with the number of elements of each tensor.
+/// FNV-1a over 32-bit words; each tensor begins with its size.
 class Hash {
  public:
   void add(const Values& x) {
@@ -187,7 +185,7 @@ inline std::uint64_t seed(Generator& g) {
   return wide ? high << 32 | low : low;
 }
 
-/// 0 to 0.9 as float32, to which JavaScript's number is converted.
+/// float32, to which JavaScript's number is converted.
 inline float probability(Generator& g) { return g.pick(std::array<float, 10>{0.0F, 0.1F, 0.2F, 0.3F, 0.4F, 0.5F, 0.6F, 0.7F, 0.8F, 0.9F}); }
 
 inline Values values(Generator& g, const Dims& dims, float factor) {

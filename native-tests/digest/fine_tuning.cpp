@@ -1,4 +1,4 @@
-// Runs of fine-tuning. Keep in step with wasm-tests/support/digest_fine_tuning.ts.
+// Keep in step with wasm-tests/support/digest_fine_tuning.ts.
 #include "fine_tuning.hpp"
 
 #include <cstdio>

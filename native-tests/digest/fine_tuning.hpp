@@ -5,9 +5,8 @@
 
 namespace digest {
 
-/// Runs of fine_tune() on checkpoints of testdata/models, as "hash checkpoint". Hashed are the loss of each step, the
-/// accuracy on held-out data and all final weights, in byte order of their names. The runs train all layers, the last
-/// layer or only the head.
+/// "hash checkpoint": of each step's loss, the accuracy on held-out data and all weights in byte order of their names.
+/// Runs train all layers, the last or only the head.
 std::vector<std::string> fine_tuning_lines();
 
 }  // namespace digest

@@ -1,4 +1,4 @@
-// Random forwards. Keep in step with wasm-tests/support/digest_forwards.ts; draw.hpp explains why the order matters.
+// Keep in step with wasm-tests/support/digest_forwards.ts (order: draw.hpp).
 #include "forwards.hpp"
 
 #include <memory>
@@ -35,8 +35,7 @@ AttentionSizes attention_sizes(Generator& g) {
   return out;
 }
 
-/// Completes a call of any attention function: call.inputs has the query; this adds key, value, masks and options.
-/// attend(q, k, v, options) is the function.
+/// call.inputs has the query; adds key, value, masks and options of attend(q, k, v, options).
 template <class Attend>
 void finish_attention(Generator& g, Call& call, const AttentionSizes& s, std::size_t key_width, Attend attend) {
   call.inputs.push_back(values(g, input_dims(s.rank, s.B, s.kv_heads, s.S, key_width), 0.5F));
@@ -683,7 +682,7 @@ Call draw_quantized_call(Generator& g, std::uint32_t number) {
   try {
     call.quantize();
   } catch (const attn::Error& error) {
-    // Some weights contain NaN or infinities, which int8 cannot represent.
+    // int8 cannot represent NaN and infinite weights.
     if (error.code() != attn::ErrorCode::format) throw;
     call.batch = 0;
     call.run = [](const std::vector<Values>&, const Masks&) { return std::vector<Values>(); };

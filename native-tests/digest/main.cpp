@@ -1,11 +1,9 @@
 // attn_digest --arch: prints the kernels in use.
-// attn_digest --training: trains with 1, 2 and 3 threads and compares the bytes; on emulated kernels also with
-// testdata/training_digest.txt.
-// attn_digest [--float32 COUNT] [FILE [INT8_FILE]]: makes random calls and calls of testdata/models with 1, 2, 3 and
-// 1 threads, with 2 in a foreign floating-point environment, and on single rows of random batches. Fails if a bit
-// differs, else writes a hash per line to FILE. With ATTN_MAX_ARCH=emulated they equal those of the simd WebAssembly
-// build (wasm-tests/suites/bits.ts). COUNT limits the random float32 calls. Hashes of quantized calls must equal
-// testdata/int8_digest.txt; INT8_FILE receives new ones.
+// attn_digest --training: 1, 2 and 3 threads agree; emulated kernels also with testdata/training_digest.txt.
+// attn_digest [--float32 COUNT] [FILE [INT8_FILE]]: all bits agree on 1, 2 and 3 threads, in a foreign floating-point
+// environment and for single rows of a batch. Writes a hash per line to FILE; with ATTN_MAX_ARCH=emulated those of
+// WebAssembly's simd. COUNT limits the random float32 calls. int8 must agree with testdata/int8_digest.txt; INT8_FILE
+// receives new hashes.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

@@ -6,8 +6,7 @@
 
 namespace digest {
 
-/// A forward of each checkpoint with all results, as "hash checkpoint/case". Keep in step with
-/// wasm-tests/support/digest_models.ts.
+/// "hash checkpoint/case". Keep in step with wasm-tests/support/digest_models.ts.
 std::vector<std::string> model_lines(attn::Weights weights);
 
 }  // namespace digest

@@ -17,7 +17,7 @@ Batch draw_batch(Generator& g) {
   Batch batch;
   for (std::size_t b = 0; b < kBatch; ++b) {
     const std::size_t length = kLength / 2 + g.below(kLength / 2 + 1);
-    std::array<double, kClasses> sums{};  // exact: all numbers are multiples of 2^-23
+    std::array<double, kClasses> sums{};  // exact: multiples of 2^-23
     for (std::size_t i = 0; i < kLength; ++i) {
       batch.attend(b, i) = i < length;
       for (std::size_t e = 0; e < kWidth; ++e) {

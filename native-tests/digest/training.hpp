@@ -4,11 +4,10 @@
 
 namespace digest {
 
-/// A training run: a classifier of two layers with dropout learns which of three features has the largest sum, in
-/// padded sequences, in 200 steps of AdamW. Its WebAssembly counterpart makes the same draws and calls in this order
-/// and must produce the same bytes.
+/// 200 steps of AdamW: which of three features has the largest sum in a padded sequence, by two layers with dropout.
+/// The WebAssembly counterpart makes the same draws and calls in this order.
 struct Training {
-  std::uint32_t hash = 0;  ///< of each step's loss, then of all weights in byte order of their names
+  std::uint32_t hash = 0;  ///< each step's loss, then weights in byte order of their names
   double first_loss = 0, last_loss = 0;
 };
 

@@ -1,6 +1,6 @@
-// The small files of a checkpoint, separated by zero bytes: config.json, modules.json, 1_Pooling/config.json,
-// sentence_bert_config.json, tokenizer_config.json, config_sentence_transformers.json, 2_Dense/config.json,
-// 2_Dense/model.safetensors, which a second Dense would share. An empty one is missing.
+// Separated by zero bytes, empty if missing: config.json, modules.json, 1_Pooling/config.json,
+// sentence_bert_config.json, tokenizer_config.json, config_sentence_transformers.json, 2_Dense/config.json, and
+// 2_Dense/model.safetensors for any further Dense also.
 #include "attn/models/model_loader.hpp"
 #include "attn/tensor/shape.hpp"
 #include "fuzz.hpp"
@@ -8,8 +8,7 @@
 
 namespace {
 
-/// Twice the memory of the seeds. Deeper and wider models are only estimated: further layers are built like the first
-/// four.
+/// Twice the memory of the seeds. Deeper models are only estimated, because layers after the fourth are built alike.
 constexpr std::uint64_t kModelLimit = std::uint64_t{1} << 20;
 constexpr std::int64_t kMostLayers = 4;
 

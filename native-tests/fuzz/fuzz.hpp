@@ -10,12 +10,12 @@
 
 #include "attn/tensor/error.hpp"
 
-// Shared by all targets. For each input a target must return or throw a typed error; anything else is a crash.
+// A target returns or throws a typed error for every input; anything else is a crash.
 namespace attn::fuzz {
 
 using Bytes = std::span<const std::uint8_t>;
 
-/// Limit of one call, below libFuzzer's limit, so that an estimate that is too small fails.
+/// Of a call; below libFuzzer's limit, so that a low estimate fails.
 inline constexpr std::uint64_t kMemoryLimit = std::uint64_t{64} << 20;
 
 inline void require(bool holds, const char* what) {
@@ -24,10 +24,10 @@ inline void require(bool holds, const char* what) {
   std::abort();
 }
 
-/// Prints each error: run.mjs uses it to check that the seeds are accepted.
+/// run.mjs checks by the printed errors that seeds are accepted.
 inline const bool kVerbose = std::getenv("ATTN_FUZZ_VERBOSE") != nullptr;
 
-/// Calls `work` and returns whether it succeeded. Any exception except attn::Error is a crash.
+/// Any exception except attn::Error is a crash.
 template <class Work>
 bool succeeds(const Work& work) {
   try {

@@ -1,5 +1,5 @@
-// A checkpoint: config.json, the header of model.safetensors and its data, separated by zero bytes. Loads it in
-// pieces, embeds and classifies a text, saves it as int8 and loads that.
+// config.json, header and data of model.safetensors, separated by zero bytes: loaded in pieces, used, saved as int8,
+// loaded again.
 #include <algorithm>
 #include <array>
 #include <cmath>

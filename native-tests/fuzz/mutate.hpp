@@ -6,17 +6,15 @@
 #include <string>
 #include <vector>
 
-// Random changes of bytes rarely produce JSON, and the code behind the parser would hardly run. Therefore most
-// mutations change values.
+// Random bytes are rarely JSON, so most mutations change values.
 namespace attn::fuzz {
 
 using Random = std::minstd_rand;
 
-/// Changes one value, name or element; returns the text unchanged if it is not JSON.
+/// Changes one value, name or element; text that is not JSON stays.
 std::string mutate_json(const std::string& text, Random& random);
 
-/// For LLVMFuzzerCustomMutator: changes bytes, or a value in one of the first `json_parts` of the `parts`, which zero
-/// bytes separate. Returns the new size.
+/// Changes bytes, or a value in one of the first `json_parts` of `parts` separated by zero bytes. Returns the new size.
 std::size_t mutate_parts(std::uint8_t* data, std::size_t size, std::size_t max_size, unsigned seed, std::size_t parts, std::size_t json_parts);
 
 }  // namespace attn::fuzz

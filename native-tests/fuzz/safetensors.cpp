@@ -1,5 +1,4 @@
-// A safetensors file: read whole and in pieces, with the same result; then written and read again, with the same
-// bits.
+// Whole and in pieces give the same result; written and read again, the same bits.
 #include "attn/io/safetensors.hpp"
 
 #include <algorithm>

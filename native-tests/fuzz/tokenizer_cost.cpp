@@ -1,5 +1,4 @@
-// A tokenizer.json, a zero byte and a text, which is repeated until it is long. The cost of reading and tokenizing
-// must be proportional.
+// A tokenizer.json, a zero byte and a text that is repeated: the cost must be proportional.
 #include <optional>
 
 #include "attn/io/tokenizer.hpp"

@@ -23,7 +23,7 @@ bool starts_character(const std::string& text, std::int64_t at) {
   return at == static_cast<std::int64_t>(text.size()) || (static_cast<unsigned char>(text[static_cast<std::size_t>(at)]) & 0xC0) != 0x80;
 }
 
-/// Spacing marks are reordered: a token that begins with one may begin after its end.
+/// Reordered, so a token that begins with one may begin after its end.
 bool has_spacing_marks(const std::string& text) {
   return text.find("\xe3\x80\xae") != text.npos || text.find("\xe3\x80\xaf") != text.npos || text.find("\xf0\x9d\x85") != text.npos;
 }

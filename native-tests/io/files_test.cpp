@@ -24,7 +24,7 @@ class Folder {
 
   fs::path operator/(const char* name) const { return path_ / name; }
   void write(const char* name, const char* text) const { std::ofstream(path_ / name, std::ios::binary) << text; }
-  /// The texts of files, "-> target" of links and "/" of folders, by their paths.
+  /// Texts of files, "-> target" of links, "/" of folders, by path.
   std::map<std::string, std::string> contents() const {
     std::map<std::string, std::string> all;
     for (const auto& entry : fs::recursive_directory_iterator(path_)) {
@@ -64,7 +64,7 @@ TEST_CASE("a commit that fails restores the files that it has replaced", "[files
   {
     StagedFiles files;
     for (const char* name : {"a", "b", "new", "inner/c", "fails", "last"}) files.open(folder / name) << "new";
-    // A renamed file is only found to be missing when its turn comes.
+    // Renaming finds the missing file only when its turn comes.
     for (const auto& entry : fs::directory_iterator(folder / ""))
       if (entry.path().filename().string().starts_with("fails.attn-")) fs::remove(entry.path());
     CHECK(error_of_commit(files) == std::errc::no_such_file_or_directory);

@@ -1,4 +1,3 @@
-// GGUF files: block types, tiny checkpoints against their safetensors folders, and damaged files.
 #include "attn/io/gguf/reader.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -36,7 +35,7 @@ gguf::Header header_of(const std::string& bytes) {
   return gguf::read_header(file, bytes.size());
 }
 
-/// Everything that load() does with a file except the model.
+/// load() without the model.
 std::string transcoded(const std::string& bytes) {
   std::istringstream file(bytes);
   gguf::Reader reader(file, bytes.size());
@@ -67,7 +66,7 @@ TEST_CASE("all block types of GGUF have the values of the gguf package bit for b
   }
 }
 
-/// A copy of a checkpoint with the changes of testdata/gguf/configs.json: what GGUF cannot express.
+/// With the changes of testdata/gguf/configs.json, which GGUF cannot express.
 class PlainFolder {
  public:
   explicit PlainFolder(const std::string& name) : path_(fs::temp_directory_path() / ("attn-gguf-" + std::to_string(std::random_device()()))) {
@@ -132,7 +131,7 @@ TEST_CASE("tensors of different block types in one GGUF file have the values of 
   }
 }
 
-// Damaged files are variants of a small valid one.
+// Damaged files derive from a small valid one.
 
 template <class T>
 std::string raw(T value) {
@@ -169,13 +168,13 @@ struct RawTensor {
   }
 };
 
-/// A Llama of one layer: width 4, two heads, four tokens.
+/// One layer of Llama: width 4, two heads, four tokens.
 struct Small {
   std::string magic = "GGUF";
   std::uint32_t version = 3;
   std::uint64_t alignment = 32;
   std::optional<std::uint64_t> tensor_count, key_count;
-  std::vector<std::pair<std::string, std::string>> keys;  // by name
+  std::vector<std::pair<std::string, std::string>> keys;
   std::vector<RawTensor> tensors;
 
   Small() {
@@ -243,7 +242,7 @@ void refused(ErrorCode code, const std::string& words, const std::function<void(
   refused(code, words, [&] { transcoded(small.file()); });
 }
 
-/// Returns whether a file was accepted. Any exception but attn::Error fails the test.
+/// Any exception but attn::Error fails the test.
 bool accepted(const std::string& bytes) {
   try {
     transcoded(bytes);
@@ -256,7 +255,7 @@ bool accepted(const std::string& bytes) {
 TEST_CASE("a GGUF file without damage is read", "[io][gguf]") {
   const StateDict weights = weights_of(Small().file());
   CHECK(weights.size() == 11);
-  // Rows 0, 1 of a head with two rows stay in place.
+  // Two rows of a head stay in place.
   CHECK(floats_of(weights.at("model.layers.0.self_attn.q_proj.weight")).data[5] == 0.75F);
   for (const std::uint64_t alignment : {8, 16, 64}) {
     Small other;
@@ -311,7 +310,7 @@ TEST_CASE("a GGUF file has the same bits in the floating-point environment of an
       found = transcoded(bytes);
       CHECK(ForeignEnvironment::is_in_force());
     }
-    CHECK((found == expected));  // megabytes of bytes if printed
+    CHECK((found == expected));  // megabytes if printed
   }
 }
 
@@ -365,7 +364,7 @@ TEST_CASE("damaged tensor entries of a GGUF file are named", "[io][gguf]") {
   refused(kFormat, "the length of rope_freqs.weight is 4, expected 1", divisors(4));
   refused(kFormat, "rope_freqs.weight is another tensor", [](Small& file) { file.tensors[3].name = "rope_freqs.weight"; });
   refused(kUnsupported, "rope_freqs.weight is a list of other numbers, expected divisors by the formula of Llama 3.1", [&](Small& file) {
-    divisors(4)(file);  // 0.125, 0.25, 0.375, 0.5
+    divisors(4)(file);
     file.set("llama.attention.head_count", whole("llama.attention.head_count", 1));
     file.set("llama.attention.key_length", whole("llama.attention.key_length", 8));
     file.set("llama.rope.dimension_count", whole("llama.rope.dimension_count", 8));
@@ -407,7 +406,7 @@ TEST_CASE("linear RoPE scaling of a GGUF file becomes that of config.json", "[io
   const json linear{{"rope_theta", 10000}, {"rope_type", "linear"}, {"factor", 2.5}};
   Small small;
   small.set("llama.rope.scaling.factor", real("llama.rope.scaling.factor", 2.5F));
-  CHECK(config_of(small).at("rope_parameters") == linear);  // llama.cpp's default type
+  CHECK(config_of(small).at("rope_parameters") == linear);  // llama.cpp's default
   small.set("llama.rope.scaling.type", string("llama.rope.scaling.type", "linear"));
   const json config = config_of(small);
   CHECK(config.at("rope_parameters") == linear);

@@ -1,4 +1,4 @@
-// Tokenizers of GGUF files against the libraries that they come from.
+// Compares with the tokenizers' own libraries.
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators_all.hpp>
 #include <cmath>
@@ -90,7 +90,7 @@ TEST_CASE("SentencePiece vocabularies without a finite score for each token are 
     if (!scores.empty()) metadata.add("tokenizer.ggml.scores", scores);
     return metadata;
   };
-  // Token 0 also stands for the space in front, which this vocabulary lacks.
+  // Token 0 is also the space in front, which is missing here.
   CHECK(ids_of(tokenizer_of(with({0, 0, 0, 1})), "ab") == Ids{0, 0, 3});
   const auto refused = [&](const std::vector<double>& scores) {
     try {

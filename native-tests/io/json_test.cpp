@@ -75,7 +75,7 @@ TEST_CASE("the last value counts if a name appears twice", "[io]") {
 TEST_CASE("members of a JSON object are found by name whatever their order in the file", "[io]") {
   const int count = 1000;
   std::string text = "{";
-  for (int i = 0; i < 2 * count; ++i)  // each name twice; 379 has no factor in common with 1000
+  for (int i = 0; i < 2 * count; ++i)  // each name twice; 379 and 1000 are coprime
     text += (i > 0 ? ",\"" : "\"") + std::to_string(i * 379 % count) + "\":" + std::to_string(i);
   Json json = parse(text + "}");
   Json::Object& members = *json.object();

@@ -22,7 +22,7 @@ namespace io_safetensors_test {
 
 using Bytes = std::vector<std::uint8_t>;
 
-/// A file with this header and this many bytes of data: 0, 1, 2, ...
+/// Data bytes 0, 1, 2, ...
 Bytes file(const std::string& header, std::size_t data_size, std::uint64_t header_size) {
   Bytes bytes(8);
   std::memcpy(bytes.data(), &header_size, 8);
@@ -49,7 +49,7 @@ std::string entry(const std::string& name, const std::string& dtype, const std::
   return "\"" + name + "\":{\"dtype\":\"" + dtype + "\",\"shape\":" + shape + ",\"data_offsets\":" + offsets + "}";
 }
 
-/// Compares with the values that Python read, in a JSON file; NaN and infinities are strings there.
+/// Values that Python read; NaN and infinities are strings.
 void check_against_json(const std::string& name) {
   const auto tensors = parse(bytes_of(testdata(name + ".safetensors")));
   const Bytes text = bytes_of(testdata(name + ".json"));
@@ -100,7 +100,7 @@ TEST_CASE("F32 keeps its bits and F64 is rounded to the nearest float", "[io]") 
 TEST_CASE("F64 and F16 are read with the same bits in the floating-point environment of another library", "[io]") {
   std::vector<double> doubles;
   for (int i = 1; i < 100; ++i) doubles.insert(doubles.end(), {0.1 * i, -0.1 * i, 1e-42 * i});
-  std::vector<std::uint16_t> halves(2048);  // half of them subnormal
+  std::vector<std::uint16_t> halves(2048);  // half are subnormal
   std::iota(halves.begin(), halves.end(), std::uint16_t{0});
   const std::filesystem::path path = std::filesystem::temp_directory_path() / ("attn-" + std::to_string(std::random_device()()) + ".safetensors");
   for (const Bytes& bytes : {file_of("F64", doubles), file_of("F16", halves)}) {

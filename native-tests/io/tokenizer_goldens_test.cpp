@@ -1,6 +1,5 @@
-// Compares with Hugging Face tokenizers on awkward texts, for the tokenizers of checkpoints and for small ones with
-// one part each, and on all code points (testdata/tokenizers). The suite of the package with the same name uses the
-// same files.
+// Compares with Hugging Face tokenizers on awkward texts and all code points (testdata/tokenizers), as the package
+// does.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cstdlib>
@@ -30,7 +29,7 @@ json read_json(const std::filesystem::path& path) {
 
 std::vector<std::uint8_t> bytes(const std::string& text) { return {text.begin(), text.end()}; }
 
-/// Converts offsets in UTF-16, as in JavaScript, to bytes of UTF-8.
+/// UTF-16 offset to UTF-8 offset.
 std::int64_t byte_of(const std::string& text, std::int64_t units) {
   std::size_t at = 0;
   for (std::int64_t seen = 0; seen < units; ++at)
@@ -341,7 +340,7 @@ std::uint32_t digest_of(const Tokenizer& tokenizer, const json& file, std::size_
     try {
       encoding = is_pair ? tokenizer.encode_texts({std::pair(both[0], both[1])}, options) : tokenizer.encode_texts(std::vector{both[0]}, options);
     } catch (const Error& error) {
-      CHECK(error.code() == ErrorCode::format);  // an unknown token without unk_token
+      CHECK(error.code() == ErrorCode::format);  // unknown without unk_token
       digest.fold(0xDEAD);
       continue;
     }
@@ -351,7 +350,7 @@ std::uint32_t digest_of(const Tokenizer& tokenizer, const json& file, std::size_
       const std::u32string token = detail::code_points(encoding.tokens[0][t]);
       digest.fold(token.size());
       for (const char32_t code : token) digest.fold(code);
-      if (is_pair) continue;  // the package does not report to which text an offset belongs
+      if (is_pair) continue;  // the package does not report the text of an offset
       const auto& place = encoding.offsets[0][t];
       const auto character = [&](std::int64_t byte) {
         return detail::count_characters(std::string_view(both[0]).substr(0, static_cast<std::size_t>(byte)));
@@ -473,13 +472,13 @@ TEST_CASE("the truncated rest of a long text is skipped only if the result is th
     INFO(part);
     json parts{{"version", "1.0"}, {"added_tokens", json::array()}, {"model", all.at("model")}};
     parts.update(part);
-    // An added token marks a position at which reading may stop.
+    // Reading may stop at an added token.
     const bool has_own = part.contains("added_tokens") && !part.at("added_tokens").empty();
     const std::string own = has_own ? part.at("added_tokens")[0].at("content").get<std::string>() + " ab " : "word ";
     check_early_ends(bytes(parts.dump()), draws, run++, early, own);
   }
   CHECK(early > 150);
-  // Unigram with pieces of a few letters, whose scores make many segmentations almost equal.
+  // Short pieces, whose scores make many segmentations almost equal.
   const json metaspace{{"type", "Metaspace"}, {"replacement", "▁"}, {"prepend_scheme", "always"}};
   for (int i = 0; i < 24; ++i) {
     Draw draw(0xea520000U + static_cast<std::uint32_t>(i));

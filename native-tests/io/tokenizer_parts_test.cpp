@@ -1,5 +1,4 @@
-// Refusals and costs of the parts of a tokenizer.json, as in the suite "tokenizer, files that it refuses" of the
-// package. Their results are tested in tokenizer_goldens_test.cpp.
+// Refusals and costs, as in the package; results are in tokenizer_goldens_test.cpp.
 #include <catch2/catch_test_macros.hpp>
 #include <chrono>
 #include <map>
@@ -56,7 +55,7 @@ std::string base64(const std::string& bytes) {
   return text;
 }
 
-/// sentencepiece's double array with one rule, for 'a'.
+/// One rule, for 'a'.
 json rule_for_a(const std::string& content) {
   std::vector<std::uint32_t> units(257);
   units[0] = 1U << 10;
@@ -210,7 +209,7 @@ TEST_CASE("models without a type are recognised by their members", "[io][tokeniz
 }
 
 TEST_CASE("Unigram chooses the same tokens in the floating-point environment of another library", "[io][tokenizer]") {
-  // Rounded to nearest, the sum of the scores of a and b is that of ab; rounded upward, it is above.
+  // Rounded to nearest, the scores of a and b sum to that of ab; rounded upward, to more.
   const json model = unigram(json::array({{"?", 0}, {"a", 1}, {"b", 0x1p-53}, {"ab", 1}}));
   const Tokenizer tokenizer = made({{"model", model}});
   const std::vector<std::string> expected{"ab"};
@@ -228,7 +227,7 @@ TEST_CASE("an unknown token without unk_token is refused when a text contains it
     CHECK(tokens(tokenizer, "a") == std::vector<std::string>{"a"});
     check_error({ErrorCode::format, "tokenize", path, {"a token of the vocabulary"}}, [&] { tokens(tokenizer, "z"); });
   }
-  // BPE without unk_token drops unknown characters and merges across them; an unk_token must be in the vocabulary.
+  // BPE drops unknown characters without unk_token and merges across them.
   CHECK(tokens(made({{"model", kBpe}}), "azb") == std::vector<std::string>{"ab"});
   check_error({ErrorCode::format, "tokenize", "tokenizer.json.model.unk_token", {"\"<unk>\""}},
               [] { tokens(made({{"model", with(kBpe, "unk_token", "<unk>")}}), "z"); });
@@ -269,7 +268,7 @@ TEST_CASE("text after the last token that is kept is not read", "[io][tokenizer]
   };
   CHECK(of_pair("a b a z", "", 2) == std::vector<std::int32_t>{1, 2});
   CHECK(of_pair("b", "a a a a z", 3) == std::vector<std::int32_t>{2, 1, 1});
-  // If the longer of two texts matters, both are read completely.
+  // If the longer text matters, both are read completely.
   CHECK(of_pair("a a a a", "b b b b b", 3) == std::vector<std::int32_t>{1, 2, 2});
   CHECK(of_pair("a a a a a", "b b b b", 3) == std::vector<std::int32_t>{1, 1, 2});
   check_error({ErrorCode::format, "tokenize", "", {}}, [&] { of_pair("a b a z", "a a a a", 3); });

@@ -127,7 +127,7 @@ TEST_CASE("the padding token is that of the configuration, else of the file, els
   CHECK(padding(small_file(), "{}") == std::tuple(0, 0, "[PAD]"));
   CHECK(padding(small_file(), config) == std::tuple(14, 0, "<pad>"));
   CHECK(padding(small_file(), old) == std::tuple(14, 0, "<pad>"));
-  // As in transformers, a token that is not in the vocabulary gets the next id.
+  // transformers adds a missing token with the next id.
   CHECK(padding(small_file(), R"({"pad_token": "<none>"})") == std::tuple(15, 0, "<none>"));
   CHECK(padding(own, "") == std::tuple(7, 1, "##i"));
   CHECK(padding(own, config) == std::tuple(14, 1, "<pad>"));
@@ -415,7 +415,7 @@ TEST_CASE("added tokens that strip the same spaces agree with Hugging Face, up t
   CHECK(right.encode({"e   e"}).tokens.at(0) == std::vector<std::string>{"[CLS]", "e", "   ", "  ", " ", "e", "[SEP]"});
   CHECK(offsets_of(right.encode({"e   e"}).offsets.at(0)) == json::parse("[null,[0,1],[1,4],[2,4],[3,4],[4,5],null]"));
   check_error({ErrorCode::unsupported, "tokenize", "the text", {"256 per character"}}, [&] { right.encode({std::string(100'000, ' ')}); });
-  // Each one looks for whitespace before it.
+  // Each looks for white space before it.
   const auto started = std::chrono::steady_clock::now();
   CHECK(with_space(true, false).encode({std::string(400'000, ' ')}).tokens.at(0).size() == 400'002);
   CHECK(std::chrono::steady_clock::now() - started < std::chrono::minutes(2));

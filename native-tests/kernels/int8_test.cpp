@@ -82,8 +82,7 @@ TEST_CASE("int8 products are right for every number of rows and columns", "[kern
 }
 
 TEST_CASE("int8 products are exact at the ends of the range", "[kernels][int8]") {
-  // 255 times 127, -127 and -128, which files may contain; rows of one sign, of both, of zeros, and with NaN or
-  // infinities.
+  // Files may contain -128. Rows of one sign, both, zeros, NaN and infinities.
   for (const std::size_t k : {1, 3, 64, 1537, 65536})
     for (const int q : {127, -127, -128}) {
       QuantizedWeights w{3, k, std::vector<std::int8_t>(3 * k, static_cast<std::int8_t>(q)), {1, 0.5F, 0x1p-149F}, {}};
@@ -113,7 +112,7 @@ TEST_CASE("int8 products are exact at the ends of the range", "[kernels][int8]")
 }
 
 TEST_CASE("int8 products round values at and near a half as the definition does", "[kernels][int8]") {
-  // Quotients by multiplication may fall on the other side of a half; k leaves a remainder.
+  // Quotients by multiplication may cross a half; k leaves a remainder.
   constexpr std::size_t kDepth = 3 * 254 + 2, kRows = 40;
   Generator random(4);
   const QuantizedWeights w = quantized(random_values(random, 3 * kDepth), 3, kDepth);
@@ -154,13 +153,13 @@ TEST_CASE("int8 weights are the nearest multiples of the scale of their row", "[
     return std::vector<int>(expected.begin(), expected.end());
   };
   float scale = 0;
-  CHECK(q_of({127, -127, 0.5F, 1.5F, -2.5F, 0}, &scale) == std::vector<int>{127, -127, 0, 2, -2, 0});  // halves are rounded to even
+  CHECK(q_of({127, -127, 0.5F, 1.5F, -2.5F, 0}, &scale) == std::vector<int>{127, -127, 0, 2, -2, 0});  // halves to even
   CHECK(scale == 1);
   CHECK(q_of({0, 0, -0.0F}, &scale) == std::vector<int>{0, 0, 0});
   CHECK(scale == 0);
-  CHECK(q_of({0x1p-149F, -0x1p-149F}, &scale) == std::vector<int>{0, 0});  // the scale underflows to 0
+  CHECK(q_of({0x1p-149F, -0x1p-149F}, &scale) == std::vector<int>{0, 0});  // the scale underflows
   CHECK(scale == 0);
-  CHECK(q_of({0x1.7cp-142F, 0x1p-149F}, &scale) == std::vector<int>{127, 1});  // the scale is rounded down to 1: 190 would be nearest
+  CHECK(q_of({0x1.7cp-142F, 0x1p-149F}, &scale) == std::vector<int>{127, 1});  // the scale rounds to 1: 190 would be nearest
   CHECK(scale == 0x1p-149F);
   CHECK(q_of({3.4e38F, -1.7e38F}) == std::vector<int>{127, -64});
   Generator random(6);

@@ -47,7 +47,7 @@ class Guarded {
 
 struct GemmCase {
   std::size_t m, n, k;
-  std::size_t packed_n, packed_k;  ///< packed sizes; the product may use only a part
+  std::size_t packed_n, packed_k;  ///< the product may use a part
   std::size_t lda, ldc;
   bool bias;
   float alpha;
@@ -60,13 +60,12 @@ std::string describe(const GemmCase& c, const KernelTable& table) {
          ", bias " + std::to_string(c.bias) + ", alpha " + std::to_string(c.alpha) + ", accumulate " + std::to_string(c.accumulate);
 }
 
-/// Which sums occurred: in the documented order, with or without fused multiply-adds. An architecture may use either,
-/// but the same in every tile.
+/// An architecture may fuse multiply-adds, but alike in every tile.
 struct GemmSeen {
   bool fused = true, plain = true;
 };
 
-/// Checks a product; returns a bool instead of asserting, because there are many thousands.
+/// A bool, because there are many thousands.
 bool gemm_is_right(const KernelTable& table, const GemmCase& c, Generator& random, GemmSeen& seen) {
   const std::size_t nr = table.nr;
   std::vector<float> a(c.m * c.lda + c.k, kNaN), w(c.packed_n * c.packed_k), bias(c.packed_n);
@@ -180,7 +179,7 @@ TEST_CASE("a product that is summed over k in parts has the bits of the whole, a
   for (const KernelTable* const arch : architectures()) {
     const std::size_t nr = arch->nr;
     for (const std::size_t m : {std::size_t{1}, std::size_t{2}, std::size_t{3}, arch->mr + 1})
-      for (std::size_t n = 1; n <= 5 * nr + 1; n += n % nr == 1 ? nr - 2 : 1)  // one fewer, as many and one more than whole panels
+      for (std::size_t n = 1; n <= 5 * nr + 1; n += n % nr == 1 ? nr - 2 : 1)  // around whole panels
         for (const std::size_t k : {2U, 9U, 33U}) {
           INFO(arch->architecture << ", seed " << n * 64 + k << ", m " << m << ", n " << n << ", k " << k);
           Generator random(n * 64 + k);
@@ -193,7 +192,7 @@ TEST_CASE("a product that is summed over k in parts has the bits of the whole, a
           for (const bool skipping : {false, true}) {
             if (skipping && m > 1) continue;
             const auto product = [&](const std::vector<std::size_t>& ends) {
-              std::vector<float> c(m * n);  // exact size, so that AddressSanitizer detects reads past the last columns
+              std::vector<float> c(m * n);  // exact, so that AddressSanitizer detects reads past the end
               for (std::size_t part = 0, from = 0; part < ends.size(); from = ends[part++]) {
                 const Gemm<float> gemm{.a = a.data() + from,
                                        .lda = static_cast<std::ptrdiff_t>(k),
@@ -282,7 +281,7 @@ TEST_CASE("unpack returns the bits given to pack, whole and transposed", "[kerne
         INFO("seed 2, nr " << nr << ", n " << n << ", k " << k);
         Generator random(2);
         std::vector<float> w(n * k), columns(n * k), back(n * k), columns_back(n * k);
-        for (float& x : w) x = std::bit_cast<float>(static_cast<std::uint32_t>(random.next()));  // any bits, including NaNs with payload
+        for (float& x : w) x = std::bit_cast<float>(static_cast<std::uint32_t>(random.next()));  // including NaN payloads
         const auto same_bits = [](const std::vector<float>& a, const std::vector<float>& b) {
           return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * 4) == 0);
         };
@@ -317,10 +316,10 @@ double ulps(float y, double exact) {
 }
 
 TEST_CASE("exp is within one unit in the last place, and 0 below the smallest normal number", "[kernels]") {
-  // Every 1021st float of (-104, 0] by bit pattern: about 8000 per power of two.
+  // Every 1021st float of (-104, 0]: 8000 per power of two.
   std::vector<float> x;
   for (std::uint32_t bits = 0x80000000; bits < 0xc2d00000; bits += 1021) x.push_back(std::bit_cast<float>(bits));
-  // Evenly spaced in the range of attention's scores.
+  // The range of attention's scores.
   for (int i = 0; i < 400'000; ++i) x.push_back(-20.0F * static_cast<float>(i) / 400'000);
   // Each float around ln 2⁻¹²⁶.
   for (std::uint32_t bits = std::bit_cast<std::uint32_t>(-87.3F); bits < std::bit_cast<std::uint32_t>(-87.4F); ++bits)
@@ -603,11 +602,10 @@ double exact(Activation f, double x) {
   return kNaN;
 }
 
-/// The documented error of activation_row at x. All activations except tanh use exp of a negative number, which is 0
-/// below the smallest normal number.
+/// All activations but tanh use exp of a negative number, which is 0 below the smallest normal number.
 double allowed_error(Activation f, double x, double y) {
   const double ulp = y == 0 ? kSmallestDenormal : std::max(std::ldexp(1.0, std::ilogb(y) - 23), kSmallestDenormal);
-  // Whether the rounded argument of exp may be below that limit, so that y is 0.
+  // Whether rounding may bring exp below that limit.
   const auto flushed = [&](double argument) { return std::exp(argument * (1 + 2 * kEps)) < kSmallestNormal ? std::abs(y) : 0; };
   switch (f) {
     case Activation::relu:
@@ -615,8 +613,7 @@ double allowed_error(Activation f, double x, double y) {
       return 0;
     case Activation::gelu:
     case Activation::gelu_tanh: {
-      // In the left tail the argument of exp is large, and eps times the argument is the relative error; the right
-      // end is exact.
+      // The left tail has a relative error of eps times the argument of exp; the right end is exact.
       const double argument = f == Activation::gelu ? x * x / 2 : 1.6 * std::abs(x) + 0.0714 * std::abs(x * x * x);
       const double tail = (4 + 3 * argument) * kEps * std::abs(y) + (std::abs(x) + 1) * kSmallestDenormal + flushed(-argument);
       return x < 0 ? std::min(1e-6, tail) : x < 9 ? 1e-6 : 0;
@@ -630,7 +627,7 @@ double allowed_error(Activation f, double x, double y) {
     case Activation::mish:
       return 5 * ulp + std::abs(x) * kSmallestDenormal + (x < 0 ? flushed(x) : 0);
     case Activation::quick_gelu:
-      // The constant and the product are rounded: the argument of exp errs by twice eps times its size.
+      // Constant and product are rounded: exp's argument errs by 2 eps.
       return (5 + 2 * std::abs(1.702 * x)) * ulp + std::abs(x) * kSmallestDenormal + (x < 0 ? flushed(1.702 * x) : 0);
   }
   return 0;
@@ -640,7 +637,7 @@ TEST_CASE("activations are within their documented error at floats of every expo
   std::vector<float> x;
   for (const float sign : {1.0F, -1.0F})
     for (std::uint32_t bits = 0; bits < 0x7f800000; bits += 8209) x.push_back(sign * std::bit_cast<float>(bits));
-  // Evenly spaced in the curved range of the functions.
+  // The curved range.
   for (int i = -100'000; i <= 100'000; ++i) x.push_back(16.0F * static_cast<float>(i) / 100'000);
   for (const Activation f : kActivations) {
     std::vector<double> expected, bound;
@@ -663,7 +660,7 @@ TEST_CASE("activations are within their documented error at floats of every expo
 
 TEST_CASE("activations of zeros, infinities and NaN agree with torch", "[kernels]") {
   const std::vector<float> x{-kInfinity, kInfinity, kNaN, -0.0F, 0.0F, -3e38F, 3e38F, -200, 200, -1e-45F, 1e-45F, -1e-38F};
-  // torch 2.13, float64 rounded to float32: its float32 gelu returns +0 for -0 and -3e38.
+  // torch 2.13 in float64: its float32 gelu returns +0 for -0 and -3e38.
   const std::vector<std::vector<float>> expected{
       {0, kInfinity, kNaN, -0.0F, 0, 0, 3e38F, 0, 200, 0, 1e-45F, 0},
       {kNaN, kInfinity, kNaN, -0.0F, 0, -0.0F, 3e38F, -0.0F, 200, -0.0F, 0, -0.5e-38F},
@@ -685,7 +682,7 @@ TEST_CASE("activations of zeros, infinities and NaN agree with torch", "[kernels
 }
 
 TEST_CASE("tanh is within two units in the last place and monotonic", "[kernels]") {
-  // Every 509th float up to the first whose result is 1, and each one around the switch between formulas.
+  // Every 509th float up to the first result of 1, and each around the switch of formulas.
   std::vector<float> x;
   for (std::uint32_t bits = 1; bits < std::bit_cast<std::uint32_t>(9.1F); bits += 509) x.push_back(std::bit_cast<float>(bits));
   const std::uint32_t bend = std::bit_cast<std::uint32_t>(0.55F);
@@ -836,7 +833,7 @@ TEST_CASE("dot agrees with float64, and zeros at the end do not change its bits"
 }
 
 struct NormCase {
-  std::vector<float> x, weight, bias;  ///< empty: no weight or bias
+  std::vector<float> x, weight, bias;  ///< may be empty
   float eps;
   bool rms;
 };
@@ -888,7 +885,7 @@ TEST_CASE("norms of a constant row are the bias, of NaN or infinity NaN, of an e
       if (!rms) CHECK_THAT(norm_of(table, {std::vector<float>(7, -12.5F), bias, bias, 1e-12F, rms}, 1, false), HasBitsOf(Array({7}, bias)));
       CHECK_THAT(norm_of(table, {{0, 0, 0}, {}, {}, 1e-5F, rms}, 1, false), HasBitsOf(Array({3}, {0, 0, 0})));
       CHECK_THAT(norm_of(table, {{1, kNaN, 3}, {}, {}, 1e-5F, rms}, 1, false), HasBitsOf(Array({3}, {kNaN, kNaN, kNaN})));
-      // As in torch: for rms_norm only inf / inf is NaN.
+      // As in torch, rms_norm gives NaN only for inf / inf.
       const std::vector<float> infinite = rms ? std::vector<float>{0, kNaN, 0} : std::vector<float>{kNaN, kNaN, kNaN};
       CHECK_THAT(norm_of(table, {{1, kInfinity, 3}, {}, {}, 1e-5F, rms}, 1, false), HasBitsOf(Array({3}, infinite)));
     }
@@ -909,7 +906,7 @@ TEST_CASE("additive_scores_row agrees with float64 for every width, stride and n
         for (std::size_t a = 0; a < width; ++a) {
           const float key = keys[j * stride + a] = 2 * random.normal();
           const double argument = static_cast<double>(query[a]) + key, tanh = std::tanh(argument);
-          // 2 units in the last place of tanh, and the rounding of its argument, at which the slope of tanh is below 1.
+          // 2 ulp of tanh, and its rounded argument, where the slope is below 1.
           sum.add(weight[a], 0, tanh, 2 * kEps * std::abs(tanh) + std::abs(argument) * (1 - tanh * tanh) * kEps / 2);
         }
         expected.value[j] = alpha * sum.value();

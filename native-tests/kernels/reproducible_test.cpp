@@ -88,7 +88,7 @@ TEST_CASE("bit-reproducible kernels give the same bits on every architecture for
     for (const KernelTable* const table : tables)
       if (results(*table->reproducible, x, y) != first) FAIL_CHECK(table->architecture << " differs at " << n);
   }
-  // Longer than the first block of a sum.
+  // Longer than a first block.
   const std::vector<float> x = random.normal({(1 << 16) + 77}).data;
   const std::vector<std::uint32_t> first = results(*tables.front()->reproducible, x, x);
   for (const KernelTable* const table : tables) CHECK(results(*table->reproducible, x, x) == first);

@@ -87,7 +87,7 @@ TEST_CASE("on a hand-made table, king is nearest to queen, and man is to bart as
   CHECK(table.analogy(man, king, woman, 1).at(0).id == queen);
   CHECK(table.analogy(man, bart, woman, 1).at(0).id == lisa);
   CHECK(table.analogy(bart, lisa, king, 1).at(0).id == queen);
-  // Cosine of (1,1,1,0) and (1,-1,1,0): 1/3; (0,1,1,0) is nearer: 2/√6.
+  // (1,1,1,0) and (1,-1,1,0): 1/3; (0,1,1,0) is nearer: 2/√6.
   CHECK(std::abs(table.similarity(king, queen) - 1.0 / 3) < kEps);
   const std::vector<Neighbor> near = table.nearest(king, 2);
   CHECK(near.at(0).id == man);
@@ -123,7 +123,7 @@ TEST_CASE("neighbours are those of the definition in float64, by decreasing cosi
       const auto expected = expected_neighbors(weight, target, excluded);
       REQUIRE(got.size() == std::min(expected.size(), static_cast<std::size_t>(k)));
       for (std::size_t i = 0; i < got.size(); ++i) {
-        CHECK(std::abs(got[i].similarity - expected[i].first) <= allowed);  // ids of equal similarities may be swapped
+        CHECK(std::abs(got[i].similarity - expected[i].first) <= allowed);  // equal similarities may swap ids
         CHECK(std::find(excluded.begin(), excluded.end(), got[i].id) == excluded.end());
         if (i > 0) CHECK(got[i].similarity <= got[i - 1].similarity);
       }

@@ -127,7 +127,7 @@ TEST_CASE("with dropout, rotary, window and softcap, a classifier's gradient is 
         if (name != "grad_x") weights.at(name.substr(6)) = moved;
         values[side] = loss(name == "grad_x" ? moved : x, weights);
       }
-      // Rounding of the loss, divided by the step, and the third derivative.
+      // The loss's rounding over the step, and the third derivative.
       CHECK(std::abs((values[0] - values[1]) / (2.0 * static_cast<double>(kStep)) - slope) < 1e-2 * (size + 1));
     }
   }
@@ -176,7 +176,7 @@ TEST_CASE("gradients of an encoder are linear in the gradient of its output", "[
   for (std::uint64_t seed = 500; seed < 540; ++seed) {
     EncoderCase c = draw_encoder_case(seed);
     if (c.fully_masked == FullyMasked::nan) c.fully_masked = FullyMasked::zero;
-    c.options.layer_norm_eps = 0.5F;  // otherwise norms of almost equal numbers would turn rounding errors into large gradients
+    c.options.layer_norm_eps = 0.5F;  // norms of almost equal numbers would have large gradients
     INFO(describe(c));
     Generator random(seed);
     auto layer = drawn_layer<TransformerEncoderLayer>(random, c.options);

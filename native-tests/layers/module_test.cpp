@@ -19,7 +19,6 @@ namespace layers_module_test {
 using Names = std::vector<std::string>;
 using Shapes = std::map<std::string, Shape>;
 
-/// A type-erased layer, so that tests of common properties are written once.
 struct AnyLayer {
   std::function<void(const Arrays&, bool)> load;
   std::function<Arrays()> state;
@@ -673,7 +672,7 @@ TEST_CASE("a moved layer gives the same bits", "[layers][properties]") {
   CHECK_THAT(forward(assigned, x).output, HasBitsOf(expected));
 }
 
-/// Weights by definition: the nearest multiples of max|w| / 127 of a row.
+/// The nearest multiples of max|w| / 127 of a row.
 Int8Weight nearest_int8(const Array& weight) {
   const auto rows = static_cast<std::size_t>(weight.dims[0]), width = static_cast<std::size_t>(weight.dims[1]);
   Int8Weight expected{{}, {}, weight.dims};
@@ -727,8 +726,7 @@ TEST_CASE("quantize() converts every two-dimensional weight to int8 and leaves t
       most = std::max(most, std::abs(output.data[i]));
       apart = std::max(apart, std::abs(output.data[i] - quantized.data[i]));
     }
-    // Weights and activations have relative errors of 1/254 and 1/510 of their row's maximum, in at most six
-    // products.
+    // Relative errors: weights 1/254 of the row's maximum, activations 1/510, in at most six products.
     CHECK(apart > 0);
     CHECK(apart < most / 10);
 

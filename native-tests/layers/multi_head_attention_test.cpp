@@ -556,7 +556,7 @@ TEST_CASE("a new layer has the distribution of torch's constructor, with seed 0"
   CHECK(arrays_of(again.state_dict()) == state);
   again.initialize();
   CHECK(arrays_of(again.state_dict()) == state);
-  // Xavier for the packed (3E,E): fan_in E, fan_out 3E. The output projection is an nn.Linear.
+  // Xavier of the packed (3E,E): fan_in E, fan_out 3E; out_proj is an nn.Linear.
   const double packed = std::sqrt(6.0 / (64 + 192)), linear = 1 / std::sqrt(64.0);
   const std::vector<float>& in = state.at("in_proj_weight").data;
   CHECK((largest(in, 0, in.size()) <= packed && largest(in, 0, in.size()) > 0.999 * packed));
@@ -598,7 +598,7 @@ TEST_CASE("named schemes use the fans of each projection and zero biases", "[lay
       const Arrays state = arrays_of(layer.state_dict());
       const auto check = [&](const std::string& name, std::size_t first, std::size_t count, double in) {
         INFO(c.name << ", " << name << " from " << first << ", fan_in " << in);
-        // Five standard errors of the variance of a normal distribution.
+        // Five standard errors of a normal distribution's variance.
         CHECK(std::abs(mean_square(state.at(name).data, first, count) / c.variance(in, 64) - 1) < 5 * std::sqrt(2.0 / static_cast<double>(count)));
       };
       if (packed) {

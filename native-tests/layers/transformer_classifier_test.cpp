@@ -29,7 +29,7 @@ std::vector<bool> kept_by(const MaskInput& mask) {
   return kept;
 }
 
-/// x (B,L,E) -> (B,E) in float64; sequences of padding alone follow the policy.
+/// (B,L,E) to (B,E); the policy applies to padding alone.
 Estimate reference_pool(const Array& x, Pooling pooling, std::vector<bool> kept, FullyMasked policy) {
   const std::int64_t B = x.dims[0], L = x.dims[1], E = x.dims[2];
   Estimate pooled({B, E});
@@ -109,7 +109,7 @@ TEST_CASE("a pooled classifier ignores padding, but positions hidden by `mask` s
       const Array logits = slice(forward(classifier, padded, options).logits, 1);
       CHECK_THAT(pooling == Pooling::none ? rows_of(logits, 0, 4) : logits, HasBitsOf(alone));
     }
-    // Queries do not attend to keys hidden by `mask`, but their positions are pooled.
+    // `mask` hides keys, but their positions are pooled.
     if (pooling != Pooling::mean && pooling != Pooling::max) continue;
     const Array x = random.normal({1, 9, 6}), allowed({1, 1, 1, 9}, {1, 1, 1, 1, 0, 0, 0, 0, 0});
     const Array hidden = forward(classifier, x, {.mask = mask_of({MaskKind::attend, allowed})}).logits;

@@ -66,7 +66,7 @@ TEST_CASE("the error bounds of the float64 reference of an encoder layer are tig
     for (const double e : output.error) error += std::isnan(e) ? 0 : e / static_cast<double>(output.error.size());
     errors.push_back(error);
   }
-  // Outputs are about 1. A norm of one or two columns may divide by almost 0, so a few bounds are wide.
+  // Outputs are about 1. Norms of one or two columns may divide by almost 0.
   std::sort(errors.begin(), errors.end());
   CHECK(errors[100] < 0.01);
   CHECK(errors[180] < 0.1);
@@ -173,7 +173,7 @@ TEST_CASE("storing values for backward is optional and does not change any bit",
     CHECK_THAT(Array(expected_linear1.dims, linear1), HasBitsOf(expected_linear1));
     if (o.gated) CHECK_THAT(Array(expected_linear1.dims, gate), HasBitsOf(map("linear_gate")));
 
-    // exp(masked score - log_sum_exp) is the weight; for rows without a visible key the policy decides.
+    // Weights are exp(masked score - log_sum_exp); without a visible key the policy decides.
     const Array& masked = trace.at(TraceName::masked_scores);
     const std::size_t S = log_sum_exp.empty() ? 0 : weights.data.size() / log_sum_exp.size();
     for (std::size_t row = 0; row < log_sum_exp.size(); ++row) {
@@ -329,8 +329,7 @@ TEST_CASE("an encoder layer without positions is permutation-equivariant, and wi
     for (std::int64_t b = 0; b < c.x.dims[0]; ++b) entries.push_back(take(slice(c.x, b), order));
     const Array before = forward(layer, c.x).output;
     c.x = stack(entries);
-    // The bounds of the reference limit the difference of two float32 computations; only the order of sums over keys
-    // differs.
+    // Twice the bound, for two float32 computations that differ in the order of sums.
     Estimate expected = layer_output(c, reference_encoder_layer(c, Estimate(c.x), state));
     const Array after = forward(layer, c.x).output;
     for (double& error : expected.error) error *= 2;

@@ -1,4 +1,4 @@
-// Counts allocations, and fails each allocation in turn. A separate executable, because it replaces operator new.
+// Replaces operator new to count and to fail allocations.
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -35,7 +35,7 @@ std::atomic<std::int64_t> made{0};
 std::atomic<std::int64_t> live{0};
 std::atomic<std::int64_t> bytes{0};
 std::atomic<std::int64_t> most_bytes{0};
-std::atomic<std::int64_t> countdown{-1};  // the allocation that makes it 0 fails; negative: none fails
+std::atomic<std::int64_t> countdown{-1};  // fails at 0; negative: none fails
 std::atomic<bool> failed{false};
 std::atomic<std::int64_t> largest{0};
 
@@ -112,10 +112,10 @@ End attempt(const std::function<void()>& call, std::int64_t n) {
   return end;
 }
 
-/// Fails each allocation of the call in turn, until it succeeds. Each failure must end in bad_alloc or MEMORY, leave
-/// no block, and change nothing, which after() checks. Returns the number of allocations of a call.
+/// Fails each allocation in turn, until call() succeeds. A failure must be bad_alloc or MEMORY, leave no block and
+/// change nothing, which after() checks. Returns the number of allocations.
 std::int64_t exhaust(const std::function<void()>& call, const std::function<void()>& after = [] {}) {
-  REQUIRE(attempt(call, -1) == End::success);  // also allocates everything that is created once
+  REQUIRE(attempt(call, -1) == End::success);  // also allocates one-time objects
   for (std::int64_t n = 0; n < 100'000; ++n) {
     const std::int64_t before = live;
     const End end = attempt(call, n);
@@ -126,7 +126,7 @@ std::int64_t exhaust(const std::function<void()>& call, const std::function<void
       CHECK(end == End::success);
       return n;
     }
-    // A call may succeed without the block, as std::stable_sort does.
+    // std::stable_sort succeeds without the block.
     if (end != End::success) CHECK(end == End::out_of_memory);
     after();
   }
@@ -236,8 +236,7 @@ void exhaust_layer(const char* name, const Options& options, Run run) {
     CHECK_THAT(run(layer), HasBitsOf(before));
   };
   CHECK(exhaust([&] { run(layer); }, unchanged) > 0);
-  // The first forward allocates memory that the layer keeps. Whichever part of it failed, the next forward is the
-  // same.
+  // Whichever part of the first forward failed, the next is the same.
   for (std::int64_t n = 0, done = 0; done == 0; ++n) {
     const std::int64_t kept = live;
     {
@@ -319,7 +318,7 @@ TEST_CASE("a tokenizer uses at most ten times the size of its compact file", "[m
       if (!vocabulary.empty()) check(file(vocabulary, ""));
     check(file("", added));
   }
-  // BPE and Unigram with tokens as short as the average of published ones.
+  // Published tokens average such lengths.
   for (const std::size_t length : {7, 30}) {
     std::string tokens = "\"\":0", merges, pairs, pieces;
     for (std::size_t i = 0; i < 300'000 / length; ++i) {
@@ -541,7 +540,7 @@ TEST_CASE("a misuse whose message cannot be allocated reports itself or out of m
         countdown = -1;
         got = to_string(error.code());
       }
-      const bool leaked = live != before;  // a code fits into the string object
+      const bool leaked = live != before;  // the string object holds a code
       INFO("allocation " << n);
       CHECK((got == code || (failed && got == "MEMORY")));
       CHECK_FALSE(leaked);
@@ -566,7 +565,7 @@ TEST_CASE("if the memory for threads cannot be allocated, calls run in one threa
     set_num_threads(1);
     return done;
   };
-  REQUIRE(fail_at(-1));  // also allocates everything that is created once, including by the checks
+  REQUIRE(fail_at(-1));  // also allocates one-time objects, also of checks
   for (std::int64_t n = 0, before = live; n < 50 && !fail_at(n); ++n) CHECK(live == before);
 }
 
@@ -636,7 +635,7 @@ TEST_CASE("a repeated forward allocates only its results", "[memory][warm]") {
   const Mask padding = mask_of(random_padding(random, MaskKind::block, B, L)), added = mask_of(random_mask(random, MaskKind::additive, {L, L}));
   for (const unsigned threads : {1U, 2U}) {
     set_num_threads(threads);
-    for (const int masks : {0, 1, 2, 3}) {  // bit 0: causal, bit 1: a mask and padding
+    for (const int masks : {0, 1, 2, 3}) {  // bit 0: causal, bit 1: mask and padding
       INFO(threads << " threads, causal " << masks % 2 << ", masked " << masks / 2);
       AttentionOptions plain{.is_causal = masks % 2 == 1};
       EncoderForwardOptions encode{.is_causal = masks % 2 == 1};
@@ -654,7 +653,7 @@ TEST_CASE("a repeated forward allocates only its results", "[memory][warm]") {
       CHECK(allocations_of([&] { turning.forward(x, encode); }) == 1);
       CHECK(allocations_of([&] { gated.forward(x, encode); }) == 1);
       CHECK(allocations_of([&] { encoder.forward(x, encode); }) == 1);
-      // Also the values for backward: an object, its numbers, tables of layers and offsets, copies of masks.
+      // For backward: an object, its numbers, tables of layers and offsets, copies of masks.
       CHECK(allocations_of([&] { training.forward(x, encode); }) == (masks / 2 == 1 ? 8 : 6));
       CHECK(allocations_of([&] { classifier.forward(x, encode); }) == 2);
       CHECK(allocations_of([&] { unpooled.forward(x, encode); }) == 2);
@@ -759,7 +758,7 @@ TEST_CASE("a scratch without memory throws bad_alloc, and its workspace stays us
       done = end == End::success;
       INFO("allocation " << ends);
       CHECK(end != End::other);
-      // The last failure is the block for later calls, which is optional.
+      // The last to fail is optional, for later calls.
       CHECK(failed);
       ends += done ? 0 : 1;
       use(workspace);

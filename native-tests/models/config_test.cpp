@@ -124,7 +124,7 @@ TEST_CASE("sizes that transformers does not require have its defaults", "[models
 TEST_CASE("sizes must be consistent", "[models]") {
   refused(ErrorCode::config, "config.json", "the hidden size", with_member(bert(), "num_attention_heads", 5),
           {"a multiple of the number of heads, 5"});
-  // Even if no tensor of the file has a row for each position.
+  // Even without a tensor with rows per position.
   for (const char* name : {"tiny-modernbert", "tiny-jina", "tiny-deberta", "tiny-bert"})
     for (const std::int64_t positions : {(1 << 20) + 1, 0x7fffffff}) {
       INFO(name);
@@ -205,11 +205,11 @@ TEST_CASE("DeBERTa's options of relative positions are checked", "[models]") {
     CHECK(config.scale_factor == 2);
   }
   for (const json& parts : {json(), json::array(), json("c2pp2c"), json("")}) CHECK(read(with("pos_att_type", parts)).relative.scale_factor == 1);
-  // Without relative attention, the scale still depends on the number of parts.
+  // Without relative attention, the scale still depends on the parts.
   const detail::RelativeConfig none = read(with("relative_attention", false)).relative;
   CHECK((!none.c2p && !none.p2c && none.span == 0 && none.has_norm));
   CHECK(none.scale_factor == 3);
-  // Without buckets there is a row per distance up to the largest, which defaults to the number of positions.
+  // Otherwise a row per distance up to the largest, by default the positions.
   for (const int no : {-1, 0}) CHECK(read(with("position_buckets", no)).relative.rows() == 80);
   for (const int no : {-1, 0}) {
     CHECK(read(with_member(with("position_buckets", -1), "max_relative_positions", no)).relative.rows() == 128);
@@ -257,7 +257,7 @@ TEST_CASE("rotary options are read in the form of transformers and of the origin
   CHECK(read(with_config(stock("tiny-nomic"), [](json& config) { config.erase("rope_parameters"); })).distances.at(1).rope_theta == 1000);
   CHECK(read(gte).rope.factor == 1.5);
   CHECK(read(with_config(gte, [](json& config) { config.erase("rope_parameters"); })).distances.at(0).rope_theta == 160'000);
-  const detail::ModelConfig ntk = read(new_gte);  // 200 and a factor of 8, for heads of width 4
+  const detail::ModelConfig ntk = read(new_gte);  // 200 and a factor of 8, heads of width 4
   CHECK(ntk.distances.at(0).rope_theta == 1600);
   CHECK(std::abs(ntk.rope.factor - std::sqrt(8.0)) < 1e-12);
   const detail::ModelConfig plain = read(with_member(new_gte, "rope_scaling", nullptr));
@@ -333,7 +333,7 @@ TEST_CASE("an activation may have several names", "[models]") {
   for (const char* name : {"gelu", "gelu_python"}) CHECK(read(with_member(bert(), "hidden_act", name)).hidden_act == Activation::gelu);
   for (const char* name : {"gelu_new", "gelu_fast", "gelu_pytorch_tanh", "gelu_python_tanh", "gelu_accurate"})
     CHECK(read(with_member(bert(), "hidden_act", name)).hidden_act == Activation::gelu_tanh);
-  // The others of transformers' ACT2FN.
+  // The rest of transformers' ACT2FN.
   for (const char* name : {"gelu_10", "hardswish", "laplace", "leaky_relu", "relu2", "relu6", "sqrtsoftplus", "prelu", "xielu"})
     refused(ErrorCode::unsupported, "config.json", "hidden_act", with_member(bert(), "hidden_act", name), {name});
   refused(ErrorCode::config, "config.json", "hidden_act", with_member(bert(), "hidden_act", nullptr), {"null"});
@@ -450,7 +450,7 @@ TEST_CASE("ModernBERT's rotary positions and layer types are checked", "[models]
   CHECK(read(with_member(modern, "local_attention", 11)).distances.at(1).window == 5);
   CHECK(read(with_member(modern, "sliding_window", 0)).distances.at(1).window == 0);
   refused(ErrorCode::config, "config.json", "sliding_window", with_member(modern, "sliding_window", -1));
-  // A single rotary base for all kinds of layers, as in other models.
+  // One base for all kinds of layers, as elsewhere.
   refused(ErrorCode::unsupported, "config.json", "rope_parameters.rope_theta", with_member(modern, "rope_parameters", {{"rope_theta", 123.0}}),
           {"full_attention"});
   refused(ErrorCode::config, "config.json", "global_attn_every_n_layers", with_config(modern, [](json& config) {
@@ -608,7 +608,7 @@ TEST_CASE("2_Dense/config.json describes a linear map of the pooled vector", "[m
   check_error({ErrorCode::format, "safetensors", "", {}}, [&] { detail::ModelLoader(torn.files()); });
   torn.dense_weights.clear();
   refused(ErrorCode::format, "modules.json", "2_Dense/model.safetensors", torn, {"missing"});
-  // A second Dense takes the vector of the first.
+  // Takes the first one's vector.
   Checkpoint twice = with_dense(good, weights);
   json modules = json::parse(twice.modules);
   modules[3] = {{"type", "sentence_transformers.models.Dense"}, {"path", "3_Dense"}};

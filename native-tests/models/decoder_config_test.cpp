@@ -1,4 +1,4 @@
-// config.json and generation_config.json of language models, against what transformers reads.
+// Compares with transformers.
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
 
@@ -110,7 +110,7 @@ TEST_CASE("RoPE by kind of layer is refused by families that have the same in al
           [&] { static_cast<void>(load(with_member(read_checkpoint(path_of("tiny-llama")), "partial_rotary_factor", 0.5))); });
 }
 
-/// Reads tiny-gemma-3 with these members in place of its own about RoPE.
+/// Replaces RoPE's members.
 detail::ModelConfig gemma_3(const nlohmann::json& members) {
   return detail::read_model_config(with_config(read_checkpoint(path_of("tiny-gemma-3")), [&](nlohmann::json& config) {
                                      for (const char* const name : {"rope_parameters", "rope_scaling", "rope_theta", "rope_local_base_freq"})
@@ -119,7 +119,7 @@ detail::ModelConfig gemma_3(const nlohmann::json& members) {
                                    }).files());
 }
 
-// The expected numbers are those of transformers 5.23, Gemma3TextConfig.convert_rope_params_to_dict.
+// Numbers: transformers 5.23, Gemma3TextConfig.convert_rope_params_to_dict.
 TEST_CASE("Gemma 3 reads RoPE by kind of layer only, as transformers", "[models]") {
   using nlohmann::json;
   const auto bases = [](const detail::ModelConfig& config) {
@@ -146,12 +146,12 @@ TEST_CASE("Gemma 3 reads RoPE by kind of layer only, as transformers", "[models]
     refused(code, what, [&] { static_cast<void>(gemma_3(members)); });
   };
   refuses({{"rope_parameters", flat}, {"rope_scaling", linear}}, "rope_scaling");  // a KeyError in transformers
-  refuses({{"rope_scaling", {{"type", "linear"}, {"factor", 4}}}}, "rope_type");   // transformers computes default RoPE
+  refuses({{"rope_scaling", {{"type", "linear"}, {"factor", 4}}}}, "rope_type");   // default RoPE in transformers
   refuses({{"rope_scaling", {{"rope_type", "linear"}}}}, "factor", ErrorCode::config);
   refuses({{"rope_parameters", {{"full_attention", linear}}}, {"rope_scaling", linear}}, "full_attention.rope_type");
 }
 
-// The expected numbers are those of transformers 5.23, Gemma3TextModel with eager attention in float32.
+// Numbers: transformers 5.23, Gemma3TextModel, eager attention in float32.
 TEST_CASE("Gemma 3 as an embedding model may attend to later tokens, in windows to half the keys on each side", "[models]") {
   const auto with = [](const char* architecture) {
     return with_config(read_checkpoint(path_of("tiny-gemma-3")), [&](nlohmann::json& config) {
@@ -161,7 +161,7 @@ TEST_CASE("Gemma 3 as an embedding model may attend to later tokens, in windows 
   };
   refused(ErrorCode::unsupported, "use_bidirectional_attention", [&] { static_cast<void>(load(with("Gemma3ForCausalLM"))); });
   const auto model = load(with("Gemma3TextModel"));
-  CHECK(model->config().distances.at(0).window == 2);  // of a sliding_window of 5
+  CHECK(model->config().distances.at(0).window == 2);  // sliding_window is 5
   Batch batch{.shape = {1, 16}, .ids = {}, .types = {}, .mask = std::nullopt};
   for (std::int64_t i = 0; i < 16; ++i) batch.ids.push_back(5 + i * 31 % 300);
   const auto check = [&](std::size_t token, const std::vector<float>& expected) {
@@ -188,7 +188,7 @@ TEST_CASE("truncate of YaRN is read where transformers reads it", "[models]") {
   };
   for (const json& truncate : {json(false), json(nullptr)}) {
     CHECK_FALSE(load(with_member(read_checkpoint(path_of("tiny-llama")), "rope_parameters", with(truncate)))->config().rope.whole);
-    // By kind of layer it is read outside of the kinds.
+    // By kind of layer it is outside of the kinds.
     const detail::ModelConfig inside = gemma_3({{"rope_parameters", {{"full_attention", with(truncate)}}}});
     CHECK(inside.rope.whole);
     CHECK(inside.notes.size() == 1);
@@ -212,7 +212,7 @@ TEST_CASE("GPT-2's sizes may have the names that transformers maps to its own", 
   });
   CHECK_THAT(run(common), HasBitsOf(run(checkpoint)));
   CHECK(load(common)->config().max_length == 64);
-  // transformers sets the common names last.
+  // transformers sets common names last.
   CHECK_THAT(run(with_member(common, "n_head", 2)), HasBitsOf(run(checkpoint)));
   CHECK(load(with_member(checkpoint, "num_attention_heads", 2))->config().num_attention_heads == 2);
 }

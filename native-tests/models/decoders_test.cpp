@@ -1,4 +1,4 @@
-// Language models: padding, caches, generation. models_test.cpp compares their forwards with transformers.
+// models_test.cpp compares forwards with transformers.
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators_all.hpp>
 #include <fstream>
@@ -28,7 +28,7 @@ std::string path_of(const std::string& name) { return testdata("models/" + name)
 
 nlohmann::json read_json(const std::string& path) { return nlohmann::json::parse(std::ifstream(testdata(path))); }
 
-/// Sequences of ids, padded according to flags of 0 and 1.
+/// 1: a token, 0: padding.
 Encoding padded(const std::vector<std::vector<int>>& flags) {
   const std::size_t B = flags.size(), L = flags[0].size();
   Encoding encoding;
@@ -43,7 +43,7 @@ Encoding padded(const std::vector<std::vector<int>>& flags) {
   return encoding;
 }
 
-/// Whether padding between tokens may take up places of a window; such masks are refused.
+/// Padding between tokens may then take up places of the window, and is refused.
 bool has_window(const std::string& name) {
   const nlohmann::json config = read_json("models/" + name + "/config.json");
   return config.contains("sliding_window") && !config["sliding_window"].is_null();
@@ -56,7 +56,7 @@ std::vector<std::size_t> places_of(const std::vector<int>& flags) {
   return places;
 }
 
-/// The same sequence without padding.
+/// Without padding.
 Encoding alone(const Encoding& all, std::size_t b, const std::vector<std::size_t>& places) {
   Encoding encoding;
   encoding.input_ids = xt::xtensor<std::int32_t, 2>({1, places.size()});
@@ -69,7 +69,7 @@ TextForwardOptions everything() {
   return {.output_attentions = true, .output_hidden_states = true, .trace = EncoderTraceOptions{.names = kNames}};
 }
 
-/// The rows `places` of x[b]; of (B,H,L,S) and (B,H,L,S,Dv) also the columns.
+/// Rows of x[b]; of (B,H,L,S) and (B,H,L,S,Dv) also columns.
 Array at_places(const Array& x, std::size_t b, const std::vector<std::size_t>& places, bool has_heads, bool has_keys) {
   const auto n = static_cast<std::int64_t>(places.size());
   const std::int64_t H = has_heads ? x.dims[1] : 1, L = x.dims[has_heads ? 2 : 1];
@@ -155,7 +155,7 @@ TEST_CASE("masks and patches of a decoder are in the order of the given tokens",
   check_alone(model.forward(encoding, patched), model.forward(one, patched_one), 0, places);
 }
 
-/// The ids [first, end) of each sequence, without a mask.
+/// Ids [first, end), no mask.
 Encoding ids_of(const Encoding& all, std::size_t first, std::size_t end) {
   Encoding part;
   part.input_ids = xt::xtensor<std::int32_t, 2>({all.input_ids.shape(0), end - first});
@@ -164,7 +164,7 @@ Encoding ids_of(const Encoding& all, std::size_t first, std::size_t end) {
   return part;
 }
 
-/// Rows [first, end) of (B,L,W).
+/// (B,L,W).
 Array rows_between(const Array& x, std::int64_t first, std::int64_t end) {
   Array out({x.dims[0], end - first, x.dims[2]});
   float* to = out.data.data();
@@ -172,7 +172,7 @@ Array rows_between(const Array& x, std::int64_t first, std::int64_t end) {
   return out;
 }
 
-/// Keys [0, end) of (B,H,S,W), or queries [first, end) and keys [0, end) of (B,H,L,S) or (B,H,L,S,W).
+/// Keys [0, end) of (B,H,S,W), or queries [first, end) and keys [0, end) of (B,H,L,S[,W]).
 Array before(const Array& x, std::int64_t first, std::int64_t end, bool has_queries) {
   const std::int64_t heads = x.dims[0] * x.dims[1], S = x.dims[has_queries ? 3 : 2], L = has_queries ? x.dims[2] : 1;
   const std::int64_t width = static_cast<std::int64_t>(x.data.size()) / (heads * L * S);
@@ -339,7 +339,7 @@ TEST_CASE("the probabilities of sampling are those after transformers' logits pr
     const auto expected = entry.at("probabilities").get<std::vector<double>>();
     REQUIRE(got.size() == expected.size());
     for (std::size_t i = 0; i < got.size(); ++i) CHECK(std::abs(got[i] - expected[i]) < 1e-11);
-    // The share of each token among many draws: five standard deviations.
+    // Shares among draws: five standard deviations.
     constexpr std::size_t kDraws = 4000;
     std::vector<std::size_t> drawn(got.size());
     for (std::uint64_t step = 0; step < kDraws; ++step) ++drawn[static_cast<std::size_t>(detail::choose_token(logits, before, options, step).id)];
@@ -356,7 +356,7 @@ TEST_CASE("a seed determines the sampled tokens", "[models]") {
     return model.generate("The old man", {.max_new_tokens = 20, .sampling = {.do_sample = true, .temperature = 1.5, .top_k = 50, .seed = seed}}).ids;
   };
   CHECK(ids(1) == ids(1));
-  // As wasm-tests/suites/decoders.ts has them.
+  // As in wasm-tests/suites/decoders.ts.
   const SamplingOptions options{.do_sample = true, .temperature = 1.5, .top_k = 50, .top_p = 0.95, .min_p = 0.01, .seed = 1};
   CHECK(model.generate("The old man", {.max_new_tokens = 20, .sampling = options}).ids ==
         std::vector<std::int64_t>{13, 289, 215, 219, 32, 13, 303, 316, 84, 298, 140, 227, 252, 51, 120, 115, 58, 298, 84, 307});
@@ -386,12 +386,11 @@ TEST_CASE("generation ends at a stop string, at the end of a text, without posit
   CHECK(aborted.ids == ids);
   CHECK(ids.size() == 4);
   CHECK(aborted.text.starts_with(text));
-  // There are 64 positions, so 64 minus the prompt's tokens can be added.
   const std::size_t prompt = model.tokenize(std::vector<std::string>{"The old man"}).input_ids.shape(1);
   const GeneratedText full = model.generate("The old man", {.max_new_tokens = 1000});
   CHECK(full.ids.size() == 64 - prompt);
   CHECK(full.finish_reason == FinishReason::length);
-  // The first token of the greedy text as its end.
+  // Ends at the greedy text's first token.
   const Checkpoint checkpoint = read_checkpoint(path_of("tiny-gpt2"));
   CHECK(load(with_member(checkpoint, "eos_token_id", {3, 5}))->config().eos_token_ids == std::vector<std::int64_t>{3, 5});
   Checkpoint later = with_member(checkpoint, "eos_token_id", 3);
@@ -417,7 +416,7 @@ TEST_CASE("settings of generation_config.json that have no effect are noted", "[
   CHECK(notes[0] == "generate: repetition_penalty of generation_config.json is not used: pass it as an option");
   CHECK(notes[1] == "generate: no_repeat_ngram_size of generation_config.json is not used");
   CHECK(notes[2] == "generate: suppress_tokens of generation_config.json is not used");
-  CHECK(notes_of(R"({"do_sample": false, "temperature": 0.6, "top_k": 50})").empty());  // transformers reads them only if it samples
+  CHECK(notes_of(R"({"do_sample": false, "temperature": 0.6, "top_k": 50})").empty());  // transformers needs do_sample
   const auto sampled = notes_of(R"({"do_sample": true, "temperature": 0.6, "top_k": 0, "top_p": 0.9})");
   REQUIRE(sampled.size() == 3);
   CHECK(sampled[0] == "generate: do_sample of generation_config.json is not used: pass it as an option");
@@ -452,7 +451,7 @@ TEST_CASE("settings of RoPE and windows count where transformers reads them", "[
     return detail::rope_frequencies(config.distances.at(0).rope_theta, config.rope, config.head_width());
   };
   const auto expected = frequencies(read("tiny-llama", [&](nlohmann::json& config) { config["rope_parameters"] = yarn; }));
-  // The older name as a whole, unless it is empty.
+  // The older name as a whole, unless empty.
   CHECK(frequencies(read("tiny-llama", [&](nlohmann::json& config) {
           config["rope_parameters"] = {{"rope_type", "linear"}, {"factor", 3}, {"rope_theta", 90}};
           config["rope_scaling"] = yarn;
@@ -461,7 +460,7 @@ TEST_CASE("settings of RoPE and windows count where transformers reads them", "[
           config["rope_parameters"] = yarn;
           config["rope_scaling"] = nlohmann::json::object();
         })) == expected);
-  // The original length outside of the parameters counts more, and its default is the number of positions.
+  // The outer original length counts more; it defaults to the positions.
   const auto llama3 = [&](std::optional<int> inside, std::optional<int> outside) {
     return read("tiny-llama",
                 [&](nlohmann::json& config) {
@@ -484,7 +483,7 @@ TEST_CASE("settings of RoPE and windows count where transformers reads them", "[
   const auto none = detail::LayerDistance{}.window;
   CHECK(windows(nullptr) == std::array<std::int64_t, 2>{2, 2});
   CHECK(windows({"full_attention", "sliding_attention"}) == std::array<std::int64_t, 2>{none, 2});
-  // GPT-NeoX reads its base from rotary_emb_base alone.
+  // GPT-NeoX only reads rotary_emb_base.
   CHECK(read("tiny-neox",
              [](nlohmann::json& config) {
                config["rotary_emb_base"] = 500;
@@ -585,7 +584,7 @@ TEST_CASE("a decoder with modules.json is an embedding model, as Qwen3-Embedding
   const std::unique_ptr<EncoderModel> model = loader.finish();
   CHECK(model->config().task == Task::embedding);
   CHECK(model->config().poolings == std::vector<Pooling>{Pooling::lasttoken});
-  // Against the golden hidden states of the same weights with a head.
+  // Golden hidden states have the same weights.
   const GoldenFile file = read_golden(testdata("models/tiny-qwen3.safetensors"));
   const nlohmann::json entries = cases_of(file);
   const GoldenCase golden(file, entries.at(0));
@@ -619,7 +618,7 @@ TEST_CASE("GPT-2's weights are transposed in files only", "[models]") {
   const StateDict state = model.state_dict();
   model.load_state_dict(state);
   CHECK_THAT(floats_of(*model.forward(encoding).logits), HasBitsOf(before));
-  // In pieces of odd sizes, so that tensors arrive over several calls.
+  // Tensors arrive over several calls.
   const Checkpoint checkpoint = read_checkpoint(path_of("tiny-gpt2"));
   CHECK_THAT(run(checkpoint, 777), HasBitsOf(run(checkpoint)));
   const std::filesystem::path folder = std::filesystem::temp_directory_path() / "attn-decoders-test";
@@ -639,12 +638,12 @@ TEST_CASE("gradients of a decoder are the slope of its logit", "[models]") {
   const Encoding encoding = padded({{1, 1, 1, 1, 1, 1}});
   const GradientOptions options{.target = {.label = model.id_to_token(40).value(), .token = 4}, .attentions = true, .parameters = true};
   const TextModelGradients<2> gradients = model.gradients(encoding, options);
-  // No logit depends on attention to later tokens.
+  // No logit depends on later tokens.
   for (const auto& attention : *gradients.attentions)
     for (std::size_t i = 0; i < 6; ++i)
       for (std::size_t j = i + 1; j < 6; ++j) CHECK(attention(0, 1, i, j) == 0);
   const StateDict state = model.state_dict();
-  // f(w + s g) - f(w - s g) = 2 s |g|² + O(s³) for each weight, so that an exchange of rows and columns shows.
+  // f(w + s g) - f(w - s g) = 2 s |g|² + O(s³), which also shows exchanged rows and columns.
   for (const auto& [key, gradient] : *gradients.parameters) {
     CAPTURE(key);
     double square = 0;

@@ -1,5 +1,4 @@
-// Fine-tuning: each step is AdamW with gradients that other tests compare with torch; trained models are kept, saved
-// and loaded.
+// Steps are AdamW with gradients that other tests compare with torch.
 #include <array>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
@@ -105,7 +104,7 @@ TEST_CASE("the first step moves every weight as AdamW does", "[models][training]
     CAPTURE(checkpoint);
     const auto model = with_head(checkpoint, 0.0);
     const Batch batch = some_ids(1, 7, model->config().vocab_size);
-    // Gradients of the loss: gradients of the logits, each times its weight.
+    // Weighted gradients of logits.
     std::map<std::string, std::vector<double>> gradients;
     std::vector<double> logits;
     std::vector<State> of_logits;
@@ -142,7 +141,7 @@ TEST_CASE("the first step moves every weight as AdamW does", "[models][training]
       for (std::size_t i = 0; i < values.size(); ++i) {
         const double g = clip * gradients.at(name)[i], p = static_cast<double>(values[i]);
         const double kept = decays(name) ? p * (1 - kRate * kDecay) : p, moved = static_cast<double>(after.at(name)[i]) - kept;
-        // If the gradient is about as small as its rounding error, only the length of the step is known.
+        // Below rounding errors only the step length is known.
         const bool is_known = std::abs(g) > 1e-6;
         const double off = is_known ? std::abs(moved + kRate * g / (std::abs(g) + 1e-8)) : std::abs(moved) - kRate;
         if (is_known) ++seen;
@@ -172,7 +171,7 @@ TEST_CASE("losses decrease as in torch runs of transformers' models", "[models][
     const std::vector<std::uint8_t> flags(mask.begin(), mask.end());
     const MaskView attends(MaskKind::attend, flags.data(), shape);
     std::vector<double> targets(labels.begin(), labels.end());
-    if (targets.size() == ids.size())  // a language model, whose labels have the places of their own tokens
+    if (targets.size() == ids.size())  // a language model, whose labels are at their own tokens
       for (std::size_t i = 0; i < targets.size(); ++i)
         targets[i] = (i + 1) % static_cast<std::size_t>(shape[1]) == 0 ? detail::kIgnoreIndex : targets[i + 1];
     detail::FineTuningOptions options{.steps = golden.option<std::int64_t>("steps", 0),
@@ -355,7 +354,7 @@ TEST_CASE("dropout drops the requested share and scales the remaining stored val
   const Kept output = run({.attention_output = p});
   const auto residual = [&](const Kept& kept) { return less(numbers(layer(kept, 0).attn_residual, count), embedded.data()); };
   check(residual(plain), residual(output), 1e-6);
-  // The feed-forward output is stored only as part of the sum, so the difference of the sums is compared.
+  // Only the sum with the feed-forward output is stored.
   const Kept last = run({.feed_forward_output = p});
   std::vector<float> part = less(numbers(layer(last, 0).ff_residual, count), layer(plain, 0).ff_residual);
   for (std::size_t i = 0; i < count; ++i) part[i] += plain.ff_output[i];
@@ -372,8 +371,7 @@ TEST_CASE("dropout drops the requested share and scales the remaining stored val
   }
   CHECK(std::abs(static_cast<double>(gone) / static_cast<double>(pooled) - 0.25) < 4.5 * std::sqrt(0.25 * 0.75 / static_cast<double>(pooled)));
 
-  // Masks of different steps, seeds and sites are independent: two masks agree for a share p² + (1 - p)² of the
-  // numbers.
+  // Masks of other steps, seeds and sites are independent: two agree in p² + (1 - p)² of the numbers.
   for (std::size_t i = 1; i < 3; ++i) {
     std::size_t same = 0;
     const std::size_t n = std::min(masks[0].size(), masks[i].size());
@@ -412,7 +410,7 @@ TEST_CASE("with dropout, gradients are those of the same forward", "[models][tra
       }
       double squares = 0;
       for (std::size_t i = 0; i < values.size(); ++i) squares += static_cast<double>(found[i]) * static_cast<double>(found[i]);
-      if (squares < 1e-4) continue;  // almost zero, as the gradient of a key's bias, which is exactly zero
+      if (squares < 1e-4) continue;  // almost 0, as a key's bias, whose gradient is exactly 0
       const auto value_at = [&](double factor) {
         std::vector<float> moved(values);
         for (std::size_t i = 0; i < moved.size(); ++i) moved[i] += static_cast<float>(factor * kRise / squares * static_cast<double>(found[i]));
@@ -475,7 +473,7 @@ TEST_CASE("the order of examples is a random permutation that depends on the see
   CHECK(all.size() == 25);
   CHECK(detail::training_order(0, 1, 1).empty());
   CHECK(detail::training_order(1, 1, 1) == std::vector<std::size_t>{0});
-  // Each example is first equally often: 6000 draws of 1/6, with a standard deviation of 29.
+  // 6000 draws of 1/6: standard deviation 29.
   std::array<int, 6> first{};
   for (std::uint32_t epoch = 0; epoch < 6000; ++epoch) ++first[detail::training_order(6, 9, epoch)[0]];
   for (const int count : first) CHECK(std::abs(count - 1000) < 150);
@@ -500,7 +498,7 @@ TEST_CASE("a model learns swapped labels, with the same bits for any number of t
     CHECK_FALSE(progress.back().validation_loss);
     CHECK_FALSE(result.validation_accuracy);
     CHECK(progress.front().loss > 1);
-    CHECK(std::abs(result.loss - 0.0230146) < 1e-6);  // as in the package (wasm-tests/suites/fine_tuning.ts)
+    CHECK(std::abs(result.loss - 0.0230146) < 1e-6);  // as in wasm-tests/suites/fine_tuning.ts
     CHECK(std::abs(result.loss - (progress[33].loss + progress[34].loss + progress[35].loss) / 3) < 1e-12);
     const State state = state_of(model);
     if (!first) first = state;
@@ -510,7 +508,7 @@ TEST_CASE("a model learns swapped labels, with the same bits for any number of t
   TextModel other = stock("sentiment");
   other.fine_tune(examples, {.epochs = 12, .batch_size = 4, .learning_rate = 3e-3, .seed = 1});
   CHECK_FALSE(changed(*first, state_of(other)).empty());
-  // The files of the model set 0.1; a caller turns off dropout by changing them.
+  // config.json sets dropout 0.1; a caller disables it there.
   const std::filesystem::path folder = std::filesystem::temp_directory_path() / ("attn-no-dropout-" + std::to_string(std::random_device()()));
   std::filesystem::copy(testdata("models/sentiment"), folder, std::filesystem::copy_options::recursive);
   const std::vector<std::uint8_t> bytes = bytes_of(folder / "config.json");

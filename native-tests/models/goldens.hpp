@@ -12,8 +12,7 @@
 
 namespace attn::test {
 
-/// Compares with twice golden_tolerance, because there are six or more layers in a row: 4 times torch's error and
-/// 2e-6. Returns the difference, or an empty string.
+/// Allows twice golden_tolerance, because at least six layers follow each other. Returns "" if near.
 inline std::string difference(const GoldenCase& golden, const std::string& what, const Array& got) {
   const Array expected = golden.tensor("expected." + what);
   const double tolerance = 2 * golden_tolerance(golden.entry().at("expected").at(what), expected);

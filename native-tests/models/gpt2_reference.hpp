@@ -13,11 +13,11 @@ namespace attn::test {
 
 using Matrix = std::vector<std::vector<double>>;
 
-/// GPT-2 in float64, with a hook at every activation: the reference of the lens, as wasm-tests/support/gpt2_reference.ts.
+/// GPT-2 in float64, as wasm-tests/support/gpt2_reference.ts.
 class Gpt2Reference {
  public:
   enum class Site { resid_pre, z, attn_out, mlp_out };
-  /// May change the values (L rows).
+  /// May change the L rows.
   using Hook = std::function<void(std::size_t layer, Site site, Matrix& values)>;
 
   Gpt2Reference(const TextModel& model, std::size_t layers, std::size_t heads) : layers_(layers), heads_(heads), state_(model.state_dict()) {}
@@ -28,7 +28,7 @@ class Gpt2Reference {
     return {tensor.begin(), tensor.end()};
   }
 
-  /// Returns the logits (L,V).
+  /// Logits (L,V).
   Matrix run(const std::vector<std::int64_t>& ids, const Hook& hook) const {
     const std::vector<double> words = values("wte.weight"), places = values("wpe.weight"), gain = values("ln_f.weight");
     const std::size_t E = gain.size();
@@ -56,7 +56,7 @@ class Gpt2Reference {
     return logits;
   }
 
-  /// Returns the activations at a site, by layer.
+  /// By layer.
   std::vector<Matrix> activations(const std::vector<std::int64_t>& ids, Site wanted) const {
     std::vector<Matrix> all(layers_);
     run(ids, [&](std::size_t layer, Site site, const Matrix& x) {

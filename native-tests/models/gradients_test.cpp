@@ -147,8 +147,8 @@ TEST_CASE("attributions of tokens agree with Captum and with the papers", "[mode
       const bool is_short = what == "integrated_gradients_8";
       const Scores scores = attribute(*model, golden, is_short ? AttributionMethod::integrated_gradients : methods().at(what), is_short ? 8 : 50);
       CHECK(difference(golden, what, Array({static_cast<std::int64_t>(scores.of_tokens.size())}, scores.of_tokens)) == "");
-      // delta = |sum - change| / |change|. Rounding in float32 shifts sum and change, so delta shifts by the rounding
-      // of sum relative to the change, and by that of the change times delta.
+      // delta = |sum - change| / |change|: float32 rounding of sum shifts it by its share of the change, that of change
+      // by delta times.
       if (is_short) {
         const double change = std::abs(entry.at("value").get<double>() - entry.at("baseline").get<double>());
         const auto delta = entry.at("delta_8").get<double>();
@@ -212,7 +212,7 @@ TEST_CASE("explaining the logit of a token: a decoder's next token, a mask, a la
       const auto first = logits.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(place) * C);
       return std::vector<float>(first, first + static_cast<std::ptrdiff_t>(C));
     };
-    // f of ids, from all logits.
+    // f of ids.
     const auto id_of = [&](const std::variant<std::int64_t, std::string>& given) {
       const std::string* const name = std::get_if<std::string>(&given);
       return static_cast<std::size_t>(name != nullptr ? *model.token_to_id(*name) : std::get<std::int64_t>(given));
@@ -232,7 +232,7 @@ TEST_CASE("explaining the logit of a token: a decoder's next token, a mask, a la
       const double expected = stays ? 0 : whole - value(others, i < at ? at - 1 : at);
       CHECK(std::abs(static_cast<double>(left.scores[static_cast<std::size_t>(i)]) - expected) < 1e-5);
     }
-    // The sum of integrated gradients is the change of f from padding to the text. Only a mask stays.
+    // Integrated gradients sum to f's change from padding; only a mask stays.
     options.method = AttributionMethod::integrated_gradients;
     options.steps = 300;
     std::vector<std::int32_t> padding = ids;
@@ -241,11 +241,11 @@ TEST_CASE("explaining the logit of a token: a decoder's next token, a mask, a la
         padding[place] = 0;
     const TextAttribution along = model.attribute(text, options);
     CHECK(std::abs(std::accumulate(along.scores.begin(), along.scores.end(), 0.0) - (whole - value(padding, at))) < 1e-5);
-    // Rollout: all weight comes from tokens that the position can see.
+    // All weight comes from visible tokens.
     options.method = AttributionMethod::attention_rollout;
     const TextAttribution flow = model.attribute(text, options);
     CHECK(std::abs(std::accumulate(flow.scores.begin(), flow.scores.end(), 0.0) - 1) < 1e-5);
-    // Without a target the likeliest token or label is explained.
+    // Defaults to the likeliest target.
     options = {.method = AttributionMethod::gradient_x_input, .position = position};
     const TextAttribution likeliest = model.attribute(text, options);
     const std::vector<float> logits = logits_at(ids, at);

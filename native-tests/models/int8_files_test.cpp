@@ -111,7 +111,7 @@ TEST_CASE("int8 files give the bits of weights that are quantized while loading"
   std::size_t bytes = 0;
   for (const FileTensor& tensor : read_tensors(stored.weights)) {
     if (tensor.dtype == "I8") bytes += tensor.bytes.size();
-    if (tensor.dtype == "F32") CHECK(bytes == 0);  // largest element type first: safetensors' Python reader requires multiples of the element size
+    if (tensor.dtype == "F32") CHECK(bytes == 0);  // largest types first: safetensors in Python requires alignment
   }
   CHECK(bytes > 0);
 }
@@ -139,7 +139,7 @@ TEST_CASE("int8 files are read in any order and in pieces of any size", "[models
     CHECK_THAT(numbers(*loaded(stored, false, piece)), HasBitsOf(numbers(*loaded(stored, false))));
   }
   const Checkpoint reversed = with_tensors(stored, [](Tensors& tensors) { std::reverse(tensors.begin(), tensors.end()); });
-  const Checkpoint sorted = with_tensors(stored, [](Tensors& tensors) {  // a weight before its scale, and scales at odd offsets
+  const Checkpoint sorted = with_tensors(stored, [](Tensors& tensors) {  // weights before scales, scales at odd offsets
     std::sort(tensors.begin(), tensors.end(), [](const FileTensor& a, const FileTensor& b) { return a.name < b.name; });
     tensors.insert(tensors.begin(), {"quantiles", "U8", {1}, {0}});
   });
@@ -189,7 +189,7 @@ TEST_CASE("float16 files have the nearest numbers", "[models][int8]") {
     CAPTURE(tensor);
     for (std::size_t i = 0; i < values.data.size(); ++i) {
       const float value = expected.at(tensor).data[i], got = values.data[i];
-      // Half the spacing of its binade, which is at least 2⁻²⁴.
+      // Half the spacing of the binade, at least 2⁻²⁴.
       const float step = std::ldexp(1.0F, std::max(std::ilogb(value == 0 ? 1.0F : value), -14) - 10);
       REQUIRE(std::abs(got - value) <= step / 2);
     }
@@ -370,7 +370,7 @@ TEST_CASE("int8 products of more than 65 536 terms are refused", "[models][int8]
 }
 
 TEST_CASE("the memory limit is compared with the size of int8 weights", "[models][int8]") {
-  // An embedding matrix of 400 MB as float32.
+  // 400 MB of embeddings in float32.
   const Checkpoint large = with_config(stock("tiny-bert"), [](json& config) {
     config["vocab_size"] = 260'000;
     config["hidden_size"] = 384;

@@ -26,8 +26,7 @@ json read_films() {
   return json::parse(file);
 }
 
-/// 1000 texts of 3 to 256 tokens from the film reviews; every 20th has only one or two words, and every 20th joins
-/// twelve.
+/// 3 to 256 tokens; every 20th text has one or two words, and every 20th joins twelve.
 std::vector<std::string> digest_texts() {
   const json films = read_films();
   const auto text = [&](std::size_t i) { return films.at("texts").at(i).at("text").get<std::string>(); };
@@ -115,7 +114,7 @@ std::pair<double, double> cosines(const Tensor<2>& x, const Tensor<2>& y) {
   return {sum / static_cast<double>(x.shape(0)), least};
 }
 
-/// Emulated lanes or an emulated processor would take minutes for all texts.
+/// All texts would take minutes.
 bool is_slow() {
 #if defined(ATTN_EMULATED_PROCESSOR)
   return true;
@@ -124,7 +123,7 @@ bool is_slow() {
 #endif
 }
 
-/// Number of texts whose vectors are compared. Instruction sets below the machine's own differ only in the kernels, so a part is enough.
+/// Instruction sets differ only in kernels, so narrower ones compare only a part.
 std::size_t compared_texts() { return is_slow() ? 30 : std::getenv("ATTN_MAX_ARCH") != nullptr ? 200 : 1000; }
 
 TEST_CASE("all-MiniLM-L6-v2 in int8 gives the same vectors and attentions on every machine", "[models][int8][minilm]") {

@@ -1,4 +1,4 @@
-// Caches of more tokens than a panel and a block of keys hold. decoders_test.cpp compares all results, and threads.
+// Caches longer than a panel and a block of keys; results: decoders_test.cpp.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators_all.hpp>
@@ -19,7 +19,7 @@ Ids ids_of(std::size_t count, std::int64_t seed) {
   return ids;
 }
 
-/// Logits (1,L,V) of ids [first, end).
+/// (1,L,V) of ids [first, end).
 Array logits_of(const EncoderModel& model, const Ids& ids, std::size_t first, std::size_t end, KeyValueCache* cache) {
   const std::span<const std::int64_t> part = std::span(ids).subspan(first, end - first);
   const detail::ModelInputs inputs{.shape = {1, std::ssize(part)}, .input_ids = part};
@@ -77,7 +77,7 @@ TEST_CASE("a cache that is cut anywhere in a panel continues with other tokens",
   }
 }
 
-/// tiny-llama with values times 2^exponent, which W_O divides by, and with values near 0 in the first layer for tokens from `small` on.
+/// tiny-llama with values times 2^exponent, divided in W_O, and near 0 in the first layer for tokens from `small` on.
 std::unique_ptr<EncoderModel> model_with_large_values(int exponent, std::size_t small) {
   const auto scale = [](FileTensor& tensor, int by, std::size_t first = 0) {
     std::vector<float> values = tensor.values();
@@ -88,7 +88,7 @@ std::unique_ptr<EncoderModel> model_with_large_values(int exponent, std::size_t 
     for (FileTensor& tensor : tensors) {
       if (tensor.name.find("v_proj.weight") != std::string::npos) scale(tensor, exponent);
       if (tensor.name.find("o_proj.weight") != std::string::npos) scale(tensor, -exponent);
-      // RMS norm adds eps to a mean square that is far smaller.
+      // Far below RMS norm's eps.
       if (tensor.name.find("embed_tokens") != std::string::npos) scale(tensor, -60, small * static_cast<std::size_t>(tensor.shape[1]));
     }
   }));

@@ -1,4 +1,4 @@
-// Fine-tuning of language models on texts. fine_tuning_test.cpp compares the losses with torch's.
+// fine_tuning_test.cpp compares losses with torch's.
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
 #include <filesystem>
@@ -32,7 +32,6 @@ std::set<std::string> changed(const State& before, const State& after) {
   return names;
 }
 
-/// Returns the loss of the first step of a run.
 double first_loss(TextModel& model, const std::vector<FineTuneExample>& examples, std::int64_t batch_size = 16) {
   std::optional<double> loss;
   const auto stop = [&](const FineTuneProgress& at) {
@@ -48,7 +47,7 @@ TEST_CASE("the loss of texts is the mean negative log probability of their token
   for (const char* name : {"tiny-llama", "tiny-qwen3", "tiny-gemma-2", "tiny-neox-serial"}) {
     CAPTURE(name);
     TextModel model = stock(name);
-    // Of the tokens whose text ends after the first `from` bytes of `whole`.
+    // Tokens that end after byte `from` of `whole`.
     const auto negative = [&](const std::string& whole, std::size_t from) {
       std::vector<double> values;
       const ScoredText scored = model.score_tokens(whole);

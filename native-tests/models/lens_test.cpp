@@ -1,4 +1,4 @@
-// attn::lens: against a GPT-2 in float64, finite differences, and a model whose heads are known.
+// Against GPT-2 in float64, finite differences, and known heads.
 #include "attn/models/lens.hpp"
 
 #include <catch2/catch_approx.hpp>
@@ -24,7 +24,7 @@ using Ids = std::vector<std::int64_t>;
 using Site = Gpt2Reference::Site;
 
 const Ids kIds{20, 131, 7, 250, 64, 99};
-/// The same except for two tokens.
+/// Two tokens differ.
 const Ids kOthers{20, 88, 7, 250, 301, 99};
 constexpr std::size_t kLayers = 2, kHeads = 4, kE = 24;
 const std::vector<std::string> kDecoders{"tiny-gpt2", "tiny-llama", "tiny-llama-3", "tiny-mistral", "tiny-qwen2", "tiny-llama-yarn", "tiny-qwen3"};
@@ -38,7 +38,7 @@ Encoding encoded(const Ids& ids) {
   return encoding;
 }
 
-/// The logits (L,V) of a forward.
+/// Logits (L,V).
 Array logits_of(const TextModel& model, const Ids& ids) {
   Array logits = floats_of(*model.forward(encoded(ids)).logits);
   logits.dims = {logits.dims[1], logits.dims[2]};
@@ -186,7 +186,7 @@ TEST_CASE("logit_attribution gives each head and MLP what its output adds", "[le
   const auto mean_of = [](const std::vector<double>& x) { return std::accumulate(x.begin(), x.end(), 0.0) / kE; };
   double square = 0;
   for (const double value : residual) square += (value - mean_of(residual)) * (value - mean_of(residual)) / kE;
-  // Returns what a part adds if the norm's mean and divisor stay.
+  // Share of a part with the norm's mean and divisor fixed.
   const auto through = [&](const std::vector<double>& part) {
     double total = 0;
     for (std::size_t e = 0; e < kE; ++e)
@@ -227,7 +227,7 @@ TEST_CASE("patching and its derivative are those of the reference", "[lens]") {
     };
     const auto none = [](std::size_t, Site, const Matrix&) {};
     const double of_clean = value(kIds, none), of_corrupted = value(kOthers, none);
-    // The cell moves by a share towards the clean value.
+    // Moves the cell towards the clean value.
     const auto expected = [&](std::size_t layer, std::size_t column, double share) {
       const double moved = value(kOthers, [&](std::size_t at, Site name, Matrix& x) {
         if (at != layer || name != of_reference) return;
@@ -275,7 +275,7 @@ TEST_CASE("a patch of everything that differs recovers all, and a patch of equal
   CHECK(std::abs(result.corrupted - (logit(of_corrupted, 5, 5) - logit(of_corrupted, 5, 41))) < 1e-6);
 }
 
-/// A GPT-2 of two layers by hand: a head that attends to the token before, and an induction head (wasm-tests/support/induction.ts).
+/// wasm-tests/support/induction.ts: a previous-token head and an induction head.
 class InductionModel {
  public:
   InductionModel() : folder_(std::filesystem::temp_directory_path() / ("attn-induction-" + std::to_string(std::random_device()()))) {
@@ -311,7 +311,7 @@ class InductionModel {
     zeros(name + "mlp.c_fc.bias", {4});
     zeros(name + "mlp.c_proj.weight", {4, E});
     zeros(name + "mlp.c_proj.bias", {E});
-    // Query and key of head 0 are one-hot, and its value is the token.
+    // One-hot query and key of head 0; its value is the token.
     for (std::size_t i = 0; i < P && layer == 0; ++i) {
       if (i > 0) qkv[(V + i) * 3 * E + i - 1] = 40;
       qkv[(V + i) * 3 * E + E + i] = 1;
@@ -362,14 +362,14 @@ TEST_CASE("head_scores finds the heads of a model that repeats what followed a t
       CAPTURE(kHeadKindNames[static_cast<std::size_t>(kind)], i);
       CHECK((i == 2 * layer ? score > 0.9F : score < 0.5F));
     }
-  // The other heads attend to all tokens alike.
+  // Others attend to all tokens alike.
   const HeadScores exact =
       head_scores(model, {.kinds = {HeadKind::duplicate_token, HeadKind::first_token, HeadKind::induction}, .text = Ids{7, 3, 9, 4, 3, 9, 4, 3}});
   CHECK(exact.scores.size() == 3);
   CHECK(exact.scores.at(HeadKind::first_token)[0][1] == Catch::Approx((1 / 2.0 + 1 / 3.0 + 1 / 4.0 + 1 / 5.0 + 1 / 6.0 + 1 / 7.0 + 1 / 8.0) / 7));
   CHECK(exact.scores.at(HeadKind::duplicate_token)[0][1] == Catch::Approx((1 / 5.0 + 1 / 6.0 + 1 / 7.0 + 2 / 8.0) / 4));
   CHECK(exact.scores.at(HeadKind::induction)[1][0] > 0.9F);
-  // After 7 3 9 4 3 the model expects 9 again, and the induction head is the reason.
+  // 7 3 9 4 3 predicts 9, because of the induction head.
   const LogitAttribution parts = logit_attribution(model, Ids{7, 3, 9, 4, 3}, {.target = 9, .contrast = 5});
   CHECK(static_cast<double>(parts.heads[1][0]) > 0.5 * parts.value);
   CHECK(head_scores(model, {.seed = 1}).ids == head_scores(model, {.seed = 1}).ids);

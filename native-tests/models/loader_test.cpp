@@ -57,7 +57,7 @@ TEST_CASE("one MISMATCH error lists missing, unexpected and mis-shaped tensors",
 }
 
 TEST_CASE("weights that do not fit config.json are reported before memory is allocated", "[models]") {
-  // Only the header: a load that continued would wait for more bytes.
+  // Loading would wait for more than the header.
   const Checkpoint wrong = with_member(bert(), "hidden_size", 64);
   detail::ModelLoader loader(wrong.files());
   std::uint64_t size = 0;
@@ -173,7 +173,7 @@ TEST_CASE("norms may have the older names gamma and beta", "[models]") {
   CHECK(load(both)->config().notes.at(0).ends_with(": bert.embeddings.LayerNorm.gamma"));
 }
 
-/// Numbers that every float type can represent, in this type; "mixed" alternates between types.
+/// Values exact in every float type; "mixed" alternates types.
 Checkpoint in_type(const Checkpoint& checkpoint, const std::string& type) {
   return with_tensors(checkpoint, [&](Tensors& tensors) {
     std::size_t turn = 0;
@@ -187,7 +187,7 @@ Checkpoint in_type(const Checkpoint& checkpoint, const std::string& type) {
         bytes.insert(bytes.end(), from, from + sizeof value);
       };
       for (const float value : values) {
-        // Seven bits of significand, in ±2: exact in all types, and not denormal in F16.
+        // Seven significant bits in ±2, which F16 holds as normal numbers.
         int exponent = 0;
         const double part = std::frexp(static_cast<double>(value), &exponent);
         const double rounded = exponent < -12 ? 0.0 : std::ldexp(std::nearbyint(part * 128) / 128, exponent);

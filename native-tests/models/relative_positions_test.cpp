@@ -1,5 +1,4 @@
-// DeBERTa's buckets of relative positions compared with make_log_bucket_position of transformers:
-// testdata/relative_positions.json.
+// testdata/relative_positions.json: make_log_bucket_position of transformers.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators_all.hpp>
@@ -92,8 +91,7 @@ Checkpoint with_large_table() {
                       });
 }
 
-/// An executor whose thread calls the model again while it waits, as a scheduler that runs other jobs of the caller
-/// does.
+/// Calls the model while it waits, as a scheduler with other jobs does.
 struct CallsAgain : Executor {
   unsigned workers() const override { return 2; }
   void run(unsigned, const Work& work) override {
@@ -155,7 +153,7 @@ TEST_CASE("keys and queries of positions are recomputed after weights change", "
 
 #ifdef ATTN_TESTS_FORK
 TEST_CASE("a call that an executor makes during another call computes the keys of positions itself", "[models][threads]") {
-  // In a child process, because a failure would hang.
+  // A failure would hang, so in a child.
   CHECK(status_of_child([] {
           const Checkpoint checkpoint = with_large_table();
           const auto model = load(checkpoint), same = load(checkpoint);

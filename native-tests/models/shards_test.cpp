@@ -1,4 +1,3 @@
-// Checkpoints in several files: model.safetensors.index.json.
 #include <catch2/catch_test_macros.hpp>
 #include <filesystem>
 #include <fstream>
@@ -21,7 +20,7 @@ constexpr const char* kIndex = "model.safetensors.index.json";
 
 std::string shard_name(std::size_t i) { return "model-0000" + std::to_string(i + 1) + "-of-00003.safetensors"; }
 
-/// A copy of a checkpoint whose tensors are in three files.
+/// Tensors are in three files.
 class Sharded {
  public:
   explicit Sharded(const std::string& name) : path_(fs::temp_directory_path() / ("attn-shards-" + std::to_string(std::random_device()()))) {
@@ -132,7 +131,7 @@ TEST_CASE("a missing or damaged file of several, and tensors in the wrong file, 
   sharded.index["weight_map"][moved] = shard_name(1);
   sharded.write_index(sharded.index.dump());
   CHECK_NOTHROW(TextModel::load(sharded.path()));
-  // A tensor that no file has is missing from the model.
+  // The model misses a tensor that is in no file.
   sharded.shards[1].pop_back();
   sharded.write(1);
   sharded.index["weight_map"].erase(moved);

@@ -50,8 +50,7 @@ TEST_CASE("a model's state has the names and the numbers of its file, in float32
     CHECK(shapes.at(key) == to_shape(file.at(key).shape()));
     CHECK_THAT(floats_of(model.get_parameter(key)), HasBitsOf(floats_of(values)));
   }
-  // Not in the state: an unused pooler, training heads next to the one for masked tokens, and the second name of its
-  // bias.
+  // Not in the state: an unused pooler, other training heads, the second name of a bias.
   for (const auto& [key, values] : file)
     if (!state.contains(key))
       CHECK((key.starts_with("cls.seq_relationship.") || key.find("pooler.") != std::string::npos || key == "lm_head.bias" ||

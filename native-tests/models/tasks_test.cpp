@@ -23,11 +23,11 @@ const TextModel& model_of(const std::string& name) {
   static std::map<std::string, TextModel> models;
   const auto found = models.find(name);
   if (found != models.end()) return found->second;
-  // As float32 even if the files are int8: the pipelines compute in float32.
+  // Pipelines compute in float32.
   return models.emplace(name, TextModel::load(testdata("models/" + name).string(), {.weights = Weights::float32})).first->second;
 }
 
-/// Converts an offset in code points, as in Python, to bytes.
+/// Code point to byte offset.
 std::int64_t byte_of(const std::string& text, std::int64_t place) {
   std::size_t at = 0;
   for (; place > 0; --place) {
@@ -101,7 +101,7 @@ TEST_CASE("answers agree with transformers' pipeline", "[models][tasks]") {
                           .allow_empty = given.value("allowEmpty", false)};
     if (given.contains("stride")) options.stride = given.at("stride").get<std::int64_t>();
     const std::vector<Answer> got = model_of(each.at("model")).answer(each.at("question"), context, options);
-    std::vector<json> expected;  // if there are too few answers, the pipeline adds some with score 0
+    std::vector<json> expected;  // pipelines fill up with score 0
     for (const json& row : each.at("expected"))
       if (row[1] > 0) expected.push_back(row);
     REQUIRE(got.size() == expected.size());

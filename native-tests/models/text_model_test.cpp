@@ -130,7 +130,7 @@ void check_against_goldens(const TextModel& model, const GoldenFile& file) {
         }
         CHECK_THAT(got, is_within(2e-5, expected));
       }
-      // embed accepts only single texts, and pairs have one row.
+      // embed takes only single texts; pairs have one row.
       if ((start == "pooled" || what == "embedding") && !entry.at("texts").at(0).is_array()) {
         EmbedOptions options{.max_length = static_cast<std::int64_t>(encoding.input_ids.shape(1))};
         if (start == "pooled") {

@@ -1,4 +1,3 @@
-// How errors name texts and paths, and which texts were truncated.
 #include <catch2/catch_test_macros.hpp>
 #include <filesystem>
 #include <string>

@@ -1,4 +1,4 @@
-// Every intermediate of a layer follows from the one before it, as computed here in float64.
+// In float64, each intermediate follows from the one before.
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
 
@@ -17,7 +17,7 @@ struct Heads {
   }
 };
 
-constexpr std::int64_t kB = 2, kL = 23, kH = 4, kD = 8, kPadded = 5;  // kPadded: number of padding ids in the second row
+constexpr std::int64_t kB = 2, kL = 23, kH = 4, kD = 8, kPadded = 5;  // kPadded: padding ids in row 1
 
 Encoding ids(std::int64_t most, std::int32_t padding) {
   Encoding encoding;
@@ -31,7 +31,7 @@ Encoding ids(std::int64_t most, std::int32_t padding) {
   return encoding;
 }
 
-/// The bias that a layer adds to the scaled scores of query i and key j.
+/// Added to the scaled score of query i and key j.
 using Bias = std::function<double(std::int64_t head, std::int64_t i, std::int64_t j)>;
 
 void check_attention(const AttentionTrace& trace, std::int64_t window, const Bias& bias) {
@@ -63,7 +63,7 @@ void check_attention(const AttentionTrace& trace, std::int64_t window, const Bia
             wrong += masked.at(b, h, i, j) != -std::numeric_limits<double>::infinity();
           }
         }
-        const bool none = largest == -1e300;  // a padded query whose window is all padding has uniform weights
+        const bool none = largest == -1e300;  // a padded query with a window of padding
         for (std::int64_t j = 0; j < kL; ++j)
           if (open[static_cast<std::size_t>(j)]) total += std::exp(masked.at(b, h, i, j) - largest);
         for (std::int64_t j = 0; j < kL; ++j) {
@@ -112,7 +112,7 @@ TEST_CASE("in MPNet's layers, scores are q kᵀ · scale plus T5's bucketed bias
   const TextModel model = TextModel::load(testdata("models/tiny-mpnet"));
   const std::vector<float> table = values_of("tiny-mpnet", "mpnet.encoder.relative_attention_bias.weight");
   REQUIRE(table.size() == 32 * kH);
-  // T5's formula: half of the buckets for each sign, 8 exact ones, then logarithmic up to 128.
+  // T5: half of the buckets per sign, 8 exact, then logarithmic up to 128.
   const auto bucket = [](std::int64_t i, std::int64_t j) {
     const std::int64_t n = std::abs(j - i), start = j > i ? 16 : 0;
     if (n < 8) return start + n;
@@ -161,7 +161,7 @@ TEST_CASE("in ModernBERT's layers, q and k are rotated, and local layers see 4 k
               most = std::max(most, std::abs(turned.at(b, h, i, d) - (first * std::cos(angle) - second * std::sin(angle))) / size);
               most = std::max(most, std::abs(turned.at(b, h, i, d + kD / 2) - (second * std::cos(angle) + first * std::sin(angle))) / size);
             }
-      CHECK(most < kL * kEps + 4 * kEps);  // angles are rounded to float32
+      CHECK(most < kL * kEps + 4 * kEps);  // angles are float32
     }
     const auto at = static_cast<std::size_t>(layer);
     const Array x = floats_of(output.hidden_states->at(at));
@@ -169,7 +169,7 @@ TEST_CASE("in ModernBERT's layers, q and k are rotated, and local layers see 4 k
     CHECK_THAT(floats_of(trace.at(TraceName::attn_residual)), HasBitsOf(sum(x, floats_of(trace.at(TraceName::output)))));
     CHECK_THAT(floats_of(trace.at(TraceName::ff_residual)),
                HasBitsOf(sum(floats_of(trace.at(TraceName::attn_residual)), floats_of(trace.at(TraceName::ff_output)))));
-    if (layer == 0) CHECK_THAT(floats_of(trace.at(TraceName::norm1)), HasBitsOf(x));  // the embeddings are already normalized
+    if (layer == 0) CHECK_THAT(floats_of(trace.at(TraceName::norm1)), HasBitsOf(x));  // normalized embeddings
     if (layer < 3) CHECK_THAT(floats_of(trace.at(TraceName::ff_residual)), HasBitsOf(floats_of(output.hidden_states->at(at + 1))));
   }
 }

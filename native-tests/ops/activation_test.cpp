@@ -1,5 +1,4 @@
-// kernels_test.cpp checks the values of activations; this file checks that the op applies the right one to every
-// value.
+// kernels_test.cpp checks values; this file, that each is applied.
 #include "attn/ops/activation.hpp"
 
 #include <catch2/catch_test_macros.hpp>

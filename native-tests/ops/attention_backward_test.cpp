@@ -1,5 +1,4 @@
-// Properties of attention's gradients, most of them bit for bit, and refusals. backward_goldens_test.cpp compares
-// numbers.
+// Properties; backward_goldens_test.cpp compares numbers.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
@@ -242,7 +241,7 @@ TEST_CASE("gradients are 0 for masked keys, and the score gradients of a row sum
     for (std::size_t row = 0; row * S < scores.size(); ++row) {
       double sum = 0, size = 0;
       for (std::size_t j = row * S; j < (row + 1) * S; ++j) sum += scores[j], size += std::abs(scores[j]);
-      // The subtracted mean is rounded, and the probabilities sum to 1 except for rounding.
+      // The mean is rounded, and the probabilities sum to almost 1.
       REQUIRE(std::abs(sum) <= 64 * kEps * (1 + size) * std::sqrt(static_cast<double>(S)));
     }
   }
@@ -272,7 +271,7 @@ TEST_CASE("gradients of attention are linear in the output gradient", "[backward
 }
 
 TEST_CASE("a gradient is the rate of change of the output", "[backward][properties][large]") {
-  // Differences of the float64 reference, which computes softcap directly instead of by its derivative.
+  // The reference computes softcap directly.
   for (std::uint64_t seed = 0; seed < kCases; ++seed) {
     Drawn drawn(seed);
     AttentionCase& c = drawn.c;
@@ -283,7 +282,7 @@ TEST_CASE("a gradient is the rate of change of the output", "[backward][properti
                                       {"grad_key", &AttentionCase::key},
                                       {"grad_value", &AttentionCase::value}}) {
       INFO(name);
-      // Central difference along one direction. The step is a power of two, so that both points are exact in float32.
+      // A central difference. Steps of a power of two are exact in float32.
       constexpr float kStep = 0x1p-9F;
       AttentionCase above = c, below = c;
       double expected = 0;
@@ -299,7 +298,7 @@ TEST_CASE("a gradient is the rate of change of the output", "[backward][properti
         change += drawn.grad.data[i] * (one.value[i] - other.value[i]);
         size += std::abs(drawn.grad.data[i]) * (std::abs(one.value[i]) + 1);
       }
-      // The third derivative for steps of 2⁻⁹ in every number and widths up to 20.
+      // Third derivative for steps of 2⁻⁹ and widths up to 20.
       CHECK(std::abs(change - expected) <= 1e-5 * size);
     }
   }

@@ -56,7 +56,7 @@ void check_against_reference(const AttentionCase& c) {
   CHECK_THAT(trace(TraceName::v), HasBitsOf(c.value));
 }
 
-// Around the tile heights 5, 6 and 12, the panel widths 8, 16 and 32, and the 20 to 24 rows of a task.
+// Around tile heights 5, 6 and 12, panel widths 8, 16 and 32, and 20 to 24 rows of a task.
 const std::vector<Sizes> kSizes{
     {2, 1, 1, 1, 1, 1, 1, 1},     {2, 1, 1, 1, 3, 5, 4, 2},   {2, 1, 1, 1, 1, 33, 17, 5},   {2, 1, 1, 1, 25, 1, 3, 9},
     {2, 1, 1, 1, 49, 7, 8, 8},    {3, 3, 1, 1, 5, 7, 4, 3},   {3, 2, 1, 1, 24, 24, 16, 16}, {3, 2, 1, 1, 21, 65, 7, 1},
@@ -303,7 +303,7 @@ TEST_CASE("NaN and infinities in visible positions propagate by IEEE arithmetic"
     for (const int where : {0, 1, 2})
       for (const bool causal : {false, true}) {
         AttentionCase c = random_case(11, {4, 2, 2, 2, 6, 7, 4, 5});
-        // All products have the same sign, so that float32 and float64 agree on the sign of an infinite score.
+        // The same sign, so that float32 and float64 agree on infinite scores.
         for (float& x : c.query.data) x = std::abs(x) + 0.25F;
         for (float& x : c.key.data) x = std::abs(x) + 0.25F;
         (where == 0 ? c.query : where == 1 ? c.key : c.value).data[37] = number;
@@ -357,7 +357,7 @@ TEST_CASE("values of any size are returned exactly", "[ops]") {
     c.key = Array({1, 2}, 1);
     c.value = Array({1, 3}, value);
     INFO(value);
-    // A sum begins with +0, so -0 becomes +0.
+    // Sums begin with +0.
     CHECK_THAT(attention(c).output, HasBitsOf(Array({3, 3}, value + 0.0F)));
   }
 }
@@ -378,7 +378,7 @@ TEST_CASE("the sum of many large values does not overflow before the division", 
         CHECK(std::abs(output.data[i] + 3.0F) <= 3.0F * error);
         CHECK(std::abs(output.data[i + 1] / value - 1) <= error);
       }
-      // Up to 1024 keys, requesting the weights does not change any bit.
+      // Weights change no bit up to 1024 keys.
       if (S <= 1024) CHECK_THAT(attention(c, {.need_weights = true}).output, HasBitsOf(output));
       c.mask = MaskInput{MaskKind::attend, Array({S}, 1)};
       c.mask->data.data[0] = 0;

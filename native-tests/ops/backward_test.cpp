@@ -82,7 +82,7 @@ TEST_CASE("sums over rows begin with the first rows, whatever follows", "[ops][b
 }
 
 TEST_CASE("many rows are summed in a tree, not sequentially", "[ops][backward]") {
-  // A float32 counter stops at 2²⁵; sequential rounding errors would show long before.
+  // Sequential rounding errors would show long before 2²⁵.
   constexpr std::int64_t kRows = 100000;
   Generator random(4);
   Array grad({kRows, 1}), x({kRows, 1}, 1);

@@ -65,7 +65,7 @@ TEST_CASE("a window gives the bits of the equivalent mask", "[ops]") {
   struct Case {
     std::int64_t L, S, window, padding;
   };
-  // A block has 1024 keys: the last rows of 1030 begin before its end, those of 1100 after it.
+  // Blocks have 1024 keys: the last rows of 1030 begin within, of 1100 after.
   const auto [L, S, window, padding] =
       GENERATE(Case{1, 1, 1, 0}, Case{1, 1, 0, 0}, Case{30, 30, 0, 7}, Case{7, 7, 2, 1}, Case{30, 30, 29, 7}, Case{30, 30, 40, 7},
                Case{200, 200, 1, 50}, Case{300, 300, 64, 75}, Case{300, 300, 70, 75}, Case{40, 300, 9, 75}, Case{300, 40, 50, 10},
@@ -147,7 +147,7 @@ TEST_CASE("a rotary table rotates as apply_rotary does, except for the rounding 
   const auto width = static_cast<std::size_t>(D);
   for (std::size_t row = 0; row < 600; ++row) table.rotate(x.data.data() + row * width, 1, row);
   for (std::size_t i = 0; i < x.data.size(); ++i) {
-    // Frequency and angle are rounded once each: 2 · 2⁻²⁴ of the angle; values are below 10.
+    // Frequency and angle round once: 2 · 2⁻²⁴ of the angle; values are below 10.
     const double bound = 10 * (static_cast<double>(i / width) * 3 + 4) * 0x1p-24;
     if (std::abs(static_cast<double>(x.data[i]) - static_cast<double>(expected.data[i])) > bound)
       FAIL(i << " " << x.data[i] << " " << expected.data[i]);

@@ -21,8 +21,8 @@ struct Place {
   std::uint32_t layer = 0;
 };
 
-/// The random number of a value at (batch, head, query, key), by definition: Philox of (step, site, layer) under the
-/// seed is the key of Philox of (key / 4, query, head, batch), of which the upper 24 bits of word key mod 4 are used.
+/// By definition: Philox of (step, site, layer) under the seed is the key of Philox of (key / 4, query, head, batch);
+/// word key mod 4 gives its upper 24 bits.
 double draw(const Place& place, std::size_t batch, std::size_t head, std::size_t query, std::size_t key) {
   const auto low = [](std::uint64_t x) { return static_cast<std::uint32_t>(x); };
   const auto high = [](std::uint64_t x) { return static_cast<std::uint32_t>(x >> 32); };
@@ -45,9 +45,8 @@ Array after_dropout(Array x, float probability, const Place& place) {
   return x;
 }
 
-/// Weights after dropout: exactly 0 if dropped. Dropout happens before the division by the sum, so the others are the
-/// scaled probabilities with three roundings of half a unit each; denormals are rounded to a multiple of the smallest
-/// one.
+/// Exactly 0 if dropped, otherwise scaled with three roundings of half a unit, because the division by the sum follows;
+/// denormals round to the smallest's multiples.
 IsCloseTo is_weights_after_dropout(const Array& probabilities, float probability, const Place& place) {
   const Array exact = after_dropout(probabilities, probability, place);
   const double factor = 1 / (1 - probability);
@@ -59,7 +58,7 @@ IsCloseTo is_weights_after_dropout(const Array& probabilities, float probability
   return IsCloseTo(weights);
 }
 
-/// Every weight is 1 / S, so that the output shows which ones are dropped.
+/// Weights of 1 / S show the dropped ones in the output.
 AttentionCase even(std::int64_t B, std::int64_t H, std::int64_t L, std::int64_t S) {
   AttentionCase c;
   c.query = Array({B, H, L, 1});
@@ -170,7 +169,7 @@ TEST_CASE("dropout of a call follows its definition for every seed, probability 
         Sum sum;
         for (std::size_t j = 0; j < static_cast<std::size_t>(S); ++j) {
           const double weight = result.weights->data[row * static_cast<std::size_t>(S) + j];
-          // The output is divided by the sum at the end; a returned weight has one separate rounding.
+          // The output is divided last; a returned weight is rounded separately.
           sum.add(weight, std::abs(weight) * kEps / 2, c.value.data[(row / static_cast<std::size_t>(L) * static_cast<std::size_t>(S) + j) * 3 + d],
                   0);
         }

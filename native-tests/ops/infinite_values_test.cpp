@@ -1,4 +1,4 @@
-// Infinite values with weights that underflow in float32, compared with float64, in which they do not.
+// Weights underflow in float32, but not in float64.
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
 #include <string>
@@ -10,7 +10,7 @@
 namespace attn::test {
 namespace ops_infinite_values_test {
 
-/// Scores are exact: q is 1, keys are integers, the scale is 1.
+/// Exact scores: q is 1, keys are integers.
 AttentionCase draw(std::uint64_t seed, std::int64_t most_keys) {
   Generator random(seed);
   AttentionCase c;
@@ -31,7 +31,7 @@ AttentionCase draw(std::uint64_t seed, std::int64_t most_keys) {
 struct Expected {
   double value = 0;
   double error = 0;
-  bool weight_is_zero = false;  // whether the weight of an infinite value is 0 in float32
+  bool weight_is_zero = false;  // of an infinite value, in float32
 };
 
 Expected expected_at(const AttentionCase& c, std::int64_t i, std::int64_t d) {

@@ -1,4 +1,4 @@
-// Rows of more than 1024 keys, which attention computes in blocks unless the weights are requested.
+// Blocks of 1024 keys, unless weights are requested.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 
@@ -17,8 +17,7 @@ struct Sizes {
   std::int64_t B, H, Hkv, L, S, D, Dv;
 };
 
-/// `slope` is the increase of a score from the first key to the last: if positive, the running maximum grows in every
-/// block.
+/// A positive `slope` makes the maximum grow in every block.
 AttentionCase long_case(std::uint64_t seed, const Sizes& s, float slope = 0) {
   Generator random(seed);
   AttentionCase c;
@@ -40,8 +39,7 @@ void check_against_reference(const AttentionCase& c) {
   const Array plain = attention(c).output;
   const Result seen = attention(c, {.need_weights = true});
   const ReferenceAttention expected = reference_attention(c);
-  // Each block after the first rescales the sum by at most one more exp: 2 roundings, compared with the √S of the
-  // bound.
+  // A block after the first rescales by one exp: 2 roundings, against √S in the bound.
   CHECK_THAT(plain, IsCloseTo(expected.context));
   CHECK_THAT(seen.output, IsCloseTo(expected.context));
   CHECK_THAT(*seen.weights, IsCloseTo(expected.weights));
@@ -143,7 +141,7 @@ TEST_CASE("if one block holds all keys of a row, requesting weights does not cha
     CHECK_THAT(attention(c, {.need_weights = true}).output, HasBitsOf(plain));
     CHECK_THAT(attention(c, {.trace = {TraceName::scores}}).output, HasBitsOf(plain));
   }
-  // Dropout needs the weights, so long rows are never split.
+  // Dropout needs weights, so rows are not split.
   const AttentionCase c = long_case(311, {1, 2, 2, 5, 1500, 5, 6});
   CHECK_THAT(attention(c, {.dropout = 0.4F, .seed = 1, .need_weights = true}).output, HasBitsOf(attention(c, {.dropout = 0.4F, .seed = 1}).output));
 }
@@ -157,7 +155,7 @@ TEST_CASE("causal long rows equal those with the mask tril(diagonal = 0), bit fo
   const Array causal = attention(c).output;
   CHECK_THAT(attention(masked).output, HasBitsOf(causal));
   check_against_reference(c);
-  // The first rows of a task have one block and the last ones two: the first ones equal those of a shorter call.
+  // The first rows have one block, as in a shorter call.
   AttentionCase first = c;
   for (Array* x : {&first.query, &first.key, &first.value}) {
     const std::int64_t width = x->dims[3];

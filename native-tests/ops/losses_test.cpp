@@ -148,7 +148,7 @@ TEST_CASE("losses have the same bits with any number of threads", "[ops][losses]
     const Array x = random.normal({rows, 33}, 4), target = random.normal({rows, 33});
     std::vector<std::int64_t> labels(static_cast<std::size_t>(rows));
     for (std::int64_t& label : labels) label = random.coin(0.1) ? -100 : random.below(33);
-    // The second half cancels the first in reverse order, so the result consists of rounding errors.
+    // The halves cancel in reverse order, which leaves rounding errors.
     Array mirrored({2 * rows, 33}), zeros({2 * rows, 33}), sign({2 * rows, 1});
     const std::size_t last = mirrored.data.size() - 1;
     for (std::size_t i = 0; i < x.data.size(); ++i) mirrored.data[i] = mirrored.data[last - i] = x.data[i];

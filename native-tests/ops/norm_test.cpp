@@ -62,9 +62,9 @@ TEST_CASE("layer_norm gives mean 0 and variance 1, and adding a constant to a ro
     for (std::size_t i = row * 64; i < row * 64 + 64; ++i) sum += y.data[i], squares += static_cast<double>(y.data[i]) * y.data[i];
     INFO("seed 2, row " << row);
     CHECK(std::abs(sum / 64) <= 4 * kEps);
-    CHECK(std::abs(squares / 64 - 1) <= 1e-4);  // 1e-5 of it is eps, relative to a variance that may be far below 1
+    CHECK(std::abs(squares / 64 - 1) <= 1e-4);  // 1e-5 is eps, relative to variances below 1
   }
-  // Multiples of 2⁻¹⁰, and an offset that keeps them exact.
+  // Multiples of 2⁻¹⁰ stay exact with the offset.
   for (float& value : x.data) value = std::round(value * 1024) / 1024;
   Array shifted = x;
   for (float& value : shifted.data) value += 8192;

@@ -71,7 +71,7 @@ TEST_CASE("sine and cosine in float64 agree with the C library up to 2^53", "[op
     INFO("seed 2, largest error " << worst << " at " << at);
     CHECK(worst <= 1e-15);
   }
-  // Near multiples of π/2, where almost all digits cancel.
+  // Near π/2, almost all digits cancel.
   for (std::int64_t n = 1; n < std::int64_t{1} << 52; n = n * 3 + 1) {
     const double x = static_cast<double>(n) * std::acos(0.0);
     const detail::SinCos got = detail::sin_cos_of(x);

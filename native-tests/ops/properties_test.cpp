@@ -287,7 +287,7 @@ TEST_CASE("adding a constant to the scores of a query changes nothing", "[proper
       const float shift = 8 * random.normal();
       for (std::int64_t j = 0; j < S; ++j) c.mask->data.data[static_cast<std::size_t>(i * S + j)] = shift;
     }
-    // The shifted scores are rounded, which the reference of the shifted case takes into account.
+    // Allows for rounding of the shifted scores.
     Estimate close = reference_attention(c).context;
     close.value = expected.context.value;
     CHECK_THAT(attention(c).output, IsCloseTo(close));
@@ -373,8 +373,7 @@ TEST_CASE("scores of random queries and keys have variance D, scaled ones 1", "[
       double square = 0;
       for (const float score : scores.data) square += static_cast<double>(score) * score;
       const double variance = square / static_cast<double>(scores.data.size());
-      // 200 independent queries: their mean square lengths vary by √(2 / D) each, so five standard errors are below a
-      // tenth.
+      // Five standard errors for 200 queries, whose mean squares vary by √(2 / D).
       CHECK(std::abs(variance / (scaled ? 1.0 : static_cast<double>(D)) - 1) < 0.1);
     }
   }

@@ -18,7 +18,7 @@ constexpr const char* kGeneral = "general_attention";
 struct ScoreCase {
   AttentionCase call;
   AdditiveArrays additive;
-  Array weight;  ///< (Dq,Dk), of general attention
+  Array weight;  ///< (Dq,Dk)
   bool is_additive = false;
 };
 
@@ -61,8 +61,7 @@ ScoreCase draw_score_case(std::uint64_t seed, bool masked = true) {
   return c;
 }
 
-/// score_ij = scale · Σ score_weight tanh(query_weight q_i + key_weight k_j + bias), computed in the concat form:
-/// tanh of the linear map [query_weight key_weight] of (q_i; k_j).
+/// In the concat form: tanh of [query_weight key_weight] (q_i; k_j) + bias.
 Estimate reference_additive_scores(const Estimate& q, const Estimate& k, const AdditiveArrays& params, double scale) {
   const std::int64_t B = q.dims[0], H = q.dims[1], L = q.dims[2], Hkv = k.dims[1], S = k.dims[2];
   const auto Dq = static_cast<std::size_t>(q.dims[3]), Dk = static_cast<std::size_t>(k.dims[3]),
@@ -85,7 +84,7 @@ Estimate reference_additive_scores(const Estimate& q, const Estimate& k, const A
           std::copy_n(k.value.begin() + ((b * Hkv + h / (H / Hkv)) * S + j) * k.dims[3], Dk, pair.value.begin() + q.dims[3]);
           const Estimate hidden = reference_linear(pair, joined, bias);
           Sum sum;
-          // tanh errs by a few units in the last place of 1, and its slope is at most 1.
+          // tanh errs by 4 ulp of 1; its slope is at most 1.
           for (std::size_t a = 0; a < A; ++a) sum.add(params.score_weight.data[a], 0, std::tanh(hidden.value[a]), hidden.error[a] + 4 * kEps);
           scores.value[static_cast<std::size_t>(s)] = scale * sum.value();
           scores.error[static_cast<std::size_t>(s)] = std::abs(scale) * sum.error() + kEps * std::abs(scale * sum.value()) + kSmallestDenormal;

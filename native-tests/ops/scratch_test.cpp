@@ -16,7 +16,7 @@ namespace ops_scratch_test {
 using detail::Scratch;
 using detail::Workspace;
 
-/// Writes n floats, so that AddressSanitizer detects foreign memory.
+/// So that AddressSanitizer detects foreign memory.
 float* filled(Scratch& scratch, std::size_t n, float value) {
   float* const p = scratch.take(n);
   std::fill_n(p, n, value);
@@ -121,11 +121,11 @@ TEST_CASE("a second simultaneous user of a workspace allocates its own memory an
 }
 
 TEST_CASE("a released workspace frees its memory immediately, or when its current user ends", "[scratch]") {
-  // Comparing addresses is not enough: the system may return the same one.
+  // The system may return the same address.
   Workspace idle, taken, never, other;
   const auto grown = [](Workspace& workspace) {
     Scratch scratch(&workspace);
-    // A single block: two separate ones of such different sizes are not adjacent in any heap.
+    // Two such blocks are adjacent in no heap.
     float* const first = filled(scratch, 256, 0);
     return scratch.take(8192) == first + 256;
   };

@@ -15,7 +15,7 @@ namespace parallel_interruption_test {
 using detail::Interruptible;
 using detail::Interruption;
 
-/// Throws its number when it is called that often.
+/// Throws at 0.
 struct Countdown {
   int left;
 
@@ -24,7 +24,7 @@ struct Countdown {
   }
 };
 
-/// Number of tasks that have run when the exception left, or -1 without one.
+/// -1 without an exception.
 int tasks_before_exception(Interruptible where, Countdown countdown, std::size_t tasks) {
   int done = 0;
   const Interruption interruption(where, &Countdown::check, &countdown);
@@ -72,7 +72,7 @@ TEST_CASE("of nested interruptions the innermost applies, and none applies to an
   CHECK_THROWS_AS(run(), int);
 }
 
-/// Calls act() under an interruption at the given check; returns whether it ended the call.
+/// Whether the check interrupted act().
 template <class Act>
 bool is_interrupted(int checks, Act act) {
   Countdown countdown{checks};

@@ -16,13 +16,13 @@
 #include "support/call.hpp"
 #include "support/random.hpp"
 
-// ThreadSanitizer ends the child of a program with threads as soon as the child starts a thread.
+// ThreadSanitizer ends a forked child that starts a thread.
 #if (defined(__unix__) || defined(__APPLE__)) && !defined(__SANITIZE_THREAD__)
 #define ATTN_TESTS_FORK
 #include <sys/wait.h>
 #include <unistd.h>
-// AddressSanitizer (GCC 12) does not hold the locks of its allocator at a fork: the first allocation of a child can wait
-// for ever if another thread allocated at that moment. Such tests run without it.
+// AddressSanitizer (GCC 12) does not hold its allocator's locks at a fork, so a child can hang if another thread
+// allocated.
 #ifndef ATTN_TESTS_SANITIZE_ADDRESS
 #define ATTN_TESTS_FORK_DURING_CALLS
 #endif
@@ -32,8 +32,7 @@
 namespace attn::test {
 inline bool is_child = false;
 }
-/// Turns off leak detection in children: AddressSanitizer would spend seconds there and report that it cannot find
-/// leaks.
+/// LeakSanitizer would take seconds in children and fail.
 extern "C" [[gnu::used]] inline int __lsan_is_turned_off() { return attn::test::is_child; }
 #endif
 
@@ -101,9 +100,8 @@ struct Work {
 
 #ifdef ATTN_TESTS_FORK
 
-/// Forks, calls body in the child, which then exits normally, and returns its status as a shell does: 128 plus the
-/// signal that ended it; -1 if there was no child. A child that hangs is ended after a minute. No Catch2 assertions
-/// in here, because children also call it.
+/// Returns the child's status as a shell does: 128 plus the signal; -1 if there is no child. Ends it after a minute. No
+/// Catch2 assertions, because children also call this.
 template <class Body>
 int status_of_child(Body body) {
   std::fflush(nullptr);
@@ -111,10 +109,9 @@ int status_of_child(Body body) {
   if (child < 0) return -1;
   if (child == 0) {
     is_child = true;
-    // Catch2's handlers would report the test as failed, from the child.
+    // Catch2 would report a failed test from the child.
     for (const int signal : {SIGSEGV, SIGABRT, SIGFPE, SIGILL, SIGTERM}) std::signal(signal, SIG_DFL);
-    // Catch2's JUnit reporter redirects these to its own buffers, which no longer exist when the program flushes them
-    // at exit.
+    // Catch2's JUnit reporter redirects these to buffers that no longer exist at exit.
     for (std::ostream* stream : {&std::cout, &std::cerr, &std::clog}) stream->rdbuf(nullptr);
     alarm(60);
     int status = 99;

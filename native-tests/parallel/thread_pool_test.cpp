@@ -123,7 +123,7 @@ TEST_CASE("the number of threads may change while another thread computes", "[th
 
 TEST_CASE("the writes of tasks are visible when the run returns, however uneven the tasks and the threads are", "[threads]") {
   Generator random(11);
-  for (const unsigned threads : {2U, 8U}) {  // 8 are more than there are cores
+  for (const unsigned threads : {2U, 8U}) {  // 8 exceeds the cores
     const Threads pool(threads);
     int wrong = 0;
     for (int i = 0; i < 300; ++i) {
@@ -226,10 +226,10 @@ TEST_CASE("idle threads use no processor time", "[threads]") {
   const Threads pool(4);
   CHECK(calls_of(64, 4) == std::vector<int>(64, 1));
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  const std::clock_t before = std::clock();  // of all threads of the process
+  const std::clock_t before = std::clock();  // of the process
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   const double used = static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
-  CHECK(used < 0.05);  // one spinning thread would use 0.3 s, or 0.15 s on half a core
+  CHECK(used < 0.05);  // a spinning thread would use 0.3 s, or 0.15 s on half a core
 }
 
 TEST_CASE("0 threads means one per core", "[threads]") {
@@ -277,7 +277,7 @@ TEST_CASE("tasks run in the default floating-point environment, and the caller k
   for (const unsigned threads : {1U, 2U, 3U}) {
     INFO(threads << " threads");
     const ForeignEnvironment environment;
-    const Threads pool(threads);  // its threads begin with the caller's environment
+    const Threads pool(threads);  // threads inherit the environment
     std::atomic<int> foreign{0};
     parallel::run(300, threads, [&](std::size_t, unsigned) noexcept {
       if (ForeignEnvironment::is_in_force()) ++foreign;

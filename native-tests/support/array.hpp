@@ -13,7 +13,7 @@ inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
 inline constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 inline constexpr double kEps = 0x1p-23;
 inline constexpr double kSmallestDenormal = 0x1p-149;
-/// exp returns 0 for smaller results.
+/// exp returns 0 below.
 inline constexpr double kSmallestNormal = 0x1p-126;
 
 inline std::size_t size_of(const Shape& dims) {

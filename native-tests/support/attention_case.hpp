@@ -75,7 +75,7 @@ inline MaskInput random_mask(Generator& random, MaskKind kind, const Shape& dims
   return paint(random, kind, allowed);
 }
 
-/// (B,S): the keys from some length on are padding.
+/// (B,S): padding from some length on.
 inline MaskInput random_padding(Generator& random, MaskKind kind, std::int64_t B, std::int64_t S) {
   Array allowed({B, S});
   for (std::int64_t b = 0; b < B; ++b) {

@@ -9,8 +9,7 @@
 #include "support/array.hpp"
 #include "support/attention_case.hpp"
 
-// Calls the public functions with arrays of any rank. The functions are templates over tensors of fixed rank,
-// instantiated in three files, so that the tests compile quickly.
+// Arrays of any rank: templates over ranks are instantiated in only three files, for fast compilation.
 namespace attn::test {
 
 struct Result {
@@ -41,7 +40,7 @@ Result forward(const MultiHeadAttention& layer, const AttentionCase& c, const At
 Array linear(const Array& x, const Array& weight, const Array* bias = nullptr);
 Array softmax(const Array& x, std::int64_t dim = -1);
 
-/// Tensors of additive attention; bias of rank 0: none.
+/// bias of rank 0: none.
 struct AdditiveArrays {
   Array query_weight, key_weight, score_weight, bias = {};
 };
@@ -49,7 +48,7 @@ Result additive_attention(const AttentionCase& c, const AdditiveArrays& params, 
 Result general_attention(const AttentionCase& c, const Array& weight, const AttentionOptions& asked = {});
 
 Array activation(const Array& x, Activation name);
-/// A bias without a weight gets a weight of ones, which does not change the bits.
+/// Without a weight, ones keep the bits.
 Array layer_norm(const Array& x, const Array* weight, const Array* bias, float eps = 1e-5F);
 Array rms_norm(const Array& x, const Array* weight, float eps = 0x1p-23F);
 Array sinusoidal_positions(std::int64_t length, std::int64_t width);

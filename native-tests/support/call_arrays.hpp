@@ -9,7 +9,7 @@
 
 namespace attn::test {
 
-/// The array's memory as a tensor of rank N, without a copy.
+/// No copy.
 template <std::size_t N>
 auto view(const Array& x) {
   std::array<std::size_t, N> dims{};

@@ -10,7 +10,7 @@
 
 namespace attn::test {
 
-/// Gradients by name; those of traces are "trace." and the name of the intermediate.
+/// Traces are "trace." and the intermediate.
 using Gradients = std::map<std::string, Array>;
 
 Gradients linear_backward(const Array& grad, const Array& x, const Array& weight);
@@ -22,7 +22,7 @@ Array apply_rotary_backward(const Array& grad, const RotaryOptions& options = {}
 Gradients attention_backward(const Array& grad, const AttentionCase& c, const AttentionOptions& asked = {});
 Gradients additive_attention_backward(const Array& grad, const AttentionCase& c, const AdditiveArrays& params, const AttentionOptions& asked = {});
 Gradients general_attention_backward(const Array& grad, const AttentionCase& c, const Array& weight, const AttentionOptions& asked = {});
-/// Gradients of the layer's last forward; those of parameters are "state." and their names.
+/// Of the last forward; parameters are "state." and their names.
 Gradients backward(MultiHeadAttention& layer, const Array& grad, Trace trace = {});
 Gradients backward(TransformerEncoderLayer& layer, const Array& grad, const EncoderBackwardOptions& options = {});
 Gradients backward(TransformerEncoder& encoder, const Array& grad, const EncoderBackwardOptions& options = {});

@@ -17,7 +17,7 @@ namespace attn::test {
 
 using Arrays = std::map<std::string, Array>;
 
-/// Random parameters: no bias is zero and no norm one, otherwise a lost one would go unnoticed.
+/// A lost zero bias or norm of one would go unnoticed.
 inline Arrays draw_state(Generator& random, const std::map<std::string, Shape>& shapes) {
   Arrays state;
   for (const auto& [name, dims] : shapes) {
@@ -171,7 +171,7 @@ inline Estimate reference_activation(const Estimate& x, Activation name) {
   Estimate y(x.dims);
   for (std::size_t i = 0; i < x.value.size(); ++i) {
     y.value[i] = reference_activation(x.value[i], name);
-    // The slope is at most 1.13; a computed value errs by at most 1e-6.
+    // The slope is at most 1.13, the error of a value 1e-6.
     const bool exact = name == Activation::relu || name == Activation::identity;
     y.error[i] = 1.13 * x.error[i] + (exact ? 0 : 1e-6);
   }
@@ -196,7 +196,7 @@ inline Estimate reference_product(const Estimate& x, const Estimate& y) {
   return product;
 }
 
-/// All intermediates of a layer by trace name; x (B,L,E), masks and policy of the case.
+/// By trace name; x (B,L,E).
 inline std::map<TraceName, Estimate> reference_encoder_layer(const EncoderCase& c, const Estimate& x, const Arrays& state) {
   const TransformerEncoderLayerOptions& o = c.options;
   const auto optional = [&](const std::string& name) { return state.contains(name) ? &state.at(name) : nullptr; };

@@ -9,7 +9,7 @@
 
 namespace attn::test {
 
-/// Makes this thread round upward and flush subnormal numbers to zero during its lifetime, as another library may.
+/// Rounds upward and flushes subnormals, as another library may.
 class ForeignEnvironment {
  public:
   ForeignEnvironment() {

@@ -32,7 +32,7 @@ GoldenFile read_golden(const std::filesystem::path& path) {
 
 namespace {
 
-/// Inputs too large to store: value i from a seed, as described in testdata/README.md.
+/// Generated inputs: testdata/README.md.
 std::uint32_t hash32(std::uint32_t seed, std::uint32_t i) {
   std::uint32_t h = seed * 0x9E3779B1U + i;
   h = (h ^ h >> 16) * 0x85EBCA6BU;
@@ -257,7 +257,7 @@ std::string GoldenCase::difference(const std::string& what, Array got) const {
     got.dims = {static_cast<std::int64_t>(got.data.size()) / width, width};
     got = take(got, stored.at("rows").get<std::vector<std::int64_t>>());
   }
-  // Averaged weights keep a head dimension of 1, which torch drops.
+  // torch drops the head dimension of averaged weights.
   if (what == "weights" && option("averageWeights", false) && got.data.size() == expected.data.size()) got.dims = expected.dims;
   const IsCloseTo matcher = is_within(tolerance, expected);
   if (matcher.match(got)) return {};

@@ -16,10 +16,10 @@ namespace attn::test {
 
 std::vector<std::uint8_t> bytes_of(const std::filesystem::path& path);
 
-/// A golden file: PyTorch's float64 results rounded to float32, and the error of its float32 results.
+/// PyTorch's float64 results in float32, and its float32 errors.
 struct GoldenFile {
   std::map<std::string, Array> tensors;
-  nlohmann::json header;  ///< parsed here, because the library discards metadata
+  nlohmann::json header;  ///< the library discards metadata
   nlohmann::json metadata;
 };
 
@@ -34,7 +34,7 @@ class GoldenCase {
   const nlohmann::json& entry() const { return *entry_; }
   Array tensor(const std::string& what) const;
   bool lists(const char* list, const std::string& what) const;
-  /// Throws if the case, its options or its module has any other name, so that nothing is ignored.
+  /// Throws for any other name, so that nothing is ignored.
   void check_names(const std::set<std::string>& entries, const std::set<std::string>& options, const std::set<std::string>& module = {}) const;
   std::map<std::string, Array> state() const;
   template <class T>
@@ -49,7 +49,7 @@ class GoldenCase {
   EncoderForwardOptions encoder_call() const;
   EmbeddingOptions embedding(const nlohmann::json& given) const;
 
-  /// Compares a result; empty if it is as expected. `what` is output, weights or a trace.
+  /// `what` is output, weights or a trace. Empty if equal enough.
   std::string difference(const std::string& what, Array got) const;
 
  private:
@@ -61,8 +61,7 @@ class GoldenCase {
 
 TraceName trace_name(const std::string& name);
 
-/// Maximum difference from a golden value: twice the error of torch's float32 plus 1e-6, both times the largest value
-/// if it is above 1.
+/// Twice torch's float32 error plus 1e-6, both times the largest value if above 1.
 double golden_tolerance(double torch_error, const Array& expected);
 
 }  // namespace attn::test

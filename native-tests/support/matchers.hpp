@@ -15,10 +15,9 @@
 
 namespace attn::test {
 
-/// Bits of a float, equal for all NaNs: engines differ in the sign and payload of NaNs.
+/// Engines differ in the sign and payload of NaNs.
 inline std::uint32_t canonical_bits(float x) { return std::isnan(x) ? 0x7fc00000 : std::bit_cast<std::uint32_t>(x); }
 
-/// Common to all matchers of arrays: compares dims, then reports the first wrong entry.
 class ArrayMatcher : public Catch::Matchers::MatcherBase<Array> {
  public:
   std::string describe() const override { return finding_; }

@@ -1,6 +1,5 @@
-// Headers for ATTN_PRECOMPILE: only third-party ones. GCC recognises files with `#pragma once` in a precompiled
-// header by size and digest, and sometimes includes them again ("redefinition of class"); these headers have macro
-// guards.
+// Only third-party headers with macro guards: GCC sometimes includes `#pragma once` files of a precompiled header
+// again.
 #ifndef ATTN_TESTS_PRECOMPILED
 #define ATTN_TESTS_PRECOMPILED
 

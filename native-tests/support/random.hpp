@@ -8,8 +8,7 @@
 
 namespace attn::test {
 
-/// SplitMix64 (Steele et al. 2014). The distributions of <random> differ between standard libraries, but a seed in a
-/// failure message must give the same numbers everywhere.
+/// SplitMix64 (Steele et al. 2014): <random> differs between standard libraries, but a seed must give the same numbers.
 class Generator {
  public:
   explicit Generator(std::uint64_t seed) : state_(seed) {}
@@ -20,7 +19,7 @@ class Generator {
     z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
     return z ^ (z >> 31);
   }
-  /// [0, 1), with 24 bits: exact in a float.
+  /// 24 bits, exact in a float.
   float unit() { return static_cast<float>(next() >> 40) * 0x1p-24F; }
   float uniform(float low, float high) { return low + (high - low) * unit(); }
   float normal() {

@@ -12,8 +12,7 @@
 #include "support/array.hpp"
 #include "support/attention_case.hpp"
 
-// Attention by definition in float64. Each value has a bound for the error of a float32 computation, derived from the
-// sizes: a sum of K terms errs by at most √K · eps · Σ|terms|.
+// float64, with error bounds for float32: a sum of K terms errs by at most √K · eps · Σ|terms|.
 namespace attn::test {
 
 struct Estimate {
@@ -39,7 +38,7 @@ class Sum {
     ++terms_;
   }
   double value() const { return value_; }
-  /// One more rounding than additions, for a factor of the sum.
+  /// One more rounding for a factor.
   double error() const { return std::sqrt(terms_ + 1.0) * kEps * magnitude_ + inherited_ + (terms_ + 1.0) * kSmallestDenormal; }
 
  private:
@@ -78,12 +77,12 @@ inline void reference_softmax(const double* x, const double* x_error, const std:
     y[i] = allowed[i] ? std::exp(x[i] - most) : 0;
     sum += y[i];
     if (!allowed[i] || !(y[i] > 0)) continue;
-    // The difference to the maximum is rounded once; exp errs by 1 ulp.
+    // The difference to the maximum rounds once; exp errs by 1 ulp.
     relative[i] = std::expm1(x_error[i] + most_error + std::abs(x[i] - most) * kEps / 2) + kEps;
     relative_of_sum += y[i] * relative[i];
   }
   for (std::size_t i = 0; i < n; ++i) {
-    // A term that may be below the smallest normal number may be 0.
+    // Terms that may be subnormal may be 0.
     const double flushed = y[i] * (1 - relative[i]) < kSmallestNormal ? y[i] / sum : 0;
     y[i] = allowed[i] ? y[i] / sum : 0;
     const double error = y[i] * (relative[i] + relative_of_sum / sum + (std::sqrt(count) + 1) * kEps) + flushed + 2 * kSmallestDenormal;
@@ -97,8 +96,7 @@ struct ReferenceAttention {
   Estimate context;                         // (B,H,L,Dv)
 };
 
-/// Element of a mask of dims (S), (L,S), (B,L,S) or (B,H,L,S), where B, H and L may be 1; a key padding mask is
-/// (B,S).
+/// dims (S), (L,S), (B,L,S) or (B,H,L,S), where B, H, L may be 1; `padding`: (B,S).
 inline float mask_at(const MaskInput& mask, bool padding, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
   const Shape& dims = mask.data.dims;
   std::vector<std::int64_t> index;
@@ -117,7 +115,7 @@ inline float mask_at(const MaskInput& mask, bool padding, std::int64_t b, std::i
   return mask.data.data[static_cast<std::size_t>(at)];
 }
 
-/// Computes everything after the scaled scores (B,H,L,S); v (B,Hkv,S,Dv), masks and policy of the case.
+/// scores (B,H,L,S), scaled; v (B,Hkv,S,Dv).
 inline ReferenceAttention reference_attention_of_scores(const Estimate& scores, const Estimate& v, const AttentionCase& c) {
   const std::int64_t B = scores.dims[0], H = scores.dims[1], L = scores.dims[2], S = scores.dims[3], Hkv = v.dims[1], Dv = v.dims[3];
   ReferenceAttention r{scores, Estimate({B, H, L, S}), Estimate({B, H, L, S}), Estimate({B, H, L, S, Dv}), Estimate({B, H, L, Dv})};
@@ -185,7 +183,7 @@ inline ReferenceAttention reference_attention_of_scores(const Estimate& scores, 
   return r;
 }
 
-/// q (B,H,L,D), k (B,Hkv,S,D), v (B,Hkv,S,Dv); masks, scale and policy of the case.
+/// q (B,H,L,D), k (B,Hkv,S,D), v (B,Hkv,S,Dv).
 inline ReferenceAttention reference_attention(const Estimate& q, const Estimate& k, const Estimate& v, const AttentionCase& c) {
   const std::int64_t B = q.dims[0], H = q.dims[1], L = q.dims[2], D = q.dims[3], Hkv = k.dims[1], S = k.dims[2];
   const double scale = c.scale ? *c.scale : 1 / std::sqrt(static_cast<double>(D));
@@ -204,8 +202,7 @@ inline ReferenceAttention reference_attention(const Estimate& q, const Estimate&
           scores.value[s] = dot.value() * scale;
           scores.error[s] = dot.error() * std::abs(scale) + kSmallestDenormal;
           if (c.softcap == 0) continue;
-          // The slope is at most 1; the quotient, tanh (1.4 ulp), the product and the inverse of the cap round once
-          // more each.
+          // The slope is at most 1; quotient, tanh (1.4 ulp), product and inverse of the cap also round.
           const double cap = static_cast<double>(c.softcap), capped = cap * std::tanh(scores.value[s] / cap);
           scores.error[s] += kEps * (2 * std::abs(scores.value[s]) + 3 * std::abs(capped)) + kSmallestDenormal;
           scores.value[s] = capped;
@@ -246,7 +243,7 @@ inline Estimate mean_of_heads(const Estimate& weights) {
   return mean;
 }
 
-/// Weights of a multi-head attention, one matrix per projection; empty biases: none; empty out: no output projection.
+/// Empty biases: none; empty out: no output projection.
 struct ReferenceWeights {
   Array query, key, value, out;
   Array query_bias, key_bias, value_bias, out_bias;
@@ -289,7 +286,7 @@ inline Estimate merge_heads(const Estimate& x) {
   return y;
 }
 
-/// query (B,L,E), key (B,S,kdim), value (B,S,vdim); masks, scale and policy of the case.
+/// query (B,L,E), key (B,S,kdim), value (B,S,vdim).
 inline ReferenceMultiHeadAttention reference_multi_head_attention(const Estimate& query, const Estimate& key, const Estimate& value,
                                                                   const AttentionCase& c, std::int64_t num_heads, const ReferenceWeights& w) {
   const auto bias = [](const Array& b) { return b.data.empty() ? nullptr : &b; };

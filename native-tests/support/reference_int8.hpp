@@ -8,7 +8,7 @@
 
 #include "attn/kernels/kernels.hpp"
 
-// int8 products by definition, in integers and single float32 operations.
+// By definition, in integers and single float32 operations.
 namespace attn::test {
 
 struct QuantizedRow {
@@ -42,7 +42,6 @@ struct QuantizedWeights {
   std::vector<std::int32_t> sums;
 };
 
-/// One row of weights by the definition.
 inline std::int32_t quantize_weights(const float* w, std::size_t k, std::int8_t* q, float* scale) {
   float most = 0;
   for (std::size_t p = 0; p < k; ++p) most = std::max(most, std::abs(w[p]));

@@ -8,15 +8,14 @@
 
 namespace attn::test {
 
-/// layer_norm or rms_norm of one row in float64, with error bounds for float32. weight and bias may be empty.
+/// In float64. weight and bias may be empty.
 inline Estimate reference_norm(const std::vector<float>& x, const std::vector<float>& weight, const std::vector<float>& bias, double eps, bool rms) {
   const auto n = static_cast<double>(x.size()), sum_error = (std::sqrt(n) + 1) * kEps;
   double mean = 0, size = 0;
   for (const double value : x) mean += rms ? 0 : value / n, size += rms ? 0 : std::abs(value) / n;
   double spread = 0, variance = 0;
   for (const double value : x) spread += std::abs(value - mean) / n, variance += (value - mean) * (value - mean) / n;
-  // The mean has two parts: the first errs as a sum of the values, the second as a sum of the deviations. For
-  // rms_norm the deviation is the value.
+  // The mean has two parts: a sum of values, and of deviations, which are the values for rms_norm.
   const double first_part = sum_error * size;
   std::vector<double> error;
   double variance_error = (sum_error + 3 * kEps) * variance + kSmallestDenormal;

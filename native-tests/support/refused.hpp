@@ -8,7 +8,7 @@
 
 namespace attn::test {
 
-/// Checks that the call throws this error, whose message has the words.
+/// The message contains `words`.
 template <std::invocable Call>
 void refused(ErrorCode code, const std::string& words, Call call) {
   INFO("expecting " << to_string(code) << " with " << words);

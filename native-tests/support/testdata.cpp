@@ -2,7 +2,7 @@
 
 namespace attn::test {
 
-// Only this file contains the path, so that the other objects do not depend on the location of the clone.
+// Keeps the clone's path out of other objects.
 std::filesystem::path testdata(const std::string& name) { return std::filesystem::path(ATTN_TESTDATA) / name; }
 
 }  // namespace attn::test

@@ -19,13 +19,13 @@
 #include <xtensor/xview.hpp>
 #endif
 
-// Views and expressions of xtensor as arguments: each public function gives the same results as for a copy.
+// Same results as for copies.
 namespace attn::test {
 namespace tensor_views_test {
 
 constexpr std::size_t kWidth = 6;
 
-/// Every function that takes tensors, by name: x (2 or more rows, kWidth), w (kWidth,kWidth), v (kWidth).
+/// x (2 or more rows,kWidth), w (kWidth,kWidth), v (kWidth).
 template <class X, class W, class V>
 std::vector<std::pair<std::string, std::function<AnyTensor()>>> calls(const X& x, const W& w, const V& v) {
   static const MultiHeadAttention attention({.embed_dim = kWidth, .num_heads = 2});

@@ -162,7 +162,7 @@ TEST_CASE("100 steps of an optimiser agree with torch", "[train][optimizers][gol
     for (const auto& [name, array] : results) {
       INFO(name);
       CHECK(golden.difference(name, array) == "");
-      // torch computes in float32 and fuses some operations: 1e-6 of the largest number.
+      // torch computes in float32 and fuses operations.
       double largest = 0, distance = 0;
       for (const float value : array.data) {
         const double expected = torch.data.at(at++);
@@ -280,7 +280,7 @@ TEST_CASE("a step has the same bits with any number of threads, with packed and 
 }
 
 TEST_CASE("a step is complete even if the executor throws during it", "[train][optimizers][threads]") {
-  /// Throws after some of the tasks have run in another thread, or before any.
+  /// After some tasks in another thread, or before any.
   struct Failing : Executor {
     unsigned workers() const override { return 4; }
     void run(unsigned, const Work& work) override {
