@@ -1,5 +1,3 @@
-# Toolchain of the preset native-arm64.
-
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
@@ -12,7 +10,7 @@ endif()
 set(CMAKE_CXX_COMPILER ${attn_arm64_compiler})
 set(CMAKE_CROSSCOMPILING_EMULATOR ${attn_qemu} -L /usr/${CMAKE_LIBRARY_ARCHITECTURE})
 
-# Header-only packages come from this machine, after the target's libraries.
+# Header-only packages come from this machine.
 set(CMAKE_FIND_ROOT_PATH ${attn_arm64_libraries} /usr/${CMAKE_LIBRARY_ARCHITECTURE})
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)

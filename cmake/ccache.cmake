@@ -1,14 +1,12 @@
-# -DCMAKE_CXX_COMPILER_LAUNCHER= disables ccache. Relative paths let all clones share the cache.
+# Relative paths let all clones share the cache.
 find_program(ATTN_CCACHE ccache NO_CMAKE_FIND_ROOT_PATH DOC "Keeps what was compiled; empty when it is not there")
 mark_as_advanced(ATTN_CCACHE)
 
-# attn_ccache(VARIABLE [NAME=VALUE...]) sets the launcher command.
 function(attn_ccache variable)
   set(${variable} "" PARENT_SCOPE)
   if(ATTN_CCACHE)
     set(${variable} ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${ATTN_CCACHE_ROOT} CCACHE_NOHASHDIR=1
-      # For precompiled headers. Without header times: a header changed while compiling would be cached under its new
-      # content.
+      # Not header times: a header changed while compiling would be cached as new.
       CCACHE_SLOPPINESS=pch_defines,time_macros
       ${ARGN} ${ATTN_CCACHE} PARENT_SCOPE)
   endif()

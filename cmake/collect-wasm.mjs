@@ -1,5 +1,5 @@
-// node collect-wasm.mjs FOLDER VARIANT=GLUE...: copies glue and attn-VARIANT.wasm into FOLDER, if links that share
-// one produced the same file. --release also refuses printf formats that src/bindings/libc.cpp does not support.
+// node collect-wasm.mjs [--release] FOLDER VARIANT=GLUE...: copies glue and attn-VARIANT.wasm into FOLDER if links that
+// share a file made the same. --release refuses printf formats that src/bindings/libc.cpp lacks.
 import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 
@@ -63,14 +63,13 @@ function* segments(content) {
   }
 }
 
-// snprintf supports only %g. The JSON reader and std::system_error use formats for messages that are never shown; the
-// C++ runtime prints others itself before it aborts; Embind prints %p instead of type names.
+// Formats other than %g are for messages that are never shown, or printed by the C++ runtime before it aborts; Embind
+// prints %p instead of type names.
 const knownFormats = ['%g', '%p', '<U+%.4X>', 'Unknown error %d', '%s:%d: %s', /^terminating due to %s /, /^%s failed to /];
 
 function unknownFormats(bytes) {
   const data = [...sections(bytes)].filter(({ id }) => id === 11).flatMap(({ content }) => [...segments(content)]);
-  // A NUL separates strings. Two letters between zeros or at the start of a segment are a 32-bit number, usually an
-  // address.
+  // Two letters between zeros or at the start of a segment are a 32-bit number.
   const all = data.map((segment) => `\0\0${segment.toString('latin1')}`).join('\0\0');
   const isNumber = (index) => all.slice(index - 2, index) === '\0\0' && all.slice(index + 2, index + 4) === '\0\0';
   const texts = [...all.matchAll(/[ -~]+/g)].filter(({ 0: text, index }) => text.length !== 2 || !isNumber(index)).map(([text]) => text);
@@ -86,8 +85,7 @@ for (const link of links) {
   const name = basename(path);
   const wasm = name.replace(/\.mjs$/, '.wasm');
 
-  // web/lib always passes the location of the binary. The default in the glue is a file name that does not exist, and
-  // that bundlers would look for.
+  // web/lib passes the location of the binary, and bundlers would look for the glue's default.
   const text = readFileSync(path, 'utf8');
   const guess = new RegExp(String.raw`new URL\(["']${wasm}["'], ?import\.meta\.url\)\.href`, 'g');
   if (text.match(guess)?.length !== 1) throw new Error(`${path}: expected exactly one URL of ${wasm}`);

@@ -26,8 +26,8 @@ if(NOT EMSCRIPTEN)
   attn_find(utf8proc 2.1 utf8proc::utf8proc)
   list(POP_BACK CMAKE_MODULE_PATH)
 else()
-  # Cross-compiling, find_package ignores this machine's libraries, and -I/usr/include would precede Emscripten's C
-  # library, so a folder in the build tree links only these headers.
+  # Links only these headers into a folder: find_package ignores this machine's libraries, and -I/usr/include would
+  # precede Emscripten's C library.
   set(ATTN_WASM_INCLUDE ${CMAKE_BINARY_DIR}/include)
   file(MAKE_DIRECTORY ${ATTN_WASM_INCLUDE})
   foreach(library xsimd xtensor xtl nlohmann)

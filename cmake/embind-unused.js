@@ -1,5 +1,5 @@
-// Removes unused types and features of Embind (strings as arguments, values read from memory, overloads, base
-// classes, smart pointers, second handles) from the glue. The names are those of Emscripten's src/embind/embind.js.
+// Removes unused features of Emscripten's src/embind/embind.js, such as strings as arguments, overloads and base
+// classes, from the glue.
 addToLibrary({
   _embind_register_bigint__deps: [],
   _embind_register_bigint: (type, name, size, least, most) => {},

@@ -1,4 +1,4 @@
-# Toolchain of the wasm presets. EMSDK or emcc on PATH precedes Debian's, as in tools/setup.
+# EMSDK or emcc on PATH precedes Debian's, as in tools/setup.
 
 set(attn_emscripten_oldest 3.1.69)
 find_program(attn_emcc emcc NO_CACHE)
@@ -26,7 +26,7 @@ if(NOT DEFINED EMSCRIPTEN_ROOT_PATH)
 endif()
 include(${EMSCRIPTEN_ROOT_PATH}/cmake/Modules/Platform/Emscripten.cmake)
 
-# clang 19 orders some exception handlers by address: with address randomisation, builds may differ in a few bytes.
+# clang 19 orders some exception handlers by address, so address randomisation may change a few bytes.
 find_program(attn_setarch setarch NO_CACHE)
 if(attn_setarch)
   execute_process(COMMAND ${attn_setarch} ${CMAKE_HOST_SYSTEM_PROCESSOR} -R true RESULT_VARIABLE attn_setarch_failed OUTPUT_QUIET ERROR_QUIET)
@@ -36,7 +36,7 @@ if(attn_setarch)
 endif()
 if(NOT DEFINED CACHE{CMAKE_CXX_COMPILER_LAUNCHER})
   include(${CMAKE_CURRENT_LIST_DIR}/ccache.cmake)
-  # ccache recognises clang by name, and would compare the time stamp of em++ instead of the version.
+  # ccache needs the name clang, and would compare em++'s time stamp.
   attn_ccache(CMAKE_CXX_COMPILER_LAUNCHER CCACHE_COMPILERTYPE=clang CCACHE_COMPILERCHECK=string:${attn_emscripten_version})
 endif()
 list(PREPEND CMAKE_CXX_COMPILER_LAUNCHER ${attn_no_randomisation})

@@ -10,7 +10,6 @@ if(EMSCRIPTEN)
   list(FILTER ATTN_SOURCES EXCLUDE REGEX "/attn/(${attn_native})\\.cpp$")
 endif()
 
-# Only the headers that attn.hpp and core.hpp include are installed.
 set(ATTN_HEADERS)
 set(attn_found src/attn/attn.hpp src/attn/core.hpp)
 while(attn_found)
@@ -24,24 +23,23 @@ while(attn_found)
 endwhile()
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${ATTN_HEADERS})
 
-# For vectorized square roots.
+# Allows vectorized square roots.
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/attn/train/adam.cpp PROPERTIES COMPILE_OPTIONS -fno-math-errno)
-# Functions of the same names prevent a unity file.
+# Their functions have the same names.
 foreach(part IN ITEMS decoders model normalizers post_processor pre_tokenizers tokenizer_file)
   set_source_files_properties(${PROJECT_SOURCE_DIR}/src/attn/io/tokenizer/${part}.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endforeach()
 
-# The library itself is also compiled with ATTN_VIEWS_ONLY: only headers use xtensor, with the user's configuration.
+# Only headers use xtensor, with the user's configuration: the library is compiled with ATTN_VIEWS_ONLY.
 function(attn_compile_options target)
   target_compile_features(${target} PUBLIC cxx_std_20)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src)
   target_compile_options(${target} PRIVATE
-    # attn needs infinities and NaN even in a project with fast math; kernels.hpp checks it.
+    # attn needs infinities and NaN; kernels.hpp checks it.
     -fno-fast-math
     # Fused a·b + c would change bits between machines.
     -ffp-contract=off
-    # Reproducible builds.
     -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=
     -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion
     -Wno-missing-field-initializers
@@ -61,8 +59,8 @@ function(attn_sanitize target)
   endif()
 endfunction()
 
-# attn_add_kernels(TARGET SOURCE ARCH FLAG...): optimizes every build type, because inline functions of headers must not
-# become symbols that the linker uses for all callers (tools/check-symbols.mjs).
+# Optimized in every build type: an inline function of a header that is not inlined would become a symbol that the
+# linker uses for all callers (tools/check-symbols.mjs).
 function(attn_add_kernels target source arch)
   add_library(${target} OBJECT ${PROJECT_SOURCE_DIR}/src/attn/kernels/${source})
   attn_compile_options(${target})
@@ -77,7 +75,7 @@ function(attn_add_kernels target source arch)
   endif()
 endfunction()
 
-# kernels/dispatch.cpp chooses one at run time. Every processor supports the first.
+# Every processor supports the first; kernels/dispatch.cpp chooses.
 if(EMSCRIPTEN)
   set(attn_architectures wasm)
 else()
@@ -113,8 +111,8 @@ if(ATTN_MAX_ARCH)
   math(EXPR attn_last "${attn_last} + 1")
   list(SUBLIST attn_architectures 0 ${attn_last} attn_architectures)
 endif()
-# Instrumented kernels take minutes to compile: sanitizers get the first architecture and this machine's,
-# ThreadSanitizer only the first.
+# Instrumented kernels take minutes: sanitizers get the first architecture and this machine's, ThreadSanitizer the
+# first.
 if(ATTN_SANITIZE AND "sse4_2" IN_LIST attn_architectures)
   set(attn_architectures sse4_2)
   if(EXISTS /proc/cpuinfo AND NOT ATTN_SANITIZE MATCHES thread)

@@ -1,4 +1,4 @@
-# Prefers a static library that a shared one can contain, so that wheels need no utf8proc.
+# Wheels then need no utf8proc.
 if(NOT utf8proc_LIBRARY)
   find_library(ATTN_STATIC_UTF8PROC NAMES libutf8proc.a libutf8proc_static.a)
   mark_as_advanced(ATTN_STATIC_UTF8PROC)

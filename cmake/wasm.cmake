@@ -1,6 +1,5 @@
-# Binaries attn-{simd,relaxed}.wasm with glue attn.mjs; with threads attn-{simd,relaxed}-threads.wasm with
-# attn-threads.mjs and attn-threads-node.mjs. simd and relaxed differ only in kernels.cpp and backward.cpp and share the
-# glue, which is compared.
+# simd and relaxed differ only in kernels.cpp and backward.cpp and share the glue, which is compared: attn.mjs; with
+# threads attn-threads.mjs and attn-threads-node.mjs.
 
 set(ATTN_WASM_CHECKS "" CACHE STRING "Empty for the release binaries; debug or asan for one checked binary")
 find_program(ATTN_NODE NAMES node REQUIRED NO_CMAKE_FIND_ROOT_PATH)
@@ -11,7 +10,7 @@ set(attn_compile_all
   -msimd128
   # Otherwise each conversion to an integer is checked.
   -mnontrapping-fptoint
-  # The kernel table, the only static that threads share, is initialised at start.
+  # Threads share only the kernel table, initialised at start.
   -fno-threadsafe-statics
   -fno-rtti -DEMSCRIPTEN_HAS_UNBOUND_TYPE_NAMES=0)
 set(attn_embind_unused ${PROJECT_SOURCE_DIR}/cmake/embind-unused.js)
@@ -26,7 +25,7 @@ set(attn_link_all
   # The default of 64 KB overflows silently into data.
   -sSTACK_SIZE=1MB
   -sINITIAL_MEMORY=2MB -sALLOW_MEMORY_GROWTH
-  # The caller limits the memory: shared memory reserves its maximum on creation.
+  # The caller sets the limit: shared memory reserves its maximum.
   -sIMPORTED_MEMORY
   -sABORTING_MALLOC=0
   -sFILESYSTEM=0
@@ -37,16 +36,16 @@ set(attn_link_threads
   # A worker created later starts only when the caller returns to its event loop.
   "-sPTHREAD_POOL_SIZE=Module[\"threads\"]-1"
   -sPTHREAD_POOL_SIZE_STRICT=2
-  # Slows each access from JavaScript, but tensors are copied in bulk.
+  # The warning is about slow access from JavaScript, but tensors are copied in bulk.
   -Wno-pthreads-mem-growth)
-# `node` glue imports modules that bundlers cannot resolve. Node uses this glue with bytes from web/lib.
+# `node` glue imports modules that bundlers cannot resolve; Node uses this glue with bytes.
 set(attn_link_web -sENVIRONMENT=web,worker)
 # For pages with require-trusted-types-for 'script'.
 set(attn_link_web_threads ${attn_link_web} -sTRUSTED_TYPES)
 # Node has no global Worker.
 set(attn_link_node_threads -sENVIRONMENT=node)
 
-# LTO saves a tenth of the size and takes minutes. Not for kernels: their register allocation was checked per file.
+# LTO saves a tenth of the size but takes minutes. Not for kernels, whose register allocation was checked per file.
 option(ATTN_WASM_RELEASE "Everything that is published: with threads, optimized when linked; without, what a demo needs, in a fraction of the time" ON)
 if(ATTN_WASM_RELEASE AND ATTN_WASM_CHECKS STREQUAL "")
   set(attn_compile_core -flto)
@@ -60,31 +59,30 @@ if(ATTN_WASM_CHECKS STREQUAL "")
   set(attn_variants simd relaxed)
   list(APPEND attn_link_all
     $<IF:$<BOOL:${ATTN_WASM_RELEASE}>,-O3,-O1>
-    # Half the size of dlmalloc, as fast for a call's few allocations.
+    # Half of dlmalloc's size, as fast for a call's few allocations.
     -sMALLOC=emmalloc
     -sMAXIMUM_MEMORY=4GB
     -sINCOMING_MODULE_JS_API=wasmMemory,instantiateWasm)
   if(ATTN_WASM_RELEASE)
-    # Inlines only if the code becomes clearly smaller; kernels are not compiled here.
+    # Inlines only for clearly smaller code.
     list(APPEND attn_link_all -Wl,-mllvm,-inline-threshold=-50)
   endif()
 else()
   set(attn_models single)
   set(attn_variants simd)
-  # ASSERTIONS refuse an unlisted environment, and these run only in Node.
+  # ASSERTIONS refuse an unlisted environment.
   set(attn_link_web -sENVIRONMENT=web,worker,node)
   list(APPEND attn_link_all -O1 --profiling-funcs)
   if(ATTN_WASM_CHECKS STREQUAL "debug")
     list(APPEND attn_link_all -sMAXIMUM_MEMORY=4GB
-      # Checks loads, stores, Embind, the runtime and the stack when linking, so the objects are those of the preset
-      # wasm.
+      # The linker adds all checks, so the objects are those of the preset wasm.
       -sSAFE_HEAP=1 -sASSERTIONS=2 -sSTACK_OVERFLOW_CHECK=2 -sMALLOC=emmalloc
       -sINCOMING_MODULE_JS_API=wasmMemory,instantiateWasm,print,printErr)
   elseif(ATTN_WASM_CHECKS STREQUAL "asan")
     list(APPEND attn_compile_all -fsanitize=address)
     list(APPEND attn_link_all -fsanitize=address
-      # Shadow memory takes an eighth of the maximum. Freed memory waits in quarantine: a suite with every model needs
-      # more than 1 GB.
+      # Shadow memory takes an eighth of the maximum, so this build creates its own memory; with quarantine, a suite of
+      # all models needs more than 1 GB.
       -sMAXIMUM_MEMORY=2GB -sINITIAL_MEMORY=320MB
       -sINCOMING_MODULE_JS_API=instantiateWasm,print,printErr)
   else()
@@ -102,7 +100,7 @@ function(attn_core target)
   target_compile_definitions(${target} PRIVATE ATTN_VIEWS_ONLY)
   target_compile_definitions(${target} PRIVATE ATTN_VERSION="${PROJECT_VERSION}")
   target_compile_options(${target} PRIVATE ${compile} ${attn_compile_core}
-    # An eighth smaller than -Os; only kernels need -O3.
+    # An eighth smaller than -Os.
     -Oz)
   target_include_directories(${target} SYSTEM PRIVATE ${ATTN_WASM_INCLUDE})
 endfunction()
@@ -164,7 +162,6 @@ foreach(model IN LISTS attn_models)
   endforeach()
 endforeach()
 
-# To check that src/bindings and web/lib agree.
 if(EXISTS ${PROJECT_SOURCE_DIR}/node_modules/.bin/tsc AND ATTN_WASM_CHECKS STREQUAL "")
   target_link_options(attn_simd_single PRIVATE --emit-tsd attn.d.ts)
 endif()

@@ -24,7 +24,6 @@ struct Cases {
 
 const std::set<std::string> kAttentionOptions{"isCausal", "scale", "enableGqa", "fullyMasked", "softcap", "window", "queryOffset", "dropout", "seed"};
 
-/// `own` has the gradients, `forward` the inputs; one case may have both.
 Gradients gradients_of(const GoldenCase& own, const GoldenCase& forward) {
   const std::string op = own.op();
   const Array grad = own.tensor("grad");

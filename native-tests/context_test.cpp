@@ -59,7 +59,6 @@ struct InTurn : Counting {
   }
 };
 
-/// A new thread for each run.
 struct Elsewhere : Counting {
   using Counting::Counting;
   void share(unsigned count, const Work& work) override {
@@ -493,7 +492,7 @@ TEST_CASE("in the child of a fork, contexts have working threads, as many as in 
       if (num_threads() != 2 || !two_meet()) return 2;
       return Context({.num_threads = 2}).num_threads() == 2 ? 0 : 3;
     };
-    // _exit, because a leak checker would report the other thread's blocks.
+    // _exit: a leak checker would report the other thread's blocks.
     CHECK(status_of_child([&]() -> int { _exit(works()); }) == 0);
     CHECK(two_meet());
   }
@@ -519,7 +518,7 @@ TEST_CASE("arch() names the architecture in use, and after first use no other on
 
 #ifdef __linux__
 
-/// Runs a hidden test in a process that has not used the library yet.
+/// The process has not used the library yet.
 bool passes_in_new_process(const char* name, const char* arch) {
   const pid_t child = fork();
   if (child == 0) {

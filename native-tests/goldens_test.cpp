@@ -375,7 +375,6 @@ TEST_CASE("the same layer attends to other real sentences as in PyTorch", "[gold
 
 TEST_CASE("the worked example of three tokens gives the article's numbers at every step", "[reference]") {
   const Array x({3, 4}, {1, 0, 1, 0, 0, 2, 0, 2, 1, 1, 1, 1});
-  // (in,out) in the article.
   const Array w_key = transposed(Array({4, 3}, {0, 0, 1, 1, 1, 0, 0, 1, 0, 1, 1, 0})),
               w_query = transposed(Array({4, 3}, {1, 0, 1, 1, 0, 0, 0, 0, 1, 0, 1, 1})),
               w_value = transposed(Array({4, 3}, {0, 2, 0, 0, 3, 0, 1, 0, 3, 1, 1, 0}));

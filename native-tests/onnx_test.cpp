@@ -129,7 +129,7 @@ std::optional<MaskInput> mask_of_case(OnnxCase& c, Index S) {
   return MaskInput{kind, padded};
 }
 
-/// Equals lengths, causality and window: queries are aligned with the end of their keys.
+/// Queries are aligned with the end of their keys.
 MaskInput mask_of_places(const Attending& a) {
   const Index B = a.query.dims[0], L = a.query.dims[2], S = a.key.dims[2];
   Shape from{1, 1, 1, 1};
@@ -179,7 +179,7 @@ std::vector<Arrays> attend(const Attending& a) {
     return {call(a, options)};
   }
   if (!options.is_causal && !options.window) return {call(a, options)};
-  // Positions differ in the batch: one mask, or a call per row.
+  // Positions differ in the batch.
   options.mask = mask_of(mask_of_places(a));
   options.is_causal = false;
   options.window.reset();

@@ -1,4 +1,4 @@
-// Products above 32 bits of arrays below 4 GB, for 32-bit builds with checked arithmetic (docs/dev/builds.md).
+// Products above 32 bits, for 32-bit builds (docs/dev/builds.md).
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
 #include <string>
@@ -14,7 +14,6 @@ namespace sizes_test {
 
 constexpr std::int64_t kMany = 700'000, kPeriod = 7;
 
-/// Along the first axis.
 Array repeated(const Array& small, std::int64_t count = kMany) {
   Shape dims = small.dims;
   dims[0] = count;

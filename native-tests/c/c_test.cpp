@@ -1,4 +1,3 @@
-// Same bits as C++, a status per refusal, no output from refused calls.
 #include "attn/c.h"
 
 #include <pthread.h>
@@ -308,7 +307,6 @@ TEST_CASE("C: options that were initialised for another size of their struct are
     CHECK(message.find("options.size") != std::string::npos);
     CHECK(message.find("_init()") != std::string::npos);
   }
-  // Headers with fewer or more fields.
   for (const std::size_t size : {offsetof(attn_attention_options, trace), sizeof options + 24}) {
     std::vector<unsigned char> bytes(size + 8, 0xA5);
     (attn_attention_options_init)(reinterpret_cast<attn_attention_options*>(bytes.data()), size);
@@ -735,7 +733,7 @@ TEST_CASE("C: a thread that is cancelled during a call ends after the call", "[c
               &thread, nullptr,
               [](void*) -> void* {
                 const auto folder = testdata("models/sentiment").string();
-                // Cancelled while reading files.
+                // A thread is cancelled when it reads files.
                 while (true) {
                   attn_text_model* model = nullptr;
                   began = true;

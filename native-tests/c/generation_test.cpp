@@ -58,7 +58,6 @@ TEST_CASE("C: generate, next_token and score_tokens return what C++ returns, and
     CHECK(texts_in(results, "finish_reason") == std::vector{std::string(kFinishReasonNames[static_cast<std::size_t>(made.finish_reason)])});
     attn_tensors_free(results);
   };
-  // NULL means the defaults of C++.
   check_generated(nullptr, expected.generate(prompt));
 
   attn_generate_options options;

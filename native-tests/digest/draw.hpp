@@ -15,8 +15,8 @@
 #include <type_traits>
 #include <vector>
 
-// Keep in step with wasm-tests/support/digest_draw.ts. Each draw is its own statement: the order of lines is the order
-// of draws. A draw is skipped only if an earlier one makes the whole tensor, mask or list absent.
+// Keep in step with wasm-tests/support/digest_draw.ts. Draws are separate statements: the order of lines is their
+// order. Only an absent tensor, mask or list skips draws.
 namespace digest {
 
 using Dims = std::vector<std::size_t>;
@@ -78,7 +78,6 @@ inline float nearest(double x) {
 
 inline std::uint32_t word_of(float x) { return std::isnan(x) ? 0x7fc00000U : std::bit_cast<std::uint32_t>(x); }
 
-/// FNV-1a over 32-bit words; each tensor begins with its size.
 class Hash {
  public:
   void add(const Values& x) {
@@ -185,7 +184,7 @@ inline std::uint64_t seed(Generator& g) {
   return wide ? high << 32 | low : low;
 }
 
-/// float32, to which JavaScript's number is converted.
+/// As float32, to which JavaScript's number is converted.
 inline float probability(Generator& g) { return g.pick(std::array<float, 10>{0.0F, 0.1F, 0.2F, 0.3F, 0.4F, 0.5F, 0.6F, 0.7F, 0.8F, 0.9F}); }
 
 inline Values values(Generator& g, const Dims& dims, float factor) {

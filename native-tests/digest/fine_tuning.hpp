@@ -5,8 +5,7 @@
 
 namespace digest {
 
-/// "hash checkpoint": of each step's loss, the accuracy on held-out data and all weights in byte order of their names.
-/// Runs train all layers, the last or only the head.
+/// "hash checkpoint", of each step's loss, held-out accuracy and weights in byte order of their names.
 std::vector<std::string> fine_tuning_lines();
 
 }  // namespace digest

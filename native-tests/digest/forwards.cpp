@@ -35,7 +35,7 @@ AttentionSizes attention_sizes(Generator& g) {
   return out;
 }
 
-/// call.inputs has the query; adds key, value, masks and options of attend(q, k, v, options).
+/// Adds all but the query, which call.inputs has.
 template <class Attend>
 void finish_attention(Generator& g, Call& call, const AttentionSizes& s, std::size_t key_width, Attend attend) {
   call.inputs.push_back(values(g, input_dims(s.rank, s.B, s.kv_heads, s.S, key_width), 0.5F));

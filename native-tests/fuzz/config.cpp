@@ -1,6 +1,6 @@
 // Separated by zero bytes, empty if missing: config.json, modules.json, 1_Pooling/config.json,
-// sentence_bert_config.json, tokenizer_config.json, config_sentence_transformers.json, 2_Dense/config.json, and
-// 2_Dense/model.safetensors for any further Dense also.
+// sentence_bert_config.json, tokenizer_config.json, config_sentence_transformers.json, and config.json and
+// model.safetensors of 2_Dense, which a second Dense would share.
 #include "attn/models/model_loader.hpp"
 #include "attn/tensor/shape.hpp"
 #include "fuzz.hpp"
@@ -8,7 +8,7 @@
 
 namespace {
 
-/// Twice the memory of the seeds. Deeper models are only estimated, because layers after the fourth are built alike.
+/// Twice the memory of the seeds. Deeper models are only estimated: layers are built alike.
 constexpr std::uint64_t kModelLimit = std::uint64_t{1} << 20;
 constexpr std::int64_t kMostLayers = 4;
 

@@ -15,7 +15,7 @@ namespace attn::fuzz {
 
 using Bytes = std::span<const std::uint8_t>;
 
-/// Of a call; below libFuzzer's limit, so that a low estimate fails.
+/// Below libFuzzer's limit, so that a low estimate fails.
 inline constexpr std::uint64_t kMemoryLimit = std::uint64_t{64} << 20;
 
 inline void require(bool holds, const char* what) {
@@ -24,10 +24,8 @@ inline void require(bool holds, const char* what) {
   std::abort();
 }
 
-/// run.mjs checks by the printed errors that seeds are accepted.
 inline const bool kVerbose = std::getenv("ATTN_FUZZ_VERBOSE") != nullptr;
 
-/// Any exception except attn::Error is a crash.
 template <class Work>
 bool succeeds(const Work& work) {
   try {

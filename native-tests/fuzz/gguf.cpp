@@ -14,7 +14,7 @@
 
 namespace {
 
-/// More than seeds need. Deeper models are only estimated, because layers after the fourth are built alike.
+/// More than seeds need. Deeper models are only estimated: layers are built alike.
 constexpr std::uint64_t kModelLimit = std::uint64_t{1} << 20;
 constexpr std::int64_t kMostLayers = 4;
 
@@ -45,7 +45,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   return 0;
 }
 
-/// Writes limits of checks over numbers: another length would make the rest unreadable.
+/// Overwrites numbers: another length would make the rest unreadable.
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size, unsigned seed) {
   attn::fuzz::Random random(seed);
   if (size < 16 || random() % 4 == 0) return LLVMFuzzerMutate(data, size, max_size);

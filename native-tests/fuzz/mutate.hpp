@@ -11,10 +11,9 @@ namespace attn::fuzz {
 
 using Random = std::minstd_rand;
 
-/// Changes one value, name or element; text that is not JSON stays.
 std::string mutate_json(const std::string& text, Random& random);
 
-/// Changes bytes, or a value in one of the first `json_parts` of `parts` separated by zero bytes. Returns the new size.
+/// `parts` are separated by zero bytes, of which the first `json_parts` are JSON.
 std::size_t mutate_parts(std::uint8_t* data, std::size_t size, std::size_t max_size, unsigned seed, std::size_t parts, std::size_t json_parts);
 
 }  // namespace attn::fuzz

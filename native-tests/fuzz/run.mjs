@@ -1,12 +1,6 @@
-// node native-tests/fuzz/run.mjs [--seconds N | --runs N] [--seed N] [--build FOLDER] [TARGET...]: runs libFuzzer on
-// the readers of files and texts.
-//
-// Each target first runs its seeds, none of which may be refused, then generates inputs for N seconds (30) or N runs;
-// --seed makes them reproducible. The exit code is 1 if a target found a bug. New inputs are stored in FOLDER/corpus
-// (build/native-asan), so that the next run continues with them; inputs that failed are in FOLDER/findings.
-// targets.test.mjs is a short run with a fixed seed. The long run:
-//
-//   cmake --preset native-asan && cmake --build --preset native-asan && node native-tests/fuzz/run.mjs --runs 10000000
+// node native-tests/fuzz/run.mjs [--seconds N | --runs N] [--seed N] [--build FOLDER] [TARGET...]: libFuzzer, first on
+// the seeds, none of which may be refused. New inputs are kept in FOLDER/corpus (build/native-asan) for the next run,
+// failed ones in FOLDER/findings.
 import { spawn } from 'node:child_process';
 import { mkdirSync, readdirSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -17,13 +11,13 @@ import { parseArgs } from 'node:util';
 const here = fileURLToPath(new URL('.', import.meta.url));
 export const targets = readdirSync(join(here, 'corpus')).sort();
 
-/** Maximum lengths: longer inputs are slower and find no further bugs. */
+/** Longer inputs are slower and find no further bugs. */
 const longest = { safetensors: 1024, gguf: 8192, config: 1536, tokenizer_json: 3072, tokenizer_cost: 3072, vocabulary_text: 256, model_files: 5120 };
 
 const environment = {
   ...process.env,
-  // Leaks count as crashes, and so do allocations that the library should have refused (-malloc_limit_mb). The second
-  // line is for speed: returning memory to the system and the quarantine cost a third of the time in page faults.
+  // Allocations that the library should have refused are crashes (-malloc_limit_mb). Without the second line, page
+  // faults take a third of the time.
   ASAN_OPTIONS: [
     'detect_leaks=1:allocator_may_return_null=0',
     'detect_stack_use_after_return=0:malloc_context_size=2:quarantine_size_mb=16:allocator_release_to_os_interval_ms=-1',
@@ -41,9 +35,7 @@ function run(program, args, env = {}) {
   });
 }
 
-/**
- * Fuzzes a target and resolves to { passed, report }: one line, preceded by the program's output if it found a bug.
- */
+/** The report is one line, preceded by the program's output if it found a bug. */
 export async function fuzz(target, { seconds = 30, runs, seed = 0, build = join(here, '../../build/native-asan') } = {}) {
   const program = join(build, 'native-tests/fuzz', `fuzz_${target}`);
   const seeds = join(here, 'corpus', target);

@@ -1,4 +1,3 @@
-// Whole and in pieces give the same result; written and read again, the same bits.
 #include "attn/io/safetensors.hpp"
 
 #include <algorithm>

@@ -131,8 +131,6 @@ TEST_CASE("tensors of different block types in one GGUF file have the values of 
   }
 }
 
-// Damaged files derive from a small valid one.
-
 template <class T>
 std::string raw(T value) {
   std::string bytes(sizeof value, '\0');
@@ -242,7 +240,6 @@ void refused(ErrorCode code, const std::string& words, const std::function<void(
   refused(code, words, [&] { transcoded(small.file()); });
 }
 
-/// Any exception but attn::Error fails the test.
 bool accepted(const std::string& bytes) {
   try {
     transcoded(bytes);

@@ -1,4 +1,3 @@
-// Compares with the tokenizers' own libraries.
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators_all.hpp>
 #include <cmath>

@@ -137,7 +137,6 @@ TEST_CASE("an invalid header gives the same error in pieces as in a whole file",
     CHECK(expected != "nothing was thrown");
     for (const std::size_t piece : {std::size_t{1}, std::size_t{5}, bytes.size()}) CHECK(message_of([&] { streamed(bytes, {piece}); }) == expected);
   }
-  // Does not wait for 2^60 bytes.
   SafetensorsStream stream;
   const Bytes huge = file("", 0, std::uint64_t{1} << 60);
   check_error({ErrorCode::format, "safetensors", "the file", {"longer than 16 MiB"}}, [&] { stream.give(huge); });

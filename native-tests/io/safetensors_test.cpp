@@ -22,7 +22,6 @@ namespace io_safetensors_test {
 
 using Bytes = std::vector<std::uint8_t>;
 
-/// Data bytes 0, 1, 2, ...
 Bytes file(const std::string& header, std::size_t data_size, std::uint64_t header_size) {
   Bytes bytes(8);
   std::memcpy(bytes.data(), &header_size, 8);

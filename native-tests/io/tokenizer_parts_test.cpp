@@ -1,4 +1,3 @@
-// Refusals and costs, as in the package; results are in tokenizer_goldens_test.cpp.
 #include <catch2/catch_test_macros.hpp>
 #include <chrono>
 #include <map>

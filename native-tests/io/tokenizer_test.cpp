@@ -127,7 +127,7 @@ TEST_CASE("the padding token is that of the configuration, else of the file, els
   CHECK(padding(small_file(), "{}") == std::tuple(0, 0, "[PAD]"));
   CHECK(padding(small_file(), config) == std::tuple(14, 0, "<pad>"));
   CHECK(padding(small_file(), old) == std::tuple(14, 0, "<pad>"));
-  // transformers adds a missing token with the next id.
+  // As in transformers, a missing token gets the next id.
   CHECK(padding(small_file(), R"({"pad_token": "<none>"})") == std::tuple(15, 0, "<none>"));
   CHECK(padding(own, "") == std::tuple(7, 1, "##i"));
   CHECK(padding(own, config) == std::tuple(14, 1, "<pad>"));

@@ -60,12 +60,11 @@ std::string describe(const GemmCase& c, const KernelTable& table) {
          ", bias " + std::to_string(c.bias) + ", alpha " + std::to_string(c.alpha) + ", accumulate " + std::to_string(c.accumulate);
 }
 
-/// An architecture may fuse multiply-adds, but alike in every tile.
+/// An architecture may fuse multiply-adds, but then in every tile.
 struct GemmSeen {
   bool fused = true, plain = true;
 };
 
-/// A bool, because there are many thousands.
 bool gemm_is_right(const KernelTable& table, const GemmCase& c, Generator& random, GemmSeen& seen) {
   const std::size_t nr = table.nr;
   std::vector<float> a(c.m * c.lda + c.k, kNaN), w(c.packed_n * c.packed_k), bias(c.packed_n);
@@ -192,7 +191,7 @@ TEST_CASE("a product that is summed over k in parts has the bits of the whole, a
           for (const bool skipping : {false, true}) {
             if (skipping && m > 1) continue;
             const auto product = [&](const std::vector<std::size_t>& ends) {
-              std::vector<float> c(m * n);  // exact, so that AddressSanitizer detects reads past the end
+              std::vector<float> c(m * n);  // AddressSanitizer then detects reads past the end
               for (std::size_t part = 0, from = 0; part < ends.size(); from = ends[part++]) {
                 const Gemm<float> gemm{.a = a.data() + from,
                                        .lda = static_cast<std::ptrdiff_t>(k),
@@ -602,10 +601,9 @@ double exact(Activation f, double x) {
   return kNaN;
 }
 
-/// All activations but tanh use exp of a negative number, which is 0 below the smallest normal number.
+/// All but tanh use exp of a negative number, which is 0 below the smallest normal number.
 double allowed_error(Activation f, double x, double y) {
   const double ulp = y == 0 ? kSmallestDenormal : std::max(std::ldexp(1.0, std::ilogb(y) - 23), kSmallestDenormal);
-  // Whether rounding may bring exp below that limit.
   const auto flushed = [&](double argument) { return std::exp(argument * (1 + 2 * kEps)) < kSmallestNormal ? std::abs(y) : 0; };
   switch (f) {
     case Activation::relu:
@@ -637,7 +635,6 @@ TEST_CASE("activations are within their documented error at floats of every expo
   std::vector<float> x;
   for (const float sign : {1.0F, -1.0F})
     for (std::uint32_t bits = 0; bits < 0x7f800000; bits += 8209) x.push_back(sign * std::bit_cast<float>(bits));
-  // The curved range.
   for (int i = -100'000; i <= 100'000; ++i) x.push_back(16.0F * static_cast<float>(i) / 100'000);
   for (const Activation f : kActivations) {
     std::vector<double> expected, bound;
@@ -682,7 +679,7 @@ TEST_CASE("activations of zeros, infinities and NaN agree with torch", "[kernels
 }
 
 TEST_CASE("tanh is within two units in the last place and monotonic", "[kernels]") {
-  // Every 509th float up to the first result of 1, and each around the switch of formulas.
+  // Every 509th float up to the result 1, and each around the switch of formulas.
   std::vector<float> x;
   for (std::uint32_t bits = 1; bits < std::bit_cast<std::uint32_t>(9.1F); bits += 509) x.push_back(std::bit_cast<float>(bits));
   const std::uint32_t bend = std::bit_cast<std::uint32_t>(0.55F);

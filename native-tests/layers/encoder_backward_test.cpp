@@ -127,7 +127,7 @@ TEST_CASE("with dropout, rotary, window and softcap, a classifier's gradient is 
         if (name != "grad_x") weights.at(name.substr(6)) = moved;
         values[side] = loss(name == "grad_x" ? moved : x, weights);
       }
-      // The loss's rounding over the step, and the third derivative.
+      // Rounding of the loss divided by the step, and the third derivative.
       CHECK(std::abs((values[0] - values[1]) / (2.0 * static_cast<double>(kStep)) - slope) < 1e-2 * (size + 1));
     }
   }

@@ -118,7 +118,7 @@ TEST_CASE("with rotary, softcap, window and dropout, a gradient is the slope in 
       for (const auto& [parameter, array] : of.state) weights.emplace(parameter, moved.at("state." + parameter));
       values[side] = of.loss(moved.at("grad_query"), moved.at("grad_key"), moved.at("grad_value"), weights);
     }
-    // Rounding of about 100 terms over the step, and the third derivative.
+    // Rounding of about 100 terms divided by the step, and the third derivative.
     CHECK(std::abs((values[0] - values[1]) / (2.0 * static_cast<double>(kStep)) - slope) < 5e-3 * (size + 1));
   }
 }

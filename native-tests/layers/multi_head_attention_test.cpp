@@ -556,7 +556,7 @@ TEST_CASE("a new layer has the distribution of torch's constructor, with seed 0"
   CHECK(arrays_of(again.state_dict()) == state);
   again.initialize();
   CHECK(arrays_of(again.state_dict()) == state);
-  // Xavier of the packed (3E,E): fan_in E, fan_out 3E; out_proj is an nn.Linear.
+  // Xavier of (3E,E); out_proj is an nn.Linear.
   const double packed = std::sqrt(6.0 / (64 + 192)), linear = 1 / std::sqrt(64.0);
   const std::vector<float>& in = state.at("in_proj_weight").data;
   CHECK((largest(in, 0, in.size()) <= packed && largest(in, 0, in.size()) > 0.999 * packed));

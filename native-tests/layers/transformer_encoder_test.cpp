@@ -66,7 +66,6 @@ TEST_CASE("an encoder of several layers agrees with the float64 reference", "[la
   for (std::uint64_t seed = 300; seed < 340; ++seed) {
     EncoderCase c = draw_encoder_case(seed);
     Generator random(seed);
-    // Small bounds reveal mistakes.
     c.options.d_model = c.options.nhead * 2;
     c.x = random.normal({2, 6, c.options.d_model});
     c.mask.reset();

@@ -35,7 +35,7 @@ std::atomic<std::int64_t> made{0};
 std::atomic<std::int64_t> live{0};
 std::atomic<std::int64_t> bytes{0};
 std::atomic<std::int64_t> most_bytes{0};
-std::atomic<std::int64_t> countdown{-1};  // fails at 0; negative: none fails
+std::atomic<std::int64_t> countdown{-1};  // the allocation that makes it 0 fails; negative: none fails
 std::atomic<bool> failed{false};
 std::atomic<std::int64_t> largest{0};
 
@@ -112,8 +112,8 @@ End attempt(const std::function<void()>& call, std::int64_t n) {
   return end;
 }
 
-/// Fails each allocation in turn, until call() succeeds. A failure must be bad_alloc or MEMORY, leave no block and
-/// change nothing, which after() checks. Returns the number of allocations.
+/// A failure must be bad_alloc or MEMORY, leave no block and change nothing, which after() checks. Returns the number
+/// of allocations of call().
 std::int64_t exhaust(const std::function<void()>& call, const std::function<void()>& after = [] {}) {
   REQUIRE(attempt(call, -1) == End::success);  // also allocates one-time objects
   for (std::int64_t n = 0; n < 100'000; ++n) {
@@ -236,7 +236,6 @@ void exhaust_layer(const char* name, const Options& options, Run run) {
     CHECK_THAT(run(layer), HasBitsOf(before));
   };
   CHECK(exhaust([&] { run(layer); }, unchanged) > 0);
-  // Whichever part of the first forward failed, the next is the same.
   for (std::int64_t n = 0, done = 0; done == 0; ++n) {
     const std::int64_t kept = live;
     {
@@ -318,7 +317,7 @@ TEST_CASE("a tokenizer uses at most ten times the size of its compact file", "[m
       if (!vocabulary.empty()) check(file(vocabulary, ""));
     check(file("", added));
   }
-  // Published tokens average such lengths.
+  // Tokens as short as the average of published ones.
   for (const std::size_t length : {7, 30}) {
     std::string tokens = "\"\":0", merges, pairs, pieces;
     for (std::size_t i = 0; i < 300'000 / length; ++i) {
@@ -540,7 +539,7 @@ TEST_CASE("a misuse whose message cannot be allocated reports itself or out of m
         countdown = -1;
         got = to_string(error.code());
       }
-      const bool leaked = live != before;  // the string object holds a code
+      const bool leaked = live != before;  // a code fits into the string object
       INFO("allocation " << n);
       CHECK((got == code || (failed && got == "MEMORY")));
       CHECK_FALSE(leaked);
@@ -565,7 +564,7 @@ TEST_CASE("if the memory for threads cannot be allocated, calls run in one threa
     set_num_threads(1);
     return done;
   };
-  REQUIRE(fail_at(-1));  // also allocates one-time objects, also of checks
+  REQUIRE(fail_at(-1));  // also allocates one-time objects
   for (std::int64_t n = 0, before = live; n < 50 && !fail_at(n); ++n) CHECK(live == before);
 }
 
@@ -758,7 +757,7 @@ TEST_CASE("a scratch without memory throws bad_alloc, and its workspace stays us
       done = end == End::success;
       INFO("allocation " << ends);
       CHECK(end != End::other);
-      // The last to fail is optional, for later calls.
+      // The block for later calls is optional.
       CHECK(failed);
       ends += done ? 0 : 1;
       use(workspace);

@@ -124,7 +124,7 @@ TEST_CASE("sizes that transformers does not require have its defaults", "[models
 TEST_CASE("sizes must be consistent", "[models]") {
   refused(ErrorCode::config, "config.json", "the hidden size", with_member(bert(), "num_attention_heads", 5),
           {"a multiple of the number of heads, 5"});
-  // Even without a tensor with rows per position.
+  // Even if no tensor has a row per position.
   for (const char* name : {"tiny-modernbert", "tiny-jina", "tiny-deberta", "tiny-bert"})
     for (const std::int64_t positions : {(1 << 20) + 1, 0x7fffffff}) {
       INFO(name);
@@ -205,11 +205,10 @@ TEST_CASE("DeBERTa's options of relative positions are checked", "[models]") {
     CHECK(config.scale_factor == 2);
   }
   for (const json& parts : {json(), json::array(), json("c2pp2c"), json("")}) CHECK(read(with("pos_att_type", parts)).relative.scale_factor == 1);
-  // Without relative attention, the scale still depends on the parts.
   const detail::RelativeConfig none = read(with("relative_attention", false)).relative;
   CHECK((!none.c2p && !none.p2c && none.span == 0 && none.has_norm));
   CHECK(none.scale_factor == 3);
-  // Otherwise a row per distance up to the largest, by default the positions.
+  // Without buckets there is a row per distance up to the largest, by default the number of positions.
   for (const int no : {-1, 0}) CHECK(read(with("position_buckets", no)).relative.rows() == 80);
   for (const int no : {-1, 0}) {
     CHECK(read(with_member(with("position_buckets", -1), "max_relative_positions", no)).relative.rows() == 128);
@@ -608,7 +607,7 @@ TEST_CASE("2_Dense/config.json describes a linear map of the pooled vector", "[m
   check_error({ErrorCode::format, "safetensors", "", {}}, [&] { detail::ModelLoader(torn.files()); });
   torn.dense_weights.clear();
   refused(ErrorCode::format, "modules.json", "2_Dense/model.safetensors", torn, {"missing"});
-  // Takes the first one's vector.
+  // A second Dense takes the first one's vector.
   Checkpoint twice = with_dense(good, weights);
   json modules = json::parse(twice.modules);
   modules[3] = {{"type", "sentence_transformers.models.Dense"}, {"path", "3_Dense"}};

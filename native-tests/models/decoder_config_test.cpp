@@ -1,4 +1,3 @@
-// Compares with transformers.
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
 
@@ -60,7 +59,6 @@ TEST_CASE("layer_types must have a known kind for each layer, in every family", 
     kinds[1] = "other";
     refused(ErrorCode::unsupported, "other", [&] { static_cast<void>(load(with(kinds))); });
   }
-  // A layer with a window needs one.
   for (const std::string name : {"tiny-mistral", "tiny-qwen2", "tiny-qwen3", "tiny-gemma-2", "tiny-gemma-3"}) {
     CAPTURE(name);
     refused(ErrorCode::unsupported, "sliding_window", [&] {
@@ -93,7 +91,7 @@ TEST_CASE("numbers that a kind of RoPE needs must be given", "[models]") {
         refused(ErrorCode::config, member, [&] { static_cast<void>(load(with(without))); });
       }
     }
-  json yarn{{"rope_type", "yarn"}, {"factor", nullptr}, {"original_max_position_embeddings", 16}};  // 64 positions
+  json yarn{{"rope_type", "yarn"}, {"factor", nullptr}, {"original_max_position_embeddings", 16}};
   CHECK(load(with_member(read_checkpoint(path_of("tiny-llama")), "rope_scaling", yarn))->config().rope.factor == 4);
 }
 
@@ -110,7 +108,6 @@ TEST_CASE("RoPE by kind of layer is refused by families that have the same in al
           [&] { static_cast<void>(load(with_member(read_checkpoint(path_of("tiny-llama")), "partial_rotary_factor", 0.5))); });
 }
 
-/// Replaces RoPE's members.
 detail::ModelConfig gemma_3(const nlohmann::json& members) {
   return detail::read_model_config(with_config(read_checkpoint(path_of("tiny-gemma-3")), [&](nlohmann::json& config) {
                                      for (const char* const name : {"rope_parameters", "rope_scaling", "rope_theta", "rope_local_base_freq"})
@@ -119,7 +116,7 @@ detail::ModelConfig gemma_3(const nlohmann::json& members) {
                                    }).files());
 }
 
-// Numbers: transformers 5.23, Gemma3TextConfig.convert_rope_params_to_dict.
+// transformers 5.23, Gemma3TextConfig.convert_rope_params_to_dict.
 TEST_CASE("Gemma 3 reads RoPE by kind of layer only, as transformers", "[models]") {
   using nlohmann::json;
   const auto bases = [](const detail::ModelConfig& config) {
@@ -151,7 +148,7 @@ TEST_CASE("Gemma 3 reads RoPE by kind of layer only, as transformers", "[models]
   refuses({{"rope_parameters", {{"full_attention", linear}}}, {"rope_scaling", linear}}, "full_attention.rope_type");
 }
 
-// Numbers: transformers 5.23, Gemma3TextModel, eager attention in float32.
+// transformers 5.23, Gemma3TextModel, eager attention in float32.
 TEST_CASE("Gemma 3 as an embedding model may attend to later tokens, in windows to half the keys on each side", "[models]") {
   const auto with = [](const char* architecture) {
     return with_config(read_checkpoint(path_of("tiny-gemma-3")), [&](nlohmann::json& config) {
@@ -161,7 +158,7 @@ TEST_CASE("Gemma 3 as an embedding model may attend to later tokens, in windows 
   };
   refused(ErrorCode::unsupported, "use_bidirectional_attention", [&] { static_cast<void>(load(with("Gemma3ForCausalLM"))); });
   const auto model = load(with("Gemma3TextModel"));
-  CHECK(model->config().distances.at(0).window == 2);  // sliding_window is 5
+  CHECK(model->config().distances.at(0).window == 2);
   Batch batch{.shape = {1, 16}, .ids = {}, .types = {}, .mask = std::nullopt};
   for (std::int64_t i = 0; i < 16; ++i) batch.ids.push_back(5 + i * 31 % 300);
   const auto check = [&](std::size_t token, const std::vector<float>& expected) {
@@ -188,7 +185,7 @@ TEST_CASE("truncate of YaRN is read where transformers reads it", "[models]") {
   };
   for (const json& truncate : {json(false), json(nullptr)}) {
     CHECK_FALSE(load(with_member(read_checkpoint(path_of("tiny-llama")), "rope_parameters", with(truncate)))->config().rope.whole);
-    // By kind of layer it is outside of the kinds.
+    // With RoPE by kind of layer, truncate is read outside of the kinds.
     const detail::ModelConfig inside = gemma_3({{"rope_parameters", {{"full_attention", with(truncate)}}}});
     CHECK(inside.rope.whole);
     CHECK(inside.notes.size() == 1);

@@ -1,4 +1,3 @@
-// models_test.cpp compares forwards with transformers.
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators_all.hpp>
 #include <fstream>
@@ -28,7 +27,6 @@ std::string path_of(const std::string& name) { return testdata("models/" + name)
 
 nlohmann::json read_json(const std::string& path) { return nlohmann::json::parse(std::ifstream(testdata(path))); }
 
-/// 1: a token, 0: padding.
 Encoding padded(const std::vector<std::vector<int>>& flags) {
   const std::size_t B = flags.size(), L = flags[0].size();
   Encoding encoding;
@@ -43,7 +41,7 @@ Encoding padded(const std::vector<std::vector<int>>& flags) {
   return encoding;
 }
 
-/// Padding between tokens may then take up places of the window, and is refused.
+/// Padding between tokens would take up places of the window.
 bool has_window(const std::string& name) {
   const nlohmann::json config = read_json("models/" + name + "/config.json");
   return config.contains("sliding_window") && !config["sliding_window"].is_null();
@@ -56,7 +54,6 @@ std::vector<std::size_t> places_of(const std::vector<int>& flags) {
   return places;
 }
 
-/// Without padding.
 Encoding alone(const Encoding& all, std::size_t b, const std::vector<std::size_t>& places) {
   Encoding encoding;
   encoding.input_ids = xt::xtensor<std::int32_t, 2>({1, places.size()});
@@ -155,7 +152,6 @@ TEST_CASE("masks and patches of a decoder are in the order of the given tokens",
   check_alone(model.forward(encoding, patched), model.forward(one, patched_one), 0, places);
 }
 
-/// Ids [first, end), no mask.
 Encoding ids_of(const Encoding& all, std::size_t first, std::size_t end) {
   Encoding part;
   part.input_ids = xt::xtensor<std::int32_t, 2>({all.input_ids.shape(0), end - first});
@@ -172,7 +168,7 @@ Array rows_between(const Array& x, std::int64_t first, std::int64_t end) {
   return out;
 }
 
-/// Keys [0, end) of (B,H,S,W), or queries [first, end) and keys [0, end) of (B,H,L,S[,W]).
+/// Keys [0, end) of (B,H,S,W), or also queries [first, end) of (B,H,L,S[,W]).
 Array before(const Array& x, std::int64_t first, std::int64_t end, bool has_queries) {
   const std::int64_t heads = x.dims[0] * x.dims[1], S = x.dims[has_queries ? 3 : 2], L = has_queries ? x.dims[2] : 1;
   const std::int64_t width = static_cast<std::int64_t>(x.data.size()) / (heads * L * S);
@@ -451,7 +447,7 @@ TEST_CASE("settings of RoPE and windows count where transformers reads them", "[
     return detail::rope_frequencies(config.distances.at(0).rope_theta, config.rope, config.head_width());
   };
   const auto expected = frequencies(read("tiny-llama", [&](nlohmann::json& config) { config["rope_parameters"] = yarn; }));
-  // The older name as a whole, unless empty.
+  // The older name replaces the newer unless it is empty.
   CHECK(frequencies(read("tiny-llama", [&](nlohmann::json& config) {
           config["rope_parameters"] = {{"rope_type", "linear"}, {"factor", 3}, {"rope_theta", 90}};
           config["rope_scaling"] = yarn;
@@ -460,7 +456,7 @@ TEST_CASE("settings of RoPE and windows count where transformers reads them", "[
           config["rope_parameters"] = yarn;
           config["rope_scaling"] = nlohmann::json::object();
         })) == expected);
-  // The outer original length counts more; it defaults to the positions.
+  // The original length outside of the parameters overrides the one inside; the default is the number of positions.
   const auto llama3 = [&](std::optional<int> inside, std::optional<int> outside) {
     return read("tiny-llama",
                 [&](nlohmann::json& config) {
@@ -618,7 +614,6 @@ TEST_CASE("GPT-2's weights are transposed in files only", "[models]") {
   const StateDict state = model.state_dict();
   model.load_state_dict(state);
   CHECK_THAT(floats_of(*model.forward(encoding).logits), HasBitsOf(before));
-  // Tensors arrive over several calls.
   const Checkpoint checkpoint = read_checkpoint(path_of("tiny-gpt2"));
   CHECK_THAT(run(checkpoint, 777), HasBitsOf(run(checkpoint)));
   const std::filesystem::path folder = std::filesystem::temp_directory_path() / "attn-decoders-test";
@@ -638,12 +633,11 @@ TEST_CASE("gradients of a decoder are the slope of its logit", "[models]") {
   const Encoding encoding = padded({{1, 1, 1, 1, 1, 1}});
   const GradientOptions options{.target = {.label = model.id_to_token(40).value(), .token = 4}, .attentions = true, .parameters = true};
   const TextModelGradients<2> gradients = model.gradients(encoding, options);
-  // No logit depends on later tokens.
   for (const auto& attention : *gradients.attentions)
     for (std::size_t i = 0; i < 6; ++i)
       for (std::size_t j = i + 1; j < 6; ++j) CHECK(attention(0, 1, i, j) == 0);
   const StateDict state = model.state_dict();
-  // f(w + s g) - f(w - s g) = 2 s |g|² + O(s³), which also shows exchanged rows and columns.
+  // f(w + s g) - f(w - s g) = 2 s |g|² + O(s³) for each weight, so that an exchange of rows and columns shows.
   for (const auto& [key, gradient] : *gradients.parameters) {
     CAPTURE(key);
     double square = 0;

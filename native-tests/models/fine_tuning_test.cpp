@@ -1,4 +1,3 @@
-// Steps are AdamW with gradients that other tests compare with torch.
 #include <array>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
@@ -104,7 +103,6 @@ TEST_CASE("the first step moves every weight as AdamW does", "[models][training]
     CAPTURE(checkpoint);
     const auto model = with_head(checkpoint, 0.0);
     const Batch batch = some_ids(1, 7, model->config().vocab_size);
-    // Weighted gradients of logits.
     std::map<std::string, std::vector<double>> gradients;
     std::vector<double> logits;
     std::vector<State> of_logits;
@@ -141,7 +139,7 @@ TEST_CASE("the first step moves every weight as AdamW does", "[models][training]
       for (std::size_t i = 0; i < values.size(); ++i) {
         const double g = clip * gradients.at(name)[i], p = static_cast<double>(values[i]);
         const double kept = decays(name) ? p * (1 - kRate * kDecay) : p, moved = static_cast<double>(after.at(name)[i]) - kept;
-        // Below rounding errors only the step length is known.
+        // If the gradient is as small as its rounding error, only the length of the step is known.
         const bool is_known = std::abs(g) > 1e-6;
         const double off = is_known ? std::abs(moved + kRate * g / (std::abs(g) + 1e-8)) : std::abs(moved) - kRate;
         if (is_known) ++seen;
@@ -371,7 +369,7 @@ TEST_CASE("dropout drops the requested share and scales the remaining stored val
   }
   CHECK(std::abs(static_cast<double>(gone) / static_cast<double>(pooled) - 0.25) < 4.5 * std::sqrt(0.25 * 0.75 / static_cast<double>(pooled)));
 
-  // Masks of other steps, seeds and sites are independent: two agree in p² + (1 - p)² of the numbers.
+  // Masks of other steps, seeds and sites agree in p² + (1 - p)² of the numbers.
   for (std::size_t i = 1; i < 3; ++i) {
     std::size_t same = 0;
     const std::size_t n = std::min(masks[0].size(), masks[i].size());
@@ -508,7 +506,6 @@ TEST_CASE("a model learns swapped labels, with the same bits for any number of t
   TextModel other = stock("sentiment");
   other.fine_tune(examples, {.epochs = 12, .batch_size = 4, .learning_rate = 3e-3, .seed = 1});
   CHECK_FALSE(changed(*first, state_of(other)).empty());
-  // config.json sets dropout 0.1; a caller disables it there.
   const std::filesystem::path folder = std::filesystem::temp_directory_path() / ("attn-no-dropout-" + std::to_string(std::random_device()()));
   std::filesystem::copy(testdata("models/sentiment"), folder, std::filesystem::copy_options::recursive);
   const std::vector<std::uint8_t> bytes = bytes_of(folder / "config.json");

@@ -12,7 +12,7 @@
 
 namespace attn::test {
 
-/// Allows twice golden_tolerance, because at least six layers follow each other. Returns "" if near.
+/// Twice golden_tolerance, because at least six layers follow each other.
 inline std::string difference(const GoldenCase& golden, const std::string& what, const Array& got) {
   const Array expected = golden.tensor("expected." + what);
   const double tolerance = 2 * golden_tolerance(golden.entry().at("expected").at(what), expected);

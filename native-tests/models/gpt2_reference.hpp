@@ -56,7 +56,6 @@ class Gpt2Reference {
     return logits;
   }
 
-  /// By layer.
   std::vector<Matrix> activations(const std::vector<std::int64_t>& ids, Site wanted) const {
     std::vector<Matrix> all(layers_);
     run(ids, [&](std::size_t layer, Site site, const Matrix& x) {

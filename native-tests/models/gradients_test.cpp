@@ -147,8 +147,8 @@ TEST_CASE("attributions of tokens agree with Captum and with the papers", "[mode
       const bool is_short = what == "integrated_gradients_8";
       const Scores scores = attribute(*model, golden, is_short ? AttributionMethod::integrated_gradients : methods().at(what), is_short ? 8 : 50);
       CHECK(difference(golden, what, Array({static_cast<std::int64_t>(scores.of_tokens.size())}, scores.of_tokens)) == "");
-      // delta = |sum - change| / |change|: float32 rounding of sum shifts it by its share of the change, that of change
-      // by delta times.
+      // delta = |sum - change| / |change|: an error of sum shifts it by 1 / change of itself, one of change by delta /
+      // change.
       if (is_short) {
         const double change = std::abs(entry.at("value").get<double>() - entry.at("baseline").get<double>());
         const auto delta = entry.at("delta_8").get<double>();
@@ -212,7 +212,6 @@ TEST_CASE("explaining the logit of a token: a decoder's next token, a mask, a la
       const auto first = logits.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(place) * C);
       return std::vector<float>(first, first + static_cast<std::ptrdiff_t>(C));
     };
-    // f of ids.
     const auto id_of = [&](const std::variant<std::int64_t, std::string>& given) {
       const std::string* const name = std::get_if<std::string>(&given);
       return static_cast<std::size_t>(name != nullptr ? *model.token_to_id(*name) : std::get<std::int64_t>(given));
@@ -245,7 +244,6 @@ TEST_CASE("explaining the logit of a token: a decoder's next token, a mask, a la
     options.method = AttributionMethod::attention_rollout;
     const TextAttribution flow = model.attribute(text, options);
     CHECK(std::abs(std::accumulate(flow.scores.begin(), flow.scores.end(), 0.0) - 1) < 1e-5);
-    // Defaults to the likeliest target.
     options = {.method = AttributionMethod::gradient_x_input, .position = position};
     const TextAttribution likeliest = model.attribute(text, options);
     const std::vector<float> logits = logits_at(ids, at);

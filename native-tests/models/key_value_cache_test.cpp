@@ -77,7 +77,7 @@ TEST_CASE("a cache that is cut anywhere in a panel continues with other tokens",
   }
 }
 
-/// tiny-llama with values times 2^exponent, divided in W_O, and near 0 in the first layer for tokens from `small` on.
+/// Values times 2^exponent, divided in W_O; near 0 in the first layer for tokens from `small` on.
 std::unique_ptr<EncoderModel> model_with_large_values(int exponent, std::size_t small) {
   const auto scale = [](FileTensor& tensor, int by, std::size_t first = 0) {
     std::vector<float> values = tensor.values();

@@ -1,4 +1,3 @@
-// fine_tuning_test.cpp compares losses with torch's.
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
 #include <filesystem>

@@ -1,4 +1,3 @@
-// Against GPT-2 in float64, finite differences, and known heads.
 #include "attn/models/lens.hpp"
 
 #include <catch2/catch_approx.hpp>
@@ -24,7 +23,6 @@ using Ids = std::vector<std::int64_t>;
 using Site = Gpt2Reference::Site;
 
 const Ids kIds{20, 131, 7, 250, 64, 99};
-/// Two tokens differ.
 const Ids kOthers{20, 88, 7, 250, 301, 99};
 constexpr std::size_t kLayers = 2, kHeads = 4, kE = 24;
 const std::vector<std::string> kDecoders{"tiny-gpt2", "tiny-llama", "tiny-llama-3", "tiny-mistral", "tiny-qwen2", "tiny-llama-yarn", "tiny-qwen3"};
@@ -227,7 +225,6 @@ TEST_CASE("patching and its derivative are those of the reference", "[lens]") {
     };
     const auto none = [](std::size_t, Site, const Matrix&) {};
     const double of_clean = value(kIds, none), of_corrupted = value(kOthers, none);
-    // Moves the cell towards the clean value.
     const auto expected = [&](std::size_t layer, std::size_t column, double share) {
       const double moved = value(kOthers, [&](std::size_t at, Site name, Matrix& x) {
         if (at != layer || name != of_reference) return;
@@ -362,14 +359,14 @@ TEST_CASE("head_scores finds the heads of a model that repeats what followed a t
       CAPTURE(kHeadKindNames[static_cast<std::size_t>(kind)], i);
       CHECK((i == 2 * layer ? score > 0.9F : score < 0.5F));
     }
-  // Others attend to all tokens alike.
+  // The other heads attend to all tokens alike.
   const HeadScores exact =
       head_scores(model, {.kinds = {HeadKind::duplicate_token, HeadKind::first_token, HeadKind::induction}, .text = Ids{7, 3, 9, 4, 3, 9, 4, 3}});
   CHECK(exact.scores.size() == 3);
   CHECK(exact.scores.at(HeadKind::first_token)[0][1] == Catch::Approx((1 / 2.0 + 1 / 3.0 + 1 / 4.0 + 1 / 5.0 + 1 / 6.0 + 1 / 7.0 + 1 / 8.0) / 7));
   CHECK(exact.scores.at(HeadKind::duplicate_token)[0][1] == Catch::Approx((1 / 5.0 + 1 / 6.0 + 1 / 7.0 + 2 / 8.0) / 4));
   CHECK(exact.scores.at(HeadKind::induction)[1][0] > 0.9F);
-  // 7 3 9 4 3 predicts 9, because of the induction head.
+  // After 7 3 9 4 3 the induction head predicts 9.
   const LogitAttribution parts = logit_attribution(model, Ids{7, 3, 9, 4, 3}, {.target = 9, .contrast = 5});
   CHECK(static_cast<double>(parts.heads[1][0]) > 0.5 * parts.value);
   CHECK(head_scores(model, {.seed = 1}).ids == head_scores(model, {.seed = 1}).ids);

@@ -57,7 +57,7 @@ TEST_CASE("one MISMATCH error lists missing, unexpected and mis-shaped tensors",
 }
 
 TEST_CASE("weights that do not fit config.json are reported before memory is allocated", "[models]") {
-  // Loading would wait for more than the header.
+  // A load that continued would wait for more bytes.
   const Checkpoint wrong = with_member(bert(), "hidden_size", 64);
   detail::ModelLoader loader(wrong.files());
   std::uint64_t size = 0;

@@ -153,7 +153,7 @@ TEST_CASE("keys and queries of positions are recomputed after weights change", "
 
 #ifdef ATTN_TESTS_FORK
 TEST_CASE("a call that an executor makes during another call computes the keys of positions itself", "[models][threads]") {
-  // A failure would hang, so in a child.
+  // In a child process, because a failure would hang.
   CHECK(status_of_child([] {
           const Checkpoint checkpoint = with_large_table();
           const auto model = load(checkpoint), same = load(checkpoint);
@@ -175,7 +175,7 @@ TEST_CASE("a call that an executor makes during another call computes the keys o
 TEST_CASE("the child of a fork computes a forward while another thread of its parent was in one", "[models][threads]") {
   const auto name = GENERATE(from_range([] {
     std::vector<std::string> names = checkpoints();
-    names.emplace_back();  // with_large_table()
+    names.emplace_back();
     return names;
   }()));
   CAPTURE(name);

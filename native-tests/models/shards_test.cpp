@@ -20,7 +20,6 @@ constexpr const char* kIndex = "model.safetensors.index.json";
 
 std::string shard_name(std::size_t i) { return "model-0000" + std::to_string(i + 1) + "-of-00003.safetensors"; }
 
-/// Tensors are in three files.
 class Sharded {
  public:
   explicit Sharded(const std::string& name) : path_(fs::temp_directory_path() / ("attn-shards-" + std::to_string(std::random_device()()))) {
@@ -131,7 +130,6 @@ TEST_CASE("a missing or damaged file of several, and tensors in the wrong file, 
   sharded.index["weight_map"][moved] = shard_name(1);
   sharded.write_index(sharded.index.dump());
   CHECK_NOTHROW(TextModel::load(sharded.path()));
-  // The model misses a tensor that is in no file.
   sharded.shards[1].pop_back();
   sharded.write(1);
   sharded.index["weight_map"].erase(moved);

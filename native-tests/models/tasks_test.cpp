@@ -27,7 +27,6 @@ const TextModel& model_of(const std::string& name) {
   return models.emplace(name, TextModel::load(testdata("models/" + name).string(), {.weights = Weights::float32})).first->second;
 }
 
-/// Code point to byte offset.
 std::int64_t byte_of(const std::string& text, std::int64_t place) {
   std::size_t at = 0;
   for (; place > 0; --place) {
@@ -101,7 +100,7 @@ TEST_CASE("answers agree with transformers' pipeline", "[models][tasks]") {
                           .allow_empty = given.value("allowEmpty", false)};
     if (given.contains("stride")) options.stride = given.at("stride").get<std::int64_t>();
     const std::vector<Answer> got = model_of(each.at("model")).answer(each.at("question"), context, options);
-    std::vector<json> expected;  // pipelines fill up with score 0
+    std::vector<json> expected;  // the pipeline fills up with answers of score 0
     for (const json& row : each.at("expected"))
       if (row[1] > 0) expected.push_back(row);
     REQUIRE(got.size() == expected.size());

@@ -1,4 +1,3 @@
-// In float64, each intermediate follows from the one before.
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
 
@@ -31,7 +30,6 @@ Encoding ids(std::int64_t most, std::int32_t padding) {
   return encoding;
 }
 
-/// Added to the scaled score of query i and key j.
 using Bias = std::function<double(std::int64_t head, std::int64_t i, std::int64_t j)>;
 
 void check_attention(const AttentionTrace& trace, std::int64_t window, const Bias& bias) {

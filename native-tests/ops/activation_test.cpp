@@ -1,4 +1,3 @@
-// kernels_test.cpp checks values; this file, that each is applied.
 #include "attn/ops/activation.hpp"
 
 #include <catch2/catch_test_macros.hpp>

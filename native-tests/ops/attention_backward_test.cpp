@@ -1,4 +1,3 @@
-// Properties; backward_goldens_test.cpp compares numbers.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
@@ -298,7 +297,7 @@ TEST_CASE("a gradient is the rate of change of the output", "[backward][properti
         change += drawn.grad.data[i] * (one.value[i] - other.value[i]);
         size += std::abs(drawn.grad.data[i]) * (std::abs(one.value[i]) + 1);
       }
-      // Third derivative for steps of 2⁻⁹ and widths up to 20.
+      // The third derivative, for steps of 2⁻⁹ and widths up to 20.
       CHECK(std::abs(change - expected) <= 1e-5 * size);
     }
   }

@@ -378,7 +378,7 @@ TEST_CASE("the sum of many large values does not overflow before the division", 
         CHECK(std::abs(output.data[i] + 3.0F) <= 3.0F * error);
         CHECK(std::abs(output.data[i + 1] / value - 1) <= error);
       }
-      // Weights change no bit up to 1024 keys.
+      // Requesting weights changes no bit up to 1024 keys.
       if (S <= 1024) CHECK_THAT(attention(c, {.need_weights = true}).output, HasBitsOf(output));
       c.mask = MaskInput{MaskKind::attend, Array({S}, 1)};
       c.mask->data.data[0] = 0;

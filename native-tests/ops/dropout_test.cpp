@@ -21,8 +21,8 @@ struct Place {
   std::uint32_t layer = 0;
 };
 
-/// By definition: Philox of (step, site, layer) under the seed is the key of Philox of (key / 4, query, head, batch);
-/// word key mod 4 gives its upper 24 bits.
+/// By definition: Philox of (step, site, layer) under the seed is the key of Philox of (key / 4, query, head, batch),
+/// of which the upper 24 bits of word key mod 4 are used.
 double draw(const Place& place, std::size_t batch, std::size_t head, std::size_t query, std::size_t key) {
   const auto low = [](std::uint64_t x) { return static_cast<std::uint32_t>(x); };
   const auto high = [](std::uint64_t x) { return static_cast<std::uint32_t>(x >> 32); };
@@ -45,8 +45,8 @@ Array after_dropout(Array x, float probability, const Place& place) {
   return x;
 }
 
-/// Exactly 0 if dropped, otherwise scaled with three roundings of half a unit, because the division by the sum follows;
-/// denormals round to the smallest's multiples.
+/// 0 if dropped, otherwise scaled with three roundings of half a unit, because the division by the sum follows;
+/// denormals round to multiples of the smallest.
 IsCloseTo is_weights_after_dropout(const Array& probabilities, float probability, const Place& place) {
   const Array exact = after_dropout(probabilities, probability, place);
   const double factor = 1 / (1 - probability);
@@ -58,7 +58,7 @@ IsCloseTo is_weights_after_dropout(const Array& probabilities, float probability
   return IsCloseTo(weights);
 }
 
-/// Weights of 1 / S show the dropped ones in the output.
+/// Weights are 1 / S, so the output shows dropped ones.
 AttentionCase even(std::int64_t B, std::int64_t H, std::int64_t L, std::int64_t S) {
   AttentionCase c;
   c.query = Array({B, H, L, 1});

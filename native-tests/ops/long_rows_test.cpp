@@ -141,7 +141,6 @@ TEST_CASE("if one block holds all keys of a row, requesting weights does not cha
     CHECK_THAT(attention(c, {.need_weights = true}).output, HasBitsOf(plain));
     CHECK_THAT(attention(c, {.trace = {TraceName::scores}}).output, HasBitsOf(plain));
   }
-  // Dropout needs weights, so rows are not split.
   const AttentionCase c = long_case(311, {1, 2, 2, 5, 1500, 5, 6});
   CHECK_THAT(attention(c, {.dropout = 0.4F, .seed = 1, .need_weights = true}).output, HasBitsOf(attention(c, {.dropout = 0.4F, .seed = 1}).output));
 }
@@ -155,7 +154,7 @@ TEST_CASE("causal long rows equal those with the mask tril(diagonal = 0), bit fo
   const Array causal = attention(c).output;
   CHECK_THAT(attention(masked).output, HasBitsOf(causal));
   check_against_reference(c);
-  // The first rows have one block, as in a shorter call.
+  // The first rows have one block.
   AttentionCase first = c;
   for (Array* x : {&first.query, &first.key, &first.value}) {
     const std::int64_t width = x->dims[3];

@@ -16,7 +16,7 @@ TEST_CASE("normalized rows have length 1 however short they are, as in torch's F
     CHECK_THAT(rows[i], WithinRel(0.6F, 1e-6F));
     CHECK_THAT(rows[i + 1], WithinRel(0.8F, 1e-6F));
   }
-  // eps of 1e-12 divides shorter rows.
+  // Shorter rows than eps = 1e-12 are divided by eps.
   std::vector<float> short_rows{6e-14F, 8e-14F, 0, 0};
   detail::normalize_rows(short_rows.data(), 2, 2);
   CHECK_THAT(short_rows[0], WithinRel(0.06F, 1e-6F));

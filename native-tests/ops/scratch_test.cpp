@@ -16,7 +16,7 @@ namespace ops_scratch_test {
 using detail::Scratch;
 using detail::Workspace;
 
-/// So that AddressSanitizer detects foreign memory.
+/// AddressSanitizer then detects foreign memory.
 float* filled(Scratch& scratch, std::size_t n, float value) {
   float* const p = scratch.take(n);
   std::fill_n(p, n, value);

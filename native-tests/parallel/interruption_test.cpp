@@ -15,7 +15,6 @@ namespace parallel_interruption_test {
 using detail::Interruptible;
 using detail::Interruption;
 
-/// Throws at 0.
 struct Countdown {
   int left;
 
@@ -72,7 +71,6 @@ TEST_CASE("of nested interruptions the innermost applies, and none applies to an
   CHECK_THROWS_AS(run(), int);
 }
 
-/// Whether the check interrupted act().
 template <class Act>
 bool is_interrupted(int checks, Act act) {
   Countdown countdown{checks};

@@ -21,8 +21,7 @@
 #define ATTN_TESTS_FORK
 #include <sys/wait.h>
 #include <unistd.h>
-// AddressSanitizer (GCC 12) does not hold its allocator's locks at a fork, so a child can hang if another thread
-// allocated.
+// AddressSanitizer (GCC 12) does not hold its locks at a fork, so a child can hang if another thread allocates.
 #ifndef ATTN_TESTS_SANITIZE_ADDRESS
 #define ATTN_TESTS_FORK_DURING_CALLS
 #endif
@@ -100,8 +99,8 @@ struct Work {
 
 #ifdef ATTN_TESTS_FORK
 
-/// Returns the child's status as a shell does: 128 plus the signal; -1 if there is no child. Ends it after a minute. No
-/// Catch2 assertions, because children also call this.
+/// Returns the child's status as a shell does: 128 plus the signal; -1 if there is no child. A child that hangs ends
+/// after a minute. No Catch2 assertions, because children also call this.
 template <class Body>
 int status_of_child(Body body) {
   std::fflush(nullptr);
@@ -109,9 +108,9 @@ int status_of_child(Body body) {
   if (child < 0) return -1;
   if (child == 0) {
     is_child = true;
-    // Catch2 would report a failed test from the child.
+    // Catch2 would report the child as a failed test.
     for (const int signal : {SIGSEGV, SIGABRT, SIGFPE, SIGILL, SIGTERM}) std::signal(signal, SIG_DFL);
-    // Catch2's JUnit reporter redirects these to buffers that no longer exist at exit.
+    // The JUnit reporter's buffers no longer exist at exit.
     for (std::ostream* stream : {&std::cout, &std::cerr, &std::clog}) stream->rdbuf(nullptr);
     alarm(60);
     int status = 99;

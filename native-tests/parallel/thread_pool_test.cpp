@@ -123,7 +123,7 @@ TEST_CASE("the number of threads may change while another thread computes", "[th
 
 TEST_CASE("the writes of tasks are visible when the run returns, however uneven the tasks and the threads are", "[threads]") {
   Generator random(11);
-  for (const unsigned threads : {2U, 8U}) {  // 8 exceeds the cores
+  for (const unsigned threads : {2U, 8U}) {  // 8 are more than the cores
     const Threads pool(threads);
     int wrong = 0;
     for (int i = 0; i < 300; ++i) {
@@ -277,7 +277,7 @@ TEST_CASE("tasks run in the default floating-point environment, and the caller k
   for (const unsigned threads : {1U, 2U, 3U}) {
     INFO(threads << " threads");
     const ForeignEnvironment environment;
-    const Threads pool(threads);  // threads inherit the environment
+    const Threads pool(threads);
     std::atomic<int> foreign{0};
     parallel::run(300, threads, [&](std::size_t, unsigned) noexcept {
       if (ForeignEnvironment::is_in_force()) ++foreign;

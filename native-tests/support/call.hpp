@@ -9,7 +9,7 @@
 #include "support/array.hpp"
 #include "support/attention_case.hpp"
 
-// Arrays of any rank: templates over ranks are instantiated in only three files, for fast compilation.
+// Arrays of any rank; three files instantiate the templates, for fast compilation.
 namespace attn::test {
 
 struct Result {
@@ -48,7 +48,7 @@ Result additive_attention(const AttentionCase& c, const AdditiveArrays& params, 
 Result general_attention(const AttentionCase& c, const Array& weight, const AttentionOptions& asked = {});
 
 Array activation(const Array& x, Activation name);
-/// Without a weight, ones keep the bits.
+/// A bias without weight gets ones, which keep the bits.
 Array layer_norm(const Array& x, const Array* weight, const Array* bias, float eps = 1e-5F);
 Array rms_norm(const Array& x, const Array* weight, float eps = 0x1p-23F);
 Array sinusoidal_positions(std::int64_t length, std::int64_t width);

@@ -9,7 +9,6 @@
 
 namespace attn::test {
 
-/// No copy.
 template <std::size_t N>
 auto view(const Array& x) {
   std::array<std::size_t, N> dims{};

@@ -22,7 +22,7 @@ Array apply_rotary_backward(const Array& grad, const RotaryOptions& options = {}
 Gradients attention_backward(const Array& grad, const AttentionCase& c, const AttentionOptions& asked = {});
 Gradients additive_attention_backward(const Array& grad, const AttentionCase& c, const AdditiveArrays& params, const AttentionOptions& asked = {});
 Gradients general_attention_backward(const Array& grad, const AttentionCase& c, const Array& weight, const AttentionOptions& asked = {});
-/// Of the last forward; parameters are "state." and their names.
+/// Parameters are "state." and their names.
 Gradients backward(MultiHeadAttention& layer, const Array& grad, Trace trace = {});
 Gradients backward(TransformerEncoderLayer& layer, const Array& grad, const EncoderBackwardOptions& options = {});
 Gradients backward(TransformerEncoder& encoder, const Array& grad, const EncoderBackwardOptions& options = {});

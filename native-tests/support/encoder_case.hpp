@@ -196,7 +196,7 @@ inline Estimate reference_product(const Estimate& x, const Estimate& y) {
   return product;
 }
 
-/// By trace name; x (B,L,E).
+/// By trace name, of x (B,L,E).
 inline std::map<TraceName, Estimate> reference_encoder_layer(const EncoderCase& c, const Estimate& x, const Arrays& state) {
   const TransformerEncoderLayerOptions& o = c.options;
   const auto optional = [&](const std::string& name) { return state.contains(name) ? &state.at(name) : nullptr; };

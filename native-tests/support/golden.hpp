@@ -34,7 +34,7 @@ class GoldenCase {
   const nlohmann::json& entry() const { return *entry_; }
   Array tensor(const std::string& what) const;
   bool lists(const char* list, const std::string& what) const;
-  /// Throws for any other name, so that nothing is ignored.
+  /// Throws for any other name, so that none is ignored.
   void check_names(const std::set<std::string>& entries, const std::set<std::string>& options, const std::set<std::string>& module = {}) const;
   std::map<std::string, Array> state() const;
   template <class T>
@@ -49,7 +49,6 @@ class GoldenCase {
   EncoderForwardOptions encoder_call() const;
   EmbeddingOptions embedding(const nlohmann::json& given) const;
 
-  /// `what` is output, weights or a trace. Empty if equal enough.
   std::string difference(const std::string& what, Array got) const;
 
  private:
@@ -61,7 +60,7 @@ class GoldenCase {
 
 TraceName trace_name(const std::string& name);
 
-/// Twice torch's float32 error plus 1e-6, both times the largest value if above 1.
+/// 2 · torch's float32 error + 1e-6, times the largest value if above 1.
 double golden_tolerance(double torch_error, const Array& expected);
 
 }  // namespace attn::test

@@ -1,5 +1,4 @@
-// Only third-party headers with macro guards: GCC sometimes includes `#pragma once` files of a precompiled header
-// again.
+// Only headers with macro guards: GCC sometimes includes `#pragma once` files of a precompiled header again.
 #ifndef ATTN_TESTS_PRECOMPILED
 #define ATTN_TESTS_PRECOMPILED
 

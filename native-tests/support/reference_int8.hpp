@@ -8,7 +8,6 @@
 
 #include "attn/kernels/kernels.hpp"
 
-// By definition, in integers and single float32 operations.
 namespace attn::test {
 
 struct QuantizedRow {

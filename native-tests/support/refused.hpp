@@ -8,7 +8,6 @@
 
 namespace attn::test {
 
-/// The message contains `words`.
 template <std::invocable Call>
 void refused(ErrorCode code, const std::string& words, Call call) {
   INFO("expecting " << to_string(code) << " with " << words);

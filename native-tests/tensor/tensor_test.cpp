@@ -170,7 +170,7 @@ TEST_CASE("a remedy is its own sentence at the end of an error's message and the
       detail::fail(ErrorCode::argument, "load", "path", {"a folder"}, {"a file"}, "Pass the folder of config.json");
     } catch (const Error& error) {
       check(error);
-      check(Error(error));  // does not append again
+      check(Error(error));
     }
   }());
   CHECK(Error(ErrorCode::argument, "load: path is a file").help().empty());

@@ -19,7 +19,6 @@
 #include <xtensor/xview.hpp>
 #endif
 
-// Same results as for copies.
 namespace attn::test {
 namespace tensor_views_test {
 

@@ -280,7 +280,7 @@ TEST_CASE("a step has the same bits with any number of threads, with packed and 
 }
 
 TEST_CASE("a step is complete even if the executor throws during it", "[train][optimizers][threads]") {
-  /// After some tasks in another thread, or before any.
+  /// Throws after some tasks ran in another thread, or before any.
   struct Failing : Executor {
     unsigned workers() const override { return 4; }
     void run(unsigned, const Work& work) override {

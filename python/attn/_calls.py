@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 
 from ._errors import ArgumentError, AttnError, OutOfMemoryError, UnknownArgumentError, error_of
 
-# Remedies for arguments of other libraries. The first counts whose key the function has as an argument.
+# Remedies for arguments of other libraries: the first whose key the function has counts.
 _INSTEAD: dict[str, dict[str, str]] = {
     "aggregation_strategy": {"aggregation": "Write aggregation"},
     "attention_mask": {"mask": "Write mask=attn.Mask.attend(attention_mask)"},

@@ -25,7 +25,6 @@ class _Hook(NamedTuple):
     """The part of a LayerPatch that replaces the value."""
 
 
-# In order of computation.
 _HOOKS = {
     "hook_resid_pre": _Hook(None, patches="hidden_state"),
     "attn.hook_q": _Hook("q_proj", has_heads=True),

@@ -22,7 +22,7 @@ def folder_of(path: str | bytes | os.PathLike[str] | os.PathLike[bytes], op: str
     if not re.fullmatch(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?", name) or name.endswith(".gguf"):
         return name
     cache = _cache()
-    # As in sentence-transformers, which owns names without an owner.
+    # Names without an owner belong to sentence-transformers.
     ids = [name] if "/" in name else [name, f"sentence-transformers/{name}"]
     for each in ids:
         folder = cache / f"models--{each.replace('/', '--')}"

@@ -15,7 +15,7 @@ from ._attn import TextModel
 from ._calls import checked
 from ._errors import ArgumentError, ConfigError, DtypeError, OutOfRangeError, ShapeError, UnwritableError, error_of, fail
 
-# Rows or columns; without scripts, a larger table is not shown.
+# Rows or columns.
 _LARGEST_TABLE = 32
 
 

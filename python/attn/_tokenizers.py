@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 _INSTALL = "Install it with pip install tokenizers"
 
-# By type of a part: its fields, and those of tokenizer_config.json that override them.
+# By type: fields that tokenizer_config.json overrides, with its names.
 _settings = {
     "BertNormalizer": {"lowercase": "do_lower_case", "strip_accents": "strip_accents", "handle_chinese_chars": "tokenize_chinese_chars"},
     "ByteLevel": {"add_prefix_space": "add_prefix_space"},
@@ -23,8 +23,8 @@ _defaults = {"BertNormalizer": {"lowercase": True, "strip_accents": None, "handl
 # These do not override tokenizer.json.
 _generic = ("PreTrainedTokenizerFast", "TokenizersBackend")
 
-# Truncation is set on the library's object, so only one thread at a time encodes. fork() waits for the lock, so that no
-# child inherits it locked.
+# Truncation is set on the library's object, so one thread at a time encodes. fork() waits, so that no child inherits a
+# held lock.
 _lock = threading.Lock()
 os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 

@@ -10,7 +10,6 @@ from ._calls import checked
 from ._errors import ArgumentError, AttnError, ConfigError, UnsupportedError, fail
 from ._show import AttentionView, attentions_of, places, script, view_of
 
-# Follows the script of the element.
 _LIVE = """
 export default {
   render({ model, el }) {
@@ -59,7 +58,6 @@ export default {
 };
 """
 
-
 @cache
 def _class() -> Any:
     try:
@@ -78,7 +76,6 @@ def _class() -> Any:
     for name in ("layer", "head", "layers", "heads"):
         members[name] = traitlets.Int().tag(sync=True)
     return type("AttentionMap", (anywidget.AnyWidget,), members)
-
 
 class AttentionWidget:
     """A live attention map, from widget(). Jupyter and similar notebooks draw it if it is the last line of a cell."""
@@ -117,7 +114,6 @@ class AttentionWidget:
     def _repr_mimebundle_(self, **options: Any) -> Any:
         draw: Callable[..., Any] = self.widget._repr_mimebundle_
         return draw(**options)
-
 
 @checked
 def widget(

@@ -22,7 +22,6 @@ void check_unmasked(nb::handle given, const char* op, const char* argument) {
                  "Replace masked entries first, for example with filled(0)");
 }
 
-/// Refuses values that numpy cannot read, such as torch's bfloat16.
 nb::object as_array(nb::handle given, const char* op, const char* argument) {
   check_unmasked(given, op, argument);
   try {

@@ -54,7 +54,6 @@ class Array {
   std::shared_ptr<T[]> data_;
 };
 
-/// Any object; signatures and stubs show this type.
 template <std::size_t N>
 struct TypeName {
   char text[N];
@@ -87,7 +86,6 @@ class Floats : public TensorView {
   nb::ndarray<const float, nb::device::cpu> array_;
 };
 
-/// Throws DTYPE, OUT_OF_RANGE, ARGUMENT.
 Array<std::int32_t> ids_of(nb::handle given, const char* op, const char* argument);
 Array<std::uint8_t> flags_of(nb::handle given, const char* op, const char* argument);
 

@@ -52,7 +52,6 @@ struct Attention {
     return run(inputs..., call);
   }
 
-  /// `more`: the inputs and nb::kw_only().
   template <class Scope, class... More>
   static void define(Scope& scope, const char* name, const char* text, const More&... more) {
     scope.def(name, &call, more..., nb::arg("mask") = nb::none(), nb::arg("key_padding_mask") = nb::none(), nb::arg("is_causal") = false,
@@ -92,7 +91,7 @@ Result forward(Shared<MultiHeadAttention>& self, const ArrayLike& query, const M
     const detail::AttentionPlan plan = layer.plan(q, k, v, call.options);
     return detail::run_attention_plan<3, 4>(plan, [&](const detail::AttentionBuffers& buffers) { layer.run(plan, q, k, v, call.options, buffers); });
   };
-  // Stored values change the layer.
+  // Storing values for backward changes the layer.
   return to_result(for_backward ? self.change(kOp, compute, call.threads) : self.read(kOp, compute, call.threads));
 }
 

@@ -133,7 +133,7 @@ Raises ConfigError for sizes below 1 or a padding_idx that is not a row, OutOfMe
         [](Layer& self, const ArrayLike& given, bool for_backward) -> FloatArray {
           const Array<std::int32_t> ids = ids_of(given, "Embedding", "ids");
           const auto compute = [&](const Embedding& of) { return rows(of, ids, for_backward); };
-          // Stored ids change the layer.
+          // Storing ids for backward changes the layer.
           return to_python(for_backward ? self.change("Embedding", compute) : self.read("Embedding", compute));
         },
         nb::arg("ids"), nb::kw_only(), nb::arg("for_backward") = false,

@@ -31,7 +31,7 @@ Result forward(Shared<Layer>& self, const ArrayLike& x, const MaybeMask& mask, c
     const detail::EncoderPlan plan = layer.plan(view, options);
     return detail::run_encoder_plan<3>(plan, [&](const detail::EncoderBuffers& buffers) { layer.run(plan, view, buffers); });
   };
-  // Stored values change the layer.
+  // Storing values for backward changes the layer.
   const auto result = for_backward ? self.change(kOp, compute) : self.read(kOp, compute);
   return make_result("EncoderResult", to_python(result.output), to_python(result.attentions), to_python(result.hidden_states),
                      to_python(result.trace));

@@ -10,7 +10,6 @@
 #include "texts.hpp"
 #include "tokenizer.hpp"
 
-// Shared by TextModel and Tokenizer.
 namespace attn::python {
 
 using EncodingResult = Typed<"attn.Encoding">;
@@ -20,10 +19,9 @@ std::optional<Side> side_of(const Word<kSideNames>& truncation_side, const char*
 EncodingResult encoding_of_texts(const GivenTexts& texts, const EncodingTensors<2>& encoding);
 EncodingResult encoding_of_words(const GivenWords& words, const EncodingTensors<2>& encoding);
 
-/// Throws SHAPE, DTYPE.
 std::vector<std::int64_t> ids_to_decode(const ArrayLike& given);
 
-/// Looks in Hugging Face's cache if the path does not exist.
+/// Also looks in Hugging Face's cache.
 std::string model_path_of(const Path& path, const char* op);
 
 struct GivenTokenizeOptions {
@@ -34,7 +32,6 @@ struct GivenTokenizeOptions {
   TokenizeOptions options(const char* op) const;
 };
 
-/// Adds a method of texts, or lists of words, with these options.
 template <class Of, class Given, class Function>
 void define_encoding(nb::class_<Of>& of, const char* name, Function function, const char* text) {
   of.def(

@@ -14,7 +14,6 @@ std::optional<Floats> maybe_floats(const MaybeArrayLike& given, const char* op, 
 }
 const TensorView* pointer(const std::optional<Floats>& given) { return given ? &*given : nullptr; }
 
-/// fill(y) writes the shape of check(), both without the GIL.
 template <class Check, class Fill>
 FloatArray compute(Threads threads, Check check, Fill fill) {
   return to_python(run(threads, [&] {

@@ -21,7 +21,6 @@ using MaybeText = Typed<"str | numpy.typing.ArrayLike">;
 using HeadKinds = Typed<"collections.abc.Iterable[typing.Literal['previous_token', 'duplicate_token', 'induction', 'first_token']]">;
 using Indices = std::optional<std::vector<std::int64_t>>;
 
-/// Throws ARGUMENT, DTYPE, OUT_OF_RANGE.
 lens::Text text_of(nb::handle given, const char* op, const char* argument) {
   if (PyUnicode_Check(given.ptr())) return nb::cast<std::string>(given);
   const Array<std::int32_t> ids = ids_of(given, op, argument);

@@ -43,7 +43,6 @@ consteval auto literal_of() {
   return TypeName<kSize + 1>(name);
 }
 
-/// One of the words, or None if that is the default.
 template <const auto& kWords>
 struct Word : nb::object {
   static constexpr auto kLiteral = literal_of<kWords>();
@@ -54,7 +53,6 @@ struct Word : nb::object {
   Word(nb::handle given, nb::detail::steal_t tag) : nb::object(given, tag) {}
 };
 
-/// Throws CONFIG for an unknown word.
 std::size_t place_of(std::string_view word, std::span<const std::string_view> words, std::string_view op, std::string_view option);
 
 template <class Enum, const auto& kWords>

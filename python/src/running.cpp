@@ -56,12 +56,12 @@ struct Process {
   }
 };
 
-// Replaced in a child of fork(): glibc's condition variable would wait for waiters that it lacks.
+// Replaced in a child of fork(): glibc's condition variable would wait for threads that the child lacks.
 Process* process = new Process;
 unsigned forks = 0;
 
 thread_local bool is_running = false;
-/// Handles signals within a computation: a handler that forks must not wait for it.
+/// In a signal handler during a computation; a fork() there must not wait for that computation.
 thread_local bool is_inside = false;
 std::atomic<unsigned long> main_thread{0};
 /// Outermost first, and whether each changes its object.
@@ -143,7 +143,6 @@ void watch_process() {
   nb::module_::import_("atexit").attr("register")(nb::cpp_function([] {
     ending.store(std::this_thread::get_id());
     if (unlocked.load() == 0) return;
-    // Lets threads that wait for the GIL continue.
     PyThreadState* const state = PyEval_SaveThread();
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     PyEval_RestoreThread(state);

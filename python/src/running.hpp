@@ -16,10 +16,10 @@ namespace nb = nanobind;
 void set_num_threads(unsigned count);
 unsigned get_num_threads();
 
-/// Default: get_num_threads(). Requires the GIL. Throws CONFIG.
+/// Requires the GIL. Throws CONFIG.
 Context context_of(std::optional<unsigned> threads);
 
-/// Releases the GIL. Sleeps forever if the interpreter ends: Python before 3.14 would kill the thread.
+/// If the interpreter ends, the thread sleeps forever: Python before 3.14 would kill it on reacquiring the GIL.
 class Unlocked {
  public:
   Unlocked();
@@ -31,7 +31,7 @@ class Unlocked {
   PyThreadState* state_;
 };
 
-/// Acquires the GIL for a callback, during which another thread may fork.
+/// Another thread may fork meanwhile.
 class Locked {
  public:
   Locked();
@@ -44,16 +44,15 @@ class Locked {
   std::optional<nb::gil_scoped_acquire> acquired_;
 };
 
-/// Hooks into the interpreter's end and os.fork(), which waits until each call is in a callback or done: a child must
-/// not inherit half-written memory or locks of missing threads.
+/// os.fork() waits until each call is in a callback or done: a child must not inherit half-written memory or locks of
+/// missing threads.
 void watch_process();
 
-/// Every 50 ms. Throws KeyboardInterrupt. Requires Unlocked.
+/// Throws KeyboardInterrupt. Requires Unlocked.
 class Signals {
  public:
   /// Between batches and steps; another thread may fork.
   void check();
-  /// In a computation of the main thread.
   void check_inside();
 
  private:
@@ -61,7 +60,6 @@ class Signals {
   static double now();
 };
 
-/// Signals end this thread's computations.
 class Interruptions {
  public:
   explicit Interruptions(detail::Interruptible where);
@@ -78,7 +76,7 @@ class Lock {
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;
 
-  /// Throws BUSY in a callback of a conflicting call, and in the child of a fork that interrupted a change.
+  /// Throws BUSY in a callback of a conflicting call, and in a child of fork() during a change.
   class Held {
    public:
     Held(const Lock& lock, std::string_view op, bool changes);
@@ -91,7 +89,7 @@ class Lock {
     bool changes_, is_outermost_;
   };
 
-  /// In a child of fork(), discards calls of other threads.
+  /// In a child of fork().
   void leave_behind(bool is_read_here, bool is_changed_here) const;
 
  private:

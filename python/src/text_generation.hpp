@@ -9,10 +9,9 @@ namespace attn::python {
 
 using Cache = Shared<KeyValueCache>;
 
-/// Precedes functions that take or return a cache.
+/// Call before functions that take or return a cache are defined.
 void define_cache(nb::module_& module);
 void define_text_generation(nb::class_<Shared<TextModel>>& model);
-/// Methods of sentence-transformers.
 void define_sentence_model(nb::class_<Shared<TextModel>>& model);
 
 }  // namespace attn::python

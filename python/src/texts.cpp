@@ -8,7 +8,6 @@
 namespace attn::python {
 namespace {
 
-/// Characters before each byte, and before the end.
 std::vector<std::int64_t> characters_before(std::string_view text) {
   std::vector<std::int64_t> before;
   before.reserve(text.size() + 1);

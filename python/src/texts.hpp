@@ -24,12 +24,10 @@ using WordLists = Typed<
     "collections.abc.Iterable[collections.abc.Sequence[str]] | "
     "collections.abc.Iterable[tuple[collections.abc.Sequence[str], collections.abc.Sequence[str]]]">;
 
-/// (start, end) in characters, or None.
 nb::list places(std::string_view text, const TokenOffsets& offsets);
 
 /// Refuses characters of a text, keys of a dict and columns of a table.
 void check_list(nb::handle given, const char* op, const char* argument, std::string_view expected);
-/// Type name, with the length of lists and tuples.
 std::string kind_of(nb::handle given);
 
 /// Throws ARGUMENT with the index of a wrong element.

@@ -62,7 +62,6 @@ class PythonTokenizer final : public TextTokenizer {
     return nb::cast<Answer>(answer);
   }
 
-  /// Id, type, text.
   std::tuple<std::int32_t, std::int32_t, std::string> padding() const { return ask<std::tuple<std::int32_t, std::int32_t, std::string>>("padding"); }
 
   template <class Text, class TextsOf>

@@ -51,7 +51,6 @@ def see(chromium: str, page: str, folder: Path) -> Any:
             server.shutdown()
 
 
-# look(map): pixels, and whether the table is visible; drawn() waits for all maps.
 LOOK = """
 const look = (map) => {
   const canvas = map.shadowRoot.querySelector('canvas');

@@ -113,7 +113,7 @@ def test_langchain_embeds_with_the_prompts_of_the_model(library: str, folder: Pa
 def test_llama_index_embeds_with_the_prompts_of_the_model(library: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if library == "stand-in":
         stand_in(monkeypatch, "llama_index.core.base.embeddings.base", BaseEmbedding=LlamaIndexBase)
-        # Otherwise the first module would be hidden.
+        # The same parents again would hide the first module.
         monkeypatch.setitem(sys.modules, "llama_index.core.bridge", ModuleType("llama_index.core.bridge"))
         monkeypatch.setitem(sys.modules, "llama_index.core.bridge.pydantic", ModuleType("llama_index.core.bridge.pydantic"))
         vars(sys.modules["llama_index.core.bridge.pydantic"])["PrivateAttr"] = lambda: None

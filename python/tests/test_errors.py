@@ -132,7 +132,6 @@ def test_any_value_of_any_argument_is_accepted_or_refused_by_an_error_of_attn(na
     """Without a wrong value the call works; its effect is not checked here."""
     if name in WITHOUT_CONSTRUCTOR or name in ("show", "set_num_threads"):
         return
-    # Some of these values would take long.
     left_out = ("length", "width", "num_heads", "key_length", "max_new_tokens", "epochs", "steps", "num_layers", "dim_feedforward")
     left_out += ("num_embeddings", "embedding_dim")
     needed: dict[str, Any] = {"embed_dim": 8, "nhead": 2, "d_model": 8, "num_layers": 1, "num_heads": 2, "length": 3, "width": 4}

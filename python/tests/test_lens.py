@@ -61,7 +61,6 @@ def test_patches_recover_what_differs(models: dict[str, attn.TextModel], name: s
     states = [model([ids], output_hidden_states=True, output_logits="last") for ids in (IDS, corrupted)]
     clean, other = (float(state.logits[0, 0, 5]) - float(state.logits[0, 0, 41]) for state in states)
     assert (result.clean, result.corrupted) == (clean, other)
-    # The same by patch.
     patched = states[1].hidden_states[1].copy()
     patched[0, 2] = states[0].hidden_states[1][0, 2]
     logits = model([corrupted], patch=attn.LayerPatch(1, hidden_state=patched), output_logits="last").logits[0, 0].astype(float)

@@ -55,7 +55,6 @@ def test_the_source_distribution_is_small_and_complete(sdist: Path, tmp_path: Pa
         pytest.skip("cmake is not there")
     (root,) = tmp_path.iterdir()
     nanobind = pytest.importorskip("nanobind")
-    # CMake checks that source files exist.
     options = ["-DATTN_BUILD_PYTHON=ON", "-DATTN_BUILD_C=OFF", "-DATTN_BUILD_COMMAND=OFF", "-DATTN_INSTALL=OFF"]
     options += [f"-Dnanobind_DIR={nanobind.cmake_dir()}", f"-DPython_EXECUTABLE={sys.executable}"]
     subprocess.run([cmake, "-S", root, "-B", tmp_path / "build", *options], check=True, capture_output=True)

@@ -103,7 +103,7 @@ assert count() == before + 3, "of a call"
     assert done.returncode == 0, done.stderr
 
 
-# An encoder, one with a position table computed in the first call, and a decoder, with different tokenizers.
+# A position table computed in the first call; a decoder; different tokenizers.
 fork_models = pytest.mark.parametrize("name", ["sentiment", "tiny-deberta", "tiny-gpt2"])
 
 

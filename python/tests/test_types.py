@@ -41,7 +41,6 @@ def test_pyright_accepts_valid_and_rejects_invalid_calls(tmp_path: Path) -> None
     shutil.copytree(Path(attn.__file__).parent, tmp_path / "attn", ignore=shutil.ignore_patterns("__pycache__"))
     text = Path(__file__).with_name("typed.py").read_text()
     (tmp_path / "typed.py").write_text("# pyright: reportUnnecessaryTypeIgnoreComment=true\n" + text)
-    # The extension is only a stub.
     options = {"typeCheckingMode": "strict", "include": ["attn", "typed.py"], "reportMissingModuleSource": False}
     (tmp_path / "pyrightconfig.json").write_text(json.dumps(options))
     command = [node, os.fspath(program), "--project", os.fspath(tmp_path), "--pythonpath", sys.executable]

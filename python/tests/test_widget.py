@@ -95,7 +95,6 @@ def test_without_anywidget_the_error_names_the_remedy(sentiment: attn.TextModel,
         attn.widget(sentiment, "a")
 
 
-# Renders the module with anywidget's interface, and answers as Python would.
 PAGE = """<!doctype html><meta charset=utf-8><body style="width: 600px"><div id=cell style="color: #111"></div>
 <script type=module>
 const values = STATE, handlers = {}, sent = [];

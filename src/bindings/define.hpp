@@ -18,7 +18,6 @@ void define_function(const char* name, const char* result) {
   emscripten::function(name, +[](Address frame) { return run(frame, nullptr, &call<Function>); });
 }
 
-/// A text model has some of these.
 namespace module {
 
 template <class Self>
@@ -100,7 +99,7 @@ class Class {
     class_.constructor(&construct);
   }
 
-  /// The work may be for a base class, whose classes then share the code.
+  /// Classes share the code of a method of their base class.
   template <auto Function>
   Class& method(const char* name, const char* result) {
     add_signature(name_, name, result, &call<Function>);

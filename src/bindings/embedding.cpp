@@ -50,8 +50,7 @@ void nearest(Arguments& arguments, Work<Embedding> work) {
   std::int64_t k = 0;
   arguments.require("k", k);
   work([&](const Embedding& self, Result& result) {
-    // Not std::visit: if an indirect call throws, JavaScriptCore (WebKitGTK 2.50) runs the clean-up of the code after
-    // it.
+    // Not std::visit: if an indirect call throws, JavaScriptCore (WebKitGTK 2.50) runs the clean-up of later code.
     const auto* id = std::get_if<std::int64_t>(&target);
     add_neighbors(id != nullptr ? self.nearest(*id, k) : self.nearest(std::get<TensorView>(target), k), result);
   });

@@ -10,7 +10,6 @@ namespace attn::bindings {
 std::optional<EncoderTraceOptions> trace_option(Arguments& arguments);
 
 detail::EncoderBuffers allocate_results(const detail::EncoderPlan& plan, Result& result);
-/// Stores the pointers of traces in place(layer, trace number).
 template <class Plan, class Place>
 void add_traces(const Plan& plan, Result& result, Place place) {
   result.set_traced(plan.has_trace);

@@ -10,8 +10,7 @@
 #include <variant>
 #include <vector>
 
-// JavaScript assembles the error from existing bytes: memory may be exhausted, and Embind's strings do not check
-// allocations.
+// JavaScript assembles errors from existing bytes: memory may be exhausted, which Embind's strings do not check.
 
 // clang-format off
 EM_JS(void, attn_error_create, (const char* code, size_t code_size, const char* message, size_t message_size), {

@@ -4,12 +4,12 @@
 
 namespace attn::bindings {
 
-/// Creates a JavaScript Error of the current exception without heap allocation.
+/// Does not allocate on the heap.
 void create_error();
 [[noreturn]] void throw_created();
 
-/// Rethrows exceptions as JavaScript errors, because C++ exceptions lose their message and Emscripten's helpers for it
-/// cost 70 KB. If body can throw, pass only numbers: Embind leaks strings and value_objects then.
+/// Throws JavaScript errors: C++ exceptions lose their message, and Emscripten's helpers for it cost 70 KB. If body can
+/// throw, pass only numbers: Embind then leaks strings and value_objects.
 template <class Body>
 auto guard(Body body) -> decltype(body()) {
   try {

@@ -26,8 +26,8 @@ static_assert(kUnit == 8 && kDefaultAlignment >= kUnit);
 /// Largest block: the heap ends there, static data is below, and malloc's additions must not wrap.
 constexpr std::size_t kMost = 0xfffe'0000;
 
-/// emmalloc adds size to address, which wraps above 4 GiB, and may return too small a block. Holds such blocks until
-/// malloc returns a large enough one.
+/// emmalloc's address plus size wraps above 4 GiB, so a block may be too small. Holds such blocks until one is large
+/// enough.
 void* block_of(std::size_t all) {
   struct Held {
     Held* next;

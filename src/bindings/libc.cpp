@@ -25,8 +25,8 @@ EM_JS(int, attn_general, (double value, char* to), {
 
 extern "C" {
 
-// Text from the JSON reader ends with the number. All three are in one file of the C library, so one missing function
-// would link them all.
+// The JSON reader's text ends with the number. All three share a file of the C library, so one missing function would
+// link it.
 double strtod(const char* text, char** end) {
   const std::size_t size = std::strlen(text);
   *end = const_cast<char*>(text) + size;
@@ -35,8 +35,8 @@ double strtod(const char* text, char** end) {
 float strtof(const char* text, char** end) { return static_cast<float>(strtod(text, end)); }
 long double strtold(const char* text, char** end) { return strtod(text, end); }
 
-// Only attn::text prints with "%g". Others format messages that are never shown and get the format itself;
-// cmake/collect-wasm.mjs refuses unknown formats.
+// Formats other than "%g" (attn::text) are for messages that are never shown; cmake/collect-wasm.mjs refuses unknown
+// ones.
 int snprintf(char* to, std::size_t size, const char* format, ...) {
   if (std::strcmp(format, "%g") != 0) {
     const std::size_t length = std::strlen(format);
@@ -51,7 +51,7 @@ int snprintf(char* to, std::size_t size, const char* format, ...) {
   return length;
 }
 
-// Called if a thread or lock fails, for a message that is never shown.
+// For a message that is never shown.
 int strerror_r(int, char* to, std::size_t size) {
   if (size > 0) *to = '\0';
   return 0;

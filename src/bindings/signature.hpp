@@ -16,19 +16,18 @@
 #include "errors.hpp"
 #include "tensors.hpp"
 
-// One list of statements writes a function's signature, by which JavaScript checks and writes the arguments, and reads
-// the arguments from the heap:
+// The same statements write a function's signature, by which JavaScript checks and writes arguments, and read the
+// arguments from the heap; work() runs the rest, unless a signature is written:
 //
 //   void softmax(Arguments& arguments, Work<> work) {
 //     const TensorView x = arguments.tensor("x");
 //     std::int64_t dim = -1;
-//     arguments.option("dim", dim);              // an omitted option keeps its value
-//     work([&](Result& result) { ... });         // not run if a signature is written
+//     arguments.option("dim", dim);
+//     work([&](Result& result) { ... });
 //   }
-//   EMSCRIPTEN_BINDINGS(attn_softmax) { define_function<softmax>("softmax", "tensor"); }
 namespace attn::bindings {
 
-/// A frame has a double per argument and option: the number or a descriptor's address; NaN if omitted.
+/// The frame has a double per argument: the number or a descriptor's address; NaN if omitted.
 class Arguments {
  public:
   explicit Arguments(Address frame) : leaf_(reinterpret_cast<const double*>(frame)) {}
@@ -45,7 +44,6 @@ class Arguments {
   };
   Ids ids(const char* name);
   std::optional<Ids> optional_ids(const char* name);
-  /// Number of a KeyValueCache.
   std::optional<std::int64_t> cache(const char* name) {
     const double leaf = take(name, "cache", false);
     return given(leaf) ? std::optional(static_cast<std::int64_t>(leaf)) : std::nullopt;
@@ -57,7 +55,7 @@ class Arguments {
     const auto* const values = reinterpret_cast<const std::int32_t*>(descriptor->data);
     return {values, values + descriptor->dims[0]};
   }
-  /// An object that JavaScript created; null if omitted or a signature is written.
+  /// Null if omitted or a signature is written.
   template <class T>
   const T* object(const char* name, const char* kind, bool required) {
     const double leaf = take(name, kind, required);
@@ -110,7 +108,6 @@ class Arguments {
     return choice(name, false, value, names);
   }
 
-  /// members() reads the members; returns whether the group is given.
   template <class Members>
   bool group(const char* name, Members members) {
     return group(name, false, members);
@@ -119,7 +116,7 @@ class Arguments {
   void require_group(const char* name, Members members) {
     group(name, true, members);
   }
-  /// Reads one or more option objects: the length, then members() for each.
+  /// One or more objects: the length, then members() for each.
   template <class Members>
   void list(const char* name, Members members) {
     const double length = take(name, "list", false);
@@ -181,7 +178,6 @@ class Work {
   Result* result_;
 };
 
-/// Without a result only writes the signature.
 using Caller = void (*)(void* self, Arguments& arguments, Result* result);
 
 template <class Self>
@@ -195,11 +191,10 @@ void call(void* self, Arguments& arguments, Result* result) {
   Function(arguments, Work<Self>(static_cast<Self*>(self), result));
 }
 
-/// `owner`: class of a method, or null.
 void add_signature(const char* owner, const char* name, const char* result, Caller call);
 std::string signatures();
 
-/// Out of line, so that the binary contains the error handling once.
+/// Out of line, for a single copy of the error handling.
 Address run(Address frame, void* self, Caller call);
 
 }  // namespace attn::bindings

@@ -10,12 +10,11 @@
 #include "attn/tensor/aligned.hpp"
 #include "attn/tensor/state.hpp"
 
-// Tensors pass as numbers in the heap: Embind's objects cost more time than a small attention.
+// Numbers in the heap: Embind's objects cost more time than a small attention.
 namespace attn::bindings {
 
 using Address = std::uintptr_t;
 
-/// 48 bytes, written by JavaScript for inputs and read from results.
 struct Descriptor {
   std::uint32_t data = 0;
   std::int32_t rank = 0;
@@ -48,11 +47,11 @@ enum class Field : std::int32_t {
   named,
 };
 
-/// Layout: count, flags (bit 0: a trace was requested), address of the entries; at byte 16 a double. JavaScript copies
-/// everything and calls freeResult.
+/// Count, flags (bit 0: traced), address of the entries; at byte 16 a double. JavaScript copies everything and calls
+/// freeResult.
 class Result {
  public:
-  /// The tensor lives as long as the result. `layer` is -1 if there is only one.
+  /// Lives as long as the result. `layer` is -1 if there is only one.
   float* add(Field field, const Shape& shape, std::int32_t layer = -1, std::int32_t name = 0);
   float* add(const Shape& shape) { return add(Field::output, shape); }
   float* add(std::string_view name, const Shape& shape);

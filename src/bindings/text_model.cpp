@@ -51,7 +51,7 @@ std::string list_of(const std::vector<std::int64_t>& numbers) {
   return list;
 }
 
-/// Facts as JSON, labels, notes as lines, the default prompt, each prompt's name and text.
+/// Facts as JSON, labels, notes, default prompt, each prompt's name and text.
 void about(Arguments&, Work<TokenModel> work) {
   work([&](TokenModel& self, Result& result) {
     const detail::ModelConfig& config = self.config();
@@ -94,7 +94,6 @@ void about(Arguments&, Work<TokenModel> work) {
   });
 }
 
-/// Texts without padding: ids and types, and ids per text.
 detail::PackedSequences packed(Arguments& arguments) {
   detail::PackedSequences texts{.ids = arguments.labels("inputIds"), .types = arguments.labels("tokenTypeIds"), .runs = {}};
   for (const std::int64_t length : arguments.labels("lengths")) texts.add_length(length);
@@ -165,7 +164,7 @@ void quantized_shapes(Arguments&, Work<TokenModel> work) {
   });
 }
 
-/// `index` is that of parameterShapes(). Returns bytes as 32-bit words, and the scales of the rows.
+/// `index` is that of parameterShapes(). Returns the bytes as 32-bit words, then the scales of the rows.
 void get_quantized(Arguments& arguments, Work<TokenModel> work) {
   std::int64_t index = 0;
   arguments.require("index", index);
@@ -263,6 +262,6 @@ EMSCRIPTEN_BINDINGS(attn_text_model) {
   define_generation(text_model);
   define_gradients(text_model);
   define_fine_tuning(text_model);
-  // JavaScript keeps the model alive as long as this matrix, and frees only the model.
+  // JavaScript keeps the model alive as long as this matrix.
   text_model.embind().function("wordEmbeddings", &TokenModel::word_embeddings, emscripten::return_value_policy::reference());
 }

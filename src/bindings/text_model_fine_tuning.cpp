@@ -10,8 +10,8 @@ std::span<const float> values_of(const TensorView& pooled) { return {pooled.data
 
 std::vector<double> targets_of(const TensorView& given) { return {given.data, given.data + given.shape[0]}; }
 
-/// Checks all targets before anything changes; a language model has none here. Labels begin a new head. The name in the
-/// result is the class name in transformers.
+/// Checks all targets before anything changes. Begins a new head if labels are given. The result's name is the class in
+/// transformers.
 void begin_fine_tuning(Arguments& arguments, Work<TokenModel> work) {
   const TensorView targets = arguments.tensor("targets");
   std::span<const std::uint8_t> labels;
@@ -76,7 +76,6 @@ void pool_for_head(Arguments& arguments, Work<TokenModel> work) {
       [&](TokenModel& self, Result& result) { self.tuning->pool(batch.inputs(), result.add(Shape{batch.ids.shape[0], self.config().hidden_size})); });
 }
 
-/// The number is the loss, which is the only result for a regression.
 void add(const detail::Judgement& judgement, Result& result) {
   result.set_number(judgement.loss);
   if (judgement.right) *result.add("right", Shape{1}) = static_cast<float>(*judgement.right);

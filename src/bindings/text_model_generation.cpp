@@ -19,7 +19,6 @@ void create_cache(Arguments& arguments, Work<TokenModel> work) {
   });
 }
 
-/// Truncates the cache if a length is given.
 void cache_length(Arguments& arguments, Work<TokenModel> work) {
   std::int64_t number = 0;
   std::optional<std::int64_t> length;
@@ -38,14 +37,14 @@ void free_cache(Arguments& arguments, Work<TokenModel> work) {
   work([&](TokenModel& self, Result&) { self.free_cache(number); });
 }
 
-/// id, logit, probability. Ids are exact in float32: vocabularies have fewer than 2²⁴ tokens.
+/// id, logit, probability. Ids below 2²⁴ are exact in float32.
 void add(std::span<const TokenChoice> choices, Result& result) {
   float* to = result.add({std::ssize(choices), 3});
   for (const TokenChoice& choice : choices)
     for (const float value : {static_cast<float>(choice.id), choice.logit, choice.probability}) *to++ = value;
 }
 
-/// `inputIds` are all ids of the text, of which the cache has the first.
+/// `inputIds` is the whole text, of which the cache has the first ids.
 void generate_token(Arguments& arguments, Work<TokenModel> work) {
   const std::vector<std::int64_t> ids = arguments.labels("inputIds");
   std::int64_t number = 0, step = 0;

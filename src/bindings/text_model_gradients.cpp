@@ -6,7 +6,7 @@
 namespace attn::bindings {
 namespace {
 
-/// Of one number, with respect to embeddings, attentions and traces by layer and parameters by name; also the number.
+/// Gradients of one number with respect to embeddings, attentions and traces by layer, and parameters; also the number.
 void gradients(Arguments& arguments, Work<TokenModel> work) {
   Batch batch(arguments);
   detail::ModelGradientTarget target;

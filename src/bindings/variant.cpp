@@ -1,2 +1,2 @@
-// Names the build in a custom section, from which the loader recognises it.
+// The loader recognises the build by this section.
 __asm__(".section .custom_section.attn,\"\",@\n.ascii \"" ATTN_WASM_VARIANT "\"\n");

@@ -44,7 +44,7 @@ attn_status status_of_exception(attn_error** error) noexcept {
     } catch (const std::exception& e) {
       return report(error, ATTN_ERROR_INTERNAL, e.what());
     }
-  } catch (...) {  // no memory for the report
+  } catch (...) {
     if (error != nullptr) *error = &out_of_memory;
     return ATTN_ERROR_MEMORY;
   }

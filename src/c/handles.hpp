@@ -121,7 +121,6 @@ namespace attn::c {
 
 void check_pointer(std::string_view op, const void* pointer, std::string_view argument);
 
-/// Of the exception being handled.
 attn_status status_of_exception(attn_error** error) noexcept;
 
 /// Postpones cancellation: its exception must not be caught, nor leave threads of the library running.
@@ -164,7 +163,7 @@ TensorView to_view(std::string_view op, std::string_view argument, const attn_vi
 
 void copy_numbers(const TensorView& from, std::span<float> to);
 
-/// Rows have no gaps; copies the numbers if necessary.
+/// Copies rows with gaps.
 class Given : public TensorView {
  public:
   Given(std::string_view op, std::string_view argument, const attn_view* given);
@@ -177,7 +176,6 @@ class Given : public TensorView {
 
 std::optional<Mask> to_mask(std::string_view op, std::string_view argument, const attn_mask* given);
 Trace to_trace(std::string_view op, const char* const* names, std::size_t count);
-/// Throws ARGUMENT with all names if `name` is unknown.
 std::size_t find_name(std::string_view op, std::string_view argument, const char* name, std::span<const std::string_view> names);
 /// `size` may be that of an older or newer header.
 template <class Options>
@@ -186,8 +184,8 @@ void init_options(Options* options, std::size_t size, Options defaults) {
   std::memset(static_cast<void*>(options), 0, size);
   std::memcpy(options, &defaults, std::min(size, sizeof(Options)));
 }
-/// Defaults for NULL. Throws ARGUMENT without init_options() or for another version of the struct. A version that
-/// appends fields accepts earlier sizes here.
+/// Defaults for NULL. Throws ARGUMENT without init_options() or for another version of the struct; a version with more
+/// fields would accept earlier sizes here.
 template <class Options>
 Options to_known(std::string_view op, std::string_view argument, const Options* given, void (*init)(Options*, std::size_t)) {
   Options options;

@@ -45,7 +45,6 @@ void put_parts(attn_tensors& tensors, const std::vector<Part>& parts) {
   tensors.put("offsets", std::move(offsets));
 }
 
-/// For attn_string_free.
 char* copy_of(const std::string& text) {
   auto* copy = static_cast<char*>(std::malloc(text.size() + 1));
   if (copy == nullptr) throw std::bad_alloc();

@@ -195,7 +195,7 @@ Files describe_folder(const fs::path& folder) {
   return files;
 }
 
-/// Unreadable parts stay empty; loading then refuses the model with the reason.
+/// Loading refuses unreadable parts with the reason.
 Files describe_gguf(const fs::path& path) {
   namespace gguf = attn::detail::gguf;
   attn::detail::InputFile file(path);

@@ -7,12 +7,12 @@
 
 namespace command {
 
-/// TEXT, or standard input without its last line break. Throws Misuse if empty, std::runtime_error for invalid UTF-8,
-/// std::system_error if unreadable.
+/// If TEXT is "-", reads standard input without its last line break. Throws Misuse if the text is empty,
+/// std::runtime_error if it is not UTF-8, std::system_error.
 std::string text_of(const Call& call);
 attn::TextModel load_model(const Call& call);
 
-/// web/lib/src/cli/generation.ts writes the same bytes. Throws Misuse, attn::Error, std::runtime_error.
+/// web/lib/src/cli/generation.ts writes the same bytes.
 void run_generation(const Call& call);
 
 }  // namespace command

@@ -4,7 +4,7 @@
 
 namespace command {
 
-/// web/lib/src/cli/lens.ts writes the same bytes. Throws Misuse, attn::Error, std::runtime_error.
+/// web/lib/src/cli/lens.ts writes the same bytes.
 void run_lens(const Call& call);
 
 }  // namespace command

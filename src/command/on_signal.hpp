@@ -7,8 +7,8 @@
 
 namespace command {
 
-/// Calls a function in its own thread before SIGINT, SIGTERM or SIGHUP ends the program. Create it before the threads
-/// that compute, which inherit its signal mask.
+/// Runs a function in its own thread before SIGINT, SIGTERM or SIGHUP ends the program. Create it before threads that
+/// compute, which inherit its signal mask.
 class OnSignal {
  public:
   explicit OnSignal(std::function<void()> clean_up);

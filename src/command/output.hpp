@@ -17,11 +17,10 @@ struct Result {
   std::vector<float> numbers;
 };
 
-/// Writes lines, or npy, whose header needs the number of rows. A file appears when complete; a device or pipe gets
-/// each result immediately.
+/// Files appear when complete; devices and pipes get each result immediately.
 class Output {
  public:
-  /// `width`: numbers per npy row. A pipe cannot seek, so its vectors wait for their number.
+  /// `width`: numbers per npy row. npy needs the number of rows, so a pipe, which cannot seek, waits for it.
   Output(const std::optional<std::string>& path, std::optional<std::int64_t> width);
 
   void add(const std::vector<Result>& results);

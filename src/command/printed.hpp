@@ -5,8 +5,8 @@
 
 namespace command {
 
-/// Escapes control characters (except tabs) and changes of text direction as \\u, so that terminals ignore them and
-/// JSON stays equivalent. Bytes that are not UTF-8 become U+FFFD.
+/// Escapes control characters (except tabs) and changes of text direction as \u, so that terminals ignore them and JSON
+/// stays equivalent.
 std::string printable(std::string_view text);
 
 void print_line(std::string_view line);
@@ -16,7 +16,7 @@ void print_error(std::string_view message);
 void open_standard_files();
 void end_output();
 
-/// fail_writing() ends the program without an error if the reader has closed the pipe.
+/// fail_writing() ends quietly if the reader has closed the pipe.
 [[noreturn]] void fail_by_errno(const std::string& what);
 [[noreturn]] void fail_writing();
 

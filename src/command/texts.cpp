@@ -276,7 +276,7 @@ class Progress {
   std::chrono::steady_clock::time_point next_;
 };
 
-/// Batches whose texts are sorted by length together; fewer if the texts are long.
+/// Batches sorted by length together; fewer if texts are long.
 constexpr std::int64_t kBatchesAtATime = 16;
 constexpr std::size_t kMostBytes = 4 << 20;
 
@@ -290,7 +290,6 @@ void run_lines(const TextModel& model, const Call& call, const Kind& kind, std::
   const bool is_json = reads_json(call, kind);
   const auto at_once = static_cast<std::size_t>(kind.batched ? kBatchesAtATime * whole(call, "batch-size").value_or(32) : 1);
   std::vector<Query> waiting;
-  // Current line; first and last waiting line.
   std::size_t count = 0, first = 0, last = 0, bytes = 0, waiting_bytes = 0;
   const auto flush = [&] {
     if (waiting.empty()) return;

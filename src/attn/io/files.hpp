@@ -21,7 +21,6 @@ class InputFile : public std::ifstream {
   std::uintmax_t size() const { return size_; }
   /// "missing", "a folder", "unreadable (Permission denied)"; null if the file is open.
   const char* problem() const { return problem_.empty() ? nullptr : problem_.c_str(); }
-  /// Throws FORMAT with the fact errno.
   void check_open(std::string_view op) const;
   /// Passes pieces of at most 1 MB.
   void read_rest(const std::function<void(std::span<const std::uint8_t>)>& write);
@@ -44,7 +43,8 @@ class StagedFiles {
   /// Creates missing folders and ends the previous file. Throws std::system_error with the path, as does commit().
   std::ofstream& open(const std::filesystem::path& path);
   void commit();
-  /// From any thread: removes the temporary files and created folders. Afterwards open() and commit() throw.
+  /// From any thread: removes temporary files and created folders, after which open() and commit() throw. Does nothing
+  /// after commit().
   void abandon();
 
  private:

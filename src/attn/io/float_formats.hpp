@@ -5,7 +5,6 @@
 
 namespace attn {
 
-/// IEEE binary16 to binary32, exactly.
 constexpr float float_from_half(std::uint16_t half) {
   const std::uint32_t sign = static_cast<std::uint32_t>(half & 0x8000) << 16;
   const std::uint32_t exponent = half >> 10 & 0x1f, fraction = half & 0x3ff;

@@ -13,7 +13,6 @@ namespace {
 
 constexpr std::size_t kMaxDepth = 64;
 
-/// "<name>: the file <verb><parts>".
 [[noreturn]] void refuse(std::string_view name, std::string_view verb, std::initializer_list<TextPart> parts, ErrorCode code = ErrorCode::format) {
   const std::string what = text(parts);
   ErrorDetail detail = error_detail(name, "the file");
@@ -21,8 +20,8 @@ constexpr std::size_t kMaxDepth = 64;
   throw Error(code, text({name, ": the file ", verb, what}), std::move(detail));
 }
 
-/// Throws UNSUPPORTED before any allocation if the values need many times the bytes of the file: two bytes of JSON can
-/// become a 64-byte object. web/lib/src/tokenizer/schema.ts counts alike.
+/// Throws UNSUPPORTED before allocating if the values need many times the bytes of the file: two bytes can become an
+/// object of 64 bytes. web/lib/src/tokenizer/schema.ts counts in the same way.
 void check_values(std::string_view name, std::span<const std::uint8_t> bytes) {
   std::uint64_t memory = 0, names = 0;
   for (std::size_t at = 0; at < bytes.size(); ++at) switch (bytes[at]) {

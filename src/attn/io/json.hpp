@@ -12,14 +12,13 @@
 
 namespace attn::detail {
 
-/// nlohmann's tree is not used because its destructor allocates, which terminates the program if memory is short.
-/// Strings, arrays and objects are behind pointers because most values are numbers.
+/// Not nlohmann's tree, whose destructor allocates, which terminates the program if memory is short. Strings, arrays
+/// and objects are behind pointers because most values are numbers.
 class Json {
  public:
   using Array = std::vector<Json>;
 
-  /// Members sorted by name. A vocabulary can have 10^6, and a map with a node per member would take five times as
-  /// long.
+  /// Sorted by name. A vocabulary can have 10^6 members, and a map would take five times as long.
   class Object {
    public:
     using Member = std::pair<std::string, Json>;
@@ -39,7 +38,6 @@ class Json {
 
     /// Does not sort; call sort() after the last one.
     Json& append(std::string name);
-    /// Keeps the last of equal names.
     void sort();
 
    private:
@@ -63,7 +61,6 @@ class Json {
   Array* array() { return get<Array>(); }
   Object* object() { return get<Object>(); }
 
-  /// Null also if the member is null or this is not an object.
   const Json* find(std::string_view name) const;
   const char* kind() const;
 
@@ -77,10 +74,10 @@ class Json {
   std::variant<std::nullptr_t, bool, double, std::unique_ptr<std::string>, std::unique_ptr<Array>, std::unique_ptr<Object>> value_ = nullptr;
 };
 
-/// Keeps the last of equal names in an object, as Python's json. Throws FORMAT if the bytes are not JSON in UTF-8,
-/// exceed `max_bytes`, or nest deeper than 64 levels; UNSUPPORTED if the values would need many times the bytes.
+/// Keeps the last of equal names, as Python's json. Throws FORMAT unless the bytes are JSON in UTF-8, at most
+/// `max_bytes` and 64 levels deep; UNSUPPORTED if the values need many times the bytes.
 Json parse_json(std::string_view name, std::span<const std::uint8_t> bytes, std::size_t max_bytes);
-/// Also reads NaN, Infinity and -Infinity, which Python writes although they are not JSON, as strings.
+/// Reads NaN, Infinity and -Infinity, which Python writes, as strings.
 Json parse_python_json(std::string_view name, std::span<const std::uint8_t> bytes, std::size_t max_bytes);
 
 }  // namespace attn::detail

@@ -2,8 +2,7 @@
 
 namespace attn::detail {
 
-// Inlined, clang sees that the format is JSON and omits the readers of five binary formats. GCC would inline for
-// minutes.
+// Inlining shows clang that readers of five binary formats are unused. GCC would inline for minutes.
 #ifdef __clang__
 [[gnu::flatten]]
 #endif

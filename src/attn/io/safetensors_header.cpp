@@ -26,7 +26,7 @@ constexpr SafetensorsType kTypes[] = {{"F32", 4, true},  {"F16", 2, true},  {"BF
                                       {"I32", 4, false}, {"U64", 8, false}, {"I64", 8, false}};
 
 template <class T>
-T load(const std::uint8_t* bytes) {  // unaligned
+T load(const std::uint8_t* bytes) {
   T value;
   std::memcpy(&value, bytes, sizeof value);
   return value;
@@ -175,7 +175,6 @@ SafetensorsEntry checked(const RawEntry& entry, std::optional<std::uint64_t> dat
   return {entry.name, &type, to_shape(*entry.shape), first, last};
 }
 
-/// Throws FORMAT unless the sorted entries cover the data without overlap or hole.
 void check_layout(const std::vector<SafetensorsEntry>& entries, std::optional<std::uint64_t> data_size) {
   std::uint64_t end = 0;
   for (const SafetensorsEntry& entry : entries) {

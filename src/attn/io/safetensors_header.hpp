@@ -30,26 +30,22 @@ struct SafetensorsEntry {
   std::uint64_t count() const { return (last - first) / type->size; }
 };
 
-/// The file begins with the header size in this many bytes.
 inline constexpr std::size_t kSafetensorsPrefix = 8;
 
-/// Throws FORMAT if the file is shorter than the prefix.
 void check_safetensors_size(std::uint64_t file_size);
 
-/// Throws FORMAT if the length is 0, above 16 MiB or beyond `file_size`.
+/// Throws FORMAT if the size is 0, above 16 MiB or beyond `file_size`.
 std::size_t safetensors_header_size(const std::uint8_t* prefix, std::optional<std::uint64_t> file_size);
 
-/// Returns the entries in the order of their data, which they cover without overlap or hole. Throws FORMAT, and
-/// UNSUPPORTED for types that attn does not read.
+/// In the order of the data, which the entries cover without overlap or hole. Throws FORMAT; UNSUPPORTED for unread
+/// types.
 std::vector<SafetensorsEntry> parse_safetensors_header(std::span<const std::uint8_t> header, std::optional<std::uint64_t> data_size);
 
-/// Throws MEMORY if all float tensors together exceed the limit.
 void check_safetensors_memory(std::span<const SafetensorsEntry> entries);
 
 /// `bytes` need not be aligned.
 void convert_floats(const SafetensorsType& type, const std::uint8_t* bytes, float* values, std::size_t count);
 
-/// Throws "safetensors: <parts>" with the fact "got".
 [[noreturn]] void refuse_safetensors(std::initializer_list<TextPart> parts, ErrorCode code = ErrorCode::format, std::string_view help = {});
 
 }  // namespace attn::detail

@@ -17,11 +17,11 @@ struct SafetensorsItem {
   Shape shape;
 };
 
-/// Wide elements first, so that each tensor is aligned to its element size, then by the bytes of the names.
+/// Wide elements first, so that each tensor is aligned, then by the bytes of the names.
 void sort_safetensors(std::vector<SafetensorsItem>& items);
 
-/// Returns the file up to its data. Throws ARGUMENT if a name or metadata is not UTF-8, a name is "__metadata__", or
-/// the header is too large.
+/// Returns the file up to its data. Throws ARGUMENT for a name or metadata that is not UTF-8, the name "__metadata__"
+/// or a large header.
 std::string safetensors_start(std::string_view op, const std::vector<SafetensorsItem>& items, const std::map<std::string, std::string>& metadata);
 void check_safetensors_memory(std::string_view op, const std::vector<SafetensorsItem>& items);
 

@@ -8,9 +8,9 @@
 
 namespace attn::detail {
 
-/// Reads the shards that model.safetensors.index.json names and passes one safetensors file with all their tensors to
-/// `write`, in pieces. Throws FORMAT with the path if the index is invalid or longer than 16 MiB, a file is missing or
-/// its name could lead out of the folder, or the tensors are not those of the index.
+/// Passes the shards of model.safetensors.index.json to `write` as one safetensors file, in pieces. Throws FORMAT with
+/// the path if the index is invalid or longer than 16 MiB, a file is missing or its name could lead out of the folder,
+/// or the tensors are not those of the index.
 void read_safetensors_shards(std::string_view op, const std::filesystem::path& index,
                              const std::function<void(std::span<const std::uint8_t>)>& write);
 

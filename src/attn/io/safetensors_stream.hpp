@@ -9,28 +9,25 @@
 
 namespace attn::detail {
 
-/// Reads a safetensors file in pieces of any size: give() a piece, then call next() until it returns false.
+/// Reads pieces of any size: give() a piece, then call next() until it returns false.
 class SafetensorsStream {
  public:
-  /// The bytes must stay valid until next() returns false. Throws as parse_safetensors, and FORMAT for bytes after the
-  /// last tensor.
+  /// The bytes must stay valid until next() returns false. Throws as parse_safetensors.
   void give(std::span<const std::uint8_t> bytes);
 
   bool has_header() const { return has_header_; }
-  /// In the order of their data.
   const std::vector<SafetensorsEntry>& entries() const { return entries_; }
 
-  /// Consecutive row-major values: float types as float32, I8 unchanged. Other tensors have no runs.
+  /// Row-major float32, or I8 unchanged. Other tensors have no runs.
   struct Run {
-    std::size_t entry = 0;  ///< in entries()
+    std::size_t entry = 0;
     std::uint64_t first = 0;
     std::span<const float> values = {};
     std::span<const std::int8_t> bytes = {};
   };
-  /// False if the given bytes are used up. The spans are valid until the next call.
+  /// The spans are valid until the next call.
   bool next(Run& run);
 
-  /// Throws FORMAT if bytes are missing.
   void finish() const;
 
  private:
@@ -44,10 +41,10 @@ class SafetensorsStream {
   std::vector<SafetensorsEntry> entries_;
   std::uint64_t data_size_ = 0;
 
-  std::span<const std::uint8_t> bytes_;  // not yet used
-  std::uint64_t position_ = 0;           // in the data
-  std::size_t entry_ = 0;                // contains position_
-  std::uint8_t split_[8] = {};           // element split between two pieces
+  std::span<const std::uint8_t> bytes_;
+  std::uint64_t position_ = 0;  // in the data
+  std::size_t entry_ = 0;       // contains position_
+  std::uint8_t split_[8] = {};  // element split between two pieces
   std::size_t split_size_ = 0;
   std::vector<float> values_;
 };

@@ -74,7 +74,7 @@ void check_safetensors_memory(std::string_view op, const std::vector<Safetensors
 std::vector<std::uint8_t> write_safetensors_views(const StateView& tensors, const std::map<std::string, std::string>& metadata) {
   constexpr std::string_view kOp = "write_safetensors";
   std::vector<detail::SafetensorsItem> items;
-  for (const auto& [name, tensor] : tensors) items.push_back({name, "F32", 4, tensor.shape});  // sorted by bytes
+  for (const auto& [name, tensor] : tensors) items.push_back({name, "F32", 4, tensor.shape});
   const std::string start = detail::safetensors_start(kOp, items, metadata);
   detail::check_safetensors_memory(kOp, items);
   std::size_t size = 0;

@@ -63,7 +63,6 @@ void truncate(Row& row, const How& how, std::size_t most) {
   keep(row.second.tokens, n2);
 }
 
-/// Calls special(piece, i) for special tokens and use(piece, token) for others, in row order.
 template <class RowOrConst, class Special, class Use>
 void for_each_token(const How& how, RowOrConst& row, Special special, Use use) {
   for (const TemplatePiece& piece : how.pieces) {

@@ -13,7 +13,7 @@ inline constexpr std::size_t kMaxPreTokenizers = 32;
 inline constexpr std::size_t kMaxPostProcessors = 16;
 inline constexpr std::size_t kMaxDecoders = 16;
 inline constexpr std::size_t kMaxAddedTokens = 1 << 18;
-inline constexpr std::size_t kMaxToken = 1024;  // characters of a token in the vocabulary, an added token or a padding token
+inline constexpr std::size_t kMaxToken = 1024;  // characters of a vocabulary, added or padding token
 inline constexpr std::size_t kMaxAffix = 16;    // continuing_subword_prefix, end_of_word_suffix
 // Search pattern, inserted text.
 inline constexpr std::size_t kMaxPattern = 256;

@@ -13,7 +13,7 @@
 #include "attn/tensor/float_environment.hpp"
 #include "attn/tensor/view.hpp"
 
-// Keys and names are those of llama.cpp (gguf-py/gguf/constants.py). Undoes its convert_hf_to_gguf.py.
+// Keys and names are those of llama.cpp (gguf-py/gguf/constants.py); this file undoes its convert_hf_to_gguf.py.
 namespace attn::detail::gguf {
 namespace {
 
@@ -43,7 +43,6 @@ constexpr Name kNeoXLayer[] = {{"attn_norm", "input_layernorm"},   {"attn_qkv", 
                                {"ffn_up", "mlp.dense_h_to_4h"},    {"ffn_down", "mlp.dense_4h_to_h"}};
 constexpr Name kNeoX[] = {{"token_embd", "gpt_neox.embed_in"}, {"output_norm", "gpt_neox.final_layer_norm"}, {"output", "embed_out"}};
 
-/// `type` and `model_class` are those of config.json.
 struct Family {
   std::string_view name, type, model_class;
   std::span<const Name> model, layer;
@@ -276,7 +275,6 @@ std::string config_of_neox(const Header& header, const Settings& settings, const
   return config.add("rope_parameters", rope.add_number("partial_rotary_factor", share).take()).take();
 }
 
-/// Translates names such as "blk.3.attn_q.weight".
 class Names {
  public:
   Names(std::span<const Name> model, std::span<const Name> layer, std::string_view layers, std::int64_t count)

@@ -10,7 +10,7 @@
 
 namespace attn::detail::gguf {
 
-/// Row order of a tensor in the file relative to the Hugging Face checkpoint.
+/// Change of the rows from the file to the checkpoint.
 enum class Order : std::uint8_t {
   same,
   rotary,      ///< within each head, interleaved pairs of rows become two halves
@@ -19,11 +19,10 @@ enum class Order : std::uint8_t {
   less_one,    ///< subtracts 1 from each value
 };
 
-/// Tensor under its name in the checkpoint.
 struct NamedTensor {
   const Tensor* tensor;
   std::string name;
-  Shape shape;  ///< in the checkpoint
+  Shape shape;
   Order order = Order::same;
   std::uint64_t head_rows = 1;  ///< for Order::rotary and Order::by_parts
 };
@@ -33,12 +32,11 @@ struct Architecture {
   std::vector<NamedTensor> tensors;
 };
 
-/// Divisors of the RoPE frequencies (Llama 3.1 and later); null if there are none. Throws FORMAT unless a short float32
-/// list.
+/// Divisors of RoPE frequencies (Llama 3.1 and later), or null. Throws FORMAT unless a short float32 list.
 const Tensor* rope_divisors(const Header& header);
 
-/// The header must outlive the result. Throws UNSUPPORTED for other architectures, RoPE scaling, experts and unknown
-/// tensors; FORMAT if a value is missing.
+/// The header must outlive the result. Throws UNSUPPORTED for other architectures, unknown RoPE scaling and tensors;
+/// FORMAT if a value is missing.
 Architecture read_architecture(const Header& header, std::span<const float> divisors);
 
 }  // namespace attn::detail::gguf

@@ -15,7 +15,6 @@ struct BlockType {
   void (*expand)(const std::uint8_t* blocks, std::size_t count, float* values);
 };
 
-/// Null if attn does not read the type.
 const BlockType* block_type(std::uint32_t id);
 inline constexpr std::string_view kBlockTypeNames = "F32, F16, BF16, Q4_0, Q4_1, Q8_0, Q4_K, Q6_K";
 

@@ -184,7 +184,7 @@ std::uint64_t alignment_of(const Metadata& metadata) {
 }
 
 void check_start(Cursor& from) {
-  constexpr std::uint32_t kMagic = 0x46554747;  // "GGUF"
+  constexpr std::uint32_t kMagic = 0x46554747;
   if (const auto magic = from.take<std::uint32_t>("the magic"); magic != kMagic) refuse("the magic", {"\"GGUF\""}, {"other bytes"});
   const auto version = from.take<std::uint32_t>("the version");
   if ((version & 0xffff) == 0 && version != 0) refuse("the file", {"little-endian numbers"}, {"big-endian"}, ErrorCode::unsupported);

@@ -15,7 +15,7 @@
 
 namespace attn::detail::gguf {
 
-/// Whole numbers are std::int64_t, real numbers double; arrays hold strings or numbers.
+/// Whole numbers are std::int64_t, real numbers double.
 using Value = std::variant<bool, std::int64_t, double, std::string, std::vector<std::string>, std::vector<double>>;
 
 class Metadata {
@@ -53,7 +53,7 @@ struct Tensor {
 
 struct Header {
   Metadata metadata;
-  std::vector<Tensor> tensors;  ///< in the order of their data
+  std::vector<Tensor> tensors;
 
   const Tensor* find(std::string_view name) const;
 };

@@ -10,7 +10,7 @@
 
 namespace attn::detail::gguf {
 
-/// Quotes `value`. Throws FORMAT naming `what` if it is not UTF-8.
+/// Throws FORMAT naming `what` if `value` is not UTF-8.
 inline std::string json_string(std::string_view what, std::string_view value) {
   std::string quoted;
   if (!append_json_string(quoted, value)) refuse(what, {"valid UTF-8"}, {"invalid UTF-8"});
@@ -20,7 +20,6 @@ inline std::string json_string(std::string_view what, std::string_view value) {
 class JsonObject {
  public:
   JsonObject& add(std::string_view name, std::string_view json) { return add_quoted(text({"\"", name, "\""}), json); }
-  /// `name` is already a JSON string.
   JsonObject& add_quoted(std::string_view name, std::string_view json) {
     text_ += text_.empty() ? '{' : ',';
     text_ += text({name, ":", json});
@@ -29,7 +28,7 @@ class JsonObject {
   JsonObject& add_string(std::string_view name, std::string_view value) { return add(name, json_string(name, value)); }
   JsonObject& add_flag(std::string_view name, bool value) { return add(name, value ? "true" : "false"); }
   JsonObject& add_whole(std::string_view name, std::int64_t value) { return add(name, std::to_string(value)); }
-  /// Writes the shortest decimal number of the same float32, as GGUF stores float32.
+  /// The shortest digits of the same float32, as GGUF stores float32.
   JsonObject& add_number(std::string_view name, double value) {
     char digits[32];
     const auto [end, error] = std::to_chars(digits, digits + sizeof digits, static_cast<float>(value));

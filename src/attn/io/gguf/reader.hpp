@@ -15,18 +15,19 @@ namespace attn::detail::gguf {
 
 class Reader {
  public:
-  /// Reads everything but the weights. `file` must outlive the reader. Throws as read_header() and read_architecture();
-  /// an unsupported tokenizer only means that the model has none.
+  /// Reads everything but the weights. `file` must outlive the reader. An unsupported tokenizer is no error: the model
+  /// has none.
   Reader(std::istream& file, std::uint64_t size);
   Reader(const Reader&) = delete;  // architecture_ refers to header_
   Reader& operator=(const Reader&) = delete;
 
-  /// config.json, generation_config.json, tokenizer.json or tokenizer_config.json; none for other names.
+  /// config.json, generation_config.json, tokenizer.json or tokenizer_config.json.
   std::optional<std::vector<std::uint8_t>> read(std::string_view name) const;
   const std::optional<Error>& no_tokenizer() const { return no_tokenizer_; }
 
   using Write = std::function<void(std::span<const std::uint8_t>)>;
-  /// Passes model.safetensors in float32. Pieces are at most a megabyte or a row, or a whole transposed tensor.
+  /// Passes model.safetensors in float32. Pieces are at most a megabyte or a head, but a tensor with Order::transposed
+  /// or by_parts is one piece.
   void write_weights(const Write& write);
 
  private:

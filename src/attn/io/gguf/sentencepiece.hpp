@@ -13,10 +13,9 @@ struct Tokens {
   const std::vector<double>& types;
 };
 
-/// Returns BPE merges ("left right") equivalent to SentencePiece, which merges the neighbours that form the token of
-/// the highest score, leftmost first. Each split of a token into two tokens is a merge, sorted by score, then by the
-/// length of the left part, because neighbours may overlap in runs of equal characters (generate_merges() in
-/// transformers). Throws FORMAT unless each token has a finite score; UNSUPPORTED if the tokens are too long together.
+/// Returns BPE merges ("left right") equivalent to SentencePiece, as generate_merges() in transformers: each split of a
+/// token into two, by score, then by the length of the left part, because neighbours may overlap in runs of equal
+/// characters. Throws FORMAT unless each token has a finite score; UNSUPPORTED if the tokens are too long together.
 std::vector<std::string> merges_of_scores(const Tokens& tokens, const std::vector<double>& scores);
 
 }  // namespace attn::detail::gguf

@@ -10,11 +10,10 @@ struct TokenizerFiles {
   std::string tokenizer, tokenizer_config;
 };
 
-/// Supports byte-level BPE ("gpt2") with tokenizer.ggml.pre gpt-2, smollm, llama-bpe or qwen2, and SentencePiece
-/// ("llama"). Throws UNSUPPORTED for others; FORMAT if metadata is missing or lists disagree.
+/// Supports byte-level BPE with tokenizer.ggml.pre gpt-2, smollm, llama-bpe or qwen2, and SentencePiece. Throws
+/// UNSUPPORTED for others; FORMAT if metadata is missing or lists disagree.
 TokenizerFiles read_tokenizer_files(const Metadata& metadata);
 
-/// generation_config.json with the end-of-text ids.
 std::string read_generation_config(const Metadata& metadata);
 
 }  // namespace attn::detail::gguf

@@ -43,7 +43,6 @@ AddedTokens::AddedTokens(const Value& section, const Vocabulary& vocabulary, Nor
       all[named->second.place] = token;
     }
   }
-  // Tokens times normalizers.
   Budget budget(characters, "tokenizer.json.added_tokens");
   const std::size_t most = 2 * characters + 16 * all.size() + 4096;
   std::size_t made = 0;

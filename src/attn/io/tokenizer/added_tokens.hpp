@@ -19,24 +19,22 @@ namespace attn::detail {
 
 struct AddedToken {
   std::int32_t id = 0;
-  bool single_word = false;  ///< only as a whole word
-  bool lstrip = false;       ///< with the white space before it
-  bool rstrip = false;       ///< with the white space after it
-  bool normalized = false;   ///< searched, normalised, in the normalised text
-  bool is_split = false;     ///< ordinary text
+  bool single_word = false;
+  bool lstrip = false;
+  bool rstrip = false;
+  bool normalized = false;  ///< normalised and searched in normalised text
+  bool is_split = false;    ///< ordinary text
 };
 
-/// Finds special and other added tokens before the text is split into words.
 class AddedTokens {
  public:
   AddedTokens() = default;
-  /// `section` may be missing; `splits_special` treats special tokens as text. Throws FORMAT, UNSUPPORTED, MEMORY.
+  /// `section` may be missing; `splits_special` treats special tokens as text.
   AddedTokens(const Value& section, const Vocabulary& vocabulary, Normalizer normalizer, bool splits_special = false);
 
   std::optional<std::int32_t> id_of(std::string_view token) const;
-  /// The searched text, normalised if the token is.
+  /// Normalised if the token is.
   std::optional<std::string_view> text_of(std::int32_t id) const;
-  /// Calls look(token, searched text) until it returns false.
   template <class Look>
   void for_each(Look look) const {
     for (const Wanted* wanted : {&plain_, &normalized_})
@@ -44,13 +42,11 @@ class AddedTokens {
         if (!look(token, std::string_view(named_.at(token.id).text))) return;
   }
   bool is_special(std::int32_t id) const;
-  /// Includes the vocabulary.
   std::size_t size() const { return size_; }
   /// Returns added tokens and the normalised text between them.
   Pieces extract(const Chars& text, Budget& budget) const;
 
  private:
-  /// Indexed by number in the trie.
   struct Wanted {
     std::vector<AddedToken> tokens = {};
     Trie trie = {};

@@ -29,7 +29,6 @@ struct Symbol {
   std::uint32_t bytes, previous, next;
 };
 
-/// Merges the pair of the lowest rank, leftmost first, until none has a rank.
 class Bpe final : public Model {
  public:
   Bpe(Vocabulary vocabulary, Options options, ByteFallback bytes, Merges merges)
@@ -52,7 +51,6 @@ class Bpe final : public Model {
     return merges_.ranks.get(static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(second));
   }
 
-  /// -1 if there is no token.
   std::int32_t symbol_of(char32_t code, bool first, bool last) const {
     if (!first && !inside_) return -1;
     const Trie& trie = vocabulary().trie();
@@ -152,7 +150,7 @@ class Bpe final : public Model {
   Options options_;
   ByteFallback bytes_;
   Merges merges_;
-  std::optional<Trie::Node> inside_;  // node of options_.before
+  std::optional<Trie::Node> inside_;
 };
 
 std::pair<std::string_view, std::string_view> parts_of(const Value& merge) {

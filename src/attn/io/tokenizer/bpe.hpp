@@ -6,7 +6,7 @@
 
 namespace attn::detail {
 
-/// Byte pair encoding (Sennrich et al. 2016). Moves the vocabulary out of `json`, the same section.
+/// Byte pair encoding (Sennrich et al. 2016). Moves the vocabulary out of `json`.
 std::unique_ptr<const Model> read_bpe(const Value& section, Json& json);
 
 }  // namespace attn::detail

@@ -12,11 +12,11 @@ class Budget {
   /// `what` must outlive the budget.
   explicit Budget(std::size_t length, std::string_view what = "the text");
 
-  /// Call before growing. Throws UNSUPPORTED, for long texts MEMORY.
+  /// Call before growing. Throws UNSUPPORTED, MEMORY.
   void hold(std::size_t characters) {
     if (characters > granted_) grant(characters);
   }
-  /// Call before the steps, or right after those of a single token. Throws UNSUPPORTED.
+  /// Call before the steps, or right after those of a single token.
   void spend(std::uint64_t steps) {
     if ((steps_ += steps) > most_steps_) refuse();
   }

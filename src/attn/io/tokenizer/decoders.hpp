@@ -12,10 +12,8 @@ namespace attn::detail {
 /// The resulting texts are joined without separator.
 using Decoder = std::function<void(std::vector<std::string>& tokens, Budget& budget)>;
 
-/// Throws FORMAT, and UNSUPPORTED for unknown kinds.
 Decoder read_decoder(const Value& section);
 
-/// As transformers' clean_up_tokenization.
 std::string without_spaces_before_punctuation(std::string text);
 
 }  // namespace attn::detail

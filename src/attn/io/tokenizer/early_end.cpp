@@ -20,7 +20,6 @@ bool is_plain(char32_t code) {
   return is_in(code, U'\u03b1', U'\u03c9') || is_in(code, U'\u0410', U'\u044f') || is_in(code, U'\u05d0', U'\u05ea');
 }
 
-/// Bytes of the plain letter at `at`, or 0.
 std::size_t letter_at(std::string_view text, std::size_t at) {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
   if (byte(at) < 0x80) return is_plain(byte(at)) ? 1 : 0;
@@ -41,7 +40,7 @@ bool is_unspaced(char32_t code) {
 }
 bool is_pause(char32_t code) { return std::u32string_view(U"\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f").find(code) != std::u32string_view::npos; }
 
-/// All characters searched for have three bytes; 0 for others.
+/// All characters searched for have three bytes.
 char32_t wide_at(std::string_view text, std::size_t at) {
   if (text.size() < 3 || at > text.size() - 3 || (static_cast<unsigned char>(text[at]) & 0xf0U) != 0xe0U) return 0;
   const auto bits = [&](std::size_t i) { return static_cast<char32_t>(static_cast<unsigned char>(text[at + i]) & 0x3fU); };

@@ -49,7 +49,6 @@ class UnknownToken {
  public:
   UnknownToken() = default;
   UnknownToken(std::int32_t number, std::string name, const char* path) : number_(number), name_(std::move(name)), path_(path) {}
-  /// Throws FORMAT if there is none.
   std::int32_t needed() const;
   std::int32_t number() const { return number_; }
 
@@ -59,21 +58,19 @@ class UnknownToken {
   const char* path_ = "";
 };
 
-/// Lets a large member be freed early.
 Json take(Json& object, std::string_view name);
 Vocabulary read_tokens(Json& model);
-/// Tokens for single bytes, with "byte_fallback".
 class ByteFallback {
  public:
   ByteFallback(const Value& section, const Vocabulary& vocabulary);
-  /// Returns false and appends none if a byte has no token.
+  /// Appends none if a byte has no token.
   bool append(std::u32string_view codes, std::vector<std::int32_t>& numbers) const;
 
  private:
   std::vector<std::int32_t> numbers_;
 };
 
-/// Moves the vocabulary out of the section. Throws FORMAT, MEMORY, and UNSUPPORTED for unknown kinds.
+/// Moves the vocabulary out of the section.
 std::unique_ptr<const Model> read_model(Json& json);
 
 }  // namespace attn::detail

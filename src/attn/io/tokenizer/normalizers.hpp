@@ -9,7 +9,6 @@ namespace attn::detail {
 
 using Normalizer = std::function<Chars(Chars text, Budget& budget)>;
 
-/// Throws FORMAT, and UNSUPPORTED for unknown kinds.
 Normalizer read_normalizer(const Value& section);
 
 }  // namespace attn::detail

@@ -38,7 +38,6 @@ class TokenList {
   void add_special(const Value& token, bool is_named) {
     if (!known_.contains(content_of(token))) add(content_of(token), token, token["special"].boolean_or(token.is_string()) || is_named);
   }
-  /// Overrides the flags of a token in the list.
   void add(const std::string& content, const Value& token, bool is_special) {
     Flags flags{};
     for (std::size_t i = 0; i < 3; ++i) flags[i] = token[kFlags[i]].boolean_or(false);

@@ -7,7 +7,7 @@
 
 namespace attn::detail {
 
-/// Maps at most `pairs` pairs to numbers above 0 by open addressing.
+/// Open addressing. Numbers are above 0; at most `pairs` pairs.
 class PairMap {
  public:
   explicit PairMap(std::size_t pairs = 0) : slots_(pairs + pairs / 2 + 1) {}

@@ -9,8 +9,8 @@
 #include "attn/io/tokenizer/schema.hpp"
 #include "attn/io/tokenizer/unicode.hpp"
 
-// Regular expressions of a file are never executed: the published ones are recognised by their text and implemented
-// here with the character classes of the Hugging Face tokenizers library.
+// Regular expressions of a file are never executed: published ones are recognised by their text and implemented here
+// with the character classes of Hugging Face tokenizers.
 namespace attn::detail {
 
 /// Returns the end of the match at `at`, or `at`.
@@ -21,14 +21,12 @@ inline std::size_t run_of(std::span<const Char> text, std::size_t at, std::uint3
   return at;
 }
 
-/// A contraction; letters, digits or other characters with a space before them; white space.
 std::size_t gpt2(std::span<const Char> text, std::size_t at);
 
 struct Pattern {
   Matcher match;
   std::uint64_t cost;  ///< steps per character
 };
-/// {"String": …} or {"Regex": …}.
 Pattern read_pattern(const Value& section);
 
 }  // namespace attn::detail

@@ -10,7 +10,7 @@
 
 namespace attn::detail {
 
-/// Characters [from, to). With `added` ≥ 0 the piece is that added token, which later stages do not change.
+/// [from, to). With `added` ≥ 0 an added token, which later stages do not change.
 struct Piece {
   std::size_t from, to;
   std::int32_t added = -1;
@@ -64,7 +64,6 @@ void split(Pieces& text, const Match& match, Behavior behavior, bool invert = fa
   text.pieces = std::move(out);
 }
 
-/// write(piece, out) appends the new characters.
 template <class Write>
 void rewrite(Pieces& text, const Write& write) {
   Chars out;

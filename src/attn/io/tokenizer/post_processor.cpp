@@ -127,7 +127,7 @@ void trim_offsets(TextTokens& all, const Vocabulary& vocabulary, bool prefixed) 
     for (; trailing > 0 && end > 0; --trailing) do
         --end;
       while (end > 0 && continues(text[end]));
-    if (trailing > 0) end = token.end;  // fewer characters
+    if (trailing > 0) end = token.end;
     token.start = static_cast<std::uint32_t>(start);
     token.end = static_cast<std::uint32_t>(std::max(end, start));
   }

@@ -30,10 +30,9 @@ struct PostProcessor {
   std::vector<bool> trims = {};
 };
 
-/// Throws FORMAT, and UNSUPPORTED for unknown kinds.
 PostProcessor read_post_processor(const Value& section);
 
-/// Excludes white space at the ends of tokens, except the space inserted before the first word if `prefixed`.
+/// Excludes white space at both ends, except a space inserted before the first word (`prefixed`).
 void trim_offsets(TextTokens& text, const Vocabulary& vocabulary, bool prefixed);
 
 }  // namespace attn::detail

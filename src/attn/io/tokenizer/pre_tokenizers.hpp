@@ -9,7 +9,6 @@ namespace attn::detail {
 
 using PreTokenizer = std::function<void(Pieces& text, Budget& budget)>;
 
-/// Throws FORMAT, and UNSUPPORTED for unknown kinds.
 PreTokenizer read_pre_tokenizer(const Value& section);
 
 }  // namespace attn::detail

@@ -13,7 +13,6 @@
 
 namespace attn::detail {
 
-/// A JSON value with its path for messages.
 class Value {
  public:
   Value(std::string_view file, const Json* json, std::string path = "") : file_(file), json_(json), path_(std::move(path)) {}
@@ -53,7 +52,6 @@ class Value {
   std::string path_;
 };
 
-/// Limits the parts of one kind, including those in Sequences.
 class PartCount {
  public:
   explicit PartCount(std::size_t most) : most_(most) {}
@@ -71,7 +69,6 @@ struct Named {
 
 [[noreturn]] void refuse_name(const Value& value, std::string words);
 
-/// Throws UNSUPPORTED with all names of the table.
 template <class T, std::size_t N>
 const T& choose(const Named<T> (&table)[N], const Value& value) {
   std::string words;

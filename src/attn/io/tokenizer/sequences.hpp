@@ -11,7 +11,6 @@
 
 namespace attn::detail {
 
-/// Model input for a text or a pair, without padding.
 struct TokenSequence {
   std::vector<std::int32_t> ids, types;
   std::vector<std::string> tokens;
@@ -26,15 +25,15 @@ struct TokenSequence {
 struct SequenceOptions {
   std::int64_t max_length = 0;
   bool truncation = true;
-  /// Splits a long last text into windows with this many tokens in common, as overflowing tokens in the tokenizers
-  /// library. Without it, only the first window is returned.
+  /// Splits a long last text into windows with this many common tokens (overflowing tokens in Hugging Face). Otherwise
+  /// only the first is returned.
   std::optional<std::int64_t> stride = std::nullopt;
   bool add_special_tokens = true;
   std::optional<Side> truncation_side = std::nullopt;  ///< default: from the file
 };
 
-/// `index` is the caller's number of the text. Throws OUT_OF_RANGE if the texts are too long without truncation or
-/// leave no space for the last one; CONFIG if the stride is too large.
+/// Throws OUT_OF_RANGE if the texts are too long without truncation or leave no space for the last; CONFIG if the
+/// stride is too large.
 std::vector<TokenSequence> sequences(std::string_view op, const TokenizerFile& file, std::span<const std::string> texts, std::size_t index,
                                      const SequenceOptions& options);
 

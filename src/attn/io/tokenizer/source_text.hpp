@@ -19,7 +19,6 @@ class SourceText {
   bool are_words() const { return are_words_; }
   std::size_t size() const { return are_words_ ? words_.size() : 1; }
   std::string_view operator[](std::size_t i) const { return are_words_ ? words_[i] : text_; }
-  /// The string that the token's offsets refer to.
   std::string_view of(const Token& token) const { return are_words_ ? words_[static_cast<std::size_t>(token.word)] : text_; }
   std::size_t characters() const {
     std::size_t all = 0;

@@ -28,7 +28,7 @@ constexpr Setting kSettings[] = {
     {"RobertaProcessing", "add_prefix_space", "add_prefix_space"},
 };
 
-/// As model-specific tokenizer classes of transformers do. The generic classes use tokenizer.json unchanged.
+/// Overrides fields as model-specific classes of transformers do; generic ones use tokenizer.json unchanged.
 void set_anew(Json* part, const Value& config, std::string_view default_class) {
   Json::Object* members = part != nullptr ? part->object() : nullptr;
   if (members == nullptr) return;
@@ -59,7 +59,6 @@ constexpr Named<Side> kSides[] = {{"left", Side::left}, {"right", Side::right}};
 Padding read_padding(const Value& value, const Value& config, const TokenizerFile& file) {
   Padding padding;
   std::vector<std::string> candidates;
-  // An object with flags in older files.
   if (const Value given = config["pad_token"]; given.is_there())
     candidates.push_back(given["content"].is_there() ? given["content"].token() : given.token());
   else if (value.is_there())
@@ -198,7 +197,7 @@ TokenizerFile read_tokenizer_file(std::span<const std::uint8_t> tokenizer_json, 
     if (error.code() == ErrorCode::memory) throw;
     file.no_decoder = error;
   }
-  // transformers does not for BPE.
+  // As in transformers, not for BPE.
   file.cleans_up_spaces = config["clean_up_tokenization_spaces"].boolean_or(false) && !is_bpe;
   file.padding = read_padding(root["padding"], config, file);
   file.padding.side = side_of(config["padding_side"]);

@@ -36,27 +36,26 @@ struct TokenizerFile {
   Padding padding;
   Side truncation_side = Side::right;
   EarlyEnd early_end = {};
-  Decoder decoder;                  ///< may be empty
+  Decoder decoder;
   std::optional<Error> no_decoder;  ///< thrown by decode()
   bool cleans_up_spaces = false;
   bool marks_words = false;  ///< tokens that continue a word have a prefix
   std::optional<std::int32_t> cls_id = std::nullopt, mask_id = std::nullopt, unk_id = std::nullopt;
 
-  /// `index` is the caller's number of the text. Returns all tokens, or more than `most` from the side that is kept;
-  /// words before these are not counted. Offsets include white space until trim_offsets().
+  /// Returns all tokens, or more than `most` from the side that is kept; words before these are not counted. Offsets
+  /// include white space until trim_offsets().
   TextTokens tokenize(const SourceText& text, std::size_t index, std::size_t most, Side cut = Side::right) const;
   void trim_offsets(TextTokens& text) const;
   std::optional<std::int32_t> token_to_id(std::string_view token) const;
   std::optional<std::string_view> id_to_token(std::int32_t id) const;
   std::string_view text_of(const Token& token) const { return token.number >= 0 ? model->vocabulary().text(token.number) : token.content; }
 
-  /// Appends the tokens of a text or word that begins at byte `begin`; returns whether there are more than `most`.
-  /// Without `word`, words are counted. If `is_open`, the last word continues after `part`.
+  /// Appends the tokens of a part at byte `begin`; returns whether there are more than `most`. Counts words if there is
+  /// no `word`. `is_open`: the last word continues.
   bool add_tokens(std::string_view part, std::size_t begin, std::size_t index, std::optional<std::int32_t> word, std::size_t most, TextTokens& made,
                   bool is_open = false) const;
 };
 
-/// Throws FORMAT, MEMORY, and UNSUPPORTED for unknown kinds of parts.
 TokenizerFile read_tokenizer_file(std::span<const std::uint8_t> tokenizer_json, std::optional<std::span<const std::uint8_t>> tokenizer_config,
                                   std::string_view default_class, const OldTokenFiles& old_files = {});
 

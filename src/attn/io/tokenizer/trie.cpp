@@ -9,7 +9,7 @@ namespace {
 
 // A label is a code point with these flags.
 constexpr std::uint32_t kCode = (1U << 21) - 1;
-constexpr std::uint32_t kLast = 1U << 21;      // of its row; then follows the number of the word, at the root -1
+constexpr std::uint32_t kLast = 1U << 21;      // last of its row; the number of the word follows, at the root -1
 constexpr std::uint32_t kBranches = 1U << 22;  // has other next labels
 constexpr std::uint32_t kEndsWord = 1U << 23;  // a word ends within the row
 constexpr std::uint32_t kEnd = 0xffffffff;

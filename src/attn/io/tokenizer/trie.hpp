@@ -9,21 +9,21 @@
 
 namespace attn::detail {
 
-/// A node is the index of the label that leads to it. A word shares its first labels with earlier words; the rest form
-/// a row that ends with the word's number: four bytes per character. A hash table has branches and words within rows.
+/// A node is the index of the label that leads to it. A word shares first labels with earlier words; the rest is a row
+/// that ends with its number: four bytes per character. A hash table has branches, and words within rows.
 class Trie {
  public:
   using Node = std::uint32_t;
 
   Trie() : Trie(0, 0) {}
-  /// `characters`: of all words together. Throws UNSUPPORTED, MEMORY.
+  /// `characters` of all words together.
   Trie(std::size_t words, std::size_t characters);
 
   /// The last of equal words counts.
   void add(std::u32string_view word, std::int32_t number);
 
   static constexpr Node root() { return 0; }
-  /// 0 if there is none: the root is never a child.
+  /// 0 if there is none.
   Node child(Node node, char32_t code) const;
   std::optional<Node> find(std::u32string_view word, Node from = root()) const;
   /// -1 if no word ends there.

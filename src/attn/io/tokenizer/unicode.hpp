@@ -11,7 +11,7 @@
 #include "attn/io/tokenizer/budget.hpp"
 #include "attn/io/tokenizer/unicode_table.hpp"
 
-// Character classes of the Hugging Face tokenizers library; utf8proc only if it agrees with them.
+// Classes of Hugging Face tokenizers; utf8proc only if it agrees.
 namespace attn::detail {
 
 /// Represents the bytes [start, end) of the original text.
@@ -22,7 +22,6 @@ struct Char {
 using Chars = std::vector<Char>;
 
 bool is_utf8(std::string_view text);
-/// None if the bytes are not UTF-8.
 std::optional<Chars> decode_utf8(std::string_view text);
 std::size_t count_characters(std::string_view utf8);
 std::u32string code_points(std::span<const Char> text);
@@ -38,12 +37,11 @@ struct Utf8 {
 };
 Utf8 utf8(char32_t code);
 
-/// `sets` of unicode_table.hpp: kLetter | kNumber.
 bool is(char32_t code, std::uint32_t sets);
 /// 0 if the character belongs to every script.
 std::uint8_t script_of(char32_t code);
 
-/// `change` is 0 if the new character replaces one; 1: none, and shares the offsets of the previous one; -n: n + 1.
+/// `change`: 0 replaces one character; -n replaces n + 1; 1 replaces none and has the offsets of the previous one.
 struct Change {
   char32_t code;
   std::int32_t change;

@@ -10,16 +10,16 @@
 
 namespace attn::detail {
 
-/// Tokens in one block of memory, numbered in the order of their ids.
+/// In one block of memory, numbered by ascending id.
 class Vocabulary {
  public:
   void reserve(std::size_t tokens, std::size_t bytes);
   void add(std::int32_t id, std::string_view token);
-  /// Of equal tokens the last id applies, of equal ids the first token.
+  /// The last of equal tokens and the first of equal ids apply.
   void finish();
 
   std::size_t size() const { return places_.size(); }
-  /// `token` follows the characters of the node `from`; -1 if there is none.
+  /// `token` follows the characters of `from`.
   std::int32_t find(std::u32string_view token, Trie::Node from = Trie::root()) const;
   std::int32_t find_text(std::string_view token) const;
   std::int32_t id(std::int32_t number) const { return places_[static_cast<std::size_t>(number)].id; }

@@ -6,7 +6,7 @@
 
 namespace attn::detail {
 
-/// Moves the vocabulary out of `json`, the same section.
+/// Moves the vocabulary out of `json`.
 std::unique_ptr<const Model> read_word_level(const Value& section, Json& json);
 
 }  // namespace attn::detail

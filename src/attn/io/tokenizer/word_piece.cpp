@@ -44,7 +44,7 @@ class WordPiece final : public Model {
 
  private:
   UnknownToken unknown_;
-  std::optional<Trie::Node> inside_;  // node of the continuing prefix
+  std::optional<Trie::Node> inside_;
   std::size_t max_chars_;
 };
 
