@@ -21,6 +21,8 @@ class _Hook(NamedTuple):
     """The name in forward(); None for a hidden state."""
     has_heads: bool = False
     """Whether the last dimension is split into heads."""
+    is_by_head: bool = False
+    """Whether heads come before positions."""
     patches: str | None = None
     """The part of a LayerPatch that replaces the value."""
 
@@ -30,6 +32,8 @@ _HOOKS = {
     "attn.hook_q": _Hook("q_proj", has_heads=True),
     "attn.hook_k": _Hook("k_proj", has_heads=True),
     "attn.hook_v": _Hook("v_proj", has_heads=True),
+    "attn.hook_rot_q": _Hook("q", is_by_head=True),
+    "attn.hook_rot_k": _Hook("k", is_by_head=True),
     "attn.hook_attn_scores": _Hook("masked_scores"),
     "attn.hook_pattern": _Hook("weights"),
     "attn.hook_z": _Hook("merged", has_heads=True, patches="merged"),
@@ -99,12 +103,14 @@ class _Run:
         return self._model(self._ids, output_hidden_states=True, patch=list(patches), output_logits=logits, **trace)
 
     def value(self, output: TextModelOutput, layer: int, hook: str) -> Floats:
-        name, has_heads, _ = _HOOKS[hook]
+        name, has_heads, is_by_head, _ = _HOOKS[hook]
         assert output.hidden_states is not None
         if name is None:
             return output.hidden_states[layer]
         assert output.trace is not None
         values = output.trace[layer][name]
+        if is_by_head:
+            return numpy.ascontiguousarray(values.swapaxes(1, 2))
         if not has_heads:
             return values
         # Keys and values may have fewer heads.
@@ -118,9 +124,9 @@ def trace(model: TextModel, text: str | ArrayLike, names: Iterable[str]) -> dict
 
     model: a decoder. text: a text, or a one-dimensional array of token ids.
     names: hook names; without 'blocks.N.' of all layers. After 'blocks.N.' they are 'hook_resid_pre' (1,L,E), 'attn.hook_q' (1,L,H,D) before
-    RoPE, 'attn.hook_k' and 'attn.hook_v' (1,L,Hkv,D), 'attn.hook_attn_scores' and 'attn.hook_pattern' (1,H,L,L), 'attn.hook_z' (1,L,H,D),
-    'hook_attn_out' (1,L,E), 'hook_resid_mid' (1,L,E), 'mlp.hook_post' (1,L,F) after the gate, 'hook_mlp_out' (1,L,E) and 'hook_resid_post'
-    (1,L,E).
+    RoPE, 'attn.hook_k' and 'attn.hook_v' (1,L,Hkv,D), 'attn.hook_rot_q' (1,L,H,D) and 'attn.hook_rot_k' (1,L,Hkv,D) after RoPE,
+    'attn.hook_attn_scores' and 'attn.hook_pattern' (1,H,L,L), 'attn.hook_z' (1,L,H,D), 'hook_attn_out' (1,L,E), 'hook_resid_mid' (1,L,E),
+    'mlp.hook_post' (1,L,F) after the gate, 'hook_mlp_out' (1,L,E) and 'hook_resid_post' (1,L,E).
 
     Returns a dict of arrays by their full names. Raises ArgumentError for an unknown name, OutOfRangeError if a layer does not exist or the
     text is too long, UnsupportedError for another kind of model.

@@ -79,6 +79,11 @@ def test_trace_has_the_values_of_the_reference(model: attn.TextModel) -> None:
     llama = attn.TextModel.load(testdata / "models" / "tiny-llama")  # two heads of keys and values
     shapes = [array.shape for array in attn.lens.trace(llama, IDS, ["blocks.1.attn.hook_q", "blocks.1.attn.hook_k", "blocks.0.attn.hook_z"]).values()]
     assert shapes == [(1, 6, 4, 6), (1, 6, 2, 6), (1, 6, 4, 6)]
+    rotated = attn.lens.trace(llama, IDS, ["attn.hook_rot_q", "attn.hook_rot_k"])
+    forwarded = llama([IDS], trace=["q", "k"]).trace
+    assert forwarded is not None
+    for (layer, name), value in {(layer, name): forwarded[layer][name] for layer in (0, 1) for name in ("q", "k")}.items():
+        assert (rotated[f"blocks.{layer}.attn.hook_rot_{name}"] == value.swapaxes(1, 2)).all()
 
 
 CHANGES: dict[str, Callable[[numpy.ndarray], numpy.ndarray]] = {

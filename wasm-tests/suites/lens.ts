@@ -460,6 +460,66 @@ describe('lens', () => {
       await assertRejects(trace(model, ids, given as never), code, ['trace', ...words]);
   });
 
+  it("agrees with TransformerLens' activations, logit lens, parts of a logit and patches of a GPT-2", async () => {
+    const model = await modelOf('tiny-gpt2');
+    const expected = attn.parseSafetensors(await bytes('testdata/lens/tiny-gpt2.safetensors'));
+    const numbers = (name: string) => [...expected.get(name)!.data];
+    const [clean, corrupted, answers] = [numbers('clean'), numbers('corrupted'), numbers('answers')];
+    const [answer, contrast] = answers as [number, number];
+    const names = [...expected.keys()].filter((name) => name.startsWith('blocks.'));
+    assert.lengthOf(names, 24);
+    for (const [name, { data, dims }] of await trace(model, clean, names)) {
+      const finite = { data: data.map((value) => (value === -Infinity ? 0 : value)), dims };
+      assertClose(finite, expected.get(name)!, 1e-5, name);
+    }
+    const { predictions } = await logitLens(model, clean, { positions: [clean.length - 1], topK: expected.get('lens.ids')!.dims[1] });
+    const tokens = predictions.flatMap(([list]) => list!);
+    assert.deepEqual(
+      tokens.map(({ id }) => id),
+      numbers('lens.ids'),
+    );
+    const near = (got: ArrayLike<number>, name: string, tolerance: number) => {
+      const { data, dims } = expected.get(name)!;
+      assertClose({ data: Float32Array.from(got), dims: [...dims] }, { data: [...data], dims: [...dims] }, tolerance, name);
+    };
+    near(
+      tokens.map(({ logit }) => logit),
+      'lens.logits',
+      1e-5,
+    );
+    const parts = await logitAttribution(model, clean, { target: answer, contrast });
+    near(parts.heads.data, 'parts.heads', 1e-5);
+    near(parts.mlps.data, 'parts.mlps', 1e-5);
+    assert.closeTo(parts.embedding, numbers('parts.embedding')[0]!, 1e-6);
+    // A share of the difference of two logits, which is small.
+    for (const site of sites) {
+      const options = { answer, contrast, site };
+      near((await patchActivations(model, clean, corrupted, options)).recovered.data, `patched.${site}`, 1e-4);
+      near((await attributionPatching(model, clean, corrupted, options)).recovered.data, `attributed.${site}`, 1e-4);
+    }
+    // No positions are rotated in a GPT-2; in a Llama they are, and heads come after positions.
+    const llama = await modelOf('tiny-llama');
+    const hooks = await trace(llama, ids, ['blocks.1.attn.hook_rot_q', 'blocks.1.attn.hook_rot_k']);
+    const own = llama.forward(encoded(ids), { trace: { names: ['q', 'k'] } }).trace!.get(1)!;
+    for (const [name, H] of [
+      ['q', 4],
+      ['k', 2],
+    ] as const) {
+      const { data, dims } = hooks.get(`blocks.1.attn.hook_rot_${name}`)!;
+      assert.deepEqual([...dims], [1, ids.length, H, 6]);
+      const [at, from] = [
+        (position: number, head: number) => (position * H + head) * 6,
+        (position: number, head: number) => (head * ids.length + position) * 6,
+      ];
+      for (const position of ids.keys())
+        for (let head = 0; head < H; head++)
+          assert.deepEqual(
+            data.subarray(at(position, head), at(position, head) + 6),
+            own[name]!.data.subarray(from(position, head), from(position, head) + 6),
+          );
+    }
+  });
+
   it('refuses bad arguments', async () => {
     const [model, bert] = [await modelOf('tiny-gpt2'), await modelOf('tiny-bert')];
     const lens = (options: object, text: unknown = ids) => logitLens(model, text as string, options as never);

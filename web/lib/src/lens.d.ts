@@ -389,6 +389,7 @@ export function attentionGradient(model: LensModel, text: LensText, options?: Om
  * | `hook_resid_pre` | (B,L,E) | `hiddenStates[N]` |
  * | `attn.hook_q` | (B,L,H,D), before RoPE | trace `q_proj` |
  * | `attn.hook_k`, `attn.hook_v` | (B,L,Hkv,D) | trace `k_proj`, `v_proj` |
+ * | `attn.hook_rot_q`, `attn.hook_rot_k` | (B,L,H,D) and (B,L,Hkv,D), after RoPE | trace `q`, `k`, transposed |
  * | `attn.hook_attn_scores` | (B,H,L,L) | trace `masked_scores` |
  * | `attn.hook_pattern` | (B,H,L,L) | trace `weights` |
  * | `attn.hook_z` | (B,L,H,D) | trace `merged` |
