@@ -8,7 +8,7 @@
 
 namespace attn::kernels {
 
-/// Computes 1 / (1 + exp(-x)) from exp(-|x|), which cannot overflow.
+/// 1 / (1 + exp(-x)) from exp(-|x|), which cannot overflow.
 template <class Arch>
 inline Batch<Arch> sigmoid(const Batch<Arch>& x) {
   using F = Batch<Arch>;
@@ -24,8 +24,7 @@ inline Batch<Arch> polynomial(const float (&c)[N], const Batch<Arch>& x) {
   return sum;
 }
 
-/// Computes tanh(x) with an error < 1.4 ulp. Additive attention evaluates it once per term, so it avoids a second
-/// division and a full exponential.
+/// Error < 1.4 ulp, without a second division or a full exponential: additive attention evaluates it once per term.
 template <class Arch>
 inline Batch<Arch> tanh(const Batch<Arch>& x) {
   using F = Batch<Arch>;
@@ -33,8 +32,7 @@ inline Batch<Arch> tanh(const Batch<Arch>& x) {
   F size = xsimd::abs(x);
   size = xsimd::select(size > F(9.02F), F(9.02F), size);  // tanh rounds to 1 from here on
 
-  // 1 - 2 / (1 + exp(2x)), with the numerator and denominator of the fraction multiplied by 2⁻ⁿ. In the range in which
-  // this form is used, the fraction is below 1/2, and so is its error.
+  // 1 - 2 / (1 + exp(2x)), with the fraction expanded by 2⁻ⁿ. Here it is below 1/2, and so is its error.
   const auto [p, n] = exp_parts<Arch>(size + size);
   const F scale = as_floats<Arch>((I(127) - n) << 23);
   const F far = F(1.0F) - divide<Arch>(scale + scale, p + (F(1.0F) + scale));
@@ -46,10 +44,9 @@ inline Batch<Arch> tanh(const Batch<Arch>& x) {
   return xsimd::select(size < F(0.55F), near, far) | xsimd::bitofsign(x);
 }
 
-/// Computes Φ(x), the cumulative distribution function of N(0, 1), from
-/// Φ(-t) = exp(-t²/2) · u P(u), u = 1 / (1 + 0.34375 t), t ≥ 0.
-/// P is minimax for the relative error, 2.6e-8, up to the t at which exp returns 0. The tail is small when it is
-/// subtracted from 1, so the error of x · Φ(x) is below 1e-6 everywhere, and its left tail goes to zero without a step.
+/// Cumulative distribution function of N(0, 1): Φ(-t) = exp(-t²/2) · u P(u), u = 1 / (1 + 0.34375 t), t ≥ 0.
+/// P is minimax for the relative error, 2.6e-8, up to the t at which exp returns 0. The error of x · Φ(x) is below
+/// 1e-6, and its left tail goes to zero without a step.
 template <class Arch>
 inline Batch<Arch> normal_cdf(const Batch<Arch>& x) {
   using F = Batch<Arch>;
@@ -66,7 +63,7 @@ void activation_row(Activation name, const float* x, float* y, std::size_t n) {
   using F = Batch<Arch>;
   switch (name) {
     case Activation::relu:
-      // NaN and -0 are passed through, as in torch.
+      // NaN and -0 pass through, as in torch.
       return map_row_compactly<Arch>(x, y, n, [](const F& value) { return xsimd::select(value < F(0.0F), F(0.0F), value); });
     case Activation::gelu:
       return map_row_compactly<Arch>(x, y, n, [](const F& value) { return value * normal_cdf<Arch>(value); });
@@ -82,7 +79,7 @@ void activation_row(Activation name, const float* x, float* y, std::size_t n) {
       return map_row_compactly<Arch>(x, y, n, [](const F& value) { return sigmoid<Arch>(value); });
     case Activation::mish:
       // With z = exp(-|x|), tanh(log(1 + eˣ)) is z(z + 2) / (z(z + 2) + 2) for x < 0 and (1 + 2z) / (1 + 2z + 2z²) for
-      // x ≥ 0. Neither form has cancellation.
+      // x ≥ 0, without cancellation.
       return map_row_compactly<Arch>(x, y, n, [](const F& value) {
         const F z = exp<Arch>(-xsimd::abs(value)), low = z * (z + F(2.0F)), high = F(1.0F) + F(2.0F) * z;
         return value * xsimd::select(value < F(0.0F), divide<Arch>(low, low + F(2.0F)), divide<Arch>(high, high + F(2.0F) * (z * z)));

@@ -8,8 +8,7 @@
 // dx = dy · f'(x)
 namespace attn::kernels {
 
-/// Clamps x to ±most, beyond which the derivative equals its limit at infinity. Otherwise an infinite x times an
-/// exponential that is 0 would be NaN.
+/// Beyond ±most the derivative equals its limit at infinity; infinity times an exponential of 0 would be NaN.
 template <class Arch>
 inline Batch<Arch> clamp(const Batch<Arch>& x, float most) {
   using F = Batch<Arch>;
@@ -24,7 +23,7 @@ inline Batch<Arch> sigmoid_slope(const Batch<Arch>& v) {
   return divide<Arch>(z, above * above);
 }
 
-/// Derivative of x · σ(v(x)), given v and its derivative v': σ(v) + x · v' · σ(v) (1 - σ(v)).
+/// Derivative of x · σ(v(x)): σ(v) + x · v' · σ(v) (1 - σ(v))
 template <class Arch>
 inline Batch<Arch> gated_slope(const Batch<Arch>& x, const Batch<Arch>& v, const Batch<Arch>& slope_of_v) {
   return sigmoid<Arch>(v) + x * slope_of_v * sigmoid_slope<Arch>(v);
@@ -58,7 +57,7 @@ inline Batch<Arch> activation_slope(Activation name, const Batch<Arch>& given) {
     case Activation::sigmoid:
       return sigmoid_slope<Arch>(given);
     case Activation::mish: {
-      // tanh(s) + x (1 - tanh²(s)) σ(x), s = log(1 + eˣ), expressed in z = exp(-|x|) like the function itself.
+      // tanh(s) + x (1 - tanh²(s)) σ(x), s = log(1 + eˣ), in terms of z = exp(-|x|)
       const F x = clamp<Arch>(given, 128.0F), z = exp<Arch>(-xsimd::abs(x)), low = z * (z + F(2.0F)), high = one + F(2.0F) * z;
       const F below = low + F(2.0F), above = high + F(2.0F) * (z * z);
       const auto negative = x < F(0.0F);

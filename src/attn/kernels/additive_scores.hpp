@@ -5,7 +5,6 @@
 #include "attn/kernels/activation.hpp"
 #include "attn/kernels/simd.hpp"
 
-// scores[j] = alpha · Σₐ score_weight[a] · tanh(query[a] + keys[j][a])
 namespace attn::kernels {
 
 template <class Arch>

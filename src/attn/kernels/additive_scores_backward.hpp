@@ -16,7 +16,7 @@ void additive_scores_backward_row(const float* grad, const float* query, const f
   for (std::size_t j = 0; j < keys_count; ++j, keys += key_stride, grad_keys += width) {
     if (grad[j] == 0) continue;
     const F dy(grad[j]);
-    // Processes kPart elements at a time, so that each tanh is computed once.
+    // In parts, so that each tanh is computed once.
     constexpr std::size_t kPart = 64;
     float t[kPart], u[kPart];
     for (std::size_t first = 0; first < width; first += kPart) {

@@ -2,7 +2,7 @@
 
 #include <xsimd/xsimd.hpp>
 
-// Defines Arch for the sources that are compiled once per architecture, with ATTN_ARCH set to one of the names below.
+// Defines Arch for sources that are compiled once per architecture; ATTN_ARCH is one of the names below.
 #define ATTN_CONCAT_(a, b) a##b
 #define ATTN_CONCAT(a, b) ATTN_CONCAT_(a, b)
 #define ATTN_STRING_(a) #a

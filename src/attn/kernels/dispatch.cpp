@@ -55,7 +55,7 @@ struct WithInt8 {
 };
 
 #if defined(__aarch64__)
-/// Whether the machine has sdot, of which xsimd knows nothing.
+/// Whether the machine has sdot, which xsimd does not detect.
 [[maybe_unused]] bool has_dotprod() {
 #if defined(__linux__)
   return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
@@ -97,7 +97,7 @@ std::string names_of(const Tables& tables) {
 
 std::vector<const KernelTable*> available(std::string_view op) {
   const std::vector<Compiled> all = compiled();
-  // For tests and comparisons. An empty value counts as unset, as in other programs.
+  // An empty value counts as unset, as in other programs.
   const char* const limit = std::getenv("ATTN_MAX_ARCH");
   const bool limited = limit != nullptr && *limit != '\0';
   std::vector<const KernelTable*> tables, every;
@@ -129,7 +129,7 @@ const KernelTable& best() {
   const KernelTable* table = in_use.load(std::memory_order_acquire);
   if (table != nullptr) return *table;
   const KernelTable* const widest = available("attn").back();
-  // Another thread may have been faster, or may have pinned a table.
+  // Another thread may have chosen meanwhile.
   return in_use.compare_exchange_strong(table, widest) ? *widest : *table;
 }
 

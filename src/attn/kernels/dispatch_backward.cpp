@@ -23,8 +23,7 @@ namespace attn::kernels {
 #include "architectures.inc"
 
 const BackwardTable& best_backward() {
-  // Panels have the width that best() uses, so this uses the same architecture. best() no longer changes after its
-  // first use.
+  // The panels must fit best(), which no longer changes after its first use.
   static const BackwardTable& table = []() -> const BackwardTable& {
     const std::string_view best_name = best().architecture;
 #define ATTN_KERNELS(name, ...) \

@@ -10,12 +10,10 @@
 
 // C[i][j] = alpha · (b[j] + Σₖ A[i][k] · W[j][k])
 //
-// Each element is accumulated by one lane in the order of k, starting from the bias. So its bits depend neither on the
-// tile that contains it nor on how rows are distributed among threads.
+// One lane sums each element in the order of k, starting from the bias, so its bits do not depend on tiles or threads.
 namespace attn::kernels {
 
-/// Register tile of kMr rows × kNr columns: 2 · kMr accumulators, 2 registers for W, 1 for A, and 1 more for the
-/// product if there is no fused multiply-add.
+/// kMr rows × kNr columns: 2 · kMr accumulators, 2 registers for W, 1 for A, and 1 for a product that is not fused.
 template <class Arch>
 struct Tile {
 #if defined(__wasm_relaxed_simd__)
@@ -31,18 +29,16 @@ struct Tile {
   static constexpr std::size_t kMr = 5;  // 10 + 2 + 1 + 1 = 14 of 16: simd128, SSE, emulated
 #endif
   static constexpr std::size_t kNr = 2 * kLanes<Arch>;
-  /// Returns the number of panels to process at once. With one panel, one or two rows have too few accumulators to keep
-  /// the multipliers busy, so they take 4 or 2 panels.
+  /// Panels per tile. With one panel, 1 or 2 rows have too few accumulators to keep the multipliers busy.
   static constexpr std::size_t panels(std::size_t rows) { return rows == 1 ? 4 : rows == 2 ? 2 : 1; }
 };
 
-/// Loads one register of weights.
 template <class Arch>
 Batch<Arch> load_weights(const float* weights) {
   return Batch<Arch>::load_unaligned(weights);
 }
 
-/// Arguments of one tile: C = alpha · (start + A Wᵀ).
+/// One tile: C = alpha · (start + A Wᵀ).
 template <class Weight>
 struct TileArguments {
   const float* a;
@@ -50,17 +46,17 @@ struct TileArguments {
   const Weight* weights;  ///< k × kNr
   std::ptrdiff_t panel_stride;
   const float* start;
-  std::ptrdiff_t start_stride, start_panel_stride;  ///< from row to row (0 if all rows start alike), and from panel to panel
+  std::ptrdiff_t start_stride, start_panel_stride;  ///< per row (0 if all rows start alike) and per panel
   float* c;
   std::ptrdiff_t ldc;
   std::size_t k;
   float alpha;
   const float* blocked_terms;
-  std::uintptr_t prefetch_address;  ///< an integer, because the last tile may prefetch past the end of the panels
-  std::uintptr_t prefetch_bytes;    ///< to prefetch in each step of k
+  std::uintptr_t prefetch_address;  ///< an integer, because it may pass the end of the panels
+  std::uintptr_t prefetch_bytes;    ///< per step of k
 };
 
-/// Prefetches memory into the L2 cache. WebAssembly has no instruction for it.
+/// Prefetches into the L2 cache. WebAssembly has no instruction for it.
 template <class Arch>
 void prefetch([[maybe_unused]] std::uintptr_t address) {
 #if !defined(__wasm__)
@@ -68,10 +64,10 @@ void prefetch([[maybe_unused]] std::uintptr_t address) {
 #endif
 }
 
-/// Points to the next element of each of Rows rows. Pointers start one row early so that every row needs an offset;
-/// otherwise V8 hoists row 0 and spills. The start address is computed as an integer because a pointer before an array
-/// must not be formed. In native builds, one pointer per row would leave g++ too few address registers for more than 6
-/// rows, so three rows share one.
+/// Points to the next element of each of Rows rows. Up to 6 rows share one pointer; of more, every three share one,
+/// because g++ has too few address registers for a pointer per row. A pointer for all rows starts one row early: V8
+/// would hoist a row without an offset and spill. It is computed as an integer, because a pointer before an array is
+/// undefined.
 template <class Arch, std::size_t Rows>
 class RowPointers {
  public:
@@ -96,12 +92,11 @@ class RowPointers {
   std::ptrdiff_t stride_;
 };
 
-/// Computes Rows × (Panels · kNr) elements of C. k is not unrolled: compilers would hoist loads and spill accumulators,
-/// which is 2 × slower.
+/// k is not unrolled: compilers would hoist loads and spill accumulators, which is 2 × slower.
 ///
-/// V8 schedules the multiply-adds of the loop in the order in which the accumulators are initialized, and keeps a
-/// factor in a register from its load to its last use. So the start is loaded row by row, even if all rows start alike:
-/// only one factor is live at a time, and nothing spills.
+/// V8 schedules multiply-adds in the order in which the accumulators are initialized, and keeps a factor in a register
+/// up to its last use. Loading the start row by row, even if all rows start alike, keeps one factor live, and nothing
+/// spills.
 template <class Arch, class Weight, std::size_t Rows, std::size_t Panels, bool Skipping>
 void gemm_tile(const TileArguments<Weight>& t) {
   using F = Batch<Arch>;
@@ -142,8 +137,7 @@ void gemm_tile(const TileArguments<Weight>& t) {
 template <class Weight>
 using TileFunction = void (*)(const TileArguments<Weight>&);
 
-/// Computes a tile of which only `columns` columns are in C. The result, and the start if it is C, go through a
-/// full-width buffer.
+/// Computes a tile with fewer than kNr columns in C through a full-width buffer.
 template <class Arch, class Weight>
 void gemm_last_columns(TileFunction<Weight> tile, const TileArguments<Weight>& t, std::size_t rows, std::size_t columns) {
   constexpr std::size_t kNr = Tile<Arch>::kNr;
@@ -167,7 +161,7 @@ template <class Arch, class Weight>
 void gemm(const Gemm<Weight>& g) {
   using T = Tile<Arch>;
   constexpr std::size_t kMr = T::kMr, kNr = T::kNr;
-  // Indexed by the number of rows, 1 to kMr. Index 0 is the tile for one row with blocked terms skipped.
+  // Indexed by the number of rows. Index 0 is one row with blocked terms skipped.
   using Tiles = std::array<TileFunction<Weight>, kMr + 1>;
   constexpr auto rows_up_to_mr = std::make_index_sequence<kMr>{};
   static constexpr auto kTiles = []<std::size_t... I>(std::index_sequence<I...>) {

@@ -7,14 +7,12 @@
 #include "attn/kernels/backward.hpp"
 #include "attn/kernels/gemm.hpp"
 
-// C[i][j] += Σₖ A[k][i] · W[j][k]
+// C[i][j] += Σₖ A[k][i] · W[j][k], for gradients of weights, keys and values
 //
-// Sums over rows, as needed for gradients of weights, keys and values. Reads the rows of A in place instead of a
-// transposed copy. Each element is accumulated by one lane in the order of k, starting from the value in C, so
-// processing one block of rows after another gives the same bits.
+// One lane sums each element in the order of k, starting from C, so blocks of rows do not change the bits.
 namespace attn::kernels {
 
-/// Computes Rows × kNr elements of C with the same registers as gemm_tile (see Tile).
+/// Uses the registers of gemm_tile (see Tile).
 template <class Arch, std::size_t Rows>
 void gemm_transposed_tile(const float* a, std::ptrdiff_t lda, const float* weights, float* c, std::ptrdiff_t ldc, std::size_t k) {
   using F = Batch<Arch>;
@@ -57,7 +55,6 @@ void gemm_transposed(const GemmTransposed& g) {
     std::size_t j = 0;
     for (; j + kNr <= g.n; j += kNr, panel += g.panel_stride) kTiles[rows - 1](g.a + i, g.lda, panel, c + j, g.ldc, g.k);
     if (j == g.n) continue;
-    // Columns that do not fill a panel go through a full-width tile.
     float buffer[kMr * kNr] = {};
     const std::size_t columns = g.n - j;
     const auto row_of_c = [&](std::size_t row) { return c + static_cast<std::ptrdiff_t>(row) * g.ldc + j; };

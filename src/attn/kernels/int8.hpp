@@ -12,22 +12,20 @@
 #include "attn/kernels/rows.hpp"
 #include "attn/kernels/simd.hpp"
 
-// C[i][j] = (Σₖ (q(A)[i][k] - z[i]) · Q[j][k]) · s[i] · t[j] + b[j], with the sum an exact integer
+// C[i][j] = (Σₖ (q(A)[i][k] - z[i]) · Q[j][k]) · s[i] · t[j] + b[j]
 //
-// q, z and s are computed by quantize_row, Q and t by quantize_weights. The sum is the same in any order, so every
-// architecture gives the same bits; every later operation is rounded.
+// q, z and s are from quantize_row, Q and t from quantize_weights. The integer sum is exact, so all architectures give
+// the same bits.
 namespace attn::kernels {
 
 template <class Arch>
 inline constexpr std::size_t kInt8Block = kInt8Batches * kLanes<Arch>;
 
-/// Calls f(block, n) for x in blocks of kInt8Block<Arch> values, of which the first n are part of x. The last block is
-/// padded with zeros.
+/// Calls f(block, n) for blocks of kInt8Block<Arch> values, n of them in x; the last block is padded with zeros.
 template <class Arch, class F>
 inline void for_blocks(const float* x, std::size_t k, F f) {
   float filled[kInt8Block<Arch>] = {};
-  // A single call of f, because f is large: in WebAssembly a second copy for partial blocks was half of the code of the
-  // int8 kernels.
+  // f is inlined once: in WebAssembly a second copy for partial blocks was half of the code of the int8 kernels.
   for (std::size_t first = 0; first < k; first += kInt8Block<Arch>) {
     const std::size_t n = k - first < kInt8Block<Arch> ? k - first : kInt8Block<Arch>;
     const bool full = n == kInt8Block<Arch>;
@@ -36,7 +34,7 @@ inline void for_blocks(const float* x, std::size_t k, F f) {
   }
 }
 
-/// Computes min(0, x ...) and max(0, x ...), and returns whether all values are finite.
+/// Computes min(0, x ...) and max(0, x ...). Returns whether all values are finite.
 template <class Arch>
 [[gnu::noinline]] bool range_of(const float* x, std::size_t k, float* low, float* high) {
   using F = Batch<Arch>;
@@ -63,8 +61,7 @@ template <class Arch>
   return xsimd::all(numbers) && *low >= -kMost && *high <= kMost;
 }
 
-/// Quantizes one row of A to the format of Dot, one 4-byte word per group of k. The padding is arbitrary, because it is
-/// multiplied by weights of 0.
+/// Quantizes a row of A into Dot's words. Padding in a word is arbitrary, because its weights are 0.
 template <class Dot, class Arch>
 void quantize_row(const float* x, std::size_t k, std::int32_t* words, std::size_t step_of_words, float* scale, std::int32_t* correction) {
   using F = Batch<Arch>;
@@ -79,8 +76,7 @@ void quantize_row(const float* x, std::size_t k, std::int32_t* words, std::size_
     *correction = 0;
     return;
   }
-  // Rounds to the nearest integer and halves to even, also for the zero point: adding 1.5 · 2²³ leaves the integer in
-  // the low bits.
+  // Rounds halves to even: adding 1.5 · 2²³ leaves the integer in the low bits.
   const F steps(step), inverses(1 / step), magic(12582912.0F);
   const auto whole_of = [&](const F& sum) { return as_ints<Arch>(sum) - as_ints<Arch>(magic); };
   std::int32_t lane[kLanes<Arch>];
@@ -89,9 +85,8 @@ void quantize_row(const float* x, std::size_t k, std::int32_t* words, std::size_
   const I zero_points(zero_point);
   *scale = step;
   *correction = Dot::correction(zero_point);
-  // Quotients are at most 255. If they are computed by multiplying by 1 / step, their error is below 2⁻¹⁴, which gives
-  // the same integer unless the quotient is that close to a half. A subnormal step is less precise, and 1 / step may be
-  // infinite.
+  // Quotients are at most 255, so x · (1 / step) is off by less than 2⁻¹⁴ and rounds alike unless it is that close to a
+  // half. If step is subnormal, the error is larger and 1 / step may be infinite.
   const bool may_multiply = step >= std::numeric_limits<float>::min();
   const F nearly_half(0.5F - 0x1p-13F);
   for_blocks<Arch>(x, k, [&](const float* block, std::size_t n) {
@@ -113,7 +108,6 @@ void quantize_row(const float* x, std::size_t k, std::int32_t* words, std::size_
   });
 }
 
-// q = nearest(w / scale), scale = max|w| / 127
 template <class Arch>
 std::int32_t quantize_weights(const float* w, std::size_t k, std::int8_t* q, float* scale) {
   using F = Batch<Arch>;
@@ -125,7 +119,7 @@ std::int32_t quantize_weights(const float* w, std::size_t k, std::int8_t* q, flo
     for (std::size_t p = 0; p < k; ++p) q[p] = 0;
     return 0;
   }
-  // Rounds as in quantize_row. A scale near the smallest number may be rounded down so far that a quotient exceeds 127.
+  // Rounds as in quantize_row. A tiny scale may be rounded down so far that a quotient exceeds 127.
   constexpr std::int32_t kShift = 128;
   const F steps(*scale), magic(12582912.0F), most(127.0F);
   I sum(0);
@@ -149,7 +143,7 @@ std::int32_t quantize_weights(const float* w, std::size_t k, std::int8_t* q, flo
   return total;
 }
 
-// y = scale · q. xsimd cannot load int8 as float32, but compilers vectorize this loop.
+// xsimd cannot load int8 as float32, but compilers vectorize this loop.
 template <class Arch>
 void dequantize_row(const std::int8_t* q, float scale, float* y, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) y[i] = scale * static_cast<float>(q[i]);
@@ -170,16 +164,15 @@ struct Int8TileArguments {
   std::uintptr_t prefetch_bytes;
 };
 
-/// Rows per tile. A product may need its own register before it is added, as in float32 without fused multiply-add.
+/// A product may need its own register before it is added, as in float32 without fused multiply-add.
 template <class Arch>
 inline constexpr std::size_t kInt8Rows = Tile<Reproducible<Arch>>::kMr;
 
-/// Computes Rows × kNr elements of C.
 template <class Dot, class Arch, std::size_t Rows>
 void int8_tile(const Int8TileArguments& t) {
   using F = Batch<Arch>;
   using I = Ints<Arch>;
-  constexpr std::size_t kNr = Tile<Arch>::kNr, kStep = kLanes<Arch> * Dot::kGroup;  // kStep: bytes of weights for one batch of columns
+  constexpr std::size_t kNr = Tile<Arch>::kNr, kStep = kLanes<Arch> * Dot::kGroup;  // kStep: bytes of weights per batch of columns
   I sum[Rows][2];
 #pragma GCC unroll 16
   for (std::size_t i = 0; i < Rows; ++i) sum[i][0] = sum[i][1] = I(0);
@@ -197,8 +190,7 @@ void int8_tile(const Int8TileArguments& t) {
       sum[i][1] = Dot::add(sum[i][1], right, x);
     }
   }
-  // Stores the sums to memory first: if the code below were in the same loop, g++ would keep the sums in memory from
-  // the start.
+  // Stored first: in one loop with the code below, g++ would keep the sums in memory from the start.
   alignas(64) std::int32_t exact[Rows * kNr];
 #pragma GCC unroll 16
   for (std::size_t i = 0; i < Rows; ++i)
@@ -265,17 +257,15 @@ void gemm_int8(const GemmInt8& g) {
   }
 }
 
-/// Runs Dot's products in registers only, as in peak.hpp; integers may wrap around. If one instruction multiplies and
-/// adds, each such instruction has its own sum. If this takes two instructions, equal products of several sums would be
-/// computed once, so the products differ, and their factors are unknown to the compiler, which would otherwise hoist
-/// the products out of the loop.
+/// Like multiply_adds in peak.hpp; integers may wrap around. A group of 2 takes two instructions, so its factors differ
+/// and are opaque: compilers would merge equal products and hoist known ones out of the loop.
 template <class Dot, class Arch>
 std::size_t int8_multiply_adds(std::size_t count) {
   using I = Ints<Arch>;
   constexpr bool kPairs = Dot::kGroup == 2;
   constexpr std::size_t kWeights = kPairs ? 2 : 1, kRows = kPairs ? 4 : 12, kPerRound = kWeights * kRows * kLanes<Arch> * Dot::kGroup;
   volatile std::int32_t seed = 0x01ff0203;
-  // Derives all values from a single load, because Binaryen merges several loads of a volatile.
+  // A single load, because Binaryen merges several loads of a volatile.
   const std::int32_t number = seed;
   const auto distinct = [number](std::size_t i) { return I(number + static_cast<std::int32_t>(i)); };
   I weights[kWeights], x[kRows], sum[kWeights][kRows];
@@ -300,8 +290,7 @@ std::size_t int8_multiply_adds(std::size_t count) {
   return rounds * kPerRound;
 }
 
-/// Returns the int8 kernels for Dot. Products is the type whose code multiplies, if its instruction is the same as that
-/// of Dot.
+/// Products is the type whose code multiplies: Dot, or another with the same instruction.
 template <class Dot, class Arch, class Products = Dot>
 constexpr Int8Kernels int8_kernels() {
   return {.name = Dot::kName,

@@ -1,6 +1,5 @@
-// int8 products with instructions that multiply four numbers at once, compiled for avx_vnni, avx512_vnni and
-// neon_dotprod with ATTN_ARCH set to the name. All other kernels are those of avx2_fma, avx512f and default_arch. Names
-// are private per architecture, so that the linker never merges VNNI code into plain AVX callers.
+// int8 products for avx_vnni, avx512_vnni and neon_dotprod; ATTN_ARCH is the name. xsimd gets a private name, so that
+// the linker never merges VNNI code into plain AVX callers.
 #define ATTN_CONCAT_(a, b) a##b
 #define ATTN_CONCAT(a, b) ATTN_CONCAT_(a, b)
 #define xsimd ATTN_CONCAT(xsimd_, ATTN_ARCH)

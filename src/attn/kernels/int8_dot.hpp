@@ -14,22 +14,20 @@
 #include <arm_neon.h>
 #endif
 
-// Products of int8, for which xsimd has no batch operation. Every variant is exact: no instruction saturates. A batch
-// has one 32-bit lane per column; a lane of weights or activations holds a group of k, either two 16-bit or four 8-bit
-// numbers.
+// Products of int8, which xsimd lacks. All are exact: no instruction saturates. A batch has one 32-bit lane per column;
+// a lane of weights or activations holds a group of k, either two 16-bit or four 8-bit numbers.
 namespace attn::kernels {
 
 #if defined(__aarch64__) && !XSIMD_WITH_EMULATED
-/// Returns the word that fills x, in a register of which only this lane is read. The multiplications take a factor by
-/// lane, and a 4-byte load needs neither its own address nor a slot among the multiplications, unlike a load that fills
-/// all lanes.
+/// Returns one lane of x, whose lanes are equal. Multiplications take a factor by lane, and a 4-byte load is cheaper
+/// than one that fills all lanes.
 template <class Arch>
 int32x2_t word_of(const Ints<Arch>& x) {
   return vreinterpret_s32_u64(vcreate_u64(static_cast<std::uint32_t>(vgetq_lane_s32(x, 0))));
 }
 #endif
 
-/// sum - x · factor. On NEON g++ does not inline xsimd's product and difference.
+/// sum - x · factor. Here and in clamp_to_byte g++ does not inline xsimd's operations on NEON.
 template <class Arch>
 Ints<Arch> subtract_scaled(const Ints<Arch>& sum, const Ints<Arch>& x, std::int32_t factor) {
 #if defined(__aarch64__) && !XSIMD_WITH_EMULATED
@@ -39,7 +37,6 @@ Ints<Arch> subtract_scaled(const Ints<Arch>& sum, const Ints<Arch>& x, std::int3
 #endif
 }
 
-/// Clamps q to 0 ... 255 and subtracts shift. On NEON g++ does not inline xsimd's operations.
 template <class Arch>
 Ints<Arch> clamp_to_byte(const Ints<Arch>& q, const Ints<Arch>& shift) {
   const Ints<Arch> none(0), most(255);
@@ -50,10 +47,10 @@ Ints<Arch> clamp_to_byte(const Ints<Arch>& q, const Ints<Arch>& shift) {
 #endif
 }
 
-/// Number of batches to quantize at once: enough for one batch of bytes.
+/// Batches to quantize at once: enough for one batch of bytes.
 inline constexpr std::size_t kInt8Batches = 4;
 
-/// Clamps, shifts and narrows each batch, and stores them in the order of q.
+/// Clamps, shifts and narrows the batches, in the order of q.
 template <class Arch, class Number>
 void store_narrow(const Ints<Arch> (&q)[kInt8Batches], std::int32_t shift, Number* to) {
 #if defined(__wasm__)
@@ -75,8 +72,7 @@ void store_narrow(const Ints<Arch> (&q)[kInt8Batches], std::int32_t shift, Numbe
 #endif
 }
 
-/// Returns x or other numbers that the compiler cannot know. If the compiler accepts no such registers in inline
-/// assembly, this costs an addition.
+/// Returns numbers unknown to the compiler: x, or x + x if inline assembly accepts no such registers.
 template <class Arch>
 inline Ints<Arch> opaque(const Ints<Arch>& x) {
 #if defined(__SSE4_2__)
@@ -88,14 +84,13 @@ inline Ints<Arch> opaque(const Ints<Arch>& x) {
 #endif
 }
 
-/// Pairs of 16-bit numbers: activations are q - z, and weights are widened when they are loaded.
+/// Two 16-bit numbers: activations are q - z, and weights are widened when they are loaded.
 template <class Arch>
 struct Pairs {
   using Number = std::int16_t;
   static constexpr const char* kName = "16-bit pairs";
   static constexpr std::size_t kGroup = 2;
-  /// shift() is subtracted from q before it is stored. correction() times Σ weights is later subtracted from the
-  /// product.
+  /// shift() is subtracted from q before it is stored; correction() · Σ weights is subtracted from the product.
   static std::int32_t shift(std::int32_t zero_point) { return zero_point; }
   static std::int32_t correction(std::int32_t) { return 0; }
 
@@ -120,7 +115,7 @@ struct Pairs {
     return _mm_add_epi32(sum, _mm_madd_epi16(weights, x));
   }
 #elif defined(__aarch64__) && !XSIMD_WITH_EMULATED
-  // The four even numbers of k come first, then the odd ones, so that products are added up without pairwise addition.
+  // The four even k come first, then the odd ones, which saves a pairwise addition.
   static Ints<Arch> load(const std::int8_t* weights) {
     return vreinterpretq_s32_s16(vmovl_s8(vtbl1_s8(vld1_s8(weights), vcreate_s8(0x0705030106040200U))));
   }
@@ -150,7 +145,7 @@ struct Pairs {
 #endif
 };
 
-/// Groups of four 8-bit numbers: activations are q, unsigned.
+/// Four 8-bit numbers: activations are q, unsigned.
 template <class Arch>
 struct Unsigned4 {
   using Number = std::uint8_t;
@@ -174,7 +169,7 @@ struct Unsigned4 {
 #endif
 };
 
-/// Groups of four 8-bit numbers: activations are q - 128.
+/// Four 8-bit numbers: activations are q - 128.
 template <class Arch>
 struct Signed4 {
   using Number = std::int8_t;
@@ -199,12 +194,12 @@ struct Signed4 {
 };
 
 #if defined(__wasm_relaxed_simd__)
-/// Checks that the engine's relaxed dot product gives Dot's result on this machine. The engine may choose how to treat
-/// activations above 127, and whether sums of two products saturate.
+/// Checks that the relaxed dot product is exact on this machine: the engine may choose how to treat activations above
+/// 127, and whether sums of two products saturate.
 template <class Dot>
 bool is_exact() {
   using Number = typename Dot::Number;
-  // Extreme values in every pairing: pairs of products with the same sign and with opposite signs.
+  // Extreme values, in pairs of products with equal and with opposite signs.
   constexpr std::int8_t kWeights[16] = {127, 127, 127, 127, -128, -128, -128, -128, 127, -128, -128, 127, -127, 1, 127, -128};
   constexpr int kActivations[2][4] = {{255, 255, 255, 255}, {128, 128, 0, 127}};
   for (const auto& activations : kActivations) {

@@ -1,4 +1,4 @@
-// Compiled once per architecture, with its compiler flags and with ATTN_ARCH set to its name.
+// Compiled once per architecture, with its flags and with ATTN_ARCH set to its name.
 #include "attn/kernels/kernels.hpp"
 
 #include <type_traits>
@@ -17,8 +17,7 @@
 namespace attn::kernels {
 namespace {
 
-/// Builds the table for Bits, which is Arch or Reproducible<Arch>. Kernels that neither fuse nor sum are the same in
-/// both.
+/// Bits is Arch or Reproducible<Arch>. Kernels that neither fuse nor sum are the same in both.
 template <class Bits>
 constexpr KernelTable table(const KernelTable* reproducible) {
   using Fusing = std::conditional_t<kFused, Bits, Arch>;

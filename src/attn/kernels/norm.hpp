@@ -8,10 +8,8 @@
 
 namespace attn::kernels {
 
-// y = (x - mean) / √(Σ (x - mean)² / n + eps) · weight + bias
-//
-// The mean is the sum of two parts: Σ x / n in float32, and the mean of the differences from it, which are small. For
-// values around 10⁴ the first part alone is wrong in the fourth digit of a deviation of 1.
+// The mean is Σ x / n in float32 plus the mean of the differences from it: for values around 10⁴ the first part alone
+// is wrong in the fourth digit of a deviation of 1.
 template <class Arch>
 void layer_norm_row(const float* x, const float* weight, const float* bias, float eps, float* y, std::size_t n) {
   using F = Batch<Arch>;
@@ -31,7 +29,6 @@ void layer_norm_row(const float* x, const float* weight, const float* bias, floa
   if (weight == nullptr && bias != nullptr) add_row<Arch>(y, bias, y, n);
 }
 
-// y = x / √(Σ x² / n + eps) · weight
 template <class Arch>
 void rms_norm_row(const float* x, const float* weight, float eps, float* y, std::size_t n) {
   using F = Batch<Arch>;

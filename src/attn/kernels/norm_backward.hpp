@@ -14,7 +14,7 @@ void layer_norm_backward_row(const float* grad, const float* x, const float* wei
                              std::size_t n) {
   using F = Batch<Arch>;
   const auto count = static_cast<float>(n);
-  // The mean has the same two parts as in the forward pass.
+  // The mean has two parts, as in layer_norm_row.
   const F high(sum_row<Arch>(n, [](const F& value) { return value; }, x) / count);
   const F low(sum_row<Arch>(n, [&](const F& value) { return value - high; }, x) / count);
   const auto deviation = [&](const F& value) { return (value - high) - low; };

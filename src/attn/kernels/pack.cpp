@@ -11,7 +11,7 @@ void pack(const float* w, std::ptrdiff_t row_stride, std::ptrdiff_t column_strid
     if (columns < nr)
       for (std::size_t i = 0; i < panel_size(nr, k); ++i) panels[i] = 0;
     const float* source = w + static_cast<std::ptrdiff_t>(first) * row_stride;
-    // Reads w along its contiguous dimension, because keys and values are packed in every forward pass.
+    // Reads w along its contiguous dimension, because every forward pass packs keys and values.
     if (row_stride == 1) {
       for (std::size_t p = 0; p < k; ++p, source += column_stride)
         for (std::size_t j = 0; j < columns; ++j) panels[p * nr + j] = source[j];
@@ -31,8 +31,7 @@ void unpack(const float* panels, std::size_t n, std::size_t k, std::size_t nr, f
 
 void pack_transposed(const float* panels, std::size_t n, std::size_t k, std::size_t nr, std::size_t first, std::size_t end, float* transposed) {
   if (first >= end) return;  // then `transposed` may be null
-  // Row j of W is column j of its transpose, whose panels hold nr of the k rows each. Squares of nr × nr, contiguous in
-  // both, are transposed in the memory order of W.
+  // Transposes squares of nr × nr, contiguous in both, in the memory order of W.
   for (std::size_t row = 0; row < n; row += nr) {
     const std::size_t rows = n - row < nr ? n - row : nr;
     float* to = transposed + row * nr;
@@ -84,7 +83,7 @@ void transpose(const float* x, std::ptrdiff_t row_stride, std::size_t m, std::si
 }
 
 namespace {
-/// Groups are `from_step` and `to_step` apart, each as large as one move.
+/// A constant Group copies with one move.
 template <std::size_t Group>
 void copy_groups(const std::int8_t* from, std::size_t from_step, std::size_t k, std::int8_t* to, std::size_t to_step) {
   for (; k >= Group; k -= Group, from += from_step, to += to_step) std::memcpy(to, from, Group);

@@ -6,11 +6,8 @@
 
 namespace attn::kernels {
 
-// Repeats x = a · b + x in registers only: the speed that GEMM could reach if loads, stores and partial tiles cost
-// nothing. Without a fused instruction it repeats x = x · a + b, because compilers cannot hoist its product out of the
-// loop.
-//
-// 12 chains, so that no step has to wait for the previous one of its chain: 2 per cycle with a latency of up to 6
+// Repeats x = a · b + x in registers: the speed of GEMM if loads, stores and partial tiles cost nothing. Not fused, it
+// is x = x · a + b, because compilers would hoist a · b. 12 chains hide a latency of 6 cycles at 2 per cycle.
 // cycles.
 template <class Arch>
 std::size_t multiply_adds(std::size_t count) {

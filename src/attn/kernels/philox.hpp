@@ -8,7 +8,6 @@ namespace attn::kernels {
 
 inline constexpr int kPhiloxRounds = 10;
 
-/// Applies one round of Philox to the words of a counter.
 static constexpr void philox_round(std::uint32_t& a, std::uint32_t& b, std::uint32_t& c, std::uint32_t& d, std::uint32_t key0, std::uint32_t key1) {
   const std::uint64_t product0 = std::uint64_t{0xD2511F53} * a, product1 = std::uint64_t{0xCD9E8D57} * c;
   a = static_cast<std::uint32_t>(product1 >> 32) ^ b ^ key0;
@@ -22,8 +21,8 @@ static constexpr void next_philox_key(std::uint32_t (&key)[2]) {
   key[1] += 0xBB67AE85;
 }
 
-/// Philox-4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"): computes four random words from
-/// a counter and a key, so each group of words is available without computing the previous ones.
+/// Philox-4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"): four random words from a counter
+/// and a key.
 static constexpr std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key) {
   std::uint32_t keys[2] = {key[0], key[1]};
   for (int round = 0; round < kPhiloxRounds; ++round, next_philox_key(keys))
@@ -31,8 +30,7 @@ static constexpr std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4
   return counter;
 }
 
-/// Computes philox() for many counters at once, in loops that compilers vectorize: xsimd does not support 64-bit
-/// products on all architectures.
+/// Runs philox() in loops that compilers vectorize: xsimd lacks 64-bit products on some architectures.
 template <class Arch>
 void drop_row(float* values, std::size_t n, const std::uint32_t (&place)[3], const std::uint32_t (&key)[2], std::uint32_t threshold, float factor) {
   constexpr std::size_t kCounters = 16;

@@ -5,7 +5,6 @@
 
 #include "attn/kernels/simd.hpp"
 
-// Elementwise operations and reductions on one row.
 namespace attn::kernels {
 
 template <class Arch>
@@ -83,7 +82,7 @@ float dot(const float* x, const float* y, std::size_t n) {
 
 template <class Arch>
 bool all_finite(const float* x, float alpha, std::size_t n) {
-  // A finite number times 0 is ±0. Infinity and NaN times 0 are NaN, which propagates to the sum.
+  // x · 0 is NaN for infinity and NaN, and the sum passes NaN on.
   const Batch<Arch> factor(alpha);
   return sum_row<Arch>(n, [&](const Batch<Arch>& value) { return value * factor * Batch<Arch>(0.0F); }, x) == 0.0F;
 }

@@ -12,17 +12,14 @@
 #include <arm_neon.h>
 #endif
 
-// SIMD functions that kernels need in addition to xsimd. All functions here and in the kernels are templates over the
-// architecture: kernels.cpp is compiled once per architecture, and the linker would merge the copies of a plain inline
-// function into one, whose instructions may not be available on other machines.
+// Additions to xsimd. Everything is a template over the architecture: the linker would merge the copies of a plain
+// inline function, and some machines cannot run the one it keeps.
 namespace attn::kernels {
 
-/// Variant of Arch whose results have the same bits on every architecture: it uses no fused multiply-adds, and sums in
-/// 16 lanes regardless of the register size.
+/// Gives the same bits on every architecture: no fused multiply-adds, sums in 16 lanes.
 template <class Arch>
 struct Reproducible {};
 
-/// The architecture itself, whose registers are used both by Arch and by Reproducible<Arch>.
 template <class Arch>
 struct BaseArch {
   using type = Arch;
@@ -40,25 +37,24 @@ using Ints = xsimd::batch<std::int32_t, typename BaseArch<Arch>::type>;
 template <class Arch>
 inline constexpr std::size_t kLanes = Batch<Arch>::size;
 
-/// Number of batches that accumulate a sum.
+/// Batches that accumulate a sum.
 template <class Arch>
 inline constexpr std::size_t kAccumulators = 1;
 template <class Arch>
 inline constexpr std::size_t kAccumulators<Reproducible<Arch>> = 16 / kLanes<Arch>;
 
-/// Whether multiply_add is a single instruction; it never is for Reproducible.
+/// Whether the compiled architecture has a fused multiply-add at full speed.
 #if defined(__wasm_relaxed_simd__) || defined(__FMA__) || defined(__AVX512F__) || defined(__aarch64__)
 inline constexpr bool kFused = true;
 #else
 inline constexpr bool kFused = false;
 #endif
 
-/// Whether multiply_add<Arch> is a single instruction. If it is, Arch and Reproducible<Arch> give different bits.
+/// Whether multiply_add<Arch> is a single instruction.
 template <class Arch>
 inline constexpr bool kIsFused = kFused && std::is_same_v<Arch, typename BaseArch<Arch>::type>;
 
-/// a · b + c, rounded once if the architecture can do that at full speed. xsimd does not support relaxed SIMD in
-/// WebAssembly: its fma on wasm is a multiplication and an addition, which is right for plain simd128.
+/// a · b + c, rounded once if kIsFused. xsimd's fma on wasm multiplies and adds, which is right for plain simd128 only.
 template <class Arch>
 inline Batch<Arch> multiply_add(const Batch<Arch>& a, const Batch<Arch>& b, const Batch<Arch>& c) {
   if constexpr (!std::is_same_v<Arch, typename BaseArch<Arch>::type>) return a * b + c;
@@ -69,7 +65,7 @@ inline Batch<Arch> multiply_add(const Batch<Arch>& a, const Batch<Arch>& b, cons
 #endif
 }
 
-/// x / y, rounded once. On NEON xsimd divides by multiplying with an approximate reciprocal.
+/// x / y, rounded once. On NEON xsimd multiplies by an approximate reciprocal.
 template <class Arch>
 inline Batch<Arch> divide(const Batch<Arch>& x, const Batch<Arch>& y) {
 #if defined(__aarch64__) && !XSIMD_WITH_EMULATED
@@ -79,8 +75,7 @@ inline Batch<Arch> divide(const Batch<Arch>& x, const Batch<Arch>& y) {
 #endif
 }
 
-/// Reinterprets the bits of integers as floats, or of floats as integers. On NEON g++ does not inline
-/// xsimd::bitwise_cast.
+/// On NEON g++ does not inline xsimd::bitwise_cast.
 template <class Arch>
 inline Batch<Arch> as_floats(const Ints<Arch>& x) {
 #if defined(__aarch64__) && !XSIMD_WITH_EMULATED
@@ -98,13 +93,13 @@ inline Ints<Arch> as_ints(const Batch<Arch>& x) {
 #endif
 }
 
-/// Returns the larger value, or y if x is NaN: one instruction (pmax) on wasm, where f32x4.max is slow.
+/// max(x, y), or y if x is NaN: one instruction (pmax) on wasm, where f32x4.max is slow.
 template <class Arch>
 inline Batch<Arch> max_ignoring_nan(const Batch<Arch>& x, const Batch<Arch>& y) {
   return xsimd::select(y < x, x, y);
 }
 
-/// Returns the smaller value, or y if x is NaN.
+/// min(x, y), or y if x is NaN.
 template <class Arch>
 inline Batch<Arch> min_ignoring_nan(const Batch<Arch>& x, const Batch<Arch>& y) {
   return xsimd::select(x < y, x, y);
@@ -117,7 +112,7 @@ inline float sum_pairwise(float* lane) {
   return lane[0];
 }
 
-/// Horizontal sum, added pairwise. xsimd::reduce_add uses a different order on wasm than on the emulated architecture.
+/// Adds pairwise. xsimd::reduce_add uses a different order on wasm than on the emulated architecture.
 template <class Arch>
 inline float sum_of_lanes(const Batch<Arch>& x) {
   float lane[kLanes<Arch>];
@@ -134,7 +129,6 @@ inline float max_of_lanes(const Batch<Arch>& x) {
   return most;
 }
 
-/// Loads the first `count` values at p, and sets the other lanes to `fill`.
 template <class Arch>
 inline Batch<Arch> load_partial(const float* p, std::size_t count, float fill) {
   float lane[kLanes<Arch>];
@@ -155,8 +149,7 @@ inline void store_partial(const Batch<Arch>& x, float* p, std::size_t count) {
 #define ATTN_TAIL inline
 #endif
 
-/// load_partial and store_partial as function calls in WebAssembly. Inlined, the tails would be half of the code of the
-/// elementwise kernels.
+/// Calls in WebAssembly: inlined tails would be half of the code of the elementwise kernels.
 template <class Arch>
 ATTN_TAIL Batch<Arch> load_tail(const float* p, std::size_t count) {
   return load_partial<Arch>(p, count, 0);
@@ -166,8 +159,7 @@ ATTN_TAIL void store_tail(const Batch<Arch>& x, float* p, std::size_t count) {
   store_partial<Arch>(x, p, count);
 }
 
-/// y[i] = f(x[i], ...) for any number of inputs x, one of which may be y: full batches first, then the tail, padded
-/// with zeros.
+/// y[i] = f(x[i], ...), y may be an input. The tail is padded with zeros.
 template <class Arch, class F, class... X>
 inline void map_row(float* y, std::size_t n, F f, const X*... x) {
   std::size_t i = 0;
@@ -175,7 +167,7 @@ inline void map_row(float* y, std::size_t n, F f, const X*... x) {
   if (i < n) store_tail<Arch>(f(load_tail<Arch>(x + i, n - i)...), y + i, n - i);
 }
 
-/// Like map_row, for an f so large that a second copy for the tail would cost more than a check at each batch.
+/// map_row for an f so large that a second copy for the tail would cost more than a check per batch.
 template <class Arch, class F>
 inline void map_row_compactly(const float* x, float* y, std::size_t n, F f) {
   for (std::size_t i = 0; i < n; i += kLanes<Arch>) {
@@ -188,8 +180,7 @@ inline void map_row_compactly(const float* x, float* y, std::size_t n, F f) {
   }
 }
 
-/// Adds up sum(first, end) over blocks of n terms. A lane that has reached 2²⁴ no longer changes when terms of at most
-/// 1 are added, so long rows are summed block by block.
+/// Σ sum(first, end) over blocks of n terms: a lane that has reached 2²⁴ no longer changes when terms ≤ 1 are added.
 template <class Sum>
 inline float sum_of_blocks(std::size_t n, Sum sum) {
   constexpr std::size_t kBlock = 1U << 16U;
@@ -221,8 +212,7 @@ inline float sum_of_batches(std::size_t i, std::size_t end, F f, const X*... x) 
   return sum_pairwise<Arch, kAll>(lane);
 }
 
-/// Σ f(x[i], ...): lane l adds the terms l, l + lanes, l + 2 · lanes, ... of a block, where lanes is the number of
-/// lanes of kAccumulators batches.
+/// Σ f(x[i], ...): lane l of kAccumulators batches adds the terms l, l + lanes, l + 2 · lanes, ... of a block.
 template <class Arch, class F, class... X>
 inline float sum_row(std::size_t n, F f, const X*... x) {
   return sum_of_blocks(n, [&](std::size_t i, std::size_t end) {

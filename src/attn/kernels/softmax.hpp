@@ -7,10 +7,7 @@
 #include "attn/kernels/rows.hpp"
 #include "attn/kernels/simd.hpp"
 
-// y[i] = exp(x[i] - m) / Σⱼ exp(x[j] - m), m = max x
-//
-// Lane l adds the terms l, l + lanes, l + 2 · lanes, ..., so additional terms that are zero, such as padded keys at the
-// end, do not change a bit.
+// Lane l adds the terms l, l + lanes, l + 2 · lanes, ..., so zeros at the end, such as padded keys, change no bit.
 namespace attn::kernels {
 
 template <class Arch>
@@ -37,7 +34,7 @@ float exp_block(const float* x, float shift, float* y, std::size_t n) {
   };
   F sum(0.0F);
   std::size_t i = 0;
-  // Two batches at a time: the constants of exp fill the registers in WebAssembly engines, so the sum is kept in memory.
+  // In pairs: the constants of exp fill the registers in WebAssembly engines, so the sum is in memory.
   for (; i + 2 * kStep <= n; i += 2 * kStep) {
     const F first = term_at(i), second = term_at(i + kStep);
     sum = (sum + first) + second;

@@ -5,10 +5,8 @@
 
 #include "attn/kernels/simd.hpp"
 
-// Steps from the gradient of the attention weights to the gradient of the scores.
 namespace attn::kernels {
 
-// dx[i] = y[i] · (dy[i] - Σⱼ dy[j] y[j])
 template <class Arch>
 void softmax_backward_row(const float* grad, const float* y, float* grad_x, std::size_t n) {
   using F = Batch<Arch>;
@@ -23,7 +21,7 @@ void zero_blocked_row(const float* bias, float* x, std::size_t n) {
   map_row<Arch>(x, n, [&](const F& added, const F& value) { return xsimd::select(added == blocked, F(0.0F), value); }, bias, x);
 }
 
-// dx = dy · (1 - t²), t = tanh(x / c) = y / c. The product (1 - t) (1 + t) keeps its precision if t is close to 1.
+// t = tanh(x / c) = y / c. The product (1 - t) (1 + t) keeps its precision if t is close to 1.
 template <class Arch>
 void softcap_backward_row(const float* y, float softcap, float* grad, std::size_t n) {
   using F = Batch<Arch>;
