@@ -24,7 +24,7 @@ void activation(const TensorView& x, Activation name, float* y) {
   constexpr std::size_t kBlock = 2048;
   const std::size_t together = rows.run(0, all).step == static_cast<std::ptrdiff_t>(rows.width()) ? rows.run(0, all).count : 1;
   const std::size_t length = together * rows.width(), blocks = (length + kBlock - 1) / kBlock, tasks = size / length * blocks;
-  // An exponential costs about as much as 16 multiply-adds, as in softmax.
+  // An exponential costs about 16 multiply-adds.
   parallel::run(tasks, parallel::workers_for(tasks, 16.0 * static_cast<double>(size)), [&](std::size_t task, unsigned) noexcept {
     const std::size_t part = task / blocks, first = task % blocks * kBlock;
     kernel.activation_row(name, rows[part * together] + first, y + part * length + first, std::min(kBlock, length - first));

@@ -20,11 +20,11 @@ void activation_backward(const TensorView& grad, const TensorView& x, Activation
   const Rows grads(grad), rows(x);
   const std::size_t width = rows.width(), count = rows.count();
   if (width == 0 || count == 0) return;
-  // A task fits into the L1 cache: several short rows, or a part of a long one.
+  // A task fits into the L1 cache: short rows, or a part of a long one.
   constexpr std::size_t kBlock = 2048;
   const std::size_t together = std::max<std::size_t>(1, kBlock / width), parts = (width + kBlock - 1) / kBlock;
   const std::size_t tasks = (count + together - 1) / together * parts;
-  // At most two exponentials, each costing about as much as 16 multiply-adds.
+  // At most two exponentials of about 16 multiply-adds.
   const double cost = 32.0 * static_cast<double>(count) * static_cast<double>(width);
   parallel::run(tasks, parallel::workers_for(tasks, cost), [&](std::size_t task, unsigned) noexcept {
     const std::size_t first = task / parts * together, end = std::min(count, first + together), column = task % parts * kBlock;

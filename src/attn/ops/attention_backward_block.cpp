@@ -22,7 +22,6 @@ void AttentionBackwardPass::block(Block& block, const Work& work, float* score_w
     if (block.nan[r]) std::fill_n(to_.query.at(block.b, block.h, block.first + static_cast<std::int64_t>(r)), D_, kNaN);
 }
 
-/// Finds the visible keys of each row and their range [start, start + count).
 void AttentionBackwardPass::visible_keys(Block& block, const Work& work) const {
   std::size_t filled = 0;
   for (std::size_t r = 0; r < block.rows; ++r) {
@@ -34,13 +33,12 @@ void AttentionBackwardPass::visible_keys(Block& block, const Work& work) const {
     block.nan[r] = keys.end == 0 && gives_nan(spec_, in_.grad.at(block.b, block.h, block.first + static_cast<std::int64_t>(r)));
     block.start = std::min(block.start, uniform(keys) ? 0 : keys.first);
   }
-  // Kernels sum in lanes: a start at a multiple of their number leaves the sums bit-identical. Dropout counts keys from
-  // 0.
+  // Kernels sum in lanes: a start at a multiple of them changes no bit. Dropout counts keys from 0.
   block.start = in_.dropout.active() ? 0 : std::min(block.start, filled) / kMostLanes * kMostLanes;
   block.count = filled - block.start;
 }
 
-/// probabilities (rows,count) = softcap(scale · Q Kᵀ + relative scores) + position bias, before masks.
+/// probabilities (rows,count) = softcap(scale · Q Kᵀ + relative scores) + position bias
 void AttentionBackwardPass::score_block(const Block& block, const Work& work) const {
   if (additive()) {
     for (std::size_t r = 0; r < block.rows; ++r)
@@ -90,7 +88,7 @@ void AttentionBackwardPass::score_block(const Block& block, const Work& work) co
   }
 }
 
-/// probabilities (rows,count): scores -> softmax(scores + masks), 0 for blocked keys.
+/// probabilities (rows,count) -> softmax(probabilities + masks), 0 for blocked keys
 void AttentionBackwardPass::softmax_block(const Block& block, const Work& work) const {
   for (std::size_t r = 0; r < block.rows; ++r) {
     float* const row = work.probabilities + r * ld_;
@@ -107,7 +105,7 @@ void AttentionBackwardPass::softmax_block(const Block& block, const Work& work) 
   }
 }
 
-/// dV (S,Dv) += dropout(P)ᵀ dO; packs dO.
+/// dV (S,Dv) += dropout(P)ᵀ dO; packs dO
 void AttentionBackwardPass::d_values(const Block& block, const Work& work) const {
   kernels::pack(in_.grad.at(block.b, block.h, block.first), 1, in_.grad.row, Dv_, block.rows, kernel_.nr, work.grads);
   for (std::size_t r = 0; r < block.rows && work.weights != nullptr; ++r) {
@@ -118,8 +116,7 @@ void AttentionBackwardPass::d_values(const Block& block, const Work& work) const
   add_over_queries(block, work.weights != nullptr ? work.weights : work.probabilities, work.grads, Dv_, to_.value);
 }
 
-/// gradient (rows,count) = gradient of the scores before softcap: dropout(dO Vᵀ), then through softmax, masks, position
-/// bias and softcap.
+/// gradient (rows,count) of the scores before softcap: dropout(dO Vᵀ), then back through softmax, bias and softcap
 void AttentionBackwardPass::d_scores(const Block& block, const Work& work) const {
   const std::size_t panel_size = kernels::panel_size(kernel_.nr, Dv_);
   kernel_.gemm({.a = in_.grad.at(block.b, block.h, block.first),
@@ -166,7 +163,7 @@ void AttentionBackwardPass::d_scores(const Block& block, const Work& work) const
     });
 }
 
-/// by_query (rows,table) and by_key (S,table): dS summed by row of the table of relative positions.
+/// by_query (rows,table) and by_key (S,table): sums of dS per table row
 void AttentionBackwardPass::sum_by_position(const Block& block, const Work& work) const {
   std::fill_n(work.by_query, block.rows * table_, 0.0F);
   for (std::size_t r = 0; r < block.rows; ++r) {
@@ -180,7 +177,7 @@ void AttentionBackwardPass::sum_by_position(const Block& block, const Work& work
   }
 }
 
-/// dQ (rows,D) = scale · (dS K + by_query · position keys).
+/// dQ (rows,D) = scale · (dS K + by_query · position keys)
 void AttentionBackwardPass::d_queries(const Block& block, const Work& work) const {
   const bool more = relative_ != nullptr && relative_->keys != nullptr;
   kernels::Gemm<float> gemm{.a = work.gradient,
@@ -193,7 +190,7 @@ void AttentionBackwardPass::d_queries(const Block& block, const Work& work) cons
                             .n = D_,
                             .k = block.count,
                             .alpha = more ? 1 : spec_.scale};
-  // As for values in the forward: adding 0 times a key changes no bit of a sum, unless the key is infinite or NaN.
+  // Adding 0 · key changes no bit, unless the key is infinite or NaN.
   if (work.finite_keys) kernel_.gemm(gemm);
   gemm.m = 1;
   for (std::size_t r = 0; r < block.rows && !work.finite_keys; ++r) {
@@ -218,7 +215,7 @@ void AttentionBackwardPass::d_queries(const Block& block, const Work& work) cons
                   .accumulate = true});
 }
 
-/// dK (S,D) += dSᵀ Q, and the table's gradient (table,D) += by_queryᵀ Q.
+/// dK (S,D) += dSᵀ Q, table gradient (table,D) += by_queryᵀ Q
 void AttentionBackwardPass::d_keys(const Block& block, const Work& work) const {
   kernels::pack(in_.query.at(block.b, block.h, block.first), 1, in_.query.row, D_, block.rows, kernel_.nr, work.queries);
   add_over_queries(block, work.gradient, work.queries, D_, to_.key);
@@ -234,7 +231,6 @@ void AttentionBackwardPass::d_keys(const Block& block, const Work& work) const {
                              .k = block.rows});
 }
 
-/// Computes dQ, dK and the gradient of score_weight (D) for additive scores.
 void AttentionBackwardPass::d_additive(const Block& block, const Work& work, float* score_weight) const {
   for (std::size_t r = 0; r < block.rows; ++r) {
     const std::int64_t i = block.first + static_cast<std::int64_t>(r), j = static_cast<std::int64_t>(block.start);
@@ -250,7 +246,7 @@ void AttentionBackwardPass::d_additive(const Block& block, const Work& work, flo
   }
 }
 
-/// sums (S,width) += scoresᵀ · rows, with rows packed as panels.
+/// sums (S,width) += scoresᵀ · rows
 void AttentionBackwardPass::add_over_queries(const Block& block, const float* scores, const float* panels_of_rows, std::size_t width,
                                              const Heads<float>& sums) const {
   kernels::GemmTransposed gemm{.a = scores,
@@ -263,7 +259,7 @@ void AttentionBackwardPass::add_over_queries(const Block& block, const float* sc
                                .n = width,
                                .k = block.rows};
   if (!masks_.any() || kernel_.all_finite(panels_of_rows, 1, panels(width, block.rows))) return backward_.gemm_transposed(gemm);
-  // An infinite or NaN row must reach only the keys that it sees. Adding one row at a time gives the same sums.
+  // An infinite or NaN row must reach only the keys that it sees. One row at a time gives the same sums.
   gemm.k = 1;
   for (std::size_t r = 0; r < block.rows; ++r) {
     const std::size_t n = visible_count(block, r);
@@ -279,7 +275,7 @@ void AttentionBackwardPass::add_over_queries(const Block& block, const float* sc
   }
 }
 
-/// Writes the rows of a trace: 0 for keys that a query does not see, NaN for rows with NaN gradients.
+/// 0 for keys that a query does not see, NaN for rows with NaN gradients.
 void AttentionBackwardPass::store(const Block& block, TraceName name, const float* values) const {
   float* to = to_.trace[static_cast<std::size_t>(name)];
   if (to == nullptr) return;

@@ -12,8 +12,7 @@
 namespace attn::detail {
 
 std::size_t AttentionBackwardPass::rows_per_block(std::int64_t S) {
-  // Enough to amortise loading the sums that they are added to, few enough for scores and their gradients to stay in
-  // the L2 cache, except for very long rows.
+  // Enough rows to amortise loading the sums, few enough for scores and gradients to stay in the L2 cache.
   constexpr std::size_t kFewestRows = 24, kScores = std::size_t{1} << 15;
   const std::size_t rows = std::clamp(kScores / static_cast<std::size_t>(std::max<std::int64_t>(S, 1)), kFewestRows, kMostRows);
   return rows - rows % kernels::best().mr;
@@ -52,7 +51,7 @@ AttentionBackwardPass::Work AttentionBackwardPass::work_of(Scratch& scratch) con
 void AttentionBackwardPass::run(Scratch& scratch) {
   const Scratch::Frame frame(scratch);
   const auto tasks = static_cast<std::size_t>(sizes_.B * spec_.num_key_value_heads);
-  // Five products (two for additive attention); the work between them costs about as much as 64 multiply-adds per key.
+  // Five products (two if additive); the rest costs about 64 multiply-adds per key.
   const double products = additive() ? 2 * static_cast<double>(Dv_) + 32 * static_cast<double>(D_) : static_cast<double>(3 * D_ + 2 * Dv_);
   const double cost =
       static_cast<double>(sizes_.B * spec_.num_heads) * static_cast<double>(sizes_.L) * static_cast<double>(sizes_.S) * (products + 64);
@@ -85,7 +84,7 @@ void AttentionBackwardPass::run(Scratch& scratch) {
     kernel_.add_row(to_.position_bias, biases_ + static_cast<std::size_t>(b) * of_bias, to_.position_bias, of_bias);
 }
 
-/// Adds the tables' gradients of each batch and head to the caller's (rows,H·D).
+/// Adds to the caller's gradients (rows,H·D).
 void AttentionBackwardPass::add_up_tables() const {
   for (std::int64_t b = 0; b < sizes_.B; ++b)
     for (std::int64_t h = 0; h < spec_.num_heads; ++h)
@@ -100,7 +99,6 @@ void AttentionBackwardPass::add_up_tables() const {
       }
 }
 
-/// Computes dK, dV and dQ of the query heads that share one key head.
 void AttentionBackwardPass::head(std::int64_t b, std::int64_t kv_head, Work& work, float* score_weight) const {
   pack_head(b, kv_head, work);
   if (additive()) std::fill_n(score_weight, D_, 0.0F);
@@ -125,7 +123,6 @@ void AttentionBackwardPass::head(std::int64_t b, std::int64_t kv_head, Work& wor
   if (!additive()) finish_keys(b, kv_head, work);  // additive scores are already scaled
 }
 
-/// Packs the keys (S,D), their transpose, the values (S,Dv) and the table rows that occur.
 void AttentionBackwardPass::pack_head(std::int64_t b, std::int64_t kv_head, Work& work) const {
   if (!additive()) {
     const float* const keys = in_.key.at(b, kv_head, 0);
@@ -142,7 +139,7 @@ void AttentionBackwardPass::pack_head(std::int64_t b, std::int64_t kv_head, Work
   std::fill_n(work.by_key, S_ * table_, 0.0F);
 }
 
-/// dK (S,D) = scale · (dK + by_key · position queries), and the table's gradient (table,D) += by_keyᵀ K.
+/// dK (S,D) = scale · (dK + by_key · position queries), table gradient (table,D) += by_keyᵀ K
 void AttentionBackwardPass::finish_keys(std::int64_t b, std::int64_t kv_head, const Work& work) const {
   if (relative_ != nullptr && relative_->queries != nullptr) {
     kernel_.gemm({.a = work.by_key,
@@ -177,7 +174,6 @@ void add_backward_memory(const AttentionSpec& spec, const AttentionSizes& sizes,
   const auto nr = static_cast<std::int64_t>(kernels::best().nr), rows = static_cast<std::int64_t>(AttentionBackwardPass::rows_per_block(S));
   memory.add("packed keys and values", {threads, S + nr, 2 * (D + nr) + Dv + 1});
   memory.add("packed queries and gradients", {threads, rows, D + Dv + 2 * nr});
-  // Probabilities, gradients, weights, scores after softcap, and masks.
   memory.add("scores of some rows", {threads, 5 * rows, AttentionBackwardPass::row_of_scores(S)});
   if (spec.relative_positions) {
     memory.add("sums by position", {threads, S + 2 * rows + 2 * (D + nr), 2 * S + rows + nr});
@@ -190,7 +186,7 @@ void attention_backward_core(const AttentionSpec& spec, const AttentionSizes& si
                              const AttentionGradientHeads& to, Scratch& scratch) {
   const FloatEnvironment environment;
   if (sizes.B > 0 && spec.num_key_value_heads > 0 && sizes.S > 0) return AttentionBackwardPass(spec, sizes, inputs, to).run(scratch);
-  // Without keys, every query is fully masked.
+  // Every query is fully masked.
   const auto width = static_cast<std::size_t>(spec.head_dim);
   for (std::int64_t b = 0; b < sizes.B; ++b)
     for (std::int64_t h = 0; h < spec.num_heads; ++h)

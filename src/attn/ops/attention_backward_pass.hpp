@@ -8,20 +8,16 @@
 #include "attn/ops/attention_backward_core.hpp"
 #include "attn/ops/mask_rows.hpp"
 
-// Nothing of size (B,H,L,S) is kept from the forward: each block of query rows recomputes its probabilities (Dao 2023).
-// A block covers all keys of its rows, so that the probabilities equal the forward's bit for bit and Σ P ∘ dP, which
-// the gradient of softmax needs, is available:
+// Nothing of size (B,H,L,S) is kept from the forward: each block of query rows recomputes its probabilities (Dao 2023),
+// for all keys, so that they equal the forward's bit for bit and Σ P ∘ dP is known:
 //
-// P = softmax(masked scores), dP = dropout(dO Vᵀ), dS = P ∘ (dP - Σ P ∘ dP) dQ = scale · dS K, dK += scale · dSᵀ Q, dV
-// += dropout(P)ᵀ dO
+// P = softmax(masked scores), dP = dropout(dO Vᵀ), dS = P ∘ (dP - Σ P ∘ dP)
+// dQ = scale · dS K, dK += scale · dSᵀ Q, dV += dropout(P)ᵀ dO
 //
-// One task is one key head: sums over queries, and over the query heads that share it, are computed in a fixed order.
-//
-// attention_backward_core.cpp divides the heads between workers; attention_backward_block.cpp has the gradients of a
-// block. Internal to both.
+// A task is one key head, so sums over queries and over its query heads have a fixed order. Internal to
+// attention_backward_*.cpp.
 namespace attn::detail {
 
-/// The backward of all heads of one call.
 class AttentionBackwardPass {
  public:
   AttentionBackwardPass(const AttentionSpec& spec, const AttentionSizes& sizes, const AttentionBackwardInputs& inputs,
@@ -41,18 +37,14 @@ class AttentionBackwardPass {
 
   void run(Scratch& scratch);
 
-  /// Returns the number of query rows per block.
   static std::size_t rows_per_block(std::int64_t S);
-  /// Returns the row stride of scores: an odd number of cache lines, so that accesses along columns do not alias in the
-  /// L1 cache.
+  /// An odd number of cache lines, so that accesses along columns do not alias in the L1 cache.
   static std::int64_t row_of_scores(std::int64_t S);
-  /// Whether the gradient of a query that sees no key is NaN, given the gradient of its context: under the policy nan,
-  /// unless that is 0.
+  /// Whether the query gradient is NaN if no key is visible: under the policy nan, unless the context's gradient is 0.
   static bool gives_nan(const AttentionSpec& spec, const float* grad);
 
  private:
   static constexpr std::size_t kMostRows = 96;
-  /// Buffers of one worker.
   struct Work {
     float *keys, *keys_by_width,
         *values;                      // panels: W of q Wᵀ, of dS Wᵀ and of dO Wᵀ
@@ -61,19 +53,18 @@ class AttentionBackwardPass {
     float* weights;                   // null without dropout
     float* capped;                    // null without softcap
     float* bias;                      // (block,S), masks
-    float* of_row;                    // (D), gradient of score_weight from one row
-    // For relative positions, null without; `table` counts the rows of their table that occur: dS summed per query
-    // (block,table) and per key (S,table), panels of the table rows as W of those sums, and scratch of
-    // add_relative_scores.
+    float* of_row;                    // (D), gradient of score_weight
+    // Null without relative positions; `table` is the number of table rows that occur. dS summed per query
+    // (block,table) and per key (S,table), panels of the table rows, and scratch.
     float *by_query, *by_key, *position_keys, *position_queries, *relative;
     bool finite_keys;
   };
   struct Block {
     std::int64_t b, h, kv_head, first;
     std::size_t rows, start,
-        count;  // first key that any row sees, and the number of keys
+        count;  // first visible key, and the number of keys
     VisibleKeys keys[kMostRows];
-    bool nan[kMostRows];  // rows with NaN gradients, see gives_nan()
+    bool nan[kMostRows];  // see gives_nan()
   };
 
   std::size_t panels(std::size_t n, std::size_t k) const { return kernels::packed_size(kernel_.nr, n, k); }
@@ -100,7 +91,7 @@ class AttentionBackwardPass {
 
   bool uniform(const VisibleKeys& keys) const { return keys.end == 0 && spec_.fully_masked == FullyMasked::uniform; }
   std::size_t visible_count(const VisibleKeys& keys) const { return uniform(keys) ? S_ : keys.end; }
-  /// Number of keys of a row that have a weight, from the block's start on.
+  /// Keys with a weight, from the block's start on.
   std::size_t visible_count(const Block& block, std::size_t r) const {
     const std::size_t total = visible_count(block.keys[r]);
     return total > block.start ? total - block.start : 0;
@@ -121,8 +112,8 @@ class AttentionBackwardPass {
   const MaskRows masks_;
   const std::size_t S_, D_, Dv_;
   const std::size_t block_,
-      ld_;                   // rows per block, and the row stride of its scores
-  float* biases_ = nullptr;  // (B,H,row), gradients of position biases, if requested
+      ld_;                   // rows per block, row stride of its scores
+  float* biases_ = nullptr;  // (B,H,row), or null if not requested
   const RelativePositions* relative_ = in_.position_bias.relative;
   std::size_t lowest_ = 0, table_ = 0;  // the first row of the table that
                                         // occurs, and the number of rows

@@ -14,20 +14,19 @@
 namespace attn::detail {
 namespace {
 
-/// Several tiles, so that a panel of keys or values is read once for all of them, but few enough rows for their scores
-/// to stay in the L2 cache.
+/// Several tiles share each panel of keys or values, and their scores stay in the L2 cache.
 constexpr std::size_t kMaxRows = 24;
 std::size_t rows_per_task() { return kMaxRows - kMaxRows % kernels::best().mr; }
 
-/// Keys per block, unless scores are traced (then all). Bounds score memory (Milakov & Gimelshein 2018). With at most this many keys, both ways
-/// give the same bits.
+/// Keys per block, unless scores are traced: bounds score memory (Milakov & Gimelshein 2018). Up to here both ways give
+/// the same bits.
 constexpr std::size_t kKeyBlock = 1024;
 
-/// If any value of a head is 2⁹⁶ or more, its values are scaled by 2⁻³² until after the division by Σ p, so that Σ p · v cannot overflow. A power
+/// Scale of a head's values until the division by Σ p, if one is 2⁹⁶ or more, so that Σ p · v cannot overflow. A power
 /// of two changes no bits except those of numbers that become denormal.
 constexpr float kSmaller = 1 / kSumFactor;
 
-/// Uses log_of because C libraries differ in the last bits of their logarithms. A sum is 0, NaN or at least 1.
+/// log_of, because C libraries differ in the last bits. A sum is 0, NaN or at least 1.
 float log_of_sum(float sum) { return sum == 0 ? kBlocked : sum < std::numeric_limits<float>::infinity() ? static_cast<float>(log_of(sum)) : sum; }
 
 class Core {
@@ -53,19 +52,19 @@ class Core {
  private:
   struct Row {
     VisibleKeys keys;
-    float most = kBlocked;  // the largest score
-    float sum = 0;          // Σ exp(score - most)
+    float most = kBlocked;
+    float sum = 0;  // Σ exp(score - most)
   };
 
-  /// Query rows [first, first + rows) of head h, or with rows_are_heads_ the only query of heads [h, h + rows), and the buffers of their task.
+  /// Query rows [first, first + rows) of head h, or with rows_are_heads_ the only query of heads [h, h + rows).
   struct Block {
     std::int64_t b, h, kv_head, first;
     std::size_t rows;
-    std::size_t kv;                  // index of the packed keys and values
-    std::int64_t index;              // index of the first row in (B,H,L)
-    std::size_t start = 0, end = 0;  // range of keys that any of the rows needs
+    std::size_t kv;                  // of the packed keys and values
+    std::int64_t index;              // of the first row in (B,H,L)
+    std::size_t start = 0, end = 0;  // keys that any row needs
     float* scores;                   // (rows,key_block_), then exp(score - most)
-    float *bias, *relative;          // masks (rows,S), or one row for all; scratch of add_relative_scores
+    float *bias, *relative;          // masks (rows,S), or one row for all; scratch
     Row row[kMaxRows];
   };
 
@@ -121,12 +120,12 @@ class Core {
   const kernels::KernelTable& kernel_;
   const MaskRows masks_;
   const std::size_t S_, D_, Dv_;
-  const bool rows_are_heads_;  // a block has query heads with the same keys, so that their keys are read once
+  const bool rows_are_heads_;  // a block has query heads with the same keys, which are read once
   const std::size_t key_block_;
   PackedKeys keys_;
-  PackedValues values_, summed_;    // summed_: values_ times value_scales_
-  float* finite_values_ = nullptr;  // per (batch, key head): 1 if all values are finite or nothing is masked, else 0
-  float* value_scales_ = nullptr;   // per (batch, key head)
+  PackedValues values_, summed_;    // summed_ = values_ · value_scales_
+  float* finite_values_ = nullptr;  // per (batch, key head): 0 if keys are masked and a value is not finite, else 1
+  float* value_scales_ = nullptr;
 };
 
 void Core::run(Scratch& scratch) {
@@ -191,7 +190,6 @@ void Core::pack(std::size_t index) const {
   values_.set(index, 0, S_, in_.value.at(b, h, 0), in_.value.row);
 }
 
-/// Decides whether values have to be scaled, and whether those of blocked keys have to be skipped.
 void Core::check_values(std::size_t index) const {
   finite_values_[index] = value_scales_[index] = 1;
   if ((in_.packed != nullptr && in_.packed->summable[index] >= sizes_.S) || values_.all_finite(index, 0, S_, kSumFactor)) return;
@@ -203,7 +201,6 @@ void Core::check_values(std::size_t index) const {
   }
 }
 
-/// Copies only if some head has to be scaled.
 PackedValues Core::scaled_values(std::size_t heads, Scratch& scratch) const {
   if (std::all_of(value_scales_, value_scales_ + heads, [](float scale) { return scale == 1; })) return values_;
   PackedValues scaled{nullptr, S_, Dv_};
@@ -219,7 +216,7 @@ void Core::attend(Block& block) const {
   visible_keys(block);
   std::size_t key = block.start;
   do {
-    const std::size_t count = std::min(block.end - key, key_block_ - key % key_block_);  // block boundaries do not depend on the start
+    const std::size_t count = std::min(block.end - key, key_block_ - key % key_block_);  // boundaries do not depend on the start
     score_block(block, key, count);
     softmax_block(block, key, count);
     accumulate(block, key, count);
@@ -228,7 +225,7 @@ void Core::attend(Block& block) const {
   finish(block);
 }
 
-/// Finds the keys that each row sees and their range [start, end); sets context (rows,Dv) to 0 if key 0 is outside it.
+/// Sets context (rows,Dv) to 0 if key 0 is outside [start, end).
 void Core::visible_keys(Block& block) const {
   block.start = S_;
   for (std::size_t r = 0; r < block.rows; ++r) {
@@ -237,12 +234,12 @@ void Core::visible_keys(Block& block) const {
     block.end = std::max(block.end, visible_count(keys));
     block.start = std::min(block.start, uniform(keys) ? 0 : keys.first);
   }
-  // Kernels sum in lanes: a start at a multiple of their number leaves the sums bit-identical.
+  // Kernels sum in lanes: a start at a multiple of them changes no bit.
   block.start = shows_keys() || in_.dropout.active() ? 0 : block.start / kMostLanes * kMostLanes;
   for (std::size_t r = 0; r < block.rows && block.start > 0; ++r) std::fill_n(context_of(block, r), Dv_, 0.0F);
 }
 
-/// scores (rows,count) = softcap(scale · Q Kᵀ + relative scores) + position bias, then the masks; for all keys if the scores are traced.
+/// scores (rows,count) = softcap(scale · Q Kᵀ + relative scores) + position bias, then masks; (rows,S) if traced
 void Core::score_block(const Block& block, std::size_t key, std::size_t count) const {
   const std::size_t scored = shows_scores() ? S_ : count;
   multiply_keys(block, key, scored);
@@ -262,7 +259,7 @@ void Core::score_block(const Block& block, std::size_t key, std::size_t count) c
   }
 }
 
-/// scores (rows,count) -> dropout(exp(score - most)), and Σ exp(score - most) of each row.
+/// scores (rows,count) -> dropout(exp(score - most))
 void Core::softmax_block(Block& block, std::size_t key, std::size_t count) const {
   for (std::size_t r = 0; r < block.rows; ++r) {
     Row& row = block.row[r];
@@ -275,7 +272,7 @@ void Core::softmax_block(Block& block, std::size_t key, std::size_t count) const
   }
 }
 
-/// context (rows,Dv) += terms (rows,count) · V (count,Dv), for keys [key, key + count); overwrites context if key is 0.
+/// context (rows,Dv) += terms (rows,count) · V (count,Dv); overwrites context if key is 0
 void Core::accumulate(const Block& block, std::size_t key, std::size_t count) const {
   for (std::size_t r = 0; r < block.rows; ++r) store_weighted_values(block, r);
   kernels::Gemm<float> gemm{.a = block.scores,
@@ -288,8 +285,7 @@ void Core::accumulate(const Block& block, std::size_t key, std::size_t count) co
                             .n = Dv_,
                             .k = count,
                             .accumulate = key > 0};
-  // A blocked key's weight is 0, and adding 0 · v changes no bit of a sum that begins with +0, unless v is infinite or
-  // NaN: then its term must be skipped.
+  // A blocked key's weight is 0, and adding 0 · v changes no bit of a sum that begins with +0, unless v is infinite or NaN.
   if (finite_values_[block.kv] != 0) return kernel_.gemm(gemm);
   gemm.m = 1;
   for (std::size_t r = 0; r < block.rows; ++r) {
@@ -303,7 +299,7 @@ void Core::accumulate(const Block& block, std::size_t key, std::size_t count) co
   }
 }
 
-/// context (rows,Dv) /= Σ exp(score - most), or the fully masked result if a row sees no key.
+/// context (rows,Dv) /= Σ exp(score - most), or the fully masked result
 void Core::finish(const Block& block) const {
   for (std::size_t r = 0; r < block.rows; ++r) {
     const Row& row = block.row[r];
@@ -317,7 +313,7 @@ void Core::finish(const Block& block) const {
   }
 }
 
-/// scores (rows,count) = scale · Q Kᵀ, or additive scores, for keys [key, key + count).
+/// scores (rows,count) = scale · Q Kᵀ, or additive scores
 void Core::multiply_keys(const Block& block, std::size_t key, std::size_t count) const {
   if (in_.score_weight != nullptr) {
     for (std::size_t r = 0; r < block.rows; ++r)
@@ -365,7 +361,7 @@ void Core::cap(float* scores, std::size_t count) const {
   kernel_.scale_row(scores, spec_.softcap, scores, count);
 }
 
-/// Replaces scores by exp(score - most), 0 past the last key of the row. If `most` grows, rescales the sum and context so far.
+/// scores -> exp(score - most), 0 past the row's last key. If `most` grows, rescales the sum and context so far.
 void Core::exponentiate(Row& row, std::size_t key, std::size_t count, bool goes_on, float* scores, float* context) const {
   const std::size_t total = visible_count(row.keys), n = total > key ? std::min(count, total - key) : 0;
   if (n > 0 && uniform(row.keys)) {
@@ -382,14 +378,14 @@ void Core::exponentiate(Row& row, std::size_t key, std::size_t count, bool goes_
       }
       row.most = most;
     }
-    // No finite score yet: subtract 0 so that -infinity -> 0 and NaN -> NaN.
+    // No finite score yet: subtract 0, so that -infinity -> 0 and NaN -> NaN.
     const bool none = row.most == kBlocked && key + n < total;
     row.sum += kernel_.exp_row(scores, none ? 0.0F : row.most, scores, n);
   }
   if (n < count) std::fill_n(scores + n, count - n, 0.0F);
 }
 
-/// Writes the weights of a row, terms / sum, to the trace and to target, if requested. Requires the terms of all keys.
+/// terms / sum; needs the terms of all keys
 void Core::store(const Row& row, std::int64_t index, TraceName name, float* target, const float* terms) const {
   const std::size_t n = visible_count(row.keys);
   const float rest = n == 0 && spec_.fully_masked == FullyMasked::nan ? kNaN : 0.0F;
@@ -400,7 +396,7 @@ void Core::store(const Row& row, std::int64_t index, TraceName name, float* targ
   }
 }
 
-/// Writes weighted_values (S,Dv) of row r of the block: weight · value.
+/// weighted_values (S,Dv) = weight · value
 void Core::store_weighted_values(const Block& block, std::size_t r) const {
   float* to = trace_row(TraceName::weighted_values, block.index + static_cast<std::int64_t>(r), S_ * Dv_);
   if (to == nullptr) return;
@@ -416,7 +412,7 @@ void Core::store_weighted_values(const Block& block, std::size_t r) const {
   }
 }
 
-/// If S is 0, every query is fully masked, and uniform has no keys to average.
+/// Every query is fully masked, and uniform has no keys to average.
 void fill_without_keys(const AttentionSpec& spec, const AttentionSizes& sizes, const AttentionInputs& inputs) {
   const float value = spec.fully_masked == FullyMasked::nan ? kNaN : 0.0F;
   for (std::int64_t b = 0; b < sizes.B; ++b)
@@ -424,7 +420,7 @@ void fill_without_keys(const AttentionSpec& spec, const AttentionSizes& sizes, c
       for (std::int64_t i = 0; i < sizes.L; ++i) std::fill_n(inputs.context.at(b, h, i), static_cast<std::size_t>(spec.value_head_dim), value);
 }
 
-/// Averages (B,H,L,S) over heads to (B,1,L,S), adding heads in order.
+/// (B,H,L,S) -> (B,1,L,S), adding heads in order
 void average_heads(const AttentionSpec& spec, const AttentionSizes& sizes, const float* weights, float* average) {
   const kernels::KernelTable& kernel = kernels::best();
   const auto L = static_cast<std::size_t>(sizes.L), S = static_cast<std::size_t>(sizes.S), heads = static_cast<std::size_t>(spec.num_heads);
@@ -449,7 +445,7 @@ void copy_heads(const Heads<const float>& from, std::int64_t B, std::int64_t H, 
 
 void add_core_memory(const AttentionSpec& spec, const AttentionSizes& sizes, MemoryEstimate& memory) {
   const std::int64_t B = sizes.B, Hkv = spec.num_key_value_heads, S = sizes.S;
-  if (B == 0 || spec.num_heads == 0 || sizes.L == 0 || S == 0) return;  // attention_core has nothing to do
+  if (B == 0 || spec.num_heads == 0 || sizes.L == 0 || S == 0) return;
   const auto nr = static_cast<std::int64_t>(kernels::best().nr);
   memory.add("packed keys", {B, Hkv, S + nr, spec.head_dim + 1});
   memory.add("packed values", {B, Hkv, spec.value_head_dim + nr, S + 1});

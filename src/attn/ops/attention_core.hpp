@@ -11,7 +11,7 @@
 #include "attn/store/packed_heads.hpp"
 #include "attn/store/scratch.hpp"
 
-// Attention over heads with arbitrary strides. Internal: shared by ops and layers.
+// Attention over heads with arbitrary strides. Internal.
 namespace attn::detail {
 
 inline constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
@@ -38,39 +38,37 @@ struct AttentionInputs {
   const float* score_weight = nullptr;  ///< (D): scores are scale · Σ score_weight tanh(q + k); null: scale · q kᵀ
   PositionBias position_bias = {};
   Dropout dropout = {};
-  const PackedHeads* packed = nullptr;  ///< all keys and values, head h of sequence b at b · Hkv + h; null: key and value
+  const PackedHeads* packed = nullptr;  ///< head h of sequence b at b · Hkv + h; null: key and value
 };
 
-/// Heads of a contiguous tensor (B,H,rows,width).
+/// Contiguous (B,H,rows,width).
 template <class T>
 Heads<T> heads_of(T* data, std::int64_t H, std::int64_t rows, std::int64_t width) {
-  // Unsigned, because the other dimensions of an empty tensor may be so large that products overflow.
+  // Unsigned, because products may overflow for an empty tensor.
   const auto row = static_cast<std::uint64_t>(width), head = static_cast<std::uint64_t>(rows) * row, batch = static_cast<std::uint64_t>(H) * head;
   return {data, static_cast<std::ptrdiff_t>(batch), static_cast<std::ptrdiff_t>(head), static_cast<std::ptrdiff_t>(row)};
 }
 
-/// Heads as slices of columns: (B,rows,heads·width) viewed as (B,heads,rows,width).
+/// (B,rows,heads·width) as (B,heads,rows,width).
 template <class T>
 Heads<T> heads_in_rows(T* data, std::int64_t rows, std::int64_t heads, std::int64_t width) {
   const auto row = static_cast<std::ptrdiff_t>(heads * width);
   return {data, static_cast<std::ptrdiff_t>(rows) * row, static_cast<std::ptrdiff_t>(width), row};
 }
 
-/// Heads of an input of rank 2, 3 (B) or 4 (B,H).
+/// Rank 2, 3 (B) or 4 (B,H).
 inline Heads<const float> heads_of(const TensorView& x) {
   const std::size_t rank = x.shape.rank();
   return {x.data, rank >= 3 ? x.strides[0] : 0, rank == 4 ? x.strides[1] : 0, x.strides[rank - 2]};
 }
 
-/// Adds the memory that attention_core allocates.
 void add_core_memory(const AttentionSpec& spec, const AttentionSizes& sizes, MemoryEstimate& memory);
 
-/// Computes context = dropout(softmax(softcap(q kᵀ · scale) + masks)) v for every head; fills weights, scores, masked_scores, probabilities,
-/// weighted_values and the trace's weights of the buffers.
+/// Computes context = dropout(softmax(softcap(q kᵀ · scale) + masks)) v and what the buffers ask for.
 void attention_core(const AttentionSpec& spec, const AttentionSizes& sizes, const AttentionInputs& inputs, const AttentionBuffers& buffers,
                     Scratch& scratch);
 
-/// Copies heads to a contiguous tensor (B,H,rows,width).
+/// Copies to (B,H,rows,width).
 void copy_heads(const Heads<const float>& from, std::int64_t B, std::int64_t H, std::int64_t rows, std::int64_t width, float* to);
 
 }  // namespace attn::detail

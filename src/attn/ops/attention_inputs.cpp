@@ -12,7 +12,6 @@ namespace {
 constexpr Trace kAvailable =
     Trace::from_bits(Trace::of_attention().bits() & ~Trace{TraceName::q_proj, TraceName::k_proj, TraceName::v_proj, TraceName::merged}.bits());
 
-/// Throws SHAPE unless the other dims of the past are those of x.
 std::int64_t check_past(std::string_view op, std::string_view name, const TensorView& past, const TensorView& x) {
   const std::size_t rank = x.shape.rank();
   bool fits = past.shape.rank() == rank;

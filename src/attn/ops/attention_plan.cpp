@@ -11,7 +11,7 @@
 namespace attn::detail {
 namespace {
 
-/// Positions range from -kLast to kLast; a window of 4 · kLast is unbounded.
+/// Positions are from -kLast to kLast; a window of 4 · kLast is unbounded.
 constexpr std::int64_t kLast = std::int64_t{1} << 53;
 
 void check_values(std::string_view op, std::string_view argument, const MaskView& mask) {
@@ -28,7 +28,6 @@ void check_values(std::string_view op, std::string_view argument, const MaskView
 
 bool broadcasts(std::int64_t dim, std::int64_t size) { return dim == 1 || dim == size; }
 
-/// Masks must fit (B,H,L,S) and have valid values.
 void check_masks(std::string_view op, const AttentionSpec& spec, const AttentionSizes& sizes) {
   const std::int64_t B = sizes.B, H = spec.num_heads, L = sizes.L, S = sizes.S - spec.extra_keys;
   if (spec.mask) {
@@ -47,14 +46,14 @@ void check_masks(std::string_view op, const AttentionSpec& spec, const Attention
   }
   if (spec.key_padding_mask) {
     const Shape& shape = spec.key_padding_mask->shape;
-    // If the inputs have no B, the mask may omit it as well.
+    // Without B in the inputs, the mask may omit it.
     const bool fits = (shape.rank() == 2 && shape[1] == S && broadcasts(shape[0], B)) || (!sizes.has_batch && shape == Shape{S});
     if (!fits) fail(ErrorCode::mask, op, "key_padding_mask", {Shape{B, S}}, {shape});
     check_values(op, "key_padding_mask", *spec.key_padding_mask);
   }
 }
 
-/// Removes B and H from a shape (B,H,..) if the inputs do not have them.
+/// Removes B and H from (B,H,..) if the inputs lack them.
 Shape seen(const AttentionSizes& sizes, const Shape& shape) {
   Shape rest;
   for (std::size_t axis = 0; axis < shape.rank(); ++axis)
@@ -72,8 +71,7 @@ Shape present_shape(const AttentionSpec& spec, const AttentionSizes& sizes, std:
   return seen(sizes, {sizes.B, spec.num_key_value_heads, sizes.S, width});
 }
 
-/// Sizes in the shapes of traces: B, H, L and S, key heads, given keys, widths of q, k and v, and of concatenated
-/// heads.
+/// `given` is the number of this call's keys; the last four are widths of concatenated heads.
 enum Size : std::uint8_t { B, H, L, S, Hkv, given, Dq, Dk, Dv, HD, HkvD, HkvDv, HDv, end };
 constexpr Size kTraceSizes[][6] = {{B, L, HD, end},       {B, given, HkvD, end}, {B, given, HkvDv, end}, {B, H, L, Dq, end}, {B, Hkv, S, Dk, end},
                                    {B, Hkv, S, Dv, end},  {B, H, L, S, end},     {B, H, L, S, end},      {B, H, L, S, end},  {B, H, L, S, end},
@@ -82,7 +80,7 @@ constexpr Size kTraceSizes[][6] = {{B, L, HD, end},       {B, given, HkvD, end},
 std::array<Shape, kAttentionTraceCount> shapes_of_traces(const AttentionSpec& spec, const AttentionSizes& sizes, const Shape& output) {
   std::array<Shape, kAttentionTraceCount> shapes;
   if (!spec.trace.any()) return shapes;
-  // Unsigned, because products for traces that are not requested, or of an empty tensor, may overflow.
+  // Unsigned, because products of traces that are not requested may overflow.
   const auto times = [](std::int64_t a, std::int64_t b) {
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
   };
@@ -158,7 +156,7 @@ float attention_scale(std::string_view op, const std::optional<float>& scale, st
 }
 
 float check_softcap(std::string_view op, float softcap) {
-  // Its inverse must be finite as well.
+  // Its inverse must be finite.
   if (softcap != 0 && (!(softcap > 0) || !std::isnormal(softcap)))
     fail(ErrorCode::config, op, "softcap", {"0 or a normal number above 0"}, {softcap});
   return softcap;

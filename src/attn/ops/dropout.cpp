@@ -21,7 +21,7 @@ Dropout::Dropout(float probability, std::uint64_t seed, std::uint64_t step, Drop
   const FloatEnvironment environment;
   threshold_ = static_cast<std::uint32_t>(std::ceil(static_cast<double>(probability) * 0x1p24));
   factor_ = 1 / (1 - probability);
-  // Eight numbers do not fit into one counter and key, so the first four are hashed into the key and the others form the counter.
+  // Eight numbers do not fit into a counter and a key, so four are hashed into the key.
   const auto words = kernels::philox({low(step), high(step), static_cast<std::uint32_t>(site), layer}, {low(seed), high(seed)});
   key_ = {words[0], words[1]};
 }

@@ -6,10 +6,10 @@
 #include <optional>
 #include <string_view>
 
-// Dropout whose random numbers depend on positions, not on the order of evaluation. Internal: shared by ops and layers.
+// Dropout whose random numbers depend on positions, not on the order of evaluation. Internal.
 namespace attn::detail {
 
-/// Location of a dropout in a model; only a checkpoint's probabilities activate the last four. The values are part of the random key.
+/// Part of the random key. Only a checkpoint's probabilities activate the last four.
 enum class DropoutSite : std::uint32_t {
   attention_weights,
   attention_output,
@@ -21,15 +21,14 @@ enum class DropoutSite : std::uint32_t {
   relative_positions
 };
 
-/// Dropout probability of each site.
 struct DropoutProbabilities {
   float attention_weights = 0, attention_output = 0;
-  float hidden = 0;               ///< in the feed-forward network, after the activation
+  float hidden = 0;               ///< after the feed-forward activation
   float feed_forward_output = 0;  ///< before the residual addition
   float embeddings = 0;           ///< after the norm of the embeddings
   float pooled = 0;               ///< input of the head
   float classifier = 0;           ///< input of the head's last linear layer
-  float relative_positions = 0;   ///< embeddings of relative positions, in each layer
+  float relative_positions = 0;
 
   float at(DropoutSite site) const {
     const float all[] = {attention_weights, attention_output, hidden, feed_forward_output, embeddings, pooled, classifier, relative_positions};
@@ -37,17 +36,15 @@ struct DropoutProbabilities {
   }
 };
 
-/// Inverted dropout (Srivastava et al. 2014; torch.nn.functional.dropout): sets each value to 0 with the given probability and divides the
-/// others by 1 - probability. Philox-4x32-10 of (seed, step, site, layer, batch, head, query, key) decides which values are kept, so the result
-/// depends neither on threads nor on the machine.
+/// Inverted dropout (Srivastava et al. 2014; torch.nn.functional.dropout). Philox-4x32-10 of (seed, step, site, layer,
+/// batch, head, query, key) chooses the values, so the result depends neither on threads nor on the machine.
 class Dropout {
  public:
-  /// Keeps all values.
   Dropout() = default;
   Dropout(float probability, std::uint64_t seed, std::uint64_t step, DropoutSite site, std::uint32_t layer);
 
   bool active() const { return threshold_ > 0; }
-  /// Applies dropout to the values of keys 0 … n-1.
+  /// The values belong to keys 0 … n-1.
   void apply(float* values, std::size_t n, std::int64_t batch, std::int64_t head, std::int64_t query) const;
 
  private:
@@ -56,13 +53,12 @@ class Dropout {
   float factor_ = 1;
 };
 
-/// Applies dropout to rows (..,L,width) or to their gradients; each row counts as a query, and head is 0.
+/// Drops values of rows (..,L,width) or of their gradients; each row counts as a query of head 0.
 void drop_rows(const Dropout& dropout, float* values, std::int64_t rows, std::int64_t L, std::int64_t width);
 
-/// Throws CONFIG if the probability is outside [0,1).
 float check_dropout(std::string_view op, float probability);
 
-/// Returns the dropout on the weights of one call of an attention function: step 0, layer 0.
+/// For the weights of one attention call: step 0, layer 0.
 Dropout dropout_of_call(std::string_view op, const std::optional<float>& probability, const std::optional<std::uint64_t>& seed);
 
 }  // namespace attn::detail

@@ -10,7 +10,7 @@
 namespace attn::detail {
 namespace {
 
-/// Returns signᵏ / n! for n = first, first + step, ...: coefficients of the series of exp, sine and cosine.
+/// signᵏ / n!, n = first + k · step: series of exp, sine and cosine.
 template <std::size_t N>
 constexpr std::array<double, N> reciprocal_factorials(int first, int step, double sign) {
   std::array<double, N> coefficients{};
@@ -31,11 +31,11 @@ double polynomial(const std::array<double, N>& coefficients, double x) {
   return sum;
 }
 
-/// Computes exp(r) · 2ⁿ for |r| ≤ 0.35. The first omitted term is r¹⁴ / 14! < 5e-18.
+/// exp(r) · 2ⁿ, |r| ≤ 0.35. The first omitted term is r¹⁴ / 14! < 5e-18.
 double scaled_exp(double r, double n) {
   static constexpr auto kSeries = reciprocal_factorials<12>(2, 1, 1);  // from r² / 2
   const double p = 1 + (r + r * r * polynomial(kSeries, r));
-  // 2ⁿ in two factors, so that a denormal result is rounded once.
+  // Two factors, so that a denormal result is rounded once.
   const auto exponent = static_cast<std::int64_t>(n), half = exponent / 2;
   const auto power = [](std::int64_t e) { return std::bit_cast<double>(static_cast<std::uint64_t>(e + 1023) << 52); };
   return p * power(half) * power(exponent - half);
@@ -60,7 +60,7 @@ double exp_of(double x) {
   if (x > 710) return std::numeric_limits<double>::infinity();
   if (x < -746) return 0;
   const double n = std::floor(x * 1.4426950408889634 + 0.5);
-  // ln 2 in two parts: the first ends in 21 zero bits, so n · part is exact.
+  // The first part of ln 2 ends in 21 zero bits, so n · part is exact.
   return scaled_exp((x - n * 0x1.62e42feep-1) - n * 0x1.a39ef35793c76p-33, n);
 }
 
@@ -75,14 +75,14 @@ double exp2_of(double x) {
 double pow_of(double base, double exponent) { return exp_of(exponent * log_of(base)); }
 
 SinCos sin_cos_of(double x) {
-  // π/2 in parts of 22 bits and a remainder. n is split in two as well, so that all products except the last are exact.
+  // π/2 in parts of 22 bits and a remainder. With n split in two as well, all products except the last are exact.
   static constexpr std::array<double, 5> kHalfPi{0x1.921fbp+0, 0x1.5110bp-22, 0x1.184698p-44, 0x1.31988p-69, 0x1.1701b839a252p-88};
   static constexpr auto kSin = reciprocal_factorials<7>(3, 2, -1);
   static constexpr auto kCos = reciprocal_factorials<8>(2, 2, -1);
   if (!(std::abs(x) <= 0x1p54)) return {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::quiet_NaN()};
   double r = x;
   std::int64_t quarters = 0;
-  // Above 2⁵⁰ the number of quarter turns itself is rounded; a second iteration reduces the remainder.
+  // Above 2⁵⁰ the number of quarter turns is rounded, and the remainder needs a second iteration.
   do {
     const double n = std::floor(r * 0.63661977236758134308 + 0.5);
     const double high = std::trunc(n * 0x1p-27) * 0x1p27, low = n - high;

@@ -5,7 +5,7 @@
 namespace attn::detail {
 
 void sum_embeddings(std::span<const EmbeddingRows> tables, std::size_t count, std::size_t width, float* y, parallel::TaskRef finish_row) {
-  // A norm at the end costs about as much as 16 multiply-adds per number.
+  // A norm at the end costs about 16 multiply-adds per number.
   parallel::run(count, parallel::workers_for(count, 16 * static_cast<double>(count * width)), [&](std::size_t i, unsigned worker) noexcept {
     float* const row = y + i * width;
     for (std::size_t t = 0; t < tables.size(); ++t) {

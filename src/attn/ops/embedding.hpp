@@ -9,14 +9,14 @@
 
 namespace attn::detail {
 
-/// A table and the ids of the rows to look up; without ids, row 0 every time.
+/// Without ids, row 0 every time.
 struct EmbeddingRows {
   const Table* table;
   std::span<const std::int64_t> ids;
 };
 
-/// Sets row i of y (count,width) to the sum of row ids[i] of every table, in the order of the tables; only the first table may be quantized.
-/// Calls finish_row for each row once it is written.
+/// y (count,width): row i is Σ row ids[i] of the tables, in order; only the first may be quantized. finish_row follows
+/// each row.
 void sum_embeddings(std::span<const EmbeddingRows> tables, std::size_t count, std::size_t width, float* y, parallel::TaskRef finish_row);
 
 }  // namespace attn::detail

@@ -7,7 +7,7 @@
 namespace attn::detail {
 
 void add_embedding_gradients(const Rows& grad, std::span<const std::int64_t> ids, std::int64_t padding_idx, float* sums) {
-  // A task covers some columns of all rows, so each number is summed in the order of the ids.
+  // A task covers columns of all rows, so sums keep the order of the ids.
   constexpr std::size_t kColumns = 16;
   const std::size_t width = grad.width(), tasks = (width + kColumns - 1) / kColumns;
   const double cost = 4 * static_cast<double>(grad.count()) * static_cast<double>(width);

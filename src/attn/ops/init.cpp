@@ -11,7 +11,7 @@
 namespace attn {
 
 void check_init_options(std::string_view op, const InitOptions& options) {
-  // Ten standard deviations must still fit into a float.
+  // Ten standard deviations must fit into a float.
   if (!(options.std >= 0 && options.std <= 1e37)) detail::fail(ErrorCode::config, op, "std", {"a number from 0 to 1e37"}, {options.std});
 }
 
@@ -25,7 +25,7 @@ std::uint32_t Random::next() {
   return block_[drawn_++ % 4];
 }
 
-/// Returns the midpoint of one of 2²⁴ equal parts of (-1, 1): never -1, 0 or 1.
+/// Midpoint of one of 2²⁴ equal parts of (-1, 1): never -1, 0 or 1.
 double Random::next_signed_unit() { return (static_cast<double>(next() >> 8) + 0.5) * 0x1p-23 - 1; }
 
 void Random::uniform(float* values, std::size_t count, double bound) {
@@ -35,7 +35,7 @@ void Random::uniform(float* values, std::size_t count, double bound) {
 
 void Random::normal(float* values, std::size_t count, double std) {
   const detail::FloatEnvironment environment;
-  // Marsaglia's polar method: a point in the unit disc gives two independent normal numbers.
+  // Marsaglia's polar method: a point in the unit disc gives two normal numbers.
   for (std::size_t i = 0; i < count;) {
     const double x = next_signed_unit(), y = next_signed_unit(), square = x * x + y * y;
     if (square >= 1) continue;

@@ -34,7 +34,6 @@ void linear_backward(const TensorView& grad, const TensorView& x, const TensorVi
   const std::int64_t in = weight.shape[1], out = weight.shape[0];
   const std::size_t rows = grads.count();
   if (to.grad_x != nullptr) {
-    // grad W is a linear layer with the transposed weight.
     const TensorView transposed(weight.data, {in, out}, {weight.strides[1], weight.strides[0]});
     if (in > 0) PackedLinear(transposed, nullptr).forward(grads, to.grad_x, scratch);
   }

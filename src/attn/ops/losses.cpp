@@ -10,20 +10,18 @@
 #include "attn/tensor/float_environment.hpp"
 #include "attn/tensor/rows.hpp"
 
-// Terms and their sum are float64; only the result is rounded to float32. Each row contributes one term to the tree sum.
+// Terms and their sum are float64; only the result is rounded to float32.
 namespace attn::detail {
 namespace {
 
 constexpr std::string_view kCrossEntropy = "cross_entropy", kMse = "mse_loss", kBinary = "binary_cross_entropy_with_logits";
 
-/// log_of that passes NaN through.
 double log_or_nan(double x) { return x == x ? log_of(x) : x; }
 
 void check_same_shape(std::string_view op, const TensorView& x, const TensorView& target) {
   if (target.shape != x.shape) fail(ErrorCode::shape, op, "target", {x.shape}, {target.shape});
 }
 
-/// Every dimension of x, counted from the last, has to be 1 or equal.
 void check_broadcast(std::string_view op, std::string_view name, const std::optional<TensorCopy>& x, const Shape& to) {
   if (!x) return;
   bool fits = x->shape.rank() <= to.rank();
@@ -38,7 +36,7 @@ std::vector<float> broadcast(const std::optional<TensorCopy>& x, const Shape& to
   std::ptrdiff_t at = 0;
   for (float& value : all) {
     value = x->data[at];
-    for (std::size_t axis = 0; axis < to.rank(); ++axis) {  // next index, last dimension first
+    for (std::size_t axis = 0; axis < to.rank(); ++axis) {  // last dimension first
       const bool counts = axis < x->shape.rank() && x->shape.back(axis) != 1;
       const std::ptrdiff_t step = counts ? x->strides[x->shape.rank() - 1 - axis] : 0;
       at += step;
@@ -50,7 +48,6 @@ std::vector<float> broadcast(const std::optional<TensorCopy>& x, const Shape& to
   return all;
 }
 
-/// Sums term(row) in parallel.
 template <class Term>
 double sum_rows(std::size_t rows, double cost, Term term) {
   std::vector<double> terms(rows);
@@ -95,7 +92,7 @@ float cross_entropy(const TensorView& logits, std::span<const std::int64_t> labe
   const double divisor = options.reduction == Reduction::sum ? 1.0 : sum_rows(rows.count(), static_cast<double>(rows.count()), [&](std::size_t row) {
     return is_ignored(row) ? 0.0 : weight_of(static_cast<std::size_t>(labels[row]));
   });
-  // An exponential costs about as much as 16 multiply-adds.
+  // An exponential costs about 16 multiply-adds.
   const double sum = sum_rows(rows.count(), 16 * product_of(rows), [&](std::size_t row) {
     float* const g = gradient + row * C;
     if (is_ignored(row)) {
@@ -162,7 +159,7 @@ float binary_cross_entropy(const TensorView& logits, const TensorView& target, c
   const std::size_t size = x.count() * x.width();
   const std::vector<float> weight = broadcast(options.weight, logits.shape, size), positive = broadcast(options.pos_weight, logits.shape, size);
   const double divisor = options.reduction == Reduction::mean ? product_of(x) : 1;
-  // -log σ(z) = log(1 + e^-|z|) + max(-z, 0), so nothing overflows. Logarithm and exponential cost about as much as 60 multiply-adds.
+  // -log σ(z) = log(1 + e^-|z|) + max(-z, 0) cannot overflow. Logarithm and exponential cost about 60 multiply-adds.
   const double sum = sum_rows(x.count(), 60 * product_of(x), [&](std::size_t row) {
     double loss = 0;
     for (std::size_t i = 0; i < x.width(); ++i) {

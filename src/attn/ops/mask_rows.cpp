@@ -46,7 +46,7 @@ void MaskRows::add(const Source& source, std::ptrdiff_t offset, std::size_t coun
 
 VisibleKeys MaskRows::row(std::int64_t b, std::int64_t h, std::int64_t i, float* buffer) const {
   const std::int64_t position = i + offset_, keys = static_cast<std::int64_t>(S_);
-  // The sums of a position and a window side stay far below 2⁶³.
+  // Sums of positions and window sides stay far below 2⁶³.
   std::int64_t end = keys;
   if (causal_) end = std::min(end, position + 1);
   if (window_.right >= 0) end = std::min(end, position + window_.right + 1);
@@ -64,7 +64,7 @@ VisibleKeys MaskRows::row(std::int64_t b, std::int64_t h, std::int64_t i, float*
       add(from,
           static_cast<std::ptrdiff_t>(b) * from.batch + static_cast<std::ptrdiff_t>(h) * from.head + static_cast<std::ptrdiff_t>(i) * from.query,
           seen, buffer);
-  // Padding is usually at the end: dropping it shortens every loop over keys.
+  // Padding is usually at the end: this shortens every loop over keys.
   while (limit > 0 && buffer[limit - 1] == kBlocked) --limit;
   const bool plain = std::all_of(buffer, buffer + limit, [](float value) { return value == 0.0F; });
   return {plain ? nullptr : buffer, limit, std::min(first, limit)};

@@ -28,7 +28,7 @@ void for_each_row(const TensorView& x, float* y, Row row) {
   const auto size = static_cast<std::size_t>(checked_size(x.shape, "norm", "x"));
   if (size == 0) return;
   const Rows rows(x);
-  // Each value is read four times, and each read costs about two multiply-adds.
+  // Each value is read four times; a read costs about two multiply-adds.
   parallel::run(size / n, parallel::workers_for(size / n, 8.0 * static_cast<double>(size)),
                 [&](std::size_t i, unsigned) noexcept { row(rows[i], y + i * n, n); });
 }

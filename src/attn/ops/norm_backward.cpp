@@ -24,7 +24,6 @@ void check_norm_backward(const char* op, const TensorView& grad, const TensorVie
   memory.check();
 }
 
-/// Calls row(grad, x, weight, grad_x, grad_weight, grad_bias, n) for each row.
 template <class Row>
 void for_each_row(const TensorView& grad, const TensorView& x, const TensorView* weight, const NormGradientBuffers& to, Row row) {
   Scratch scratch;
@@ -33,8 +32,8 @@ void for_each_row(const TensorView& grad, const TensorView& x, const TensorView*
   float* const ones = scratch.take(n);  // multiplying by 1 is exact
   std::fill_n(ones, n, 1.0F);
   const float* const w = weight != nullptr ? weight->data : ones;
-  float* const sums = scratch.take(2 * n);  // gradient of the weight, then of the bias
-  // Each value is read seven times, and each read costs about two multiply-adds.
+  float* const sums = scratch.take(2 * n);  // of the weight, then of the bias
+  // Each value is read seven times; a read costs about two multiply-adds.
   const double cost = 16.0 * static_cast<double>(rows.count()) * static_cast<double>(n);
   add_up_rows(
       n > 0 ? rows.count() : 0, 2 * n, cost,

@@ -21,7 +21,7 @@ void check_size(const char* op, const char* argument, std::int64_t value) {
   if (value < 0 || value > kMaxSize) fail(ErrorCode::argument, op, argument, {"a whole number from 0 to ", kMaxSize}, {value});
 }
 
-/// Returns theta^(-2i / width) for i < count.
+/// theta^(-2i / width), i < count
 std::vector<double> frequencies(double theta, std::size_t width, std::size_t count) {
   const FloatEnvironment environment;
   std::vector<double> result(count);
@@ -85,7 +85,7 @@ void apply_rotary(const TensorView& x, const RotaryOptions& options, double dire
   const RotaryPairs columns(options, D);
   const Rows rows(x);
   const double cost = kSinCosCost * static_cast<double>(L) * static_cast<double>(pairs) + 4 * static_cast<double>(size);
-  // A task is one position in all batches and heads, because they rotate by the same angles.
+  // A task is a position in all batches and heads, which share its angles.
   const unsigned workers = parallel::workers_for(L, cost);
   std::vector<SinCos> turns(workers * pairs);
   parallel::run(L, workers, [&](std::size_t row, unsigned worker) noexcept {
@@ -118,7 +118,7 @@ void alibi_bias(std::int64_t num_heads, std::int64_t length, std::int64_t key_le
   const double cost = static_cast<double>(rows) * static_cast<double>(key_length);
   parallel::run(rows, parallel::workers_for(rows, cost), [&](std::size_t row, unsigned) noexcept {
     const std::int64_t h = static_cast<std::int64_t>(row) / length, i = static_cast<std::int64_t>(row) % length;
-    // Heads past the power of two use half steps: the first, third, ... slope of 2P.
+    // Heads past a power of two use the first, third, ... slope of twice as many.
     const double exponent = h < lower ? static_cast<double>(h + 1) : static_cast<double>(h - lower) + 0.5;
     const double slope = exp2_of(-8 * exponent / static_cast<double>(lower));
     float* to = y + row * static_cast<std::size_t>(key_length);

@@ -5,13 +5,13 @@
 namespace attn::detail {
 namespace {
 
-/// The product of table row r and key j is data[(r - lowest) · by_row + j · by_key].
+/// Table row r times key j is data[(r - lowest) · by_row + j · by_key].
 struct Products {
   const float* data;
   std::ptrdiff_t lowest, by_row, by_key;
 };
 
-/// to[j] += the product of table row rows[-j] and key j.
+/// to[j] += the product of table row rows[-j] and key j
 void add(float* to, const Products& products, const std::int32_t* rows, std::size_t count) {
   std::ptrdiff_t at = -products.lowest * products.by_row;
   for (std::size_t j = 0; j < count; ++j, --rows, at += products.by_key) to[j] += products.data[at + *rows * products.by_row];
@@ -30,7 +30,7 @@ void add_relative_scores(const kernels::KernelTable& kernel, const RelativePosit
   const auto row_of = [&](std::int64_t query, std::size_t key) {
     return static_cast<std::size_t>(relative.rows[query - static_cast<std::int64_t>(key)]);
   };
-  // Adds to the scores of keys [from, from + n); the products of consecutive queries are by_query apart.
+  // Keys [from, from + n); products of consecutive queries are by_query apart.
   const auto add_to = [&](float* shown, std::size_t from, std::size_t n, Products products, std::size_t by_query) {
     for (std::size_t r = 0; r < rows; ++r, products.data += by_query) {
       const std::int32_t* const places = relative.rows + (block.first + static_cast<std::int64_t>(r) - static_cast<std::int64_t>(from));
@@ -63,7 +63,7 @@ void add_relative_scores(const kernels::KernelTable& kernel, const RelativePosit
   if (relative.queries == nullptr) return;
   const std::size_t panel_size = kernels::panel_size(nr, D);
   const float* panels = block.key_panels;
-  // One panel of keys at a time: more keys would need more table rows, most of which only few keys use.
+  // One panel of keys at a time: more keys need more table rows, most of which few keys use.
   for (std::size_t from = block.key; from < block.key + count; from += nr, panels += panel_size) {
     const std::size_t n = std::min(nr, block.key + count - from), lowest = row_of(block.first, from + n - 1);
     kernel.gemm({.a = relative.queries + lowest * width + head,

@@ -5,16 +5,15 @@
 #include "attn/parallel/thread_pool.hpp"
 #include "attn/store/scratch.hpp"
 
-// Sums over rows in a fixed tree: the order of additions depends only on the row indices, not on threads or other results. Internal to ops.
+// Sums in a fixed tree: the order of additions depends only on row indices, not on threads. Internal to ops.
 namespace attn::detail {
 
-/// Number of rows that are summed sequentially; the partial sums are added in pairs.
+/// Rows summed sequentially; the partial sums are added in pairs.
 inline constexpr std::size_t kRowsOfASum = 64;
 
-/// Number of partial sums that add_up_rows takes from the scratch.
 constexpr std::size_t partial_sums(std::size_t rows) { return (rows + kRowsOfASum - 1) / kRowsOfASum; }
 
-/// Callback that adds the contribution of a row to a sum that started at 0.
+/// Adds a row's contribution to a sum.
 class AddRow {
  public:
   template <class F>
@@ -27,7 +26,7 @@ class AddRow {
   void (*call_)(const void*, std::size_t, float*) noexcept;
 };
 
-/// Computes sum (width) of the contributions of all rows; cost is the approximate number of multiply-adds of all of them.
+/// sum (width); `cost`: multiply-adds of all rows.
 void add_up_rows(std::size_t rows, std::size_t width, double cost, const AddRow& add, float* sum, Scratch& scratch);
 
 }  // namespace attn::detail

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kAdditiveBackward = "additive_attention_backward", kGeneralBackward = "general_attention_backward";
 
-/// Copies x (count,width) with 0 in rows whose gradient (count,n) is 0, so that NaN or infinity in them does not reach a product of the two.
+/// x (count,width) with 0 in rows whose gradient (count,n) is 0, so that their NaN or infinity reaches no product.
 TensorView rows_that_count(const TensorView& x, const float* gradient, std::int64_t n, Scratch& scratch) {
   const Rows rows(x);
   const auto of_gradient = static_cast<std::size_t>(n);
@@ -40,7 +40,6 @@ AttentionPlan plan_additive_attention_backward(const TensorView& grad, const Ten
   MemoryEstimate memory(kAdditiveBackward);
   memory.add("gradients of the parameters", {A, widths + 2});
   memory.add("packed weights", {2, A + 64, widths + 1});
-  // The projections, their gradients, and both once more for the product that gives the weight's gradient.
   memory.add("projected queries", {sizes.B, spec.num_heads, sizes.L, 4 * A + 3 * sizes.query_width + 64});
   memory.add("projected keys", {sizes.B, spec.num_key_value_heads, sizes.S, 4 * A + 3 * sizes.key_width + 64});
   return plan_gradients(kAdditiveBackward, spec, checked, query, key, value, true, memory);

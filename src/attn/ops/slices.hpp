@@ -10,13 +10,12 @@
 #include "attn/tensor/aligned.hpp"
 #include "attn/tensor/rows.hpp"
 
-// Kernels along one dimension of tensors. Internal to ops.
 namespace attn::detail {
 
-/// Most slices that are gathered together: as many as a cache line has floats.
+/// Slices gathered together: the floats of a cache line.
 inline constexpr std::size_t kSlices = 16;
 
-/// Returns the shape of the buffers in which all threads gather slices, for the memory estimate.
+/// Buffers of all threads, for the memory estimate.
 inline Shape gathered_slices(const Shape& shape, std::size_t dim, std::int64_t inputs) {
   if (dim + 1 == shape.rank()) return {0};
   std::int64_t slices = 1;
@@ -25,13 +24,13 @@ inline Shape gathered_slices(const Shape& shape, std::size_t dim, std::int64_t i
   return {inputs * std::min(group * static_cast<std::int64_t>(num_threads()), 2 * slices), shape[dim]};
 }
 
-/// Calls kernel(x, y, n) for each slice of n numbers along dimension `dim`; x has a pointer for each input, y may be x[0]. The inputs have the
-/// same shape, and y is contiguous. `cost`: multiply-adds per number.
+/// Calls kernel(x, y, n) for each slice of n numbers along `dim`; y may be x[0]. The inputs have the same shape, and y
+/// is contiguous. `cost`: multiply-adds per number.
 template <std::size_t N, class Kernel>
 void for_each_slice(const std::array<TensorView, N>& inputs, std::size_t dim, double cost, float* y, const Kernel& kernel) {
   const Shape& shape = inputs[0].shape;
   const auto length = static_cast<std::size_t>(shape[dim]);
-  std::size_t outer = 1, inner = 1;  // the shape is (outer, length, inner)
+  std::size_t outer = 1, inner = 1;  // (outer,length,inner)
   for (std::size_t axis = 0; axis < dim; ++axis) outer *= static_cast<std::size_t>(shape[axis]);
   for (std::size_t axis = dim + 1; axis < shape.rank(); ++axis) inner *= static_cast<std::size_t>(shape[axis]);
   const std::size_t slices = outer * inner;
@@ -47,7 +46,7 @@ void for_each_slice(const std::array<TensorView, N>& inputs, std::size_t dim, do
     });
     return;
   }
-  // A task covers some columns of one row of the last dimension.
+  // A task covers columns of one row of the last dimension.
   const std::size_t width = rows[0].width(), step = inner / width, blocks = outer * step;
   const unsigned wanted = parallel::workers_for(blocks * width, all);
   const std::size_t parts = std::max((width + kSlices - 1) / kSlices, std::min(width, (wanted + blocks - 1) / blocks));
