@@ -15,8 +15,7 @@ namespace attn {
 namespace parallel {
 namespace {
 
-/// Suspends the current context: while a scheduler waits, it may run unrelated work of its user, which must not use
-/// this context.
+/// Suspends the context: a waiting scheduler may run unrelated work of its user, which must not use it.
 class OutsideContext {
  public:
   OutsideContext() = default;
@@ -34,7 +33,7 @@ class OutsideContext {
 
 }  // namespace
 
-/// Exists until the last thread releases it, so a late thread finds it without tasks.
+/// Lives until the last thread releases it, so a late thread finds it without tasks.
 class SharedRun {
  public:
   SharedRun(std::size_t tasks, unsigned workers, const TaskRef& body) : workers_(workers) { tasks_.open(tasks, workers, body); }
@@ -42,7 +41,7 @@ class SharedRun {
   void work() {
     unsigned worker = 0;
     if (std::this_thread::get_id() != caller_) {
-      if (came_.load(std::memory_order_relaxed) + 1 >= workers_) return;  // checked first, so that the counter cannot overflow
+      if (came_.load(std::memory_order_relaxed) + 1 >= workers_) return;  // so that the counter cannot overflow
       worker = came_.fetch_add(1, std::memory_order_relaxed) + 1;
       if (worker >= workers_) return;
     }
@@ -51,7 +50,6 @@ class SharedRun {
     tasks_.take(worker);
   }
 
-  /// Runs the tasks that no other thread has taken, and waits for the others.
   void finish() {
     work();
     tasks_.wait();
@@ -81,7 +79,7 @@ void Threads::run_on_executor(std::size_t tasks, unsigned workers, const TaskRef
     const OutsideContext outside;
     executor_->run(workers, Executor::Work(run));
   } catch (...) {
-    // Half of an optimiser's step would be worse than one thread's time for the rest.
+    // Half an optimiser step would be worse than one thread's time for the rest.
     run->finish();
     throw;
   }

@@ -12,7 +12,7 @@
 namespace attn::parallel {
 namespace {
 
-/// Never destroyed, because layers that are static objects leave their list at program exit.
+/// Never destroyed: layers that are static objects leave their list at exit.
 std::mutex& mutex() {
   static std::mutex& kept = *new std::mutex;
   return kept;

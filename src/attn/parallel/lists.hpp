@@ -2,17 +2,16 @@
 
 #include <mutex>
 
-// Process-wide lists. Native builds only. Internal.
+// Process-wide lists of native builds. Internal.
 namespace attn::parallel {
 
 class Threads;
 
-/// Locks the lists. Hold the lock while you change or iterate over a list. fork() waits for it, so that it is not
-/// locked forever in a child. Throws std::bad_alloc on the first call if the system has no memory for the fork
-/// handlers.
+/// Hold the lock to read or change a list. fork() waits for it, so that no child inherits it locked. The first call
+/// throws std::bad_alloc if there is no memory for the fork handlers.
 std::unique_lock<std::mutex> lock_lists();
 
-/// Makes children of fork() start without the pool of `threads`, until forget_forks().
+/// Until forget_forks(), children of fork() start without the pool of `threads`.
 void watch_forks(Threads& threads);
 void forget_forks(Threads& threads);
 

@@ -13,15 +13,13 @@
 extern "C" void _emscripten_yield(double now);
 #endif
 
-// Tasks of a run, and waiting for their end. Internal.
 namespace attn::parallel {
 
-// How long a waiting thread spins before it sleeps: the next op of a forward pass, or the end of another thread's
-// tasks, comes sooner. If it spun for longer, a worker that the system has placed on the caller's core would keep the
-// caller from running.
+// How long a waiting thread spins before it sleeps: usually the next op or the end of another thread's tasks comes
+// sooner. A longer spin would keep the caller from running if both share a core.
 inline constexpr std::chrono::microseconds kSpin{30};
 
-/// State of this thread. A run that starts inside a task of a multi-threaded run uses only the thread of that task.
+/// A run that starts inside a task of a multi-threaded run uses only the thread of that task.
 enum class CallDepth : std::uint8_t { nothing, body, task };
 inline constinit thread_local CallDepth call_depth = CallDepth::nothing;
 
@@ -36,7 +34,6 @@ class Entered {
   CallDepth before_;
 };
 
-/// Hints to the core that this thread is spinning.
 inline void relax() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
@@ -45,14 +42,14 @@ inline void relax() {
 #endif
 }
 
-// sleep_on() sleeps while the flag is 1, and wake_from() wakes the sleeping thread.
+// sleep_on() sleeps while the flag is 1.
 #ifdef __wasm__
-// Emscripten's std::atomic::wait would poll forever, with pauses of up to some ms. A module without threads has neither
-// these instructions nor sleeping threads.
+// Emscripten's std::atomic::wait would poll forever, with pauses of up to some ms. A module without threads lacks these
+// instructions.
 [[gnu::noinline]] inline void sleep_on([[maybe_unused]] std::atomic<int>& flag) {
 #ifdef __wasm_atomics__
-  // A trap ends a worker thread and leaves its tasks unfinished. The glue then records that a thread crashed, and
-  // yielding in the calling thread throws, after a second at most.
+  // If a trap ends a worker thread, its tasks never end. The glue records the crash, and yielding throws after a second
+  // at most.
   __builtin_wasm_memory_atomic_wait32(reinterpret_cast<int*>(&flag), 1, 1'000'000'000);
   _emscripten_yield(0);
 #endif
@@ -67,9 +64,9 @@ inline void sleep_on(std::atomic<int>& flag) { flag.wait(1); }
 inline void wake_from(std::atomic<int>& flag) { flag.notify_one(); }
 #endif
 
-/// Lets one thread wait for a change that other threads make: they change the values that ready() reads, then call
-/// wake(). All operations here are sequentially consistent, and so must be that change and ready(): either the sleeper
-/// sees the change, or the thread that made it sees the sleeper. A late wake() only causes another call of ready().
+/// Lets one thread wait: others change what ready() reads, then call wake(). That change and ready() must be
+/// sequentially consistent, like all operations here: either the sleeper sees the change or its maker sees the sleeper.
+/// A late wake() only causes another call of ready().
 class alignas(64) Sleeper {
  public:
   template <class Ready>
@@ -95,7 +92,7 @@ class alignas(64) Sleeper {
     if (ready()) return true;
     const auto end = std::chrono::steady_clock::now() + kSpin;
     do
-      // Reading the clock requires a call out of WebAssembly.
+      // Reading the clock is a call out of WebAssembly.
       for (int i = 0; i < 100; ++i) {
         if (ready()) return true;
         relax();
@@ -107,16 +104,14 @@ class alignas(64) Sleeper {
   std::atomic<int> asleep_{0};
 };
 
-/// Tasks of consecutive runs. The state of a run is one word: the number of tasks that are not yet taken, the number of
-/// threads that are working on tasks, and the number of threads that may. Tasks are taken by a single change of this
-/// word, which succeeds only while some are left: a late worker finds none, or those of a later run, and no thread
-/// waits for it.
+/// Tasks of consecutive runs. One word holds the numbers of tasks left, of busy threads and of threads that may work.
+/// Taking tasks is one change of the word, which fails if none are left, so no run waits for a late worker.
 class Tasks {
  public:
   static constexpr std::uint64_t kMost = (std::uint64_t{1} << 40) - 1;
   static constexpr unsigned kMostWorkers = (1U << 12) - 1;
 
-  /// Begins a run. The previous one must have ended, and the body must outlive the run.
+  /// The previous run must have ended, and the body must outlive the run.
   void open(std::size_t tasks, unsigned workers, const TaskRef& body) {
     body_ = &body;
     tasks_ = tasks;
@@ -125,25 +120,23 @@ class Tasks {
 
   bool is_open_to(unsigned worker) const { return is_open(state_.load(), worker); }
 
-  /// Runs tasks until all have been taken.
   void take(unsigned worker) {
     State state = state_.load(std::memory_order_relaxed);
     while (is_open(state, worker)) {
-      // Large shares first, which need few changes of the word, and small ones at the end, so that all threads end at
-      // about the same time.
+      // Large shares need few changes of the word; small ones at the end let all threads end at about the same time.
       const std::size_t share = std::max<std::size_t>(1, left(state) / (4 * workers_of(state)));
-      // Acquires what open() wrote before it stored the state.
+      // Acquires what open() wrote.
       if (!state_.compare_exchange_weak(state, state - share + kOneBusy, std::memory_order_acquire, std::memory_order_relaxed)) continue;
-      // This run cannot end before the subtraction below, so body_ and tasks_ remain valid.
+      // The run cannot end before the subtraction below, so body_ and tasks_ remain valid.
       const std::size_t first = tasks_ - left(state);
       for (std::size_t task = first; task < first + share; ++task) (*body_)(task, worker);
-      // Releases the tasks' writes to the caller, which sees the end of the run.
+      // Releases the tasks' writes to the caller.
       state = state_.fetch_sub(kOneBusy) - kOneBusy;
       if (has_ended(state) && worker != 0) caller_.wake();
     }
   }
 
-  /// Called by the caller, worker 0: waits for the end of the tasks that other threads have taken.
+  /// For worker 0: waits for tasks that other threads have taken.
   void wait() {
     caller_.wait_until([this] { return has_ended(state_.load()); });
   }
@@ -158,7 +151,7 @@ class Tasks {
   static bool is_open(State state, unsigned worker) { return left(state) > 0 && worker < workers_of(state); }
   static bool has_ended(State state) { return state % kOneWorker == 0; }
 
-  alignas(64) std::atomic<State> state_{0};  // in a separate cache line
+  alignas(64) std::atomic<State> state_{0};  // own cache line
   alignas(64) const TaskRef* body_ = nullptr;
   std::size_t tasks_ = 0;
   Sleeper caller_;

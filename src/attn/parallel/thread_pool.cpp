@@ -26,20 +26,19 @@ namespace attn {
 namespace parallel {
 namespace {
 
-// A WebAssembly module without shared memory has only the caller's thread, so it needs no pool.
 #if defined(__wasm__) && !defined(__wasm_atomics__)
 constexpr bool kHasThreads = false;
 #else
 constexpr bool kHasThreads = true;
 #endif
 
-// Waking a thread takes about 10 µs, the time in which one core does about 64 K multiply-adds.
+// Waking a thread takes about 10 µs, as long as 64 K multiply-adds on one core.
 constexpr double kCostPerWorker = 65536;
 
 }  // namespace
 
 #if defined(__wasm__) && defined(__wasm_atomics__)
-/// The rest of std::thread, such as its thread-exit bookkeeping and its error messages, would add 1 kB to the module.
+/// std::thread would add 1 kB of exit bookkeeping and messages to the module.
 class Thread {
  public:
   template <class Body>
@@ -90,7 +89,7 @@ class ThreadPool {
  private:
   void help(unsigned worker) {
     const Entered task(CallDepth::task);
-    const detail::FloatEnvironment environment;  // a thread inherits it from the thread that starts it
+    const detail::FloatEnvironment environment;  // inherited from the thread that starts this one
     while (true) {
       sleepers_[worker].wait_until([&] { return tasks_.is_open_to(worker) || stopping_.load(); });
       if (stopping_.load()) return;
@@ -106,7 +105,7 @@ class ThreadPool {
 
   Tasks tasks_;
   std::atomic<bool> stopping_{false};
-  std::unique_ptr<Sleeper[]> sleepers_;  // one per worker
+  std::unique_ptr<Sleeper[]> sleepers_;
   std::vector<Thread> threads_;
 };
 
@@ -123,7 +122,7 @@ Threads& here() { return of_process; }
 constinit thread_local Threads* in_force = nullptr;
 Threads& here() { return in_force != nullptr ? *in_force : of_process; }
 
-ThreadPool* left_behind = nullptr;  // keeps these pools reachable for leak checkers
+ThreadPool* left_behind = nullptr;  // reachable for leak checkers
 #endif
 
 }  // namespace
@@ -188,11 +187,11 @@ bool Threads::has_pool() { return pool_ != nullptr; }
 #else
 bool Threads::has_pool() {
   if (pool_ != nullptr || size() == 1) return pool_ != nullptr;
-  // First run in the child of a fork().
+  // The first run in the child of a fork().
   try {
     pool_ = new ThreadPool(size());
   } catch (const std::exception&) {
-    size_.store(1, std::memory_order_relaxed);  // no threads or no memory for them: the caller runs all tasks
+    size_.store(1, std::memory_order_relaxed);  // the caller runs all tasks
   }
   return pool_ != nullptr;
 }

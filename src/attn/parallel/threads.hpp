@@ -7,33 +7,30 @@
 #include "attn/parallel/executor.hpp"
 #include "attn/parallel/thread_pool.hpp"
 
-// Threads that share the work of calls. Internal.
 namespace attn::parallel {
 
 class ThreadPool;
 
-/// Threads of the process or of one context: the calling thread alone, a pool, or in native builds an executor. close()
-/// ends them; destroying this object does not, because threads may outlive main().
+/// Threads of the process or of a context: the calling thread, a pool, or natively an executor. Only close() ends them,
+/// not the destructor, because threads may outlive main().
 class Threads {
  public:
   unsigned size() const { return size_.load(std::memory_order_relaxed); }
 
-  /// Sets the number of threads; 0 means one per core. If there is no memory or no thread for them, throws, and the
-  /// number is then 1. Waits for running work to finish.
+  /// 0 means one thread per core. Waits for running work. If memory or threads run out, throws and leaves one thread.
   void resize(unsigned count);
-  /// Reduces the number of threads to 1, unless another thread, or a task that calls exit(), is using the pool.
+  /// Keeps one thread, unless another thread, or a task that calls exit(), is using the pool.
   void close();
 
   void run(std::size_t tasks, unsigned workers, const TaskRef& body);
 
 #ifndef __wasm__
-  /// Uses the threads of an executor from now on. The executor determines their number and must outlive this object.
+  /// The executor must outlive this object.
   void use(Executor& executor);
-  /// Called in the child of a fork(). The threads of the pool, and a thread that held the lock, do not exist there, so
-  /// the pool can be neither used nor destroyed. The next run creates a new one.
+  /// For the child of a fork(), which has neither the pool's threads nor a thread that held the lock. The pool can be
+  /// neither used nor destroyed; the next run creates a new one.
   void leave_pool_behind();
-  /// Sets the threads that calls from this thread use from now on (null: those of the process), and returns the
-  /// previous ones.
+  /// Sets the threads of calls from this thread (null: those of the process) and returns the previous ones.
   static Threads* set_current(Threads* threads) noexcept;
 
   Threads *next = nullptr, *before = nullptr;  ///< see watch_forks
@@ -44,7 +41,7 @@ class Threads {
   void delete_pool();
   bool has_pool();
 
-  std::mutex mutex_;  // locked during a run and while the pool is being replaced
+  std::mutex mutex_;  // held during a run and while the pool is replaced
   ThreadPool* pool_ = nullptr;
   std::atomic<unsigned> size_{1};
 #ifndef __wasm__

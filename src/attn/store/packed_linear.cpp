@@ -64,7 +64,7 @@ void multiply(std::span<const PanelProduct<Weight>> products, const Rows& x, Scr
   const Scratch::Frame frame(scratch);
   const RowBlocks blocks(m);
   const typename Panels<Weight>::Input prepared = Panels<Weight>::prepare(x, blocks, scratch);
-  // If there are few blocks of rows, the columns are divided among the threads as well.
+  // With few blocks of rows, threads share the columns as well.
   const std::size_t row_blocks = blocks.count;
   const unsigned threads = num_threads();
   const std::size_t column_blocks = threads == 1 ? 1 : std::min(panels, (4 * threads + row_blocks - 1) / row_blocks);
@@ -73,7 +73,7 @@ void multiply(std::span<const PanelProduct<Weight>> products, const Rows& x, Scr
     const std::size_t block = index / column_blocks, part = index % column_blocks;
     const std::size_t i = blocks.begin(block), end = blocks.begin(block + 1);
     const std::size_t first = part_begin(panels, part, column_blocks), last = part_begin(panels, part + 1, column_blocks);
-    std::size_t before = 0;  // panels of the previous products
+    std::size_t before = 0;  // of the previous products
     for (const PanelProduct<Weight>& product : products) {
       const std::size_t from = std::max(first, before), to = std::min(last, before + panels_of(product)), n = product.rows;
       if (from < to)
@@ -87,7 +87,7 @@ void multiply(std::span<const PanelProduct<Weight>> products, const Rows& x, Scr
   const double cost = static_cast<double>(m) * static_cast<double>(k) * static_cast<double>(panels * nr);
   parallel::run(tasks, parallel::workers_for(tasks, cost), task);
   if (whole_rows || finish_row == nullptr) return;
-  // Norms and activations cost about as much as 16 multiply-adds per number.
+  // Norms and activations cost about 16 multiply-adds per number.
   parallel::run(m, parallel::workers_for(m, 16 * cost / std::max(static_cast<double>(k), 1.0)), *finish_row);
 }
 
@@ -96,8 +96,7 @@ template void multiply<std::int8_t>(std::span<const PanelProduct<std::int8_t>>, 
 
 void multiply_by_weight(const Panels<float>& weight, std::size_t out, std::size_t in, const float* y, std::size_t rows, float* x, Scratch& scratch) {
   if (rows == 0 || in == 0) return;
-  // A task transposes only as much as stays in the L2 cache while all rows are multiplied by it; the whole transpose
-  // would go through memory.
+  // The transpose of a task stays in the L2 cache while all rows are multiplied by it.
   constexpr std::size_t kNumbers = std::size_t{1} << 16;
   const kernels::KernelTable& kernel = kernels::best();
   const std::size_t nr = kernel.nr, panels = (in + nr - 1) / nr, panel_size = kernels::panel_size(nr, out);
@@ -141,7 +140,7 @@ void multiply_transposed(const TensorView& y, const TensorView& x, float* produc
                   kernels::pack(x.data + static_cast<std::ptrdiff_t>(first) * x.strides[1], x.strides[1], x.strides[0], std::min(nr, k - first), rows,
                                 nr, packed + panel * panel_size);
                 });
-  // Transposed columns of y that stay in or near the L1 cache while all of x is multiplied by them.
+  // Transposed columns of y stay in or near the L1 cache while x is multiplied by them.
   const std::size_t most = std::min<std::size_t>(48, n), tasks = (n + most - 1) / most;
   const unsigned workers = parallel::workers_for(tasks, cost);
   float* const buffers = scratch.take(workers * most * rows);

@@ -15,7 +15,7 @@
 namespace attn {
 namespace detail {
 
-/// y (..,rows) = x Wᵀ + b for a weight (rows,in) in panels.
+/// y (..,rows) = x Wᵀ + b, weight (rows,in).
 template <class Weight>
 struct PanelProduct {
   const Panels<Weight>* weight = nullptr;
@@ -24,29 +24,28 @@ struct PanelProduct {
   float* y = nullptr;
 };
 
-/// Computes products of the same x (..,in), whose work is divided among the threads as a whole. If finish_row is given,
-/// finish_row(row, worker) is called once per row as soon as all its results are written. The scratch holds x in the
-/// format that the weights need.
+/// Multiplies the same x (..,in) by all weights; threads share the work as a whole. finish_row(row, worker) is called
+/// once all results of a row are written. The scratch holds x in the format of the weights.
 template <class Weight>
 void multiply(std::span<const PanelProduct<Weight>> products, const Rows& x, Scratch& scratch, const parallel::TaskRef* finish_row = nullptr);
 
 }  // namespace detail
 
-/// A weight (out,in) and an optional bias (out), packed at loading into the order in which the GEMM reads them.
-/// `Weight` is the type of the stored numbers, see panels.hpp.
+/// Weight (out,in) and optional bias (out), packed at loading. `Weight` is the type of the stored numbers, see
+/// panels.hpp.
 template <class Weight>
 class BasicPackedLinear {
  public:
   BasicPackedLinear() = default;
   BasicPackedLinear(const float* weight, const float* bias, std::int64_t out_features, std::int64_t in_features);
-  /// A weight (out,in) whose rows may lie apart.
+  /// Rows of the weight may lie apart.
   BasicPackedLinear(const TensorView& weight, const float* bias)
     requires std::same_as<Weight, float>;
 
   std::int64_t in_features() const { return in_features_; }
   std::int64_t out_features() const { return out_features_; }
 
-  /// Computes y = x Wᵀ + b, x (rows,in), y (rows,out) without gaps; see detail::multiply().
+  /// y (rows,out) = x Wᵀ + b, without gaps; see detail::multiply().
   void forward(const detail::Rows& x, float* y, detail::Scratch& scratch, const parallel::TaskRef* finish_row = nullptr) const;
   detail::PanelProduct<Weight> product(float* y) const {
     return {&panels_, static_cast<std::size_t>(out_features_), bias_.empty() ? nullptr : bias_.data(), y};
@@ -54,9 +53,8 @@ class BasicPackedLinear {
 
   void unpack_weight(float* weight) const;
 
-  /// Allocates a zero weight; the bias is unchanged.
+  /// Sets the weight to 0 and leaves the bias.
   void allocate_weight(std::int64_t out_features, std::int64_t in_features);
-  /// For weights that are loaded in pieces.
   void set_weight_rows(std::size_t first, std::span<const float> rows);
 
   detail::Panels<Weight>& weight() { return panels_; }
@@ -77,9 +75,9 @@ extern template class BasicPackedLinear<float>;
 extern template class BasicPackedLinear<std::int8_t>;
 
 namespace detail {
-/// Computes x (rows,in) = y W for a weight (out,in), y (rows,out), both without gaps; sums over out in order.
+/// x (rows,in) = y W, y (rows,out), both without gaps; sums over out in order.
 void multiply_by_weight(const Panels<float>& weight, std::size_t out, std::size_t in, const float* y, std::size_t rows, float* x, Scratch& scratch);
-/// Computes product (n,k) = yᵀ x, y (rows,n), x (rows,k); sums over the rows in order.
+/// product (n,k) = yᵀ x, y (rows,n), x (rows,k); sums over the rows in order.
 void multiply_transposed(const TensorView& y, const TensorView& x, float* product, Scratch& scratch);
 }  // namespace detail
 }  // namespace attn

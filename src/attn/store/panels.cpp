@@ -12,10 +12,10 @@
 namespace attn::detail {
 namespace {
 
-// Moving a number costs about as much as 4 multiply-adds, and quantizing it as 8.
+// In multiply-adds per number.
 constexpr double kMoveCost = 4, kQuantizeCost = 8;
 
-/// Calls set(row, rows, worker) for each panel of W (..,k) with rows in [first, first + count): its first such row and their number.
+/// Calls set(row, rows, worker) for the rows of each panel of W (..,k) that are in [first, first + count).
 template <class Set>
 void for_each_panel(std::size_t first, std::size_t count, unsigned workers, Set set) {
   const std::size_t nr = kernels::best().nr, end = first + count, begin = first / nr;
@@ -30,8 +30,8 @@ void for_each_panel(std::size_t first, std::size_t count, unsigned workers, Set 
   try {
     parallel::run((end + nr - 1) / nr - begin, workers, panel_of);
   } catch (...) {
-    // The caller's executor threw, so the calling thread finished the work. Half-written weights would be worse than a
-    // late error: the next call on the executor reports it.
+    // The executor threw, so the calling thread finished the work. The next call on the executor reports it;
+    // half-written weights would be worse.
   }
 #endif
 }
@@ -162,7 +162,7 @@ Panels<std::int8_t>::Input Panels<std::int8_t>::prepare(const Rows& x, const Row
   auto* const to = reinterpret_cast<std::int32_t*>(scratch.take(m * words));
   float* const scales = scratch.take(m);
   auto* const corrections = reinterpret_cast<std::int32_t*>(scratch.take(m));
-  // A number costs about four multiply-adds: it is read twice and divided.
+  // In multiply-adds: a number is read twice and divided.
   parallel::run(m, parallel::workers_for(m, 4.0 * static_cast<double>(m * k)), [&](std::size_t i, unsigned) noexcept {
     const std::size_t block = blocks.of(i), first = blocks.begin(block);
     const kernels::Int8RowLayout place = kernels::int8_row_layout({blocks.begin(block + 1) - first, kernel.mr}, i - first, words);

@@ -33,7 +33,6 @@ void Workspace::release_all() {
   const auto lock = parallel::lock_lists();
   for (Workspace* workspace = listed; workspace != nullptr; workspace = workspace->next_) {
     workspace->released_.store(true);
-    // If a forward uses the workspace, it frees the memory when it ends.
     if (workspace->taken_.test_and_set()) continue;
     workspace->released_.store(false);
     workspace->block_ = AlignedFloats();
@@ -50,7 +49,7 @@ Scratch::~Scratch() {
   AlignedFloats& block = workspace_->block_;
   if (most_ > block.size()) {
     more_.clear();
-    block = AlignedFloats();  // free the old block first, so that both never exist at the same time
+    block = AlignedFloats();  // first, so that both never exist at the same time
     try {
 #ifndef __wasm__
       workspace_->enter_list();

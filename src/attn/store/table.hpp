@@ -12,14 +12,12 @@
 
 namespace attn::detail {
 
-/// A lookup table W (N,E) of float32 or int8. Internal.
-///
-/// int8, and float32 that a language model's head shares (Press & Wolf 2017), are stored as panels, which multiply()
-/// reads as they are; a lookup of a row then reads E places of its panel. Other float32 is row-major.
+/// Lookup table W (N,E). int8, and float32 that a language model's head shares (Press & Wolf 2017), are stored as
+/// panels for multiply(); a lookup then reads E places of a panel. Other float32 is row-major. Internal.
 class Table {
  public:
   Table() = default;
-  /// @param is_shared  whether a head multiplies by the table
+  /// `is_shared`: a head multiplies by the table.
   Table(std::size_t rows, std::size_t width, bool is_shared = false);
 
   std::size_t rows() const { return rows_; }
@@ -27,31 +25,31 @@ class Table {
   std::size_t size() const { return rows_ * width_; }
   bool empty() const { return rows_ == 0; }
   bool is_quantized() const { return std::holds_alternative<Panels<std::int8_t>>(values_); }
-  /// Whether float32 numbers are stored as panels.
+  /// Whether float32 is stored as panels.
   bool is_shared() const { return is_shared_; }
-  /// Returns the same table as int8 or float32. If this one has no numbers yet, neither has the result.
+  /// Returns it as int8 or float32, without numbers if it has none.
   Table converted(bool to_int8) const;
 
-  /// Returns the row-major float32 numbers or null.
+  /// Row-major float32 or null.
   float* values();
-  /// Returns the panels of float32 numbers or null.
+  /// Panels of float32 or null.
   Panels<float>* panels() { return std::get_if<Panels<float>>(&values_); }
-  /// Allocates a zero table.
+  /// Allocates zeros.
   void allocate();
-  /// Rows that become int8 must be finite.
+  /// Rows must be finite if they become int8.
   void set_rows(std::size_t first, std::span<const float> rows);
   void get_row(std::size_t row, float* values) const;
-  /// Set int8 rows and their scales without conversion.
+  /// Without conversion.
   void set_quantized_rows(std::size_t first, std::span<const std::int8_t> rows);
   void set_scales(std::span<const float> scales);
   void get_quantized_row(std::size_t row, std::int8_t* q, float* scale) const;
   void get(float* values) const;
-  /// Returns a row in place if the table is row-major, and otherwise a copy in `buffer` (E).
+  /// In place if row-major, otherwise a copy in `buffer` (E).
   const float* row(std::size_t row, float* buffer) const;
 
-  /// Computes y (rows,N) = x Wᵀ + b, x (rows,E). Only for a shared table; the bits are those of BasicPackedLinear.
+  /// y (rows,N) = x Wᵀ + b, x (rows,E). Only for a shared table; the bits are those of BasicPackedLinear.
   void multiply(const Rows& x, const float* bias, float* y, Scratch& scratch) const;
-  /// Computes x (rows,E) = y W, y (rows,N). Only for a shared table of float32.
+  /// x (rows,E) = y W, y (rows,N). Only for a shared float32 table.
   void multiply_transposed(const float* y, std::size_t rows, float* x, Scratch& scratch) const;
 
  private:

@@ -7,7 +7,7 @@
 
 namespace attn {
 
-/// Uninitialised memory that starts at a cache line, for packed weights and scratch.
+/// Uninitialised memory that starts at a cache line.
 template <class T>
 class AlignedArray {
  public:

@@ -3,7 +3,7 @@
 namespace attn {
 namespace {
 
-// Bytes of a message and of a fact; items of a list, and bytes of each.
+// In bytes, except kMostItems.
 constexpr std::size_t kMostMessage = 2000, kMostFact = 1000, kMostItems = 1000, kMostItem = 200;
 
 bool is_inside(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }

@@ -6,7 +6,7 @@
 namespace attn::detail {
 namespace {
 
-/// Reads the control registers in ten cycles; std::fegetenv and std::fesetenv cost hundreds.
+/// Ten cycles; std::fegetenv and std::fesetenv cost hundreds.
 bool is_default() noexcept {
 #if defined(__x86_64__)
   constexpr unsigned kFlags = 0x3f, kMxcsr = 0x1f80, kRounding = 0x0c00;

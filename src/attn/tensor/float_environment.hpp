@@ -6,9 +6,8 @@
 
 namespace attn::detail {
 
-/// During its lifetime, this thread rounds to nearest, keeps subnormal numbers and masks floating-point exceptions,
-/// regardless of the settings of other libraries. Results then have the same bits in every thread. WebAssembly has no
-/// other environment.
+/// Rounds to nearest, keeps subnormal numbers and masks exceptions in this thread, so that results have the same bits
+/// whatever other libraries set. WebAssembly has no other environment.
 class FloatEnvironment {
  public:
 #ifdef __wasm__

@@ -3,17 +3,16 @@
 #include <cstdint>
 #include <utility>
 
-// How a binding ends a long call of its thread, for example on Ctrl-C. Internal, native builds only.
+// Lets a binding end a long call, for example on Ctrl-C. Internal, native only.
 namespace attn::detail {
 
-/// Where an exception may leave a call.
 enum class Interruptible : std::uint8_t {
-  between_runs,   ///< no run() ends early, so that no optimiser takes half a step
-  between_tasks,  ///< also within a run() of the calling thread alone, for calls whose results are discarded
+  between_runs,   ///< no run() ends early, so no optimiser takes half a step
+  between_tasks,  ///< also within a run() of this thread alone, for calls whose results are discarded
 };
 
-/// Calls check(object) again and again during its lifetime while functions of this thread compute. If check() throws, the attn function ends
-/// without a result and passes the exception on, as it does for an Executor. If several are active, only the innermost is called.
+/// Calls check(object) repeatedly while this thread computes. If it throws, the attn function ends without a result and
+/// passes the exception on. Only the innermost is called.
 class Interruption {
  public:
   using Check = void (*)(void* object);
@@ -39,7 +38,7 @@ class Interruption {
   Interruption* before_;
 };
 
-/// Lets no Interruption of this thread act during its lifetime: for weights, which must not be left half-written.
+/// Suspends Interruptions of this thread, so that weights are not left half-written.
 class Uninterrupted {
  public:
   Uninterrupted() noexcept : before_(std::exchange(Interruption::now, nullptr)) {}

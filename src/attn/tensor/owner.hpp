@@ -5,8 +5,7 @@
 
 namespace attn {
 
-/// Keeps the memory of a view alive, as do its copies. Out of line, because options are copied in many places and most
-/// have no owner.
+/// Keeps the memory of a view alive. Out of line, because options are copied in many places and most have no owner.
 class Owner {
  public:
   Owner();

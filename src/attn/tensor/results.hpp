@@ -1,6 +1,6 @@
 #pragma once
 
-// Type of results: xtensor tensors, unless only views are wanted (attn/core.hpp, and the library itself).
+// xtensor tensors, or only views (attn/core.hpp and the library).
 #ifdef ATTN_VIEWS_ONLY
 #include "attn/tensor/state.hpp"
 #else

@@ -10,7 +10,7 @@
 namespace attn {
 namespace {
 
-// Half the address space: pointer differences must stay positive.
+// Half the address space, because pointer differences must be positive.
 constexpr std::uint64_t kAddressable = static_cast<std::uint64_t>(std::numeric_limits<std::size_t>::max()) / 2 + 1;
 
 constinit std::atomic<std::uint64_t> limit_of_process = sizeof(void*) == 4 ? std::uint64_t{1} << 32 : kAddressable;
@@ -39,7 +39,7 @@ void Shape::push_back(std::int64_t dim) {
 
 Strides strides_of(const Shape& shape) {
   Strides strides{};
-  std::uint64_t stride = 1;  // unsigned, because the other dimensions of an empty tensor may have any size
+  std::uint64_t stride = 1;  // unsigned, because dimensions of an empty tensor may have any size
   for (std::size_t axis = shape.rank(); axis-- > 0; stride *= static_cast<std::uint64_t>(shape[axis]))
     strides[axis] = static_cast<std::ptrdiff_t>(stride);
   return strides;
@@ -65,10 +65,10 @@ std::string to_string(const Shape& shape) {
 }
 
 std::int64_t checked_size(const Shape& shape, std::string_view op, std::string_view what) {
-  // A zero anywhere makes the tensor empty, however large the other dimensions are.
+  // A zero makes the tensor empty, however large the other dimensions are.
   for (const std::int64_t dim : shape)
     if (dim == 0) return 0;
-  // One element less than fills the address space, so that the number of bytes can be represented.
+  // One element fewer, so that the number of bytes can be represented.
   constexpr std::uint64_t kMaxElements = kAddressable / sizeof(float) * (sizeof(void*) == 4 ? 2 : 1) - 1;
   std::uint64_t size = 1;
   for (const std::int64_t dim : shape) {

@@ -5,8 +5,7 @@
 
 namespace attn::detail {
 
-/// Sorts more slowly than std::sort, with a third of its code, which every page downloads. For data that is sorted
-/// once, when a file is read.
+/// Slower than std::sort, with a third of its code. For data that is sorted once, when a file is read.
 template <class T, class Less>
 void sort_compactly(std::vector<T>& values, Less less) {
   std::make_heap(values.begin(), values.end(), less);

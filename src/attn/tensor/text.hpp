@@ -10,8 +10,8 @@
 
 namespace attn::detail {
 
-/// A part of a message: words, a number or a shape. Messages are built out of line: string additions at each check
-/// would be a fifth of the WebAssembly binary.
+/// Words, a number or a shape. Out of line, because string additions at each check would be a fifth of the WebAssembly
+/// binary.
 class TextPart {
  public:
   TextPart(const char* words) : TextPart(std::string_view(words)) {}
@@ -24,7 +24,7 @@ class TextPart {
   void append_to(std::string& text) const;
 
  private:
-  // Instead of a size, which is one store less for each of 500 parts.
+  // In place of a size: one store less for each of 500 parts.
   static constexpr std::size_t kNumber = ~std::size_t{0}, kReal = kNumber - 1, kShape = kNumber - 2;
 
   union {
@@ -33,7 +33,7 @@ class TextPart {
     double real_;
     const Shape* shape_;
   };
-  std::size_t size_;  ///< of the words, or which of the others it is
+  std::size_t size_;  ///< of the words, or one of the constants
 };
 
 std::string text(std::initializer_list<TextPart> parts);

@@ -48,9 +48,8 @@ AdamW::AdamW(std::vector<ModuleRef> modules, const AdamWOptions& options)
             .groups = options.groups},
            true) {}
 
-// As in PyTorch, factors that all numbers share are float64 and rounded once; arithmetic on single numbers is float32.
-// Compilers may vectorise the loops in any width: every operation is exact or rounded as in IEEE 754, so the bits are
-// the same.
+// As in PyTorch, factors that all numbers share are float64 and rounded once. Each operation is exact or rounded as in
+// IEEE 754, so vectorization changes no bit.
 void Adam::update(const Rates& rates, const Numbers& x) const noexcept {
   const double lr = rates.learning_rate, correction = 1 - power(betas_[0], rates.step), correction_sq = 1 - power(betas_[1], rates.step);
   const auto step = static_cast<float>(-(lr / correction)), root = static_cast<float>(std::sqrt(correction_sq)), eps = static_cast<float>(eps_);

@@ -18,8 +18,7 @@ struct Block {
 };
 constexpr std::size_t kBlock = 8192;
 
-/// Squares of float32 cannot overflow in float64. Element i is added to sum i mod 8, so that compilers can vectorise
-/// the loop.
+/// float64 squares of float32 cannot overflow. Eight sums let compilers vectorize.
 double sum_of_squares(const Block& block) {
   constexpr std::size_t kSums = 8;
   std::array<double, kSums> sums{};

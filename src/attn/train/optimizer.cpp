@@ -71,7 +71,7 @@ void Optimizer::step() {
   std::vector<Work> work;
   MemoryEstimate memory(name_);
   for (Kept& kept : parameters_) {
-    // The caller may have moved another module, with other shapes, into this one.
+    // The caller may have moved a module with other shapes into this one.
     const auto found = tensors[kept.module].find(kept.name);
     if (found == tensors[kept.module].end() || found->second.shape() != kept.shape)
       detail::fail(ErrorCode::argument, name_, detail::text({"modules[", kept.module, "]"}), {"a module with ", kept.name, " of shape ", kept.shape},
@@ -90,8 +90,8 @@ void Optimizer::step() {
 }
 
 void Optimizer::run(std::span<const Work> work) const {
-  // Approximate numbers per task. For a packed weight these are whole panels, whose rows are interleaved: each is
-  // copied to a buffer that stays in the cache, changed there, and copied back.
+  // Numbers per task, about. Packed weights are copied panel by panel into a cached buffer, because rows are
+  // interleaved.
   constexpr std::size_t kNumbers = 16384;
   struct Task {
     detail::Panels<float>* panels;
@@ -106,7 +106,7 @@ void Optimizer::run(std::span<const Work> work) const {
   for (const auto& [kept, tensor, gradient] : work) {
     const double proportion = learning_rate_ / first_learning_rate_;
     const Rates rates{kept->learning_rate * proportion, kept->weight_decay, kept->steps + 1};
-    std::size_t before = 0;  // numbers in the previous pieces
+    std::size_t before = 0;
     for (const ParameterRef& piece : tensor.pieces) {
       float* const values = piece.values();
       const std::size_t all = piece.size(), width = values != nullptr ? 1 : piece.row_size(), rows = all / std::max<std::size_t>(width, 1);
@@ -122,10 +122,10 @@ void Optimizer::run(std::span<const Work> work) const {
     }
     size += static_cast<double>(before);
   }
-  // A number costs about as much as 16 multiply-adds: one square root, two divisions and seven memory accesses.
+  // A number costs about 16 multiply-adds: a square root, two divisions and seven memory accesses.
   const unsigned workers = parallel::workers_for(tasks.size(), 16 * size);
   std::vector<float> buffers(workers * buffer);
-  // From here on only an executor can fail, and it throws after the last task.
+  // From here on only an executor can fail, after the last task.
   const detail::Uninterrupted writing;
   for (const Work& each : work) ++each.kept->steps;
   for (const ModuleRef& module : modules_) module.weights_changed();
@@ -147,8 +147,6 @@ void Optimizer::run(std::span<const Work> work) const {
     }
   });
 }
-
-// ---- state
 
 std::string Optimizer::state_name(const Kept& kept, std::string_view what) const { return detail::text({kept.module, ".", kept.name, ".", what}); }
 
@@ -205,7 +203,7 @@ void Optimizer::load_state(const StateView& state) {
       const float* const values = detail::find_data(state, state_name(kept, slot_names_[slot]));
       if (values == nullptr) continue;
       kept.slots[slot].assign(values, values + checked_size(kept.shape, kOp, kept.name));
-      kept.steps = 1;  // the state may not contain the count, but there were steps
+      kept.steps = 1;  // even if the state lacks the count
     }
     const std::string name = state_name(kept, "step");
     const float* const steps = has_step_ ? detail::find_data(state, name) : nullptr;

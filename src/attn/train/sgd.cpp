@@ -35,7 +35,7 @@ void SGD::update(const Rates& rates, const Numbers& x) const noexcept {
   const auto step = static_cast<float>(-rates.learning_rate), decay = static_cast<float>(rates.weight_decay);
   const auto momentum = static_cast<float>(momentum_), share = static_cast<float>(1 - dampening_);
   const bool is_first = rates.step == 1;
-  // A decay of 0 is skipped, because 0 · infinity is NaN.
+  // Skips a decay of 0, because 0 · infinity is NaN.
   const auto gradient_at = [&](std::size_t i) { return decay != 0 ? x.gradient[i] + decay * x.values[i] : x.gradient[i]; };
   float *const p = x.values, *const b = x.slots[0];
   if (b == nullptr) {
