@@ -24,7 +24,7 @@ inline Batch<Arch> polynomial(const float (&c)[N], const Batch<Arch>& x) {
   return sum;
 }
 
-/// Error < 1.4 ulp, without a second division or a full exponential: additive attention evaluates it once per term.
+/// Error < 1.4 ulp. No second division or full exponential: additive attention evaluates it per term.
 template <class Arch>
 inline Batch<Arch> tanh(const Batch<Arch>& x) {
   using F = Batch<Arch>;
@@ -44,9 +44,8 @@ inline Batch<Arch> tanh(const Batch<Arch>& x) {
   return xsimd::select(size < F(0.55F), near, far) | xsimd::bitofsign(x);
 }
 
-/// Cumulative distribution function of N(0, 1): Φ(-t) = exp(-t²/2) · u P(u), u = 1 / (1 + 0.34375 t), t ≥ 0.
-/// P is minimax for the relative error, 2.6e-8, up to the t at which exp returns 0. The error of x · Φ(x) is below
-/// 1e-6, and its left tail goes to zero without a step.
+/// Φ(-t) = exp(-t²/2) · u P(u), u = 1 / (1 + 0.34375 t), t ≥ 0, with P minimax for the relative error, 2.6e-8, up to
+/// the t at which exp returns 0. The error of x · Φ(x) is below 1e-6, and its left tail has no step.
 template <class Arch>
 inline Batch<Arch> normal_cdf(const Batch<Arch>& x) {
   using F = Batch<Arch>;
@@ -78,8 +77,8 @@ void activation_row(Activation name, const float* x, float* y, std::size_t n) {
     case Activation::sigmoid:
       return map_row_compactly<Arch>(x, y, n, [](const F& value) { return sigmoid<Arch>(value); });
     case Activation::mish:
-      // With z = exp(-|x|), tanh(log(1 + eˣ)) is z(z + 2) / (z(z + 2) + 2) for x < 0 and (1 + 2z) / (1 + 2z + 2z²) for
-      // x ≥ 0, without cancellation.
+      // tanh(log(1 + eˣ)) is z(z + 2) / (z(z + 2) + 2) for x < 0, else (1 + 2z) / (1 + 2z + 2z²), z = exp(-|x|): no
+      // cancellation.
       return map_row_compactly<Arch>(x, y, n, [](const F& value) {
         const F z = exp<Arch>(-xsimd::abs(value)), low = z * (z + F(2.0F)), high = F(1.0F) + F(2.0F) * z;
         return value * xsimd::select(value < F(0.0F), divide<Arch>(low, low + F(2.0F)), divide<Arch>(high, high + F(2.0F) * (z * z)));

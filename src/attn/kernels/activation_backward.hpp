@@ -5,7 +5,6 @@
 #include "attn/kernels/activation.hpp"
 #include "attn/kernels/simd.hpp"
 
-// dx = dy · f'(x)
 namespace attn::kernels {
 
 /// Beyond ±most the derivative equals its limit at infinity; infinity times an exponential of 0 would be NaN.

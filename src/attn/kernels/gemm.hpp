@@ -8,8 +8,6 @@
 #include "attn/kernels/kernels.hpp"
 #include "attn/kernels/simd.hpp"
 
-// C[i][j] = alpha · (b[j] + Σₖ A[i][k] · W[j][k])
-//
 // One lane sums each element in the order of k, starting from the bias, so its bits do not depend on tiles or threads.
 namespace attn::kernels {
 
@@ -17,7 +15,7 @@ namespace attn::kernels {
 template <class Arch>
 struct Tile {
 #if defined(__wasm_relaxed_simd__)
-  // 12 + 2 + 1 = 15 of 16: V8 reserves one. With 6 rows it would spill products that are not fused.
+  // 12 + 2 + 1 = 15 of 16: V8 reserves one, and 6 rows would spill products that are not fused.
   static constexpr std::size_t kMr = kIsFused<Arch> ? 6 : 5;
 #elif defined(__AVX512F__)
   static constexpr std::size_t kMr = 12;  // 24 + 2 + 1 = 27 of 32
@@ -29,7 +27,7 @@ struct Tile {
   static constexpr std::size_t kMr = 5;  // 10 + 2 + 1 + 1 = 14 of 16: simd128, SSE, emulated
 #endif
   static constexpr std::size_t kNr = 2 * kLanes<Arch>;
-  /// Panels per tile. With one panel, 1 or 2 rows have too few accumulators to keep the multipliers busy.
+  /// Panels per tile: 1 or 2 rows of one panel have too few accumulators to keep the multipliers busy.
   static constexpr std::size_t panels(std::size_t rows) { return rows == 1 ? 4 : rows == 2 ? 2 : 1; }
 };
 
@@ -38,7 +36,7 @@ Batch<Arch> load_weights(const float* weights) {
   return Batch<Arch>::load_unaligned(weights);
 }
 
-/// One tile: C = alpha · (start + A Wᵀ).
+/// C = alpha · (start + A Wᵀ)
 template <class Weight>
 struct TileArguments {
   const float* a;
@@ -52,11 +50,11 @@ struct TileArguments {
   std::size_t k;
   float alpha;
   const float* blocked_terms;
-  std::uintptr_t prefetch_address;  ///< an integer, because it may pass the end of the panels
+  std::uintptr_t prefetch_address;  ///< an integer, because it may pass the end
   std::uintptr_t prefetch_bytes;    ///< per step of k
 };
 
-/// Prefetches into the L2 cache. WebAssembly has no instruction for it.
+/// WebAssembly has no instruction for it.
 template <class Arch>
 void prefetch([[maybe_unused]] std::uintptr_t address) {
 #if !defined(__wasm__)
@@ -64,10 +62,9 @@ void prefetch([[maybe_unused]] std::uintptr_t address) {
 #endif
 }
 
-/// Points to the next element of each of Rows rows. Up to 6 rows share one pointer; of more, every three share one,
-/// because g++ has too few address registers for a pointer per row. A pointer for all rows starts one row early: V8
-/// would hoist a row without an offset and spill. It is computed as an integer, because a pointer before an array is
-/// undefined.
+/// Points to the next element of each row. Up to 6 rows share one pointer; of more, every three share one, because g++
+/// has too few address registers for one each. A pointer for all rows starts one row early: V8 would hoist a row
+/// without an offset and spill. Computed as an integer, because a pointer before an array is undefined.
 template <class Arch, std::size_t Rows>
 class RowPointers {
  public:
@@ -92,11 +89,9 @@ class RowPointers {
   std::ptrdiff_t stride_;
 };
 
-/// k is not unrolled: compilers would hoist loads and spill accumulators, which is 2 × slower.
-///
-/// V8 schedules multiply-adds in the order in which the accumulators are initialized, and keeps a factor in a register
-/// up to its last use. Loading the start row by row, even if all rows start alike, keeps one factor live, and nothing
-/// spills.
+/// k is not unrolled: compilers would hoist loads and spill accumulators, which is 2 × slower. V8 schedules
+/// multiply-adds in the order of the accumulators' initialization. Loading the start row by row, even if all rows start
+/// alike, keeps one factor live, and nothing spills.
 template <class Arch, class Weight, std::size_t Rows, std::size_t Panels, bool Skipping>
 void gemm_tile(const TileArguments<Weight>& t) {
   using F = Batch<Arch>;
@@ -137,7 +132,7 @@ void gemm_tile(const TileArguments<Weight>& t) {
 template <class Weight>
 using TileFunction = void (*)(const TileArguments<Weight>&);
 
-/// Computes a tile with fewer than kNr columns in C through a full-width buffer.
+/// Uses a full-width buffer, because fewer than kNr columns are in C.
 template <class Arch, class Weight>
 void gemm_last_columns(TileFunction<Weight> tile, const TileArguments<Weight>& t, std::size_t rows, std::size_t columns) {
   constexpr std::size_t kNr = Tile<Arch>::kNr;
@@ -161,7 +156,7 @@ template <class Arch, class Weight>
 void gemm(const Gemm<Weight>& g) {
   using T = Tile<Arch>;
   constexpr std::size_t kMr = T::kMr, kNr = T::kNr;
-  // Indexed by the number of rows. Index 0 is one row with blocked terms skipped.
+  // By number of rows; 0: one row with blocked terms skipped.
   using Tiles = std::array<TileFunction<Weight>, kMr + 1>;
   constexpr auto rows_up_to_mr = std::make_index_sequence<kMr>{};
   static constexpr auto kTiles = []<std::size_t... I>(std::index_sequence<I...>) {

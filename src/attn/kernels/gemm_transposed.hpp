@@ -7,9 +7,8 @@
 #include "attn/kernels/backward.hpp"
 #include "attn/kernels/gemm.hpp"
 
-// C[i][j] += Σₖ A[k][i] · W[j][k], for gradients of weights, keys and values
-//
-// One lane sums each element in the order of k, starting from C, so blocks of rows do not change the bits.
+// For gradients of weights, keys and values. One lane sums each element in the order of k, starting from C, so blocks
+// of rows do not change the bits.
 namespace attn::kernels {
 
 /// Uses the registers of gemm_tile (see Tile).

@@ -12,20 +12,18 @@
 #include "attn/kernels/rows.hpp"
 #include "attn/kernels/simd.hpp"
 
+// q, z and s are from quantize_row, Q and t from quantize_weights:
 // C[i][j] = (Σₖ (q(A)[i][k] - z[i]) · Q[j][k]) · s[i] · t[j] + b[j]
-//
-// q, z and s are from quantize_row, Q and t from quantize_weights. The integer sum is exact, so all architectures give
-// the same bits.
 namespace attn::kernels {
 
 template <class Arch>
 inline constexpr std::size_t kInt8Block = kInt8Batches * kLanes<Arch>;
 
-/// Calls f(block, n) for blocks of kInt8Block<Arch> values, n of them in x; the last block is padded with zeros.
+/// Calls f(block, n) with n values of x, padded with zeros to kInt8Block<Arch>.
 template <class Arch, class F>
 inline void for_blocks(const float* x, std::size_t k, F f) {
   float filled[kInt8Block<Arch>] = {};
-  // f is inlined once: in WebAssembly a second copy for partial blocks was half of the code of the int8 kernels.
+  // Inlined once: in WebAssembly a second copy for partial blocks was half of the code of the int8 kernels.
   for (std::size_t first = 0; first < k; first += kInt8Block<Arch>) {
     const std::size_t n = k - first < kInt8Block<Arch> ? k - first : kInt8Block<Arch>;
     const bool full = n == kInt8Block<Arch>;
@@ -61,7 +59,7 @@ template <class Arch>
   return xsimd::all(numbers) && *low >= -kMost && *high <= kMost;
 }
 
-/// Quantizes a row of A into Dot's words. Padding in a word is arbitrary, because its weights are 0.
+/// Padding in a word is arbitrary, because its weights are 0.
 template <class Dot, class Arch>
 void quantize_row(const float* x, std::size_t k, std::int32_t* words, std::size_t step_of_words, float* scale, std::int32_t* correction) {
   using F = Batch<Arch>;
@@ -86,7 +84,7 @@ void quantize_row(const float* x, std::size_t k, std::int32_t* words, std::size_
   *scale = step;
   *correction = Dot::correction(zero_point);
   // Quotients are at most 255, so x · (1 / step) is off by less than 2⁻¹⁴ and rounds alike unless it is that close to a
-  // half. If step is subnormal, the error is larger and 1 / step may be infinite.
+  // half. If step is subnormal, 1 / step may be infinite.
   const bool may_multiply = step >= std::numeric_limits<float>::min();
   const F nearly_half(0.5F - 0x1p-13F);
   for_blocks<Arch>(x, k, [&](const float* block, std::size_t n) {
@@ -119,7 +117,7 @@ std::int32_t quantize_weights(const float* w, std::size_t k, std::int8_t* q, flo
     for (std::size_t p = 0; p < k; ++p) q[p] = 0;
     return 0;
   }
-  // Rounds as in quantize_row. A tiny scale may be rounded down so far that a quotient exceeds 127.
+  // A tiny scale may be rounded down so far that a quotient exceeds 127.
   constexpr std::int32_t kShift = 128;
   const F steps(*scale), magic(12582912.0F), most(127.0F);
   I sum(0);
@@ -143,7 +141,7 @@ std::int32_t quantize_weights(const float* w, std::size_t k, std::int8_t* q, flo
   return total;
 }
 
-// xsimd cannot load int8 as float32, but compilers vectorize this loop.
+// xsimd cannot load int8 as float32; compilers vectorize this.
 template <class Arch>
 void dequantize_row(const std::int8_t* q, float scale, float* y, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) y[i] = scale * static_cast<float>(q[i]);
@@ -190,7 +188,7 @@ void int8_tile(const Int8TileArguments& t) {
       sum[i][1] = Dot::add(sum[i][1], right, x);
     }
   }
-  // Stored first: in one loop with the code below, g++ would keep the sums in memory from the start.
+  // Stored first: in one loop with the code below, g++ would keep the sums in memory.
   alignas(64) std::int32_t exact[Rows * kNr];
 #pragma GCC unroll 16
   for (std::size_t i = 0; i < Rows; ++i)
@@ -257,8 +255,8 @@ void gemm_int8(const GemmInt8& g) {
   }
 }
 
-/// Like multiply_adds in peak.hpp; integers may wrap around. A group of 2 takes two instructions, so its factors differ
-/// and are opaque: compilers would merge equal products and hoist known ones out of the loop.
+/// Integers may wrap around. A group of 2 takes two instructions, so its factors differ and are opaque: compilers would
+/// merge equal products and hoist known ones.
 template <class Dot, class Arch>
 std::size_t int8_multiply_adds(std::size_t count) {
   using I = Ints<Arch>;
@@ -290,7 +288,7 @@ std::size_t int8_multiply_adds(std::size_t count) {
   return rounds * kPerRound;
 }
 
-/// Products is the type whose code multiplies: Dot, or another with the same instruction.
+/// Products multiplies: Dot, or another type with the same instruction.
 template <class Dot, class Arch, class Products = Dot>
 constexpr Int8Kernels int8_kernels() {
   return {.name = Dot::kName,

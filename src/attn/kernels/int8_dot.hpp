@@ -14,20 +14,19 @@
 #include <arm_neon.h>
 #endif
 
-// Products of int8, which xsimd lacks. All are exact: no instruction saturates. A batch has one 32-bit lane per column;
-// a lane of weights or activations holds a group of k, either two 16-bit or four 8-bit numbers.
+// Products of int8, which xsimd lacks; no instruction saturates. A batch has a 32-bit lane per column, which holds a
+// group of k: two 16-bit or four 8-bit numbers.
 namespace attn::kernels {
 
 #if defined(__aarch64__) && !XSIMD_WITH_EMULATED
-/// Returns one lane of x, whose lanes are equal. Multiplications take a factor by lane, and a 4-byte load is cheaper
-/// than one that fills all lanes.
+/// Returns one of x's equal lanes: a 4-byte load is cheaper than one that fills all lanes.
 template <class Arch>
 int32x2_t word_of(const Ints<Arch>& x) {
   return vreinterpret_s32_u64(vcreate_u64(static_cast<std::uint32_t>(vgetq_lane_s32(x, 0))));
 }
 #endif
 
-/// sum - x · factor. Here and in clamp_to_byte g++ does not inline xsimd's operations on NEON.
+/// Here and in clamp_to_byte g++ does not inline xsimd's operations on NEON.
 template <class Arch>
 Ints<Arch> subtract_scaled(const Ints<Arch>& sum, const Ints<Arch>& x, std::int32_t factor) {
 #if defined(__aarch64__) && !XSIMD_WITH_EMULATED
@@ -47,14 +46,13 @@ Ints<Arch> clamp_to_byte(const Ints<Arch>& q, const Ints<Arch>& shift) {
 #endif
 }
 
-/// Batches to quantize at once: enough for one batch of bytes.
+/// Batches that fill one batch of bytes.
 inline constexpr std::size_t kInt8Batches = 4;
 
-/// Clamps, shifts and narrows the batches, in the order of q.
 template <class Arch, class Number>
 void store_narrow(const Ints<Arch> (&q)[kInt8Batches], std::int32_t shift, Number* to) {
 #if defined(__wasm__)
-  // LLVM would split the vectors of the generic code. Narrowing already clamps.
+  // LLVM would split the vectors of the generic code.
   const v128_t low = wasm_i16x8_narrow_i32x4(q[0], q[1]), high = wasm_i16x8_narrow_i32x4(q[2], q[3]);
   if constexpr (sizeof(Number) == 1) {
     wasm_v128_store(to, wasm_i8x16_sub(wasm_u8x16_narrow_i16x8(low, high), wasm_i8x16_splat(static_cast<std::int8_t>(shift))));
@@ -84,7 +82,7 @@ inline Ints<Arch> opaque(const Ints<Arch>& x) {
 #endif
 }
 
-/// Two 16-bit numbers: activations are q - z, and weights are widened when they are loaded.
+/// 16-bit numbers: activations are q - z, and weights are widened when they are loaded.
 template <class Arch>
 struct Pairs {
   using Number = std::int16_t;
@@ -115,7 +113,7 @@ struct Pairs {
     return _mm_add_epi32(sum, _mm_madd_epi16(weights, x));
   }
 #elif defined(__aarch64__) && !XSIMD_WITH_EMULATED
-  // The four even k come first, then the odd ones, which saves a pairwise addition.
+  // Even k first, then odd ones: saves a pairwise addition.
   static Ints<Arch> load(const std::int8_t* weights) {
     return vreinterpretq_s32_s16(vmovl_s8(vtbl1_s8(vld1_s8(weights), vcreate_s8(0x0705030106040200U))));
   }
@@ -145,7 +143,7 @@ struct Pairs {
 #endif
 };
 
-/// Four 8-bit numbers: activations are q, unsigned.
+/// 8-bit numbers: activations are q, unsigned.
 template <class Arch>
 struct Unsigned4 {
   using Number = std::uint8_t;
@@ -169,7 +167,7 @@ struct Unsigned4 {
 #endif
 };
 
-/// Four 8-bit numbers: activations are q - 128.
+/// 8-bit numbers: activations are q - 128.
 template <class Arch>
 struct Signed4 {
   using Number = std::int8_t;
@@ -194,12 +192,11 @@ struct Signed4 {
 };
 
 #if defined(__wasm_relaxed_simd__)
-/// Checks that the relaxed dot product is exact on this machine: the engine may choose how to treat activations above
-/// 127, and whether sums of two products saturate.
+/// Checks this machine: the engine may choose how to treat activations above 127, and whether sums of two products
+/// saturate.
 template <class Dot>
 bool is_exact() {
   using Number = typename Dot::Number;
-  // Extreme values, in pairs of products with equal and with opposite signs.
   constexpr std::int8_t kWeights[16] = {127, 127, 127, 127, -128, -128, -128, -128, 127, -128, -128, 127, -127, 1, 127, -128};
   constexpr int kActivations[2][4] = {{255, 255, 255, 255}, {128, 128, 0, 127}};
   for (const auto& activations : kActivations) {

@@ -28,7 +28,7 @@ struct Gemm {
 };
 
 /// C[i][j] = (Σₖ A[i][k] · W[j][k] - corrections[i] · weight_sums[j]) · scales[i] · weight_scales[j] + bias[j]. The
-/// difference is exact and each later operation is rounded, so all architectures give the same bits.
+/// difference is exact and later operations are rounded, so all architectures give the same bits.
 struct GemmInt8 {
   const std::int32_t* a = nullptr;  ///< m · int8_words(), each row at its int8_row_layout()
   const float* scales = nullptr;    ///< (m), like corrections from quantize_row
@@ -52,12 +52,10 @@ struct Int8Kernels {
   /// to 0 ... 255. Writes words `step` apart. If s is 0, q - z is 0. If x is not finite, the scale is NaN.
   void (*quantize_row)(const float* x, std::size_t k, std::int32_t* words, std::size_t step, float* scale, std::int32_t* correction);
   void (*gemm)(const GemmInt8&);
-  /// KernelTable::multiply_adds for int8.
   std::size_t (*multiply_adds)(std::size_t count);
 };
 
-/// Kernels of one architecture. They do not throw or allocate, pointers need no alignment, and y, sum, product or
-/// maximum may be an input.
+/// Kernels do not throw or allocate, pointers need no alignment, and y, sum, product or maximum may be an input.
 struct KernelTable {
   const char* architecture;
   std::size_t mr, nr;  ///< of a GEMM tile; panels are nr columns wide
@@ -74,18 +72,18 @@ struct KernelTable {
   /// y = x + bias, or -infinity if bias is -infinity, even if x is NaN.
   void (*mask_row)(const float* x, const float* bias, float* y, std::size_t n);
   void (*scale_row)(const float* x, float alpha, float* y, std::size_t n);
-  /// Returns whether all values times alpha are finite.
+  /// Whether all values times alpha are finite.
   bool (*all_finite)(const float* x, float alpha, std::size_t n);
 
   void (*activation_row)(Activation, const float* x, float* y, std::size_t n);
-  /// y = (x - mean) / √(variance + eps) · weight + bias, with the biased variance; weight and bias may be null.
+  /// y = (x - mean) / √(variance + eps) · weight + bias (biased variance; weight and bias may be null)
   void (*layer_norm_row)(const float* x, const float* weight, const float* bias, float eps, float* y, std::size_t n);
-  /// y = x / √(mean of x² + eps) · weight; weight may be null.
+  /// y = x / √(mean of x² + eps) · weight (may be null)
   void (*rms_norm_row)(const float* x, const float* weight, float eps, float* y, std::size_t n);
   void (*divide_row)(const float* x, float divisor, float* y, std::size_t n);
   /// NaN if x or y is NaN.
   void (*maximum_row)(const float* x, const float* y, float* maximum, std::size_t n);
-  /// Rotates each pair (x[i], x[n + i]) by the angle with cos[i] and sin[i]; direction -1 rotates back.
+  /// Rotates (x[i], x[n + i]) by the angle with cos[i] and sin[i]; direction -1 rotates back.
   void (*rotate_row)(float* x, const float* cos, const float* sin, float direction, std::size_t n);
   /// q = nearest(w / scale), scale = max|w| / 127, limited to ±127; 0 if the scale is 0. w must be finite. Returns Σ q.
   std::int32_t (*quantize_weights)(const float* w, std::size_t k, std::int8_t* q, float* scale);
@@ -103,39 +101,36 @@ struct KernelTable {
   void (*additive_scores_row)(const float* query, const float* keys, std::ptrdiff_t key_stride, const float* score_weight, float* scores,
                               std::size_t keys_count, std::size_t width, float alpha);
 
-  /// Table with the same bits on every architecture: no fused multiply-adds, sums in 16 lanes. Null in such a table.
+  /// No fused multiply-adds, sums in 16 lanes: the same bits on every architecture. Null in this variant itself.
   const KernelTable* reproducible;
 
-  /// Runs `count` multiply-adds or a few more in registers and returns their number, to measure the machine's peak
-  /// speed.
+  /// Runs `count` multiply-adds or a few more in registers and returns their number, to measure peak speed.
   std::size_t (*multiply_adds)(std::size_t count);
 };
 
-/// The fastest table that this machine can run, chosen once.
+/// The fastest table for this machine, chosen once.
 const KernelTable& best();
 inline const KernelTable& best(bool reproducible) { return reproducible ? *best().reproducible : best(); }
 
-// Scalar functions are static, because the linker might merge inline ones into a copy compiled for another
-// architecture.
+// Static: the linker might merge inline functions into a copy compiled for another architecture.
 
-/// Weights per panel: k rows of nr.
 static constexpr std::size_t panel_size(std::size_t nr, std::size_t k) { return nr * k; }
 static constexpr std::size_t packed_size(std::size_t nr, std::size_t n, std::size_t k) { return (n + nr - 1) / nr * panel_size(nr, k); }
 
-/// Packs W (n,k), element (i,j) at w[i·row_stride + j·column_stride], into ceil(n/nr) panels [k, nr]; columns past n
-/// are zero.
+/// W (n,k), element (i,j) at w[i·row_stride + j·column_stride], becomes ceil(n/nr) panels [k, nr]; columns past n are
+/// 0.
 void pack(const float* w, std::ptrdiff_t row_stride, std::ptrdiff_t column_stride, std::size_t n, std::size_t k, std::size_t nr, float* panels);
-/// Inverse of pack(): w is (n,k), row-major.
+/// w is (n,k), row-major.
 void unpack(const float* panels, std::size_t n, std::size_t k, std::size_t nr, float* w);
-/// Packs rows [first, end) of Wᵀ (k,n) from the panels of W (n,k); first is a multiple of nr.
+/// Panels of rows [first, end) of Wᵀ (k,n) from those of W (n,k); first % nr == 0.
 void pack_transposed(const float* panels, std::size_t n, std::size_t k, std::size_t nr, std::size_t first, std::size_t end, float* transposed);
 /// Transposes x (m,n) to (n,m).
 void transpose(const float* x, std::ptrdiff_t row_stride, std::size_t m, std::size_t n, float* to, std::size_t to_stride);
 
-/// Largest supported k: 255 · 128 · k must stay below 2³¹.
+/// 255 · 128 · k must stay below 2³¹.
 inline constexpr std::int64_t kMostInt8Terms = 65536;
 
-/// Splits m rows into tiles of nearly equal height: 128 = 18 · 6 + 4 · 5 keeps each near its full speed.
+/// Tiles of nearly equal height: 128 = 18 · 6 + 4 · 5 keeps each near its full speed.
 struct RowTiles {
   [[gnu::always_inline]] constexpr RowTiles(std::size_t m, std::size_t mr)
       : tiles((m + mr - 1) / mr), height(tiles > 0 ? m / tiles : 0), taller(tiles > 0 ? m % tiles : 0) {}
@@ -143,7 +138,7 @@ struct RowTiles {
   std::size_t tiles, height, taller;  ///< the first `taller` tiles have height + 1 rows
 };
 
-/// Place of an activation row. The rows of a tile are interleaved by word, so the kernel needs one base address.
+/// The rows of a tile are interleaved by word, so the kernel needs one base address.
 struct Int8RowLayout {
   std::size_t first, step;
 };
@@ -159,7 +154,7 @@ static constexpr std::size_t int8_panel_size(std::size_t nr, std::size_t group, 
 static constexpr std::size_t int8_packed_size(std::size_t nr, std::size_t group, std::size_t n, std::size_t k) {
   return (n + nr - 1) / nr * int8_panel_size(nr, group, k);
 }
-/// Packs one row of W (n,k) into zero-initialized panels.
+/// Panels must be zero-initialized.
 void pack_int8_row(const std::int8_t* q, std::size_t row, std::size_t k, std::size_t nr, std::size_t group, std::int8_t* panels);
 /// Copies columns [first, first + count) of a row; first % group == 0.
 void unpack_int8_row(const std::int8_t* panels, std::size_t row, std::size_t k, std::size_t nr, std::size_t group, std::size_t first,

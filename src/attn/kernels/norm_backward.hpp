@@ -7,7 +7,7 @@
 
 namespace attn::kernels {
 
-// With n = (x - mean) · f, f = 1 / √(variance + eps), and g = dy · weight:
+// n = (x - mean) · f, f = 1 / √(variance + eps), g = dy · weight:
 // dx = f · (g - mean(g) - n · mean(g n)), dweight += dy · n, dbias += dy
 template <class Arch>
 void layer_norm_backward_row(const float* grad, const float* x, const float* weight, float eps, float* grad_x, float* grad_weight, float* grad_bias,
@@ -31,7 +31,7 @@ void layer_norm_backward_row(const float* grad, const float* x, const float* wei
   map_row<Arch>(grad_x, n, gradient, grad, weight, x);
 }
 
-// With n = x · f, f = 1 / √(mean of x² + eps), and g = dy · weight: dx = f · (g - n · mean(g n)), dweight += dy · n
+// n = x · f, f = 1 / √(mean of x² + eps), g = dy · weight: dx = f · (g - n · mean(g n)), dweight += dy · n
 template <class Arch>
 void rms_norm_backward_row(const float* grad, const float* x, const float* weight, float eps, float* grad_x, float* grad_weight, std::size_t n) {
   using F = Batch<Arch>;

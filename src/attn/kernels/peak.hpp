@@ -7,13 +7,12 @@
 namespace attn::kernels {
 
 // Repeats x = a · b + x in registers: the speed of GEMM if loads, stores and partial tiles cost nothing. Not fused, it
-// is x = x · a + b, because compilers would hoist a · b. 12 chains hide a latency of 6 cycles at 2 per cycle.
-// cycles.
+// is x = x · a + b, because compilers would hoist a · b. 12 chains hide a latency of 6 cycles.
 template <class Arch>
 std::size_t multiply_adds(std::size_t count) {
   using F = Batch<Arch>;
   constexpr std::size_t kChains = 12, kPerRound = kChains * kLanes<Arch>;
-  // Unknown to the compiler. Sums stay small: they converge to 1, or grow by the square of the seed.
+  // Sums stay small: they converge to 1, or grow by the square of the seed.
   volatile float seed = kFused ? 1e-9F : 0.5F;
   const F a(seed), b(seed);
   F x[kChains];

@@ -21,8 +21,7 @@ static constexpr void next_philox_key(std::uint32_t (&key)[2]) {
   key[1] += 0xBB67AE85;
 }
 
-/// Philox-4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"): four random words from a counter
-/// and a key.
+/// Philox-4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3")
 static constexpr std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key) {
   std::uint32_t keys[2] = {key[0], key[1]};
   for (int round = 0; round < kPhiloxRounds; ++round, next_philox_key(keys))
@@ -30,7 +29,7 @@ static constexpr std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4
   return counter;
 }
 
-/// Runs philox() in loops that compilers vectorize: xsimd lacks 64-bit products on some architectures.
+/// In loops that compilers vectorize: xsimd lacks 64-bit products on some architectures.
 template <class Arch>
 void drop_row(float* values, std::size_t n, const std::uint32_t (&place)[3], const std::uint32_t (&key)[2], std::uint32_t threshold, float factor) {
   constexpr std::size_t kCounters = 16;

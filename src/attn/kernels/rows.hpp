@@ -34,7 +34,6 @@ void maximum_row(const float* x, const float* y, float* maximum, std::size_t n) 
   map_row<Arch>(maximum, n, larger_or_nan, x, y);
 }
 
-// (x[i], x[n + i]) = (x[i] cos - x[n + i] sin, x[n + i] cos + x[i] sin), i < n
 template <class Arch>
 void rotate_row(float* x, const float* cos, const float* sin, float direction, std::size_t n) {
   using F = Batch<Arch>;

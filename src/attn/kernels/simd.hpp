@@ -12,8 +12,8 @@
 #include <arm_neon.h>
 #endif
 
-// Additions to xsimd. Everything is a template over the architecture: the linker would merge the copies of a plain
-// inline function, and some machines cannot run the one it keeps.
+// Additions to xsimd. All are templates over the architecture: the linker would merge the copies of a plain inline
+// function into one that some machines cannot run.
 namespace attn::kernels {
 
 /// Gives the same bits on every architecture: no fused multiply-adds, sums in 16 lanes.
@@ -43,14 +43,13 @@ inline constexpr std::size_t kAccumulators = 1;
 template <class Arch>
 inline constexpr std::size_t kAccumulators<Reproducible<Arch>> = 16 / kLanes<Arch>;
 
-/// Whether the compiled architecture has a fused multiply-add at full speed.
+/// Whether the architecture fuses multiply_add.
 #if defined(__wasm_relaxed_simd__) || defined(__FMA__) || defined(__AVX512F__) || defined(__aarch64__)
 inline constexpr bool kFused = true;
 #else
 inline constexpr bool kFused = false;
 #endif
 
-/// Whether multiply_add<Arch> is a single instruction.
 template <class Arch>
 inline constexpr bool kIsFused = kFused && std::is_same_v<Arch, typename BaseArch<Arch>::type>;
 
@@ -93,7 +92,7 @@ inline Ints<Arch> as_ints(const Batch<Arch>& x) {
 #endif
 }
 
-/// max(x, y), or y if x is NaN: one instruction (pmax) on wasm, where f32x4.max is slow.
+/// max(x, y), or y if x is NaN: one instruction (pmax) on wasm.
 template <class Arch>
 inline Batch<Arch> max_ignoring_nan(const Batch<Arch>& x, const Batch<Arch>& y) {
   return xsimd::select(y < x, x, y);
@@ -112,7 +111,7 @@ inline float sum_pairwise(float* lane) {
   return lane[0];
 }
 
-/// Adds pairwise. xsimd::reduce_add uses a different order on wasm than on the emulated architecture.
+/// Pairwise. xsimd::reduce_add uses a different order on wasm than on the emulated architecture.
 template <class Arch>
 inline float sum_of_lanes(const Batch<Arch>& x) {
   float lane[kLanes<Arch>];
@@ -167,7 +166,7 @@ inline void map_row(float* y, std::size_t n, F f, const X*... x) {
   if (i < n) store_tail<Arch>(f(load_tail<Arch>(x + i, n - i)...), y + i, n - i);
 }
 
-/// map_row for an f so large that a second copy for the tail would cost more than a check per batch.
+/// For an f so large that a second copy for the tail would cost more than a check per batch.
 template <class Arch, class F>
 inline void map_row_compactly(const float* x, float* y, std::size_t n, F f) {
   for (std::size_t i = 0; i < n; i += kLanes<Arch>) {
@@ -180,7 +179,7 @@ inline void map_row_compactly(const float* x, float* y, std::size_t n, F f) {
   }
 }
 
-/// Σ sum(first, end) over blocks of n terms: a lane that has reached 2²⁴ no longer changes when terms ≤ 1 are added.
+/// Σ sum(first, end) over blocks: a lane that has reached 2²⁴ no longer changes when terms ≤ 1 are added.
 template <class Sum>
 inline float sum_of_blocks(std::size_t n, Sum sum) {
   constexpr std::size_t kBlock = 1U << 16U;
@@ -189,7 +188,6 @@ inline float sum_of_blocks(std::size_t n, Sum sum) {
   return static_cast<float>(total);
 }
 
-/// Σ f(x[i], ...) from i up to end, in kAccumulators batches.
 template <class Arch, class F, class... X>
 inline float sum_of_batches(std::size_t i, std::size_t end, F f, const X*... x) {
   constexpr std::size_t kStep = kLanes<Arch>, kAll = kAccumulators<Arch> * kStep;
@@ -212,7 +210,7 @@ inline float sum_of_batches(std::size_t i, std::size_t end, F f, const X*... x) 
   return sum_pairwise<Arch, kAll>(lane);
 }
 
-/// Σ f(x[i], ...): lane l of kAccumulators batches adds the terms l, l + lanes, l + 2 · lanes, ... of a block.
+/// Lane l of kAccumulators batches adds the terms l, l + lanes, l + 2 · lanes, ... of a block.
 template <class Arch, class F, class... X>
 inline float sum_row(std::size_t n, F f, const X*... x) {
   return sum_of_blocks(n, [&](std::size_t i, std::size_t end) {

@@ -8,14 +8,13 @@
 #include "attn/ops/attention_backward_core.hpp"
 #include "attn/ops/mask_rows.hpp"
 
-// Nothing of size (B,H,L,S) is kept from the forward: each block of query rows recomputes its probabilities (Dao 2023),
-// for all keys, so that they equal the forward's bit for bit and Σ P ∘ dP is known:
+// Each block of query rows recomputes its probabilities (Dao 2023) for all keys, so that they equal the forward's bit
+// for bit and Σ P ∘ dP is known:
 //
 // P = softmax(masked scores), dP = dropout(dO Vᵀ), dS = P ∘ (dP - Σ P ∘ dP)
 // dQ = scale · dS K, dK += scale · dSᵀ Q, dV += dropout(P)ᵀ dO
 //
-// A task is one key head, so sums over queries and over its query heads have a fixed order. Internal to
-// attention_backward_*.cpp.
+// A task is one key head, so sums over queries and query heads have a fixed order.
 namespace attn::detail {
 
 class AttentionBackwardPass {

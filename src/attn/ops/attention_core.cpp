@@ -56,7 +56,7 @@ class Core {
     float sum = 0;  // Σ exp(score - most)
   };
 
-  /// Query rows [first, first + rows) of head h, or with rows_are_heads_ the only query of heads [h, h + rows).
+  /// Query rows [first, first + rows) of head h, or with rows_are_heads_ one query of heads [h, h + rows).
   struct Block {
     std::int64_t b, h, kv_head, first;
     std::size_t rows;
@@ -285,7 +285,8 @@ void Core::accumulate(const Block& block, std::size_t key, std::size_t count) co
                             .n = Dv_,
                             .k = count,
                             .accumulate = key > 0};
-  // A blocked key's weight is 0, and adding 0 · v changes no bit of a sum that begins with +0, unless v is infinite or NaN.
+  // A blocked key's weight is 0, and adding 0 · v changes no bit of a sum that begins with +0, unless v is infinite or
+  // NaN.
   if (finite_values_[block.kv] != 0) return kernel_.gemm(gemm);
   gemm.m = 1;
   for (std::size_t r = 0; r < block.rows; ++r) {
@@ -313,7 +314,6 @@ void Core::finish(const Block& block) const {
   }
 }
 
-/// scores (rows,count) = scale · Q Kᵀ, or additive scores
 void Core::multiply_keys(const Block& block, std::size_t key, std::size_t count) const {
   if (in_.score_weight != nullptr) {
     for (std::size_t r = 0; r < block.rows; ++r)
@@ -396,7 +396,6 @@ void Core::store(const Row& row, std::int64_t index, TraceName name, float* targ
   }
 }
 
-/// weighted_values (S,Dv) = weight · value
 void Core::store_weighted_values(const Block& block, std::size_t r) const {
   float* to = trace_row(TraceName::weighted_values, block.index + static_cast<std::int64_t>(r), S_ * Dv_);
   if (to == nullptr) return;
@@ -420,7 +419,6 @@ void fill_without_keys(const AttentionSpec& spec, const AttentionSizes& sizes, c
       for (std::int64_t i = 0; i < sizes.L; ++i) std::fill_n(inputs.context.at(b, h, i), static_cast<std::size_t>(spec.value_head_dim), value);
 }
 
-/// (B,H,L,S) -> (B,1,L,S), adding heads in order
 void average_heads(const AttentionSpec& spec, const AttentionSizes& sizes, const float* weights, float* average) {
   const kernels::KernelTable& kernel = kernels::best();
   const auto L = static_cast<std::size_t>(sizes.L), S = static_cast<std::size_t>(sizes.S), heads = static_cast<std::size_t>(spec.num_heads);

@@ -11,7 +11,6 @@
 #include "attn/store/packed_heads.hpp"
 #include "attn/store/scratch.hpp"
 
-// Attention over heads with arbitrary strides. Internal.
 namespace attn::detail {
 
 inline constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
@@ -68,7 +67,6 @@ void add_core_memory(const AttentionSpec& spec, const AttentionSizes& sizes, Mem
 void attention_core(const AttentionSpec& spec, const AttentionSizes& sizes, const AttentionInputs& inputs, const AttentionBuffers& buffers,
                     Scratch& scratch);
 
-/// Copies to (B,H,rows,width).
 void copy_heads(const Heads<const float>& from, std::int64_t B, std::int64_t H, std::int64_t rows, std::int64_t width, float* to);
 
 }  // namespace attn::detail
