@@ -38,7 +38,7 @@ void AttentionBackwardPass::visible_keys(Block& block, const Work& work) const {
   block.count = filled - block.start;
 }
 
-/// probabilities (rows,count) = softcap(scale · Q Kᵀ + relative scores) + position bias
+/// probabilities (rows,count) = scores before masks
 void AttentionBackwardPass::score_block(const Block& block, const Work& work) const {
   if (additive()) {
     for (std::size_t r = 0; r < block.rows; ++r)
@@ -116,7 +116,7 @@ void AttentionBackwardPass::d_values(const Block& block, const Work& work) const
   add_over_queries(block, work.weights != nullptr ? work.weights : work.probabilities, work.grads, Dv_, to_.value);
 }
 
-/// gradient (rows,count) of the scores before softcap: dropout(dO Vᵀ), then back through softmax, bias and softcap
+/// gradient (rows,count) of the scores before softcap
 void AttentionBackwardPass::d_scores(const Block& block, const Work& work) const {
   const std::size_t panel_size = kernels::panel_size(kernel_.nr, Dv_);
   kernel_.gemm({.a = in_.grad.at(block.b, block.h, block.first),
@@ -259,7 +259,7 @@ void AttentionBackwardPass::add_over_queries(const Block& block, const float* sc
                                .n = width,
                                .k = block.rows};
   if (!masks_.any() || kernel_.all_finite(panels_of_rows, 1, panels(width, block.rows))) return backward_.gemm_transposed(gemm);
-  // An infinite or NaN row must reach only the keys that it sees. One row at a time gives the same sums.
+  // An infinite or NaN row must reach only the keys that it sees.
   gemm.k = 1;
   for (std::size_t r = 0; r < block.rows; ++r) {
     const std::size_t n = visible_count(block, r);

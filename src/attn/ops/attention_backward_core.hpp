@@ -9,8 +9,8 @@ namespace attn::detail {
 
 struct AttentionBackwardInputs {
   Heads<const float> query, key, value;
-  Heads<const float> grad;              ///< of the context
-  const float* score_weight = nullptr;  ///< (D)
+  Heads<const float> grad;  ///< of the context
+  const float* score_weight = nullptr;
   PositionBias position_bias = {};
   Dropout dropout = {};
 };
@@ -18,11 +18,11 @@ struct AttentionBackwardInputs {
 /// Null if not requested.
 struct AttentionGradientHeads {
   Heads<float> query, key, value;  ///< with a score_weight, the rows of key must be contiguous
-  float* score_weight = nullptr;   ///< (D)
+  float* score_weight = nullptr;
   std::array<float*, kTraceNames.size()> trace{};
   /// (count,width), accumulated, if the scores have these parts of RelativePositions.
   float *relative_keys = nullptr, *relative_queries = nullptr;
-  /// (H,row), accumulated: head h, query i and key j at h · row + row / 2 + j - i.
+  /// (H,row), accumulated: head h, query i, key j at h · row + row / 2 + j - i.
   float* position_bias = nullptr;
 };
 

@@ -7,13 +7,11 @@
 
 namespace attn::detail {
 
-/// Checks the shape of grad as well. Clears need_weights, average_weights and output_present. Throws UNSUPPORTED
-/// for a past.
+/// Checks grad as well. Clears need_weights, average_weights and output_present. Throws UNSUPPORTED for a past.
 CheckedInputs check_attention_gradients(std::string_view op, const TensorView& grad, const TensorView& query, const TensorView& key,
                                         const TensorView& value, const AttentionOptions& options, bool own_widths);
 
-/// The forward's plan, whose trace shapes are those of the gradients. Adds their memory and throws MEMORY above the
-/// limit.
+/// The forward's plan, with the memory of gradients. Throws MEMORY above the limit.
 AttentionPlan plan_gradients(std::string_view op, const AttentionSpec& spec, const CheckedInputs& checked, const TensorView& query,
                              const TensorView& key, const TensorView& value, bool additive, MemoryEstimate& memory);
 

@@ -22,8 +22,8 @@ std::size_t rows_per_task() { return kMaxRows - kMaxRows % kernels::best().mr; }
 /// the same bits.
 constexpr std::size_t kKeyBlock = 1024;
 
-/// Scale of a head's values until the division by Σ p, if one is 2⁹⁶ or more, so that Σ p · v cannot overflow. A power
-/// of two changes no bits except those of numbers that become denormal.
+/// Scales a head's values until the division by Σ p if one is 2⁹⁶ or more, so that Σ p · v cannot overflow. A power of
+/// two changes no bits except of numbers that become denormal.
 constexpr float kSmaller = 1 / kSumFactor;
 
 /// log_of, because C libraries differ in the last bits. A sum is 0, NaN or at least 1.
@@ -60,11 +60,11 @@ class Core {
   struct Block {
     std::int64_t b, h, kv_head, first;
     std::size_t rows;
-    std::size_t kv;                  // of the packed keys and values
-    std::int64_t index;              // of the first row in (B,H,L)
-    std::size_t start = 0, end = 0;  // keys that any row needs
-    float* scores;                   // (rows,key_block_), then exp(score - most)
-    float *bias, *relative;          // masks (rows,S), or one row for all; scratch
+    std::size_t kv;
+    std::int64_t index;  // of the first row in (B,H,L)
+    std::size_t start = 0, end = 0;
+    float* scores;           // (rows,key_block_), then exp(score - most)
+    float *bias, *relative;  // masks (rows,S), or one row for all; scratch
     Row row[kMaxRows];
   };
 
@@ -239,7 +239,7 @@ void Core::visible_keys(Block& block) const {
   for (std::size_t r = 0; r < block.rows && block.start > 0; ++r) std::fill_n(context_of(block, r), Dv_, 0.0F);
 }
 
-/// scores (rows,count) = softcap(scale · Q Kᵀ + relative scores) + position bias, then masks; (rows,S) if traced
+/// scores (rows,count) = softcap(scale · Q Kᵀ + relative scores) + position bias, then masks; all S keys if traced
 void Core::score_block(const Block& block, std::size_t key, std::size_t count) const {
   const std::size_t scored = shows_scores() ? S_ : count;
   multiply_keys(block, key, scored);
@@ -378,7 +378,7 @@ void Core::exponentiate(Row& row, std::size_t key, std::size_t count, bool goes_
       }
       row.most = most;
     }
-    // No finite score yet: subtract 0, so that -infinity -> 0 and NaN -> NaN.
+    // No finite score yet: -infinity -> 0 and NaN -> NaN.
     const bool none = row.most == kBlocked && key + n < total;
     row.sum += kernel_.exp_row(scores, none ? 0.0F : row.most, scores, n);
   }

@@ -4,7 +4,7 @@
 
 #include "attn/ops/attention.hpp"
 
-// Inputs by heads: queries (..,L,D), keys and values (..,S,D). Internal to ops.
+// Inputs by heads: (..,L,D) and (..,S,D). Internal.
 namespace attn::detail {
 
 /// The caller still sets the scale and, if `own_widths` (Dq and Dk may differ), head_dim.
@@ -16,7 +16,7 @@ struct CheckedInputs {
 CheckedInputs check_attention_inputs(std::string_view op, const TensorView& query, const TensorView& key, const TensorView& value,
                                      const AttentionOptions& options, bool own_widths);
 
-/// Keys and values after those of the past, in the buffers of the plan's present, if there is one.
+/// Joined in the buffers of the plan's present, if there is one.
 KeyValueView join_past(const AttentionPlan& plan, const TensorView& key, const TensorView& value, const AttentionOptions& options,
                        const AttentionBuffers& buffers);
 

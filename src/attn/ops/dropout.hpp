@@ -6,7 +6,6 @@
 #include <optional>
 #include <string_view>
 
-// Dropout whose random numbers depend on positions, not on the order of evaluation. Internal.
 namespace attn::detail {
 
 /// Part of the random key. Only a checkpoint's probabilities activate the last four.
@@ -37,7 +36,7 @@ struct DropoutProbabilities {
 };
 
 /// Inverted dropout (Srivastava et al. 2014; torch.nn.functional.dropout). Philox-4x32-10 of (seed, step, site, layer,
-/// batch, head, query, key) chooses the values, so the result depends neither on threads nor on the machine.
+/// batch, head, query, key) chooses the values, so the result does not depend on threads or the machine.
 class Dropout {
  public:
   Dropout() = default;
@@ -53,12 +52,11 @@ class Dropout {
   float factor_ = 1;
 };
 
-/// Drops values of rows (..,L,width) or of their gradients; each row counts as a query of head 0.
+/// Each row of (..,L,width) counts as a query of head 0.
 void drop_rows(const Dropout& dropout, float* values, std::int64_t rows, std::int64_t L, std::int64_t width);
 
 float check_dropout(std::string_view op, float probability);
 
-/// For the weights of one attention call: step 0, layer 0.
 Dropout dropout_of_call(std::string_view op, const std::optional<float>& probability, const std::optional<std::uint64_t>& seed);
 
 }  // namespace attn::detail

@@ -75,14 +75,14 @@ double exp2_of(double x) {
 double pow_of(double base, double exponent) { return exp_of(exponent * log_of(base)); }
 
 SinCos sin_cos_of(double x) {
-  // π/2 in parts of 22 bits and a remainder. With n split in two as well, all products except the last are exact.
+  // π/2 in parts of 22 bits and a remainder. With n split too, all products except the last are exact.
   static constexpr std::array<double, 5> kHalfPi{0x1.921fbp+0, 0x1.5110bp-22, 0x1.184698p-44, 0x1.31988p-69, 0x1.1701b839a252p-88};
   static constexpr auto kSin = reciprocal_factorials<7>(3, 2, -1);
   static constexpr auto kCos = reciprocal_factorials<8>(2, 2, -1);
   if (!(std::abs(x) <= 0x1p54)) return {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::quiet_NaN()};
   double r = x;
   std::int64_t quarters = 0;
-  // Above 2⁵⁰ the number of quarter turns is rounded, and the remainder needs a second iteration.
+  // Above 2⁵⁰ the number of quarter turns is rounded: the remainder needs a second iteration.
   do {
     const double n = std::floor(r * 0.63661977236758134308 + 0.5);
     const double high = std::trunc(n * 0x1p-27) * 0x1p27, low = n - high;

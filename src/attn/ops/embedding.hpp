@@ -15,8 +15,8 @@ struct EmbeddingRows {
   std::span<const std::int64_t> ids;
 };
 
-/// y (count,width): row i is Σ row ids[i] of the tables, in order; only the first may be quantized. finish_row follows
-/// each row.
+/// Row i of y (count,width) is Σ row ids[i] of the tables, in order; only the first may be quantized. finish_row
+/// follows each row.
 void sum_embeddings(std::span<const EmbeddingRows> tables, std::size_t count, std::size_t width, float* y, parallel::TaskRef finish_row);
 
 }  // namespace attn::detail

@@ -40,7 +40,6 @@ class MaskRows {
   static Source source(const std::optional<MaskView>& mask, bool padding);
   static void add(const Source& source, std::ptrdiff_t offset, std::size_t count, float* bias);
 
-  /// Whether the last visible key depends on the query's position.
   bool ends() const { return causal_ || window_.right >= 0; }
 
   Source mask_, padding_;

@@ -85,7 +85,7 @@ void apply_rotary(const TensorView& x, const RotaryOptions& options, double dire
   const RotaryPairs columns(options, D);
   const Rows rows(x);
   const double cost = kSinCosCost * static_cast<double>(L) * static_cast<double>(pairs) + 4 * static_cast<double>(size);
-  // A task is a position in all batches and heads, which share its angles.
+  // Batches and heads share the angles of a position.
   const unsigned workers = parallel::workers_for(L, cost);
   std::vector<SinCos> turns(workers * pairs);
   parallel::run(L, workers, [&](std::size_t row, unsigned worker) noexcept {

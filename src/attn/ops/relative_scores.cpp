@@ -11,7 +11,6 @@ struct Products {
   std::ptrdiff_t lowest, by_row, by_key;
 };
 
-/// to[j] += the product of table row rows[-j] and key j
 void add(float* to, const Products& products, const std::int32_t* rows, std::size_t count) {
   std::ptrdiff_t at = -products.lowest * products.by_row;
   for (std::size_t j = 0; j < count; ++j, --rows, at += products.by_key) to[j] += products.data[at + *rows * products.by_row];
@@ -63,7 +62,7 @@ void add_relative_scores(const kernels::KernelTable& kernel, const RelativePosit
   if (relative.queries == nullptr) return;
   const std::size_t panel_size = kernels::panel_size(nr, D);
   const float* panels = block.key_panels;
-  // One panel of keys at a time: more keys need more table rows, most of which few keys use.
+  // One panel of keys at a time: more need more table rows, most of which few keys use.
   for (std::size_t from = block.key; from < block.key + count; from += nr, panels += panel_size) {
     const std::size_t n = std::min(nr, block.key + count - from), lowest = row_of(block.first, from + n - 1);
     kernel.gemm({.a = relative.queries + lowest * width + head,

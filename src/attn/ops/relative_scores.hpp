@@ -6,10 +6,10 @@
 #include "attn/kernels/kernels.hpp"
 #include "attn/ops/attention_plan.hpp"
 
-// Terms that disentangled attention adds to scores, one block at a time. Internal.
+// Terms that disentangled attention adds to scores. Internal.
 namespace attn::detail {
 
-/// Queries [first, first + rows) and keys [key, key + count); `key` is a multiple of a panel's width.
+/// `key` is a multiple of a panel's width.
 struct RelativeBlock {
   const float* query = nullptr;
   std::ptrdiff_t query_row = 0;
@@ -25,7 +25,7 @@ struct RelativeBlock {
 };
 /// Floats in RelativeBlock::scratch.
 std::size_t relative_scores_size(std::size_t rows, std::size_t keys, std::size_t nr);
-/// The table rows of a block are contiguous, so each term is one product with them and a lookup per score.
+/// The table rows of a block are contiguous: each term is one product with them and a lookup per score.
 void add_relative_scores(const kernels::KernelTable& kernel, const RelativePositions& relative, const RelativeBlock& block);
 
 }  // namespace attn::detail

@@ -5,7 +5,7 @@
 #include "attn/parallel/thread_pool.hpp"
 #include "attn/store/scratch.hpp"
 
-// Sums in a fixed tree: the order of additions depends only on row indices, not on threads. Internal to ops.
+// Sums in a fixed tree: the order of additions does not depend on threads. Internal.
 namespace attn::detail {
 
 /// Rows summed sequentially; the partial sums are added in pairs.

@@ -8,7 +8,6 @@
 
 namespace attn::detail {
 
-/// Spec whose queries and keys are the projections.
 AttentionSpec additive_spec(std::string_view op, const CheckedInputs& checked, const AdditiveParams& params, const AttentionOptions& options);
 AttentionSpec general_spec(std::string_view op, const CheckedInputs& checked, const TensorView& weight, const AttentionOptions& options);
 

@@ -24,8 +24,8 @@ inline Shape gathered_slices(const Shape& shape, std::size_t dim, std::int64_t i
   return {inputs * std::min(group * static_cast<std::int64_t>(num_threads()), 2 * slices), shape[dim]};
 }
 
-/// Calls kernel(x, y, n) for each slice of n numbers along `dim`; y may be x[0]. The inputs have the same shape, and y
-/// is contiguous. `cost`: multiply-adds per number.
+/// Calls kernel(x, y, n) for each slice along `dim`; y may be x[0]. The inputs have the same shape, and y is
+/// contiguous. `cost`: multiply-adds per number.
 template <std::size_t N, class Kernel>
 void for_each_slice(const std::array<TensorView, N>& inputs, std::size_t dim, double cost, float* y, const Kernel& kernel) {
   const Shape& shape = inputs[0].shape;

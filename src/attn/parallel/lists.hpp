@@ -2,13 +2,12 @@
 
 #include <mutex>
 
-// Process-wide lists of native builds. Internal.
 namespace attn::parallel {
 
 class Threads;
 
-/// Hold the lock to read or change a list. fork() waits for it, so that no child inherits it locked. The first call
-/// throws std::bad_alloc if there is no memory for the fork handlers.
+/// Hold the lock to read or change a list. fork() waits for it, so that no child inherits it locked. The first call may
+/// throw std::bad_alloc.
 std::unique_lock<std::mutex> lock_lists();
 
 /// Until forget_forks(), children of fork() start without the pool of `threads`.

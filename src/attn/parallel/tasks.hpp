@@ -15,11 +15,11 @@ extern "C" void _emscripten_yield(double now);
 
 namespace attn::parallel {
 
-// How long a waiting thread spins before it sleeps: usually the next op or the end of another thread's tasks comes
-// sooner. A longer spin would keep the caller from running if both share a core.
+// How long a waiting thread spins before it sleeps: usually work comes sooner. A longer spin would keep the caller from
+// running if both share a core.
 inline constexpr std::chrono::microseconds kSpin{30};
 
-/// A run that starts inside a task of a multi-threaded run uses only the thread of that task.
+/// Runs inside a task of a multi-threaded run use only its thread.
 enum class CallDepth : std::uint8_t { nothing, body, task };
 inline constinit thread_local CallDepth call_depth = CallDepth::nothing;
 
@@ -44,12 +44,10 @@ inline void relax() {
 
 // sleep_on() sleeps while the flag is 1.
 #ifdef __wasm__
-// Emscripten's std::atomic::wait would poll forever, with pauses of up to some ms. A module without threads lacks these
-// instructions.
+// Emscripten's std::atomic::wait would poll forever, with pauses of up to some ms.
 [[gnu::noinline]] inline void sleep_on([[maybe_unused]] std::atomic<int>& flag) {
 #ifdef __wasm_atomics__
-  // If a trap ends a worker thread, its tasks never end. The glue records the crash, and yielding throws after a second
-  // at most.
+  // If a trap ends a worker thread, its tasks never end. The glue records the crash, and yielding then throws.
   __builtin_wasm_memory_atomic_wait32(reinterpret_cast<int*>(&flag), 1, 1'000'000'000);
   _emscripten_yield(0);
 #endif
@@ -64,9 +62,9 @@ inline void sleep_on(std::atomic<int>& flag) { flag.wait(1); }
 inline void wake_from(std::atomic<int>& flag) { flag.notify_one(); }
 #endif
 
-/// Lets one thread wait: others change what ready() reads, then call wake(). That change and ready() must be
-/// sequentially consistent, like all operations here: either the sleeper sees the change or its maker sees the sleeper.
-/// A late wake() only causes another call of ready().
+/// Lets one thread wait: others change what ready() reads, then call wake(). All of this must be sequentially
+/// consistent: either the sleeper sees the change or its maker sees the sleeper. A late wake() only causes another call
+/// of ready().
 class alignas(64) Sleeper {
  public:
   template <class Ready>
@@ -105,7 +103,7 @@ class alignas(64) Sleeper {
 };
 
 /// Tasks of consecutive runs. One word holds the numbers of tasks left, of busy threads and of threads that may work.
-/// Taking tasks is one change of the word, which fails if none are left, so no run waits for a late worker.
+/// Tasks are taken by one change of it, which fails if none are left, so no run waits for a late worker.
 class Tasks {
  public:
   static constexpr std::uint64_t kMost = (std::uint64_t{1} << 40) - 1;
@@ -123,11 +121,11 @@ class Tasks {
   void take(unsigned worker) {
     State state = state_.load(std::memory_order_relaxed);
     while (is_open(state, worker)) {
-      // Large shares need few changes of the word; small ones at the end let all threads end at about the same time.
+      // Large shares need few changes of the word; small ones at the end balance the threads.
       const std::size_t share = std::max<std::size_t>(1, left(state) / (4 * workers_of(state)));
       // Acquires what open() wrote.
       if (!state_.compare_exchange_weak(state, state - share + kOneBusy, std::memory_order_acquire, std::memory_order_relaxed)) continue;
-      // The run cannot end before the subtraction below, so body_ and tasks_ remain valid.
+      // The run cannot end before the subtraction below.
       const std::size_t first = tasks_ - left(state);
       for (std::size_t task = first; task < first + share; ++task) (*body_)(task, worker);
       // Releases the tasks' writes to the caller.

@@ -11,13 +11,13 @@ namespace attn::parallel {
 
 class ThreadPool;
 
-/// Threads of the process or of a context: the calling thread, a pool, or natively an executor. Only close() ends them,
-/// not the destructor, because threads may outlive main().
+/// The calling thread, a pool, or natively an executor. Only close() ends threads, not the destructor, because they may
+/// outlive main().
 class Threads {
  public:
   unsigned size() const { return size_.load(std::memory_order_relaxed); }
 
-  /// 0 means one thread per core. Waits for running work. If memory or threads run out, throws and leaves one thread.
+  /// 0 means one per core. Waits for running work. If memory or threads run out, throws and leaves one thread.
   void resize(unsigned count);
   /// Keeps one thread, unless another thread, or a task that calls exit(), is using the pool.
   void close();
@@ -27,8 +27,8 @@ class Threads {
 #ifndef __wasm__
   /// The executor must outlive this object.
   void use(Executor& executor);
-  /// For the child of a fork(), which has neither the pool's threads nor a thread that held the lock. The pool can be
-  /// neither used nor destroyed; the next run creates a new one.
+  /// For the child of a fork(), where the pool's threads and the lock's holder are gone: the pool can be neither used
+  /// nor destroyed, and the next run creates a new one.
   void leave_pool_behind();
   /// Sets the threads of calls from this thread (null: those of the process) and returns the previous ones.
   static Threads* set_current(Threads* threads) noexcept;

@@ -3,8 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-// Keys and values of heads in the layout of the kernels, with room for more keys. `data` has size() floats per head.
-// per head.
+// Keys and values in the layout of the kernels, with room for more keys: `data` has size() floats per head.
 namespace attn::detail {
 
 /// W (room,width) of scores = q Wᵀ.
@@ -14,11 +13,10 @@ struct PackedKeys {
 
   std::size_t size() const;
   std::size_t panel_size() const;  ///< from panel to panel, in floats
-  /// The panel of a key.
   float* at(std::size_t head, std::size_t key) const;
   /// Rows are row_stride apart. Keys after them become undefined.
   void set(std::size_t head, std::size_t first, std::size_t count, const float* rows, std::ptrdiff_t row_stride) const;
-  /// Copies the first `count` keys to (heads,count,width).
+  /// To (heads,count,width).
   void unpack(std::size_t heads, std::size_t count, float* to) const;
 };
 
@@ -30,13 +28,11 @@ struct PackedValues {
   std::size_t size() const;
   std::size_t panel_size() const;
   std::size_t panels() const;
-  /// A panel's part of a key's value.
   float* at(std::size_t head, std::size_t key, std::size_t panel = 0) const;
   void set(std::size_t head, std::size_t first, std::size_t count, const float* rows, std::ptrdiff_t row_stride) const;
   void unpack(std::size_t heads, std::size_t count, float* to) const;
-  /// alpha · the value of a key
   void scale(std::size_t head, std::size_t key, float alpha, float* to) const;
-  /// Whether alpha · the values are neither NaN nor infinite.
+  /// Whether they are finite times alpha.
   bool all_finite(std::size_t head, std::size_t first, std::size_t count, float alpha) const;
 };
 
@@ -46,7 +42,7 @@ inline constexpr float kSumFactor = 0x1p32F;
 struct PackedHeads {
   PackedKeys keys;
   PackedValues values;
-  std::int64_t* summable = nullptr;  ///< per head: the values of this number of first keys are finite times kSumFactor
+  std::int64_t* summable = nullptr;  ///< per head: this many first values are finite times kSumFactor
 };
 
 }  // namespace attn::detail

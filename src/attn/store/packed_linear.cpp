@@ -73,7 +73,7 @@ void multiply(std::span<const PanelProduct<Weight>> products, const Rows& x, Scr
     const std::size_t block = index / column_blocks, part = index % column_blocks;
     const std::size_t i = blocks.begin(block), end = blocks.begin(block + 1);
     const std::size_t first = part_begin(panels, part, column_blocks), last = part_begin(panels, part + 1, column_blocks);
-    std::size_t before = 0;  // of the previous products
+    std::size_t before = 0;
     for (const PanelProduct<Weight>& product : products) {
       const std::size_t from = std::max(first, before), to = std::min(last, before + panels_of(product)), n = product.rows;
       if (from < to)

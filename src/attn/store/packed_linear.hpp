@@ -24,21 +24,19 @@ struct PanelProduct {
   float* y = nullptr;
 };
 
-/// Multiplies the same x (..,in) by all weights; threads share the work as a whole. finish_row(row, worker) is called
-/// once all results of a row are written. The scratch holds x in the format of the weights.
+/// Multiplies the same x (..,in) by all weights. finish_row(row, worker) is called once all results of a row are
+/// written. The scratch holds x in the weights' format.
 template <class Weight>
 void multiply(std::span<const PanelProduct<Weight>> products, const Rows& x, Scratch& scratch, const parallel::TaskRef* finish_row = nullptr);
 
 }  // namespace detail
 
-/// Weight (out,in) and optional bias (out), packed at loading. `Weight` is the type of the stored numbers, see
-/// panels.hpp.
+/// Packed at loading. `Weight` is the type of the stored numbers, see panels.hpp.
 template <class Weight>
 class BasicPackedLinear {
  public:
   BasicPackedLinear() = default;
   BasicPackedLinear(const float* weight, const float* bias, std::int64_t out_features, std::int64_t in_features);
-  /// Rows of the weight may lie apart.
   BasicPackedLinear(const TensorView& weight, const float* bias)
     requires std::same_as<Weight, float>;
 
@@ -53,13 +51,11 @@ class BasicPackedLinear {
 
   void unpack_weight(float* weight) const;
 
-  /// Sets the weight to 0 and leaves the bias.
   void allocate_weight(std::int64_t out_features, std::int64_t in_features);
   void set_weight_rows(std::size_t first, std::span<const float> rows);
 
   detail::Panels<Weight>& weight() { return panels_; }
   const detail::Panels<Weight>& weight() const { return panels_; }
-  /// (out) or empty.
   const std::vector<float>& bias() const { return bias_; }
   std::vector<float>& bias() { return bias_; }
 

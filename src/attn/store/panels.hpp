@@ -18,8 +18,7 @@ inline std::size_t part_begin(std::size_t all, std::size_t part, std::size_t par
   return static_cast<std::size_t>(std::uint64_t{all} * part / parts);
 }
 
-/// Blocks of equal size, except the last. A panel of W in the L1 cache serves a whole block; 96 rows pay for loading
-/// it.
+/// A panel of W in the L1 cache serves a whole block; 96 rows pay for loading it.
 struct RowBlocks {
   /// `all` must be at least 1.
   explicit RowBlocks(std::size_t all) : rows(all), count((all + 95) / 96), size((all + count - 1) / count) {}
@@ -44,18 +43,16 @@ class Panels<float> {
   void get_row(std::size_t row, std::size_t k, float* values) const;
   /// Panels of rows [first, end) of Wᵀ; first % height() == 0.
   void transposed(std::size_t n, std::size_t k, std::size_t first, std::size_t end, float* panels) const;
-  /// Rows of a panel, which are interleaved. get_panel() and set_panel() copy rows of one panel from and to row-major
-  /// values.
+  /// Rows of a panel are interleaved. get_panel() and set_panel() copy rows of one panel from and to row-major values.
   static std::size_t height();
   void get_panel(std::size_t first, std::size_t rows, std::size_t k, float* values) const;
   void set_panel(std::size_t first, std::size_t rows, std::size_t k, const float* values);
 
-  /// x converted once for all panels; float32 needs no conversion.
+  /// x converted once for all panels.
   using Input = const Rows&;
   static Input prepare(const Rows& x, const RowBlocks&, Scratch&) { return x; }
 
-  /// y (..,n) = x Wᵀ + b for rows [i, i + rows) and columns [j, end). j % height() == 0, and y points to column 0 of
-  /// row i.
+  /// y (..,n) = x Wᵀ + b for rows [i, i + rows) and columns [j, end); j % height() == 0, y points to column 0 of row i.
   void multiply(Input x, std::size_t i, std::size_t rows, std::size_t j, std::size_t end, std::size_t n, std::size_t k, const float* bias,
                 float* y) const;
 
@@ -63,7 +60,7 @@ class Panels<float> {
   AlignedFloats values_;
 };
 
-/// w = scale · q with a scale per row (see KernelTable::quantize_weights). x is quantized when it is used.
+/// w = scale · q, with a scale per row. x is quantized when it is used.
 template <>
 class Panels<std::int8_t> {
  public:
@@ -73,7 +70,6 @@ class Panels<std::int8_t> {
   void set_rows(std::size_t first, std::span<const float> rows, std::size_t k);
   void unpack(float* weight, std::size_t n, std::size_t k) const;
   void get_row(std::size_t row, std::size_t k, float* values) const;
-  /// Without conversion.
   void set_quantized_rows(std::size_t first, std::span<const std::int8_t> rows, std::size_t k);
   void set_scales(std::span<const float> scales) { scales_.assign(scales.begin(), scales.end()); }
   void get_quantized_row(std::size_t row, std::size_t k, std::int8_t* q, float* scale) const;

@@ -62,8 +62,8 @@ class Scratch {
 
  private:
   Workspace* workspace_;
-  std::vector<AlignedFloats> more_;  // what did not fit into the block
-  std::size_t used_ = 0;             // in the block and in more_
+  std::vector<AlignedFloats> more_;
+  std::size_t used_ = 0;  // in the block and in more_
   std::size_t most_ = 0;
 };
 

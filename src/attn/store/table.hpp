@@ -12,8 +12,8 @@
 
 namespace attn::detail {
 
-/// Lookup table W (N,E). int8, and float32 that a language model's head shares (Press & Wolf 2017), are stored as
-/// panels for multiply(); a lookup then reads E places of a panel. Other float32 is row-major. Internal.
+/// W (N,E). int8, and float32 that a language model's head shares (Press & Wolf 2017), are stored as panels for
+/// multiply(); a lookup then reads E places of a panel. Other float32 is row-major.
 class Table {
  public:
   Table() = default;
@@ -25,26 +25,22 @@ class Table {
   std::size_t size() const { return rows_ * width_; }
   bool empty() const { return rows_ == 0; }
   bool is_quantized() const { return std::holds_alternative<Panels<std::int8_t>>(values_); }
-  /// Whether float32 is stored as panels.
   bool is_shared() const { return is_shared_; }
-  /// Returns it as int8 or float32, without numbers if it has none.
   Table converted(bool to_int8) const;
 
-  /// Row-major float32 or null.
+  /// Row-major numbers or null.
   float* values();
-  /// Panels of float32 or null.
+  /// Panels or null.
   Panels<float>* panels() { return std::get_if<Panels<float>>(&values_); }
-  /// Allocates zeros.
   void allocate();
   /// Rows must be finite if they become int8.
   void set_rows(std::size_t first, std::span<const float> rows);
   void get_row(std::size_t row, float* values) const;
-  /// Without conversion.
   void set_quantized_rows(std::size_t first, std::span<const std::int8_t> rows);
   void set_scales(std::span<const float> scales);
   void get_quantized_row(std::size_t row, std::int8_t* q, float* scale) const;
   void get(float* values) const;
-  /// In place if row-major, otherwise a copy in `buffer` (E).
+  /// Copies to `buffer` (E) unless row-major.
   const float* row(std::size_t row, float* buffer) const;
 
   /// y (rows,N) = x Wᵀ + b, x (rows,E). Only for a shared table; the bits are those of BasicPackedLinear.

@@ -11,8 +11,8 @@ enum class Interruptible : std::uint8_t {
   between_tasks,  ///< also within a run() of this thread alone, for calls whose results are discarded
 };
 
-/// Calls check(object) repeatedly while this thread computes. If it throws, the attn function ends without a result and
-/// passes the exception on. Only the innermost is called.
+/// Calls check(object) repeatedly while this thread computes; an exception ends the attn function without a result.
+/// Only the innermost is called.
 class Interruption {
  public:
   using Check = void (*)(void* object);

@@ -7,7 +7,7 @@
 
 namespace attn::detail {
 
-/// Rows (last dimension) of a view, in row-major order. Internal.
+/// Rows of a view's last dimension, in row-major order. Internal.
 class Rows {
  public:
   explicit Rows(const TensorView& view);

@@ -10,8 +10,7 @@
 
 namespace attn::detail {
 
-/// Words, a number or a shape. Out of line, because string additions at each check would be a fifth of the WebAssembly
-/// binary.
+/// Built out of line: string additions at each check would be a fifth of the WebAssembly binary.
 class TextPart {
  public:
   TextPart(const char* words) : TextPart(std::string_view(words)) {}

@@ -90,8 +90,7 @@ void Optimizer::step() {
 }
 
 void Optimizer::run(std::span<const Work> work) const {
-  // Numbers per task, about. Packed weights are copied panel by panel into a cached buffer, because rows are
-  // interleaved.
+  // Numbers per task, about. The interleaved rows of packed weights are copied into a cached buffer.
   constexpr std::size_t kNumbers = 16384;
   struct Task {
     detail::Panels<float>* panels;
