@@ -40,7 +40,7 @@ struct BackwardTable {
                                        float* grad_query, float* grad_keys, float* grad_score_weight, std::size_t keys_count, std::size_t width);
 };
 
-/// For the architecture of best().
+/// Same architecture as best().
 const BackwardTable& best_backward();
 
 }  // namespace attn::kernels

@@ -27,7 +27,7 @@ class Threads {
 #ifndef __wasm__
   /// The executor must outlive this object.
   void use(Executor& executor);
-  /// For the child of a fork(), where the pool's threads and the lock's holder are gone: the pool can be neither used
+  /// Called in the child of a fork(), where the pool's threads and the lock's holder are gone: the pool can be neither used
   /// nor destroyed, and the next run creates a new one.
   void leave_pool_behind();
   /// Sets the threads of calls from this thread (null: those of the process) and returns the previous ones.
