@@ -12,10 +12,10 @@
 #include "attn/tensor/aligned.hpp"
 #include "attn/tensor/rows.hpp"
 
-// Data that forwards save for their backward. Internal.
+// Data that forwards save for their backward.
 namespace attn::detail {
 
-/// Inputs and intermediate results of one attention. Rows of inputs are contiguous.
+/// Rows of inputs are contiguous.
 struct KeptAttention {
   const float *query = nullptr, *key = nullptr, *value = nullptr;
   bool is_self = true;                                                ///< key and value are the query; comparing pointers fails if one is empty
@@ -25,7 +25,7 @@ struct KeptAttention {
   MergedPatch patch = {};  ///< `values` only marks that the caller replaced the heads' results
 };
 
-/// A spec with copies of masks and runs, because the caller's may be gone by the time of the backward.
+/// A spec with copies of masks and runs: the caller's may be gone by the backward.
 class KeptAttentionCall {
  public:
   KeptAttentionCall(const AttentionSpec& call, const AttentionSizes& of_call);
@@ -45,8 +45,7 @@ class KeptAttentionCall {
   std::vector<SequenceGroup> runs_;
 };
 
-/// Results of a forward to save for backward. If the caller did not request a result, the forward writes it directly to the saved buffer;
-/// otherwise copy() copies it there afterwards.
+/// The forward writes results that the caller did not request directly to the saved buffers; copy() copies the others.
 class CaptureBuffers {
  public:
   void keep(float*& place, float* kept, std::size_t size);
@@ -61,17 +60,16 @@ class CaptureBuffers {
   std::vector<Copy> copies_;
 };
 
-/// Data saved by one layer of a stack. Norms and the activated hidden layer are recomputed.
+/// Norms and the activated hidden layer are recomputed.
 struct KeptLayer {
-  float* x = nullptr;                                       ///< (B·L,E) input of the layer
-  bool is_patched = false;                                  ///< whether the caller replaced the input
+  float* x = nullptr;                                       ///< (B·L,E)
+  bool is_patched = false;                                  ///< whether the caller replaced x
   KeptAttention attention = {};                             ///< its inputs are null: they are x or norm1(x)
   float *attn_residual = nullptr, *ff_residual = nullptr;   ///< (B·L,E); ff_residual is null if norm_first
   float *attention_output = nullptr, *ff_output = nullptr;  ///< (B·L,E) before post norms; null without these
   float *linear1 = nullptr, *linear_gate = nullptr;         ///< (B·L,F) before the activation; linear_gate is null if not gated
 };
 
-/// Data saved by a stack of layers.
 struct KeptEncoder {
   KeptEncoder(const EncoderPlan& plan, const ForwardRandom& from);
 
@@ -81,11 +79,11 @@ struct KeptEncoder {
   ForwardRandom random;
   std::vector<KeptLayer> layers;
   float* last = nullptr;    ///< (B·L,E) input of the final norm; null without one
-  float* output = nullptr;  ///< (B·L,E) output of a stack, for the layers that follow it; null for a single layer
+  float* output = nullptr;  ///< (B·L,E) of a stack; null for a single layer
   AlignedFloats numbers = {};
 };
 
-/// Copies x row-major without gaps; returns the end.
+/// Row-major without gaps; returns the end.
 float* copy_rows(const TensorView& x, float* to);
 
 }  // namespace attn::detail

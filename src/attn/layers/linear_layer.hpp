@@ -10,7 +10,7 @@
 #include "attn/store/packed_linear.hpp"
 #include "attn/tensor/results.hpp"
 
-// The linear map inside a layer: torch.nn.Linear with its entries in the state. Internal.
+// torch.nn.Linear inside a layer.
 namespace attn::detail {
 
 class Gradients;               // layers/gradients.hpp
@@ -19,40 +19,39 @@ struct LinearGradientBuffers;  // ops/linear_backward.hpp
 class Linear {
  public:
   Linear() = default;
-  /// Leaves weight and bias unallocated.
+  /// Allocates nothing.
   Linear(std::int64_t in_features, std::int64_t out_features, bool bias) : in_(in_features), out_(out_features), bias_(bias) {}
 
   std::int64_t in_features() const { return in_; }
   std::int64_t out_features() const { return out_; }
 
-  /// Computes y = x Wᵀ + b, x (rows,in), y (rows,out); scratch and finish_row as in multiply().
+  /// y = x Wᵀ + b, x (rows,in), y (rows,out); scratch and finish_row as in multiply().
   void forward(const Rows& x, float* y, Scratch& scratch, const parallel::TaskRef* finish_row = nullptr) const;
   void forward(const float* x, std::int64_t rows, float* y, Scratch& scratch, const parallel::TaskRef* finish_row = nullptr) const {
     forward(Rows(x, static_cast<std::size_t>(rows), static_cast<std::size_t>(in_)), y, scratch, finish_row);
   }
 
-  /// One of several linear maps of the same x; all of them are quantized or none is.
+  /// One of several maps of the same x; all of them are quantized or none is.
   struct Output {
     const Linear* linear;
     float* y;
   };
   static void forward(std::span<const Output> outputs, const Rows& x, Scratch& scratch, const parallel::TaskRef* finish_row = nullptr);
 
-  /// Computes the gradients of forward() from grad (rows,out), that of y; float32 weights only. Rows whose gradient is 0 do not contribute to
-  /// the gradients of weight and bias, whatever x holds there.
+  /// grad (rows,out); float32 weights only. Rows whose gradient is 0 do not contribute to weight and bias, whatever x holds there.
   void backward(const float* grad, const float* x, std::int64_t rows, const LinearGradientBuffers& to, Scratch& scratch) const;
-  /// As above; writes the gradients of weight and bias to `gradients` if it has room for their names.
+  /// Computes gradients of weight and bias only if `gradients` has room for their names.
   void backward(const float* grad, const float* x, std::int64_t rows, float* grad_x, const std::string& prefix, Gradients& gradients,
                 Scratch& scratch) const;
 
   bool is_quantized() const { return std::holds_alternative<QuantizedLinear>(packed_); }
 
-  /// Visits weight and bias; the kind of the bias selects how it is initialized.
+  /// The kind of the bias selects how it is initialized.
   void visit_parameters(ParameterVisitor& visitor, ParameterKind bias = ParameterKind::bias);
   ParameterRef weight_ref(ParameterKind kind) { return {.shape = {out_, in_}, .kind = kind, .linear = this}; }
   ParameterRef bias_ref(ParameterKind kind) { return {.shape = {out_}, .kind = kind, .linear = this}; }
 
-  /// Returns the same map with an int8 or a float32 weight. An unallocated weight stays unallocated.
+  /// An unallocated weight stays unallocated.
   Linear converted(bool to_int8) const;
   std::variant<PackedLinear, QuantizedLinear>& packed() { return packed_; }
   /// Null if the weight is int8.

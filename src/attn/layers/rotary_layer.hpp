@@ -11,18 +11,17 @@
 #include "attn/ops/positions.hpp"
 #include "attn/store/scratch.hpp"
 
-// Rotary position embedding (RoPE) inside a layer (RoFormer, Su et al. 2021). Internal.
+// RoPE inside a layer (RoFormer, Su et al. 2021).
 namespace attn::detail {
 
-/// RoPE of a checkpoint: column i of a head is paired with column i + D/2. Angles are rounded to float32 as in Hugging Face transformers,
-/// because the weights were trained with those; apply_rotary uses exact angles.
+/// Pairs column i of a head with i + D/2. Angles are rounded to float32 as in transformers, because weights were trained with those; apply_rotary
+/// uses exact angles.
 class RotaryTable {
  public:
-  /// Covers positions 0 to positions - 1. Of the `width` columns of a head the first D are rotated, by D / 2 frequencies, and multiplied by
-  /// `magnitude`.
+  /// Of the `width` columns of a head the first D are rotated, by D / 2 frequencies, and multiplied by `magnitude`.
   RotaryTable(std::span<const float> frequencies, std::int64_t positions, std::int64_t width, float magnitude = 1);
 
-  /// Rotates the heads (heads,width) of one position in place; direction -1 inverts the rotation.
+  /// Rotates (heads,width) of one position in place; direction -1 inverts.
   void rotate(float* x, std::size_t heads, std::size_t position, float direction = 1) const;
   std::size_t width() const { return width_; }
 
@@ -31,24 +30,24 @@ class RotaryTable {
   std::vector<float> cos_, sin_;  // (positions, D/2)
 };
 
-/// RoPE of the queries and keys of a layer: from a table, with the angles of apply_rotary, or none.
+/// Rotates by a table, with the angles of apply_rotary, or not at all.
 class Rotary {
  public:
   Rotary() = default;
   explicit Rotary(std::shared_ptr<const RotaryTable> table) : table_(std::move(table)) {}
-  /// From a layer's option `rotary`. Throws CONFIG as apply_rotary does, and for an odd D.
+  /// For a layer's option `rotary`.
   Rotary(std::string_view op, const RotaryOptions& options, std::int64_t D);
 
   explicit operator bool() const { return table_ != nullptr || !frequency_.empty(); }
 
-  /// Concatenated heads of width D, rows (B·L, heads·D).
+  /// (B·L, heads·D)
   struct Heads {
     float* x;
     std::size_t heads;
   };
-  /// Rotates the heads in place; row i of each sequence of `length` rows has position first + i.
+  /// Row i of each sequence of `length` rows has position first + i.
   void rotate(std::span<const Heads> parts, std::size_t rows, std::size_t length, std::int64_t first, Scratch& scratch) const;
-  /// Applies the inverse rotation to the gradients of rotated heads, in place.
+  /// Inverts the rotation, for gradients.
   void rotate_back(const Heads& part, std::size_t rows, std::size_t length, std::int64_t first, Scratch& scratch) const;
 
  private:
@@ -57,7 +56,7 @@ class Rotary {
   std::vector<double> frequency_;  // of each pair
 };
 
-/// Takes uninitialized scratch memory for `count` rotations.
+/// Uninitialized.
 inline SinCos* take_turns(std::size_t count, Scratch& scratch) {
   return reinterpret_cast<SinCos*>(scratch.take(count * sizeof(SinCos) / sizeof(float)));
 }

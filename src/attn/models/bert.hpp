@@ -5,7 +5,7 @@
 
 #include "attn/models/family.hpp"
 
-// Names of BERT's tensors and heads, which the encoders after it share.
+// Names that BERT and later encoders share.
 namespace attn::detail {
 
 inline constexpr TensorNames kBertNames{.word_embeddings = "embeddings.word_embeddings",
@@ -22,7 +22,6 @@ inline constexpr TensorNames kBertNames{.word_embeddings = "embeddings.word_embe
                                         .linear2 = "output.dense",
                                         .norm2 = "output.LayerNorm"};
 
-/// BERT's heads for tokens and multiple choice, with the names that most families use.
 inline constexpr HeadNames kTokenHead{.classifier = "classifier"}, kAnswerHead{.classifier = "qa_outputs"},
     kPooledHead{.pooler = "pooler.dense", .classifier = "classifier"};
 inline constexpr HeadNames kBertMaskHead{.dense = "cls.predictions.transform.dense",
@@ -31,7 +30,7 @@ inline constexpr HeadNames kBertMaskHead{.dense = "cls.predictions.transform.den
                                          .classifier_bias = "cls.predictions.bias"},
     kRobertaMaskHead{.dense = "lm_head.dense", .norm = "lm_head.layer_norm", .classifier = "lm_head.decoder", .classifier_bias = "lm_head.bias"};
 
-/// Names that transformers uses for encoders with rotary positions and a gate.
+/// transformers' names for encoders with rotary positions and a gate.
 inline constexpr TensorNames kRotaryNames{.word_embeddings = "embeddings.word_embeddings",
                                           .token_type_embeddings = "embeddings.token_type_embeddings",
                                           .embedding_norm = "embeddings.LayerNorm",
@@ -46,7 +45,6 @@ inline constexpr TensorNames kRotaryNames{.word_embeddings = "embeddings.word_em
                                           .linear2 = "mlp.down_proj",
                                           .norm2 = "post_mlp_layernorm"};
 
-/// Describes a family with BERT's structure and heads.
 constexpr Family bert_family(std::span<const std::string_view> types, std::string_view architecture, std::string_view prefix,
                              std::span<const std::string_view> ignored, void (*configure)(const ConfigReader& config, ModelConfig& model),
                              const TensorNames& names = kBertNames) {

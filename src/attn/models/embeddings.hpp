@@ -17,43 +17,37 @@
 
 namespace attn::detail {
 
-/// The first part of a model, token ids to vectors: scale · norm(word + token type + task type + position), projected to the model's width if the
-/// tables have another width W.
+/// scale · norm(word + token type + task type + position), projected to the model's width if the tables have another width W.
 class Embeddings {
  public:
-  /// Creates embeddings without weights. `config` must outlive them.
+  /// `config` must outlive it.
   explicit Embeddings(const ModelConfig& config);
 
   const Embedding& words() const { return words_; }
   Embedding& words() { return words_; }
   void visit_parameters(ParameterVisitor& visitor);
 
-  /// Throws OUT_OF_RANGE for an id outside its table, SHAPE if the numbers of token types and ids differ.
   void check_ids(std::string_view op, const ModelInputs& inputs) const;
   void add_memory(const Shape& shape, MemoryEstimate& memory) const;
-  /// Writes x (..,E).
+  /// x (..,E)
   void forward(const ModelInputs& inputs, float* x, Scratch& scratch) const;
 
-  /// Values that a forward saves for its backward.
   struct Kept {
-    std::vector<std::int64_t> positions;  ///< row of the position table by position
+    std::vector<std::int64_t> positions;  ///< rows of the position table
     float* sums;                          ///< (..,W) before the norm
   };
-  /// The same with the dropout of `random`. Saves the values that backward() needs in `kept`, whose `sums` must be allocated. `words`, if not null,
-  /// has the word embedding of each position.
+  /// With dropout. `kept.sums` must be allocated. `words`, if not null, has the word embedding of each position.
   void forward(const ModelInputs& inputs, const Table* words, const ForwardRandom& random, Kept& kept, float* x, Scratch& scratch) const;
-  /// Adds the gradients of tables and norm, and writes the gradients of the word embeddings (..,W) unless `of_words` is null. Changes of_x.
+  /// Adds the gradients of tables and norm; of_words (..,W) may be null. Changes of_x.
   void backward(const ModelInputs& inputs, const Kept& kept, const ForwardRandom& random, float* of_x, float* of_words, Gradients& gradients,
                 Scratch& scratch) const;
 
  private:
-  /// Returns the tables whose rows are summed for each position; `positions` receives the rows of the position table.
+  /// The tables to sum; `positions` receives rows of the position table.
   std::vector<EmbeddingRows> tables(const ModelInputs& inputs, std::vector<std::int64_t>& positions) const;
-  /// Sets the row of the position table for each id of one sequence, whose first id has position `first`.
+  /// For one sequence, whose first id has position `first`.
   void position_rows(std::span<const std::int64_t> ids, std::int64_t first, std::int64_t* rows) const;
-  /// Multiplies by the scale.
   void scale(float* x, std::size_t count) const;
-  /// Clears the rows of padding.
   void clear_padding(const ModelInputs& inputs, std::int64_t width, float* x) const;
 
   const ModelConfig& config_;

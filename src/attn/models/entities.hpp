@@ -9,15 +9,14 @@
 
 namespace attn::detail {
 
-/// A token's scores and its byte range in the text.
+/// The byte range is in the text.
 struct ScoredToken {
   std::vector<float> scores;  ///< by label
   std::int64_t start = 0, end = 0;
-  bool is_subword = false;  ///< whether the token continues the word of the previous token
+  bool is_subword = false;  ///< continues the word of the previous token
 };
 
-/// Combines the tokens of a text's windows into entities, as transformers' TokenClassificationPipeline does. The package has the same code in
-/// web/lib/src/tasks/entities.ts.
+/// As transformers' TokenClassificationPipeline. The package has the same code in web/lib/src/tasks/entities.ts.
 std::vector<Entity> entities_of(std::string_view text, const std::vector<std::vector<ScoredToken>>& windows, const std::vector<std::string>& labels,
                                 Aggregation aggregation, const std::vector<std::string>& ignored);
 

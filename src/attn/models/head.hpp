@@ -13,29 +13,25 @@ namespace attn::detail {
 
 class Gradients;  // layers/gradients.hpp
 
-/// The last part of a model, from a row of hidden states (pooled, or of one token) to logits: softcap(classifier(norm(activation(dense x)))). Parts
-/// that a family does not have are skipped. A tied classifier of a fill-mask head is the word embedding matrix.
+/// From hidden states (pooled, or of one token) to logits: softcap(classifier(norm(activation(dense x)))), without the parts that a family does not
+/// have. A tied classifier is the word embedding matrix.
 class Head {
  public:
   Head() = default;
-  /// Creates a head without weights.
   explicit Head(const ModelConfig& config);
 
-  /// Number of logits per row.
   std::int64_t outputs() const { return classifier_.out_features(); }
-  /// Input width of the classifier, which is the output width of dense.
+  /// Also the output width of dense.
   std::int64_t width() const { return classifier_.in_features(); }
 
-  /// Yields "classifier_dense.weight", "classifier_norm.weight", "classifier.weight" and so on.
   void visit_parameters(ParameterVisitor& visitor);
 
-  /// Computes logits (rows,outputs()) from x (rows,E).
+  /// x (rows,E), logits (rows,outputs())
   void forward(const float* x, std::int64_t rows, const Table& words, float* logits, Scratch& scratch) const;
 
-  /// The same with dropout, if active, which also changes x. `dense` (rows,width()) receives the output of the dense layer before the activation, if
-  /// there is a dense layer.
+  /// With dropout, which changes x. `dense` (rows,width()) receives the output of the dense layer, if there is one, before the activation.
   void forward(float* x, std::int64_t rows, const Table& words, const ForwardRandom& random, float* dense, float* logits, Scratch& scratch) const;
-  /// Computes gradients from grad, the gradient of the logits; of_x may be null. Rows of grad that are 0 have no effect.
+  /// grad is that of the logits; rows that are 0 have no effect. of_x may be null.
   void backward(const float* grad, const float* x, const float* dense, std::int64_t rows, const Table& words, const ForwardRandom& random,
                 float* of_x, Gradients& gradients, Scratch& scratch) const;
 

@@ -10,21 +10,20 @@
 
 namespace attn::detail {
 
-/// Values that a model's forward saves for its backward.
+/// What a forward saves for its backward.
 struct KeptModel {
   std::vector<std::int64_t> ids, types;  ///< empty types: all 0
   std::vector<SequenceGroup> runs;
   Embeddings::Kept embeddings = {};
   Stack::Kept stack = {};
-  std::int64_t results = 0;  ///< number of sequences, or of tokens
+  std::int64_t results = 0;  ///< sequences, or tokens
   bool of_head = false;
-  std::vector<std::int64_t> tokens;  ///< rows of the hidden states for which a token head has results; empty for other heads
-  float* pooled = nullptr;           ///< (results,E), input of the head after dropout
-  float* dense = nullptr;            ///< (results,width()), output of the head's dense layer before the activation
+  std::vector<std::int64_t> tokens;  ///< rows of the hidden states for which a token head has results
+  float* pooled = nullptr;           ///< (results,E), after dropout
+  float* dense = nullptr;            ///< (results,width()), before the activation
   float* result = nullptr;           ///< (results,result_size(of_head))
   AlignedFloats numbers = {};
 
-  /// Returns the forward's inputs in the form that pooling takes.
   ModelInputs inputs() const {
     const AttentionSpec& spec = stack.layers->call.spec;
     return {.shape = {stack.layers->B, stack.layers->L},
@@ -35,9 +34,8 @@ struct KeptModel {
   }
 };
 
-/// Values that a head's forward saves for its backward.
 struct KeptHead {
-  const float* given = nullptr;  ///< (sequences,E), pooled vectors in the caller's memory
+  const float* given = nullptr;  ///< (sequences,E), the caller's
   std::int64_t sequences = 0;
   ForwardRandom random = {};
   float* pooled = nullptr;  ///< (sequences,E), after dropout

@@ -12,16 +12,14 @@
 #include "attn/models/encoder_model.hpp"
 #include "attn/models/lens.hpp"
 
-// Internal: how the lens reads its arguments and a model.
 namespace attn::detail {
 
-/// A text as the lens runs it.
 struct LensTokens {
   std::vector<std::int64_t> ids;
   std::vector<std::string> tokens;
 };
 
-/// Intermediate results of a forward of sequences of the same length.
+/// For sequences of equal length.
 struct LensRun {
   std::vector<float> output;                                                    ///< (B,L,E)
   std::vector<std::vector<float>> hidden_states;                                ///< layers + 1 of (B,L,E), on request
@@ -31,7 +29,7 @@ struct LensRun {
   const std::vector<float>& trace(std::size_t layer, TraceName name) const { return traces[layer][static_cast<std::size_t>(name)]; }
 };
 
-/// A text model together with the name of the function that reads it.
+/// A text model, and the function's name for errors.
 class LensModel {
  public:
   LensModel(std::string_view op, const TextModel& text);
@@ -43,33 +41,33 @@ class LensModel {
   std::size_t heads() const { return static_cast<std::size_t>(config().num_attention_heads); }
   std::size_t layers() const { return static_cast<std::size_t>(config().num_hidden_layers); }
 
-  /// Throws UNSUPPORTED unless the model is a decoder whose residual stream is the sum of the parts that the lens knows.
+  /// Throws UNSUPPORTED unless the residual stream of a decoder is the sum of the parts that the lens knows.
   void check_decoder() const;
 
-  /// Tokenizes a text. A text that is too long is an error of the forward: a truncated one would have other positions.
+  /// An overlong text is an error of the forward: a truncated one would have other positions.
   LensTokens tokens(const lens::Text& text, const char* argument) const;
-  /// Returns the special tokens that the tokenizer adds to an empty text.
+  /// Those that the tokenizer adds to an empty text.
   std::vector<std::int64_t> special_ids() const;
   std::vector<std::string> spelled(std::span<const std::int64_t> ids) const;
   std::string spelled(std::int64_t id) const;
   std::int64_t token(const char* argument, const lens::Token& token) const;
   std::optional<std::int64_t> token(const char* argument, const std::optional<lens::Token>& token) const;
-  /// Checks indices from 0 to count - 1; default all.
+  /// Indices from 0 to count - 1; default all.
   std::vector<std::int64_t> indices(const char* argument, const std::optional<std::vector<std::int64_t>>& given, std::int64_t count) const;
-  /// The same for one; default the last.
+  /// Default the last.
   std::int64_t index(const char* argument, std::optional<std::int64_t> given, std::int64_t count) const;
 
-  /// Runs `sequences` one after the other in `ids`. The options' logits are not computed.
+  /// `ids` has the sequences one after the other. Computes no logits.
   LensRun run(std::span<const std::int64_t> ids, std::int64_t sequences, ModelForwardOptions options) const;
-  /// Calls use(logits, row) for each row of normed hidden states (count,E). Throws OUT_OF_RANGE for NaN logits.
+  /// Calls use(logits, row) for normed hidden states (count,E). Throws OUT_OF_RANGE for NaN logits.
   void each_row_of_logits(std::span<const float> rows, const std::function<void(std::span<const float>, std::size_t)>& use) const;
 
-  /// Applies the norm after the last layer of a decoder to rows (count,E), in float64: y = (x - mean) / √(var(x) + ε) · γ + β, or for RMSNorm
-  /// x / √(mean(x²) + ε) · γ. The npm package computes the same numbers.
+  /// Norm after the last layer for rows (count,E), in float64: y = (x - mean) / √(var(x) + ε) · γ + β, or for RMSNorm x / √(mean(x²) + ε) · γ. The
+  /// npm package computes the same numbers.
   void final_norm(std::span<float> rows) const;
-  /// Copies a parameter of the layers, by the name that the stack gives it; empty if there is none. Weights are (out,in).
+  /// By the stack's name; empty if there is none. Weights are (out,in).
   std::vector<float> parameter(const std::string& name) const;
-  /// Returns the row of the unembedding for a token, so that its logit is row · normed hidden state.
+  /// A token's logit is row · normed hidden state.
   std::vector<float> unembedding(std::int64_t id) const;
 
  private:
@@ -80,14 +78,13 @@ class LensModel {
   EncoderModel& model_;
 };
 
-/// The mean of a row (0 for RMSNorm), and the divisor of the final norm: √(var(x) + ε), or √(mean(x²) + ε).
+/// The mean (0 for RMSNorm) and divisor of final_norm().
 struct NormMoments {
   double mean = 0, divisor = 1;
 
   NormMoments(const ModelConfig& config, std::span<const float> row);
 };
 
-/// Returns a row of a matrix with rows of `width`.
 inline std::span<const float> row_of(std::span<const float> matrix, std::size_t row, std::size_t width) { return matrix.subspan(row * width, width); }
 
 }  // namespace attn::detail

@@ -2,10 +2,9 @@
 
 #include "attn/models/family.hpp"
 
-// What Llama and the decoders after it share.
 namespace attn::detail {
 
-/// Names that Llama and the decoders after it use.
+/// Names of Llama and later decoders.
 inline constexpr TensorNames kLlamaNames{.word_embeddings = "embed_tokens",
                                          .layers = "layers.",
                                          .query = "self_attn.q_proj",
@@ -21,8 +20,8 @@ inline constexpr TensorNames kLlamaNames{.word_embeddings = "embed_tokens",
                                          .norm2 = "post_attention_layernorm",
                                          .final_norm = "norm"};
 
-/// Reads what Llama and later decoders have in common: RMSNorm, a gate, heads that share keys and values, RoPE, no biases. `positions`
-/// and `theta` are the defaults; with theta 0 the family reads RoPE itself.
+/// RMSNorm, a gate, heads that share keys and values, RoPE, no biases. `positions` and `theta` are the defaults; with theta 0 the family reads RoPE
+/// itself.
 void configure_llama(const ConfigReader& config, ModelConfig& model, std::int64_t positions, double theta = 10000);
 
 }  // namespace attn::detail

@@ -21,40 +21,39 @@ namespace attn::detail {
 struct Family;
 struct HeadNames;
 
-/// How a token's row in the position table is determined.
+/// How tokens select rows of the position table.
 enum class PositionRows : std::uint8_t {
   none,
   counted,   ///< 0, 1, 2, …
   from_ids,  ///< padding_idx + number of ids so far that are not padding_idx; padding itself gets padding_idx (fairseq)
 };
 
-/// How attention in one layer depends on distances; see KeyDistance.
+/// A layer's RoPE base and window; see KeyDistance.
 struct LayerDistance {
   double rope_theta = 0;     ///< 0: no rotary positions
   std::int64_t window = -1;  ///< -1: none
   bool unscaled = false;     ///< RoPE without ModelConfig::rope
 };
 
-/// Relative positions of disentangled attention (He et al. 2020): a table with one row per distance of query and key; large distances share rows.
+/// Relative positions of disentangled attention (He et al. 2020): a table with one row per distance; large distances share rows.
 struct RelativeConfig {
-  std::int64_t span = 0;          ///< half the number of rows; 0: no table
-  std::int64_t buckets = 0;       ///< 0: one row per distance up to the span
-  std::int64_t max_distance = 0;  ///< largest distance that the buckets cover
+  std::int64_t span = 0;     ///< half the number of rows; 0: no table
+  std::int64_t buckets = 0;  ///< 0: one row per distance up to the span
+  std::int64_t max_distance = 0;
   bool has_norm = false;
   bool c2p = false, p2c = false;    ///< content to position, position to content
-  bool shares_projections = false;  ///< the rows go through the layer's projections of queries and keys
+  bool shares_projections = false;  ///< the rows use the layer's query and key projections
   std::int64_t scale_factor = 1;
 
   std::int64_t rows() const { return 2 * span; }
-  /// Returns the row for a key `distance` positions before its query; it increases with the distance.
+  /// The key is `distance` positions before its query.
   std::int64_t row(std::int64_t distance) const;
 };
 
-/// How logits become scores, as in transformers' TextClassificationPipeline or as a cross-encoder's files specify.
 enum class ClassificationFunction : std::uint8_t {
   softmax,
-  sigmoid,  ///< of each logit: several labels may hold, or there is only one
-  none,     ///< a regression: the logits are the scores
+  sigmoid,  ///< several labels may hold, or there is only one
+  none,     ///< a regression
 };
 
 /// sentence-transformers' Dense, applied after pooling: activation(W x + b).
@@ -65,7 +64,6 @@ struct DenseConfig {
   std::string folder = "2_Dense";
 };
 
-/// A named text that is prepended to other texts.
 struct Prompt {
   std::string name = {}, text = {};
 };
@@ -76,107 +74,105 @@ struct ModelConfig {
   Task task = Task::embedding;
   std::int64_t vocab_size = 0, hidden_size = 0, num_hidden_layers = 0, num_attention_heads = 0, intermediate_size = 0;
   std::int64_t word_size = 0;         ///< width of the embedding tables; 0: the hidden size
-  bool embedding_projection = false;  ///< a linear layer from word_size to hidden_size
-  /// Shared layers: `hidden_groups` groups of `inner_layers` layers, each group repeated several times in a row. 0: each layer is used once.
+  bool embedding_projection = false;  ///< from word_size to hidden_size
+  /// Shared layers: each group of `inner_layers` layers runs several times in a row. 0: each layer runs once.
   std::int64_t hidden_groups = 0, inner_layers = 1;
   Activation hidden_act = Activation::gelu;
   float layer_norm_eps = 1e-12F;
 
-  std::int64_t max_position_embeddings = 0;  ///< rows of the position table, or number of rotary angles
-  std::int64_t max_length = 0;               ///< number of ids in the longest sequence
+  std::int64_t max_position_embeddings = 0;  ///< also the number of rotary angles
+  std::int64_t max_length = 0;               ///< of the longest sequence
   PositionRows positions = PositionRows::counted;
-  std::int64_t padding_idx = 0;               ///< for PositionRows::from_ids
-  std::int64_t pad_token_id = -1;             ///< row of the word embeddings that gets no gradient; -1: none
-  std::int64_t type_vocab_size = 0;           ///< 0: no token types
-  std::int64_t task_type_vocab_size = 0;      ///< rows of the task type table, whose first row is added at every position; 0: none
-  std::int64_t position_buckets = 0;          ///< buckets of T5's bias by distance, shared by all layers; 0: none
-  bool alibi = false;                         ///< a bias that decreases with the distance, with one slope per head
+  std::int64_t padding_idx = 0;           ///< for PositionRows::from_ids
+  std::int64_t pad_token_id = -1;         ///< row of the word embeddings that gets no gradient; -1: none
+  std::int64_t type_vocab_size = 0;       ///< 0: no token types
+  std::int64_t task_type_vocab_size = 0;  ///< rows of the table whose first row is added at every position; 0: none
+  std::int64_t position_buckets = 0;      ///< T5's bias by distance, shared by all layers; 0: none
+  bool alibi = false;
   std::vector<LayerDistance> distances = {};  ///< one per layer, or empty
   RelativeConfig relative = {};
-  bool clears_padding = false;  ///< embeddings of padding are set to 0, and padding attends to nothing
+  bool clears_padding = false;  ///< padding has zero embeddings and attends to nothing
   RopeScaling rope = {};
-  std::int64_t rotary_width = 0;  ///< columns of a head that are rotated; 0: all
+  std::int64_t rotary_width = 0;  ///< rotated columns of a head; 0: all
 
-  bool is_causal = false;                ///< no token attends to later ones; the positions of padding do not count
+  bool is_causal = false;                ///< padding then takes no positions
   std::int64_t num_key_value_heads = 0;  ///< 0: as many as heads
-  std::int64_t head_dim = 0;             ///< width of a head; 0: hidden_size / num_attention_heads
+  std::int64_t head_dim = 0;             ///< 0: hidden_size / num_attention_heads
   NormKind norm = NormKind::layer_norm;
-  bool norm_first = false;    ///< norms before attention and feed-forward, and after the last layer
-  bool normed_input = false;  ///< with norm_first: the first layer has no norm1, because the embeddings are normalized
+  bool norm_first = false;    ///< also a norm after the last layer
+  bool normed_input = false;  ///< with norm_first: the first layer has no norm1
   bool gated = false;
   LayerVariant layer = {};
-  float embedding_scale = 1;                       ///< factor of the embeddings
-  float attention_softcap = 0, logit_softcap = 0;  ///< y = c · tanh(x / c) of scores and of the head's logits; 0: none
+  float embedding_scale = 1;
+  float attention_softcap = 0, logit_softcap = 0;  ///< c · tanh(x / c); 0: none
   bool attention_bias = true, attention_output_bias = true, norm_bias = true;
   bool mlp_bias = true, mlp_output_bias = true;  ///< of linear1 and the gate; of linear2
 
-  // Weights stored as int8 with one scale per row.
-  bool quantized = false;        ///< linear layers
-  bool quantized_words = false;  ///< word embeddings
+  // int8 with one scale per row.
+  bool quantized = false;  ///< linear layers
+  bool quantized_words = false;
 
-  // The head, if there is one.
-  std::vector<std::string> labels = {};  ///< for text and token classification
+  std::vector<std::string> labels = {};
   ClassificationFunction classification_function = ClassificationFunction::softmax;
-  /// Function for a text that is not part of a pair. The function in a cross-encoder's files applies to single texts only if there is one label.
+  /// For single texts: a cross-encoder's function applies to them only if there is one label.
   ClassificationFunction text_function = ClassificationFunction::softmax;
   Pooling classifier_pooling = Pooling::cls;
   Activation classifier_activation = Activation::tanh;
   bool classifier_dense_bias = true;
   Activation decoder_activation = Activation::gelu;  ///< of the fill-mask head, as are the next two
   bool decoder_bias = true;                          ///< also of the head of a language model
-  bool tie_word_embeddings = true;                   ///< the head multiplies by the word embeddings, if it predicts tokens
+  bool tie_word_embeddings = true;
 
-  std::vector<std::int64_t> eos_token_ids = {};  ///< tokens that end a generated text
+  std::vector<std::int64_t> eos_token_ids = {};
 
-  DropoutProbabilities dropout = {};  ///< for training; check_fine_tuning() checks their range
+  DropoutProbabilities dropout = {};  ///< check_fine_tuning() checks their range
 
-  // Settings from the files of sentence-transformers.
-  std::vector<Pooling> poolings = {Pooling::mean};  ///< several results are concatenated
-  std::vector<DenseConfig> denses = {};             ///< applied in this order
+  // From sentence-transformers' files.
+  std::vector<Pooling> poolings = {Pooling::mean};  ///< concatenated
+  std::vector<DenseConfig> denses = {};
   bool normalize = false;
-  std::int64_t truncate_dim = 0;  ///< vectors are truncated to this many components; 0: no limit
+  std::int64_t truncate_dim = 0;  ///< 0: no limit
   std::vector<Prompt> prompts = {};
-  std::string default_prompt = {};  ///< text that is prepended unless a call gives a prompt
-  bool include_prompt = true;       ///< whether pooling includes the prompt's tokens
+  std::string default_prompt = {};  ///< its text
+  bool include_prompt = true;       ///< whether its tokens are pooled
   /// Default of max_length in calls.
   std::int64_t default_length = 0;
   bool lower_case = false;
-  /// Use the token types that tokenizer.json assigns; otherwise all are 0.
+  /// If false, all token types are 0.
   bool token_types = true;
 
-  std::vector<std::string> notes = {};  ///< messages about settings in the files that have no effect here
+  std::vector<std::string> notes = {};  ///< settings in the files that have no effect
 
   /// Returns the default class for Tokenizer::parse().
   std::string_view tokenizer_class() const;
   std::int64_t num_labels() const { return static_cast<std::int64_t>(labels.size()); }
   bool has_head() const { return task != Task::embedding; }
-  /// Whether the head computes logits for each token, not for the text.
+  /// Whether the head has logits per token.
   bool of_tokens() const { return task == Task::token_classification || task == Task::question_answering || predicts_tokens(); }
-  /// Whether the head computes logits of the vocabulary.
   bool predicts_tokens() const { return task == Task::fill_mask || task == Task::text_generation; }
   const HeadNames& head_names() const;
-  /// Returns the number of logits per text or token.
+  /// Logits per text or token.
   std::int64_t outputs() const;
   bool is_tied() const { return predicts_tokens() && tie_word_embeddings; }
-  /// Number of layers in the checkpoint. Shared layers are used several times, so num_hidden_layers may be larger.
+  /// Less than num_hidden_layers if layers are shared.
   std::int64_t stored_layers() const { return hidden_groups > 0 ? hidden_groups * inner_layers : num_hidden_layers; }
-  /// Returns the index of the stored layer that runs at position `place`.
+  /// The stored layer that runs at `place`.
   std::int64_t stored_layer(std::int64_t place) const;
   std::int64_t head_width() const { return head_dim > 0 ? head_dim : hidden_size / num_attention_heads; }
   std::int64_t word_width() const { return word_size > 0 ? word_size : hidden_size; }
-  /// Width of the embedding that `count` concatenated poolings give, after Dense and truncate_dim.
+  /// Width for `count` concatenated poolings, after Dense and truncate_dim.
   std::int64_t embedding_size(std::size_t count) const {
     const std::int64_t size = whole_embedding_size(count);
     return truncate_dim > 0 && truncate_dim < size ? truncate_dim : size;
   }
-  /// The same before truncate_dim.
+  /// Before truncate_dim.
   std::int64_t whole_embedding_size(std::size_t count) const {
     return denses.empty() ? hidden_size * static_cast<std::int64_t>(count) : denses.back().out_features;
   }
 };
 
-/// Reads members of a JSON file and ignores unknown ones. It holds only references into the file, so that an error needs no destructors: their code
-/// was a third of the WebAssembly code that reads config.json.
+/// Reads members of a JSON file. It holds only references, so that an error needs no destructors: their code would be a third of the WebAssembly
+/// code that reads config.json.
 class ConfigReader {
  public:
   /// Both arguments must outlive the reader.
@@ -184,11 +180,10 @@ class ConfigReader {
 
   bool has(const char* name) const { return find(name) != nullptr; }
   const Json* find(const char* name) const;
-  /// Whether there are no members.
   bool is_empty() const;
-  /// Whether the member is null; has() and find() treat null as missing.
+  /// has() and find() treat null as missing.
   bool is_null(const char* name) const;
-  /// Throws CONFIG if the member is missing, not a whole number, or outside the range.
+  /// Throws CONFIG, also if the member is missing.
   std::int64_t whole(const char* name, std::int64_t least, std::int64_t most) const;
   std::int64_t whole(const char* name, std::int64_t least, std::int64_t most, std::int64_t otherwise) const;
   std::int64_t size(const char* name) const { return whole(name, 1, 0x7fffffff); }
@@ -198,13 +193,13 @@ class ConfigReader {
   bool flag(const char* name, bool otherwise) const;
   std::string_view string(const char* name, std::string_view otherwise) const;
   Activation activation(const char* name, Activation otherwise = Activation::gelu) const;
-  /// Returns a reader for a member that is an object, or for an empty object if it is missing. It refers to this reader.
+  /// A missing member reads as an empty object. The result refers to this reader.
   ConfigReader object(const char* name) const&;
   ConfigReader object(const char* name) && = delete;
   /// Throws UNSUPPORTED unless the member is missing or is `value`.
   void only(const char* name, std::string_view value) const;
   void only_false(const char* name) const;
-  /// Whether layer_types names a layer sliding_attention; `otherwise` without the list. Throws CONFIG for a short list, UNSUPPORTED for other kinds.
+  /// Whether layer_types has sliding_attention for the layer; `otherwise` without the list.
   bool is_sliding(std::size_t layer, bool otherwise) const;
 
   [[noreturn]] void refuse(ErrorCode code, const char* name, std::initializer_list<TextPart> expected, std::initializer_list<TextPart> got,
@@ -218,38 +213,35 @@ class ConfigReader {
   const Json& json_;
 };
 
-/// Contents of a checkpoint's files except the transformer's weights. Only config.json is required; an empty file throws FORMAT.
+/// A checkpoint's files except the transformer's weights. Only config.json is required.
 struct ModelFiles {
   using File = std::optional<std::span<const std::uint8_t>>;
-  /// config.json and model.safetensors of a Dense folder.
   struct Dense {
     File config = {}, weights = {};
   };
 
-  std::span<const std::uint8_t> config = {};  ///< config.json
+  std::span<const std::uint8_t> config = {};
   File modules = {};
-  File pooling = {};  ///< config.json of the pooling folder that modules.json names: 1_Pooling
+  File pooling = {};  ///< config.json of the pooling folder
   File sentence_bert_config = {};
   File tokenizer_config = {};
   File prompts = {};               ///< config_sentence_transformers.json
-  std::vector<Dense> denses = {};  ///< of the Dense folders that modules.json names, in its order: 2_Dense, 3_Dense
+  std::vector<Dense> denses = {};  ///< in the order of modules.json
   File generation = {};            ///< generation_config.json
 };
 
-/// Largest accepted size of each of these files, in bytes.
+/// Bytes per file.
 inline constexpr std::size_t kMaxConfig = 4 << 20;
 
-/// Formats a value for an error message; strings as they are in the file, objects and arrays by their kind.
+/// For error messages; objects and arrays by their kind.
 TextPart words_of(const Json& json);
 
 inline constexpr std::int64_t kMaxLayers = 10'000;
 
-/// Reads config.json and the other files. Throws FORMAT for invalid JSON, CONFIG for values out of range, UNSUPPORTED for models that attn does not
-/// have.
+/// Throws FORMAT for invalid JSON, CONFIG for values out of range, UNSUPPORTED for models that attn does not have.
 ModelConfig read_model_config(const ModelFiles& files);
 
-/// Returns the default class for Tokenizer::parse() of a model with this config.json; empty for families that attn does not have. Throws FORMAT for a
-/// damaged file.
+/// The default class for Tokenizer::parse(); empty for families that attn does not have.
 std::string_view tokenizer_class_of(std::span<const std::uint8_t> config_json);
 
 }  // namespace attn::detail

@@ -18,19 +18,17 @@ namespace detail {
 
 struct ModelInputs;
 
-/// The scalar that is differentiated: a logit (`label`; for a token head at position `token`) or a component of the pooled vector (`component`) of
-/// sequence `row`.
+/// What is differentiated: a logit (`label`; for a token head at position `token`) or a component of the pooled vector of sequence `row`.
 struct ModelGradientTarget {
   std::int64_t row = 0;
   std::optional<std::int64_t> label = std::nullopt, component = std::nullopt, token = std::nullopt;
-  std::optional<std::int64_t> contrast = std::nullopt;  ///< another label, whose logit is subtracted
+  std::optional<std::int64_t> contrast = std::nullopt;  ///< label whose logit is subtracted
 };
 
-/// Gradients of a scalar of a model. The constructor checks the arguments and runs the forward; run() runs the backward.
+/// The constructor checks the arguments and runs the forward; run() runs the backward.
 class ModelGradient {
  public:
-  /// Throws UNSUPPORTED for int8 weights and for a label without a head, ARGUMENT unless the target is either a label or a component, or if no
-  /// gradients are requested, OUT_OF_RANGE if the target does not exist, and as a forward.
+  /// Throws ARGUMENT unless the target is either a label or a component, and if no gradients are requested.
   ModelGradient(std::string_view op, EncoderModel& model, const ModelInputs& inputs, const ModelGradientTarget& target, bool embeddings,
                 bool attentions, bool parameters, const std::optional<EncoderTraceOptions>& trace = std::nullopt);
   ~ModelGradient();
@@ -41,10 +39,9 @@ class ModelGradient {
   const Shape& embeddings() const;  ///< (B,L,word_width())
   const Shape& attentions() const;  ///< (B,H,L,L), of one layer
   std::size_t layers() const;
-  /// Layers, names and shapes of the requested traces.
+  /// The requested traces.
   const EncoderPlan& traced() const;
-  /// Computes the gradients; arguments are null or empty if not requested. `traces` is by layer. Parameters have their names in the checkpoint.
-  /// Throws MEMORY.
+  /// Arguments are null or empty if not requested; `traces` is by layer. Parameters have their names in the checkpoint.
   void run(float* embeddings, const std::vector<float*>& attentions, const StateTarget* parameters, std::vector<TraceBuffers> traces = {}) const;
 
  private:

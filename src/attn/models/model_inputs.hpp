@@ -11,35 +11,34 @@
 
 namespace attn::detail {
 
-/// Sequences of token ids. Refers to the caller's memory.
+/// Refers to the caller's memory.
 struct ModelInputs {
   Shape shape = {};  ///< (B,L)
   std::span<const std::int64_t> input_ids = {};
   std::span<const std::int64_t> token_type_ids = {};  ///< empty: all 0
-  const MaskView* attention_mask = nullptr;           ///< (B,L), non-padding; null: no padding
-  /// Sequences of these lengths one after the other without padding; the shape is then (1,rows). Empty: B sequences of length L.
+  const MaskView* attention_mask = nullptr;           ///< (B,L); null: no padding
+  /// Lengths of sequences one after the other without padding; the shape is then (1,rows). Empty: B sequences of length L.
   std::span<const SequenceGroup> runs = {};
-  std::int64_t first_position = 0;  ///< position of the first id of each sequence
+  std::int64_t first_position = 0;  ///< of the first id of each sequence
 };
 
-/// Returns the sequences in groups of equal length.
+/// In groups of equal length.
 std::vector<SequenceGroup> runs_of(const ModelInputs& inputs);
-/// Returns the length of the longest sequence.
 std::int64_t longest_of(const ModelInputs& inputs);
 
-/// Pools hidden states (..,E) to one vector per sequence. Rows of `pooled` are `stride` apart. Positions before `first` are not pooled.
+/// hidden (..,E); rows of `pooled` are `stride` apart. Positions before `first` are not pooled.
 void pool_sequences(const ModelInputs& inputs, std::int64_t E, const float* hidden, Pooling pooling, float* pooled, std::int64_t stride,
                     std::int64_t first = 0);
-/// Computes the gradient of pool_sequences() with respect to its hidden states. Rows of grad are `stride` apart.
+/// Rows of grad are `stride` apart.
 void pool_sequences_backward(const ModelInputs& inputs, std::int64_t E, const float* grad, std::int64_t stride, const float* hidden, Pooling pooling,
                              float* of_hidden);
 
-/// Sequences one after the other, without padding.
+/// One after the other, without padding.
 struct PackedSequences {
   std::vector<std::int64_t> ids, types;
   std::vector<SequenceGroup> runs;
 
-  /// Appends the length of the next sequence, whose ids and types the caller appends.
+  /// The caller appends the ids and types.
   void add_length(std::int64_t length);
   ModelInputs inputs() const { return {.shape = {1, std::ssize(ids)}, .input_ids = ids, .token_type_ids = types, .runs = runs}; }
 };

@@ -9,30 +9,29 @@
 
 namespace attn::detail {
 
-/// Inputs of a causal model with the padding moved to the end of each sequence, so that tokens have the positions, and results the bits, that they
-/// have without padding. Results are moved back.
+/// Moves the padding of a causal model's inputs to the end of each sequence, so that tokens have the positions, and results the bits, that they have
+/// without padding.
 class PaddingOrder {
  public:
-  /// Whether padding precedes a token in any sequence.
+  /// Whether padding precedes a token.
   static bool is_needed(const ModelInputs& inputs);
-  /// Whether padding between tokens takes up places of a window of `window` earlier positions, so that a token in the window without the padding
-  /// is outside with it. transformers counts the padding.
+  /// Whether padding moves a token out of a window of `window` earlier positions. transformers counts the padding.
   static bool cuts_window(const ModelInputs& inputs, std::int64_t window);
   explicit PaddingOrder(const ModelInputs& given);
   PaddingOrder(const PaddingOrder&) = delete;  // inputs() refers to the copies
   PaddingOrder& operator=(const PaddingOrder&) = delete;
 
   const ModelInputs& inputs() const { return inputs_; }
-  /// Returns the mask of queries and keys in the new order; an unchanged mask if its shape does not fit. Call it once.
+  /// Returns an unchanged mask if its shape does not fit. Call it once.
   MaskView mask(const MaskView& given);
-  /// Returns a copy of rows (B,L,width) in the new order, which lives as long as this object.
+  /// Returns a copy of rows (B,L,width), which lives as long as this object.
   const float* rows(const float* given, std::int64_t width);
-  /// Moves the results of a forward back in place; logits may be null.
+  /// Moves results back in place; logits may be null.
   void restore(const EncoderPlan& plan, const EncoderBuffers& buffers, float* logits, const Shape& of_logits) const;
 
  private:
   std::int64_t at(std::int64_t b, std::int64_t i) const { return order_[static_cast<std::size_t>(b * inputs_.shape[1] + i)]; }
-  /// Moves back the rows of x (B,outer,L,inner), and with `keys`, if inner is L · n, the groups of n numbers within each row.
+  /// x (B,outer,L,inner); with `keys`, if inner is L · n, also moves groups of n numbers within each row.
   void restore(float* x, std::int64_t outer, std::int64_t inner, bool keys, std::vector<float>& slab) const;
 
   std::vector<std::int64_t> order_;  // (B,L), position in the given sequence

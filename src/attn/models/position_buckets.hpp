@@ -7,8 +7,8 @@
 
 namespace attn::detail {
 
-/// Returns the row of MPNet's position bias for key - query = distance: T5's buckets (Raffel et al. 2020). Half of them are for keys after the
-/// query; in each half the first 8 are for one distance each, and then the width doubles with every second bucket, up to distance 128.
+/// The row of MPNet's position bias for key - query = distance: T5's buckets (Raffel et al. 2020), half of them for keys after the query; in each
+/// half 8 single distances, then widths that double with every second bucket, up to distance 128.
 inline std::size_t bucket_of(std::int64_t distance) {
   constexpr std::int64_t kFirst[] = {8, 12, 16, 23, 32, 46, 64, 91};  // 8 · 2^(i/2), rounded up
   const std::int64_t size = std::abs(distance);

@@ -4,8 +4,8 @@
 
 namespace attn::detail {
 
-/// Reads quantization_config of config.json, if present, in the format of compressed-tensors: weights int8 by row and symmetric; activations int8 by
-/// token, asymmetric and dynamic; word embeddings optionally int8. Throws UNSUPPORTED for all other settings.
+/// Reads compressed-tensors' settings, if present: weights int8 by row and symmetric; activations int8 by token, asymmetric and dynamic; word
+/// embeddings optionally int8. Throws UNSUPPORTED for all others.
 void read_quantization(const ConfigReader& config, ModelConfig& model);
 
 }  // namespace attn::detail

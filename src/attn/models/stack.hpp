@@ -16,9 +16,9 @@
 
 namespace attn::detail {
 
-/// By layer: keys of relative positions, packed, and queries; for backward also unpacked keys, and the input of these projections.
+/// By layer: packed keys of relative positions, and queries; for backward also unpacked keys, and the projections' input.
 using RelativeLayers = std::vector<AlignedFloats>;
-/// Position terms of the scores, and their memory.
+/// Position terms of the scores.
 struct ScorePositions {
   PositionBias bias = {};
   std::vector<std::int32_t> rows = {};  ///< of the table of relative positions, by query - key
@@ -27,8 +27,8 @@ struct ScorePositions {
   std::unique_ptr<const RelativeLayers> own_layers = nullptr;
 };
 
-/// A value that all calls share once one of them has computed it. Until then each call computes its own, without a lock: meanwhile an executor may
-/// call again, and another thread may fork().
+/// A value that all calls share once one has computed it. Until then each call computes its own, without a lock: meanwhile an executor may call
+/// again, and another thread may fork().
 template <class T>
 class Published {
  public:
@@ -38,7 +38,7 @@ class Published {
   Published& operator=(const Published&) = delete;
 
   const T* get() const { return value_.load(std::memory_order_acquire); }
-  /// Returns the value that all calls share from now on: `value`, or one that another call has published before.
+  /// Returns the shared value: `value`, or that of an earlier call.
   const T* publish(std::unique_ptr<const T> value) {
     const T* before = nullptr;
     return value_.compare_exchange_strong(before, value.get(), std::memory_order_acq_rel) ? value.release() : before;
@@ -50,26 +50,24 @@ class Published {
   std::atomic<const T*> value_{nullptr};
 };
 
-/// The middle part of a model: its layers, and the position terms of their scores (MPNet's buckets, ALiBi, DeBERTa's relative positions, RoPE).
+/// The layers, and the position terms of their scores (MPNet's buckets, ALiBi, DeBERTa's relative positions, RoPE).
 class Stack {
  public:
-  /// Creates a stack without weights. `config` must outlive it.
+  /// `config` must outlive it.
   Stack(std::string_view op, const ModelConfig& config);
 
   bool is_quantized() const { return layers_.is_quantized(); }
   void visit_parameters(ParameterVisitor& visitor);
-  /// Computes the RoPE tables.
   void make_tables();
   /// Discards values that were computed from weights. Call it before weights change.
   void forget() { relative_layers_.reset(); }
 
-  /// Throws as TransformerEncoder::plan. Adds its memory to the estimate, with for_backward including run_and_keep() and backward().
+  /// `for_backward` adds the memory of run_and_keep() and backward().
   EncoderPlan plan(std::string_view op, const ModelInputs& inputs, const EncoderForwardOptions& forward, bool for_backward, MemoryEstimate& memory,
                    KeyValueCache* cache = nullptr) const;
   /// x (B,L,E)
   void run(const EncoderPlan& plan, const ModelInputs& inputs, const float* x, const EncoderBuffers& buffers, Scratch& scratch) const;
 
-  /// Values that a forward saves for its backward.
   struct Kept {
     std::shared_ptr<const KeptEncoder> layers;
     ScorePositions positions = {};
@@ -77,18 +75,17 @@ class Stack {
   Kept run_and_keep(const EncoderPlan& plan, const ModelInputs& inputs, const float* x, const ForwardRandom& random, const EncoderBuffers& buffers,
                     Scratch& scratch) const;
   void plan_backward(std::string_view op, const Kept& kept, const std::map<std::string, Shape>& wanted, MemoryEstimate& memory) const;
-  /// Replaces the gradient of the output in of_x (B,L,E) by the gradient of the input, down to layer `first` if it is given. `traces`, unless
-  /// empty, receive the gradients of intermediate results by layer.
+  /// of_x (B,L,E): the gradient of the output becomes that of the input, or of the input of layer `first`. `traces` is by layer, or empty.
   void backward(const Kept& kept, std::optional<std::int64_t> first, bool wants_parameters, const std::vector<TraceBuffers>& traces, float* of_x,
                 Gradients& gradients, Scratch& scratch) const;
 
  private:
-  /// Computes the position terms of scores for the longest sequence. With `random` they are for a backward, with that dropout.
+  /// For the longest sequence; with `random` for a backward, with that dropout.
   ScorePositions score_positions(const ModelInputs& inputs, Scratch& scratch, const ForwardRandom* random) const;
   ScorePositions relative_positions(std::int64_t longest, Scratch& scratch, const ForwardRandom* random) const;
-  /// Sets `layers`. Without `random` they are computed once, until weights change.
+  /// Without `random` they are computed once, until weights change.
   void add_relative_layers(ScorePositions& positions, Scratch& scratch, const ForwardRandom* random) const;
-  /// Size of the packed keys of relative positions of one layer.
+  /// Per layer.
   std::size_t packed_positions() const;
 
   const ModelConfig& config_;

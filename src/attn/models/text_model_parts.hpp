@@ -16,13 +16,11 @@
 #include "attn/models/encoder_model.hpp"
 #include "attn/models/text_model.hpp"
 
-// Internal: the parts of a TextModel, and how its texts are tokenized and batched.
 namespace attn::detail {
 
-/// Number of texts that are sorted by length at a time, so that a list of any length takes no more memory than its results.
+/// Texts that are sorted by length at a time, so that a list of any length takes no more memory than its results.
 inline constexpr std::size_t kMostSorted = 8192;
 
-/// Packs the rows of a batch.
 template <class Row>
 PackedSequences packed(std::span<const Row> rows) {
   PackedSequences sequences;
@@ -34,7 +32,7 @@ PackedSequences packed(std::span<const Row> rows) {
   return sequences;
 }
 
-/// Ids, types and mask of a batch with padding, in the form that the model takes.
+/// A batch with padding.
 struct TextBatch {
   Shape shape;
   std::vector<std::int64_t> ids, types;
@@ -51,7 +49,7 @@ struct TextBatch {
     flags = inputs.mask;
     mask = MaskView(MaskKind::attend, flags.data(), shape);
   }
-  /// Pads all rows to the length of the first, which is the longest.
+  /// The first row is the longest.
   explicit TextBatch(std::span<const TextRow> rows) {
     const std::size_t L = rows.front().ids.size();
     shape = {static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(L)};
@@ -72,13 +70,13 @@ struct TextBatch {
   ModelInputs inputs() const { return {shape, ids, types, mask ? &*mask : nullptr}; }
 };
 
-/// Throws ARGUMENT if the lists that a caller's tokenizer returned differ in length.
+/// Throws ARGUMENT if lists of a caller's tokenizer differ in length.
 void check_encoding(const EncodedTexts& encoding, std::size_t texts);
 
-/// If the error is about "text 0", throws it again with another argument name and index.
+/// Throws an error about "text 0" again with another name and index.
 void rename_text(const Error& error, const std::string& name, std::size_t index);
 
-/// Calls run(), which tokenizes a single text as a list. Errors name the text by `name` instead of "text 0".
+/// run() tokenizes one text; errors call it `name` instead of "text 0".
 template <class Run>
 auto naming_text(const std::string& name, std::size_t index, Run run) {
   try {
@@ -89,18 +87,18 @@ auto naming_text(const std::string& name, std::size_t index, Run run) {
   }
 }
 
-/// Returns the index of a label that is given by index or name. Throws OUT_OF_RANGE, naming the argument, for a name that is not in `labels`.
+/// Throws OUT_OF_RANGE for a name that is not in `labels`.
 std::int64_t label_of(std::string_view op, std::string_view name, const std::vector<std::string>& labels,
                       const std::variant<std::int64_t, std::string>& given);
-/// Returns the labels of a text classification head; empty for another head.
+/// Empty for another head.
 std::vector<std::string> text_labels(const EncoderModel& model);
 
 inline void check_batch_size(std::string_view op, std::int64_t size) {
   if (size < 1) fail(ErrorCode::config, op, "batch_size", {"a number of at least 1"}, {size});
 }
 
-/// Calls run(batch, rows) for batches of the rows of `count` texts, sorted by length, so that those of equal length are computed together. The
-/// longest go first, so that a call that exceeds the memory limit fails early. rows_of(i, rows) appends the rows of text i.
+/// Calls run(batch, rows) for rows sorted by length, so that equal lengths are computed together; the longest first, so that exceeding the memory
+/// limit fails early. rows_of(i, rows) appends the rows of text i.
 template <class Row, class RowsOf, class Run>
 void in_batches(std::size_t count, std::int64_t batch_size, const std::function<void(std::int64_t, std::int64_t)>& on_progress, RowsOf rows_of,
                 Run run) {
@@ -128,23 +126,22 @@ struct TextModel::Parts {
   detail::SmallFiles files;  ///< written again by save_pretrained()
   std::string base;          ///< subfolder of config.json with a trailing slash, or empty
   std::optional<Tokenizer> tokenizer;
-  std::shared_ptr<const TextTokenizer> callers;  ///< the caller's tokenizer, used if `tokenizer` is empty
-  std::optional<Error> no_tokenizer;             ///< reason why `tokenizer` is empty
+  std::shared_ptr<const TextTokenizer> callers;  ///< used if `tokenizer` is empty
+  std::optional<Error> no_tokenizer;             ///< why `tokenizer` is empty
 
-  /// Calls f with attn's or the caller's tokenizer. Throws no_tokenizer if there is neither.
+  /// Throws no_tokenizer if there is no tokenizer.
   template <class F>
   auto ask(F f) const {
     if (tokenizer) return f(*tokenizer);
     if (callers) return f(*callers);
     throw Error(*no_tokenizer);
   }
-  /// Returns attn's tokenizer, for functions that TextTokenizer does not have. Throws UNSUPPORTED if there is only the caller's.
+  /// For functions that TextTokenizer does not have.
   const Tokenizer& own_tokenizer(std::string_view op) const {
     if (!tokenizer) ask([](const auto&) {});
     if (!tokenizer) detail::fail(ErrorCode::unsupported, op, "the tokenizer", {"one that attn reads itself"}, {"the caller's"});
     return *tokenizer;
   }
-  /// Tokenizes the texts [begin, end).
   template <class Text>
   EncodedTexts encode(const std::vector<Text>& texts, std::size_t begin, std::size_t end, const TokenizeOptions& options) const {
     if (tokenizer) return tokenizer->encode_texts(texts, begin, end, options);
@@ -155,7 +152,7 @@ struct TextModel::Parts {
     return encoding;
   }
 
-  /// Returns the options with the model's limit for max_length. Throws OUT_OF_RANGE if the given one exceeds its positions.
+  /// Applies the model's limit to max_length.
   TokenizeOptions limited(const TokenizeOptions& options) const {
     const detail::ModelConfig& config = model->config();
     TokenizeOptions given = options;
@@ -165,7 +162,7 @@ struct TextModel::Parts {
                    "The model has no more positions");
     return given;
   }
-  /// Tokenizes text number `index` as the model takes it. The options are limited().
+  /// The options are limited().
   template <class Text>
   detail::TextRow row(const Text& text, std::size_t index, const TokenizeOptions& options) const {
     detail::TextRow row;
@@ -179,7 +176,6 @@ struct TextModel::Parts {
     return row;
   }
 
-  /// Returns the prompt that is prepended to each text. Throws CONFIG if there is no prompt of the given name.
   std::string prompt(const EmbedOptions& options, std::string_view op = "embed") const {
     const detail::ModelConfig& config = model->config();
     if (options.prompt) return *options.prompt;
@@ -191,7 +187,7 @@ struct TextModel::Parts {
     }
     detail::fail(ErrorCode::config, op, "prompt_name", {"one of ", names}, {*options.prompt_name});
   }
-  /// Returns the number of tokens of the prompt, including special tokens except one at its end.
+  /// Includes special tokens except one at the end.
   std::int64_t prompt_length(const std::string& prompt, bool add_special_tokens) const {
     const TokenizeOptions options{.add_special_tokens = add_special_tokens};
     const EncodedTexts encoding = detail::naming_text("prompt", 0, [&] { return encode(std::vector{prompt}, 0, 1, options); });
